@@ -61,7 +61,7 @@ export async function runStatusOfProjects(
 ): Promise<number> {
   const config = await readConfig(app);
   const isAsked = (project: string) => patterns.some((pattern) => matchesPattern(pattern, project));
-  const health = await withDatabase(app, (db) => readHealth(db, config, isAsked));
+  const health = await withDatabase(app, (db) => readHealth(db, config, { isShown: isAsked }));
   const names = [...new Set(health.projects.map(({ project }) => project))];
   const unknown = patterns.find((pattern) => !names.some((name) => matchesPattern(pattern, name)));
   if (unknown !== undefined) {

@@ -327,17 +327,3 @@ function listed(jobs: readonly JobId[]) {
       with ordinality as c (kind, name, position)
   `;
 }
-
-export type RecentRun = Omit<LastRun, "skippedSince"> & Omit<RunCounts, "requests">;
-
-/** The newest runs of all jobs, the newest first. */
-export async function recentRuns(db: Database, runsMax: number): Promise<readonly RecentRun[]> {
-  const { rows } = await sql<RecentRun>`
-    select job, kind, trigger, status, started_at as "startedAt", finished_at as "finishedAt", error,
-      slices_planned as planned, slices_complete as complete, slices_suspect as suspect, slices_failed as failed,
-      slices_undated as undated, slices_stale as stale,
-      rows_changed::double precision as "rowsChanged"
-    from bi.runs order by started_at desc, run_id limit ${runsMax}
-  `.execute(db);
-  return rows;
-}

@@ -1,5 +1,4 @@
-// Reads the health state of jobs, workers, coverage, rotations and queue in one snapshot, the runs and keys that only the
-// dashboard shows, and advice on the windows of exports.
+// Reads the health state of jobs, workers, coverage, rotations and queue in one snapshot, and advice on the windows of exports.
 
 import { type Config, jobsOf, originOf } from "../config/config.ts";
 import { readAnomalies } from "../db/anomalies.ts";
@@ -16,13 +15,12 @@ import {
   lastRuns,
   readCompleteness,
   readGaps,
-  recentRuns,
   type SeriesHealth,
 } from "../db/health.ts";
 import { type JobId, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
 import { queueDepths } from "../db/jobs/queue.ts";
 import { storedWorkers } from "../db/jobs/workers.ts";
-import { type KeyStatus, keyStatuses, rotationRows } from "../db/keys/status.ts";
+import { rotationRows } from "../db/keys/status.ts";
 import { pausedUntil } from "../db/rate-limit.ts";
 import { restatementCurves } from "../db/report/restatements.ts";
 import { storedSnoozes } from "../db/snoozes.ts";
@@ -35,23 +33,21 @@ import { adviseWindow, type ExportJob, KNOWN_SHARE_ENOUGH, seriesOf, type Window
 import type { Grouping, Series } from "../usage/series.ts";
 import { rotationWarnings } from "./alerts.ts";
 import { LABELS_MAX } from "./gauges.ts";
-import {
-  countSlices,
-  type FailedRun,
-  type HealthFigures,
-  type HealthState,
-  type JobHealth,
-  type Operations,
-  type RotationKeys,
-} from "./state.ts";
+import { countSlices, type FailedRun, type HealthFigures, type HealthState, type JobHealth } from "./state.ts";
 
-/** `isShown`: of which projects the gaps are listed. Everything else is of all. */
+type HealthOptions = {
+  /** Of which projects the gaps are listed; of all if left out. Everything else is of all. */
+  readonly isShown?: ((project: string) => boolean) | undefined;
+  /** The limit of each statement. */
+  readonly statementSecondsMax?: number;
+};
+
 export async function readHealth(
   db: Database,
   config: Config,
-  isShown: (project: string) => boolean = () => true,
+  { isShown, statementSecondsMax }: HealthOptions = {},
 ): Promise<HealthState> {
-  return readSnapshot(db, (tx) => healthAt(db, tx, config, isShown));
+  return readSnapshot(db, (tx) => healthAt(db, tx, config, isShown), statementSecondsMax);
 }
 
 /** For /metrics, which show numbers only. Each statement has the short limit of BRIEF_SNAPSHOT_SECONDS. */
@@ -207,35 +203,6 @@ function failedRunOf(
   // If suspect slices are the only problem of a run, the alert about these slices already reports it.
   const isReported = suspect > 0 && error === null;
   return { status: "failed", trigger, startedAt, error, overCompleteDays: hasNoFailedSlice && !isReported };
-}
-
-// Reads what the dashboard shows besides the health state: the newest runs, and the keys of each rotation.
-
-const RUNS_SHOWN_MAX = 50;
-
-/** A page waits for this read, so each statement has the short limit of BRIEF_SNAPSHOT_SECONDS. */
-export async function readOperations(db: Database, config: Config): Promise<Operations> {
-  const readAll = async (tx: Tx) => {
-    const health = await healthAt(db, tx, config);
-    const rotations = rotationKeys(config, health, await keyStatuses(tx));
-    return { health, rotations, runs: await recentRuns(tx, RUNS_SHOWN_MAX) };
-  };
-  return readSnapshot(db, readAll, BRIEF_SNAPSHOT_SECONDS);
-}
-
-/** The configured rotations, and others as long as they have keys or warnings. */
-function rotationKeys({ rotations }: Config, health: HealthState, keys: readonly KeyStatus[]): readonly RotationKeys[] {
-  const names = new Set([...rotations.map(({ name }) => name), ...health.rotations.map(({ rotation }) => rotation)]);
-  return [...names].flatMap((rotation) => {
-    const configured = rotations.find(({ name }) => name === rotation);
-    const line = {
-      rotation,
-      maxAgeDays: configured?.maxAgeDays ?? null,
-      warnings: health.rotations.find((one) => one.rotation === rotation)?.warnings ?? [],
-      keys: keys.filter((key) => key.rotation === rotation),
-    };
-    return configured || line.keys.length + line.warnings.length > 0 ? [line] : [];
-  });
 }
 
 // Compares each export's window with how late the service has changed its numbers.

@@ -2,11 +2,11 @@
 // notifications and the dead man's switch are computed from it. Pure.
 
 import type { JudgedUsage } from "../db/anomalies.ts";
-import type { Gap, LastOutcome, LastRun, ProjectHealth, RecentRun, SeriesHealth } from "../db/health.ts";
+import type { Gap, LastOutcome, LastRun, ProjectHealth, SeriesHealth } from "../db/health.ts";
 import type { Pause } from "../db/jobs/jobs.ts";
 import type { QueueDepth } from "../db/jobs/queue.ts";
 import type { ConfigRefusal } from "../db/jobs/workers.ts";
-import type { KeyStatus, RotationRow } from "../db/keys/status.ts";
+import type { RotationRow } from "../db/keys/status.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import type { RotationJob } from "../keys/policy.ts";
 import type { BudgetUse } from "../usage/budget-use.ts";
@@ -138,24 +138,6 @@ export function worstProjects(projects: readonly ProjectHealth[]): readonly Proj
 function compare(a: string, b: string): number {
   return a === b ? 0 : a < b ? -1 : 1;
 }
-
-// What the dashboard shows besides the health state.
-
-export type Operations = {
-  readonly health: HealthState;
-  /** The newest first. */
-  readonly runs: readonly RecentRun[];
-  readonly rotations: readonly RotationKeys[];
-};
-
-export type RotationKeys = {
-  readonly rotation: string;
-  /** Null if it is not configured any more. */
-  readonly maxAgeDays: number | null;
-  readonly warnings: readonly string[];
-  /** The newest first. */
-  readonly keys: readonly KeyStatus[];
-};
 
 // Groups gaps that have the same days, status and reason: an outage makes the same gap in every series.
 

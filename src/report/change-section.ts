@@ -3,7 +3,7 @@
 import { counted, exactText, metricName } from "./format.ts";
 import { columns, folded, groupHtml, type Html, html, nameHtml, numberColumns, table } from "./html.ts";
 import type { Section } from "./page.ts";
-import type { ReportData } from "./report-data.ts";
+import type { ChangeData } from "./report-data.ts";
 import {
   type ChangeBreakdown,
   type ChangePart,
@@ -16,7 +16,7 @@ import {
 import { waterfall } from "./waterfall.ts";
 
 /** Undefined if nothing can be compared. */
-export function changeSection({ change }: ReportData): Section | undefined {
+export function changeSection({ change }: ChangeData): Section | undefined {
   const [metric] = change.metrics;
   if (!metric) return undefined;
   return { id: "what-changed", title: "What changed", body: changeHtml(change, metric, "change-waterfall") };

@@ -6,11 +6,11 @@ import { type CostChange, type CostPart, costSentences, costTitle } from "./cost
 import { counted, exactText, isZero } from "./format.ts";
 import { columns, folded, groupHtml, type Html, html, numberColumns, table } from "./html.ts";
 import type { Section } from "./page.ts";
-import type { ReportData } from "./report-data.ts";
+import type { ChangeData } from "./report-data.ts";
 import { waterfall } from "./waterfall.ts";
 
 /** Undefined without prices and billing. */
-export function costSection({ change, billed, costs, costRowsLeftOut }: ReportData): Section | undefined {
+export function costSection({ change, billed, costs, costRowsLeftOut }: ChangeData): Section | undefined {
   const [metric] = billed.metrics;
   const estimated = costs.map((cost) => {
     const sentences = costSentences(change, cost, metric !== undefined);

@@ -33,7 +33,8 @@ export function coverageSection({ coverage }: { readonly coverage: Coverage }): 
 }
 
 function bodyOf(coverage: Coverage): Html {
-  const { series, seriesLeftOut, days, undated } = coverage;
+  const { series, seriesCount, days, undated } = coverage;
+  const seriesLeftOut = seriesCount - series.length;
   const more =
     seriesLeftOut > 0
       ? html`<p class="note">${counted(seriesLeftOut, "more series", "more series")} not shown: those shown lack the most days.</p>`

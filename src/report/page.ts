@@ -10,13 +10,15 @@ export type Section = {
   readonly id: string;
   readonly title: string;
   readonly body: Html;
+  /** How much of the width it takes on a wide screen, beside other sections; the whole width if left out. */
+  readonly width?: "third" | "half";
 };
 
 export type PageOptions = {
+  /** Of the browser's tab. */
   readonly title: string;
-  readonly subtitle: string;
-  /** Shown above the sections: whether the page's numbers are complete. */
-  readonly lead: Html;
+  /** Above the sections: the heading, and whether the page's numbers are complete. */
+  readonly header: Html;
   readonly sections: readonly Section[];
   readonly footer: Html;
   /** Set for a page that the worker serves: its forms are submitted to the worker. A page in a file can't submit forms. */
@@ -51,7 +53,7 @@ export function htmlDocument(options: PageOptions): string {
   return options.served ? text : text.replaceAll(/ data-chart="[^"]*"/g, "");
 }
 
-function documentHtml({ title, subtitle, lead, sections, footer, served, head }: PageOptions): Html {
+function documentHtml({ title, header, sections, footer, served, head }: PageOptions): Html {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -60,17 +62,12 @@ function documentHtml({ title, subtitle, lead, sections, footer, served, head }:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="no-referrer">
-${served ? NO_ICON : undefined}<title>${title}, ${subtitle}</title>
+${served ? NO_ICON : undefined}<title>${title}</title>
 <style>${trustedHtml(STYLE)}</style>
 ${head}</head>
 <body>
-<header class="top">
-<h1>${title}</h1>
-<p class="subtitle">${subtitle}</p>
-${lead}
-</header>
-${sections.length > 1 ? sectionLinks(sections) : undefined}
-<main>
+${header}
+<main id="main">
 ${sections.map(sectionHtml)}
 </main>
 <footer>
@@ -81,12 +78,12 @@ ${footer}
 `;
 }
 
-function sectionLinks(sections: readonly Section[]): Html {
-  return html`<nav aria-label="Sections"><ul>${sections.map(({ id, title }) => html`<li><a href="#${id}">${title}</a></li>`)}</ul></nav>`;
+export function sectionLinks(sections: readonly Section[]): Html {
+  return html`<nav class="sections" aria-label="Sections"><ul>${sections.map(({ id, title }) => html`<li><a href="#${id}">${title}</a></li>`)}</ul></nav>`;
 }
 
-function sectionHtml({ id, title, body }: Section): Html {
-  return html`<section id="${id}" aria-labelledby="${id}-title">
+function sectionHtml({ id, title, body, width }: Section): Html {
+  return html`<section id="${id}" aria-labelledby="${id}-title"${width && html` class="${width}"`}>
 <h2 id="${id}-title">${title}</h2>
 ${body}
 </section>

@@ -1,14 +1,13 @@
 // The groups with the most usage, as a table with bars. Pure.
 
-import { changeText, chartNumber, counted, exactText, isZero, roundedText } from "./format.ts";
+import { changeText, chartNumber, counted, exactText, isZero, metricName, roundedText } from "./format.ts";
 import { columns, groupHtml, type Html, type HtmlValue, html, nameHtml, numberColumns, table } from "./html.ts";
 import type { Section } from "./page.ts";
 import type { RankedGroup, Ranking } from "./report-data.ts";
-import { tooLowFlag, whyNotCompared } from "./summary.ts";
+import { RANKING_TITLES, tooLowFlag, whyNotCompared } from "./summary.ts";
 
-const TITLES = { accessor: "Top accessors", tags: "Top tags" } as const;
-
-export function rankingSection(ranking: Ranking): Section {
+/** In brief it has fewer rows and columns, and fits beside others. */
+export function rankingSection(ranking: Ranking, isBrief = false): Section {
   const { grouping, groups, incompleteDays, projects } = ranking;
   const why = whyNotCompared(ranking, projects.length);
   const note =
@@ -17,11 +16,13 @@ export function rankingSection(ranking: Ranking): Section {
       : html`<p class="note">${incompleteDays > 0 ? html`The figures are ${tooLowFlag(ranking)}. ` : undefined}${why}</p>`;
   return {
     id: `top-${grouping}`,
-    title: TITLES[grouping],
-    body: html`${explanationNote(ranking)}${note}${
+    title: RANKING_TITLES[grouping],
+    body: html`${isBrief ? undefined : explanationNote(ranking)}${isBrief ? undefined : note}${
       groups.length === 0
         ? html`<p class="empty">No usage in this period.</p>`
-        : rankingTable(ranking, why === undefined)
+        : isBrief
+          ? briefTable(ranking, why === undefined)
+          : rankingTable(ranking, why === undefined)
     }`,
   };
 }
@@ -35,17 +36,43 @@ function explanationNote({ grouping, groups, groupCount, hours, requests }: Rank
     ...(hours === null ? [] : [`${roundedText(hours)} hours`]),
     ...(requests === null ? [] : [`${roundedText(requests)} requests`]),
   ];
+  if (grouping === "model") return html`<p class="note">${shown}</p>`;
   return html`<p class="note">${shown}An accessor is an API key${all.length > 0 ? `; all of them together: ${all.join(", ")}` : ""}.</p>`;
 }
 
+type RankedMetric = "hours" | "requests";
+
 /** Ranked by hours if there are any, else by requests. */
-function rankingTable({ grouping, groups }: Ranking, compared: boolean): Html {
-  const hasHours = groups.some(({ hours }) => hours !== null && !isZero(hours));
-  const metric = hasHours ? "hours" : "requests";
-  const largest = Math.max(...groups.map((group) => chartNumber(group[metric] ?? "0")));
+function metricOf({ groups }: Ranking): RankedMetric {
+  return groups.some(({ hours }) => hours !== null && !isZero(hours)) ? "hours" : "requests";
+}
+
+/** Groups with nothing of the metric say nothing about its ranks. */
+const BRIEF_ROWS_MAX = 6;
+
+function briefTable(ranking: Ranking, compared: boolean): Html {
+  const { grouping, groups, groupCount, projects } = ranking;
+  const metric = metricOf(ranking);
+  const shown = groups.filter((group) => !isZero(group[metric] ?? "0")).slice(0, BRIEF_ROWS_MAX);
+  const rows = shown.map((group) => [
+    html`${groupCell(grouping, group)}${projects.length > 1 ? html` <small>${nameHtml(group.project)}</small>` : undefined}${barOf(group, groups, metric)}`,
+    amountCell(group[metric]),
+    ...(compared ? [changeOf(group, metric)] : []),
+  ]);
+  const title = `The largest ${shown.length} of ${counted(groupCount, "group")}, by ${metric}`;
+  const numbers = numberColumns(metricName(metric), ...(compared ? ["Change"] : []));
+  return table(title, [...columns(GROUP_TITLES[grouping]), ...numbers], rows);
+}
+
+const GROUP_TITLES = { model: "Model", accessor: "Accessor", tags: "Tags" } as const;
+
+function rankingTable(ranking: Ranking, compared: boolean): Html {
+  const { grouping, groups } = ranking;
+  const metric = metricOf(ranking);
+  const hasHours = metric === "hours";
   const rows = groups.map((group) => [
     groupCell(grouping, group),
-    barHtml(chartNumber(group[metric] ?? "0") / largest),
+    barOf(group, groups, metric),
     ...(hasHours ? [amountCell(group.hours)] : []),
     amountCell(group.requests),
     ...(compared ? [changeOf(group, metric)] : []),
@@ -54,12 +81,20 @@ function rankingTable({ grouping, groups }: Ranking, compared: boolean): Html {
   return table(
     `The largest by ${metric}${compared ? ", and how they changed" : ""}`,
     [
-      ...columns(grouping === "tags" ? "Tags" : "Accessor", `By ${metric}`),
+      ...columns(GROUP_TITLES[grouping], `By ${metric}`),
       ...numberColumns(...(hasHours ? ["Hours"] : []), "Requests", ...(compared ? ["Change"] : [])),
       ...columns("Project"),
     ],
     rows,
   );
+}
+
+/** The width is an attribute, because the page's policy forbids `style` attributes. */
+function barOf(group: RankedGroup, groups: readonly RankedGroup[], metric: RankedMetric): Html {
+  const largest = Math.max(...groups.map((one) => chartNumber(one[metric] ?? "0")));
+  const share = chartNumber(group[metric] ?? "0") / largest;
+  const percent = Number.isFinite(share) ? Math.max(0.5, share * 100).toFixed(1) : "0";
+  return html`<svg class="share" aria-hidden="true"><rect width="${percent}%" height="100%"/></svg>`;
 }
 
 function groupCell(grouping: string, { group, comment }: RankedGroup): Html {
@@ -71,14 +106,8 @@ function amountCell(value: string | null): HtmlValue {
   return value === null ? "–" : html`<span title="${exactText(value)}">${roundedText(value)}</span>`;
 }
 
-function changeOf(group: RankedGroup, metric: "hours" | "requests"): string {
+function changeOf(group: RankedGroup, metric: RankedMetric): string {
   const amount = group[metric];
   // A group without usage in the period before has no amount there.
   return amount === null ? "–" : changeText(amount, group[`${metric}Before`] ?? "0");
-}
-
-/** The width is an attribute, because the page's policy forbids `style` attributes. */
-function barHtml(share: number): Html {
-  const percent = Number.isFinite(share) ? Math.max(0.5, share * 100).toFixed(1) : "0";
-  return html`<svg class="bar" aria-hidden="true"><rect width="${percent}%" height="100%"/></svg>`;
 }

@@ -8,14 +8,30 @@ import type { SliceStatus } from "../usage/slice.ts";
 import type { CostChange } from "./cost-change.ts";
 import type { UsageChange } from "./usage-change.ts";
 
-export type ReportData = {
+/** Everything of a report. A page of the dashboard shows a part of it, and only that part is read. */
+export type ReportData = UsageData &
+  ChangeData &
+  QualityData & {
+    readonly madeAt: Date;
+    /** In the periods with a day of the report's period. */
+    readonly budgets: readonly BudgetUse[];
+  };
+
+export type UsageData = {
   readonly period: Window;
-  /** The same number of days, right before the period. */
-  readonly before: Window;
-  readonly madeAt: Date;
+  /** The period that the amounts are compared with; undefined if with none. */
+  readonly before: Window | undefined;
   readonly totals: Totals;
+  readonly coverage: CoverageSummary;
   /** Of the current month; empty if the period ends in another one, or where too little is known. */
   readonly forecast: readonly MetricForecast[];
+  /** By model and by endpoint, in this order; only groupings that are read for at least one project. */
+  readonly breakdowns: readonly Breakdown[];
+  /** In the order in which they were asked for; only groupings that are read for at least one project. */
+  readonly rankings: readonly Ranking[];
+};
+
+export type ChangeData = {
   /** Of hours if there are any, else of requests; split by one grouping. */
   readonly change: UsageChange;
   /** What the service charges, in the same periods, in projects whose billing is read; without metrics if there are none. */
@@ -24,14 +40,38 @@ export type ReportData = {
   readonly costs: readonly CostChange[];
   /** If `costs` is left out because its calculation takes long, the rows of usage that it is of; else 0. */
   readonly costRowsLeftOut: number;
-  /** By model and by endpoint, in this order; only groupings that are read for at least one project. */
-  readonly breakdowns: readonly Breakdown[];
-  /** By accessor and by tags, in this order; only groupings that are read for at least one project. */
-  readonly rankings: readonly Ranking[];
+};
+
+export type QualityData = {
+  readonly period: Window;
   readonly coverage: Coverage;
   readonly restatements: Restatements;
-  /** In the periods with a day of the report's period. */
-  readonly budgets: readonly BudgetUse[];
+};
+
+/** How many slices of the period have a finality, and on which days. */
+export type FinalityCount = Window & {
+  readonly finality: string;
+  readonly days: number;
+  readonly slices: number;
+};
+
+/** A day on which the sum over a grouping differs from the total. */
+export type Difference = {
+  readonly project: string;
+  readonly grouping: string;
+  readonly day: Day;
+  readonly metric: string;
+  readonly total: string;
+  readonly sumOfGroups: string;
+  readonly difference: string;
+};
+
+/** What the service's own numbers say of each other, and which may still change. */
+export type TrustData = {
+  /** The newest first, at most 50. */
+  readonly differences: readonly Difference[];
+  readonly differencesLeftOut: number;
+  readonly finality: readonly FinalityCount[];
 };
 
 /**
@@ -75,6 +115,8 @@ export type MetricTotal = {
   readonly metric: "hours" | "tokens_in" | "tokens_out" | "tts_characters" | "requests";
   readonly amount: string | null;
   readonly before: string | null;
+  /** One for each day of the period; null on a day without such a number. */
+  readonly byDay: readonly (string | null)[];
 };
 
 /** Usage by day and group, of all projects that are read by this grouping. */
@@ -99,7 +141,7 @@ export type DayAmounts = { readonly hours: readonly string[]; readonly requests:
 export type BreakdownGroup = DayAmounts & { readonly group: string | null };
 
 export type Ranking = Shortfall & {
-  readonly grouping: "accessor" | "tags";
+  readonly grouping: "model" | "accessor" | "tags";
   readonly projects: readonly string[];
   /** The groups with usage in the period, ordered by hours and then requests, the largest first; at most 10. */
   readonly groups: readonly RankedGroup[];
@@ -122,18 +164,21 @@ export type RankedGroup = {
   readonly requestsBefore: string | null;
 };
 
-export type Coverage = {
+/** How complete the period is, over all its series. */
+export type CoverageSummary = {
   readonly days: readonly Day[];
-  /** The worst first, then by name; at most 60. */
-  readonly series: readonly SeriesCoverage[];
-  /** How many more series there are. */
-  readonly seriesLeftOut: number;
+  readonly seriesCount: number;
   /** Slices of the period, of all series. */
   readonly counts: Readonly<Record<SliceStatus, number>>;
   /** Days of the period on which some series is not complete. */
   readonly incompleteDays: readonly Day[];
   /** Every configured series is due up to this day of the period; undefined if nothing is due in the period. */
   readonly dueThrough: Day | undefined;
+};
+
+export type Coverage = CoverageSummary & {
+  /** The worst first, then by name; at most 60. */
+  readonly series: readonly SeriesCoverage[];
   /** What is not complete in the period, as ranges of days, the newest first; at most 50. */
   readonly gaps: readonly CoverageGap[];
   readonly gapsLeftOut: number;

@@ -58,8 +58,29 @@ function cssName(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** Used by the dashboard only: states and a form. */
+/** Used by the dashboard only: its frame, states and forms. */
 const CONTROL_STYLE = `
+.bar{display:flex;flex-wrap:wrap;align-items:baseline;gap:.25rem 2rem;margin:0 0 1rem;padding:0 0 .6rem;border-bottom:1px solid var(--line)}
+.brand{font-weight:600;color:var(--ink);text-decoration:none}
+.bar nav{flex:1}
+.bar [aria-current]{color:var(--ink);font-weight:600;box-shadow:0 .65rem 0 -.5rem var(--accent)}
+.as-of{margin:0;color:var(--soft);font-size:.85rem}
+.heading{display:flex;flex-wrap:wrap;align-items:baseline;gap:0 1.25rem;margin:1rem 0 .75rem}
+.heading h1{font-size:1.5rem}
+.heading .subtitle{margin:0;font-size:1rem}
+.toolbar{display:flex;flex-wrap:wrap;align-items:end;gap:.5rem 1.5rem;margin:0 0 1rem}
+.toolbar form{display:flex;flex-wrap:wrap;align-items:end;gap:.5rem .75rem}
+.toolbar label{color:var(--soft);font-size:.8rem}
+.toolbar :is(input,select){display:block;max-width:14rem}
+.toolbar :is(input,select,button){font:inherit;font-size:.9rem;color:var(--ink);background:var(--paper);border:1px solid var(--soft);border-radius:4px;padding:.25rem .5rem;min-height:2rem}
+.toolbar button{background:var(--wash);cursor:pointer}
+.toolbar :focus-visible{outline:2px solid var(--accent);outline-offset:2px}
+.toolbar .links{margin:0;font-size:.9rem;line-height:2rem}
+.choices{display:flex;flex-wrap:wrap;gap:0;margin:0;padding:0;list-style:none;font-size:.9rem}
+.choices a{display:block;padding:.25rem .7rem;min-height:2rem;line-height:1.5rem;border:1px solid var(--soft);margin-left:-1px;text-decoration:none;color:var(--soft)}
+.choices li:first-child a{border-radius:4px 0 0 4px;margin:0}
+.choices li:last-child a{border-radius:0 4px 4px 0}
+.choices [aria-current]{color:var(--ink);font-weight:600;background:var(--wash)}
 .state{font-weight:600}
 .state.good{color:var(--good)}
 .state.warn{color:var(--warn)}
@@ -67,19 +88,11 @@ const CONTROL_STYLE = `
 th>small,td>small,td>details{display:block;margin:0;max-width:24rem}
 small>bdi{display:inline}
 td>details>bdi{display:block;margin-top:.25rem}
-body form{display:flex;flex-wrap:wrap;align-items:end;gap:.5rem 1rem;margin:0 0 1rem}
-body form label{color:var(--soft);font-size:.9rem}
-body form input{display:block}
-body form input,body form button{font:inherit;color:inherit;background:var(--paper);border:1px solid var(--soft);border-radius:4px;padding:.3rem .6rem}
-body form button{background:var(--wash);cursor:pointer}
-body form :focus-visible{outline:2px solid var(--accent);outline-offset:2px}
-.choices{display:flex;flex-wrap:wrap;gap:.25rem 1.25rem;margin:0 0 1rem;padding:0;list-style:none}
-.choices [aria-current]{color:var(--ink);font-weight:600;text-decoration:none}
 @media (max-width:45rem){
 :is(th,td)>small{max-width:11rem}
 td>details{width:16rem}
 }
-@media print{form,.choices,.renewal{display:none}}
+@media print{.toolbar,.bar nav{display:none}}
 `;
 
 /** Paper is always light, and shows what is folded on a screen. */
@@ -88,30 +101,36 @@ export const STYLE = `
 @media screen and (prefers-color-scheme:dark){:root{${customProperties(DARK)}}}
 *{box-sizing:border-box}
 html{scroll-behavior:smooth;-webkit-text-size-adjust:100%;text-size-adjust:100%}
-body{margin:0 auto;max-width:70rem;padding:2.5rem 2.5rem 3rem;background:var(--paper);color:var(--ink);font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
+body{margin:0 auto;max-width:96rem;padding:1.25rem 2rem 3rem;background:var(--paper);color:var(--ink);font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
 h1,h2,h3{line-height:1.2;font-weight:600;letter-spacing:-.01em;text-wrap:balance}
 h1{margin:0;font-size:1.9rem}
-h2{margin:0 0 .75rem;font-size:1.35rem}
+h2{margin:0 0 .5rem;font-size:1.15rem}
 h3{margin:0 0 .75rem;font-size:1rem}
 p,ul{margin:0 0 .75rem}
 a{color:var(--accent);text-underline-offset:.2em}
 a:focus-visible,summary:focus-visible,.scroll:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 i{color:var(--soft)}
 .subtitle{margin:.35rem 0 1.5rem;color:var(--soft);font-size:1.1rem}
-.notice{margin:0 0 1rem;padding:.9rem 1.1rem;border-left:3px solid var(--line);background:var(--wash)}
+.notice{margin:0 0 .75rem;padding:.6rem 1rem;border-left:3px solid var(--line);background:var(--wash)}
 .notice>:last-child{margin-bottom:0}
 .notice ul{padding-left:1.2rem}
 .notice.good{border-color:var(--good);background:var(--good-wash)}
 .notice.good strong{color:var(--good)}
 .notice.bad{border-color:var(--bad);background:var(--bad-wash)}
+.notice.warn{border-color:var(--warn)}
+.notice.warn strong{color:var(--warn)}
+.notice summary{color:inherit}
 .notice.bad strong,.flag,.status{color:var(--bad)}
 .notice.bad p{margin-top:.5rem}
 .status.suspect{color:var(--warn)}
-nav{margin:1.5rem 0 0;border-bottom:1px solid var(--line)}
-nav ul{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;margin:0;padding:0 0 .75rem;list-style:none}
+.sections{margin:1.5rem 0 0;padding:0 0 .75rem;border-bottom:1px solid var(--line)}
+nav ul{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;margin:0;padding:0;list-style:none}
 nav a{text-decoration:none;color:var(--soft)}
 nav a:hover{color:var(--accent);text-decoration:underline}
-section{padding-top:2.75rem;scroll-margin-top:0}
+main{display:grid;grid-template-columns:repeat(6,minmax(0,1fr));gap:0 2rem}
+section{grid-column:1/-1;min-width:0;padding-top:1.5rem}
+.third{grid-column:span 2}
+.half{grid-column:span 3}
 .note,.empty{color:var(--soft);max-width:46rem}
 .figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:1.5rem 2rem;margin:0 0 1rem}
 .figures dt{color:var(--soft)}
@@ -138,17 +157,20 @@ small{color:var(--soft)}
 small.key{display:block;margin:0}
 time{white-space:nowrap}
 .tags span{display:inline-block;padding:0 .45em;background:var(--wash);border-radius:3px}
-.bar{display:block;width:100%;min-width:6rem;height:.7rem;margin-top:.4rem}
-.bar rect{fill:var(--accent)}
+.share{display:block;width:100%;min-width:6rem;height:.4rem;margin-top:.3rem}
+.share rect{fill:var(--accent)}
 footer{margin-top:3rem;padding-top:1rem;border-top:1px solid var(--line);color:var(--soft);font-size:.9rem}
-footer p{max-width:46rem}${CONTROL_STYLE}${CLIENT_STYLE}@media (max-width:45rem){
+footer p{max-width:46rem}${CONTROL_STYLE}${CLIENT_STYLE}@media (max-width:64rem){
+.third,.half{grid-column:1/-1}
+}
+@media (max-width:45rem){
 body{padding:1.5rem 1rem 2rem}
 .wide{display:none}
 .narrow{display:block}
 .figures{grid-template-columns:1fr 1fr;gap:1.25rem}
 .figure{font-size:1.6rem}
 :is(th,td)>bdi,small>bdi{max-width:10rem}
-.bar{width:3.5rem;min-width:3.5rem}
+.share{min-width:3.5rem}
 :is(th,td){padding-right:.9rem}
 }
 @media print{
@@ -164,10 +186,10 @@ h2,h3,caption,figcaption,.note{break-after:avoid}
 .scroll{overflow:visible}
 table{font-size:7pt}
 :is(th,td){padding:.12rem .5rem .12rem 0}
-.bar{min-width:3rem;margin-top:.15rem}
+.share{min-width:3rem;margin-top:.15rem}
 details::details-content{display:block;content-visibility:visible;block-size:auto}
 summary{display:none}
 a{color:inherit;text-decoration:none}
-.bar,.wide,.status,.notice{print-color-adjust:exact;-webkit-print-color-adjust:exact}
+.share,.wide,.status,.notice{print-color-adjust:exact;-webkit-print-color-adjust:exact}
 }
 `;

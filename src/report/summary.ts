@@ -3,7 +3,10 @@
 import { dayCount } from "../usage/days.ts";
 import { changeText, counted, daysHtml, exactText, headlineText, metricName, windowHtml } from "./format.ts";
 import { columns, folded, type Html, html, joinHtml, nameHtml, numberColumns, table } from "./html.ts";
-import type { Coverage, MetricTotal, ReportData, Shortfall, Totals } from "./report-data.ts";
+import type { Section } from "./page.ts";
+import type { CoverageSummary, MetricTotal, Shortfall, Totals, UsageData } from "./report-data.ts";
+
+export const RANKING_TITLES = { model: "Top models", accessor: "Top accessors", tags: "Top tags" } as const;
 
 const STATUS_MEANINGS = [
   ["missing", "never read"],
@@ -11,17 +14,17 @@ const STATUS_MEANINGS = [
   ["suspect", "came back empty although there was usage; the numbers before are kept until that is confirmed"],
 ] as const;
 
-/** The notice at the top of a report. */
-export function trustNotice(data: ReportData): Html {
+/** Whether the amounts can be trusted. `coverageHref` leads to what is not complete. */
+export function trustNotice(data: UsageData, coverageHref = "#coverage"): Html {
   const { coverage, totals } = data;
-  return html`${verdictNotice(data)}${coverage.series.length === 0 ? undefined : leftOutNotice(totals.projectsLeftOut)}`;
+  return html`${verdictNotice(data, coverageHref)}${coverage.seriesCount === 0 ? undefined : leftOutNotice(totals.projectsLeftOut)}`;
 }
 
-function verdictNotice(data: ReportData): Html {
-  const { counts, series, incompleteDays } = data.coverage;
-  if (series.length === 0)
+function verdictNotice(data: UsageData, coverageHref: string): Html {
+  const { counts, seriesCount, incompleteDays } = data.coverage;
+  if (seriesCount === 0)
     return noticeHtml("none", html`<strong>There are no numbers yet.</strong> No job has read any usage.`);
-  if (incompleteDays.length > 0) return incompleteNotice(data);
+  if (incompleteDays.length > 0) return incompleteNotice(data, coverageHref);
   if (counts.complete === 0) {
     return noticeHtml("none", html`<strong>Nothing was due in this period.</strong> The jobs read no day of it.`);
   }
@@ -38,7 +41,7 @@ function verdictNotice(data: ReportData): Html {
   );
 }
 
-function incompleteNotice(data: ReportData): Html {
+function incompleteNotice(data: UsageData, coverageHref: string): Html {
   const { counts, incompleteDays: days } = data.coverage;
   const low = figuresTooLow(data);
   return noticeHtml(
@@ -52,12 +55,12 @@ ${
 <ul>${STATUS_MEANINGS.filter(([status]) => counts[status] > 0).map(
       ([status, meaning]) => html`<li><b>${status}</b>, ${counted(counts[status], "time")}: ${meaning}</li>`,
     )}</ul>
-<p>Counted by series and day. <a href="#coverage">Which, and why</a></p>`,
+<p>Counted by series and day. <a href="${coverageHref}">Which, and why</a></p>`,
   );
 }
 
 /** The names of the page's figures that lack the usage of an incomplete day. */
-function figuresTooLow({ totals, breakdowns, rankings }: ReportData): string[] {
+function figuresTooLow({ totals, breakdowns, rankings }: UsageData): string[] {
   return [
     ...(totals.incompleteDays > 0 ? ["the headline figures"] : []),
     ...breakdowns
@@ -65,16 +68,16 @@ function figuresTooLow({ totals, breakdowns, rankings }: ReportData): string[] {
       .map(({ grouping }) => `usage by ${grouping}`),
     ...rankings
       .filter(({ incompleteDays }) => incompleteDays > 0)
-      .map(({ grouping }) => (grouping === "tags" ? "top tags" : "top accessors")),
+      .map(({ grouping }) => RANKING_TITLES[grouping].toLowerCase()),
   ];
 }
 
-function dueThroughText({ dueThrough }: Coverage): string {
+function dueThroughText({ dueThrough }: CoverageSummary): string {
   return dueThrough === undefined ? "" : ` through ${dueThrough}`;
 }
 
 /** Which days the figures do not include although nothing is late: days not due yet, or days before their series began. */
-function unreadText({ coverage, totals }: ReportData): string {
+function unreadText({ coverage, totals }: UsageData): string {
   const { days, dueThrough } = coverage;
   if (days.some((day) => dueThrough !== undefined && day > dueThrough))
     return "The days after it are not due yet for every series.";
@@ -95,25 +98,28 @@ function noticeHtml(kind: "good" | "bad" | "none", content: Html): Html {
 }
 
 /** All usage of the period, and how it changed. */
-export function headlineFigures(data: ReportData): Html {
-  const sent = data.totals.metrics.filter((metric): metric is SentMetric => metric.amount !== null);
-  if (sent.length === 0) return html`<p class="empty">The service sent no figures for this period.</p>`;
-  const days = dayCount(data.before);
-  const why = whyNotCompared(data.totals, data.totals.sources.length);
-  return html`<dl class="figures">${sent.map((metric) => figureHtml(metric, data.totals, why === undefined))}</dl>
-<p class="note">${why ?? html`Compared with the ${days === 1 ? "day" : counted(days, "day")} before (${windowHtml(data.before)}).`}</p>
-${forecastHtml(data.forecast)}${folded("Exact figures, and where they come from", html`${exactTable(sent, why === undefined)}${sourcesTable(data.totals)}`)}`;
+export function summarySection(data: UsageData): Section {
+  return { id: "summary", title: "In short", body: headlineFigures(data) };
 }
 
-function forecastHtml(forecasts: ReportData["forecast"]): Html | undefined {
+function headlineFigures(data: UsageData): Html {
+  const sent = data.totals.metrics.filter((metric): metric is SentMetric => metric.amount !== null);
+  if (sent.length === 0) return html`<p class="empty">The service sent no figures for this period.</p>`;
+  const why = data.before && whyNotCompared(data.totals, data.totals.sources.length);
+  const isCompared = data.before !== undefined && why === undefined;
+  return html`<dl class="figures">${sent.map((metric) => figureHtml(metric, data.totals, isCompared))}</dl>
+<p class="note">${data.before && (why ?? html`Compared with ${windowHtml(data.before)} (${counted(dayCount(data.before), "day")}). `)}${forecastHtml(data.forecast)}</p>
+${folded("Exact figures, and where they come from", html`${exactTable(sent, isCompared)}${sourcesTable(data.totals)}`)}`;
+}
+
+function forecastHtml(forecasts: UsageData["forecast"]): Html | undefined {
   const [first] = forecasts;
   if (!first) return undefined;
   const texts = forecasts.map(
     ({ metric, forecast, low, high }) =>
       html`<b>${metricName(metric)}</b> ${headlineText(forecast)} (${headlineText(low)} to ${headlineText(high)})`,
   );
-  return html`<p class="note">Estimated for all of ${first.month.slice(0, 7)}, from the usage so far: ${joinHtml(texts, ", ")}.</p>
-`;
+  return html` Estimated for all of ${first.month.slice(0, 7)}, from the usage so far: ${joinHtml(texts, ", ")}.`;
 }
 
 type SentMetric = MetricTotal & { readonly amount: string };

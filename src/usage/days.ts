@@ -39,6 +39,11 @@ export function daysOf(window: Window): Day[] {
   return Array.from({ length: Math.max(dayCount(window), 0) }, (_, index) => addDays(window.start, index));
 }
 
+/** The same number of days, right before the window. */
+export function windowBefore(window: Window): Window {
+  return { start: addDays(window.start, -dayCount(window)), end: addDays(window.start, -1) };
+}
+
 /** Whether the text is a day that exists: not 2026-02-30. */
 export function isDay(text: string): boolean {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false;

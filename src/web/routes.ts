@@ -11,10 +11,9 @@ export type Readiness = {
   readonly reasons: readonly string[];
 };
 
-export type Route = {
-  readonly audience: Audience;
-  readonly answer: (query: URLSearchParams) => Page | Promise<Page>;
-};
+export type Answer = (query: URLSearchParams) => Page | Promise<Page>;
+
+export type Route = { readonly audience: Audience; readonly answer: Answer };
 
 /** Path to route. */
 export type Routes = Readonly<Record<string, Route>>;
@@ -22,19 +21,17 @@ export type Routes = Readonly<Record<string, Route>>;
 export type MonitorDeps = {
   readonly readiness: () => Readiness;
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
-  readonly dashboard: Dashboard;
+  /** The pages of the dashboard, by path. */
+  readonly pages: Readonly<Record<string, Answer>>;
 };
 
-export type Dashboard = Readonly<Record<"page" | "report", (query: URLSearchParams) => Promise<Page>>>;
-
-export function routesOf({ readiness, metrics, dashboard }: MonitorDeps): Routes {
+export function routesOf({ readiness, metrics, pages }: MonitorDeps): Routes {
   const healthPage = (isGood: (now: Readiness) => boolean) => {
     const now = readiness();
     return isGood(now) ? textPage(200, ["ok"]) : textPage(503, now.reasons);
   };
   return {
-    "/": { audience: "people", answer: dashboard.page },
-    "/report.html": { audience: "people", answer: dashboard.report },
+    ...Object.fromEntries(Object.entries(pages).map(([path, answer]) => [path, { audience: "people", answer }])),
     "/livez": { audience: "anyone", answer: () => healthPage(({ live }) => live) },
     "/readyz": { audience: "anyone", answer: () => healthPage(({ reasons }) => reasons.length === 0) },
     "/metrics": {

@@ -5,14 +5,13 @@ import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { newestMigration } from "../db/connection/migrate.ts";
-import { BRIEF_SNAPSHOT_SECONDS } from "../db/connection/transaction.ts";
-import { readReportData } from "../db/report/report.ts";
 import { type Metrics, openMetrics } from "../health/metrics.ts";
-import { readHealthFigures, readOperations } from "../health/read-health.ts";
+import { readHealthFigures } from "../health/read-health.ts";
 import { programVersion } from "../package-files.ts";
 import type { Access } from "../web/access.ts";
 import { openDashboard } from "../web/dashboard/dashboard.ts";
 import { openMonitor } from "../web/server.ts";
+import { dashboardReads } from "./dashboard-reads.ts";
 import type { Liveness } from "./liveness.ts";
 
 export type Monitoring = AsyncDisposable & {
@@ -56,11 +55,12 @@ export async function openMonitoring(
   const dashboard = openDashboard({
     log: app.log,
     readiness,
-    readOperations: () => readOperations(db, current().config),
-    readReport: (period, now, options) =>
-      readReportData(db, period, now, { statementSecondsMax: BRIEF_SNAPSHOT_SECONDS, ...options }),
+    ...dashboardReads(db, () => current().config),
   });
-  const deps = { log: app.log, scrub, access: () => current().access, readiness, metrics: metrics.scrape, dashboard };
+  const deps = {
+    ...{ log: app.log, scrub, access: () => current().access, readiness },
+    ...{ metrics: metrics.scrape, pages: dashboard.pages },
+  };
   const monitor = await openMonitor(current().config.monitor, deps);
   app.log.info({ url: monitor.url }, "monitor listens");
   return { metrics, url: monitor.url, [Symbol.asyncDispose]: () => monitor[Symbol.asyncDispose]() };

@@ -103,3 +103,23 @@ export function rotationStatus(row: RotationStatus): RotationStatus {
   const { rotation, apiKeyId, ageDays, failedAttempts, lastError, fallback, fallbackAt } = row;
   return { rotation, apiKeyId, ageDays, failedAttempts, lastError, fallback, fallbackAt };
 }
+
+export type KeyEventRow = {
+  readonly at: Date;
+  readonly rotation: string;
+  /** The key's id at the service, or what its comment holds; null if the event is about no single key. */
+  readonly key: string | null;
+  readonly event: string;
+  readonly actor: string;
+  readonly reason: string;
+};
+
+/** The newest first. */
+export async function recentKeyEvents(db: Database, eventsMax: number): Promise<readonly KeyEventRow[]> {
+  const { rows } = await sql<KeyEventRow>`
+    select e.at, e.rotation, coalesce(k.api_key_id, e.intent_id) as key, e.event, e.actor, e.reason
+    from usage_export.key_event e left join usage_export.api_key k on k.intent_id = e.intent_id
+    order by e.event_id desc limit ${eventsMax}
+  `.execute(db);
+  return rows;
+}

@@ -1,7 +1,7 @@
 // Reads the series of a report, the status of each of their days, and what is not complete.
 
 import { sql } from "kysely";
-import type { Coverage, CoverageGap, SeriesCoverage } from "../../report/report-data.ts";
+import type { Coverage, CoverageGap, CoverageSummary, SeriesCoverage } from "../../report/report-data.ts";
 import { type Day, dayCount, daysOf, type Window } from "../../usage/days.ts";
 import type { SliceStatus } from "../../usage/slice.ts";
 import type { Tx } from "../connection/transaction.ts";
@@ -17,22 +17,39 @@ type SeriesDays = {
   readonly counts: Coverage["counts"];
 };
 
+export function summarizeCoverage(series: readonly ReportSeries[], period: Window): CoverageSummary {
+  return summaryOf(seriesOfPeriod(series), period);
+}
+
 export async function readCoverage(tx: Tx, series: readonly ReportSeries[], period: Window): Promise<Coverage> {
-  // A series that is not configured any more is shown only if it has days of the period.
-  const known = series.map(seriesDays).filter(({ series: { active }, statuses }) => active || statuses.some(Boolean));
+  const known = seriesOfPeriod(series);
+  const summary = summaryOf(known, period);
   // Suspect days count less: their numbers were right once. The sort keeps equal series in the order of their names.
   const worstFirst = known.toSorted((a, b) => unreadCount(b) - unreadCount(a) || b.counts.suspect - a.counts.suspect);
   const shown = worstFirst.slice(0, SERIES_MAX);
+  return {
+    ...summary,
+    series: await withFreshness(tx, shown),
+    ...(summary.incompleteDays.length > 0 ? await readGaps(tx, series, period) : NO_GAPS),
+    undated: (await undatedSeries(tx))
+      .filter(({ project }) => series.some((one) => one.project === project))
+      .map(({ project, grouping, filter }) => ({ project, grouping, filter })),
+  };
+}
+
+/** A series that is not configured any more counts only if it has days of the period. */
+function seriesOfPeriod(series: readonly ReportSeries[]): readonly SeriesDays[] {
+  return series.map(seriesDays).filter(({ series: { active }, statuses }) => active || statuses.some(Boolean));
+}
+
+function summaryOf(known: readonly SeriesDays[], period: Window): CoverageSummary {
   const days = daysOf(period);
   return {
     days,
-    series: await withFreshness(tx, shown),
-    seriesLeftOut: known.length - shown.length,
+    seriesCount: known.length,
     counts: countsOf(known.flatMap(({ statuses }) => statuses)),
     incompleteDays: days.filter((_, i) => known.some(({ statuses }) => isNotComplete(statuses[i]))),
     dueThrough: dueThrough(known, days),
-    ...(known.some(({ statuses }) => statuses.some(isNotComplete)) ? await readGaps(tx, period) : NO_GAPS),
-    undated: (await undatedSeries(tx)).map(({ project, grouping, filter }) => ({ project, grouping, filter })),
   };
 }
 
@@ -96,7 +113,12 @@ async function withFreshness(tx: Tx, known: readonly SeriesDays[]): Promise<read
 const NO_GAPS = { gaps: [], gapsLeftOut: 0 };
 
 /** Does not read bi.coverage_gaps: that view has no suspect days, and its stretches do not end with the period. */
-async function readGaps(tx: Tx, { start, end }: Window): Promise<Pick<Coverage, "gaps" | "gapsLeftOut">> {
+async function readGaps(
+  tx: Tx,
+  series: readonly ReportSeries[],
+  { start, end }: Window,
+): Promise<Pick<Coverage, "gaps" | "gapsLeftOut">> {
+  const projectIds = [...new Set(series.map(({ projectId }) => projectId))];
   const { rows } = await sql<CoverageGap & { readonly gapCount: number }>`
     select project, "grouping", filter, status, min(usage_date) as start, max(usage_date) as "end",
       (array_agg(error order by usage_date desc))[1] as error, (count(*) over ())::integer as "gapCount"
@@ -105,6 +127,7 @@ async function readGaps(tx: Tx, { start, end }: Window): Promise<Pick<Coverage, 
         partition by project_id, "grouping", filter, status, error is null order by usage_date))::integer as stretch
       from bi.coverage c
       where source = 'usage' and status <> 'complete' and usage_date between ${start}::date and ${end}::date
+        and project_id = any(${projectIds}::text[])
     ) stretches
     group by project_id, project, "grouping", filter, status, error is null, stretch
     order by "end" desc, project collate "C", "grouping", filter collate "C", status
@@ -115,10 +138,15 @@ async function readGaps(tx: Tx, { start, end }: Window): Promise<Pick<Coverage, 
 }
 
 /**
- * The configured series of usage, and of the others those with a day in one of the periods. Ordered by name. The letters say what bi.coverage
+ * The configured series of usage, and of the others those with a day in one of the periods; of one project or of all. Ordered by name. The letters say what bi.coverage
  * shows, which is made for all days of all series and would take several times as long.
  */
-export async function reportSeries(tx: Tx, before: Window, period: Window): Promise<readonly ReportSeries[]> {
+export async function reportSeries(
+  tx: Tx,
+  before: Window,
+  period: Window,
+  project: string | undefined,
+): Promise<readonly ReportSeries[]> {
   const { rows } = await sql<Omit<ReportSeries, "daysBefore">>`
     select s.series_id as "seriesId", s.project_id as "projectId", s.project, s."grouping", s.filter,
       s.filter_key = '{}' as unfiltered, s.retired_at is null as active,
@@ -132,15 +160,16 @@ export async function reportSeries(tx: Tx, before: Window, period: Window): Prom
           when day between d.due_from and d.due_until then ${DAY_LETTERS.missing}
           else ${DAY_LETTERS.unread}
         end,
-        '' order by day
+        '' order by position
       ) as days
     from usage_export.series s
-    cross join unnest(${daysOf({ start: before.start, end: period.end })}::text[]::date[]) as day
+    cross join unnest(${[...daysOf(before), ...daysOf(period)]}::text[]::date[]) with ordinality as days (day, position)
     left join usage_export.due_series d using (series_id)
     left join usage_export.slice sl
       on sl.series_id = s.series_id and sl.usage_date = day and (s.retired_at is null or sl.status = 'complete')
       and sl.usage_date between ${before.start}::date and ${period.end}::date
     where s.source = 'usage' and s.superseded_at is null
+      and s.project = coalesce(${project ?? null}::text, s.project)
     group by s.series_id
     having s.retired_at is null or count(sl.status) > 0
     order by s.project collate "C", s."grouping", s.filter collate "C", s.project_id

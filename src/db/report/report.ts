@@ -1,26 +1,53 @@
-// Reads the data of a report in one snapshot, so that all its figures agree with each other.
+// Reads the data of a report, or the part of it that a page of the dashboard shows, in one snapshot, so that all figures agree with
+// each other.
 
 import { isZero } from "../../report/format.ts";
-import type { Breakdown, MetricTotal, Ranking, ReportData } from "../../report/report-data.ts";
+import type {
+  Breakdown,
+  ChangeData,
+  MetricTotal,
+  QualityData,
+  Ranking,
+  ReportData,
+  TrustData,
+  UsageData,
+} from "../../report/report-data.ts";
 import type { UsageChange } from "../../report/usage-change.ts";
-import { addDays, dayCount, type Window } from "../../usage/days.ts";
+import { addDays, dayCount, type Window, windowBefore } from "../../usage/days.ts";
 import { budgetsIn } from "../budgets.ts";
 import type { Database } from "../connection/database.ts";
 import { readSnapshot, type Tx } from "../connection/transaction.ts";
 import { chooseCostSources, countCostRows, readCostChange } from "./cost-change.ts";
-import { readCoverage, reportSeries } from "./coverage.ts";
+import { readCoverage, reportSeries, summarizeCoverage } from "./coverage.ts";
 import { readForecast } from "./forecast.ts";
 import { readRestatements } from "./restatements.ts";
 import { chooseSources, countLackingDays, type ReportSeries, seriesBy } from "./sources.ts";
+import { readTrust } from "./trust.ts";
 import { readBreakdown, readRanking, readTotals } from "./usage.ts";
 import { type ChangeQuestion, readBilledChange, readUsageChange } from "./usage-change.ts";
 
-type ReadReportOptions = {
+/** What a page is about. `before` is what it is compared with; left out, it is compared with nothing. */
+export type ReportQuestion = {
+  readonly period: Window;
+  readonly before: Window | undefined;
+  /** All projects if it is left out. */
+  readonly project?: string | undefined;
+};
+
+export type ReadOptions = {
   readonly statementSecondsMax?: number | undefined;
   /** Checked before each part is read. */
   readonly signal?: AbortSignal | undefined;
+};
+
+type CostOptions = {
   /** The change of the cost is left out if it is calculated from more rows of usage by model. */
   readonly costRowsMax?: number | undefined;
+};
+
+type UsageOptions = {
+  readonly breakdowns: readonly Breakdown["grouping"][];
+  readonly rankings: readonly Ranking["grouping"][];
   /** Called with each breakdown as soon as it is read, while the database reads the next part. It must not throw. */
   readonly onBreakdown?: ((breakdown: Breakdown) => void) | undefined;
 };
@@ -30,63 +57,134 @@ export async function readReportData(
   db: Database,
   period: Window,
   now: Date,
-  { statementSecondsMax, signal, costRowsMax = Infinity, onBreakdown }: ReadReportOptions = {},
+  options: ReadOptions & CostOptions = {},
 ): Promise<ReportData> {
-  const before = windowBefore(period);
-  const readAll = async (tx: Tx): Promise<ReportData> => {
-    const series = await reportSeries(tx, before, period);
+  return read(db, { period, before: windowBefore(period) }, options, async (scope) => ({
+    madeAt: now,
+    ...(await usageData(scope, { breakdowns: ["model", "endpoint"], rankings: ["accessor", "tags"] })),
+    ...(await changeData(scope, options)),
+    ...(await qualityData(scope)),
+    budgets: await budgetsIn(db, scope.tx, period),
+  }));
+}
+
+export async function readUsageData(
+  db: Database,
+  question: ReportQuestion,
+  options: ReadOptions & UsageOptions,
+): Promise<UsageData> {
+  return read(db, question, options, (scope) => usageData(scope, options));
+}
+
+export async function readChangeData(
+  db: Database,
+  question: ReportQuestion,
+  options: ReadOptions & CostOptions,
+): Promise<ChangeData> {
+  return read(db, question, options, (scope) => changeData(scope, options));
+}
+
+export async function readQualityData(
+  db: Database,
+  question: ReportQuestion,
+  options: ReadOptions,
+): Promise<QualityData & TrustData> {
+  return read(db, question, options, async (scope) => ({
+    ...(await qualityData(scope)),
+    ...(await readTrust(scope.tx, scope.series, scope.period)),
+  }));
+}
+
+/** What every part is read from. */
+type Scope = {
+  readonly tx: Tx;
+  readonly period: Window;
+  /** The period before, where the question names none. */
+  readonly before: Window;
+  readonly isCompared: boolean;
+  readonly series: readonly ReportSeries[];
+  readonly sources: ReturnType<typeof chooseSources>;
+  readonly metrics: readonly MetricTotal[];
+  /** Throws if nobody waits for the data any more. */
+  readonly check: () => void;
+};
+
+async function read<T>(
+  db: Database,
+  { period, before: asked, project }: ReportQuestion,
+  { statementSecondsMax, signal }: ReadOptions,
+  readPart: (scope: Scope) => Promise<T>,
+): Promise<T> {
+  const before = asked ?? windowBefore(period);
+  const readAll = async (tx: Tx) => {
+    const series = await reportSeries(tx, before, period, project);
     const sources = chooseSources(series);
     const metrics = await readTotals(tx, sources.totals, before, period);
-    signal?.throwIfAborted();
-    const periods = changePeriods(before, period, sources.totals);
-    const question = changeQuestion(periods, sources.totals, series, metrics);
-    const change = await readUsageChange(tx, question);
-    signal?.throwIfAborted();
-    const sourcesOfCost = await chooseCostSources(tx, question);
-    const billed = await readBilled(tx, { ...question, projects: sourcesOfCost.billed });
-    const estimated = { ...question, projects: sourcesOfCost.estimated };
-    const costRows = await countCostRows(tx, estimated);
-    const costs = costRows > costRowsMax ? [] : await readCostChange(tx, estimated);
-    const breakdowns: Breakdown[] = [];
-    for (const grouping of ["model", "endpoint"] as const) {
-      signal?.throwIfAborted();
-      const ofGrouping = seriesBy(series, grouping);
-      if (ofGrouping.length === 0) continue;
-      const breakdown = await readBreakdown(tx, grouping, ofGrouping, period);
-      breakdowns.push(breakdown);
-      // By then the next statement is on its way.
-      if (onBreakdown) setImmediate(onBreakdown, breakdown);
-    }
-    const rankings: Ranking[] = [];
-    for (const grouping of ["accessor", "tags"] as const) {
-      signal?.throwIfAborted();
-      const ofGrouping = seriesBy(series, grouping);
-      if (ofGrouping.length > 0) rankings.push(await readRanking(tx, grouping, ofGrouping, before, period));
-    }
-    signal?.throwIfAborted();
-    return {
-      period,
-      before,
-      madeAt: now,
-      totals: {
-        sources: sources.totals.map(({ project, grouping }) => ({ project, grouping })),
-        projectsLeftOut: sources.projectsLeftOut,
-        metrics,
-        ...countLackingDays(sources.totals),
-      },
-      forecast: await readForecast(tx, sources.totals, period, metrics),
-      change,
-      billed,
-      costs,
-      costRowsLeftOut: costRows > costRowsMax ? costRows : 0,
-      breakdowns,
-      rankings,
-      coverage: await readCoverage(tx, series, period),
-      restatements: await readRestatements(tx, sources.restatements, period, metrics),
-      budgets: await budgetsIn(db, tx, period),
-    };
+    const check = () => signal?.throwIfAborted();
+    return readPart({ tx, period, before, isCompared: asked !== undefined, series, sources, metrics, check });
   };
   return readSnapshot(db, readAll, statementSecondsMax);
+}
+
+async function usageData(
+  { tx, period, before, isCompared, series, sources, metrics, check }: Scope,
+  { breakdowns, rankings, onBreakdown }: UsageOptions,
+): Promise<UsageData> {
+  const shown: Breakdown[] = [];
+  for (const grouping of breakdowns) {
+    check();
+    const ofGrouping = seriesBy(series, grouping);
+    if (ofGrouping.length === 0) continue;
+    const breakdown = await readBreakdown(tx, grouping, ofGrouping, period);
+    shown.push(breakdown);
+    // By then the next statement is on its way.
+    if (onBreakdown) setImmediate(onBreakdown, breakdown);
+  }
+  const ranked: Ranking[] = [];
+  for (const grouping of rankings) {
+    check();
+    const ofGrouping = seriesBy(series, grouping);
+    if (ofGrouping.length > 0) ranked.push(await readRanking(tx, grouping, ofGrouping, before, period));
+  }
+  check();
+  return {
+    period,
+    before: isCompared ? before : undefined,
+    totals: {
+      sources: sources.totals.map(({ project, grouping }) => ({ project, grouping })),
+      projectsLeftOut: sources.projectsLeftOut,
+      metrics,
+      ...countLackingDays(sources.totals),
+    },
+    coverage: summarizeCoverage(series, period),
+    forecast: await readForecast(tx, sources.totals, period, metrics),
+    breakdowns: shown,
+    rankings: ranked,
+  };
+}
+
+async function changeData(
+  { tx, period, before, series, sources, metrics, check }: Scope,
+  { costRowsMax = Infinity }: CostOptions,
+): Promise<ChangeData> {
+  const periods = changePeriods(before, period, sources.totals);
+  const question = changeQuestion(periods, sources.totals, series, metrics);
+  check();
+  const change = await readUsageChange(tx, question);
+  check();
+  const sourcesOfCost = await chooseCostSources(tx, question);
+  const billed = await readBilled(tx, { ...question, projects: sourcesOfCost.billed });
+  const estimated = { ...question, projects: sourcesOfCost.estimated };
+  const costRows = await countCostRows(tx, estimated);
+  const costs = costRows > costRowsMax ? [] : await readCostChange(tx, estimated);
+  return { change, billed, costs, costRowsLeftOut: costRows > costRowsMax ? costRows : 0 };
+}
+
+async function qualityData({ tx, period, series, sources, metrics, check }: Scope): Promise<QualityData> {
+  check();
+  const coverage = await readCoverage(tx, series, period);
+  check();
+  return { period, coverage, restatements: await readRestatements(tx, sources.restatements, period, metrics) };
 }
 
 /** Split by each dimension of billing that is read. */
@@ -130,9 +228,4 @@ function changeQuestion(
     groupings: grouping ? [grouping] : [],
     groupsMax: CHANGE_GROUPS_MAX,
   };
-}
-
-/** The same number of days, right before the period. */
-function windowBefore(period: Window): Window {
-  return { start: addDays(period.start, -dayCount(period)), end: addDays(period.start, -1) };
 }

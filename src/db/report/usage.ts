@@ -8,23 +8,41 @@ import { countLackingDays, incompleteAndUnreadDays, type ReportSeries } from "./
 
 const TOTAL_METRICS = ["hours", "tokens_in", "tokens_out", "tts_characters", "requests"] as const;
 
+type TotalsRow = {
+  /** Null in the row of the sums of all days. */
+  readonly day: Day | null;
+  readonly amounts: Readonly<Record<MetricTotal["metric"], string | null>>;
+  readonly before: Readonly<Record<MetricTotal["metric"], string | null>>;
+};
+
 export async function readTotals(
   tx: Tx,
   sources: readonly ReportSeries[],
   before: Window,
   period: Window,
 ): Promise<readonly MetricTotal[]> {
-  if (sources.length === 0) return TOTAL_METRICS.map((metric) => ({ metric, amount: null, before: null }));
-  const totals = TOTAL_METRICS.map((metric) => {
-    const amount = sql.ref(metric);
-    return sql`json_build_object('metric', ${metric}::text,
-      'amount', trim_scale(sum(${amount}) filter (where usage_date >= ${period.start}::date))::text,
-      'before', trim_scale(sum(${amount}) filter (where usage_date < ${period.start}::date))::text)`;
-  });
-  const { rows } = await sql<{ totals: readonly MetricTotal[] }>`
-    select json_build_array(${sql.join(totals)}) as totals from ${visibleRows(sources, { start: before.start, end: period.end })}
+  const days = daysOf(period);
+  const sums = (window: Window) =>
+    sql`json_build_object(${sql.join(
+      TOTAL_METRICS.map(
+        (metric) =>
+          sql`${metric}::text, trim_scale(sum(${sql.ref(metric)}) filter (where usage_date between ${window.start}::date and ${window.end}::date))::text`,
+      ),
+    )})`;
+  const { rows } = await sql<TotalsRow>`
+    select usage_date as day, ${sums(period)} as amounts, ${sums(before)} as before
+    from ${visibleRows(sources, { start: before.start, end: period.end })}
+    where usage_date <= ${before.end}::date or usage_date >= ${period.start}::date
+    group by grouping sets ((usage_date), ())
   `.execute(tx);
-  return rows[0]?.totals ?? [];
+  const byDay = new Map(rows.map((row) => [row.day, row]));
+  const all = byDay.get(null);
+  return TOTAL_METRICS.map((metric) => ({
+    metric,
+    amount: all?.amounts[metric] ?? null,
+    before: all?.before[metric] ?? null,
+    byDay: days.map((day) => byDay.get(day)?.amounts[metric] ?? null),
+  }));
 }
 
 const BREAKDOWN_GROUPS_MAX = 8;
@@ -108,6 +126,7 @@ const RANKED_NAMES = {
       left join usage_export.listed_key l on l.project_id = s.project_id and l.api_key_id = g.display
     `,
   },
+  model: { group: sql`g.display`, comment: sql`null::text`, tables: sql`` },
   tags: { group: sql`g.display`, comment: sql`null::text`, tables: sql`` },
 } as const;
 

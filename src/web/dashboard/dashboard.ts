@@ -1,130 +1,124 @@
-// Answers the requests for the dashboard and the report file. At most one read of the health state and one of the usage are in
-// progress, and each page is cached for some seconds, so visitors can't slow the worker down.
+// Answers the requests for the pages of the dashboard and the report file. At most one read of the health state and one of the usage are
+// in progress, and each page is cached for some seconds, so visitors can't slow the worker down.
 
 import type { Logger } from "pino";
-import { oneAtATime } from "../../async.ts";
+import { memoizeAsync, oneAtATime, type ReadResult } from "../../async.ts";
 import { errorText } from "../../errors.ts";
-import type { Operations } from "../../health/state.ts";
+import type { HealthState } from "../../health/state.ts";
+import { html } from "../../report/html.ts";
 import type { Breakdown, ReportData } from "../../report/report-data.ts";
-import { dayOf, type Window } from "../../usage/days.ts";
-import { type Page, textPage } from "../page.ts";
-import type { Dashboard, Readiness } from "../routes.ts";
-import { type Period, periodOf } from "./period.ts";
+import { dayOf } from "../../usage/days.ts";
+import type { Page } from "../page.ts";
+import type { Answer, Readiness } from "../routes.ts";
+import { framePage, PAGES, type PageName } from "./frame.ts";
+import { CACHE_MS, pageCache } from "./page-cache.ts";
+import type { PageContent, PageData } from "./pages.ts";
+import { InvalidView, readView, type View } from "./view.ts";
 
 export type DashboardDeps = {
   readonly log: Logger;
   readonly readiness: () => Readiness;
-  readonly readOperations: () => Promise<Operations>;
-  readonly readReport: (period: Window, now: Date, options: ReadOptions) => Promise<ReportData>;
+  readonly readHealth: () => Promise<HealthState>;
+  /** Reads what a page shows besides the health state. */
+  readonly read: { readonly [P in keyof PageData]: (view: View, options: ReadOptions) => Promise<PageData[P]> };
+  readonly readReport: (view: View, now: Date, options: ReadOptions) => Promise<ReportData>;
 };
 
-type ReadOptions = {
+export type ReadOptions = {
   readonly signal: AbortSignal;
   readonly costRowsMax: number;
   readonly onBreakdown?: (breakdown: Breakdown) => void;
+};
+
+/** Reads a page that is made elsewhere; its content may depend on the health state. */
+export type ReadContent = (signal: AbortSignal) => Promise<(health: HealthState) => PageContent>;
+
+export type Dashboard = {
+  /** Path to answer. */
+  readonly pages: Readonly<Record<string, Answer>>;
+  /** Puts a page that is made elsewhere into the frame of the dashboard. */
+  readonly framed: (page: PageName, view: View, read: ReadContent) => Promise<Page>;
 };
 
 /** Calculating a cost takes about 25 ms for each thousand rows of usage by model, and a page should begin within 0.3 s. */
 const COST_ROWS_MAX = 5_000;
 
 /** How long a page waits for each read, the wait for earlier reads included. Their sum is below the time after which the server closes a silent connection (SOCKET_IDLE_MS_MAX). */
-const READ_LIMITS = { operationsMs: 3_000, usageMs: 5_000 };
+const READ_LIMITS = { healthMs: 3_000, pageMs: 5_000 };
+
+/** Of these pages the reads are short and read no usage, so that they do not wait for pages that do. */
+const SHORT_READS: readonly PageName[] = ["jobs", "run", "keys"];
 
 export function openDashboard(
-  { log, readiness, readOperations, readReport }: DashboardDeps,
+  { log, readiness, readHealth, read, readReport }: DashboardDeps,
   limits: typeof READ_LIMITS = READ_LIMITS,
 ): Dashboard {
-  const inTurnForOperations = oneAtATime(limits.operationsMs);
-  const inTurnForUsage = oneAtATime(limits.usageMs);
+  const inTurnForHealth = oneAtATime(limits.healthMs);
+  const inTurnForUsage = oneAtATime(limits.pageMs);
+  const inTurnForShortReads = oneAtATime(limits.pageMs);
+  // One read serves all pages that are asked for within some seconds.
+  const remembered = memoizeAsync<ReadResult<HealthState>>(({ ok }) => (ok ? CACHE_MS : 0));
 
-  async function page(period: Period): Promise<Page> {
+  async function framed(page: PageName, view: View, readContent: ReadContent): Promise<Page> {
     const loading = import("./pages.ts");
     // Both reads at once: each has a connection of its own.
-    const readingOperations = inTurnForOperations(readOperations);
-    const readingUsage = inTurnForUsage(async (signal) => {
-      const { usageContent, drawAhead } = await loading;
-      return usageContent(
-        await readReport(period, new Date(), { signal, costRowsMax: COST_ROWS_MAX, onBreakdown: drawAhead }),
-      );
-    });
-    const [pages, operations] = await Promise.all([loading, readingOperations]);
-    if (!operations.ok) {
-      const reason = errorText(operations.error);
+    const inTurn = SHORT_READS.includes(page) ? inTurnForShortReads : inTurnForUsage;
+    const reading = inTurn(readContent);
+    const [pages, health] = await Promise.all([loading, remembered("health", () => inTurnForHealth(readHealth))]);
+    if (!health.ok) {
+      const reason = errorText(health.error);
       log.warn({ reason }, "dashboard not available: reading the health state failed");
-      return pages.unavailablePage([...new Set([...readiness().reasons, reason])]);
+      return pages.unavailablePage(page, [...new Set([...readiness().reasons, reason])]);
     }
-    const usage = await readingUsage;
-    if (!usage.ok)
-      log.warn({ ...period, reason: errorText(usage.error) }, "dashboard without usage: reading it failed");
-    return pages.dashboardPage({ period, operations: operations.value, usage, readiness: readiness() });
+    const content = await reading;
+    const frame = { page, view, health: health.value, readiness: readiness() };
+    try {
+      if (!content.ok) throw content.error;
+      checkProject(view, health.value);
+      return framePage({ ...frame, ...content.value(health.value) });
+    } catch (error) {
+      if (error instanceof InvalidView) return pages.invalidPage(page, error.message);
+      const reason = errorText(error);
+      log.warn({ page, ...view.period, reason }, "dashboard page without its content: reading it failed");
+      const notice = html`<div class="notice bad"><strong>This page could not be read.</strong> <bdi>${reason}</bdi>: choose fewer days, or try again.</div>`;
+      return framePage({ ...frame, notice, sections: [] });
+    }
   }
 
-  async function file(period: Period): Promise<Page> {
+  function ownPage<P extends keyof PageData>(page: P, view: View): Promise<Page> {
+    return framed(page, view, async (signal) => {
+      const { PAGE_CONTENT, drawAhead } = await import("./pages.ts");
+      const data = await read[page](view, { signal, costRowsMax: COST_ROWS_MAX, onBreakdown: drawAhead });
+      return (health) => PAGE_CONTENT[page](data, view, health);
+    });
+  }
+
+  async function reportFile(view: View): Promise<Page> {
     const pages = await import("./pages.ts");
     const report = await inTurnForUsage(async (signal) =>
-      pages.reportFilePage(await readReport(period, new Date(), { signal, costRowsMax: COST_ROWS_MAX })),
+      pages.reportFilePage(await readReport(view, new Date(), { signal, costRowsMax: COST_ROWS_MAX })),
     );
     if (report.ok) return report.value;
     const reason = errorText(report.error);
-    log.warn({ ...period, reason }, "report not available: reading the usage failed");
-    return pages.unavailablePage([reason]);
+    log.warn({ ...view.period, reason }, "report not available: reading the usage failed");
+    return pages.unavailablePage("overview", [reason]);
   }
 
-  const answerBy = (make: (period: Period) => Promise<Page>) => {
-    const cachedPage = pageCache(make);
-    return async (query: URLSearchParams) => {
-      const period = periodOf(query, dayOf(new Date()));
-      return "error" in period ? (await import("./pages.ts")).invalidQueryPage(period.error) : cachedPage(period);
+  const cached = pageCache(({ page, view }: { readonly page: keyof PageData | "report"; readonly view: View }) =>
+    page === "report" ? reportFile(view) : ownPage(page, view),
+  );
+  const answerBy =
+    (page: keyof PageData | "report"): Answer =>
+    async (query) => {
+      const view = readView(query, dayOf(new Date()));
+      if (!("error" in view)) return cached({ page, view });
+      return (await import("./pages.ts")).invalidPage(page === "report" ? "overview" : page, view.error);
     };
-  };
-  return { page: answerBy(page), report: answerBy(file) };
+  const own = (Object.keys(read) as (keyof PageData)[]).map((page) => [PAGES[page].path, answerBy(page)] as const);
+  return { pages: { ...Object.fromEntries(own), "/report.html": answerBy("report") }, framed };
 }
 
-// Caches pages for some seconds. Requests for a page that is being made wait for it and share it.
-
-const CACHE_MS = 5_000;
-/** Each page has some hundred kilobytes. */
-const CACHED_PAGES_MAX = 8;
-
-/** `madeMs` is undefined while the page is being made. */
-type CachedPage = { readonly page: Promise<Page>; madeMs: number | undefined };
-
-/** `nowMs` is in milliseconds and never goes back. */
-export function pageCache(
-  make: (period: Period) => Promise<Page>,
-  nowMs: () => number = () => performance.now(),
-): (period: Period) => Promise<Page> {
-  const cached = new Map<string, CachedPage>();
-
-  async function makePage(key: string, period: Period): Promise<Page> {
-    const entry: CachedPage = { page: make(period), madeMs: undefined };
-    cached.set(key, entry);
-    let isGood = false;
-    try {
-      const page = await entry.page;
-      isGood = page.status < 500;
-      return page;
-    } finally {
-      // Only successful pages are kept: after a failure the next request builds the page again.
-      if (isGood) entry.madeMs = nowMs();
-      else cached.delete(key);
-    }
-  }
-
-  return async (period) => {
-    for (const [key, { madeMs }] of cached)
-      if (madeMs !== undefined && nowMs() - madeMs >= CACHE_MS) cached.delete(key);
-    const key = JSON.stringify(period);
-    const known = cached.get(key);
-    if (known) return known.page;
-    return cached.size < CACHED_PAGES_MAX ? makePage(key, period) : cacheFullPage();
-  };
-}
-
-function cacheFullPage(): Page {
-  const seconds = String(CACHE_MS / 1000);
-  return {
-    ...textPage(503, ["too many different pages are requested at once; try again in some seconds"]),
-    headers: { "retry-after": seconds, refresh: seconds },
-  };
+function checkProject({ project }: View, { series }: HealthState): void {
+  if (project !== undefined && series.every((one) => one.project !== project))
+    throw new InvalidView(`project: no series of ${JSON.stringify(project)} is known`);
 }

@@ -1,91 +1,127 @@
-// Renders the pages of the dashboard. The first request for a page loads this module, because the library for charts is large.
+// The sections of each page of the dashboard. The first request for a page loads this module, because the library for charts is large.
 
-import type { ReadResult } from "../../async.ts";
-import { errorText } from "../../errors.ts";
-import type { Operations } from "../../health/state.ts";
+import type { KeysData, RecentRun, RunDetails } from "../../health/operations.ts";
+import type { HealthState } from "../../health/state.ts";
 import { breakdownSection } from "../../report/breakdown-section.ts";
 import { budgetSection } from "../../report/budget-section.ts";
-import { windowText } from "../../report/format.ts";
-import { type Html, html } from "../../report/html.ts";
-import {
-  ADDING_UP_WARNING,
-  contentSecurityPolicy,
-  htmlDocument,
-  type PageOptions,
-  type Section,
-} from "../../report/page.ts";
-import { renderReport, usageSections } from "../../report/report.ts";
-import type { Breakdown, ReportData } from "../../report/report-data.ts";
-import { trustNotice } from "../../report/summary.ts";
-import { scriptHead } from "../assets.ts";
+import { budgetTitle, budgetUseText } from "../../report/budget-text.ts";
+import { changeSection } from "../../report/change-section.ts";
+import { costSection } from "../../report/cost-section.ts";
+import { coverageSection } from "../../report/coverage-section.ts";
+import { type Html, html, nameHtml } from "../../report/html.ts";
+import { contentSecurityPolicy, type Section } from "../../report/page.ts";
+import { rankingSection } from "../../report/ranking-section.ts";
+import { renderReport } from "../../report/report.ts";
+import type { Breakdown, ChangeData, QualityData, ReportData, TrustData, UsageData } from "../../report/report-data.ts";
+import { restatementSection } from "../../report/restatement-section.ts";
+import { summarySection, trustNotice } from "../../report/summary.ts";
 import type { Page } from "../page.ts";
-import type { Readiness } from "../routes.ts";
 import { anomaliesSection } from "./anomalies-section.ts";
-import { type Period, periodForm, queryOf } from "./period.ts";
-import { dashboardAlerts, gapsSection, jobsSection, keysSection, runsSection, verdictHtml } from "./sections.ts";
+import { type FrameContent, framelessPage, type PageName, pageHref } from "./frame.ts";
+import { jobsSections, runSections } from "./jobs-sections.ts";
+import { keysSections } from "./keys-sections.ts";
+import { differencesSection, finalitySection, gapsSection } from "./quality-sections.ts";
+import { InvalidView, type View, viewQuery } from "./view.ts";
 
-export type DashboardContent = {
-  readonly period: Period;
-  readonly operations: Operations;
-  readonly usage: ReadResult<UsageContent>;
-  readonly readiness: Readiness;
+/** What each page reads besides the health state. */
+export type PageData = {
+  readonly overview: UsageData;
+  readonly cost: ChangeData;
+  readonly quality: QualityData & TrustData;
+  readonly jobs: readonly RecentRun[];
+  readonly run: RunDetails | undefined;
+  readonly keys: KeysData;
 };
 
-/** The part of the report for the period. `trust` says whether its numbers are complete. */
-export type UsageContent = { readonly trust: Html; readonly sections: readonly Section[] };
+export type PageContent = Pick<FrameContent, "sections" | "title" | "notice" | "controls">;
 
-const NAME = "usage-export";
-const RETRY_SECONDS = 10;
+type Render<P extends keyof PageData> = (data: PageData[P], view: View, health: HealthState) => PageContent;
 
-export function dashboardPage({ period, operations, usage, readiness }: DashboardContent): Page {
-  const { health, runs, rotations } = operations;
-  const alerts = dashboardAlerts(health, readiness);
-  const readAt = health.readAt.toISOString().slice(0, 19).replace("T", " ");
-  const refresh = period.live
-    ? html`Kept up to date; <a href="./${queryOf(period)}">keep these days</a>.`
-    : html`<a href="./">Show the newest days</a>, which are kept up to date.`;
-  return htmlPage(
-    200,
-    {
-      title: alerts.length === 0 ? "All is well" : "Not all is well",
-      subtitle: `usage-export as of ${readAt} UTC`,
-      lead: html`${verdictHtml(alerts, health)}<p class="renewal">${refresh}</p>`,
+export const PAGE_CONTENT: { readonly [P in keyof PageData]: Render<P> } = {
+  overview(data, view, health) {
+    const coverageHref = `${pageHref("overview", "quality")}${viewQuery(view)}#coverage`;
+    if (data.coverage.seriesCount === 0) return { notice: nothingYet(health), sections: [] };
+    return {
+      notice: trustNotice(data, coverageHref),
       sections: [
-        jobsSection(health),
-        runsSection(runs),
-        gapsSection(health),
-        keysSection(rotations),
-        ...[budgetSection(health.budgets) ?? []].flat(),
-        ...anomaliesSection(health),
-        ...usageSectionsOf(period, usage),
+        summarySection(data),
+        ...budgetsInBrief(health, view),
+        ...data.breakdowns.map(breakdownSection),
+        ...data.rankings.map((ranking) => ({ ...rankingSection(ranking, true), width: "third" as const })),
       ],
-      head: scriptHead("", period.live),
+    };
+  },
+  cost: (data, _, health) => ({
+    sections: [
+      costSection(data) ?? noPrices(),
+      budgetSection(health.budgets) ?? noBudgets(),
+      changeSection(data) ?? [],
+      anomaliesSection(health),
+    ].flat(),
+  }),
+  quality: (data, _, health) => ({
+    sections: [
+      gapsSection(health),
+      coverageSection(data),
+      finalitySection(data),
+      differencesSection(data),
+      restatementSection(data),
+    ],
+  }),
+  jobs: (runs, view, health) => ({ sections: jobsSections(health, runs, view) }),
+  run(details, { id }) {
+    if (!details)
+      throw new InvalidView(
+        `id: there is no run ${id ?? "without an id"}; runs are deleted after the days of history.keepDays`,
+      );
+    return { title: `Run of ${details.run.job}`, sections: runSections(details) };
+  },
+  keys: (data) => ({ sections: keysSections(data) }),
+};
+
+function nothingYet({ jobs }: HealthState): Html {
+  const next =
+    jobs.length === 0
+      ? html`No job is configured: add an export to <code>jobs.config.json</code>.`
+      : html`No job has read any usage. To read it now, run <code>usage-export export</code>; <code>usage-export start</code> does it on schedule.`;
+  return html`<div class="notice none"><strong>There are no numbers yet.</strong> ${next}</div>
+`;
+}
+
+function budgetsInBrief({ budgets }: HealthState, view: View): readonly Section[] {
+  if (budgets.length === 0) return [];
+  const items = budgets.map((use) => html`<li>${nameHtml(budgetTitle(use))}: ${budgetUseText(use)}</li>`);
+  const href = `${pageHref("overview", "cost")}${viewQuery(view)}#budgets`;
+  return [
+    {
+      id: "budgets",
+      title: "Budgets",
+      body: html`<ul>${items}</ul><p><a href="${href}">All about budgets and cost</a></p>`,
     },
-    { asOf: [readAt] },
-  );
+  ];
 }
 
-export function usageContent(data: ReportData): UsageContent {
-  return { trust: trustNotice(data), sections: usageSections(data) };
+function noPrices(): Section {
+  return {
+    id: "what-it-cost",
+    title: "What it cost",
+    body: html`<p class="empty">No usage of these days has a price. Set <code>prices</code> in the configuration to see what usage costs.</p>`,
+  };
 }
 
-/** Draws a breakdown while the rest of the report is read. An error comes again when the page is made, where it is reported. */
+function noBudgets(): Section {
+  return {
+    id: "budgets",
+    title: "Budgets",
+    body: html`<p class="empty">No budget is configured. Set <code>budgets</code> in the configuration to be told when usage or cost reaches a limit.</p>`,
+  };
+}
+
+/** Draws a breakdown while the rest of the page is read. An error comes again when the page is made, where it is reported. */
 export function drawAhead(breakdown: Breakdown): void {
   try {
     breakdownSection(breakdown);
   } catch {}
-}
-
-/** If the usage could not be read, the page shows the rest all the same. */
-function usageSectionsOf(period: Period, usage: ReadResult<UsageContent>): readonly Section[] {
-  const notice = usage.ok
-    ? usage.value.trust
-    : html`<div class="notice bad"><strong>The usage could not be read.</strong> <bdi>${errorText(usage.error)}</bdi>: choose fewer days, or try again.</div>`;
-  const title = `Usage, ${windowText(period)}`;
-  return [
-    { id: "usage", title, body: html`${periodForm(period)}${notice}` },
-    ...(usage.ok ? usage.value.sections : []),
-  ];
 }
 
 /** The same file as the command `report` writes. */
@@ -102,32 +138,19 @@ export function reportFilePage(data: ReportData): Page {
   };
 }
 
-export function unavailablePage(reasons: readonly string[]): Page {
+const RETRY_SECONDS = 10;
+
+export function unavailablePage(page: PageName, reasons: readonly string[]): Page {
+  const root = pageHref(page, "overview");
   const lead = html`<div class="notice bad"><strong>The state of the jobs can't be read now.</strong>
 <ul>${reasons.map((reason) => html`<li><bdi>${reason}</bdi></li>`)}</ul></div>
-<p>This page is requested again every ${RETRY_SECONDS} seconds. <a href="readyz">/readyz</a> and <a href="metrics">/metrics</a> still answer.</p>`;
+<p>This page is requested again every ${RETRY_SECONDS} seconds. <a href="${root}readyz">/readyz</a> and <a href="${root}metrics">/metrics</a> still answer.</p>`;
   const seconds = String(RETRY_SECONDS);
-  const options = { title: "The dashboard is not available", subtitle: NAME, lead, sections: [] };
-  return htmlPage(503, options, { headers: { refresh: seconds, "retry-after": seconds } });
+  return framelessPage(503, "The dashboard is not available", lead, { refresh: seconds, "retry-after": seconds });
 }
 
-export function invalidQueryPage(error: string): Page {
-  const lead = html`<div class="notice bad"><strong>These days can't be shown.</strong> <bdi>${error}</bdi></div>
-${periodForm(undefined)}`;
-  return htmlPage(400, { title: "Invalid period", subtitle: NAME, lead, sections: [] }, {});
-}
-
-function htmlPage(
-  status: number,
-  options: Omit<PageOptions, "footer" | "served">,
-  { asOf, headers }: Pick<Page, "asOf" | "headers">,
-): Page {
-  const footer = html`<p>Nothing can be changed here. ${ADDING_UP_WARNING}</p>`;
-  return {
-    status,
-    contentType: "text/html; charset=utf-8",
-    body: htmlDocument({ ...options, footer, served: true }),
-    headers: { "content-security-policy": `${contentSecurityPolicy(true)}; frame-ancestors 'none'`, ...headers },
-    ...(asOf && { asOf }),
-  };
+export function invalidPage(page: PageName, error: string): Page {
+  const lead = html`<div class="notice bad"><strong>This can't be shown.</strong> <bdi>${error}</bdi></div>
+<p><a href="${pageHref(page, page === "run" ? "jobs" : page)}">Show the newest days</a></p>`;
+  return framelessPage(400, "Invalid address", lead);
 }

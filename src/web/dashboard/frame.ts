@@ -1,0 +1,199 @@
+// What every page of the dashboard has around its sections: the navigation, the verdict, and the choice of days and project. All links are
+// relative, because a proxy may serve the pages under another path.
+
+import type { Alert } from "../../health/alert.ts";
+import type { HealthState } from "../../health/state.ts";
+import { counted, windowText } from "../../report/format.ts";
+import { type Html, html, joinHtml, nameHtml } from "../../report/html.ts";
+import { ADDING_UP_WARNING, contentSecurityPolicy, htmlDocument, type PageOptions, type Section } from "../../report/page.ts";
+import { dayCount } from "../../usage/days.ts";
+import { scriptHead } from "../assets.ts";
+import type { Page } from "../page.ts";
+import type { Readiness } from "../routes.ts";
+import { dashboardAlerts, verdictHtml } from "./verdict.ts";
+import { COMPARISONS, comparedWindow, PERIOD_TITLES, type View, viewParameters, viewQuery } from "./view.ts";
+
+type PageTraits = {
+  readonly path: string;
+  readonly title: string;
+  /** What it can be narrowed by. */
+  readonly choices: readonly ("period" | "project" | "compare")[];
+};
+
+export const PAGES = {
+  overview: { path: "/", title: "Overview", choices: ["period", "project", "compare"] },
+  usage: { path: "/usage", title: "Usage", choices: ["period", "project", "compare"] },
+  cost: { path: "/cost", title: "Cost and changes", choices: ["period", "project", "compare"] },
+  quality: { path: "/quality", title: "Quality", choices: ["period", "project"] },
+  jobs: { path: "/jobs", title: "Jobs and runs", choices: [] },
+  run: { path: "/jobs/run", title: "Run", choices: [] },
+  keys: { path: "/keys", title: "Keys", choices: [] },
+} as const satisfies Readonly<Record<string, PageTraits>>;
+
+export type PageName = keyof typeof PAGES;
+
+const NAVIGATION: readonly PageName[] = ["overview", "usage", "cost", "quality", "jobs", "keys"];
+
+/** The page with the section that an alert is about. */
+const ALERT_PAGES: Readonly<Record<Alert["section"], PageName>> = {
+  jobs: "jobs",
+  runs: "jobs",
+  gaps: "quality",
+  keys: "keys",
+  budgets: "cost",
+  anomalies: "cost",
+};
+
+/** The relative link from one page to another, without a query. */
+export function pageHref(from: PageName, to: PageName): string {
+  const root = "../".repeat(PAGES[from].path.split("/").length - 2) || "./";
+  return `${root}${PAGES[to].path.slice(1)}`;
+}
+
+export type FrameContent = {
+  readonly page: PageName;
+  readonly view: View;
+  readonly health: HealthState;
+  readonly readiness: Readiness;
+  /** Left out, it is the page's. */
+  readonly title?: string;
+  readonly sections: readonly Section[];
+  /** Shown above the sections. */
+  readonly notice?: Html | undefined;
+  /** More fields for the form that chooses the days. */
+  readonly controls?: Html;
+  readonly status?: number;
+};
+
+export function framePage({
+  page,
+  view,
+  health,
+  readiness,
+  title,
+  sections,
+  notice,
+  controls,
+  status = 200,
+}: FrameContent): Page {
+  const alerts = dashboardAlerts(health, readiness);
+  const shownTitle = title ?? PAGES[page].title;
+  const href = (section: Alert["section"]) =>
+    `${pageHref(page, ALERT_PAGES[section])}${viewQuery(shared(view))}#${section}`;
+  const header = html`${navigation(page, view, health)}
+<div id="verdict">${verdictHtml(alerts, health, { href, isOpen: page === "overview" })}</div>
+<div class="heading"><h1>${shownTitle}</h1>${PAGES[page].choices.length > 0 ? subtitle(page, view) : undefined}</div>
+${toolbar(page, view, health, controls)}${notice}`;
+  const isLive = view.period.live || PAGES[page].choices.length === 0;
+  const verdict = alerts.length === 0 ? "All is well" : "Not all is well";
+  const head = scriptHead(rootOf(page) === "../" ? "../" : "", isLive);
+  return {
+    ...htmlPage(status, { title: `${verdict}: ${shownTitle}, usage-export`, header, sections, head }),
+    asOf: [asOfText(health)],
+  };
+}
+
+/** Without its navigation the page says why it can't be shown. */
+export function framelessPage(
+  status: number,
+  title: string,
+  lead: Html,
+  headers: Page["headers"] = {},
+): Page {
+  const header = html`<div class="heading"><h1>${title}</h1></div>${lead}`;
+  return htmlPage(status, { title: `${title}, usage-export`, header, sections: [] }, headers);
+}
+
+function htmlPage(
+  status: number,
+  options: Omit<PageOptions, "footer" | "served">,
+  headers: Page["headers"] = {},
+): Page {
+  const footer = html`<p>Nothing can be changed here. ${ADDING_UP_WARNING}</p>`;
+  return {
+    status,
+    contentType: "text/html; charset=utf-8",
+    body: htmlDocument({ ...options, footer, served: true }),
+    headers: { "content-security-policy": `${contentSecurityPolicy(true)}; frame-ancestors 'none'`, ...headers },
+  };
+}
+
+/** What a link to another page keeps. */
+function shared(view: View): View {
+  return { ...view, id: undefined };
+}
+
+function asOfText({ readAt }: HealthState): string {
+  return `${readAt.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+}
+
+function navigation(page: PageName, view: View, health: HealthState): Html {
+  const query = viewQuery(shared(view));
+  const links = NAVIGATION.map((name) => {
+    const isCurrent = name === page || (name === "jobs" && page === "run");
+    return html`<li><a href="${pageHref(page, name)}${query}"${isCurrent ? html` aria-current="page"` : undefined}>${PAGES[name].title}</a></li>`;
+  });
+  return html`<header class="bar"><a class="brand" href="${pageHref(page, "overview")}">usage-export</a>
+<nav aria-label="Pages"><ul>${links}</ul></nav>
+<p class="as-of">as of <time id="as-of">${asOfText(health)}</time></p></header>`;
+}
+
+function subtitle(page: PageName, view: View): Html {
+  const { period, project } = view;
+  const compared = canChoose(page, "compare") ? comparedWindow(view) : undefined;
+  return html`<p class="subtitle">${joinHtml(
+    [
+      html`<time>${windowText(period)}</time> (${counted(dayCount(period), "day")})`,
+      project === undefined ? "all projects" : html`project ${nameHtml(project)}`,
+      ...(compared ? [`compared with ${windowText(compared)}`] : []),
+    ],
+    " · ",
+  )}</p>`;
+}
+
+function canChoose(page: PageName, choice: PageTraits["choices"][number]): boolean {
+  const { choices }: PageTraits = PAGES[page];
+  return choices.includes(choice);
+}
+
+/** More projects are not listed: their name is typed. */
+const PROJECTS_LISTED_MAX = 100;
+const COMPARISON_TITLES = { before: "the days before", year: "a year before", none: "nothing" };
+
+function toolbar(page: PageName, view: View, health: HealthState, controls: Html | undefined): Html | undefined {
+  if (PAGES[page].choices.length === 0) return undefined;
+  const { period, compare } = view;
+  const here = pageHref(page, page);
+  const choices = Object.entries(PERIOD_TITLES).map(([name, title]) => {
+    const isCurrent = name === period.name;
+    const href = `${here}${viewQuery(view, { period: { ...period, name } })}`;
+    return html`<li><a href="${href}"${isCurrent ? html` aria-current="true"` : undefined}>${title}</a></li>`;
+  });
+  const isFixed = period.name === undefined;
+  const keep = isFixed ? [] : viewParameters({ ...view, project: undefined, compare: "before", id: undefined });
+  const comparison = canChoose(page, "compare")
+    ? html`<label>Compare with <select name="compare">${COMPARISONS.map((one) => option(one, COMPARISON_TITLES[one], one === compare))}</select></label>
+`
+    : undefined;
+  return html`<div class="toolbar"><ul class="choices" aria-label="Period">${choices}</ul>
+<form action="${here}" method="get">${keep.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
+<label>From <input type="date" name="from" value="${isFixed ? period.start : undefined}"></label>
+<label>to <input type="date" name="to" value="${isFixed ? period.end : undefined}"></label>
+${projectField(view, health)}${comparison}${controls}<button>Show</button></form>
+<p class="links">${isFixed ? undefined : html`<a href="${here}${viewQuery(view, { period: { ...period, name: undefined } })}">Keep these days</a> · `}<a href="${pageHref(page, "overview")}report.html?from=${period.start}&amp;to=${period.end}">As a file to send on</a></p></div>
+`;
+}
+
+function projectField({ project }: View, { series }: HealthState): Html | undefined {
+  const projects = [...new Set(series.map((one) => one.project))].sort();
+  if (projects.length < 2 && project === undefined) return undefined;
+  if (projects.length > PROJECTS_LISTED_MAX)
+    return html`<label>Project <input name="project" value="${project}" placeholder="all projects"></label>
+`;
+  return html`<label>Project <select name="project"><option value="">all projects</option>${projects.map((one) => option(one, one, one === project))}</select></label>
+`;
+}
+
+function option(value: string, title: string, isChosen: boolean): Html {
+  return html`<option value="${value}"${isChosen ? html` selected` : undefined}>${title}</option>`;
+}

@@ -1,0 +1,194 @@
+// What the page of jobs and runs shows. Pure.
+
+import type { RecentRun, RunDetails } from "../../health/operations.ts";
+import { type HealthState, type JobHealth, queueTotals, type WorkerHealth } from "../../health/state.ts";
+import { seriesHtml } from "../../report/coverage-section.ts";
+import { counted, roundedText, windowText } from "../../report/format.ts";
+import { columns, folded, type Html, type HtmlValue, html, nameHtml, numberColumns, table } from "../../report/html.ts";
+import type { Section } from "../../report/page.ts";
+import { foldedText, instantHtml, stateHtml } from "./cells.ts";
+import { pageHref } from "./frame.ts";
+import { type View, viewQuery } from "./view.ts";
+
+// Jobs, the queue and workers.
+
+const WORKERS_SHOWN_MAX = 20;
+
+export function jobsSections(health: HealthState, runs: readonly RecentRun[], view: View): readonly Section[] {
+  return [jobsSection(health), ...causesSection(health), runsSection(runs, view)];
+}
+
+function jobsSection({ jobs, queue, workers, callsPausedUntil }: HealthState): Section {
+  const texts = queueTotals(queue).map(({ text }) => text);
+  const rows = jobs.map((job) => [jobCell(job), lastRunCell(job), nextRunCell(job)]);
+  return {
+    id: "jobs",
+    title: "Jobs",
+    body: html`${table("When they ran last and run next, in UTC", columns("Job", "Last run", "Next run"), rows)}<p>In the queue: ${texts.join(", ")}.</p>${callsPausedHtml(callsPausedUntil)}
+${workersHtml(workers)}`,
+  };
+}
+
+function callsPausedHtml(until: Date | undefined): Html {
+  if (!until) return html``;
+  return html`
+<p>${stateHtml("paused")} Calls to the service are paused until ${instantHtml(until)}, as the service asked; <code>usage-export resume-calls</code> ends the pause.</p>`;
+}
+
+function workersHtml(workers: readonly WorkerHealth[]): Html {
+  if (workers.length === 0)
+    return html`<p class="empty">No worker was ever seen. <code>usage-export start</code> starts one.</p>`;
+  const rows = workers
+    .slice(0, WORKERS_SHOWN_MAX)
+    .map((worker) => [
+      html`${nameHtml(worker.host)} <small>pid ${worker.pid}</small>`,
+      stateHtml(worker.state),
+      instantHtml(worker.lastSeenAt),
+      instantHtml(worker.startedAt),
+      nameHtml(worker.version),
+    ]);
+  const titles = columns("Worker", "State", "Last seen", "Started", "Version");
+  return table("Workers of the last week, in UTC", titles, rows);
+}
+
+function jobCell({ kind, job, schedule, timezone }: JobHealth): Html {
+  return html`${nameHtml(job)} <small>${kind} at <code>${schedule}</code> ${timezone}</small>`;
+}
+
+function lastRunCell({ lastRun }: JobHealth): Html | string {
+  if (!lastRun) return "never";
+  return html`${stateHtml(lastRun.status)} ${instantHtml(lastRun.startedAt)} <small>${lastRun.trigger}</small>`;
+}
+
+function nextRunCell({ nextRun, paused, overdueSince }: JobHealth): Html {
+  if (paused) {
+    return html`${stateHtml("paused")} since ${instantHtml(paused.at)} <small>by ${nameHtml(paused.by)}</small> ${foldedText(paused.why)}`;
+  }
+  const next = nextRun ? instantHtml(nextRun) : html`none`;
+  return overdueSince
+    ? html`${stateHtml("overdue")} since ${instantHtml(overdueSince)} <small>next ${next}</small>`
+    : next;
+}
+
+const CAUSE_COLUMNS = [
+  ...columns("Cause", "Since"),
+  ...numberColumns("Slices", "With earlier numbers", "Series", "Requests to retry"),
+  ...columns("Next try"),
+];
+
+/** Failed slices by their cause: an outage fails many at once. None if nothing is failed. */
+function causesSection({ causes }: HealthState): readonly Section[] {
+  if (causes.length === 0) return [];
+  const rows = causes.map((cause) => [
+    html`<span class="state bad">${cause.code ?? "other"}</span>${cause.project === undefined ? undefined : html` of ${nameHtml(cause.project)}`} ${foldedText(cause.error)}`,
+    instantHtml(cause.since),
+    ...[cause.slices, cause.slicesWithNumbers, cause.series, cause.requests].map((count) => roundedText(String(count))),
+    cause.nextTry ? instantHtml(cause.nextTry) : "no retry",
+  ]);
+  const body = table("Why slices are failed now, times in UTC", CAUSE_COLUMNS, rows);
+  return [{ id: "causes", title: "Failures by cause", body }];
+}
+
+// The newest runs with their errors.
+
+const RUN_COLUMNS = [
+  ...columns("Started", "Job", "Outcome"),
+  ...numberColumns("Took", "Requests", "Slices", "Rows changed"),
+];
+
+/** Older runs are folded. */
+const RUNS_UNFOLDED_MAX = 20;
+
+function runsSection(runs: readonly RecentRun[], view: View): Section {
+  const rows = runs.map((run) => [
+    html`<a href="${pageHref("jobs", "run")}${viewQuery(view, { id: run.runId })}">${instantHtml(run.startedAt)}</a>`,
+    ...runCells(run),
+  ]);
+  const older = rows.slice(RUNS_UNFOLDED_MAX);
+  const body =
+    rows.length === 0
+      ? html`<p class="empty">No job has run yet. <code>usage-export export</code> runs one now; <code>usage-export start</code> runs all of them on schedule.</p>`
+      : html`${table("The newest, times in UTC", RUN_COLUMNS, rows.slice(0, RUNS_UNFOLDED_MAX))}${
+          older.length > 0
+            ? folded(`${older.length} runs before these`, table("Runs before these", RUN_COLUMNS, older))
+            : undefined
+        }`;
+  return { id: "runs", title: "Runs", body };
+}
+
+/** A rotation makes no usage requests, and reads no slices. */
+function runCells(run: RecentRun): readonly HtmlValue[] {
+  const isExport = run.kind !== "rotation";
+  return [
+    html`${nameHtml(run.job)} <small>${run.kind}, ${run.trigger}</small>`,
+    html`${stateHtml(run.status)} ${foldedText(run.error)}`,
+    tookText(run),
+    isExport ? roundedText(String(run.requests)) : undefined,
+    isExport ? slicesText(run) : undefined,
+    isExport ? roundedText(String(run.rowsChanged)) : undefined,
+  ];
+}
+
+function slicesText({ planned, complete, suspect, failed, undated, stale }: RecentRun): string {
+  const others = Object.entries({ undated, failed, suspect, stale });
+  return [
+    `${roundedText(String(complete))} of ${roundedText(String(planned))}`,
+    ...others.flatMap(([name, count]) => (count > 0 ? [`${count} ${name}`] : [])),
+  ].join(", ");
+}
+
+function tookText({ startedAt, finishedAt }: RecentRun): string | undefined {
+  if (finishedAt === null) return undefined;
+  const seconds = Math.round((finishedAt.getTime() - startedAt.getTime()) / 1000);
+  if (seconds < 120) return `${seconds} s`;
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
+}
+
+// One run.
+
+/** The page of a run. */
+export function runSections({ run, open, openLeftOut, series, seriesLeftOut }: RunDetails): readonly Section[] {
+  const outcome = table("The run, times in UTC", RUN_COLUMNS, [[instantHtml(run.startedAt), ...runCells(run)]]);
+  const id = html`<p class="note">Its id is <code>${run.runId}</code>; in SQL it is a row of <code>bi.runs</code>.</p>`;
+  const sections = [{ id: "outcome", title: "Outcome", body: html`${outcome}${id}` }];
+  if (run.kind === "rotation") return sections;
+  return [...sections, openSection(open, openLeftOut), readSection(series, seriesLeftOut)];
+}
+
+function openSection(open: RunDetails["open"], leftOut: number): Section {
+  const rows = open.map((request) => [
+    seriesHtml(request),
+    request.from === null
+      ? "chosen by the service"
+      : windowText({ start: request.from, end: request.to ?? request.from }),
+    request.error === null ? "not made yet" : foldedText(request.error),
+  ]);
+  const body =
+    rows.length === 0
+      ? html`<p class="empty">None: every request that was queued has an outcome.</p>`
+      : html`${table("Requests without an outcome", columns("Series", "Days", "Last attempt"), rows)}${leftOutNote(leftOut, "request")}`;
+  return { id: "open-requests", title: "Open requests", body };
+}
+
+function readSection(series: RunDetails["series"], leftOut: number): Section {
+  const rows = series.map((one) => [
+    seriesHtml(one),
+    windowText({ start: one.from, end: one.to }),
+    roundedText(String(one.read)),
+    one.failed === 0 ? "0" : html`<span class="state bad">${one.failed}</span> ${foldedText(one.error)}`,
+  ]);
+  const titles = [...columns("Series", "Days"), ...numberColumns("Slices read"), ...columns("Slices failed")];
+  const body =
+    rows.length === 0
+      ? html`<p class="empty">None is left: newer runs have read all of its days again.</p>`
+      : html`${table("Series and days", titles, rows)}${leftOutNote(leftOut, "series", "series")}`;
+  const note = html`<p class="note">What was read while it ran, by this or another run at the same time. A slice keeps its newest reading alone, so days that newer runs have read are no longer here.</p>
+`;
+  return { id: "requests", title: "What it read", body: html`${note}${body}` };
+}
+
+function leftOutNote(count: number, one: string, many?: string): Html | undefined {
+  return count > 0
+    ? html`<p class="note">And ${counted(count, `more ${one}`, many && `more ${many}`)}.</p>`
+    : undefined;
+}

@@ -1,0 +1,92 @@
+// What the page on the quality of the data shows besides the sections of the report. Pure.
+
+import { type GapGroup, groupGaps, type HealthState } from "../../health/state.ts";
+import { seriesHtml } from "../../report/coverage-section.ts";
+import { exactText, metricName, roundedText, windowText } from "../../report/format.ts";
+import { columns, type Html, html, nameHtml, numberColumns, table } from "../../report/html.ts";
+import type { Section } from "../../report/page.ts";
+import type { TrustData } from "../../report/report-data.ts";
+import { foldedText, stateHtml } from "./cells.ts";
+
+// The gaps of all time.
+
+const GAPS_SHOWN_MAX = 50;
+const SERIES_SHOWN_MAX = 100;
+
+export function gapsSection({ slices, gaps }: HealthState): Section {
+  const counts = Object.entries(slices).map(([status, count]) => `${roundedText(String(count))} ${status}`);
+  const note = html`<p class="note">Of all slices, which are a series on a day each: ${counts.join(", ")}.</p>
+`;
+  return { id: "gaps", title: "Gaps", body: html`${note}${gapsTable(gaps)}` };
+}
+
+function gapsTable(gaps: HealthState["gaps"]): Html {
+  if (gaps.length === 0) return html`<p class="empty">No day that is due is missing or failed.</p>`;
+  const groups = groupGaps(gaps);
+  const more = groups.length - GAPS_SHOWN_MAX;
+  const rest =
+    more > 0 ? html`<p class="note">And ${more} more: see the view <code>bi.coverage_gaps</code>.</p>` : undefined;
+  const rows = groups
+    .slice(0, GAPS_SHOWN_MAX)
+    .map((group) => [
+      windowText({ start: group.from, end: group.to }),
+      html`${stateHtml(group.status)} ${foldedText(group.error)}`,
+      seriesCell(group),
+    ]);
+  return html`${table("Days that are missing or failed, of all time", columns("Days", "Status", "Series"), rows)}${rest}`;
+}
+
+function seriesCell({ series: [first, ...others] }: GapGroup): Html | undefined {
+  if (first === undefined || others.length === 0) return first && seriesHtml(first);
+  const shown = others.slice(0, SERIES_SHOWN_MAX - 1);
+  const more = others.length - shown.length;
+  const names = [first, ...shown].map((one) => html`<br>${seriesHtml(one)}`);
+  return html`<details><summary>${others.length + 1} series</summary>${names}${more > 0 ? html`<br>and ${more} more` : undefined}</details>`;
+}
+
+const FINALITY_MEANINGS: Readonly<Record<string, string>> = {
+  final: "no job reads them again",
+  settling: "their window is not over: jobs read them again, and numbers may still change",
+  open: "the day is not over, or was not read since",
+};
+
+/** Which days of the period may still change. */
+export function finalitySection({ finality }: TrustData): Section {
+  const rows = finality.map((one) => [
+    html`<span class="state ${one.finality === "final" ? "good" : "warn"}">${one.finality}</span>`,
+    windowText(one),
+    exactText(String(one.days)),
+    exactText(String(one.slices)),
+    FINALITY_MEANINGS[one.finality],
+  ]);
+  const titles = [...columns("Finality", "From, to"), ...numberColumns("Days", "Slices"), ...columns("Meaning")];
+  const body =
+    rows.length === 0
+      ? html`<p class="empty">No day of this period was read.</p>`
+      : table("Slices of the period, by whether they may still change", titles, rows);
+  return { id: "finality", title: "Open days", body };
+}
+
+/** Where the service's own numbers do not agree with each other. */
+export function differencesSection({ differences, differencesLeftOut }: TrustData): Section {
+  const rows = differences.map((one) => [
+    one.day,
+    nameHtml(one.project),
+    one.grouping,
+    metricName(one.metric),
+    ...[one.total, one.sumOfGroups, one.difference].map(exactText),
+  ]);
+  const titles = [
+    ...columns("Day", "Project", "Grouping", "Metric"),
+    ...numberColumns("Total", "Sum of groups", "Difference"),
+  ];
+  const more =
+    differencesLeftOut > 0
+      ? html`<p class="note">And ${differencesLeftOut} more: see the view <code>bi.reconciliation</code>.</p>`
+      : undefined;
+  const body =
+    rows.length === 0
+      ? html`<p class="empty">Of every day that was read, the groups add up to the total.</p>`
+      : html`${table("Days on which the sum over a grouping differs from the total, the newest first", titles, rows)}${more}`;
+  return { id: "reconciliation", title: "Reconciliation", body };
+}

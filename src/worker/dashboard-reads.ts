@@ -1,0 +1,37 @@
+// What the pages of the dashboard read from the database. A page waits for each, so each statement has a short limit.
+
+import type { Config } from "../config/config.ts";
+import type { Database } from "../db/connection/database.ts";
+import { BRIEF_SNAPSHOT_SECONDS } from "../db/connection/transaction.ts";
+import { readChangeData, readQualityData, readReportData, readUsageData } from "../db/report/report.ts";
+import { readKeys, readRun, readRuns } from "../health/operations.ts";
+import { readHealth } from "../health/read-health.ts";
+import type { DashboardDeps } from "../web/dashboard/dashboard.ts";
+import { comparedWindow, type View } from "../web/dashboard/view.ts";
+
+const statementSecondsMax = BRIEF_SNAPSHOT_SECONDS;
+
+export function dashboardReads(
+  db: Database,
+  config: () => Config,
+): Pick<DashboardDeps, "readHealth" | "read" | "readReport"> {
+  const question = (view: View) => ({ period: view.period, before: comparedWindow(view), project: view.project });
+  return {
+    readHealth: () => readHealth(db, config(), { statementSecondsMax }),
+    read: {
+      overview: (view, options) =>
+        readUsageData(db, question(view), {
+          ...options,
+          statementSecondsMax,
+          breakdowns: ["model"],
+          rankings: ["model", "accessor", "tags"],
+        }),
+      cost: (view, options) => readChangeData(db, question(view), { ...options, statementSecondsMax }),
+      quality: (view, options) => readQualityData(db, question(view), { ...options, statementSecondsMax }),
+      jobs: () => readRuns(db),
+      run: async ({ id }) => (id === undefined ? undefined : readRun(db, id)),
+      keys: () => readKeys(db, config()),
+    },
+    readReport: ({ period }, now, options) => readReportData(db, period, now, { ...options, statementSecondsMax }),
+  };
+}
