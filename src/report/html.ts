@@ -128,15 +128,18 @@ export function nameText(name: string | null): string {
   return name ?? NO_VALUE;
 }
 
-/** A group of a grouping. Each tag of a set is marked separately. */
+/** The groupings of which a group may be a set, which the service sends as a JSON array. */
+const SET_GROUPINGS = ["tags", "model", "feature_set"];
+
+/** A group of a grouping. Each member of a set is marked separately. */
 export function groupHtml(grouping: string, group: string | null): Html {
-  const tags = grouping === "tags" && group !== null ? parseTags(group) : undefined;
-  if (tags === undefined) return nameHtml(group);
-  if (tags.length === 0) return html`<i>no tags</i>`;
-  return html`<span class="tags">${tags.map((tag) => html`<span>${nameHtml(tag)}</span> `)}</span>`;
+  const members = group !== null && SET_GROUPINGS.includes(grouping) ? parseSet(group) : undefined;
+  if (members === undefined) return nameHtml(group);
+  if (members.length === 0) return html`<i>no ${grouping.replaceAll("_", " ")}</i>`;
+  return html`<span class="chips">${members.map((member) => html`<span>${nameHtml(member)}</span> `)}</span>`;
 }
 
-function parseTags(text: string): readonly (string | null)[] | undefined {
+function parseSet(text: string): readonly (string | null)[] | undefined {
   try {
     const value: unknown = JSON.parse(text);
     return Array.isArray(value) ? value.map((tag) => (tag === null ? null : String(tag))) : undefined;

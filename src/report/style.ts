@@ -156,7 +156,7 @@ bdi{white-space:pre-wrap}
 small{color:var(--soft)}
 small.key{display:block;margin:0}
 time{white-space:nowrap}
-.tags span{display:inline-block;padding:0 .45em;background:var(--wash);border-radius:3px}
+.chips>span{display:inline-block;padding:0 .45em;background:var(--wash);border:1px solid var(--line);border-radius:3px}
 .share{display:block;width:100%;min-width:6rem;height:.4rem;margin-top:.3rem}
 .share rect{fill:var(--accent)}
 footer{margin-top:3rem;padding-top:1rem;border-top:1px solid var(--line);color:var(--soft);font-size:.9rem}

@@ -3,11 +3,9 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { databaseNow } from "../../src/db/connection/database.ts";
-import { readReportData } from "../../src/db/report/report.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { seriesIdOf } from "../../src/db/usage/series.ts";
 import { openAnswerWriter } from "../../src/db/usage/writer.ts";
-import { readOperations } from "../../src/health/read-health.ts";
 import { openLog } from "../../src/log.ts";
 import { Scrubber } from "../../src/secret.ts";
 import { columnsOf, type NormalisedSlice, sliceOf } from "../../src/usage/columns.ts";
@@ -15,25 +13,28 @@ import { addDays, type Day, dayOf, daysOf } from "../../src/usage/days.ts";
 import { seriesOf } from "../../src/usage/plan.ts";
 import { type Dimension, USAGE_DIMENSIONS } from "../../src/usage/series.ts";
 import { openDashboard } from "../../src/web/dashboard/dashboard.ts";
+import { dashboardReads } from "../../src/worker/dashboard-reads.ts";
 import { secondsOf } from "./figures.ts";
 import { GROUPS, type GrownDatabase, groupAt } from "./grown-database.ts";
 
 /** Returns how many seconds the measured part took. */
 export type Work = (one: GrownDatabase, round: number) => Promise<number>;
 
-/** Opens a new dashboard each time, so that no page is cached. */
-export const readDashboard: Work = async ({ db, config }) => {
-  const dashboard = openDashboard({
-    log: await openLog("warn", false, new Scrubber()),
-    readiness: () => ({ live: true, reasons: [] }),
-    readOperations: () => readOperations(db, config),
-    readReport: (period, now, options) => readReportData(db, period, now, options),
-  });
-  return secondsOf(async () => {
-    const { status, body } = await dashboard.page(new URLSearchParams());
-    if (status !== 200 || body.includes("could not be read")) throw new Error(`the dashboard is not whole: ${status}`);
-  });
-};
+/** Reads a page of the dashboard. Opens a new dashboard each time, so that no page is cached. */
+export const readPage =
+  (path: string): Work =>
+  async ({ db, config }) => {
+    const dashboard = openDashboard({
+      log: await openLog("warn", false, new Scrubber()),
+      readiness: () => ({ live: true, reasons: [] }),
+      ...dashboardReads(db, () => config),
+    });
+    return secondsOf(async () => {
+      const page = await dashboard.pages[path]?.(new URLSearchParams());
+      if (page?.status !== 200 || page.body.includes("could not be read"))
+        throw new Error(`the page is not whole: ${page?.status}`);
+    });
+  };
 
 export function ask(question: string): Work {
   return ({ db }) =>

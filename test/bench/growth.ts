@@ -4,7 +4,7 @@
 import { sql } from "kysely";
 import { median, type NewDatabase, ratio } from "./figures.ts";
 import { type GrownDatabase, growDatabase, ROWS_A_DAY } from "./grown-database.ts";
-import { ask, NEW_ROWS, readDashboard, storeNewRows, type Work } from "./grown-work.ts";
+import { ask, NEW_ROWS, readPage, storeNewRows, type Work } from "./grown-work.ts";
 
 const SIZES = [0, 1_000_000, 5_000_000];
 const ROUNDS = 9;
@@ -20,7 +20,7 @@ const QUESTIONS = {
 };
 
 const READS: readonly (readonly [what: string, work: Work])[] = [
-  ["dashboard page", readDashboard],
+  ...["/", "/cost", "/quality", "/jobs", "/keys"].map((path) => [`dashboard ${path}`, readPage(path)] as const),
   ...Object.entries(QUESTIONS).map(([what, question]) => [`BI: ${what}`, ask(question)] as const),
 ];
 

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
-import { lastRuns, recentRuns } from "../../src/db/health.ts";
+import { lastRuns } from "../../src/db/health.ts";
+import { recentRuns } from "../../src/db/jobs/recent-runs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { demoNumbers } from "../../src/db/usage/coverage.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";

@@ -1,6 +1,7 @@
 // Health states in which all is well, except for the parts that a test sets.
 
-import type { Gap, LastOutcome, RecentRun, SeriesHealth } from "../../src/db/health.ts";
+import type { Gap, LastOutcome, SeriesHealth } from "../../src/db/health.ts";
+import type { RecentRun } from "../../src/db/jobs/recent-runs.ts";
 import type { AlertPhase } from "../../src/health/alert.ts";
 import { type Notification, notificationsOf } from "../../src/health/alerts.ts";
 import type { HealthState, JobHealth, RotationHealth, WorkerHealth } from "../../src/health/state.ts";
@@ -58,6 +59,8 @@ export function jobLine(part: Partial<JobHealth> = {}): JobHealth {
 
 export function runLine(part: Partial<RecentRun> = {}): RecentRun {
   return {
+    runId: "00000000-1111-2222-3333-444444444444",
+    requests: 12,
     kind: "export",
     job: "nightly",
     trigger: "schedule",

@@ -33,9 +33,8 @@ const CONTENT: Content = { title: "All is well", breakdown: BREAKDOWN, asOf: "02
 
 function pageOf({ title, breakdown, asOf }: Content): WebPage {
   const body = htmlDocument({
-    title,
-    subtitle: "usage-export",
-    lead: html`<p>as of <time id="as-of">${asOf}</time></p>`,
+    title: `${title}, usage-export`,
+    header: html`<h1>${title}</h1><p>as of <time id="as-of">${asOf}</time></p>`,
     sections: [
       breakdownSection(breakdown),
       {
@@ -59,7 +58,7 @@ async function serve(content: Content = CONTENT) {
     shown.asked++;
     return shown.content ? pageOf(shown.content) : { status: 503, contentType: "text/plain", body: "not now" };
   };
-  const monitor = await testMonitor({ dashboard: { page, report: page } });
+  const monitor = await testMonitor({ pages: { "/": page } });
   onTestFinished(() => monitor[Symbol.asyncDispose]());
   return { shown, monitor, url: `${monitor.url}/` };
 }

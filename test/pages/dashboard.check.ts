@@ -1,8 +1,8 @@
 // The dashboard of a real worker in a real browser, with hostile names and errors from outside.
 
-import fs from "node:fs";
 import path from "node:path";
 import { sql } from "kysely";
+import type { Page } from "playwright-core";
 import { expect } from "vitest";
 import { PROJECT_ID, type ProgramContext, programTest } from "../cli/program-context.ts";
 import { serveAndConfigure, waitForRuns } from "../cli/workers.ts";
@@ -26,6 +26,11 @@ const SENT = HOSTILE_NAMES.filter((name) => name.trim() !== "" && name.isWellFor
 const CONFIGURED = SENT.filter((name) => name.length <= 100);
 const [JOB = "", PROJECT = "", FILTER = "", OTHER_JOB = ""] = CONFIGURED;
 const REASON = `no: ${SENT.slice(0, 5).join(" ")} ${"and so on ".repeat(50)}`;
+
+async function save(page: Page, name: string): Promise<void> {
+  if (PICTURES === undefined) return;
+  await page.screenshot({ fullPage: true, path: path.join(PICTURES, `${name.replaceAll(/\W+/g, "-")}.png`) });
+}
 
 /** Starts a worker with one paused job, and waits for a run in which some slices fail. Returns the address of the dashboard. */
 async function startWorker(context: ProgramContext): Promise<string> {
@@ -54,32 +59,37 @@ async function startWorker(context: ProgramContext): Promise<string> {
   return /http:\/\/[^"\s]+/.exec(line)?.[0] ?? "";
 }
 
-test("nothing from outside becomes markup, the console stays empty, and the page requests nothing else", async ({
+const PATHS = ["", "cost", "quality", "jobs", "keys"];
+
+test("nothing from outside becomes markup, the console stays empty, and a page requests nothing else", async ({
   context,
 }) => {
-  const url = `${await startWorker(context)}/`;
+  const root = `${await startWorker(context)}/`;
+  const { page: jobs } = await openPage(browser, `${root}jobs`);
+  await jobs.locator("#runs tbody a").first().click();
+  const paths = [...PATHS, jobs.url().slice(root.length)];
+  await jobs.context().close();
+  const texts: string[] = [];
   for (const [screen, options] of SCREENS) {
-    const { page, complaints, requests } = await openPage(browser, url, options);
-    await page.waitForLoadState("networkidle");
-    expect(complaints).toEqual([]);
-    expect(requests.filter((request) => new URL(request).origin !== new URL(url).origin)).toEqual([]);
-    expect(await page.locator("script:not([src]), img, iframe, object, embed").count()).toBe(0);
-    if (screen.startsWith("1440")) expect(await axeFindings(page)).toEqual([]);
-    expect(await page.evaluate(SIDEWAYS)).toBe(0);
-    const picture = await page.screenshot({ fullPage: true });
-    if (PICTURES !== undefined) {
-      fs.writeFileSync(path.join(PICTURES, `dashboard-${screen.replaceAll(/\W+/g, "-")}.png`), picture);
+    for (const path of paths) {
+      const { page, complaints, requests } = await openPage(browser, `${root}${path}`, options);
+      await page.waitForLoadState("networkidle");
+      expect(complaints).toEqual([]);
+      expect(requests.filter((request) => !request.startsWith(root))).toEqual([]);
+      expect(await page.locator("script:not([src]), img, iframe, object, embed").count()).toBe(0);
+      if (screen.startsWith("1440"))
+        expect({ path, findings: await axeFindings(page) }).toEqual({ path, findings: [] });
+      expect({ path, screen, sideways: await page.evaluate(SIDEWAYS) }).toEqual({ path, screen, sideways: 0 });
+      await save(page, `${path.replace(/\W.*/, "-run") || "overview"}-${screen}`);
+      texts.push(...(await page.locator("bdi").allTextContents()));
+      await page.context().close();
     }
-    await page.context().close();
   }
-
-  const { page } = await openPage(browser, url);
-  const texts = (await page.locator("bdi").allTextContents()).join("\n");
-  for (const name of [JOB, PROJECT, FILTER, OTHER_JOB, ...SENT.slice(0, 5)]) expect(texts).toContain(name);
-  await page.context().close();
+  const all = texts.join("\n");
+  for (const name of [JOB, PROJECT, FILTER, OTHER_JOB, ...SENT.slice(0, 5)]) expect(all).toContain(name);
 });
 
-test("the page shows the numbers of the database, and an error unfolds to its whole text", async ({ context }) => {
+test("the pages show the numbers of the database, and an error unfolds to its whole text", async ({ context }) => {
   const url = await startWorker(context);
   const { page } = await openPage(browser, url, { viewport: { width: 1440, height: 900 } });
 
@@ -92,36 +102,56 @@ test("the page shows the numbers of the database, and an error unfolds to its wh
     figures.getByRole("row").filter({ hasText: name }).first().locator("th, td").allInnerTexts();
   expect((await cellsOf("Requests"))[1]?.replaceAll(",", "")).toBe(totals[0]?.requests);
   expect((await cellsOf("Hours"))[1]?.replaceAll(",", "")).toBe(totals[0]?.hours);
+  expect(await page.title()).toBe("Not all is well: Overview, usage-export");
 
+  await page.getByRole("link", { name: "Quality", exact: true }).click();
   const { rows: slices } = await sql<{ status: string; count: string }>`
     select status, count(*)::text as count from bi.coverage group by status
   `.execute(db);
   const note = await page.locator("#gaps .note").first().innerText();
   for (const { status, count } of slices) expect(note).toContain(`${count} ${status}`);
-  expect(await page.locator("h1").innerText()).toBe("Not all is well");
 
+  await page.getByRole("link", { name: "Jobs and runs", exact: true }).click();
   const error = page.locator("#runs details").first();
   const whole = error.locator("> bdi");
   expect(await whole.isVisible()).toBe(false);
   await error.locator("summary").click();
   expect(await whole.isVisible()).toBe(true);
-  const { rows: runs } = await sql<{ error: string }>`select error from bi.runs where error is not null`.execute(db);
+  const { rows: runs } = await sql<{ error: string; failed: string; requests: string }>`
+    select error, slices_failed::text as failed, requests::text as requests from bi.runs where error is not null
+  `.execute(db);
   expect(await whole.textContent()).toBe(runs[0]?.error);
+
+  await page.locator("#runs tbody a").first().click();
+  expect(await page.locator("#outcome tbody td").nth(3).innerText()).toBe(runs[0]?.requests);
+  const failed = await page.locator("#requests tbody .state.bad").allInnerTexts();
+  expect(String(failed.reduce((sum, count) => sum + Number(count), 0))).toBe(runs[0]?.failed);
   await page.context().close();
 });
 
-test("other days are chosen by a link and by the form, and invalid days get an error", async ({ context }) => {
+test("days, project and comparison are chosen by links and the form; the back button leads back", async ({
+  context,
+}) => {
   const url = await startWorker(context);
   const { page, complaints } = await openPage(browser, url);
   await page.getByRole("link", { name: "7 days", exact: true }).click();
-  expect(new URL(page.url()).search).toBe("?days=7");
-  expect(await page.locator("a[aria-current]").innerText()).toBe("7 days");
+  expect(new URL(page.url()).search).toBe("?period=7d");
+  expect(await page.locator(".choices [aria-current]").innerText()).toBe("7 days");
 
+  await page.getByLabel("Compare with").selectOption("none");
+  await page.getByRole("button", { name: "Show", exact: true }).click();
+  expect(new URL(page.url()).searchParams.get("compare")).toBe("none");
   await page.getByLabel("From", { exact: true }).fill("2026-01-02");
   await page.getByLabel("to", { exact: true }).fill("2026-01-03");
-  await page.getByRole("button", { name: "Show these days" }).click();
-  expect(new URL(page.url()).search).toBe("?from=2026-01-02&to=2026-01-03");
-  expect(await page.locator("#usage h2").innerText()).toBe("Usage, 2026-01-02 to 2026-01-03");
+  await page.getByRole("button", { name: "Show", exact: true }).click();
+  expect(await page.locator(".subtitle").innerText()).toContain("2026-01-02 to 2026-01-03 (2 days)");
+  await page.getByRole("link", { name: "Quality", exact: true }).click();
+  expect(await page.locator(".subtitle").innerText()).toContain("2026-01-02 to 2026-01-03 (2 days)");
+
+  await page.goBack();
+  expect(await page.locator("h1").innerText()).toBe("Overview");
+  await page.goBack();
+  expect(await page.locator(".choices [aria-current]").innerText()).toBe("7 days");
   expect(complaints).toEqual([]);
 
   const answer = await page.goto(`${url}/?from=2026-01-03&to=2026-01-02`);
@@ -138,7 +168,7 @@ test("with a configured password, a browser that sends it shows the page", async
   const url = /http:\/\/[^"\s]+/.exec(line)?.[0] ?? "";
   await waitForRuns(db, 1);
   const { page, complaints } = await openPage(browser, url, { httpCredentials: { username: "ops", password } });
-  expect(await page.locator("h1").innerText()).toBe("All is well");
+  expect(await page.title()).toBe("All is well: Overview, usage-export");
   expect(complaints).toEqual([]);
   await page.context().close();
 });

@@ -78,6 +78,7 @@ test.each([9, 15, 30])("figures of %i digits stay in their columns at every widt
     metric,
     amount: i === 0 ? `${amount}.0123456789` : amount,
     before: "1",
+    byDay: [],
   }));
   const url = save(`digits-${digits}`, { ...data, totals: { ...data.totals, metrics, incompleteDays: 1 } });
   for (const width of [390, 600, 768, 1024, 1280, 1440, 1920]) {

@@ -34,11 +34,11 @@ export function makeReportData(
       sources: [{ project: "production", grouping: "none" }],
       projectsLeftOut: [],
       metrics: [
-        { metric: "hours", amount: "1619.7242069444444", before: "1480.25" },
-        { metric: "requests", amount: "373381", before: "390112" },
-        { metric: "tokens_in", amount: "0", before: "0" },
-        { metric: "tokens_out", amount: null, before: null },
-        { metric: "tts_characters", amount: "9158866", before: "0" },
+        { metric: "hours", amount: "1619.7242069444444", before: "1480.25", byDay: [] },
+        { metric: "requests", amount: "373381", before: "390112", byDay: [] },
+        { metric: "tokens_in", amount: "0", before: "0", byDay: [] },
+        { metric: "tokens_out", amount: null, before: null, byDay: [] },
+        { metric: "tts_characters", amount: "9158866", before: "0", byDay: [] },
       ],
       ...WHOLE,
     },
@@ -52,7 +52,7 @@ export function makeReportData(
     coverage: {
       days: dayList,
       series: Array.from({ length: series }, (_, i) => makeSeries(i, dayList)),
-      seriesLeftOut: 0,
+      seriesCount: series,
       counts: { complete: days * series, suspect: 0, failed: 0, missing: 0 },
       incompleteDays: [],
       dueThrough: LAST_DAY,
@@ -165,14 +165,20 @@ export function makeGroup(group: string | null, rank: number, days: readonly Day
   };
 }
 
-function makeRanking(grouping: "accessor" | "tags", groupCount: number): Ranking {
+const RANKED_NAMES: Readonly<Record<Ranking["grouping"], (i: number) => string>> = {
+  model: (i) => (i === 1 ? '["nova-3","aura-2"]' : `nova-${i}`),
+  accessor: (i) => `8f3c${i}a2e-55d1-4b0e`,
+  tags: (i) => (i === 2 ? "[]" : JSON.stringify(["batch", `team-${i}`])),
+};
+
+export function makeRanking(grouping: Ranking["grouping"], groupCount: number): Ranking {
   return {
     grouping,
     projects: ["production"],
     ...WHOLE,
     groups: Array.from({ length: Math.min(groupCount, 10) }, (_, i) => ({
       project: "production",
-      group: grouping === "tags" ? (i === 2 ? "[]" : JSON.stringify(["batch", `team-${i}`])) : `8f3c${i}a2e-55d1-4b0e`,
+      group: RANKED_NAMES[grouping](i),
       comment: grouping === "accessor" && i % 2 === 0 ? `service ${i}` : null,
       hours: (700 / (i + 1)).toFixed(6),
       requests: String(Math.round(170_000 / (i + 1))),

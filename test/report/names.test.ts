@@ -46,11 +46,16 @@ test.each([
   [
     "a set of tags, each isolated",
     groupHtml("tags", '["a","<"]'),
-    '<span class="tags"><span><bdi>a</bdi></span> <span><bdi>&lt;</bdi></span> </span>',
+    '<span class="chips"><span><bdi>a</bdi></span> <span><bdi>&lt;</bdi></span> </span>',
   ],
   ['an empty set of tags as "no tags"', groupHtml("tags", "[]"), "<i>no tags</i>"],
   ["tags that are not a list unchanged", groupHtml("tags", "{1}"), "<bdi>{1}</bdi>"],
-  ["a list in another grouping unchanged", groupHtml("model", '["a"]'), "<bdi>[&quot;a&quot;]</bdi>"],
+  [
+    "a set of models, each isolated",
+    groupHtml("model", '["a"]'),
+    '<span class="chips"><span><bdi>a</bdi></span> </span>',
+  ],
+  ["a list in another grouping unchanged", groupHtml("accessor", '["a"]'), "<bdi>[&quot;a&quot;]</bdi>"],
 ])("a table shows %s", (_, shown, expected) => {
   expect(String(shown)).toBe(expected);
 });

@@ -14,7 +14,12 @@ const EMPTY: ReportData = {
   change: { ...empty.change, metrics: [] },
   breakdowns: [],
   rankings: [],
-  coverage: { ...empty.coverage, series: [], counts: { complete: 0, suspect: 0, failed: 0, missing: 0 } },
+  coverage: {
+    ...empty.coverage,
+    series: [],
+    seriesCount: 0,
+    counts: { complete: 0, suspect: 0, failed: 0, missing: 0 },
+  },
 };
 
 const PAGES: readonly [string, ReportData][] = [

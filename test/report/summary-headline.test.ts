@@ -1,10 +1,11 @@
 import { expect, test } from "vitest";
 import type { Totals } from "../../src/report/report-data.ts";
-import { headlineFigures } from "../../src/report/summary.ts";
+import { summarySection } from "../../src/report/summary.ts";
 import { makeReportData } from "./make-report-data.ts";
 
 const { totals } = makeReportData();
-const shown = (part: Partial<Totals>) => String(headlineFigures(makeReportData({ totals: { ...totals, ...part } })));
+const shown = (part: Partial<Totals>) =>
+  String(summarySection(makeReportData({ totals: { ...totals, ...part } })).body);
 
 test("each figure that the service sent is shown with its exact value and its change", () => {
   const figures = [
@@ -52,7 +53,7 @@ test("what the month is expected to amount to stands below the figures, with its
     { month: "2026-03-01", metric: "hours", forecast: "2150.123456", low: "2000.9", high: "2300.2" },
     { month: "2026-03-01", metric: "requests", forecast: "500000", low: "480000", high: "520000" },
   ] as const;
-  expect(String(headlineFigures(makeReportData({ forecast })))).toContain(
+  expect(String(summarySection(makeReportData({ forecast })).body)).toContain(
     "Estimated for all of 2026-03, from the usage so far: <b>Hours</b> 2,150 (2,001 to 2,300), <b>Requests</b> 500K (480K to 520K).",
   );
   expect(shown({})).not.toContain("Estimated");

@@ -89,7 +89,7 @@ test("if nothing was due in the period, the notice says so", () => {
 });
 
 test("if nothing was ever read, the notice says so", () => {
-  expect(notice(withCoverage({ series: [], counts: none }))).toBe(
+  expect(notice(withCoverage({ seriesCount: 0, counts: none }))).toBe(
     "There are no numbers yet. No job has read any usage.",
   );
 });

@@ -159,7 +159,7 @@ test.each([
     access: () => undefined,
     readiness: () => WELL,
     metrics: never,
-    dashboard: { page: never, report: never },
+    pages: { "/": never, "/report.html": never },
   };
   await expect(openMonitor({ host, port: other.port }, deps)).rejects.toMatchObject({
     code: "config",
@@ -245,8 +245,8 @@ function incompressiblePage(bytes: number): Page {
 
 test("clients that read nothing of large pages block neither health checks nor the pages of others", async () => {
   const large = incompressiblePage(8_000_000);
-  const dashboard = { page: async () => large, report: async () => textPage(200, ["small"]) };
-  await using monitor = await testMonitor({ dashboard });
+  const pages = { "/": async () => large, "/report.html": async () => textPage(200, ["small"]) };
+  await using monitor = await testMonitor({ pages });
   const before = process.memoryUsage().rss;
   const sockets = await halfSent(monitor.port, 100, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   for (const socket of sockets) socket.pause();
@@ -259,11 +259,10 @@ test("clients that read nothing of large pages block neither health checks nor t
 test("a page that shows the same is not sent again, whenever it was read", async () => {
   let asOf = "02:15:00";
   let text = "all is well";
-  const dashboard = {
-    page: async () => ({ status: 200, contentType: "text/html", body: `<p>${text} at ${asOf}</p>`, asOf: [asOf] }),
-    report: async () => textPage(200, [""]),
+  const pages = {
+    "/": async () => ({ status: 200, contentType: "text/html", body: `<p>${text} at ${asOf}</p>`, asOf: [asOf] }),
   };
-  await using monitor = await testMonitor({ dashboard });
+  await using monitor = await testMonitor({ pages });
   const ask = (tag: string) => fetch(monitor.url, { headers: { "if-none-match": tag }, cache: "no-store" });
   const tag = (await ask("none")).headers.get("etag") ?? "";
 
@@ -283,8 +282,8 @@ test.each([
   ["gzip;q=0", null],
 ])("a large page for a client that accepts %s has the encoding %s", async (accepted, encoding) => {
   const text = "many slices ".repeat(1000);
-  const dashboard = { page: async () => textPage(200, [text]), report: async () => textPage(200, ["small"]) };
-  await using monitor = await testMonitor({ dashboard });
+  const pages = { "/": async () => textPage(200, [text]), "/report.html": async () => textPage(200, ["small"]) };
+  await using monitor = await testMonitor({ pages });
   const ask = (path: string) => fetch(monitor.url + path, { headers: { "accept-encoding": accepted } });
   const large = await ask("/");
   expect([large.headers.get("content-encoding"), await large.text()]).toEqual([encoding, `${text}\n`]);

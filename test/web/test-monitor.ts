@@ -27,7 +27,7 @@ export async function testMonitor(
       readiness: () => WELL,
       access: () => undefined,
       metrics: async () => ({ contentType: "text/plain", text: "up 1\n" }),
-      dashboard: { page: echoPage("dashboard"), report: echoPage("report") },
+      pages: { "/": echoPage("dashboard"), "/report.html": echoPage("report") },
       ...deps,
     },
   );

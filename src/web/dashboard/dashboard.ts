@@ -118,7 +118,7 @@ export function openDashboard(
   return { pages: { ...Object.fromEntries(own), "/report.html": answerBy("report") }, framed };
 }
 
-function checkProject({ project }: View, { series }: HealthState): void {
-  if (project !== undefined && series.every((one) => one.project !== project))
+function checkProject({ project }: View, { projects }: HealthState): void {
+  if (project !== undefined && projects.every((one) => one.project !== project))
     throw new InvalidView(`project: no series of ${JSON.stringify(project)} is known`);
 }

@@ -5,7 +5,13 @@ import type { Alert } from "../../health/alert.ts";
 import type { HealthState } from "../../health/state.ts";
 import { counted, windowText } from "../../report/format.ts";
 import { type Html, html, joinHtml, nameHtml } from "../../report/html.ts";
-import { ADDING_UP_WARNING, contentSecurityPolicy, htmlDocument, type PageOptions, type Section } from "../../report/page.ts";
+import {
+  ADDING_UP_WARNING,
+  contentSecurityPolicy,
+  htmlDocument,
+  type PageOptions,
+  type Section,
+} from "../../report/page.ts";
 import { dayCount } from "../../usage/days.ts";
 import { scriptHead } from "../assets.ts";
 import type { Page } from "../page.ts";
@@ -32,7 +38,7 @@ export const PAGES = {
 
 export type PageName = keyof typeof PAGES;
 
-const NAVIGATION: readonly PageName[] = ["overview", "usage", "cost", "quality", "jobs", "keys"];
+const NAVIGATION: readonly PageName[] = ["overview", "cost", "quality", "jobs", "keys"];
 
 /** The page with the section that an alert is about. */
 const ALERT_PAGES: Readonly<Record<Alert["section"], PageName>> = {
@@ -44,10 +50,14 @@ const ALERT_PAGES: Readonly<Record<Alert["section"], PageName>> = {
   anomalies: "cost",
 };
 
+/** The relative way to the root. */
+function rootOf(page: PageName): string {
+  return PAGES[page].path.lastIndexOf("/") > 0 ? "../" : "./";
+}
+
 /** The relative link from one page to another, without a query. */
 export function pageHref(from: PageName, to: PageName): string {
-  const root = "../".repeat(PAGES[from].path.split("/").length - 2) || "./";
-  return `${root}${PAGES[to].path.slice(1)}`;
+  return `${rootOf(from)}${PAGES[to].path.slice(1)}`;
 }
 
 export type FrameContent = {
@@ -94,12 +104,7 @@ ${toolbar(page, view, health, controls)}${notice}`;
 }
 
 /** Without its navigation the page says why it can't be shown. */
-export function framelessPage(
-  status: number,
-  title: string,
-  lead: Html,
-  headers: Page["headers"] = {},
-): Page {
+export function framelessPage(status: number, title: string, lead: Html, headers: Page["headers"] = {}): Page {
   const header = html`<div class="heading"><h1>${title}</h1></div>${lead}`;
   return htmlPage(status, { title: `${title}, usage-export`, header, sections: [] }, headers);
 }
@@ -184,8 +189,8 @@ ${projectField(view, health)}${comparison}${controls}<button>Show</button></form
 `;
 }
 
-function projectField({ project }: View, { series }: HealthState): Html | undefined {
-  const projects = [...new Set(series.map((one) => one.project))].sort();
+function projectField({ project }: View, { projects: known }: HealthState): Html | undefined {
+  const projects = [...new Set(known.map((one) => one.project))].sort();
   if (projects.length < 2 && project === undefined) return undefined;
   if (projects.length > PROJECTS_LISTED_MAX)
     return html`<label>Project <input name="project" value="${project}" placeholder="all projects"></label>

@@ -13,17 +13,17 @@ import { foldedText, stateHtml } from "./cells.ts";
 const GAPS_SHOWN_MAX = 50;
 const SERIES_SHOWN_MAX = 100;
 
-export function gapsSection({ slices, gaps }: HealthState): Section {
+export function gapsSection({ slices, gaps, gapsLeftOut }: HealthState): Section {
   const counts = Object.entries(slices).map(([status, count]) => `${roundedText(String(count))} ${status}`);
   const note = html`<p class="note">Of all slices, which are a series on a day each: ${counts.join(", ")}.</p>
 `;
-  return { id: "gaps", title: "Gaps", body: html`${note}${gapsTable(gaps)}` };
+  return { id: "gaps", title: "Gaps", body: html`${note}${gapsTable(gaps, gapsLeftOut)}` };
 }
 
-function gapsTable(gaps: HealthState["gaps"]): Html {
+function gapsTable(gaps: HealthState["gaps"], leftOut: number): Html {
   if (gaps.length === 0) return html`<p class="empty">No day that is due is missing or failed.</p>`;
   const groups = groupGaps(gaps);
-  const more = groups.length - GAPS_SHOWN_MAX;
+  const more = Math.max(groups.length - GAPS_SHOWN_MAX, 0) + leftOut;
   const rest =
     more > 0 ? html`<p class="note">And ${more} more: see the view <code>bi.coverage_gaps</code>.</p>` : undefined;
   const rows = groups

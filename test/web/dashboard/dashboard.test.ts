@@ -1,70 +1,141 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { type DashboardDeps, openDashboard } from "../../../src/web/dashboard/dashboard.ts";
+import type { PageData } from "../../../src/web/dashboard/pages.ts";
+import { InvalidView } from "../../../src/web/dashboard/view.ts";
+import type { Page } from "../../../src/web/page.ts";
+import { healthState } from "../../health/sample-health-state.ts";
 import { makeReportData } from "../../report/make-report-data.ts";
 import { WELL } from "../test-monitor.ts";
-import { operations } from "./sample-operations.ts";
+import { pageData, VIEW } from "./sample-pages.ts";
 
-function dashboard(deps: Partial<DashboardDeps> = {}, limits?: Parameters<typeof openDashboard>[1]) {
-  const read: string[] = [];
-  const all: DashboardDeps = {
-    log: pino({ enabled: false }),
-    readiness: () => WELL,
-    async readOperations() {
-      read.push("operations");
-      return operations();
+type Changes = Partial<Omit<DashboardDeps, "read">> & { readonly read?: Partial<DashboardDeps["read"]> };
+
+/** `done` is what was read, in order. */
+function dashboard({ read, ...deps }: Changes = {}, limits?: Parameters<typeof openDashboard>[1]) {
+  const done: string[] = [];
+  const data = pageData();
+  const reader =
+    <P extends keyof PageData>(page: P) =>
+    async () => {
+      done.push(page);
+      return data[page];
+    };
+  const { pages, framed } = openDashboard(
+    {
+      log: pino({ enabled: false }),
+      readiness: () => WELL,
+      async readHealth() {
+        done.push("health");
+        return healthState();
+      },
+      async readReport({ period }) {
+        done.push(`report ${period.start} to ${period.end}`);
+        return makeReportData();
+      },
+      ...deps,
+      read: {
+        ...{ overview: reader("overview"), cost: reader("cost"), quality: reader("quality") },
+        ...{ jobs: reader("jobs"), run: reader("run"), keys: reader("keys") },
+        ...read,
+      },
     },
-    async readReport({ start, end }) {
-      read.push(`${start} to ${end}`);
-      return makeReportData();
-    },
-    ...deps,
+    limits,
+  );
+  const ask = async (path: string): Promise<Page> => {
+    const [, name = "", query = ""] = /^([^?]*)\??(.*)$/.exec(path) ?? [];
+    const answer = pages[name];
+    if (!answer) throw new Error(`no page ${name}`);
+    return answer(new URLSearchParams(query));
   };
-  const opened = openDashboard(all, limits);
-  return { read, ask: (query: string) => opened.page(new URLSearchParams(query)), file: opened.report };
+  return { done, ask, framed };
 }
 
-const DAYS = "from=2026-01-01&to=2026-01-07";
+const never = () => new Promise<never>(() => {});
 
-test("concurrent requests for one page read operations and usage once", async () => {
-  const { read, ask } = dashboard();
-  const pages = await Promise.all([ask(DAYS), ask(DAYS), ask(DAYS)]);
+test.each(["overview", "cost", "quality", "jobs", "run", "keys"] as const)(
+  "the page %s reads what it shows and the health state, and nothing else",
+  async (page) => {
+    const { done, ask } = dashboard();
+    const paths = {
+      overview: "/",
+      run: "/jobs/run?id=1",
+      cost: "/cost",
+      quality: "/quality",
+      jobs: "/jobs",
+      keys: "/keys",
+    };
+    expect(await ask(paths[page])).toMatchObject({ status: 200 });
+    expect(done.toSorted()).toEqual(["health", page].sort());
+  },
+);
+
+test("concurrent requests for one page are read once, and another page uses the same health state", async () => {
+  const { done, ask } = dashboard();
+  const pages = await Promise.all([ask("/"), ask("/"), ask("/?days=30")]);
   expect(pages.map(({ status }) => status)).toEqual([200, 200, 200]);
-  expect(read).toEqual(["operations", "2026-01-01 to 2026-01-07"]);
+  await ask("/keys");
+  expect(done.toSorted()).toEqual(["health", "keys", "overview"]);
 });
 
 test("an invalid period is refused, and nothing is read", async () => {
-  const { read, ask, file } = dashboard();
-  expect(await ask("days=1000")).toMatchObject({ status: 400 });
-  expect(await file(new URLSearchParams("from=2026-01-01"))).toMatchObject({ status: 400 });
-  expect(read).toEqual([]);
+  const { done, ask } = dashboard();
+  expect(await ask("/?days=1000")).toMatchObject({ status: 400 });
+  expect(await ask("/keys?days=1000")).toMatchObject({ status: 400 });
+  expect(await ask("/report.html?from=2026-01-01")).toMatchObject({ status: 400 });
+  expect(done).toEqual([]);
+});
+
+test("an unknown project and an unknown run are refused with a reason", async () => {
+  const { ask } = dashboard({ read: { run: async () => undefined } });
+  const project = await ask("/?project=production-2");
+  expect(project).toMatchObject({ status: 400 });
+  expect(project.body).toContain("project: no series of &quot;production-2&quot; is known");
+  const run = await ask("/jobs/run?id=1");
+  expect(run).toMatchObject({ status: 400 });
+  expect(run.body).toContain("id: there is no run 1");
+});
+
+test("a page that is made elsewhere gets the frame, its notice if it can't be read, and 400 for an invalid question", async () => {
+  const { framed } = dashboard();
+  const title = "Usage of nova";
+  const page = await framed("usage", VIEW, async () => ({ jobs }) => ({
+    title,
+    sections: [],
+    notice: jobs[0] && undefined,
+  }));
+  expect(page.body).toContain("<h1>Usage of nova</h1>");
+  const failed = await framed("usage", VIEW, () => Promise.reject(new Error("canceling statement")));
+  expect(failed).toMatchObject({ status: 200, body: expect.stringContaining("canceling statement") });
+  const invalid = await framed("usage", VIEW, () => Promise.reject(new InvalidView("grouping: no")));
+  expect(invalid).toMatchObject({ status: 400, body: expect.stringContaining("grouping: no") });
 });
 
 test("the report file is read for the requested days", async () => {
-  const { read, file } = dashboard();
-  expect(await file(new URLSearchParams(DAYS))).toMatchObject({ status: 200 });
-  expect(read).toEqual(["2026-01-01 to 2026-01-07"]);
+  const { done, ask } = dashboard();
+  expect(await ask("/report.html?from=2026-01-01&to=2026-01-07")).toMatchObject({ status: 200 });
+  expect(done).toEqual(["report 2026-01-01 to 2026-01-07"]);
 });
 
 test("while the database can't be reached, the reasons of the worker and of the attempt are shown", async () => {
   const { ask } = dashboard({
     readiness: () => ({ live: true, reasons: ["the database has not answered for 12 s"] }),
-    readOperations: () => Promise.reject(new Error("connect ECONNREFUSED")),
+    readHealth: () => Promise.reject(new Error("connect ECONNREFUSED")),
   });
-  const { status, body } = await ask(DAYS);
+  const { status, body } = await ask("/");
   expect(status).toBe(503);
   expect(body).toMatch(/has not answered for 12 s[\s\S]*connect ECONNREFUSED/);
 });
 
 test("the reason why the dashboard or the report is not available is logged", async () => {
   const lines: string[] = [];
-  const { ask, file } = dashboard({
+  const { ask } = dashboard({
     log: pino({ level: "warn" }, { write: (line: string) => void lines.push(line) }),
-    readOperations: () => Promise.reject(new Error("permission denied for view coverage")),
+    readHealth: () => Promise.reject(new Error("permission denied for view coverage")),
     readReport: () => Promise.reject(new Error("permission denied for view usage")),
   });
-  await ask(DAYS);
-  await file(new URLSearchParams(DAYS));
+  await ask("/");
+  await ask("/report.html");
   expect(lines).toMatchObject([
     expect.stringContaining("permission denied for view coverage"),
     expect.stringContaining("permission denied for view usage"),
@@ -72,22 +143,24 @@ test("the reason why the dashboard or the report is not available is logged", as
 });
 
 test("if the database does not answer within the time limit, the dashboard is not available", async () => {
-  const { ask } = dashboard({ readOperations: () => new Promise(() => {}) }, { operationsMs: 50, usageMs: 50 });
-  const { status, body } = await ask(DAYS);
+  const { ask } = dashboard({ readHealth: never }, { healthMs: 50, pageMs: 50 });
+  const { status, body } = await ask("/");
   expect(status).toBe(503);
   expect(body).toContain("not read within 0.05 s");
 });
 
-test("if reading the usage takes too long, the page shows everything else", async () => {
-  const { ask } = dashboard({ readReport: () => new Promise(() => {}) }, { operationsMs: 5_000, usageMs: 50 });
-  const { status, body } = await ask(DAYS);
+test("if reading the usage takes too long, the page has its frame and the reason, and other pages are shown", async () => {
+  const { ask } = dashboard({ read: { overview: never } }, { healthMs: 5_000, pageMs: 50 });
+  const { status, body } = await ask("/");
   expect(status).toBe(200);
-  expect(body).toContain("The usage could not be read.");
+  expect(body).toContain("This page could not be read.");
+  expect(body).toContain("Nothing that is due is missing.");
+  expect((await ask("/keys")).body).toContain("Keys by rotation");
 });
 
-test("if only reading the usage fails, the page shows everything else with the reason", async () => {
-  const { ask } = dashboard({ readReport: () => Promise.reject(new Error("canceling statement")) });
-  const { status, body } = await ask(DAYS);
+test("if reading the usage fails, the page has its frame with the reason", async () => {
+  const { ask } = dashboard({ read: { overview: () => Promise.reject(new Error("canceling statement")) } });
+  const { status, body } = await ask("/");
   expect(status).toBe(200);
   expect(body).toContain("canceling statement");
 });

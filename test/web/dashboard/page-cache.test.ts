@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { pageCache } from "../../../src/web/dashboard/dashboard.ts";
+import { pageCache } from "../../../src/web/dashboard/page-cache.ts";
 import { type Page, textPage } from "../../../src/web/page.ts";
 
 const period = (day: number) => ({ start: `2026-03-0${day}`, end: `2026-03-0${day}`, live: false });
@@ -42,17 +42,17 @@ test("another period has another page, and so has a live period with the same da
   expect(begun).toHaveLength(3);
 });
 
-test("a ninth page at once is refused until another one leaves the cache", async () => {
+test("a seventeenth page at once is refused until another one leaves the cache", async () => {
   const { begun, clock, ask } = pages();
-  for (let day = 1; day <= 8; day++) void ask(period(day));
-  expect(await ask(period(9))).toMatchObject({ status: 503, headers: { "retry-after": "5" } });
-  expect(begun).toHaveLength(8);
+  for (let day = 1; day <= 16; day++) void ask(period(day));
+  expect(await ask(period(17))).toMatchObject({ status: 503, headers: { "retry-after": "5" } });
+  expect(begun).toHaveLength(16);
 
   begun[0]?.resolve(textPage(200, ["one"]));
   await ask(period(1));
   clock.ms = 5_000;
-  void ask(period(9));
-  expect(begun).toHaveLength(9);
+  void ask(period(17));
+  expect(begun).toHaveLength(17);
 });
 
 test("a page that fails does so for all requests that wait for it, and a later request makes it again", async () => {

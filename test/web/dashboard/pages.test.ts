@@ -1,51 +1,85 @@
 import { expect, test } from "vitest";
 import type { Gap } from "../../../src/db/health.ts";
-import {
-  type DashboardContent,
-  dashboardPage,
-  invalidQueryPage,
-  reportFilePage,
-  unavailablePage,
-  usageContent,
-} from "../../../src/web/dashboard/pages.ts";
-import { jobLine, NOW, runLine } from "../../health/sample-health-state.ts";
+import { PAGES, type PageName } from "../../../src/web/dashboard/frame.ts";
+import { invalidPage, type PageData, reportFilePage, unavailablePage } from "../../../src/web/dashboard/pages.ts";
+import { jobLine, NOW, rotationLine, runLine } from "../../health/sample-health-state.ts";
 import { makeReportData } from "../../report/make-report-data.ts";
-import { WELL } from "../test-monitor.ts";
-import { keyLine, operations } from "./sample-operations.ts";
+import { keyLine, pageData, pageOf } from "./sample-pages.ts";
 
 const HOSTILE = `<script>alert("1")</script>'"><img src=x onerror=alert(2)>\u202Eevil 🦊 ${"x".repeat(500)}`;
-
-const USAGE = { ok: true, value: usageContent(makeReportData()) } as const;
-const PERIOD = { start: "2026-02-08", end: "2026-03-09", live: true };
-
-function shown(part: Partial<DashboardContent> = {}): DashboardContent {
-  return { period: PERIOD, operations: operations(), usage: USAGE, readiness: WELL, ...part };
-}
+const OWN_PAGES = Object.keys(pageData()) as (keyof PageData)[];
 
 /** The visible text, on one line. */
-function textOf(body: string): string {
+function textOf({ body }: { readonly body: string }): string {
   const visible = body.replace(/^[\s\S]*<body>/, "").replaceAll(/<svg[\s\S]*?<\/svg>/g, "");
   return visible.replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " ");
 }
 
-test("one page shows jobs, runs, keys and gaps, and below them the usage of the period", () => {
-  const { status, body } = dashboardPage(shown());
-  const text = textOf(body);
+test.each<[keyof PageData, readonly string[]]>([
+  ["overview", ["In short", "Usage by model", "Top models", "Top accessors", "Top tags"]],
+  ["cost", ["What it cost", "Budgets", "What changed"]],
+  ["quality", ["Gaps", "Coverage", "Open days", "Reconciliation", "Restatements"]],
+  ["jobs", ["Jobs", "Runs"]],
+  ["run", ["Outcome", "Open requests", "What it read"]],
+  ["keys", ["Keys by rotation", "Events"]],
+])("the page %s has its sections %j, the verdict and a link to every page", (page, sections) => {
+  const { status, body } = pageOf(page);
   expect(status).toBe(200);
-  expect(body).toContain("<title>All is well, usage-export as of 2026-03-10 06:00:30 UTC</title>");
-  expect(text).toContain("nightly export at 15 2 * * * Europe/Vienna ok 2026-03-10 01:15 schedule 2026-03-11 01:15");
-  expect(text).toContain("2026-03-10 01:15 export nightly , schedule ok 60 of 60 12,345 42 s");
-  expect(text).toContain("11111111-2222-3333-4444-555555555555 active 12 of 30 days 2026-03-09 no");
-  expect(text).toContain("No day that is due is missing or failed.");
-  expect(text).toContain("Usage, 2026-02-08 to 2026-03-09");
-  expect(text).toContain("In short");
+  expect(body).toMatch(/<title>All is well: [^<]*, usage-export<\/title>/);
+  expect([...body.matchAll(/<h2[^>]*>([^<]*)</g)].map(([, title]) => title)).toEqual(sections);
+  expect(body).toContain("Nothing that is due is missing.");
+  const root = page === "run" ? "../" : "./";
+  const navigation = /<nav[\s\S]*?<\/nav>/.exec(body)?.[0] ?? "";
+  const links = [...navigation.matchAll(/href="([^"]*)"/g)].map(([, href]) => href);
+  expect(links).toEqual(["", "cost", "quality", "jobs", "keys"].map((path) => `${root}${path}`));
+  expect(body.match(/aria-current="page"/g)).toHaveLength(1);
+});
+
+test("the pages show jobs, runs and keys in words", () => {
+  expect(textOf(pageOf("jobs"))).toContain(
+    "nightly export at 15 2 * * * Europe/Vienna ok 2026-03-10 01:15 schedule 2026-03-11 01:15",
+  );
+  expect(textOf(pageOf("jobs", [runLine()]))).toContain(
+    "2026-03-10 01:15 nightly export, schedule ok 42 s 12 60 of 60 12,345",
+  );
+  expect(textOf(pageOf("run"))).toContain("production · model 2026-03-01 to 2026-03-03 3 1 the service answered 503");
+  expect(textOf(pageOf("keys"))).toContain("11111111-2222-3333-4444-555555555555 active 12 of 30 days 2026-03-09 no");
+  expect(textOf(pageOf("keys"))).toContain("activated exporter 11111111-2222-3333-4444-555555555555 worker node-1");
+  expect(textOf(pageOf("quality"))).toContain("No day that is due is missing or failed.");
+});
+
+test("navigation and alerts keep the chosen days and the project", () => {
+  const view = { project: "a&b", period: { start: "2026-03-01", end: "2026-03-02", live: false, name: undefined } };
+  const { body } = pageOf("keys", {}, { view, health: { slices: { complete: 0, suspect: 0, failed: 0, missing: 1 } } });
+  expect(body).toContain('href="./quality?from=2026-03-01&amp;to=2026-03-02&amp;project=a%26b"');
+  expect(body).toContain('href="./quality?from=2026-03-01&amp;to=2026-03-02&amp;project=a%26b#gaps"');
+});
+
+test("groups that are sets are chips, and a group that is zero is not among the largest", () => {
+  const [models] = pageData().overview.rankings;
+  const groups = (models?.groups ?? []).map((group, i) =>
+    i === 2 ? { ...group, group: "idle", hours: "0.000" } : group,
+  );
+  const { body } = pageOf("overview", { rankings: models ? [{ ...models, groups }] : [] });
+  expect(body).toContain('<span class="chips"><span><bdi>nova-3</bdi></span> <span><bdi>aura-2</bdi></span> </span>');
+  expect(body).not.toContain("idle");
+});
+
+test("failed slices are grouped by their cause", () => {
+  const cause = {
+    ...{ code: "unavailable", project: undefined, isBillingRefused: false, error: "connect ECONNREFUSED" },
+    ...{ since: NOW, slices: 1200, slicesWithNumbers: 7, series: 6, requests: 5, nextTry: undefined },
+  };
+  expect(textOf(pageOf("jobs", [], { health: { causes: [cause] } }))).toContain(
+    "unavailable connect ECONNREFUSED 2026-03-10 06:00 1,200 7 6 5 no retry",
+  );
 });
 
 test("a gap is a row with its days, its reason and its series", () => {
   const series = { key: "key", project: "production", grouping: "model", filter: "diarized" };
   const gaps: Gap[] = [{ ...series, status: "failed", from: "2026-03-01", to: "2026-03-02", error: "answered 400" }];
-  const { body } = dashboardPage(shown({ operations: operations({ gaps }) }));
-  expect(textOf(body)).toContain(
+  const { body } = pageOf("quality", {}, { health: { gaps } });
+  expect(textOf({ body })).toContain(
     "Days Status Series 2026-03-01 to 2026-03-02 failed answered 400 production · model · diarized",
   );
   const cells = /<section id="gaps"[\s\S]*?<tbody>([\s\S]*?)<\/tbody>/.exec(body)?.[1]?.match(/<(?:th|td)[ >]/g);
@@ -59,7 +93,7 @@ test("the same gap in several series, as after an outage, is one row with its re
       ...{ from: "2026-03-01", to: "2026-03-02", error: "connect ECONNREFUSED" },
     }),
   );
-  const text = textOf(dashboardPage(shown({ operations: operations({ gaps }) })).body);
+  const text = textOf(pageOf("quality", {}, { health: { gaps } }));
   expect(text.match(/ECONNREFUSED/g)).toHaveLength(1);
   expect(text).toMatch(/3 series production · model production · tags production · total/);
 });
@@ -72,30 +106,38 @@ test("only the newest gaps are listed, and the others are counted", () => {
     to: "2026-03-01",
     error: `no ${i}`,
   }));
-  expect(textOf(dashboardPage(shown({ operations: operations({ gaps }) })).body)).toContain("And 3 more: see the view");
+  expect(textOf(pageOf("quality", {}, { health: { gaps } }))).toContain("And 3 more: see the view");
 });
 
-test("every anchor that the page links to exists once", () => {
-  const slices = { complete: 1, missing: 1, failed: 1, suspect: 1 };
-  const rotations = [{ rotation: "exporter", maxAgeDays: 30, warnings: ["no"], keys: [] }];
-  const jobs = [jobLine({ overdueSince: NOW })];
-  const { body } = dashboardPage(shown({ operations: operations({ slices, rotations, jobs }) }));
-  const ids = [...body.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
-  const links = [...body.matchAll(/ href="#([^"]*)"/g)].map(([, id]) => id);
-  expect(new Set(ids).size).toBe(ids.length);
-  expect(ids).toEqual(expect.arrayContaining(links));
-  expect(new Set(links)).toEqual(new Set([...links, "jobs", "runs", "gaps", "keys", "usage"]));
+test("every anchor that a page links to exists once, on the page that the link leads to", () => {
+  const health = {
+    slices: { complete: 1, missing: 1, failed: 1, suspect: 1 },
+    rotations: [rotationLine({ warnings: ["no"] })],
+    jobs: [jobLine({ overdueSince: NOW })],
+  };
+  const ids = (page: keyof PageData) =>
+    [...pageOf(page, undefined, { health }).body.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
+  const paths = new Map(Object.entries(PAGES).map(([page, { path }]) => [path.slice(1), page as PageName]));
+  for (const page of OWN_PAGES) {
+    expect(new Set(ids(page)).size).toBe(ids(page).length);
+    const { body } = pageOf(page, undefined, { health });
+    const links = [...body.matchAll(/ href="(?:\.\.?\/)*([^"#?]*)[^"#]*#([^"]*)"/g)];
+    expect(links.length).toBeGreaterThan(2);
+    for (const [, path = "", id] of links) expect(ids(paths.get(path) as keyof PageData)).toContain(id);
+  }
 });
 
 test("a page of the newest days is kept up to date, also without script; a page of fixed dates is not", () => {
+  const fixed = { period: { start: "2026-02-08", end: "2026-03-09", live: false, name: undefined } };
   const refresh = '<noscript><meta http-equiv="refresh" content="60"></noscript>';
-  expect(dashboardPage(shown()).body).toContain(refresh);
-  expect(dashboardPage(shown()).body).toContain('<a href="./?from=2026-02-08&amp;to=2026-03-09">keep these days</a>');
-  expect(dashboardPage(shown({ period: { ...PERIOD, live: false } })).body).not.toContain(refresh);
+  expect(pageOf("overview").body).toContain(refresh);
+  expect(pageOf("overview").body).toContain('<a href="./?from=2026-02-08&amp;to=2026-03-09">Keep these days</a>');
+  expect(pageOf("overview", {}, { view: fixed }).body).not.toContain(refresh);
+  expect(pageOf("jobs", [], { view: fixed }).body).toContain(refresh);
 });
 
 test("the content security policy is the same in the header and in the page, and allows nothing from elsewhere", () => {
-  const { headers, body } = dashboardPage(shown());
+  const { headers, body } = pageOf("overview");
   const policy = headers?.["content-security-policy"] ?? "";
   const inPage = /Content-Security-Policy" content="([^"]*)"/.exec(body)?.[1];
   expect(policy).toBe(`${inPage}; frame-ancestors 'none'`);
@@ -105,32 +147,32 @@ test("the content security policy is the same in the header and in the page, and
 });
 
 test("names and errors from outside are shown unchanged and can't become markup", () => {
-  const hostile = operations({
-    jobs: [jobLine({ job: HOSTILE, paused: { at: NOW, why: HOSTILE, by: HOSTILE } })],
-    runs: [runLine({ job: HOSTILE, status: "failed", error: HOSTILE })],
-    gaps: [
-      {
-        ...{ key: "key", project: HOSTILE, grouping: "model", filter: HOSTILE, status: "failed" },
-        ...{ from: "2026-03-01", to: "2026-03-01", error: HOSTILE },
-      },
-    ],
-    rotations: [
-      {
-        ...{ rotation: HOSTILE, maxAgeDays: null, warnings: [HOSTILE] },
-        keys: [keyLine({ apiKeyId: HOSTILE, comment: HOSTILE, note: HOSTILE })],
-      },
-    ],
-  });
+  const gap: Gap = {
+    ...{ key: "key", project: HOSTILE, grouping: "model", filter: HOSTILE, status: "failed" },
+    ...{ from: "2026-03-01", to: "2026-03-01", error: HOSTILE },
+  };
+  const paused = jobLine({ job: HOSTILE, paused: { at: NOW, why: HOSTILE, by: HOSTILE } });
   const readiness = { live: true, reasons: [HOSTILE] };
-  const usage = { ok: false, error: new Error(HOSTILE) } as const;
+  const around = { health: { jobs: [paused], gaps: [gap] }, readiness, view: { project: HOSTILE } };
+  const run = runLine({ job: HOSTILE, status: "failed", error: HOSTILE });
+  const read = { ...gap, read: 1, failed: 1 };
+  const key = keyLine({ apiKeyId: HOSTILE, comment: HOSTILE, note: HOSTILE });
+  const event = { at: NOW, rotation: HOSTILE, key: HOSTILE, event: HOSTILE, actor: HOSTILE, reason: HOSTILE };
   const pages = [
-    dashboardPage(shown({ operations: hostile, readiness })),
-    dashboardPage(shown({ operations: hostile, usage, readiness })),
-    unavailablePage([HOSTILE]),
-    invalidQueryPage(HOSTILE),
+    pageOf("overview", {}, around),
+    pageOf("quality", {}, around),
+    pageOf("jobs", [run], around),
+    pageOf("run", { run, open: [gap], series: [read] }, around),
+    pageOf(
+      "keys",
+      { rotations: [{ rotation: HOSTILE, maxAgeDays: null, warnings: [HOSTILE], keys: [key] }], events: [event] },
+      around,
+    ),
+    unavailablePage("run", [HOSTILE]),
+    invalidPage("overview", HOSTILE),
   ];
   for (const { body } of pages) {
-    expect(body).not.toMatch(/<script(?! type="module" src="assets\/app-\w+\.js">)|<img/i);
+    expect(body).not.toMatch(/<script(?! type="module" src="(?:\.\.\/)?assets\/app-\w+\.js">)|<img/i);
     expect(body).toContain(HOSTILE.replaceAll(/[<>"']/g, (char) => `&${NAMES[char]};`));
   }
 });
@@ -139,45 +181,43 @@ const NAMES: Readonly<Record<string, string>> = { "<": "lt", ">": "gt", '"': "qu
 
 test("a long error is folded, with the whole text inside", () => {
   const error = `the service refused the call: ${"and so on ".repeat(100)}the end`;
-  const { body } = dashboardPage(shown({ operations: operations({ runs: [runLine({ status: "failed", error })] }) }));
-  expect(body).toMatch(
+  expect(pageOf("jobs", [runLine({ status: "failed", error })]).body).toMatch(
     /<details><summary><bdi>the service refused the call: [^<]*…<\/bdi><\/summary><bdi>[^<]*the end<\/bdi>/,
   );
 });
 
 test("only the newest runs are shown, and the others are folded", () => {
   const runs = Array.from({ length: 50 }, () => runLine());
-  expect(textOf(dashboardPage(shown({ operations: operations({ runs }) })).body)).toContain("40 runs before these");
+  expect(textOf(pageOf("jobs", runs))).toContain("30 runs before these");
 });
 
 test("an active key over its maximum age is marked; a draining key is not", () => {
   const keys = [keyLine({ ageDays: 31 }), keyLine({ state: "draining", ageDays: 61 })];
-  const rotations = [{ rotation: "exporter", maxAgeDays: 30, warnings: [], keys }];
-  const { body } = dashboardPage(shown({ operations: operations({ rotations }) }));
+  const { body } = pageOf("keys", { rotations: [{ rotation: "exporter", maxAgeDays: 30, warnings: [], keys }] });
   expect(body).toContain('<span class="state warn">31 of 30 days</span>');
   expect(body).toContain(">61 days</td>");
 });
 
-test("if the usage can't be read, the rest of the page is shown", () => {
-  const usage = { ok: false, error: new Error("not read within 5 s") } as const;
-  const { status, body } = dashboardPage(shown({ usage }));
-  expect(status).toBe(200);
-  expect(textOf(body)).toContain("The usage could not be read. not read within 5 s : choose fewer days, or try again.");
-  expect(textOf(body)).toContain("nightly export at");
+test("before the first export, the overview says what to do", () => {
+  const { overview } = pageData();
+  const coverage = { ...overview.coverage, seriesCount: 0 };
+  expect(textOf(pageOf("overview", { coverage }))).toContain(
+    "There are no numbers yet. No job has read any usage. To read it now, run usage-export export",
+  );
 });
 
 test("if the database can't be reached, a page shows the reason and is refreshed", () => {
-  const { status, headers, body } = unavailablePage(["connect ECONNREFUSED"]);
+  const { status, headers, body } = unavailablePage("overview", ["connect ECONNREFUSED"]);
   expect(status).toBe(503);
   expect(headers).toMatchObject({ refresh: "10", "retry-after": "10" });
-  expect(textOf(body)).toContain("The state of the jobs can't be read now. connect ECONNREFUSED");
+  expect(textOf({ body })).toContain("The state of the jobs can't be read now. connect ECONNREFUSED");
 });
 
-test("the page for an invalid period shows the reason and a form to choose other days", () => {
-  const { status, body } = invalidQueryPage("expected both from and to");
+test("the page for an invalid period shows the reason and a way back", () => {
+  const { status, body } = invalidPage("quality", "expected both from and to");
   expect(status).toBe(400);
-  expect(textOf(body)).toContain("These days can't be shown. expected both from and to");
-  expect(body).toContain('<form action="./" method="get">');
+  expect(textOf({ body })).toContain("This can't be shown. expected both from and to");
+  expect(body).toContain('<a href="./quality">Show the newest days</a>');
 });
 
 test("the report file has its days in its name", () => {

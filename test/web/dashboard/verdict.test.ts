@@ -1,11 +1,10 @@
 import { expect, test } from "vitest";
 import type { FailureCause } from "../../../src/db/usage/failures.ts";
-import { dashboardAlerts, verdictHtml } from "../../../src/web/dashboard/sections.ts";
-import { jobLine, makeBudgetUse, NOW, worker } from "../../health/sample-health-state.ts";
+import { dashboardAlerts, verdictHtml } from "../../../src/web/dashboard/verdict.ts";
+import { healthState, jobLine, makeBudgetUse, NOW, rotationLine, worker } from "../../health/sample-health-state.ts";
 import { WELL } from "../test-monitor.ts";
-import { operations } from "./sample-operations.ts";
 
-const SLICES = operations().health.slices;
+const SLICES = healthState().slices;
 const FAILED_RUN = {
   status: "failed",
   trigger: "manual",
@@ -13,21 +12,20 @@ const FAILED_RUN = {
   error: "no",
   overCompleteDays: true,
 } as const;
-const ROTATION = { rotation: "exporter", maxAgeDays: 30, keys: [] };
 
 test("a paused job is no alert", () => {
   const paused = jobLine({ paused: { at: NOW, why: "moving", by: "me" } });
-  expect(dashboardAlerts(operations({ jobs: [paused] }).health, WELL)).toEqual([]);
+  expect(dashboardAlerts(healthState({ jobs: [paused] }), WELL)).toEqual([]);
 });
 
 test("that no worker runs is no alert if no job needs a worker", () => {
   const jobs = [jobLine({ needsWorker: false })];
-  expect(dashboardAlerts(operations({ jobs, workers: [] }).health, WELL)).toEqual([]);
+  expect(dashboardAlerts(healthState({ jobs, workers: [] }), WELL)).toEqual([]);
 });
 
 test("a worker that stopped a moment ago is no alert, because it may be restarting", () => {
   const workers = [worker({ state: "stopped" })];
-  expect(dashboardAlerts(operations({ workers }).health, WELL)).toEqual([]);
+  expect(dashboardAlerts(healthState({ workers }), WELL)).toEqual([]);
 });
 
 test.each([
@@ -49,15 +47,15 @@ test.each([
     "export nightly failed in its run of 2026-03-10 06:00 UTC (manual): no",
     "runs",
   ],
-  [{ rotations: [{ ...ROTATION, warnings: ["2 failed attempts"] }] }, "rotation exporter: 2 failed attempts", "keys"],
+  [{ rotations: [rotationLine({ warnings: ["2 failed attempts"] })] }, "rotation exporter: 2 failed attempts", "keys"],
 ])("the health state with %o makes one alert", (part, text, section) => {
-  expect(dashboardAlerts(operations(part).health, WELL)).toMatchObject([{ text, section }]);
+  expect(dashboardAlerts(healthState(part), WELL)).toMatchObject([{ text, section }]);
 });
 
 test("a rotation whose run failed is one alert: its warning if it has one, else the run", () => {
   const jobs = [jobLine({ kind: "rotation", job: "exporter", failedRun: FAILED_RUN })];
   const alertsWith = (warnings: readonly string[]) =>
-    dashboardAlerts(operations({ jobs, rotations: [{ ...ROTATION, warnings }] }).health, WELL).map(({ text }) => text);
+    dashboardAlerts(healthState({ jobs, rotations: [rotationLine({ warnings })] }), WELL).map(({ text }) => text);
   expect(alertsWith(["1 failed attempts, the last: no"])).toEqual([
     "rotation exporter: 1 failed attempts, the last: no",
   ]);
@@ -103,19 +101,19 @@ test.each<[Partial<FailureCause>, string]>([
 ])("failed slices with the same cause are one alert (%o)", (part, text) => {
   const causes = [{ ...CAUSE, ...part }];
   const slices = { ...SLICES, failed: 12 };
-  expect(dashboardAlerts(operations({ causes, slices }).health, WELL)).toMatchObject([{ text, section: "gaps" }]);
+  expect(dashboardAlerts(healthState({ causes, slices }), WELL)).toMatchObject([{ text, section: "gaps" }]);
 });
 
 test("only the five largest causes are listed, and the slices of the others are counted", () => {
   const causes = Array.from({ length: 8 }, (_, i) => ({ ...CAUSE, code: "bad_answer", error: `no ${i}` }));
-  const texts = dashboardAlerts(operations({ causes }).health, WELL).map(({ text }) => text);
+  const texts = dashboardAlerts(healthState({ causes }), WELL).map(({ text }) => text);
   expect(texts).toHaveLength(6);
   expect(texts.at(-1)).toBe("36 slices failed for other reasons");
 });
 
 test("the reasons why this worker can't work come first", () => {
   const readiness = { live: true, reasons: ["the database does not answer"] };
-  expect(dashboardAlerts(operations({ slices: { ...SLICES, missing: 1 } }).health, readiness)).toMatchObject([
+  expect(dashboardAlerts(healthState({ slices: { ...SLICES, missing: 1 } }), readiness)).toMatchObject([
     { text: "this worker can't work now: the database does not answer" },
     { section: "gaps" },
   ]);
@@ -123,14 +121,14 @@ test("the reasons why this worker can't work come first", () => {
 
 test("a snoozed alert is no reason to look, and is listed with who snoozed it; so are alerts about the usage", () => {
   const snoozes = [{ name: "gaps", until: new Date("2026-03-12T08:00:00Z"), at: NOW, by: "ann <on> node-1" }];
-  const { health } = operations({ slices: { ...SLICES, missing: 1 }, snoozes, budgets: [makeBudgetUse()] });
+  const health = healthState({ slices: { ...SLICES, missing: 1 }, snoozes, budgets: [makeBudgetUse()] });
   expect(dashboardAlerts(health, WELL)).toEqual([]);
-  const text = verdictHtml([], health).toString();
+  const text = verdictHtml([], health, { href: (section) => `page#${section}`, isOpen: true }).toString();
   expect(text).toContain("Nothing that is due is missing.");
   expect(text).toMatch(
-    /<strong>About the usage<\/strong>\s*<ul><li><a href="#budgets">budget limit \(2026-03\) reached 80%: /,
+    /<strong>About the usage: 1 thing to look at<\/strong><\/summary>\s*<ul><li><a href="page#budgets">budget limit \(2026-03\) reached 80%: /,
   );
   expect(text).toContain(
-    '<strong>Snoozed</strong>\n<ul><li><a href="#gaps">1 slice missing: due and never read (snoozed until 2026-03-12 08:00 UTC by ann &lt;on&gt; node-1)</a></li>',
+    '<strong>1 alert snoozed</strong></summary>\n<ul><li><a href="page#gaps">1 slice missing: due and never read (snoozed until 2026-03-12 08:00 UTC by ann &lt;on&gt; node-1)</a></li>',
   );
 });

@@ -1,0 +1,96 @@
+// The pages of a dashboard on which all is well, except for the parts that a test sets.
+
+import type { KeyStatus } from "../../../src/db/keys/status.ts";
+import type { HealthState } from "../../../src/health/state.ts";
+import { framePage } from "../../../src/web/dashboard/frame.ts";
+import { PAGE_CONTENT, type PageData } from "../../../src/web/dashboard/pages.ts";
+import type { View } from "../../../src/web/dashboard/view.ts";
+import type { Page } from "../../../src/web/page.ts";
+import type { Readiness } from "../../../src/web/routes.ts";
+import { healthState, runLine } from "../../health/sample-health-state.ts";
+import { makeRanking, makeReportData } from "../../report/make-report-data.ts";
+import { WELL } from "../test-monitor.ts";
+
+const PERIOD = { start: "2026-02-08", end: "2026-03-09", live: true, name: "30d" };
+export const VIEW: View = { period: PERIOD, compare: "before", project: undefined, id: undefined };
+
+const DAY = {
+  project: "production",
+  source: "usage" as const,
+  grouping: "model",
+  filter: "all",
+  from: "2026-03-01",
+  to: "2026-03-03",
+};
+
+/** What each page reads. */
+export function pageData(): PageData {
+  const report = makeReportData();
+  return {
+    overview: {
+      ...report,
+      breakdowns: report.breakdowns.slice(0, 1),
+      rankings: (["model", "accessor", "tags"] as const).map((one) => makeRanking(one, 8)),
+    },
+    cost: report,
+    quality: {
+      ...report,
+      differences: [],
+      differencesLeftOut: 0,
+      finality: [{ finality: "settling", start: "2026-03-07", end: "2026-03-09", days: 3, slices: 12 }],
+    },
+    jobs: [runLine()],
+    run: {
+      run: runLine(),
+      open: [{ ...DAY, error: null }],
+      openLeftOut: 0,
+      series: [{ ...DAY, read: 3, failed: 1, error: "the service answered 503" }],
+      seriesLeftOut: 0,
+    },
+    keys: {
+      rotations: [{ rotation: "exporter", maxAgeDays: 30, warnings: [], keys: [keyLine()] }],
+      events: [
+        {
+          ...{
+            at: new Date("2026-03-01T12:00:00Z"),
+            rotation: "exporter",
+            key: "11111111-2222-3333-4444-555555555555",
+          },
+          ...{ event: "activated", actor: "worker node-1", reason: "every sink has it" },
+        },
+      ],
+    },
+  };
+}
+
+type Around = { readonly health?: Partial<HealthState>; readonly view?: Partial<View>; readonly readiness?: Readiness };
+
+/** `data` replaces what the page would read. */
+export function pageOf<P extends keyof PageData>(
+  page: P,
+  data: Partial<PageData[P]> | undefined = {},
+  around: Around = {},
+): Page {
+  const health = healthState(around.health);
+  const view = { ...VIEW, ...around.view };
+  const read = pageData()[page];
+  const shown = (Array.isArray(read) ? (Array.isArray(data) ? data : read) : { ...read, ...data }) as PageData[P];
+  const content = PAGE_CONTENT[page](shown, view, health);
+  return framePage({ page, view, health, readiness: around.readiness ?? WELL, ...content });
+}
+
+export function keyLine(part: Partial<KeyStatus> = {}): KeyStatus {
+  return {
+    rotation: "exporter",
+    project: "production",
+    apiKeyId: "11111111-2222-3333-4444-555555555555",
+    intentId: "a1b2c3",
+    state: "active",
+    ageDays: 12,
+    lastSeenInUse: "2026-03-09",
+    dueForRemovalAt: null,
+    comment: "usage exporter [a1b2c3]",
+    note: null,
+    ...part,
+  };
+}
