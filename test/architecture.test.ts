@@ -139,7 +139,7 @@ test("only main.ts imports the command line", () => {
 test("the chart library is loaded when a page is rendered, and not when the program starts", () => {
   const reached = ["web/dashboard/dashboard.ts", "main.ts"];
   for (const file of reached) {
-    const direct = [...read(file).matchAll(/^(?:import|export) (?!type )[^;]*?"(\.[^"]+)"/gm)];
+    const direct = [...read(file).matchAll(/^(?:import|export) (?!type )[^;()]*?"(\.[^"]+)"/gm)];
     const found = direct.map(([, target = ""]) => path.posix.join(folderOf(file), target));
     reached.push(...found.filter((one) => !reached.includes(one)));
   }

@@ -9,7 +9,7 @@ import { type RunDetails, readRunDetails } from "../db/jobs/run-details.ts";
 import { type KeyEventRow, type KeyStatus, keyStatuses, recentKeyEvents, rotationRows } from "../db/keys/status.ts";
 import { rotationWarnings } from "./alerts.ts";
 
-export type { KeyEventRow, KeyStatus, RecentRun, RunDetails };
+export type { KeyStatus, RecentRun, RunDetails };
 
 const RUNS_SHOWN_MAX = 100;
 

@@ -16,14 +16,14 @@ export type RunDetails = {
   readonly seriesLeftOut: number;
 };
 
-export type OpenRunRequest = SeriesName & {
+type OpenRunRequest = SeriesName & {
   readonly from: Day | null;
   readonly to: Day | null;
   /** Why its last attempt failed; null before that. */
   readonly error: string | null;
 };
 
-export type RunSeries = SeriesName & {
+type RunSeries = SeriesName & {
   /** Slices whose newest reading, and whose newest failure, is of the time of the run. */
   readonly read: number;
   readonly failed: number;

@@ -24,14 +24,14 @@ export type DashboardDeps = {
   readonly readReport: (view: View, now: Date, options: ReadOptions) => Promise<ReportData>;
 };
 
-export type ReadOptions = {
+type ReadOptions = {
   readonly signal: AbortSignal;
   readonly costRowsMax: number;
   readonly onBreakdown?: (breakdown: Breakdown) => void;
 };
 
 /** Reads a page that is made elsewhere; its content may depend on the health state. */
-export type ReadContent = (signal: AbortSignal) => Promise<(health: HealthState) => PageContent>;
+type ReadContent = (signal: AbortSignal) => Promise<(health: HealthState) => PageContent>;
 
 export type Dashboard = {
   /** Path to answer. */

@@ -4,7 +4,7 @@
 import { DAYS_DEFAULT, DAYS_MAX, periodError } from "../../report/report-data.ts";
 import { addDays, type Day, isDay, type Window, windowBefore } from "../../usage/days.ts";
 
-export type Period = Window & {
+type Period = Window & {
   /** True for a period that changes with the day; false if the request named the dates. */
   readonly live: boolean;
   /** The value of `period` or, as "days=45", of `days` that asks for it; undefined if the request named the dates. */
@@ -12,7 +12,7 @@ export type Period = Window & {
 };
 
 export const COMPARISONS = ["before", "year", "none"] as const;
-export type Comparison = (typeof COMPARISONS)[number];
+type Comparison = (typeof COMPARISONS)[number];
 
 /** What the pages share: a link from one to another keeps it. */
 export type View = {
@@ -58,7 +58,7 @@ export function readView(query: URLSearchParams, today: Day): View | { readonly 
 }
 
 /** Dates win over the name of a period: the form to choose dates is on the page of a named period, too. */
-export function readPeriod(values: ReadonlyMap<string, string>, today: Day): Period | { readonly error: string } {
+function readPeriod(values: ReadonlyMap<string, string>, today: Day): Period | { readonly error: string } {
   const [from, to, days, name] = ["from", "to", "days", "period"].map((parameter) => values.get(parameter));
   if (from !== undefined || to !== undefined) return betweenDays(from, to, today);
   if (days !== undefined && name !== undefined) return { error: "expected days or period, not both" };
