@@ -189,7 +189,9 @@ async function allUsage(): Promise<Readonly<Record<string, unknown>>> {
   shown.usage_change = await read(sql`select * from bi.usage_change(${between}) c order by c::text`);
   shown.cost_change = await read(sql`select * from bi.cost_change(${between}) c order by c::text`);
   shown.usage_as_of = await read(sql`select * from bi.usage_as_of(now()) c order by c::text`);
-  shown.report = await readReportData(db, period, new Date(0));
+  // Where billing is read, the report explains the cost from it.
+  const { billed: _billed, costs: _costs, ...report } = await readReportData(db, period, new Date(0));
+  shown.report = report;
   shown.keys = (await keyStatuses(db)).map(({ lastSeenInUse }) => lastSeenInUse);
   return shown;
 }
