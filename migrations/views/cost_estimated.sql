@@ -27,32 +27,65 @@ from (
   join usage_export.price_tier t
     on t.price_id = u.price_id and t.above < u.through and coalesce(t.below > u.through - u.quantity, true)
   union all
-  select r.project_id, r.project, r.usage_date, r.model, '{}', r.metric,
+  select r.project_id, r.project, r.usage_date, r.model, '{}', m.metric,
     -- The three kinds of hours measure the same time, and requests come with all usage. Tokens and characters are paid for apart.
     case
-      when r.priced > 0 then 'unpriced'
-      when r.metric = 'requests' and r.priced_metrics > 0 then 'other_metric'
-      when r.metric in ('hours', 'total_hours', 'agent_hours') and r.priced_hours > 0 then 'other_metric'
+      when m.is_priced then 'unpriced'
+      when m.metric = 'requests' and r.has_price then 'other_metric'
+      when m.metric in ('hours', 'total_hours', 'agent_hours') and r.has_price_of_hours then 'other_metric'
       else 'unpriced'
     end,
-    null, r.quantity, null, null, null, 'model', r.finality
+    null, m.quantity, null, null, null, 'model', r.finality
   from (
-    select *, sum(priced) over of_model as priced_metrics,
-      sum(priced) filter (where metric in ('hours', 'total_hours', 'agent_hours')) over of_model as priced_hours
+    select *, has_hours or has_total_hours or has_agent_hours as has_price_of_hours,
+      has_hours or has_total_hours or has_agent_hours or has_tokens_in or has_tokens_out or has_tts_characters or has_requests as has_price
     from (
-      -- All usage of the model less what is priced. A price without conditions prices all of it.
-      select u.project_id, u.usage_date, u.group_id, u.metric, max(u.model) as model, count(p.price_id) as priced,
-        max(u.project) filter (where u.filter_key = '{}') as project, max(u.finality) filter (where u.filter_key = '{}') as finality,
-        sum(case when u.filter_key <> '{}' then -u.quantity when p.price_id is null then u.quantity else 0 end) as quantity
-      from usage_export.model_usage u
-      left join usage_export.group_price p on p.group_id = u.group_id and p.metric = u.metric and p.filter_key = u.filter_key
-        and case when u.usage_date < p.valid_from or u.usage_date > p.valid_until then false else true end
-      where u.filter_key = '{}' or p.price_id is not null
-      group by u.project_id, u.usage_date, u.group_id, u.metric
-    ) usage_of_metric
-    window of_model as (partition by project_id, usage_date, group_id)
+      -- All usage of the model less what is priced: a price without conditions prices all of it. Added up before it is split by metric,
+      -- as that makes seven times as many rows.
+      select s.project_id, r.usage_date, r.group_id, max(g.display) as model,
+        max(s.project) filter (where s.filter_key = '{}') as project,
+        max(usage_export.finality(r.usage_date, s.window_days, sl.closed_at, now())) filter (where s.filter_key = '{}') as finality,
+        sum(case when s.filter_key <> '{}' then case when p.hours @> r.usage_date then -r.hours end
+          when p.hours @> r.usage_date then 0 else r.hours end) as hours,
+        coalesce(bool_or(p.hours @> r.usage_date and r.hours > 0), false) as has_hours,
+        sum(case when s.filter_key <> '{}' then case when p.total_hours @> r.usage_date then -r.total_hours end
+          when p.total_hours @> r.usage_date then 0 else r.total_hours end) as total_hours,
+        coalesce(bool_or(p.total_hours @> r.usage_date and r.total_hours > 0), false) as has_total_hours,
+        sum(case when s.filter_key <> '{}' then case when p.agent_hours @> r.usage_date then -r.agent_hours end
+          when p.agent_hours @> r.usage_date then 0 else r.agent_hours end) as agent_hours,
+        coalesce(bool_or(p.agent_hours @> r.usage_date and r.agent_hours > 0), false) as has_agent_hours,
+        sum(case when s.filter_key <> '{}' then case when p.tokens_in @> r.usage_date then -r.tokens_in end
+          when p.tokens_in @> r.usage_date then 0 else r.tokens_in end) as tokens_in,
+        coalesce(bool_or(p.tokens_in @> r.usage_date and r.tokens_in > 0), false) as has_tokens_in,
+        sum(case when s.filter_key <> '{}' then case when p.tokens_out @> r.usage_date then -r.tokens_out end
+          when p.tokens_out @> r.usage_date then 0 else r.tokens_out end) as tokens_out,
+        coalesce(bool_or(p.tokens_out @> r.usage_date and r.tokens_out > 0), false) as has_tokens_out,
+        sum(case when s.filter_key <> '{}' then case when p.tts_characters @> r.usage_date then -r.tts_characters end
+          when p.tts_characters @> r.usage_date then 0 else r.tts_characters end) as tts_characters,
+        coalesce(bool_or(p.tts_characters @> r.usage_date and r.tts_characters > 0), false) as has_tts_characters,
+        sum(case when s.filter_key <> '{}' then case when p.requests @> r.usage_date then -r.requests end
+          when p.requests @> r.usage_date then 0 else r.requests end) as requests,
+        coalesce(bool_or(p.requests @> r.usage_date and r.requests > 0), false) as has_requests
+      from usage_export.snapshot_row r
+      join usage_export.series s using (series_id)
+      join usage_export.slice sl using (series_id, usage_date)
+      join usage_export.group_value g using (group_id)
+      left join usage_export.priced_group p on p.group_id = r.group_id and p.filter_key = s.filter_key
+      where not r.gone and s.source = 'usage' and s.superseded_at is null and s."grouping" = 'model'
+        and (s.filter_key = '{}' or p.group_id is not null)
+      group by s.project_id, r.usage_date, r.group_id
+    ) usage_of_model
   ) r
-  where r.quantity > 0 and exists (select from usage_export.price where replaced_at is null)
+  cross join lateral (values
+    ('hours', r.hours, r.has_hours),
+    ('total_hours', r.total_hours, r.has_total_hours),
+    ('agent_hours', r.agent_hours, r.has_agent_hours),
+    ('tokens_in', r.tokens_in, r.has_tokens_in),
+    ('tokens_out', r.tokens_out, r.has_tokens_out),
+    ('tts_characters', r.tts_characters, r.has_tts_characters),
+    ('requests', r.requests, r.has_requests)
+  ) as m (metric, quantity, is_priced)
+  where m.quantity > 0 and exists (select from usage_export.price where replaced_at is null)
   union all
   -- A day that was not read by model, less what is priced by filtered series.
   select t.project_id, t.project, t.usage_date, null, '{}', m.metric, 'unpriced', null, rest.quantity, null, null, null, 'none', t.finality

@@ -250,8 +250,8 @@ end $$;`,
   {
     name: "usage without a price costs nothing",
     file: "migrations/views/cost_estimated.sql",
-    replace: "null, r.quantity, null, null, null, 'model', r.finality",
-    by: "null, r.quantity, 0, null, null, 'model', r.finality",
+    replace: "null, m.quantity, null, null, null, 'model', r.finality",
+    by: "null, m.quantity, 0, null, null, 'model', r.finality",
     caughtBy: ["test/db/views/cost-views.test.ts", "the rest of the model is shown without a price"],
   },
   {
