@@ -169,7 +169,7 @@ async function close(server: Server): Promise<void> {
 // Limits the monitor's connections so that a health check always gets one: other requests, complete or not, never block it.
 
 /** Limit for connections without a request in progress: the client is still sending one, or keeps the connection open. */
-const IDLE_CONNECTIONS_MAX = 200;
+const IDLE_CONNECTIONS_MAX = 500;
 /**
  * Limits for pages being built or sent. Health checks have none, because their answers are ready and small. People who want the same page
  * wait for one reading of it, and are sent the same bytes, so that each of them takes some kilobytes; each scrape is a reading of its own.
