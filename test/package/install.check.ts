@@ -122,23 +122,30 @@ describe.each([
   });
 
   test("the worker serves its pages with their script, which the browser can't get from elsewhere", async () => {
-    const start = ["--no", "usage-export", "start", "--embedded"];
-    const worker = spawn("npx", start, {
-      cwd: folder,
-      env: {
-        ...env,
-        USAGE_EXPORT_KEY: randomBytes(20).toString("hex"),
-        USAGE_EXPORT_MASTER_KEY: Buffer.alloc(32, 1).toString("base64"),
-      },
-      stdio: ["ignore", "pipe", "inherit"],
+    const keys = {
+      USAGE_EXPORT_KEY: randomBytes(20).toString("hex"),
+      USAGE_EXPORT_MASTER_KEY: Buffer.alloc(32, 1).toString("base64"),
+    };
+    await writeFile(path.join(folder, "served.json"), JSON.stringify(configOf("http://127.0.0.1:1")));
+    const program = path.join(folder, "node_modules/usage-export/dist/usage-export.cjs");
+    const options = { cwd: folder, env: { ...env, ...keys } };
+    await run("node", [program, "migrate", "--config", "served.json"], options);
+    const worker = spawn("node", [program, "start", "--embedded", "--config", "served.json"], {
+      ...options,
+      stdio: ["ignore", "pipe", "pipe"],
     });
+    const ended = once(worker, "exit");
     let lines = "";
-    worker.stdout.on("data", (chunk) => {
-      lines += chunk;
-    });
+    for (const output of [worker.stdout, worker.stderr]) {
+      output.on("data", (chunk) => {
+        lines += chunk;
+      });
+    }
     try {
-      await expect.poll(() => lines, { timeout: 60_000 }).toMatch(/http:\/\/127\.0\.0\.1:\d+/);
-      const [url = ""] = /http:\/\/127\.0\.0\.1:\d+/.exec(lines) ?? [];
+      await expect
+        .poll(() => lines + (worker.exitCode ?? ""), { timeout: 60_000 })
+        .toMatch(/http:\/\/127\.0\.0\.1:[1-9]\d+/);
+      const [url = ""] = /http:\/\/127\.0\.0\.1:[1-9]\d+/.exec(lines) ?? [];
       const page = await (await fetch(url)).text();
       const [, script = ""] = /<script type="module" src="(assets\/app-[^"]+\.js)">/.exec(page) ?? [];
       expect(tarball.paths).toContain(`dist/${script}`);
@@ -147,7 +154,7 @@ describe.each([
       expect((await response.text()).length).toBeGreaterThan(100_000);
     } finally {
       worker.kill("SIGTERM");
-      await once(worker, "exit");
+      await ended;
     }
   });
 });

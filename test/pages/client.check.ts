@@ -164,10 +164,15 @@ test("what has changed appears by itself, and what a person did stays", async ()
   const table = page.getByRole("group", { name: "Exact hours by day and model" });
   await table.getByRole("button", { name: "nova-2" }).click();
   await page.getByLabel("From").fill("typed");
+  const other = page.locator("#requests-by-model-chart .plot");
+  const daysShown = () => other.locator("text").filter({ hasText: "Nov" }).allTextContents();
+  expect(await daysShown()).toEqual(["Nov 18", "Nov 19", "Nov 20"]);
+  for (const key of ["+", "+", "+", "+"]) await other.press(key);
+  await expect.poll(daysShown).toEqual(["Nov 19"]);
   await table.getByRole("button", { name: "nova-2" }).focus();
   const scrolled = await scrollEnd(page);
 
-  const groups = BREAKDOWN.groups.map((group) => ({ ...group, hours: ["1", "2", "7.5"] }));
+  const groups = BREAKDOWN.groups.map((group) => ({ ...group, hours: ["1", "2", "7.5"], requests: ["4", "5", "6"] }));
   shown.content = { title: "Not all is well", breakdown: { ...BREAKDOWN, groups }, asOf: "02:15:30" };
   await page.clock.fastForward(20_000);
   await expect.poll(() => page.locator("h1").innerText()).toBe("Not all is well");
@@ -188,6 +193,8 @@ test("what has changed appears by itself, and what a person did stays", async ()
   expect(await figure.locator(".plot").getAttribute("aria-valuetext")).toBe(
     "2026-11-20, not complete; nova-2 7.5 hours",
   );
+
+  expect(await daysShown()).toEqual(["Nov 19"]);
 
   // Only the time of the reading has changed.
   shown.content = { ...shown.content, asOf: "02:16:00" };
