@@ -49,6 +49,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   // Runs in the browser: nothing of Node.
   "web/client": ["report/chart-description.ts", "report/chart-option.ts", "report/format.ts"],
   "web/dashboard": ["async.ts", "errors.ts", "health", "report", "usage", "web"],
+  "web/explore": ["async.ts", "config/suggestions.ts", "dump", "errors.ts", "report", "usage", "web", "web/dashboard"],
   report: ["text.ts", "usage"],
   dump: ["errors.ts", "usage/days.ts"],
   // The tests compare the product with the emulator, so the emulator shares no code with it: a bug in shared code would not show.

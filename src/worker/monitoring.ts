@@ -5,11 +5,13 @@ import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { newestMigration } from "../db/connection/migrate.ts";
+import { readByStatements } from "../db/report/statements.ts";
 import { type Metrics, openMetrics } from "../health/metrics.ts";
 import { readHealthFigures } from "../health/read-health.ts";
 import { programVersion } from "../package-files.ts";
 import type { Access } from "../web/access.ts";
 import { openDashboard } from "../web/dashboard/dashboard.ts";
+import { openApi } from "../web/explore/api.ts";
 import { openMonitor } from "../web/server.ts";
 import { dashboardReads } from "./dashboard-reads.ts";
 import type { Liveness } from "./liveness.ts";
@@ -41,9 +43,10 @@ export async function openMonitoring(
 ): Promise<Monitoring> {
   const hashOf = hashOfNewest();
   const readiness = () => ({ live: liveness.isLive(), reasons: liveness.reasons() });
+  const version = await programVersion();
   const metrics = openMetrics({
     log: app.log,
-    build: { version: await programVersion(), schema: await newestMigration() },
+    build: { version, schema: await newestMigration() },
     config() {
       const { config, isChangeRefused } = current();
       return { hash: hashOf(config), rotations: config.rotations, isChangeRefused };
@@ -57,9 +60,10 @@ export async function openMonitoring(
     readiness,
     ...dashboardReads(db, () => current().config),
   });
+  const api = openApi({ log: app.log, version, readByStatements: (read) => readByStatements(db, read) });
   const deps = {
     ...{ log: app.log, scrub, access: () => current().access, readiness },
-    ...{ metrics: metrics.scrape, pages: dashboard.pages },
+    ...{ metrics: metrics.scrape, pages: { ...dashboard.pages, ...api } },
   };
   const monitor = await openMonitor(current().config.monitor, deps);
   app.log.info({ url: monitor.url }, "monitor listens");

@@ -13,6 +13,7 @@ import { measureLimit } from "./limit.ts";
 import { measureMemory } from "./memory.ts";
 import { measureMerge } from "./merge.ts";
 import { measurePlanning } from "./planning.ts";
+import { measureQuestions } from "./questions.ts";
 import { measureQueue } from "./queue-rate.ts";
 import { measureRivals } from "./rivals.ts";
 import { measureRoundTrips } from "./round-trips.ts";
@@ -56,6 +57,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     return `an idle worker, an hour's work in a row, 48 series of 400 days:\n${few.join("")}480 series of 800 days:\n${many.join("")}`;
   },
   growth: linesOf(measureGrowth),
+  questions: linesOf(measureQuestions),
   startup: linesOf(measureStartup),
   planning: linesOf(measurePlanning),
   queue: linesOf(measureQueue),

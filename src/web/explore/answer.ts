@@ -1,0 +1,217 @@
+// The answer to a question: the groups, their amounts by day, and what is lacking. Amounts are exact decimal texts. Pure.
+
+import { z } from "zod";
+import { type Day, daysOf } from "../../usage/days.ts";
+import { METRICS } from "../../usage/metrics.ts";
+import { GROUPINGS } from "../../usage/series.ts";
+import { addsUp, type Question, SORTS } from "./question.ts";
+import type { CoveredDay, Gap, SeriesFacts } from "./scope.ts";
+import { DRAWN_MAX, type Scope, type UsageSql } from "./sql.ts";
+
+const DAY_STATES = ["final", "settling", "incomplete", "unread"] as const;
+type DayState = (typeof DAY_STATES)[number];
+
+const aDay = z.string().regex(/^\d{4}-\d{2}-\d{2}$/);
+const anAmount = z
+  .string()
+  .regex(/^-?\d+(\.\d+)?$/)
+  .nullable()
+  .describe("An exact decimal as text, because a JSON number would lose digits; null if it is not known");
+const amountsByDay = z.array(anAmount).describe("One for each of days; null where the day was not read");
+const amounts = {
+  amount: anAmount.describe("Of the period"),
+  before: anAmount.describe("Of the compared period"),
+  change: anAmount.describe("amount - before, where null counts as 0; null if the period is not compared"),
+};
+const aWindow = z.object({ from: aDay, to: aDay });
+const aDayState = z
+  .enum(DAY_STATES)
+  .describe(
+    "final: it changes no more; settling: it is still read again; incomplete: something was not read, or was read before the day was over, so the amounts may be too low; unread: some usage was not read, because the day is before a series began or not due yet",
+  );
+
+export const Answer = z.object({
+  question: z
+    .object({
+      ...aWindow.shape,
+      before: aWindow.nullable().describe("The compared period"),
+      project: z.string().nullable().describe("The identifier of the project; null for all"),
+      metric: z.enum(METRICS),
+      grouping: z.enum(GROUPINGS),
+      filter: z.string().nullable(),
+      group: z.object({ value: z.string().nullable() }).nullable(),
+      limit: z.int(),
+      sort: z.enum(SORTS),
+    })
+    .describe("The question as it was understood"),
+  complete: z.boolean().describe("Whether nothing that belongs to the amounts of the period is lacking"),
+  lacking: z.object({
+    incompleteDays: z.array(aDay).describe("Days of the period with the state incomplete"),
+    unreadDays: z.array(aDay).describe("Days of the period with the state unread"),
+    incompleteDaysBefore: z.array(aDay).describe("The same of the compared period"),
+    unreadDaysBefore: z.array(aDay),
+    gaps: z
+      .array(
+        z.object({
+          project: z.string(),
+          status: z.enum(["missing", "failed", "suspect", "open"]),
+          ...aWindow.shape,
+          days: z.int(),
+          error: z.string().nullable(),
+        }),
+      )
+      .describe("Whose days are incomplete; at most 20"),
+    projectsLeftOut: z
+      .array(z.string())
+      .describe("Projects whose usage is exported, but not by this grouping and filter; at most 20"),
+    projectsLeftOutCount: z.int(),
+  }),
+  projects: z.array(z.string()).describe("The projects in the amounts; at most 20"),
+  projectCount: z.int(),
+  available: z
+    .object({ groupings: z.array(z.enum(GROUPINGS)), filters: z.array(z.string()) })
+    .describe("The groupings that are exported under the filter, and the filters with conditions by the grouping"),
+  days: z.array(z.object({ day: aDay, state: aDayState })).describe("The days of the period"),
+  groups: z
+    .array(
+      z.object({
+        rank: z.int().describe("1 for the largest"),
+        group: z.string().nullable().describe("The value of the dimension; null for no value"),
+        ...amounts,
+        byDay: amountsByDay.optional().describe("Only of the 8 largest"),
+      }),
+    )
+    .describe("Groups whose amounts are 0 are left out"),
+  other: z
+    .object({
+      groups: z.int().describe("How many groups are not listed"),
+      ...amounts,
+    })
+    .nullable()
+    .describe(
+      "The other groups together; null if all are listed. Without amounts for tags and feature_set, where a request counts in several groups",
+    ),
+  otherByDay: amountsByDay
+    .nullable()
+    .describe("All groups without byDay together; null if there are none, and for tags and feature_set"),
+  total: z.object(amounts).nullable().describe("Null for tags and feature_set"),
+  beforeByDay: z
+    .array(z.object({ day: aDay, state: aDayState, amount: anAmount }))
+    .nullable()
+    .describe("The days of the compared period; null if there is none, and for tags and feature_set"),
+  sql: z
+    .object({ groups: z.string(), days: z.string() })
+    .describe("The statements that give these amounts, to be run as usage_reader"),
+});
+export type Answer = z.output<typeof Answer>;
+
+/** A row of UsageSql.both. */
+export type UsageRow = {
+  readonly part: "group" | "other" | "total" | "group of day" | "other of day" | "before of day";
+  readonly rank: string | null;
+  readonly group: string | null;
+  readonly usage_date: Day | null;
+  readonly amount: string | null;
+  readonly amount_before: string | null;
+  readonly change: string | null;
+  readonly groups: string | null;
+};
+
+export type Parts = {
+  readonly question: Question;
+  readonly scope: Scope & SeriesFacts;
+  readonly rows: readonly UsageRow[];
+  readonly covered: ReadonlyMap<Day, CoveredDay>;
+  readonly gaps: readonly Gap[];
+  readonly sql: UsageSql;
+};
+
+export function answerOf({ question, scope, rows, covered, gaps, sql }: Parts): Answer {
+  const stateOf = (day: Day) => dayState(covered.get(day), scope.activeCount);
+  const withState = (day: Day) => ({ day, state: stateOf(day) });
+  const days = daysOf(question.period).map(withState);
+  const daysBefore = question.before ? daysOf(question.before) : [];
+  const having = (state: DayState, among: readonly Day[]) => among.filter((day) => stateOf(day) === state);
+  const inPeriod = days.map(({ day }) => day);
+  const byPart = Map.groupBy(rows, ({ part }) => part);
+  const rowsOf = (part: UsageRow["part"]) => byPart.get(part) ?? [];
+  const drawn = Map.groupBy(rowsOf("group of day"), ({ rank }) => Number(rank));
+  const [other] = rowsOf("other");
+  const [total] = rowsOf("total");
+  const lacking = {
+    incompleteDays: having("incomplete", inPeriod),
+    unreadDays: having("unread", inPeriod),
+    incompleteDaysBefore: having("incomplete", daysBefore),
+    unreadDaysBefore: having("unread", daysBefore),
+    gaps: [...gaps],
+    projectsLeftOut: [...scope.leftOut],
+    projectsLeftOutCount: scope.leftOutCount,
+  };
+  return {
+    question: understood(question, scope),
+    complete: lacking.incompleteDays.length + lacking.unreadDays.length + lacking.projectsLeftOutCount === 0,
+    lacking,
+    projects: scope.projects.map(({ name }) => name),
+    projectCount: scope.projectCount,
+    available: { groupings: [...scope.groupings], filters: [...scope.filters] },
+    days,
+    groups: rowsOf("group").map((row) => {
+      const rank = Number(row.rank);
+      return {
+        ...{ rank, group: row.group, ...amountsOf(row) },
+        ...(rank <= DRAWN_MAX && { byDay: byDay(drawn.get(rank) ?? [], days) }),
+      };
+    }),
+    other: other ? { groups: Number(other.groups), ...amountsOf(other) } : null,
+    otherByDay: byPart.has("other of day") ? byDay(rowsOf("other of day"), days) : null,
+    total: total ? amountsOf(total) : null,
+    beforeByDay:
+      question.before && addsUp(question.grouping)
+        ? daysWithAmounts(rowsOf("before of day"), daysBefore.map(withState))
+        : null,
+    sql: { groups: sql.groups, days: sql.days },
+  };
+}
+
+function understood({ period, before, group, ...question }: Question, { projectId }: Scope): Answer["question"] {
+  return {
+    ...question,
+    from: period.start,
+    to: period.end,
+    before: before ? { from: before.start, to: before.end } : null,
+    project: projectId ?? null,
+    filter: question.filter ?? null,
+    group: group ?? null,
+  };
+}
+
+/** `activeCount`: how many series should have been read. */
+function dayState(covered: CoveredDay | undefined, activeCount: number): DayState {
+  if (covered && covered.incomplete > 0) return "incomplete";
+  if (!covered || covered.active < activeCount) return "unread";
+  return covered.settling > 0 ? "settling" : "final";
+}
+
+function amountsOf({ amount, amount_before, change }: UsageRow) {
+  return { amount: plain(amount), before: plain(amount_before), change: plain(change) };
+}
+
+type DayWithState = { readonly day: Day; readonly state: DayState };
+
+function byDay(rows: readonly UsageRow[], days: readonly DayWithState[]): (string | null)[] {
+  return daysWithAmounts(rows, days).map(({ amount }) => amount);
+}
+
+/** A day without a row is 0 only if it was read. */
+function daysWithAmounts(rows: readonly UsageRow[], days: readonly DayWithState[]) {
+  const amounts = new Map(rows.map(({ usage_date, amount }) => [usage_date, amount]));
+  return days.map(({ day, state }) => {
+    const isRead = state === "final" || state === "settling";
+    return { day, state, amount: plain(amounts.get(day) ?? null) ?? (isRead ? "0" : null) };
+  });
+}
+
+/** Without zeros at the end of its fraction. */
+function plain(amount: string | null): string | null {
+  return amount === null ? null : amount.replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
+}

@@ -1,0 +1,86 @@
+// The read API: answers about usage as JSON and CSV, for programs and people. It has the access rules of the pages.
+
+import type { Logger } from "pino";
+import type { z } from "zod";
+import { oneAtATime } from "../../async.ts";
+import { errorText } from "../../errors.ts";
+import { dayOf } from "../../usage/days.ts";
+import { InvalidView } from "../dashboard/view.ts";
+import type { Page } from "../page.ts";
+import type { Answer as AnswerTo } from "../routes.ts";
+import type { Answer } from "./answer.ts";
+import { answerCsv } from "./csv.ts";
+import { CsvParameters, openApiDocument } from "./openapi.ts";
+import { givenParameters, parseParameters, questionOf } from "./question.ts";
+import { readAnswer } from "./read-answer.ts";
+import type { Run } from "./scope.ts";
+import { readSeries, SeriesParameters } from "./series-list.ts";
+
+export type ApiDeps = {
+  readonly log: Logger;
+  readonly readByStatements: <T>(read: (run: Run) => Promise<T>) => Promise<T>;
+  readonly version: string;
+};
+
+/** How long a request waits for its answer, the wait for earlier ones included. */
+const WAIT_MS_MAX = 5_000;
+const RETRY_SECONDS = 5;
+
+export function openApi({ log, readByStatements, version }: ApiDeps) {
+  const inTurn = oneAtATime(WAIT_MS_MAX);
+
+  async function read<T>(query: URLSearchParams, work: (run: Run) => Promise<T>): Promise<T> {
+    const result = await inTurn(() => readByStatements(work));
+    if (result.ok) return result.value;
+    if (!(result.error instanceof InvalidView))
+      log.warn({ query: String(query), reason: errorText(result.error) }, "read API: reading the usage failed");
+    throw result.error;
+  }
+
+  const answerTo = (query: URLSearchParams, more: readonly string[] = []) => {
+    const question = questionOf(query, dayOf(new Date()), more);
+    return read(query, (run) => readAnswer(run, question));
+  };
+
+  return {
+    "/api/v1/usage": orError(async (query) => jsonPage(200, await answerTo(query))),
+    "/api/v1/usage.csv": orError(async (query) => {
+      const { rows } = parseParameters(CsvParameters, givenParameters(query));
+      return csvPage(await answerTo(query, ["rows"]), rows);
+    }),
+    "/api/v1/series": orError(async (query) => {
+      const parameters = parseParameters(SeriesParameters, givenParameters(query));
+      return jsonPage(200, await read(query, (run) => readSeries(run, parameters)));
+    }),
+    "/api/v1/openapi.json": async () => jsonPage(200, openApiDocument(version)),
+  };
+}
+
+function orError(answer: AnswerTo): AnswerTo {
+  return async (query) => {
+    try {
+      return await answer(query);
+    } catch (error) {
+      if (error instanceof InvalidView) return jsonPage(400, { error: error.message });
+      const unavailable = {
+        error: `the usage could not be read: ${errorText(error)}; choose fewer days, or try again`,
+      };
+      return { ...jsonPage(503, unavailable), headers: { "retry-after": String(RETRY_SECONDS) } };
+    }
+  };
+}
+
+function jsonPage(status: number, value: object): Page {
+  return { status, contentType: "application/json; charset=utf-8", body: `${JSON.stringify(value)}\n` };
+}
+
+async function csvPage(answer: Answer, rows: z.output<typeof CsvParameters>["rows"]): Promise<Page> {
+  const { metric, grouping, from, to } = answer.question;
+  const name = ["usage", metric, ...(grouping === "none" ? [] : ["by", grouping]), rows, from, to].join("-");
+  return {
+    status: 200,
+    contentType: "text/csv; charset=utf-8; header=present",
+    body: await answerCsv(answer, rows),
+    headers: { "content-disposition": `attachment; filename="${name}.csv"` },
+  };
+}

@@ -1,0 +1,77 @@
+// An answer as CSV: its groups, or its amounts by day. Each row says whether something is lacking. Pure.
+
+import { csvOf } from "../../dump/csv.ts";
+import type { Column, ColumnKind, Row } from "../../dump/view.ts";
+import type { Answer } from "./answer.ts";
+
+export const CSV_ROWS = ["groups", "days"] as const;
+export type CsvRows = (typeof CSV_ROWS)[number];
+
+export async function answerCsv(answer: Answer, rows: CsvRows): Promise<string> {
+  const [columns, all] = rows === "groups" ? [GROUP_COLUMNS, groupRows(answer)] : [DAY_COLUMNS, dayRows(answer)];
+  const view = { name: rows, meaning: "", columns: columns.map(columnOf) };
+  async function* batches() {
+    yield all;
+  }
+  let text = "";
+  for await (const piece of csvOf(view, batches())) text += piece;
+  return text;
+}
+
+type NamedKind = readonly [name: string, kind: ColumnKind];
+
+function columnOf([name, kind]: NamedKind): Column {
+  return { name, kind, meaning: "" };
+}
+
+const GROUP_COLUMNS: readonly NamedKind[] = [
+  ["part", "text"],
+  ["rank", "integer"],
+  ["group", "text"],
+  ["amount", "number"],
+  ["amount_before", "number"],
+  ["change", "number"],
+  ["groups", "integer"],
+  ["incomplete_days", "integer"],
+  ["unread_days", "integer"],
+  ["incomplete_days_before", "integer"],
+  ["unread_days_before", "integer"],
+];
+
+function groupRows({ groups, other, total, lacking }: Answer): Row[] {
+  const lackingDays = [
+    lacking.incompleteDays,
+    lacking.unreadDays,
+    lacking.incompleteDaysBefore,
+    lacking.unreadDaysBefore,
+  ].map(({ length }) => String(length));
+  return [
+    ...groups.map(({ rank, group, ...amounts }) => ["group", String(rank), group, ...texts(amounts), "1"]),
+    ...(other ? [["other", null, null, ...texts(other), String(other.groups)]] : []),
+    ...(total ? [["total", null, null, ...texts(total), String(groups.length + (other?.groups ?? 0))]] : []),
+  ].map((row) => [...row, ...lackingDays]);
+}
+
+function texts({ amount, before, change }: Pick<Answer["groups"][number], "amount" | "before" | "change">) {
+  return [amount, before, change];
+}
+
+const DAY_COLUMNS: readonly NamedKind[] = [
+  ["usage_date", "day"],
+  ["state", "text"],
+  ["part", "text"],
+  ["rank", "integer"],
+  ["group", "text"],
+  ["amount", "number"],
+];
+
+function dayRows({ days, groups, otherByDay, beforeByDay }: Answer): Row[] {
+  const ofPeriod = days.flatMap(({ day, state }, i): Row[] => [
+    ...groups.flatMap(({ rank, group, byDay }) =>
+      byDay ? [[day, state, "group", String(rank), group, byDay[i] ?? null]] : [],
+    ),
+    ...(otherByDay ? [[day, state, "other", null, null, otherByDay[i] ?? null]] : []),
+  ]);
+  const before = (beforeByDay ?? []).map(({ day, state, amount }): Row => [day, state, "before", null, null, amount]);
+  return [...ofPeriod, ...before];
+}

@@ -1,0 +1,184 @@
+// The SQL of a question. The statements read views of schema bi only, so a person can copy them and run them as usage_reader. Pure.
+
+import { addDays, type Window } from "../../usage/days.ts";
+import { addsUp, type Question } from "./question.ts";
+
+/** How many groups have amounts by day. */
+export const DRAWN_MAX = 8;
+
+/** What the names in a question stand for, from the series that are stored. */
+export type Scope = {
+  /** Undefined for all projects. */
+  readonly projectId: string | undefined;
+  /** Undefined for all usage. */
+  readonly filter: string | undefined;
+};
+
+export type UsageSql = {
+  /** One row for each listed group, one for the others together, and one for the total. */
+  readonly groups: string;
+  /** One row for each day and group: the largest groups, and the others together. */
+  readonly days: string;
+  /** The rows of both, from one pass over the usage. */
+  readonly both: string;
+};
+
+/** A literal with the same meaning whatever the settings of the session. Invisible characters and those that change the direction of a text are written as escapes. */
+export function literal(text: string): string {
+  const escaped = text.replaceAll("'", "''").replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\\]/gu, (char) => {
+    const code = char.codePointAt(0) ?? 0;
+    if (char === "\\") return "\\\\";
+    return code > 0xffff ? `\\U${code.toString(16).padStart(8, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
+  });
+  return escaped.includes("\\") ? `E'${escaped}'` : `'${escaped}'`;
+}
+
+export function usageSql(question: Question, scope: Scope): UsageSql {
+  const usage = usageOf(question, scope);
+  const groups = groupsOf(question);
+  const days = daysOf(question);
+  const order = `order by part, ${ORDERS[question.sort]}`;
+  return {
+    groups: `${usage}\nselect * from (\n${groups}\n) by_group\n${order}`,
+    days: `${usage}\n${days}\norder by usage_date, part, rank`,
+    both: `${usage}
+select * from (
+select part, rank, "group", null::date as usage_date, amount, amount_before, change, groups from (
+${groups}
+) by_group
+union all
+select part || ' of day', rank, "group", usage_date, amount, null, null, null from (
+${days}
+) by_day
+) answer
+${order}`,
+  };
+}
+
+const ORDERS: Readonly<Record<Question["sort"], string>> = {
+  amount: "rank",
+  before: "amount_before desc nulls last, rank",
+  change: "abs(change) desc nulls last, rank",
+  group: `"group" collate "C" nulls last, rank`,
+};
+
+/** The view with the rows of the question, the column with their group, and the conditions beside the days. */
+function sourceOf({ grouping, group }: Question, { projectId, filter }: Scope) {
+  const column = filter === undefined ? COLUMNS[grouping] : grouping === "none" ? "null::text" : "group_value";
+  return {
+    view: filter === undefined ? `bi.usage_${VIEWS[grouping]}` : "bi.usage_filtered",
+    column,
+    conditions: [
+      ...(filter === undefined ? [] : [`"grouping" = ${literal(grouping)}`, `filter = ${literal(filter)}`]),
+      ...(projectId === undefined ? [] : [`project_id = ${literal(projectId)}`]),
+      ...(group === undefined
+        ? []
+        : [group.value === null ? `${column} is null` : `${column} = ${literal(group.value)}`]),
+    ],
+  };
+}
+
+/** All keys of a rotation are one group, as the key changes with every rotation. */
+const COLUMNS: Readonly<Record<Question["grouping"], string>> = {
+  none: "null::text",
+  accessor: "lineage",
+  deployment: "deployment",
+  endpoint: "endpoint",
+  feature_set: "feature_set",
+  method: "method",
+  model: "model",
+  tags: "tags",
+};
+
+const VIEWS: Readonly<Record<Question["grouping"], string>> = {
+  none: "total",
+  accessor: "by_key",
+  deployment: "by_deployment",
+  endpoint: "by_endpoint",
+  feature_set: "by_feature_set",
+  method: "by_method",
+  model: "by_model",
+  tags: "by_tags",
+};
+
+export function within({ start, end }: Window): string {
+  return `usage_date between date ${literal(start)} and date ${literal(end)}`;
+}
+
+/** Groups whose amounts are all 0 or NULL have no rank. Usage is never negative. */
+function usageOf(question: Question, scope: Scope): string {
+  const { view, column, conditions } = sourceOf(question, scope);
+  const selects = rangesOf(question).map(
+    (range) => `select usage_date, ${column} as "group", sum(${question.metric}) as amount
+  from ${view}
+  where ${[within(range), ...conditions].join("\n    and ")}
+  group by 1, 2`,
+  );
+  return `with day_amount as materialized (
+  ${selects.join("\n  union all\n  ")}
+), group_amount as (
+  select "group", ${sumsOf(question)}
+  from day_amount
+  group by "group"
+  having sum(amount) > 0
+), ranked as materialized (
+  select *, row_number() over (
+    order by amount desc nulls last, amount_before desc nulls last, "group" collate "C" nulls last
+  ) as rank
+  from group_amount
+)`;
+}
+
+/**
+ * The days to read, none of them twice. Windows without a gap are one range, and others are read one by one: with "or" Postgres would
+ * read all days of a series.
+ */
+function rangesOf({ period, before }: Question): readonly Window[] {
+  if (!before) return [period];
+  return before.end >= addDays(period.start, -1) ? [{ start: before.start, end: period.end }] : [before, period];
+}
+
+function sumsOf({ period, before }: Question): string {
+  const sumOf = (window: Window) => `sum(amount) filter (where ${within(window)})`;
+  return `${sumOf(period)} as amount,
+    ${before ? sumOf(before) : "null::numeric"} as amount_before`;
+}
+
+function groupsOf(question: Question): string {
+  const { grouping, before, limit } = question;
+  const change = before ? "coalesce(amount, 0) - coalesce(amount_before, 0)" : "null::numeric";
+  const sumOf = (amount: string) => (addsUp(grouping) ? `sum(${amount})` : "null::numeric");
+  const total = `
+union all
+select 'total', null, null, amount, amount_before, ${change}, groups from (
+  select ${sumsOf(question)},
+    (select count(*) from ranked) as groups
+  from day_amount
+) total`;
+  return `select 'group' as part, rank, "group", amount, amount_before, ${change} as change, 1 as groups
+from ranked where rank <= ${limit}
+union all
+select 'other', null, null, amount, amount_before, ${addsUp(grouping) ? change : "null"}, groups from (
+  select ${sumOf("amount")} as amount, ${sumOf("amount_before")} as amount_before, count(*) as groups
+  from ranked where rank > ${limit} having count(*) > 0
+) other${addsUp(grouping) ? total : ""}`;
+}
+
+/** The groups that are drawn. Where groups add up also all others, and the total of each day of the compared period. */
+function daysOf({ grouping, period, before, limit }: Question): string {
+  const isDrawn = `rank <= ${Math.min(DRAWN_MAX, limit)}`;
+  const compared =
+    before && addsUp(grouping)
+      ? `
+union all
+select usage_date, 'before', null, null, sum(amount)
+from day_amount where ${within(before)}
+group by usage_date`
+      : "";
+  return `select usage_date, case when ${isDrawn} then 'group' else 'other' end as part,
+  case when ${isDrawn} then rank end as rank, case when ${isDrawn} then ranked."group" end as "group", sum(day_amount.amount) as amount
+-- As arrays: NULL equals NULL in an array.
+from day_amount join ranked on array[ranked."group"] = array[day_amount."group"]
+where ${within(period)}${addsUp(grouping) ? "" : ` and ${isDrawn}`}
+group by 1, 2, 3, 4${compared}`;
+}

@@ -1,0 +1,210 @@
+import fs from "node:fs";
+import path from "node:path";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { sql } from "kysely";
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { readByStatements } from "../../../src/db/report/statements.ts";
+import { recordFailure } from "../../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
+import { Secret } from "../../../src/secret.ts";
+import { Answer } from "../../../src/web/explore/answer.ts";
+import { openApi } from "../../../src/web/explore/api.ts";
+import { SeriesList } from "../../../src/web/explore/series-list.ts";
+import { forgetAll, storeSeries } from "../../db/report/reported-usage.ts";
+import { daysBack, newProject } from "../../db/stored-usage.ts";
+import { HOSTILE_NAMES } from "../../report/hostile-names.ts";
+import { testDatabase } from "../../support/database.ts";
+import { testMonitor } from "../test-monitor.ts";
+
+const { db } = await testDatabase();
+const back = await daysBack(db);
+
+const log = pino({ enabled: false });
+const api = openApi({ log, version: "1.2.3", readByStatements: (read) => readByStatements(db, read) });
+
+async function ask(query: string) {
+  const { status, body } = await api["/api/v1/usage"](new URLSearchParams(query));
+  return { status, answer: JSON.parse(body) };
+}
+
+/** Throws if a field is missing, of another type, or not described. */
+function described(answer: unknown): Answer {
+  return z.strictObject(Answer.shape).parse(answer);
+}
+
+test("the API answers at its paths, only to those who may see the pages", async () => {
+  const access = () => ({ scheme: "Bearer", credentials: new Secret("a-token-of-some-length") }) as const;
+  await using monitor = await testMonitor({ pages: api, access });
+  const authorization = { authorization: "Bearer a-token-of-some-length" };
+  const document = z
+    .object({ paths: z.record(z.string(), z.unknown()) })
+    .parse(await (await fetch(`${monitor.url}/api/v1/openapi.json`, { headers: authorization })).json());
+  expect(Object.keys(document.paths)).toHaveLength(4);
+  for (const one of Object.keys(document.paths)) {
+    expect((await fetch(monitor.url + one)).status).toBe(401);
+    expect((await fetch(monitor.url + one, { headers: authorization })).status).toBe(200);
+  }
+});
+
+test("the OpenAPI document is valid, and docs/api.md has the same paths and parameters", async () => {
+  const document = JSON.parse((await api["/api/v1/openapi.json"]()).body);
+  expect(await new Validator().validate(document)).toMatchObject({ valid: true });
+  const page = fs.readFileSync(path.join(import.meta.dirname, "../../../docs/api.md"), "utf8");
+  const cells = [...page.matchAll(/^\| ((?:`[^`]+`(?:, )?)+) \|/gm)].flatMap(([, cell = ""]) =>
+    [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name),
+  );
+  const parameters: { name: string; schema: { default?: string } }[] =
+    document.paths["/api/v1/usage.csv"].get.parameters;
+  expect(cells.sort()).toEqual([...Object.keys(document.paths), ...parameters.map(({ name }) => name)].sort());
+});
+
+test("an answer says what is missing, why, and which projects are left out", async () => {
+  await forgetAll(db);
+  const [one, other, third] = [newProject(), newProject(), newProject()];
+  const usage = (days: readonly number[]) =>
+    Object.fromEntries(days.map((day) => [back(day), [["nova-3", { hours: "1.50" }] as const]]));
+  const due = { start: back(6), end: back(1) };
+  const [seriesId = 0] = await storeSeries(db, [
+    { project: one, grouping: "model", usage: usage([1, 2, 3, 5, 6]), due, windowDays: 2 },
+    {
+      project: other,
+      grouping: "model",
+      usage: usage([1, 2, 3, 4, 5]),
+      due: { start: back(5), end: back(1) },
+      windowDays: 2,
+    },
+    { project: third, grouping: "tags", usage: {}, due },
+  ]);
+  await recordFailure(db, {
+    seriesId,
+    days: [back(5)],
+    reason: "the service was away",
+    fetchNo: await nextFetchNo(db),
+  });
+
+  const { answer } = await ask(`from=${back(6)}&to=${back(1)}&compare=none`);
+  expect(described(answer)).toMatchObject({
+    complete: false,
+    projectCount: 2,
+    days: [
+      { day: back(6), state: "unread" },
+      { day: back(5), state: "incomplete" },
+      { day: back(4), state: "incomplete" },
+      { day: back(3), state: "final" },
+      { day: back(2), state: "settling" },
+      { day: back(1), state: "settling" },
+    ],
+    total: { amount: "15", before: null, change: null },
+    lacking: {
+      incompleteDays: [back(5), back(4)],
+      unreadDays: [back(6)],
+      projectsLeftOut: [third.name],
+      gaps: expect.arrayContaining([
+        { project: one.name, status: "failed", from: back(5), to: back(5), days: 1, error: "the service was away" },
+        { project: one.name, status: "missing", from: back(4), to: back(4), days: 1, error: null },
+      ]),
+    },
+  });
+  const csv = await api["/api/v1/usage.csv"](
+    new URLSearchParams(`from=${back(6)}&to=${back(1)}&compare=none&rows=days`),
+  );
+  expect(csv.headers).toMatchObject({ "content-disposition": expect.stringContaining(".csv") });
+  expect(csv.body).toContain(`${back(4)},"incomplete","group",1,"nova-3",1.5`);
+  const only = await ask(`from=${back(3)}&to=${back(1)}&compare=none&project=${other.id}`);
+  expect(only.answer).toMatchObject({ complete: true, lacking: { incompleteDays: [], gaps: [] } });
+});
+
+test("the list of series has what can be asked for", async () => {
+  await forgetAll(db);
+  const project = newProject();
+  await storeSeries(db, [
+    { project, grouping: "model" },
+    { project, grouping: "tags" },
+  ]);
+  const { body } = await api["/api/v1/series"](new URLSearchParams("grouping=tags&limit=1"));
+  expect(z.strictObject(SeriesList.shape).parse(JSON.parse(body))).toEqual({
+    count: 1,
+    series: [
+      {
+        projectId: project.id,
+        project: project.name,
+        grouping: "tags",
+        filter: "all",
+        unfiltered: true,
+        conditions: "{}",
+        active: true,
+      },
+    ],
+  });
+});
+
+test.each([
+  [
+    "metric=hour",
+    'metric: expected one of hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests; got "hour"',
+  ],
+  ["grouping=day", /^grouping: expected one of none, accessor/],
+  ["limit=1001", "limit: expected a whole number from 1 to 1000"],
+  ["sort=up", /^sort: expected one of amount/],
+  ["project=nobody", 'project: no usage of a project "nobody" was ever asked for'],
+  ["filter=nothing", 'filter: no usage of a filter "nothing" was ever asked for'],
+  ["filter=all", /^filter: "all" has no conditions/],
+  ["group=a&no-value=yes", "group: expected group or no-value, not both"],
+  ["group=a&grouping=none", /^group: expected none/],
+  ["group=%00", "group: expected a text without the character NUL"],
+  ["from=2026-02-30&to=2026-03-01", "from: expected a day that exists, as YYYY-MM-DD"],
+  ["colour=red", /^unknown parameter "colour"/],
+])("%s is refused with a message that names the parameter", async (query, message) => {
+  await forgetAll(db);
+  await storeSeries(db, [{ project: newProject(), grouping: "model" }]);
+  const { status, answer } = await ask(query);
+  expect(status).toBe(400);
+  expect(answer).toEqual({ error: typeof message === "string" ? message : expect.stringMatching(message) });
+});
+
+test("a misspelt project gets a suggestion", async () => {
+  await forgetAll(db);
+  await storeSeries(db, [{ project: { id: "p-1", name: "production" }, grouping: "model" }]);
+  expect(await ask("project=prodution")).toMatchObject({
+    answer: { error: expect.stringContaining('; did you mean "production"?') },
+  });
+});
+
+test("hostile names of projects, filters and groups are text in the SQL", async () => {
+  await forgetAll(db);
+  const names = [...HOSTILE_NAMES, "'", "\\", "\\'; select 1; --", "$1", "?", "/*", "--"].filter(
+    (name) => name !== "" && !/\0/.test(name) && name.isWellFormed(),
+  );
+  const usage = { [back(1)]: names.map((name) => [name, { hours: "1" }] as const) };
+  for (const name of names) {
+    await storeSeries(db, [
+      { project: { id: `id ${name}`, name }, grouping: "model", usage },
+      {
+        project: { id: `id ${name}`, name },
+        grouping: "model",
+        filter: { name, features: { a: "true" }, dimensions: {} },
+        usage,
+      },
+    ]);
+    const query = new URLSearchParams({ project: name, filter: name, group: name, period: "7d" });
+    const { status, answer } = await ask(String(query));
+    expect([status, answer.total, answer.groups.length]).toEqual([200, { amount: "1", before: null, change: "1" }, 1]);
+    expect(answer.groups[0].group).toBe(name);
+    expect(answer.sql.groups).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/);
+    const { rows } = await sql.raw<{ group: string }>(answer.sql.groups).execute(db);
+    expect(rows[0]?.group).toBe(name);
+  }
+});
+
+test("if the database can't be read, the answer is 503 with the reason", async () => {
+  const away = openApi({
+    log,
+    version: "1",
+    readByStatements: () => Promise.reject(new Error("connect ECONNREFUSED")),
+  });
+  const { status, headers, body } = await away["/api/v1/usage"](new URLSearchParams());
+  expect([status, headers]).toEqual([503, { "retry-after": "5" }]);
+  expect(JSON.parse(body).error).toContain("connect ECONNREFUSED");
+});

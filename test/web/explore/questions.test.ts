@@ -1,0 +1,281 @@
+// Random questions about random usage: the answer, the SQL to copy, run as usage_reader, and a sum made here must be the same.
+
+import fc from "fast-check";
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { readByStatements } from "../../../src/db/report/statements.ts";
+import { type Day, daysOf } from "../../../src/usage/days.ts";
+import { GROUPINGS, type UsageGrouping } from "../../../src/usage/series.ts";
+import type { Answer } from "../../../src/web/explore/answer.ts";
+import { answerCsv } from "../../../src/web/explore/csv.ts";
+import { addsUp, questionOf } from "../../../src/web/explore/question.ts";
+import { readAnswer } from "../../../src/web/explore/read-answer.ts";
+import { DIARIZED, forgetAll, storeSeries, type Usage } from "../../db/report/reported-usage.ts";
+import { daysBack, newProject } from "../../db/stored-usage.ts";
+import { testDatabase } from "../../support/database.ts";
+
+const { db } = await testDatabase();
+const back = await daysBack(db);
+const today = back(0);
+
+const NAMES = [
+  "nova-3",
+  "Nova-3",
+  "'; drop table usage; --",
+  "\\' or true --",
+  "a\\",
+  "line\nbreak -- /* */ $1 ? :x",
+  "\u202egnp.exe",
+  "👩‍👩‍👧 日本",
+  "$$",
+  "key-1",
+  "key-2",
+  null,
+];
+const AMOUNTS = ["0", "0.1", "0.7242069444", "9007199254740993", "123456789012345678.000000000000001"];
+/** A rotation made them, so they are one group. */
+const KEYS = ["key-1", "key-2"];
+const ROTATION = "nightly";
+
+type Project = ReturnType<typeof newProject>;
+type Entry = { readonly day: Day; readonly group: string | null; readonly hours: string; readonly requests: string };
+/** By project, grouping and filter. */
+type Stored = ReadonlyMap<string, readonly Entry[]>;
+
+const anEntry = fc.record({
+  back: fc.integer({ min: 1, max: 12 }),
+  group: fc.constantFrom(...NAMES),
+  hours: fc.constantFrom(...AMOUNTS),
+  requests: fc.constantFrom("0", "1", "2"),
+});
+const aQuestion = fc.record(
+  {
+    period: fc.constantFrom("7d", "this-month"),
+    days: fc.tuple(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 0, max: 5 })),
+    compare: fc.constantFrom("before", "year", "none"),
+    project: fc.constantFrom(undefined, "name", "id"),
+    metric: fc.constantFrom("hours", "requests", "tokens_in"),
+    grouping: fc.constantFrom(...GROUPINGS),
+    filter: fc.constantFrom(undefined, undefined, DIARIZED.name),
+    group: fc.constantFrom(undefined, undefined, undefined, ...NAMES),
+    limit: fc.constantFrom("1", "3", "20"),
+    sort: fc.constantFrom("amount", "before", "change", "group"),
+  },
+  { requiredKeys: ["compare", "grouping", "metric", "limit", "sort", "project", "filter", "group", "days"] },
+);
+
+test("the answer to any question is the sum of the usage, and so is its SQL and its CSV", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(anEntry, { minLength: 40, maxLength: 120 }),
+      fc.array(aQuestion, { minLength: 20, maxLength: 20 }),
+      async (entries, questions) => {
+        const projects = [newProject(), newProject()];
+        const stored = await storeEntries(projects, entries);
+        for (const asked of questions) {
+          const answer = await answerTo(projects, asked);
+          expectSums(answer, projects, stored);
+          await expectSameFromSql(answer);
+          await expectSameInCsv(answer);
+        }
+      },
+    ),
+    { numRuns: 3, endOnFailure: true },
+  );
+});
+
+type Asked = typeof aQuestion extends fc.Arbitrary<infer Value> ? Value : never;
+
+/** Each series gets its own part of the entries. The days without entries are due and were never read. */
+async function storeEntries(projects: readonly Project[], entries: readonly Omit<Entry & { back: number }, "day">[]) {
+  await forgetAll(db);
+  await sql`insert into usage_export.rotation (name) values (${ROTATION}) on conflict do nothing`.execute(db);
+  for (const { id } of projects)
+    for (const key of KEYS)
+      await sql`
+        insert into usage_export.api_key (intent_id, rotation, project_id, project, api_key_id, state, comment, scopes_asked)
+        values (${crypto.randomUUID()}, ${ROTATION}, ${id}, ${id}, ${key}, 'retired', '', '{}')
+      `.execute(db);
+  const stored = new Map<string, readonly Entry[]>();
+  const series = projects.flatMap((project, p) =>
+    GROUPINGS.flatMap((grouping, g) =>
+      [undefined, DIARIZED].map((filter, f) => {
+        const own = entries
+          .filter((_, i) => i % 3 !== (p + g + f) % 3)
+          .map(({ back: days, ...entry }): Entry => ({ ...entry, day: back(days) }));
+        const perDay = Map.groupBy(own, ({ day }) => day);
+        const kept = [...perDay.values()].flatMap((ofDay) => distinct(grouping === "none" ? ofDay.slice(0, 1) : ofDay));
+        stored.set(keyOf(project.id, grouping, filter?.name), kept);
+        const due = { start: back(12), end: back(1) };
+        return { project, grouping, ...(filter && { filter }), windowDays: 3, usage: usageOf(grouping, kept), due };
+      }),
+    ),
+  );
+  await storeSeries(db, series);
+  return stored;
+}
+
+function distinct(entries: readonly Entry[]): readonly Entry[] {
+  return [...new Map(entries.map((entry) => [entry.group, entry])).values()];
+}
+
+function keyOf(projectId: string, grouping: UsageGrouping, filter: string | null | undefined): string {
+  return JSON.stringify([projectId, grouping, filter ?? null]);
+}
+
+function usageOf(grouping: UsageGrouping, entries: readonly Entry[]): Usage {
+  const days = Map.groupBy(entries, ({ day }) => day);
+  return Object.fromEntries(
+    [...days].map(([day, ofDay]) => [
+      day,
+      ofDay.map(({ group, hours, requests }) => {
+        const value = grouping === "tags" && group !== null ? [group] : group;
+        return [value, { hours, requests }] as const;
+      }),
+    ]),
+  );
+}
+
+async function answerTo(
+  projects: readonly Project[],
+  { period, days, project, group, ...rest }: Asked,
+): Promise<Answer> {
+  const [length, end] = days;
+  const named: Record<string, string | undefined> = {
+    ...(period === undefined ? { from: back(end + length), to: back(end) } : { period }),
+    project: project && projects[0]?.[project as "id" | "name"],
+    ...(rest.grouping === "none"
+      ? {}
+      : group === null
+        ? { "no-value": "yes" }
+        : { group: groupText(rest.grouping, group) }),
+    ...rest,
+  };
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(named)) if (value !== undefined) query.set(name, value);
+  const question = questionOf(query, today);
+  return readByStatements(db, (run) => readAnswer(run, question));
+}
+
+function groupText<T extends string | null | undefined>(grouping: UsageGrouping, group: T, filter?: string | null) {
+  if (group === null || group === undefined) return group;
+  if (grouping === "tags") return JSON.stringify([group]);
+  return grouping === "accessor" && !filter && KEYS.includes(group) ? ROTATION : group;
+}
+
+function expectSums(answer: Answer, projects: readonly Project[], stored: Stored): void {
+  const { question, days, groups, other, total, otherByDay, beforeByDay } = answer;
+  const { metric, grouping, filter, from, to, before, limit } = question;
+  const entries = projects
+    .filter(({ id }) => question.project === null || question.project === id)
+    .flatMap(({ id }) => stored.get(keyOf(id, grouping, filter)) ?? [])
+    .map((entry) => ({
+      day: entry.day,
+      group: grouping === "none" ? null : (groupText(grouping, entry.group, filter) ?? null),
+      amount: metric === "tokens_in" ? null : entry[metric as "hours" | "requests"],
+    }))
+    .filter(({ group }) => question.group === null || question.group.value === group);
+  const sumIn = (window: { from: Day; to: Day } | null, of: typeof entries) =>
+    window && sum(of.filter(({ day }) => day >= window.from && day <= window.to).map(({ amount }) => amount));
+  const amounts = (of: typeof entries) => {
+    const [amount, earlier] = [sumIn({ from, to }, of), sumIn(before, of)];
+    return { amount, before: earlier, change: before && sum([amount, earlier && `-${earlier}`, "0"]) };
+  };
+  const expected = [...Map.groupBy(entries, ({ group }) => group)]
+    .map(([group, of]) => ({ group, of, ...amounts(of) }))
+    .filter(({ amount, before: earlier }) => [amount, earlier].some((one) => one !== null && one !== "0"))
+    .sort((a, b) => compare(b.amount, a.amount) || compare(b.before, a.before) || byName(a.group, b.group));
+  const ranked = groups.toSorted((a, b) => a.rank - b.rank);
+  expect(ranked.map(({ byDay: _, rank, ...group }) => ({ ...group, rank }))).toEqual(
+    expected.slice(0, limit).map(({ of: _, ...group }, i) => ({ ...group, rank: i + 1 })),
+  );
+  const rest = expected.slice(limit).flatMap(({ of }) => of);
+  const NONE = { amount: null, before: null, change: null };
+  expect(other).toEqual(
+    expected.length > limit ? { groups: expected.length - limit, ...(addsUp(grouping) ? amounts(rest) : NONE) } : null,
+  );
+  expect(total).toEqual(addsUp(grouping) ? amounts(entries) : null);
+  const onDay = (of: typeof entries) =>
+    days.map(({ day, state }) => {
+      const isRead = state === "final" || state === "settling";
+      return sumIn({ from: day, to: day }, of) ?? (isRead ? "0" : null);
+    });
+  for (const [i, { byDay }] of ranked.entries())
+    expect(byDay).toEqual(i < 8 ? onDay(expected[i]?.of ?? []) : undefined);
+  const notDrawn = expected.slice(Math.min(8, limit)).flatMap(({ of }) => of);
+  if (!addsUp(grouping)) expect(otherByDay).toBeNull();
+  else if (otherByDay) expect(otherByDay).toEqual(onDay(notDrawn));
+  else expect(sumIn({ from, to }, notDrawn)).toBeNull();
+  expect(beforeByDay?.map(({ amount }) => amount ?? "0")).toEqual(
+    before && addsUp(grouping)
+      ? daysOf({ start: before.from, end: before.to }).map((day) => sumIn({ from: day, to: day }, entries) ?? "0")
+      : undefined,
+  );
+}
+
+async function asReader(statement: string): Promise<readonly Record<string, string | null>[]> {
+  return db.transaction().execute(async (tx) => {
+    await sql`set local role usage_reader`.execute(tx);
+    return (await sql.raw<Record<string, string | null>>(statement).execute(tx)).rows;
+  });
+}
+
+async function expectSameFromSql({ sql: statements, groups, other, total, days, otherByDay }: Answer): Promise<void> {
+  const listed = await asReader(statements.groups);
+  expect(
+    listed.map(({ group, amount, amount_before, change }) => [group, ...[amount, amount_before, change].map(plain)]),
+  ).toEqual(
+    [...groups, ...(other ? [{ group: null, ...other }] : []), ...(total ? [{ group: null, ...total }] : [])].map(
+      ({ group, amount, before, change }) => [group, amount, before, change],
+    ),
+  );
+  const daily = await asReader(statements.days);
+  for (const { rank, group, byDay = [] } of groups)
+    for (const [i, { day }] of days.entries()) {
+      const row = daily.find((one) => one.usage_date === day && one.rank === String(rank));
+      if (row) expect([row.group, plain(row.amount ?? null)]).toEqual([group, byDay[i]]);
+      else expect(["0", null, undefined]).toContain(byDay[i]);
+    }
+  const others = daily.filter(({ part }) => part === "other");
+  for (const { usage_date, amount } of others)
+    expect(otherByDay?.[days.findIndex(({ day }) => day === usage_date)]).toBe(plain(amount ?? null));
+}
+
+async function expectSameInCsv(answer: Answer): Promise<void> {
+  const rows = (await answerCsv(answer, "groups")).trimEnd().split(/\r\n(?="(?:group|other|total)",)/);
+  expect(rows.length - 1).toBe(answer.groups.length + (answer.other ? 1 : 0) + (answer.total ? 1 : 0));
+  for (const { amount } of answer.groups) expect(rows.some((row) => row.includes(`,${amount ?? ""},`))).toBe(true);
+}
+
+// Exact decimals, as integers with 20 digits after the point.
+
+const DIGITS = 20;
+
+function unscaled(amount: string): bigint {
+  const [whole = "", fraction = ""] = amount.replace("--", "").split(".");
+  return BigInt(whole + fraction.padEnd(DIGITS, "0"));
+}
+
+function sum(amounts: readonly (string | null)[]): string | null {
+  const known = amounts.filter((amount) => amount !== null);
+  if (known.length === 0) return null;
+  const digits = known.reduce((total, amount) => total + unscaled(amount), 0n);
+  const text = String(digits < 0n ? -digits : digits).padStart(DIGITS + 1, "0");
+  return plain(`${digits < 0n ? "-" : ""}${text.slice(0, -DIGITS)}.${text.slice(-DIGITS)}`);
+}
+
+function plain(amount: string | null | undefined): string | null {
+  if (amount === null || amount === undefined) return null;
+  return amount.includes(".") ? amount.replace(/0+$/, "").replace(/\.$/, "") : amount;
+}
+
+function compare(a: string | null, b: string | null): number {
+  const [left, right] = [a === null ? -1n : unscaled(a), b === null ? -1n : unscaled(b)];
+  return left < right ? -1 : left > right ? 1 : 0;
+}
+
+/** In the order of the bytes; no value comes last. */
+function byName(a: string | null, b: string | null): number {
+  if (a === null || b === null) return Number(a === null) - Number(b === null);
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}
