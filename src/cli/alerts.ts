@@ -9,6 +9,7 @@ import { ALERT_KINDS, isHeldBy, renderSnooze, type Snooze, snoozeOf } from "../h
 import { alertsOf, conditionsOf } from "../health/alerts.ts";
 import type { HealthState } from "../health/state.ts";
 import { usageAlertsOf } from "../health/usage-alerts.ts";
+import { withKnownProjects } from "../jobs/discover.ts";
 import { instantText } from "../report/format.ts";
 import { DAY_MS } from "../usage/days.ts";
 import { writeAnswer } from "./output.ts";
@@ -22,7 +23,7 @@ type ListedAlert = { readonly name: string; readonly text: string; readonly snoo
 /** Lists also what is only notified and not in `status`, such as keys that can be removed. */
 export async function runAlerts(app: App, options: AlertsOptions): Promise<number> {
   const config = await readConfig(app);
-  const health = await withDatabase(app, (db) => readStatusHealth(app, db, config));
+  const health = await withDatabase(app, async (db) => readStatusHealth(app, db, await withKnownProjects(config, db)));
   const answer = { alerts: listedAlerts(health), snoozes: health.snoozes };
   writeAnswer(app, options, answer, ({ alerts, snoozes }) => {
     const idle = snoozes.filter((snooze) => !alerts.some(({ name }) => isHeldBy(name, snooze)));
@@ -54,7 +55,7 @@ export async function runSnooze(app: App, name: string, { until, ...options }: S
   const config = await readConfig(app);
   const answer = await withDatabase(app, async (db) => {
     requireUntil(until, await databaseNow(db));
-    const isOpen = listedAlerts(await readStatusHealth(app, db, config)).some((alert) =>
+    const isOpen = listedAlerts(await readStatusHealth(app, db, await withKnownProjects(config, db))).some((alert) =>
       isHeldBy(alert.name, { name }),
     );
     await storeSnooze(db, { name, until, by: app.person });

@@ -5,6 +5,7 @@ import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { sliceStatuses } from "../db/usage/coverage.ts";
 import { requireStaticKeys } from "../jobs/api-keys.ts";
+import { discoverProjects, withKnownProjects } from "../jobs/discover.ts";
 import { openExportContext } from "../jobs/open-context.ts";
 import { runExportJob } from "../jobs/run-export.ts";
 import { withSeenValues } from "../jobs/seen-values.ts";
@@ -33,13 +34,16 @@ import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./sel
  * killed one ended.
  */
 export async function runBackfill(app: App, options: BackfillOptions): Promise<number> {
-  const configured = await readConfig(app);
+  const written = await readConfig(app);
   const today = dayOf(new Date());
-  const { range, dateless } = chooseBackfill(configured, options, today);
-  if (!options.dryRun && !options.enqueue) await requireStaticKeys(app, configured);
-  for (const job of dateless) app.log.warn({ job }, "left out: an export without a window can't ask for days");
+  // Which projects are discovered is known only below.
+  if (!written.discovery) chooseBackfill(written, options, today);
+  if (!options.dryRun && !options.enqueue) await requireStaticKeys(app, written);
 
   return withDatabase(app, async (db) => {
+    const configured = options.dryRun ? await withKnownProjects(written, db) : await discoverProjects(app, written, db);
+    const { range, dateless } = chooseBackfill(configured, options, today);
+    for (const job of dateless) app.log.warn({ job }, "left out: an export without a window can't ask for days");
     const config = await withSeenValues(configured, db, range);
     const choice = chooseBackfill(config, options, today);
     const before = await readStatuses(db, choice);

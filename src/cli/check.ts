@@ -11,7 +11,7 @@ import { checkProject } from "../jobs/check-project.ts";
 import { FilterCheck } from "../jobs/filter-check.ts";
 import { requireSecrets } from "../jobs/monitor-secrets.ts";
 import { openServiceContext, putPricesInForce } from "../jobs/open-context.ts";
-import type { Finding } from "../jobs/project-probe.ts";
+import type { Finding, FindingGroup } from "../jobs/project-probe.ts";
 import { withSeenValues } from "../jobs/seen-values.ts";
 import { proxyOf } from "../proxy.ts";
 import { neverSeenText } from "../report/budget-text.ts";
@@ -19,11 +19,16 @@ import { counted } from "../report/format.ts";
 import type { Budget } from "../usage/budgets.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import { unreadPrices } from "../usage/prices.ts";
+import { checkLists } from "./check-lists.ts";
 import { writeAnswer } from "./output.ts";
 import { exportsTooLong } from "./plan.ts";
 
-type CheckOptions = { readonly offline?: boolean; readonly json?: boolean };
-type FindingGroup = { readonly of: string; readonly findings: readonly Finding[] };
+type CheckOptions = {
+  readonly offline?: boolean;
+  readonly json?: boolean;
+  /** The lists of projects are right, however many projects they lack. */
+  readonly confirmProjects?: boolean;
+};
 
 export async function runCheck(app: App, options: CheckOptions): Promise<number> {
   const config = await readConfig(app);
@@ -41,34 +46,35 @@ export async function runCheck(app: App, options: CheckOptions): Promise<number>
     ...(proxy ? [ok("proxy", `https goes through ${proxy.name}, except to the hosts that NO_PROXY names`)] : []),
   ];
   const groups: FindingGroup[] = [
-    { of: "configuration", findings: [...findings, ...checkPrices(config), ...checkNights(config)] },
+    { of: "configuration", findings: [...findings, ...(config.discovery ? [] : checkExports(config))] },
   ];
-  if (!options.offline) groups.push(...(await checkOnline(app, config)));
+  if (!options.offline) groups.push(...(await checkOnline(app, config, options)));
   writeAnswer(app, options, groups, (all) => all.map(renderFindings).join(""));
   return groups.every((group) => group.findings.every(({ state }) => state !== "fail")) ? 0 : 1;
 }
 
 /** If the database can't be reached, that is one finding, and the projects are checked without it. */
-async function checkOnline(app: App, config: Config): Promise<FindingGroup[]> {
+async function checkOnline(app: App, written: Config, options: CheckOptions): Promise<FindingGroup[]> {
   const of = app.env.DATABASE_URL ? "database at DATABASE_URL" : "embedded database";
+  const confirmed = options.confirmProjects ?? false;
   try {
-    return await withDatabase(app, async (db) => [
-      {
-        of,
-        findings: [
-          ...(await checkDatabase(app, db)),
-          ...(await checkWindows(db, config)),
-          ...(await checkStoredPrices(app, db, config)),
-          ...(await checkStoredBudgets(db, config)),
-        ],
-      },
-      ...(await checkProjects(app, config, db)),
-    ]);
+    return await withDatabase(app, async (db) => {
+      const { config, groups } = await checkLists(app, written, db, confirmed);
+      const findings = [
+        ...(await checkDatabase(app, db)),
+        ...(await checkWindows(db, config)),
+        ...(await checkStoredPrices(app, db, config)),
+        ...(await checkStoredBudgets(db, config)),
+        ...(config.discovery ? checkExports(config) : []),
+      ];
+      return [{ of, findings }, ...groups, ...(await checkProjects(app, config, db))];
+    });
   } catch (error) {
     app.signal.throwIfAborted();
     if (error instanceof AppError && error.code === "config") throw error;
     const findings: Finding[] = [{ what: "connection", state: "fail", text: errorText(error) }];
-    return [{ of, findings }, ...(await checkProjects(app, config, undefined))];
+    const { config, groups } = await checkLists(app, written, undefined, confirmed);
+    return [{ of, findings }, ...groups, ...(await checkProjects(app, config, undefined))];
   }
 }
 
@@ -94,6 +100,11 @@ async function checkWindows(db: Database, { exports }: Config): Promise<Finding[
   return advice.map((one) => ({ what: `window of ${one.job}`, state: "warn", text: renderAdvice(one) }));
 }
 
+/** Whether the exports read what is priced, and end before they begin again. Both need to know the projects. */
+function checkExports(config: Config): Finding[] {
+  return [...checkPrices(config), ...checkNights(config)];
+}
+
 function checkNights(config: Config): Finding[] {
   return exportsTooLong(config, new Date()).map((one) => ({ ...one, state: "warn" }));
 }
@@ -105,9 +116,16 @@ function checkPrices({ prices, exports }: Config): Finding[] {
     const filter = isNarrowed
       ? `the filter { "dimensions": ${JSON.stringify(conditions)} } alone`
       : "a filter without conditions";
-    const text = `prices nothing in ${projects.join(", ")}: no export reads its usage; add the grouping "model" with ${filter} to an export`;
+    const text = `prices nothing in ${firstNames(projects)}: no export reads its usage; add the grouping "model" with ${filter} to an export`;
     return { what: `prices[${index}]`, state: "warn", text };
   });
+}
+
+const NAMES_SHOWN_MAX = 20;
+
+function firstNames(names: readonly string[]): string {
+  const more = names.length - NAMES_SHOWN_MAX;
+  return `${names.slice(0, NAMES_SHOWN_MAX).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 /** Stores them, as an export does. */
@@ -140,12 +158,21 @@ function unseenText({ scope, scopeValue }: Budget): string {
   return `${neverSeenText({ scope, scopeValue: scopeValue ?? null })}: correct the ${scope} if it is misspelt`;
 }
 
+/** Of discovered projects, only so many are checked: each takes some calls, and they share a key. */
+const DISCOVERED_CHECKED_MAX = 3;
+
 async function checkProjects(app: App, config: Config, db: Database | undefined): Promise<FindingGroup[]> {
   await using context = await openServiceContext(app, db ? await withSeenValues(config, db) : config, db);
   const filterCheck = new FilterCheck(context);
   const groups: FindingGroup[] = [];
-  for (const project of config.projects) {
+  const discovered = config.projects.filter(({ isDiscovered }) => isDiscovered);
+  const checked = discovered.slice(0, DISCOVERED_CHECKED_MAX);
+  for (const project of [...config.projects.filter(({ isDiscovered }) => !isDiscovered), ...checked]) {
     groups.push({ of: `project ${project.name}`, findings: await checkProject(context, filterCheck, project) });
+  }
+  if (discovered.length > checked.length) {
+    const text = `${checked.length} of ${discovered.length} were checked: a run says which of the others can't be read`;
+    groups.push({ of: "other discovered projects", findings: [{ what: "projects", state: "ok", text }] });
   }
   return groups;
 }

@@ -82,7 +82,14 @@ export const COMMANDS: readonly CommandDefinition[] = [
     summary:
       "checks the configuration, the database and, per project, the key and whether the service applies window, groupings and filters",
     examples: ["check", "check --offline --config staging.config.json"],
-    options: [new Option("--offline", "stops after the configuration"), JSON_ANSWER],
+    options: [
+      new Option("--offline", "stops after the configuration"),
+      new Option(
+        "--confirm-projects",
+        "stores the lists of projects as they are now, also if more than half of a list is missing",
+      ),
+      JSON_ANSWER,
+    ],
     run: async (app, options) => (await import("./check.ts")).runCheck(app, options),
   },
   {

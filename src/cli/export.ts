@@ -5,13 +5,23 @@ import { databaseNow } from "../db/connection/database.ts";
 import { deleteOldRuns } from "../db/jobs/runs.ts";
 import { daysToReread } from "../db/usage/coverage.ts";
 import { requireStaticKeys } from "../jobs/api-keys.ts";
+import { discoverProjects } from "../jobs/discover.ts";
 import type { ExportContext } from "../jobs/export-context.ts";
 import { openExportContext } from "../jobs/open-context.ts";
 import { runExportJob } from "../jobs/run-export.ts";
 import { warnOfLeftOut, withSeenValues } from "../jobs/seen-values.ts";
-import { type Day, dayOf, type Window } from "../usage/days.ts";
+import { type Day, dayOf, daysOf, type Window } from "../usage/days.ts";
 import { describeRequest, type ExportResult, pickCounts, type RunCounts, type RunTrigger } from "../usage/export.ts";
-import { type ExportJob, planRun, type Selection, seriesOf, totalSliceCount } from "../usage/plan.ts";
+import {
+  type ExportJob,
+  type ExportPlan,
+  planRun,
+  requestsOfDays,
+  type Selection,
+  seriesOf,
+  totalSliceCount,
+  type UsageRequest,
+} from "../usage/plan.ts";
 import { seriesText } from "../usage/series.ts";
 import { writeAnswer } from "./output.ts";
 import { progressBar, progressCount } from "./progress.ts";
@@ -20,19 +30,22 @@ import { chooseJobs, type SelectionOptions } from "./selection.ts";
 export type ExportOptions = SelectionOptions & { readonly json?: boolean };
 
 export async function runExport(app: App, options: ExportOptions): Promise<number> {
-  const config = await readConfig(app);
-  const { selection } = chooseJobs(config, options, dayOf(new Date()));
+  const written = await readConfig(app);
+  // Which projects are discovered is known only below.
+  if (!written.discovery) chooseJobs(written, options, dayOf(new Date()));
   // Checked before the first call, so that a missing variable does not end a run halfway.
-  await requireStaticKeys(app, config);
+  await requireStaticKeys(app, written);
   const results: JobResult[] = [];
   await withDatabase(app, async (db) => {
+    const config = await discoverProjects(app, written, db);
+    const { selection } = chooseJobs(config, options, dayOf(new Date()));
     const seen = await withSeenValues(config, db, spanOf(selection.days));
     await using context = await openExportContext(app, seen, db);
     for (const job of chooseJobs(seen, options, dayOf(new Date())).jobs) {
       results.push({ job, result: await runExportNow(context, job, { trigger: "manual", selection }) });
     }
     // If another scheduler runs this command and no worker runs, nothing else deletes old runs.
-    await deleteOldRuns(db, config.runs.keepDays, new Date());
+    await deleteOldRuns(db, written.runs.keepDays, new Date());
   });
   writeAnswer(app, options, results.map(exportJson), () => results.map(exportText).join(""));
   return results.every(({ result }) => result.failed + result.suspect === 0) ? 0 : 1;
@@ -55,13 +68,29 @@ export async function runExportNow(
   warnOfLeftOut(context.app.log, job);
   // By the database's clock, which all replicas share.
   const today = dayOf(await databaseNow(context.db));
-  const plan = planRun(job, today, selection, await daysToReread(context.db, seriesOf(job, selection), today));
+  const planned = planRun(job, today, selection, await daysToReread(context.db, seriesOf(job, selection), today));
+  const plan = { ...planned, requests: [...planned.requests, ...firstRequests(context, job, selection, planned)] };
   const progress = progressBar(label, totalSliceCount(plan.requests), process.stderr);
   try {
     return await runExportJob(context, job, trigger, plan, (counts) => progress.show(progressCount(counts)));
   } finally {
     progress.stop();
   }
+}
+
+/** Requests for the days before the window that are read once of a project that was discovered just now. */
+function firstRequests(
+  { firstDays }: ExportContext,
+  job: ExportJob,
+  selection: Selection,
+  { due }: ExportPlan,
+): readonly UsageRequest[] {
+  if (!due || selection.days) return [];
+  return seriesOf(job, selection).flatMap((series) => {
+    const window = firstDays.get(series.project.id);
+    const days = window ? daysOf(window).filter((day) => day < due.oldest.start) : [];
+    return requestsOfDays(series, days);
+  });
 }
 
 export type JobResult = { readonly job: ExportJob; readonly result: ExportResult };

@@ -4,6 +4,7 @@
 import { type App, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { AppError } from "../errors.ts";
+import { withKnownProjects } from "../jobs/discover.ts";
 import { withSeenValues } from "../jobs/seen-values.ts";
 import { counted, durationText, instantText, windowText } from "../report/format.ts";
 import { type Night, type NightPlan, planNights } from "../schedule/nights.ts";
@@ -26,9 +27,12 @@ type Plan = NightPlan & { readonly maxConcurrent: number; readonly backfill?: Ba
 export async function runPlan(app: App, options: PlanOptions): Promise<number> {
   const configured = await readConfig(app);
   const range = rangeOf(options);
-  // Only the values of fan-outs are in the database, so without one the command works before there is any.
+  // Only discovered projects and the values of fan-outs are in the database: without either it is not needed.
   const isFannedOut = configured.exports.some(({ fanOuts = [] }) => fanOuts.length > 0);
-  const config = isFannedOut ? await withDatabase(app, (db) => withSeenValues(configured, db, range)) : configured;
+  const config =
+    isFannedOut || configured.discovery
+      ? await withDatabase(app, async (db) => withSeenValues(await withKnownProjects(configured, db), db, range))
+      : configured;
   const { requestsPerSecond, maxConcurrent } = config.service;
   const plan: Plan = {
     ...planNights(config.exports, requestsPerSecond, new Date()),

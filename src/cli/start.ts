@@ -7,8 +7,11 @@ import type { Database } from "../db/connection/database.ts";
 import { requireCurrentSchema } from "../db/connection/migrate.ts";
 import { heartbeatWorker } from "../db/jobs/workers.ts";
 import { AppError } from "../errors.ts";
+import { withKnownProjects } from "../jobs/discover.ts";
+import { retryUntilReached } from "../worker/context.ts";
 import { type Liveness, openLiveness } from "../worker/liveness.ts";
 import { openMonitoring } from "../worker/monitoring.ts";
+import { addProjects, lacksProjects } from "../worker/projects.ts";
 import { type Loaded, loadForWorker, openReloader } from "../worker/reload.ts";
 import { newWorker, runWorker } from "../worker/worker.ts";
 import { listJobs, renderJob } from "./jobs.ts";
@@ -41,7 +44,8 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
     log: app.log,
     async load() {
       await requireCurrentSchema(db);
-      return loadForWorker(app);
+      const loaded = await loadForWorker(app);
+      return { ...loaded, config: await withKnownProjects(loaded.config, db) };
     },
   });
   const { current, refusal } = reloader;
@@ -60,12 +64,24 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
   // The actor includes the process id, so that the process can be looked up while it lives.
   const workerApp = { ...app, actor: `${app.actor} worker, pid ${process.pid}` };
   while (!app.signal.aborted) {
+    const { config } = current();
+    if (lacksProjects(config)) {
+      const complete = await retryUntilReached(app, liveness, app.signal, async () => {
+        await requireCurrentSchema(db);
+        return addProjects(app, config, db);
+      });
+      if (current().config === config) reloader.complete(complete);
+      continue;
+    }
     const [loaded, superseded] = [current(), reloader.superseded()];
     const onReady = async () => {
       writeToTerminal((await listJobs(db, loaded.config)).map(renderJob).join(""));
       writeToTerminal("one line for each run follows; Ctrl-C stops the worker when its claimed jobs are finished\n");
     };
-    const deps = { worker, liveness, metrics, receivers: loaded.receivers, superseded, refusal, onReady };
+    const deps = {
+      ...{ worker, liveness, metrics, receivers: loaded.receivers, superseded, refusal, onReady },
+      onProjectsChanged: reloader.request,
+    };
     try {
       await runWorker(workerApp, loaded.config, db, deps);
     } catch (error) {

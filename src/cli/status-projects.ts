@@ -8,6 +8,7 @@ import type { ProjectHealth } from "../db/health.ts";
 import { AppError } from "../errors.ts";
 import { readHealth } from "../health/read-health.ts";
 import { type HealthState, worstProjects } from "../health/state.ts";
+import { withKnownProjects } from "../jobs/discover.ts";
 import { counted } from "../report/format.ts";
 import { gapLines } from "./gap-lines.ts";
 
@@ -61,7 +62,9 @@ export async function runStatusOfProjects(
 ): Promise<number> {
   const config = await readConfig(app);
   const isAsked = (project: string) => patterns.some((pattern) => matchesPattern(pattern, project));
-  const health = await withDatabase(app, (db) => readHealth(db, config, { isShown: isAsked }));
+  const health = await withDatabase(app, async (db) =>
+    readHealth(db, await withKnownProjects(config, db), { isShown: isAsked }),
+  );
   const names = [...new Set(health.projects.map(({ project }) => project))];
   const unknown = patterns.find((pattern) => !names.some((name) => matchesPattern(pattern, name)));
   if (unknown !== undefined) {

@@ -7,11 +7,13 @@ import { type LastRun, type UndatedSeries, undatedSeries } from "../db/health.ts
 import { rotationStatus } from "../db/keys/status.ts";
 import { loudAlerts, renderSnooze, type Snooze } from "../health/alert.ts";
 import { alertsOf } from "../health/alerts.ts";
+import { listText } from "../health/list-alerts.ts";
 import { adviseWindows, type JobAdvice, readHealth, renderAdvice } from "../health/read-health.ts";
 import { type HealthState, type JobHealth, queueTotals, type WorkerHealth, worstProjects } from "../health/state.ts";
 import { usageAlertsOf } from "../health/usage-alerts.ts";
 import { type Clocks, clockWarning, compareClocks } from "../jobs/clocks.ts";
 import { deliveryWarnings } from "../jobs/delivered-files.ts";
+import { withKnownProjects } from "../jobs/discover.ts";
 import { budgetTitle, budgetUseText } from "../report/budget-text.ts";
 import { counted, instantText } from "../report/format.ts";
 import { seriesText } from "../usage/series.ts";
@@ -31,8 +33,9 @@ type Status = {
 /** Exit status 1 while there is any alert, so that a script need not read the answer. */
 export async function runStatus(app: App, options: StatusOptions): Promise<number> {
   if (options.project) return runStatusOfProjects(app, options.project, options);
-  const config = await readConfig(app);
+  const written = await readConfig(app);
   const status = await withDatabase(app, async (db): Promise<Status> => {
+    const config = await withKnownProjects(written, db);
     const health = await readStatusHealth(app, db, config);
     // While calls are paused, the service is not asked for its time.
     const clocks = await compareClocks(app, config, db, health.callsPausedUntil === undefined);
@@ -88,6 +91,7 @@ function statusJson({ health, undated, clocks, windows }: Status, alerts: Status
     workers,
     slices,
     causes,
+    projectLists: health.lists,
     budgets,
     rotations: health.rotations.map((rotation) => ({ ...rotationStatus(rotation), warnings: rotation.warnings })),
     gaps: health.gaps.map(({ key: _, ...gap }) => gap),
@@ -123,6 +127,7 @@ function renderStatus({ health, undated, clocks, windows }: Status, alerts: Stat
     `slices: ${slices.complete} complete, ${slices.suspect} suspect, ${slices.failed} failed, ${slices.missing} missing`,
     ...worstProjectLines(health.projects),
     ...gapLines(health),
+    ...health.lists.map(listText),
     ...firstOf(undated.map(renderUndated), UNDATED_SHOWN_MAX, (more) => `undated: ${more} more series`),
     ...health.budgets
       .filter(({ isOver }) => !isOver)

@@ -36,7 +36,7 @@ const WrittenBudget = object({
   from: Day.exactOptional().describe("The first day it is for. Left out: the period in which it is first stored."),
 });
 
-type WrittenBudget = z.output<typeof WrittenBudget>;
+export type WrittenBudget = z.output<typeof WrittenBudget>;
 
 const BudgetEntry = WrittenBudget.superRefine((budget, context) => {
   for (const { path, message } of problemsOf(budget)) context.addIssue({ code: "custom", path: [...path], message });

@@ -17,6 +17,7 @@ import {
   quoteAll,
 } from "./messages.ts";
 import { overlapIssues } from "./prices.ts";
+import { isPattern, matchesPattern } from "./project-names.ts";
 import { Filter as FilterSchema } from "./schema.ts";
 import { sourceIssues } from "./source-checks.ts";
 import { didYouMean } from "./suggestions.ts";
@@ -32,8 +33,12 @@ export type CheckOptions = {
 
 export function crossFieldIssues(value: unknown, options: CheckOptions): ConfigIssue[] {
   const parsed = LenientConfig.parse(value, { jitless: true });
-  const { projects, exports, rotations, budgets } = parsed;
-  const config = { ...parsed, projectNames: namesOf(projects), rotationNames: namesOf(rotations) };
+  const { exports, rotations, budgets } = parsed;
+  // The name of a discovering entry is a template.
+  const projects = parsed.projects.map((one) => (isDiscovery(one) ? { ...one, name: undefined } : one));
+  const isDiscovering = projects.some(isDiscovery);
+  const names = { projectNames: namesOf(projects), rotationNames: namesOf(rotations) };
+  const config = { ...parsed, projects, ...names, isDiscovering };
   return [
     ...duplicateIssues(fieldsAtPath("projects", "id", projects), "each project once"),
     ...duplicateIssues(fieldsAtPath("projects", "name", projects), "a name that no other project has"),
@@ -73,7 +78,12 @@ const LenientGrouping = z
 
 const LenientConfig = lenientObject({
   service: lenientObject({ dialect: optionalText }),
-  projects: entries({ id: optionalText, name: optionalText, key: lenientObject({ rotation: optionalText }) }),
+  projects: entries({
+    id: optionalText,
+    name: optionalText,
+    key: lenientObject({ rotation: optionalText }),
+    discover: z.unknown().optional(),
+  }),
   exports: entries({
     name: optionalText,
     source: z.enum(SOURCES).catch("usage"),
@@ -103,10 +113,15 @@ const LenientConfig = lenientObject({
 type LenientConfig = z.output<typeof LenientConfig> & {
   readonly projectNames: Names<LenientProject>;
   readonly rotationNames: Names<LenientRotation>;
+  readonly isDiscovering: boolean;
 };
 type LenientProject = z.output<typeof LenientConfig>["projects"][number];
 type LenientExport = z.output<typeof LenientConfig>["exports"][number];
 type LenientRotation = z.output<typeof LenientConfig>["rotations"][number];
+
+function isDiscovery({ discover }: LenientProject): boolean {
+  return discover !== undefined;
+}
 
 function projectIssues(
   config: LenientConfig,
@@ -125,7 +140,7 @@ function exportIssues(config: LenientConfig, job: LenientExport, path: Path): Co
   const named = listAtPath(job.projects, [...path, "projects"]);
   const filters = job.filters ?? [];
   return [
-    ...named.flatMap((name) => unknownProjectIssues(config, name)),
+    ...named.flatMap((name) => exportedProjectIssues(config, name)),
     ...duplicateIssues(named, "each project once"),
     ...duplicateIssues(listAtPath(job.groupings, [...path, "groupings"]), "each grouping once"),
     ...undatedIssues(job, path),
@@ -212,10 +227,26 @@ function rotationReferenceIssues(
   return [{ path, message: "expected a rotation of this project; this one makes the keys of another project" }];
 }
 
-function unknownProjectIssues({ projects, projectNames }: LenientConfig, named: NameAtPath): ConfigIssue[] {
+/** A pattern must fit a project of the file, unless others are discovered. */
+function exportedProjectIssues(config: LenientConfig, named: NameAtPath): ConfigIssue[] {
+  const { value = "", path } = named;
+  const { all, byName } = config.projectNames;
+  if (!isPattern(value) || byName.has(value)) return unknownProjectIssues(config, named);
+  if (config.isDiscovering || all.some((name) => matchesPattern(value, name))) return [];
+  return [{ path, message: `expected a pattern that fits a project (${quoteAll(all)}); got ${describeValue(value)}` }];
+}
+
+function unknownProjectIssues(
+  { projects, projectNames, isDiscovering }: LenientConfig,
+  named: NameAtPath,
+): ConfigIssue[] {
   // If no project has a name, that is reported by the schema, and not once more for each path that names a project.
-  if (projectNames.all.length === 0) return [];
-  const issues = unknownNameIssues("a project", projectNames, named);
+  if (projectNames.all.length === 0 && !isDiscovering) return [];
+  const hint = isDiscovering ? '; discovered projects are named by a pattern such as "prod-*"' : "";
+  const issues = unknownNameIssues("a project", projectNames, named).map((issue) => ({
+    ...issue,
+    message: `${issue.message}${hint}`,
+  }));
   if (issues.length === 0) return [];
   const byId = projects.find(({ id, name }) => id === named.value && name !== undefined && name !== id);
   if (byId === undefined) return issues;

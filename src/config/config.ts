@@ -6,20 +6,43 @@ import type { RotationJob } from "../keys/policy.ts";
 import type { Budget } from "../usage/budgets.ts";
 import type { ExportJob } from "../usage/plan.ts";
 import type { Price } from "../usage/prices.ts";
-import { resolveBudgets } from "./budgets.ts";
+import { resolveBudgets, type WrittenBudget } from "./budgets.ts";
 import { type CheckOptions, crossFieldIssues } from "./checks.ts";
 import { type DuplicateName, parseJson } from "./json.ts";
 import { type KeyReference, keyIssues, keyOf } from "./key-source.ts";
 import { type ConfigIssue, configError, defaultExpectation, toConfigIssues } from "./messages.ts";
 import { overlapIssues, PriceList } from "./prices.ts";
-import { ConfigFile } from "./schema.ts";
+import { projectsNamed } from "./project-names.ts";
+import { ConfigFile, type Discovery, type WrittenProject } from "./schema.ts";
 
 /** `baseUrl` has no slash at its end, `publicUrl` has one. */
-export type Config = Omit<ConfigFile, "$schema" | "exports" | "rotations" | "prices" | "budgets"> & {
+export type Config = Omit<ConfigFile, "$schema" | "projects" | "exports" | "rotations" | "prices" | "budgets"> & {
+  /** Those in the file. `withDiscovered` (discovered.ts) adds those that the service lists. */
+  readonly projects: readonly ConfiguredProject[];
   readonly prices: readonly Price[];
   readonly budgets: readonly Budget[];
   readonly exports: readonly ExportJob[];
   readonly rotations: readonly RotationConfig[];
+  /** What is needed to add discovered projects; left out if no entry of the file discovers any. */
+  readonly discovery?: DiscoverySettings;
+};
+
+export type ConfiguredProject = WrittenProject & {
+  /** Discovered projects of one entry share one object as their key. */
+  readonly isDiscovered?: true;
+  /** How many days before the first reading of a discovered project are read, too. */
+  readonly backfill?: number;
+};
+
+type DiscoverySettings = {
+  /** `index` is that of the entry in the file's list of projects. */
+  readonly entries: readonly (Discovery & { readonly index: number })[];
+  /** By the name of an export, the names and patterns of its projects. */
+  readonly projectsOf: Readonly<Record<string, readonly string[]>>;
+  readonly budgets: readonly WrittenBudget[];
+  readonly hasPrices: boolean;
+  /** Which version of the stored lists the projects are of; left out until they have been added. */
+  readonly version?: string;
 };
 
 /** `createWith` is the key that creates and deletes the rotation's keys; left out, the project's own key does. */
@@ -54,8 +77,15 @@ export function parseConfig(text: string, options: ParseOptions): Config {
   const priceList = "path" in prices ? pricesInFile(prices.path, options) : prices;
   const hasPrices = "path" in prices || priceList.length > 0;
   const { budgets, issues } = resolveBudgets(file.budgets, { ...resolved, hasPrices });
-  if (issues.length > 0) throw configError(options.source, issues, parseJson(text, options.source).positionOf);
-  return { ...resolved, prices: priceList, budgets };
+  // Which projects a budget for all of them counts is not known before they are discovered.
+  const isKnown = ({ path: [, index] }: ConfigIssue) => file.budgets[Number(index)]?.project !== undefined;
+  const entries = projects.flatMap((one, index) => ("discover" in one ? [{ ...one, index }] : []));
+  const errors = entries.length === 0 ? issues : issues.filter(isKnown);
+  if (errors.length > 0) throw configError(options.source, errors, parseJson(text, options.source).positionOf);
+  const config = { ...resolved, prices: priceList, budgets };
+  if (entries.length === 0) return config;
+  const projectsOf = Object.fromEntries(file.exports.map((job) => [job.name, job.projects]));
+  return { ...config, discovery: { entries, projectsOf, budgets: file.budgets, hasPrices } };
 }
 
 function pricesInFile(file: string, { readPrices }: ParseOptions): readonly Price[] {
@@ -104,9 +134,10 @@ function makePathsAbsolute(value: unknown, baseDir: string): void {
   for (const part of Object.values(value)) makePathsAbsolute(part, baseDir);
 }
 
-function issuesOfKeys({ projects, rotations }: ConfigFile): ConfigIssue[] {
+function issuesOfKeys({ projects: entries, rotations }: ConfigFile): ConfigIssue[] {
+  const projects = entries.filter((one) => "id" in one);
   return [
-    ...projects.flatMap((project, i) => keyIssues(project.key, project, ["projects", i, "key"])),
+    ...entries.flatMap((one, i) => ("id" in one ? keyIssues(one.key, one, ["projects", i, "key"]) : [])),
     ...rotations.flatMap(({ createWith, project: name }, i) => {
       const project = projects.find((one) => one.name === name);
       return project ? keyIssues(createWith, project, ["rotations", i, "createWith"]) : [];
@@ -114,25 +145,26 @@ function issuesOfKeys({ projects, rotations }: ConfigFile): ConfigIssue[] {
   ];
 }
 
-type ResolvedNames = Omit<Config, "prices" | "budgets">;
+type ResolvedNames = Omit<Config, "prices" | "budgets" | "discovery">;
 
 function resolveNames({ $schema, exports, rotations, prices, budgets, ...rest }: ConfigFile): ResolvedNames {
-  const byName = new Map(rest.projects.map(({ id, name }) => [name, { id, name }]));
+  const projects = rest.projects
+    .filter((one) => "id" in one)
+    .map((project) => ({ ...project, key: keyOf(project.key, project) }));
   // `crossFieldIssues` has checked that each name has a project.
-  const projectsNamed = (names: readonly string[]) => names.flatMap((name) => byName.get(name) ?? []);
   return {
     ...rest,
-    projects: rest.projects.map((project) => ({ ...project, key: keyOf(project.key, project) })),
+    projects,
     exports: exports.map((job) => ({
       ...job,
-      projects: projectsNamed(job.projects),
+      projects: projectsNamed(projects, job.projects),
       filters: job.filters.filter((filter) => "name" in filter),
       fanOuts: job.filters.flatMap((filter) =>
         "each" in filter ? [{ dimension: filter.each, atMost: filter.atMost }] : [],
       ),
     })),
     rotations: rotations.flatMap(({ createWith, ...job }) =>
-      projectsNamed([job.project]).map((project) => ({
+      projectsNamed(projects, [job.project]).map((project) => ({
         ...job,
         project,
         ...(createWith && { createWith: keyOf(createWith, project) }),

@@ -143,6 +143,11 @@ function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIss
     ([inner]) => inner && (inner.path.length > 0 || (inner.code !== "invalid_type" && inner.code !== "invalid_value")),
   );
   if (typeof issue.input === "object" && ofKind[0] && ofKind.length === 1) return toConfigIssues(ofKind[0], path);
+  // An alternative with a field of one fixed value, such as "discover": true, is not meant where that field is missing.
+  const untagged = ofKind.filter((errors) => !errors.some(isMissingTag));
+  if (typeof issue.input === "object" && untagged[0] && untagged.length === 1 && ofKind.length > 1) {
+    return toConfigIssues(untagged[0], path);
+  }
   // Of several alternatives, only the issues of the one that has all the fields that are given.
   const hasFields = (errors: readonly ZodIssue[]) =>
     !errors.some(({ code, path: at }) => code === "unrecognized_keys" && at.length === 0);
@@ -157,6 +162,12 @@ function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIss
   const names = new Set(unknown.flatMap((inner) => inner.keys).filter((name) => !known.includes(name)));
   const guesses = [...names].map((name) => didYouMean(name, known));
   return [{ path, message: `${unexpectedMessage(issue, path)}${guesses.join("")}` }];
+}
+
+function isMissingTag(issue: ZodIssue): boolean {
+  return (
+    issue.code === "invalid_value" && issue.path.length === 1 && issue.input === undefined && issue.values.length === 1
+  );
 }
 
 function unexpectedMessage(issue: ZodIssue, path: Path): string {

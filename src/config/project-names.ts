@@ -1,5 +1,9 @@
 // Patterns of names, in which * stands for any text, also for none. Pure.
 
+export function isPattern(text: string): boolean {
+  return text.includes("*");
+}
+
 /** Whether the whole text fits. The time it takes does not grow with the number of stars, as that of a regular expression may. */
 export function matchesPattern(pattern: string, text: string): boolean {
   const [first = "", ...others] = pattern.split("*");
@@ -13,4 +17,18 @@ export function matchesPattern(pattern: string, text: string): boolean {
     at = found + part.length;
   }
   return at <= text.length - last.length;
+}
+
+/** The projects with these names, and those that a pattern among them fits, each once. */
+export function projectsNamed<Project extends { readonly id: string; readonly name: string }>(
+  projects: readonly Project[],
+  names: readonly string[],
+): { readonly id: string; readonly name: string }[] {
+  const byName = new Map(projects.map((project) => [project.name, project]));
+  const named = names.flatMap((name) => {
+    const exact = byName.get(name);
+    if (exact || !isPattern(name)) return exact ?? [];
+    return projects.filter((project) => matchesPattern(name, project.name));
+  });
+  return [...new Map(named.map(({ id, name }) => [id, { id, name }])).values()];
 }

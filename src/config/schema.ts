@@ -62,6 +62,20 @@ const Service = object({
   timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long one attempt of a call may take."),
 });
 
+/** The template of a name: the same placeholders as in `discoveredName`. */
+const NAME_PLACEHOLDERS = ["{name}", "{id}"];
+
+const NameTemplate = text(100).superRefine((template, context) => {
+  const used: readonly string[] = template.match(/\{[^{}]*\}/g) ?? [];
+  for (const placeholder of used.filter((one) => !NAME_PLACEHOLDERS.includes(one))) {
+    const guess = didYouMean(placeholder, NAME_PLACEHOLDERS);
+    context.addIssue({ code: "custom", message: `${placeholder} is none of {name} and {id}${guess}` });
+  }
+  if (used.length === 0) {
+    context.addIssue({ code: "custom", message: 'expected a template with "{name}" or "{id}", such as "{name}"' });
+  }
+});
+
 const Project = object({
   // An id with a dot or a slash, even an escaped one, could make the URL lead outside the project's path.
   id: z
@@ -72,6 +86,45 @@ const Project = object({
     .describe("The project's id at the service."),
   name: Name.describe("The project's name here, in exports, rotations and views."),
   key: KeySource,
+});
+
+export type WrittenProject = z.output<typeof Project>;
+
+/** Where the key is that lists projects. It can't be that of a rotation, which belongs to one project. */
+const ListKey = secretReference("key").describe(
+  "Where the key is found that lists the projects and reads each of them: an environment variable or a file. Never the key itself.",
+);
+
+const Pattern = text(200);
+
+const Discovery = object({
+  discover: z.literal(true).describe("Reads every project that the key can see, as the service lists them."),
+  key: ListKey,
+  include: z
+    .array(Pattern)
+    .min(1)
+    .prefault(["*"])
+    .describe(
+      "Patterns of names or ids at the service; * stands for any text. Only projects that one of them fits are read.",
+    ),
+  exclude: z
+    .array(Pattern)
+    .prefault([])
+    .describe("Patterns of names or ids at the service. Projects that one of them fits are not read."),
+  name: NameTemplate.default("{name}").describe(
+    "The name here of a project found: {name} is its name at the service, {id} its id. Two projects never get the same name.",
+  ),
+  backfill: wholeNumber(0, 3660)
+    .default(0)
+    .describe(
+      "How many days before the day on which a project is first seen are read, too, by every export with a window.",
+    ),
+});
+
+export type Discovery = z.output<typeof Discovery>;
+
+const ProjectEntry = z.union([Project, Discovery], {
+  error: '{ "id": "ID", "name": "NAME", "key": { … } } or { "discover": true, "key": { … } }',
 });
 
 const FeatureValue = z
@@ -168,7 +221,12 @@ const Export = object({
     .describe(
       'What to read: "usage", or "billing", which is the amounts in dollars. Billing needs a window and a key with the scope billing:read, and not every service offers it.',
     ),
-  projects: z.array(Name).min(1).describe("The names of the projects to read."),
+  projects: z
+    .array(Name)
+    .min(1)
+    .describe(
+      "The names of the projects to read. A name with * is a pattern: it stands for every project that it fits.",
+    ),
   window: Window.exactOptional().describe(
     "The days to ask for. Left out, no date is sent, and the days of a missed run can't be read later.",
   ),
@@ -399,7 +457,10 @@ const Runs = object({
 export const ConfigFile = object({
   $schema: z.string().exactOptional().describe("The JSON Schema of this file, for editors."),
   service: Service.describe("The service whose usage is exported."),
-  projects: z.array(Project).min(1).describe("The projects, each with the key that reads it."),
+  projects: z
+    .array(ProjectEntry)
+    .min(1)
+    .describe("The projects, each with the key that reads it, and entries that discover the projects of a key."),
   exports: z.array(Export).prefault([]).describe("The jobs that export usage."),
   rotations: z.array(Rotation).prefault([]).describe("The jobs that replace API keys."),
   prices: Prices.prefault([]).describe(

@@ -82,11 +82,16 @@ function formatPlaces([first, ...others]: readonly { readonly path: Path }[]): s
 
 /** The API keys to be read from variables, files and commands. `rotated` names the rotations that have made a key: their projects no longer need a first key. */
 export function neededKeys(
-  { projects, rotations }: Pick<Config, "projects" | "rotations">,
+  { projects, discovery, rotations }: Pick<Config, "projects" | "discovery" | "rotations">,
   rotated: ReadonlySet<string> = new Set(),
 ): NeededSecret[] {
+  const written = projects.filter(({ isDiscovered }) => !isDiscovered);
+  const entries = discovery?.entries ?? [];
+  const discovering = new Set(entries.map(({ index }) => index));
+  const places = [...written, ...entries].map((_, index) => index).filter((index) => !discovering.has(index));
   const keys = [
-    ...projects.map(({ key }, index) => ({ key, path: ["projects", index, "key"] })),
+    ...written.map(({ key }, i) => ({ key, path: ["projects", places[i] ?? i, "key"] })),
+    ...entries.map(({ key, index }) => ({ key, path: ["projects", index, "key"] })),
     ...rotations.map(({ createWith: key }, index) => ({ key, path: ["rotations", index, "createWith"] })),
   ];
   return keys.flatMap(({ key, path }): NeededSecret[] => {

@@ -10,6 +10,8 @@ export type ConsoleKey = {
   readonly secret: string;
   readonly projectId: string;
   readonly scopes: readonly string[];
+  /** The key may use every project of the account, and not only its own. */
+  readonly isAccountKey?: boolean;
 };
 
 export type ApiKey = {
@@ -24,6 +26,8 @@ export type ApiKey = {
   /** With microseconds, as the service writes it. */
   readonly created: string;
   readonly expiresAt: Date | undefined;
+  /** Also for the keys that it creates. */
+  readonly isAccountKey: boolean;
 };
 
 export type KeyState = ApiKey & { readonly state: "active" | "expired" | "deleted" };
@@ -61,11 +65,12 @@ export function openKeyStore(consoleKeys: readonly ConsoleKey[], seed: number, n
   };
 
   const countByProject = new Map<string, number>();
-  for (const { secret, projectId, scopes } of consoleKeys) {
+  for (const { secret, projectId, scopes, isAccountKey = false } of consoleKeys) {
     const n = countByProject.get(projectId) ?? 0;
     countByProject.set(projectId, n + 1);
     const id = apiKeyId(seed, projectId, n);
-    const identity = { apiKeyId: id, projectId, memberId: uuidFrom("member", id), origin: "console" as const };
+    const member = { memberId: uuidFrom("member", id), isAccountKey };
+    const identity = { apiKeyId: id, projectId, ...member, origin: "console" as const };
     const comment = "made in the console";
     add(secret, { ...identity, comment, scopes: grantedScopes(scopes), tags: undefined, expiresAt: undefined }, now);
   }
@@ -75,9 +80,9 @@ export function openKeyStore(consoleKeys: readonly ConsoleKey[], seed: number, n
       const key = byDigest.get(digestOf(secret));
       return key && stateOf(key, at) === "active" ? key : undefined;
     },
-    create({ projectId, memberId }, request, at) {
+    create({ projectId, memberId, isAccountKey }, request, at) {
       const secret = randomBytes(20).toString("hex");
-      const identity = { apiKeyId: randomUUID(), projectId, memberId, origin: "created" as const };
+      const identity = { apiKeyId: randomUUID(), projectId, memberId, isAccountKey, origin: "created" as const };
       return { secret, key: add(secret, { ...identity, ...request }, at) };
     },
     visibleTo(caller, at) {

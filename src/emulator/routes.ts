@@ -18,7 +18,13 @@ export type Service = BreakdownStyle & {
   readonly billing: "on" | "missing";
   readonly usage: UsageSource;
   readonly keys: KeyStore;
+  /** The projects of the account at this moment, which an account key sees. */
+  readonly projects: () => readonly AccountProject[];
+  /** How many projects a page of the list has; undefined if the list comes whole. */
+  readonly pageSize: number | undefined;
 };
+
+export type AccountProject = { readonly id: string; readonly name: string };
 
 /**
  * How the emulator treats `start` and `end`, and which days its answer names:
@@ -96,14 +102,28 @@ function route(incoming: IncomingRequest, service: Service): Answer | Refusal {
   const found = ROUTES.find((one) => one.method === method && one.path.test(url.pathname));
   if (!found || (found.scope === "billing:read" && service.billing === "missing")) return notFound("no such path");
   const { project, key } = found.path.exec(url.pathname)?.groups ?? {};
+  const visible = projectsOf(caller, service);
+  const named = visible.find(({ id }) => encodeURIComponent(id) === project);
   // Another account's project looks like one that does not exist.
-  if (project !== undefined && project !== encodeURIComponent(caller.projectId)) return notFound("no such project");
+  if (project !== undefined && !named) return notFound("no such project");
   if (found.scope !== undefined && !mayDo(caller.scopes, found.scope)) return missingScope(found.scope);
-  return found.answer({ ...incoming, caller, keyId: key }, service);
+  return found.answer(
+    { ...incoming, caller: { ...caller, projectId: named?.id ?? caller.projectId }, keyId: key },
+    service,
+  );
 }
 
-function listProjects({ caller: { projectId } }: Call): Answer {
-  return ok({ projects: [{ project_id: projectId, name: projectId }] });
+function projectsOf({ projectId, isAccountKey }: ApiKey, service: Service): readonly AccountProject[] {
+  return isAccountKey ? service.projects() : [{ id: projectId, name: projectId }];
+}
+
+/** A list in pages says which page it is, counted from 0, and how many projects a page has. */
+function listProjects({ caller, url }: Call, service: Service): Answer {
+  const projects = projectsOf(caller, service).map(({ id, name }) => ({ project_id: id, name }));
+  const { pageSize: limit } = service;
+  if (limit === undefined) return ok({ projects });
+  const page = Number(url.searchParams.get("page") ?? 0);
+  return ok({ page, limit, projects: projects.slice(page * limit, (page + 1) * limit) });
 }
 
 // What the service answers about usage.

@@ -15,7 +15,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { addDays, dayOf } from "./days.ts";
 import type { Fault, FaultPlan, SeenRequest } from "./faults.ts";
 import { type ConsoleKey, type KeyState, openKeyStore } from "./keys.ts";
-import { type Answer, answerTo, type IncomingRequest, type Service } from "./routes.ts";
+import { type AccountProject, type Answer, answerTo, type IncomingRequest, type Service } from "./routes.ts";
 import { madeUpUsage } from "./usage.ts";
 
 /** Left out, `usage` is made up, and `countsFrom` is 30 days before the emulator starts. */
@@ -24,7 +24,7 @@ export type EmulatorOptions = Partial<Omit<Service, "keys">> & {
   readonly port?: number;
   /** The made-up usage and the ids of the console keys are derived from the seed. */
   readonly seed?: number;
-  /** The only keys at the start. Their projects are the only projects. */
+  /** The only keys at the start. Their projects are the only projects, unless `projects` names others. */
   readonly consoleKeys: readonly ConsoleKey[];
   readonly fault?: FaultPlan;
   readonly now?: () => Date;
@@ -55,6 +55,8 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
     ...{ dialect: "interface", shape: "nested", window: "on", grouping: "on", fields: "on", billing: "on" },
     countsFrom: addDays(dayOf(now()), -30),
     usage: madeUpUsage(seed),
+    projects: () => projectsOf(consoleKeys),
+    pageSize: undefined,
     ...settings,
     keys: openKeyStore(consoleKeys, seed, now()),
   };
@@ -87,6 +89,12 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
     void served.finally(() => inProgress.delete(served));
   });
   return emulator;
+}
+
+/** The projects of an account are those of its keys, unless the options name others. */
+function projectsOf(consoleKeys: readonly ConsoleKey[]): readonly AccountProject[] {
+  const ids = new Set(consoleKeys.map(({ projectId }) => projectId));
+  return [...ids].map((id) => ({ id, name: id }));
 }
 
 function portOf(address: ReturnType<Server["address"]>): number {

@@ -17,7 +17,7 @@ export type Alert = {
 /** The words that names of alerts begin with. */
 export const ALERT_KINDS: readonly string[] = [
   ...["worker", "config", "overdue", "export", "rotation", "gaps", "key"],
-  ...["budget", "anomaly"],
+  ...["projects", "budget", "anomaly"],
 ];
 
 /** Until its end the alerts with the name are not notified and nothing counts as not well because of them. They are still shown. */

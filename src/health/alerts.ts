@@ -10,6 +10,7 @@ import { DAY_SECONDS, type Day, daysOf } from "../usage/days.ts";
 import { seriesText } from "../usage/series.ts";
 import { type Alert, type AlertPhase, type Condition, loudAlerts, type Snooze, snoozeOf, withSnooze } from "./alert.ts";
 import { digested } from "./digests.ts";
+import { listAlerts, listConditions } from "./list-alerts.ts";
 import { errorReason, type HealthState, type JobHealth, type RotationHealth } from "./state.ts";
 import { usageConditions } from "./usage-alerts.ts";
 
@@ -61,6 +62,7 @@ function openAlerts(state: HealthState): readonly Alert[] {
     // Without any worker every job is overdue for the same reason, so one alert covers them all.
     ...(noWorker ? [noWorker] : jobs.flatMap(overdueAlert)),
     ...refusedConfigs(state).map((text) => ({ name: "config", text, section: "jobs" as const })),
+    ...listAlerts(state.lists),
     // A rotation's own warning already says why its run failed.
     ...jobs.filter(({ kind, job }) => kind !== "rotation" || !warned.includes(job)).flatMap(failedRunAlert),
     ...sliceAlert(missing, `${counted(missing, "slice")} missing: due and never read`),
@@ -211,6 +213,7 @@ export function conditionsOf(state: HealthState): readonly Condition[] {
     ...state.jobs.flatMap(jobCondition),
     ...state.jobs.flatMap((job) => gapsCondition(job, state)),
     ...state.rotations.flatMap(rotationConditions),
+    ...listConditions(state.lists),
     ...usageConditions(state),
   ];
 }

@@ -1,6 +1,7 @@
 // Reads the health state of jobs, workers, coverage, rotations and queue in one snapshot, and advice on the windows of exports.
 
 import { type Config, jobsOf, originOf } from "../config/config.ts";
+import { listOf } from "../config/discovered.ts";
 import { readAnomalies } from "../db/anomalies.ts";
 import { watchedBudgets } from "../db/budgets.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
@@ -21,6 +22,7 @@ import { type JobId, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
 import { queueDepths } from "../db/jobs/queue.ts";
 import { storedWorkers } from "../db/jobs/workers.ts";
 import { rotationRows } from "../db/keys/status.ts";
+import { type StoredList, storedLists } from "../db/projects.ts";
 import { pausedUntil } from "../db/rate-limit.ts";
 import { restatementCurves } from "../db/report/restatements.ts";
 import { storedSnoozes } from "../db/snoozes.ts";
@@ -100,9 +102,17 @@ async function figuresAt(db: Database, tx: Tx, config: Config): Promise<HealthFi
       warnings: rotationWarnings(row),
     })),
     queue: await queueDepths(tx),
+    lists: await readLists(tx, config),
     ...(await readUsageFigures(db, tx, config)),
     snoozes: await storedSnoozes(tx),
   };
+}
+
+/** A list whose entry was removed from the configuration is of no interest any more. */
+async function readLists(tx: Tx, { discovery }: Config): Promise<readonly StoredList[]> {
+  if (!discovery) return [];
+  const configured = new Set(discovery.entries.map(listOf));
+  return (await storedLists(tx)).filter(({ list }) => configured.has(list));
 }
 
 /**

@@ -7,6 +7,7 @@ import type { Pause } from "../db/jobs/jobs.ts";
 import type { QueueDepth } from "../db/jobs/queue.ts";
 import type { ConfigRefusal } from "../db/jobs/workers.ts";
 import type { RotationRow } from "../db/keys/status.ts";
+import type { StoredList } from "../db/projects.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import type { RotationJob } from "../keys/policy.ts";
 import type { BudgetUse } from "../usage/budget-use.ts";
@@ -44,6 +45,8 @@ export type HealthFigures = {
   /** Rotations that have run at least once. */
   readonly rotations: readonly RotationHealth[];
   readonly queue: readonly QueueDepth[];
+  /** The lists of projects that the configuration discovers projects by. */
+  readonly lists: readonly StoredList[];
   /** Budgets in the periods that somebody should watch. */
   readonly budgets: readonly BudgetUse[];
   /** The projects and filters of which days are judged, with their unusual days; empty if `anomalies` is off. */

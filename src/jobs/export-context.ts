@@ -10,6 +10,7 @@ import type { RotationJob } from "../keys/policy.ts";
 import type { MasterKeys } from "../keys/seal.ts";
 import type { Secret } from "../secret.ts";
 import type { Service } from "../service/service.ts";
+import type { Window } from "../usage/days.ts";
 import type { Backlog } from "../usage/export.ts";
 import type { UsageRequest } from "../usage/plan.ts";
 import type { Dialect, Project } from "../usage/series.ts";
@@ -33,6 +34,8 @@ export type RotationContext = Pick<ServiceContext<Database>, "app" | "db" | "ser
 /** Shared by all runs of a process, so that concurrent requests are fetched and stored in common batches. */
 export type ExportContext = ServiceContext<Database> & {
   readonly ids: SeriesIds;
+  /** Of projects that were discovered just now, by their ids: the days before today that are read once. */
+  readonly firstDays: ReadonlyMap<string, Window>;
   readonly fetchNumbers: FetchNumbers;
   readonly writer: AnswerWriter;
   /** The answers that wait for the database. While they have too many rows, no further request is made. */

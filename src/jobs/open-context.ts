@@ -19,6 +19,7 @@ import type { BookChange } from "../usage/prices.ts";
 import { openKeyRing, openMasterKeys } from "./api-keys.ts";
 import { recoverFromClockSetBack } from "./clocks.ts";
 import { openDialects, openGroupingCheck } from "./dialects.ts";
+import { makeFirstDaysDue } from "./discover.ts";
 import type { ExportContext, KeyRing, RotationContext, ServiceContext } from "./export-context.ts";
 import { withSeenValues } from "./seen-values.ts";
 
@@ -58,6 +59,10 @@ export async function openExportContext(
   db: Database,
   { onKeyFallback, masterKeys, ...options }: ContextOptions = {},
 ): Promise<ExportContext & AsyncDisposable> {
+  // Without its discovered projects the configuration would retire all their series.
+  if (configured.discovery && configured.discovery.version === undefined) {
+    throw new Error("the discovered projects were not added to the configuration");
+  }
   enlargeNewObjectSpace();
   await raiseLaggingSequences(app, db);
   await recoverFromClockSetBack(app, db);
@@ -65,6 +70,7 @@ export async function openExportContext(
   const config = configured.exports.some(({ seen }) => seen) ? configured : await withSeenValues(configured, db);
   const keys = await openKeyRing(app, config, db, { onFallback: onKeyFallback, masterKeys });
   const ids = await registerSeries(db, configuredSeries(config.exports));
+  const firstDays = await makeFirstDaysDue(db, config, ids);
   await putPricesInForce(app, config, db);
   await putBudgetsInForce(app, config, db);
   // Twice as many as may call at once: when a call ends, the next request is ready for its slot.
@@ -72,6 +78,7 @@ export async function openExportContext(
   return {
     ...(await connect(app, config, db, keys, { ...options, lease: leaseOf(config, db) })),
     ids,
+    firstDays,
     fetchNumbers: openFetchNumbers(db),
     writer: openAnswerWriter(db, backlog.untilIdle),
     backlog,

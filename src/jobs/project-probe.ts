@@ -16,6 +16,9 @@ export type Finding = {
   readonly text: string;
 };
 
+/** What was found of one subject of the check. */
+export type FindingGroup = { readonly of: string; readonly findings: readonly Finding[] };
+
 /** What the checks of one project need. */
 export type Probe = ServiceContext & {
   readonly filterCheck: FilterCheck;

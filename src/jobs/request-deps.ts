@@ -24,7 +24,7 @@ import { dayOfUndated, type FilterDoubt } from "../usage/slice.ts";
 import type { ExportContext } from "./export-context.ts";
 import type { FilterCheck } from "./filter-check.ts";
 
-export type RequestContext = Omit<ExportContext, "config" | "ids">;
+export type RequestContext = Omit<ExportContext, "config" | "ids" | "firstDays">;
 
 /** How the requests of a run are checked, and how its answers are stored. */
 export type RequestSettings = {

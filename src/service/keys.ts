@@ -1,9 +1,8 @@
-// Reads, creates and deletes API keys: /v1/auth/token, /v1/projects, /v1/projects/{id}/keys.
+// Reads, creates and deletes API keys: /v1/auth/token, /v1/projects/{id}/keys.
 
 import { z } from "zod";
 import { AppError } from "../errors.ts";
 import { isFreeOfSecret, Secret } from "../secret.ts";
-import type { Project } from "../usage/series.ts";
 import { Id, parseAnswer } from "./answer.ts";
 import { callAllowingStatuses, type Service } from "./service.ts";
 
@@ -29,20 +28,12 @@ const SingleKeyAnswer = z.union([
     .object({ item: z.object({ member: z.object({ api_key: KeyAnswer }) }) })
     .transform(({ item }) => item.member.api_key),
 ]);
-const ProjectListAnswer = z.object({ projects: z.array(z.object({ project_id: Id, name: z.string().nullish() })) });
 
 /** The id, scopes and creation time of the calling key; undefined if the service does not offer them. */
 export async function fetchToken(service: Service, key: Secret, signal: AbortSignal): Promise<KeyToken | undefined> {
   const call = { method: "GET", path: ["v1", "auth", "token"], retry: true } as const;
   const answer = await callAllowingStatuses(service, [404], call, key, signal);
   return answer && parseAnswer(TokenAnswer, answer, "the calling key");
-}
-
-/** The projects that the key can see. */
-export async function fetchProjects(service: Service, key: Secret, signal: AbortSignal): Promise<readonly Project[]> {
-  const answer = await service.call({ method: "GET", path: ["v1", "projects"], retry: true }, key, signal);
-  const { projects } = parseAnswer(ProjectListAnswer, answer, "the list of projects");
-  return projects.map(({ project_id: id, name }) => ({ id, name: name ?? id }));
 }
 
 const KEY_LIST_SCOPES = ["keys:read"];

@@ -51,6 +51,8 @@ export type Reloader = AsyncDisposable & {
   readonly current: () => Loaded;
   /** Aborted when the configuration in force is replaced. */
   readonly superseded: () => AbortSignal;
+  /** Puts another form of the configuration in force in place of the current one, before anybody works with that. */
+  readonly complete: (config: Config) => void;
   /** Loads the configuration soon, whether or not a file has changed. */
   readonly request: () => void;
   /** The worker could not start with `failed`: the configuration before it is in force again. False if there is none. */
@@ -153,6 +155,9 @@ export function openReloader(first: Loaded, { log, load }: ReloaderDeps, compare
     watch(newListener) {
       listener = newListener;
       timer = setInterval(checkSoon, compareMs);
+    },
+    complete(config) {
+      current = { ...current, config };
     },
     request() {
       isRequested = true;

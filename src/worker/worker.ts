@@ -30,7 +30,9 @@ import { type Consumer, type ConsumerSettings, openConsumer } from "./consumer.t
 import { openWorkerContext, retryUntilReached, type WorkerContext } from "./context.ts";
 import { filterCheckByRun, handleChunk, handleDeadLetter } from "./handle-chunk.ts";
 import type { Liveness } from "./liveness.ts";
+import { openProjectWatch } from "./projects.ts";
 import { handleRotation } from "./rotation.ts";
+import { NOTHING_DUE } from "./runs.ts";
 import { tick } from "./tick.ts";
 
 /** The part of `drainSeconds` that is reserved for releasing unfinished jobs. */
@@ -53,6 +55,8 @@ type WorkerDeps = {
   /** Aborted when another configuration is to be taken up. */
   readonly superseded: AbortSignal;
   readonly refusal: () => ConfigRefusal | undefined;
+  /** Called when the discovered projects are no longer those of the configuration. */
+  readonly onProjectsChanged: () => void;
   /** Called when the database is reached, before the first tick. */
   readonly onReady?: () => Promise<void>;
 };
@@ -89,6 +93,7 @@ export async function runWorker(app: App, config: Config, db: Database, deps: Wo
   const stopTicks = startTicks(context, heartbeat, liveness, {
     onNewJobs: () => consumers.forEach((one) => void one.wake()),
     onFinished: notifications.request,
+    onProjectsChanged: deps.onProjectsChanged,
   });
   try {
     if (!stop.aborted) await once(stop, "abort");
@@ -150,6 +155,7 @@ type TickListeners = {
   readonly onNewJobs: () => void;
   /** Called after each tick, also after one that failed. */
   readonly onFinished: () => void;
+  readonly onProjectsChanged: () => void;
 };
 
 /** Returns the function that stops the ticks. */
@@ -157,16 +163,17 @@ function startTicks(
   context: WorkerContext,
   heartbeat: () => Promise<void>,
   liveness: Liveness,
-  { onNewJobs, onFinished }: TickListeners,
+  { onNewJobs, onFinished, onProjectsChanged }: TickListeners,
 ): () => Promise<void> {
   const { app, config, db, metrics } = context;
   const watchClock = openClockWatch(app, db);
+  const haveProjectsChanged = openProjectWatch({ app, config, db, onChange: onProjectsChanged });
   const maintain = openMaintenance(context, heartbeat);
   const ticks = serialTask(async () => {
     const startedMs = performance.now();
     try {
       await watchClock();
-      const { started, wakeInMs } = await tick(context);
+      const { started, wakeInMs } = (await haveProjectsChanged()) ? NOTHING_DUE : await tick(context);
       metrics.tickEnded((performance.now() - startedMs) / 1000);
       if (started) onNewJobs();
       if (wakeInMs !== undefined) timers.fireIn(wakeInMs);

@@ -179,8 +179,9 @@ function fieldsOf({ properties = {}, items, anyOf = [] }: Schema, at: string): s
     const field = at === "" ? name : `${at}.${name}`;
     // Its fields are the dimensions of the service, each with a value.
     if (name === "dimensions") return [field];
-    // A filter has one of two shapes.
-    if (name === "filters") return (schema.items?.anyOf ?? []).flatMap((shape) => fieldsOf(shape, `${field}[]`));
+    // A filter has one of two shapes, and so has an entry of the projects.
+    if (name === "filters" || field === "projects")
+      return (schema.items?.anyOf ?? []).flatMap((shape) => fieldsOf(shape, `${field}[]`));
     const inside = fieldsOf(schema, field);
     return inside.length > 0 ? inside : [field];
   });

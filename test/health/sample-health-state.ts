@@ -27,6 +27,7 @@ export function healthState(part: Partial<HealthState> = {}): HealthState {
     gapsLeftOut: 0,
     rotations: [],
     queue: [],
+    lists: [],
     budgets: [],
     anomalies: [],
     notRead: [],

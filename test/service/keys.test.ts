@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { deleteKey, fetchKey, fetchProjects, fetchToken, listKeys } from "../../src/service/keys.ts";
+import { deleteKey, fetchKey, fetchToken, listKeys } from "../../src/service/keys.ts";
 import { answer, answerJson, type Script, scriptedServer } from "../support/scripted-server.ts";
 import { KEY, limit, openTestService, type TestService } from "./open-test-service.ts";
 
@@ -35,16 +35,6 @@ test("fetchToken returns the id, scopes and creation time of the calling key", a
 test("fetchToken returns undefined if the service does not describe the calling key", async () => {
   const { result } = await serve(json(404, {}), (service) => fetchToken(service, KEY, limit()));
   expect(result).toBeUndefined();
-});
-
-test("a project without a name gets its id as its name", async () => {
-  const body = { projects: [{ project_id: "p1", name: "production" }, { project_id: "p2" }] };
-  const { result, asked } = await serve(json(200, body), (service) => fetchProjects(service, KEY, limit()));
-  expect(result).toEqual([
-    { id: "p1", name: "production" },
-    { id: "p2", name: "p2" },
-  ]);
-  expect(asked).toEqual(["GET /v1/projects"]);
 });
 
 test("a listed key may lack its comment, scopes and creation time", async () => {

@@ -93,6 +93,7 @@ test("`status --json` has the same facts", async ({ context }) => {
     alerts: ["1 slice missing: due and never read"],
     workers: [],
     causes: [],
+    projectLists: [],
     budgets: [],
     clocks: { databaseAheadSeconds: expect.any(Number), serviceAheadSeconds: expect.any(Number) },
     jobs: [

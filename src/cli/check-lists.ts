@@ -1,0 +1,111 @@
+// Checks the lists of projects for `check`: what is discovered, and what has changed since the last run.
+
+import type { App } from "../app.ts";
+import type { Config } from "../config/config.ts";
+import { includes, listOf, withDiscovered } from "../config/discovered.ts";
+import { isPattern } from "../config/project-names.ts";
+import { type Database, databaseNow } from "../db/connection/database.ts";
+import { storedProjects, storeReading } from "../db/projects.ts";
+import { errorText } from "../errors.ts";
+import { readLists } from "../jobs/discover.ts";
+import type { Finding, FindingGroup } from "../jobs/project-probe.ts";
+import { counted } from "../report/format.ts";
+import {
+  applyChange,
+  changeList,
+  type KnownProject,
+  type ListChange,
+  type ListedProject,
+} from "../usage/project-list.ts";
+
+export type CheckedLists = {
+  /** The configuration with the projects that are listed now. */
+  readonly config: Config;
+  readonly groups: readonly FindingGroup[];
+};
+
+/** Stores nothing, unless a person confirms the lists. Without a database nothing is known of earlier lists. */
+export async function checkLists(
+  app: App,
+  config: Config,
+  db: Database | undefined,
+  isConfirmed: boolean,
+): Promise<CheckedLists> {
+  if (!config.discovery) return { config, groups: [] };
+  const stored = db ? await storedProjects(db) : [];
+  const now = db ? await databaseNow(db) : new Date();
+  const after: KnownProject[] = [];
+  const groups: FindingGroup[] = [];
+  for (const read of await readLists(app, config)) {
+    const { list } = read;
+    const known = stored.filter((one) => one.list === list);
+    const of = `projects that the key in ${list} can see`;
+    if ("error" in read) {
+      const text = `${errorText(read.error)}${known.length > 0 ? `; ${counted(known.length, "project")} of the last list stay` : ""}`;
+      groups.push({ of, findings: [{ what: "list", state: "fail", text }] });
+      after.push(...known);
+      continue;
+    }
+    const { listed } = read;
+    const change = changeList(listed, known, now, isConfirmed);
+    if (db && isConfirmed) await storeReading(db, { list, listed, readAt: now, isConfirmed });
+    after.push(...applyChange(list, known, change, now));
+    const changed = known.length > 0 ? changeFindings(change, known, isConfirmed) : [];
+    groups.push({ of, findings: [listFinding(config, list, listed), ...changed] });
+  }
+  const expanded = withDiscovered(config, after);
+  const unused = patternFindings(expanded);
+  if (unused.length > 0) groups.push({ of: "discovered projects", findings: unused });
+  return { config: expanded, groups };
+}
+
+function listFinding({ projects, discovery }: Config, list: string, listed: readonly ListedProject[]): Finding {
+  const entries = discovery?.entries.filter((entry) => listOf(entry) === list) ?? [];
+  const written = new Set(projects.filter(({ isDiscovered }) => !isDiscovered).map(({ id }) => id));
+  const included = listed.filter((project) => entries.some((entry) => includes(entry, project)));
+  const inFile = included.filter(({ id }) => written.has(id)).length;
+  const counts = [
+    `${counted(included.length - inFile, "project")} discovered`,
+    ...(included.length < listed.length ? [`${listed.length - included.length} not included or excluded`] : []),
+    ...(inFile > 0 ? [`${inFile} with an entry in the file`] : []),
+  ];
+  const text = `${listed.length} listed: ${counts.join(", ")}`;
+  return { what: "list", state: included.length === 0 ? "warn" : "ok", text };
+}
+
+function changeFindings(
+  { added, returned, renamed, vanished, waiting }: ListChange,
+  known: readonly KnownProject[],
+  isConfirmed: boolean,
+): Finding[] {
+  const changes = Object.entries({ new: added, "back again": returned, renamed, gone: vanished }).flatMap(
+    ([what, projects]) => (projects.length > 0 ? [`${projects.length} ${what} (${firstNames(projects)})`] : []),
+  );
+  const when = isConfirmed ? "taken up" : "the next run takes them up";
+  const current = known.filter(({ vanishedAt }) => vanishedAt === undefined).length;
+  const doubt = `${waiting.length} of ${current} are missing, more than half (${firstNames(waiting)}): they are read as before until a list an hour or more later lacks them, too; if they are gone, run check --confirm-projects`;
+  return [
+    ...(changes.length > 0
+      ? [{ what: "changes", state: "ok" as const, text: `since the last run ${changes.join(", ")}; ${when}` }]
+      : []),
+    ...(waiting.length > 0 ? [{ what: "missing", state: "warn" as const, text: doubt }] : []),
+  ];
+}
+
+const NAMES_SHOWN_MAX = 3;
+
+function firstNames(projects: readonly ListedProject[]): string {
+  const names = projects.slice(0, NAMES_SHOWN_MAX).map(({ name }) => name);
+  const more = projects.length - names.length;
+  return `${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+/** Exports that read nothing, as a pattern of them fits no project. */
+function patternFindings({ exports, discovery }: Config): Finding[] {
+  return exports.flatMap(({ name, projects }) => {
+    const patterns = (discovery?.projectsOf[name] ?? []).filter(isPattern);
+    if (patterns.length === 0 || projects.length > 0) return [];
+    const text = `no project fits ${patterns.map((pattern) => JSON.stringify(pattern)).join(", ")}: the export reads nothing`;
+    return [{ what: `export ${name}`, state: "warn" as const, text }];
+  });
+}

@@ -1,0 +1,150 @@
+// Discovers projects: lists those that a key can see, stores them, and puts them into the configuration.
+
+import { type App, openServiceFor } from "../app.ts";
+import type { Config } from "../config/config.ts";
+import { listOf, withDiscovered } from "../config/discovered.ts";
+import type { Discovery } from "../config/schema.ts";
+import { readSecret } from "../config/secrets.ts";
+import { type Database, databaseNow } from "../db/connection/database.ts";
+import { inTransaction } from "../db/connection/transaction.ts";
+import {
+  lockNewProjects,
+  markMadeDue,
+  projectsVersion,
+  recordListFailure,
+  storedLists,
+  storedProjects,
+  storeReading,
+} from "../db/projects.ts";
+import { extendDue, type SeriesIds, seriesIdOf } from "../db/usage/series.ts";
+import { AppError, errorText } from "../errors.ts";
+import { hasStatus } from "../service/answer.ts";
+import { fetchProjects } from "../service/projects.ts";
+import type { Service } from "../service/service.ts";
+import { addDays, dayOf, type Window } from "../usage/days.ts";
+import { configuredSeries } from "../usage/plan.ts";
+import type { ListChange, ListedProject } from "../usage/project-list.ts";
+
+/** The configuration with the projects that the service has listed so far. Calls no service. */
+export async function withKnownProjects(config: Config, db: Database): Promise<Config> {
+  if (!config.discovery) return config;
+  // Read first: if a list changes in between, the version is older than the projects, and they are read once more.
+  const version = await projectsVersion(db);
+  return withDiscovered(config, await storedProjects(db), version);
+}
+
+/**
+ * Makes the days before today due that are to be read of a project whose series are registered for the first time. Returns these days
+ * by the id of the project.
+ */
+export async function makeFirstDaysDue(
+  db: Database,
+  { projects, exports, discovery }: Config,
+  ids: SeriesIds,
+): Promise<ReadonlyMap<string, Window>> {
+  if (!discovery) return new Map();
+  const discovered = new Map(projects.filter(({ isDiscovered }) => isDiscovered).map((one) => [one.id, one]));
+  const today = dayOf(await databaseNow(db));
+  return inTransaction(db, async (tx) => {
+    const added = (await lockNewProjects(tx)).filter((id) => discovered.has(id));
+    const windows = new Map(
+      added.flatMap((id) => {
+        const days = discovered.get(id)?.backfill;
+        return days === undefined ? [] : [[id, { start: addDays(today, -days), end: addDays(today, -1) }] as const];
+      }),
+    );
+    const series = configuredSeries(exports).filter(({ windowDays }) => windowDays !== undefined);
+    const byStart = Map.groupBy(series, (one) => windows.get(one.series.project.id)?.start);
+    for (const [start, ofStart] of byStart) {
+      if (start === undefined) continue;
+      const through = addDays(today, -1);
+      const seriesIds = ofStart.map((one) => seriesIdOf(ids, one.series));
+      await extendDue(tx, seriesIds, { first: start, oldest: { start, end: through }, through });
+    }
+    if (added.length > 0) await markMadeDue(tx, added);
+    return windows;
+  });
+}
+
+/** A list as it was read, or why it was not. */
+export type ReadList = { readonly list: string } & (
+  | { readonly listed: readonly ListedProject[] }
+  | { readonly error: AppError }
+);
+
+/** Reads the list of each key once, also if several entries have the same key. Without discovering entries the service is not called. */
+export async function readLists(app: App, config: Config): Promise<readonly ReadList[]> {
+  const entries = new Map(config.discovery?.entries.map((entry) => [listOf(entry), entry]));
+  if (entries.size === 0) return [];
+  const service = await openServiceFor(app, config);
+  try {
+    const read: ReadList[] = [];
+    for (const [list, entry] of entries) read.push({ list, ...(await readList(app, service, entry)) });
+    return read;
+  } finally {
+    await service.close();
+  }
+}
+
+async function readList(
+  app: App,
+  service: Service,
+  { key: reference }: Discovery,
+): Promise<{ readonly listed: readonly ListedProject[] } | { readonly error: AppError }> {
+  try {
+    const key = app.scrubber.add(await readSecret("key", reference, app.env));
+    return { listed: await fetchProjects(service, key, app.signal) };
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code === "stopped") throw error;
+    if (!hasStatus(error, [404, 405, 501])) return { error };
+    const message = `the service does not list projects, so none can be discovered: write them into "projects" one by one (${error.message})`;
+    return { error: new AppError(error.code, message, { cause: error, details: error.details }) };
+  }
+}
+
+/**
+ * Lists the projects at the service, stores what has changed, and returns the configuration with them. A list that can't be read leaves
+ * the projects as they are, with a warning in the log. Throws if a list was never read: nothing is known to export then.
+ */
+export async function discoverProjects(app: App, config: Config, db: Database): Promise<Config> {
+  const failures = await refreshLists(app, config, db);
+  const stored = failures.size > 0 ? await storedLists(db) : [];
+  for (const [list, error] of failures) {
+    if (stored.some((one) => one.list === list && one.readAt !== null)) continue;
+    throw new AppError(error.code, `the projects of ${list}: ${error.message}`, { cause: error });
+  }
+  return withKnownProjects(config, db);
+}
+
+/** Lists the projects at the service, and stores what has changed. Returns why lists could not be read, which is stored and logged, too. */
+export async function refreshLists(app: App, config: Config, db: Database): Promise<ReadonlyMap<string, AppError>> {
+  const failures = new Map<string, AppError>();
+  if (!config.discovery) return failures;
+  const readAt = await databaseNow(db);
+  for (const read of await readLists(app, config)) {
+    const { list } = read;
+    if ("listed" in read) {
+      const change = await storeReading(db, { list, listed: read.listed, readAt });
+      if (change) logChange(app, list, change);
+      continue;
+    }
+    const reason = errorText(read.error);
+    failures.set(list, read.error);
+    await recordListFailure(db, list, reason);
+    app.log.warn({ list, reason }, "the list of projects could not be read: those of the last list are exported");
+  }
+  return failures;
+}
+
+function logChange({ log }: App, list: string, change: ListChange): void {
+  const { waiting, added, returned, renamed, vanished } = change;
+  const counts = Object.entries({ added, returned, renamed, vanished }).flatMap(([what, { length }]) =>
+    length > 0 ? [[what, length]] : [],
+  );
+  if (counts.length > 0) log.info({ list, ...Object.fromEntries(counts) }, "the list of projects has changed");
+  if (waiting.length === 0) return;
+  log.warn(
+    { list, missing: waiting.length },
+    "more than half of the projects are missing from the list: they are exported until a list an hour or more later lacks them, too",
+  );
+}

@@ -1,0 +1,55 @@
+// Lists the projects that a key can see: GET /v1/projects.
+
+import { z } from "zod";
+import { AppError } from "../errors.ts";
+import type { Secret } from "../secret.ts";
+import { toPrintableLine, truncate } from "../text.ts";
+import type { ListedProject } from "../usage/project-list.ts";
+import { Id, parseAnswer } from "./answer.ts";
+import type { Service } from "./service.ts";
+
+/** No key sees nearly as many. A longer list is more likely a service that never ends its pages. */
+const PROJECTS_MAX = 20_000;
+const NAME_LENGTH_MAX = 100;
+const LIST = "the list of projects";
+
+const ProjectsAnswer = z.object({
+  projects: z.array(z.object({ project_id: Id, name: z.string().nullish() })),
+  /** Both are sent by a service that answers a long list in pages. */
+  page: z.number().optional(),
+  limit: z.number().optional(),
+});
+
+/** The projects that the key can see, each once. Throws if any page of the list can't be read. */
+export async function fetchProjects(
+  service: Service,
+  key: Secret,
+  signal: AbortSignal,
+): Promise<readonly ListedProject[]> {
+  const found = new Map<string, ListedProject>();
+  for (let page: number | undefined; ; ) {
+    const { projects, page: sent, limit } = await fetchPage(service, page, key, signal);
+    const before = found.size;
+    for (const { project_id: id, name } of projects) found.set(id, { id, name: printableName(name) || id });
+    if (found.size > PROJECTS_MAX) throw badList(`it has more than ${PROJECTS_MAX}`);
+    if (page !== undefined && sent !== page) throw badList(`page ${page} was asked for, and page ${sent} sent`);
+    if (sent === undefined || limit === undefined || projects.length < limit || projects.length === 0) break;
+    if (found.size === before) throw badList(`page ${sent} has nothing that is not on earlier pages`);
+    page = sent + 1;
+  }
+  return [...found.values()];
+}
+
+async function fetchPage(service: Service, page: number | undefined, key: Secret, signal: AbortSignal) {
+  const query = page === undefined ? {} : { query: new URLSearchParams({ page: String(page) }) };
+  const answer = await service.call({ method: "GET", path: ["v1", "projects"], retry: true, ...query }, key, signal);
+  return parseAnswer(ProjectsAnswer, answer, LIST);
+}
+
+function badList(problem: string): AppError {
+  return new AppError("bad_answer", `${LIST}: ${problem}`);
+}
+
+function printableName(name: string | null | undefined): string {
+  return truncate(toPrintableLine(name ?? ""), NAME_LENGTH_MAX);
+}

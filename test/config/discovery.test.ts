@@ -1,0 +1,170 @@
+import { expect, test } from "vitest";
+import { parseConfig } from "../../src/config/config.ts";
+import { withDiscovered } from "../../src/config/discovered.ts";
+import { neededKeys } from "../../src/config/secrets.ts";
+import type { KnownProject } from "../../src/usage/project-list.ts";
+
+const DISCOVERY = { discover: true, key: { env: "ACCOUNT_KEY" } };
+const NIGHTLY = { name: "nightly", schedule: "15 2 * * *", groupings: ["none"] };
+const ONE = { id: "p1", name: "one", key: { env: "KEY" } };
+
+/** A configuration with these projects and one export of some of them. */
+function configOf(projects: readonly object[], names: readonly string[], rest: object = {}) {
+  const service = { baseUrl: "https://api.example.com" };
+  const config = { service, projects, exports: [{ ...NIGHTLY, projects: names }], ...rest };
+  return parseConfig(JSON.stringify(config), { source: "jobs.config.json", baseDir: "/srv/usage" });
+}
+
+function known(id: string, name: string, more: Partial<KnownProject> = {}): KnownProject {
+  const firstSeenAt = new Date("2026-03-10T02:15:00Z");
+  return { list: "env ACCOUNT_KEY", id, name, firstSeenAt, missingSince: undefined, vanishedAt: undefined, ...more };
+}
+
+const namesOf = (projects: readonly { readonly name: string }[] = []) => projects.map(({ name }) => name);
+
+test("discovered projects are read like those in the file, by the exports whose patterns they fit", () => {
+  const config = configOf([ONE, DISCOVERY], ["one", "prod-*"]);
+
+  const { projects, exports } = withDiscovered(config, [known("a", "prod-a"), known("b", "lab")]);
+
+  expect(projects).toEqual([
+    { id: "p1", name: "one", key: { kind: "env", name: "KEY" } },
+    { id: "a", name: "prod-a", key: { kind: "env", name: "ACCOUNT_KEY" }, isDiscovered: true },
+    { id: "b", name: "lab", key: { kind: "env", name: "ACCOUNT_KEY" }, isDiscovered: true },
+  ]);
+  expect(exports[0]?.projects).toEqual([
+    { id: "p1", name: "one" },
+    { id: "a", name: "prod-a" },
+  ]);
+});
+
+test("include and exclude choose by the name or the id at the service", () => {
+  const entry = { ...DISCOVERY, include: ["prod-*", "id-7"], exclude: ["*-old"], name: "acme {name}" };
+  const listed = [known("a", "prod-a"), known("b", "prod-b-old"), known("id-7", "lab"), known("id-8", "lab two")];
+
+  const { projects } = withDiscovered(configOf([entry], ["acme *"]), listed);
+
+  expect(namesOf(projects)).toEqual(["acme prod-a", "acme lab"]);
+});
+
+test("a second list of projects replaces the first one", () => {
+  const config = configOf([DISCOVERY], ["*"]);
+  const before = withDiscovered(config, [known("a", "a"), known("b", "b")]);
+
+  const after = withDiscovered(before, [known("a", "renamed"), known("c", "c")]);
+
+  expect(after).toEqual(withDiscovered(config, [known("a", "renamed"), known("c", "c")]));
+  expect(namesOf(after.exports[0]?.projects)).toEqual(["renamed", "c"]);
+});
+
+test("of projects with the same name, the one that was seen first keeps it, also after it has vanished", () => {
+  const config = configOf([{ ...ONE, name: "lab" }, DISCOVERY], ["*"]);
+  const later = { firstSeenAt: new Date("2026-03-11T02:15:00Z") };
+  const vanished = { vanishedAt: new Date("2026-03-12T02:15:00Z") };
+  const listed = [known("a1", "shop", later), known("z9", "shop", vanished), known("b2", "lab"), known("c3", "shop")];
+
+  const { projects } = withDiscovered(config, listed);
+
+  expect(projects.map(({ id, name }) => [id, name])).toEqual([
+    ["p1", "lab"],
+    ["b2", "lab (b2)"],
+    ["c3", "shop"],
+    ["a1", "shop (a1)"],
+  ]);
+  expect(withDiscovered(config, [...listed].reverse())).toEqual(withDiscovered(config, listed));
+});
+
+test("a project that is in the file, too, is read with the key in the file", () => {
+  const { projects } = withDiscovered(configOf([DISCOVERY, ONE], ["*"]), [known("p1", "listed"), known("p2", "two")]);
+
+  expect(projects).toMatchObject([
+    { name: "one", key: { name: "KEY" } },
+    { name: "two", key: { name: "ACCOUNT_KEY" } },
+  ]);
+});
+
+test("a project that vanished from one list is read with the key of another that has it", () => {
+  const entries = [DISCOVERY, { discover: true, key: { file: "other.key" } }];
+  const listed = [
+    known("a", "a", { vanishedAt: new Date("2026-03-12T02:15:00Z") }),
+    known("a", "a", { list: "file /srv/usage/other.key" }),
+  ];
+
+  const { projects } = withDiscovered(configOf(entries, ["*"]), listed);
+
+  expect(projects).toMatchObject([{ id: "a", key: { kind: "file", path: "/srv/usage/other.key" } }]);
+});
+
+test("a budget for all projects goes on counting a project that has vanished", () => {
+  const budgets = [{ name: "all", metric: "requests", amount: 100 }];
+  const config = configOf([DISCOVERY], ["prod-*"], { budgets });
+  const vanished = known("b", "prod-b", { vanishedAt: new Date("2026-03-12T02:15:00Z") });
+
+  const expanded = withDiscovered(config, [known("a", "prod-a"), vanished, known("c", "lab")]);
+
+  expect(namesOf(expanded.budgets[0]?.projects)).toEqual(["prod-a", "prod-b"]);
+});
+
+test("the key of an entry is read once, and named by its place in the file", () => {
+  const config = withDiscovered(configOf([DISCOVERY, ONE], ["*"]), [known("a", "a"), known("b", "b")]);
+
+  expect(neededKeys(config)).toEqual([
+    { path: ["projects", 1, "key"], kind: "key", reference: { kind: "env", name: "KEY" } },
+    { path: ["projects", 0, "key"], kind: "key", reference: { kind: "env", name: "ACCOUNT_KEY" } },
+  ]);
+});
+
+const WRONG: readonly (readonly [string, readonly object[], readonly string[], string])[] = [
+  [
+    "a field's name",
+    [{ ...DISCOVERY, exclud: [] }],
+    ["*"],
+    'projects[0].exclud (line 1): unknown field; did you mean "exclude"?',
+  ],
+  [
+    "no key",
+    [{ discover: true }],
+    ["*"],
+    'projects[0].key (line 1): missing; expected { "env": "NAME" } or { "file": "PATH" }',
+  ],
+  ["a rotation as its key", [{ ...DISCOVERY, key: { rotation: "r", first: { env: "A" } } }], ["*"], "projects[0].key"],
+  [
+    "discover false",
+    [{ ...DISCOVERY, discover: false }],
+    ["*"],
+    'projects[0].discover (line 1): expected "true"; got false',
+  ],
+  [
+    "an unknown placeholder",
+    [{ ...DISCOVERY, name: "{nam}" }],
+    ["*"],
+    '{nam} is none of {name} and {id}; did you mean "{name}"?',
+  ],
+  ["one name for all", [{ ...DISCOVERY, name: "acme" }], ["*"], 'expected a template with "{name}" or "{id}"'],
+  [
+    "a plain name that is in no entry",
+    [ONE, DISCOVERY],
+    ["prod"],
+    'got "prod"; discovered projects are named by a pattern such as "prod-*"',
+  ],
+  [
+    "a plain name without any other entry",
+    [DISCOVERY],
+    ["prod"],
+    'got "prod"; discovered projects are named by a pattern',
+  ],
+  [
+    "a pattern that fits nothing without discovery",
+    [ONE],
+    ["prod-*"],
+    'expected a pattern that fits a project ("one"); got "prod-*"',
+  ],
+];
+
+test.each(WRONG)("%s is refused", (_, projects, names, message) => {
+  expect(() => configOf(projects, names)).toThrow(message);
+});
+
+test("a pattern may stand for projects of the file", () => {
+  expect(namesOf(configOf([ONE, { ...ONE, id: "p2", name: "two" }], ["t*"]).exports[0]?.projects)).toEqual(["two"]);
+});

@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import { matchesPattern } from "../../src/config/project-names.ts";
+
+test.each([
+  ["*", "", true],
+  ["*", "any text", true],
+  ["prod-*", "prod-", true],
+  ["prod-*", "Prod-a", false],
+  ["prod-*", "my-prod-a", false],
+  ["*-eu", "prod-eu", true],
+  ["*-eu", "prod-eu-1", false],
+  ["a*a", "a", false],
+  ["a*a", "aa", true],
+  ["a*b*c", "a-b-b-c", true],
+  ["a*b*c", "a-c-b", false],
+  ["ab*bc", "abc", false],
+  ["*b*b", "b", false],
+  ["**", "x", true],
+  ["a.c", "abc", false],
+  ["plain", "plain", true],
+] as const)("pattern %j and text %j", (pattern, text, fits) => {
+  expect(matchesPattern(pattern, text)).toBe(fits);
+});
+
+test("a pattern of many stars takes no time", () => {
+  expect(matchesPattern(`${"*a".repeat(90)}*b`, "a".repeat(10_000))).toBe(false);
+});
