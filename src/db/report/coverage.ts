@@ -39,7 +39,7 @@ export async function readCoverage(tx: Tx, series: readonly ReportSeries[], peri
 
 /** A series that is not configured any more counts only if it has days of the period. */
 function seriesOfPeriod(series: readonly ReportSeries[]): readonly SeriesDays[] {
-  return series.map(seriesDays).filter(({ series: { active }, statuses }) => active || statuses.some(Boolean));
+  return series.map(openSeriesDays()).filter(({ series: { active }, statuses }) => active || statuses.some(Boolean));
 }
 
 function summaryOf(known: readonly SeriesDays[], period: Window): CoverageSummary {
@@ -53,9 +53,19 @@ function summaryOf(known: readonly SeriesDays[], period: Window): CoverageSummar
   };
 }
 
-function seriesDays(series: ReportSeries): SeriesDays {
-  const statuses = [...series.days].map(statusOfLetter);
-  return { series, statuses, counts: countsOf(statuses) };
+/** Nearly all series have the same days, so each text of letters is read once. */
+function openSeriesDays(): (series: ReportSeries) => SeriesDays {
+  const known = new Map<string, Omit<SeriesDays, "series">>();
+  return (series) => {
+    const read = known.get(series.days) ?? statusesOf(series.days);
+    known.set(series.days, read);
+    return { series, ...read };
+  };
+}
+
+function statusesOf(days: string): Omit<SeriesDays, "series"> {
+  const statuses = [...days].map(statusOfLetter);
+  return { statuses, counts: countsOf(statuses) };
 }
 
 function isNotComplete(status: SliceStatus | undefined): boolean {
@@ -137,9 +147,22 @@ async function readGaps(
   return { gaps, gapsLeftOut: (rows[0]?.gapCount ?? 0) - gaps.length };
 }
 
+type SeriesLetters = Omit<ReportSeries, "daysBefore" | "days"> & Letters;
+
+/** The slices of a series, and its due days. Days are counted from the first one. */
+type Letters = {
+  readonly dueFrom: number | null;
+  readonly dueUntil: number | null;
+  /** "3,4,9" */
+  readonly readDays: string | null;
+  /** One letter for each of these days. */
+  readonly letters: string | null;
+};
+
 /**
  * The configured series of usage, and of the others those with a day in one of the periods; of one project or of all. Ordered by name. The letters say what bi.coverage
- * shows, which is made for all days of all series and would take several times as long.
+ * shows, which is made for all days of all series and would take several times as long. Only stored slices are read: a row for each day of
+ * each series takes seconds with thousands of projects.
  */
 export async function reportSeries(
   tx: Tx,
@@ -147,33 +170,58 @@ export async function reportSeries(
   period: Window,
   project: string | undefined,
 ): Promise<readonly ReportSeries[]> {
-  const { rows } = await sql<Omit<ReportSeries, "daysBefore">>`
+  const isShown = sql`s.source = 'usage' and s.superseded_at is null and s.project = coalesce(${project ?? null}::text, s.project)`;
+  const { rows } = await sql<SeriesLetters>`
+    with days as materialized (
+      select sl.series_id, string_agg((sl.usage_date - ${before.start}::date)::text, ',' order by sl.usage_date) as read_days,
+        string_agg(
+          case
+            when sl.status = 'complete' and sl.closed_at is null and sl.usage_date between d.due_from and d.closing_until
+              then ${DAY_LETTERS.missing}
+            when sl.status = 'complete' and usage_export.finality(sl.usage_date, s.window_days, sl.closed_at, now()) = 'open'
+              then ${DAY_LETTERS.open}
+            else left(sl.status, 1)
+          end,
+          '' order by sl.usage_date
+        ) as letters
+      from usage_export.slice sl
+      join usage_export.series s using (series_id)
+      left join usage_export.due_series d using (series_id)
+      where ${isShown} and (s.retired_at is null or sl.status = 'complete')
+        and sl.usage_date between ${before.start}::date and ${period.end}::date
+        and (sl.usage_date <= ${before.end}::date or sl.usage_date >= ${period.start}::date)
+      group by sl.series_id
+    )
     select s.series_id as "seriesId", s.project_id as "projectId", s.project, s."grouping", s.filter,
-      s.filter_key = '{}' as unfiltered, s.retired_at is null as active,
-      string_agg(
-        case
-          when sl.status = 'complete' and sl.closed_at is null and day between d.due_from and d.closing_until
-            then ${DAY_LETTERS.missing}
-          when sl.status = 'complete' and usage_export.finality(day, s.window_days, sl.closed_at, now()) = 'open'
-            then ${DAY_LETTERS.open}
-          when sl.status is not null then left(sl.status, 1)
-          when day between d.due_from and d.due_until then ${DAY_LETTERS.missing}
-          else ${DAY_LETTERS.unread}
-        end,
-        '' order by position
-      ) as days
+      s.filter_key = '{}' as unfiltered, s.retired_at is null as active, d.due_from - ${before.start}::date as "dueFrom",
+      d.due_until - ${before.start}::date as "dueUntil", days.read_days as "readDays", days.letters
     from usage_export.series s
-    cross join unnest(${[...daysOf(before), ...daysOf(period)]}::text[]::date[]) with ordinality as days (day, position)
     left join usage_export.due_series d using (series_id)
-    left join usage_export.slice sl
-      on sl.series_id = s.series_id and sl.usage_date = day and (s.retired_at is null or sl.status = 'complete')
-      and sl.usage_date between ${before.start}::date and ${period.end}::date
-    where s.source = 'usage' and s.superseded_at is null
-      and s.project = coalesce(${project ?? null}::text, s.project)
-    group by s.series_id
-    having s.retired_at is null or count(sl.status) > 0
+    left join days using (series_id)
+    where ${isShown} and (s.retired_at is null or days.series_id is not null)
     order by s.project collate "C", s."grouping", s.filter collate "C", s.project_id
   `.execute(tx);
-  const countBefore = dayCount(before);
-  return rows.map((row) => ({ ...row, daysBefore: row.days.slice(0, countBefore), days: row.days.slice(countBefore) }));
+  const periodFrom = dayCount({ start: before.start, end: period.start }) - 1;
+  const known = new Map<string, Pick<ReportSeries, "daysBefore" | "days">>();
+  return rows.map(({ dueFrom, dueUntil, readDays, letters, ...series }) => {
+    // Nearly all series have the same days.
+    const key = `${dueFrom} ${dueUntil} ${readDays} ${letters}`;
+    let days = known.get(key);
+    if (!days) {
+      const letterOf = letterOfDay({ dueFrom, dueUntil, readDays, letters });
+      const lettersOf = (from: number, window: Window) =>
+        daysOf(window)
+          .map((_, i) => letterOf(from + i))
+          .join("");
+      days = { daysBefore: lettersOf(0, before), days: lettersOf(periodFrom, period) };
+      known.set(key, days);
+    }
+    return { ...series, ...days };
+  });
+}
+
+function letterOfDay({ dueFrom, dueUntil, readDays, letters }: Letters): (day: number) => string {
+  const read = new Map((readDays ?? "").split(",").map((day, i) => [Number(day), letters?.charAt(i)]));
+  const isDue = (day: number) => dueFrom !== null && dueUntil !== null && dueFrom <= day && day <= dueUntil;
+  return (day) => (letters && read.get(day)) || (isDue(day) ? DAY_LETTERS.missing : DAY_LETTERS.unread);
 }
