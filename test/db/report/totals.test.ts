@@ -169,7 +169,7 @@ test("the report of a database without usage has no amounts and no sections", as
   expect(data).toMatchObject({
     breakdowns: [],
     rankings: [],
-    coverage: { days: [back(2), back(1)], series: [], seriesLeftOut: 0, gaps: [], gapsLeftOut: 0 },
+    coverage: { days: [back(2), back(1)], series: [], seriesCount: 0, gaps: [], gapsLeftOut: 0 },
     restatements: { byDaysLate: [], largest: [] },
   });
 });

@@ -192,7 +192,7 @@ end $$;`,
   {
     name: "a report takes a day that was read before its end for complete",
     file: "src/db/report/coverage.ts",
-    replace: "sl.closed_at is null and day between d.due_from and d.closing_until",
+    replace: "sl.closed_at is null and sl.usage_date between d.due_from and d.closing_until",
     by: "false",
     caughtBy: [
       "test/db/report/report-equals-views.test.ts",
