@@ -3,9 +3,9 @@
 import { type App, readConfig, withDatabase } from "../app.ts";
 import { didYouMean } from "../config/suggestions.ts";
 import { databaseNow } from "../db/connection/database.ts";
-import { removeSnooze, storedSnoozes, storeSnooze } from "../db/snoozes.ts";
+import { removeSnooze, type Snooze, storedSnoozes, storeSnooze } from "../db/snoozes.ts";
 import { AppError } from "../errors.ts";
-import { ALERT_KINDS, isHeldBy, renderSnooze, type Snooze, snoozeOf } from "../health/alert.ts";
+import { ALERT_KINDS, isHeldBy, renderSnooze, snoozeOf } from "../health/alert.ts";
 import { alertsOf, conditionsOf } from "../health/alerts.ts";
 import type { HealthState } from "../health/state.ts";
 import { usageAlertsOf } from "../health/usage-alerts.ts";

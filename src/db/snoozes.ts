@@ -5,20 +5,27 @@ import type { Database } from "./connection/database.ts";
 import { execute } from "./connection/transaction.ts";
 import { storableText } from "./schema.ts";
 
-type StoredSnooze = { readonly name: string; readonly until: Date; readonly at: Date; readonly by: string };
+/** Until its end the alerts with the name are not notified and nothing counts as not well because of them. They are still shown. */
+export type Snooze = {
+  readonly name: string;
+  readonly until: Date;
+  readonly at: Date;
+  /** The person who snoozed it. */
+  readonly by: string;
+};
 
 const columns = sql`name, until, snoozed_at as at, snoozed_by as by`;
 
 /** Those that have not ended, by the database's clock. */
-export async function storedSnoozes(db: Database): Promise<readonly StoredSnooze[]> {
-  const { rows } = await sql<StoredSnooze>`
+export async function storedSnoozes(db: Database): Promise<readonly Snooze[]> {
+  const { rows } = await sql<Snooze>`
     select ${columns} from usage_export.snooze where until > now() order by name collate "C"
   `.execute(db);
   return rows;
 }
 
 /** Replaces an earlier snooze of the name, whether it is longer or shorter. */
-export async function storeSnooze(db: Database, { name, until, by }: Omit<StoredSnooze, "at">): Promise<void> {
+export async function storeSnooze(db: Database, { name, until, by }: Omit<Snooze, "at">): Promise<void> {
   await execute(
     db,
     sql`

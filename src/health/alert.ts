@@ -1,5 +1,6 @@
 // What an alert and a snooze are, and which alerts a snooze holds. Pure.
 
+import type { Snooze } from "../db/snoozes.ts";
 import { instantText } from "../report/format.ts";
 import type { Day } from "../usage/days.ts";
 
@@ -19,15 +20,6 @@ export const ALERT_KINDS: readonly string[] = [
   ...["worker", "config", "overdue", "export", "rotation", "gaps", "key"],
   ...["projects", "budget", "anomaly"],
 ];
-
-/** Until its end the alerts with the name are not notified and nothing counts as not well because of them. They are still shown. */
-export type Snooze = {
-  readonly name: string;
-  readonly until: Date;
-  readonly at: Date;
-  /** The person who snoozed it. */
-  readonly by: string;
-};
 
 /** A condition to notify of when it begins and when it is over. */
 export type Condition = {

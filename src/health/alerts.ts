@@ -2,13 +2,14 @@
 
 import type { LastOutcome, SeriesHealth } from "../db/health.ts";
 import type { RotationStatus } from "../db/keys/status.ts";
+import type { Snooze } from "../db/snoozes.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import { needsAttention } from "../keys/plan.ts";
 import { counted, instantText } from "../report/format.ts";
 import { truncate } from "../text.ts";
 import { DAY_SECONDS, type Day, daysOf } from "../usage/days.ts";
 import { seriesText } from "../usage/series.ts";
-import { type Alert, type AlertPhase, type Condition, loudAlerts, type Snooze, snoozeOf, withSnooze } from "./alert.ts";
+import { type Alert, type AlertPhase, type Condition, loudAlerts, snoozeOf, withSnooze } from "./alert.ts";
 import { digested } from "./digests.ts";
 import { listAlerts, listConditions } from "./list-alerts.ts";
 import { errorReason, type HealthState, type JobHealth, type RotationHealth } from "./state.ts";

@@ -8,13 +8,13 @@ import type { QueueDepth } from "../db/jobs/queue.ts";
 import type { ConfigRefusal } from "../db/jobs/workers.ts";
 import type { RotationRow } from "../db/keys/status.ts";
 import type { StoredList } from "../db/projects.ts";
+import type { Snooze } from "../db/snoozes.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import type { RotationJob } from "../keys/policy.ts";
 import type { BudgetUse } from "../usage/budget-use.ts";
 import type { JobSeries } from "../usage/job-series.ts";
 import type { SeriesName } from "../usage/series.ts";
 import type { SliceStatus } from "../usage/slice.ts";
-import type { Snooze } from "./alert.ts";
 
 export type HealthState = HealthFigures & {
   /** The newest first, at most GAPS_MAX of db/health.ts. */

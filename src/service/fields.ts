@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import type { Secret } from "../secret.ts";
-import type { BillingDimension } from "../usage/series.ts";
+import type { BillingDimension, Source } from "../usage/series.ts";
 import { parseAnswer } from "./answer.ts";
 import { callAllowingStatuses, type Service } from "./service.ts";
 
@@ -57,30 +57,38 @@ const BillingFieldsAnswer = z.object({
 /** By dimension, the values that amounts have; undefined if the service does not list them. */
 export type BilledFields = Readonly<Record<BillingDimension, readonly string[] | undefined>>;
 
-/** Undefined if the service has no such list. Sent without dates, as fetchFields. */
+/** Undefined if the service has no such list. */
 export async function fetchBilledFields(
   service: Service,
   projectId: string,
   key: Secret,
   signal: AbortSignal,
 ): Promise<BilledFields | undefined> {
-  const path = ["v1", "projects", projectId, "billing", "fields"];
-  const call = { method: "GET", path, retry: true, scopes: ["billing:read"] } as const;
-  const answer = await callAllowingStatuses(service, [404], call, key, signal);
+  const answer = await fetchList(service, [projectId, "billing"], ["billing:read"], key, signal);
   if (!answer) return undefined;
   const { accessors, deployments, line_items, tags } = parseAnswer(BillingFieldsAnswer, answer, "billing fields");
   return { accessor: accessors, deployment: deployments, line_item: line_items && Object.keys(line_items), tags };
 }
 
-/** Undefined if the service has no such list. Sent without dates, because then the answer covers the longest period. */
+/** Undefined if the service has no such list. */
 export async function fetchFields(
   service: Service,
   projectId: string,
   key: Secret,
   signal: AbortSignal,
 ): Promise<ListedFields | undefined> {
-  const path = ["v1", "projects", projectId, "usage", "fields"];
-  const call = { method: "GET", path, retry: true, scopes: ["project:read", "usage:read"] } as const;
-  const answer = await callAllowingStatuses(service, [404], call, key, signal);
+  const answer = await fetchList(service, [projectId, "usage"], ["project:read", "usage:read"], key, signal);
   return answer && parseAnswer(FieldsAnswer, answer, "fields of the project");
+}
+
+/** Sent without dates, because then the answer covers the longest period. */
+function fetchList(
+  service: Service,
+  of: readonly [projectId: string, source: Source],
+  scopes: readonly string[],
+  key: Secret,
+  signal: AbortSignal,
+) {
+  const call = { method: "GET", path: ["v1", "projects", ...of, "fields"], retry: true, scopes } as const;
+  return callAllowingStatuses(service, [404], call, key, signal);
 }
