@@ -2,21 +2,25 @@
 -- digits of two sums of the same usage may differ.
 create or replace view bi.reconciliation as
 select gs.project_id, gs.project, gs."grouping", g.usage_date, m.metric, m.total, m.sum_of_groups,
-  m.sum_of_groups - m.total as difference, t.fetched_at as total_fetched_at, g.fetched_at as groups_fetched_at
+  m.sum_of_groups - m.total as difference, t.fetched_at as total_fetched_at, g.fetched_at as groups_fetched_at, gs.source
 from usage_export.series gs
 join usage_export.slice g on g.series_id = gs.series_id and g.fetch_no > 0
 join usage_export.series ts on ts.project_id = gs.project_id and ts."grouping" = 'none' and ts.filter_key = '{}'
-  and ts.superseded_at is null and ts.source = 'usage'
+  and ts.superseded_at is null and ts.source = gs.source
 join usage_export.slice t on t.series_id = ts.series_id and t.usage_date = g.usage_date and t.fetch_no > 0
 cross join lateral (
   select sum(r.hours) as hours, sum(r.total_hours) as total_hours, sum(r.agent_hours) as agent_hours,
-    sum(r.tokens_in) as tokens_in, sum(r.tokens_out) as tokens_out, sum(r.tts_characters) as tts_characters, sum(r.requests) as requests
+    sum(r.tokens_in) as tokens_in, sum(r.tokens_out) as tokens_out, sum(r.tts_characters) as tts_characters, sum(r.requests) as requests,
+    -- What a day costs is not known if one of its groups has no amount.
+    case when count(r.dollars) = count(*) then sum(r.dollars) end as dollars
   from usage_export.snapshot_row r
   where r.series_id = t.series_id and r.usage_date = t.usage_date and not r.gone
 ) t_sum
 cross join lateral (
   select sum(r.hours) as hours, sum(r.total_hours) as total_hours, sum(r.agent_hours) as agent_hours,
-    sum(r.tokens_in) as tokens_in, sum(r.tokens_out) as tokens_out, sum(r.tts_characters) as tts_characters, sum(r.requests) as requests
+    sum(r.tokens_in) as tokens_in, sum(r.tokens_out) as tokens_out, sum(r.tts_characters) as tts_characters, sum(r.requests) as requests,
+    -- What a day costs is not known if one of its groups has no amount.
+    case when count(r.dollars) = count(*) then sum(r.dollars) end as dollars
   from usage_export.snapshot_row r
   where r.series_id = g.series_id and r.usage_date = g.usage_date and not r.gone
 ) g_sum
@@ -30,20 +34,25 @@ cross join lateral (
     ('tokens_in', t_sum.tokens_in, g_sum.tokens_in),
     ('tokens_out', t_sum.tokens_out, g_sum.tokens_out),
     ('tts_characters', t_sum.tts_characters, g_sum.tts_characters),
-    ('requests', t_sum.requests, g_sum.requests)
+    ('requests', t_sum.requests, g_sum.requests),
+    ('dollars', t_sum.dollars, g_sum.dollars)
   ) as v (metric, total, sum_of_groups)
+  where (metric = 'dollars') = (gs.source = 'billing')
 ) m
-where gs.source = 'usage' and gs."grouping" not in ('none', 'tags', 'feature_set') and gs.filter_key = '{}' and gs.superseded_at is null
+-- What is charged has one set of tags, and no set of features: billing by tags adds up.
+where case when gs.source = 'billing' then gs."grouping" <> 'none' else gs."grouping" not in ('none', 'tags', 'feature_set') end
+  and gs.filter_key = '{}' and gs.superseded_at is null
   and abs(m.sum_of_groups - m.total) > 0.000000001 * greatest(abs(m.total), abs(m.sum_of_groups), 1);
 
-comment on view bi.reconciliation is 'Days on which the sum over a grouping differs from the total; empty when the service agrees with itself. Never for tags, feature_set or a filter, which need not add up.';
+comment on view bi.reconciliation is 'Days on which the sum over a grouping differs from the total; empty when the service agrees with itself. Usage never for tags or feature_set, which need not add up; billing for every grouping, also by several dimensions. Never for a filter.';
 comment on column bi.reconciliation.project_id is 'The service''s identifier of the project';
 comment on column bi.reconciliation.project is 'The project''s name in the configuration';
-comment on column bi.reconciliation."grouping" is 'The dimension the usage is grouped by, or none';
+comment on column bi.reconciliation."grouping" is 'The grouping whose groups are added up; for billing also several dimensions, joined by commas';
 comment on column bi.reconciliation.usage_date is 'The day of the usage, a calendar day in UTC';
-comment on column bi.reconciliation.metric is 'The metric that differs, by the name of its column';
+comment on column bi.reconciliation.metric is 'The metric that differs, by the name of its column; dollars for billing';
 comment on column bi.reconciliation.total is 'The number of the ungrouped total';
 comment on column bi.reconciliation.sum_of_groups is 'The sum over the groups';
 comment on column bi.reconciliation.difference is 'sum_of_groups - total';
 comment on column bi.reconciliation.total_fetched_at is 'When the total was read';
 comment on column bi.reconciliation.groups_fetched_at is 'When the groups were read: a day that is still settling may have changed in between';
+comment on column bi.reconciliation.source is 'Which breakdown of the service the numbers are from: usage or billing';

@@ -6,7 +6,7 @@ select run_id, kind, job, trigger, scheduled_for, started_at, finished_at,
   slices_undated, slices_stale
 from usage_export.run;
 
-comment on view bi.runs is 'One row a run of a job.';
+comment on view bi.runs is 'One row a run of a job, whether it reads usage, reads billing or rotates a key.';
 comment on column bi.runs.run_id is 'The run''s identifier';
 comment on column bi.runs.kind is 'export or rotation';
 comment on column bi.runs.job is 'The job''s name in the configuration';

@@ -170,6 +170,7 @@ const METRIC_NAMES: ReadonlyMap<string, string> = new Map([
   ["tokens_out", "Tokens out"],
   ["tts_characters", "TTS characters"],
   ["cost", "Billed cost in USD"],
+  ["dollars", "Billed dollars"],
 ]);
 
 /** A metric that is not known here keeps the name of its column. */

@@ -2,6 +2,8 @@ import { expect, test } from "vitest";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import { type Filter, GROUPINGS, type Grouping } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
+import { billed } from "../stored-billing.ts";
+import { storeBills } from "../stored-charges.ts";
 import { configured, type Numbers, newProject, rowOf, rowsOn, store, total, view } from "../stored-usage.ts";
 
 const { db } = await testDatabase();
@@ -44,6 +46,32 @@ test.each<[string, readonly Numbers[], readonly Numbers[]]>([
   expect(await reconciled(totals, groups)).toEqual([]);
 });
 
+test("billing is added up by every grouping, and a charge without an amount makes no difference", async () => {
+  const project = newProject();
+  const charges = [
+    { day: DAY, line_item: "a", tags: ["x"], dollars: "1.5" },
+    { day: DAY, line_item: "b", tags: ["x", "y"], dollars: "-0.25" },
+  ];
+  const groupings = ["none", "line_item", "tags", "line_item,tags"] as const;
+  await storeBills(db, project, groupings, { start: DAY, end: DAY }, charges);
+  expect(await view(db, "reconciliation", project)).toEqual([]);
+
+  const all = groupings.map((grouping) => configured(project, grouping, { source: "billing" }));
+  const ids = await registerSeries(db, all);
+  const restate = async (grouping: (typeof groupings)[number], amount: string | null) => {
+    const one = all.find(({ series }) => series.grouping === grouping);
+    if (one) await store(db, seriesIdOf(ids, one.series), [billed(DAY, grouping, [[amount]])], { grouping });
+  };
+  await restate("none", "2");
+  expect(await view(db, "reconciliation", project)).toMatchObject(
+    ["line_item,tags", "line_item", "tags"].map((grouping) => ({
+      ...{ grouping, metric: "dollars", source: "billing", total: "2", sum_of_groups: "1.25", difference: "-0.75" },
+    })),
+  );
+  await restate("none", null);
+  expect(await view(db, "reconciliation", project)).toEqual([]);
+});
+
 test("a missing group is a difference in each metric that it had", async () => {
   const rows = await reconciled(
     [{ hours: "3", requests: "30", tokens_in: "0" }],
@@ -61,6 +89,7 @@ test("a missing group is a difference in each metric that it had", async () => {
       difference: "-2",
       total_fetched_at: expect.any(Date),
       groups_fetched_at: expect.any(Date),
+      source: "usage",
     },
     expect.objectContaining({ metric: "requests", total: "30", sum_of_groups: "10", difference: "-20" }),
   ]);
