@@ -12,6 +12,8 @@ import { programVersion } from "../package-files.ts";
 import type { Access } from "../web/access.ts";
 import { openDashboard } from "../web/dashboard/dashboard.ts";
 import { openApi } from "../web/explore/api.ts";
+import type { Run } from "../web/explore/scope.ts";
+import { openUsagePage } from "../web/explore/usage-page.ts";
 import { openMonitor } from "../web/server.ts";
 import { dashboardReads } from "./dashboard-reads.ts";
 import type { Liveness } from "./liveness.ts";
@@ -60,10 +62,12 @@ export async function openMonitoring(
     readiness,
     ...dashboardReads(db, () => current().config),
   });
-  const api = openApi({ log: app.log, version, readByStatements: (read) => readByStatements(db, read) });
+  const usage = { readByStatements: <T>(read: (run: Run) => Promise<T>) => readByStatements(db, read) };
+  const api = openApi({ log: app.log, version, ...usage });
+  const usagePage = openUsagePage({ framed: dashboard.framed, ...usage });
   const deps = {
     ...{ log: app.log, scrub, access: () => current().access, readiness },
-    ...{ metrics: metrics.scrape, pages: { ...dashboard.pages, ...api } },
+    ...{ metrics: metrics.scrape, pages: { ...dashboard.pages, ...usagePage, ...api } },
   };
   const monitor = await openMonitor(current().config.monitor, deps);
   app.log.info({ url: monitor.url }, "monitor listens");

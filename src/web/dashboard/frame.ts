@@ -38,7 +38,7 @@ export const PAGES = {
 
 export type PageName = keyof typeof PAGES;
 
-const NAVIGATION: readonly PageName[] = ["overview", "cost", "quality", "jobs", "keys"];
+const NAVIGATION: readonly PageName[] = ["overview", "usage", "cost", "quality", "jobs", "keys"];
 
 /** The page with the section that an alert is about. */
 const ALERT_PAGES: Readonly<Record<Alert["section"], PageName>> = {
@@ -125,7 +125,7 @@ function htmlPage(
 
 /** What a link to another page keeps. */
 function shared(view: View): View {
-  return { ...view, id: undefined };
+  return { ...view, id: undefined, more: [] };
 }
 
 function asOfText({ readAt }: HealthState): string {
@@ -175,7 +175,9 @@ function toolbar(page: PageName, view: View, health: HealthState, controls: Html
     return html`<li><a href="${href}"${isCurrent ? html` aria-current="true"` : undefined}>${title}</a></li>`;
   });
   const isFixed = period.name === undefined;
-  const keep = isFixed ? [] : viewParameters({ ...view, project: undefined, compare: "before", id: undefined });
+  const keep = isFixed
+    ? (view.more ?? [])
+    : viewParameters({ ...view, project: undefined, compare: "before", id: undefined });
   const comparison = canChoose(page, "compare")
     ? html`<label>Compare with <select name="compare">${COMPARISONS.map((one) => option(one, COMPARISON_TITLES[one], one === compare))}</select></label>
 `

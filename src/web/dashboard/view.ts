@@ -22,6 +22,8 @@ export type View = {
   readonly project: string | undefined;
   /** Of the run, on a run's page. */
   readonly id: string | undefined;
+  /** The parameters that only the page itself has; links to other pages leave them out. */
+  readonly more?: readonly Parameter[];
 };
 
 /** The request asks for something that does not exist, such as an unknown project. */
@@ -102,12 +104,13 @@ type Parameter = readonly [name: string, value: string];
 
 /** The parameters of the view with these changes, in a fixed order. What is as by default is left out. */
 export function viewParameters(view: View, changes: Partial<View> = {}): readonly Parameter[] {
-  const { period, compare, project, id } = { ...view, ...changes };
+  const { period, compare, project, id, more = [] } = { ...view, ...changes };
   return [
     ...periodParameters(period),
     ...(compare === "before" ? [] : [["compare", compare] as const]),
     ...(project === undefined ? [] : [["project", project] as const]),
     ...(id === undefined ? [] : [["id", id] as const]),
+    ...more,
   ];
 }
 

@@ -48,6 +48,11 @@ export const QuestionParameters = z.object({
   sort: oneOf(SORTS).default("amount").describe("How the listed groups are ordered: the largest first, or by name"),
 });
 
+export const CHART_KINDS = ["bars", "lines"] as const;
+
+/** The parameters that only the page has. */
+export const PageParameters = z.object({ chart: oneOf(CHART_KINDS).default("bars") });
+
 export type Question = {
   readonly period: Window;
   /** Undefined if the period is compared with none. */
@@ -92,15 +97,16 @@ export function questionOf(query: URLSearchParams, today: Day, more: readonly st
   };
 }
 
-/** What the question shares with the other pages. */
-function viewOf(query: URLSearchParams, today: Day, more: readonly string[] = []): View {
+/** What the question shares with the other pages, and its own parameters as `more`. */
+export function viewOf(query: URLSearchParams, today: Day, more: readonly string[] = []): View {
   const known = [...new Set([...SHARED_PARAMETERS, ...Object.keys(QuestionParameters.shape), ...more])];
   const unknown = Object.keys(givenParameters(query)).find((name) => !known.includes(name));
   if (unknown !== undefined)
     throw new InvalidView(`unknown parameter ${JSON.stringify(unknown)}; there are ${known.join(", ")}`);
   const view = readView(new URLSearchParams([...query].filter(([name]) => SHARED_PARAMETERS.includes(name))), today);
   if ("error" in view) throw new InvalidView(view.error);
-  return view;
+  const own = Object.entries(givenParameters(query)).filter(([name]) => !SHARED_PARAMETERS.includes(name));
+  return { ...view, more: own };
 }
 
 /** An empty parameter counts as left out, as a form sends it. */

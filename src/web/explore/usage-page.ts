@@ -1,0 +1,38 @@
+// Answers the requests for the page Usage.
+
+import { dayOf } from "../../usage/days.ts";
+import type { Dashboard } from "../dashboard/dashboard.ts";
+import { pageCache } from "../dashboard/page-cache.ts";
+import { InvalidView } from "../dashboard/view.ts";
+import type { Page } from "../page.ts";
+import type { Answer } from "../routes.ts";
+import { givenParameters, PageParameters, parseParameters, questionOf, viewOf } from "./question.ts";
+import { readAnswer } from "./read-answer.ts";
+import type { Run } from "./scope.ts";
+
+type UsagePageDeps = Pick<Dashboard, "framed"> & {
+  readonly readByStatements: <T>(read: (run: Run) => Promise<T>) => Promise<T>;
+};
+
+/** Path to answer. */
+export function openUsagePage({ framed, readByStatements }: UsagePageDeps): Readonly<Record<string, Answer>> {
+  const makePage = async (text: string): Promise<Page> => {
+    const [query, today] = [new URLSearchParams(text), dayOf(new Date())];
+    try {
+      const more = Object.keys(PageParameters.shape);
+      const [view, question] = [viewOf(query, today, more), questionOf(query, today, more)];
+      const { chart } = parseParameters(PageParameters, givenParameters(query));
+      return await framed("usage", view, async () => {
+        // The library for charts is large.
+        const { usageContent } = await import("./page.ts");
+        const answer = await readByStatements((run) => readAnswer(run, question));
+        return () => usageContent(answer, view, chart);
+      });
+    } catch (error) {
+      if (!(error instanceof InvalidView)) throw error;
+      return (await import("../dashboard/pages.ts")).invalidPage("usage", error.message);
+    }
+  };
+  const cached = pageCache(makePage);
+  return { "/usage": (query) => cached(String(query)) };
+}

@@ -1,0 +1,148 @@
+// The page Usage, made from a real database. Its links are followed as a visitor would.
+
+import { expect, test } from "vitest";
+import { readByStatements } from "../../../src/db/report/statements.ts";
+import { framePage } from "../../../src/web/dashboard/frame.ts";
+import { openUsagePage } from "../../../src/web/explore/usage-page.ts";
+import type { Page } from "../../../src/web/page.ts";
+import { forgetAll, storeSeries } from "../../db/report/reported-usage.ts";
+import { daysBack, newProject } from "../../db/stored-usage.ts";
+import { healthState } from "../../health/sample-health-state.ts";
+import { HOSTILE_NAMES } from "../../report/hostile-names.ts";
+import { testDatabase } from "../../support/database.ts";
+import { WELL } from "../test-monitor.ts";
+
+const { db } = await testDatabase();
+const back = await daysBack(db);
+
+/** Of a server of its own, which has no page in its cache. */
+async function pageAt(query: string): Promise<Page | undefined> {
+  const { "/usage": usagePage } = openUsagePage({
+    readByStatements: (read) => readByStatements(db, read),
+    async framed(page, view, read) {
+      const health = healthState();
+      const content = (await read(AbortSignal.timeout(5_000)))(health);
+      return framePage({ page, view, health, readiness: WELL, ...content });
+    },
+  });
+  return usagePage?.(new URLSearchParams(query));
+}
+
+async function open(query: string): Promise<string> {
+  return (await pageAt(query))?.body ?? "";
+}
+
+/** The query of the link with this text. */
+function linkOf(page: string, text: string): string {
+  const links = [...page.matchAll(/<a href="\.\/usage([^"]*)"[^>]*>(.*?)<\/a>/gs)];
+  const [, query = ""] = links.find(([, , shown = ""]) => shown.replaceAll(/<[^>]*>/g, "").trim() === text) ?? [];
+  if (query === "") throw new Error(`no link ${text} among ${links.map(([, , shown]) => shown)}`);
+  return query.replaceAll("&amp;", "&");
+}
+
+/** The cells of the rows of the first table, without markup. */
+function rowsOf(page: string): readonly (readonly string[])[] {
+  const [table = ""] = /<table[\s\S]*?<\/table>/.exec(page) ?? [];
+  return [...table.matchAll(/<tr>(.*?)<\/tr>/gs)]
+    .slice(1)
+    .map(([, row = ""]) =>
+      [...row.matchAll(/<t[hd][^>]*>(.*?)<\/t[hd]>/gs)].map(([, cell = ""]) => cell.replaceAll(/<[^>]*>/g, "").trim()),
+    );
+}
+
+const DAYS = `from=${back(2)}&to=${back(1)}`;
+const DUE = { start: back(4), end: back(1) };
+
+async function storeModels(models: Readonly<Record<string, readonly [today: string, before: string]>>) {
+  await forgetAll(db);
+  const project = newProject();
+  const rows = (at: 0 | 1) => Object.entries(models).map(([name, amounts]) => [name, { hours: amounts[at] }] as const);
+  const usage = { [back(1)]: rows(0), [back(2)]: [], [back(3)]: rows(1), [back(4)]: [] };
+  await storeSeries(db, [{ project, grouping: "model", usage, due: DUE, windowDays: 1 }]);
+  return project;
+}
+
+test("the table has the exact amounts, and a click on a row narrows to it", async () => {
+  await storeModels({ "nova-3": ["1234567.8901", "1000000"], "aura-2": ["0.5", "1"], unused: ["0", "0"] });
+  const page = await open(DAYS);
+  expect(rowsOf(page)).toEqual([
+    ["nova-3", "1,234,567.8901", "1,000,000", "234,567.8901", "+23.5%"],
+    ["aura-2", "0.5", "1", "-0.5", "-50%"],
+    ["Total", "1,234,568.3901", "1,000,001", "234,567.3901", "+23.5%"],
+  ]);
+  const narrowed = await open(linkOf(page, "aura-2"));
+  expect(rowsOf(narrowed)).toEqual([["aura-2", "0.5", "1", "-0.5", "-50%"]]);
+  expect(rowsOf(await open(linkOf(narrowed, "show every model")))).toHaveLength(3);
+  expect(page).toContain('data-copy="with day_amount');
+  expect(page).toContain(`href="api/v1/usage.csv?from=${back(2)}&amp;to=${back(1)}&amp;rows=groups"`);
+});
+
+test("the headings sort, other opens, and the choices keep the rest of the question", async () => {
+  await storeModels(
+    Object.fromEntries(Array.from({ length: 25 }, (_, i) => [`m${i + 10}`, [`${i + 1}`, `${50 - i}`]])),
+  );
+  const page = await open(DAYS);
+  expect(rowsOf(page).map(([name]) => name)).toEqual([
+    ...Array.from({ length: 20 }, (_, i) => `m${34 - i}`),
+    "5 others",
+    "Total",
+  ]);
+  expect(rowsOf(await open(linkOf(page, "5 others")))).toHaveLength(26);
+  const sorted = await open(linkOf(page, "Before"));
+  expect(rowsOf(sorted)[0]?.[0]).toBe("m15");
+  expect(linkOf(sorted, "Requests")).toBe(`?from=${back(2)}&to=${back(1)}&sort=before&metric=requests`);
+  expect(rowsOf(await open(linkOf(page, "lines")))).toEqual(rowsOf(page));
+  expect(linkOf(sorted, "7 days")).toBe("?period=7d&sort=before");
+  expect(sorted).toContain('<input type="hidden" name="sort" value="before">');
+});
+
+test("what is missing is said above the numbers, and marked on its days", async () => {
+  await forgetAll(db);
+  const [one, other] = [newProject(), newProject()];
+  const usage = { [back(1)]: [["nova-3", { hours: "1" }] as const] };
+  await storeSeries(db, [
+    { project: one, grouping: "model", usage, due: DUE },
+    { project: other, grouping: "endpoint", usage: {} },
+  ]);
+  const page = await open(`${DAYS}&compare=none`);
+  expect(page).toMatch(/class="notice bad"[\s\S]*Too low on[\s\S]*missing on 1 day/);
+  expect(page).toContain(`Not included, as not exported like this: <bdi>${other.name}</bdi>.`);
+  expect(page).toMatch(new RegExp(`<time>${back(2)}</time> <b class="flag">not complete</b>`));
+  expect(page.replaceAll("&quot;", '"')).toContain('"pattern":"hatched"');
+});
+
+test("without usage the page says what to do", async () => {
+  await storeModels({ "nova-3": ["1", "1"] });
+  expect(await open(`${DAYS}&metric=requests`)).toContain("the service sent none, or 0");
+  const page = await open(`${DAYS}&grouping=tags`);
+  expect(page).toContain("No usage by tags");
+  expect(rowsOf(await open(linkOf(page, "model")))).toHaveLength(2);
+});
+
+test("tags are neither added up nor stacked", async () => {
+  await forgetAll(db);
+  const usage = { [back(1)]: [[["a", "b"], { hours: "1" }] as const, [["a"], { hours: "2" }] as const] };
+  await storeSeries(db, [{ project: newProject(), grouping: "tags", usage, due: DUE }]);
+  const page = await open(`${DAYS}&grouping=tags&compare=none`);
+  expect(rowsOf(page).map((row) => row.join(" "))).toEqual(["a 2", "a b 1"]);
+  expect(page.replaceAll("&quot;", '"')).toContain('"kind":"lines"');
+});
+
+test("hostile names are text", async () => {
+  const names = HOSTILE_NAMES.filter((name) => name.trim() !== "" && !name.includes("\0") && name.isWellFormed());
+  await storeModels(Object.fromEntries(names.map((name) => [name, ["1", "0"]])));
+  const page = await open(`${DAYS}&limit=100`);
+  expect(rowsOf(page)).toHaveLength(new Set(names).size + 1);
+  expect(page).not.toMatch(/<script>|<img/i);
+  for (const name of names) {
+    const narrowed = await open(`${DAYS}&${new URLSearchParams({ group: name })}`);
+    expect(rowsOf(narrowed)).toHaveLength(1);
+    expect(narrowed).not.toMatch(/<script>|<img/i);
+  }
+});
+
+test("a wrong parameter is a page that names it", async () => {
+  const page = await pageAt("metric=hour");
+  expect(page?.status).toBe(400);
+  expect(page?.body).toContain("metric: expected one of hours");
+});
