@@ -76,7 +76,7 @@ function choicesHtml({ question, available }: Answer, link: Link, kind: ChartKin
   const { metric, grouping, filter } = question;
   const groupings = GROUPINGS.filter((one) => one === grouping || available.groupings.includes(one));
   const filters = [...new Set([...(filter === null ? [] : [filter]), ...available.filters])].slice(0, FILTERS_MAX);
-  return html`${choiceList(
+  return html`<div class="toolbar">${choiceList(
     "Metric",
     METRICS.map((one) => [metricName(one), link({ metric: one }), one === metric]),
   )}${choiceList(
@@ -93,7 +93,8 @@ function choicesHtml({ question, available }: Answer, link: Link, kind: ChartKin
           ["all usage", link({ filter: undefined }), filter === null],
           ...filters.map((one): Choice => [nameHtml(one), link({ filter: one }), one === filter]),
         ],
-  )}${choiceList("Chart", addsUp(grouping) ? CHART_KINDS.map((one) => [one, link({ chart: one }), one === kind]) : [])}`;
+  )}${choiceList("Chart", addsUp(grouping) ? CHART_KINDS.map((one) => [one, link({ chart: one }), one === kind]) : [])}</div>
+`;
 }
 
 function choiceList(label: string, choices: readonly Choice[]): Html | undefined {

@@ -31,7 +31,7 @@ test.each<[keyof PageData, readonly string[]]>([
   const root = page === "run" ? "../" : "./";
   const navigation = /<nav[\s\S]*?<\/nav>/.exec(body)?.[0] ?? "";
   const links = [...navigation.matchAll(/href="([^"]*)"/g)].map(([, href]) => href);
-  expect(links).toEqual(["", "cost", "quality", "jobs", "keys"].map((path) => `${root}${path}`));
+  expect(links).toEqual(["", "usage", "cost", "quality", "jobs", "keys"].map((path) => `${root}${path}`));
   expect(body.match(/aria-current="page"/g)).toHaveLength(1);
 });
 
