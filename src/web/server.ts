@@ -47,7 +47,11 @@ const HEADERS = {
 };
 
 /** Throws `config` if it can't listen at the address. */
-export async function openMonitor(address: MonitorAddress, deps: MonitorDeps & ServerDeps): Promise<Monitor> {
+export async function openMonitor(
+  address: MonitorAddress,
+  deps: MonitorDeps & ServerDeps,
+  sendMsMax: number = SEND_MS_MAX,
+): Promise<Monitor> {
   const routes = routesOf(deps);
   const server = createServer({
     headersTimeout: REQUEST_MS_MAX,
@@ -76,7 +80,7 @@ export async function openMonitor(address: MonitorAddress, deps: MonitorDeps & S
       }
     };
     const page = isAdmitted ? answer() : Promise.resolve(BUSY);
-    void page.then((one) => send(request, response, one, deps.scrub, keepsOpen));
+    void page.then((one) => send(request, response, one, deps.scrub, keepsOpen, sendMsMax));
   });
   // An error such as too many open files must not end the process.
   server.on("error", (error) => deps.log.warn({ reason: errorText(error) }, "monitor connection lost"));
@@ -138,6 +142,7 @@ async function send(
   page: Page,
   scrub: (text: string) => string,
   keepsOpen: () => boolean,
+  msMax: number,
 ): Promise<void> {
   const encoded = encodePage(page, scrub);
   const isKnown = encoded.etag !== undefined && asked["if-none-match"] === encoded.etag;
@@ -154,7 +159,7 @@ async function send(
     ...(!keepsOpen() && { connection: "close" }),
   });
   response.end(isKnown ? undefined : body);
-  const timer = setTimeout(() => response.destroy(), SEND_MS_MAX);
+  const timer = setTimeout(() => response.destroy(), msMax);
   response.once("close", () => clearTimeout(timer));
 }
 

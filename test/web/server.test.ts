@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { Agent, get } from "node:http";
 import net from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { scriptHead } from "../../src/web/assets.ts";
@@ -254,6 +255,22 @@ test("clients that read nothing of large pages block neither health checks nor t
   expect((await fetch(`${monitor.url}/report.html`)).status).toBe(200);
   const grownBytes = process.memoryUsage().rss - before;
   expect(grownBytes, "all of them are sent the same bytes").toBeLessThan(200_000_000);
+});
+
+test("a client that does not read its answer is cut off", async () => {
+  const large = incompressiblePage(16_000_000);
+  await using monitor = await testMonitor({ pages: { "/": async () => large } }, "127.0.0.1", 200);
+  const [socket] = await halfSent(monitor.port, 1, "");
+  if (!socket) throw new Error("no connection");
+  socket.write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  await once(socket, "data");
+  socket.pause();
+  await sleep(1_000);
+  // What had been sent can still be read.
+  socket.resume();
+  await once(socket, "close");
+  expect(socket.bytesRead).toBeGreaterThan(10_000);
+  expect(socket.bytesRead).toBeLessThan(16_000_000);
 });
 
 test("a page that shows the same is not sent again, whenever it was read", async () => {

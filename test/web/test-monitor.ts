@@ -17,6 +17,7 @@ function echoPage(word: string): (query: URLSearchParams) => Promise<Page> {
 export async function testMonitor(
   deps: Partial<MonitorDeps & ServerDeps> = {},
   host = "127.0.0.1",
+  sendMsMax?: number,
 ): Promise<TestMonitor> {
   const lines: string[] = [];
   const monitor = await openMonitor(
@@ -30,6 +31,7 @@ export async function testMonitor(
       pages: { "/": echoPage("dashboard"), "/report.html": echoPage("report") },
       ...deps,
     },
+    sendMsMax,
   );
   return { ...monitor, port: Number(new URL(monitor.url).port), lines };
 }

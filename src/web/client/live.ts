@@ -91,8 +91,9 @@ async function askFor(url: string, tag: string | undefined): Promise<Answer> {
   }
 }
 
+/** Its first words: a screen reader reads them out when they change. */
 function verdict(): string {
-  return document.querySelector("#verdict, h1")?.textContent?.trim() ?? "";
+  return (document.querySelector("#verdict strong") ?? document.querySelector("h1"))?.textContent?.trim() ?? "";
 }
 
 function replacePage(text: string, prepare: (page: Document) => void): void {
