@@ -84,11 +84,16 @@ function unreadText({ coverage, totals }: UsageData): string {
   return totals.unreadDays > 0 ? "The figures do not include the days before their series began." : "";
 }
 
+/** Nobody reads a list of thousands of projects before the first figure. */
+const PROJECTS_NAMED_MAX = 20;
+
 function leftOutNotice(projects: readonly string[]): Html | undefined {
   if (projects.length === 0) return undefined;
+  const others = projects.length - PROJECTS_NAMED_MAX;
+  const named = joinHtml(projects.slice(0, PROJECTS_NAMED_MAX).map(nameHtml), ", ");
   return noticeHtml(
     "none",
-    html`The headline figures do not include ${joinHtml(projects.map(nameHtml), ", ")}: no series that adds up to a total is read for it now.`,
+    html`The headline figures do not include ${named}${others > 0 ? ` and ${others} more` : ""}: no series that adds up to a total is read for it now.`,
   );
 }
 
@@ -151,10 +156,14 @@ function exactTable(metrics: readonly SentMetric[], compared: boolean): Html {
 }
 
 function sourcesTable({ sources }: Totals): Html {
-  const rows = sources.map(({ project, grouping }) => [
-    nameHtml(project),
-    grouping === "none" ? "the total" : `the sum by ${grouping}`,
-  ]);
+  const what = (grouping: string) => (grouping === "none" ? "the total" : `the sum by ${grouping}`);
+  const rows =
+    sources.length > PROJECTS_NAMED_MAX
+      ? [...Map.groupBy(sources, ({ grouping }) => grouping)].map(([grouping, { length }]) => [
+          counted(length, "project"),
+          what(grouping),
+        ])
+      : sources.map(({ project, grouping }) => [nameHtml(project), what(grouping)]);
   return table("Where the figures come from", columns("Project", "Series"), rows);
 }
 

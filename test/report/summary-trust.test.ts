@@ -99,3 +99,11 @@ test("projects that the figures do not include are named", () => {
   const text = notice(makeReportData({ totals: { ...totals, projectsLeftOut: ["<lab>", "old"] } }, SMALL));
   expect(text).toContain("The headline figures do not include &lt;lab&gt;, old:");
 });
+
+test("of thousands of projects that the figures do not include the first are named", () => {
+  const { totals } = makeReportData({}, SMALL);
+  const projectsLeftOut = Array.from({ length: 1_000 }, (_, i) => `customer-${i}`);
+  const text = notice(makeReportData({ totals: { ...totals, projectsLeftOut } }, SMALL));
+  expect(text).toContain("customer-18, customer-19 and 980 more:");
+  expect(text).not.toContain("customer-20");
+});
