@@ -3,28 +3,23 @@
 import type { Day } from "../usage/days.ts";
 import { daysChart } from "./chart.ts";
 import type { ChartSeries, DayMark } from "./chart-description.ts";
-import { counted, daysHtml, exactText, isZero } from "./format.ts";
+import { counted, daysHtml, exactText, isZero, metricName } from "./format.ts";
 import { columns, folded, type Html, html, joinHtml, nameHtml, nameText, numberColumns, table } from "./html.ts";
 import type { Section } from "./page.ts";
 import type { Breakdown, DayAmounts } from "./report-data.ts";
 
 type Metric = keyof DayAmounts;
 
-const BREAKDOWN_METRICS: readonly { readonly metric: Metric; readonly title: string }[] = [
-  { metric: "hours", title: "Hours" },
-  { metric: "requests", title: "Requests" },
-];
-
-const drawn = new WeakMap<Breakdown, Section>();
-
-/** Remembered for each breakdown, because its charts take longer than all else of a page, and may be drawn while the rest is read. */
-export function breakdownSection(breakdown: Breakdown): Section {
-  const section = drawn.get(breakdown) ?? drawSection(breakdown);
-  drawn.set(breakdown, section);
-  return section;
+/** The metric that the groups are ranked by: hours, unless the service sends none. */
+export function mainMetric({ groups, rest }: Breakdown): Metric {
+  return [...groups, ...(rest ? [rest] : [])].every(({ hours }) => hours.every(isZero)) ? "requests" : "hours";
 }
 
-function drawSection(breakdown: Breakdown): Section {
+/** A chart for each of the metrics; a service that sends no hours has no chart of hours. */
+export function breakdownSection(
+  breakdown: Breakdown,
+  metrics: readonly Metric[] = mainMetric(breakdown) === "hours" ? ["hours", "requests"] : ["requests"],
+): Section {
   const { grouping, groups } = breakdown;
   const layers = layersOf(breakdown);
   return {
@@ -33,7 +28,7 @@ function drawSection(breakdown: Breakdown): Section {
     body: html`${provenanceNote(breakdown)}${
       groups.length === 0
         ? html`<p class="empty">No usage in this period.</p>`
-        : BREAKDOWN_METRICS.map((metric) => metricChart(breakdown, layers, metric))
+        : metrics.map((metric) => metricChart(breakdown, layers, metric))
     }`,
   };
 }
@@ -57,18 +52,12 @@ function layersOf({ groups, rest }: Breakdown): readonly Layer[] {
   return [...layers, { label, name: html`<i>${label}</i>`, look: "rest", amounts: rest }];
 }
 
-function metricChart(
-  breakdown: Breakdown,
-  layers: readonly Layer[],
-  { metric, title }: (typeof BREAKDOWN_METRICS)[number],
-): Html | undefined {
-  // A service that sends no hours has no chart of hours; the chart of requests is always shown.
-  if (metric === "hours" && layers.every(({ amounts }) => amounts.hours.every(isZero))) return undefined;
+function metricChart(breakdown: Breakdown, layers: readonly Layer[], metric: Metric): Html {
   const { grouping, days } = breakdown;
   const series = layers.map(({ label, look, amounts }) => ({ name: label, look, values: amounts[metric] }));
   return daysChart(
     `${metric}-by-${grouping}`,
-    `${title} by day and ${grouping}`,
+    `${metricName(metric)} by day and ${grouping}`,
     { kind: "bars", unit: metric, days, series, marks: marksOf(breakdown) },
     numbersTable(breakdown, layers, metric),
   );

@@ -10,6 +10,7 @@ import { init, use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
 import { type ChartDescription, encodeDescription } from "./chart-description.ts";
 import { type ChartOption, daysOption, seriesKey } from "./chart-option.ts";
+import { chartNumber, isZero } from "./format.ts";
 import { chartLabels, type Html, html, trustedHtml } from "./html.ts";
 
 /** In pixels. Displayed at this size, the chart's texts are as large as those of the page. */
@@ -37,6 +38,22 @@ function drawSvg(id: string, className: string, labelledBy: string, { width, hei
   } finally {
     canvas.dispose();
   }
+}
+
+/** Bars of the days beside their sum, without axes. `labelledBy` is the id of what names them. Undefined if there is nothing to draw. */
+export function sparkline(labelledBy: string, values: readonly (string | null)[]): Html | undefined {
+  if (values.length < 2 || values.every((value) => value === null || isZero(value))) return undefined;
+  const option: ChartOption = {
+    grid: { left: 0, right: 0, top: 1, bottom: 0 },
+    xAxis: { type: "category", show: false, data: values.map((_, i) => String(i)) },
+    yAxis: { type: "value", show: false, min: 0 },
+    series: {
+      ...{ type: "bar", silent: true, large: true, largeThreshold: 0, barCategoryGap: "15%" },
+      itemStyle: { color: "var(--accent)" },
+      data: values.map((value) => chartNumber(value ?? "0")),
+    },
+  };
+  return drawSvg(`${labelledBy}-s`, "spark", labelledBy, { width: 180, height: 32, option });
 }
 
 /** Longest label in the legend, in characters of normal width. */

@@ -78,6 +78,9 @@ export function isZero(amount: string): boolean {
   return /^-?[0.]+$/.test(amount);
 }
 
+/** From this increase on, a percentage is longer than the factor and says less. */
+const TIMES_MIN = 100;
+
 /** The change in percent of the amount before, or in words if a percentage would mean nothing. */
 export function changeText(amount: string, before: string | null): string {
   if (before === null) return "not known before";
@@ -85,6 +88,7 @@ export function changeText(amount: string, before: string | null): string {
   if (isZero(before)) return "new";
   const ratio = (Number(amount) - Number(before)) / Math.abs(Number(before));
   if (!Number.isFinite(ratio)) return "not comparable";
+  if (ratio >= TIMES_MIN) return `×${compactText(ratio + 1)}`;
   return Math.abs(ratio) < 0.0005 ? "about the same" : percentFormat().format(ratio);
 }
 

@@ -11,7 +11,7 @@ export type Section = {
   readonly title: string;
   readonly body: Html;
   /** How much of the width it takes on a wide screen, beside other sections; the whole width if left out. */
-  readonly width?: "third" | "half";
+  readonly width?: "third" | "half" | "two-thirds";
 };
 
 export type PageOptions = {

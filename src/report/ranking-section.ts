@@ -1,6 +1,15 @@
 // The groups with the most usage, as a table with bars. Pure.
 
-import { changeText, chartNumber, counted, exactText, isZero, metricName, roundedText } from "./format.ts";
+import {
+  changeText,
+  chartNumber,
+  counted,
+  exactText,
+  headlineText,
+  isZero,
+  metricName,
+  roundedText,
+} from "./format.ts";
 import { columns, groupHtml, type Html, type HtmlValue, html, nameHtml, numberColumns, table } from "./html.ts";
 import type { Section } from "./page.ts";
 import type { RankedGroup, Ranking } from "./report-data.ts";
@@ -56,7 +65,7 @@ function briefTable(ranking: Ranking, compared: boolean): Html {
   const shown = groups.filter((group) => !isZero(group[metric] ?? "0")).slice(0, BRIEF_ROWS_MAX);
   const rows = shown.map((group) => [
     html`${groupCell(grouping, group)}${projects.length > 1 ? html` <small>${nameHtml(group.project)}</small>` : undefined}${barOf(group, groups, metric)}`,
-    amountCell(group[metric]),
+    compactCell(group[metric] ?? "0", metric),
     ...(compared ? [changeOf(group, metric)] : []),
   ]);
   const title = `The largest ${shown.length} of ${counted(groupCount, "group")}, by ${metric}`;
@@ -100,6 +109,11 @@ function barOf(group: RankedGroup, groups: readonly RankedGroup[], metric: Ranke
 function groupCell(grouping: string, { group, comment }: RankedGroup): Html {
   if (comment === null) return groupHtml(grouping, group);
   return html`${nameHtml(comment)} <small class="key">${groupHtml(grouping, group)}</small>`;
+}
+
+/** As wide for a large amount as for a small one. */
+function compactCell(amount: string, metric: RankedMetric): Html {
+  return html`<data value="${amount}" title="${exactText(amount)} ${metric}">${headlineText(amount)}</data>`;
 }
 
 function amountCell(value: string | null): HtmlValue {

@@ -37,7 +37,7 @@ function usageSections(data: ReportData): readonly Section[] {
   return [
     summarySection(data),
     ...[changeSection(data) ?? [], costSection(data) ?? []].flat(),
-    ...data.breakdowns.map(breakdownSection),
+    ...data.breakdowns.map((breakdown) => breakdownSection(breakdown)),
     ...data.rankings.map((ranking) => rankingSection(ranking)),
     coverageSection(data),
     restatementSection(data),

@@ -63,19 +63,19 @@ const CONTROL_STYLE = `
 .bar{display:flex;flex-wrap:wrap;align-items:baseline;gap:.25rem 2rem;margin:0 0 1rem;padding:0 0 .6rem;border-bottom:1px solid var(--line)}
 .brand{font-weight:600;color:var(--ink);text-decoration:none}
 .bar nav{flex:1}
-.bar [aria-current]{color:var(--ink);font-weight:600;box-shadow:0 .65rem 0 -.5rem var(--accent)}
-.as-of{margin:0;color:var(--soft);font-size:.85rem}
-.heading{display:flex;flex-wrap:wrap;align-items:baseline;gap:0 1.25rem;margin:1rem 0 .75rem}
-.heading h1{font-size:1.5rem}
-.heading .subtitle{margin:0;font-size:1rem}
-.toolbar{display:flex;flex-wrap:wrap;align-items:end;gap:.5rem 1.5rem;margin:0 0 1rem}
+.bar nav a{padding-bottom:.5rem}
+.bar [aria-current]{color:var(--ink);font-weight:600;border-bottom:2px solid var(--accent)}
+.as-of{margin:0;color:var(--soft);font-size:.8rem}
+.heading{display:flex;flex-wrap:wrap;align-items:baseline;gap:0 1.25rem;margin:.75rem 0 .5rem}
+.heading .subtitle{margin:0}
+.toolbar{display:flex;flex-wrap:wrap;align-items:end;gap:.5rem 1.5rem;margin:0 0 .75rem}
 .toolbar form{display:flex;flex-wrap:wrap;align-items:end;gap:.5rem .75rem}
 .toolbar label{color:var(--soft);font-size:.8rem}
 .toolbar :is(input,select){display:block;max-width:14rem}
 .toolbar :is(input,select,button){font:inherit;font-size:.9rem;color:var(--ink);background:var(--paper);border:1px solid var(--soft);border-radius:4px;padding:.25rem .5rem;min-height:2rem}
 .toolbar button{background:var(--wash);cursor:pointer}
 .toolbar :focus-visible{outline:2px solid var(--accent);outline-offset:2px}
-.toolbar .links{margin:0;font-size:.9rem;line-height:2rem}
+.links{margin:0 0 0 auto;font-size:.9rem}
 .choices{display:flex;flex-wrap:wrap;gap:0;margin:0;padding:0;list-style:none;font-size:.9rem}
 .choices a{display:block;padding:.25rem .7rem;min-height:2rem;line-height:1.5rem;border:1px solid var(--soft);margin-left:-1px;text-decoration:none;color:var(--soft)}
 .choices li:first-child a{border-radius:4px 0 0 4px;margin:0}
@@ -85,7 +85,8 @@ const CONTROL_STYLE = `
 .state.good{color:var(--good)}
 .state.warn{color:var(--warn)}
 .state.bad{color:var(--bad)}
-th>small,td>small,td>details{display:block;margin:0;max-width:24rem}
+th>small,td>small,td>details{display:block;margin:0;max-width:40rem}
+td summary{color:inherit;text-decoration:underline var(--soft);text-underline-offset:.2em}
 small>bdi{display:inline}
 td>details>bdi{display:block;margin-top:.25rem}
 @media (max-width:45rem){
@@ -101,25 +102,27 @@ export const STYLE = `
 @media screen and (prefers-color-scheme:dark){:root{${customProperties(DARK)}}}
 *{box-sizing:border-box}
 html{scroll-behavior:smooth;-webkit-text-size-adjust:100%;text-size-adjust:100%}
-body{margin:0 auto;max-width:96rem;padding:1.25rem 2rem 3rem;background:var(--paper);color:var(--ink);font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
+body{margin:0 auto;max-width:96rem;padding:1rem 2rem 2rem;background:var(--paper);color:var(--ink);font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
 h1,h2,h3{line-height:1.2;font-weight:600;letter-spacing:-.01em;text-wrap:balance}
-h1{margin:0;font-size:1.9rem}
-h2{margin:0 0 .5rem;font-size:1.15rem}
-h3{margin:0 0 .75rem;font-size:1rem}
+h1{margin:0;font-size:1.5rem}
+h2{margin:0 0 .35rem;font-size:1.15rem}
+h3{margin:0 0 .5rem;font-size:1rem}
 p,ul{margin:0 0 .75rem}
 a{color:var(--accent);text-underline-offset:.2em}
 a:focus-visible,summary:focus-visible,.scroll:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 i{color:var(--soft)}
-.subtitle{margin:.35rem 0 1.5rem;color:var(--soft);font-size:1.1rem}
-.notice{margin:0 0 .75rem;padding:.6rem 1rem;border-left:3px solid var(--line);background:var(--wash)}
+.subtitle{margin:.35rem 0 1.5rem;color:var(--soft)}
+.notice{margin:0 0 .5rem;padding:.45rem .9rem;border-left:3px solid var(--line);background:var(--wash)}
 .notice>:last-child{margin-bottom:0}
-.notice ul{padding-left:1.2rem}
+.notice ul{margin:.25rem 0 0;padding-left:1.2rem}
+.notice a{color:inherit;text-decoration-color:var(--soft)}
+.notice summary{width:auto;color:inherit}
+.notice[open] summary{margin-bottom:.25rem}
 .notice.good{border-color:var(--good);background:var(--good-wash)}
 .notice.good strong{color:var(--good)}
 .notice.bad{border-color:var(--bad);background:var(--bad-wash)}
 .notice.warn{border-color:var(--warn)}
 .notice.warn strong{color:var(--warn)}
-.notice summary{color:inherit}
 .notice.bad strong,.flag,.status{color:var(--bad)}
 .notice.bad p{margin-top:.5rem}
 .status.suspect{color:var(--warn)}
@@ -128,21 +131,24 @@ nav ul{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;margin:0;padding:0;list-sty
 nav a{text-decoration:none;color:var(--soft)}
 nav a:hover{color:var(--accent);text-decoration:underline}
 main{display:grid;grid-template-columns:repeat(6,minmax(0,1fr));gap:0 2rem}
-section{grid-column:1/-1;min-width:0;padding-top:1.5rem}
+section{grid-column:1/-1;min-width:0;padding-top:1.25rem}
 .third{grid-column:span 2}
 .half{grid-column:span 3}
-.note,.empty{color:var(--soft);max-width:46rem}
-.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:1.5rem 2rem;margin:0 0 1rem}
+.two-thirds{grid-column:span 4}
+.note,.empty{color:var(--soft);max-width:60rem;font-size:.9rem}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(10.5rem,1fr));gap:.75rem;margin:0 0 .5rem}
 .figures dt{color:var(--soft)}
-.figures>div{min-width:0}
+.figures>div{min-width:0;padding:.5rem .9rem .6rem;border:1px solid var(--line);border-radius:6px}
 .figures dd{margin:0}
-.figure{display:block;overflow-wrap:normal;font-size:2rem;line-height:1.25;font-weight:600;letter-spacing:-.02em}
-.exact{display:block;font-size:.85rem;overflow-wrap:anywhere}
+.figure{display:block;overflow-wrap:normal;font-size:1.5rem;line-height:1.3;font-weight:600;letter-spacing:-.02em}
+.exact{display:block;font-size:.8rem;color:var(--soft);overflow-wrap:anywhere}
+.figures .flag{font-size:.9rem;font-weight:600}
+.spark{display:block;width:100%;max-width:12rem;height:2rem;margin-top:.3rem}
 .change{color:var(--soft)}
-figure{margin:0 0 2rem}
+figure{margin:0 0 1rem}
 .wide,.narrow{display:block;width:100%;height:auto;font-family:inherit}
 .narrow{display:none;max-width:28rem}
-details{margin:.5rem 0 1rem}
+details{margin:.25rem 0 .75rem}
 summary{cursor:pointer;color:var(--accent);width:fit-content}
 .scroll{overflow-x:auto;margin:.5rem 0 1rem}
 table{border-collapse:collapse;width:max-content;min-width:100%;font-size:.9rem}
@@ -151,6 +157,7 @@ th,td{padding:.4rem 1.25rem .4rem 0;text-align:left;vertical-align:top;border-bo
 :is(th,td):last-child{padding-right:0}
 thead th{color:var(--soft);border-bottom-color:var(--soft);vertical-align:bottom}
 .n{text-align:right}
+.n+:is(td,th):not(.n){padding-left:1.25rem}
 bdi{white-space:pre-wrap}
 :is(th,td)>bdi,small>bdi{display:inline-block;vertical-align:top;max-width:22rem}
 small{color:var(--soft)}
@@ -159,16 +166,17 @@ time{white-space:nowrap}
 .chips>span{display:inline-block;padding:0 .45em;background:var(--wash);border:1px solid var(--line);border-radius:3px}
 .share{display:block;width:100%;min-width:6rem;height:.4rem;margin-top:.3rem}
 .share rect{fill:var(--accent)}
-footer{margin-top:3rem;padding-top:1rem;border-top:1px solid var(--line);color:var(--soft);font-size:.9rem}
+footer{margin-top:2rem;padding-top:1rem;border-top:1px solid var(--line);color:var(--soft);font-size:.9rem}
 footer p{max-width:46rem}${CONTROL_STYLE}${CLIENT_STYLE}@media (max-width:64rem){
-.third,.half{grid-column:1/-1}
+.third,.half,.two-thirds{grid-column:1/-1}
 }
 @media (max-width:45rem){
-body{padding:1.5rem 1rem 2rem}
+body{padding:1rem 1rem 2rem}
+.bar nav{flex-basis:100%;order:1}
+.links{margin:0}
 .wide{display:none}
 .narrow{display:block}
-.figures{grid-template-columns:1fr 1fr;gap:1.25rem}
-.figure{font-size:1.6rem}
+.figures{grid-template-columns:1fr 1fr;gap:.5rem}
 :is(th,td)>bdi,small>bdi{max-width:10rem}
 .share{min-width:3.5rem}
 :is(th,td){padding-right:.9rem}
@@ -176,7 +184,6 @@ body{padding:1.5rem 1rem 2rem}
 @media print{
 @page{margin:14mm}
 body{max-width:none;padding:0;font-size:10pt}
-.figure{font-size:1.5rem}
 nav{display:none}
 .wide{display:block}
 .narrow{display:none}

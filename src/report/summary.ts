@@ -1,6 +1,7 @@
 // The summary of a report: whether its numbers can be trusted, and the totals of the period compared with the period before. Pure.
 
 import { dayCount } from "../usage/days.ts";
+import { sparkline } from "./chart.ts";
 import { changeText, counted, daysHtml, exactText, headlineText, metricName, windowHtml } from "./format.ts";
 import { columns, folded, type Html, html, joinHtml, nameHtml, numberColumns, table } from "./html.ts";
 import type { Section } from "./page.ts";
@@ -14,13 +15,13 @@ const STATUS_MEANINGS = [
   ["suspect", "came back empty although there was usage; the numbers before are kept until that is confirmed"],
 ] as const;
 
-/** Whether the amounts can be trusted. `coverageHref` leads to what is not complete. */
-export function trustNotice(data: UsageData, coverageHref = "#coverage"): Html {
+/** What is not complete is on the same page, unless there is a link to it; then the details are folded. */
+export function trustNotice(data: UsageData, coverageHref?: string): Html {
   const { coverage, totals } = data;
   return html`${verdictNotice(data, coverageHref)}${coverage.seriesCount === 0 ? undefined : leftOutNotice(totals.projectsLeftOut)}`;
 }
 
-function verdictNotice(data: UsageData, coverageHref: string): Html {
+function verdictNotice(data: UsageData, coverageHref: string | undefined): Html {
   const { counts, seriesCount, incompleteDays } = data.coverage;
   if (seriesCount === 0)
     return noticeHtml("none", html`<strong>There are no numbers yet.</strong> No job has read any usage.`);
@@ -35,28 +36,25 @@ function verdictNotice(data: UsageData, coverageHref: string): Html {
       html`<strong>A day was read before it was over.</strong> <p>Too low until it is read again: ${low.join(", ")}.</p>`,
     );
   }
-  return noticeHtml(
-    "good",
-    html`<strong>Everything that was due is here${dueThroughText(data.coverage)}.</strong> ${unreadText(data)}`,
-  );
+  const text = html`<strong>Everything that was due is here${dueThroughText(data.coverage)}.</strong> ${unreadText(data)}`;
+  // A page of the dashboard has another verdict above it.
+  return coverageHref === undefined ? noticeHtml("good", text) : html`<p class="note">${text}</p>`;
 }
 
-function incompleteNotice(data: UsageData, coverageHref: string): Html {
+function incompleteNotice(data: UsageData, coverageHref = ""): Html {
   const { counts, incompleteDays: days } = data.coverage;
   const low = figuresTooLow(data);
-  return noticeHtml(
-    "bad",
-    html`<strong>${counted(days.length, "day is", "days are")} not complete: ${daysHtml(days)}.</strong>
+  return html`<details class="notice bad"${coverageHref === "" ? html` open` : undefined}><summary><strong>${counted(days.length, "day is", "days are")} not complete: ${daysHtml(days)}.</strong></summary>
 ${
   low.length > 0
     ? html`<p>Too low, as usage of these days is not in them: ${low.join(", ")}.</p>`
     : html`<p>The figures and charts of usage come from other series, and are whole.</p>`
 }
 <ul>${STATUS_MEANINGS.filter(([status]) => counts[status] > 0).map(
-      ([status, meaning]) => html`<li><b>${status}</b>, ${counted(counts[status], "time")}: ${meaning}</li>`,
-    )}</ul>
-<p>Counted by series and day. <a href="${coverageHref}">Which, and why</a></p>`,
-  );
+    ([status, meaning]) => html`<li><b>${status}</b>, ${counted(counts[status], "time")}: ${meaning}</li>`,
+  )}</ul>
+<p>Counted by series and day. <a href="${coverageHref}#coverage">Which, and why</a></p></details>
+`;
 }
 
 /** The names of the page's figures that lack the usage of an incomplete day. */
@@ -129,9 +127,9 @@ function forecastHtml(forecasts: UsageData["forecast"]): Html | undefined {
 
 type SentMetric = MetricTotal & { readonly amount: string };
 
-function figureHtml({ metric, amount, before }: SentMetric, totals: Totals, compared: boolean): Html {
-  return html`<div><dt>${metricName(metric)}</dt><dd><span class="figure">${headlineText(amount)}</span>${exactBeside(amount)}
-${tooLowFlag(totals)}${compared ? html`<span class="change">${changeText(amount, before)}</span>` : undefined}</dd></div>
+function figureHtml({ metric, amount, before, byDay }: SentMetric, totals: Totals, compared: boolean): Html {
+  return html`<div><dt id="${metric}-total">${metricName(metric)}</dt><dd><span class="figure">${headlineText(amount)}</span>${exactBeside(amount)}
+${tooLowFlag(totals)}${compared ? html`<span class="change">${changeText(amount, before)}</span>` : undefined}${sparkline(`${metric}-total`, byDay)}</dd></div>
 `;
 }
 
@@ -139,7 +137,7 @@ ${tooLowFlag(totals)}${compared ? html`<span class="change">${changeText(amount,
 function exactBeside(amount: string): Html | undefined {
   return headlineText(amount) === exactText(amount)
     ? undefined
-    : html` <span class="exact">${exactText(amount)}</span>`;
+    : html` <data class="exact" value="${amount}">${exactText(amount)}</data>`;
 }
 
 function exactTable(metrics: readonly SentMetric[], compared: boolean): Html {

@@ -48,8 +48,6 @@ type CostOptions = {
 type UsageOptions = {
   readonly breakdowns: readonly Breakdown["grouping"][];
   readonly rankings: readonly Ranking["grouping"][];
-  /** Called with each breakdown as soon as it is read, while the database reads the next part. It must not throw. */
-  readonly onBreakdown?: ((breakdown: Breakdown) => void) | undefined;
 };
 
 /** `now` is the time that the page shows. */
@@ -128,17 +126,13 @@ async function read<T>(
 
 async function usageData(
   { tx, period, before, isCompared, series, sources, metrics, check }: Scope,
-  { breakdowns, rankings, onBreakdown }: UsageOptions,
+  { breakdowns, rankings }: UsageOptions,
 ): Promise<UsageData> {
   const shown: Breakdown[] = [];
   for (const grouping of breakdowns) {
     check();
     const ofGrouping = seriesBy(series, grouping);
-    if (ofGrouping.length === 0) continue;
-    const breakdown = await readBreakdown(tx, grouping, ofGrouping, period);
-    shown.push(breakdown);
-    // By then the next statement is on its way.
-    if (onBreakdown) setImmediate(onBreakdown, breakdown);
+    if (ofGrouping.length > 0) shown.push(await readBreakdown(tx, grouping, ofGrouping, period));
   }
   const ranked: Ranking[] = [];
   for (const grouping of rankings) {

@@ -6,7 +6,7 @@ import { memoizeAsync, oneAtATime, type ReadResult } from "../../async.ts";
 import { errorText } from "../../errors.ts";
 import type { HealthState } from "../../health/state.ts";
 import { html } from "../../report/html.ts";
-import type { Breakdown, ReportData } from "../../report/report-data.ts";
+import type { ReportData } from "../../report/report-data.ts";
 import { dayOf } from "../../usage/days.ts";
 import type { Page } from "../page.ts";
 import type { Answer, Readiness } from "../routes.ts";
@@ -27,7 +27,6 @@ export type DashboardDeps = {
 type ReadOptions = {
   readonly signal: AbortSignal;
   readonly costRowsMax: number;
-  readonly onBreakdown?: (breakdown: Breakdown) => void;
 };
 
 /** Reads a page that is made elsewhere; its content may depend on the health state. */
@@ -87,8 +86,8 @@ export function openDashboard(
 
   function ownPage<P extends keyof PageData>(page: P, view: View): Promise<Page> {
     return framed(page, view, async (signal) => {
-      const { PAGE_CONTENT, drawAhead } = await import("./pages.ts");
-      const data = await read[page](view, { signal, costRowsMax: COST_ROWS_MAX, onBreakdown: drawAhead });
+      const { PAGE_CONTENT } = await import("./pages.ts");
+      const data = await read[page](view, { signal, costRowsMax: COST_ROWS_MAX });
       return (health) => PAGE_CONTENT[page](data, view, health);
     });
   }

@@ -3,7 +3,7 @@
 
 import type { Alert } from "../../health/alert.ts";
 import type { HealthState } from "../../health/state.ts";
-import { counted, windowText } from "../../report/format.ts";
+import { counted, windowHtml } from "../../report/format.ts";
 import { type Html, html, joinHtml, nameHtml } from "../../report/html.ts";
 import {
   ADDING_UP_WARNING,
@@ -92,7 +92,7 @@ export function framePage({
     `${pageHref(page, ALERT_PAGES[section])}${viewQuery(shared(view))}#${section}`;
   const header = html`${navigation(page, view, health)}
 <div id="verdict">${verdictHtml(alerts, health, { href, isOpen: page === "overview" })}</div>
-<div class="heading"><h1>${shownTitle}</h1>${PAGES[page].choices.length > 0 ? subtitle(page, view) : undefined}</div>
+<div class="heading"><h1>${shownTitle}</h1>${PAGES[page].choices.length > 0 ? html`${subtitle(page, view)}${periodLinks(page, view)}` : undefined}</div>
 ${toolbar(page, view, health, controls)}${notice}`;
   const isLive = view.period.live || PAGES[page].choices.length === 0;
   const verdict = alerts.length === 0 ? "All is well" : "Not all is well";
@@ -148,9 +148,9 @@ function subtitle(page: PageName, view: View): Html {
   const compared = canChoose(page, "compare") ? comparedWindow(view) : undefined;
   return html`<p class="subtitle">${joinHtml(
     [
-      html`<time>${windowText(period)}</time> (${counted(dayCount(period), "day")})`,
+      html`${windowHtml(period)} (${counted(dayCount(period), "day")})`,
       project === undefined ? "all projects" : html`project ${nameHtml(project)}`,
-      ...(compared ? [`compared with ${windowText(compared)}`] : []),
+      ...(compared ? [html`compared with ${windowHtml(compared)}`] : []),
     ],
     " · ",
   )}</p>`;
@@ -186,9 +186,14 @@ function toolbar(page: PageName, view: View, health: HealthState, controls: Html
 <form action="${here}" method="get">${keep.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 <label>From <input type="date" name="from" value="${isFixed ? period.start : undefined}"></label>
 <label>to <input type="date" name="to" value="${isFixed ? period.end : undefined}"></label>
-${projectField(view, health)}${comparison}${controls}<button>Show</button></form>
-<p class="links">${isFixed ? undefined : html`<a href="${here}${viewQuery(view, { period: { ...period, name: undefined } })}">Keep these days</a> · `}<a href="${pageHref(page, "overview")}report.html?from=${period.start}&amp;to=${period.end}">As a file to send on</a></p></div>
+${projectField(view, health)}${comparison}${controls}<button>Show</button></form></div>
 `;
+}
+
+function periodLinks(page: PageName, view: View): Html {
+  const { start, end, name } = view.period;
+  const fixed = `${pageHref(page, page)}${viewQuery(view, { period: { ...view.period, name: undefined } })}`;
+  return html`<p class="links">${name === undefined ? undefined : html`<a href="${fixed}">Keep these days</a> · `}<a href="${rootOf(page)}report.html?from=${start}&amp;to=${end}">As a file to send on</a></p>`;
 }
 
 function projectField({ project }: View, { projects: known }: HealthState): Html | undefined {

@@ -2,7 +2,7 @@
 
 import type { KeysData, RecentRun, RunDetails } from "../../health/operations.ts";
 import type { HealthState } from "../../health/state.ts";
-import { breakdownSection } from "../../report/breakdown-section.ts";
+import { breakdownSection, mainMetric } from "../../report/breakdown-section.ts";
 import { budgetSection } from "../../report/budget-section.ts";
 import { budgetTitle, budgetUseText } from "../../report/budget-text.ts";
 import { changeSection } from "../../report/change-section.ts";
@@ -12,7 +12,7 @@ import { type Html, html, nameHtml } from "../../report/html.ts";
 import { contentSecurityPolicy, type Section } from "../../report/page.ts";
 import { rankingSection } from "../../report/ranking-section.ts";
 import { renderReport } from "../../report/report.ts";
-import type { Breakdown, ChangeData, QualityData, ReportData, TrustData, UsageData } from "../../report/report-data.ts";
+import type { ChangeData, QualityData, ReportData, TrustData, UsageData } from "../../report/report-data.ts";
 import { restatementSection } from "../../report/restatement-section.ts";
 import { summarySection, trustNotice } from "../../report/summary.ts";
 import type { Page } from "../page.ts";
@@ -39,15 +39,23 @@ type Render<P extends keyof PageData> = (data: PageData[P], view: View, health: 
 
 export const PAGE_CONTENT: { readonly [P in keyof PageData]: Render<P> } = {
   overview(data, view, health) {
-    const coverageHref = `${pageHref("overview", "quality")}${viewQuery(view)}#coverage`;
+    const coverageHref = `${pageHref("overview", "quality")}${viewQuery(view)}`;
     if (data.coverage.seriesCount === 0) return { notice: nothingYet(health), sections: [] };
+    const budgets = budgetsInBrief(health, view);
     return {
       notice: trustNotice(data, coverageHref),
       sections: [
         summarySection(data),
-        ...budgetsInBrief(health, view),
-        ...data.breakdowns.map(breakdownSection),
-        ...data.rankings.map((ranking) => ({ ...rankingSection(ranking, true), width: "third" as const })),
+        ...data.breakdowns.map((breakdown) => ({
+          ...breakdownSection(breakdown, [mainMetric(breakdown)]),
+          width: "two-thirds" as const,
+        })),
+        ...data.rankings.map((ranking) => ({
+          ...rankingSection(ranking, true),
+          // Beside the chart, or beside each other and the budgets.
+          width: ranking.grouping === "model" || budgets.length > 0 ? ("third" as const) : ("half" as const),
+        })),
+        ...budgets,
       ],
     };
   },
@@ -96,6 +104,7 @@ function budgetsInBrief({ budgets }: HealthState, view: View): readonly Section[
     {
       id: "budgets",
       title: "Budgets",
+      width: "third",
       body: html`<ul>${items}</ul><p><a href="${href}">All about budgets and cost</a></p>`,
     },
   ];
@@ -115,13 +124,6 @@ function noBudgets(): Section {
     title: "Budgets",
     body: html`<p class="empty">No budget is configured. Set <code>budgets</code> in the configuration to be told when usage or cost reaches a limit.</p>`,
   };
-}
-
-/** Draws a breakdown while the rest of the page is read. An error comes again when the page is made, where it is reported. */
-export function drawAhead(breakdown: Breakdown): void {
-  try {
-    breakdownSection(breakdown);
-  } catch {}
 }
 
 /** The same file as the command `report` writes. */
