@@ -135,6 +135,9 @@ section{grid-column:1/-1;min-width:0;padding-top:1.25rem}
 .third{grid-column:span 2}
 .half{grid-column:span 3}
 .two-thirds{grid-column:span 4}
+:is(.third,.half) table{width:100%}
+:is(.third,.half) :is(th,small)>bdi{max-width:none}
+:is(.third,.half) .n{white-space:nowrap}
 .note,.empty{color:var(--soft);max-width:60rem;font-size:.9rem}
 .figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(10.5rem,1fr));gap:.75rem;margin:0 0 .5rem}
 .figures dt{color:var(--soft)}

@@ -55,14 +55,18 @@ function widePage(page: keyof PageData): WebPage {
 }
 
 /**
- * The lines of text and the form fields that overlap another one, or that reach out of the window and not into a box that scrolls. A text,
+ * The lines of text and the form fields that overlap another one, or that reach out of the window. A text,
  * because it is evaluated in the browser. The texts of drawings are the chart library's.
  */
 const MISPLACED = `(() => {
   const boxes = [];
   const add = (name, element, rects) => {
-    for (const { left, right, top, bottom } of rects)
-      if (right - left > 1 && bottom - top > 1) boxes.push({ name, left, right, top, bottom, scrolls: element.closest(".scroll, pre") !== null });
+    // What is scrolled out of its box is not seen.
+    const box = element.closest(".scroll, pre")?.getBoundingClientRect();
+    for (const { left, right: end, top, bottom } of rects) {
+      const right = Math.min(end, box?.right ?? end);
+      if (right - left > 1 && bottom - top > 1) boxes.push({ name, left, right, top, bottom });
+    }
   };
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node; (node = walker.nextNode()); ) {
@@ -73,7 +77,7 @@ const MISPLACED = `(() => {
     add(node.data.trim().slice(0, 60), element, range.getClientRects());
   }
   for (const field of document.querySelectorAll("input:not([type=hidden]), select")) add(field.name, field, [field.getBoundingClientRect()]);
-  const out = boxes.filter(({ left, right, scrolls }) => !scrolls && (left < 0 || right > document.documentElement.clientWidth + 1));
+  const out = boxes.filter(({ left, right }) => left < 0 || right > document.documentElement.clientWidth + 1);
   const over = boxes.flatMap((a, i) => boxes.slice(i + 1)
     .filter((b) => a.left < b.right - 2 && b.left < a.right - 2 && a.top < b.bottom - 3 && b.top < a.bottom - 3)
     .map((b) => a.name + " | " + b.name));

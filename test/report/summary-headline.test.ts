@@ -10,7 +10,7 @@ const shown = (part: Partial<Totals>) =>
 test("each figure that the service sent is shown with its exact value and its change", () => {
   const figures = [
     ...shown({}).matchAll(
-      /<dt>(.*?)<\/dt><dd><span class="figure">(.*?)<\/span>(?: <span class="exact">(.*?)<\/span>)?\s*<span class="change">(.*?)</g,
+      /<dt[^>]*>(.*?)<\/dt><dd><span class="figure">(.*?)<\/span>(?: <data class="exact"[^>]*>(.*?)<\/data>)?\s*<span class="change">(.*?)</g,
     ),
   ];
   expect(figures.map(([, ...figure]) => figure)).toEqual([
