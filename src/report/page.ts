@@ -66,7 +66,9 @@ ${served ? NO_ICON : undefined}<title>${title}</title>
 <style>${trustedHtml(STYLE)}</style>
 ${head}</head>
 <body>
+<header>
 ${header}
+</header>
 <main id="main">
 ${sections.map(sectionHtml)}
 </main>

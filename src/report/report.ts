@@ -20,11 +20,9 @@ export function renderReport(data: ReportData): string {
   const sections = [...usageSections(data), ...[budgetSection(data.budgets) ?? []].flat()];
   return htmlDocument({
     title: `Usage report, ${days}`,
-    header: html`<header class="top">
-<h1>Usage report</h1>
+    header: html`<h1>Usage report</h1>
 <p class="subtitle">${days}</p>
 ${trustNotice(data)}
-</header>
 ${sections.length > 1 ? sectionLinks(sections) : undefined}`,
     sections,
     footer: html`<p>Made ${instantText(madeAt)} by usage-export from its own database: what the service had answered until then. ${ADDING_UP_WARNING}</p>`,

@@ -138,9 +138,9 @@ function navigation(page: PageName, view: View, health: HealthState): Html {
     const isCurrent = name === page || (name === "jobs" && page === "run");
     return html`<li><a href="${pageHref(page, name)}${query}"${isCurrent ? html` aria-current="page"` : undefined}>${PAGES[name].title}</a></li>`;
   });
-  return html`<header class="bar"><a class="brand" href="${pageHref(page, "overview")}">usage-export</a>
+  return html`<div class="bar"><a class="brand" href="${pageHref(page, "overview")}">usage-export</a>
 <nav aria-label="Pages"><ul>${links}</ul></nav>
-<p class="as-of">as of <time id="as-of">${asOfText(health)}</time></p></header>`;
+<p class="as-of">as of <time id="as-of">${asOfText(health)}</time></p></div>`;
 }
 
 function subtitle(page: PageName, view: View): Html {
