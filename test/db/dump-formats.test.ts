@@ -9,6 +9,7 @@ import { readDumpRows, withDumpTransaction } from "../../src/db/dump.ts";
 import { startRun } from "../../src/db/jobs/runs.ts";
 import { storeListedKeys } from "../../src/db/keys/listed-keys.ts";
 import { storePrices } from "../../src/db/prices.ts";
+import { storeReading } from "../../src/db/projects.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
@@ -42,6 +43,8 @@ async function fill(): Promise<void> {
   await key(intent, "active");
   const { apiKeyId } = newKey(intent);
   await storeListedKeys(db, project.id, [{ apiKeyId, comment: "=1+1", scopes: ["member"], tags: ["=b", '"a"'] }]);
+  const listed = TEXTS.map((name, i) => ({ id: `p${i}`, name }));
+  await storeReading(db, { list: "env =KEY", listed, readAt: new Date() });
   await startRun(db, { runId: randomUUID(), kind: "export", job: job.name, trigger: "manual" });
 
   const { seriesId: totalId } = await newSeries(db, "none", { project, windowDays: 2 });
