@@ -28,7 +28,7 @@ function section(body: Html): Section {
 }
 
 function leftOutHtml(rows: number): Html {
-  return html`<p class="note">Left out here, because it would be calculated from ${exactText(String(rows))} rows of usage by model, which takes seconds: choose fewer days or run <code>usage-export report</code>, which has it.</p>`;
+  return html`<p class="note">Left out here, because it would be calculated from ${exactText(String(rows))} rows of usage by model or billing, which takes seconds: choose fewer days or run <code>usage-export report</code>, which has it.</p>`;
 }
 
 function costChart(cost: CostChange): Html {

@@ -55,17 +55,23 @@ export async function chooseCostSources(tx: Tx, question: CostQuestion): Promise
   return { billed: ids(true), estimated: ids(true).length === 0 ? question.projects : ids(false) };
 }
 
-/** How many rows of usage by model the change is calculated from; 0 without a price book. */
-export async function countCostRows(tx: Tx, { period, before, projects }: CostQuestion): Promise<number> {
+/** From how many rows of usage by model and of billing the changes are calculated. A row of either takes about as long. */
+export async function countCostRows(
+  tx: Tx,
+  { period, before }: CostQuestion,
+  { billed, estimated }: CostSources,
+): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select coalesce(sum(sl.rows), 0)::integer as count
     from usage_export.series s
     join usage_export.slice sl on sl.series_id = s.series_id
       and (sl.usage_date between ${before.start}::date and ${before.end}::date
         or sl.usage_date between ${period.start}::date and ${period.end}::date)
-    where s.source = 'usage' and s."grouping" = 'model' and s.superseded_at is null
-      and coalesce(s.project = any(${projects ?? null}::text[]) or s.project_id = any(${projects ?? null}::text[]), true)
-      and exists (select from usage_export.price where replaced_at is null)
+    where s.superseded_at is null and case s.source
+      when 'billing' then s.filter_key = '{}' and s.project_id = any(${billed}::text[])
+      else s."grouping" = 'model' and exists (select from usage_export.price where replaced_at is null)
+        and coalesce(s.project = any(${estimated ?? null}::text[]) or s.project_id = any(${estimated ?? null}::text[]), true)
+    end
   `.execute(tx);
   return rows[0]?.count ?? 0;
 }

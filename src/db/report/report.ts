@@ -41,7 +41,7 @@ export type ReadOptions = {
 };
 
 type CostOptions = {
-  /** The change of the cost is left out if it is calculated from more rows of usage by model. */
+  /** The change of the cost is left out if it is calculated from more rows of usage by model and of billing. */
   readonly costRowsMax?: number | undefined;
 };
 
@@ -167,11 +167,14 @@ async function changeData(
   const change = await readUsageChange(tx, question);
   check();
   const sourcesOfCost = await chooseCostSources(tx, question);
-  const billed = await readBilled(tx, { ...question, projects: sourcesOfCost.billed });
-  const estimated = { ...question, projects: sourcesOfCost.estimated };
-  const costRows = await countCostRows(tx, estimated);
-  const costs = costRows > costRowsMax ? [] : await readCostChange(tx, estimated);
-  return { change, billed, costs, costRowsLeftOut: costRows > costRowsMax ? costRows : 0 };
+  const costRows = await countCostRows(tx, question, sourcesOfCost);
+  if (costRows > costRowsMax) return { change, billed: noChange(question), costs: [], costRowsLeftOut: costRows };
+  return {
+    change,
+    billed: await readBilled(tx, { ...question, projects: sourcesOfCost.billed }),
+    costs: await readCostChange(tx, { ...question, projects: sourcesOfCost.estimated }),
+    costRowsLeftOut: 0,
+  };
 }
 
 async function qualityData({ tx, period, series, sources, metrics, check }: Scope): Promise<QualityData> {
@@ -183,9 +186,12 @@ async function qualityData({ tx, period, series, sources, metrics, check }: Scop
 
 /** Split by each dimension of billing that is read. */
 async function readBilled(tx: Tx, question: ChangeQuestion): Promise<UsageChange> {
-  const { period, before, projects } = question;
-  if (projects?.length === 0) return { period, before, projects, metrics: [], notFinalDays: [], lackingDays: [] };
+  if (question.projects?.length === 0) return noChange(question);
   return readBilledChange(tx, { ...question, groupings: undefined });
+}
+
+function noChange({ period, before }: Pick<ChangeQuestion, "period" | "before">): UsageChange {
+  return { period, before, projects: [], metrics: [], notFinalDays: [], lackingDays: [] };
 }
 
 /** The change is split by the first of these groupings that is read. */

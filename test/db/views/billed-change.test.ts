@@ -6,7 +6,7 @@ import { beforeEach, expect, test } from "vitest";
 import { parseConfig } from "../../../src/config/config.ts";
 import { readSnapshot } from "../../../src/db/connection/transaction.ts";
 import { storePrices } from "../../../src/db/prices.ts";
-import { chooseCostSources } from "../../../src/db/report/cost-change.ts";
+import { chooseCostSources, countCostRows } from "../../../src/db/report/cost-change.ts";
 import { readBilledChange } from "../../../src/db/report/usage-change.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
@@ -189,6 +189,13 @@ test("a project is explained from its billing once that can be compared on as ma
   await storeBills(db, project, ["line_item"], { start: dayOf(10), end: dayOf(10) }, []);
   await registerSeries(db, [model, bills]);
   expect(await sources()).toEqual({ billed: [project.id], estimated: [] });
+
+  // A page leaves the cost out if it takes too many rows.
+  const count = await readSnapshot(db, (tx) =>
+    countCostRows(tx, question, { billed: [project.id], estimated: ["other"] }),
+  );
+  const both = await readSnapshot(db, (tx) => countCostRows(tx, question, { billed: [], estimated: undefined }));
+  expect([count, both]).toEqual([2, 4]);
 
   const change = await readSnapshot(db, (tx) => readBilledChange(tx, { ...question, projects: [project.id] }));
   expect(change.metrics).toMatchObject([
