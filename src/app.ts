@@ -4,9 +4,10 @@ import os from "node:os";
 import path from "node:path";
 import type { Logger } from "pino";
 import type { Config } from "./config/config.ts";
-import { DATA_FOLDER, loadConfig } from "./config/load.ts";
+import { DATA_FOLDER, loadConfig, readInstallation } from "./config/load.ts";
 import { type Database, type OnConnectionLost, openEmbedded, openPostgres } from "./db/connection/database.ts";
 import { isAccessDenied, isConnectionError } from "./db/connection/errors.ts";
+import { assignInstallation } from "./db/connection/handle.ts";
 import { requireCurrentSchema } from "./db/connection/migrate.ts";
 import { raiseSequences } from "./db/recovery.ts";
 import { AppError, errorText } from "./errors.ts";
@@ -139,13 +140,26 @@ async function withDatabaseAt<T>(app: App, variable: UrlVariable, work: (db: Dat
 
 /**
  * Opens the database at the URL in `variable`, or the embedded one if the variable is not set. Waits for a server that was reached
- * before and went away. A statement may run on for `stoppingMs` after the app's signal.
+ * before and went away. A statement may run on for `stoppingMs` after the app's signal. What is read and written by the handle belongs to
+ * the installation of the configuration.
  */
 export async function openDatabase(
   app: App,
   variable: UrlVariable = "DATABASE_URL",
   stoppingMs: number = STATEMENT_MS_AFTER_STOP,
   onLost: OnConnectionLost = logLostConnections(app.log),
+): Promise<Database> {
+  return assignInstallation(
+    await connectDatabase(app, variable, stoppingMs, onLost),
+    await readInstallation(app.configPath),
+  );
+}
+
+async function connectDatabase(
+  app: App,
+  variable: UrlVariable,
+  stoppingMs: number,
+  onLost: OnConnectionLost,
 ): Promise<Database> {
   const url = databaseUrlOf(app.env, variable);
   if (url === undefined) {

@@ -5,7 +5,7 @@
 -- without it.
 create or replace view usage_export.budget_series as
 select b.name, b.valid_from, s.series_id, s.project_id, s.window_days, s.source,
-  bill.series_id as billing_series_id, bill.window_days as billing_window_days, s.due_from, priced.days as priced_days
+  bill.series_id as billing_series_id, bill.window_days as billing_window_days, s.due_from, priced.days as priced_days, b.installation
 from usage_export.budget b
 cross join lateral (
   select case b.scope when 'all' then 'none' when 'key' then 'accessor' when 'tag' then 'tags' else 'model' end as "grouping"

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { AppError } from "../errors.ts";
+import { DEFAULT_INSTALLATION } from "../usage/installation.ts";
 import { type Config, type ParseOptions, parseConfig } from "./config.ts";
 import { fileReadProblem } from "./messages.ts";
 
@@ -37,6 +38,20 @@ export async function loadConfig(file: string, { onFile, ...options }: LoadOptio
     },
     ...options,
   });
+}
+
+/**
+ * Which installation the configuration belongs to. Commands that do without a configuration belong to the default one, also if the file
+ * can't be read: those that need it say so themselves.
+ */
+export async function readInstallation(file: string): Promise<string> {
+  const text = await readFile(file, "utf8").catch(() => "");
+  try {
+    const { installation }: { installation?: unknown } = JSON.parse(text.replace(/^\uFEFF/, ""));
+    return typeof installation === "string" ? installation : DEFAULT_INSTALLATION;
+  } catch {
+    return DEFAULT_INSTALLATION;
+  }
 }
 
 function readPrices(file: string): string {

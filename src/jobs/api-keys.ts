@@ -7,6 +7,7 @@ import { neededKeys, readSecret, secretProblems } from "../config/secrets.ts";
 import type { Database } from "../db/connection/database.ts";
 import { recordEvent } from "../db/keys/events.ts";
 import { masterKeysUsed, rotationsWithKey, usableKeys } from "../db/keys/keystore.ts";
+import { requireOwnRotations } from "../db/keys/lease.ts";
 import { AppError } from "../errors.ts";
 import { holdsScope, scopesProblem } from "../keys/policy.ts";
 import { isDamaged, type MasterKeys, openSealedKey, readMasterKeys, requireMasterKeys } from "../keys/seal.ts";
@@ -52,6 +53,11 @@ export async function openKeyRing(
   db: Database | undefined,
   { onFallback = () => {}, masterKeys: given }: KeyRingOptions = {},
 ): Promise<KeyRing> {
+  if (db)
+    await requireOwnRotations(
+      db,
+      config.rotations.map(({ name }) => name),
+    );
   throwProblems(await missingKeys(app, config, db ? await rotationsWithKey(db) : new Set()));
   const projectKeys = new Map(config.projects.map(({ id, key }) => [id, key]));
   const creators = new Map(

@@ -3,7 +3,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { isConnectionError } from "../db/connection/errors.ts";
-import type { ClaimedJob, Queue, QueueName } from "../db/jobs/queue.ts";
+import type { ClaimedJob, Queue } from "../db/jobs/queue.ts";
+import type { QueueName } from "../db/jobs/queue-names.ts";
 import { errorCode, errorText, unexpectedStack } from "../errors.ts";
 
 export type ConsumerSettings = {

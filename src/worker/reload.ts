@@ -186,11 +186,17 @@ function isSame(a: Loaded, b: Loaded): boolean {
 
 /** Throws for a change that would need another process. */
 function requireUnchangeable(before: Config, after: Config): void {
-  for (const field of ["host", "port"] as const) {
-    if (before.monitor[field] === after.monitor[field]) continue;
+  const fixed = ({ installation, monitor }: Config) => ({
+    installation,
+    "monitor.host": monitor.host,
+    "monitor.port": monitor.port,
+  });
+  const [was, is] = [fixed(before), fixed(after)];
+  for (const field of Object.keys(was) as (keyof typeof was)[]) {
+    if (was[field] === is[field]) continue;
     throw new AppError(
       "config",
-      `monitor.${field}: a running worker can't change it from ${before.monitor[field]} to ${after.monitor[field]}; restart the worker, or undo the change`,
+      `${field}: a running worker can't change it from ${was[field]} to ${is[field]}; restart the worker, or undo the change`,
     );
   }
 }

@@ -12,9 +12,9 @@ import {
   type ConfigRefusal,
   deleteOldWorkers,
   heartbeatWorker,
+  isAnyWorkerLive,
   markWorkerStopped,
   type NewWorker,
-  storedWorkers,
 } from "../db/jobs/workers.ts";
 import { resumeCalls } from "../db/rate-limit.ts";
 import { AppError } from "../errors.ts";
@@ -126,8 +126,7 @@ async function waitWhileRunning(signal: AbortSignal, ms: number, promise: Promis
  * configuration is its own other one, as its row is there, so that its pause stays.
  */
 async function endPauseIfAlone({ app, config, db }: WorkerContext): Promise<void> {
-  const others = await storedWorkers(db);
-  if (others.some(({ recent, stoppedAt }) => recent && !stoppedAt)) return;
+  if (await isAnyWorkerLive(db)) return;
   const until = await resumeCalls(db, originOf(config));
   if (until)
     app.log.info({ until }, "calls to the service continue: their pause ended with the start of the only worker");

@@ -2,6 +2,7 @@
 
 import { type RawBuilder, sql } from "kysely";
 import type { Database } from "../connection/database.ts";
+import { installationOf } from "../connection/handle.ts";
 import { execute, type Tx } from "../connection/transaction.ts";
 import { storableText } from "../schema.ts";
 
@@ -22,8 +23,8 @@ export type StoredJob = JobId & {
 /** Jobs that are registered already are left unchanged. */
 export async function registerJobs(db: Database, jobs: readonly JobId[]): Promise<void> {
   const register = sql`
-    insert into usage_export.job (kind, name)
-    select * from unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[])
+    insert into usage_export.job (installation, kind, name)
+    select ${installationOf(db)}, * from unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[])
     on conflict do nothing
   `;
   await execute(db, register);
@@ -32,19 +33,23 @@ export async function registerJobs(db: Database, jobs: readonly JobId[]): Promis
 /** Locks the job's row until the transaction ends, so that no other process plans the job. Undefined if the job is not registered. */
 export async function lockJob(tx: Tx, { kind, name }: JobId): Promise<StoredJob | undefined> {
   const { rows } = await sql<JobRow>`
-    select ${columns} from usage_export.job where kind = ${kind} and name = ${name} for update
+    select ${columns} from usage_export.job
+    where installation = ${installationOf(tx)} and kind = ${kind} and name = ${name} for update
   `.execute(tx);
   return rows.map(toJob)[0];
 }
 
 export async function storedJobs(db: Database): Promise<readonly StoredJob[]> {
-  const { rows } = await sql<JobRow>`select ${columns} from usage_export.job order by kind, name`.execute(db);
+  const { rows } = await sql<JobRow>`
+    select ${columns} from usage_export.job where installation = ${installationOf(db)} order by kind, name
+  `.execute(db);
   return rows.map(toJob);
 }
 
 export async function markScheduled(tx: Tx, { kind, name }: JobId, through: Date): Promise<void> {
   await sql`
-    update usage_export.job set scheduled_through = ${through} where kind = ${kind} and name = ${name}
+    update usage_export.job set scheduled_through = ${through}
+    where installation = ${installationOf(tx)} and kind = ${kind} and name = ${name}
   `.execute(tx);
 }
 
@@ -71,7 +76,8 @@ export async function resumeJob(db: Database, job: JobId): Promise<StoredJob> {
 async function changeJob(db: Database, job: JobId, changes: RawBuilder<unknown>): Promise<StoredJob> {
   await registerJobs(db, [job]);
   const update = sql<JobRow>`
-    update usage_export.job set ${changes} where kind = ${job.kind} and name = ${job.name} returning ${columns}
+    update usage_export.job set ${changes}
+    where installation = ${installationOf(db)} and kind = ${job.kind} and name = ${job.name} returning ${columns}
   `;
   const [row] = (await execute(db, update)).rows;
   if (!row) throw new Error(`the job ${job.name} was deleted meanwhile`);

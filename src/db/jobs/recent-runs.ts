@@ -3,6 +3,7 @@
 import { sql } from "kysely";
 import type { RunCounts } from "../../usage/export.ts";
 import type { Database } from "../connection/database.ts";
+import { installationOf } from "../connection/handle.ts";
 
 export type RecentRun = RunCounts & {
   readonly runId: string;
@@ -26,7 +27,8 @@ export const recentRunColumns = sql`
 /** The newest first. */
 export async function recentRuns(db: Database, runsMax: number): Promise<readonly RecentRun[]> {
   const { rows } = await sql<RecentRun>`
-    select ${recentRunColumns} from bi.runs order by started_at desc, run_id limit ${runsMax}
+    select ${recentRunColumns} from bi.runs where installation = ${installationOf(db)}
+    order by started_at desc, run_id limit ${runsMax}
   `.execute(db);
   return rows;
 }

@@ -4,6 +4,7 @@ import { sql } from "kysely";
 import type { Day } from "../../usage/days.ts";
 import type { SeriesName } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
+import { installationOf } from "../connection/handle.ts";
 import { type RecentRun, recentRunColumns } from "./recent-runs.ts";
 
 export type RunDetails = {
@@ -38,7 +39,7 @@ const ROWS_MAX = 200;
 /** Undefined if there is no such run. A slice keeps the time of its newest reading alone, so an old run has few slices left. */
 export async function readRunDetails(db: Database, runId: string): Promise<RunDetails | undefined> {
   const { rows: runs } = await sql<RecentRun>`
-    select ${recentRunColumns} from bi.runs where run_id::text = ${runId}
+    select ${recentRunColumns} from bi.runs where installation = ${installationOf(db)} and run_id::text = ${runId}
   `.execute(db);
   const [run] = runs;
   if (!run) return undefined;

@@ -3,6 +3,7 @@
 import { sql } from "kysely";
 import type { Day } from "../../usage/days.ts";
 import type { Database } from "../connection/database.ts";
+import { installationOf } from "../connection/handle.ts";
 
 export type KeyStatus = {
   readonly rotation: string;
@@ -38,7 +39,9 @@ export async function keyStatuses(db: Database): Promise<readonly KeyStatus[]> {
         and r.requests > 0 and not r.gone
       order by sl.usage_date desc limit 1
     ) used on true
-    where k.state <> 'retired' order by k.rotation, k.requested_at desc
+    where k.state <> 'retired'
+      and k.rotation in (select name from usage_export.rotation where installation = ${installationOf(db)})
+    order by k.rotation, k.requested_at desc
   `.execute(db);
   return rows;
 }
@@ -93,6 +96,7 @@ export async function rotationRows(db: Database): Promise<readonly RotationRow[]
       ) as keys
       from usage_export.api_key k where k.rotation = r.name
     ) counted
+    where r.installation = ${installationOf(db)}
     order by r.name
   `.execute(db);
   return rows;

@@ -1,9 +1,11 @@
 // Stores the series, which are never removed, so that their history stays, and the names that the service has listed.
 
 import { sql } from "kysely";
+import { AppError } from "../../errors.ts";
 import type { ConfiguredSeries, DueDays } from "../../usage/plan.ts";
 import { filterKey, type Series, seriesKey } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
+import { installationOf } from "../connection/handle.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
 import { renameAlerts } from "./renamed-alerts.ts";
 
@@ -15,6 +17,9 @@ export type SeriesIds = ReadonlyMap<string, number>;
  * source, project, grouping and filter conditions. If the conditions of a filter change, that is a new series. The project's series of
  * the same source that had the filter's name before are then hidden from the views, so that no day is shown twice and a name means one
  * filter in all groupings. A retired series keeps its numbers, and its days no longer count as missing.
+ *
+ * A series that several installations export is one: it is retired when the last of them no longer has it. Throws `config` if another
+ * installation has a filter of the same name with other conditions for a project.
  */
 export async function registerSeries(db: Database, configured: readonly ConfiguredSeries[]): Promise<SeriesIds> {
   return (await registerIfChanged(db, configured)).ids;
@@ -30,6 +35,7 @@ export async function registerIfChanged(
   if (isRegistered(stored, configured)) return { ids: idsOf(stored), isChanged: false };
   return inTransaction(db, async (tx) => {
     await sql`lock table usage_export.series in share row exclusive mode`.execute(tx);
+    await requireSameFilters(tx, configured);
     await writeSeries(tx, configured);
     await renameAlerts(tx);
     await updatePeriods(tx);
@@ -45,7 +51,10 @@ type StoredSeries = {
   readonly key: string;
   readonly project: string;
   readonly filter: string;
-  readonly windowDays: number | null;
+  /** Whether another installation exports it as well. */
+  readonly isShared: boolean;
+  /** The names and the window in this installation; null if it does not export the series. */
+  readonly own: { readonly project: string; readonly filter: string; readonly windowDays: number | null } | null;
   readonly isRetired: boolean;
   readonly isHidden: boolean;
   /** Whether the current period is what it should be: that of the series' names, and none if the series is hidden. */
@@ -55,12 +64,17 @@ type StoredSeries = {
 async function readSeries(db: Database | Tx): Promise<readonly StoredSeries[]> {
   const { rows } = await sql<Omit<StoredSeries, "key"> & { readonly parts: readonly string[] }>`
     select s.series_id as "seriesId", s.source, s.project_id as "projectId", s.filter_key as "filterKey",
-      array[s.source, s.project_id, s."grouping", s.filter_key] as parts, s.project, s.filter, s.window_days as "windowDays",
+      array[s.source, s.project_id, s."grouping", s.filter_key] as parts, s.project, s.filter,
+      not s.installations <@ ${[installationOf(db)]}::text[] as "isShared",
+      case when i.series_id is not null then
+        json_build_object('project', i.project, 'filter', i.filter, 'windowDays', i.window_days) end as own,
       s.retired_at is not null as "isRetired", s.superseded_at is not null as "isHidden",
       case when s.superseded_at is null then (p.project, p.filter) is not distinct from (s.project, s.filter)
         else p.series_id is null end as "hasPeriod"
     from usage_export.series s
     left join usage_export.series_period p on p.series_id = s.series_id and p.shown_until is null
+    left join usage_export.series_installation i
+      on i.series_id = s.series_id and i.installation = ${installationOf(db)} and i.retired_at is null
   `.execute(db);
   return rows.map(({ parts, ...series }) => ({ ...series, key: JSON.stringify(parts) }));
 }
@@ -79,14 +93,13 @@ function isRegistered(stored: readonly StoredSeries[], configured: readonly Conf
   const isUnchanged = (one: StoredSeries): boolean => {
     const { series, windowDays = null } = wanted.get(one.key) ?? {};
     if (series !== undefined) {
-      const isShown = !one.isRetired && !one.isHidden;
-      return (
-        isShown &&
-        one.project === series.project.name &&
-        one.filter === series.filter.name &&
-        one.windowDays === windowDays
-      );
+      const { own, isShared, isRetired, isHidden } = one;
+      const hasNames = (names: Pick<StoredSeries, "project" | "filter">) =>
+        names.project === series.project.name && names.filter === series.filter.name;
+      const isOwn = own !== null && hasNames(own) && own.windowDays === windowDays;
+      return isOwn && !isRetired && !isHidden && (isShared || hasNames(one));
     }
+    if (one.isShared) return one.own === null;
     const name = names.get(JSON.stringify([one.source, one.projectId, one.filterKey]));
     const isNameTaken = taken.has(JSON.stringify([one.source, one.projectId, one.filter]));
     return one.isRetired && (name === undefined ? one.isHidden || !isNameTaken : !one.isHidden && one.filter === name);
@@ -94,11 +107,13 @@ function isRegistered(stored: readonly StoredSeries[], configured: readonly Conf
   const ids = idsOf(stored);
   return [...wanted.keys()].every((key) => ids.has(key)) && stored.every((one) => one.hasPeriod && isUnchanged(one));
 }
+
 const YESTERDAY = sql`(now() at time zone 'UTC')::date - 1`;
 
-async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
+/** The configured series as a relation `w`. */
+function wantedRows(configured: readonly ConfiguredSeries[]) {
   const series = configured.map((one) => one.series);
-  const wanted = sql`
+  return sql`
     unnest(
       ${series.map(({ project }) => project.id)}::text[], ${series.map(({ project }) => project.name)}::text[],
       ${series.map(({ grouping }) => grouping)}::text[], ${series.map(({ filter }) => filterKey(filter))}::text[],
@@ -107,6 +122,34 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
       ${series.map(({ source }) => source)}::text[]
     ) as w (project_id, project, "grouping", filter_key, filter, window_days, due_from, due_through, source)
   `;
+}
+
+/** The series of `w` is `s`. */
+const isSameSeries = sql`
+  s.source = w.source and s.project_id = w.project_id and s."grouping" = w."grouping" and s.filter_key = w.filter_key
+`;
+
+/** A name means one filter in the views, whichever installation it is from. */
+async function requireSameFilters(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
+  const { rows } = await sql<{ filter: string; project: string; installation: string }>`
+    select s.filter, w.project, other as installation
+    from ${wantedRows(configured)}
+    join usage_export.series s on s.source = w.source and s.project_id = w.project_id and s.filter = w.filter
+      and s.filter_key <> w.filter_key and s.superseded_at is null
+    cross join unnest(s.installations) as other
+    where other <> ${installationOf(tx)} limit 1
+  `.execute(tx);
+  const [conflict] = rows;
+  if (!conflict) return;
+  throw new AppError(
+    "config",
+    `filter ${JSON.stringify(conflict.filter)} of project ${JSON.stringify(conflict.project)} has other conditions in the installation ${JSON.stringify(conflict.installation)} on this database: expected another name here, as a name means one filter in the views`,
+  );
+}
+
+async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
+  const wanted = wantedRows(configured);
+  const installation = installationOf(tx);
   await sql`
     update usage_export.series s set superseded_at = now()
     where s.superseded_at is null and exists (
@@ -116,35 +159,78 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
     )
   `.execute(tx);
   await sql`
-    update usage_export.series s set retired_at = now()
-    where s.retired_at is null and not exists (
-      select from ${wanted}
-      where s.source = w.source and s.project_id = w.project_id and s."grouping" = w."grouping"
-        and s.filter_key = w.filter_key
-    )
+    update usage_export.series_installation i set retired_at = now()
+    from usage_export.series s
+    where i.series_id = s.series_id and i.installation = ${installation} and i.retired_at is null
+      and not exists (select from ${wanted} where ${isSameSeries})
   `.execute(tx);
   await sql`
-    merge into usage_export.series s using ${wanted}
-      on s.source = w.source and s.project_id = w.project_id and s."grouping" = w."grouping"
-        and s.filter_key = w.filter_key
-    when matched and ((s.project, s.filter, s.window_days) is distinct from (w.project, w.filter, w.window_days)
+    merge into usage_export.series s using (
+      select w.*, renames.renames
+      from ${wanted}
+      left join usage_export.series s on ${isSameSeries}
+      left join usage_export.series_installation i on i.series_id = s.series_id and i.installation = ${installation}
+      -- A name that another installation gave stays until this one changes its own: else each start would change it.
+      cross join lateral (
+        select coalesce(s.installations <@ ${[installation]}::text[], true)
+          or i.retired_at is null and (i.project, i.filter) is distinct from (w.project, w.filter) and i.series_id is not null as renames
+      ) renames
+    ) w on ${isSameSeries}
+    when matched and (w.renames and (s.project, s.filter) is distinct from (w.project, w.filter)
         or s.retired_at is not null or s.superseded_at is not null) then
-      update set project = w.project, filter = w.filter, window_days = w.window_days, retired_at = null, superseded_at = null,
+      update set superseded_at = null,
+        project = case when w.renames then w.project else s.project end,
+        filter = case when w.renames then w.filter else s.filter end,
         -- Its value was not seen for a time: the days of that time stay not due.
         due_from = case when s.retired_at is null then s.due_from else coalesce(w.due_from, s.due_from) end,
-        due_through = case when s.retired_at is null or w.due_from is null then s.due_through else least(w.due_through, ${YESTERDAY}) end,
-        next_due_at = case when s.retired_at is null or w.due_from is null then s.next_due_at end
+        due_through = case when s.retired_at is null or w.due_from is null then s.due_through else least(w.due_through, ${YESTERDAY}) end
     when not matched then
       insert (source, project_id, project, "grouping", filter_key, filter, window_days, due_from, due_through)
       values (w.source, w.project_id, w.project, w."grouping", w.filter_key, w.filter, w.window_days, w.due_from,
         case when w.due_through is not null then least(w.due_through, ${YESTERDAY}) end)
   `.execute(tx);
+  await sql`
+    insert into usage_export.series_installation as i (installation, series_id, project, filter, window_days)
+    select ${installation}, s.series_id, w.project, w.filter, w.window_days
+    from ${wanted} join usage_export.series s on ${isSameSeries}
+    on conflict (installation, series_id) do update
+      set project = excluded.project, filter = excluded.filter, window_days = excluded.window_days, retired_at = null
+    where (i.project, i.filter, i.window_days) is distinct from (excluded.project, excluded.filter, excluded.window_days)
+      or i.retired_at is not null
+  `.execute(tx);
+  await sql`
+    update usage_export.series_installation i set next_due_at = null
+    from ${wanted} join usage_export.series s on ${isSameSeries}
+    where i.series_id = s.series_id and i.installation = ${installation} and w.due_from is not null and s.retired_at is not null
+  `.execute(tx);
+  await joinInstallations(tx);
   // A retired series whose filter is still configured for other groupings stays visible, under the filter's current name.
   await sql`
     update usage_export.series s set filter = w.filter, superseded_at = null
     from (select distinct source, project_id, filter_key, filter from ${wanted}) w
     where s.source = w.source and s.project_id = w.project_id and s.filter_key = w.filter_key
-      and (s.filter <> w.filter or s.superseded_at is not null)
+      and s.installations <@ ${[installation]}::text[] and (s.filter <> w.filter or s.superseded_at is not null)
+  `.execute(tx);
+}
+
+/** Sets the columns of each series that follow from the installations that export it. */
+async function joinInstallations(tx: Tx): Promise<void> {
+  await sql`
+    update usage_export.series s
+    set installations = j.installations, window_days = case when j.is_active then j.window_days else s.window_days end,
+      next_due_at = case when j.is_active then j.next_due_at else s.next_due_at end,
+      retired_at = case when not j.is_active then coalesce(s.retired_at, now()) end
+    from (
+      select s.series_id, count(i.series_id) > 0 as is_active, max(i.window_days) as window_days, min(i.next_due_at) as next_due_at,
+        coalesce(array_agg(i.installation order by i.installation collate "C") filter (where i.series_id is not null), '{}') as installations
+      from usage_export.series s
+      left join usage_export.series_installation i on i.series_id = s.series_id and i.retired_at is null
+      group by s.series_id
+    ) j
+    where s.series_id = j.series_id and (
+      (s.installations, s.retired_at is null) is distinct from (j.installations, j.is_active)
+      or j.is_active and (s.window_days, s.next_due_at) is distinct from (j.window_days, j.next_due_at)
+    )
   `.execute(tx);
 }
 
@@ -190,11 +276,19 @@ async function writeNextDue(tx: Tx, next: readonly NextDue[], isPastKept: boolea
   const seriesIds = next.map(({ seriesId }) => seriesId);
   await lockSeries(tx, seriesIds);
   await sql`
-    update usage_export.series s set next_due_at = next.at
+    update usage_export.series_installation i set next_due_at = next.at
     from unnest(${seriesIds}::integer[], ${next.map(({ at }) => at?.toISOString() ?? null)}::timestamptz[])
       as next (series_id, at)
+    where i.series_id = next.series_id and i.installation = ${installationOf(tx)} and i.next_due_at is distinct from next.at
+      and not (${isPastKept}::boolean and coalesce(i.next_due_at <= now(), false))
+  `.execute(tx);
+  await sql`
+    update usage_export.series s set next_due_at = next.at
+    from (
+      select series_id, min(next_due_at) as at from usage_export.series_installation
+      where series_id = any(${seriesIds}::integer[]) and retired_at is null group by series_id
+    ) next
     where s.series_id = next.series_id and s.next_due_at is distinct from next.at
-      and not (${isPastKept}::boolean and coalesce(s.next_due_at <= now(), false))
   `.execute(tx);
 }
 

@@ -47,6 +47,7 @@ test("bi.coverage shows the status of a slice, when it was read and how many row
       conditions: "{}",
       active: true,
       source: "usage",
+      installations: "default",
     },
   ]);
 });

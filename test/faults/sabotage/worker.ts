@@ -87,6 +87,16 @@ export const WORKER: readonly Sabotage[] = [
     ],
   },
   {
+    name: "a configuration that starts retires the series of another installation",
+    file: "src/db/connection/handle.ts",
+    replace: "return installation ?? DEFAULT_INSTALLATION;",
+    by: "return DEFAULT_INSTALLATION ?? installation;",
+    caughtBy: [
+      "test/db/installations.test.ts",
+      "registering the series of one installation retires none of the other's",
+    ],
+  },
+  {
     name: "nothing says that a changed configuration is refused",
     file: "src/health/alerts.ts",
     replace: 'if (state !== "live" || !refusal) return [];',
