@@ -41,7 +41,7 @@ export async function measureVisitors(newDatabase: NewDatabase): Promise<string[
   // What is exported is the newest day of the page.
   await storeSlices(prepared.db, { days: DAYS_STORED, there: sql`back > 1` });
   const env = { DATABASE_URL: url, LOG_LEVEL: "info", KEY };
-  const options = { cwd: folder.folder, env, timeoutMs: 10 * PHASE_MS };
+  const options = { cwd: folder.folder, env, timeoutMs: 5 * PHASE_MS + 300_000 };
   await using worker = startScript(program, ["start"], options);
   const line = await worker.waitFor("monitor listens");
   const address = new URL(/http:\/\/[^"\s]+/.exec(line)?.[0] ?? "");
