@@ -1,4 +1,4 @@
-// Makes text from elsewhere safe for a line of a log, a terminal or an HTML page. Pure.
+// Makes text from elsewhere safe for a line of a log, a terminal or an HTML page, and shortens it. Pure.
 
 /** One line without control or direction characters, which could forge log lines or control a terminal. */
 export function toPrintableLine(text: string): string {
@@ -37,4 +37,13 @@ export function escapeHtml(text: string): string {
 export function truncate(text: string, lengthMax: number): string {
   const chars = [...text];
   return chars.length > lengthMax ? `${chars.slice(0, lengthMax - 1).join("")}…` : text;
+}
+
+const PROJECTS_SHOWN_MAX = 3;
+
+/** "3 of 300 projects (a, b, c)", "12 of 300 projects (a, b, c and 9 more)" */
+export function projectsText(projects: readonly string[], all: number): string {
+  const more = projects.length - PROJECTS_SHOWN_MAX;
+  const names = projects.slice(0, PROJECTS_SHOWN_MAX).join(", ");
+  return `${projects.length} of ${all} projects (${names}${more > 0 ? ` and ${more} more` : ""})`;
 }

@@ -150,6 +150,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
     examples: ["rotate --dry-run", "rotate --job exporter --now", "rotate --job exporter --rollback"],
     options: [
       new Option("--job <name...>", "only these rotations"),
+      new Option("--project <name...>", "only the keys of these projects, by name or id"),
       new Option("--now", "makes a fresh key, due or not"),
       new Option("--dry-run", "prints what would be done and why, and calls nothing"),
       new Option("--rollback", "puts the previous key back"),
@@ -160,8 +161,12 @@ export const COMMANDS: readonly CommandDefinition[] = [
   {
     name: "keys",
     summary: "the ledger of keys: state, age, last seen in use; never a secret",
-    examples: ["keys", "keys --json"],
-    options: [JSON_ANSWER],
+    examples: ["keys", "keys --job exporter --project production", "keys --json"],
+    options: [
+      new Option("--job <name...>", "only the keys of these rotations"),
+      new Option("--project <name...>", "only the keys of these projects, by name or id"),
+      JSON_ANSWER,
+    ],
     run: async (app, options) => (await import("./keys.ts")).runKeys(app, options),
   },
   {

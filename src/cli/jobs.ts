@@ -2,14 +2,23 @@
 
 import { type App, readConfig, withDatabase } from "../app.ts";
 import { type Config, type ConfiguredJob, jobsOf, originOf } from "../config/config.ts";
+import { groupedRotations } from "../config/rotations.ts";
 import { didYouMean } from "../config/suggestions.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import { type JobId, type Pause, pauseJob, resumeJob, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
+import {
+  type JobId,
+  type Pause,
+  pauseJob,
+  resumeJob,
+  type StoredJob,
+  storedJobFinder,
+  storedJobs,
+} from "../db/jobs/jobs.ts";
 import { resumeCalls } from "../db/rate-limit.ts";
 import { AppError } from "../errors.ts";
-import { instantText } from "../report/format.ts";
+import { counted, instantText } from "../report/format.ts";
 import { nextOccurrences } from "../schedule/cron.ts";
-import { jitterMs, nextRunAt } from "../schedule/due.ts";
+import { nextRunAt, startDelayMs } from "../schedule/due.ts";
 import { writeAnswer } from "./output.ts";
 
 type JobsOptions = { readonly json?: boolean; readonly kind?: JobId["kind"] };
@@ -26,19 +35,41 @@ export async function runJobs(app: App, options: JobsOptions): Promise<number> {
 
 export async function listJobs(db: Database, config: Config): Promise<readonly ListedJob[]> {
   const [stored, now] = await Promise.all([storedJobs(db), databaseNow(db)]);
-  return jobsOf(config).map((job) => {
-    const { kind, name, schedule, timezone } = job;
-    const { pause, scheduledThrough } = stored.find((one) => one.kind === kind && one.name === name) ?? {};
-    const nextRun = pause ? undefined : nextRunAt(job, now);
-    return { kind, job: name, schedule, timezone, scheduledThrough, nextRun, paused: pause };
+  const storedOf = storedJobFinder(stored);
+  const groups = Map.groupBy(jobsOf(config), (job) => `${job.kind} ${groupedName(job)}`);
+  return [...groups.values()].flatMap((members) => {
+    const [job] = members;
+    if (!job) return [];
+    const { kind, schedule, timezone } = job;
+    const rows = members.map(storedOf);
+    const pause = rows[0]?.pause;
+    const nextRuns = pause ? [] : members.flatMap((one) => nextRunAt(one, now)?.getTime() ?? []);
+    const handled = rows.flatMap((row) => row?.scheduledThrough?.getTime() ?? []);
+    return [
+      {
+        kind,
+        job: groupedName(job),
+        ...("group" in job && { projects: members.length }),
+        schedule,
+        timezone,
+        scheduledThrough: handled.length > 0 ? new Date(Math.min(...handled)) : undefined,
+        nextRun: nextRuns.length > 0 ? new Date(Math.min(...nextRuns)) : undefined,
+        paused: pause,
+      },
+    ];
   });
+}
+
+/** A rotation of many projects is one job here, by its name in the configuration. */
+function groupedName(job: ConfiguredJob): string {
+  return job.kind === "rotation" ? (job.group ?? job.name) : job.name;
 }
 
 /** The next times a job runs, by this machine's clock, so that it works without a database. */
 export async function runJobsNext(app: App, name: string, options: JobsNextOptions): Promise<number> {
   const job = chooseJob(await readConfig(app), name, options.kind);
   const moments = nextOccurrences(job, new Date(), options.count).map(
-    (moment) => new Date(moment.getTime() + jitterMs(job.name, moment, job.jitterSeconds)),
+    (moment) => new Date(moment.getTime() + startDelayMs(job, moment)),
   );
   writeAnswer(app, options, { job: name, timezone: job.timezone, next: moments }, ({ timezone, next }) =>
     next.map((moment) => `${instantText(moment)} (${localTime(moment, timezone)})\n`).join(""),
@@ -70,7 +101,8 @@ async function changePause(
 }
 
 function chooseJob(config: Config, name: string, kind: JobId["kind"] | undefined): ConfiguredJob {
-  const jobs = jobsOf(config).filter((job) => kind === undefined || job.kind === kind);
+  const rotations = groupedRotations(config.rotations).map(({ stagger: _, ...job }) => job);
+  const jobs = jobsOf({ ...config, rotations }).filter((job) => kind === undefined || job.kind === kind);
   const [job, other] = jobs.filter((one) => one.name === name);
   if (!job) {
     const names = jobs.map((one) => one.name);
@@ -85,6 +117,8 @@ function chooseJob(config: Config, name: string, kind: JobId["kind"] | undefined
 type ListedJob = {
   readonly kind: string;
   readonly job: string;
+  /** How many projects a rotation is for, if it is for many: then the next run is the first of theirs. */
+  readonly projects?: number;
   readonly schedule: string;
   readonly timezone: string;
   readonly scheduledThrough: Date | undefined;
@@ -92,9 +126,10 @@ type ListedJob = {
   readonly paused: Pause | undefined;
 };
 
-export function renderJob({ kind, job, schedule, timezone, nextRun, paused }: ListedJob): string {
+export function renderJob({ kind, job, projects, schedule, timezone, nextRun, paused }: ListedJob): string {
   const next = paused ? renderPause(paused) : `next run ${nextRun ? instantText(nextRun) : "never"}`;
-  return `${kind} ${job} (${schedule} ${timezone}): ${next}\n`;
+  const many = projects === undefined ? "" : ` of ${counted(projects, "project")}`;
+  return `${kind} ${job}${many} (${schedule} ${timezone}): ${next}\n`;
 }
 
 export function renderPause({ at, why, by }: Pause): string {

@@ -6,27 +6,76 @@ import { rotationWarnings } from "../health/alerts.ts";
 import { openMasterKeys } from "../jobs/api-keys.ts";
 import { needsAttention } from "../keys/plan.ts";
 import { openSealedKey, sealKey } from "../keys/seal.ts";
+import { counted } from "../report/format.ts";
+import { requireKnown } from "./selection.ts";
 
-type KeysOptions = { readonly json?: boolean };
+type KeysOptions = {
+  readonly json?: boolean;
+  readonly job?: readonly string[];
+  readonly project?: readonly string[];
+};
 
 /** Exit status 1 while a rotation needs attention. */
-export async function runKeys(app: App, { json }: KeysOptions): Promise<number> {
-  const { keys, rotations } = await withDatabase(app, (db) =>
+export async function runKeys(app: App, { json, job, project }: KeysOptions): Promise<number> {
+  const all = await withDatabase(app, (db) =>
     readSnapshot(db, async (tx) => ({
       keys: await keyStatuses(tx),
       rotations: (await rotationRows(tx)).map(rotationStatus),
     })),
   );
-  app.write(json ? `${JSON.stringify({ keys, rotations })}\n` : renderKeys(keys, rotations));
+  const groupOf = groupFinder(all.keys);
+  const nameOf = (rotation: string) => groupOf(rotation)?.group ?? rotation;
+  requireKnown("--job", job, [...new Set(all.rotations.map(({ rotation }) => nameOf(rotation)))], noKeys);
+  const projects = new Set(all.keys.flatMap((key) => [key.project, key.projectId]));
+  requireKnown("--project", project, [...projects], noKeys);
+  const keys = all.keys.filter(
+    (key) =>
+      (job?.includes(nameOf(key.rotation)) ?? true) &&
+      (project === undefined || project.includes(key.project) || project.includes(key.projectId)),
+  );
+  const shown = new Set(keys.map(({ rotation }) => rotation));
+  const rotations = all.rotations.filter(
+    ({ rotation }) => (job?.includes(nameOf(rotation)) ?? true) && (project === undefined || shown.has(rotation)),
+  );
+  app.write(json ? `${JSON.stringify({ keys, rotations })}\n` : renderKeys(keys, rotations, groupOf));
   return rotations.some(({ failedAttempts }) => needsAttention(failedAttempts)) ? 1 : 0;
 }
 
-function renderKeys(keys: readonly KeyStatus[], rotations: readonly RotationStatus[]): string {
-  const lines = rotations.flatMap((rotation) => [
-    rotation.rotation,
-    ...keys.filter((key) => key.rotation === rotation.rotation).map((key) => `  ${renderKey(key)}`),
-    ...rotationWarnings(rotation).map((text) => `  ${text}`),
-  ]);
+const noKeys = (name: string) => `the ledger has no keys of ${name}`;
+
+type Member = { readonly group: string; readonly project: string };
+
+/** The rotations of many projects, by their names in the ledger, NAME/ID: the configuration is not needed for that. */
+function groupFinder(keys: readonly KeyStatus[]): (rotation: string) => Member | undefined {
+  const members = new Map(
+    keys.flatMap(({ rotation, project, projectId }) => {
+      const group = rotation.endsWith(`/${projectId}`) ? rotation.slice(0, -projectId.length - 1) : "";
+      return group === "" ? [] : [[rotation, { group, project }] as const];
+    }),
+  );
+  return (rotation) => members.get(rotation);
+}
+
+function renderKeys(
+  keys: readonly KeyStatus[],
+  rotations: readonly RotationStatus[],
+  groupOf: (rotation: string) => Member | undefined,
+): string {
+  const keysOf = Map.groupBy(keys, ({ rotation }) => rotation);
+  const groups = Map.groupBy(rotations, ({ rotation }) => groupOf(rotation)?.group ?? rotation);
+  const lines = [...groups].flatMap(([name, members]) => {
+    const isOfMany = members.some(({ rotation }) => groupOf(rotation) !== undefined);
+    const title = isOfMany ? `${name}, ${counted(members.length, "project")}` : name;
+    return [
+      title,
+      ...members.flatMap((member) => {
+        const project = groupOf(member.rotation)?.project;
+        const start = project === undefined ? "  " : `  ${project}: `;
+        const texts = [...(keysOf.get(member.rotation) ?? []).map(renderKey), ...rotationWarnings(member)];
+        return texts.map((text) => `${start}${text}`);
+      }),
+    ];
+  });
   return lines.length === 0 ? "no key was made yet\n" : `${lines.join("\n")}\n`;
 }
 

@@ -1,6 +1,7 @@
 import { type App, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { quoteAll } from "../config/messages.ts";
+import type { RotationConfig } from "../config/rotations.ts";
 import type { Database } from "../db/connection/database.ts";
 import { readLedger } from "../db/keys/ledger.ts";
 import { AppError, errorText } from "../errors.ts";
@@ -10,20 +11,26 @@ import type { RotationContext } from "../jobs/export-context.ts";
 import { openRotationContext } from "../jobs/open-context.ts";
 import { type RotationOptions, rotationRequest, runRotationJob } from "../jobs/run-rotation.ts";
 import { planRotation } from "../keys/plan.ts";
-import type { RotationJob } from "../keys/policy.ts";
 import type { RotationResult } from "../keys/rotate.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { requireKnown } from "./selection.ts";
 
 export type RotateOptions = {
   readonly job?: readonly string[];
+  readonly project?: readonly string[];
   readonly now?: boolean;
   readonly dryRun?: boolean;
   readonly rollback?: boolean;
   readonly json?: boolean;
 };
 
-type RotationAnswer = { readonly rotation: string } & RotationResult;
+/** `project` is set where the rotation is for many. */
+type Names = { readonly rotation: string; readonly project?: string };
+
+type RotationAnswer = Names & RotationResult;
+
+/** So many keys at most are rotated beside the rate that other processes share, so that a person need not wait for an export. */
+const OWN_RATE_MAX = 10;
 
 export async function runRotate(app: App, options: RotateOptions): Promise<number> {
   const config = await readConfig(app);
@@ -36,64 +43,98 @@ export async function runRotate(app: App, options: RotateOptions): Promise<numbe
   );
 }
 
-function chooseRotations({ rotations }: Config, { job: names, now, rollback }: RotateOptions): readonly RotationJob[] {
+function chooseRotations({ rotations }: Config, options: RotateOptions): readonly RotationConfig[] {
+  const { job: names, project: projects, now, rollback } = options;
   if (now && rollback) {
     throw new AppError("config", "--now and --rollback exclude each other: a fresh key, or the previous one");
   }
-  const known = rotations.map(({ name }) => name);
+  const nameOf = ({ group, name }: RotationConfig) => group ?? name;
+  const known = [...new Set(rotations.map(nameOf))];
   requireKnown("--job", names, known);
-  const jobs = rotations.filter(({ name }) => names?.includes(name) ?? true);
+  const named = rotations.filter((one) => names?.includes(nameOf(one)) ?? true);
+  const jobs = chooseProjects(named, projects);
   if (jobs.length === 0) throw new AppError("config", "no rotation is configured: there is nothing to rotate");
-  if (rollback && jobs.length > 1) {
+  if (rollback && new Set(jobs.map(nameOf)).size > 1) {
     throw new AppError("config", `--rollback needs --job: the rotations are ${quoteAll(known)}`);
   }
   return jobs;
+}
+
+/** By the projects' names or ids. */
+function chooseProjects(
+  rotations: readonly RotationConfig[],
+  projects: readonly string[] | undefined,
+): readonly RotationConfig[] {
+  const known = [...new Set(rotations.map(({ project }) => project.name))];
+  const ids = rotations.map(({ project }) => project.id);
+  requireKnown(
+    "--project",
+    projects?.filter((one) => !ids.includes(one)),
+    known,
+    (name) => `no chosen rotation is for the project ${name}`,
+  );
+  return rotations.filter(
+    ({ project }) => projects === undefined || projects.includes(project.name) || projects.includes(project.id),
+  );
 }
 
 async function rotateAll(
   app: App,
   config: Config,
   db: Database,
-  jobs: readonly RotationJob[],
+  jobs: readonly RotationConfig[],
   { now, rollback, json }: RotateOptions,
 ): Promise<number> {
-  await using context = await openRotationContext(app, config, db);
+  const sharesRate = jobs.length > OWN_RATE_MAX;
+  await using context = await openRotationContext(app, config, db, { sharesRate });
   const answers: RotationAnswer[] = [];
-  for (const job of jobs) answers.push(await rotateOne(context, job, { now, rollback }));
-  app.write(json ? `${JSON.stringify(answers)}\n` : answers.map(renderAnswer).join(""));
+  for (const job of jobs) {
+    const answer = await rotateOne(context, job, { now, rollback });
+    answers.push(answer);
+    // Of many keys a person sees at once what was done.
+    if (!json) app.write(renderAnswer(answer));
+  }
+  if (json) app.write(`${JSON.stringify(answers)}\n`);
   return answers.every(({ status }) => status === "ok") ? 0 : 1;
 }
 
 /** A rotation that fails does not keep the others from being rotated. */
 async function rotateOne(
   context: RotationContext,
-  job: RotationJob,
+  job: RotationConfig,
   options: RotationOptions,
 ): Promise<RotationAnswer> {
   try {
-    return { rotation: job.name, ...(await runRotationJob(context, job, "manual", options)) };
+    return { ...namesOf(job), ...(await runRotationJob(context, job, "manual", options)) };
   } catch (error) {
-    if (context.app.signal.aborted || !(error instanceof AppError) || error.code === "config") throw error;
+    if (context.app.signal.aborted || !(error instanceof AppError)) throw error;
+    // Of many projects one may have no key, and the others must not wait for it.
+    if (error.code === "config" && job.group === undefined) throw error;
     const errors = [errorText(error)];
-    return { rotation: job.name, status: "failed", did: [], kept: [], idle: undefined, needsAttention: false, errors };
+    return { ...namesOf(job), status: "failed", did: [], kept: [], idle: undefined, needsAttention: false, errors };
   }
 }
 
 /** `kept` are the earlier keys that were left unchanged, each with the reason. */
-function renderAnswer({ rotation, did, kept, idle, errors }: RotationAnswer): string {
+function renderAnswer({ did, kept, idle, errors, ...names }: RotationAnswer): string {
   const notDone = [...kept.map((text) => `kept ${text}`), ...errors.map((text) => `failed: ${text}`)];
-  return renderRotation(rotation, [...did, ...notDone, idle]);
+  return renderRotation(names, [...did, ...notDone, idle]);
 }
 
-function renderRotation(rotation: string, lines: readonly (string | undefined)[]): string {
-  return `${[rotation, ...lines.filter((line) => line !== undefined)].join("\n  ")}\n`;
+function namesOf({ name, group, project }: RotationConfig): Names {
+  return group === undefined ? { rotation: name } : { rotation: group, project: project.name };
+}
+
+function renderRotation({ rotation, project }: Names, lines: readonly (string | undefined)[]): string {
+  const title = project === undefined ? rotation : `${rotation}, project ${project}`;
+  return `${[title, ...lines.filter((line) => line !== undefined)].join("\n  ")}\n`;
 }
 
 /** Reads the ledger and the delivered files, and calls nothing. */
 async function showPlans(
   app: App,
   db: Database,
-  jobs: readonly RotationJob[],
+  jobs: readonly RotationConfig[],
   { json, ...options }: RotateOptions,
 ): Promise<number> {
   const plans: PlanAnswer[] = [];
@@ -104,7 +145,7 @@ async function showPlans(
 
 type PlanAnswer = Awaited<ReturnType<typeof planAnswer>>;
 
-async function planAnswer(app: App, db: Database, job: RotationJob, options: RotationOptions) {
+async function planAnswer(app: App, db: Database, job: RotationConfig, options: RotationOptions) {
   const { ledger, now } = await readLedger(db, job);
   const inspection = await inspectFiles(app, db, job, ledger);
   const { next, idle, blocked, cleanup } = planRotation(job, ledger, now, rotationRequest(options, now), inspection);
@@ -112,10 +153,10 @@ async function planAnswer(app: App, db: Database, job: RotationJob, options: Rot
     const key = "key" in step ? step.key : undefined;
     return { step: step.kind, apiKeyId: key?.apiKeyId ?? key?.intentId, reason: step.reason };
   });
-  return { rotation: job.name, steps, idle, blocked };
+  return { ...namesOf(job), steps, idle, blocked };
 }
 
-function renderPlan({ rotation, steps, idle, blocked }: PlanAnswer): string {
+function renderPlan({ steps, idle, blocked, ...names }: PlanAnswer): string {
   const lines = steps.map(({ step, apiKeyId, reason }) => `would ${step}${apiKeyId ? ` ${apiKeyId}` : ""}: ${reason}`);
-  return renderRotation(rotation, [...lines, idle, blocked]);
+  return renderRotation(names, [...lines, idle, blocked]);
 }

@@ -85,8 +85,32 @@ function statusJson({ health, undated, clocks, windows }: Status, alerts: Status
     readAt,
     callsPausedUntil,
     jobs: health.jobs.map(
-      ({ kind, job, schedule, timezone, nextRun, lastRun, failedRun, paused, needsWorker, overdueSince }) => ({
-        ...{ kind, job, schedule, timezone, nextRun, lastRun, failedRun, paused, needsWorker, overdueSince },
+      ({
+        kind,
+        job,
+        projects,
+        schedule,
+        timezone,
+        nextRun,
+        lastRun,
+        failedRun,
+        paused,
+        needsWorker,
+        overdueSince,
+      }) => ({
+        ...{
+          kind,
+          job,
+          ...(projects !== undefined && { projects }),
+          schedule,
+          timezone,
+          nextRun,
+          lastRun,
+          failedRun,
+          paused,
+          needsWorker,
+          overdueSince,
+        },
       }),
     ),
     workers,
@@ -134,9 +158,14 @@ function renderStatus({ health, undated, clocks, windows }: Status, alerts: Stat
       .filter(({ isOver }) => !isOver)
       .map((budget) => `budget ${budgetTitle(budget)}: ${budgetUseText(budget)}`),
     ...(queued.length > 0 ? [`queue: ${queued.join(", ")}`] : []),
-    ...rotations.flatMap(({ rotation, apiKeyId, ageDays }) =>
-      apiKeyId === null ? [] : [`rotation ${rotation}: key ${apiKeyId}, ${ageDays} days old`],
-    ),
+    ...rotations.flatMap(({ rotation, projects, apiKeyId, ageDays, keys }) => {
+      if (projects !== undefined) {
+        return [
+          `rotation ${rotation}: ${counted(keys.active, "key")} of ${projects} projects, ${ageDays ?? 0} days old at most`,
+        ];
+      }
+      return apiKeyId === null ? [] : [`rotation ${rotation}: key ${apiKeyId}, ${ageDays} days old`];
+    }),
   ];
   return `${lines.join("\n")}\n`;
 }
@@ -145,9 +174,20 @@ function titled(title: string, texts: readonly string[]): readonly string[] {
   return texts.length === 0 ? [] : [title, ...texts.map((text) => `  ${text}`)];
 }
 
-function jobLines({ kind, job, schedule, timezone, nextRun, lastRun, paused, overdueSince }: JobHealth): string[] {
+function jobLines({
+  kind,
+  job,
+  projects,
+  schedule,
+  timezone,
+  nextRun,
+  lastRun,
+  paused,
+  overdueSince,
+}: JobHealth): string[] {
+  const many = projects === undefined ? "" : ` of ${counted(projects, "project")}`;
   return [
-    `${kind} ${job} (${schedule} ${timezone})`,
+    `${kind} ${job}${many} (${schedule} ${timezone})`,
     `  last run: ${lastRun ? renderRun(lastRun) : "never"}`,
     `  ${paused ? renderPause(paused) : `next run: ${nextRun ? instantText(nextRun) : "none"}`}`,
     ...(overdueSince ? [`  overdue since ${instantText(overdueSince)}: no worker has taken it up`] : []),

@@ -5,6 +5,7 @@ import path from "node:path";
 import { z } from "zod";
 import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT } from "../keys/policy.ts";
 import { type Filter, filterKey, groupingBy, NO_CONDITIONS, SOURCES, unlistedValues } from "../usage/series.ts";
+import { TEMPORARY_KEY_FILE } from "./deliveries.ts";
 import { fanOutIssues } from "./fan-outs.ts";
 import { PLACEHOLDER_ID } from "./fields.ts";
 import {
@@ -97,6 +98,7 @@ const LenientConfig = lenientObject({
   rotations: entries({
     name: optionalText,
     project: optionalText,
+    projects: z.array(optionalText).optional().catch(undefined),
     createWith: lenientObject({ rotation: optionalText, file: optionalText }),
     scopes: textList,
     tags: textList,
@@ -140,7 +142,7 @@ function exportIssues(config: LenientConfig, job: LenientExport, path: Path): Co
   const named = listAtPath(job.projects, [...path, "projects"]);
   const filters = job.filters ?? [];
   return [
-    ...named.flatMap((name) => exportedProjectIssues(config, name)),
+    ...named.flatMap((name) => patternIssues(config, name)),
     ...duplicateIssues(named, "each project once"),
     ...duplicateIssues(listAtPath(job.groupings, [...path, "groupings"]), "each grouping once"),
     ...undatedIssues(job, path),
@@ -193,13 +195,27 @@ function unlistedValueIssues(dimensions: Dimensions, { source }: LenientExport, 
 }
 
 function rotationIssues(config: LenientConfig, job: LenientRotation, path: Path): ConfigIssue[] {
+  const named = listAtPath(job.projects ?? [], [...path, "projects"]);
   return [
     ...unknownProjectIssues(config, { value: job.project, path: [...path, "project"] }),
+    ...named.flatMap((name) => patternIssues(config, name)),
+    ...duplicateIssues(named, "each project once"),
+    ...sharedNameIssues(config, job, path),
     ...duplicateIssues(listAtPath(job.scopes, [...path, "scopes"]), "each scope once"),
     ...duplicateIssues(listAtPath(job.tags, [...path, "tags"]), "each tag once"),
     ...expiryIssues(job, path),
-    ...rotationReferenceIssues(config, job.createWith.rotation, job.project, [...path, "createWith", "rotation"]),
+    ...(job.projects === undefined
+      ? rotationReferenceIssues(config, job.createWith.rotation, job.project, [...path, "createWith", "rotation"])
+      : []),
   ];
+}
+
+/** The rotations of the projects of a rotation are called NAME/ID in the ledger. */
+function sharedNameIssues({ rotations }: LenientConfig, { name }: LenientRotation, path: Path): ConfigIssue[] {
+  const group = rotations.find((one) => one.projects !== undefined && name?.startsWith(`${one.name}/`));
+  if (group === undefined) return [];
+  const message = `expected a name that does not begin with ${JSON.stringify(`${group.name}/`)}: the keys of the projects of that rotation are stored under such names`;
+  return [{ path: [...path, "name"], message }];
 }
 
 /** A key must not expire before its successor is in use everywhere: nobody would have a working key. */
@@ -222,13 +238,16 @@ function rotationReferenceIssues(
   const rotation = rotationNames.byName.get(name);
   if (!rotation) return unknownNameIssues("a rotation", rotationNames, { value: name, path });
   // A rotation whose project is not configured has an issue of its own.
-  const isElsewhere = rotation.project !== project && projectNames.byName.has(rotation.project ?? "");
+  const isElsewhere =
+    rotation.projects === undefined
+      ? rotation.project !== project && projectNames.byName.has(rotation.project ?? "")
+      : !rotation.projects.some((one) => one !== undefined && matchesPattern(one, project ?? ""));
   if (!isElsewhere) return [];
   return [{ path, message: "expected a rotation of this project; this one makes the keys of another project" }];
 }
 
 /** A pattern must fit a project of the file, unless others are discovered. */
-function exportedProjectIssues(config: LenientConfig, named: NameAtPath): ConfigIssue[] {
+function patternIssues(config: LenientConfig, named: NameAtPath): ConfigIssue[] {
   const { value = "", path } = named;
   const { all, byName } = config.projectNames;
   if (!isPattern(value) || byName.has(value)) return unknownProjectIssues(config, named);
@@ -254,15 +273,13 @@ function unknownProjectIssues(
   return [{ path: named.path, message }];
 }
 
-/** Temporary files beside a key file, of this version and of earlier ones, which may still run at the same time. */
-const TEMPORARY_KEY_FILE = /^\.(?:usage-export-.*|next|probe)$/s;
-
 /** A delivery replaces its file whatever the file holds, so no two uses may share a file. */
 function deliveryIssues({ rotations }: LenientConfig, { baseDir, ownPaths = {} }: CheckOptions): ConfigIssue[] {
   const absolute = (file: string | undefined) => file && path.resolve(baseDir, file);
   const creatorFiles = rotations.map(({ createWith }) => absolute(createWith.file));
-  const delivered = rotations.flatMap(({ deliver }, i) =>
-    deliver.map(({ file }, number) => ({
+  // The files of a rotation of many projects are known only with the projects (rotations.ts).
+  const delivered = rotations.flatMap(({ deliver, projects }, i) =>
+    (projects === undefined ? deliver : []).map(({ file }, number) => ({
       value: absolute(file),
       path: ["rotations", i, "deliver", number, "file"],
     })),

@@ -2,17 +2,17 @@
 
 import path from "node:path";
 import type { z } from "zod";
-import type { RotationJob } from "../keys/policy.ts";
 import type { Budget } from "../usage/budgets.ts";
 import type { ExportJob } from "../usage/plan.ts";
 import type { Price } from "../usage/prices.ts";
 import { resolveBudgets, type WrittenBudget } from "./budgets.ts";
 import { type CheckOptions, crossFieldIssues } from "./checks.ts";
 import { type DuplicateName, parseJson } from "./json.ts";
-import { type KeyReference, keyIssues, keyOf } from "./key-source.ts";
+import { type KeyReference, keyIssues } from "./key-source.ts";
 import { type ConfigIssue, configError, defaultExpectation, toConfigIssues } from "./messages.ts";
 import { overlapIssues, PriceList } from "./prices.ts";
 import { projectsNamed } from "./project-names.ts";
+import { keyOfProject, type LeftOut, type RotationConfig, type RotationTemplates, rotationsOf } from "./rotations.ts";
 import { ConfigFile, type Discovery, type WrittenProject } from "./schema.ts";
 
 /** `baseUrl` has no slash at its end, `publicUrl` has one. */
@@ -23,6 +23,10 @@ export type Config = Omit<ConfigFile, "$schema" | "projects" | "exports" | "rota
   readonly budgets: readonly Budget[];
   readonly exports: readonly ExportJob[];
   readonly rotations: readonly RotationConfig[];
+  /** Left out if no rotation is for many projects. */
+  readonly rotationTemplates?: RotationTemplates;
+  /** Discovered projects that rotations of many projects leave out. */
+  readonly leftOut?: readonly LeftOut[];
   /** What is needed to add discovered projects; left out if no entry of the file discovers any. */
   readonly discovery?: DiscoverySettings;
 };
@@ -44,9 +48,6 @@ type DiscoverySettings = {
   /** Which version of the stored lists the projects are of; left out until they have been added. */
   readonly version?: string;
 };
-
-/** `createWith` is the key that creates and deletes the rotation's keys; left out, the project's own key does. */
-export type RotationConfig = RotationJob & { readonly createWith?: KeyReference };
 
 /** A secret that is found in a variable or a file. */
 export type SecretReference = Exclude<KeyReference, { kind: "rotation" | "command" }>;
@@ -71,9 +72,22 @@ export function parseConfig(text: string, options: ParseOptions): Config {
   const file = parseFile(ConfigFile, text, options.source, (value) => crossFieldIssues(value, options));
   const { projects, rotations, monitor, notify, prices } = file;
   makePathsAbsolute({ projects, rotations, monitor, notify, prices }, options.baseDir);
-  const wrongKeys = issuesOfKeys(file);
-  if (wrongKeys.length > 0) throw configError(options.source, wrongKeys, parseJson(text, options.source).positionOf);
-  const resolved = resolveNames(file);
+  const templates = { written: rotations, ownPaths: options.ownPaths ?? {} };
+  const { rotations: ofProjects, leftOut } = rotationsOf(
+    templates,
+    projects.filter((one) => "id" in one),
+  );
+  const wrong = [
+    ...projects.flatMap((one, i) => ("id" in one ? keyIssues(one.key, one, ["projects", i, "key"]) : [])),
+    ...leftOut,
+  ];
+  if (wrong.length > 0) throw configError(options.source, wrong, parseJson(text, options.source).positionOf);
+  const isForMany = rotations.some((one) => one.projects !== undefined);
+  const resolved = {
+    ...resolveNames(file),
+    rotations: ofProjects,
+    ...(isForMany && { rotationTemplates: templates }),
+  };
   const priceList = "path" in prices ? pricesInFile(prices.path, options) : prices;
   const hasPrices = "path" in prices || priceList.length > 0;
   const { budgets, issues } = resolveBudgets(file.budgets, { ...resolved, hasPrices });
@@ -134,23 +148,12 @@ function makePathsAbsolute(value: unknown, baseDir: string): void {
   for (const part of Object.values(value)) makePathsAbsolute(part, baseDir);
 }
 
-function issuesOfKeys({ projects: entries, rotations }: ConfigFile): ConfigIssue[] {
-  const projects = entries.filter((one) => "id" in one);
-  return [
-    ...entries.flatMap((one, i) => ("id" in one ? keyIssues(one.key, one, ["projects", i, "key"]) : [])),
-    ...rotations.flatMap(({ createWith, project: name }, i) => {
-      const project = projects.find((one) => one.name === name);
-      return project ? keyIssues(createWith, project, ["rotations", i, "createWith"]) : [];
-    }),
-  ];
-}
-
-type ResolvedNames = Omit<Config, "prices" | "budgets" | "discovery">;
+type ResolvedNames = Omit<Config, "prices" | "budgets" | "discovery" | "rotations">;
 
 function resolveNames({ $schema, exports, rotations, prices, budgets, ...rest }: ConfigFile): ResolvedNames {
   const projects = rest.projects
     .filter((one) => "id" in one)
-    .map((project) => ({ ...project, key: keyOf(project.key, project) }));
+    .map((project) => ({ ...project, key: keyOfProject(project.key, rotations, project) }));
   // `crossFieldIssues` has checked that each name has a project.
   return {
     ...rest,
@@ -163,12 +166,5 @@ function resolveNames({ $schema, exports, rotations, prices, budgets, ...rest }:
         "each" in filter ? [{ dimension: filter.each, atMost: filter.atMost }] : [],
       ),
     })),
-    rotations: rotations.flatMap(({ createWith, ...job }) =>
-      projectsNamed(projects, [job.project]).map((project) => ({
-        ...job,
-        project,
-        ...(createWith && { createWith: keyOf(createWith, project) }),
-      })),
-    ),
   };
 }

@@ -4,6 +4,7 @@ import type { KnownProject } from "../usage/project-list.ts";
 import { resolveBudgets } from "./budgets.ts";
 import type { Config, ConfiguredProject, SecretReference } from "./config.ts";
 import { matchesPattern, projectsNamed } from "./project-names.ts";
+import { rotationsOf } from "./rotations.ts";
 import type { Discovery } from "./schema.ts";
 
 /** What the list of projects that a key sees is called in the database and in messages. */
@@ -34,7 +35,8 @@ export function withDiscovered(config: Config, known: readonly KnownProject[], v
   const readers = { projects: everSeen, exports: exportsOf(everSeen), hasPrices: discovery.hasPrices };
   // A budget whose usage is not read is reported when the file is parsed, as far as its projects are known then.
   const { budgets } = resolveBudgets(discovery.budgets, readers);
-  return { ...config, projects, exports, budgets, discovery: { ...discovery, version } };
+  const ofProjects = config.rotationTemplates && rotationsOf(config.rotationTemplates, projects);
+  return { ...config, ...ofProjects, projects, exports, budgets, discovery: { ...discovery, version } };
 }
 
 type Found = { readonly project: ConfiguredProject; readonly hasVanished: boolean };

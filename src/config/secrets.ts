@@ -92,7 +92,7 @@ export function neededKeys(
   const keys = [
     ...written.map(({ key }, i) => ({ key, path: ["projects", places[i] ?? i, "key"] })),
     ...entries.map(({ key, index }) => ({ key, path: ["projects", index, "key"] })),
-    ...rotations.map(({ createWith: key }, index) => ({ key, path: ["rotations", index, "createWith"] })),
+    ...rotations.map(({ createWith: key, index }) => ({ key, path: ["rotations", index, "createWith"] })),
   ];
   return keys.flatMap(({ key, path }): NeededSecret[] => {
     if (key === undefined) return [];

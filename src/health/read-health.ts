@@ -2,6 +2,7 @@
 
 import { type Config, jobsOf, originOf } from "../config/config.ts";
 import { listOf } from "../config/discovered.ts";
+import { groupedRotations } from "../config/rotations.ts";
 import { readAnomalies } from "../db/anomalies.ts";
 import { watchedBudgets } from "../db/budgets.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
@@ -18,10 +19,10 @@ import {
   readGaps,
   type SeriesHealth,
 } from "../db/health.ts";
-import { type JobId, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
+import { type JobId, type StoredJob, storedJobFinder, storedJobs } from "../db/jobs/jobs.ts";
 import { queueDepths } from "../db/jobs/queue.ts";
 import { storedWorkers } from "../db/jobs/workers.ts";
-import { rotationRows } from "../db/keys/status.ts";
+import { type RotationRow, rotationRows } from "../db/keys/status.ts";
 import { type StoredList, storedLists } from "../db/projects.ts";
 import { pausedUntil } from "../db/rate-limit.ts";
 import { restatementCurves } from "../db/report/restatements.ts";
@@ -29,12 +30,14 @@ import { storedSnoozes } from "../db/snoozes.ts";
 import { failureCauses } from "../db/usage/failures.ts";
 import { errorText } from "../errors.ts";
 import { counted } from "../report/format.ts";
-import { nextRunAt, overdueSince, waitingSince } from "../schedule/due.ts";
+import { nextRunAt, overdueSince, runAfter, type ScheduledJob, waitingSince } from "../schedule/due.ts";
+import { projectsText } from "../text.ts";
 import { jobSeries, NO_SERIES } from "../usage/job-series.ts";
 import { adviseWindow, type ExportJob, KNOWN_SHARE_ENOUGH, seriesOf, type WindowAdvice } from "../usage/plan.ts";
 import type { Grouping, Series } from "../usage/series.ts";
 import { rotationWarnings } from "./alerts.ts";
 import { LABELS_MAX } from "./gauges.ts";
+import { groupFinder, mergeJobs, mergeRotations } from "./rotation-groups.ts";
 import { countSlices, type FailedRun, type HealthFigures, type HealthState, type JobHealth } from "./state.ts";
 
 type HealthOptions = {
@@ -83,7 +86,8 @@ async function figuresAt(db: Database, tx: Tx, config: Config): Promise<HealthFi
   const now = await databaseNow(tx);
   const { series, seriesCount, projects } = await readCompleteness(tx, LABELS_MAX);
   const workers = await storedWorkers(tx);
-  const rotations = await rotationRows(tx);
+  const configured = new Map(groupedRotations(config.rotations).map((rotation) => [rotation.name, rotation]));
+  const rotations = mergeRotations(await rotationRows(tx), groupFinder(config.rotations));
   return {
     readAt: now,
     callsPausedUntil: await pausedUntil(tx, originOf(config)),
@@ -98,8 +102,8 @@ async function figuresAt(db: Database, tx: Tx, config: Config): Promise<HealthFi
     slices: countSlices(projects),
     rotations: rotations.map((row) => ({
       ...row,
-      configured: config.rotations.find(({ name }) => name === row.rotation),
-      warnings: rotationWarnings(row),
+      configured: configured.get(row.rotation),
+      warnings: [...rotationWarnings(row), ...leftOutWarnings(config, row)],
     })),
     queue: await queueDepths(tx),
     lists: await readLists(tx, config),
@@ -138,9 +142,16 @@ async function readUsageFigures(
   };
 }
 
-type ConfiguredJob = JobToJudge &
-  Pick<ExportJob, "schedule" | "timezone" | "jitterSeconds"> &
-  Pick<JobHealth, "series">;
+/** Projects whose keys a rotation of many does not renew: their names or their files do not allow it. */
+function leftOutWarnings({ leftOut = [] }: Config, { rotation, projects = 0 }: RotationRow): readonly string[] {
+  const own = leftOut.filter(({ group }) => group === rotation);
+  const [first] = own;
+  if (!first) return [];
+  const names = own.map(({ project }) => project.name);
+  return [`leaves out ${projectsText(names, projects + own.length)}: ${first.message}`];
+}
+
+type ConfiguredJob = JobToJudge & ScheduledJob & Pick<JobHealth, "series"> & { readonly group?: string };
 
 /** Every configured job, the exports first. */
 async function readJobs(
@@ -150,24 +161,25 @@ async function readJobs(
   now: Date,
 ): Promise<readonly JobHealth[]> {
   const failedSeries = series.flatMap(({ isActive, key, failed }) => (isActive && failed > 0 ? [key] : []));
-  const jobs = jobsOf(config).map((job) => {
+  const jobs = jobsOf(config).map((job): ConfiguredJob => {
     const own = job.kind === "export" ? jobSeries(job) : NO_SERIES;
     return { ...job, series: own, hasNoFailedSlice: !failedSeries.some(own.has) };
   });
   const [stored, runs] = [await storedJobs(tx), await lastRuns(tx, jobs)];
   const [outcomes, records] = [await lastOutcomes(tx, jobs), await jobRecords(tx, jobs)];
   const byJob = <One extends JobId>(all: readonly One[]) => new Map(all.map((one) => [`${one.kind} ${one.name}`, one]));
-  const [storedOf, outcomeOf, recordOf] = [byJob(stored), byJob(outcomes), byJob(records)];
+  const [storedOf, outcomeOf, recordOf] = [storedJobFinder(stored), byJob(outcomes), byJob(records)];
   const lastRunOf = new Map(runs.map((run) => [`${run.kind} ${run.job}`, run]));
-  return jobs.map((job) => {
+  const all = jobs.map((job) => {
     const name = `${job.kind} ${job.name}`;
     return jobHealth(job, now, {
-      stored: storedOf.get(name),
+      stored: storedOf(job),
       lastRun: lastRunOf.get(name),
       outcome: outcomeOf.get(name),
       record: recordOf.get(name),
     });
   });
+  return mergeJobs(all, groupFinder(config.rotations));
 }
 
 type JobRows = {
@@ -186,7 +198,7 @@ function jobHealth(job: ConfiguredJob, now: Date, { stored, lastRun, outcome, re
     ...{ kind, job: name, schedule, timezone, series, lastRun, outcome },
     // Workers do not run a paused job until it is resumed.
     nextRun: isPaused ? undefined : nextRunAt(job, now),
-    firstUnplanned: stored?.scheduledThrough && !isPaused ? nextRunAt(job, stored.scheduledThrough) : undefined,
+    firstUnplanned: stored?.scheduledThrough && !isPaused ? runAfter(job, stored.scheduledThrough) : undefined,
     paused: stored?.pause,
     needsWorker: stored !== undefined && !isPaused,
     // A run that waits for the end of the previous run is not overdue.

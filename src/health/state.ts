@@ -60,6 +60,8 @@ export type HealthFigures = {
 export type JobHealth = {
   readonly kind: "export" | "rotation";
   readonly job: string;
+  /** How many projects a rotation is for, if it is for many: then this is the state of all of them together. */
+  readonly projects?: number;
   readonly schedule: string;
   readonly timezone: string;
   /** Undefined while the job is paused. */

@@ -66,7 +66,9 @@ export async function openKeyRing(
   const isRotated = [...projectKeys.values(), ...creators.values()].some(({ kind }) => kind === "rotation");
   const masterKeys = given ?? (db && isRotated ? await openMasterKeys(app, db) : undefined);
   const commands = openKeyCommands(app);
-  const deps: KeyRingDeps = { app, db, masterKeys, commands, onFallback, reportedMs: new Map() };
+  const groups = new Map(config.rotations.map(({ name, group }) => [name, group]));
+  const countFallback = (rotation: string) => onFallback(groups.get(rotation) ?? rotation);
+  const deps: KeyRingDeps = { app, db, masterKeys, commands, onFallback: countFallback, reportedMs: new Map() };
   return {
     use: (project, call) => callWithKey(deps, project, projectKeys.get(project.id), 2, call),
     useToRotate: ({ name, project }, call) =>
@@ -190,7 +192,7 @@ async function missingKeys(app: App, config: Config, rotated: ReadonlySet<string
 }
 
 function rotationProblems({ rotations, projects }: Config): string[] {
-  return rotations.flatMap(({ name, scopes, createWith }, index) => {
+  const problems = rotations.flatMap(({ name, scopes, createWith, index }) => {
     const path = `rotations[${index}].scopes`;
     const problem = scopesProblem(scopes);
     if (problem !== undefined) return [`${path}: ${problem}`];
@@ -202,6 +204,8 @@ function rotationProblems({ rotations, projects }: Config): string[] {
       `${path}: expected keys:write, or a role with it, because each key creates the next one unless createWith names another key; got ${scopes.join(", ")}`,
     ];
   });
+  // Of a rotation of many projects it is the same for each.
+  return [...new Set(problems)];
 }
 
 function throwProblems(problems: readonly string[]): void {

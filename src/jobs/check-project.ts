@@ -1,7 +1,7 @@
 // Checks a project for `check` by calling the service: whether its key works, and whether the service applies the windows, groupings
 // and filters that the exports send.
 
-import type { RotationConfig } from "../config/config.ts";
+import type { RotationConfig } from "../config/rotations.ts";
 import { AppError, errorText } from "../errors.ts";
 import { holdsScope } from "../keys/policy.ts";
 import { testSink } from "../keys/sinks.ts";

@@ -7,36 +7,55 @@ import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { lastDeliveredBy } from "../db/keys/events.ts";
-import { sealedKey } from "../db/keys/keystore.ts";
-import { readLedger } from "../db/keys/ledger.ts";
+import { type DeliveredKey, deliveredKeys, sealedKey } from "../db/keys/keystore.ts";
 import { AppError } from "../errors.ts";
-import { activeKey, type Ledger, type LedgerKey } from "../keys/ledger.ts";
+import { activeKey, type Ledger } from "../keys/ledger.ts";
 import type { Inspection } from "../keys/plan.ts";
 import { type RotationJob, sinkId } from "../keys/policy.ts";
 import { openSealedKey, readMasterKeys } from "../keys/seal.ts";
 import { staleFiles } from "../keys/sinks.ts";
 import type { Secret } from "../secret.ts";
+import { projectsText } from "../text.ts";
 
-/** What is wrong with the files of active keys, by rotation. Files on another machine are not checked. */
+/**
+ * What is wrong with the files of active keys, by rotation as the configuration names it. Files on another machine are not checked, nor are
+ * rotations whose keys belong to another project: each run of such a rotation reports that.
+ */
 export async function deliveryWarnings(
   app: App,
   db: Database,
   { rotations }: Config,
 ): Promise<ReadonlyMap<string, readonly string[]>> {
-  const warnings = new Map<string, readonly string[]>();
-  for (const job of rotations) {
-    const active = await activeKeyOf(db, job);
-    if (!active) continue;
-    const stale = await staleFilesOf(app, db, job, active);
-    const here: string[] = [];
+  const delivering = rotations.filter(({ deliver }) => deliver.some(({ kind }) => kind === "file"));
+  if (delivering.length === 0) return new Map();
+  const keys = new Map((await deliveredKeys(db)).map((key) => [key.rotation, key]));
+  const found: {
+    readonly name: string;
+    readonly isOfMany: boolean;
+    readonly project: string;
+    readonly text: string;
+  }[] = [];
+  for (const job of delivering) {
+    const key = keys.get(job.name);
+    if (!key || key.projectId !== job.project.id) continue;
+    const stale = await staleFilesOf(app, job, key);
     for (const sink of job.deliver) {
       const fault = stale.get(sinkId(sink));
-      if (sink.kind !== "file" || fault === undefined || !(await isOnThisMachine(db, job, active, sink.path))) continue;
-      here.push(`${fault}: the next rotation delivers the key again; to do that now, run: usage-export rotate`);
+      if (sink.kind !== "file" || fault === undefined || !(await isOnThisMachine(db, job, key, sink.path))) continue;
+      const text = `${fault}: the next rotation delivers the key again; to do that now, run: usage-export rotate`;
+      found.push({ name: job.group ?? job.name, isOfMany: job.group !== undefined, project: job.project.name, text });
     }
-    if (here.length > 0) warnings.set(job.name, here);
   }
-  return warnings;
+  const byRotation = Map.groupBy(found, ({ name }) => name);
+  return new Map(
+    [...byRotation].map(([name, ofRotation]) => {
+      const [first] = ofRotation;
+      if (!first?.isOfMany) return [name, ofRotation.map(({ text }) => text)];
+      const projects = [...new Set(ofRotation.map(({ project }) => project))];
+      const all = delivering.filter(({ group }) => group === name).length;
+      return [name, [`in ${projectsText(projects, all)}, the first: ${first.text}`]];
+    }),
+  );
 }
 
 /** Inspects the active key without a call to the service. */
@@ -48,33 +67,28 @@ export async function inspectFiles(
 ): Promise<Inspection | undefined> {
   const active = activeKey(ledger);
   if (!active) return undefined;
-  return { intentId: active.intentId, refusal: undefined, stale: await staleFilesOf(app, db, job, active) };
+  const { intentId, deliveredTo } = active;
+  const sealed = await sealedKey(db, intentId);
+  return { intentId, refusal: undefined, stale: await staleFilesOf(app, job, { deliveredTo, sealed }) };
 }
 
-async function staleFilesOf({ env, scrubber }: App, db: Database, job: RotationJob, active: LedgerKey) {
+async function staleFilesOf(
+  { env, scrubber }: App,
+  job: RotationJob,
+  { deliveredTo, sealed }: Pick<DeliveredKey, "deliveredTo" | "sealed">,
+) {
   let secret: Secret | undefined;
   try {
-    const stored = await sealedKey(db, active.intentId);
-    secret = stored && (await openSealedKey(stored, readMasterKeys(env), scrubber));
+    secret = sealed && (await openSealedKey(sealed, readMasterKeys(env), scrubber));
   } catch (error) {
     // A command that only reads works without the master key: then only the existence of the files is checked.
     if (!(error instanceof AppError)) throw error;
   }
-  return staleFiles(job.deliver, active.deliveredTo, secret);
-}
-
-/** Also undefined if the rotation's keys belong to another project: each run of the rotation reports that. */
-async function activeKeyOf(db: Database, job: RotationJob): Promise<LedgerKey | undefined> {
-  try {
-    return activeKey((await readLedger(db, job)).ledger);
-  } catch (error) {
-    if (error instanceof AppError && error.code === "config") return undefined;
-    throw error;
-  }
+  return staleFiles(job.deliver, deliveredTo, secret);
 }
 
 /** Whether the file should be on this machine. If its folder is not, another machine or container may have delivered the key there. */
-async function isOnThisMachine(db: Database, job: RotationJob, key: LedgerKey, file: string): Promise<boolean> {
+async function isOnThisMachine(db: Database, job: RotationJob, key: DeliveredKey, file: string): Promise<boolean> {
   const folder = await stat(path.dirname(file)).catch(() => undefined);
   if (folder?.isDirectory()) return true;
   const actor = await lastDeliveredBy(db, job.name, key.intentId, sinkId({ kind: "file", path: file }));

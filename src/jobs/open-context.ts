@@ -40,16 +40,18 @@ export async function openServiceContext(
   return connect(app, config, db, await openKeyRing(app, config, db));
 }
 
-/** A rotation makes few calls, which do not take part in the rate limit that other processes share. */
+/** A rotation makes few calls. With `sharesRate`, for many rotations, they take part in the rate limit that all processes share. */
 export async function openRotationContext(
   app: App,
   config: Config,
   db: Database,
+  { sharesRate = false }: { readonly sharesRate?: boolean } = {},
 ): Promise<RotationContext & AsyncDisposable> {
   await raiseLaggingSequences(app, db);
   const masterKeys = await openMasterKeys(app, db);
   const keys = await openKeyRing(app, config, db, { masterKeys });
-  return { ...(await connect(app, config, db, keys)), masterKeys };
+  const options = sharesRate ? { lease: leaseOf(config, db) } : {};
+  return { ...(await connect(app, config, db, keys, options)), masterKeys };
 }
 
 /** Registers the series of the configuration and stores its prices and budgets. The calls share the rate of all processes that use the database. */

@@ -6,8 +6,13 @@ import { type NextDue, type SeriesIds, seriesIdOf } from "../db/usage/series.ts"
 import { type ExportJob, seriesOf } from "../usage/plan.ts";
 import { type Series, seriesKey } from "../usage/series.ts";
 import { latestOccurrence, nextOccurrence, type Schedule } from "./cron.ts";
+import { type Stagger, staggerMs } from "./stagger.ts";
 
-export type ScheduledJob = Schedule & { readonly name: string; readonly jitterSeconds: number };
+export type ScheduledJob = Schedule & {
+  readonly name: string;
+  readonly jitterSeconds: number;
+  readonly stagger?: Stagger;
+};
 
 /** When each series is read next by any of the jobs; undefined if none reads it again. */
 export function nextDueOf(
@@ -30,7 +35,14 @@ export function nextDueOf(
 
 /** When a job runs next. Undefined if its schedule does not occur again. */
 export function nextRunAt(job: ScheduledJob, now: Date): Date | undefined {
-  return withJitter(job, nextOccurrence(job, now));
+  // A stagger may delay the newest scheduled time until after `now`.
+  const delayed = job.stagger && withDelay(job, latestOccurrence(job, now));
+  return delayed && delayed > now ? delayed : runAfter(job, now);
+}
+
+/** When the run of the first scheduled time after `moment` starts. */
+export function runAfter(job: ScheduledJob, moment: Date): Date | undefined {
+  return withDelay(job, nextOccurrence(job, moment));
 }
 
 /** A tick comes every minute. A job that is due for longer than this has no worker, or one that hangs. */
@@ -56,13 +68,19 @@ export function waitingSince(job: ScheduledJob, stored: StoredJob | undefined, n
 
 /** The first scheduled time that no worker handled. A job that never ran starts with the newest one before it was registered. */
 function firstUnhandled(job: ScheduledJob, { scheduledThrough, createdAt }: StoredJob): Date | undefined {
-  if (scheduledThrough) return nextRunAt(job, scheduledThrough);
-  const dueAt = withJitter(job, latestOccurrence(job, createdAt));
+  if (scheduledThrough) return runAfter(job, scheduledThrough);
+  const dueAt = withDelay(job, latestOccurrence(job, createdAt));
   return dueAt ? new Date(Math.max(Number(dueAt), Number(createdAt))) : nextRunAt(job, createdAt);
 }
 
-function withJitter({ name, jitterSeconds }: ScheduledJob, moment: Date | undefined): Date | undefined {
-  return moment && new Date(moment.getTime() + jitterMs(name, moment, jitterSeconds));
+function withDelay(job: ScheduledJob, moment: Date | undefined): Date | undefined {
+  return moment && new Date(moment.getTime() + startDelayMs(job, moment));
+}
+
+/** How much later than its scheduled time a job starts. */
+export function startDelayMs(job: ScheduledJob, moment: Date): number {
+  const { name, jitterSeconds, stagger } = job;
+  return jitterMs(name, moment, jitterSeconds) + (stagger ? staggerMs(job, stagger, moment) : 0);
 }
 
 const JITTER_BYTES = 6;

@@ -26,7 +26,7 @@ export type JobTiming = {
   /** The newest scheduled time that is not in the future; undefined if there is none. */
   readonly latest: Date | undefined;
   /** How much later than its scheduled time the job runs. */
-  readonly jitterMs: number;
+  readonly delayMs: number;
   /** What to do if the scheduled time comes before the previous run has ended. */
   readonly overlap: Overlap;
 };
@@ -38,10 +38,10 @@ const LATE_MS = 5 * 60_000;
  * However many scheduled times were missed, only the newest is run: its plan contains every day that is due. A job that never ran starts
  * with the newest scheduled time before now, so that a new installation has numbers at once and not after a night.
  */
-export function planTick({ latest, jitterMs, overlap }: JobTiming, state: JobState, now: Date): TickDecision {
+export function planTick({ latest, delayMs, overlap }: JobTiming, state: JobState, now: Date): TickDecision {
   if (state.paused || latest === undefined) return { kind: "none" };
   if (state.scheduledThrough !== undefined && latest <= state.scheduledThrough) return { kind: "none" };
-  const until = new Date(latest.getTime() + jitterMs);
+  const until = new Date(latest.getTime() + delayMs);
   if (now < until) return { kind: "wait", until };
   if (state.running) return overlap === "queue" ? { kind: "none" } : { kind: "skip", scheduledFor: latest };
   const trigger = now.getTime() - until.getTime() > LATE_MS ? "catchup" : "schedule";

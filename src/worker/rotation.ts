@@ -2,17 +2,41 @@
 
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
+import type { RotationConfig } from "../config/rotations.ts";
+import { databaseNow } from "../db/connection/database.ts";
 import { inTransaction } from "../db/connection/transaction.ts";
+import { storedJobFinder, storedJobs } from "../db/jobs/jobs.ts";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
 import { finishRun, insertRun } from "../db/jobs/runs.ts";
 import { AppError, errorCode, errorText } from "../errors.ts";
 import { runRotationJob } from "../jobs/run-rotation.ts";
-import type { RotationJob } from "../keys/policy.ts";
+import { latestOccurrence } from "../schedule/cron.ts";
+import { startDelayMs } from "../schedule/due.ts";
+import { planTick } from "../schedule/plan-tick.ts";
 import { NO_COUNTS } from "../usage/export.ts";
 import type { WorkerContext } from "./context.ts";
 import { recordSkippedRun, reportRunEnd, type TickOutcome, tickJob } from "./runs.ts";
 
-export async function tickRotation({ db, queue }: WorkerContext, job: RotationJob): Promise<TickOutcome> {
+/**
+ * The rotations that may begin now. Of those of many projects nearly all wait for their own time; finding that out for all of them takes one
+ * statement, and planning each a transaction.
+ */
+export async function rotationsToPlan({ db, config }: WorkerContext): Promise<readonly RotationConfig[]> {
+  if (!config.rotations.some(({ group }) => group !== undefined)) return config.rotations;
+  const storedOf = storedJobFinder(await storedJobs(db));
+  const now = await databaseNow(db);
+  return config.rotations.filter((job) => {
+    if (job.group === undefined) return true;
+    const stored = storedOf({ ...job, kind: "rotation" });
+    const latest = latestOccurrence(job, now);
+    const timing = { latest, delayMs: latest ? startDelayMs(job, latest) : 0, overlap: "skip" } as const;
+    const state = { scheduledThrough: stored?.scheduledThrough, paused: stored?.pause !== undefined, running: false };
+    // One that waits is not planned either: the ticks of every minute are enough for it, as its stagger allows for that.
+    return planTick(timing, state, now).kind === "run";
+  });
+}
+
+export async function tickRotation({ db, queue }: WorkerContext, job: RotationConfig): Promise<TickOutcome> {
   const scheduled = { ...job, kind: "rotation", overlap: "skip" } as const;
   return tickJob(db, scheduled, {
     async start(tx, { trigger, scheduledFor }) {
@@ -42,7 +66,7 @@ export async function handleRotation(context: WorkerContext, claimed: ClaimedJob
   const { app, db, queue, config, masterKeys } = context;
   const job = config.rotations.find((rotation) => rotation.name === name);
   if (job && masterKeys) {
-    const run = { kind: "rotation", job: name, trigger, runId } as const;
+    const run = { kind: "rotation", job: name, group: job.group, trigger, runId } as const;
     try {
       const { status, did, errors } = await runRotationJob({ ...context, masterKeys }, job, trigger, { runId });
       reportRunEnd(context, { ...run, status, did, error: errors[0] && app.scrubber.scrub(errors[0]) });

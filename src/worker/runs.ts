@@ -13,7 +13,7 @@ import { nextFetchNo } from "../db/usage/fetch-numbers.ts";
 import { extendDue, registerSeries, type SeriesIds, seriesIdOf } from "../db/usage/series.ts";
 import { counted } from "../report/format.ts";
 import { latestOccurrence } from "../schedule/cron.ts";
-import { jitterMs, type ScheduledJob } from "../schedule/due.ts";
+import { type ScheduledJob, startDelayMs } from "../schedule/due.ts";
 import { planTick, type TickDecision } from "../schedule/plan-tick.ts";
 import type { BackfillPlan } from "../usage/backfill.ts";
 import type { RunCounts, RunTrigger } from "../usage/export.ts";
@@ -56,12 +56,12 @@ export async function tickJob(db: Database, job: JobToTick, { start, idle }: Tic
     if (!stored) return NOTHING_DUE;
     const runs = await runningRuns(tx, job.kind, job.name);
     const latest = latestOccurrence(job, now);
-    const delayMs = latest ? jitterMs(job.name, latest, job.jitterSeconds) : 0;
+    const delayMs = latest ? startDelayMs(job, latest) : 0;
     const paused = stored.pause !== undefined;
     // A person's export or backfill is no reason to skip a scheduled run.
     const running = runs.some(({ trigger }) => trigger === "schedule" || trigger === "catchup");
     const state = { scheduledThrough: stored.scheduledThrough, paused, running };
-    const decision = planTick({ latest, jitterMs: delayMs, overlap: job.overlap }, state, now);
+    const decision = planTick({ latest, delayMs, overlap: job.overlap }, state, now);
     switch (decision.kind) {
       case "none":
         return idle && !paused && runs.length === 0 ? idle(tx, now) : NOTHING_DUE;
@@ -165,6 +165,8 @@ export async function enqueueBackfill(
 export type EndedRun = {
   readonly kind: "export" | "rotation";
   readonly job: string;
+  /** The name that many rotations have in the configuration. */
+  readonly group?: string | undefined;
   readonly trigger: string;
   readonly status: string;
   readonly runId?: string;
@@ -179,12 +181,12 @@ export type EndedRun = {
 };
 
 export function reportRunEnd({ app, metrics }: Pick<WorkerContext, "app" | "metrics">, run: EndedRun): void {
-  metrics.runEnded(run);
+  metrics.runEnded({ ...run, job: run.group ?? run.job });
   if (app.terminal) {
     app.write(`${runLine(run, new Date())}\n`);
     return;
   }
-  const { counts, error, finishedAt: _logged, ...rest } = run;
+  const { counts, error, finishedAt: _logged, group: _inName, ...rest } = run;
   const facts = { ...rest, ...counts, ...(error != null && { error }) };
   if (run.status === "ok") app.log.info(facts, "run finished");
   else app.log.warn(facts, run.status === "skipped" ? "run skipped" : "run finished");

@@ -23,7 +23,7 @@ import {
   type UsageRequest,
 } from "../usage/plan.ts";
 import { renewDueTimes, type WorkerContext } from "./context.ts";
-import { tickRotation } from "./rotation.ts";
+import { rotationsToPlan, tickRotation } from "./rotation.ts";
 import {
   enqueueRun,
   type NewQueuedRun,
@@ -37,7 +37,7 @@ import {
 /** A failure of one job does not affect the others. Throws only if the database can't be reached. */
 export async function tick(opened: WorkerContext): Promise<TickOutcome> {
   const context = await withCurrentValues(opened);
-  const { exports, rotations } = context.config;
+  const { exports } = context.config;
   // The stored due times were computed before the clock was set back.
   if (await recoverFromClockSetBack(context.app, context.db)) await renewDueTimes(context);
   // Before anything is planned: a run without queue jobs keeps its requests from being queued for another run.
@@ -46,7 +46,7 @@ export async function tick(opened: WorkerContext): Promise<TickOutcome> {
   for (const job of exports) {
     outcomes.push(await tickSafely(context, "export", job.name, () => tickExport(context, job)));
   }
-  for (const job of rotations) {
+  for (const job of await rotationsToPlan(context)) {
     outcomes.push(await tickSafely(context, "rotation", job.name, () => tickRotation(context, job)));
   }
   const waits = outcomes.flatMap(({ wakeInMs }) => wakeInMs ?? []);

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { App } from "../app.ts";
 import { type Config, originOf } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
+import type { ClaimedJob } from "../db/jobs/queue.ts";
 import { deleteOldRuns, heartbeatQueuedRuns } from "../db/jobs/runs.ts";
 import {
   type ConfigRefusal,
@@ -43,6 +44,8 @@ const SIGN_OFF_MS = 2_000;
 const CLOSE_MS_MAX = 500;
 /** How often a worker looks for days to judge: they become final at midnight or by a reading, and minutes do not matter. */
 const JUDGE_MS = 5 * 60_000;
+/** A rotation whose delivery takes long must not hold up those of other projects. */
+const ROTATIONS_AT_ONCE = 4;
 /** A tick that lost its database is repeated after this time, before the next minute. */
 const TICK_RETRY_MS = 5_000;
 
@@ -143,11 +146,32 @@ function openConsumers(context: WorkerContext, liveness: Liveness, hardStop: Abo
       handle: (job, handling) => handleChunk(context, filterCheckOfRun, job, handling),
     },
     { queue: "usage_request_dead", idleMs: 5_000, handle: (job) => handleDeadLetter(context, job) },
-    { queue: "rotation", idleMs: 2_000, handle: (job) => handleRotation(context, job) },
+    {
+      queue: "rotation",
+      idleMs: 2_000,
+      handle: severalAtOnce(ROTATIONS_AT_ONCE, (job) => handleRotation(context, job)),
+    },
   ];
   return settings.map((one) =>
     openConsumer(one, { queue, log: context.app.log, reportDatabase: liveness.reportDatabase, hardStop }),
   );
+}
+
+/** Lets the consumer claim the next job while fewer than `max` are being handled. */
+function severalAtOnce(max: number, handle: (job: ClaimedJob) => Promise<void>): ConsumerSettings["handle"] {
+  let handled = 0;
+  let onRoom = () => {};
+  return async (job, { onReady }) => {
+    handled++;
+    if (handled < max) onReady();
+    else onRoom = onReady;
+    try {
+      await handle(job);
+    } finally {
+      handled--;
+      onRoom();
+    }
+  };
 }
 
 type TickListeners = {
@@ -185,7 +209,10 @@ function startTicks(
     liveness.heartbeat();
     onFinished();
   });
-  const timers = setTimers([...config.exports, ...config.rotations], ticks.request);
+  const jobs = [...config.exports, ...config.rotations];
+  // The jobs of many projects have one schedule.
+  const schedules = new Map(jobs.map((job) => [`${job.schedule} ${job.timezone}`, job]));
+  const timers = setTimers([...schedules.values()], ticks.request);
   ticks.request();
   return async () => {
     timers.stop();

@@ -73,6 +73,7 @@ test("a configuration with every field is parsed into the form that the program 
     ],
     rotations: [
       {
+        index: 0,
         name: "lab-key",
         schedule: "0 4 * * *",
         timezone: "Asia/Tokyo",
@@ -92,6 +93,7 @@ test("a configuration with every field is parsed into the form that the program 
         retire: "delete",
       },
       {
+        index: 1,
         name: "production-key",
         schedule: "@daily",
         timezone: "UTC",

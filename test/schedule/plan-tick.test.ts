@@ -3,7 +3,7 @@ import { type JobState, type JobTiming, planTick } from "../../src/schedule/plan
 
 const NIGHT = new Date("2026-03-19T02:15:00Z");
 const NIGHT_BEFORE = new Date("2026-03-18T02:15:00Z");
-const timing = (part: Partial<JobTiming> = {}): JobTiming => ({ latest: NIGHT, jitterMs: 0, overlap: "skip", ...part });
+const timing = (part: Partial<JobTiming> = {}): JobTiming => ({ latest: NIGHT, delayMs: 0, overlap: "skip", ...part });
 const state = (part: Partial<JobState> = {}): JobState => ({
   scheduledThrough: NIGHT_BEFORE,
   paused: false,
@@ -40,7 +40,7 @@ test("a job whose schedule has not occurred yet does nothing", () => {
 });
 
 test("a job waits until its jitter is over, and its run then counts as on time", () => {
-  const jittered = timing({ jitterMs: 600_000 });
+  const jittered = timing({ delayMs: 600_000 });
   expect(planTick(jittered, state(), after(599))).toEqual({ kind: "wait", until: after(600) });
   expect(planTick(jittered, state(), after(600))).toEqual({ kind: "run", scheduledFor: NIGHT, trigger: "schedule" });
 });
@@ -60,6 +60,6 @@ test('with overlap "queue" the job waits for the end of the previous run', () =>
 });
 
 test("a scheduled time whose jitter is not over is not skipped, even if the previous run is still running", () => {
-  const decision = planTick(timing({ jitterMs: 60_000 }), state({ running: true }), after(30));
+  const decision = planTick(timing({ delayMs: 60_000 }), state({ running: true }), after(30));
   expect(decision).toEqual({ kind: "wait", until: after(60) });
 });

@@ -46,6 +46,27 @@ export async function storedJobs(db: Database): Promise<readonly StoredJob[]> {
   return rows.map(toJob);
 }
 
+/**
+ * Returns a function that finds the row of a job. A rotation of many projects is paused under its own name, and each of its jobs is paused
+ * with it.
+ */
+export function storedJobFinder(
+  stored: readonly StoredJob[],
+): (job: JobId & { readonly group?: string }) => StoredJob | undefined {
+  const byName = new Map(stored.map((one) => [`${one.kind} ${one.name}`, one]));
+  return ({ kind, name, group: groupName }) => {
+    const own = byName.get(`${kind} ${name}`);
+    const group = groupName === undefined ? undefined : byName.get(`${kind} ${groupName}`);
+    if (!own || !group) return own;
+    const resumed = [own.resumedAt, group.resumedAt].flatMap((at) => at?.getTime() ?? []);
+    return {
+      ...own,
+      pause: own.pause ?? group.pause,
+      resumedAt: resumed.length > 0 ? new Date(Math.max(...resumed)) : undefined,
+    };
+  };
+}
+
 export async function markScheduled(tx: Tx, { kind, name }: JobId, through: Date): Promise<void> {
   await sql`
     update usage_export.job set scheduled_through = ${through}

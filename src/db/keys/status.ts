@@ -8,6 +8,7 @@ import { installationOf } from "../connection/handle.ts";
 export type KeyStatus = {
   readonly rotation: string;
   readonly project: string;
+  readonly projectId: string;
   readonly apiKeyId: string | null;
   readonly intentId: string;
   readonly comment: string;
@@ -24,7 +25,7 @@ export type KeyStatus = {
  */
 export async function keyStatuses(db: Database): Promise<readonly KeyStatus[]> {
   const { rows } = await sql<KeyStatus>`
-    select k.rotation, k.project, k.api_key_id as "apiKeyId", k.intent_id as "intentId", k.comment, k.state,
+    select k.rotation, k.project, k.project_id as "projectId", k.api_key_id as "apiKeyId", k.intent_id as "intentId", k.comment, k.state,
       floor(extract(epoch from now() - k.requested_at) / 86400)::integer as "ageDays", used.usage_date as "lastSeenInUse",
       k.due_for_removal_at as "dueForRemovalAt", k.note
     from usage_export.api_key k
@@ -49,7 +50,9 @@ export async function keyStatuses(db: Database): Promise<readonly KeyStatus[]> {
 /** What `keys` and `status` show of a rotation. */
 export type RotationStatus = {
   readonly rotation: string;
-  /** The id of the key in use; null while there is none. */
+  /** How many projects it is for, if it is for many: then the figures are those of all of them, and `ageDays` is that of the oldest key. */
+  readonly projects?: number;
+  /** The id of the key in use; null while there is none, and if there are many. */
   readonly apiKeyId: string | null;
   /** Days since the key in use was requested. */
   readonly ageDays: number | null;
@@ -104,8 +107,17 @@ export async function rotationRows(db: Database): Promise<readonly RotationRow[]
 
 /** Only the fields of a RotationStatus. */
 export function rotationStatus(row: RotationStatus): RotationStatus {
-  const { rotation, apiKeyId, ageDays, failedAttempts, lastError, fallback, fallbackAt } = row;
-  return { rotation, apiKeyId, ageDays, failedAttempts, lastError, fallback, fallbackAt };
+  const { rotation, projects, apiKeyId, ageDays, failedAttempts, lastError, fallback, fallbackAt } = row;
+  return {
+    rotation,
+    ...(projects !== undefined && { projects }),
+    apiKeyId,
+    ageDays,
+    failedAttempts,
+    lastError,
+    fallback,
+    fallbackAt,
+  };
 }
 
 export type KeyEventRow = {

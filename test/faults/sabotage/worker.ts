@@ -129,7 +129,7 @@ export const WORKER: readonly Sabotage[] = [
   {
     name: "a job is overdue since the newest of its missed scheduled times",
     file: "src/schedule/due.ts",
-    replace: "if (scheduledThrough) return nextRunAt(job, scheduledThrough);",
+    replace: "if (scheduledThrough) return runAfter(job, scheduledThrough);",
     by: "if (scheduledThrough) return latestOccurrence(job, new Date());",
     caughtBy: ["test/cli/status/workers.test.ts", "a job that no live worker takes up is overdue since its first"],
   },

@@ -83,6 +83,7 @@ export function keyLine(part: Partial<KeyStatus> = {}): KeyStatus {
   return {
     rotation: "exporter",
     project: "production",
+    projectId: "project-1",
     apiKeyId: "11111111-2222-3333-4444-555555555555",
     intentId: "a1b2c3",
     state: "active",

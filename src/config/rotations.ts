@@ -1,0 +1,133 @@
+// Makes of each rotation in the file the rotations that the program runs: one for a project, also where the file has one for many. Pure.
+
+import path from "node:path";
+import type { RotationJob, Sink } from "../keys/policy.ts";
+import { deliveryConflict } from "./deliveries.ts";
+import { type KeyReference, keyIssues, keyOf } from "./key-source.ts";
+import type { ConfigIssue, Path } from "./messages.ts";
+import { fill, fillProblem } from "./placeholders.ts";
+import { projectsNamed } from "./project-names.ts";
+import type { WrittenRotation } from "./rotation-schema.ts";
+
+export type RotationConfig = RotationJob & {
+  /** The key that creates and deletes the rotation's keys; left out, the project's own key does. */
+  readonly createWith?: KeyReference;
+  /** Its place in the file's list of rotations. */
+  readonly index: number;
+  /** The name in the file, of a rotation that is there for many projects. */
+  readonly group?: string;
+  readonly stagger?: { readonly of: string; readonly minutes: number | undefined };
+};
+
+/** What is needed to make the rotations again when other projects are known. */
+export type RotationTemplates = {
+  /** All paths are absolute. */
+  readonly written: readonly WrittenRotation[];
+  /** The program's own files and folders, and what each of them is. No key may be delivered there. */
+  readonly ownPaths: Readonly<Record<string, string>>;
+};
+
+type Named = { readonly id: string; readonly name: string };
+
+/** Why a rotation of many projects leaves one out. */
+export type LeftOut = ConfigIssue & { readonly group: string; readonly project: Named };
+
+/**
+ * The name of a project's rotation in the ledger. It has the id, so that a project that is renamed keeps its keys, and the keys of two
+ * projects are never in one ledger.
+ */
+function rotationName(group: string, { id }: Named): string {
+  return `${group}/${id}`;
+}
+
+/** The key of a project: that of a rotation of many projects is the one that the rotation makes for this project. */
+export function keyOfProject(
+  reference: KeyReference,
+  written: readonly WrittenRotation[],
+  project: Named,
+): KeyReference {
+  const key = keyOf(reference, project);
+  if (key.kind !== "rotation") return key;
+  const isGroup = written.some(({ name, projects }) => name === key.rotation && projects !== undefined);
+  return isGroup ? { ...key, rotation: rotationName(key.rotation, project) } : key;
+}
+
+/**
+ * The rotations of these projects. A rotation of many projects leaves one out whose name can't be put into a path or command, or whose key
+ * would be written over a file with another use.
+ */
+export function rotationsOf(
+  { written, ownPaths }: RotationTemplates,
+  projects: readonly Named[],
+): { readonly rotations: readonly RotationConfig[]; readonly leftOut: readonly LeftOut[] } {
+  const leftOut: LeftOut[] = [];
+  const rotations: RotationConfig[] = [];
+  const conflictOf = deliveryConflict(ownPaths, written);
+  for (const [index, one] of written.entries()) {
+    for (const project of projectsNamed(projects, one.projects ?? [one.project ?? ""])) {
+      const issue = fillIssue(one, index, project);
+      const rotation = issue ? undefined : rotationOf(one, index, project, written);
+      const found = issue ?? (rotation && conflictOf(rotation));
+      if (rotation && !found) rotations.push(rotation);
+      else if (found) leftOut.push({ ...found, group: one.name, project });
+    }
+  }
+  return { rotations, leftOut };
+}
+
+function fillIssue(
+  { projects, deliver, createWith }: WrittenRotation,
+  index: number,
+  project: Named,
+): ConfigIssue | undefined {
+  const at: Path = ["rotations", index];
+  const values = valuesOf(project);
+  const filled = projects === undefined ? [] : deliver;
+  const ofSinks = filled.flatMap((sink, i) => {
+    const texts = sink.kind === "file" ? [sink.path] : sink.command;
+    return texts.flatMap((text) => {
+      const message = fillProblem(text, values);
+      return message === undefined ? [] : [{ path: [...at, "deliver", i, sink.kind], message }];
+    });
+  });
+  return [...ofSinks, ...keyIssues(createWith, project, [...at, "createWith"])][0];
+}
+
+/** What stands for the project in a delivery. */
+function valuesOf({ id, name }: Named) {
+  return { project: name, id };
+}
+
+function rotationOf(
+  one: WrittenRotation,
+  index: number,
+  project: Named,
+  written: readonly WrittenRotation[],
+): RotationConfig {
+  const { project: _, projects, staggerMinutes, createWith, ...job } = one;
+  const creator = createWith && { createWith: keyOfProject(createWith, written, project) };
+  const single = { ...job, index, project, ...creator };
+  if (projects === undefined) return single;
+  return {
+    ...single,
+    name: rotationName(job.name, project),
+    group: job.name,
+    stagger: { of: project.id, minutes: staggerMinutes },
+    deliver: job.deliver.map((sink) => filledSink(sink, valuesOf(project))),
+  };
+}
+
+function filledSink(sink: Sink, values: ReturnType<typeof valuesOf>): Sink {
+  if (sink.kind === "file") return { kind: "file", path: path.normalize(fill(sink.path, values)) };
+  return { ...sink, command: sink.command.map((text) => fill(text, values)) };
+}
+
+/** The rotations as the file names them: those of many projects once. */
+export function groupedRotations(rotations: readonly RotationConfig[]): readonly RotationConfig[] {
+  const byName = new Map<string, RotationConfig>();
+  for (const rotation of rotations) {
+    const name = rotation.group ?? rotation.name;
+    if (!byName.has(name)) byName.set(name, { ...rotation, name });
+  }
+  return [...byName.values()];
+}

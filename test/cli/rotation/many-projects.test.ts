@@ -1,0 +1,157 @@
+// A rotation of many projects: each has its keys, ledger, runs and file, and people see one rotation.
+
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { sql } from "kysely";
+import { expect } from "vitest";
+import { PROGRAM, type RotationContext, rotationTest } from "./rotation-context.ts";
+
+const FIRST_KEYS = Array.from({ length: 6 }, (_, i) => ({
+  secret: `first-key-of-project-${i}-`.padEnd(40, "x"),
+  projectId: `p${i}`,
+  scopes: ["member"],
+}));
+
+const test = rotationTest({ emulator: { consoleKeys: FIRST_KEYS } });
+
+type Fleet = { readonly rotation?: object; readonly count?: number };
+
+/** Projects p0, p1 … named north-0, north-1 …, each with a first key in a file of its own, and the rotation "fleet" of all of them. */
+async function configureFleet(context: RotationContext, { rotation = {}, count = FIRST_KEYS.length }: Fleet = {}) {
+  const { configure, folder, proxy, sinks } = context;
+  mkdirSync(path.join(folder, "first"), { recursive: true, mode: 0o700 });
+  const chosen = FIRST_KEYS.slice(0, count);
+  for (const { projectId, secret } of chosen) {
+    writeFileSync(path.join(folder, "first", projectId), secret);
+    sinks.push(path.join(folder, "first", projectId), path.join(folder, "out", `${projectId}.key`));
+  }
+  await configure(
+    {},
+    {
+      service: { baseUrl: proxy.urlOf(PROGRAM), dialect: "interface", requestsPerSecond: 200 },
+      projects: chosen.map(({ projectId }, i) => ({
+        id: projectId,
+        name: `north-${i}`,
+        key: { rotation: "fleet", first: { file: "first/{id}" } },
+      })),
+      exports: [],
+      rotations: [
+        {
+          ...{ name: "fleet", schedule: "* * * * *", projects: ["north-*"], staggerMinutes: 0 },
+          ...{ comment: "exporter", scopes: ["member"], deliver: [{ file: "out/{id}.key" }], ...rotation },
+        },
+      ],
+    },
+  );
+}
+
+/** By project, the ids of the keys that were created. */
+function createdBy({ emulator }: RotationContext): Readonly<Record<string, number>> {
+  const created = emulator.keys().filter(({ origin }) => origin === "created");
+  return Object.fromEntries(
+    [...Map.groupBy(created, ({ projectId }) => projectId)].sort().map(([project, keys]) => [project, keys.length]),
+  );
+}
+
+const ONE_EACH = Object.fromEntries(FIRST_KEYS.map(({ projectId }) => [projectId, 1]));
+
+test("workers make one key for each project that is due at one moment, each in its own ledger, run and file", async ({
+  context,
+}) => {
+  await configureFleet(context);
+  const workers = [context.start(["start"]), context.start(["start"])];
+  await expect.poll(() => createdBy(context), { timeout: 30_000 }).toEqual(ONE_EACH);
+  const active = () =>
+    sql<{ rotation: string }>`select rotation from bi.api_keys where state = 'active' order by rotation`
+      .execute(context.db)
+      .then(({ rows }) => rows.map(({ rotation }) => rotation));
+  await expect.poll(active, { timeout: 30_000 }).toEqual(FIRST_KEYS.map(({ projectId }) => `fleet/${projectId}`));
+  for (const { projectId } of FIRST_KEYS) {
+    const delivered = readFileSync(path.join(context.folder, "out", `${projectId}.key`), "utf8").trim();
+    expect(context.emulator.secretWorks(delivered)).toBe(true);
+  }
+  for (const worker of workers) worker.kill("SIGTERM");
+  await Promise.all(workers.map(({ ended }) => ended));
+  expect(createdBy(context)).toEqual(ONE_EACH);
+  const { rows } = await sql<{ job: string }>`select distinct job from bi.runs order by job`.execute(context.db);
+  expect(rows.map(({ job }) => job)).toEqual(FIRST_KEYS.map(({ projectId }) => `fleet/${projectId}`));
+});
+
+test("rotate handles all projects, or those that are named, and keys shows them below one name", async ({
+  context,
+}) => {
+  await configureFleet(context, { count: 3 });
+  const one = await context.run(["rotate", "--job", "fleet", "--project", "north-1"]);
+  expect(one.stdout).toMatch(/^fleet, project north-1\n {2}create: /);
+  expect(createdBy(context)).toEqual({ p1: 1 });
+  expect((await context.run(["rotate"])).status).toBe(0);
+  expect(createdBy(context)).toEqual({ p0: 1, p1: 1, p2: 1 });
+
+  const keys = await context.run(["keys"]);
+  expect(keys.stdout).toMatch(
+    /^fleet, 3 projects\n {2}north-0: active .*\n {2}north-1: active .*\n {2}north-2: active /,
+  );
+  const narrowed = await context.run(["keys", "--project", "p2", "--json"]);
+  expect(JSON.parse(narrowed.stdout).keys).toMatchObject([
+    { rotation: "fleet/p2", project: "north-2", projectId: "p2" },
+  ]);
+  const unknown = await context.run(["rotate", "--project", "north-9"]);
+  expect(unknown.stderr).toContain('no chosen rotation is for the project "north-9"');
+  expect(unknown.status).toBe(2);
+});
+
+test("a project without a key fails alone, and status has one line about the rotation", async ({ context }) => {
+  await configureFleet(context, { count: 4 });
+  for (const id of ["p1", "p3"]) writeFileSync(path.join(context.folder, "first", id), "a-key-that-nobody-knows");
+  const run = await context.run(["rotate", "--json"]);
+  expect(run.status).toBe(1);
+  const statuses = JSON.parse(run.stdout).map(({ project, status }: Record<string, string>) => `${project} ${status}`);
+  expect(statuses).toEqual(["north-0 ok", "north-1 failed", "north-2 ok", "north-3 failed"]);
+  expect(createdBy(context)).toEqual({ p0: 1, p2: 1 });
+
+  const { stdout } = await context.run(["status"]);
+  const alerts = stdout.split("\n").filter((line) => /^ {2}rotation /.test(line));
+  expect(alerts).toEqual([
+    expect.stringMatching(
+      /^ {2}rotation fleet: 1 failed attempts, the last: in 2 of 4 projects \(north-1, north-3\), /,
+    ),
+  ]);
+  expect(stdout).toContain("rotation fleet of 4 projects (* * * * * UTC)");
+  expect(stdout).toContain("rotation fleet: 2 keys of 4 projects, 0 days old at most");
+  const { jobs, rotations } = JSON.parse((await context.run(["status", "--json"])).stdout);
+  expect(jobs).toMatchObject([{ kind: "rotation", job: "fleet", projects: 4, lastRun: { status: "failed" } }]);
+  expect(rotations).toMatchObject([{ rotation: "fleet", projects: 4 }]);
+});
+
+test("missing files of several projects are one warning", async ({ context }) => {
+  await configureFleet(context, { count: 3 });
+  expect((await context.run(["rotate"])).status).toBe(0);
+  for (const id of ["p0", "p2"]) rmSync(path.join(context.folder, "out", `${id}.key`));
+  const { stdout } = await context.run(["status"]);
+  expect(stdout.match(/is gone/g)).toHaveLength(1);
+  expect(stdout).toMatch(
+    /rotation fleet: in 2 of 3 projects \(north-0, north-2\), the first: the delivered file .* is gone/,
+  );
+});
+
+test("a paused rotation makes no key for any of its projects, and jobs shows it once", async ({ context }) => {
+  await configureFleet(context, { count: 2 });
+  await context.run(["jobs", "pause", "fleet", "--why", "an audit"]);
+  const worker = context.start(["start"], { LOG_LEVEL: "debug" });
+  await worker.waitFor("tick finished");
+  worker.kill("SIGTERM");
+  await worker.ended;
+  expect(createdBy(context)).toEqual({});
+  const { stdout } = await context.run(["jobs"]);
+  expect(stdout).toMatch(/^rotation fleet of 2 projects \(\* \* \* \* \* UTC\): paused since .*: an audit\n$/);
+});
+
+test("a project that is renamed keeps its keys", async ({ context }) => {
+  await configureFleet(context, { count: 2 });
+  expect((await context.run(["rotate"])).status).toBe(0);
+  const file = path.join(context.folder, "jobs.config.json");
+  writeFileSync(file, readFileSync(file, "utf8").replace('"name":"north-0"', '"name":"north-east"'));
+  const run = await context.run(["rotate"]);
+  expect(run.stdout).toMatch(/^fleet, project north-east\n {2}the active key is 0 days old/);
+  expect(createdBy(context)).toEqual({ p0: 1, p1: 1 });
+});

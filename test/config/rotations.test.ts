@@ -1,0 +1,152 @@
+// A rotation of many projects in the configuration.
+
+import { expect, test } from "vitest";
+import { parseConfig } from "../../src/config/config.ts";
+import { errorsFor } from "./sample-config.ts";
+
+type Names = readonly (readonly [id: string, name: string])[];
+
+const FLEET = {
+  ...{ name: "fleet", schedule: "0 4 * * *", projects: ["prod-*", "lab"], comment: "exporter", scopes: ["member"] },
+  deliver: [{ file: "keys/{project}.key" }, { command: ["vault", "put", "usage/{id}"] }],
+};
+
+const PROJECTS: Names = [
+  ["p1", "prod-eu"],
+  ["p2", "prod-us"],
+  ["p3", "lab"],
+  ["p4", "other"],
+];
+
+function textOf(rotations: readonly object[], projects = PROJECTS, key: object = { env: "KEY" }): string {
+  const service = { baseUrl: "https://api.example.com" };
+  return JSON.stringify({ service, projects: projects.map(([id, name]) => ({ id, name, key })), rotations }, null, 2);
+}
+
+const OPTIONS = {
+  source: "jobs.config.json",
+  baseDir: "/srv/usage",
+  ownPaths: { "/srv/usage/jobs.config.json": "this configuration file" },
+};
+const parse = (text: string) => parseConfig(text, OPTIONS);
+const issuesOf = (text: string) => {
+  try {
+    parse(text);
+    return [];
+  } catch (error) {
+    return String(error instanceof Error ? error.message : error)
+      .split("\n")
+      .slice(1);
+  }
+};
+
+test("each project of the names and patterns has a rotation of its own, with deliveries of its own", () => {
+  const { rotations } = parse(textOf([{ ...FLEET, staggerMinutes: 90 }]));
+  expect(rotations.map(({ name, group, project }) => [name, group, project.name])).toEqual([
+    ["fleet/p1", "fleet", "prod-eu"],
+    ["fleet/p2", "fleet", "prod-us"],
+    ["fleet/p3", "fleet", "lab"],
+  ]);
+  expect(rotations[1]).toMatchObject({
+    deliver: [
+      { kind: "file", path: "/srv/usage/keys/prod-us.key" },
+      { kind: "command", command: ["vault", "put", "usage/p2"] },
+    ],
+    stagger: { of: "p2", minutes: 90 },
+  });
+});
+
+test("a key of a rotation of many projects is the one that it makes for the project", () => {
+  const key = { rotation: "fleet", first: { file: "first/{id}" } };
+  const { projects } = parse(textOf([{ ...FLEET, projects: ["*"] }], PROJECTS, key));
+  expect(projects[1]?.key).toEqual({
+    ...{ kind: "rotation", rotation: "fleet/p2" },
+    first: { kind: "file", path: "/srv/usage/first/p2" },
+  });
+});
+
+test("the key that creates may be another for each project", () => {
+  const { rotations } = parse(textOf([{ ...FLEET, createWith: { file: "creators/{id}" } }]));
+  expect(rotations[0]?.createWith).toEqual({ kind: "file", path: "/srv/usage/creators/p1" });
+});
+
+test.each<[string, readonly object[], string]>([
+  ["names both", [{ ...FLEET, project: "lab" }], 'expected either "project" or "projects"'],
+  ["names none", [{ ...FLEET, projects: undefined }], 'expected "project" or "projects"'],
+  ["has an unknown project", [{ ...FLEET, projects: ["lap"] }], "rotations[0].projects[0]"],
+  ["has a pattern that fits none", [{ ...FLEET, projects: ["x-*"] }], "expected a pattern that fits a project"],
+  ["has a file for all projects", [{ ...FLEET, deliver: [{ file: "key" }] }], 'expected "{project}" or "{id}" in it'],
+  ["has a command for all projects", [{ ...FLEET, deliver: [{ command: ["put"] }] }], 'expected "{project}" or "{id}"'],
+  [
+    "misspells a placeholder",
+    [{ ...FLEET, deliver: [{ file: "{Project}" }] }],
+    "{Project} is none of {project} and {id}",
+  ],
+  [
+    "is staggered for one project",
+    [{ ...FLEET, projects: undefined, project: "lab", deliver: [], staggerMinutes: 5 }],
+    "is only for a rotation with",
+  ],
+  [
+    "has the name of another's project",
+    [FLEET, { ...FLEET, name: "fleet/p1", projects: ["other"], deliver: [] }],
+    'does not begin with "fleet/"',
+  ],
+  [
+    "writes another's file",
+    [FLEET, { ...FLEET, name: "second", projects: ["lab"] }],
+    "/srv/usage/keys/lab.key is a file that another delivery writes",
+  ],
+])("a rotation is refused that %s", (_, rotations, says) => {
+  const issues = issuesOf(textOf(rotations)).join("\n");
+  expect(issues).toContain(says);
+});
+
+test.each<[string, Names, string]>([
+  [
+    "differ in case",
+    [
+      ["p1", "Prod"],
+      ["p2", "prod"],
+    ],
+    "another delivery writes",
+  ],
+  [
+    "make a temporary file of the other",
+    [
+      ["p1", "a"],
+      ["p2", "a.key.usage-export-next"],
+    ],
+    "temporary file",
+  ],
+  [
+    "make it the temporary file, in the other order",
+    [
+      ["p1", "a.key.next"],
+      ["p2", "a"],
+    ],
+    "another delivery writes",
+  ],
+  ["lead out of the folder", [["p1", "../jobs.config"]], "can't stand for"],
+])("two projects never write one file, nor one a file with another use: names that %s", (_, projects, says) => {
+  const deliver =
+    says === "temporary file" || projects.length > 1
+      ? [{ file: "keys/{project}" }, { file: "keys/{project}.key" }]
+      : [{ file: "{project}.json" }];
+  const issues = issuesOf(textOf([{ ...FLEET, projects: ["*"], deliver }], projects)).join("\n");
+  expect(issues).toContain(says);
+});
+
+test("no key is written over the configuration or the file of a key that creates", () => {
+  const over = (projects: Names, rest: object) =>
+    issuesOf(textOf([{ ...FLEET, projects: ["*"], ...rest }], projects)).join("\n");
+  expect(over([["p1", "jobs.config"]], { deliver: [{ file: "{project}.json" }] })).toContain("this configuration file");
+  expect(over([["p1", "a"]], { deliver: [{ file: "keys/{id}" }], createWith: { file: "keys/{id}" } })).toContain(
+    "the file of the key that the rotation creates keys with",
+  );
+});
+
+test("two rotations may share a pattern of files for different projects", () => {
+  const others = { ...FLEET, name: "others", projects: ["other"] };
+  expect(errorsFor(textOf([FLEET, others]))).toEqual([]);
+});
