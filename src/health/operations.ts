@@ -2,12 +2,14 @@
 // waits for these reads, so each statement has the short limit of BRIEF_SNAPSHOT_SECONDS.
 
 import type { Config } from "../config/config.ts";
+import { groupedRotations } from "../config/rotations.ts";
 import type { Database } from "../db/connection/database.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot } from "../db/connection/transaction.ts";
 import { type RecentRun, recentRuns } from "../db/jobs/recent-runs.ts";
 import { type RunDetails, readRunDetails } from "../db/jobs/run-details.ts";
 import { type KeyEventRow, type KeyStatus, keyStatuses, recentKeyEvents, rotationRows } from "../db/keys/status.ts";
 import { rotationWarnings } from "./alerts.ts";
+import { groupFinder, mergeRotations } from "./rotation-groups.ts";
 
 export type { KeyStatus, RecentRun, RunDetails };
 
@@ -31,6 +33,8 @@ export type KeysData = {
 
 export type RotationKeys = {
   readonly rotation: string;
+  /** It is for many projects, each with keys of its own. */
+  readonly isOfMany?: boolean;
   /** Null if it is not configured any more. */
   readonly maxAgeDays: number | null;
   readonly warnings: readonly string[];
@@ -47,17 +51,20 @@ export async function readKeys(db: Database, { rotations }: Config): Promise<Key
     async (tx) => [await rotationRows(tx), await keyStatuses(tx), await recentKeyEvents(tx, EVENTS_SHOWN_MAX)] as const,
     BRIEF_SNAPSHOT_SECONDS,
   );
-  const names = new Set([...rotations.map(({ name }) => name), ...rows.map(({ rotation }) => rotation)]);
-  const shown = [...names].flatMap((rotation) => {
-    const configured = rotations.find(({ name }) => name === rotation);
-    const row = rows.find((one) => one.rotation === rotation);
+  const configured = new Map(groupedRotations(rotations).map((one) => [one.name, one]));
+  const groupOf = groupFinder(rotations);
+  const rowOf = new Map(mergeRotations(rows, groupOf).map((row) => [row.rotation, row]));
+  const keysOf = Map.groupBy(keys, ({ rotation }) => groupOf(rotation)?.group ?? rotation);
+  const shown = [...new Set([...configured.keys(), ...rowOf.keys()])].flatMap((rotation) => {
+    const row = rowOf.get(rotation);
     const line = {
       rotation,
-      maxAgeDays: configured?.maxAgeDays ?? null,
+      isOfMany: configured.get(rotation)?.group !== undefined,
+      maxAgeDays: configured.get(rotation)?.maxAgeDays ?? null,
       warnings: row ? rotationWarnings(row) : [],
-      keys: keys.filter((key) => key.rotation === rotation),
+      keys: keysOf.get(rotation) ?? [],
     };
-    return configured || line.keys.length + line.warnings.length > 0 ? [line] : [];
+    return configured.has(rotation) || line.keys.length + line.warnings.length > 0 ? [line] : [];
   });
   return { rotations: shown, events };
 }

@@ -31,16 +31,24 @@ function eventsSection(events: KeysData["events"]): Section {
   return { id: "events", title: "Events", body: table("The newest, times in UTC", titles, rows) };
 }
 
-function rotationHtml({ rotation, maxAgeDays, warnings, keys }: RotationKeys): Html {
+/** Of a rotation of many projects more keys would hide the other rotations; the command `keys` lists them all. */
+const KEYS_SHOWN_MAX = 100;
+
+function rotationHtml({ rotation, isOfMany, maxAgeDays, warnings, keys }: RotationKeys): Html {
   const retired = maxAgeDays === null ? " (not configured any more)" : "";
   const alerts = warnings.map((warning) => html`<p class="notice bad">${warning}</p>\n`);
-  const rows = keys.map((key) => keyCells(key, maxAgeDays));
+  const rows = keys
+    .slice(0, isOfMany ? KEYS_SHOWN_MAX : keys.length)
+    .map((key) => [...(isOfMany ? [nameHtml(key.project)] : []), ...keyCells(key, maxAgeDays)]);
+  const columnsShown = isOfMany ? [...columns("Project"), ...KEY_COLUMNS] : KEY_COLUMNS;
+  const more = keys.length - rows.length;
   const shown =
     rows.length === 0
       ? html`<p class="empty">It has created no key yet.</p>\n`
-      : table(`Keys of ${rotation}, times in UTC`, KEY_COLUMNS, rows);
+      : table(`Keys of ${rotation}, times in UTC`, columnsShown, rows);
+  const rest = more > 0 ? html`<p class="note">and ${more} more: <code>usage-export keys</code> lists them.</p>\n` : "";
   return html`<h3>${nameHtml(rotation)}${retired}</h3>
-${alerts}${shown}`;
+${alerts}${shown}${rest}`;
 }
 
 function keyCells(key: KeyStatus, maxAgeDays: number | null): readonly HtmlValue[] {
