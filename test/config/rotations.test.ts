@@ -2,6 +2,7 @@
 
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
+import { withDiscovered } from "../../src/config/discovered.ts";
 import { errorsFor } from "./sample-config.ts";
 
 type Names = readonly (readonly [id: string, name: string])[];
@@ -149,4 +150,25 @@ test("no key is written over the configuration or the file of a key that creates
 test("two rotations may share a pattern of files for different projects", () => {
   const others = { ...FLEET, name: "others", projects: ["other"] };
   expect(errorsFor(textOf([FLEET, others]))).toEqual([]);
+});
+
+test("projects that are discovered later have rotations, and one whose name can't be a file's is left out alone", () => {
+  const service = { baseUrl: "https://api.example.com" };
+  const projects = [{ discover: true, key: { env: "ACCOUNT_KEY" } }];
+  const config = parse(JSON.stringify({ service, projects, rotations: [{ ...FLEET, projects: ["prod-*"] }] }));
+  expect(config.rotations).toEqual([]);
+  const seen = { list: "env ACCOUNT_KEY", firstSeenAt: new Date(0), missingSince: undefined, vanishedAt: undefined };
+  const known = [
+    { ...seen, id: "a1", name: "prod-eu" },
+    { ...seen, id: "a2", name: "prod-../../etc" },
+    { ...seen, id: "a3", name: "other" },
+    { ...seen, id: "a4", name: "prod-us", vanishedAt: new Date(1) },
+  ];
+  const { rotations, leftOut } = withDiscovered(config, known);
+  expect(rotations.map(({ name, deliver }) => [name, deliver[0]])).toEqual([
+    ["fleet/a1", { kind: "file", path: "/srv/usage/keys/prod-eu.key" }],
+  ]);
+  expect(leftOut).toMatchObject([
+    { group: "fleet", project: { id: "a2" }, message: expect.stringContaining("can't stand for") },
+  ]);
 });
