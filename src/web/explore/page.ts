@@ -290,10 +290,13 @@ function groupsTable(answer: Answer, link: Link): Html {
     const name = grouping === "none" ? "all usage" : groupHtml(grouping, one.group);
     return [href === undefined ? name : html`<a href="${href}">${name}</a>`, ...cells(one)];
   });
+  // A request may count in several of them.
+  const otherCells = (sum: NonNullable<Answer["other"]>) =>
+    addsUp(grouping) ? cells(sum) : ["not added up", ...(before ? ["", "", ""] : [])];
   const more = moreGroups(answer, link);
   const others = other ? counted(other.groups, "other", "others") : "";
   const totals = [
-    ...(other ? [[more === undefined ? others : html`<a href="${more}">${others}</a>`, ...cells(other)]] : []),
+    ...(other ? [[more === undefined ? others : html`<a href="${more}">${others}</a>`, ...otherCells(other)]] : []),
     ...(total && grouping !== "none" && question.group === null ? [["Total", ...cells({ groups: 0, ...total })]] : []),
   ];
   return table(`${metricName(metric)} by ${grouping}, exact`, titles, rows, { totals });

@@ -126,6 +126,8 @@ test("tags are neither added up nor stacked", async () => {
   const page = await open(`${DAYS}&grouping=tags&compare=none`);
   expect(rowsOf(page).map((row) => row.join(" "))).toEqual(["a 2", "a b 1"]);
   expect(page.replaceAll("&quot;", '"')).toContain('"kind":"lines"');
+  const one = await open(`${DAYS}&grouping=tags&compare=none&limit=1`);
+  expect(rowsOf(one).map((row) => row.join(" "))).toEqual(["a 2", "1 other not added up"]);
 });
 
 test("hostile names are text", async () => {
