@@ -8,8 +8,7 @@ import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
 
 const ROOT = path.join(import.meta.dirname, "..");
-const SIZE = { width: 1100, height: 960 };
-const MARGIN = 30;
+const SIZE = { width: 1280, height: 800 };
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "usage-export-picture-"));
 const demo = spawn(process.execPath, [path.join(ROOT, "src/main.ts"), "demo", "--serve"], {
@@ -23,10 +22,8 @@ try {
   const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
   const page = await browser.newPage({ viewport: SIZE, colorScheme: "light" });
   await page.goto(url);
-  // The numbers and the first chart say more than the lists above them.
-  const heading = await page.getByRole("heading", { name: /^Usage, / }).boundingBox();
-  const clip = { ...SIZE, x: 0, y: (heading?.y ?? 0) - MARGIN };
-  await page.screenshot({ path: path.join(ROOT, "docs/dashboard.png"), fullPage: true, clip });
+  await page.waitForLoadState("networkidle");
+  await page.screenshot({ path: path.join(ROOT, "docs/dashboard.png") });
   await browser.close();
 } finally {
   demo.kill();

@@ -4,7 +4,18 @@ import type { Day } from "../usage/days.ts";
 import { daysChart } from "./chart.ts";
 import type { ChartSeries, DayMark } from "./chart-description.ts";
 import { counted, daysHtml, exactText, isZero, metricName } from "./format.ts";
-import { columns, folded, type Html, html, joinHtml, nameHtml, nameText, numberColumns, table } from "./html.ts";
+import {
+  columns,
+  folded,
+  groupHtml,
+  groupText,
+  type Html,
+  html,
+  joinHtml,
+  nameHtml,
+  numberColumns,
+  table,
+} from "./html.ts";
 import type { Section } from "./page.ts";
 import type { Breakdown, DayAmounts } from "./report-data.ts";
 
@@ -40,10 +51,10 @@ type Layer = {
   readonly amounts: DayAmounts;
 };
 
-function layersOf({ groups, rest }: Breakdown): readonly Layer[] {
+function layersOf({ grouping, groups, rest }: Breakdown): readonly Layer[] {
   const layers = groups.map((amounts, i) => ({
-    label: nameText(amounts.group),
-    name: nameHtml(amounts.group),
+    label: groupText(grouping, amounts.group),
+    name: groupHtml(grouping, amounts.group),
     look: i,
     amounts,
   }));
@@ -52,7 +63,9 @@ function layersOf({ groups, rest }: Breakdown): readonly Layer[] {
   return [...layers, { label, name: html`<i>${label}</i>`, look: "rest", amounts: rest }];
 }
 
-function metricChart(breakdown: Breakdown, layers: readonly Layer[], metric: Metric): Html {
+/** A group without any of the metric is not shown. */
+function metricChart(breakdown: Breakdown, all: readonly Layer[], metric: Metric): Html {
+  const layers = all.filter(({ amounts }) => !amounts[metric].every(isZero));
   const { grouping, days } = breakdown;
   const series = layers.map(({ label, look, amounts }) => ({ name: label, look, values: amounts[metric] }));
   return daysChart(

@@ -133,10 +133,22 @@ const SET_GROUPINGS = ["tags", "model", "feature_set"];
 
 /** A group of a grouping. Each member of a set is marked separately. */
 export function groupHtml(grouping: string, group: string | null): Html {
-  const members = group !== null && SET_GROUPINGS.includes(grouping) ? parseSet(group) : undefined;
+  const members = membersOf(grouping, group);
   if (members === undefined) return nameHtml(group);
   if (members.length === 0) return html`<i>no ${grouping.replaceAll("_", " ")}</i>`;
   return html`<span class="chips">${members.map((member) => html`<span>${nameHtml(member)}</span> `)}</span>`;
+}
+
+/** Like groupHtml, for places that show only text. */
+export function groupText(grouping: string, group: string | null): string {
+  const members = membersOf(grouping, group);
+  if (members === undefined) return nameText(group);
+  return members.length === 0 ? `no ${grouping.replaceAll("_", " ")}` : members.map(nameText).join(", ");
+}
+
+/** Undefined if it is no set. */
+function membersOf(grouping: string, group: string | null): readonly (string | null)[] | undefined {
+  return group !== null && SET_GROUPINGS.includes(grouping) ? parseSet(group) : undefined;
 }
 
 function parseSet(text: string): readonly (string | null)[] | undefined {

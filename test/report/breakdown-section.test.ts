@@ -43,3 +43,14 @@ test("a note above the charts names the projects, and the days that lack some of
 test("without usage there is no chart", () => {
   expect(text({ groups: [], rest: undefined })).toContain("No usage in this period.");
 });
+
+test("a group that is a set is named by its members, and a group without any of the metric is left out", () => {
+  const groups = [
+    { group: '["aura","nova"]', hours: ["1", "2", "3"], requests: ["1", "2", "3"] },
+    { group: "idle", hours: ["0", "0.000", "0"], requests: ["1", "2", "3"] },
+  ];
+  const body = String(breakdownSection({ ...breakdown, groups }, ["hours"]).body);
+  expect(body).toContain(">aura, nova</text>");
+  expect(body).toContain('<span class="chips"><span><bdi>aura</bdi></span> <span><bdi>nova</bdi></span> </span>');
+  expect(body).not.toContain("idle");
+});
