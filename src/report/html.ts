@@ -124,7 +124,7 @@ export function nameHtml(name: string | null): Html {
 }
 
 /** For places that show only text. */
-export function nameText(name: string | null): string {
+function nameText(name: string | null): string {
   return name ?? NO_VALUE;
 }
 
