@@ -20,9 +20,13 @@ async function urlOf(worker: Program): Promise<string> {
   return /http:\/\/[^"\s]+/.exec(line)?.[0] ?? "";
 }
 
-/** The visible text, on one line. */
+/** The visible text of the page, on one line. */
 async function read(response: Response): Promise<string> {
-  return (await response.text()).replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " ");
+  return textOf(await response.text());
+}
+
+function textOf(page: string): string {
+  return page.replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " ");
 }
 
 test("the dashboard shows runs with their errors, gaps and alerts, and later that all is well again", async ({
@@ -40,17 +44,21 @@ test("the dashboard shows runs with their errors, gaps and alerts, and later tha
   expect(response.headers.get("content-security-policy")).toContain("default-src 'none'");
   const page = await response.text();
   expect(page).toContain("&lt;b&gt;no&lt;/b&gt; such grouping");
-  const text = page.replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " ");
-  expect(text).toMatch(/1 thing to look at .* since .* UTC; 2 slices of 1 series failed; next try .*such grouping/);
-  expect(text).toMatch(/catchup failed .*2 of 4, 2 failed/);
-  expect(text).toMatch(/\d{4}-\d\d-\d\d to \d{4}-\d\d-\d\d failed .*production · endpoint/);
+  expect(textOf(page)).toMatch(
+    /1 thing to look at .* since .* UTC; 2 slices of 1 series failed; next try .*such grouping/,
+  );
+  expect(await read(await fetch(`${url}/jobs?days=7`))).toMatch(/catchup failed .*2 of 4, 2 failed/);
+  const gap = /\d{4}-\d\d-\d\d to \d{4}-\d\d-\d\d failed .*production · endpoint/;
+  expect(await read(await fetch(`${url}/quality?days=7`))).toMatch(gap);
 
   emulator.fault = undefined;
   await sql`update usage_export.slice set attempted_at = attempted_at - interval '1 hour'`.execute(db);
   context.start(["start"]);
   await waitForRuns(db, 2);
-  // Asks for other days, because the earlier page is cached for some seconds.
-  expect(await read(await fetch(`${url}/?days=8`))).toContain("Nothing that is due is missing. 4 slices complete");
+  // What was read stays for some seconds.
+  await expect
+    .poll(async () => read(await fetch(`${url}/`)))
+    .toContain("Nothing that is due is missing. 4 slices complete");
 });
 
 test("with a configured password the dashboard is shown on any address to requests with it; health checks need none", async ({
