@@ -23,7 +23,7 @@ export default defineConfig({
     globalSetup: "test/support/global-setup.ts",
     sequence: { sequencer: LongestFirst },
     pool: "forks",
-    maxWorkers: 2,
+    maxWorkers: 3,
     maxConcurrency: 2,
     testTimeout: 120_000,
     hookTimeout: 60_000,
