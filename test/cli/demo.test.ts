@@ -52,7 +52,10 @@ test("with --serve the dashboard is served until the demo is stopped", async ({ 
   const demo = context.start(["demo", "--serve"]);
   const [url = ""] = (await demo.waitFor("dashboard: ")).match(/http:\/\/127\.0\.0\.1:\d+\//) ?? [];
   const page = await fetch(url);
-  expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("<h1>All is well</h1>")]);
+  expect([page.status, await page.text()]).toEqual([
+    200,
+    expect.stringContaining("<title>All is well: Overview, usage-export</title>"),
+  ]);
   demo.kill("SIGINT");
   expect(await demo.ended).toMatchObject({ status: 0 });
   await expect(fetch(url)).rejects.toThrow("fetch failed");

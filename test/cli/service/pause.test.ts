@@ -64,7 +64,9 @@ test("a pause of hours is cut to an hour, status and dashboard show its end, and
   expect(minutes).toBeLessThanOrEqual(60);
   const { callsPausedUntil } = JSON.parse((await context.run(["status", "--json"])).stdout);
   expect(callsPausedUntil).toContain(until?.replace(" ", "T"));
-  expect(await (await fetch(url)).text()).toMatch(/Calls to the service are paused until .*usage-export resume-calls/);
+  expect(await (await fetch(`${url}/jobs`)).text()).toMatch(
+    /Calls to the service are paused until .*usage-export resume-calls/,
+  );
 
   expect(breakdowns(emulator)).toHaveLength(1);
   const resumed = await context.run(["resume-calls"]);
