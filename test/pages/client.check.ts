@@ -34,7 +34,7 @@ const CONTENT: Content = { title: "All is well", breakdown: BREAKDOWN, asOf: "02
 function pageOf({ title, breakdown, asOf }: Content): WebPage {
   const body = htmlDocument({
     title: `${title}, usage-export`,
-    header: html`<header><h1>${title}</h1><p>as of <time id="as-of">${asOf}</time></p></header>`,
+    header: html`<h1>${title}</h1><p>as of <time id="as-of">${asOf}</time></p>`,
     sections: [
       breakdownSection(breakdown),
       {
