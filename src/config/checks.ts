@@ -105,7 +105,7 @@ const LenientConfig = lenientObject({
     maxAgeDays: optionalNumber,
     graceDays: optionalNumber,
     expiresInDays: optionalNumber,
-    deliver: entries({ file: optionalText }),
+    deliver: entries({ file: optionalText, command: textList }),
   }),
   prices: z.unknown().optional(),
   budgets: entries({ name: optionalText, project: optionalText }),
@@ -200,6 +200,7 @@ function rotationIssues(config: LenientConfig, job: LenientRotation, path: Path)
     ...unknownProjectIssues(config, { value: job.project, path: [...path, "project"] }),
     ...named.flatMap((name) => patternIssues(config, name)),
     ...duplicateIssues(named, "each project once"),
+    ...renamedDeliveryIssues(config, job, path),
     ...sharedNameIssues(config, job, path),
     ...duplicateIssues(listAtPath(job.scopes, [...path, "scopes"]), "each scope once"),
     ...duplicateIssues(listAtPath(job.tags, [...path, "tags"]), "each tag once"),
@@ -208,6 +209,25 @@ function rotationIssues(config: LenientConfig, job: LenientRotation, path: Path)
       ? rotationReferenceIssues(config, job.createWith.rotation, job.project, [...path, "createWith", "rotation"])
       : []),
   ];
+}
+
+/**
+ * Discovered projects have the names that the service lists. One may take over the name of another, and its key would then be delivered
+ * over the other's.
+ */
+function renamedDeliveryIssues(
+  { isDiscovering }: LenientConfig,
+  { projects = [], deliver }: LenientRotation,
+  path: Path,
+): ConfigIssue[] {
+  if (!isDiscovering || !projects.some((name) => name !== undefined && isPattern(name))) return [];
+  return deliver.flatMap(({ file, command }, i) => {
+    const text = [file, ...command].join(" ");
+    if (!text.includes("{project}") || text.includes("{id}")) return [];
+    const message =
+      'expected "{id}" in it: use {id}, as the name of a discovered project may change at the service, and the key of another project would be overwritten';
+    return [{ path: [...path, "deliver", i, file === undefined ? "command" : "file"], message }];
+  });
 }
 
 /** The rotations of the projects of a rotation are called NAME/ID in the ledger. */

@@ -155,7 +155,8 @@ test("two rotations may share a pattern of files for different projects", () => 
 test("projects that are discovered later have rotations, and one whose name can't be a file's is left out alone", () => {
   const service = { baseUrl: "https://api.example.com" };
   const projects = [{ discover: true, key: { env: "ACCOUNT_KEY" } }];
-  const config = parse(JSON.stringify({ service, projects, rotations: [{ ...FLEET, projects: ["prod-*"] }] }));
+  const fleet = { ...FLEET, projects: ["prod-*"], deliver: [{ file: "keys/{project}-{id}.key" }] };
+  const config = parse(JSON.stringify({ service, projects, rotations: [fleet] }));
   expect(config.rotations).toEqual([]);
   const seen = { list: "env ACCOUNT_KEY", firstSeenAt: new Date(0), missingSince: undefined, vanishedAt: undefined };
   const known = [
@@ -166,9 +167,31 @@ test("projects that are discovered later have rotations, and one whose name can'
   ];
   const { rotations, leftOut } = withDiscovered(config, known);
   expect(rotations.map(({ name, deliver }) => [name, deliver[0]])).toEqual([
-    ["fleet/a1", { kind: "file", path: "/srv/usage/keys/prod-eu.key" }],
+    ["fleet/a1", { kind: "file", path: "/srv/usage/keys/prod-eu-a1.key" }],
   ]);
   expect(leftOut).toMatchObject([
     { group: "fleet", project: { id: "a2" }, message: expect.stringContaining("can't stand for") },
   ]);
+});
+
+test("a delivery of discovered projects needs {id}: a project that takes over the name of another would overwrite its key", () => {
+  const issuesWith = (deliver: readonly object[], names = ["prod-*"]) => {
+    const service = { baseUrl: "https://api.example.com" };
+    const key = { env: "KEY" };
+    const projects = [
+      { id: "p1", name: "lab", key },
+      { discover: true, key },
+    ];
+    return issuesOf(JSON.stringify({ service, projects, rotations: [{ ...FLEET, projects: names, deliver }] })).join(
+      "\n",
+    );
+  };
+  const byName = [{ file: "keys/{project}" }, { command: ["vault", "put", "usage/{project}"] }];
+  const issues = issuesWith(byName);
+  expect(issues).toContain("rotations[0].deliver[0].file");
+  expect(issues).toContain("rotations[0].deliver[1].command");
+  expect(issues).toContain("use {id}, as the name of a discovered project may change at the service");
+  expect(issuesWith([{ file: "keys/{id}" }, { command: ["vault", "put", "usage/{project}", "{id}"] }])).toBe("");
+  // No discovered project is meant by a name without *.
+  expect(issuesWith(byName, ["lab"])).toBe("");
 });
