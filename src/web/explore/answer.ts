@@ -65,6 +65,12 @@ export const Answer = z.object({
       .array(z.string())
       .describe("Projects whose usage is exported, but not by this grouping and filter; at most 20"),
     projectsLeftOutCount: z.int(),
+    projectsEnded: z
+      .array(z.string())
+      .describe(
+        "Projects in the amounts, or in those of the compared period, that are no longer exported by this grouping and filter and were not read on all of the days; at most 20",
+      ),
+    projectsEndedCount: z.int(),
   }),
   projects: z.array(z.string()).describe("The projects in the amounts; at most 20"),
   projectCount: z.int(),
@@ -146,10 +152,14 @@ export function answerOf({ question, scope, rows, covered, gaps, sql }: Parts): 
     gaps: [...gaps],
     projectsLeftOut: [...scope.leftOut],
     projectsLeftOutCount: scope.leftOutCount,
+    projectsEnded: [...scope.ended],
+    projectsEndedCount: scope.endedCount,
   };
   return {
     question: understood(question, scope),
-    complete: lacking.incompleteDays.length + lacking.unreadDays.length + lacking.projectsLeftOutCount === 0,
+    complete:
+      lacking.incompleteDays.length + lacking.unreadDays.length === 0 &&
+      lacking.projectsLeftOutCount + lacking.projectsEndedCount === 0,
     lacking,
     projects: scope.projects.map(({ name }) => name),
     projectCount: scope.projectCount,

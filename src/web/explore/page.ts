@@ -143,7 +143,7 @@ const GAP_TEXTS = {
 /** What the numbers lack. It is said above them, because a number that is too low looks like any other. */
 function lackingHtml({ complete, lacking, days, question }: Answer): Html {
   const { incompleteDays, unreadDays, incompleteDaysBefore, unreadDaysBefore, gaps } = lacking;
-  const { projectsLeftOut, projectsLeftOutCount } = lacking;
+  const { projectsLeftOut, projectsLeftOutCount, projectsEnded, projectsEndedCount } = lacking;
   const settling = days.filter(({ state }) => state === "settling").map(({ day }) => day);
   const before = incompleteDaysBefore.length + unreadDaysBefore.length;
   const notes = [
@@ -162,12 +162,13 @@ function lackingHtml({ complete, lacking, days, question }: Answer): Html {
         ]
       : []),
     ...(projectsLeftOutCount > 0
+      ? [html`Not included, as not exported like this: ${projectNames(projectsLeftOut, projectsLeftOutCount)}.`]
+      : []),
+    ...(projectsEndedCount > 0
       ? [
-          html`Not included, as not exported like this: ${joinHtml(projectsLeftOut.map(nameHtml), ", ")}${
-            projectsLeftOutCount > projectsLeftOut.length
-              ? ` and ${counted(projectsLeftOutCount - projectsLeftOut.length, "more project")}`
-              : undefined
-          }.`,
+          html`Included only in part, as no longer exported like this: ${projectNames(projectsEnded, projectsEndedCount)}.${
+            question.before === null ? undefined : " So the changes mean little."
+          }`,
         ]
       : []),
     ...(question.before !== null && before > 0
@@ -182,6 +183,11 @@ function lackingHtml({ complete, lacking, days, question }: Answer): Html {
   if (notes.length === 0) return html`${mayChange}`;
   return html`<div class="notice ${complete ? "none" : "bad"}"><ul>${notes.map((note) => html`<li>${note}</li>`)}</ul></div>
 ${mayChange}`;
+}
+
+function projectNames(names: readonly string[], count: number): Html {
+  const more = count > names.length ? ` and ${counted(count - names.length, "more project")}` : undefined;
+  return html`${joinHtml(names.map(nameHtml), ", ")}${more}`;
 }
 
 function nothingExported({ available, question: { grouping, filter } }: Answer, link: Link): Html {

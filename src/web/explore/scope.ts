@@ -2,11 +2,11 @@
 // schema bi.
 
 import { didYouMean } from "../../config/suggestions.ts";
-import type { Day, Window } from "../../usage/days.ts";
+import { type Day, daysOf, type Window } from "../../usage/days.ts";
 import type { UsageGrouping } from "../../usage/series.ts";
 import { InvalidView } from "../dashboard/view.ts";
 import type { Question } from "./question.ts";
-import { literal, type Scope, within } from "./sql.ts";
+import { literal, type Scope, sourceOf, within } from "./sql.ts";
 
 /** Runs a statement, which has no parameters, and returns its rows. All statements of a question see the same moment. */
 export type Run = <Row>(statement: string) => Promise<readonly Row[]>;
@@ -23,12 +23,19 @@ export type SeriesFacts = {
   /** Projects whose usage is exported, but not by such a series; at most 20. */
   readonly leftOut: readonly string[];
   readonly leftOutCount: number;
+  /** Projects with usage in the amounts that are no longer exported by such a series, and lack days since; at most 20. */
+  readonly ended: readonly string[];
+  readonly endedCount: number;
   /** Those that are exported under the filter. */
   readonly groupings: readonly UsageGrouping[];
   /** The filters with conditions that are exported by the grouping. */
   readonly filters: readonly string[];
 };
 
+/** `retired` are the projects that had such a series, and have none now. */
+type StoredFacts = Omit<SeriesFacts, "ended" | "endedCount"> & { readonly retired: readonly RetiredProject[] };
+/** `active`: it is exported by another series. */
+type RetiredProject = AskedProject & { readonly active: boolean };
 type AskedProject = { readonly id: string; readonly name: string };
 
 /** Throws InvalidView if there is no such project or filter. */
@@ -36,9 +43,50 @@ export async function readScope(run: Run, question: Question): Promise<Scope & S
   const project = question.project === undefined ? undefined : await findProject(run, question.project);
   if (question.filter !== undefined) await requireFilter(run, question.filter);
   const scope = { projectId: project?.id, filter: question.filter };
-  const [facts] = await run<SeriesFacts>(factsSql(question, scope));
-  if (!facts) throw new Error("expected one row with the facts about the series");
-  return { ...scope, ...facts };
+  const [stored] = await run<StoredFacts>(factsSql(question, scope));
+  if (!stored) throw new Error("expected one row with the facts about the series");
+  const { retired, ...facts } = stored;
+  const { ended, unused } = await sortRetired(run, question, scope, retired);
+  return {
+    ...{ ...scope, ...facts },
+    leftOut: [...facts.leftOut, ...unused].sort().slice(0, NAMES_MAX),
+    leftOutCount: facts.leftOutCount + unused.length,
+    ended: ended.slice(0, NAMES_MAX),
+    endedCount: ended.length,
+  };
+}
+
+/**
+ * The names of the retired projects that have some days of the question and lack others, and of those that have none but are exported
+ * by another series. A project that was read on all days lacks nothing.
+ */
+async function sortRetired(run: Run, question: Question, scope: Scope, retired: readonly RetiredProject[]) {
+  if (retired.length === 0) return { ended: [], unused: [] };
+  const windows = windowsOf(question);
+  const isRetired = `project_id in (${retired.map(({ id }) => literal(id)).join(", ")})`;
+  const { view, conditions } = sourceOf({ ...question, group: undefined }, scope);
+  // bi.coverage leaves out the days of a retired series whose newest reading failed, but their rows are in the amounts.
+  const known = await run<{ id: string; days: number }>(`
+select project_id as id, max(days)::integer as days from (
+  select project_id, count(distinct usage_date) as days from bi.coverage
+  where ${coverageConditions(question, scope, windows)} and ${isRetired}
+  group by project_id
+  union all
+  select project_id, 0 from ${view}
+  where ${[`(${windows.map(within).join(" or ")})`, isRetired, ...conditions].join(" and ")}
+  group by project_id
+) known
+group by project_id`);
+  const daysKnown = new Map(known.map(({ id, days }) => [id, days]));
+  const asked = new Set(windows.flatMap(daysOf)).size;
+  return {
+    ended: retired.filter(({ id }) => (daysKnown.get(id) ?? asked) < asked).map(({ name }) => name),
+    unused: retired.filter(({ id, active }) => active && !daysKnown.has(id)).map(({ name }) => name),
+  };
+}
+
+function windowsOf({ period, before }: Question): readonly Window[] {
+  return before ? [period, before] : [period];
 }
 
 async function findProject(run: Run, name: string): Promise<AskedProject> {
@@ -98,15 +146,19 @@ with series as materialized (
   from series group by project_id
 )
 select count(*) filter (where has_series)::integer as "projectCount", coalesce(sum(active_series), 0)::integer as "activeCount",
-  count(*) filter (where active and active_series = 0)::integer as "leftOutCount",
+  count(*) filter (where active and not has_series)::integer as "leftOutCount",
   (
     select coalesce(json_agg(json_build_object('id', project_id, 'name', name)), '[]')
     from (select * from project where has_series order by name collate "C", project_id limit ${NAMES_MAX}) named
   ) as projects,
   (
     select coalesce(json_agg(name), '[]')
-    from (select name from project where active and active_series = 0 order by name collate "C" limit ${NAMES_MAX}) named
+    from (select name from project where active and not has_series order by name collate "C" limit ${NAMES_MAX}) named
   ) as "leftOut",
+  (
+    select coalesce(json_agg(json_build_object('id', project_id, 'name', name, 'active', active) order by name collate "C"), '[]')
+    from project where has_series and active_series = 0
+  ) as retired,
   ${names('"grouping"', "active and has_filter")} as groupings,
   ${names("filter", "active and has_grouping and not unfiltered")} as filters
 from project`;
@@ -140,13 +192,12 @@ export async function readCoveredDays(
   question: Question,
   scope: Scope,
 ): Promise<ReadonlyMap<Day, CoveredDay>> {
-  const windows = [question.period, ...(question.before ? [question.before] : [])];
   const days = await run<CoveredDay>(`
 select usage_date as day, count(*)::integer as series, count(*) filter (where active)::integer as active,
   count(*) filter (where ${IS_INCOMPLETE})::integer as incomplete,
   count(*) filter (where finality = 'settling')::integer as settling
 from bi.coverage
-where ${coverageConditions(question, scope, windows)}
+where ${coverageConditions(question, scope, windowsOf(question))}
 group by usage_date`);
   return new Map(days.map((day) => [day.day, day]));
 }

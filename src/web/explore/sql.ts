@@ -62,8 +62,8 @@ const ORDERS: Readonly<Record<Question["sort"], string>> = {
   group: `"group" collate "C" nulls last, rank`,
 };
 
-/** The view with the rows of the question, the column with their group, and the conditions beside the days. */
-function sourceOf({ grouping, group }: Question, { projectId, filter }: Scope) {
+/** The view with the rows of a question, the column with their group, and the conditions beside the days. */
+export function sourceOf({ grouping, group }: Question, { projectId, filter }: Scope) {
   const column = filter === undefined ? COLUMNS[grouping] : grouping === "none" ? "null::text" : "group_value";
   return {
     view: filter === undefined ? `bi.usage_${VIEWS[grouping]}` : "bi.usage_filtered",

@@ -116,6 +116,61 @@ test("an answer says what is missing, why, and which projects are left out", asy
   expect(only.answer).toMatchObject({ complete: true, lacking: { incompleteDays: [], gaps: [] } });
 });
 
+test("a project that is no longer exported is named, unless it was read on all of the days", async () => {
+  await forgetAll(db);
+  const [kept, removed, early, doubtful, narrowed] = [
+    newProject(),
+    newProject(),
+    newProject(),
+    newProject(),
+    newProject(),
+  ];
+  const usage = (days: readonly number[]) =>
+    Object.fromEntries(days.map((day) => [back(day), [["nova-3", { hours: "1" }] as const]]));
+  const all = [1, 2, 3, 4, 5, 6, 7, 8];
+  const due = { start: back(8), end: back(1) };
+  const [keptId, , , doubtfulId = 0] = await storeSeries(db, [
+    { project: kept, grouping: "model", usage: usage(all), due, windowDays: 1 },
+    { project: removed, grouping: "model", usage: usage([3, 4, 5, 6, 7, 8]), windowDays: 1 },
+    { project: early, grouping: "model", usage: usage([5, 6, 7, 8]), windowDays: 1 },
+    { project: doubtful, grouping: "model", usage: usage([3]), windowDays: 1 },
+    { project: narrowed, grouping: "model", usage: usage([7]), windowDays: 1 },
+  ]);
+  const failure = { seriesId: doubtfulId, days: [back(3)], reason: "the service was away" };
+  await recordFailure(db, { ...failure, fetchNo: await nextFetchNo(db) });
+  // From now on only these are configured.
+  const [stillId] = await storeSeries(db, [
+    { project: kept, grouping: "model", windowDays: 1 },
+    { project: narrowed, grouping: "tags" },
+  ]);
+  expect(stillId).toBe(keptId);
+
+  const ended = async (query: string) => {
+    const { complete, lacking } = described((await ask(query)).answer);
+    const names = (list: readonly string[]) => list.toSorted();
+    return {
+      complete,
+      ended: names(lacking.projectsEnded),
+      leftOut: names(lacking.projectsLeftOut),
+      counts: [lacking.projectsEndedCount, lacking.projectsLeftOutCount],
+    };
+  };
+  const named = (...projects: readonly { name: string }[]) => projects.map(({ name }) => name).sort();
+  expect(await ended(`from=${back(4)}&to=${back(1)}&compare=none`)).toEqual({
+    complete: false,
+    ...{ ended: named(removed, doubtful), leftOut: named(narrowed), counts: [2, 1] },
+  });
+  // The usage that only the compared period has looks like a decrease.
+  expect(await ended(`from=${back(4)}&to=${back(1)}`)).toEqual({
+    complete: false,
+    ...{ ended: named(removed, early, doubtful, narrowed), leftOut: [], counts: [4, 0] },
+  });
+  expect(await ended(`from=${back(6)}&to=${back(5)}&compare=none&project=${removed.id}`)).toEqual({
+    complete: true,
+    ...{ ended: [], leftOut: [], counts: [0, 0] },
+  });
+});
+
 test("the list of series has what can be asked for", async () => {
   await forgetAll(db);
   const project = newProject();

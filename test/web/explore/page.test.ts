@@ -111,6 +111,17 @@ test("what is missing is said above the numbers, and marked on its days", async 
   expect(page.replaceAll("&quot;", '"')).toContain('"pattern":"hatched"');
 });
 
+test("a project that is no longer exported is named above the numbers", async () => {
+  const removed = await storeModels({ "nova-3": ["1", "1"] });
+  const usage = { [back(1)]: [["nova-3", { hours: "1" }] as const] };
+  await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due: DUE }]);
+  const page = await open(`from=${back(3)}&to=${back(1)}`);
+  expect(page).toMatch(/class="notice bad"/);
+  expect(page).toContain(
+    `Included only in part, as no longer exported like this: <bdi>${removed.name}</bdi>. So the changes mean little.`,
+  );
+});
+
 test("without usage the page says what to do", async () => {
   await storeModels({ "nova-3": ["1", "1"] });
   expect(await open(`${DAYS}&metric=requests`)).toContain("the service sent none, or 0");
