@@ -100,6 +100,8 @@ type Scope = {
   /** The period before, where the question names none. */
   readonly before: Window;
   readonly isCompared: boolean;
+  /** The asked project; undefined for all. */
+  readonly project: string | undefined;
   readonly series: readonly ReportSeries[];
   readonly sources: ReturnType<typeof chooseSources>;
   readonly metrics: readonly MetricTotal[];
@@ -119,7 +121,7 @@ async function read<T>(
     const sources = chooseSources(series);
     const metrics = await readTotals(tx, sources.totals, before, period);
     const check = () => signal?.throwIfAborted();
-    return readPart({ tx, period, before, isCompared: asked !== undefined, series, sources, metrics, check });
+    return readPart({ tx, period, before, isCompared: asked !== undefined, project, series, sources, metrics, check });
   };
   return readSnapshot(db, readAll, statementSecondsMax);
 }
@@ -158,7 +160,7 @@ async function usageData(
 }
 
 async function changeData(
-  { tx, period, before, series, sources, metrics, check }: Scope,
+  { tx, period, before, project, series, sources, metrics, check }: Scope,
   { costRowsMax = Infinity }: CostOptions,
 ): Promise<ChangeData> {
   const periods = changePeriods(before, period, sources.totals);
@@ -166,13 +168,15 @@ async function changeData(
   check();
   const change = await readUsageChange(tx, question);
   check();
-  const sourcesOfCost = await chooseCostSources(tx, question);
-  const costRows = await countCostRows(tx, question, sourcesOfCost);
+  // Not only of the projects with a total of usage: billing is read on its own.
+  const ofCost = { ...question, projects: project === undefined ? undefined : [project] };
+  const sourcesOfCost = await chooseCostSources(tx, ofCost);
+  const costRows = await countCostRows(tx, ofCost, sourcesOfCost);
   if (costRows > costRowsMax) return { change, billed: noChange(question), costs: [], costRowsLeftOut: costRows };
   return {
     change,
-    billed: await readBilled(tx, { ...question, projects: sourcesOfCost.billed }),
-    costs: await readCostChange(tx, { ...question, projects: sourcesOfCost.estimated }),
+    billed: await readBilled(tx, { ...ofCost, projects: sourcesOfCost.billed }),
+    costs: await readCostChange(tx, { ...ofCost, projects: sourcesOfCost.estimated }),
     costRowsLeftOut: 0,
   };
 }
@@ -206,7 +210,7 @@ function changePeriods(
   period: Window,
   totals: readonly ReportSeries[],
 ): Pick<ChangeQuestion, "period" | "before"> {
-  const hasBefore = countLackingDays(totals).unreadDaysBefore < totals.length * dayCount(before);
+  const hasBefore = totals.length === 0 || countLackingDays(totals).unreadDaysBefore < totals.length * dayCount(before);
   if (hasBefore || dayCount(period) < 2 * WEEK_DAYS) return { period, before };
   const week = { start: addDays(period.end, 1 - WEEK_DAYS), end: period.end };
   return { period: week, before: windowBefore(week) };

@@ -7,8 +7,11 @@ import { parseConfig } from "../../../src/config/config.ts";
 import { readSnapshot } from "../../../src/db/connection/transaction.ts";
 import { storePrices } from "../../../src/db/prices.ts";
 import { chooseCostSources, countCostRows } from "../../../src/db/report/cost-change.ts";
+import { readReportData } from "../../../src/db/report/report.ts";
 import { readBilledChange } from "../../../src/db/report/usage-change.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import { costSection } from "../../../src/report/cost-section.ts";
+import type { Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import { forgetAll, storeUsage } from "../report/reported-usage.ts";
 import { billed } from "../stored-billing.ts";
@@ -207,4 +210,34 @@ test("a project is explained from its billing once that can be compared on as ma
       breakdowns: [{ grouping: "line_item", newGroups: 1, vanishedGroups: 1 }],
     },
   ]);
+});
+
+test("the cost of a report is that of every project, also of those without a total of usage", async () => {
+  const [both, billedOnly] = [newProject(), newProject()];
+  const period = { start: dayOf(12), end: dayOf(13) };
+  const bill = (project: Project, was: string, is: string) =>
+    storeBills(db, project, ["line_item"], { start: dayOf(10), end: dayOf(13) }, [
+      charge(11, was, { line_item: "a" }),
+      charge(13, is, { line_item: "a" }),
+    ]);
+  const costText = async () =>
+    String(costSection(await readReportData(db, period, new Date()))?.body).replaceAll(/<[^>]*>/g, "");
+
+  // No project has a total of usage: this one is read by tags alone.
+  await bill(billedOnly, "10", "30");
+  const tags = configured(billedOnly, "tags");
+  const bills = (project: Project) => configured(project, "line_item", { source: "billing" });
+  const ofTags = await registerSeries(db, [tags, bills(billedOnly)]);
+  const usageOn = (group: unknown) =>
+    Object.fromEntries([10, 11, 12, 13].map((n) => [dayOf(n), [[group, { requests: "1" }] as const]]));
+  await storeUsage(db, seriesIdOf(ofTags, tags.series), "tags", usageOn(["batch"]));
+  expect(await costText()).toMatch(/Billed cost in USD rose by 200%, from 10 \(.*\) to 30 \(/);
+
+  await bill(both, "1", "2");
+  const total = configured(both, "none");
+  const ofTotal = await registerSeries(db, [tags, total, bills(billedOnly), bills(both)]);
+  await storeUsage(db, seriesIdOf(ofTotal, total.series), "none", usageOn(null));
+  const text = await costText();
+  expect(text).toMatch(/Billed cost in USD rose by 190.9%, from 11 \(.*\) to 32 \(/);
+  expect(text).toContain(billedOnly.name);
 });
