@@ -214,8 +214,13 @@ function daysOfTotal({ period, before }: ChangeQuestion, source: Source): RawBui
         and c.usage_date = d.day
         and c.usage_date >= least(${before.start}::date, ${period.start}::date)
         and c.usage_date <= greatest(${before.end}::date, ${period.end}::date)
-        -- The same condition as in bi.usage_change, so that the days named here are those that it left out.
+        -- The same condition as in bi.usage_change and bi.billed_change, so that the days named here are those that they left out.
         and c.fetched_at is not null and c.status <> 'missing'
+        and not exists (
+          select from bi.cost_by_group cost
+          where ${source} = 'billing' and cost.project_id = c.project_id and cost."grouping" = c."grouping"
+            and cost.usage_date = c.usage_date and cost.amount is null
+        )
       group by d.day
     )`;
 }

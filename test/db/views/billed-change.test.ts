@@ -241,3 +241,24 @@ test("the cost of a report is that of every project, also of those without a tot
   expect(text).toMatch(/Billed cost in USD rose by 190.9%, from 11 \(.*\) to 32 \(/);
   expect(text).toContain(billedOnly.name);
 });
+
+test("a day with a charge without an amount is named as lacking, as it is in no amount", async () => {
+  const project = newProject();
+  await storeBills(db, project, ["line_item"], { start: dayOf(10), end: dayOf(13) }, [
+    ...[10, 11, 12, 13].map((n) => charge(n, "2", { line_item: "a" })),
+  ]);
+  const { series } = configured(project, "line_item", { source: "billing" });
+  const ids = await registerSeries(db, [configured(project, "line_item", { source: "billing" })]);
+  const slice = billed(dayOf(12), "line_item", [
+    ["5", { line_item: "a" }],
+    [null, { line_item: "b" }],
+  ]);
+  await store(db, seriesIdOf(ids, series), [slice], { grouping: "line_item" });
+  const question = {
+    period: { start: dayOf(12), end: dayOf(13) },
+    before: { start: dayOf(10), end: dayOf(11) },
+    groupsMax: 5,
+  };
+  const change = await readSnapshot(db, (tx) => readBilledChange(tx, question));
+  expect(change).toMatchObject({ lackingDays: [dayOf(12)], metrics: [{ before: "4", after: "2" }] });
+});
