@@ -12,11 +12,11 @@ import {
 } from "./format.ts";
 import { columns, groupHtml, type Html, type HtmlValue, html, nameHtml, numberColumns, table } from "./html.ts";
 import type { Section } from "./page.ts";
-import type { RankedGroup, Ranking } from "./report-data.ts";
+import type { RankedGroup, Ranking, Totals } from "./report-data.ts";
 import { RANKING_TITLES, tooLowFlag, whyNotCompared } from "./summary.ts";
 
-/** In brief it has fewer rows and columns, and fits beside others. */
-export function rankingSection(ranking: Ranking, isBrief = false): Section {
+/** In brief, beside the headline figures of `totals`, it has fewer rows and columns, and fits beside others. */
+export function rankingSection(ranking: Ranking, totals?: Pick<Totals, "sources">): Section {
   const { grouping, groups, incompleteDays, projects } = ranking;
   const why = whyNotCompared(ranking, projects.length);
   const note =
@@ -26,14 +26,30 @@ export function rankingSection(ranking: Ranking, isBrief = false): Section {
   return {
     id: `top-${grouping}`,
     title: RANKING_TITLES[grouping],
-    body: html`${isBrief ? undefined : explanationNote(ranking)}${isBrief ? undefined : note}${
+    body: html`${totals ? lessThanTotalNote(ranking, totals) : html`${explanationNote(ranking)}${note}`}${
       groups.length === 0
         ? html`<p class="empty">No usage in this period.</p>`
-        : isBrief
+        : totals
           ? briefTable(ranking, why === undefined)
           : rankingTable(ranking, why === undefined)
     }`,
   };
+}
+
+/** What the headline figures have and this ranking has not. Undefined if that is nothing. */
+function lessThanTotalNote(
+  { grouping, projects, unreadDays }: Ranking,
+  { sources }: Pick<Totals, "sources">,
+): Html | undefined {
+  const others = sources.filter(({ project }) => !projects.includes(project)).length;
+  const lacking = [
+    ...(unreadDays > 0
+      ? [`${counted(unreadDays, "day")} of this period${projects.length > 1 ? " (counted for each project)" : ""}`]
+      : []),
+    ...(others > 0 ? [`${others} of ${counted(sources.length, "project")}`] : []),
+  ];
+  if (lacking.length === 0) return undefined;
+  return html`<p class="note">Not read by ${grouping}, so not in these figures: ${lacking.join("; ")}.</p>`;
 }
 
 function explanationNote({ grouping, groups, groupCount, hours, requests }: Ranking): Html {

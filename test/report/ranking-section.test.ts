@@ -61,3 +61,17 @@ test("with incomplete days no changes are shown; if they are in the period, the 
 test("without usage there is no table", () => {
   expect(text({ groups: [] })).toContain("No usage in this period.");
 });
+
+test("in brief it says what of the headline figures it does not have", () => {
+  const sources = ["production", "staging", "batch"].map((project) => ({ project, grouping: "none" as const }));
+  const brief = (part: Partial<Ranking>, inAll = sources) =>
+    cells(String(rankingSection({ ...ranking, ...part }, { sources: inAll }).body));
+  expect(brief({ unreadDays: 29 }, sources.slice(0, 1))).toContain(
+    "Not read by accessor, so not in these figures: 29 days of this period.",
+  );
+  expect(brief({})).toContain("Not read by accessor, so not in these figures: 2 of 3 projects.");
+  expect(brief({ projects: ["production", "staging"], unreadDays: 1 })).toContain(
+    "not in these figures: 1 day of this period (counted for each project); 1 of 3 projects.",
+  );
+  expect(brief({}, sources.slice(0, 1))).not.toContain("Not read");
+});

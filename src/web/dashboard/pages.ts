@@ -51,7 +51,7 @@ export const PAGE_CONTENT: { readonly [P in keyof PageData]: Render<P> } = {
           width: "two-thirds" as const,
         })),
         ...data.rankings.map((ranking) => ({
-          ...rankingSection(ranking, true),
+          ...rankingSection(ranking, data.totals),
           // Beside the chart, or beside each other and the budgets.
           width: ranking.grouping === "model" || budgets.length > 0 ? ("third" as const) : ("half" as const),
         })),

@@ -3,7 +3,7 @@ import type { Gap } from "../../../src/db/health.ts";
 import { PAGES, type PageName } from "../../../src/web/dashboard/frame.ts";
 import { invalidPage, type PageData, reportFilePage, unavailablePage } from "../../../src/web/dashboard/pages.ts";
 import { jobLine, NOW, rotationLine, runLine } from "../../health/sample-health-state.ts";
-import { makeReportData } from "../../report/make-report-data.ts";
+import { makeRanking, makeReportData } from "../../report/make-report-data.ts";
 import { keyLine, pageData, pageOf } from "./sample-pages.ts";
 
 const HOSTILE = `<script>alert("1")</script>'"><img src=x onerror=alert(2)>\u202Eevil 🦊 ${"x".repeat(500)}`;
@@ -63,6 +63,13 @@ test("groups that are sets are chips, and a group that is zero is not among the 
   const { body } = pageOf("overview", { rankings: models ? [{ ...models, groups }] : [] });
   expect(body).toContain('<span class="chips"><span><bdi>nova-3</bdi></span> <span><bdi>aura-2</bdi></span> </span>');
   expect(body).not.toContain("idle");
+});
+
+test("the overview says that an accessor list has fewer days than its headline figures", () => {
+  const rankings = [{ ...makeRanking("accessor", 3), unreadDays: 29 }];
+  expect(textOf(pageOf("overview", { rankings }))).toContain(
+    "Top accessors Not read by accessor, so not in these figures: 29 days of this period.",
+  );
 });
 
 test("failed slices are grouped by their cause", () => {
