@@ -2,7 +2,7 @@
 // Every state of a page is its URL, so bookmarks and the back button work. Pure.
 
 import { DAYS_DEFAULT, DAYS_MAX, periodError } from "../../report/report-data.ts";
-import { addDays, type Day, isDay, type Window, windowBefore } from "../../usage/days.ts";
+import { addDays, type Day, dayCount, isDay, type Window, windowBefore } from "../../usage/days.ts";
 
 type Period = Window & {
   /** True for a period that changes with the day; false if the request named the dates. */
@@ -131,11 +131,14 @@ export function viewQuery(view: View, changes: Partial<View> = {}): string {
   return query === "" ? "" : `?${query}`;
 }
 
-/** The period that the view's period is compared with; undefined if with none. */
+/** The period that the view's period is compared with, always as long as it; undefined if with none. */
 export function comparedWindow({ period, compare }: Pick<View, "period" | "compare">): Window | undefined {
   if (compare === "none") return undefined;
-  if (compare === "year") return { start: yearBefore(period.start), end: yearBefore(period.end) };
-  return windowBefore(period);
+  if (compare === "before") return windowBefore(period);
+  const start = yearBefore(period.start);
+  const end = addDays(start, dayCount(period) - 1);
+  // A year before 366 days there may be 365.
+  return end < period.start ? { start, end } : windowBefore(period);
 }
 
 /** Of 29 February it is 28 February. */

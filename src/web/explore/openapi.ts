@@ -19,7 +19,9 @@ const PeriodParameters = z.object({
   compare: z
     .enum(COMPARISONS)
     .default("before")
-    .describe("before: as many days right before the period; year: the same days a year before; none: no comparison"),
+    .describe(
+      "before: as many days right before the period; year: as many days from a year before; none: no comparison",
+    ),
 });
 
 export const CsvParameters = z.object({

@@ -223,12 +223,10 @@ function chartHtml(answer: Answer, link: Link, kind: ChartKind): Html {
   }));
   if (otherByDay) series.push({ name: "other", look: "rest", values: otherByDay, href: moreGroups(answer, link) });
   if (before && beforeByDay) {
-    // A year before may have a day more or less.
-    const shown = beforeByDay.slice(0, days.length);
     const name = `${windowText({ start: before.from, end: before.to })}, in all`;
     series.push({
-      ...{ name, look: "before", values: shown.map(({ amount }) => amount) },
-      days: shown.map(({ day }) => day),
+      ...{ name, look: "before", values: beforeByDay.map(({ amount }) => amount) },
+      days: beforeByDay.map(({ day }) => day),
     });
   }
   const marks: readonly DayMark[] = [

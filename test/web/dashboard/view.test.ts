@@ -51,7 +51,11 @@ test("a changed view keeps what is not changed, and a default is left out", () =
 test.each([
   ["period=7d", "2026-02-24", "2026-03-02"],
   ["period=7d&compare=year", "2025-03-03", "2025-03-09"],
+  // As many days, also around 29 February; in 366 days before the period, where a year before has 365.
   ["from=2024-02-29&to=2024-03-01&compare=year", "2023-02-28", "2023-03-01"],
+  ["from=2024-02-01&to=2024-02-29&compare=year", "2023-02-01", "2023-03-01"],
+  ["from=2025-02-01&to=2025-03-01&compare=year", "2024-02-01", "2024-02-29"],
+  ["from=2024-01-01&to=2024-12-31&compare=year", "2022-12-31", "2023-12-31"],
 ])("%j is compared with %s to %s", (query, start, end) => {
   expect(comparedWindow(viewOf(query))).toEqual({ start, end });
 });
