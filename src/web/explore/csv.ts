@@ -24,6 +24,17 @@ function columnOf([name, kind]: NamedKind): Column {
   return { name, kind, meaning: "" };
 }
 
+/** Of the whole answer, in each row. */
+const LACKING_COLUMNS: readonly NamedKind[] = [
+  ["complete", "text"],
+  ["projects_left_out", "integer"],
+  ["projects_ended", "integer"],
+];
+
+function lackingCells({ complete, lacking }: Answer): Row {
+  return [String(complete), String(lacking.projectsLeftOutCount), String(lacking.projectsEndedCount)];
+}
+
 const GROUP_COLUMNS: readonly NamedKind[] = [
   ["part", "text"],
   ["rank", "integer"],
@@ -36,9 +47,11 @@ const GROUP_COLUMNS: readonly NamedKind[] = [
   ["unread_days", "integer"],
   ["incomplete_days_before", "integer"],
   ["unread_days_before", "integer"],
+  ...LACKING_COLUMNS,
 ];
 
-function groupRows({ groups, other, total, lacking }: Answer): Row[] {
+function groupRows(answer: Answer): Row[] {
+  const { groups, other, total, lacking } = answer;
   const lackingDays = [
     lacking.incompleteDays,
     lacking.unreadDays,
@@ -49,7 +62,7 @@ function groupRows({ groups, other, total, lacking }: Answer): Row[] {
     ...groups.map(({ rank, group, ...amounts }) => ["group", String(rank), group, ...texts(amounts), "1"]),
     ...(other ? [["other", null, null, ...texts(other), String(other.groups)]] : []),
     ...(total ? [["total", null, null, ...texts(total), String(groups.length + (other?.groups ?? 0))]] : []),
-  ].map((row) => [...row, ...lackingDays]);
+  ].map((row) => [...row, ...lackingDays, ...lackingCells(answer)]);
 }
 
 function texts({ amount, before, change }: Pick<Answer["groups"][number], "amount" | "before" | "change">) {
@@ -63,9 +76,11 @@ const DAY_COLUMNS: readonly NamedKind[] = [
   ["rank", "integer"],
   ["group", "text"],
   ["amount", "number"],
+  ...LACKING_COLUMNS,
 ];
 
-function dayRows({ days, groups, otherByDay, beforeByDay }: Answer): Row[] {
+function dayRows(answer: Answer): Row[] {
+  const { days, groups, otherByDay, beforeByDay } = answer;
   const ofPeriod = days.flatMap(({ day, state }, i): Row[] => [
     ...groups.flatMap(({ rank, group, byDay }) =>
       byDay ? [[day, state, "group", String(rank), group, byDay[i] ?? null]] : [],
@@ -73,5 +88,5 @@ function dayRows({ days, groups, otherByDay, beforeByDay }: Answer): Row[] {
     ...(otherByDay ? [[day, state, "other", null, null, otherByDay[i] ?? null]] : []),
   ]);
   const before = (beforeByDay ?? []).map(({ day, state, amount }): Row => [day, state, "before", null, null, amount]);
-  return [...ofPeriod, ...before];
+  return [...ofPeriod, ...before].map((row) => [...row, ...lackingCells(answer)]);
 }

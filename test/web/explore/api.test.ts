@@ -171,6 +171,29 @@ test("a project that is no longer exported is named, unless it was read on all o
   });
 });
 
+test("each row of the CSV says how many projects its amounts leave out", async () => {
+  await forgetAll(db);
+  const usage = { [back(1)]: [["listen", { hours: "1" }] as const], [back(2)]: [] };
+  const due = { start: back(2), end: back(1) };
+  await storeSeries(db, [
+    { project: newProject(), grouping: "endpoint", usage, due, windowDays: 1 },
+    { project: newProject(), grouping: "model" },
+    { project: newProject(), grouping: "model" },
+  ]);
+  const linesOf = async (rows: string) => {
+    const query = `from=${back(2)}&to=${back(1)}&compare=none&grouping=endpoint&rows=${rows}`;
+    const { body } = await api["/api/v1/usage.csv"](new URLSearchParams(query));
+    return body.trimEnd().split("\r\n").slice(1);
+  };
+  expect(await linesOf("groups")).toEqual([
+    '"group",1,"listen",1,,,1,0,0,0,0,"false",2,0',
+    '"total",,,1,,,1,0,0,0,0,"false",2,0',
+  ]);
+  const [first = "", second = ""] = await linesOf("days");
+  expect(first).toBe(`${back(2)},"final","group",1,"listen",0,"false",2,0`);
+  expect(second).toMatch(/,"group",1,"listen",1,"false",2,0$/);
+});
+
 test("the list of series has what can be asked for", async () => {
   await forgetAll(db);
   const project = newProject();
