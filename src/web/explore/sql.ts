@@ -64,9 +64,11 @@ const ORDERS: Readonly<Record<Question["sort"], string>> = {
 
 /** The view with the rows of a question, the column with their group, and the conditions beside the days. */
 export function sourceOf({ grouping, group }: Question, { projectId, filter }: Scope) {
-  const column = filter === undefined ? COLUMNS[grouping] : grouping === "none" ? "null::text" : "group_value";
+  const isValue = filter !== undefined && grouping !== "none" && grouping !== "accessor";
+  const column = isValue ? "group_value" : COLUMNS[grouping];
+  const filtered = grouping === "accessor" ? FILTERED_BY_KEY : "bi.usage_filtered";
   return {
-    view: filter === undefined ? `bi.usage_${VIEWS[grouping]}` : "bi.usage_filtered",
+    view: filter === undefined ? `bi.usage_${VIEWS[grouping]}` : filtered,
     column,
     conditions: [
       ...(filter === undefined ? [] : [`"grouping" = ${literal(grouping)}`, `filter = ${literal(filter)}`]),
@@ -77,6 +79,12 @@ export function sourceOf({ grouping, group }: Question, { projectId, filter }: S
     ],
   };
 }
+
+/** As bi.usage_by_key has it for all usage. */
+const FILTERED_BY_KEY = `(
+    select u.*, coalesce(k.rotation, u.group_value) as lineage
+    from bi.usage_filtered u left join bi.api_keys k on k.project_id = u.project_id and k.api_key_id = u.group_value
+  ) usage`;
 
 /** All keys of a rotation are one group, as the key changes with every rotation. */
 const COLUMNS: Readonly<Record<Question["grouping"], string>> = {

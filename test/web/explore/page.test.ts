@@ -1,11 +1,12 @@
 // The page Usage, made from a real database. Its links are followed as a visitor would.
 
+import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { readByStatements } from "../../../src/db/report/statements.ts";
 import { framePage } from "../../../src/web/dashboard/frame.ts";
 import { openUsagePage } from "../../../src/web/explore/usage-page.ts";
 import type { Page } from "../../../src/web/page.ts";
-import { forgetAll, storeSeries } from "../../db/report/reported-usage.ts";
+import { DIARIZED, forgetAll, storeSeries } from "../../db/report/reported-usage.ts";
 import { daysBack, newProject } from "../../db/stored-usage.ts";
 import { healthState } from "../../health/sample-health-state.ts";
 import { HOSTILE_NAMES } from "../../report/hostile-names.ts";
@@ -139,6 +140,23 @@ test("tags are neither added up nor stacked", async () => {
   expect(page.replaceAll("&quot;", '"')).toContain('"kind":"lines"');
   const one = await open(`${DAYS}&grouping=tags&compare=none&limit=1`);
   expect(rowsOf(one).map((row) => row.join(" "))).toEqual(["a 2", "1 other not added up"]);
+});
+
+test("a group of keys stays the same under a filter", async () => {
+  await forgetAll(db);
+  const project = newProject();
+  await sql`insert into usage_export.rotation (name) values ('nightly') on conflict do nothing`.execute(db);
+  for (const key of ["key-1", "key-2"])
+    await sql`
+      insert into usage_export.api_key (intent_id, rotation, project_id, project, api_key_id, state, comment, scopes_asked)
+      values (${crypto.randomUUID()}, 'nightly', ${project.id}, ${project.name}, ${key}, 'retired', '', '{}')
+    `.execute(db);
+  const rows = ["key-1", "key-2", "other"].map((key) => [key, { hours: "1" }] as const);
+  const series = { project, grouping: "accessor", usage: { [back(1)]: rows, [back(2)]: [] }, due: DUE } as const;
+  await storeSeries(db, [series, { ...series, filter: DIARIZED }]);
+  const narrowed = await open(`${DAYS}&grouping=accessor&group=nightly&compare=none`);
+  expect(rowsOf(narrowed)).toEqual([["nightly", "2"]]);
+  expect(rowsOf(await open(linkOf(narrowed, DIARIZED.name)))).toEqual([["nightly", "2"]]);
 });
 
 test("hostile names are text", async () => {

@@ -157,10 +157,10 @@ async function answerTo(
   return readByStatements(db, (run) => readAnswer(run, question));
 }
 
-function groupText<T extends string | null | undefined>(grouping: UsageGrouping, group: T, filter?: string | null) {
+function groupText<T extends string | null | undefined>(grouping: UsageGrouping, group: T) {
   if (group === null || group === undefined) return group;
   if (grouping === "tags") return JSON.stringify([group]);
-  return grouping === "accessor" && !filter && KEYS.includes(group) ? ROTATION : group;
+  return grouping === "accessor" && KEYS.includes(group) ? ROTATION : group;
 }
 
 function expectSums(answer: Answer, projects: readonly Project[], stored: Stored): void {
@@ -171,7 +171,7 @@ function expectSums(answer: Answer, projects: readonly Project[], stored: Stored
     .flatMap(({ id }) => stored.get(keyOf(id, grouping, filter)) ?? [])
     .map((entry) => ({
       day: entry.day,
-      group: grouping === "none" ? null : (groupText(grouping, entry.group, filter) ?? null),
+      group: grouping === "none" ? null : (groupText(grouping, entry.group) ?? null),
       amount: metric === "tokens_in" ? null : entry[metric as "hours" | "requests"],
     }))
     .filter(({ group }) => question.group === null || question.group.value === group);
