@@ -220,6 +220,8 @@ function daysOfTotal({ period, before }: ChangeQuestion, source: Source): RawBui
           select from bi.cost_by_group cost
           where ${source} = 'billing' and cost.project_id = c.project_id and cost."grouping" = c."grouping"
             and cost.usage_date = c.usage_date and cost.amount is null
+            and cost.usage_date >= least(${before.start}::date, ${period.start}::date)
+            and cost.usage_date <= greatest(${before.end}::date, ${period.end}::date)
         )
       group by d.day
     )`;
