@@ -71,6 +71,15 @@ export async function resetFutureTimes(db: Database): Promise<void> {
     `,
     sql`update usage_export.job set scheduled_through = null where scheduled_through > now()`,
     sql`update usage_export.job set ${capAtNow("resumed_at", "paused_at")} where greatest(resumed_at, paused_at) > now()`,
+    // A list that was read in the future would count as newer than every reading to come.
+    sql`
+      update usage_export.project_list set ${capAtNow("read_at", "changed_at", "failing_since")}
+      where greatest(read_at, changed_at, failing_since) > now()
+    `,
+    sql`
+      update usage_export.discovered_project set ${capAtNow("last_seen_at", "missing_since", "vanished_at")}
+      where greatest(last_seen_at, missing_since, vanished_at) > now()
+    `,
     sql`update usage_export.notice set claimed_until = now() where claimed_until > now()`,
     sql`
       update usage_export.worker set ${capAtNow("started_at", "last_seen_at", "stopped_at")}

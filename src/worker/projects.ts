@@ -73,6 +73,11 @@ async function isDue({ exports, discovery }: Config, db: Database): Promise<bool
 
 async function areListsFresh({ discovery }: Config, db: Database): Promise<boolean> {
   const [now, lists] = [await databaseNow(db), await storedLists(db)];
-  const fresh = lists.filter(({ readAt }) => readAt !== null && now.getTime() - readAt.getTime() < FRESH_MS);
+  const isFresh = (readAt: Date) => {
+    const ageMs = now.getTime() - readAt.getTime();
+    // Below 0 the database's clock was set back: how old the list is, is not known.
+    return ageMs >= 0 && ageMs < FRESH_MS;
+  };
+  const fresh = lists.filter(({ readAt }) => readAt !== null && isFresh(readAt));
   return discovery?.entries.every((entry) => fresh.some(({ list }) => list === listOf(entry))) ?? true;
 }

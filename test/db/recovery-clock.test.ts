@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { storedLists, storeReading } from "../../src/db/projects.ts";
 import { resetFutureTimes } from "../../src/db/recovery.ts";
 import { markDue } from "../../src/db/usage/series.ts";
 import type { Day } from "../../src/usage/days.ts";
@@ -44,4 +45,16 @@ test("a series that was first planned while the clock was ahead is due from its 
     select usage_date as day, status from bi.coverage where project_id = ${project.id} order by usage_date
   `.execute(db);
   expect(rows).toEqual([2, 1].map((days) => ({ day: back(days), status: "missing" })));
+});
+
+test("after the clock was set back, projects that the service lists are stored again, and a doubtful list is confirmed in time", async () => {
+  const list = "env ACCOUNT_KEY";
+  const hours = (count: number) => new Date(Date.now() + count * 60 * 60_000);
+  const listed = (ids: string) => [...ids].map((id) => ({ id, name: id }));
+  await storeReading(db, { list, listed: listed("abc"), readAt: hours(4) });
+  await storeReading(db, { list, listed: listed("a"), readAt: hours(5) });
+  await resetFutureTimes(db);
+
+  expect(await storeReading(db, { list, listed: listed("a"), readAt: hours(2) })).toBeDefined();
+  expect(await storedLists(db)).toMatchObject([{ projects: 1, waiting: 0, waitingSince: null }]);
 });
