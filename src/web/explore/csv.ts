@@ -76,17 +76,24 @@ const DAY_COLUMNS: readonly NamedKind[] = [
   ["rank", "integer"],
   ["group", "text"],
   ["amount", "number"],
+  ["groups", "integer"],
   ...LACKING_COLUMNS,
 ];
 
 function dayRows(answer: Answer): Row[] {
-  const { days, groups, otherByDay, beforeByDay } = answer;
+  const { days, groups, other, otherByDay, beforeByDay } = answer;
+  const others = groups.filter(({ byDay }) => !byDay).length + (other?.groups ?? 0);
   const ofPeriod = days.flatMap(({ day, state }, i): Row[] => [
     ...groups.flatMap(({ rank, group, byDay }) =>
-      byDay ? [[day, state, "group", String(rank), group, byDay[i] ?? null]] : [],
+      byDay ? [[day, state, "group", String(rank), group, byDay[i] ?? null, "1"]] : [],
     ),
-    ...(otherByDay ? [[day, state, "other", null, null, otherByDay[i] ?? null]] : []),
+    // Sets of tags do not add up, so the others have no amount.
+    ...(otherByDay || (answer.total === null && others > 0)
+      ? [[day, state, "other", null, null, otherByDay?.[i] ?? null, String(others)]]
+      : []),
   ]);
-  const before = (beforeByDay ?? []).map(({ day, state, amount }): Row => [day, state, "before", null, null, amount]);
+  const before = (beforeByDay ?? []).map(
+    ({ day, state, amount }): Row => [day, state, "before", null, null, amount, null],
+  );
   return [...ofPeriod, ...before].map((row) => [...row, ...lackingCells(answer)]);
 }

@@ -190,8 +190,20 @@ test("each row of the CSV says how many projects its amounts leave out", async (
     '"total",,,1,,,1,0,0,0,0,"false",2,0',
   ]);
   const [first = "", second = ""] = await linesOf("days");
-  expect(first).toBe(`${back(2)},"final","group",1,"listen",0,"false",2,0`);
-  expect(second).toMatch(/,"group",1,"listen",1,"false",2,0$/);
+  expect(first).toBe(`${back(2)},"final","group",1,"listen",0,1,"false",2,0`);
+  expect(second).toMatch(/,"group",1,"listen",1,1,"false",2,0$/);
+});
+
+test("the CSV by day says how many sets of tags have no row of their own", async () => {
+  await forgetAll(db);
+  const sets = Array.from({ length: 11 }, (_, i) => [[`tag ${i}`], { hours: String(i + 1) }] as const);
+  const due = { start: back(1), end: back(1) };
+  await storeSeries(db, [{ project: newProject(), grouping: "tags", usage: { [back(1)]: sets }, due, windowDays: 1 }]);
+  const query = `from=${back(1)}&to=${back(1)}&compare=none&grouping=tags&rows=days`;
+  const { body } = await api["/api/v1/usage.csv"](new URLSearchParams(query));
+  const lines = body.trimEnd().split("\r\n");
+  expect(lines).toHaveLength(1 + 8 + 1);
+  expect(lines.at(-1)).toMatch(/,"other",,,,3,"true",0,0$/);
 });
 
 test("the list of series has what can be asked for", async () => {
