@@ -144,6 +144,14 @@ export function answerOf({ question, scope, rows, covered, gaps, sql }: Parts): 
   const drawn = Map.groupBy(rowsOf("group of day"), ({ rank }) => Number(rank));
   const [other] = rowsOf("other");
   const [total] = rowsOf("total");
+  const sums = [...rowsOf("group"), ...rowsOf("other"), ...rowsOf("total")];
+  const isRead = (among: readonly Day[]) =>
+    scope.endedCount === 0 && among.every((day) => ["final", "settling"].includes(stateOf(day)));
+  // What was not used on days that were all read is 0, if the service sent the metric at all.
+  const nothing: Nothing = {
+    amount: isRead(inPeriod) && sums.some(({ amount }) => amount !== null) ? "0" : null,
+    before: isRead(daysBefore) && sums.some(({ amount_before }) => amount_before !== null) ? "0" : null,
+  };
   const lacking = {
     incompleteDays: having("incomplete", inPeriod),
     unreadDays: having("unread", inPeriod),
@@ -168,13 +176,15 @@ export function answerOf({ question, scope, rows, covered, gaps, sql }: Parts): 
     groups: rowsOf("group").map((row) => {
       const rank = Number(row.rank);
       return {
-        ...{ rank, group: row.group, ...amountsOf(row) },
+        ...{ rank, group: row.group, ...amountsOf(row, nothing) },
         ...(rank <= DRAWN_MAX && { byDay: byDay(drawn.get(rank) ?? [], days) }),
       };
     }),
-    other: other ? { groups: Number(other.groups), ...amountsOf(other) } : null,
+    other: other
+      ? { groups: Number(other.groups), ...amountsOf(other, addsUp(question.grouping) ? nothing : NOT_KNOWN) }
+      : null,
     otherByDay: byPart.has("other of day") ? byDay(rowsOf("other of day"), days) : null,
-    total: total ? amountsOf(total) : null,
+    total: total ? amountsOf(total, nothing) : null,
     beforeByDay:
       question.before && addsUp(question.grouping)
         ? daysWithAmounts(rowsOf("before of day"), daysBefore.map(withState))
@@ -202,8 +212,16 @@ function dayState(covered: CoveredDay | undefined, activeCount: number): DayStat
   return covered.settling > 0 ? "settling" : "final";
 }
 
-function amountsOf({ amount, amount_before, change }: UsageRow) {
-  return { amount: plain(amount), before: plain(amount_before), change: plain(change) };
+/** The amounts of what has no usage in the period, and in the compared one. */
+type Nothing = { readonly amount: "0" | null; readonly before: "0" | null };
+const NOT_KNOWN: Nothing = { amount: null, before: null };
+
+function amountsOf({ amount, amount_before, change }: UsageRow, nothing: Nothing) {
+  return {
+    amount: plain(amount) ?? nothing.amount,
+    before: plain(amount_before) ?? nothing.before,
+    change: plain(change),
+  };
 }
 
 type DayWithState = { readonly day: Day; readonly state: DayState };

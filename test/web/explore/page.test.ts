@@ -78,6 +78,21 @@ test("the table has the exact amounts, and a click on a row narrows to it", asyn
   expect(page).toContain(`href="api/v1/usage.csv?from=${back(2)}&amp;to=${back(1)}&amp;rows=groups"`);
 });
 
+test("a group that was not used on days that were all read has 0", async () => {
+  await forgetAll(db);
+  const of = (name: string) => [[name, { hours: "2" }] as const];
+  const usage = { [back(1)]: of("new"), [back(2)]: [], [back(3)]: of("old"), [back(4)]: [] };
+  const series = { project: newProject(), grouping: "model", usage, windowDays: 1 } as const;
+  await storeSeries(db, [{ ...series, due: DUE }]);
+  expect(rowsOf(await open(DAYS)).slice(0, 2)).toEqual([
+    ["new", "2", "0", "2", "new"],
+    ["old", "0", "2", "-2", "-100%"],
+  ]);
+  // One more day of the compared period is due, and was not read.
+  const page = await open(`from=${back(3)}&to=${back(1)}`);
+  expect(rowsOf(page).slice(0, 1)).toEqual([["new", "2", "none", "2", expect.anything()]]);
+});
+
 test("the headings sort, other opens, and the choices keep the rest of the question", async () => {
   await storeModels(
     Object.fromEntries(Array.from({ length: 25 }, (_, i) => [`m${i + 10}`, [`${i + 1}`, `${50 - i}`]])),
