@@ -66,7 +66,8 @@ test("keys that the service repeats are in no log, page, notification, file, rep
   await expect.poll(() => notifications.length, POLL).toBeGreaterThan(0);
 
   const texts: Record<string, string> = { notifications: notifications.join("\n") };
-  for (const path of ["/", "/report.html", "/livez", "/readyz", "/metrics", "/nowhere"]) {
+  const pages = ["/", "/usage", "/cost", "/quality", "/jobs", "/keys", "/api/v1/usage", "/api/v1/series"];
+  for (const path of [...pages, "/report.html", "/livez", "/readyz", "/metrics", "/nowhere"]) {
     texts[path] = await (await fetch(`${url}${path}`)).text();
   }
   worker.kill("SIGUSR2");
@@ -75,7 +76,7 @@ test("keys that the service repeats are in no log, page, notification, file, rep
 
   const requests = emulator.requests.map(({ path }) => ({ target: path, headers: {}, body: "" }));
   expect(await leakViolations([context.key], { texts, folders: [context.folder], requests })).toEqual([]);
-  expect(texts["/"]).toContain("[secret]");
+  expect(texts["/jobs"]).toContain("[secret]");
 });
 
 base(
