@@ -15,7 +15,9 @@ import { openQueue, queueDepths } from "../../src/db/jobs/queue.ts";
 import { addRequests } from "../../src/db/jobs/queued-requests.ts";
 import { endRunsWithoutJobs, insertRun, recordQueuedRequests, runningRuns } from "../../src/db/jobs/runs.ts";
 import { heartbeatWorker, storedWorkers } from "../../src/db/jobs/workers.ts";
+import { recordEvent } from "../../src/db/keys/events.ts";
 import { requireOwnRotations, takeLease } from "../../src/db/keys/lease.ts";
+import { recentKeyEvents } from "../../src/db/keys/status.ts";
 import { claimNotification, markSent, readLastSent } from "../../src/db/notifications.ts";
 import { storePrices } from "../../src/db/prices.ts";
 import { storedSnoozes, storeSnooze } from "../../src/db/snoozes.ts";
@@ -234,6 +236,20 @@ test("a rotation of the other installation is not taken, as its keys would be re
   await expect(requireOwnRotations(west, ["mine", "exporter"])).rejects.toThrow(refused);
   await expect(takeLease(west, "exporter", "the test")).rejects.toThrow(refused);
   await requireOwnRotations(east, ["exporter"]);
+});
+
+test("the newest events of keys are those of the own rotations", async () => {
+  await takeLease(east, "events-east", "the test");
+  const event = {
+    rotation: "events-east",
+    intentId: undefined,
+    event: "fallback",
+    actor: "the test",
+    reason: "refused",
+  };
+  await recordEvent(east, event);
+  expect(await recentKeyEvents(east, 10)).toMatchObject([{ rotation: "events-east" }]);
+  expect(await recentKeyEvents(west, 10)).toEqual([]);
 });
 
 test("a price that the other installation has otherwise is refused, and the same price is no change", async () => {

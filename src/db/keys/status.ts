@@ -135,6 +135,7 @@ export async function recentKeyEvents(db: Database, eventsMax: number): Promise<
   const { rows } = await sql<KeyEventRow>`
     select e.at, e.rotation, coalesce(k.api_key_id, e.intent_id) as key, e.event, e.actor, e.reason
     from usage_export.key_event e left join usage_export.api_key k on k.intent_id = e.intent_id
+    where e.rotation in (select name from usage_export.rotation where installation = ${installationOf(db)})
     order by e.event_id desc limit ${eventsMax}
   `.execute(db);
   return rows;
