@@ -184,12 +184,13 @@ test("check suggests storing by day only if snapshots or a window prove that thi
   expect(await datesLine(context)).toMatch(/^ {2}FAIL dates: "undated": "day-before" is configured.*not proved yet/);
   await serveSummary(context, {}, service);
   await context.run(["export"]);
-  // Eight snapshots from the nights before, two hours apart within a night (night `no / 2`). Answers of one night have the same total, and
+  // Eight snapshots from the nights before, at 4 and 6 o'clock of a night (night `no / 2`). Answers of one night have the same total, and
   // between nights the total falls by more than half, and falls again. Only answers with the usage of the day before show both, see
   // provenSpan.
   await sql`
     insert into usage_export.undated_snapshot (series_id, snapshot_no, content_no, fetch_no, taken_at, content_hash, rows)
-    select series_id, no + 1, no + 1, no, taken_at + (no / 2 - 5) * interval '24 hours' + (no % 2) * interval '2 hours', no, 1
+    select series_id, no + 1, no + 1, no,
+      date_trunc('day', taken_at, 'UTC') + (no / 2 - 5) * interval '24 hours' + (4 + no % 2 * 2) * interval '1 hour', no, 1
     from usage_export.undated_snapshot cross join generate_series(1, 8) as no where taken_at < now()
   `.execute(db);
   await sql`
