@@ -50,11 +50,11 @@ test("a job that is due every minute is overdue if no worker runs, although its 
 test("a job that no live worker takes up is overdue since its first scheduled time that was missed", async ({
   context,
 }) => {
-  await serveAndConfigure(context, { exports: [{ schedule: "* * * * *" }] });
+  await serveAndConfigure(context, { exports: [{ schedule: "15 2 * * *" }] });
   await workOnce(context, db);
   await sql`update usage_export.job set scheduled_through = '2026-03-17T02:15:00Z'`.execute(db);
   const { status, stdout } = await context.run(["status"]);
-  expect(stdout).toContain("export nightly is overdue since 2026-03-17 02:16 UTC: no worker has taken it up");
+  expect(stdout).toContain("export nightly is overdue since 2026-03-18 02:15 UTC: no worker has taken it up");
   expect(status).toBe(1);
 });
 
