@@ -235,7 +235,7 @@ end $$;`,
   },
   {
     name: "two runs of a job for one scheduled time",
-    file: "migrations/0001_create_usage.ts",
+    file: "migrations/0038_separate_installations.ts",
     replace: "create unique index run_scheduled",
     by: "create index run_scheduled",
     caughtBy: ["test/db/jobs/shared-runs.test.ts", "a job has one run for each scheduled time"],
