@@ -149,7 +149,7 @@ const PATTERNS = {
 };
 
 /** The mark has its own axes and covers the whole height of the chart, so that a day without a bar is marked as well. */
-function markSeries(name: string, days: readonly Day[], mark: DayMark): SeriesOption {
+export function markSeries(name: string, days: readonly Day[], mark: DayMark): SeriesOption {
   const marked = new Set(mark.days);
   return {
     type: "bar",

@@ -8,8 +8,9 @@ import "echarts/lib/component/gridSimple.js";
 import "echarts/lib/component/legendPlain.js";
 import { init, use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
+import type { Day } from "../usage/days.ts";
 import { type ChartDescription, encodeDescription } from "./chart-description.ts";
-import { type ChartOption, daysOption, seriesKey } from "./chart-option.ts";
+import { AXIS_STYLE, type ChartOption, daysOption, markSeries, seriesKey } from "./chart-option.ts";
 import { chartNumber, isZero } from "./format.ts";
 import { chartLabels, type Html, html, trustedHtml } from "./html.ts";
 
@@ -40,18 +41,36 @@ function drawSvg(id: string, className: string, labelledBy: string, { width, hei
   }
 }
 
-/** Bars of the days beside their sum, without axes. `labelledBy` is the id of what names them. Undefined if there is nothing to draw. */
-export function sparkline(labelledBy: string, values: readonly (string | null)[]): Html | undefined {
+/**
+ * Bars of the days beside their sum, on a base line. Days in `lacking` are hatched, because a bar that is too low or not there would look
+ * like usage that is low or zero. `labelledBy` is the id of what names the bars. Undefined if there is nothing to draw.
+ */
+export function sparkline(
+  labelledBy: string,
+  days: readonly Day[],
+  values: readonly (string | null)[],
+  lacking: readonly Day[],
+): Html | undefined {
   if (values.length < 2 || values.every((value) => value === null || isZero(value))) return undefined;
+  const hidden = { axisTick: { show: false }, axisLabel: { show: false } };
   const option: ChartOption = {
-    grid: { left: 0, right: 0, top: 1, bottom: 0 },
-    xAxis: { type: "category", show: false, data: values.map((_, i) => String(i)) },
-    yAxis: { type: "value", show: false, min: 0 },
-    series: {
-      ...{ type: "bar", silent: true, large: true, largeThreshold: 0, barCategoryGap: "15%" },
-      itemStyle: { color: "var(--accent)" },
-      data: values.map((value) => chartNumber(value ?? "0")),
-    },
+    grid: { left: 0, right: 0, top: 1, bottom: 1 },
+    xAxis: [
+      { type: "category", data: [...days], ...hidden, axisLine: AXIS_STYLE.axisLine },
+      { type: "category", data: [...days], show: false },
+    ],
+    yAxis: [
+      { type: "value", show: false, min: 0 },
+      { type: "value", show: false, min: 0, max: 1 },
+    ],
+    series: [
+      ...(lacking.length > 0 ? [markSeries("lacking", days, { label: "", days: lacking, pattern: "hatched" })] : []),
+      {
+        ...{ type: "bar", silent: true, large: true, largeThreshold: 0, barCategoryGap: "15%" },
+        itemStyle: { color: "var(--accent)" },
+        data: values.map((value) => chartNumber(value ?? "0")),
+      },
+    ],
   };
   return drawSvg(`${labelledBy}-s`, "spark", labelledBy, { width: 180, height: 32, option });
 }

@@ -3,7 +3,7 @@
 
 import type { BudgetUse } from "../usage/budget-use.ts";
 import { addDays, type Day, dayCount, type Window } from "../usage/days.ts";
-import type { SeriesName, UsageGrouping } from "../usage/series.ts";
+import type { SeriesName, Source, UsageGrouping } from "../usage/series.ts";
 import type { SliceStatus } from "../usage/slice.ts";
 import type { CostChange } from "./cost-change.ts";
 import type { UsageChange } from "./usage-change.ts";
@@ -57,6 +57,7 @@ export type FinalityCount = Window & {
 
 /** A day on which the sum over a grouping differs from the total. */
 export type Difference = {
+  readonly source: Source;
   readonly project: string;
   readonly grouping: string;
   readonly day: Day;
@@ -96,6 +97,8 @@ export type Totals = Shortfall & {
   readonly sources: readonly SourceSeries[];
   /** Projects without a series that adds up to a total and is still read. The amounts do not include them. */
   readonly projectsLeftOut: readonly string[];
+  /** Days of the period on which a source is not complete or was not read. */
+  readonly lackingDays: readonly Day[];
   readonly metrics: readonly MetricTotal[];
 };
 
@@ -115,7 +118,7 @@ export type MetricTotal = {
   readonly metric: "hours" | "tokens_in" | "tokens_out" | "tts_characters" | "requests";
   readonly amount: string | null;
   readonly before: string | null;
-  /** One for each day of the period; null on a day without such a number. */
+  /** One for each day of the period; null on a day without such a number, which may also be a day that was read and had no usage. */
   readonly byDay: readonly (string | null)[];
 };
 

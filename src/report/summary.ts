@@ -110,8 +110,8 @@ function headlineFigures(data: UsageData): Html {
   if (sent.length === 0) return html`<p class="empty">The service sent no figures for this period.</p>`;
   const why = data.before && whyNotCompared(data.totals, data.totals.sources.length);
   const isCompared = data.before !== undefined && why === undefined;
-  return html`<dl class="figures">${sent.map((metric) => figureHtml(metric, data.totals, isCompared))}</dl>
-<p class="note">${data.before && (why ?? html`Compared with ${windowHtml(data.before)} (${counted(dayCount(data.before), "day")}). `)}${forecastHtml(data.forecast)}</p>
+  return html`<dl class="figures">${sent.map((metric) => figureHtml(metric, data, isCompared))}</dl>
+<p class="note">${data.before && (why ?? html`Compared with ${windowHtml(data.before)} (${counted(dayCount(data.before), "day")}). `)}${forecastHtml(data.forecast)}${data.totals.lackingDays.length > 0 ? " Days of which not all is known are hatched." : undefined}</p>
 ${folded("Exact figures, and where they come from", html`${exactTable(sent, isCompared)}${sourcesTable(data.totals)}`)}`;
 }
 
@@ -127,9 +127,13 @@ function forecastHtml(forecasts: UsageData["forecast"]): Html | undefined {
 
 type SentMetric = MetricTotal & { readonly amount: string };
 
-function figureHtml({ metric, amount, before, byDay }: SentMetric, totals: Totals, compared: boolean): Html {
+function figureHtml(
+  { metric, amount, before, byDay }: SentMetric,
+  { totals, coverage }: UsageData,
+  compared: boolean,
+): Html {
   return html`<div><dt id="${metric}-total">${metricName(metric)}</dt><dd><span class="figure">${headlineText(amount)}</span>${exactBeside(amount)}
-${tooLowFlag(totals)}${compared ? html`<span class="change">${changeText(amount, before)}</span>` : undefined}${sparkline(`${metric}-total`, byDay)}</dd></div>
+${tooLowFlag(totals)}${compared ? html`<span class="change">${changeText(amount, before)}</span>` : undefined}${sparkline(`${metric}-total`, coverage.days, byDay, totals.lackingDays)}</dd></div>
 `;
 }
 

@@ -42,7 +42,13 @@ function widePage(page: keyof PageData): WebPage {
       requests: AMOUNT,
     })),
   }));
-  const difference = { project: LONG, grouping: "model", day: "2026-03-01", metric: "hours" };
+  const difference = {
+    source: "billing" as const,
+    project: LONG,
+    grouping: "accessor,deployment,line_item,tags",
+    day: "2026-03-01",
+    metric: "hours",
+  };
   const data: Partial<{ readonly [P in keyof PageData]: Partial<PageData[P]> }> = {
     overview: { ...report, totals: { ...report.totals, metrics }, rankings },
     cost: report,

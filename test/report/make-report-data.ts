@@ -33,6 +33,7 @@ export function makeReportData(
     totals: {
       sources: [{ project: "production", grouping: "none" }],
       projectsLeftOut: [],
+      lackingDays: [],
       metrics: [
         { metric: "hours", amount: "1619.7242069444444", before: "1480.25", byDay: [] },
         { metric: "requests", amount: "373381", before: "390112", byDay: [] },

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { embeddableSvg } from "../../src/report/chart.ts";
+import { embeddableSvg, sparkline } from "../../src/report/chart.ts";
 
 const SVG = `<svg width="10" height="20" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 20">
 <g clip-path="url(#zr3-c0)">
@@ -19,4 +19,17 @@ test("the SVG of a chart gets unique ids, and attributes in place of the styles 
       `<text font-size="12" font-weight="bold">zr3-c0 style=&quot;x&quot; class</text>` +
       `<defs><clipPath id="hours-w-c0"><path d="M0 0"></path></clipPath></defs></svg>`,
   );
+});
+
+test("in a sparkline a day of which not all is known is hatched, and a day without usage is not", () => {
+  const days = ["2026-11-17", "2026-11-18", "2026-11-19", "2026-11-20"];
+  const hatchesOf = (lacking: readonly string[]) =>
+    String(sparkline("hours", days, ["3", null, "0", "5"], lacking)).match(/<path [^>]*fill="url\(#hours-s-p\d\)"/g) ??
+    [];
+  // The hatching is as high as the drawing, whatever the height of the bar.
+  expect(hatchesOf(["2026-11-18", "2026-11-20"])).toEqual([
+    expect.stringMatching(/^<path d="M45 31l45 0l0 -30l-45 0Z"/),
+    expect.stringMatching(/^<path d="M135 31l45 0l0 -30l-45 0Z"/),
+  ]);
+  expect(hatchesOf([])).toEqual([]);
 });

@@ -21,7 +21,7 @@ import { chooseCostSources, countCostRows, readCostChange } from "./cost-change.
 import { readCoverage, reportSeries, summarizeCoverage } from "./coverage.ts";
 import { readForecast } from "./forecast.ts";
 import { readRestatements } from "./restatements.ts";
-import { chooseSources, countLackingDays, type ReportSeries, seriesBy } from "./sources.ts";
+import { chooseSources, countLackingDays, lackingDays, type ReportSeries, seriesBy } from "./sources.ts";
 import { readTrust } from "./trust.ts";
 import { readBreakdown, readRanking, readTotals } from "./usage.ts";
 import { type ChangeQuestion, readBilledChange, readUsageChange } from "./usage-change.ts";
@@ -143,6 +143,7 @@ async function usageData(
     if (ofGrouping.length > 0) ranked.push(await readRanking(tx, grouping, ofGrouping, before, period));
   }
   check();
+  const coverage = summarizeCoverage(series, period);
   return {
     period,
     before: isCompared ? before : undefined,
@@ -151,8 +152,9 @@ async function usageData(
       projectsLeftOut: sources.projectsLeftOut,
       metrics,
       ...countLackingDays(sources.totals),
+      lackingDays: lackingDays(sources.totals, coverage.days),
     },
-    coverage: summarizeCoverage(series, period),
+    coverage,
     forecast: await readForecast(tx, sources.totals, period, metrics),
     breakdowns: shown,
     rankings: ranked,

@@ -120,6 +120,11 @@ export function countLackingDays(sources: readonly ReportSeries[]): Shortfall {
   };
 }
 
+/** The days of the period on which at least one of them is not complete or was not read. */
+export function lackingDays(sources: readonly ReportSeries[], days: readonly Day[]): readonly Day[] {
+  return days.filter((_, i) => sources.some((one) => one.days.charAt(i) !== DAY_LETTERS.complete));
+}
+
 /** The days of the period on which at least one series is not complete, and those on which at least one was not read. */
 export function incompleteAndUnreadDays(
   sources: readonly ReportSeries[],

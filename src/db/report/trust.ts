@@ -19,11 +19,11 @@ export async function readTrust(tx: Tx, series: readonly ReportSeries[], period:
     group by finality order by min(usage_date)
   `.execute(tx);
   const { rows } = await sql<Difference & { readonly count: number }>`
-    select project, "grouping", usage_date as day, metric, trim_scale(total)::text as total,
+    select source, project, "grouping", usage_date as day, metric, trim_scale(total)::text as total,
       trim_scale(sum_of_groups)::text as "sumOfGroups", trim_scale(difference)::text as difference,
       (count(*) over ())::integer as count
     from bi.reconciliation where ${isAsked}
-    order by usage_date desc, project collate "C", "grouping", metric limit ${DIFFERENCES_MAX}
+    order by usage_date desc, project collate "C", source, "grouping", metric limit ${DIFFERENCES_MAX}
   `.execute(tx);
   const differences = rows.map(({ count: _, ...one }) => one);
   return { differences, differencesLeftOut: (rows[0]?.count ?? 0) - differences.length, finality };

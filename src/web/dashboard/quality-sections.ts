@@ -72,12 +72,13 @@ export function differencesSection({ differences, differencesLeftOut }: TrustDat
   const rows = differences.map((one) => [
     one.day,
     nameHtml(one.project),
-    one.grouping,
+    one.source,
+    one.grouping.replaceAll(",", ", "),
     metricName(one.metric),
     ...[one.total, one.sumOfGroups, one.difference].map(exactText),
   ]);
   const titles = [
-    ...columns("Day", "Project", "Grouping", "Metric"),
+    ...columns("Day", "Project", "Source", "Grouping", "Metric"),
     ...numberColumns("Total", "Sum of groups", "Difference"),
   ];
   const more =

@@ -146,6 +146,7 @@ test("due days that are missing and days that no job reads are counted separatel
   const usage = { [back(3)]: [[null, { requests: "7" }]] } as const;
   await storeSeries(db, [{ project: newProject(), grouping: "none", due, usage }]);
   expect((await report()).totals).toMatchObject({
+    lackingDays: [back(2), back(1)],
     incompleteDays: 1,
     incompleteDaysBefore: 0,
     unreadDays: 1,
