@@ -17,7 +17,7 @@ const SLOWEST = 3;
 
 export async function measureQuestions(newDatabase: NewDatabase): Promise<string[]> {
   await using grown = await growDatabase(await newDatabase(), Math.ceil(ROWS / ROWS_A_DAY));
-  return questionsOf(grown);
+  return await questionsOf(grown);
 }
 
 type Measured = { readonly query: string; readonly ms: number; readonly statements: readonly string[] };
