@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import path from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextRead, setTimeout as sleep } from "node:timers/promises";
 import { systemCode } from "./errors.ts";
 
 export type CommandRun = {
@@ -113,6 +113,8 @@ function collectOutput(child: ChildProcessWithoutNullStreams): () => Promise<Pic
   const closed = once(child, "close").catch(() => {});
   return async () => {
     await Promise.race([closed, sleep(OUTPUT_MS_MAX)]);
+    // If this process was busy all that time, output may have come that was not read yet: timers fire before it is.
+    await nextRead();
     return { stdout, output };
   };
 }

@@ -53,11 +53,12 @@ export function openKeyCommands({ env, scrubber, signal, now = () => performance
     const settings = { input: "", variables: given, timeoutSeconds, signal };
     const { failure, stdout } = await runCommand(command, settings);
     const source = `the key command ${JSON.stringify(command[0] ?? "")}`;
+    // As a service that does not answer: a vault may be back in a minute.
     if (failure !== undefined) {
       const hint = "what it printed is not shown, as it may hold a key; run it by hand to see why";
-      // As a service that does not answer: a vault may be back in a minute.
       throw new AppError("unavailable", `${source} ${failure} (${hint})`);
     }
+    if (stdout.trim() === "") throw new AppError("unavailable", `${source} printed nothing: expected the API key`);
     return scrubber.add(secretOf("key", stdout.trim(), `the output of ${source}`));
   }
 
