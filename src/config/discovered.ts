@@ -58,9 +58,15 @@ function discoveredProjects(
     }
   }
   // The project that was seen first keeps the plain name, also after it has vanished: the views go on showing it.
+  // A project may be in several lists, and be read by another one later: the first of them counts.
+  const firstSeen = new Map<string, number>();
+  for (const { id, firstSeenAt } of known) {
+    firstSeen.set(id, Math.min(firstSeenAt.getTime(), firstSeen.get(id) ?? Number.POSITIVE_INFINITY));
+  }
+  const firstSeenOf = ({ found }: { readonly found: KnownProject }) => firstSeen.get(found.id) ?? 0;
   const taken = new Set(written.map(({ name }) => name));
   return [...chosen.values()]
-    .sort((a, b) => a.found.firstSeenAt.getTime() - b.found.firstSeenAt.getTime() || (a.found.id < b.found.id ? -1 : 1))
+    .sort((a, b) => firstSeenOf(a) - firstSeenOf(b) || (a.found.id < b.found.id ? -1 : 1))
     .map(({ entry, found }) => {
       const name = distinctName(entry.name, found, taken);
       taken.add(name);

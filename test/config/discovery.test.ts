@@ -74,6 +74,21 @@ test("of projects with the same name, the one that was seen first keeps it, also
   expect(withDiscovered(config, [...listed].reverse())).toEqual(withDiscovered(config, listed));
 });
 
+test("a project that goes over to another list keeps its name, though that list had it later than another project of the name", () => {
+  const config = configOf([DISCOVERY, { discover: true, key: { file: "other.key" } }], ["*"]);
+  const at = (day: number) => ({ firstSeenAt: new Date(Date.UTC(2026, 2, day)) });
+  const other = { list: "file /srv/usage/other.key" };
+  const listed = [known("a", "shop", at(1)), known("b", "shop", at(2)), known("a", "shop", { ...at(3), ...other })];
+  const namesById = (known: readonly KnownProject[]) =>
+    Object.fromEntries(withDiscovered(config, known).projects.map(({ id, name }) => [id, name]));
+  expect(namesById(listed)).toEqual({ a: "shop", b: "shop (b)" });
+
+  const [first, ...others] = listed;
+  const vanished = { ...first, vanishedAt: new Date(Date.UTC(2026, 2, 4)) } as KnownProject;
+
+  expect(namesById([vanished, ...others])).toEqual({ a: "shop", b: "shop (b)" });
+});
+
 test("a project that is in the file, too, is read with the key in the file", () => {
   const { projects } = withDiscovered(configOf([DISCOVERY, ONE], ["*"]), [known("p1", "listed"), known("p2", "two")]);
 
