@@ -8,7 +8,7 @@ import { requireCurrentSchema } from "../db/connection/migrate.ts";
 import { heartbeatWorker } from "../db/jobs/workers.ts";
 import { AppError } from "../errors.ts";
 import { withKnownProjects } from "../jobs/discover.ts";
-import { retryUntilReached } from "../worker/context.ts";
+import { requireStartable, retryUntilReached } from "../worker/context.ts";
 import { type Liveness, openLiveness } from "../worker/liveness.ts";
 import { openMonitoring } from "../worker/monitoring.ts";
 import { addProjects, lacksProjects } from "../worker/projects.ts";
@@ -45,7 +45,9 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
     async load() {
       await requireCurrentSchema(db);
       const loaded = await loadForWorker(app);
-      return { ...loaded, config: await withKnownProjects(loaded.config, db) };
+      const config = await withKnownProjects(loaded.config, db);
+      await requireStartable(app, config, db);
+      return { ...loaded, config };
     },
   });
   const { current, refusal } = reloader;
@@ -57,7 +59,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
     // `status` reads it. If the database is away, the next tick stores it.
     onRefusalChange: (refusal) => void heartbeatWorker(db, worker, refusal).catch(() => {}),
   });
-  using _ = onHangup(app, reloader.request);
+  using _ = onHangup(app, reloader.retry);
   // Without a terminal nobody reads this: the log says the same.
   const writeToTerminal = (text: string) => (app.terminal ? app.write(text) : undefined);
   writeToTerminal(`dashboard, health and metrics: ${monitoring.url}/\n`);

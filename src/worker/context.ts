@@ -8,9 +8,9 @@ import { isTransient } from "../db/connection/errors.ts";
 import { requireCurrentSchema } from "../db/connection/migrate.ts";
 import { registerJobs } from "../db/jobs/jobs.ts";
 import { openQueue, type Queue } from "../db/jobs/queue.ts";
-import { renewNextDue } from "../db/usage/series.ts";
+import { renewNextDue, requireSameFilters } from "../db/usage/series.ts";
 import type { ProcessMetrics } from "../health/metrics.ts";
-import { openMasterKeys } from "../jobs/api-keys.ts";
+import { openKeyRing, openMasterKeys } from "../jobs/api-keys.ts";
 import type { ExportContext } from "../jobs/export-context.ts";
 import { openExportContext } from "../jobs/open-context.ts";
 import type { MasterKeys } from "../keys/seal.ts";
@@ -52,6 +52,19 @@ export async function retryUntilReached<T>(
   }
 }
 
+/**
+ * Throws why a worker can't start with the configuration, as `openWorkerContext` would. Writes nothing, so that a worker finds out before
+ * it ends its work under another configuration.
+ */
+export async function requireStartable(app: App, config: Config, db: Database): Promise<void> {
+  await openKeyRing(app, config, db, { masterKeys: await masterKeysFor(app, config, db) });
+  await requireSameFilters(db, configuredSeries(config.exports));
+}
+
+async function masterKeysFor(app: App, { rotations }: Config, db: Database): Promise<MasterKeys | undefined> {
+  return rotations.length > 0 ? await openMasterKeys(app, db) : undefined;
+}
+
 /** `app.signal` must be the signal that aborts the claimed jobs. */
 export async function openWorkerContext(
   app: App,
@@ -60,7 +73,7 @@ export async function openWorkerContext(
   metrics: ProcessMetrics,
 ): Promise<WorkerContext> {
   await requireCurrentSchema(db);
-  const masterKeys = config.rotations.length > 0 ? await openMasterKeys(app, db) : undefined;
+  const masterKeys = await masterKeysFor(app, config, db);
   const context = await openExportContext(app, config, db, {
     onAttempt: metrics.attemptEnded,
     onKeyFallback: metrics.keyFallback,

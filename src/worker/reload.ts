@@ -55,6 +55,8 @@ export type Reloader = AsyncDisposable & {
   readonly complete: (config: Config) => void;
   /** Loads the configuration soon, whether or not a file has changed. */
   readonly request: () => void;
+  /** As `request`, for a person: also a configuration with which the worker could not start is tried again. */
+  readonly retry: () => void;
   /** The worker could not start with `failed`: the configuration before it is in force again. False if there is none. */
   readonly revert: (failed: Loaded, error: unknown) => boolean;
   /** Why the newest configuration is not in force; undefined if it is. */
@@ -65,6 +67,7 @@ export type Reloader = AsyncDisposable & {
 
 export type ReloaderDeps = {
   readonly log: Pick<App["log"], "info" | "error">;
+  /** Throws why the worker could not start with the configuration, as far as that can be found out before it ends its work. */
   readonly load: () => Promise<Loaded>;
 };
 
@@ -78,11 +81,15 @@ const COMPARE_MS = 2_000;
 /** How often a refused configuration is checked again although its files are the same: a secret that it names may be there now. */
 const RECHECK_MS = 30_000;
 
-export function openReloader(first: Loaded, { log, load }: ReloaderDeps, compareMs = COMPARE_MS): Reloader {
+export function openReloader(
+  first: Loaded,
+  { log, load }: ReloaderDeps,
+  { compareMs = COMPARE_MS, recheckMs = RECHECK_MS } = {},
+): Reloader {
   let current = first;
   let superseded = new AbortController();
   let previous: Loaded | undefined;
-  /** The worker could not start with it. */
+  /** The worker could not start with it. It is not tried again by itself: each attempt ends the work under the one in force. */
   let unusable: Loaded | undefined;
   let refusal: ConfigRefusal | undefined;
   let { contents } = first;
@@ -126,7 +133,7 @@ export function openReloader(first: Loaded, { log, load }: ReloaderDeps, compare
     const isForced = isRequested;
     isRequested = false;
     const found = await readContents(contents.keys());
-    const isRecheck = refusal !== undefined && performance.now() - checkedMs >= RECHECK_MS;
+    const isRecheck = refusal !== undefined && performance.now() - checkedMs >= recheckMs;
     if (!isForced && !isRecheck && isDeepStrictEqual(contents, found)) return;
     checkedMs = performance.now();
     try {
@@ -148,6 +155,11 @@ export function openReloader(first: Loaded, { log, load }: ReloaderDeps, compare
     });
   };
 
+  const request = () => {
+    isRequested = true;
+    checkSoon();
+  };
+
   return {
     current: () => current,
     superseded: () => superseded.signal,
@@ -159,9 +171,10 @@ export function openReloader(first: Loaded, { log, load }: ReloaderDeps, compare
     complete(config) {
       current = { ...current, config };
     },
-    request() {
-      isRequested = true;
-      checkSoon();
+    request,
+    retry() {
+      unusable = undefined;
+      request();
     },
     revert(failed, error) {
       if (failed !== current) return true;

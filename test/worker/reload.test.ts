@@ -8,7 +8,7 @@ import { openApp } from "../../src/app.ts";
 import { loadForWorker, openReloader } from "../../src/worker/reload.ts";
 import { smallConfig } from "../cli/small-config.ts";
 
-const COMPARE_MS = 10;
+const TIMES = { compareMs: 10, recheckMs: 50 };
 const ENV = { USAGE_EXPORT_KEY: "0123456789abcdef0123456789abcdef", LOG_LEVEL: "fatal" };
 
 /** A configuration that differs from others by its rate. */
@@ -26,7 +26,7 @@ async function openFolder() {
   };
   await write(configText(1));
   const app = await openApp(ENV, file, new AbortController().signal);
-  const reloader = openReloader(await loadForWorker(app), { log: app.log, load: () => loadForWorker(app) }, COMPARE_MS);
+  const reloader = openReloader(await loadForWorker(app), { log: app.log, load: () => loadForWorker(app) }, TIMES);
   const results: string[] = [];
   reloader.watch({ onReload: (result) => results.push(result), onRefusalChange: () => {} });
   const rate = () => reloader.current().config.service.requestsPerSecond;
@@ -140,6 +140,19 @@ test("a configuration with which the worker can't start is refused, and not trie
   await write(configText(3));
   await expect.poll(rate).toBe(3);
   expect(reloader.refusal()).toBeUndefined();
+});
+
+test("a configuration with which the worker could not start is tried again when a person asks for it", async ({
+  opened: { write, reloader, rate, results },
+}) => {
+  await write(configText(2));
+  await expect.poll(rate).toBe(2);
+  reloader.revert(reloader.current(), new Error("no room"));
+  expect(rate()).toBe(1);
+  reloader.retry();
+  await expect.poll(rate).toBe(2);
+  expect(reloader.refusal()).toBeUndefined();
+  expect(results).toEqual(["taken", "refused", "taken"]);
 });
 
 test("without a configuration before it, the failure of the worker is not hidden", async ({ opened: { reloader } }) => {

@@ -129,16 +129,16 @@ const isSameSeries = sql`
   s.source = w.source and s.project_id = w.project_id and s."grouping" = w."grouping" and s.filter_key = w.filter_key
 `;
 
-/** A name means one filter in the views, whichever installation it is from. */
-async function requireSameFilters(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
+/** Throws `config` if another installation has a filter of the same name with other conditions: a name means one filter in the views. */
+export async function requireSameFilters(db: Database | Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
   const { rows } = await sql<{ filter: string; project: string; installation: string }>`
     select s.filter, w.project, other as installation
     from ${wantedRows(configured)}
     join usage_export.series s on s.source = w.source and s.project_id = w.project_id and s.filter = w.filter
       and s.filter_key <> w.filter_key and s.superseded_at is null
     cross join unnest(s.installations) as other
-    where other <> ${installationOf(tx)} limit 1
-  `.execute(tx);
+    where other <> ${installationOf(db)} limit 1
+  `.execute(db);
   const [conflict] = rows;
   if (!conflict) return;
   throw new AppError(

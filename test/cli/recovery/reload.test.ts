@@ -5,8 +5,8 @@ import path from "node:path";
 import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
 import { holdAnswersFrom } from "../hold-answers.ts";
-import { type ProgramContext, programTest } from "../program-context.ts";
-import { smallConfig } from "../small-config.ts";
+import { PROJECT_ID, type ProgramContext, programTest } from "../program-context.ts";
+import { PRODUCTION, smallConfig } from "../small-config.ts";
 import { breakdowns, coverage, farSchedule, manyFilters, waitForRuns } from "../workers.ts";
 
 const database = await testDatabase();
@@ -109,4 +109,33 @@ test("a mistake in the changed configuration is shown everywhere until it is cor
   await expect.poll(() => page("/metrics")).toMatch(/^usage_export_config_refused 0$/m);
   await expect.poll(async () => (await context.run(["status"])).stdout).toMatch(/^all is well/);
   expect(breakdowns(emulator)).toHaveLength(1);
+});
+
+test("a configuration that lacks a first key is refused before any work ends, and taken up once the key is there", async ({
+  context,
+}) => {
+  const secret = context.newSecret("first.key");
+  const emulator = await context.serve({ consoleKeys: [{ secret, projectId: PROJECT_ID, scopes: ["member"] }] });
+  const config = configOf(emulator.url, {}, [{}]);
+  await context.configure(config);
+  const worker = context.start(["start"], { USAGE_EXPORT_MASTER_KEY: Buffer.alloc(32, 7).toString("base64") });
+  await waitForRuns(db, 1);
+
+  const key = { rotation: "exporter", first: { file: "first.key" } };
+  const rotation = {
+    name: "exporter",
+    schedule: farSchedule(),
+    project: "production",
+    comment: "exporter",
+    scopes: ["member"],
+  };
+  const rotated = { projects: [{ ...PRODUCTION, key }], rotations: [{ ...rotation, deliver: [{ file: "sink" }] }] };
+  await replaceConfig(context, { ...config, ...rotated });
+  const refused = await worker.waitFor("the changed configuration is refused");
+  expect(refused).toMatch(/projects\[0\]\.key\.first: key file .*first\.key does not exist/);
+  expect(worker.count("takes up the changed configuration")).toBe(0);
+
+  await writeFile(path.join(context.folder, "first.key"), secret);
+  worker.kill("SIGHUP");
+  await expect.poll(() => worker.count("worker started")).toBe(2);
 });
