@@ -1,5 +1,6 @@
 // Builds what users install: the sources as JavaScript, with every package but the embedded database bundled in. Each command's
-// part is a chunk of its own, loaded when used, so that `--help` does not pay for charts or the queue.
+// part is a chunk of its own, loaded when used, so that `--help` does not pay for charts or the queue. Builds into `dist`, or into the
+// folder given as an argument.
 
 import fs from "node:fs";
 import path from "node:path";
@@ -8,7 +9,7 @@ import { clientBundle } from "./client-bundle.ts";
 import { lessOfPackages } from "./less-of-packages.ts";
 
 const ROOT = path.join(import.meta.dirname, "..");
-const DIST = path.join(ROOT, "dist");
+const DIST = path.resolve(process.argv[2] ?? path.join(ROOT, "dist"));
 /** Node's types and `using` of a later version are rewritten for this one. */
 const OLDEST_NODE = "node22.15";
 /** Not bundled: PGlite reads its WebAssembly from beside itself; pg asks for pg-native and does without. */

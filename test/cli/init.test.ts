@@ -7,7 +7,7 @@ import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { expect } from "vitest";
 import { testDatabase } from "../support/database.ts";
-import { MAIN } from "../support/program.ts";
+import { COMMAND, MAIN } from "../support/program.ts";
 import { PROJECT_ID, programTest } from "./program-context.ts";
 
 const test = programTest(await testDatabase());
@@ -15,7 +15,7 @@ const test = programTest(await testDatabase());
 test("init --yes writes a configuration of the key's only project, with which export works", async ({ context }) => {
   const { url } = await context.serve({ dialect: "2026" });
   const made = await context.run(["init", "--yes", "--base-url", url, "--grouping", "none", "model", "--days", "2"]);
-  expect(made).toMatchObject({ status: 0, stdout: expect.stringContaining("npm run usage-export -- export\n") });
+  expect(made).toMatchObject({ status: 0, stdout: expect.stringContaining(`${COMMAND} export\n`) });
   const config = JSON.parse(await readFile(path.join(context.folder, "jobs.config.json"), "utf8"));
   expect(config).toMatchObject({
     service: { baseUrl: url },

@@ -13,6 +13,7 @@ import { defineCommands } from "../../src/cli/commands.ts";
 import { startEmulator } from "../../src/emulator/server.ts";
 import { testMetrics } from "../health/test-metrics.ts";
 import { copyDatabase, testDatabase } from "../support/database.ts";
+import { MAIN } from "../support/program.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 const README_BYTES_MAX = 9_000;
@@ -146,7 +147,7 @@ test("the README's configuration and commands work, with a service and an empty 
     const forEmulator = config.replace("https://api.deepgram.com", emulator.url).replace('"PROJECT_ID"', '"trial"');
     fs.writeFileSync(path.join(folder, "jobs.config.json"), forEmulator);
     // Stands in for the installed package, which `npm run test:package` tests.
-    const npx = `#!/bin/sh\nshift\nexec "${process.execPath}" "${path.join(ROOT, "src/main.ts")}" "$@"\n`;
+    const npx = `#!/bin/sh\nshift\nexec "${process.execPath}" "${MAIN}" "$@"\n`;
     fs.writeFileSync(path.join(folder, "npx"), npx, { mode: 0o755 });
     const env = {
       PATH: `${folder}:${process.env.PATH}`,

@@ -1,10 +1,16 @@
-// Before the tests: starts a Postgres server and makes a migrated database, which test files copy. After the tests: removes both.
+// Before the tests: builds the program, starts a Postgres server and makes a migrated database, which test files copy. After the tests:
+// removes all three.
 
 import { randomBytes } from "node:crypto";
+import { mkdtempSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import type { TestProject } from "vitest/node";
 import { openPostgres } from "../../src/db/connection/database.ts";
 import { migrateToLatest } from "../../src/db/connection/migrate.ts";
-import { type Pooler, startPooler } from "./pooler.ts";
+import { buildPackage } from "./built-program.ts";
+import { startPooler } from "./pooler.ts";
 import { databaseUrl, runStatement } from "./postgres-admin.ts";
 import { type PostgresServer, startServer } from "./postgres-server.ts";
 
@@ -23,28 +29,38 @@ declare module "vitest" {
 
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   const startedMs = performance.now();
+  await using opened = new AsyncDisposableStack();
+  const building = startBuild(opened);
   const server = await startServer(process.env, say);
+  opened.defer(server.stop);
   const template = `usage_export_test_${randomBytes(4).toString("hex")}`;
-  let pooler: Pooler | undefined;
-  const tearDown = async () => {
-    try {
-      await pooler?.stop();
-      await dropDatabases(server, template);
-    } finally {
-      await server.stop();
-    }
-  };
-  try {
-    pooler = await startPooler(process.env, server.url);
-    await createTemplate(server.url, template);
-  } catch (error) {
-    await tearDown();
-    throw error;
-  }
+  opened.defer(() => dropDatabases(server, template));
+  const pooler = await startPooler(process.env, server.url);
+  opened.defer(async () => pooler?.stop());
+  await createTemplate(server.url, template);
+  // The processes of the tests inherit it.
+  process.env.TEST_PROGRAM = await building;
   const through = pooler ? " through PgBouncer" : "";
   say(`tests run on ${server.name}${through}, ready after ${Math.round(performance.now() - startedMs)} ms`);
   project.provide("postgres", { url: server.url, template, logFile: server.logFile, pooledUrl: pooler?.url });
-  return tearDown;
+  const all = opened.move();
+  return () => all.disposeAsync();
+}
+
+/** Returns the path of the program: a given one, or one that is built while the server starts. */
+function startBuild(opened: AsyncDisposableStack): Promise<string> {
+  const { TEST_PROGRAM } = process.env;
+  if (TEST_PROGRAM !== undefined) return Promise.resolve(TEST_PROGRAM);
+  const folder = mkdtempSync(path.join(tmpdir(), "usage-export-built-"));
+  opened.defer(() => rm(folder, { recursive: true }));
+  const building = buildPackage(folder);
+  // The folder is not removed while the build writes to it, even if something else fails first.
+  const ended = building.then(
+    () => {},
+    () => {},
+  );
+  opened.defer(() => ended);
+  return building;
 }
 
 async function createTemplate(url: string, name: string): Promise<void> {

@@ -5,7 +5,13 @@ import { EventEmitter, once } from "node:events";
 import path from "node:path";
 import { PROGRAM_MS_MAX } from "./limits.ts";
 
-export const MAIN = path.join(import.meta.dirname, "../../src/main.ts");
+const ROOT = path.join(import.meta.dirname, "../..");
+
+/** What the tests run as the program: what global-setup.ts has built, or with TEST_PROGRAM=src/main.ts the sources, to debug them. */
+export const MAIN = path.resolve(ROOT, process.env.TEST_PROGRAM ?? "src/main.ts");
+
+/** What users of that program type before a command's name. */
+export const COMMAND = MAIN.endsWith(".ts") ? "npm run usage-export --" : "npx usage-export";
 
 export type ProgramOptions = {
   /** The whole environment, except PATH, HOME and TZ. */

@@ -7,6 +7,7 @@ import path from "node:path";
 import { expect, vi } from "vitest";
 import { dayOf } from "../../../src/emulator/days.ts";
 import { testDatabase } from "../../support/database.ts";
+import { MAIN } from "../../support/program.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
 
@@ -15,7 +16,6 @@ const test = programTest(database);
 
 vi.setConfig({ testTimeout: 120_000 });
 
-const MAIN = path.join(import.meta.dirname, "../../../src/main.ts");
 const EMBEDDED = { DATABASE_URL: undefined };
 const yesterday = dayOf(new Date(Date.now() - 24 * 60 * 60 * 1000));
 

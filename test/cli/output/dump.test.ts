@@ -12,13 +12,12 @@ import { runDump } from "../../../src/cli/dump.ts";
 import { newSeries } from "../../db/stored-usage.ts";
 import { readParquet } from "../../dump/read-parquet.ts";
 import { testDatabase } from "../../support/database.ts";
+import { MAIN } from "../../support/program.ts";
 import { programTest } from "../program-context.ts";
 
 const database = await testDatabase();
 const { db, url } = database;
 const test = programTest(database);
-
-const MAIN = path.join(import.meta.dirname, "../../../src/main.ts");
 
 /** Stores `count` days of coverage, the first of which is 2020-01-02. */
 async function storeDays(count: number): Promise<void> {
