@@ -7,6 +7,8 @@ import { startScript } from "../../support/program.ts";
 import type { Guard } from "./sabotage.ts";
 
 const LIMIT_MS = 600_000;
+/** Most of these tests start no program, and would wait for one to be built. */
+const FROM_SOURCES = { TEST_PROGRAM: "src/main.ts" };
 
 const Report = z.object({
   testResults: z.array(
@@ -41,7 +43,7 @@ export async function runGuards(
   await using vitest = startScript(
     path.join(folder, "node_modules/vitest/vitest.mjs"),
     ["run", "--config", "test/vitest.config.ts", "--reporter=json", `--outputFile=${report}`, ...files, "-t", names],
-    { cwd: folder, env: { TEST_ENGINE: "url", TEST_DATABASE_URL: serverUrl }, timeoutMs: LIMIT_MS },
+    { cwd: folder, env: { TEST_ENGINE: "url", TEST_DATABASE_URL: serverUrl, ...FROM_SOURCES }, timeoutMs: LIMIT_MS },
   );
   const { stdout, stderr } = await vitest.ended;
   const text = await readFile(report, "utf8").catch(() => undefined);
