@@ -1,6 +1,6 @@
-// Many visitors of a worker that exports: 200 clients that ask for a page again and again, and 50 that read one byte a second. What the
-// worker still exports, what it takes of memory, and how long a visitor, a health check and a slow reader wait. Linux only, because it
-// reads /proc.
+// Many visitors of a worker that exports: 200 clients that ask for pages again and again, first for 7 URLs and then for 20, and 50 that read
+// one byte a second. What the worker still exports, what it takes of memory, and how long a visitor and a health check wait. Linux only,
+// because it reads /proc.
 
 import { once } from "node:events";
 import { readdir, readFile } from "node:fs/promises";
@@ -26,6 +26,17 @@ const WORKLOAD = { projects: 20, filters: 40, days: 1, cap: 16 };
 const REQUESTS_PER_SECOND = 15;
 const ROWS = 50;
 const DAYS_STORED = 30;
+
+/** Of one page with different periods, and of all pages. */
+const FEW_URLS = [1, 2, 3, 4, 5, 6, 7].map((weeks) => `/?days=${weeks * 7}`);
+const MANY_URLS = [
+  ...["/jobs", "/keys"],
+  ...[7, 14, 30].flatMap((days) => ["/", "/cost", "/quality"].map((path) => `${path}?days=${days}`)),
+  ...["tags", "model", "accessor"].flatMap((grouping) =>
+    [0, 1].map((filter) => `/usage?grouping=${grouping}&filter=filter-${filter}`),
+  ),
+  ...[1, 2, 3].map((project) => `/?project=project-${project}`),
+];
 
 type Phase = { readonly exportedPerSecond: number; readonly memoryMb: number; readonly openFiles: number };
 
@@ -56,30 +67,51 @@ export async function measureVisitors(newDatabase: NewDatabase): Promise<string[
   await sleep(5_000);
 
   const idle = await phaseOf(worker, service);
-  const counts = new Map<string, number>();
+  const few = await visitedPhase(FEW_URLS, { address, worker, service });
+  const many = await visitedPhase(MANY_URLS, { address, worker, service });
+  const after = await phaseOf(worker, service);
+  const phase = (name: string, { exportedPerSecond, memoryMb, openFiles }: Phase) =>
+    `  ${name.padEnd(36)}${exportedPerSecond.toFixed(1).padStart(7)} exported/s ${String(Math.round(memoryMb)).padStart(6)} MB ${String(openFiles).padStart(4)} open files`;
+  const visits = ({ answers, waits, checks }: Visits) => [
+    `    answers: ${[...answers].map(([status, count]) => `${count} × ${status}`).join(", ")}`,
+    `    a visitor waits ${spread(waits)}; a health check ${spread(checks)}`,
+  ];
+  return [
+    `a worker that may export ${REQUESTS_PER_SECOND} requests a second, and its dashboard, ${PHASE_MS / 1_000} s each:`,
+    phase("nobody looks", idle),
+    phase(`${CLIENTS} clients of ${FEW_URLS.length} URLs, ${SLOW_READERS} slow readers`, few.phase),
+    ...visits(few),
+    phase(`${CLIENTS} clients of ${MANY_URLS.length} URLs, ${SLOW_READERS} slow readers`, many.phase),
+    ...visits(many),
+    phase("nobody looks any more", after),
+  ];
+}
+
+type Visits = {
+  readonly phase: Phase;
+  /** How often each status, or kind of failure, came. */
+  readonly answers: ReadonlyMap<string, number>;
+  readonly waits: readonly number[];
+  readonly checks: readonly number[];
+};
+
+type Visited = { readonly address: URL; readonly worker: Program; readonly service: Service };
+
+async function visitedPhase(urls: readonly string[], { address, worker, service }: Visited): Promise<Visits> {
+  const answers = new Map<string, number>();
   const waits: number[] = [];
   const checks: number[] = [];
   const until = performance.now() + PHASE_MS;
   const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
   const visitors = [
-    ...Array.from({ length: CLIENTS }, () => visit(address, agent, until, counts, waits)),
+    ...Array.from({ length: CLIENTS }, (_, client) => visit({ address, urls, client, agent, until, answers, waits })),
     ...Array.from({ length: SLOW_READERS }, () => readSlowly(address, until)),
     checkHealth(address, until, checks),
   ];
-  const busy = await phaseOf(worker, service);
+  const phase = await phaseOf(worker, service);
   await Promise.all(visitors);
   agent.destroy();
-  const after = await phaseOf(worker, service);
-  const phase = (name: string, { exportedPerSecond, memoryMb, openFiles }: Phase) =>
-    `  ${name.padEnd(36)}${exportedPerSecond.toFixed(1).padStart(7)} exported/s ${String(Math.round(memoryMb)).padStart(6)} MB ${String(openFiles).padStart(4)} open files`;
-  return [
-    `a worker that may export ${REQUESTS_PER_SECOND} requests a second, and its dashboard, ${PHASE_MS / 1_000} s each:`,
-    phase("nobody looks", idle),
-    phase(`${CLIENTS} clients, ${SLOW_READERS} slow readers`, busy),
-    phase("nobody looks any more", after),
-    `  answers: ${[...counts].map(([status, count]) => `${count} × ${status}`).join(", ")}`,
-    `  a visitor waits ${spread(waits)}; a health check ${spread(checks)}`,
-  ];
+  return { phase, answers, waits, checks };
 }
 
 /** Exports a second, the most memory that was resident, and the open files at the end: a connection is one. */
@@ -97,17 +129,22 @@ async function phaseOf(worker: Program, service: Service): Promise<Phase> {
   return { exportedPerSecond: (await service.asked()).count / seconds, memoryMb, openFiles };
 }
 
-async function visit(
-  address: URL,
-  agent: Agent,
-  untilMs: number,
-  counts: Map<string, number>,
-  waits: number[],
-): Promise<void> {
-  for (let days = 1; performance.now() < untilMs; days = (days % 7) + 1) {
+type Client = {
+  readonly address: URL;
+  readonly urls: readonly string[];
+  /** Each begins with another URL. */
+  readonly client: number;
+  readonly agent: Agent;
+  readonly until: number;
+  readonly answers: Map<string, number>;
+  readonly waits: number[];
+};
+
+async function visit({ address, urls, client, agent, until, answers, waits }: Client): Promise<void> {
+  for (let visits = client; performance.now() < until; visits++) {
     const startedMs = performance.now();
-    const status = await statusOf(new URL(`/?days=${days * 7}`, address), agent);
-    counts.set(status, (counts.get(status) ?? 0) + 1);
+    const status = await statusOf(new URL(urls[visits % urls.length] ?? "/", address), agent);
+    answers.set(status, (answers.get(status) ?? 0) + 1);
     waits.push(performance.now() - startedMs);
     // A browser that is told to come again later does.
     if (status !== "200") await sleep(1_000);

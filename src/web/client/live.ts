@@ -13,7 +13,7 @@ const ANSWER_MS_MAX = 15_000;
 type Answer =
   | { readonly kind: "page"; readonly text: string; readonly tag: string | undefined }
   | { readonly kind: "unchanged"; readonly asOf: string | undefined }
-  | { readonly kind: "failed"; readonly reason: string };
+  | { readonly kind: "failed"; readonly reason: string; readonly text?: string };
 
 export type LiveDeps = {
   /** Prepares a page that is not shown yet, as the page that is shown was. */
@@ -42,6 +42,8 @@ export function keepUpToDate({ prepare, changed, say }: LiveDeps): void {
       const text = `${answer.reason} What is shown is as of ${answeredAt.toISOString().slice(11, 19)} UTC.`;
       if (note.textContent !== text) note.replaceChildren(text);
       note.classList.add("stale");
+      // What is shown is then not the page of this tag.
+      if (sayNewVerdict(() => replaceVerdict(answer.text ?? ""))) tag = undefined;
     } else {
       answeredAt = new Date();
       note.replaceChildren();
@@ -50,15 +52,20 @@ export function keepUpToDate({ prepare, changed, say }: LiveDeps): void {
         answer.kind === "page" ? WAIT_MS.first : Math.min(Math.max(waitMs, WAIT_MS.first) * GROWTH, WAIT_MS.unchanged);
       if (answer.kind === "page") {
         tag = answer.tag;
-        const before = verdict();
-        replacePage(answer.text, prepare);
+        sayNewVerdict(() => replacePage(answer.text, prepare));
         changed();
-        if (verdict() !== before) say(verdict());
       } else if (answer.asOf !== undefined) {
         document.querySelector("#as-of")?.replaceChildren(answer.asOf);
       }
     }
     plan();
+  }
+
+  function sayNewVerdict<Result>(change: () => Result): Result {
+    const before = verdict();
+    const result = change();
+    if (verdict() !== before) say(verdict());
+    return result;
   }
 
   function plan(): void {
@@ -83,9 +90,10 @@ async function askFor(url: string, tag: string | undefined): Promise<Answer> {
       signal: AbortSignal.timeout(ANSWER_MS_MAX),
     });
     if (response.status === 304) return { kind: "unchanged", asOf: response.headers.get("x-as-of") || undefined };
+    const text = await response.text();
     if (!response.ok)
-      return { kind: "failed", reason: `The worker answers that it can't show this now (${response.status}).` };
-    return { kind: "page", text: await response.text(), tag: response.headers.get("etag") ?? undefined };
+      return { kind: "failed", reason: `The worker answers that it can't show this now (${response.status}).`, text };
+    return { kind: "page", text, tag: response.headers.get("etag") ?? undefined };
   } catch {
     return { kind: "failed", reason: "The worker does not answer." };
   }
@@ -96,18 +104,30 @@ function verdict(): string {
   return (document.querySelector("#verdict strong") ?? document.querySelector("h1"))?.textContent?.trim() ?? "";
 }
 
+const MORPH_INSIDE = {
+  morphStyle: "innerHTML",
+  callbacks: {
+    beforeNodeRemoved: (node: Node) => !isAdded(node),
+    beforeNodeMorphed: (node: Node) => !isAdded(node) && !isBeingFilled(node),
+    beforeAttributeUpdated: (name: string, node: Element) => !isKept(name, node),
+  },
+} as const;
+
+/** A page whose content could not be read has a verdict all the same. Returns false if there is none. */
+function replaceVerdict(text: string): boolean {
+  const page = new DOMParser().parseFromString(text, "text/html");
+  const [shown, newer] = [document, page].map((one) => one.querySelector("#verdict"));
+  if (!newer || !shown) return false;
+  document.title = page.title;
+  void Idiomorph.morph(shown, newer.innerHTML, MORPH_INSIDE);
+  return true;
+}
+
 function replacePage(text: string, prepare: (page: Document) => void): void {
   const page = new DOMParser().parseFromString(text, "text/html");
   prepare(page);
   document.title = page.title;
-  void Idiomorph.morph(document.body, page.body, {
-    morphStyle: "innerHTML",
-    callbacks: {
-      beforeNodeRemoved: (node: Node) => !isAdded(node),
-      beforeNodeMorphed: (node: Node) => !isAdded(node) && !isBeingFilled(node),
-      beforeAttributeUpdated: (name: string, node: Element) => !isKept(name, node),
-    },
-  });
+  void Idiomorph.morph(document.body, page.body, MORPH_INSIDE);
 }
 
 function isAdded(node: Node): boolean {

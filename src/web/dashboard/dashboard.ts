@@ -42,8 +42,11 @@ export type Dashboard = {
 /** Calculating a cost takes about 25 ms for each thousand rows of usage by model, and a page should begin within 0.3 s. */
 const COST_ROWS_MAX = 5_000;
 
-/** How long a page waits for each read, the wait for earlier reads included. Their sum is below the time after which the server closes a silent connection (SOCKET_IDLE_MS_MAX). */
-const READ_LIMITS = { healthMs: 3_000, pageMs: 5_000 };
+/**
+ * How long a page waits for each of its two reads, which run at the same time; the wait for earlier reads is included. Below the time after
+ * which the server closes a silent connection (SOCKET_IDLE_MS_MAX).
+ */
+const READ_LIMITS = { healthMs: 8_000, pageMs: 8_000 };
 
 /** Of these pages the reads are short and read no usage, so that they do not wait for pages that do. */
 const SHORT_READS: readonly PageName[] = ["jobs", "run", "keys"];
@@ -80,7 +83,8 @@ export function openDashboard(
       const reason = errorText(error);
       log.warn({ page, ...view.period, reason }, "dashboard page without its content: reading it failed");
       const notice = html`<div class="notice bad"><strong>This page could not be read.</strong> <bdi>${reason}</bdi>: choose fewer days, or try again.</div>`;
-      return framePage({ ...frame, notice, sections: [] });
+      // With this status the script of a page that is open already keeps what it shows, and says that it is old.
+      return framePage({ ...frame, notice, sections: [], status: 503 });
     }
   }
 

@@ -106,7 +106,7 @@ test("a page that is made elsewhere gets the frame, its notice if it can't be re
   }));
   expect(page.body).toContain("<h1>Usage of nova</h1>");
   const failed = await framed("usage", VIEW, () => Promise.reject(new Error("canceling statement")));
-  expect(failed).toMatchObject({ status: 200, body: expect.stringContaining("canceling statement") });
+  expect(failed).toMatchObject({ status: 503, body: expect.stringContaining("canceling statement") });
   const invalid = await framed("usage", VIEW, () => Promise.reject(new InvalidView("grouping: no")));
   expect(invalid).toMatchObject({ status: 400, body: expect.stringContaining("grouping: no") });
 });
@@ -152,7 +152,7 @@ test("if the database does not answer within the time limit, the dashboard is no
 test("if reading the usage takes too long, the page has its frame and the reason, and other pages are shown", async () => {
   const { ask } = dashboard({ read: { overview: never } }, { healthMs: 5_000, pageMs: 50 });
   const { status, body } = await ask("/");
-  expect(status).toBe(200);
+  expect(status).toBe(503);
   expect(body).toContain("This page could not be read.");
   expect(body).toContain("Nothing that is due is missing.");
   expect((await ask("/keys")).body).toContain("Keys by rotation");
@@ -161,6 +161,6 @@ test("if reading the usage takes too long, the page has its frame and the reason
 test("if reading the usage fails, the page has its frame with the reason", async () => {
   const { ask } = dashboard({ read: { overview: () => Promise.reject(new Error("canceling statement")) } });
   const { status, body } = await ask("/");
-  expect(status).toBe(200);
+  expect(status).toBe(503);
   expect(body).toContain("canceling statement");
 });
