@@ -5,28 +5,49 @@ import type { Config } from "../config/config.ts";
 import { groupedRotations } from "../config/rotations.ts";
 import type { Database } from "../db/connection/database.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot } from "../db/connection/transaction.ts";
-import { type RecentRun, recentRuns } from "../db/jobs/recent-runs.ts";
+import { type RecentRun, RUN_STATUSES, type RunFilter, type RunList, recentRuns } from "../db/jobs/recent-runs.ts";
 import { type RunDetails, readRunDetails } from "../db/jobs/run-details.ts";
-import { type KeyEventRow, type KeyStatus, keyStatuses, recentKeyEvents, rotationRows } from "../db/keys/status.ts";
+import { REQUESTS_PER_PAGE, type RequestFilter } from "../db/jobs/run-requests.ts";
+import {
+  KEY_STATES,
+  KEYS_PER_PAGE,
+  type KeyEventRow,
+  type KeyFilter,
+  type KeyStatus,
+  keyPage,
+  recentKeyEvents,
+  rotationRows,
+} from "../db/keys/status.ts";
 import { rotationWarnings } from "./alerts.ts";
-import { groupFinder, mergeRotations } from "./rotation-groups.ts";
+import { groupFinder, mergeRotations, withGoneProjects } from "./rotation-groups.ts";
 
-export type { KeyStatus, RecentRun, RunDetails };
+export {
+  KEY_STATES,
+  KEYS_PER_PAGE,
+  type KeyFilter,
+  type KeyStatus,
+  REQUESTS_PER_PAGE,
+  type RecentRun,
+  type RequestFilter,
+  RUN_STATUSES,
+  type RunDetails,
+  type RunFilter,
+  type RunList,
+};
 
-const RUNS_SHOWN_MAX = 100;
-
-/** The newest first. */
-export async function readRuns(db: Database): Promise<readonly RecentRun[]> {
-  return readSnapshot(db, (tx) => recentRuns(tx, RUNS_SHOWN_MAX), BRIEF_SNAPSHOT_SECONDS);
+export async function readRuns(db: Database, filter: RunFilter): Promise<RunList> {
+  return readSnapshot(db, (tx) => recentRuns(tx, filter), BRIEF_SNAPSHOT_SECONDS);
 }
 
 /** Undefined if there is no such run. */
-export async function readRun(db: Database, runId: string): Promise<RunDetails | undefined> {
-  return readSnapshot(db, (tx) => readRunDetails(tx, runId), BRIEF_SNAPSHOT_SECONDS);
+export async function readRun(db: Database, runId: string, filter: RequestFilter): Promise<RunDetails | undefined> {
+  return readSnapshot(db, (tx) => readRunDetails(tx, runId, filter), BRIEF_SNAPSHOT_SECONDS);
 }
 
 export type KeysData = {
   readonly rotations: readonly RotationKeys[];
+  /** How many keys the filter lets through; `rotations` have one page of them. */
+  readonly found: number;
   /** The newest first. */
   readonly events: readonly KeyEventRow[];
 };
@@ -38,33 +59,43 @@ export type RotationKeys = {
   /** Null if it is not configured any more. */
   readonly maxAgeDays: number | null;
   readonly warnings: readonly string[];
-  /** The newest first. */
+  /** How many keys of each state it has. */
+  readonly counts: Readonly<Record<"active" | "pending" | "draining" | "orphan", number>>;
+  /** Those on this page, the newest first. */
   readonly keys: readonly KeyStatus[];
 };
 
 const EVENTS_SHOWN_MAX = 50;
 
 /** The configured rotations, and others as long as they have keys or warnings. */
-export async function readKeys(db: Database, { rotations }: Config): Promise<KeysData> {
-  const [rows, keys, events] = await readSnapshot(
+export async function readKeys(db: Database, { rotations }: Config, filter: KeyFilter): Promise<KeysData> {
+  const [rows, { keys, found }, events] = await readSnapshot(
     db,
-    async (tx) => [await rotationRows(tx), await keyStatuses(tx), await recentKeyEvents(tx, EVENTS_SHOWN_MAX)] as const,
+    async (tx) =>
+      [
+        await rotationRows(tx),
+        await keyPage(tx, filter),
+        await recentKeyEvents(tx, EVENTS_SHOWN_MAX, filter.search),
+      ] as const,
     BRIEF_SNAPSHOT_SECONDS,
   );
   const configured = new Map(groupedRotations(rotations).map((one) => [one.name, one]));
-  const groupOf = groupFinder(rotations);
+  const groupOf = withGoneProjects(groupFinder(rotations), new Set(rotations.map(({ name }) => name)));
   const rowOf = new Map(mergeRotations(rows, groupOf).map((row) => [row.rotation, row]));
   const keysOf = Map.groupBy(keys, ({ rotation }) => groupOf(rotation)?.group ?? rotation);
-  const shown = [...new Set([...configured.keys(), ...rowOf.keys()])].flatMap((rotation) => {
-    const row = rowOf.get(rotation);
+  const shown = [...new Set([...configured.keys(), ...rowOf.keys(), ...keysOf.keys()])].flatMap((rotation) => {
+    const [row, settings] = [rowOf.get(rotation), configured.get(rotation)];
+    const { active = 0, pending = 0, draining = 0, orphan = 0 } = row?.keys ?? {};
     const line = {
       rotation,
-      isOfMany: configured.get(rotation)?.group !== undefined,
-      maxAgeDays: configured.get(rotation)?.maxAgeDays ?? null,
+      isOfMany: settings ? settings.group !== undefined : row?.projects !== undefined,
+      maxAgeDays: settings?.maxAgeDays ?? null,
       warnings: row ? rotationWarnings(row) : [],
+      counts: { active, pending, draining, orphan },
       keys: keysOf.get(rotation) ?? [],
     };
-    return configured.has(rotation) || line.keys.length + line.warnings.length > 0 ? [line] : [];
+    const hasKeys = active + pending + draining + orphan + line.keys.length > 0;
+    return settings || hasKeys || line.warnings.length > 0 ? [line] : [];
   });
-  return { rotations: shown, events };
+  return { rotations: shown, found, events };
 }

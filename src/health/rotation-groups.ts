@@ -22,6 +22,18 @@ export function groupFinder(
   return (rotation) => members.get(rotation);
 }
 
+/**
+ * As `groupOf`, and makes one group of the rotations of projects that are gone: each was called after its rotation and its project, and is
+ * not configured any more.
+ */
+export function withGoneProjects(groupOf: GroupOf, configured: ReadonlySet<string>): GroupOf {
+  return (rotation) => {
+    const [, name, project] = /^([^/]+)\/(.+)$/s.exec(rotation) ?? [];
+    if (configured.has(rotation) || name === undefined || project === undefined) return groupOf(rotation);
+    return groupOf(rotation) ?? { group: `${name}, projects that are gone`, project };
+  };
+}
+
 type Members<Entry> = readonly { readonly entry: Entry; readonly project: string }[];
 
 /** Puts one entry in the place of the first of each group. */

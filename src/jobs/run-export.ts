@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { databaseNow } from "../db/connection/database.ts";
 import { inTransaction } from "../db/connection/transaction.ts";
+import { endedRequest, requestRecorder } from "../db/jobs/run-requests.ts";
 import { finishRun, heartbeatRun, startRun } from "../db/jobs/runs.ts";
 import { markDue, markNextDue, seriesIdOf } from "../db/usage/series.ts";
 import { errorText } from "../errors.ts";
@@ -42,8 +43,13 @@ export async function runExportJob(
   let counts = NO_COUNTS;
   let factsRead: Promise<void> | undefined;
   const idOf = ({ series }: UsageRequest) => seriesIdOf(context.ids, series);
+  const recorder = requestRecorder(db, runId);
   const deps: ExportDeps = {
     ...requestDeps(context, { runId, policy: job, check: new FilterCheck(context), idOf, log }),
+    onOutcome(request, outcome) {
+      const hidden = "reason" in outcome ? { ...outcome, reason: app.scrubber.scrub(outcome.reason) } : outcome;
+      recorder.add(endedRequest(request, hidden, idOf(request)));
+    },
     onProgress(progress) {
       counts = progress;
       reportProgress(progress);
@@ -63,6 +69,7 @@ export async function runExportJob(
   try {
     const result = await exportUsage(plan, deps, app.signal);
     const status = result.failed + result.suspect === 0 ? "ok" : "failed";
+    await recorder.flush();
     await finishRun(db, runId, status, result, result.failures[0]?.reason);
     await judgeDays(context);
     // On a terminal the command itself prints what failed.
@@ -71,6 +78,7 @@ export async function runExportJob(
   } catch (error) {
     const status = app.signal.aborted ? "stopped" : "failed";
     // If the database is lost, this fails, too, and the missing heartbeat shows that the run was interrupted.
+    await recorder.flush().catch(() => {});
     await finishRun(db, runId, status, counts, app.scrubber.scrub(errorText(error))).catch(() => {});
     throw error;
   } finally {

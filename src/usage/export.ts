@@ -49,6 +49,18 @@ export function pickCounts(counts: RunCounts): RunCounts {
   return addCounts(NO_COUNTS, counts);
 }
 
+/** The worst that became of a slice of a request. */
+export const REQUEST_OUTCOMES = ["failed", "suspect", "stale", "undated", "complete"] as const;
+export type RequestOutcome = (typeof REQUEST_OUTCOMES)[number];
+
+export function requestOutcome(outcome: StoredAnswer | FailedRequest): RequestOutcome {
+  if ("reason" in outcome) return "failed";
+  const has = (decision: SliceDecision) => outcome.slices.some((slice) => slice.decision === decision);
+  if (has("suspect")) return "suspect";
+  if (has("stale")) return "stale";
+  return outcome.slices.some(({ undated }) => undated) ? "undated" : "complete";
+}
+
 /** The counts that one request adds to its run, except `planned`, which is counted when the run begins. */
 export function countOutcome(request: UsageRequest, outcome: StoredAnswer | FailedRequest): RunCounts {
   if ("reason" in outcome) return { ...NO_COUNTS, requests: 1, failed: sliceCount(request) };
@@ -62,6 +74,7 @@ export function countOutcome(request: UsageRequest, outcome: StoredAnswer | Fail
 
 export type ExportDeps = RequestDeps & {
   readonly onProgress?: (counts: RunCounts) => void;
+  readonly onOutcome?: (request: UsageRequest, outcome: StoredAnswer | FailedRequest) => void;
   /** Called when every request was started. */
   readonly onStarted?: () => void;
   /** Called with the failed requests once no request waits for the service. Answers may still wait for the database. */
@@ -100,6 +113,7 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
       const outcome = await exportRequest(request, run.runDay, deps, signal, onAnswer);
       if ("reason" in outcome) failures.push({ request, ...outcome });
       counts = addCounts(counts, countOutcome(request, outcome));
+      deps.onOutcome?.(request, outcome);
       deps.onProgress?.(counts);
     } catch (error) {
       fatal ??= { error };
@@ -146,10 +160,17 @@ type StoredSliceResult = {
 export type StoredAnswer = {
   readonly slices: readonly StoredSliceResult[];
   readonly rowsChanged: number;
+  /** From the last call until the answer had been read. */
+  readonly tookMs?: number;
 };
 
 /** Why a request has no answer that could be stored. */
-export type FailedRequest = { readonly reason: string; readonly code: ErrorCode | "internal" };
+export type FailedRequest = {
+  readonly reason: string;
+  readonly code: ErrorCode | "internal";
+  /** From the last call until it failed; left out if the service was not asked. */
+  readonly tookMs?: number;
+};
 
 export type FetchedAnswer = {
   readonly slices: readonly NormalisedSlice[];
@@ -162,6 +183,8 @@ export type Attempt = {
   readonly fetchNo: number;
   /** `performance.now()` right before the call. */
   readonly askedMs: number;
+  /** From then until the answer had been read. */
+  readonly tookMs?: number;
 };
 
 export type RequestDeps = {
@@ -206,15 +229,19 @@ async function exportRequest(
     askedMs: performance.now(),
   });
   let attempt = await nextAttempt();
+  let isAsked = false;
   const onPermit = async () => {
     attempt = await nextAttempt();
+    isAsked = true;
   };
+  const took = () => (isAsked ? { tookMs: performance.now() - attempt.askedMs } : {});
   try {
     const refusal = await deps.refusalOf(request);
     if (refusal !== undefined) throw new AppError("rejected", refusal);
     const answer = await deps.fetch(request, runDay, signal, onPermit);
     onAnswer();
-    const stored = await deps.backlog.countDuring(rowCount(answer), () => deps.store(request, attempt, answer));
+    const answered = { ...attempt, ...took() };
+    const stored = await deps.backlog.countDuring(rowCount(answer), () => deps.store(request, answered, answer));
     deps.log.debug(describeRequest(request), `${request.series.source} request done`);
     return stored;
   } catch (error) {
@@ -222,7 +249,8 @@ async function exportRequest(
     // Any other error, also a mistake in this program, fails this request alone: the others of the run may not meet it.
     if (deps.isDatabaseFailure(error) || isStop(error)) throw error;
     const refusal = { reason: errorText(error), code: errorCode(error) };
-    await deps.fail(request, attempt.fetchNo, request.window ? daysOf(request.window) : [runDay], refusal);
+    const failed = { ...refusal, ...took() };
+    await deps.fail(request, attempt.fetchNo, request.window ? daysOf(request.window) : [runDay], failed);
     if (!deps.isRetried?.(refusal.code)) {
       const stack = unexpectedStack(error);
       deps.log.error(
@@ -230,7 +258,7 @@ async function exportRequest(
         `${request.series.source} request failed`,
       );
     }
-    return refusal;
+    return failed;
   }
 }
 

@@ -7,6 +7,7 @@ import { readChangeData, readQualityData, readReportData, readUsageData } from "
 import { readKeys, readRun, readRuns } from "../health/operations.ts";
 import { readHealth } from "../health/read-health.ts";
 import type { DashboardDeps } from "../web/dashboard/dashboard.ts";
+import { keyFilterOf, requestFilterOf, runFilterOf } from "../web/dashboard/lists.ts";
 import { comparedWindow, type View } from "../web/dashboard/view.ts";
 
 const statementSecondsMax = BRIEF_SNAPSHOT_SECONDS;
@@ -28,9 +29,12 @@ export function dashboardReads(
         }),
       cost: (view, options) => readChangeData(db, question(view), { ...options, statementSecondsMax }),
       quality: (view, options) => readQualityData(db, question(view), { ...options, statementSecondsMax }),
-      jobs: () => readRuns(db),
-      run: async ({ id }) => (id === undefined ? undefined : readRun(db, id)),
-      keys: () => readKeys(db, config()),
+      jobs: (view) => readRuns(db, runFilterOf(view)),
+      async run(view) {
+        const filter = requestFilterOf(view);
+        return view.id === undefined ? undefined : readRun(db, view.id, filter);
+      },
+      keys: (view) => readKeys(db, config(), keyFilterOf(view)),
     },
     readReport: ({ period }, now, options) => readReportData(db, period, now, { ...options, statementSecondsMax }),
   };

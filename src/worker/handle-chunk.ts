@@ -4,6 +4,7 @@
 import { inTransaction } from "../db/connection/transaction.ts";
 import { type ClaimedJob, REQUEST_ATTEMPTS_MAX } from "../db/jobs/queue.ts";
 import { closeRequests, type OpenRequest, openRequests, recordAttempt } from "../db/jobs/queued-requests.ts";
+import { type EndedRequest, endedRequest } from "../db/jobs/run-requests.ts";
 import { hasEnded, type RunEnd, recordOutcomes } from "../db/jobs/runs.ts";
 import type { RecordOutcomes } from "../db/usage/batches.ts";
 import { recordFailure } from "../db/usage/failures.ts";
@@ -132,19 +133,19 @@ function outcomeRecorder({ app, db, metrics }: WorkerContext, claimed: ClaimedJo
   let rowsReported = 0;
 
   const record: RecordOutcomes = async (tx, outcomes) => {
-    const final = new Map<string, RunCounts>();
+    const final = new Map<string, EndedRequest & { readonly counts: RunCounts }>();
     let error: string | undefined;
     for (const [request, outcome] of outcomes) {
-      const key = open.get(request)?.key ?? "";
+      const { key = "", seriesId = 0 } = open.get(request) ?? {};
       const failure = "reason" in outcome ? outcome : undefined;
       if (failure && RETRIED_CODES.has(failure.code)) await recordAttempt(tx, key, failure);
-      else final.set(key, countOutcome(request, outcome));
+      else final.set(key, { ...endedRequest(request, outcome, seriesId), counts: countOutcome(request, outcome) });
       error ??= failure?.reason;
     }
-    const closed = await closeRequests(tx, claimed, chunk.chunkId, [...final.keys()]);
+    const closed = await closeRequests(tx, claimed, chunk, final);
     // Another worker has claimed the chunk, and has the requests that could not be closed here.
     if (closed.length < final.size) lost.abort();
-    const counts = closed.reduce((sum, key) => addCounts(sum, final.get(key) ?? NO_COUNTS), NO_COUNTS);
+    const counts = closed.reduce((sum, key) => addCounts(sum, final.get(key)?.counts ?? NO_COUNTS), NO_COUNTS);
     if (closed.length > 0) end = await recordOutcomes(tx, chunk.runId, counts, error);
   };
 

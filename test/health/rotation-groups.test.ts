@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { RotationRow } from "../../src/db/keys/status.ts";
 import { alertsOf, rotationWarnings } from "../../src/health/alerts.ts";
 import { metricSamples } from "../../src/health/gauges.ts";
-import { groupFinder, mergeJobs, mergeRotations } from "../../src/health/rotation-groups.ts";
+import { groupFinder, mergeJobs, mergeRotations, withGoneProjects } from "../../src/health/rotation-groups.ts";
 import { healthState, jobLine, NOW, rotationLine } from "./sample-health-state.ts";
 
 const PROJECTS = 300;
@@ -93,5 +93,21 @@ test("a project that works does not hide one that fails, and the last run shown 
       projects: 3,
       lastRun: { job: "fleet", status: "failed", error: "in 1 of 3 projects (prod-1), the newest: no" },
     },
+  ]);
+});
+
+test("the rotations of projects that are gone are one for each name, and those that are configured stay apart", () => {
+  const configured = new Set([...members.map(({ name }) => name), "single", "a/b"]);
+  const rows = ["a/b", "fleet/gone-1", "fleet/gone-2", "fleet/p1", "old", "old/x/y", "single"].map((rotation) =>
+    rotationLine({ rotation }),
+  );
+  const merged = mergeRotations(rows, withGoneProjects(groupOf, configured));
+  expect(merged.map(({ rotation, projects, keys }) => [rotation, projects, keys.active])).toEqual([
+    ["a/b", undefined, 1],
+    ["fleet, projects that are gone", 2, 2],
+    ["fleet", 1, 1],
+    ["old", undefined, 1],
+    ["old, projects that are gone", 1, 1],
+    ["single", undefined, 1],
   ]);
 });

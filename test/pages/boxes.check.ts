@@ -53,9 +53,11 @@ function widePage(page: keyof PageData): WebPage {
     overview: { ...report, totals: { ...report.totals, metrics }, rankings },
     cost: report,
     quality: { ...report, differences: [{ ...difference, total: AMOUNT, sumOfGroups: AMOUNT, difference: AMOUNT }] },
-    jobs: [
-      runLine({ job: LONG, status: "failed", error: LONG, rowsChanged: Number(AMOUNT), requests: Number(AMOUNT) }),
-    ],
+    jobs: {
+      runs: [
+        runLine({ job: LONG, status: "failed", error: LONG, rowsChanged: Number(AMOUNT), requests: Number(AMOUNT) }),
+      ],
+    },
   };
   return pageOf(page, data[page], { health: HEALTH, view: { project: LONG } });
 }

@@ -28,15 +28,22 @@ const BREAKDOWN: Breakdown = {
   rest: { hours: ["0", "0.25", "0"], requests: ["0", "2", "0"], groupCount: 12 },
 };
 
-type Content = { readonly title: string; readonly breakdown: Breakdown; readonly asOf: string };
-const CONTENT: Content = { title: "All is well", breakdown: BREAKDOWN, asOf: "02:15:00" };
+type Content = {
+  readonly title: string;
+  /** Left out, the heading is the verdict. */
+  readonly verdict?: string;
+  /** Undefined if the usage can't be read. */
+  readonly breakdown: Breakdown | undefined;
+  readonly asOf: string;
+};
+const CONTENT = { title: "All is well", breakdown: BREAKDOWN, asOf: "02:15:00" };
 
-function pageOf({ title, breakdown, asOf }: Content): WebPage {
+function pageOf({ title, verdict, breakdown, asOf }: Content): WebPage {
   const body = htmlDocument({
     title: `${title}, usage-export`,
-    header: html`<h1>${title}</h1><p>as of <time id="as-of">${asOf}</time></p>`,
+    header: html`${verdict === undefined ? undefined : html`<div id="verdict"><strong>${verdict}</strong></div>`}<h1>${title}</h1><p>as of <time id="as-of">${asOf}</time></p>`,
     sections: [
-      breakdownSection(breakdown),
+      ...(breakdown ? [breakdownSection(breakdown)] : []),
       {
         id: "form",
         title: "Form",
@@ -48,7 +55,7 @@ function pageOf({ title, breakdown, asOf }: Content): WebPage {
     head: scriptHead("", true),
   });
   const headers = { "content-security-policy": contentSecurityPolicy(true) };
-  return { status: 200, contentType: "text/html; charset=utf-8", body, headers, asOf: [asOf] };
+  return { status: breakdown ? 200 : 503, contentType: "text/html; charset=utf-8", body, headers, asOf: [asOf] };
 }
 
 /** A monitor of which the test changes the page; undefined: it can't show it now. */
@@ -184,6 +191,7 @@ test("what has changed appears by itself, and what a person did stays", async ()
   expect(await table.getByRole("columnheader", { name: "nova-2" }).getAttribute("aria-sort")).toBe("descending");
   expect(await page.evaluate("document.activeElement.textContent")).toBe("nova-2");
   expect(await page.evaluate("scrollY")).toBe(scrolled);
+  expect(await page.getByText("Table: hours by day and model").locator("..").getAttribute("open")).toBe("");
   expect(await page.getByLabel("From").inputValue()).toBe("typed");
   expect(await figure.locator(".legend").getByRole("button", { name: "nova-3" }).getAttribute("aria-pressed")).toBe(
     "false",
@@ -201,6 +209,35 @@ test("what has changed appears by itself, and what a person did stays", async ()
   await page.clock.fastForward(20_000);
   await expect.poll(() => page.locator("#as-of").innerText()).toBe("02:16:00");
   expect(complaints).toEqual([]);
+});
+
+test("while the usage can't be read, charts and focus stay, the page says that it is old, and the verdict is the newest", async () => {
+  const good = { ...CONTENT, verdict: "All is well" };
+  const { shown, url } = await serve(good);
+  const { page } = await openPage(browser, "about:blank");
+  onTestFinished(() => page.context().close());
+  await page.clock.install();
+  await page.goto(url);
+  const plot = page.locator("#hours-by-model-chart .plot");
+  await plot.locator("svg").waitFor();
+  await plot.focus();
+
+  shown.content = { ...good, verdict: "1 thing to look at", breakdown: undefined, asOf: "02:15:30" };
+  await page.clock.fastForward(20_000);
+  await expect
+    .poll(() => page.locator(".live").innerText())
+    .toContain("can't show this now (503). What is shown is as of");
+  expect(await page.locator("#verdict").innerText()).toBe("1 thing to look at");
+  expect(await page.getByRole("status").allTextContents()).toContain("1 thing to look at");
+  expect(await plot.locator("svg").count()).toBe(1);
+  expect(await page.locator("#as-of").innerText()).toBe("02:15:00");
+  expect(await page.evaluate("document.activeElement.className")).toBe("plot");
+
+  // The same page as before the failure: its verdict comes back, too.
+  shown.content = good;
+  await page.clock.fastForward(40_000);
+  await expect.poll(() => page.locator("#verdict").innerText()).toBe("All is well");
+  expect(await page.locator(".live").textContent()).toBe("");
 });
 
 test("a page says that it is old while the worker does not answer, and stops saying so", async () => {

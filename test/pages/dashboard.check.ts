@@ -59,6 +59,32 @@ async function startWorker(context: ProgramContext): Promise<string> {
   return /http:\/\/[^"\s]+/.exec(line)?.[0] ?? "";
 }
 
+/** The page of a run has the outcomes, the causes and the requests of the database, and narrows them. */
+async function expectRequestsOfSql(page: Page, runId: string): Promise<void> {
+  const { rows: all } = await sql<{ outcome: string; requests: string; rows: string; error: string | null }>`
+    select outcome, count(*)::text as requests, sum(rows_changed)::text as rows, min(error) as error from bi.run_requests
+    where run_id = ${runId}::uuid group by outcome order by count(*) desc
+  `.execute(db);
+  const failed = all.find(({ outcome }) => outcome === "failed");
+  expect(Number(failed?.requests)).toBeGreaterThan(0);
+  const requests = page.locator("#requests");
+  expect(await requests.locator(".note").first().innerText()).toContain(
+    all.map(({ outcome, requests: count }) => `${count} ${outcome}`).join(", "),
+  );
+  const count = all.reduce((sum, one) => sum + Number(one.requests), 0);
+  expect(await requests.locator("tbody tr").count()).toBe(count);
+  const [cause] = await page.locator("#causes tbody tr").all();
+  expect(await cause?.locator("td").allInnerTexts()).toEqual([failed?.requests, "1"]);
+  expect(await cause?.locator("bdi").last().textContent()).toBe(failed?.error);
+
+  await page.locator("select[name=outcome]").selectOption("failed");
+  await page.getByRole("button", { name: "Show" }).click();
+  expect(new URL(page.url()).searchParams.get("outcome")).toBe("failed");
+  expect(await requests.locator("tbody tr").count()).toBe(Number(failed?.requests));
+  await page.goBack();
+  expect(await requests.locator("tbody tr").count()).toBe(count);
+}
+
 const PATHS = ["", "cost", "quality", "jobs", "keys"];
 
 test("nothing from outside becomes markup, the console stays empty, and a page requests nothing else", async ({
@@ -117,15 +143,35 @@ test("the pages show the numbers of the database, and an error unfolds to its wh
   expect(await whole.isVisible()).toBe(false);
   await error.locator("summary").click();
   expect(await whole.isVisible()).toBe(true);
-  const { rows: runs } = await sql<{ error: string; failed: string; requests: string }>`
-    select error, slices_failed::text as failed, requests::text as requests from bi.runs where error is not null
+  const { rows: runs } = await sql<{ runId: string; error: string; requests: string }>`
+    select run_id as "runId", error, requests::text as requests from bi.runs where error is not null
   `.execute(db);
   expect(await whole.textContent()).toBe(runs[0]?.error);
 
   await page.locator("#runs tbody a").first().click();
   expect(await page.locator("#outcome tbody td").nth(3).innerText()).toBe(runs[0]?.requests);
-  const failed = await page.locator("#requests tbody .state.bad").allInnerTexts();
-  expect(String(failed.reduce((sum, count) => sum + Number(count), 0))).toBe(runs[0]?.failed);
+  await expectRequestsOfSql(page, runs[0]?.runId ?? "");
+  await page.context().close();
+});
+
+test("a new run appears on the open page by itself", async ({ context }) => {
+  const url = await startWorker(context);
+  const { page } = await openPage(browser, "about:blank");
+  await page.clock.install();
+  await page.goto(new URL("jobs", url).href);
+  const rows = page.locator("#runs tbody tr");
+  const before = await rows.count();
+  await rows.first().locator("a").focus();
+  await context.run(["export", "--job", JOB]);
+  // What the worker serves is at most some seconds old.
+  await expect
+    .poll(async () => {
+      await page.clock.fastForward(15_000);
+      return rows.count();
+    })
+    .toBeGreaterThan(before);
+  expect(await rows.first().innerText()).toContain("manual");
+  expect(await page.evaluate("document.activeElement.closest('#runs') !== null")).toBe(true);
   await page.context().close();
 });
 

@@ -1,4 +1,4 @@
-// The usage requests of queued runs. A queue job is a chunk of them. The row of a request is deleted in the transaction that stores its
+// The usage requests of queued runs. A queue job is a chunk of them. The row of a request leaves the queue in the transaction that stores its
 // answer: a worker that takes a chunk over finds what is left of it.
 
 import { sql } from "kysely";
@@ -9,6 +9,7 @@ import type { Tx } from "../connection/transaction.ts";
 import { QUEUE_SCHEMA, storableText } from "../schema.ts";
 import type { ClaimedJob } from "./queue.ts";
 import { storedName } from "./queue-names.ts";
+import { type EndedRequest, insertRequests } from "./run-requests.ts";
 
 export type NewRequest = {
   /** A request whose key is queued already, for whichever run, is not added. */
@@ -58,22 +59,29 @@ export async function openRequests(db: Database, chunkId: string): Promise<reado
 }
 
 /**
- * Removes requests that have an outcome. Returns the keys of those that were open: their outcomes are to be counted. None is
+ * Removes requests that have an outcome from the queue, and keeps them as requests of the run. Returns the keys of those that were open: their outcomes are to be counted. None is
  * returned if another worker has claimed the chunk since, and will count them.
  */
 export async function closeRequests(
   tx: Tx,
   { queue, id, retryCount }: ClaimedJob,
-  chunkId: string,
-  keys: readonly string[],
+  { chunkId, runId }: { readonly chunkId: string; readonly runId: string },
+  ended: ReadonlyMap<string, EndedRequest>,
 ): Promise<readonly string[]> {
+  const keys = [...ended.keys()];
+  const isClosed = sql`(${keys}::text[])[ended.n::integer] in (select key from closed)`;
   const { rows } = await sql<{ key: string }>`
-    delete from usage_export.queued_request
-    where request_key = any(${keys}::text[]) and chunk_id = ${chunkId} and exists (
-      select from ${sql.id(QUEUE_SCHEMA, "job")}
-      where name = ${storedName(tx, queue)} and id = ${id} and retry_count = ${retryCount} and state::text = 'active'
+    with closed as (
+      delete from usage_export.queued_request
+      where request_key = any(${keys}::text[]) and chunk_id = ${chunkId} and exists (
+        select from ${sql.id(QUEUE_SCHEMA, "job")}
+        where name = ${storedName(tx, queue)} and id = ${id} and retry_count = ${retryCount} and state::text = 'active'
+      )
+      returning request_key as key
+    ), kept as (
+      ${insertRequests(runId, [...ended.values()], isClosed)}
     )
-    returning request_key as key
+    select key from closed
   `.execute(tx);
   return rows.map(({ key }) => key);
 }

@@ -7,6 +7,7 @@ import { installationOf } from "../connection/handle.ts";
 import { execute, inTransaction, type Tx } from "../connection/transaction.ts";
 import { QUEUE_SCHEMA, storableText } from "../schema.ts";
 import { storedName } from "./queue-names.ts";
+import { deleteRequests } from "./run-requests.ts";
 
 export type NewRun = {
   readonly runId: string;
@@ -69,16 +70,21 @@ export async function finishRun(
 /** Limit for one statement: a job that runs every minute has some hundred thousand runs after a year or more. */
 const DELETED_AT_ONCE = 10_000;
 
+/** Requests of runs are kept for at most so many days after the run started: at 5,000 projects a night has 80,000 of them, which take 8 MB. */
+const REQUESTS_KEPT_DAYS = 14;
+
 export type DeletedRuns = { readonly runs: number; readonly keyEvents: number };
 
 /**
- * Deletes runs older than `keepDays`, and the events of keys that were retired longer ago than that. The newest run of each job,
+ * Deletes runs older than `keepDays`, the requests of older ones, and the events of keys that were retired longer ago than that. The newest run of each job,
  * outcome and trigger stays, because the job's health is read from it. Ages are counted from the earlier of this machine's time, `now`,
  * and the database's time: a clock that was set ahead must not delete everything.
  */
 export async function deleteOldRuns(db: Database, keepDays: number, now: Date): Promise<DeletedRuns> {
-  const before = sql`least(now(), ${now}::timestamptz) - make_interval(days => ${keepDays})`;
+  const daysAgo = (days: number) => sql`least(now(), ${now}::timestamptz) - make_interval(days => ${days})`;
+  const before = daysAgo(keepDays);
   const installation = installationOf(db);
+  await deleteRequests(db, daysAgo(Math.min(keepDays, REQUESTS_KEPT_DAYS)));
   const deleteRuns = sql`
     delete from usage_export.run where run_id in (
       select run_id from usage_export.run old

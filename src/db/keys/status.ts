@@ -1,6 +1,6 @@
 // Reads the state of keys and rotations for `keys` and the health state.
 
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { Day } from "../../usage/days.ts";
 import type { Database } from "../connection/database.ts";
 import { installationOf } from "../connection/handle.ts";
@@ -19,16 +19,59 @@ export type KeyStatus = {
   readonly note: string | null;
 };
 
+export const KEY_STATES = ["active", "pending", "draining", "orphan", "retired"] as const;
+
+export type KeyFilter = {
+  /** Part of the name of the rotation or of the project, of the identifier of either, of the key or of its comment. */
+  readonly search: string | undefined;
+  readonly state: (typeof KEY_STATES)[number] | undefined;
+  /** From 1. */
+  readonly page: number;
+};
+
+export const KEYS_PER_PAGE = 100;
+
+export type KeyPage = {
+  readonly keys: readonly KeyStatus[];
+  /** How many keys the filter lets through. */
+  readonly found: number;
+};
+
+/** Without a state those that still exist or may exist. */
+export async function keyPage(db: Database, { search, state, page }: KeyFilter): Promise<KeyPage> {
+  const condition = sql`
+    ${state === undefined ? sql`k.state <> 'retired'` : sql`k.state = ${state}`}
+    ${search === undefined ? sql`` : sql`and ${contains(sql`concat_ws(' ', k.rotation, k.project, k.project_id, k.api_key_id, k.comment)`, search)}`}
+  `;
+  const part = sql`limit ${KEYS_PER_PAGE} offset ${(page - 1) * KEYS_PER_PAGE}`;
+  const rows = await selectKeys(db, condition, part);
+  return { keys: rows.map(({ found: _, ...key }) => key), found: rows[0]?.found ?? 0 };
+}
+
+function contains(text: RawBuilder<unknown>, search: string): RawBuilder<unknown> {
+  return sql`position(lower(${search}) in lower(${text})) > 0`;
+}
+
+/** Every key that still exists or may exist. */
+export async function keyStatuses(db: Database): Promise<readonly KeyStatus[]> {
+  const rows = await selectKeys(db, sql`k.state <> 'retired'`, sql``);
+  return rows.map(({ found: _, ...key }) => key);
+}
+
 /**
- * Every key that still exists or may exist, by rotation, the newest first. The last use is the same as in bi.api_keys, which
+ * Keys by rotation, the newest first. The last use is the same as in bi.api_keys, which
  * aggregates all stored usage; here each key's days are read backwards until the first one with usage.
  */
-export async function keyStatuses(db: Database): Promise<readonly KeyStatus[]> {
-  const { rows } = await sql<KeyStatus>`
+async function selectKeys(db: Database, condition: RawBuilder<unknown>, part: RawBuilder<unknown>) {
+  const { rows } = await sql<KeyStatus & { readonly found: number }>`
     select k.rotation, k.project, k.project_id as "projectId", k.api_key_id as "apiKeyId", k.intent_id as "intentId", k.comment, k.state,
       floor(extract(epoch from now() - k.requested_at) / 86400)::integer as "ageDays", used.usage_date as "lastSeenInUse",
-      k.due_for_removal_at as "dueForRemovalAt", k.note
-    from usage_export.api_key k
+      k.due_for_removal_at as "dueForRemovalAt", k.note, k.found
+    from (
+      select k.*, (count(*) over ())::integer as found from usage_export.api_key k
+      where ${condition} and k.rotation in (select name from usage_export.rotation where installation = ${installationOf(db)})
+      order by k.rotation, k.requested_at desc ${part}
+    ) k
     left join lateral (
       select sl.usage_date
       from usage_export.series s
@@ -40,8 +83,6 @@ export async function keyStatuses(db: Database): Promise<readonly KeyStatus[]> {
         and r.requests > 0 and not r.gone
       order by sl.usage_date desc limit 1
     ) used on true
-    where k.state <> 'retired'
-      and k.rotation in (select name from usage_export.rotation where installation = ${installationOf(db)})
     order by k.rotation, k.requested_at desc
   `.execute(db);
   return rows;
@@ -130,12 +171,18 @@ export type KeyEventRow = {
   readonly reason: string;
 };
 
-/** The newest first. */
-export async function recentKeyEvents(db: Database, eventsMax: number): Promise<readonly KeyEventRow[]> {
+/** The newest first. `search`: only those of which the rotation, the key, the event or the reason has it. */
+export async function recentKeyEvents(
+  db: Database,
+  eventsMax: number,
+  search?: string,
+): Promise<readonly KeyEventRow[]> {
+  const text = sql`concat_ws(' ', e.rotation, k.project, k.api_key_id, e.intent_id, e.event, e.reason)`;
   const { rows } = await sql<KeyEventRow>`
     select e.at, e.rotation, coalesce(k.api_key_id, e.intent_id) as key, e.event, e.actor, e.reason
     from usage_export.key_event e left join usage_export.api_key k on k.intent_id = e.intent_id
     where e.rotation in (select name from usage_export.rotation where installation = ${installationOf(db)})
+      ${search === undefined ? sql`` : sql`and ${contains(text, search)}`}
     order by e.event_id desc limit ${eventsMax}
   `.execute(db);
   return rows;

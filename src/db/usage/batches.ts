@@ -156,9 +156,10 @@ async function decideAndWrite(
   }
 
   const snapshotsOf = Map.groupBy(snapshots, ({ answer }) => answer);
-  const results = answers.map((answer) =>
-    storedAnswer(slicesOf.get(answer) ?? [], snapshotsOf.get(answer) ?? [], changedRows),
-  );
+  const results = answers.map((answer) => ({
+    ...storedAnswer(slicesOf.get(answer) ?? [], snapshotsOf.get(answer) ?? [], changedRows),
+    ...(answer.tookMs !== undefined && { tookMs: answer.tookMs }),
+  }));
   await recordAll(tx, answers, results);
   return results;
 }

@@ -10,7 +10,7 @@ import type { ReportData } from "../../report/report-data.ts";
 import { dayOf } from "../../usage/days.ts";
 import type { Page } from "../page.ts";
 import type { Answer, Readiness } from "../routes.ts";
-import { framePage, PAGES, type PageName } from "./frame.ts";
+import { framePage, ownParameters, PAGES, type PageName } from "./frame.ts";
 import { CACHE_MS, pageCache } from "./page-cache.ts";
 import type { PageContent, PageData } from "./pages.ts";
 import { InvalidView, readView, type View } from "./view.ts";
@@ -113,7 +113,7 @@ export function openDashboard(
   const answerBy =
     (page: keyof PageData | "report"): Answer =>
     async (query) => {
-      const view = readView(query, dayOf(new Date()));
+      const view = readView(query, dayOf(new Date()), page === "report" ? [] : ownParameters(page));
       if (!("error" in view)) return cached({ page, view });
       return (await import("./pages.ts")).invalidPage(page === "report" ? "overview" : page, view.error);
     };

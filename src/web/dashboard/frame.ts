@@ -24,6 +24,8 @@ type PageTraits = {
   readonly title: string;
   /** What it can be narrowed by. */
   readonly choices: readonly ("period" | "project" | "compare")[];
+  /** The parameters that only this page has. */
+  readonly own?: readonly string[];
 };
 
 export const PAGES = {
@@ -31,9 +33,9 @@ export const PAGES = {
   usage: { path: "/usage", title: "Usage", choices: ["period", "project", "compare"] },
   cost: { path: "/cost", title: "Cost and changes", choices: ["period", "project", "compare"] },
   quality: { path: "/quality", title: "Quality", choices: ["period", "project"] },
-  jobs: { path: "/jobs", title: "Jobs and runs", choices: [] },
-  run: { path: "/jobs/run", title: "Run", choices: [] },
-  keys: { path: "/keys", title: "Keys", choices: [] },
+  jobs: { path: "/jobs", title: "Jobs and runs", choices: [], own: ["job", "outcome", "page"] },
+  run: { path: "/jobs/run", title: "Run", choices: [], own: ["outcome", "page"] },
+  keys: { path: "/keys", title: "Keys", choices: [], own: ["search", "state", "page"] },
 } as const satisfies Readonly<Record<string, PageTraits>>;
 
 export type PageName = keyof typeof PAGES;
@@ -49,6 +51,11 @@ const ALERT_PAGES: Readonly<Record<Alert["section"], PageName>> = {
   budgets: "cost",
   anomalies: "cost",
 };
+
+export function ownParameters(page: PageName): readonly string[] {
+  const traits: PageTraits = PAGES[page];
+  return traits.own ?? [];
+}
 
 /** The relative way to the root. */
 function rootOf(page: PageName): string {

@@ -1,21 +1,21 @@
 // What the page of jobs and runs shows. Pure.
 
-import type { RecentRun, RunDetails } from "../../health/operations.ts";
+import { type RecentRun, RUN_STATUSES, type RunList } from "../../health/operations.ts";
 import { type HealthState, type JobHealth, queueTotals, type WorkerHealth } from "../../health/state.ts";
-import { seriesHtml } from "../../report/coverage-section.ts";
-import { counted, roundedText, windowText } from "../../report/format.ts";
-import { columns, folded, type Html, type HtmlValue, html, nameHtml, numberColumns, table } from "../../report/html.ts";
+import { roundedText } from "../../report/format.ts";
+import { columns, type Html, type HtmlValue, html, nameHtml, numberColumns, table } from "../../report/html.ts";
 import type { Section } from "../../report/page.ts";
 import { foldedText, instantHtml, stateHtml } from "./cells.ts";
 import { pageHref } from "./frame.ts";
+import { chosen, listForm, pageLinks, selectField, textField } from "./lists.ts";
 import { type View, viewQuery } from "./view.ts";
 
 // Jobs, the queue and workers.
 
 const WORKERS_SHOWN_MAX = 20;
 
-export function jobsSections(health: HealthState, runs: readonly RecentRun[], view: View): readonly Section[] {
-  return [jobsSection(health), ...causesSection(health), runsSection(runs, view)];
+export function jobsSections(health: HealthState, runs: RunList, view: View): readonly Section[] {
+  return [jobsSection(health), ...causesSection(health), runsSection(runs, health, view)];
 }
 
 function jobsSection({ jobs, queue, workers, callsPausedUntil }: HealthState): Section {
@@ -89,35 +89,40 @@ function causesSection({ causes }: HealthState): readonly Section[] {
   return [{ id: "causes", title: "Failures by cause", body }];
 }
 
-// The newest runs with their errors.
+// Runs with their errors.
 
-const RUN_COLUMNS = [
+export const RUN_COLUMNS = [
   ...columns("Started", "Job", "Outcome"),
   ...numberColumns("Took", "Requests", "Slices", "Rows changed"),
 ];
 
-/** Older runs are folded. */
-const RUNS_UNFOLDED_MAX = 20;
+/** More jobs are not listed: their name is typed. */
+const JOBS_LISTED_MAX = 100;
 
-function runsSection(runs: readonly RecentRun[], view: View): Section {
+function runsSection({ runs, hasMore }: RunList, { jobs }: HealthState, view: View): Section {
   const rows = runs.map((run) => [
-    html`<a href="${pageHref("jobs", "run")}${viewQuery(view, { id: run.runId })}">${instantHtml(run.startedAt)}</a>`,
+    html`<a href="${pageHref("jobs", "run")}${viewQuery(view, { id: run.runId, more: [] })}">${instantHtml(run.startedAt)}</a>`,
     ...runCells(run),
   ]);
-  const older = rows.slice(RUNS_UNFOLDED_MAX);
+  const job = chosen(view, "job");
+  const names = [...new Set([...jobs.map((one) => one.job), ...(job === undefined ? [] : [job])])].sort();
+  const form = listForm("jobs", view, [
+    names.length > JOBS_LISTED_MAX ? textField("Job", "job", job) : selectField("Job", "job", names, job),
+    selectField("Outcome", "outcome", RUN_STATUSES, chosen(view, "outcome")),
+  ]);
+  const none =
+    view.more === undefined
+      ? html`<p class="empty">No job has run yet. <code>usage-export export</code> runs one now; <code>usage-export start</code> runs all of them on schedule.</p>`
+      : html`<p class="empty">There are no such runs.</p>`;
   const body =
     rows.length === 0
-      ? html`<p class="empty">No job has run yet. <code>usage-export export</code> runs one now; <code>usage-export start</code> runs all of them on schedule.</p>`
-      : html`${table("The newest, times in UTC", RUN_COLUMNS, rows.slice(0, RUNS_UNFOLDED_MAX))}${
-          older.length > 0
-            ? folded(`${older.length} runs before these`, table("Runs before these", RUN_COLUMNS, older))
-            : undefined
-        }`;
+      ? html`${view.more === undefined ? undefined : form}${none}`
+      : html`${form}${table("The newest first, times in UTC", RUN_COLUMNS, rows)}${pageLinks("jobs", view, hasMore)}`;
   return { id: "runs", title: "Runs", body };
 }
 
 /** A rotation makes no usage requests, and reads no slices. */
-function runCells(run: RecentRun): readonly HtmlValue[] {
+export function runCells(run: RecentRun): readonly HtmlValue[] {
   const isExport = run.kind !== "rotation";
   return [
     html`${nameHtml(run.job)} <small>${run.kind}, ${run.trigger}</small>`,
@@ -142,53 +147,4 @@ function tookText({ startedAt, finishedAt }: RecentRun): string | undefined {
   const seconds = Math.round((finishedAt.getTime() - startedAt.getTime()) / 1000);
   if (seconds < 120) return `${seconds} s`;
   return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
-}
-
-// One run.
-
-/** The page of a run. */
-export function runSections({ run, open, openLeftOut, series, seriesLeftOut }: RunDetails): readonly Section[] {
-  const outcome = table("The run, times in UTC", RUN_COLUMNS, [[instantHtml(run.startedAt), ...runCells(run)]]);
-  const id = html`<p class="note">Its id is <code>${run.runId}</code>; in SQL it is a row of <code>bi.runs</code>.</p>`;
-  const sections = [{ id: "outcome", title: "Outcome", body: html`${outcome}${id}` }];
-  if (run.kind === "rotation") return sections;
-  return [...sections, openSection(open, openLeftOut), readSection(series, seriesLeftOut)];
-}
-
-function openSection(open: RunDetails["open"], leftOut: number): Section {
-  const rows = open.map((request) => [
-    seriesHtml(request),
-    request.from === null
-      ? "chosen by the service"
-      : windowText({ start: request.from, end: request.to ?? request.from }),
-    request.error === null ? "not made yet" : foldedText(request.error),
-  ]);
-  const body =
-    rows.length === 0
-      ? html`<p class="empty">None: every request that was queued has an outcome.</p>`
-      : html`${table("Requests without an outcome", columns("Series", "Days", "Last attempt"), rows)}${leftOutNote(leftOut, "request")}`;
-  return { id: "open-requests", title: "Open requests", body };
-}
-
-function readSection(series: RunDetails["series"], leftOut: number): Section {
-  const rows = series.map((one) => [
-    seriesHtml(one),
-    windowText({ start: one.from, end: one.to }),
-    roundedText(String(one.read)),
-    one.failed === 0 ? "0" : html`<span class="state bad">${one.failed}</span> ${foldedText(one.error)}`,
-  ]);
-  const titles = [...columns("Series", "Days"), ...numberColumns("Slices read"), ...columns("Slices failed")];
-  const body =
-    rows.length === 0
-      ? html`<p class="empty">None is left: newer runs have read all of its days again.</p>`
-      : html`${table("Series and days", titles, rows)}${leftOutNote(leftOut, "series", "series")}`;
-  const note = html`<p class="note">What was read while it ran, by this or another run at the same time. A slice keeps its newest reading alone, so days that newer runs have read are no longer here.</p>
-`;
-  return { id: "requests", title: "What it read", body: html`${note}${body}` };
-}
-
-function leftOutNote(count: number, one: string, many?: string): Html | undefined {
-  return count > 0
-    ? html`<p class="note">And ${counted(count, `more ${one}`, many && `more ${many}`)}.</p>`
-    : undefined;
 }

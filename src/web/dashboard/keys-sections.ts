@@ -1,21 +1,53 @@
 // What the page of API keys shows. No secret is read for it. Pure.
 
-import type { KeyStatus, KeysData, RotationKeys } from "../../health/operations.ts";
-import { columns, type Html, type HtmlValue, html, nameHtml, numberColumns, table } from "../../report/html.ts";
+import {
+  KEY_STATES,
+  KEYS_PER_PAGE,
+  type KeyStatus,
+  type KeysData,
+  type RotationKeys,
+} from "../../health/operations.ts";
+import { counted, roundedText } from "../../report/format.ts";
+import { columns, folded, type Html, type HtmlValue, html, nameHtml, numberColumns, table } from "../../report/html.ts";
 import type { Section } from "../../report/page.ts";
 import { foldedText, instantHtml, stateHtml } from "./cells.ts";
+import { chosen, listForm, pageLinks, pageNumber, selectField, textField } from "./lists.ts";
+import type { View } from "./view.ts";
 
 const KEY_COLUMNS = [
   ...[...columns("Key", "State"), ...numberColumns("Age")],
   ...columns("Last seen in use", "Due for removal", "Comment", "Note"),
 ];
 
-export function keysSections({ rotations, events }: KeysData): readonly Section[] {
+/** The parameters that the URL may have are all about the keys that are listed. */
+export function keysSections({ rotations, found, events }: KeysData, view: View): readonly Section[] {
+  const isNarrowed = chosen(view, "search") !== undefined || chosen(view, "state") !== undefined;
   const keys =
-    rotations.length === 0
+    rotations.length === 0 && !isNarrowed
       ? html`<p class="empty">No rotation is configured. <code>rotations</code> in the configuration lets usage-export renew API keys.</p>`
-      : html`${rotations.map(rotationHtml)}`;
+      : listHtml(rotations, found, view, isNarrowed);
   return [{ id: "keys", title: "Keys by rotation", body: keys }, ...(events.length > 0 ? [eventsSection(events)] : [])];
+}
+
+function listHtml(rotations: KeysData["rotations"], found: number, view: View, isNarrowed: boolean): Html {
+  const form = listForm("keys", view, [
+    textField("Search", "search", chosen(view, "search")),
+    selectField("State", "state", KEY_STATES, chosen(view, "state")),
+  ]);
+  const [gone, configured] = [true, false].map((isGone) =>
+    rotations.filter(({ maxAgeDays, keys }) => (maxAgeDays === null) === isGone && (!isNarrowed || keys.length > 0)),
+  );
+  const summary = isNarrowed ? html`<p class="note">${counted(found, "key")} found.</p>\n` : undefined;
+  const retired = gone?.map((one) => rotationHtml(one)) ?? [];
+  // Keys that a person searched for, and what needs a person, are not folded.
+  const isOpen = isNarrowed || gone?.some(({ warnings }) => warnings.length > 0);
+  const ended =
+    retired.length === 0
+      ? undefined
+      : isOpen
+        ? html`${retired}`
+        : folded(`${counted(retired.length, "rotation")} not configured any more`, html`${retired}`);
+  return html`${form}${summary}${configured?.map((one) => rotationHtml(one))}${ended}${pageLinks("keys", view, found > pageNumber(view) * KEYS_PER_PAGE)}`;
 }
 
 function eventsSection(events: KeysData["events"]): Section {
@@ -31,24 +63,25 @@ function eventsSection(events: KeysData["events"]): Section {
   return { id: "events", title: "Events", body: table("The newest, times in UTC", titles, rows) };
 }
 
-/** Of a rotation of many projects more keys would hide the other rotations; the command `keys` lists them all. */
-const KEYS_SHOWN_MAX = 100;
-
-function rotationHtml({ rotation, isOfMany, maxAgeDays, warnings, keys }: RotationKeys): Html {
+function rotationHtml({ rotation, isOfMany, maxAgeDays, warnings, counts, keys }: RotationKeys): Html {
   const retired = maxAgeDays === null ? " (not configured any more)" : "";
   const alerts = warnings.map((warning) => html`<p class="notice bad">${warning}</p>\n`);
-  const rows = keys
-    .slice(0, isOfMany ? KEYS_SHOWN_MAX : keys.length)
-    .map((key) => [...(isOfMany ? [nameHtml(key.project)] : []), ...keyCells(key, maxAgeDays)]);
+  const rows = keys.map((key) => [...(isOfMany ? [nameHtml(key.project)] : []), ...keyCells(key, maxAgeDays)]);
   const columnsShown = isOfMany ? [...columns("Project"), ...KEY_COLUMNS] : KEY_COLUMNS;
-  const more = keys.length - rows.length;
+  const states = Object.entries(counts).filter(([, count]) => count > 0);
+  const all = states.reduce((sum, [, count]) => sum + count, 0);
+  const summary =
+    all > keys.length
+      ? html`<p class="note">${counted(all, "key")}: ${states.map(([state, count]) => `${roundedText(String(count))} ${state}`).join(", ")}; ${keys.length} of them on this page.</p>\n`
+      : undefined;
   const shown =
-    rows.length === 0
-      ? html`<p class="empty">It has created no key yet.</p>\n`
-      : table(`Keys of ${rotation}, times in UTC`, columnsShown, rows);
-  const rest = more > 0 ? html`<p class="note">and ${more} more: <code>usage-export keys</code> lists them.</p>\n` : "";
+    rows.length > 0
+      ? table(`Keys of ${rotation}, times in UTC`, columnsShown, rows)
+      : all === 0
+        ? html`<p class="empty">It has created no key yet.</p>\n`
+        : undefined;
   return html`<h3>${nameHtml(rotation)}${retired}</h3>
-${alerts}${shown}${rest}`;
+${alerts}${summary}${shown}`;
 }
 
 function keyCells(key: KeyStatus, maxAgeDays: number | null): readonly HtmlValue[] {

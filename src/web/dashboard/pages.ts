@@ -1,6 +1,6 @@
 // The sections of each page of the dashboard. The first request for a page loads this module, because the library for charts is large.
 
-import type { KeysData, RecentRun, RunDetails } from "../../health/operations.ts";
+import type { KeysData, RunDetails, RunList } from "../../health/operations.ts";
 import type { HealthState } from "../../health/state.ts";
 import { breakdownSection, mainMetric } from "../../report/breakdown-section.ts";
 import { budgetSection } from "../../report/budget-section.ts";
@@ -18,9 +18,10 @@ import { summarySection, trustNotice } from "../../report/summary.ts";
 import type { Page } from "../page.ts";
 import { anomaliesSection } from "./anomalies-section.ts";
 import { type FrameContent, framelessPage, type PageName, pageHref } from "./frame.ts";
-import { jobsSections, runSections } from "./jobs-sections.ts";
+import { jobsSections } from "./jobs-sections.ts";
 import { keysSections } from "./keys-sections.ts";
 import { differencesSection, finalitySection, gapsSection } from "./quality-sections.ts";
+import { runSections } from "./run-sections.ts";
 import { InvalidView, type View, viewQuery } from "./view.ts";
 
 /** What each page reads besides the health state. */
@@ -28,7 +29,7 @@ export type PageData = {
   readonly overview: UsageData;
   readonly cost: ChangeData;
   readonly quality: QualityData & TrustData;
-  readonly jobs: readonly RecentRun[];
+  readonly jobs: RunList;
   readonly run: RunDetails | undefined;
   readonly keys: KeysData;
 };
@@ -77,14 +78,15 @@ export const PAGE_CONTENT: { readonly [P in keyof PageData]: Render<P> } = {
     ],
   }),
   jobs: (runs, view, health) => ({ sections: jobsSections(health, runs, view) }),
-  run(details, { id }) {
+  run(details, view) {
+    const { id } = view;
     if (!details)
       throw new InvalidView(
         `id: there is no run ${id ?? "without an id"}; runs are deleted after the days of history.keepDays`,
       );
-    return { title: `Run of ${details.run.job}`, sections: runSections(details) };
+    return { title: `Run of ${details.run.job}`, sections: runSections(details, view) };
   },
-  keys: (data) => ({ sections: keysSections(data) }),
+  keys: (data, view) => ({ sections: keysSections(data, view) }),
 };
 
 function nothingYet({ jobs }: HealthState): Html {

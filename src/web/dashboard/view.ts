@@ -43,20 +43,26 @@ export const PERIOD_TITLES = {
   "last-month": "Last month",
 } as const;
 
-/** Or what is wrong with the query. An empty field of a form counts as left out. */
-export function readView(query: URLSearchParams, today: Day): View | { readonly error: string } {
+/** Or what is wrong with the query. An empty field of a form counts as left out. `own` are the parameters that only the page itself has. */
+export function readView(
+  query: URLSearchParams,
+  today: Day,
+  own: readonly string[] = [],
+): View | { readonly error: string } {
   const given = [...query].filter(([, value]) => value !== "");
   const names = given.map(([name]) => name);
-  const unknown = names.find((name) => !PARAMETERS.includes(name));
+  const known = [...PARAMETERS, ...own];
+  const unknown = names.find((name) => !known.includes(name));
   if (unknown !== undefined)
-    return { error: `unknown parameter ${JSON.stringify(unknown)}; there are ${PARAMETERS.join(", ")}` };
+    return { error: `unknown parameter ${JSON.stringify(unknown)}; there are ${known.join(", ")}` };
   if (new Set(names).size < names.length) return { error: "expected each parameter once" };
   const values = new Map(given);
   const period = readPeriod(values, today);
   if ("error" in period) return period;
   const compare = COMPARISONS.find((one) => one === (values.get("compare") ?? "before"));
   if (!compare) return { error: `compare: expected one of ${COMPARISONS.join(", ")}` };
-  return { period, compare, project: values.get("project"), id: values.get("id") };
+  const more = given.filter(([name]) => own.includes(name));
+  return { period, compare, project: values.get("project"), id: values.get("id"), ...(more.length > 0 && { more }) };
 }
 
 /** Dates win over the name of a period: the form to choose dates is on the page of a named period, too. */

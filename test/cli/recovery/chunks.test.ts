@@ -190,4 +190,9 @@ async function expectStoredOnce(): Promise<void> {
   `.execute(db);
   expect(rows).toEqual([{ rows: 2, revision: 1 }]);
   expect((await sql`select from usage_export.queued_request`.execute(db)).rows).toEqual([]);
+  const { rows: requests } = await sql`
+    select outcome, count(*)::integer as requests, count(distinct filter)::integer as filters
+    from bi.run_requests join bi.runs using (run_id) where trigger = 'backfill' group by outcome
+  `.execute(db);
+  expect(requests).toEqual([{ outcome: "complete", requests: REQUESTS, filters: REQUESTS }]);
 }

@@ -47,6 +47,7 @@ const PROMISED: Readonly<Record<string, readonly string[]>> = {
   cost_difference: [...SERIES, "model", "currency", "estimated_amount", "billed_amount", "difference", "status"],
   balances: ["project_id", "project", "balance_id", "amount", "units", "read_at", "last_read_at", "ended_at"],
   runs: [],
+  run_requests: [],
   api_keys: [],
   usage_snapshot: [
     ...["project_id", "project", "grouping", "filter", "taken_at", "group_value", ...METRICS, "extra_metrics"],

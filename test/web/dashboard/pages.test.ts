@@ -4,7 +4,7 @@ import { PAGES, type PageName } from "../../../src/web/dashboard/frame.ts";
 import { invalidPage, type PageData, reportFilePage, unavailablePage } from "../../../src/web/dashboard/pages.ts";
 import { jobLine, NOW, rotationLine, runLine } from "../../health/sample-health-state.ts";
 import { makeRanking, makeReportData } from "../../report/make-report-data.ts";
-import { keyLine, pageData, pageOf } from "./sample-pages.ts";
+import { keyLine, pageData, pageOf, rotationKeys } from "./sample-pages.ts";
 
 const HOSTILE = `<script>alert("1")</script>'"><img src=x onerror=alert(2)>\u202Eevil 🦊 ${"x".repeat(500)}`;
 const OWN_PAGES = Object.keys(pageData()) as (keyof PageData)[];
@@ -20,7 +20,7 @@ test.each<[keyof PageData, readonly string[]]>([
   ["cost", ["What it cost", "Budgets", "What changed"]],
   ["quality", ["Gaps", "Coverage", "Open days", "Reconciliation", "Restatements"]],
   ["jobs", ["Jobs", "Runs"]],
-  ["run", ["Outcome", "Open requests", "What it read"]],
+  ["run", ["Outcome", "Failures by cause", "Open requests", "Requests"]],
   ["keys", ["Keys by rotation", "Events"]],
 ])("the page %s has its sections %j, the verdict and a link to every page", (page, sections) => {
   const { status, body } = pageOf(page);
@@ -39,10 +39,14 @@ test("the pages show jobs, runs and keys in words", () => {
   expect(textOf(pageOf("jobs"))).toContain(
     "nightly export at 15 2 * * * Europe/Vienna ok 2026-03-10 01:15 schedule 2026-03-11 01:15",
   );
-  expect(textOf(pageOf("jobs", [runLine()]))).toContain(
+  expect(textOf(pageOf("jobs", { runs: [runLine()] }))).toContain(
     "2026-03-10 01:15 nightly export, schedule ok 42 s 12 60 of 60 12,345",
   );
-  expect(textOf(pageOf("run"))).toContain("production · model 2026-03-01 to 2026-03-03 3 1 the service answered 503");
+  expect(textOf(pageOf("run"))).toContain(
+    "production · model 2026-03-01 to 2026-03-03 failed the service answered 503 01:15:40 1,250 ms 0",
+  );
+  expect(textOf(pageOf("run"))).toContain("unavailable the service answered 503 2 1");
+  expect(textOf(pageOf("run"))).toContain("10 complete, 2 failed.");
   expect(textOf(pageOf("keys"))).toContain("11111111-2222-3333-4444-555555555555 active 12 of 30 days 2026-03-09 no");
   expect(textOf(pageOf("keys"))).toContain("activated exporter 11111111-2222-3333-4444-555555555555 worker node-1");
   expect(textOf(pageOf("quality"))).toContain("No day that is due is missing or failed.");
@@ -77,7 +81,7 @@ test("failed slices are grouped by their cause", () => {
     ...{ code: "unavailable", project: undefined, isBillingRefused: false, error: "connect ECONNREFUSED" },
     ...{ since: NOW, slices: 1200, slicesWithNumbers: 7, series: 6, requests: 5, nextTry: undefined },
   };
-  expect(textOf(pageOf("jobs", [], { health: { causes: [cause] } }))).toContain(
+  expect(textOf(pageOf("jobs", { runs: [] }, { health: { causes: [cause] } }))).toContain(
     "unavailable connect ECONNREFUSED 2026-03-10 06:00 1,200 7 6 5 no retry",
   );
 });
@@ -140,7 +144,7 @@ test("a page of the newest days is kept up to date, also without script; a page 
   expect(pageOf("overview").body).toContain(refresh);
   expect(pageOf("overview").body).toContain('<a href="./?from=2026-02-08&amp;to=2026-03-09">Keep these days</a>');
   expect(pageOf("overview", {}, { view: fixed }).body).not.toContain(refresh);
-  expect(pageOf("jobs", [], { view: fixed }).body).toContain(refresh);
+  expect(pageOf("jobs", { runs: [] }, { view: fixed }).body).toContain(refresh);
 });
 
 test("the content security policy is the same in the header and in the page, and allows nothing from elsewhere", () => {
@@ -162,17 +166,21 @@ test("names and errors from outside are shown unchanged and can't become markup"
   const readiness = { live: true, reasons: [HOSTILE] };
   const around = { health: { jobs: [paused], gaps: [gap] }, readiness, view: { project: HOSTILE } };
   const run = runLine({ job: HOSTILE, status: "failed", error: HOSTILE });
-  const read = { ...gap, read: 1, failed: 1 };
+  const { requests } = pageData().run ?? expect.fail("expected a run");
+  const request = { ...gap, outcome: "failed" as const, endedAt: NOW, tookMs: 1, rowsChanged: 0, code: HOSTILE };
   const key = keyLine({ apiKeyId: HOSTILE, comment: HOSTILE, note: HOSTILE });
   const event = { at: NOW, rotation: HOSTILE, key: HOSTILE, event: HOSTILE, actor: HOSTILE, reason: HOSTILE };
   const pages = [
     pageOf("overview", {}, around),
     pageOf("quality", {}, around),
-    pageOf("jobs", [run], around),
-    pageOf("run", { run, open: [gap], series: [read] }, around),
+    pageOf("jobs", { runs: [run] }, around),
+    pageOf("run", { run, open: [gap], requests: { ...requests, requests: [request] } }, around),
     pageOf(
       "keys",
-      { rotations: [{ rotation: HOSTILE, maxAgeDays: null, warnings: [HOSTILE], keys: [key] }], events: [event] },
+      {
+        rotations: [rotationKeys({ rotation: HOSTILE, maxAgeDays: null, warnings: [HOSTILE], keys: [key] })],
+        events: [event],
+      },
       around,
     ),
     unavailablePage("run", [HOSTILE]),
@@ -188,21 +196,51 @@ const NAMES: Readonly<Record<string, string>> = { "<": "lt", ">": "gt", '"': "qu
 
 test("a long error is folded, with the whole text inside", () => {
   const error = `the service refused the call: ${"and so on ".repeat(100)}the end`;
-  expect(pageOf("jobs", [runLine({ status: "failed", error })]).body).toMatch(
+  expect(pageOf("jobs", { runs: [runLine({ status: "failed", error })] }).body).toMatch(
     /<details><summary><bdi>the service refused the call: [^<]*…<\/bdi><\/summary><bdi>[^<]*the end<\/bdi>/,
   );
 });
 
-test("only the newest runs are shown, and the others are folded", () => {
+test("a list has links to its other pages, which keep what it is narrowed to", () => {
   const runs = Array.from({ length: 50 }, () => runLine());
-  expect(textOf(pageOf("jobs", runs))).toContain("30 runs before these");
+  const view = { more: [["outcome", "failed"] as const, ["page", "2"] as const] };
+  const { body } = pageOf("jobs", { runs, hasMore: true }, { view });
+  expect(body).toContain('<a href="./jobs?outcome=failed">Previous page</a> · page 2');
+  expect(body).toContain('<a href="./jobs?outcome=failed&amp;page=3">Next page</a>');
+  expect(body).toContain('<option value="failed" selected>failed</option>');
+  expect(pageOf("jobs", { runs, hasMore: false }).body).not.toContain("page=");
+});
+
+test("the page of a run says so if its requests are not kept any more", () => {
+  const requests = { counts: [], causes: [], found: 0, requests: [] };
+  expect(textOf(pageOf("run", { requests }))).toContain("deleted 14 days after it started");
+  const run = runLine({ requests: 0, status: "running" });
+  expect(textOf(pageOf("run", { requests, run }))).toContain("None has an outcome yet.");
 });
 
 test("an active key over its maximum age is marked; a draining key is not", () => {
   const keys = [keyLine({ ageDays: 31 }), keyLine({ state: "draining", ageDays: 61 })];
-  const { body } = pageOf("keys", { rotations: [{ rotation: "exporter", maxAgeDays: 30, warnings: [], keys }] });
+  const { body } = pageOf("keys", { rotations: [rotationKeys({ keys })] });
   expect(body).toContain('<span class="state warn">31 of 30 days</span>');
   expect(body).toContain(">61 days</td>");
+});
+
+test("rotations that are not configured any more are folded, unless they need a person or were searched for", () => {
+  const gone = rotationKeys({ rotation: "exporter, projects that are gone", isOfMany: true, maxAgeDays: null });
+  const folded =
+    /<details>\s*<summary>1 rotation not configured any more<\/summary>\s*<h3><bdi>exporter, projects that are gone/;
+  expect(pageOf("keys", { rotations: [rotationKeys(), gone] }).body).toMatch(folded);
+  const warned = { ...gone, warnings: ["a key has no owner"] };
+  expect(pageOf("keys", { rotations: [rotationKeys(), warned] }).body).not.toMatch(folded);
+  const view = { more: [["search", "gone"] as const] };
+  expect(pageOf("keys", { rotations: [rotationKeys({ keys: [] }), gone] }, { view }).body).not.toMatch(folded);
+});
+
+test("of a rotation with more keys than a page shows, the keys are counted by state", () => {
+  const counts = { active: 4_990, pending: 0, draining: 9, orphan: 1 };
+  const { body } = pageOf("keys", { rotations: [rotationKeys({ isOfMany: true, counts })], found: 5_000 });
+  expect(textOf({ body })).toContain("5,000 keys: 4,990 active, 9 draining, 1 orphan; 1 of them on this page.");
+  expect(body).toContain('<a href="./keys?page=2">Next page</a>');
 });
 
 test("before the first export, the overview says what to do", () => {

@@ -1,6 +1,7 @@
 // The pages of a dashboard on which all is well, except for the parts that a test sets.
 
 import type { KeyStatus } from "../../../src/db/keys/status.ts";
+import type { RotationKeys } from "../../../src/health/operations.ts";
 import type { HealthState } from "../../../src/health/state.ts";
 import { framePage } from "../../../src/web/dashboard/frame.ts";
 import { PAGE_CONTENT, type PageData } from "../../../src/web/dashboard/pages.ts";
@@ -39,16 +40,29 @@ export function pageData(): PageData {
       differencesLeftOut: 0,
       finality: [{ finality: "settling", start: "2026-03-07", end: "2026-03-09", days: 3, slices: 12 }],
     },
-    jobs: [runLine()],
+    jobs: { runs: [runLine()], hasMore: false },
     run: {
       run: runLine(),
       open: [{ ...DAY, error: null }],
       openLeftOut: 0,
-      series: [{ ...DAY, read: 3, failed: 1, error: "the service answered 503" }],
-      seriesLeftOut: 0,
+      requests: {
+        counts: [
+          { outcome: "complete", requests: 10 },
+          { outcome: "failed", requests: 2 },
+        ],
+        causes: [{ code: "unavailable", requests: 2, projects: 1, error: "the service answered 503" }],
+        found: 12,
+        requests: [
+          {
+            ...{ ...DAY, outcome: "failed", endedAt: new Date("2026-03-10T01:15:40Z"), tookMs: 1_250, rowsChanged: 0 },
+            ...{ code: "unavailable", error: "the service answered 503" },
+          },
+        ],
+      },
     },
     keys: {
-      rotations: [{ rotation: "exporter", maxAgeDays: 30, warnings: [], keys: [keyLine()] }],
+      rotations: [rotationKeys()],
+      found: 1,
       events: [
         {
           ...{
@@ -73,10 +87,14 @@ export function pageOf<P extends keyof PageData>(
 ): Page {
   const health = healthState(around.health);
   const view = { ...VIEW, ...around.view };
-  const read = pageData()[page];
-  const shown = (Array.isArray(read) ? (Array.isArray(data) ? data : read) : { ...read, ...data }) as PageData[P];
+  const shown = { ...pageData()[page], ...data } as PageData[P];
   const content = PAGE_CONTENT[page](shown, view, health);
   return framePage({ page, view, health, readiness: around.readiness ?? WELL, ...content });
+}
+
+export function rotationKeys(part: Partial<RotationKeys> = {}): RotationKeys {
+  const counts = { active: 1, pending: 0, draining: 0, orphan: 0 };
+  return { rotation: "exporter", maxAgeDays: 30, warnings: [], counts, keys: [keyLine()], ...part };
 }
 
 export function keyLine(part: Partial<KeyStatus> = {}): KeyStatus {

@@ -1,0 +1,86 @@
+// Long lists: what a page narrows them to and which part it shows, as its URL says it, and the form and the links to choose that. Pure.
+
+import {
+  KEY_STATES,
+  type KeyFilter,
+  type RequestFilter,
+  RUN_STATUSES,
+  type RunFilter,
+} from "../../health/operations.ts";
+import { type Html, html } from "../../report/html.ts";
+import { REQUEST_OUTCOMES } from "../../usage/export.ts";
+import { type PageName, pageHref } from "./frame.ts";
+import { InvalidView, type View, viewParameters, viewQuery } from "./view.ts";
+
+/** The value of a parameter that only this page has. */
+export function chosen({ more = [] }: View, name: string): string | undefined {
+  return more.find(([parameter]) => parameter === name)?.[1];
+}
+
+/** Throws InvalidView if it is none of them. */
+function chosenOf<const Value extends string>(view: View, name: string, values: readonly Value[]): Value | undefined {
+  const given = chosen(view, name);
+  const value = values.find((one) => one === given);
+  if (given !== undefined && value === undefined)
+    throw new InvalidView(`${name}: expected one of ${values.join(", ")}`);
+  return value;
+}
+
+/** Which runs the page Jobs shows. Throws InvalidView. */
+export function runFilterOf(view: View): RunFilter {
+  return { job: chosen(view, "job"), status: chosenOf(view, "outcome", RUN_STATUSES), page: pageNumber(view) };
+}
+
+/** Which requests the page of a run shows. Throws InvalidView. */
+export function requestFilterOf(view: View): RequestFilter {
+  return {
+    outcome: chosenOf(view, "outcome", REQUEST_OUTCOMES),
+    project: view.project,
+    page: pageNumber(view),
+  };
+}
+
+/** Which keys the page Keys shows. Throws InvalidView. */
+export function keyFilterOf(view: View): KeyFilter {
+  return { search: chosen(view, "search"), state: chosenOf(view, "state", KEY_STATES), page: pageNumber(view) };
+}
+
+/** From 1. */
+export function pageNumber(view: View): number {
+  const text = chosen(view, "page") ?? "1";
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidView("page: expected a whole number from 1");
+  return Number(text);
+}
+
+/** `hasMore`: there is a page after this one. */
+export function pageLinks(page: PageName, view: View, hasMore: boolean): Html | undefined {
+  const now = pageNumber(view);
+  const link = (to: number, title: string) => {
+    const others = (view.more ?? []).filter(([name]) => name !== "page");
+    const more = to === 1 ? others : [...others, ["page", String(to)] as const];
+    return html`<a href="${pageHref(page, page)}${viewQuery(view, { more })}">${title}</a>`;
+  };
+  if (now === 1 && !hasMore) return undefined;
+  return html`<p class="links">${now > 1 ? html`${link(now - 1, "Previous page")} · ` : undefined}page ${now}${hasMore ? html` · ${link(now + 1, "Next page")}` : undefined}</p>
+`;
+}
+
+/** Fields of which the values narrow the list; what else the URL says is kept. */
+export function listForm(page: PageName, view: View, fields: readonly Html[], replaced: Partial<View> = {}): Html {
+  const keep = viewParameters(view, { ...replaced, more: [] });
+  return html`<div class="toolbar"><form action="${pageHref(page, page)}" method="get">${keep.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
+${fields}<button>Show</button></form></div>
+`;
+}
+
+export function selectField(title: string, name: string, values: readonly string[], now: string | undefined): Html {
+  const option = (value: string, text: string) =>
+    html`<option value="${value}"${value === (now ?? "") ? html` selected` : undefined}>${text}</option>`;
+  return html`<label>${title} <select name="${name}">${option("", "all")}${values.map((value) => option(value, value))}</select></label>
+`;
+}
+
+export function textField(title: string, name: string, now: string | undefined): Html {
+  return html`<label>${title} <input name="${name}" value="${now}"></label>
+`;
+}
