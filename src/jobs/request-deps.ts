@@ -60,11 +60,10 @@ export function requestDeps(context: RequestContext, settings: RequestSettings):
       if (stored.slices.some(({ decision }) => decision === "stale")) await raiseLaggingSequences(app, db);
       return stored;
     },
-    fail(request, fetchNo, days, { reason: unscrubbed, ...refusal }) {
-      const reason = app.scrubber.scrub(unscrubbed);
-      const { code } = refusal;
-      const failure = { seriesId: idOf(request), days, fetchNo, reason, code, isRetried: isRetried?.(code) ?? false };
-      return recordFailure(db, failure, async (tx) => record?.(tx, new Map([[request, { ...refusal, reason }]])));
+    fail(request, fetchNo, days, { reason: unscrubbed, code, ...took }) {
+      const refusal = { reason: app.scrubber.scrub(unscrubbed), code };
+      const failure = { seriesId: idOf(request), days, fetchNo, ...refusal, isRetried: isRetried?.(code) ?? false };
+      return recordFailure(db, failure, async (tx) => record?.(tx, new Map([[request, { ...refusal, ...took }]])));
     },
   };
 }

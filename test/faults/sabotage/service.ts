@@ -141,10 +141,9 @@ export const SERVICE: readonly Sabotage[] = [
   {
     name: "a fetch keeps the number from before it waited for its permit",
     file: "src/usage/export.ts",
-    replace: `  const onPermit = async () => {
-    attempt = await nextAttempt();
-  };`,
-    by: "  const onPermit = async () => {};",
+    replace: `    attempt = await nextAttempt();
+    isAsked = true;`,
+    by: "    isAsked = true;",
     caughtBy: [
       "test/usage/export.test.ts",
       "an answer is stored with the fetch number that was taken when its last attempt had its permit",
