@@ -21,7 +21,14 @@ import { chooseCostSources, countCostRows, readCostChange } from "./cost-change.
 import { readCoverage, reportSeries, summarizeCoverage } from "./coverage.ts";
 import { readForecast } from "./forecast.ts";
 import { readRestatements } from "./restatements.ts";
-import { chooseSources, countLackingDays, lackingDays, type ReportSeries, seriesBy } from "./sources.ts";
+import {
+  chooseSources,
+  countLackingDays,
+  lackingDays,
+  type ReportSeries,
+  type SeriesIndex,
+  seriesBy,
+} from "./sources.ts";
 import { readTrust } from "./trust.ts";
 import { readBreakdown, readRanking, readTotals } from "./usage.ts";
 import { type ChangeQuestion, readBilledChange, readUsageChange } from "./usage-change.ts";
@@ -89,7 +96,7 @@ export async function readQualityData(
 ): Promise<QualityData & TrustData> {
   return read(db, question, options, async (scope) => ({
     ...(await qualityData(scope)),
-    ...(await readTrust(scope.tx, scope.series, scope.period)),
+    ...(await readTrust(scope.tx, scope.projectIds, scope.period)),
   }));
 }
 
@@ -102,7 +109,9 @@ type Scope = {
   readonly isCompared: boolean;
   /** The asked project; undefined for all. */
   readonly project: string | undefined;
-  readonly series: readonly ReportSeries[];
+  /** Those of the asked project; undefined for all. */
+  readonly projectIds: readonly string[] | undefined;
+  readonly series: SeriesIndex;
   readonly sources: ReturnType<typeof chooseSources>;
   readonly metrics: readonly MetricTotal[];
   /** Throws if nobody waits for the data any more. */
@@ -121,7 +130,9 @@ async function read<T>(
     const sources = chooseSources(series);
     const metrics = await readTotals(tx, sources.totals, before, period);
     const check = () => signal?.throwIfAborted();
-    return readPart({ tx, period, before, isCompared: asked !== undefined, project, series, sources, metrics, check });
+    const projectIds = project === undefined ? undefined : [...series.projects.keys()];
+    const question = { period, before, isCompared: asked !== undefined, project, projectIds };
+    return readPart({ ...question, tx, series, sources, metrics, check });
   };
   return readSnapshot(db, readAll, statementSecondsMax);
 }
@@ -183,9 +194,9 @@ async function changeData(
   };
 }
 
-async function qualityData({ tx, period, series, sources, metrics, check }: Scope): Promise<QualityData> {
+async function qualityData({ tx, period, projectIds, series, sources, metrics, check }: Scope): Promise<QualityData> {
   check();
-  const coverage = await readCoverage(tx, series, period);
+  const coverage = await readCoverage(tx, series, period, projectIds);
   check();
   return { period, coverage, restatements: await readRestatements(tx, sources.restatements, period, metrics) };
 }
@@ -221,7 +232,7 @@ function changePeriods(
 function changeQuestion(
   periods: Pick<ChangeQuestion, "period" | "before">,
   totals: readonly ReportSeries[],
-  series: readonly ReportSeries[],
+  series: SeriesIndex,
   metrics: readonly MetricTotal[],
 ): ChangeQuestion {
   const hours = metrics.find(({ metric }) => metric === "hours");

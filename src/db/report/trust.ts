@@ -4,14 +4,13 @@ import { sql } from "kysely";
 import type { Difference, FinalityCount, TrustData } from "../../report/report-data.ts";
 import type { Window } from "../../usage/days.ts";
 import type { Tx } from "../connection/transaction.ts";
-import type { ReportSeries } from "./sources.ts";
+import { ofProjects } from "./coverage.ts";
 
 const DIFFERENCES_MAX = 50;
 
-export async function readTrust(tx: Tx, series: readonly ReportSeries[], period: Window): Promise<TrustData> {
-  const projectIds = [...new Set(series.map(({ projectId }) => projectId))];
-  const isAsked = sql`project_id = any(${projectIds}::text[])
-    and usage_date between ${period.start}::date and ${period.end}::date`;
+/** Of these projects, or of all. */
+export async function readTrust(tx: Tx, projectIds: readonly string[] | undefined, period: Window): Promise<TrustData> {
+  const isAsked = sql`${ofProjects(projectIds)} and usage_date between ${period.start}::date and ${period.end}::date`;
   const { rows: finality } = await sql<FinalityCount>`
     select finality, min(usage_date) as start, max(usage_date) as "end", count(distinct usage_date)::integer as days,
       count(*)::integer as slices

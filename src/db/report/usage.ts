@@ -4,6 +4,7 @@ import { sql } from "kysely";
 import type { Breakdown, DayAmounts, MetricTotal, RankedGroup, Ranking } from "../../report/report-data.ts";
 import { type Day, daysOf, type Window } from "../../usage/days.ts";
 import type { Tx } from "../connection/transaction.ts";
+import { integers } from "../schema.ts";
 import { countLackingDays, incompleteAndUnreadDays, type ReportSeries } from "./sources.ts";
 
 const TOTAL_METRICS = ["hours", "tokens_in", "tokens_out", "tts_characters", "requests"] as const;
@@ -229,7 +230,7 @@ async function readRankingRow(
 function visibleRows(series: readonly ReportSeries[], { start, end }: Window) {
   return sql`(
     select * from usage_export.snapshot_row
-    where series_id = any(${series.map(({ seriesId }) => seriesId)}::integer[])
+    where series_id = any(${integers(series.map(({ seriesId }) => seriesId))}::integer[])
       and usage_date between ${start}::date and ${end}::date and not gone
   ) visible`;
 }

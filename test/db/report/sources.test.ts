@@ -1,33 +1,53 @@
 import { expect, test } from "vitest";
 import {
+  type AlikeSeries,
   chooseSources,
   countLackingDays,
   incompleteAndUnreadDays,
   type ReportSeries,
+  type SeriesIndex,
   seriesBy,
 } from "../../../src/db/report/sources.ts";
 
+type OneSeries = Omit<AlikeSeries, "seriesIds" | "projectIds"> & Pick<ReportSeries, "seriesId" | "projectId">;
+
 /** A series that is complete on both days of the period and on both days before it. */
-function series(grouping: ReportSeries["grouping"], part: Partial<ReportSeries> = {}): ReportSeries {
+function series(grouping: OneSeries["grouping"], part: Partial<OneSeries> = {}): OneSeries {
   return {
-    seriesId: 1,
-    projectId: "p1",
-    project: "production",
-    grouping,
-    filter: "all",
-    unfiltered: true,
-    active: true,
-    daysBefore: "cc",
-    days: "cc",
+    ...{ seriesId: 1, projectId: "p1", grouping, unfiltered: true, active: true },
+    ...{ daysBefore: "cc", days: "cc" },
     ...part,
   };
 }
 
-const other = { projectId: "p2", project: "staging" };
-const filtered = { filter: "diarized", unfiltered: false };
+const NAMES = new Map([
+  ["p2", "development"],
+  ["p1", "production"],
+]);
+
+/** Each series is a group of its own. */
+function indexOf(all: readonly OneSeries[]): SeriesIndex {
+  const known = new Set(all.map(({ projectId }) => projectId));
+  const projects = new Map([...NAMES].filter(([id]) => known.has(id)));
+  const alike = all.map(({ seriesId, projectId, ...one }) => ({
+    ...one,
+    seriesIds: [seriesId],
+    projectIds: [projectId],
+  }));
+  return { projects, alike };
+}
+
+/** As a source of numbers. */
+function source(grouping: OneSeries["grouping"], part: Partial<OneSeries> = {}): ReportSeries {
+  const { unfiltered: _, active: __, ...one } = series(grouping, part);
+  return { ...one, project: NAMES.get(one.projectId) ?? "" };
+}
+
+const other = { projectId: "p2" };
+const filtered = { unfiltered: false };
 const retired = { active: false };
 
-type Case = readonly [name: string, series: readonly ReportSeries[], expected: readonly string[]];
+type Case = readonly [name: string, series: readonly OneSeries[], expected: readonly string[]];
 
 const TOTALS: readonly Case[] = [
   ["no series if there is none", [], []],
@@ -60,7 +80,7 @@ const TOTALS: readonly Case[] = [
 ];
 
 test.each(TOTALS)("the totals come from %s", (_, all, expected) => {
-  const { totals, restatements } = chooseSources(all);
+  const { totals, restatements } = chooseSources(indexOf(all));
   expect(totals.map(({ grouping }) => grouping)).toEqual(expected);
   expect(restatements).toEqual(expect.arrayContaining([...totals]));
 });
@@ -73,7 +93,7 @@ const RESTATEMENTS: readonly Case[] = [
 ];
 
 test.each(RESTATEMENTS)("restatements come from %s", (_, all, expected) => {
-  expect(chooseSources(all).restatements.map(({ grouping }) => grouping)).toEqual(expected);
+  expect(chooseSources(indexOf(all)).restatements.map(({ grouping }) => grouping)).toEqual(expected);
 });
 
 const LEFT_OUT: readonly Case[] = [
@@ -86,7 +106,7 @@ const LEFT_OUT: readonly Case[] = [
 ];
 
 test.each(LEFT_OUT)("projectsLeftOut of a project %s", (_, all, expected) => {
-  expect(chooseSources(all).projectsLeftOut).toEqual(expected);
+  expect(chooseSources(indexOf(all)).projectsLeftOut).toEqual(expected);
 });
 
 test("seriesBy returns the series by a grouping that are unfiltered, configured and read", () => {
@@ -97,13 +117,13 @@ test("seriesBy returns the series by a grouping that are unfiltered, configured 
     series("model", retired),
     series("model", { daysBefore: "..", days: ".." }),
   ];
-  expect(seriesBy([...read, ...not], "model")).toEqual(read);
+  expect(seriesBy(indexOf([...read, ...not]), "model")).toEqual([source("model", other), source("model")]);
 });
 
 test("incomplete and unread days are counted over all series, in both periods", () => {
   const sources = [
-    series("none", { daysBefore: "..cc", days: "cosf" }),
-    series("none", { daysBefore: "mccc", days: "mcc." }),
+    source("none", { daysBefore: "..cc", days: "cosf" }),
+    source("none", { daysBefore: "mccc", days: "mcc." }),
   ];
   expect(countLackingDays(sources)).toEqual({
     incompleteDays: 4,
@@ -115,7 +135,7 @@ test("incomplete and unread days are counted over all series, in both periods", 
 
 test("a day is incomplete or unread if it is that in at least one of the series", () => {
   const days = ["2026-03-16", "2026-03-17", "2026-03-18", "2026-03-19"];
-  const sources = [series("model", { days: "ccf." }), series("model", { days: "omcc" })];
+  const sources = [source("model", { days: "ccf." }), source("model", { days: "omcc" })];
   expect(incompleteAndUnreadDays(sources, days)).toEqual({
     incompleteDays: ["2026-03-16", "2026-03-17", "2026-03-18"],
     unreadDays: ["2026-03-19"],

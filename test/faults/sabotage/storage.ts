@@ -192,8 +192,8 @@ end $$;`,
   {
     name: "a report takes a day that was read before its end for complete",
     file: "src/db/report/coverage.ts",
-    replace: "sl.closed_at is null and sl.usage_date between d.due_from and d.closing_until",
-    by: "false",
+    replace: "if (letter === UNCLOSED) return isDue(day, closingUntil) ? DAY_LETTERS.missing : DAY_LETTERS.open;",
+    by: "if (letter === UNCLOSED) return DAY_LETTERS.complete;",
     caughtBy: [
       "test/db/report/report-equals-views.test.ts",
       "after any sequence of readings the report has the numbers and statuses of the views",
