@@ -21,16 +21,18 @@ export function nextDueOf(
   jobs: readonly ExportJob[],
   now: Date,
 ): readonly NextDue[] {
-  const next = new Map<string, Date>();
+  const next = new Map(series.map((one): [number, Date | undefined] => [seriesIdOf(ids, one), undefined]));
   for (const job of jobs) {
     const at = nextRunAt(job, now);
     if (at === undefined) continue;
-    for (const key of seriesOf(job).map(seriesKey)) {
-      const other = next.get(key);
-      if (other === undefined || at < other) next.set(key, at);
+    for (const one of seriesOf(job)) {
+      const id = ids.get(seriesKey(one));
+      if (id === undefined || !next.has(id)) continue;
+      const other = next.get(id);
+      if (other === undefined || at < other) next.set(id, at);
     }
   }
-  return series.map((one) => ({ seriesId: seriesIdOf(ids, one), at: next.get(seriesKey(one)) }));
+  return [...next].map(([seriesId, at]) => ({ seriesId, at }));
 }
 
 /** When a job runs next. Undefined if its schedule does not occur again. */

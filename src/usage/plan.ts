@@ -82,10 +82,11 @@ export function configuredSeries(jobs: readonly ExportJob[]): ConfiguredSeries[]
   const configured = new Map<string, ConfiguredSeries>();
   for (const job of jobs) {
     for (const series of seriesOf(job)) {
-      const other = configured.get(seriesKey(series));
+      const key = seriesKey(series);
+      const other = configured.get(key);
       const windowDays = Math.max(other?.windowDays ?? 0, job.window?.days ?? 0);
       const dueDays = other?.dueDays ?? seenDays(job, series);
-      configured.set(seriesKey(series), {
+      configured.set(key, {
         series,
         windowDays: windowDays > 0 ? windowDays : undefined,
         ...(dueDays && { dueDays }),

@@ -5,7 +5,7 @@ import { isConnectionError } from "../db/connection/errors.ts";
 import type { Tx } from "../db/connection/transaction.ts";
 import type { JobId } from "../db/jobs/jobs.ts";
 import { endRunsWithoutJobs } from "../db/jobs/runs.ts";
-import { dueSlices } from "../db/usage/coverage.ts";
+import { dueSlices, incompleteSeries } from "../db/usage/coverage.ts";
 import { markNextDue, registerIfChanged, seriesIdOf } from "../db/usage/series.ts";
 import { errorCode, errorText } from "../errors.ts";
 import { recoverFromClockSetBack } from "../jobs/clocks.ts";
@@ -137,7 +137,13 @@ async function gapRequests(
   planned: ExportPlan["due"],
 ): Promise<UsageRequest[]> {
   if (!job.window) return [];
-  const series = new Map(seriesOf(job).map((one) => [seriesIdOf(ids, one), one]));
+  const incomplete = new Set(await incompleteSeries(tx));
+  if (incomplete.size === 0) return [];
+  const series = new Map(
+    seriesOf(job)
+      .map((one) => [seriesIdOf(ids, one), one] as const)
+      .filter(([id]) => incomplete.has(id)),
+  );
   const slices = await dueSlices(tx, [...series.keys()]);
   const gaps = slices.filter(
     (slice) => isDueForRetry(slice, now) && (planned === undefined || slice.day < planned.oldest.start),

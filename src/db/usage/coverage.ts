@@ -1,12 +1,13 @@
 // Reads how complete the stored slices are: their statuses, which are due, and what the demo shows.
 
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { DueSlice, KnownSlices } from "../../usage/backfill.ts";
 import type { Day, Window } from "../../usage/days.ts";
 import { filterKey, type Series, seriesKey } from "../../usage/series.ts";
 import type { SliceStatus } from "../../usage/slice.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
+import { integers } from "../schema.ts";
 
 /** A past day whose readings all began before it ended. */
 const IS_UNCLOSED = sql`
@@ -100,12 +101,22 @@ function isLeftInDoubt(dueSeries: string) {
 }
 
 /**
- * Each worker runs this query every minute, and usually nothing is due. So days are compared one by one only for series that have fewer
- * good slices than due days.
+ * The due series that have fewer good slices than due days. Each worker asks this every minute, and usually there are none: only the days of
+ * these series are compared one by one.
  */
-export async function dueSlices(tx: Tx, seriesIds: readonly number[]): Promise<readonly DueSlice[]> {
-  const { rows } = await sql<DueSlice>`
-    with counted as materialized (
+export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
+  const { rows } = await sql<{ ids: readonly number[] }>`
+    select coalesce(json_agg(series_id), '[]') as ids from (${lessThanDue(sql`true`)}) incomplete
+  `.execute(tx);
+  return rows[0]?.ids ?? [];
+}
+
+/** `which`: a condition for the series of `d`. */
+function lessThanDue(which: RawBuilder<unknown>) {
+  return sql`
+    select d.series_id, d.due_from, d.due_until, d.closing_until, d.window_days
+    from usage_export.due_series d
+    left join (
       select sl.series_id,
         count(*) filter (
           where sl.status <> 'failed' and sl.usage_date between d.due_from and d.due_until
@@ -113,14 +124,17 @@ export async function dueSlices(tx: Tx, seriesIds: readonly number[]): Promise<r
         ) as days
       from usage_export.slice sl
       join usage_export.due_series d using (series_id)
+      where ${which}
       group by sl.series_id
-    ),
-    incomplete as materialized (
-      select d.series_id, d.due_from, d.due_until, d.closing_until, d.window_days
-      from usage_export.due_series d
-      left join counted using (series_id)
-      where d.series_id = any(${seriesIds}::integer[]) and d.due_until - d.due_from + 1 > coalesce(counted.days, 0)
-    )
+    ) counted using (series_id)
+    where ${which} and d.due_until - d.due_from + 1 > coalesce(counted.days, 0)
+  `;
+}
+
+/** The days of these series that are due and missing, or to be read again. */
+export async function dueSlices(tx: Tx, seriesIds: readonly number[]): Promise<readonly DueSlice[]> {
+  const { rows } = await sql<DueSlice>`
+    with incomplete as materialized (${lessThanDue(sql`d.series_id = any(${integers(seriesIds)}::integer[])`)})
     select i.series_id as "seriesId", to_char(day, 'YYYY-MM-DD') as day,
       case when sl.series_id is null or sl.status = 'complete' then 'missing' else sl.status end as status,
       coalesce(sl.failures, 0) as failures, sl.attempted_at as "attemptedAt", sl.suspect_since as "doubtedAt"

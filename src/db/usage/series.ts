@@ -7,10 +7,11 @@ import { filterKey, type Series, seriesKey } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
 import { installationOf } from "../connection/handle.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
+import { integers } from "../schema.ts";
+import { idsOf, isRegistered, readStoredSeries, type SeriesIds } from "./registered-series.ts";
 import { renameAlerts } from "./renamed-alerts.ts";
 
-/** By seriesKey, the id of the series. */
-export type SeriesIds = ReadonlyMap<string, number>;
+export type { SeriesIds };
 
 /**
  * Registers the configured series in the database, and retires those that are no longer configured. A series is identified by its
@@ -31,7 +32,7 @@ export async function registerIfChanged(
   configured: readonly ConfiguredSeries[],
 ): Promise<{ readonly ids: SeriesIds; readonly isChanged: boolean }> {
   // Nearly always nothing has changed since the last start. Then one statement is enough, and no process waits for another.
-  const stored = await readSeries(db);
+  const stored = await readStoredSeries(db);
   if (isRegistered(stored, configured)) return { ids: idsOf(stored), isChanged: false };
   return inTransaction(db, async (tx) => {
     await sql`lock table usage_export.series in share row exclusive mode`.execute(tx);
@@ -39,73 +40,8 @@ export async function registerIfChanged(
     await writeSeries(tx, configured);
     await renameAlerts(tx);
     await updatePeriods(tx);
-    return { ids: idsOf(await readSeries(tx)), isChanged: true };
+    return { ids: idsOf(await readStoredSeries(tx)), isChanged: true };
   });
-}
-
-type StoredSeries = {
-  readonly seriesId: number;
-  readonly source: string;
-  readonly projectId: string;
-  readonly filterKey: string;
-  readonly key: string;
-  readonly project: string;
-  readonly filter: string;
-  /** Whether another installation exports it as well. */
-  readonly isShared: boolean;
-  /** The names and the window in this installation; null if it does not export the series. */
-  readonly own: { readonly project: string; readonly filter: string; readonly windowDays: number | null } | null;
-  readonly isRetired: boolean;
-  readonly isHidden: boolean;
-  /** Whether the current period is what it should be: that of the series' names, and none if the series is hidden. */
-  readonly hasPeriod: boolean;
-};
-
-async function readSeries(db: Database | Tx): Promise<readonly StoredSeries[]> {
-  const { rows } = await sql<Omit<StoredSeries, "key"> & { readonly parts: readonly string[] }>`
-    select s.series_id as "seriesId", s.source, s.project_id as "projectId", s.filter_key as "filterKey",
-      array[s.source, s.project_id, s."grouping", s.filter_key] as parts, s.project, s.filter,
-      not s.installations <@ ${[installationOf(db)]}::text[] as "isShared",
-      case when i.series_id is not null then
-        json_build_object('project', i.project, 'filter', i.filter, 'windowDays', i.window_days) end as own,
-      s.retired_at is not null as "isRetired", s.superseded_at is not null as "isHidden",
-      case when s.superseded_at is null then (p.project, p.filter) is not distinct from (s.project, s.filter)
-        else p.series_id is null end as "hasPeriod"
-    from usage_export.series s
-    left join usage_export.series_period p on p.series_id = s.series_id and p.shown_until is null
-    left join usage_export.series_installation i
-      on i.series_id = s.series_id and i.installation = ${installationOf(db)} and i.retired_at is null
-  `.execute(db);
-  return rows.map(({ parts, ...series }) => ({ ...series, key: JSON.stringify(parts) }));
-}
-
-function idsOf(stored: readonly StoredSeries[]): SeriesIds {
-  return new Map(stored.map(({ key, seriesId }) => [key, seriesId]));
-}
-
-/** Whether `writeSeries` and `updatePeriods` would change nothing. */
-function isRegistered(stored: readonly StoredSeries[], configured: readonly ConfiguredSeries[]): boolean {
-  const wanted = new Map(configured.map((one) => [seriesKey(one.series), one]));
-  // Of each source and project: by the conditions of its filters their names, and these names.
-  const filters = configured.map(({ series: { source, project, filter } }) => ({ of: [source, project.id], filter }));
-  const names = new Map(filters.map(({ of, filter }) => [JSON.stringify([...of, filterKey(filter)]), filter.name]));
-  const taken = new Set(filters.map(({ of, filter }) => JSON.stringify([...of, filter.name])));
-  const isUnchanged = (one: StoredSeries): boolean => {
-    const { series, windowDays = null } = wanted.get(one.key) ?? {};
-    if (series !== undefined) {
-      const { own, isShared, isRetired, isHidden } = one;
-      const hasNames = (names: Pick<StoredSeries, "project" | "filter">) =>
-        names.project === series.project.name && names.filter === series.filter.name;
-      const isOwn = own !== null && hasNames(own) && own.windowDays === windowDays;
-      return isOwn && !isRetired && !isHidden && (isShared || hasNames(one));
-    }
-    if (one.isShared) return one.own === null;
-    const name = names.get(JSON.stringify([one.source, one.projectId, one.filterKey]));
-    const isNameTaken = taken.has(JSON.stringify([one.source, one.projectId, one.filter]));
-    return one.isRetired && (name === undefined ? one.isHidden || !isNameTaken : !one.isHidden && one.filter === name);
-  };
-  const ids = idsOf(stored);
-  return [...wanted.keys()].every((key) => ids.has(key)) && stored.every((one) => one.hasPeriod && isUnchanged(one));
 }
 
 const YESTERDAY = sql`(now() at time zone 'UTC')::date - 1`;
@@ -275,10 +211,16 @@ export async function renewNextDue(db: Database, next: readonly NextDue[]): Prom
 async function writeNextDue(tx: Tx, next: readonly NextDue[], isPastKept: boolean): Promise<void> {
   const seriesIds = next.map(({ seriesId }) => seriesId);
   await lockSeries(tx, seriesIds);
+  // Thousands of series have the same time.
+  const times = [...new Set(next.map(({ at }) => at?.getTime()))];
+  const positions = new Map(times.map((ms, i) => [ms, i + 1]));
   await sql`
     update usage_export.series_installation i set next_due_at = next.at
-    from unnest(${seriesIds}::integer[], ${next.map(({ at }) => at?.toISOString() ?? null)}::timestamptz[])
-      as next (series_id, at)
+    from (
+      select series_id, (${times.map((ms) => (ms === undefined ? null : new Date(ms).toISOString()))}::timestamptz[])[position] as at
+      from unnest(${integers(seriesIds)}::integer[], ${integers(next.map(({ at }) => positions.get(at?.getTime()) ?? 0))}::integer[])
+        as of_series (series_id, position)
+    ) next
     where i.series_id = next.series_id and i.installation = ${installationOf(tx)} and i.next_due_at is distinct from next.at
       and not (${isPastKept}::boolean and coalesce(i.next_due_at <= now(), false))
   `.execute(tx);
@@ -286,7 +228,7 @@ async function writeNextDue(tx: Tx, next: readonly NextDue[], isPastKept: boolea
     update usage_export.series s set next_due_at = next.at
     from (
       select series_id, min(next_due_at) as at from usage_export.series_installation
-      where series_id = any(${seriesIds}::integer[]) and retired_at is null group by series_id
+      where series_id = any(${integers(seriesIds)}::integer[]) and retired_at is null group by series_id
     ) next
     where s.series_id = next.series_id and s.next_due_at is distinct from next.at
   `.execute(tx);
@@ -316,14 +258,14 @@ export async function extendDue(
         when ${oldest.end}::date >= due_from - 1 then least(due_from, ${oldest.start}::date)
         else due_from
       end
-    where series_id = any(${seriesIds}::integer[]) and (due_from is not null or ${from} is not null)
+    where series_id = any(${integers(seriesIds)}::integer[]) and (due_from is not null or ${from} is not null)
   `.execute(tx);
 }
 
 /** Every transaction that writes several series locks them in this order first, so that no two deadlock. */
 export async function lockSeries(tx: Tx, seriesIds: readonly number[]): Promise<void> {
   await sql`
-    select from usage_export.series where series_id = any(${seriesIds}::integer[]) order by series_id for no key update
+    select from usage_export.series where series_id = any(${integers(seriesIds)}::integer[]) order by series_id for no key update
   `.execute(tx);
 }
 
