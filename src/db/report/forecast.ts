@@ -23,8 +23,9 @@ export async function readForecast(
     where unfiltered and project_id = any(${totals.map(({ projectId }) => projectId)}::text[])
       and month = date_trunc('month', ${end}::text::date::timestamp)::date
       and date_trunc('month', now() at time zone 'UTC') = date_trunc('month', ${end}::text::date::timestamp)
+      and metric = any(${names}::text[])
     group by month, metric
-    having count(forecast) = count(*) and metric = any(${names}::text[])
+    having count(forecast) = count(*)
     order by array_position(${names}::text[], metric)
   `.execute(tx);
   return rows;

@@ -1,5 +1,5 @@
 // Reads the data of a report, or the part of it that a page of the dashboard shows, in one snapshot, so that all figures agree with
-// each other.
+// each other. Only the forecast of a page, an estimate, may be of a moment later.
 
 import { isZero } from "../../report/format.ts";
 import type {
@@ -67,6 +67,7 @@ export async function readReportData(
   return read(db, { period, before: windowBefore(period) }, options, async (scope) => ({
     madeAt: now,
     ...(await usageData(scope, { breakdowns: ["model", "endpoint"], rankings: ["accessor", "tags"] })),
+    forecast: await forecastOf(scope),
     ...(await changeData(scope, options)),
     ...(await qualityData(scope)),
     budgets: await budgetsIn(db, scope.tx, period),
@@ -78,7 +79,19 @@ export async function readUsageData(
   question: ReportQuestion,
   options: ReadOptions & UsageOptions,
 ): Promise<UsageData> {
-  return read(db, question, options, (scope) => usageData(scope, options));
+  let forecasting: Promise<UsageData["forecast"]> = Promise.resolve([]);
+  const data = await read(db, question, options, (scope) => {
+    // Beside the other parts, as it takes as long as two of them. It is not awaited here: the embedded database has one connection.
+    forecasting = readSnapshot(db, (tx) => forecastOf({ ...scope, tx }), options.statementSecondsMax);
+    // If another part fails, nobody waits for it.
+    forecasting.catch(() => {});
+    return usageData(scope, options);
+  });
+  return { ...data, forecast: await forecasting };
+}
+
+function forecastOf({ tx, sources, period, metrics }: Scope): Promise<UsageData["forecast"]> {
+  return readForecast(tx, sources.totals, period, metrics);
 }
 
 export async function readChangeData(
@@ -140,7 +153,7 @@ async function read<T>(
 async function usageData(
   { tx, period, before, isCompared, series, sources, metrics, check }: Scope,
   { breakdowns, rankings }: UsageOptions,
-): Promise<UsageData> {
+): Promise<Omit<UsageData, "forecast">> {
   const shown: Breakdown[] = [];
   for (const grouping of breakdowns) {
     check();
@@ -166,7 +179,6 @@ async function usageData(
       lackingDays: lackingDays(sources.totals, coverage.days),
     },
     coverage,
-    forecast: await readForecast(tx, sources.totals, period, metrics),
     breakdowns: shown,
     rankings: ranked,
   };
