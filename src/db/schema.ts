@@ -1,5 +1,5 @@
 // The tables of the key ledger for the query builder: the types of their values are those that pg returns with the parsers of
-// connection/database.ts. Also the name of the queue's schema, and values as Postgres takes them.
+// connection/database.ts. Also the name of the queue's schema, and storableText.
 
 import type { Generated, GeneratedAlways } from "kysely";
 import type { KeyState, PendingStep } from "../keys/ledger.ts";
@@ -81,9 +81,4 @@ export function storableText(text: string): string {
     .replaceAll("\0", "")
     .slice(0, TEXT_LENGTH_MAX)
     .replace(/[\ud800-\udbff]$/, "");
-}
-
-/** An array of integers as Postgres reads it. The driver's own conversion takes a microsecond an element, and there may be tens of thousands. */
-export function integers(numbers: readonly number[]): string {
-  return `{${numbers.join(",")}}`;
 }

@@ -4,9 +4,9 @@ import { sql } from "kysely";
 import type { Coverage, CoverageGap, CoverageSummary, SeriesCoverage } from "../../report/report-data.ts";
 import { type Day, dayCount, daysOf, type Window } from "../../usage/days.ts";
 import type { SliceStatus } from "../../usage/slice.ts";
+import { integers } from "../connection/integers.ts";
 import type { Tx } from "../connection/transaction.ts";
 import { undatedSeries } from "../health.ts";
-import { integers } from "../schema.ts";
 import { type AlikeSeries, DAY_LETTERS, type SeriesIndex, statusOfLetter } from "./sources.ts";
 
 const SERIES_MAX = 60;

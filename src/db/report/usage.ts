@@ -3,8 +3,8 @@
 import { sql } from "kysely";
 import type { Breakdown, DayAmounts, MetricTotal, RankedGroup, Ranking } from "../../report/report-data.ts";
 import { type Day, daysOf, type Window } from "../../usage/days.ts";
+import { integers } from "../connection/integers.ts";
 import type { Tx } from "../connection/transaction.ts";
-import { integers } from "../schema.ts";
 import { countLackingDays, incompleteAndUnreadDays, type ReportSeries } from "./sources.ts";
 
 const TOTAL_METRICS = ["hours", "tokens_in", "tokens_out", "tts_characters", "requests"] as const;

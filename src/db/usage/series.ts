@@ -6,8 +6,8 @@ import type { ConfiguredSeries, DueDays } from "../../usage/plan.ts";
 import { filterKey, type Series, seriesKey } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
 import { installationOf } from "../connection/handle.ts";
+import { integers } from "../connection/integers.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
-import { integers } from "../schema.ts";
 import { idsOf, isRegistered, readStoredSeries, type SeriesIds } from "./registered-series.ts";
 import { renameAlerts } from "./renamed-alerts.ts";
 
