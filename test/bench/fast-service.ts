@@ -2,7 +2,7 @@
 // and kept. Arguments: rows in an answer, latency in ms. Prints its address. After `POST /changed?percent=5`, that share of the rows
 // of each answer has other numbers. `GET /asked` answers how many breakdowns were requested since the last such call.
 
-import { randomUUID } from "node:crypto";
+import { hash, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import http from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -24,14 +24,21 @@ function answer(url: URL): Buffer {
   const key = `${percentChanged} ${url.pathname} ${start} ${end} ${url.searchParams.get("grouping")}`;
   let body = answers.get(key);
   if (body === undefined) {
-    body = Buffer.from(JSON.stringify(breakdown({ start, end }, url.searchParams.get("grouping"))));
+    body = Buffer.from(
+      JSON.stringify(breakdown({ start, end }, url.searchParams.get("grouping"), requestsOf(url.pathname))),
+    );
     answers.set(key, body);
   }
   return body;
 }
 
+/** Each project has other numbers. */
+function requestsOf(path: string): number {
+  return 373_381 + (Number.parseInt(hash("sha256", path).slice(0, 6), 16) % 1_000);
+}
+
 /** The rows are spread evenly over the days. */
-function breakdown({ start, end }: { start: string; end: string }, grouping: string | null): unknown {
+function breakdown({ start, end }: { start: string; end: string }, grouping: string | null, requests: number): unknown {
   const days = daysOf({ start, end });
   const groups = Math.max(1, Math.round(rowsPerAnswer / days.length));
   const results = days.flatMap((day, dayNo) =>
@@ -42,7 +49,7 @@ function breakdown({ start, end }: { start: string; end: string }, grouping: str
       tokens_in: 0,
       tokens_out: 0,
       tts_characters: 9_158_866 + i,
-      requests: 373_381 + ((i * 37 + dayNo) % 100 < percentChanged ? 1 : 0),
+      requests: requests + ((i * 37 + dayNo) % 100 < percentChanged ? 1 : 0),
       grouping: {
         start: day,
         end: day,

@@ -8,12 +8,14 @@ import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
-import { startProgram } from "../support/program.ts";
+import { freePort } from "../support/keeper.ts";
+import { startScript } from "../support/program.ts";
 import { openConfigFolder } from "./config-folder.ts";
 import { median, type NewDatabase } from "./figures.ts";
 import { KEY } from "./pipeline.ts";
 import { prepareDatabase } from "./prepared-database.ts";
 import { builtProgram } from "./processes.ts";
+import { requireAsAnswered } from "./sampled-slices.ts";
 import { type Service, startService } from "./service.ts";
 import { storeSlices } from "./stored-slices.ts";
 
@@ -21,6 +23,8 @@ const SIZES = (process.env.PROJECTS ?? "100 1000 5000").split(" ").map(Number);
 const DAYS = 7;
 const GROUPINGS = ["none", "accessor", "deployment", "endpoint", "feature_set", "method", "model", "tags"];
 const ROUNDS = Number(process.env.ROUNDS ?? 3);
+/** Slices that are compared with the service's answers after each night. */
+const SAMPLED = 1_000;
 /** Nightly runs, each with so many workers. */
 const NIGHTS = (process.env.NIGHTS ?? "1 3").split(" ").filter(Boolean).map(Number);
 
@@ -54,8 +58,8 @@ async function measureSize(program: string, databaseUrl: string, projects: numbe
       taken.push(await timed(program, [...args, ...range], folder.folder, env));
     lines.push(`  ${what.padEnd(24)}${text(taken)}`);
   }
-  const workers = { folder: folder.folder, env };
-  lines.push(...(await measureQuietWorker(workers)));
+  const workers = { program, folder: folder.folder, env };
+  lines.push(...(await measureQuietWorker(workers, config)));
   for (const count of NIGHTS) lines.push(await measureNight(workers, prepared.db, count, service));
   return lines;
 }
@@ -76,13 +80,14 @@ function configOf(service: string, projects: number): object {
   };
 }
 
-type Workers = { readonly folder: string; readonly env: Readonly<Record<string, string>> };
+type Workers = { readonly program: string; readonly folder: string; readonly env: Readonly<Record<string, string>> };
 
 /** A worker with nothing to do: its start, its pages and its memory. */
-async function measureQuietWorker({ folder, env }: Workers): Promise<string[]> {
+async function measureQuietWorker({ program, env }: Workers, config: object): Promise<string[]> {
+  await using own = await openConfigFolder({ ...config, monitor: { port: await freePort() } });
   const startedMs = performance.now();
-  await using worker = startProgram(["start"], {
-    cwd: folder,
+  await using worker = startScript(program, ["start"], {
+    cwd: own.folder,
     env: { ...env, LOG_LEVEL: "debug" },
     timeoutMs: 600_000,
   });
@@ -94,6 +99,9 @@ async function measureQuietWorker({ folder, env }: Workers): Promise<string[]> {
   const lines = [
     `  ${"start until it works".padEnd(24)}${readySeconds.toFixed(2)} s, and its first tick ${firstTick.toFixed(2)} s`,
   ];
+  const checks: Taken[] = [];
+  for (let round = 0; round < ROUNDS; round++) checks.push(await timed(program, ["health"], own.folder, env));
+  lines.push(`  ${"health".padEnd(24)}${text(checks)}`);
   for (const path of ["/metrics", "/", "/quality", "/usage", "/report.html"]) {
     const taken: Taken[] = [];
     for (let round = 0; round < ROUNDS; round++) {
@@ -116,7 +124,12 @@ async function measureQuietWorker({ folder, env }: Workers): Promise<string[]> {
 }
 
 /** A whole nightly run. The first one finds no rows stored, later ones the same rows. */
-async function measureNight({ folder, env }: Workers, db: Database, count: number, service: Service): Promise<string> {
+async function measureNight(
+  { program, folder, env }: Workers,
+  db: Database,
+  count: number,
+  service: Service,
+): Promise<string> {
   // One scheduled time has one run.
   await sql`delete from usage_export.run`.execute(db);
   await sql`update usage_export.job set scheduled_through = now() - interval '1 day'`.execute(db);
@@ -129,7 +142,7 @@ async function measureNight({ folder, env }: Workers, db: Database, count: numbe
   const startedMs = performance.now();
   await using stack = new AsyncDisposableStack();
   const workers = Array.from({ length: count }, () =>
-    stack.use(startProgram(["start"], { cwd: folder, env, timeoutMs: 3_600_000 })),
+    stack.use(startScript(program, ["start"], { cwd: folder, env, timeoutMs: 3_600_000 })),
   );
   for (;;) {
     const {
@@ -142,8 +155,9 @@ async function measureNight({ folder, env }: Workers, db: Database, count: numbe
   }
   const seconds = (performance.now() - startedMs) / 1000;
   const { count: asked, firstMsAgo } = await service.asked();
+  const rows = await requireAsAnswered(db, service.url, { count: SAMPLED, days: DAYS });
   const peaks = await Promise.all(workers.map(({ pid }) => peakOf(pid)));
-  return `  ${`night, ${count} worker${count > 1 ? "s" : ""}`.padEnd(24)}${asked} requests in ${(firstMsAgo / 1000).toFixed(1)} s: ${Math.round((asked * 1000) / firstMsAgo)} a second; the first ${(seconds - firstMsAgo / 1000).toFixed(1)} s after the start; at most ${Math.max(...peaks).toFixed(0)} MB`;
+  return `  ${`night, ${count} worker${count > 1 ? "s" : ""}`.padEnd(24)}${asked} requests in ${(firstMsAgo / 1000).toFixed(1)} s: ${Math.round((asked * 1000) / firstMsAgo)} a second; the first ${(seconds - firstMsAgo / 1000).toFixed(1)} s after the start; at most ${Math.max(...peaks).toFixed(0)} MB; ${SAMPLED} slices, ${rows} rows, have the service's numbers`;
 }
 
 const TICKS_PER_SECOND = 100;
