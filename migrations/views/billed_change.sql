@@ -28,19 +28,20 @@ begin atomic
       from bi.cost_by_group c
       where c.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
         and (projects is null or c.project = any(projects) or c.project_id = any(projects))
+    ), cost_day as materialized (
+      select project_id, "grouping", usage_date, sum(amount) as amount, bool_or(amount is null) as is_unknown
+      from cost group by project_id, "grouping", usage_date
     ), covered as materialized (
       -- The days that were read. What a day cost is not known if one of its groups has no amount.
-      select c.project_id, c.project, c."grouping", c.active, d.is_after, d.n, d.usage_date,
+      select project_id, c.project, "grouping", c.active, d.is_after, d.n, usage_date,
         c.status = 'complete' and c.finality = 'final' as is_final
       from bi.coverage c
       join day d using (usage_date)
+      left join cost_day using (project_id, "grouping", usage_date)
       where c.source = 'billing' and c.fetched_at is not null and c.status <> 'missing' and c.unfiltered
         and (projects is null or c.project = any(projects) or c.project_id = any(projects))
         and c.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
-        and not exists (
-          select from cost
-          where cost.project_id = c.project_id and cost."grouping" = c."grouping" and cost.usage_date = c.usage_date and cost.amount is null
-        )
+        and cost_day.is_unknown is not true
     ), stored as materialized (
       select project_id, max(project) as project, "grouping", bool_or(active) as is_active, count(*) as days,
         case when "grouping" <> 'none' then string_to_array("grouping", ',') end as dimensions
@@ -85,7 +86,7 @@ begin atomic
         coalesce(sum(c.amount) filter (where not d.is_after and d.is_compared), 0) as compared_before,
         coalesce(sum(c.amount) filter (where d.is_after and d.is_compared), 0) as compared_after
       from series_day d
-      left join cost c on c.project_id = d.project_id and c."grouping" = d.total_from and c.usage_date = d.usage_date
+      left join cost_day c on c.project_id = d.project_id and c."grouping" = d.total_from and c.usage_date = d.usage_date
       where d.total_is_read
       group by d.project_id, d."grouping"
     ), group_change as materialized (

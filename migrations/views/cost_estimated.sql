@@ -1,17 +1,15 @@
 create or replace view bi.cost_estimated as
-select c.project_id, c.project, c.usage_date, c.model,
-  c.filter_key::json #>> '{dimensions,endpoint}' as endpoint, c.filter_key::json #>> '{dimensions,method}' as method,
-  c.filter_key::json #>> '{dimensions,deployment}' as deployment,
+select c.project_id, c.project, c.usage_date, c.model, c.endpoint, c.method, c.deployment,
   c.metric, c.status, c.currency, c.quantity, c.price, c.quantity * c.price as amount, c.tier_above, c.price_id, c."grouping", c.finality
 from (
   -- Prices without tiers apart: conditions on the day reach their rows, which they could not through the sums over a month.
-  select u.project_id, u.project, u.usage_date, u.model, u.filter_key, u.metric, 'priced' as status, u.currency, u.quantity,
-    t.unit_price as price, t.above as tier_above, u.price_id, 'model' as "grouping", u.finality
+  select u.project_id, u.project, u.usage_date, u.model, u.endpoint, u.method, u.deployment, u.metric, 'priced' as status, u.currency,
+    u.quantity, t.unit_price as price, t.above as tier_above, u.price_id, 'model' as "grouping", u.finality
   from usage_export.priced_usage u
   join usage_export.price_tier t using (price_id)
   where not u.has_tiers
   union all
-  select u.project_id, u.project, u.usage_date, u.model, u.filter_key, u.metric, 'priced', u.currency,
+  select u.project_id, u.project, u.usage_date, u.model, u.endpoint, u.method, u.deployment, u.metric, 'priced', u.currency,
     least(u.through, t.below) - greatest(u.through - u.quantity, t.above), t.unit_price, t.above, u.price_id, 'model', u.finality
   from (
     -- The month's quantity with this row: within a day the projects and models come one after the other, in a fixed order.
@@ -27,7 +25,7 @@ from (
   join usage_export.price_tier t
     on t.price_id = u.price_id and t.above < u.through and coalesce(t.below > u.through - u.quantity, true)
   union all
-  select r.project_id, r.project, r.usage_date, r.model, '{}', m.metric,
+  select r.project_id, r.project, r.usage_date, r.model, null, null, null, m.metric,
     -- The three kinds of hours measure the same time, and requests come with all usage. Tokens and characters are paid for apart.
     case
       when m.is_priced then 'unpriced'
@@ -87,23 +85,28 @@ from (
   ) as m (metric, quantity, is_priced)
   where m.quantity > 0 and exists (select from usage_export.price where replaced_at is null)
   union all
-  -- A day that was not read by model, less what is priced by filtered series.
-  select t.project_id, t.project, t.usage_date, null, '{}', m.metric, 'unpriced', null, rest.quantity, null, null, null, 'none', t.finality
-  from bi.usage_total t
+  -- A day that was not read by model, less what is priced by filtered series. From the slices, as there are few such days: the planner
+  -- would search the rows of all days for them.
+  select s.project_id, s.project, sl.usage_date, null, null, null, null, m.metric, 'unpriced', null, rest.quantity, null, null, null, 'none',
+    usage_export.finality(sl.usage_date, s.window_days, sl.closed_at, now())
+  from usage_export.series s
+  join usage_export.slice sl using (series_id)
+  join usage_export.snapshot_row r on r.series_id = sl.series_id and r.usage_date = sl.usage_date and not r.gone
   cross join lateral (values
-    ('hours', t.hours), ('total_hours', t.total_hours), ('agent_hours', t.agent_hours), ('tokens_in', t.tokens_in),
-    ('tokens_out', t.tokens_out), ('tts_characters', t.tts_characters), ('requests', t.requests)
+    ('hours', r.hours), ('total_hours', r.total_hours), ('agent_hours', r.agent_hours), ('tokens_in', r.tokens_in),
+    ('tokens_out', r.tokens_out), ('tts_characters', r.tts_characters), ('requests', r.requests)
   ) as m (metric, quantity)
   cross join lateral (
     select m.quantity - coalesce(sum(p.quantity), 0) as quantity
     from usage_export.priced_usage p
-    where p.project_id = t.project_id and p.usage_date = t.usage_date and p.metric = m.metric
+    where p.project_id = s.project_id and p.usage_date = sl.usage_date and p.metric = m.metric
   ) rest
-  where rest.quantity > 0 and exists (select from usage_export.price where replaced_at is null) and not exists (
-    select from usage_export.series s join usage_export.slice sl using (series_id)
-    where s.project_id = t.project_id and s."grouping" = 'model' and s.filter_key = '{}' and s.superseded_at is null
-      and sl.usage_date = t.usage_date and sl.fetch_no > 0
-  )
+  where s.source = 'usage' and s."grouping" = 'none' and s.filter_key = '{}' and s.superseded_at is null and rest.quantity > 0
+    and exists (select from usage_export.price where replaced_at is null) and not exists (
+      select from usage_export.series by_model join usage_export.slice read using (series_id)
+      where by_model.project_id = s.project_id and by_model."grouping" = 'model' and by_model.filter_key = '{}'
+        and by_model.superseded_at is null and read.usage_date = sl.usage_date and read.fetch_no > 0
+    )
 ) c;
 
 comment on view bi.cost_estimated is 'What usage costs by the price book, one row a project, day, model, price, metric and tier. No quantity is in two rows: the amounts of a currency may be added up. What has no price is shown with price and amount NULL. Exact; empty without a price book.';

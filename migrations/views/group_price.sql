@@ -1,8 +1,10 @@
--- The prices in force, each with the groups of models that it covers. Materialized, so that a price is compared with each model once,
--- and not with each row of usage: those are joined by equality.
+-- The prices in force, each with the groups of models that it covers and their names. Materialized, so that a price is compared with each
+-- model once, and its conditions are read once, and not for each row of usage: those are joined by equality.
 create or replace view usage_export.group_price as
 with covered as materialized (
-  select g.group_id, p.*,
+  select g.group_id, g.display as used_model, p.*,
+    p.filter_key::json #>> '{dimensions,endpoint}' as endpoint, p.filter_key::json #>> '{dimensions,method}' as method,
+    p.filter_key::json #>> '{dimensions,deployment}' as deployment,
     -- A price without tiers still counts for the month's quantity if the price before or after it has tiers.
     exists (
       select from usage_export.price other join usage_export.price_tier t using (price_id)
