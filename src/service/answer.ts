@@ -17,7 +17,7 @@ import type { ResponseHeaders } from "./retry.ts";
 
 export type ServiceAnswer = {
   readonly status: number;
-  /** The parsed body; undefined for a 204 to a call that allows it. */
+  /** The parsed body; undefined for a 204 to a call that allows it, and for any other status than 2xx that the call expects. */
   readonly value: unknown;
   /** The service's id of the call, for an error message. A function, because most answers lead to none, and removing secrets takes time. */
   readonly requestId: () => string | undefined;
@@ -34,10 +34,11 @@ export function isReadable(status: number, headers: ResponseHeaders): boolean {
   return status >= 200 && status <= 299 && isUncompressed(headers) && isJson(headers);
 }
 
-/** If `bodiless`, a 204 without a body counts as an answer. */
-export function readAnswer(call: CallDescription, reply: Reply, bodiless: boolean, redact: Redact): Outcome {
+/** An answer with one of the statuses `bodiless` is not read. */
+export function readAnswer(call: CallDescription, reply: Reply, bodiless: readonly number[], redact: Redact): Outcome {
+  const { status } = reply;
   const requestId = () => requestIdOf(reply.headers, redact);
-  if (bodiless && reply.status === 204) return { ok: true, answer: { status: 204, value: undefined, requestId } };
+  if (bodiless.includes(status)) return { ok: true, answer: { status, value: undefined, requestId } };
   try {
     return { ok: true, answer: { status: reply.status, value: bodyValue(reply, redact), requestId } };
   } catch (error) {
@@ -200,14 +201,16 @@ function checkValue(value: unknown, depth: number, hasEscapes: boolean): void {
   if (typeof value !== "object" || value === null) return;
   if (depth >= JSON_DEPTH_MAX) throw new SyntaxError(`it is nested more than ${JSON_DEPTH_MAX} levels deep`);
   if (Array.isArray(value)) {
-    for (const element of value) checkValue(element, depth + 1, hasEscapes);
+    for (const element of value)
+      if (hasEscapes || typeof element === "object") checkValue(element, depth + 1, hasEscapes);
     return;
   }
   // An object from JSON.parse inherits no enumerable member.
   for (const key in value) {
     if (hasEscapes) checkText(key);
     if (key === "__proto__") throw new SyntaxError("it has a member named __proto__");
-    checkValue(value[key as keyof typeof value], depth + 1, hasEscapes);
+    const member: unknown = value[key as keyof typeof value];
+    if (hasEscapes || typeof member === "object") checkValue(member, depth + 1, hasEscapes);
   }
 }
 

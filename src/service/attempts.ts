@@ -137,7 +137,9 @@ export function withReport(
       end(signal.aborted ? "stopped" : errorCode(error));
       throw error;
     }
-    end(outcome.ok ? "ok" : outcome.failure.error.code);
+    // An expected status says no as well.
+    if (outcome.ok) end(outcome.answer.status < 300 ? "ok" : "rejected");
+    else end(outcome.failure.error.code);
     return outcome;
   };
 }

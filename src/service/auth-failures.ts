@@ -26,7 +26,8 @@ export type AuthFailures = {
   readonly forget: (key?: Secret) => void;
 };
 
-type FirstCall = { readonly use: KeyUse; readonly settled: Promise<unknown> };
+/** `running` is undefined once the call has ended. */
+type FirstCall = { readonly use: KeyUse; running: Promise<unknown> | undefined };
 
 export function openAuthFailures(): AuthFailures {
   let refused: { readonly use: KeyUse; readonly error: AppError }[] = [];
@@ -53,7 +54,7 @@ export function openAuthFailures(): AuthFailures {
     call: () => Promise<T>,
   ): Promise<T> {
     for (const first of firstCalls) {
-      if (first !== undefined) await waitUntilSettled(first.settled, signal);
+      if (first?.running !== undefined) await waitUntilSettled(first.running, signal);
     }
     check(use);
     try {
@@ -73,9 +74,14 @@ export function openAuthFailures(): AuthFailures {
       const ofKey = ofProject.filter((first) => first.use.key.equals(use.key));
       const ofOperation = ofKey.find((first) => first.use.operation === use.operation);
       const running = runAfter([ofKey[0], ofOperation], use, signal, call);
-      // This promise is kept as long as the service is open, so it must not hold the answer, which can be large.
-      const settled = running.then(noop, noop);
-      if (ofOperation === undefined) firstCallsOf.set(use.project, [...ofProject, { use, settled }]);
+      if (ofOperation === undefined) {
+        const first: FirstCall = { use, running };
+        const end = () => {
+          first.running = undefined;
+        };
+        running.then(end, end);
+        firstCallsOf.set(use.project, [...ofProject, first]);
+      }
       return await running;
     },
     forget(key) {
@@ -85,5 +91,3 @@ export function openAuthFailures(): AuthFailures {
     },
   };
 }
-
-function noop(): void {}

@@ -52,6 +52,9 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     const use = { key, project: call.path.slice(0, 3).join("/"), operation: description.what };
     const agent = call.retry ? shared : unshared;
     const limit = { seconds: settings.timeoutSeconds, signal: call.retry ? signal : undefined };
+    // A 401 or 403 stays an error, as authFailures remembers it.
+    const bodiless = (call.expected ?? []).filter((status) => status !== 401 && status !== 403);
+    if (call.method === "DELETE") bodiless.push(204);
     const redact = call.secretAnswer ? REDACT_ALL : redactorFor(key, deps.scrub);
 
     async function send(): Promise<Outcome> {
@@ -65,8 +68,9 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
       const timeMs = serviceTimeMs(reply.headers);
       if (timeMs !== undefined) serviceAheadMs = timeMs - now();
       limit.signal?.throwIfAborted();
-      if (reply.status >= 300) return { ok: false, failure: statusFailure(description, reply, redact, Date.now()) };
-      return readAnswer(description, reply, call.method === "DELETE", redact);
+      if (reply.status >= 300 && !bodiless.includes(reply.status))
+        return { ok: false, failure: statusFailure(description, reply, redact, Date.now()) };
+      return readAnswer(description, reply, bodiless, redact);
     }
 
     async function prepare(): Promise<void> {

@@ -79,7 +79,7 @@ export class LocalRateLimiter implements RateLimiter {
   #isServing = false;
   /** The last wait was for a permit. If the next call is late, its timer was late, and later calls make up for that. */
   #waitedForPermit = false;
-  #sleeping: { readonly kind: Obstacle["kind"]; readonly end: AbortController } | undefined;
+  #sleeping: { readonly kind: Obstacle["kind"]; readonly wake: () => void } | undefined;
   #longWait: { readonly sinceMs: number; readonly isReported: boolean } | undefined;
 
   constructor(settings: RateLimitSettings, now: () => number, sleep: Sleep, onLongWait?: OnLongWait) {
@@ -188,17 +188,23 @@ export class LocalRateLimiter implements RateLimiter {
   }
 
   async #sleepUntilChange({ kind, ms }: Obstacle): Promise<void> {
-    const end = new AbortController();
-    this.#sleeping = { kind, end };
     const limitMs = kind === "share" ? LONG_SLOT_WAIT_MS : ms;
-    if (limitMs !== undefined) await this.#sleep(limitMs, end.signal).catch(() => {});
-    else await new Promise((resolve) => end.signal.addEventListener("abort", resolve, { once: true }));
+    if (limitMs === undefined) {
+      // Most waits are for a slot, and the events of an AbortSignal would take longer than the rest of the wait.
+      const { promise, resolve: wake } = Promise.withResolvers<void>();
+      this.#sleeping = { kind, wake };
+      await promise;
+    } else {
+      const end = new AbortController();
+      // With a reason, because abort() without one creates an Error with a stack, which nobody reads.
+      this.#sleeping = { kind, wake: () => end.abort("changed") };
+      await this.#sleep(limitMs, end.signal).catch(() => {});
+    }
     this.#sleeping = undefined;
   }
 
   #wake(): void {
-    // With a reason, because abort() without one creates an Error with a stack, which nobody reads.
-    this.#sleeping?.end.abort("changed");
+    this.#sleeping?.wake();
   }
 
   #start(): Permit {

@@ -60,13 +60,15 @@ export type ServiceCall = {
   readonly secretAnswer?: boolean;
   /** The key needs one of these scopes. The error message names them if the service does not name the missing one. */
   readonly scopes?: readonly string[];
+  /** With one of these statuses the call returns an answer without a value. Left out: it throws. A refusal of the key is always thrown. */
+  readonly expected?: readonly number[];
 };
 
 export type Service = {
   readonly baseUrl: string;
   readonly dialect: DialectSetting;
   /**
-   * Returns the parsed answer of a 2xx. Throws an AppError otherwise: its details have the status, if there was one, and
+   * Returns the parsed answer of a 2xx, or the status if the call expects it. Throws an AppError otherwise: its details have the status, if there was one, and
    * `sent: "no"` if the request was certainly not sent. Throws the reason of an aborted signal as it is.
    */
   readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;
@@ -109,7 +111,8 @@ export async function callAllowingStatuses(
   signal: AbortSignal,
 ): Promise<ServiceAnswer | undefined> {
   try {
-    return await service.call(call, key, signal);
+    const answer = await service.call({ ...call, expected: statuses }, key, signal);
+    return statuses.includes(answer.status) ? undefined : answer;
   } catch (error) {
     if (hasStatus(error, statuses)) return undefined;
     throw error;
