@@ -2,7 +2,7 @@
 
 import type { Day } from "../usage/days.ts";
 import { daysChart } from "./chart.ts";
-import type { ChartSeries, DayMark } from "./chart-description.ts";
+import type { ChartDescription, ChartSeries, DayMark } from "./chart-description.ts";
 import { counted, daysHtml, exactText, isZero, metricName } from "./format.ts";
 import {
   columns,
@@ -32,80 +32,111 @@ export function breakdownSection(
   metrics: readonly Metric[] = mainMetric(breakdown) === "hours" ? ["hours", "requests"] : ["requests"],
 ): Section {
   const { grouping, groups } = breakdown;
-  const layers = layersOf(breakdown);
   return {
     id: `usage-by-${grouping}`,
     title: `Usage by ${grouping}`,
     body: html`${provenanceNote(breakdown)}${
       groups.length === 0
         ? html`<p class="empty">No usage in this period.</p>`
-        : metrics.map((metric) => metricChart(breakdown, layers, metric))
+        : metrics.map((metric) => metricChart(breakdown, metric))
     }`,
   };
 }
 
-type Layer = {
-  readonly label: string;
-  readonly name: Html;
-  readonly look: ChartSeries["look"];
-  readonly amounts: DayAmounts;
+/** A group of the chart, or the others together. `heading` is its column in the table. */
+export type Layer = ChartSeries & { readonly heading: Html };
+type ChartDay = { readonly day: Day; readonly flag: Html | undefined };
+type LayersChart = Pick<ChartDescription, "kind" | "unit" | "marks"> & {
+  readonly id: string;
+  readonly title: string;
+  /** Says what the table has. */
+  readonly caption: string;
+  readonly days: readonly ChartDay[];
+  readonly layers: readonly Layer[];
+  /** The amounts of the period compared with. */
+  readonly before?: ChartSeries | undefined;
+  /** Stands below the table. */
+  readonly below?: Html | undefined;
 };
 
-function layersOf({ grouping, groups, rest }: Breakdown): readonly Layer[] {
-  const layers = groups.map((amounts, i) => ({
-    label: groupText(grouping, amounts.group),
-    name: groupHtml(grouping, amounts.group),
-    look: i,
-    amounts,
-  }));
-  if (rest === undefined) return layers;
-  const label = counted(rest.groupCount, "other");
-  return [...layers, { label, name: html`<i>${label}</i>`, look: "rest", amounts: rest }];
-}
-
-/** A group without any of the metric is not shown. */
-function metricChart(breakdown: Breakdown, all: readonly Layer[], metric: Metric): Html {
-  const layers = all.filter(({ amounts }) => !amounts[metric].every(isZero));
-  const { grouping, days } = breakdown;
-  const series = layers.map(({ label, look, amounts }) => ({ name: label, look, values: amounts[metric] }));
+/** A chart over days, with the table of its exact amounts folded below. */
+export function layersChart(part: LayersChart): Html {
+  const { id, title, caption, days, layers, before, below, ...description } = part;
+  const series = [...layers.map(({ heading: _, ...one }) => one), ...(before ? [before] : [])];
+  const titles = [...columns("Day (UTC)"), ...numberColumns(...layers.map(({ heading }) => heading))];
+  const rows = days.map(({ day, flag }, i) => [
+    html`<time>${day}</time>${flag}`,
+    ...layers.map(({ values }) => exactText(values[i] ?? "–")),
+  ]);
+  const exact = table(`Exact ${caption}`, titles, rows, { sortable: true });
   return daysChart(
-    `${metric}-by-${grouping}`,
-    `${metricName(metric)} by day and ${grouping}`,
-    { kind: "bars", unit: metric, days, series, marks: marksOf(breakdown) },
-    numbersTable(breakdown, layers, metric),
+    id,
+    title,
+    { ...description, days: days.map(({ day }) => day), series },
+    folded(`Table: ${caption}`, html`${exact}${below}`),
   );
 }
 
-function numbersTable(breakdown: Breakdown, layers: readonly Layer[], metric: Metric): Html {
-  const titles = [...columns("Day (UTC)"), ...numberColumns(...layers.map(({ name }) => name))];
-  const rows = breakdown.days.map((day, i) => [
-    html`<time>${day}</time>${dayFlag(breakdown, day)}`,
-    ...layers.map(({ amounts }) => exactText(amounts[metric][i] ?? "")),
-  ]);
-  const caption = `Exact ${metric} by day and ${breakdown.grouping}`;
-  return folded(`Table: ${metric} by day and ${breakdown.grouping}`, table(caption, titles, rows, { sortable: true }));
+/** A group without any of the metric is not shown. */
+function metricChart(breakdown: Breakdown, metric: Metric): Html {
+  const { grouping, groups, rest, days } = breakdown;
+  const layers = groups.map(
+    (amounts, i): Layer => ({
+      name: groupText(grouping, amounts.group),
+      heading: groupHtml(grouping, amounts.group),
+      look: i,
+      values: amounts[metric],
+    }),
+  );
+  const others = rest && counted(rest.groupCount, "other");
+  return layersChart({
+    ...{
+      id: `${metric}-by-${grouping}`,
+      title: `${metricName(metric)} by day and ${grouping}`,
+      kind: "bars",
+      unit: metric,
+    },
+    caption: `${metric} by day and ${grouping}`,
+    days: days.map((day) => ({ day, flag: dayFlag(breakdown, day) })),
+    layers: [
+      ...layers,
+      ...(rest && others
+        ? [{ name: others, heading: html`<i>${others}</i>`, look: "rest" as const, values: rest[metric] }]
+        : []),
+    ].filter(({ values }) => !values.every((value) => isZero(value ?? "0"))),
+    marks: dayMarks(breakdown),
+  });
 }
 
 function dayFlag({ incompleteDays, unreadDays }: Breakdown, day: Day): Html | undefined {
-  if (incompleteDays.includes(day)) return html` <b class="flag">not complete</b>`;
-  return unreadDays.includes(day) ? html` <b class="flag">not read</b>` : undefined;
+  if (incompleteDays.includes(day)) return DAY_FLAGS.incomplete;
+  return unreadDays.includes(day) ? DAY_FLAGS.unread : undefined;
 }
+
+export const DAY_FLAGS = {
+  incomplete: html` <b class="flag">not complete</b>`,
+  unread: html` <b class="flag">not read</b>`,
+};
 
 /** Names the projects, and the days that lack some of their usage. */
 function provenanceNote({ projects, incompleteDays, unreadDays }: Breakdown): Html {
-  const low =
-    incompleteDays.length > 0
-      ? html` <b class="flag">Too low on ${daysHtml(incompleteDays)}</b> (hatched): not all of it could be read.`
-      : undefined;
-  const unread =
-    unreadDays.length > 0
-      ? html` Some usage was not read (dotted) on ${daysHtml(unreadDays)}: the day is before a series began, or not due yet.`
-      : undefined;
-  return html`<p class="note">${projects.length === 1 ? "Project" : "Projects"}: ${joinHtml(projects.map(nameHtml), ", ")}.${low}${unread}</p>
+  return html`<p class="note">${projects.length === 1 ? "Project" : "Projects"}: ${joinHtml(projects.map(nameHtml), ", ")}.${tooLowNote(incompleteDays)}${unreadNote(unreadDays)}</p>
 `;
 }
 
-function marksOf({ incompleteDays, unreadDays }: Breakdown): readonly DayMark[] {
+type DaysLacking = { readonly incompleteDays: readonly Day[]; readonly unreadDays: readonly Day[] };
+
+export function tooLowNote(days: readonly Day[]): Html | undefined {
+  if (days.length === 0) return undefined;
+  return html` <b class="flag">Too low on ${daysHtml(days)}</b> (hatched): not all of it could be read.`;
+}
+
+export function unreadNote(days: readonly Day[]): Html | undefined {
+  if (days.length === 0) return undefined;
+  return html` Some usage was not read (dotted) on ${daysHtml(days)}: the day is before a series began, or not due yet.`;
+}
+
+export function dayMarks({ incompleteDays, unreadDays }: DaysLacking): readonly DayMark[] {
   const marks: readonly DayMark[] = [
     { label: "not complete", days: incompleteDays, pattern: "hatched" },
     { label: "not read", days: unreadDays, pattern: "dotted" },

@@ -16,6 +16,8 @@ export type ChartDescription = {
 export type ChartSeries = {
   /** For people; may come from outside. */
   readonly name: string;
+  /** What the name stands for, where that is longer: the identifier of a key. Shown when the name is pointed at. */
+  readonly hint?: string | undefined;
   /** A number from 0 is a colour of the palette; "rest": the other groups added up; "before": the period compared with, as a dashed line. */
   readonly look: number | "rest" | "before";
   /** Exact decimal texts, one for each day of the chart; null if nothing is known. */

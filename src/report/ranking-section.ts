@@ -114,10 +114,13 @@ function rankingTable(ranking: Ranking, compared: boolean): Html {
   );
 }
 
-/** The width is an attribute, because the page's policy forbids `style` attributes. */
 function barOf(group: RankedGroup, groups: readonly RankedGroup[], metric: RankedMetric): Html {
   const largest = Math.max(...groups.map((one) => chartNumber(one[metric] ?? "0")));
-  const share = chartNumber(group[metric] ?? "0") / largest;
+  return shareBar(chartNumber(group[metric] ?? "0") / largest);
+}
+
+/** The width is an attribute, because the page's policy forbids `style` attributes. */
+export function shareBar(share: number): Html {
   const percent = Number.isFinite(share) ? Math.max(0.5, share * 100).toFixed(1) : "0";
   return html`<svg class="share" aria-hidden="true"><rect width="${percent}%" height="100%"/></svg>`;
 }

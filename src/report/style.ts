@@ -72,7 +72,7 @@ const CONTROL_STYLE = `
 .toolbar form{display:flex;flex-wrap:wrap;align-items:end;gap:.5rem .75rem}
 .toolbar label{color:var(--soft);font-size:.8rem}
 .toolbar :is(input,select){display:block;max-width:14rem}
-.toolbar :is(input,select,button){font:inherit;font-size:.9rem;color:var(--ink);background:var(--paper);border:1px solid var(--soft);border-radius:4px;padding:.25rem .5rem;min-height:2rem}
+.toolbar :is(input,select,button){font:inherit;font-size:.9rem;color:var(--ink);background:var(--paper);border:1px solid var(--soft);border-radius:4px;padding:.25rem .5rem;height:2.1rem}
 .toolbar button{background:var(--wash);cursor:pointer}
 .toolbar :focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 .links{margin:0 0 0 auto;font-size:.9rem}
@@ -81,6 +81,16 @@ const CONTROL_STYLE = `
 .choices li:first-child a{border-radius:4px 0 0 4px;margin:0}
 .choices li:last-child a{border-radius:0 4px 4px 0}
 .choices [aria-current]{color:var(--ink);font-weight:600;background:var(--wash)}
+section>.toolbar{justify-content:space-between;margin:.4rem 0 1rem}
+.few{grid-template-columns:repeat(auto-fill,minmax(14rem,1fr));max-width:60rem}
+.few .change{display:block;font-size:.9rem}
+.ranks table{width:100%;max-width:80rem}
+.ranks th[scope=row]{min-width:8rem}
+.ranks th[scope=row]>a{display:block;text-decoration:none}
+.ranks a:hover{text-decoration:underline}
+.ranks .n{white-space:nowrap}
+thead [aria-current]{color:var(--ink);font-weight:600}
+thead [aria-current]::after{content:" ↓" / ""}
 .state{font-weight:600}
 .state.good{color:var(--good)}
 .state.warn{color:var(--warn)}
@@ -92,8 +102,15 @@ td>details>bdi{display:block;margin-top:.25rem}
 @media (max-width:45rem){
 :is(th,td)>small{max-width:11rem}
 td>details{width:16rem}
+.choices{gap:.3rem}
+.choices li a{margin:0;border-radius:4px}
+.toolbar>form{width:100%}
+.toolbar>form label{flex:1 1 9rem}
+.ranks :is(th,td){padding-right:.7rem}
+.ranks :is(bdi,.chips){max-width:8rem}
+.toolbar :is(input,select){width:100%;max-width:none}
 }
-@media print{.toolbar,.bar nav{display:none}}
+@media print{.toolbar,.bar nav,.links,.sql{display:none}}
 `;
 
 /** Paper is always light, and shows what is folded on a screen. */
@@ -101,7 +118,8 @@ export const STYLE = `
 :root{color-scheme:light dark;${customProperties(LIGHT)}}
 @media screen and (prefers-color-scheme:dark){:root{${customProperties(DARK)}}}
 *{box-sizing:border-box}
-html{scroll-behavior:smooth;-webkit-text-size-adjust:100%;text-size-adjust:100%}
+html{-webkit-text-size-adjust:100%;text-size-adjust:100%}
+@media (prefers-reduced-motion:no-preference){html{scroll-behavior:smooth}}
 body{margin:0 auto;max-width:96rem;padding:1rem 2rem 2rem;background:var(--paper);color:var(--ink);font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
 h1,h2,h3{line-height:1.2;font-weight:600;letter-spacing:-.01em;text-wrap:balance}
 h1{margin:0;font-size:1.5rem}
@@ -115,6 +133,8 @@ i{color:var(--soft)}
 .notice{margin:0 0 .5rem;padding:.45rem .9rem;border-left:3px solid var(--line);background:var(--wash)}
 .notice>:last-child{margin-bottom:0}
 .notice ul{margin:.25rem 0 0;padding-left:1.2rem}
+.notice>ul{margin:0;padding:0;list-style:none}
+.notice+figure{margin-top:1rem}
 .notice a{color:inherit;text-decoration-color:var(--soft)}
 .notice summary{width:auto;color:inherit}
 .notice[open] summary{margin-bottom:.25rem}
@@ -194,7 +214,7 @@ section{padding-top:1.5rem}
 h2,h3,caption,figcaption,.note{break-after:avoid}
 .wide,.notice,.note,.figures,tr{break-inside:avoid}
 .scroll{overflow:visible}
-table{font-size:7pt}
+table{font-size:7pt;width:100%}
 :is(th,td){padding:.12rem .5rem .12rem 0}
 .share{min-width:3rem;margin-top:.15rem}
 details::details-content{display:block;content-visibility:visible;block-size:auto}

@@ -138,7 +138,7 @@ ${tooLowFlag(totals)}${compared ? html`<span class="change">${changeText(amount,
 }
 
 /** The exact amount, if the headline rounds it. */
-function exactBeside(amount: string): Html | undefined {
+export function exactBeside(amount: string): Html | undefined {
   return headlineText(amount) === exactText(amount)
     ? undefined
     : html` <data class="exact" value="${amount}">${exactText(amount)}</data>`;

@@ -184,8 +184,7 @@ test("days, project and comparison are chosen by links and the form; the back bu
   expect(new URL(page.url()).search).toBe("?period=7d");
   expect(await page.locator(".choices [aria-current]").innerText()).toBe("7 days");
 
-  await page.getByLabel("Compare with").selectOption("none");
-  await page.getByRole("button", { name: "Show", exact: true }).click();
+  await Promise.all([page.waitForNavigation(), page.getByLabel("Compare with").selectOption("none")]);
   expect(new URL(page.url()).searchParams.get("compare")).toBe("none");
   await page.getByLabel("From", { exact: true }).fill("2026-01-02");
   await page.getByLabel("to", { exact: true }).fill("2026-01-03");

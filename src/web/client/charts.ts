@@ -242,8 +242,13 @@ function legendItems({ series, marks }: ChartDescription, hidden: ReadonlySet<st
   const items = series.map((one, i) => {
     const key = seriesKey(i);
     const attributes = { type: "button", "data-series": key, "aria-pressed": String(!hidden.has(key)) };
-    const button = element("button", attributes, swatch(one), element("bdi", { title: one.name }, one.name));
-    const link = one.href === undefined ? [] : [openLink(one.name, one.href)];
+    const button = element(
+      "button",
+      attributes,
+      swatch(one),
+      element("bdi", { title: one.hint ?? one.name }, one.name),
+    );
+    const link = one.href === undefined ? [] : [openLink(one, one.href)];
     return element("li", {}, button, ...link);
   });
   const patterns = marks.map(({ label, pattern }) =>
@@ -252,8 +257,9 @@ function legendItems({ series, marks }: ChartDescription, hidden: ReadonlySet<st
   return [...items.reverse(), ...patterns];
 }
 
-function openLink(name: string, href: string): HTMLElement {
-  return element("a", { href, "aria-label": `Show only ${name}`, title: `Show only ${name}` }, "→");
+function openLink({ name, look }: ChartSeries, href: string): HTMLElement {
+  const title = look === "rest" ? `List more of the ${name}` : `Show only ${name}`;
+  return element("a", { href, "aria-label": title, title }, "→");
 }
 
 function swatch(series: ChartSeries): HTMLElement {

@@ -3,6 +3,7 @@
 import { drawCharts } from "./charts.ts";
 import { listenForCopying, prepareCopying } from "./copy.ts";
 import { ADDED, element } from "./element.ts";
+import { listenForChoices } from "./forms.ts";
 import { keepUpToDate } from "./live.ts";
 import { listenForSorting, prepareTables } from "./tables.ts";
 
@@ -17,5 +18,6 @@ const prepare = (page: Document) => {
 prepare(document);
 drawCharts();
 listenForSorting();
+listenForChoices();
 listenForCopying(say);
 if (document.querySelector('meta[name="live"]')) keepUpToDate({ prepare, changed: drawCharts, say });

@@ -77,8 +77,8 @@ export type FrameContent = {
   readonly sections: readonly Section[];
   /** Shown above the sections. */
   readonly notice?: Html | undefined;
-  /** More fields for the form that chooses the days. */
-  readonly controls?: Html;
+  /** More fields for the form that chooses the days. `names` are those of the parameters that they set. */
+  readonly controls?: { readonly names: readonly string[]; readonly fields: Html } | undefined;
   readonly status?: number;
 };
 
@@ -172,7 +172,12 @@ function canChoose(page: PageName, choice: PageTraits["choices"][number]): boole
 const PROJECTS_LISTED_MAX = 100;
 const COMPARISON_TITLES = { before: "the days before", year: "a year before", none: "nothing" };
 
-function toolbar(page: PageName, view: View, health: HealthState, controls: Html | undefined): Html | undefined {
+function toolbar(
+  page: PageName,
+  view: View,
+  health: HealthState,
+  controls: FrameContent["controls"],
+): Html | undefined {
   if (PAGES[page].choices.length === 0) return undefined;
   const { period, compare } = view;
   const here = pageHref(page, page);
@@ -182,18 +187,17 @@ function toolbar(page: PageName, view: View, health: HealthState, controls: Html
     return html`<li><a href="${href}"${isCurrent ? html` aria-current="true"` : undefined}>${title}</a></li>`;
   });
   const isFixed = period.name === undefined;
-  const keep = isFixed
-    ? (view.more ?? [])
-    : viewParameters({ ...view, project: undefined, compare: "before", id: undefined });
+  const more = (view.more ?? []).filter(([name]) => !controls?.names.includes(name));
+  const keep = isFixed ? more : viewParameters({ ...view, project: undefined, compare: "before", id: undefined, more });
   const comparison = canChoose(page, "compare")
     ? html`<label>Compare with <select name="compare">${COMPARISONS.map((one) => option(one, COMPARISON_TITLES[one], one === compare))}</select></label>
 `
     : undefined;
   return html`<div class="toolbar"><ul class="choices" aria-label="Period">${choices}</ul>
-<form action="${here}" method="get">${keep.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
+<form action="${here}" method="get" autocomplete="off">${keep.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 <label>From <input type="date" name="from" value="${isFixed ? period.start : undefined}"></label>
 <label>to <input type="date" name="to" value="${isFixed ? period.end : undefined}"></label>
-${projectField(view, health)}${comparison}${controls}<button>Show</button></form></div>
+${projectField(view, health)}${comparison}${controls?.fields}<button>Show</button></form></div>
 `;
 }
 

@@ -83,6 +83,10 @@ export const Answer = z.object({
       z.object({
         rank: z.int().describe("1 for the largest"),
         group: z.string().nullable().describe("The value of the dimension; null for no value"),
+        label: z
+          .string()
+          .nullable()
+          .describe("The comment of an API key, to be shown to people; null if there is none"),
         ...amounts,
         byDay: amountsByDay.optional().describe("Only of the 8 largest"),
       }),
@@ -129,10 +133,12 @@ export type Parts = {
   readonly rows: readonly UsageRow[];
   readonly covered: ReadonlyMap<Day, CoveredDay>;
   readonly gaps: readonly Gap[];
+  /** By the id of an API key. */
+  readonly comments: ReadonlyMap<string | null, string>;
   readonly sql: UsageSql;
 };
 
-export function answerOf({ question, scope, rows, covered, gaps, sql }: Parts): Answer {
+export function answerOf({ question, scope, rows, covered, gaps, comments, sql }: Parts): Answer {
   const stateOf = (day: Day) => dayState(covered.get(day), scope.activeCount);
   const withState = (day: Day) => ({ day, state: stateOf(day) });
   const days = daysOf(question.period).map(withState);
@@ -176,7 +182,7 @@ export function answerOf({ question, scope, rows, covered, gaps, sql }: Parts): 
     groups: rowsOf("group").map((row) => {
       const rank = Number(row.rank);
       return {
-        ...{ rank, group: row.group, ...amountsOf(row, nothing) },
+        ...{ rank, group: row.group, label: comments.get(row.group) ?? null, ...amountsOf(row, nothing) },
         ...(rank <= DRAWN_MAX && { byDay: byDay(drawn.get(rank) ?? [], days) }),
       };
     }),

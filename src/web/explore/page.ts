@@ -1,12 +1,22 @@
 // The page Usage: the answer to a question as a chart with its tables, and the links that change the question. Pure.
 
-import { daysChart } from "../../report/chart.ts";
-import type { ChartSeries, DayMark } from "../../report/chart-description.ts";
-import { changeText, counted, daysHtml, exactText, headlineText, metricName, windowText } from "../../report/format.ts";
+import { DAY_FLAGS, dayMarks, type Layer, layersChart } from "../../report/breakdown-section.ts";
+import type { ChartSeries } from "../../report/chart-description.ts";
+import {
+  changeText,
+  chartNumber,
+  counted,
+  exactText,
+  headlineText,
+  metricName,
+  roundedText,
+  windowHtml,
+  windowText,
+} from "../../report/format.ts";
 import {
   columns,
-  folded,
   groupHtml,
+  groupText,
   type Html,
   type HtmlValue,
   html,
@@ -16,36 +26,39 @@ import {
   sqlHtml,
   table,
 } from "../../report/html.ts";
-import type { Section } from "../../report/page.ts";
+import { shareBar } from "../../report/ranking-section.ts";
+import { exactBeside } from "../../report/summary.ts";
+import type { Window } from "../../usage/days.ts";
 import { METRICS } from "../../usage/metrics.ts";
 import { GROUPINGS } from "../../usage/series.ts";
 import type { PageContent } from "../dashboard/pages.ts";
 import { type View, viewQuery } from "../dashboard/view.ts";
 import type { Answer } from "./answer.ts";
+import { lackingHtml } from "./lacking.ts";
 import { addsUp, CHART_KINDS } from "./question.ts";
 
 type ChartKind = (typeof CHART_KINDS)[number];
+type Group = Answer["groups"][number];
+type Amounts = Pick<Group, "amount" | "before" | "change">;
 
 export function usageContent(answer: Answer, view: View, kind: ChartKind): PageContent {
   const { question, projectCount, groups } = answer;
-  const { metric, grouping } = question;
   const link = linker(view);
-  const choices = choicesHtml(answer, link, kind);
-  const by = grouping === "none" ? "by day" : `by ${nounOf(grouping)}`;
-  if (projectCount === 0)
-    return { sections: [section("usage", `No usage ${by}`, html`${choices}${nothingExported(answer, link)}`)] };
-  const hasUsage = groups.length > 0;
-  const shown = hasUsage
-    ? html`${chartHtml(answer, link, kind)}${groupsTable(answer, link)}`
-    : nothingUsed(answer, link);
-  const body = html`${choices}${narrowedHtml(answer, link)}${totalHtml(answer)}${lackingHtml(answer)}${shown}${downloads(answer, view, "groups")}${sqlHtml(answer.sql.groups)}`;
+  const shown =
+    projectCount === 0
+      ? nothingExported(answer, link)
+      : html`${totalHtml(answer)}${lackingHtml(answer)}${
+          groups.length === 0
+            ? nothingUsed(answer, link)
+            : html`${chartHtml(answer, view, kind)}${groupsTable(answer, link)}`
+        }${downloads(answer, view, "groups")}`;
+  const body = html`<div class="toolbar">${groupingLinks(answer, link)}${kindLinks(answer, link, kind)}</div>
+${narrowedHtml(answer, link)}${shown}`;
+  const by = question.grouping === "none" ? "in all" : `by ${nounOf(question.grouping)}`;
   return {
-    sections: [section("usage", `${metricName(metric)} ${by}`, body), ...(hasUsage ? [daysSection(answer, view)] : [])],
+    controls: controlsOf(answer),
+    sections: [{ id: "usage", title: `${metricName(question.metric)} ${by}`, body }],
   };
-}
-
-function section(id: string, title: string, body: Html): Section {
-  return { id, title, body };
 }
 
 /** A relative link to the same question with these changes; undefined takes a parameter away. */
@@ -61,44 +74,70 @@ function linker(view: View): Link {
   };
 }
 
+/** As people call a dimension. */
 function nounOf(grouping: string): string {
-  return grouping.replaceAll("_", " ");
+  return grouping === "accessor" ? "API key" : grouping.replaceAll("_", " ");
 }
+
+const UNITS: Readonly<Record<(typeof METRICS)[number], string>> = {
+  ...{ hours: "hours", total_hours: "hours", agent_hours: "hours", requests: "requests" },
+  ...{ tokens_in: "tokens", tokens_out: "tokens", tts_characters: "characters" },
+};
+
+// The choices.
 
 /** More filters are not listed. */
 const FILTERS_MAX = 50;
+
+function controlsOf({ question, available }: Answer): PageContent["controls"] {
+  const { metric, filter } = question;
+  const filters = [...new Set([...(filter === null ? [] : [filter]), ...available.filters])].slice(0, FILTERS_MAX);
+  const metrics = METRICS.map((one) => optionHtml(one, metricName(one), one === metric));
+  const choices = [
+    optionHtml("", "all usage", filter === null),
+    ...filters.map((one) => optionHtml(one, one, one === filter)),
+  ];
+  return {
+    names: ["metric", "filter"],
+    fields: html`<label>Metric <select name="metric">${metrics}</select></label>
+${
+  filters.length > 0
+    ? html`<label>Filter <select name="filter">${choices}</select></label>
+`
+    : undefined
+}`,
+  };
+}
+
+function optionHtml(value: string, title: string, isChosen: boolean): Html {
+  return html`<option value="${value}"${isChosen ? html` selected` : undefined}>${title}</option>`;
+}
+
 /** Another grouping has other groups, so the question is then no longer narrowed to one. */
 const EVERY_GROUP = { group: undefined, "no-value": undefined };
 
 type Choice = readonly [text: HtmlValue, href: string, isCurrent: boolean];
 
-function choicesHtml({ question, available }: Answer, link: Link, kind: ChartKind): Html {
-  const { metric, grouping, filter } = question;
+function groupingLinks({ question: { grouping }, available }: Answer, link: Link): Html | undefined {
   const groupings = GROUPINGS.filter((one) => one === grouping || available.groupings.includes(one));
-  const filters = [...new Set([...(filter === null ? [] : [filter]), ...available.filters])].slice(0, FILTERS_MAX);
-  return html`<div class="toolbar">${choiceList(
-    "Metric",
-    METRICS.map((one) => [metricName(one), link({ metric: one }), one === metric]),
-  )}${choiceList(
+  return choiceList(
     "Grouping",
     groupings.map((one) => {
       const href = link({ ...EVERY_GROUP, grouping: one, limit: undefined });
       return [one === "none" ? "in all" : `by ${nounOf(one)}`, href, one === grouping];
     }),
-  )}${choiceList(
-    "Filter",
-    filters.length === 0
-      ? []
-      : [
-          ["all usage", link({ filter: undefined }), filter === null],
-          ...filters.map((one): Choice => [nameHtml(one), link({ filter: one }), one === filter]),
-        ],
-  )}${choiceList("Chart", addsUp(grouping) ? CHART_KINDS.map((one) => [one, link({ chart: one }), one === kind]) : [])}</div>
-`;
+  );
 }
 
-function choiceList(label: string, choices: readonly Choice[]): Html | undefined {
-  if (choices.length === 0) return undefined;
+function kindLinks({ question: { grouping }, groups }: Answer, link: Link, kind: ChartKind): Html | undefined {
+  if (!addsUp(grouping) || groups.length === 0) return undefined;
+  return choiceList(
+    "Chart",
+    CHART_KINDS.map((one) => [one, link({ chart: one }), one === kind]),
+  );
+}
+
+function choiceList(label: string, choices: readonly Choice[]): Html {
   const items = choices.map(
     ([text, href, isCurrent]) =>
       html`<li><a href="${href}"${isCurrent ? html` aria-current="true"` : undefined}>${text}</a></li>`,
@@ -107,154 +146,103 @@ function choiceList(label: string, choices: readonly Choice[]): Html | undefined
 `;
 }
 
-function narrowedHtml({ question: { group, grouping } }: Answer, link: Link): Html | undefined {
+function narrowedHtml({ question: { group, grouping }, groups }: Answer, link: Link): Html | undefined {
   if (group === null) return undefined;
   const noun = nounOf(grouping);
-  return html`<p>Only ${noun} ${groupHtml(grouping, group.value)} · <a href="${link(EVERY_GROUP)}">show every ${noun}</a></p>
+  const label = groups[0]?.label;
+  const name = label ? html`${nameHtml(label)} (${nameHtml(group.value)})` : groupHtml(grouping, group.value);
+  return html`<p>Only ${noun} ${name}<span class="links"> · <a href="${link(EVERY_GROUP)}">show every ${noun}</a></span></p>
 `;
 }
+
+// The amounts.
 
 function totalHtml({ total, groups, question }: Answer): Html | undefined {
   // A single group is its own total, also where groups do not add up.
   const sum = total ?? (question.group === null ? undefined : groups[0]);
   if (!sum || sum.amount === null) return undefined;
-  const { metric, before } = question;
-  const exact = exactText(sum.amount);
-  const headline = headlineText(sum.amount);
-  const change =
-    before === null
-      ? undefined
-      : html` <span class="change">${changeText(sum.amount, sum.before)}${
-          sum.before === null ? undefined : html` (${exactText(sum.before)})`
-        } compared with ${windowText({ start: before.from, end: before.to })}</span>`;
-  return html`<dl class="figures"><div><dt>${metricName(metric)}</dt><dd><span class="figure">${headline}</span>${
-    headline === exact ? undefined : html` <span class="exact">${exact}</span>`
-  }${change}</dd></div></dl>
+  const { metric, before, from, to } = question;
+  const span = (window: Window) => html`<span class="change">${windowHtml(window)}</span>`;
+  const ofPeriod = html`${exactBeside(sum.amount)}${span({ start: from, end: to })}`;
+  const figures = [figureHtml(metricName(metric), headlineText(sum.amount), ofPeriod)];
+  if (before && sum.before !== null && sum.change !== null) {
+    const ofBefore = html`${exactBeside(sum.before)}${span({ start: before.from, end: before.to })}`;
+    const difference = html`<span class="exact">${signed(exactText(sum.change))} ${UNITS[metric]}</span>`;
+    figures.push(figureHtml("Before", headlineText(sum.before), ofBefore));
+    figures.push(figureHtml("Change", changeText(sum.amount, sum.before), difference));
+  }
+  return html`<dl class="figures few">${figures}</dl>
 `;
 }
 
-const GAP_TEXTS = {
-  missing: "missing",
-  failed: "failed",
-  suspect: "in doubt",
-  open: "read before the day was over",
-} as const;
-
-/** What the numbers lack. It is said above them, because a number that is too low looks like any other. */
-function lackingHtml({ complete, lacking, days, question }: Answer): Html {
-  const { incompleteDays, unreadDays, incompleteDaysBefore, unreadDaysBefore, gaps } = lacking;
-  const { projectsLeftOut, projectsLeftOutCount, projectsEnded, projectsEndedCount } = lacking;
-  const settling = days.filter(({ state }) => state === "settling").map(({ day }) => day);
-  const before = incompleteDaysBefore.length + unreadDaysBefore.length;
-  const notes = [
-    ...(incompleteDays.length > 0
-      ? [html`<b class="flag">Too low on ${daysHtml(incompleteDays)}</b> (hatched): not all of it could be read.`]
-      : []),
-    ...gaps.map(
-      ({ project, status, from, to, days: count, error }) =>
-        html`${nameHtml(project)}: ${GAP_TEXTS[status]} on ${counted(count, "day")} (${windowText({ start: from, end: to })})${
-          error === null ? undefined : html`: <bdi>${error}</bdi>`
-        }`,
-    ),
-    ...(unreadDays.length > 0
-      ? [
-          html`Some usage was not read (dotted) on ${daysHtml(unreadDays)}: the day is before a series began, or not due yet.`,
-        ]
-      : []),
-    ...(projectsLeftOutCount > 0
-      ? [html`Not included, as not exported like this: ${projectNames(projectsLeftOut, projectsLeftOutCount)}.`]
-      : []),
-    ...(projectsEndedCount > 0
-      ? [
-          html`Included only in part, as no longer exported like this: ${projectNames(projectsEnded, projectsEndedCount)}.${
-            question.before === null ? undefined : " So the changes mean little."
-          }`,
-        ]
-      : []),
-    ...(question.before !== null && before > 0
-      ? [html`The compared period lacks usage on ${counted(before, "day")}, so the changes mean little.`]
-      : []),
-  ];
-  const mayChange =
-    settling.length > 0
-      ? html`<p class="note">May still change, as it is still read again: ${daysHtml(settling)}.</p>
-`
-      : undefined;
-  if (notes.length === 0) return html`${mayChange}`;
-  return html`<div class="notice ${complete ? "none" : "bad"}"><ul>${notes.map((note) => html`<li>${note}</li>`)}</ul></div>
-${mayChange}`;
-}
-
-function projectNames(names: readonly string[], count: number): Html {
-  const more = count > names.length ? ` and ${counted(count - names.length, "more project")}` : undefined;
-  return html`${joinHtml(names.map(nameHtml), ", ")}${more}`;
-}
-
-function nothingExported({ available, question: { grouping, filter } }: Answer, link: Link): Html {
-  const others = available.groupings.filter((one) => one !== grouping);
-  const next =
-    others.length > 0
-      ? html`Exported are: ${joinHtml(
-          others.map((one) => html`<a href="${link({ ...EVERY_GROUP, grouping: one })}">${one}</a>`),
-          ", ",
-        )}.`
-      : html`Add the grouping to <code>exports[].groupings</code> of the configuration, and run <code>usage-export backfill</code> for the days before.`;
-  return html`<p class="empty">No usage by ${grouping}${filter === null ? undefined : html` under the filter ${nameHtml(filter)}`} is exported. ${next}</p>
+function figureHtml(title: string, figure: string, more: Html | undefined): Html {
+  return html`<div><dt>${title}</dt><dd><span class="figure">${figure}</span>${more}</dd></div>
 `;
 }
 
-function nothingUsed({ question: { metric } }: Answer, link: Link): Html {
-  const others = METRICS.filter((one) => one !== metric).map(
-    (one) => html`<a href="${link({ metric: one })}">${metricName(one)}</a>`,
-  );
-  return html`<p class="empty">No usage in this metric: the service sent none, or 0. Others are ${joinHtml(others, ", ")}.</p>
-`;
+function signed(amount: string): string {
+  return amount.startsWith("-") || amount === "0" ? amount : `+${amount}`;
 }
 
-function chartHtml(answer: Answer, link: Link, kind: ChartKind): Html {
-  const { question, days, groups, otherByDay, beforeByDay, lacking } = answer;
+function chartHtml(answer: Answer, view: View, kind: ChartKind): Html {
+  const { question, days, groups, other, otherByDay, beforeByDay, lacking } = answer;
   const { metric, grouping, before } = question;
+  const link = linker(view);
+  const title = `${metricName(metric)} by day${grouping === "none" ? "" : ` and ${nounOf(grouping)}`}`;
   const drawn = groups.toSorted((a, b) => a.rank - b.rank).flatMap((group) => (group.byDay ? [group] : []));
-  const series: ChartSeries[] = drawn.map(({ group, byDay = [] }, i) => ({
-    name: grouping === "none" ? metricName(metric) : groupText(group),
+  const layers: Layer[] = drawn.map((group, i) => ({
+    name: grouping === "none" ? metricName(metric) : nameOf(answer, group),
+    hint: group.label === null ? undefined : (group.group ?? undefined),
+    heading: grouping === "none" ? html`${metricName(metric)}` : groupCell(answer, group),
     look: i,
-    values: byDay,
-    href: narrowed(answer, group, link),
+    values: group.byDay ?? [],
+    href: narrowed(answer, group.group, link),
   }));
-  if (otherByDay) series.push({ name: "other", look: "rest", values: otherByDay, href: moreGroups(answer, link) });
-  if (before && beforeByDay) {
-    const name = `${windowText({ start: before.from, end: before.to })}, in all`;
-    series.push({
-      ...{ name, look: "before", values: beforeByDay.map(({ amount }) => amount) },
-      days: beforeByDay.map(({ day }) => day),
+  if (otherByDay) {
+    const name = counted(groups.length - drawn.length + (other?.groups ?? 0), "other");
+    layers.push({
+      name,
+      heading: html`<i>${name}</i>`,
+      look: "rest",
+      values: otherByDay,
+      href: moreGroups(answer, link),
     });
   }
-  const marks: readonly DayMark[] = [
-    { label: "not complete", days: lacking.incompleteDays, pattern: "hatched" },
-    { label: "not read", days: lacking.unreadDays, pattern: "dotted" },
-  ];
-  return daysChart(
-    "usage-by-day",
-    `${metricName(metric)} by day${grouping === "none" ? "" : ` and ${grouping}`}`,
-    {
-      kind: addsUp(grouping) ? kind : "lines",
-      unit: metricName(metric).toLowerCase(),
-      days: days.map(({ day }) => day),
-      series,
-      marks: marks.filter((mark) => mark.days.length > 0),
-    },
-    html``,
-  );
+  return layersChart({
+    ...{ id: "usage-by-day", title, caption: `${title.charAt(0).toLowerCase()}${title.slice(1)}` },
+    kind: addsUp(grouping) ? kind : "lines",
+    unit: UNITS[metric],
+    days: days.map(({ day, state }) => ({ day, flag: STATE_FLAGS[state] })),
+    layers,
+    before: before && beforeByDay ? comparedLine(before, beforeByDay) : undefined,
+    marks: dayMarks(lacking),
+    below: downloads(answer, view, "days"),
+  });
 }
 
-/** A set as its members with commas. */
-function groupText(group: string | null): string {
-  if (group === null) return "no value";
-  try {
-    const value: unknown = JSON.parse(group);
-    if (Array.isArray(value)) return value.length === 0 ? "none" : value.map((one) => one ?? "no value").join(", ");
-  } catch {}
-  return group;
+function comparedLine(
+  { from, to }: { readonly from: string; readonly to: string },
+  amounts: NonNullable<Answer["beforeByDay"]>,
+): ChartSeries {
+  return {
+    name: `${windowText({ start: from, end: to })}, in all`,
+    look: "before",
+    values: amounts.map(({ amount }) => amount),
+    days: amounts.map(({ day }) => day),
+  };
+}
+
+const STATE_FLAGS = { ...DAY_FLAGS, final: undefined, settling: html` <small>may change</small>` };
+
+/** An API key by its comment, if it has one that no other listed key has. */
+function nameOf({ question: { grouping }, groups }: Answer, { group, label }: Group): string {
+  if (label === null) return groupText(grouping, group);
+  return groups.some((one) => one.label === label && one.group !== group) ? `${label} (${group})` : label;
+}
+
+function groupCell(answer: Answer, group: Group): Html {
+  if (group.label === null) return groupHtml(answer.question.grouping, group.group);
+  return html`<bdi title="${group.group ?? ""}">${nameOf(answer, group)}</bdi>`;
 }
 
 /** Undefined where it is narrowed already. A blank name can't be asked for, as an empty parameter counts as left out. */
@@ -280,72 +268,88 @@ function groupsTable(answer: Answer, link: Link): Html {
   const { grouping, metric, before, sort } = question;
   const heading = (title: string, by: string) =>
     html`<a href="${link({ sort: by === "amount" ? undefined : by })}"${by === sort ? html` aria-current="true"` : undefined}>${title}</a>`;
+  const noun = nounOf(grouping);
   const titles = [
-    ...columns(grouping === "none" ? "Total" : heading(grouping, "group")),
+    ...columns(grouping === "none" ? "" : heading(`${noun.charAt(0).toUpperCase()}${noun.slice(1)}`, "group")),
     ...numberColumns(heading(metricName(metric), "amount")),
     ...(before ? numberColumns(heading("Before", "before"), heading("Difference", "change"), "Change") : []),
   ];
-  const cells = ({ amount, before: earlier, change }: Answer["groups"][number] | NonNullable<Answer["other"]>) => [
-    amountText(amount),
-    ...(before ? [amountText(earlier), amountText(change), amount === null ? "" : changeText(amount, earlier)] : []),
+  const cells = ({ amount, before: earlier, change }: Amounts) => [
+    amountCell(amount, metric),
+    ...(before
+      ? [amountCell(earlier, metric), amountCell(change, metric), amount === null ? "–" : changeText(amount, earlier)]
+      : []),
   ];
-  const rows = groups.map((one) => {
+  const largest = Math.max(...groups.map(({ amount }) => chartNumber(amount ?? "0")));
+  const rows = listed(answer).map((one) => {
     const href = narrowed(answer, one.group, link);
-    const name = grouping === "none" ? "all usage" : groupHtml(grouping, one.group);
-    return [href === undefined ? name : html`<a href="${href}">${name}</a>`, ...cells(one)];
+    const name = grouping === "none" ? "all usage" : groupCell(answer, one);
+    const bar = groups.length > 1 ? shareBar(chartNumber(one.amount ?? "0") / largest) : undefined;
+    return [html`${href === undefined ? name : html`<a href="${href}">${name}</a>`}${bar}`, ...cells(one)];
   });
   // A request may count in several of them.
-  const otherCells = (sum: NonNullable<Answer["other"]>) =>
+  const otherCells = (sum: Amounts) =>
     addsUp(grouping) ? cells(sum) : ["not added up", ...(before ? ["", "", ""] : [])];
   const more = moreGroups(answer, link);
-  const others = other ? counted(other.groups, "other", "others") : "";
+  const others = other ? counted(other.groups, "other") : "";
   const totals = [
     ...(other ? [[more === undefined ? others : html`<a href="${more}">${others}</a>`, ...otherCells(other)]] : []),
-    ...(total && grouping !== "none" && question.group === null ? [["Total", ...cells({ groups: 0, ...total })]] : []),
+    ...(total && grouping !== "none" && question.group === null ? [["Total", ...cells(total)]] : []),
   ];
-  return table(`${metricName(metric)} by ${grouping}, exact`, titles, rows, { totals });
+  const by = grouping === "none" ? "" : ` by ${noun}`;
+  return html`<div class="ranks">${table(`${metricName(metric)}${by}, rounded`, titles, rows, { totals })}</div>
+`;
 }
 
-function amountText(amount: string | null): string {
-  return amount === null ? "none" : exactText(amount);
+/** By name means by the name that is shown. */
+function listed(answer: Answer): readonly Group[] {
+  const { groups, question } = answer;
+  if (question.sort !== "group" || groups.every(({ label }) => label === null)) return groups;
+  return groups.toSorted((a, b) => nameOf(answer, a).localeCompare(nameOf(answer, b), "en", { numeric: true }));
 }
 
-function daysSection(answer: Answer, view: View): Section {
-  const { question, groups, days, otherByDay, sql } = answer;
-  const { grouping, metric } = question;
-  const drawn = groups
-    .toSorted((a, b) => a.rank - b.rank)
-    .flatMap(({ group, byDay }) => (byDay ? [{ group, byDay }] : []));
-  const titles = [
-    ...columns("Day (UTC)"),
-    ...numberColumns(
-      ...drawn.map(({ group }) => (grouping === "none" ? metricName(metric) : groupHtml(grouping, group))),
-      ...(otherByDay ? ["other"] : []),
-    ),
-  ];
-  const rows = days.map(({ day, state }, i) => [
-    html`<time>${day}</time>${STATE_FLAGS[state]}`,
-    ...[...drawn.map(({ byDay }) => byDay), ...(otherByDay ? [otherByDay] : [])].map((amounts) =>
-      amountText(amounts[i] ?? null),
-    ),
-  ]);
-  const caption = `${metricName(metric)} by day, exact`;
-  const body = html`${folded("Table by day", table(caption, titles, rows, { sortable: true }))}${downloads(answer, view, "days")}${sqlHtml(sql.days)}`;
-  return section("by-day", "By day", body);
+function amountCell(amount: string | null, metric: Answer["question"]["metric"]): Html {
+  if (amount === null) return html`<span title="not known: not sent, or not read">–</span>`;
+  return html`<data value="${amount}" title="${exactText(amount)} ${UNITS[metric]}">${roundedText(amount)}</data>`;
 }
 
-const STATE_FLAGS = {
-  final: undefined,
-  settling: html` <small>may change</small>`,
-  incomplete: html` <b class="flag">not complete</b>`,
-  unread: html` <b class="flag">not read</b>`,
-};
+// Where there is nothing to show.
 
-/** The link names the days, so that the file holds what the page shows also when it is loaded tomorrow. */
-function downloads({ question: { from, to } }: Answer, view: View, rows: string): Html {
+function nothingExported({ available, question: { grouping, filter } }: Answer, link: Link): Html {
+  const others = available.groupings.filter((one) => one !== grouping);
+  const next =
+    others.length > 0
+      ? html`Exported are: ${joinHtml(
+          others.map((one) => html`<a href="${link({ ...EVERY_GROUP, grouping: one })}">${nounOf(one)}</a>`),
+          ", ",
+        )}.`
+      : html`Add the grouping <code>${grouping}</code> to <code>exports[].groupings</code> of the configuration, and run <code>usage-export backfill</code> for the days before.`;
+  const under =
+    filter === null
+      ? undefined
+      : html` under the filter ${nameHtml(filter)} (<a href="${link({ filter: undefined })}">show all usage</a>)`;
+  return html`<p class="empty">No usage by ${nounOf(grouping)}${under} is exported. ${next}</p>
+`;
+}
+
+function nothingUsed({ question: { metric }, days }: Answer, link: Link): Html {
+  if (days.every(({ state }) => state === "unread"))
+    return html`<p class="empty">None of these days was read. Choose other days, or run <code>usage-export backfill</code> for them.</p>
+`;
+  const others = METRICS.filter((one) => one !== metric).map(
+    (one) => html`<a href="${link({ metric: one })}">${metricName(one)}</a>`,
+  );
+  return html`<p class="empty">No usage in this metric: the service sent none, or 0. Others are ${joinHtml(others, ", ")}.</p>
+`;
+}
+
+/** The links name the days, so that the file holds what the page shows also when it is loaded tomorrow. */
+function downloads({ question: { from, to }, sql }: Answer, view: View, rows: "groups" | "days"): Html {
   const period = { start: from, end: to, live: false, name: undefined };
   const more = (view.more ?? []).filter(([name]) => name !== "chart");
   const csv = viewQuery(view, { period, more: [...more, ["rows", rows]] });
-  return html`<p class="links"><a href="api/v1/usage.csv${csv}" download>Download CSV</a> · <a href="api/v1/usage${viewQuery(view, { period, more })}">JSON</a></p>
-`;
+  const json =
+    rows === "groups" ? html` · <a href="api/v1/usage${viewQuery(view, { period, more })}">JSON</a>` : undefined;
+  return html`<p class="links"><a href="api/v1/usage.csv${csv}" download>Download CSV</a>${json}</p>
+${sqlHtml(sql[rows])}`;
 }

@@ -3,16 +3,28 @@
 import { type Answer, answerOf, type UsageRow } from "./answer.ts";
 import type { Question } from "./question.ts";
 import { type Run, readCoveredDays, readGaps, readScope } from "./scope.ts";
-import { usageSql } from "./sql.ts";
+import { literal, usageSql } from "./sql.ts";
 
 /** Throws InvalidView if there is no such project or filter. */
 export async function readAnswer(run: Run, question: Question): Promise<Answer> {
   const scope = await readScope(run, question);
   const sql = usageSql(question, scope);
   const rows = await run<UsageRow>(sql.both);
+  const comments = await readKeyComments(run, question, rows);
   const covered = await readCoveredDays(run, question, scope);
   const gaps = [...covered.values()].some(({ incomplete }) => incomplete > 0)
     ? await readGaps(run, question, scope)
     : [];
-  return answerOf({ question, scope, rows, covered, gaps, sql });
+  return answerOf({ question, scope, rows, covered, gaps, comments, sql });
+}
+
+/** A key is known by its comment, while usage names it by its id. */
+async function readKeyComments(run: Run, { grouping }: Question, rows: readonly UsageRow[]) {
+  const ids = rows.flatMap(({ part, group }) => (part === "group" && group !== null ? [literal(group)] : []));
+  if (grouping !== "accessor" || ids.length === 0) return new Map<string | null, string>();
+  const keys = await run<{ id: string; comment: string }>(`
+select api_key_id as id, max(comment) as comment from bi.listed_keys
+where comment <> '' and api_key_id in (${ids.join(", ")})
+group by api_key_id`);
+  return new Map<string | null, string>(keys.map(({ id, comment }) => [id, comment]));
 }

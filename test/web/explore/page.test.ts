@@ -2,31 +2,19 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { readByStatements } from "../../../src/db/report/statements.ts";
-import { framePage } from "../../../src/web/dashboard/frame.ts";
-import { openUsagePage } from "../../../src/web/explore/usage-page.ts";
 import type { Page } from "../../../src/web/page.ts";
 import { DIARIZED, forgetAll, storeSeries } from "../../db/report/reported-usage.ts";
 import { daysBack, newProject } from "../../db/stored-usage.ts";
-import { healthState } from "../../health/sample-health-state.ts";
 import { HOSTILE_NAMES } from "../../report/hostile-names.ts";
 import { testDatabase } from "../../support/database.ts";
-import { WELL } from "../test-monitor.ts";
+import { usageSite } from "./usage-site.ts";
 
 const { db } = await testDatabase();
 const back = await daysBack(db);
 
 /** Of a server of its own, which has no page in its cache. */
 async function pageAt(query: string): Promise<Page | undefined> {
-  const { "/usage": usagePage } = openUsagePage({
-    readByStatements: (read) => readByStatements(db, read),
-    async framed(page, view, read) {
-      const health = healthState();
-      const content = (await read(AbortSignal.timeout(5_000)))(health);
-      return framePage({ page, view, health, readiness: WELL, ...content });
-    },
-  });
-  return usagePage?.(new URLSearchParams(query));
+  return usageSite(db)["/usage"]?.(new URLSearchParams(query));
 }
 
 async function open(query: string): Promise<string> {
@@ -41,14 +29,17 @@ function linkOf(page: string, text: string): string {
   return query.replaceAll("&amp;", "&");
 }
 
-/** The cells of the rows of the first table, without markup. */
+/** The cells of the rows of the groups' table, without markup, and amounts with every digit. */
 function rowsOf(page: string): readonly (readonly string[])[] {
-  const [table = ""] = /<table[\s\S]*?<\/table>/.exec(page) ?? [];
-  return [...table.matchAll(/<tr>(.*?)<\/tr>/gs)]
-    .slice(1)
-    .map(([, row = ""]) =>
-      [...row.matchAll(/<t[hd][^>]*>(.*?)<\/t[hd]>/gs)].map(([, cell = ""]) => cell.replaceAll(/<[^>]*>/g, "").trim()),
-    );
+  const [table = ""] = /<table[\s\S]*?<\/table>/.exec(page.split('<div class="ranks">')[1] ?? "") ?? [];
+  return [...table.matchAll(/<tr>(.*?)<\/tr>/gs)].slice(1).map(([, row = ""]) =>
+    [...row.matchAll(/<t[hd][^>]*>(.*?)<\/t[hd]>/gs)].map(([, cell = ""]) =>
+      cell
+        .replaceAll(/<data value="([^"]*)".*?<\/data>/g, "$1")
+        .replaceAll(/<[^>]*>/g, "")
+        .trim(),
+    ),
+  );
 }
 
 const DAYS = `from=${back(2)}&to=${back(1)}`;
@@ -67,9 +58,9 @@ test("the table has the exact amounts, and a click on a row narrows to it", asyn
   await storeModels({ "nova-3": ["1234567.8901", "1000000"], "aura-2": ["0.5", "1"], unused: ["0", "0"] });
   const page = await open(DAYS);
   expect(rowsOf(page)).toEqual([
-    ["nova-3", "1,234,567.8901", "1,000,000", "234,567.8901", "+23.5%"],
+    ["nova-3", "1234567.8901", "1000000", "234567.8901", "+23.5%"],
     ["aura-2", "0.5", "1", "-0.5", "-50%"],
-    ["Total", "1,234,568.3901", "1,000,001", "234,567.3901", "+23.5%"],
+    ["Total", "1234568.3901", "1000001", "234567.3901", "+23.5%"],
   ]);
   const narrowed = await open(linkOf(page, "aura-2"));
   expect(rowsOf(narrowed)).toEqual([["aura-2", "0.5", "1", "-0.5", "-50%"]]);
@@ -90,7 +81,7 @@ test("a group that was not used on days that were all read has 0", async () => {
   ]);
   // One more day of the compared period is due, and was not read.
   const page = await open(`from=${back(3)}&to=${back(1)}`);
-  expect(rowsOf(page).slice(0, 1)).toEqual([["new", "2", "none", "2", expect.anything()]]);
+  expect(rowsOf(page).slice(0, 1)).toEqual([["new", "2", "–", "2", expect.anything()]]);
 });
 
 test("the headings sort, other opens, and the choices keep the rest of the question", async () => {
@@ -106,7 +97,6 @@ test("the headings sort, other opens, and the choices keep the rest of the quest
   expect(rowsOf(await open(linkOf(page, "5 others")))).toHaveLength(26);
   const sorted = await open(linkOf(page, "Before"));
   expect(rowsOf(sorted)[0]?.[0]).toBe("m15");
-  expect(linkOf(sorted, "Requests")).toBe(`?from=${back(2)}&to=${back(1)}&sort=before&metric=requests`);
   expect(rowsOf(await open(linkOf(page, "lines")))).toEqual(rowsOf(page));
   expect(linkOf(sorted, "7 days")).toBe("?period=7d&sort=before");
   expect(sorted).toContain('<input type="hidden" name="sort" value="before">');
@@ -171,7 +161,33 @@ test("a group of keys stays the same under a filter", async () => {
   await storeSeries(db, [series, { ...series, filter: DIARIZED }]);
   const narrowed = await open(`${DAYS}&grouping=accessor&group=nightly&compare=none`);
   expect(rowsOf(narrowed)).toEqual([["nightly", "2"]]);
-  expect(rowsOf(await open(linkOf(narrowed, DIARIZED.name)))).toEqual([["nightly", "2"]]);
+  expect(narrowed).toContain('<input type="hidden" name="group" value="nightly">');
+  expect(narrowed).toContain(`<option value="${DIARIZED.name}">`);
+  const filtered = `${DAYS}&grouping=accessor&group=nightly&compare=none&filter=${DIARIZED.name}`;
+  expect(rowsOf(await open(filtered))).toEqual([["nightly", "2"]]);
+});
+
+test("API keys are shown by their comments, also in the chart, while links, SQL and CSV have their ids", async () => {
+  await forgetAll(db);
+  const project = newProject();
+  const rows = ["key-1", "key-2", "key-3", "key-4"].map((key, i) => [key, { hours: String(9 - i) }] as const);
+  await storeSeries(db, [{ project, grouping: "accessor", usage: { [back(1)]: rows, [back(2)]: [] }, due: DUE }]);
+  const comments = { "key-1": "billing <b>", "key-2": "the same", "key-3": "the same", "key-4": "" };
+  for (const [key, comment] of Object.entries(comments))
+    await sql`
+      insert into usage_export.listed_key (project_id, api_key_id, comment, scopes) values (${project.id}, ${key}, ${comment}, '{}')
+    `.execute(db);
+  const page = await open(`${DAYS}&grouping=accessor&compare=none`);
+  expect(rowsOf(page).map(([name]) => name)).toEqual([
+    ...["billing &lt;b&gt;", "the same (key-2)", "the same (key-3)", "key-4", "Total"],
+  ]);
+  expect(page).toContain('<bdi title="key-1">billing &lt;b&gt;</bdi>');
+  expect(page.replaceAll("&quot;", '"')).toContain('"name":"billing &lt;b&gt;","hint":"key-1"');
+  const sorted = await open(`${DAYS}&grouping=accessor&compare=none&sort=group`);
+  expect(rowsOf(sorted)[0]?.[0]).toBe("billing &lt;b&gt;");
+  const narrowed = await open(linkOf(page, "billing &lt;b&gt;"));
+  expect(narrowed).toContain("lineage = &#39;key-1&#39;");
+  expect(narrowed).toContain("Only API key <bdi>billing &lt;b&gt;</bdi> (<bdi>key-1</bdi>)");
 });
 
 test("hostile names are text", async () => {

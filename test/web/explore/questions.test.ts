@@ -197,7 +197,7 @@ function expectSums(answer: Answer, projects: readonly Project[], stored: Stored
     amount: sums.amount ?? zero,
     before: sums.before ?? zeroBefore,
   });
-  expect(ranked.map(({ byDay: _, rank, ...group }) => ({ ...group, rank }))).toEqual(
+  expect(ranked.map(({ byDay: _, label: __, rank, ...group }) => ({ ...group, rank }))).toEqual(
     expected.slice(0, limit).map(({ of: _, ...group }, i) => ({ ...orZero(group), rank: i + 1 })),
   );
   const rest = expected.slice(limit).flatMap(({ of }) => of);

@@ -1,0 +1,64 @@
+// The boxes of the texts and fields of a page: whether one is cut off or lies over another, at four widths, in light and dark.
+
+import fs from "node:fs";
+import path from "node:path";
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
+
+/** The folder for screenshots, for a person to look at. Without it none are saved. */
+const PICTURES = process.env.PICTURES;
+
+/**
+ * The lines of text and the form fields that overlap another one, or that reach out of the window. A text,
+ * because it is evaluated in the browser. The texts of drawings are the chart library's.
+ */
+const MISPLACED = `(() => {
+  const boxes = [];
+  const add = (name, element, rects) => {
+    // What is scrolled out of its box, or beyond the two lines of a legend, is not seen.
+    const box = element.closest(".scroll, pre, .drawing bdi")?.getBoundingClientRect();
+    for (const { left, right: end, top, bottom: foot } of rects) {
+      const right = Math.min(end, box?.right ?? end);
+      const bottom = Math.min(foot, box?.bottom ?? foot);
+      if (right - left > 1 && bottom - top > 1) boxes.push({ name, left, right, top, bottom });
+    }
+  };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node; (node = walker.nextNode()); ) {
+    const element = node.parentElement;
+    if (node.data.trim() === "" || element.closest("svg, option, script, noscript, .unseen") || !element.checkVisibility()) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    add(node.data.trim().slice(0, 60), element, range.getClientRects());
+  }
+  for (const field of document.querySelectorAll("input:not([type=hidden]), select")) add(field.name, field, [field.getBoundingClientRect()]);
+  const out = boxes.filter(({ left, right }) => left < 0 || right > document.documentElement.clientWidth + 1);
+  const over = boxes.flatMap((a, i) => boxes.slice(i + 1)
+    .filter((b) => a.left < b.right - 2 && b.left < a.right - 2 && a.top < b.bottom - 3 && b.top < a.bottom - 3)
+    .map((b) => a.name + " | " + b.name));
+  return { count: boxes.length, out: out.map(({ name }) => name), over };
+})()`;
+
+type Misplaced = { readonly count: number; readonly out: readonly string[]; readonly over: readonly string[] };
+
+export async function look(page: Page, name: string): Promise<void> {
+  for (const width of [390, 768, 1440, 2560]) {
+    await page.setViewportSize({ width, height: 900 });
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      const { count, ...misplaced } = (await page.evaluate(MISPLACED)) as Misplaced;
+      expect(count).toBeGreaterThan(20);
+      const sideways = await page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth",
+      );
+      expect({ width, colorScheme, ...misplaced, sideways }).toEqual({
+        ...{ width, colorScheme, sideways: 0 },
+        ...{ out: [], over: [] },
+      });
+      if (PICTURES !== undefined) {
+        const file = path.join(PICTURES, `${name}-${width}-${colorScheme}.png`);
+        fs.writeFileSync(file, await page.screenshot({ fullPage: true }));
+      }
+    }
+  }
+}
