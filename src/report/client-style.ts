@@ -7,7 +7,7 @@ export const CLIENT_STYLE = `
 .legend{margin:0;padding:0;list-style:none;font-size:.85rem}
 .legend li{display:flex;align-items:baseline;gap:.25rem}
 .legend li>.swatch{margin:0 .4rem 0 .25rem}
-.drawing bdi{display:block;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
+.drawing bdi{display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:2;overflow:hidden}
 .tip th>span{display:flex;align-items:baseline}
 .legend a{padding:.2rem .4rem;text-decoration:none}
 .legend button,.sort{font:inherit;color:inherit;background:none;border:0;border-radius:4px;padding:.2rem .25rem;text-align:inherit;cursor:pointer}

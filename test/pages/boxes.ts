@@ -29,7 +29,7 @@ const MISPLACED = `(() => {
     if (node.data.trim() === "" || element.closest("svg, option, script, noscript, .unseen") || !element.checkVisibility()) continue;
     const range = document.createRange();
     range.selectNodeContents(node);
-    add(node.data.trim().slice(0, 60), element, range.getClientRects());
+    add(element.localName + " in " + element.closest("[class]")?.className + ": " + node.data.trim().slice(0, 60), element, range.getClientRects());
   }
   for (const field of document.querySelectorAll("input:not([type=hidden]), select")) add(field.name, field, [field.getBoundingClientRect()]);
   const out = boxes.filter(({ left, right }) => left < 0 || right > document.documentElement.clientWidth + 1);
