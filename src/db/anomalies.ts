@@ -146,26 +146,25 @@ export type JudgedUsage = {
 };
 
 export async function readAnomalies(tx: Tx): Promise<readonly JudgedUsage[]> {
+  // Each part is read once for all projects: thousands of them have tens of thousands of judged days.
   const { rows } = await sql<JudgedUsage>`
-    select s.project, s.filter, s.filter_key = '{}' as unfiltered, judged.through,
-      (
-        select coalesce(json_agg(json_build_object(
+    with judged as materialized (
+      select project_id, filter_key, max(usage_date) as through from usage_export.judged_day group by project_id, filter_key
+    ), unusual as materialized (
+      select a.project_id, a.filter, json_agg(json_build_object(
           'day', a.usage_date, 'direction', a.direction, 'metric', a.metric, 'amount', trim_scale(a.amount)::text,
           'expected', trim_scale(a.expected)::text, 'low', trim_scale(a.low)::text, 'high', trim_scale(a.high)::text, 'isOpen', a.is_open
-        ) order by a.usage_date desc), '[]')
-        from bi.usage_anomalies a
-        where a.project_id = s.project_id and a.filter = s.filter and a.judged_at > now() - interval '30 days'
-      ) as anomalies
+        ) order by a.usage_date desc) as anomalies
+      from bi.usage_anomalies a where a.judged_at > now() - interval '30 days' group by a.project_id, a.filter
+    )
+    select s.project, s.filter, s.filter_key = '{}' as unfiltered, judged.through, coalesce(unusual.anomalies, '[]') as anomalies
     from (
       select distinct on (project_id, filter_key) project_id, project, filter_key, filter
       from usage_export.series
       where source = 'usage' and superseded_at is null and ${installationOf(tx)} = any(installations)
     ) s
-    cross join lateral (
-      select max(usage_date) as through from usage_export.judged_day j
-      where j.project_id = s.project_id and j.filter_key = s.filter_key
-    ) judged
-    where judged.through is not null
+    join judged using (project_id, filter_key)
+    left join unusual on unusual.project_id = s.project_id and unusual.filter = s.filter
     order by s.project collate "C", s.filter_key <> '{}', s.filter collate "C"
   `.execute(tx);
   return rows;
