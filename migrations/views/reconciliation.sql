@@ -42,6 +42,8 @@ cross join lateral (
 -- What is charged has one set of tags, and no set of features: billing by tags adds up.
 where case when gs.source = 'billing' then gs."grouping" <> 'none' else gs."grouping" not in ('none', 'tags', 'feature_set') end
   and gs.filter_key = '{}' and gs.superseded_at is null
+  -- Two slices without rows agree. Most days of most projects may be such, and adding their rows up takes longer than all else.
+  and (t.rows > 0 or g.rows > 0)
   and abs(m.sum_of_groups - m.total) > 0.000000001 * greatest(abs(m.total), abs(m.sum_of_groups), 1);
 
 comment on view bi.reconciliation is 'Days on which the sum over a grouping differs from the total; empty when the service agrees with itself. Usage never for tags or feature_set, which need not add up; billing for every grouping, also by several dimensions. Never for a filter.';
