@@ -49,6 +49,7 @@ async function measureSize(program: string, databaseUrl: string, projects: numbe
   await using folder = await openConfigFolder(config);
   await using prepared = await prepareDatabase(databaseUrl, config);
   await storeSlices(prepared.db, { days: DAYS });
+  await judgeADay(prepared.db);
   const env = { DATABASE_URL: databaseUrl, LOG_LEVEL: "warn", KEY };
   const lines = [`${projects} projects, ${projects * GROUPINGS.length * 2} series, ${DAYS} days:`];
   for (const [what, args] of Object.entries(COMMANDS)) {
@@ -62,6 +63,15 @@ async function measureSize(program: string, databaseUrl: string, projects: numbe
   lines.push(...(await measureQuietWorker(workers, config)));
   for (const count of NIGHTS) lines.push(await measureNight(workers, prepared.db, count, service));
   return lines;
+}
+
+/** As each night does for every project and filter, once its days become final. */
+async function judgeADay(db: Database): Promise<void> {
+  await sql`
+    insert into usage_export.judged_day (project_id, filter_key, usage_date, series_id, verdict)
+    select project_id, filter_key, current_date - 8, series_id, 'not judged' from usage_export.series where "grouping" = 'none'
+  `.execute(db);
+  await sql`analyze usage_export.judged_day`.execute(db);
 }
 
 function configOf(service: string, projects: number): object {

@@ -59,9 +59,10 @@ async function answeredRows(service: string, { projectId, grouping, day, start, 
   return answer.results
     .filter((row) => row.grouping.start === day)
     .map((row) => {
-      const value = row.grouping[grouping] ?? null;
+      // This service's sets have one member each.
+      const [group = null] = [row.grouping[grouping] ?? null].flat();
       const numbers = METRICS.map((metric) => [metric, String(row[metric])]);
-      return { group: Array.isArray(value) ? JSON.stringify(value) : value, ...Object.fromEntries(numbers) };
+      return { group, ...Object.fromEntries(numbers) };
     })
     .sort((a, b) => (String(a.group) < String(b.group) ? -1 : 1));
 }
