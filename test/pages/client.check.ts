@@ -177,6 +177,8 @@ test("what has changed appears by itself, and what a person did stays", async ()
   for (const key of ["+", "+", "+", "+"]) await other.press(key);
   await expect.poll(daysShown).toEqual(["Nov 19"]);
   await table.getByRole("button", { name: "nova-2" }).focus();
+  await page.evaluate(`getSelection().selectAllChildren(document.querySelector("#form-title"))`);
+  await page.evaluate("document.querySelector('header').marked = true");
   const scrolled = await scrollEnd(page);
 
   const groups = BREAKDOWN.groups.map((group) => ({ ...group, hours: ["1", "2", "7.5"], requests: ["4", "5", "6"] }));
@@ -191,6 +193,10 @@ test("what has changed appears by itself, and what a person did stays", async ()
   expect(await table.getByRole("columnheader", { name: "nova-2" }).getAttribute("aria-sort")).toBe("descending");
   expect(await page.evaluate("document.activeElement.textContent")).toBe("nova-2");
   expect(await page.evaluate("scrollY")).toBe(scrolled);
+  expect(await page.evaluate("getSelection().toString()")).toBe("Form");
+  expect(
+    await page.evaluate("[document.querySelectorAll('body').length, document.querySelector('header').marked]"),
+  ).toEqual([1, true]);
   expect(await page.getByText("Table: hours by day and model").locator("..").getAttribute("open")).toBe("");
   expect(await page.getByLabel("From").inputValue()).toBe("typed");
   expect(await figure.locator(".legend").getByRole("button", { name: "nova-3" }).getAttribute("aria-pressed")).toBe(

@@ -143,13 +143,26 @@ test("the pages show the numbers of the database, and an error unfolds to its wh
   expect(await whole.isVisible()).toBe(false);
   await error.locator("summary").click();
   expect(await whole.isVisible()).toBe(true);
-  const { rows: runs } = await sql<{ runId: string; error: string; requests: string }>`
-    select run_id as "runId", error, requests::text as requests from bi.runs where error is not null
+  const { rows: runs } = await sql<Readonly<Record<string, string>>>`
+    select run_id as "runId", error, requests::text as requests, slices_complete::text as complete,
+      slices_planned::text as planned, slices_failed::text as failed, rows_changed::text as rows,
+      round(extract(epoch from finished_at - started_at)) || ' s' as took
+    from bi.runs where error is not null
   `.execute(db);
   expect(await whole.textContent()).toBe(runs[0]?.error);
 
+  const causes = await page.locator("#causes tbody tr").all();
+  const failing = await Promise.all(causes.map((row) => row.locator("td").nth(1).innerText()));
+  const { rows: failed } = await sql<{ slices: string }>`
+    select count(*)::text as slices from bi.coverage where status = 'failed' group by regexp_replace(error, '[(]request id .*', '')
+  `.execute(db);
+  expect(failing).toEqual(failed.map(({ slices: count }) => count));
+
   await page.locator("#runs tbody a").first().click();
-  expect(await page.locator("#outcome tbody td").nth(3).innerText()).toBe(runs[0]?.requests);
+  expect(await page.locator("#outcome tbody td").allInnerTexts()).toEqual([
+    ...[expect.any(String), expect.stringContaining("failed"), runs[0]?.took, runs[0]?.requests],
+    ...[`${runs[0]?.complete} of ${runs[0]?.planned}, ${runs[0]?.failed} failed`, runs[0]?.rows],
+  ]);
   await expectRequestsOfSql(page, runs[0]?.runId ?? "");
   await page.context().close();
 });

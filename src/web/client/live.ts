@@ -127,7 +127,8 @@ function replacePage(text: string, prepare: (page: Document) => void): void {
   const page = new DOMParser().parseFromString(text, "text/html");
   prepare(page);
   document.title = page.title;
-  void Idiomorph.morph(document.body, page.body, MORPH_INSIDE);
+  // Given the body itself, it would put that into the body as another element, and none of the old ones would stay.
+  void Idiomorph.morph(document.body, [...page.body.childNodes], MORPH_INSIDE);
 }
 
 function isAdded(node: Node): boolean {
