@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { storeBalances } from "../../src/db/balances.ts";
 import { storeBudgets } from "../../src/db/budgets.ts";
 import { readDumpRows, withDumpTransaction } from "../../src/db/dump.ts";
+import { requestRecorder } from "../../src/db/jobs/run-requests.ts";
 import { startRun } from "../../src/db/jobs/runs.ts";
 import { storeListedKeys } from "../../src/db/keys/listed-keys.ts";
 import { storePrices } from "../../src/db/prices.ts";
@@ -45,9 +46,14 @@ async function fill(): Promise<void> {
   await storeListedKeys(db, project.id, [{ apiKeyId, comment: "=1+1", scopes: ["member"], tags: ["=b", '"a"'] }]);
   const listed = TEXTS.map((name, i) => ({ id: `p${i}`, name }));
   await storeReading(db, { list: "env =KEY", listed, readAt: new Date() });
-  await startRun(db, { runId: randomUUID(), kind: "export", job: job.name, trigger: "manual" });
+  const runId = randomUUID();
+  await startRun(db, { runId, kind: "export", job: job.name, trigger: "manual" });
 
   const { seriesId: totalId } = await newSeries(db, "none", { project, windowDays: 2 });
+  const recorder = requestRecorder(db, runId);
+  const failure = { outcome: "failed", tookMs: 12, rowsChanged: 0, code: "rejected", error: '=no, "1"' } as const;
+  recorder.add({ seriesId: totalId, window: { start: "2026-03-16", end: "2026-03-17" }, ...failure, endedMs: 0 });
+  await recorder.flush();
   const extra = '{"=metric":0.10,"z":123456789012345678901234567890}';
   for (const hours of ["1", "0.0002777777777777778"]) {
     const row = totalRow({ hours, requests: "12" }, hours === "1" ? null : extra);

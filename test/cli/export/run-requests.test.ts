@@ -71,7 +71,7 @@ test("the requests of a run are deleted 14 days after it started, and earlier if
   expect((await sql`select from bi.runs`.execute(db)).rows).toHaveLength(1);
 
   await context.run(["export"]);
-  await age(14);
+  await age(15);
   await deleteOldRuns(db, 400, new Date());
   expect(await kept()).toBe(0);
 });
