@@ -11,7 +11,7 @@ import { withKnownProjects } from "../jobs/discover.ts";
 import { requireStartable, retryUntilReached } from "../worker/context.ts";
 import { type Liveness, openLiveness } from "../worker/liveness.ts";
 import { openMonitoring } from "../worker/monitoring.ts";
-import { addProjects, lacksProjects } from "../worker/projects.ts";
+import { lacksProjects } from "../worker/projects.ts";
 import { type Loaded, loadForWorker, openReloader } from "../worker/reload.ts";
 import { newWorker, runWorker } from "../worker/worker.ts";
 import { listJobs, renderJob } from "./jobs.ts";
@@ -70,7 +70,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
     if (lacksProjects(config)) {
       const complete = await retryUntilReached(app, liveness, app.signal, async () => {
         await requireCurrentSchema(db);
-        return addProjects(app, config, db);
+        return withKnownProjects(config, db);
       });
       if (current().config === config) reloader.complete(complete);
       continue;

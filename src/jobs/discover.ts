@@ -24,6 +24,7 @@ import type { Service } from "../service/service.ts";
 import { addDays, dayOf, type Window } from "../usage/days.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import type { ListChange, ListedProject } from "../usage/project-list.ts";
+import { leaseOf } from "./shared-rate.ts";
 
 /** The configuration with the projects that the service has listed so far. Calls no service. */
 export async function withKnownProjects(config: Config, db: Database): Promise<Config> {
@@ -72,15 +73,19 @@ export type ReadList = { readonly list: string } & (
   | { readonly error: AppError }
 );
 
-/** Reads the list of each key once, also if several entries have the same key. Without discovering entries the service is not called. */
-export async function readLists(app: App, config: Config): Promise<readonly ReadList[]> {
+/**
+ * Reads the list of each key once, also if several entries have the same key. Without discovering entries the service is not called. With a
+ * database the calls share the rate of all processes that use it.
+ */
+export async function readLists(app: App, config: Config, db: Database | undefined): Promise<readonly ReadList[]> {
   const entries = new Map(config.discovery?.entries.map((entry) => [listOf(entry), entry]));
   if (entries.size === 0) return [];
-  const service = await openServiceFor(app, config);
+  const service = await openServiceFor(app, config, db ? { lease: leaseOf(config, db) } : {});
   try {
-    const read: ReadList[] = [];
-    for (const [list, entry] of entries) read.push({ list, ...(await readList(app, service, entry)) });
-    return read;
+    // At once, so that none waits for one that does not come.
+    return await Promise.all(
+      [...entries].map(async ([list, entry]) => ({ list, ...(await readList(app, service, entry)) })),
+    );
   } finally {
     await service.close();
   }
@@ -121,7 +126,7 @@ export async function refreshLists(app: App, config: Config, db: Database): Prom
   const failures = new Map<string, AppError>();
   if (!config.discovery) return failures;
   const readAt = await databaseNow(db);
-  for (const read of await readLists(app, config)) {
+  for (const read of await readLists(app, config, db)) {
     const { list } = read;
     if ("listed" in read) {
       const change = await storeReading(db, { list, listed: read.listed, readAt });

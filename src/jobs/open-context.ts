@@ -1,12 +1,10 @@
 // Opens the resources that commands and workers share, in a safe order, and closes them.
 
-import { randomUUID } from "node:crypto";
 import { type App, openServiceFor, raiseLaggingSequences } from "../app.ts";
-import { type Config, originOf } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
 import { storeBudgets } from "../db/budgets.ts";
 import type { Database } from "../db/connection/database.ts";
 import { storePrices } from "../db/prices.ts";
-import { pauseCalls, releaseLease, renewLease } from "../db/rate-limit.ts";
 import { openFetchNumbers } from "../db/usage/fetch-numbers.ts";
 import { registerSeries } from "../db/usage/series.ts";
 import { openAnswerWriter } from "../db/usage/writer.ts";
@@ -22,6 +20,7 @@ import { openDialects, openGroupingCheck } from "./dialects.ts";
 import { makeFirstDaysDue } from "./discover.ts";
 import type { ExportContext, KeyRing, RotationContext, ServiceContext } from "./export-context.ts";
 import { withSeenValues } from "./seen-values.ts";
+import { leaseOf } from "./shared-rate.ts";
 
 type ServiceOptions = Pick<ServiceDeps, "onAttempt" | "lease" | "waitMsMax">;
 type ContextOptions = Omit<ServiceOptions, "lease"> & {
@@ -113,16 +112,4 @@ async function connect<Db extends Database | undefined>(
   const dialects = openDialects({ app, db, service, keys });
   const close = () => service.close();
   return { app, config, db, service, keys, dialects, groupings: openGroupingCheck(), [Symbol.asyncDispose]: close };
-}
-
-/** The share of this process in the rate limit of the service. */
-function leaseOf({ service }: Config, db: Database): NonNullable<ServiceDeps["lease"]> {
-  const { requestsPerSecond, maxConcurrent } = service;
-  const limit = { service: originOf({ service }), requestsPerSecond, maxConcurrent };
-  const id = randomUUID();
-  return {
-    renew: (demand) => renewLease(db, limit, id, demand),
-    reportPause: (ms) => pauseCalls(db, limit.service, ms),
-    release: (nextStartMs) => releaseLease(db, limit.service, id, nextStartMs),
-  };
 }

@@ -11,6 +11,8 @@ import type { Service } from "./service.ts";
 /** No key sees nearly as many. A longer list is more likely a service that never ends its pages. */
 const PROJECTS_MAX = 20_000;
 const NAME_LENGTH_MAX = 100;
+/** For all attempts at a page: a service that does not answer must not hold up those who wait for the list. */
+const PAGE_SECONDS_MAX = 120;
 const LIST = "the list of projects";
 
 const ProjectsAnswer = z.object({
@@ -42,8 +44,15 @@ export async function fetchProjects(
 
 async function fetchPage(service: Service, page: number | undefined, key: Secret, signal: AbortSignal) {
   const query = page === undefined ? {} : { query: new URLSearchParams({ page: String(page) }) };
-  const answer = await service.call({ method: "GET", path: ["v1", "projects"], retry: true, ...query }, key, signal);
-  return parseAnswer(ProjectsAnswer, answer, LIST);
+  const late = new AbortController();
+  const error = new AppError("unavailable", `${LIST}: no whole page came in ${PAGE_SECONDS_MAX} s`);
+  const timer = setTimeout(() => late.abort(error), PAGE_SECONDS_MAX * 1000);
+  try {
+    const call = { method: "GET", path: ["v1", "projects"], retry: true, ...query } as const;
+    return parseAnswer(ProjectsAnswer, await service.call(call, key, AbortSignal.any([signal, late.signal])), LIST);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function badList(problem: string): AppError {

@@ -33,12 +33,18 @@ const RETRIED_CODES = new Set<string>(["unavailable", "rate_limited"]);
 
 export type FilterCheckOfRun = (runId: string) => FilterCheck;
 
+export type ChunkDeps = {
+  readonly filterCheckOf: FilterCheckOfRun;
+  /** Called for a project that is not in the configuration: another worker, which queued its requests, may have a newer one. */
+  readonly onUnknownProject: () => void;
+};
+
 type OpenRequests = ReadonlyMap<UsageRequest, OpenRequest & { readonly seriesId: number }>;
 
 /** Makes the requests of the chunk that have no outcome yet, and completes, fails or releases the chunk. */
 export async function handleChunk(
   context: WorkerContext,
-  filterCheckOf: FilterCheckOfRun,
+  { filterCheckOf, onUnknownProject }: ChunkDeps,
   claimed: ClaimedJob,
   { signal, stopping, onReady }: Handling,
 ): Promise<void> {
@@ -46,6 +52,8 @@ export async function handleChunk(
   const chunk = parseChunk(claimed.data);
   const { runId, job, runDay } = chunk;
   const open = await readOpen(context, chunk);
+  const unknown = requestsOfUnknownProjects(config, open);
+  if (unknown.length > 0) onUnknownProject();
   const recorder = outcomeRecorder(context, claimed, chunk, open);
   const deps = {
     ...requestDeps(context, {
@@ -62,17 +70,31 @@ export async function handleChunk(
     onProgress: recorder.reportRows,
   };
   const stopStarting = AbortSignal.any([stopping, recorder.lost]);
-  const run = { requests: [...open.keys()], runDay, stopStarting, countsUntilStored: true };
+  const known = [...new Set(open.keys()).difference(new Set(unknown.map(({ request }) => request)))];
+  const run = { requests: known, runDay, stopStarting, countsUntilStored: true };
   const { requests, failures } = await exportUsage(run, deps, signal);
   const ended = await recorder.reportEnd();
-  const retried = failures.filter(({ code }) => RETRIED_CODES.has(code));
-  if (requests < open.size) await queue.release(claimed);
+  const retried = [...failures.filter(({ code }) => RETRIED_CODES.has(code)), ...unknown];
+  if (requests < known.length) await queue.release(claimed);
   else if (retried[0]) await retryLater(context, claimed, chunk, retried[0], retried.length);
   else await inTransaction(db, async (tx) => void (await queue.complete(tx, claimed)));
   // The worker that handled the last request of the run does this, so it is done once a run.
   if (!ended) return;
   const configured = config.exports.find(({ name }) => name === job);
   if (configured) await readProjectFacts(context, configured.projects, configured.source);
+}
+
+/** They are tried again: by a worker that knows the project, or by this one when it has taken the project up. */
+function requestsOfUnknownProjects(
+  { projects }: WorkerContext["config"],
+  open: OpenRequests,
+): readonly RequestFailure[] {
+  const ids = new Set(projects.map(({ id }) => id));
+  return [...open.keys()].flatMap((request) => {
+    const { id, name } = request.series.project;
+    const reason = `project "${name}" is not in the configuration of the worker that has its requests`;
+    return ids.has(id) ? [] : [{ request, reason, code: "config" as const }];
+  });
 }
 
 async function readOpen({ db }: WorkerContext, { chunkId }: Chunk): Promise<OpenRequests> {

@@ -7,21 +7,19 @@ import { listOf } from "../config/discovered.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { storedJobs } from "../db/jobs/jobs.ts";
 import { projectsVersion, storedLists } from "../db/projects.ts";
-import { refreshLists, withKnownProjects } from "../jobs/discover.ts";
+import { errorCode, errorText } from "../errors.ts";
+import { refreshLists } from "../jobs/discover.ts";
 import { waitingSince } from "../schedule/due.ts";
+import { NOTHING_DUE, type TickOutcome } from "./runs.ts";
 
 /** A list is not read again before it is this old, whichever worker read it, and not attempted more often. */
 const FRESH_MS = 5 * 60_000;
+/** How long nothing is planned while lists are being read. A list that takes longer is taken up when it has been read. */
+const HOLD_MS = 60_000;
 
 /** Whether the configuration lacks its discovered projects, as it was loaded before the database was reached. */
 export function lacksProjects({ discovery }: Config): boolean {
   return discovery !== undefined && discovery.version === undefined;
-}
-
-/** The configuration with its discovered projects, listed now unless that was done a moment ago. */
-export async function addProjects(app: App, config: Config, db: Database): Promise<Config> {
-  if (!(await areListsFresh(config, db))) await refreshLists(app, config, db);
-  return withKnownProjects(config, db);
 }
 
 type ProjectWatch = {
@@ -30,33 +28,61 @@ type ProjectWatch = {
   readonly db: Database;
   /** Takes up the configuration with the projects that are stored now. */
   readonly onChange: () => void;
+  /** Called when lists have been read, or could not be. */
+  readonly onRead: () => void;
 };
 
 /**
- * The returned function is called before each tick. If an export is due, it lists the projects. It returns true if they are no longer
- * those of the configuration: then this tick should plan nothing, because the worker takes them up at once. If it can't, the next tick
- * plans with the projects there are.
+ * The returned function is called before each tick. At a start, and if an export is due, it begins to list the projects, without waiting:
+ * a service that hangs must not keep the worker from its heartbeat. Undefined if the tick should plan. It should not for some time
+ * while lists are read, and if the projects are no longer those of the configuration, because the worker takes them up at once. If it
+ * can't, the next tick plans with the projects there are.
  */
-export function openProjectWatch({ app, config, db, onChange }: ProjectWatch): () => Promise<boolean> {
+export function openProjectWatch({
+  app,
+  config,
+  db,
+  onChange,
+  onRead,
+}: ProjectWatch): () => Promise<TickOutcome | undefined> {
   const { discovery } = config;
-  let attemptedMs = Number.NEGATIVE_INFINITY;
+  let isStart = true;
+  let beganMs = Number.NEGATIVE_INFINITY;
+  let isReading = false;
   let reported = discovery?.version;
-  return async () => {
-    if (!discovery) return false;
-    if (
-      performance.now() - attemptedMs >= FRESH_MS &&
-      (await isDue(config, db)) &&
-      !(await areListsFresh(config, db))
-    ) {
-      attemptedMs = performance.now();
+
+  async function isToRead(): Promise<boolean> {
+    if (isReading || performance.now() - beganMs < FRESH_MS) return false;
+    return (isStart || (await isDue(config, db))) && !(await areListsFresh(config, db));
+  }
+
+  async function read(): Promise<void> {
+    isReading = true;
+    try {
       await refreshLists(app, config, db);
+    } catch (error) {
+      const facts = { code: errorCode(error), reason: errorText(error) };
+      if (!app.signal.aborted) app.log.error(facts, "the lists of projects were not read");
     }
+    isReading = false;
+    onRead();
+  }
+
+  return async () => {
+    if (!discovery) return undefined;
+    if (await isToRead()) {
+      beganMs = performance.now();
+      void read();
+    }
+    isStart = false;
+    const heldMs = beganMs + HOLD_MS - performance.now();
+    if (isReading && heldMs > 0) return { started: false, wakeInMs: heldMs };
     const version = await projectsVersion(db);
-    if (version === discovery.version) return false;
+    if (version === discovery.version) return undefined;
     onChange();
     const isNews = version !== reported;
     reported = version;
-    return isNews;
+    return isNews ? NOTHING_DUE : undefined;
   };
 }
 

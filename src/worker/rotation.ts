@@ -7,7 +7,7 @@ import { databaseNow } from "../db/connection/database.ts";
 import { inTransaction } from "../db/connection/transaction.ts";
 import { storedJobFinder, storedJobs } from "../db/jobs/jobs.ts";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
-import { finishRun, insertRun } from "../db/jobs/runs.ts";
+import { finishRun, heartbeatRun, insertRun } from "../db/jobs/runs.ts";
 import { AppError, errorCode, errorText } from "../errors.ts";
 import { runRotationJob } from "../jobs/run-rotation.ts";
 import { latestOccurrence } from "../schedule/cron.ts";
@@ -51,6 +51,9 @@ export async function tickRotation({ db, queue }: WorkerContext, job: RotationCo
   });
 }
 
+/** With the delays of the queue this is two minutes: a worker takes up a changed list of projects, or a changed file, in less. */
+const UNKNOWN_RETRIES_MAX = 6;
+
 const QueuedRotation = z.object({
   runId: z.string(),
   job: z.string(),
@@ -61,10 +64,22 @@ const QueuedRotation = z.object({
  * Runs a queued rotation. A rotation that fails is not repeated before its next scheduled time, because each repeated create could make
  * another key.
  */
-export async function handleRotation(context: WorkerContext, claimed: ClaimedJob): Promise<void> {
+export async function handleRotation(
+  context: WorkerContext,
+  claimed: ClaimedJob,
+  onUnknownProject: () => void,
+): Promise<void> {
   const { runId, job: name, trigger } = QueuedRotation.parse(claimed.data);
   const { app, db, queue, config, masterKeys } = context;
   const job = config.rotations.find((rotation) => rotation.name === name);
+  if (!job && claimed.retryCount < UNKNOWN_RETRIES_MAX) {
+    onUnknownProject();
+    const reason = `no rotation ${JSON.stringify(name)} is in the configuration of this worker; the one that planned it may have a newer one`;
+    await heartbeatRun(db, runId);
+    await queue.fail(claimed, { reason, code: "config" });
+    app.log.warn({ rotation: name, runId, reason }, "rotation left to another worker, or to be tried again");
+    return;
+  }
   if (job && masterKeys) {
     const run = { kind: "rotation", job: name, group: job.group, trigger, runId } as const;
     try {

@@ -33,7 +33,6 @@ import { filterCheckByRun, handleChunk, handleDeadLetter } from "./handle-chunk.
 import type { Liveness } from "./liveness.ts";
 import { openProjectWatch } from "./projects.ts";
 import { handleRotation } from "./rotation.ts";
-import { NOTHING_DUE } from "./runs.ts";
 import { tick } from "./tick.ts";
 
 /** The part of `drainSeconds` that is reserved for releasing unfinished jobs. */
@@ -58,7 +57,7 @@ type WorkerDeps = {
   /** Aborted when another configuration is to be taken up. */
   readonly superseded: AbortSignal;
   readonly refusal: () => ConfigRefusal | undefined;
-  /** Called when the discovered projects are no longer those of the configuration. */
+  /** Called when the projects may no longer be those of the configuration. */
   readonly onProjectsChanged: () => void;
   /** Called when the database is reached, before the first tick. */
   readonly onReady?: () => Promise<void>;
@@ -88,7 +87,7 @@ export async function runWorker(app: App, config: Config, db: Database, deps: Wo
     await onReady?.();
   });
   app.log.info({ jobs: config.exports.length, rotations: config.rotations.length }, "worker started");
-  const consumers = openConsumers(context, liveness, hardStop.signal);
+  const consumers = openConsumers(context, liveness, hardStop.signal, deps.onProjectsChanged);
   const scrub = (text: string) => app.scrubber.scrub(text);
   const notifier = openNotifier({ db, config, log: app.log, scrub, metrics }, receivers, stop);
   const notifications = serialTask(notifier.tick);
@@ -135,21 +134,26 @@ async function endPauseIfAlone({ app, config, db }: WorkerContext): Promise<void
     app.log.info({ until }, "calls to the service continue: their pause ended with the start of the only worker");
 }
 
-function openConsumers(context: WorkerContext, liveness: Liveness, hardStop: AbortSignal): readonly Consumer[] {
+function openConsumers(
+  context: WorkerContext,
+  liveness: Liveness,
+  hardStop: AbortSignal,
+  onUnknownProject: () => void,
+): readonly Consumer[] {
   const { queue, service } = context;
   // Each run repeats calls that the service refused in an earlier run: the key may have been given the right since then.
-  const filterCheckOfRun = filterCheckByRun(context, () => service.forgetAuthFailures());
+  const filterCheckOf = filterCheckByRun(context, () => service.forgetAuthFailures());
   const settings: readonly ConsumerSettings[] = [
     {
       queue: "usage_request",
       idleMs: 1_000,
-      handle: (job, handling) => handleChunk(context, filterCheckOfRun, job, handling),
+      handle: (job, handling) => handleChunk(context, { filterCheckOf, onUnknownProject }, job, handling),
     },
     { queue: "usage_request_dead", idleMs: 5_000, handle: (job) => handleDeadLetter(context, job) },
     {
       queue: "rotation",
       idleMs: 2_000,
-      handle: severalAtOnce(ROTATIONS_AT_ONCE, (job) => handleRotation(context, job)),
+      handle: severalAtOnce(ROTATIONS_AT_ONCE, (job) => handleRotation(context, job, onUnknownProject)),
     },
   ];
   return settings.map((one) =>
@@ -190,13 +194,14 @@ function startTicks(
 ): () => Promise<void> {
   const { app, config, db, metrics } = context;
   const watchClock = openClockWatch(app, db);
-  const haveProjectsChanged = openProjectWatch({ app, config, db, onChange: onProjectsChanged });
+  const onRead = () => ticks.request();
+  const watchProjects = openProjectWatch({ app, config, db, onChange: onProjectsChanged, onRead });
   const maintain = openMaintenance(context, heartbeat);
   const ticks = serialTask(async () => {
     const startedMs = performance.now();
     try {
       await watchClock();
-      const { started, wakeInMs } = (await haveProjectsChanged()) ? NOTHING_DUE : await tick(context);
+      const { started, wakeInMs } = (await watchProjects()) ?? (await tick(context));
       metrics.tickEnded((performance.now() - startedMs) / 1000);
       if (started) onNewJobs();
       if (wakeInMs !== undefined) timers.fireIn(wakeInMs);

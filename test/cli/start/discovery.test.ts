@@ -3,9 +3,11 @@
 import { sql } from "kysely";
 import { expect } from "vitest";
 import type { UsageRecord } from "../../../src/emulator/usage.ts";
+import { addDays, dayOf } from "../../../src/usage/days.ts";
 import { testDatabase } from "../../support/database.ts";
-import { programTest } from "../program-context.ts";
+import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
+import { farSchedule, runs } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -35,7 +37,8 @@ async function makeListOld(): Promise<void> {
   await sql`update usage_export.project_list set read_at = read_at - interval '6 minutes'`.execute(db);
 }
 
-test("a worker lists the projects when an export is due, and goes on with those that it finds", async ({ context }) => {
+/** A service with two projects, and a configuration that discovers them. */
+async function openAccount(context: ProgramContext, schedule: string) {
   const names = new Map([
     ["a", "alpha"],
     ["b", "beta"],
@@ -47,9 +50,14 @@ test("a worker lists the projects when an export is due, and goes on with those 
     consoleKeys: [{ secret, projectId: "a", scopes: ["member"], isAccountKey: true }],
   });
   const projects = [{ discover: true, key: { env: "ACCOUNT_KEY" }, backfill: 4 }];
-  const exports = [{ projects: ["*"], schedule: "*/3 * * * * *" }];
+  const exports = [{ projects: ["*"], schedule }];
   await context.configure({ ...smallConfig(emulator.url, { projects, exports }), monitor: { port: 0 } });
-  const worker = context.start(["start"], { ACCOUNT_KEY: secret, USAGE_EXPORT_KEY: undefined, LOG_LEVEL: "debug" });
+  return { names, emulator, env: { ACCOUNT_KEY: secret, USAGE_EXPORT_KEY: undefined, LOG_LEVEL: "debug" } };
+}
+
+test("a worker lists the projects when an export is due, and goes on with those that it finds", async ({ context }) => {
+  const { names, env } = await openAccount(context, "*/3 * * * * *");
+  const worker = context.start(["start"], env);
 
   // Two days of the window, and two more before the first one of a new project.
   await expect.poll(completeDays).toEqual({ alpha: 4, beta: 4 });
@@ -66,4 +74,34 @@ test("a worker lists the projects when an export is due, and goes on with those 
   const { status, stdout, stderr } = await worker.ended;
   expect(status).toBe(0);
   expect(stdout + stderr).toContain("the configuration has changed and is taken up");
+});
+
+test("a worker ticks while the list of projects hangs, and takes it up when it comes", async ({ context }) => {
+  const { emulator, env } = await openAccount(context, farSchedule());
+  const released = Promise.withResolvers<void>();
+  emulator.fault = ({ path }) => (path === "/v1/projects" ? { kind: "hold", until: released.promise } : undefined);
+  const worker = context.start(["start"], env);
+
+  await worker.waitFor("tick finished");
+  expect(emulator.requests.map(({ path }) => path)).toEqual(["/v1/projects"]);
+  released.resolve();
+
+  await expect.poll(completeDays).toEqual({ alpha: 4, beta: 4 });
+});
+
+test("a project that another process has found is read at once by a worker that does not know it yet", async ({
+  context,
+}) => {
+  const { names, env } = await openAccount(context, farSchedule());
+  const worker = context.start(["start"], env);
+  await expect.poll(completeDays).toEqual({ alpha: 4, beta: 4 });
+  names.set("c", "gamma");
+  const today = dayOf(new Date());
+  const days = ["--from", addDays(today, -2), "--to", addDays(today, -1)];
+
+  expect(await context.run(["backfill", ...days, "--enqueue"], env)).toMatchObject({ status: 0 });
+
+  await expect.poll(async () => (await completeDays()).gamma).toBe(2);
+  expect((await runs(db)).filter(({ failed }) => failed > 0)).toEqual([]);
+  expect(worker.count("usage request failed, to be tried again")).toBe(1);
 });

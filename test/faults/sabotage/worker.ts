@@ -77,6 +77,26 @@ export const WORKER: readonly Sabotage[] = [
     ],
   },
   {
+    name: "a list of projects that hangs holds up the worker",
+    file: "src/worker/projects.ts",
+    replace: "void read();",
+    by: "await read();",
+    caughtBy: [
+      "test/cli/start/discovery.test.ts",
+      "a worker ticks while the list of projects hangs, and takes it up when it comes",
+    ],
+  },
+  {
+    name: "requests of a project that a worker does not know yet fail",
+    file: "src/worker/handle-chunk.ts",
+    replace: "return ids.has(id) ? []",
+    by: "return ids.size > 0 ? []",
+    caughtBy: [
+      "test/cli/start/discovery.test.ts",
+      "a project that another process has found is read at once by a worker that does not know it yet",
+    ],
+  },
+  {
     name: "a changed configuration cuts off the requests in flight",
     file: "src/worker/worker.ts",
     replace: "if (!app.signal.aborted) await waitWhileRunning(",
