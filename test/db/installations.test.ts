@@ -21,7 +21,7 @@ import { recentKeyEvents } from "../../src/db/keys/status.ts";
 import { claimNotification, markSent, readLastSent } from "../../src/db/notifications.ts";
 import { storePrices } from "../../src/db/prices.ts";
 import { storedSnoozes, storeSnooze } from "../../src/db/snoozes.ts";
-import { markNextDue, registerIfChanged, registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
+import { markDue, markNextDue, registerIfChanged, registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
 import type { Budget } from "../../src/usage/budgets.ts";
 import { addDays, dayOf } from "../../src/usage/days.ts";
 import type { ConfiguredSeries } from "../../src/usage/plan.ts";
@@ -110,6 +110,27 @@ test("a series that both export is one, with one row a day, until neither export
   expect(await viewed("coverage", inEast.series, "installations, active")).toEqual([
     { installations: null, active: false },
   ]);
+});
+
+test("the schedule of an installation that has stopped makes no day due that the other one reads later", async () => {
+  const one = configured(newProject(), "none", { windowDays: 3 });
+  const id = seriesIdOf(await registerSeries(east, [one]), one.series);
+  await registerSeries(west, [one]);
+  const dayBefore = addDays(YESTERDAY, -1);
+  await store(east, id, [slice(dayBefore, { listen: "5" })]);
+  await markDue(east, [id], { first: dayBefore, oldest: { start: dayBefore, end: dayBefore }, through: dayBefore });
+  const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000);
+  const plan = (db: Database, at: Date) => inTransaction(db, (tx) => markNextDue(tx, [{ seriesId: id, at }]));
+  const gaps = () => viewed("coverage_gaps", one.series, "status");
+  await plan(west, inHours(-3));
+  await plan(east, inHours(6));
+  // It may only be late.
+  expect(await gaps()).toEqual([{ status: "missing" }]);
+  await plan(west, inHours(-27));
+  await plan(east, inHours(6));
+  expect(await gaps()).toEqual([]);
+  await plan(east, inHours(-27));
+  expect(await gaps()).toEqual([{ status: "missing" }]);
 });
 
 test("if both name a project differently, a start changes nothing, and the name that is changed last is shown", async () => {

@@ -149,6 +149,14 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
   `.execute(tx);
 }
 
+/**
+ * The next time at which one of the installations `i` reads a series. One that has let its time pass by a day has stopped, or has trouble
+ * that its own jobs show: it makes no day due before the others read it.
+ */
+const NEXT_DUE_AT = sql`
+  coalesce(min(i.next_due_at) filter (where i.next_due_at > now() - interval '1 day'), min(i.next_due_at))
+`;
+
 /** Sets the columns of each series that follow from the installations that export it. */
 async function joinInstallations(tx: Tx): Promise<void> {
   await sql`
@@ -157,7 +165,7 @@ async function joinInstallations(tx: Tx): Promise<void> {
       next_due_at = case when j.is_active then j.next_due_at else s.next_due_at end,
       retired_at = case when not j.is_active then coalesce(s.retired_at, now()) end
     from (
-      select s.series_id, count(i.series_id) > 0 as is_active, max(i.window_days) as window_days, min(i.next_due_at) as next_due_at,
+      select s.series_id, count(i.series_id) > 0 as is_active, max(i.window_days) as window_days, ${NEXT_DUE_AT} as next_due_at,
         coalesce(array_agg(i.installation order by i.installation collate "C") filter (where i.series_id is not null), '{}') as installations
       from usage_export.series s
       left join usage_export.series_installation i on i.series_id = s.series_id and i.retired_at is null
@@ -227,7 +235,7 @@ async function writeNextDue(tx: Tx, next: readonly NextDue[], isPastKept: boolea
   await sql`
     update usage_export.series s set next_due_at = next.at
     from (
-      select series_id, min(next_due_at) as at from usage_export.series_installation
+      select series_id, ${NEXT_DUE_AT} as at from usage_export.series_installation i
       where series_id = any(${integers(seriesIds)}::integer[]) and retired_at is null group by series_id
     ) next
     where s.series_id = next.series_id and s.next_due_at is distinct from next.at
