@@ -45,9 +45,14 @@ function listedAlerts(health: HealthState): readonly ListedAlert[] {
   const names = new Set(shown.map(({ name }) => name));
   const others = conditionsOf(health).flatMap(({ subject, alsoNamed = [], isWrong, text }) => {
     const snooze = snoozeOf([subject, ...alsoNamed], health.snoozes);
-    return isWrong && !names.has(subject) ? [{ name: subject, text: text(), snooze }] : [];
+    return isWrong && !names.has(subject) ? [{ name: subject, text: asLine(text()), snooze }] : [];
   });
   return [...shown, ...others];
+}
+
+/** A notification is a sentence of its own; here it follows a name, like the other alerts. */
+function asLine(sentence: string): string {
+  return `${sentence.charAt(0).toLowerCase()}${sentence.slice(1).replace(/\.$/, "")}`;
 }
 
 export async function runSnooze(app: App, name: string, { until, ...options }: SnoozeOptions): Promise<number> {

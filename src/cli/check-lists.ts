@@ -5,11 +5,11 @@ import type { Config } from "../config/config.ts";
 import { includes, listOf, withDiscovered } from "../config/discovered.ts";
 import { isPattern } from "../config/project-names.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import { storedProjects, storeReading } from "../db/projects.ts";
+import { storedLists, storedProjects, storeReading } from "../db/projects.ts";
 import { errorText } from "../errors.ts";
 import { readLists } from "../jobs/discover.ts";
 import type { Finding, FindingGroup } from "../jobs/project-probe.ts";
-import { counted } from "../report/format.ts";
+import { counted, instantText } from "../report/format.ts";
 import {
   applyChange,
   changeList,
@@ -33,15 +33,18 @@ export async function checkLists(
 ): Promise<CheckedLists> {
   if (!config.discovery) return { config, groups: [] };
   const stored = db ? await storedProjects(db) : [];
+  const lists = db ? await storedLists(db) : [];
   const now = db ? await databaseNow(db) : new Date();
   const after: KnownProject[] = [];
   const groups: FindingGroup[] = [];
-  for (const read of await readLists(app, config)) {
+  for (const read of await readLists(app, config, db)) {
     const { list } = read;
     const known = stored.filter((one) => one.list === list);
     const of = `projects that the key in ${list} can see`;
     if ("error" in read) {
-      const text = `${errorText(read.error)}${known.length > 0 ? `; ${counted(known.length, "project")} of the last list stay` : ""}`;
+      const readAt = lists.find((one) => one.list === list)?.readAt;
+      const kept = readAt ? `; ${counted(known.length, "project")} of the list of ${instantText(readAt)} stay` : "";
+      const text = `${errorText(read.error)}${kept}`;
       groups.push({ of, findings: [{ what: "list", state: "fail", text }] });
       after.push(...known);
       continue;

@@ -29,8 +29,8 @@ function nameOf({ list }: StoredList): string {
 /** One line for a list, however many projects it has. */
 function problemOf({ list, projects, waiting, waitingSince, error, failingSince }: StoredList): string | undefined {
   if (error !== null && failingSince !== null) {
-    const kept = `${counted(projects, "project")} of the last list are exported`;
-    return `the projects of ${list} can't be listed since ${instantText(failingSince)}, and ${kept}: ${truncate(error, ERROR_LENGTH_MAX)}`;
+    const kept = `${counted(projects, "project")} of the last list are exported, and new ones are not until it is mended`;
+    return `the projects of ${list} can't be listed since ${instantText(failingSince)}: ${kept}; ${truncate(error, ERROR_LENGTH_MAX)}`;
   }
   if (waiting === 0 || waitingSince === null) return undefined;
   return `${waiting} of ${projects} projects of ${list} are missing from the list since ${instantText(waitingSince)}, more than half: they are exported until a list an hour or more later lacks them, too, or until a person runs check --confirm-projects`;
