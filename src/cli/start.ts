@@ -77,6 +77,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
     }
     const [loaded, superseded] = [current(), reloader.superseded()];
     const onReady = async () => {
+      if (current() === loaded) reloader.started();
       writeToTerminal((await listJobs(db, loaded.config)).map(renderJob).join(""));
       writeToTerminal("one line for each run follows; Ctrl-C stops the worker when its claimed jobs are finished\n");
     };

@@ -57,7 +57,9 @@ export type Reloader = AsyncDisposable & {
   readonly request: () => void;
   /** As `request`, for a person: also a configuration with which the worker could not start is tried again. */
   readonly retry: () => void;
-  /** The worker could not start with `failed`: the configuration before it is in force again. False if there is none. */
+  /** The worker has started with the configuration in force. */
+  readonly started: () => void;
+  /** The worker could not start with `failed`: the one that it started with last is in force again. False if there is none. */
   readonly revert: (failed: Loaded, error: unknown) => boolean;
   /** Why the newest configuration is not in force; undefined if it is. */
   readonly refusal: () => ConfigRefusal | undefined;
@@ -88,7 +90,9 @@ export function openReloader(
 ): Reloader {
   let current = first;
   let superseded = new AbortController();
+  /** The last one that the worker started with, while it is another than the one in force. */
   let previous: Loaded | undefined;
+  let hasStarted = false;
   /** The worker could not start with it. It is not tried again by itself: each attempt ends the work under the one in force. */
   let unusable: Loaded | undefined;
   let refusal: ConfigRefusal | undefined;
@@ -121,9 +125,12 @@ export function openReloader(
     endRefusal();
     unusable = undefined;
     if (isSame(current, next)) return;
-    previous = current;
+    const before = current;
+    // One that was replaced before the worker started with it may be one that it can't use.
+    if (hasStarted) previous = before;
+    hasStarted = false;
     current = next;
-    log.info(describeChange(previous.config, next.config), "the configuration has changed and is taken up");
+    log.info(describeChange(before.config, next.config), "the configuration has changed and is taken up");
     listener?.onReload("taken");
     superseded.abort();
     superseded = new AbortController();
@@ -172,6 +179,9 @@ export function openReloader(
       current = { ...current, config };
     },
     request,
+    started() {
+      hasStarted = true;
+    },
     retry() {
       unusable = undefined;
       request();

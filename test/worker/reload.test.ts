@@ -28,6 +28,7 @@ async function openFolder() {
   const app = await openApp(ENV, file, new AbortController().signal);
   const reloader = openReloader(await loadForWorker(app), { log: app.log, load: () => loadForWorker(app) }, TIMES);
   const results: string[] = [];
+  reloader.started();
   reloader.watch({ onReload: (result) => results.push(result), onRefusalChange: () => {} });
   const rate = () => reloader.current().config.service.requestsPerSecond;
   return { folder, file, write, reloader, results, rate };
@@ -153,6 +154,26 @@ test("a configuration with which the worker could not start is tried again when 
   await expect.poll(rate).toBe(2);
   expect(reloader.refusal()).toBeUndefined();
   expect(results).toEqual(["taken", "refused", "taken"]);
+});
+
+test("after two changes with which the worker can't start, the last configuration that it started with is in force", async ({
+  opened: { write, reloader, rate },
+}) => {
+  await write(configText(2));
+  await expect.poll(rate).toBe(2);
+  // It is edited again before the worker has ended its work under the first one.
+  await write(configText(3));
+  await expect.poll(rate).toBe(3);
+  expect(reloader.revert(reloader.current(), new Error("no room"))).toBe(true);
+  expect(rate()).toBe(1);
+  reloader.started();
+  await write(configText(4));
+  await expect.poll(rate).toBe(4);
+  reloader.started();
+  await write(configText(5));
+  await expect.poll(rate).toBe(5);
+  reloader.revert(reloader.current(), new Error("no room"));
+  expect(rate()).toBe(4);
 });
 
 test("without a configuration before it, the failure of the worker is not hidden", async ({ opened: { reloader } }) => {

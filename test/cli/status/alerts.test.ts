@@ -27,7 +27,7 @@ test("a snoozed alert is shown as such everywhere, does not fail `status`, and i
   await ageStoredData(db, 1);
 
   expect((await context.run(["alerts"])).stdout).toMatch(
-    /^gaps: 1 slice missing: due and never read\ngaps nightly: Export nightly has gaps: /,
+    /^gaps: 1 slice missing: due and never read\ngaps nightly: export nightly has gaps: /,
   );
   const until = inDays(2);
   const written = until.replace("T", " ").replace("Z", " UTC");
