@@ -23,8 +23,8 @@ export type UsageData = {
   readonly before: Window | undefined;
   readonly totals: Totals;
   readonly coverage: CoverageSummary;
-  /** Of the current month; empty if the period ends in another one, or where too little is known. */
-  readonly forecast: readonly MetricForecast[];
+  /** Of the current month; empty if the period ends in another one, or where too little is known; left out of too many projects for a page. */
+  readonly forecast: readonly MetricForecast[] | "left out";
   /** By model and by endpoint, in this order; only groupings that are read for at least one project. */
   readonly breakdowns: readonly Breakdown[];
   /** In the order in which they were asked for; only groupings that are read for at least one project. */

@@ -116,6 +116,8 @@ ${folded("Exact figures, and where they come from", html`${exactTable(sent, isCo
 }
 
 function forecastHtml(forecasts: UsageData["forecast"]): Html | undefined {
+  if (forecasts === "left out")
+    return html` The month is not estimated here: for so many projects that takes too long. Choose one of them, or ask <code>bi.usage_forecast</code>.`;
   const [first] = forecasts;
   if (!first) return undefined;
   const texts = forecasts.map(

@@ -12,6 +12,9 @@ import { comparedWindow, type View } from "../web/dashboard/view.ts";
 
 const statementSecondsMax = BRIEF_SNAPSHOT_SECONDS;
 
+/** The forecast takes two milliseconds a project, beside the other parts of a page. */
+const forecastProjectsMax = 200;
+
 export function dashboardReads(
   db: Database,
   config: () => Config,
@@ -23,7 +26,7 @@ export function dashboardReads(
       overview: (view, options) =>
         readUsageData(db, question(view), {
           ...options,
-          statementSecondsMax,
+          ...{ statementSecondsMax, forecastProjectsMax },
           breakdowns: ["model"],
           rankings: ["model", "accessor", "tags"],
         }),
@@ -36,6 +39,7 @@ export function dashboardReads(
       },
       keys: (view) => readKeys(db, config(), keyFilterOf(view)),
     },
-    readReport: ({ period }, now, options) => readReportData(db, period, now, { ...options, statementSecondsMax }),
+    readReport: ({ period }, now, options) =>
+      readReportData(db, period, now, { ...options, statementSecondsMax, forecastProjectsMax }),
   };
 }

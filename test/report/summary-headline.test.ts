@@ -57,4 +57,6 @@ test("what the month is expected to amount to stands below the figures, with its
     "Estimated for all of 2026-03, from the usage so far: <b>Hours</b> 2,150 (2,001 to 2,300), <b>Requests</b> 500K (480K to 520K).",
   );
   expect(shown({})).not.toContain("Estimated");
+  const leftOut = makeReportData({ forecast: "left out" });
+  expect(String(summarySection(leftOut).body)).toContain("The month is not estimated here");
 });

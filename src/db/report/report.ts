@@ -47,6 +47,11 @@ export type ReadOptions = {
   readonly signal?: AbortSignal | undefined;
 };
 
+type ForecastOptions = {
+  /** The forecast is left out if it is of more projects. */
+  readonly forecastProjectsMax?: number | undefined;
+};
+
 type CostOptions = {
   /** The change of the cost is left out if it is calculated from more rows of usage by model and of billing. */
   readonly costRowsMax?: number | undefined;
@@ -62,12 +67,12 @@ export async function readReportData(
   db: Database,
   period: Window,
   now: Date,
-  options: ReadOptions & CostOptions = {},
+  options: ReadOptions & CostOptions & ForecastOptions = {},
 ): Promise<ReportData> {
   return read(db, { period, before: windowBefore(period) }, options, async (scope) => ({
     madeAt: now,
     ...(await usageData(scope, { breakdowns: ["model", "endpoint"], rankings: ["accessor", "tags"] })),
-    forecast: await forecastOf(scope),
+    forecast: await forecastOf(scope, options),
     ...(await changeData(scope, options)),
     ...(await qualityData(scope)),
     budgets: await budgetsIn(db, scope.tx, period),
@@ -77,12 +82,12 @@ export async function readReportData(
 export async function readUsageData(
   db: Database,
   question: ReportQuestion,
-  options: ReadOptions & UsageOptions,
+  options: ReadOptions & UsageOptions & ForecastOptions,
 ): Promise<UsageData> {
   let forecasting: Promise<UsageData["forecast"]> = Promise.resolve([]);
   const data = await read(db, question, options, (scope) => {
     // Beside the other parts, as it takes as long as two of them. It is not awaited here: the embedded database has one connection.
-    forecasting = readSnapshot(db, (tx) => forecastOf({ ...scope, tx }), options.statementSecondsMax);
+    forecasting = readSnapshot(db, (tx) => forecastOf({ ...scope, tx }, options), options.statementSecondsMax);
     // If another part fails, nobody waits for it.
     forecasting.catch(() => {});
     return usageData(scope, options);
@@ -90,8 +95,11 @@ export async function readUsageData(
   return { ...data, forecast: await forecasting };
 }
 
-function forecastOf({ tx, sources, period, metrics }: Scope): Promise<UsageData["forecast"]> {
-  return readForecast(tx, sources.totals, period, metrics);
+function forecastOf(
+  { tx, sources, period, metrics }: Scope,
+  { forecastProjectsMax = Infinity }: ForecastOptions,
+): Promise<UsageData["forecast"]> {
+  return readForecast(tx, sources.totals, period, metrics, forecastProjectsMax);
 }
 
 export async function readChangeData(

@@ -25,7 +25,12 @@ test("a report whose period ends in the current month has the forecasts of all p
   expect(forecast).toEqual([
     { month: monthStart, metric: "requests", forecast: expected, low: expected, high: expected },
   ]);
+  const ofOne = { forecastProjectsMax: 1 };
+  const leftOut = await readReportData(db, { start: back(6), end: back(0) }, new Date(), ofOne);
+  expect(leftOut.forecast).toBe("left out");
   const lastMonth = addDays(monthStart, -1);
   const earlier = await readReportData(db, { start: addDays(lastMonth, -6), end: lastMonth }, new Date());
   expect(earlier.forecast).toEqual([]);
+  const earlierOfOne = await readReportData(db, { start: addDays(lastMonth, -6), end: lastMonth }, new Date(), ofOne);
+  expect(earlierOfOne.forecast).toEqual([]);
 });
