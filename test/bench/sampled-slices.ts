@@ -31,9 +31,9 @@ export async function requireAsAnswered(
     select s.project_id as "projectId", s."grouping", sl.usage_date::text as day, (current_date - ${sql.lit(days)})::text as start,
       (current_date - 1)::text as "end",
       (
-        select json_agg(json_build_object('group', g.display, ${sql.join(
+        select json_agg(json_build_object('group', g.value_sent, ${sql.join(
           METRICS.map((metric) => sql`${sql.lit(metric)}, trim_scale(r.${sql.ref(metric)})::text`),
-        )}) order by g.display)
+        )}) order by g.value_sent)
         from usage_export.snapshot_row r join usage_export.group_value g using (group_id)
         where r.series_id = sl.series_id and r.usage_date = sl.usage_date and not r.gone
       ) as rows
@@ -59,10 +59,10 @@ async function answeredRows(service: string, { projectId, grouping, day, start, 
   return answer.results
     .filter((row) => row.grouping.start === day)
     .map((row) => {
-      // This service's sets have one member each.
-      const [group = null] = [row.grouping[grouping] ?? null].flat();
+      // As the program keeps what was sent.
+      const group = grouping === "none" ? "absent" : JSON.stringify(row.grouping[grouping]);
       const numbers = METRICS.map((metric) => [metric, String(row[metric])]);
       return { group, ...Object.fromEntries(numbers) };
     })
-    .sort((a, b) => (String(a.group) < String(b.group) ? -1 : 1));
+    .sort((a, b) => (a.group < b.group ? -1 : 1));
 }
