@@ -38,13 +38,10 @@ type ProjectWatch = {
  * while lists are read, and if the projects are no longer those of the configuration, because the worker takes them up at once. If it
  * can't, the next tick plans with the projects there are.
  */
-export function openProjectWatch({
-  app,
-  config,
-  db,
-  onChange,
-  onRead,
-}: ProjectWatch): () => Promise<TickOutcome | undefined> {
+export function openProjectWatch(
+  { app, config, db, onChange, onRead }: ProjectWatch,
+  holdMs = HOLD_MS,
+): () => Promise<TickOutcome | undefined> {
   const { discovery } = config;
   let isStart = true;
   let beganMs = Number.NEGATIVE_INFINITY;
@@ -75,7 +72,7 @@ export function openProjectWatch({
       void read();
     }
     isStart = false;
-    const heldMs = beganMs + HOLD_MS - performance.now();
+    const heldMs = beganMs + holdMs - performance.now();
     if (isReading && heldMs > 0) return { started: false, wakeInMs: heldMs };
     const version = await projectsVersion(db);
     if (version === discovery.version) return undefined;

@@ -1,0 +1,50 @@
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import type { App } from "../../src/app.ts";
+import { parseConfig } from "../../src/config/config.ts";
+import { startEmulator } from "../../src/emulator/server.ts";
+import { withKnownProjects } from "../../src/jobs/discover.ts";
+import { Scrubber } from "../../src/secret.ts";
+import { openProjectWatch } from "../../src/worker/projects.ts";
+import { NOTHING_DUE } from "../../src/worker/runs.ts";
+import { smallConfig } from "../cli/small-config.ts";
+import { testDatabase } from "../support/database.ts";
+
+const { db } = await testDatabase();
+
+const KEY = "0123456789abcdef0123456789abcdef";
+const app: App = {
+  env: { ACCOUNT_KEY: KEY },
+  configPath: "jobs.config.json",
+  signal: new AbortController().signal,
+  scrubber: new Scrubber(),
+  log: pino({ level: "silent" }),
+  person: "the test",
+  actor: "the test",
+  write: () => {},
+  terminal: false,
+};
+
+test("ticks wait a time for a list that hangs, plan with the projects that are known, and take the list up when it comes", async () => {
+  const released = Promise.withResolvers<void>();
+  await using emulator = await startEmulator({
+    consoleKeys: [{ secret: KEY, projectId: "a", scopes: ["member"], isAccountKey: true }],
+    fault: () => ({ kind: "hold", until: released.promise }),
+  });
+  const projects = [{ discover: true, key: { env: "ACCOUNT_KEY" } }];
+  const written = JSON.stringify(smallConfig(emulator.url, { projects, exports: [{ projects: ["*"] }] }));
+  const config = await withKnownProjects(parseConfig(written, { source: "the test", baseDir: "/" }), db);
+  const read = Promise.withResolvers<void>();
+  let changes = 0;
+  const watch = openProjectWatch({ app, config, db, onChange: () => changes++, onRead: read.resolve }, 300);
+
+  expect(await watch()).toMatchObject({ started: false, wakeInMs: expect.closeTo(300, -3) });
+  await expect.poll(watch).toBeUndefined();
+  expect([changes, emulator.requests.length]).toEqual([0, 1]);
+  released.resolve();
+  await read.promise;
+
+  expect([await watch(), changes]).toEqual([NOTHING_DUE, 1]);
+  // It could not be taken up.
+  expect([await watch(), changes]).toEqual([undefined, 2]);
+});
