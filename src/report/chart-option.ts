@@ -106,7 +106,8 @@ function barSeries(name: string, series: ChartSeries, gaps: boolean): SeriesOpti
     barCategoryGap: gaps ? "18%" : "0%",
     barMaxWidth: 48,
     itemStyle: { color: seriesColour(series), borderColor: "var(--paper)", borderWidth: gaps ? 0.5 : 0 },
-    data: lengths(series),
+    // A layer is one path, and of a path the library leaves out everything after a value that is not known.
+    data: lengths(series).map((length) => length ?? 0),
   };
 }
 
