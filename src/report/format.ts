@@ -174,6 +174,8 @@ const METRIC_NAMES: ReadonlyMap<string, string> = new Map([
   ["tokens_out", "Tokens out"],
   ["tts_characters", "TTS characters"],
   ["cost", "Billed cost in USD"],
+  ["estimated_cost", "Estimated cost"],
+  ["billed_cost", "Billed cost"],
   ["dollars", "Billed dollars"],
 ]);
 

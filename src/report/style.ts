@@ -134,7 +134,7 @@ i{color:var(--soft)}
 .notice>:last-child{margin-bottom:0}
 .notice ul{margin:.25rem 0 0;padding-left:1.2rem}
 .notice>ul{margin:0;padding:0;list-style:none}
-.notice+figure{margin-top:1rem}
+.notice+figure,.few+figure{margin-top:1.25rem}
 .notice a{color:inherit;text-decoration-color:var(--soft)}
 .notice summary{width:auto;color:inherit}
 .notice[open] summary{margin-bottom:.25rem}

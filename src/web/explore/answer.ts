@@ -2,9 +2,8 @@
 
 import { z } from "zod";
 import { type Day, daysOf } from "../../usage/days.ts";
-import { METRICS } from "../../usage/metrics.ts";
 import { GROUPINGS } from "../../usage/series.ts";
-import { addsUp, type Question, SORTS } from "./question.ts";
+import { ASKED_METRICS, addsUp, type Question, SORTS } from "./question.ts";
 import type { CoveredDay, Gap, SeriesFacts } from "./scope.ts";
 import { DRAWN_MAX, type Scope, type UsageSql } from "./sql.ts";
 
@@ -36,7 +35,8 @@ export const Answer = z.object({
       ...aWindow.shape,
       before: aWindow.nullable().describe("The compared period"),
       project: z.string().nullable().describe("The identifier of the project; null for all"),
-      metric: z.enum(METRICS),
+      metric: z.enum(ASKED_METRICS),
+      currency: z.string().nullable().describe("Of a cost; null for usage, and if no price is configured"),
       grouping: z.enum(GROUPINGS),
       filter: z.string().nullable(),
       group: z.object({ value: z.string().nullable() }).nullable(),
@@ -71,12 +71,20 @@ export const Answer = z.object({
         "Projects in the amounts, or in those of the compared period, that are no longer exported by this grouping and filter and were not read on all of the days; at most 20",
       ),
     projectsEndedCount: z.int(),
+    unpricedModels: z.int().describe("How many models have usage without a price, which an estimated cost lacks"),
+    costRowsLeftOut: z
+      .int()
+      .describe(
+        "If an estimated cost would be calculated from too many rows of usage, it is left out, and this is how many",
+      ),
   }),
   projects: z.array(z.string()).describe("The projects in the amounts; at most 20"),
   projectCount: z.int(),
   available: z
-    .object({ groupings: z.array(z.enum(GROUPINGS)), filters: z.array(z.string()) })
-    .describe("The groupings that are exported under the filter, and the filters with conditions by the grouping"),
+    .object({ groupings: z.array(z.enum(GROUPINGS)), filters: z.array(z.string()), currencies: z.array(z.string()) })
+    .describe(
+      "The groupings that are exported under the filter, the filters with conditions by the grouping, and the currencies of an estimated cost",
+    ),
   days: z.array(z.object({ day: aDay, state: aDayState })).describe("The days of the period"),
   groups: z
     .array(
@@ -135,10 +143,22 @@ export type Parts = {
   readonly gaps: readonly Gap[];
   /** By the id of an API key. */
   readonly comments: ReadonlyMap<string | null, string>;
+  readonly unpricedModels: number;
+  readonly costRowsLeftOut: number;
   readonly sql: UsageSql;
 };
 
-export function answerOf({ question, scope, rows, covered, gaps, comments, sql }: Parts): Answer {
+export function answerOf({
+  question,
+  scope,
+  rows,
+  covered,
+  gaps,
+  comments,
+  unpricedModels,
+  costRowsLeftOut,
+  sql,
+}: Parts): Answer {
   const stateOf = (day: Day) => dayState(covered.get(day), scope.activeCount);
   const withState = (day: Day) => ({ day, state: stateOf(day) });
   const days = daysOf(question.period).map(withState);
@@ -168,16 +188,18 @@ export function answerOf({ question, scope, rows, covered, gaps, comments, sql }
     projectsLeftOutCount: scope.leftOutCount,
     projectsEnded: [...scope.ended],
     projectsEndedCount: scope.endedCount,
+    unpricedModels,
+    costRowsLeftOut,
   };
   return {
     question: understood(question, scope),
     complete:
       lacking.incompleteDays.length + lacking.unreadDays.length === 0 &&
-      lacking.projectsLeftOutCount + lacking.projectsEndedCount === 0,
+      lacking.projectsLeftOutCount + lacking.projectsEndedCount + unpricedModels + costRowsLeftOut === 0,
     lacking,
     projects: scope.projects.map(({ name }) => name),
     projectCount: scope.projectCount,
-    available: { groupings: [...scope.groupings], filters: [...scope.filters] },
+    available: { groupings: [...scope.groupings], filters: [...scope.filters], currencies: [...scope.currencies] },
     days,
     groups: rowsOf("group").map((row) => {
       const rank = Number(row.rank);
@@ -199,7 +221,10 @@ export function answerOf({ question, scope, rows, covered, gaps, comments, sql }
   };
 }
 
-function understood({ period, before, group, ...question }: Question, { projectId }: Scope): Answer["question"] {
+function understood(
+  { period, before, group, ...question }: Question,
+  { projectId, currency }: Scope,
+): Answer["question"] {
   return {
     ...question,
     from: period.start,
@@ -207,6 +232,7 @@ function understood({ period, before, group, ...question }: Question, { projectI
     before: before ? { from: before.start, to: before.end } : null,
     project: projectId ?? null,
     filter: question.filter ?? null,
+    currency: currency ?? null,
     group: group ?? null,
   };
 }

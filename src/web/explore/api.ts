@@ -46,7 +46,14 @@ export function openApi({ log, readByStatements, version }: ApiDeps) {
     "/api/v1/usage": orError(async (query) => jsonPage(200, await answerTo(query))),
     "/api/v1/usage.csv": orError(async (query) => {
       const { rows } = parseParameters(CsvParameters, givenParameters(query));
-      return csvPage(await answerTo(query, ["rows"]), rows);
+      const answer = await answerTo(query, ["rows"]);
+      const { costRowsLeftOut } = answer.lacking;
+      // A file without rows would look like a cost of nothing.
+      if (costRowsLeftOut > 0)
+        throw new InvalidView(
+          `metric: the estimated cost of these days would be calculated from ${costRowsLeftOut} rows of usage; choose fewer days, or query bi.cost_estimated`,
+        );
+      return csvPage(answer, rows);
     }),
     "/api/v1/series": orError(async (query) => {
       const parameters = parseParameters(SeriesParameters, givenParameters(query));

@@ -29,10 +29,12 @@ const LACKING_COLUMNS: readonly NamedKind[] = [
   ["complete", "text"],
   ["projects_left_out", "integer"],
   ["projects_ended", "integer"],
+  ["currency", "text"],
 ];
 
-function lackingCells({ complete, lacking }: Answer): Row {
-  return [String(complete), String(lacking.projectsLeftOutCount), String(lacking.projectsEndedCount)];
+function lackingCells({ complete, lacking, question }: Answer): Row {
+  const counts = [lacking.projectsLeftOutCount, lacking.projectsEndedCount].map(String);
+  return [String(complete), ...counts, question.currency];
 }
 
 const GROUP_COLUMNS: readonly NamedKind[] = [

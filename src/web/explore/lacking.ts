@@ -1,9 +1,12 @@
-// What the numbers of an answer lack, in words. Pure.
+// What the numbers of an answer lack, in words, and what to do if there are none. Pure.
 
 import { tooLowNote, unreadNote } from "../../report/breakdown-section.ts";
-import { counted, daysHtml, windowText } from "../../report/format.ts";
+import { counted, daysHtml, exactText, metricName, windowText } from "../../report/format.ts";
 import { folded, type Html, html, joinHtml, nameHtml } from "../../report/html.ts";
+import { METRICS } from "../../usage/metrics.ts";
 import type { Answer } from "./answer.ts";
+import { EVERY_GROUP, type Link, nounOf } from "./choices.ts";
+import { isCost } from "./question.ts";
 
 const GAP_TEXTS = {
   missing: "missing",
@@ -21,6 +24,16 @@ export function lackingHtml({ complete, lacking, days, question }: Answer): Html
   const notes = [
     ...(incompleteDays.length > 0 ? [html`${tooLowNote(incompleteDays)}${gapsHtml(gaps)}`] : []),
     ...(unreadDays.length > 0 ? [unreadNote(unreadDays) ?? ""] : []),
+    ...(lacking.unpricedModels > 0
+      ? [
+          html`Without a price, so not in the cost: usage of ${counted(lacking.unpricedModels, "model")}. <code>bi.cost_estimated</code> has it with the status <code>unpriced</code>.`,
+        ]
+      : []),
+    ...(lacking.costRowsLeftOut > 0
+      ? [
+          html`Left out, because it would be calculated from ${exactText(String(lacking.costRowsLeftOut))} rows of usage, which takes seconds: choose fewer days or a project, or run the SQL below.`,
+        ]
+      : []),
     ...(projectsLeftOutCount > 0
       ? [html`Not included, as not exported like this: ${projectNames(projectsLeftOut, projectsLeftOutCount)}.`]
       : []),
@@ -62,4 +75,52 @@ function gapsHtml(gaps: Answer["lacking"]["gaps"]): Html | undefined {
 function projectNames(names: readonly string[], count: number): Html {
   const more = count > names.length ? ` and ${counted(count - names.length, "more project")}` : undefined;
   return html`${joinHtml(names.map(nameHtml), ", ")}${more}`;
+}
+
+/** Why there are no numbers, and what to do. */
+export function emptyHtml(answer: Answer, link: Link): Html | undefined {
+  const { projectCount, groups, question, lacking } = answer;
+  if (question.metric === "estimated_cost" && question.currency === null)
+    return html`<p class="empty">No prices are configured. Add <code>prices</code> to the configuration; the cost of all stored usage is known then.</p>
+`;
+  if (projectCount === 0) return nothingExported(answer, link);
+  return groups.length > 0 || lacking.costRowsLeftOut > 0 ? undefined : nothingUsed(answer, link);
+}
+
+function nothingExported({ available, question }: Answer, link: Link): Html {
+  const { metric, grouping, filter } = question;
+  const others = available.groupings.filter((one) => one !== grouping);
+  const setting =
+    metric === "billed_cost"
+      ? html`Add an export with <code>"source": "billing"</code> to the configuration`
+      : html`Add the grouping <code>${grouping}</code> to <code>exports[].groupings</code> of the configuration`;
+  const next =
+    others.length > 0
+      ? html`Known are: ${joinHtml(
+          others.map(
+            (one) =>
+              html`<a href="${link({ ...EVERY_GROUP, grouping: one })}">${one === "none" ? "in all" : `by ${nounOf(one)}`}</a>`,
+          ),
+          ", ",
+        )}.`
+      : html`${setting}, and run <code>usage-export backfill</code> for the days before.`;
+  const what = isCost(metric) ? metricName(metric) : "Usage";
+  const by = grouping === "none" ? "" : ` by ${nounOf(grouping)}`;
+  const under =
+    filter === null
+      ? undefined
+      : html` under the filter ${nameHtml(filter)} (<a href="${link({ filter: undefined })}">show all usage</a>)`;
+  return html`<p class="empty">${what}${by}${under} is not exported. ${next}</p>
+`;
+}
+
+function nothingUsed({ question: { metric }, days }: Answer, link: Link): Html {
+  if (days.every(({ state }) => state === "unread"))
+    return html`<p class="empty">None of these days was read. Choose other days, or run <code>usage-export backfill</code> for them.</p>
+`;
+  const others = METRICS.filter((one) => one !== metric).map(
+    (one) => html`<a href="${link({ metric: one })}">${metricName(one)}</a>`,
+  );
+  return html`<p class="empty">Nothing in this metric: the service sent none, or 0. Others are ${joinHtml(others, ", ")}.</p>
+`;
 }

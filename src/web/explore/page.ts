@@ -8,7 +8,6 @@ import {
   counted,
   exactText,
   headlineText,
-  metricName,
   roundedText,
   windowHtml,
   windowText,
@@ -18,9 +17,7 @@ import {
   groupHtml,
   groupText,
   type Html,
-  type HtmlValue,
   html,
-  joinHtml,
   nameHtml,
   numberColumns,
   sqlHtml,
@@ -29,121 +26,42 @@ import {
 import { shareBar } from "../../report/ranking-section.ts";
 import { exactBeside } from "../../report/summary.ts";
 import type { Window } from "../../usage/days.ts";
-import { METRICS } from "../../usage/metrics.ts";
-import { GROUPINGS } from "../../usage/series.ts";
 import type { PageContent } from "../dashboard/pages.ts";
 import { type View, viewQuery } from "../dashboard/view.ts";
 import type { Answer } from "./answer.ts";
-import { lackingHtml } from "./lacking.ts";
-import { addsUp, CHART_KINDS } from "./question.ts";
+import {
+  type ChartKind,
+  controlsOf,
+  EVERY_GROUP,
+  groupingLinks,
+  kindLinks,
+  type Link,
+  linker,
+  nounOf,
+  titleOf,
+  unitOf,
+} from "./choices.ts";
+import { emptyHtml, lackingHtml } from "./lacking.ts";
+import { addsUp, isCost } from "./question.ts";
 
-type ChartKind = (typeof CHART_KINDS)[number];
 type Group = Answer["groups"][number];
 type Amounts = Pick<Group, "amount" | "before" | "change">;
 
 export function usageContent(answer: Answer, view: View, kind: ChartKind): PageContent {
   const { question, projectCount, groups } = answer;
   const link = linker(view);
-  const shown =
-    projectCount === 0
-      ? nothingExported(answer, link)
-      : html`${totalHtml(answer)}${lackingHtml(answer)}${
-          groups.length === 0
-            ? nothingUsed(answer, link)
-            : html`${chartHtml(answer, view, kind)}${groupsTable(answer, link)}`
-        }${downloads(answer, view, "groups")}`;
+  const empty = emptyHtml(answer, link);
+  const isKnown = projectCount > 0 && (!isCost(question.metric) || question.currency !== null);
+  const shown = html`${isKnown ? html`${totalHtml(answer)}${lackingHtml(answer)}` : undefined}${empty}${
+    groups.length > 0 ? html`${chartHtml(answer, view, kind)}${groupsTable(answer, link)}` : undefined
+  }${isKnown ? downloads(answer, view, "groups") : undefined}`;
   const body = html`<div class="toolbar">${groupingLinks(answer, link)}${kindLinks(answer, link, kind)}</div>
 ${narrowedHtml(answer, link)}${shown}`;
   const by = question.grouping === "none" ? "in all" : `by ${nounOf(question.grouping)}`;
   return {
     controls: controlsOf(answer),
-    sections: [{ id: "usage", title: `${metricName(question.metric)} ${by}`, body }],
+    sections: [{ id: "usage", title: `${titleOf(question)} ${by}`, body }],
   };
-}
-
-/** A relative link to the same question with these changes; undefined takes a parameter away. */
-type Link = (changes: Readonly<Record<string, string | undefined>>) => string;
-
-function linker(view: View): Link {
-  return (changes) => {
-    const parameters = { ...Object.fromEntries(view.more ?? []), ...changes };
-    const more = Object.entries(parameters).flatMap(([name, value]) =>
-      value === undefined ? [] : [[name, value] as const],
-    );
-    return `./usage${viewQuery(view, { more })}`;
-  };
-}
-
-/** As people call a dimension. */
-function nounOf(grouping: string): string {
-  return grouping === "accessor" ? "API key" : grouping.replaceAll("_", " ");
-}
-
-const UNITS: Readonly<Record<(typeof METRICS)[number], string>> = {
-  ...{ hours: "hours", total_hours: "hours", agent_hours: "hours", requests: "requests" },
-  ...{ tokens_in: "tokens", tokens_out: "tokens", tts_characters: "characters" },
-};
-
-// The choices.
-
-/** More filters are not listed. */
-const FILTERS_MAX = 50;
-
-function controlsOf({ question, available }: Answer): PageContent["controls"] {
-  const { metric, filter } = question;
-  const filters = [...new Set([...(filter === null ? [] : [filter]), ...available.filters])].slice(0, FILTERS_MAX);
-  const metrics = METRICS.map((one) => optionHtml(one, metricName(one), one === metric));
-  const choices = [
-    optionHtml("", "all usage", filter === null),
-    ...filters.map((one) => optionHtml(one, one, one === filter)),
-  ];
-  return {
-    names: ["metric", "filter"],
-    fields: html`<label>Metric <select name="metric">${metrics}</select></label>
-${
-  filters.length > 0
-    ? html`<label>Filter <select name="filter">${choices}</select></label>
-`
-    : undefined
-}`,
-  };
-}
-
-function optionHtml(value: string, title: string, isChosen: boolean): Html {
-  return html`<option value="${value}"${isChosen ? html` selected` : undefined}>${title}</option>`;
-}
-
-/** Another grouping has other groups, so the question is then no longer narrowed to one. */
-const EVERY_GROUP = { group: undefined, "no-value": undefined };
-
-type Choice = readonly [text: HtmlValue, href: string, isCurrent: boolean];
-
-function groupingLinks({ question: { grouping }, available }: Answer, link: Link): Html | undefined {
-  const groupings = GROUPINGS.filter((one) => one === grouping || available.groupings.includes(one));
-  return choiceList(
-    "Grouping",
-    groupings.map((one) => {
-      const href = link({ ...EVERY_GROUP, grouping: one, limit: undefined });
-      return [one === "none" ? "in all" : `by ${nounOf(one)}`, href, one === grouping];
-    }),
-  );
-}
-
-function kindLinks({ question: { grouping }, groups }: Answer, link: Link, kind: ChartKind): Html | undefined {
-  if (!addsUp(grouping) || groups.length === 0) return undefined;
-  return choiceList(
-    "Chart",
-    CHART_KINDS.map((one) => [one, link({ chart: one }), one === kind]),
-  );
-}
-
-function choiceList(label: string, choices: readonly Choice[]): Html {
-  const items = choices.map(
-    ([text, href, isCurrent]) =>
-      html`<li><a href="${href}"${isCurrent ? html` aria-current="true"` : undefined}>${text}</a></li>`,
-  );
-  return html`<ul class="choices" aria-label="${label}">${items}</ul>
-`;
 }
 
 function narrowedHtml({ question: { group, grouping }, groups }: Answer, link: Link): Html | undefined {
@@ -161,13 +79,13 @@ function totalHtml({ total, groups, question }: Answer): Html | undefined {
   // A single group is its own total, also where groups do not add up.
   const sum = total ?? (question.group === null ? undefined : groups[0]);
   if (!sum || sum.amount === null) return undefined;
-  const { metric, before, from, to } = question;
+  const { before, from, to } = question;
   const span = (window: Window) => html`<span class="change">${windowHtml(window)}</span>`;
   const ofPeriod = html`${exactBeside(sum.amount)}${span({ start: from, end: to })}`;
-  const figures = [figureHtml(metricName(metric), headlineText(sum.amount), ofPeriod)];
+  const figures = [figureHtml(titleOf(question), headlineText(sum.amount), ofPeriod)];
   if (before && sum.before !== null && sum.change !== null) {
     const ofBefore = html`${exactBeside(sum.before)}${span({ start: before.from, end: before.to })}`;
-    const difference = html`<span class="exact">${signed(exactText(sum.change))} ${UNITS[metric]}</span>`;
+    const difference = html`<span class="exact">${signed(exactText(sum.change))} ${unitOf(question)}</span>`;
     figures.push(figureHtml("Before", headlineText(sum.before), ofBefore));
     figures.push(figureHtml("Change", changeText(sum.amount, sum.before), difference));
   }
@@ -186,14 +104,14 @@ function signed(amount: string): string {
 
 function chartHtml(answer: Answer, view: View, kind: ChartKind): Html {
   const { question, days, groups, other, otherByDay, beforeByDay, lacking } = answer;
-  const { metric, grouping, before } = question;
+  const { grouping, before } = question;
   const link = linker(view);
-  const title = `${metricName(metric)} by day${grouping === "none" ? "" : ` and ${nounOf(grouping)}`}`;
+  const title = `${titleOf(question)} by day${grouping === "none" ? "" : ` and ${nounOf(grouping)}`}`;
   const drawn = groups.toSorted((a, b) => a.rank - b.rank).flatMap((group) => (group.byDay ? [group] : []));
   const layers: Layer[] = drawn.map((group, i) => ({
-    name: grouping === "none" ? metricName(metric) : nameOf(answer, group),
+    name: grouping === "none" ? titleOf(question) : nameOf(answer, group),
     hint: group.label === null ? undefined : (group.group ?? undefined),
-    heading: grouping === "none" ? html`${metricName(metric)}` : groupCell(answer, group),
+    heading: grouping === "none" ? html`${titleOf(question)}` : groupCell(answer, group),
     look: i,
     values: group.byDay ?? [],
     href: narrowed(answer, group.group, link),
@@ -211,7 +129,7 @@ function chartHtml(answer: Answer, view: View, kind: ChartKind): Html {
   return layersChart({
     ...{ id: "usage-by-day", title, caption: `${title.charAt(0).toLowerCase()}${title.slice(1)}` },
     kind: addsUp(grouping) ? kind : "lines",
-    unit: UNITS[metric],
+    unit: unitOf(question),
     days: days.map(({ day, state }) => ({ day, flag: STATE_FLAGS[state] })),
     layers,
     before: before && beforeByDay ? comparedLine(before, beforeByDay) : undefined,
@@ -265,25 +183,29 @@ function moreGroups({ question: { limit } }: Answer, link: Link): string | undef
 
 function groupsTable(answer: Answer, link: Link): Html {
   const { question, groups, other, total } = answer;
-  const { grouping, metric, before, sort } = question;
+  const { grouping, before, sort } = question;
   const heading = (title: string, by: string) =>
     html`<a href="${link({ sort: by === "amount" ? undefined : by })}"${by === sort ? html` aria-current="true"` : undefined}>${title}</a>`;
   const noun = nounOf(grouping);
   const titles = [
     ...columns(grouping === "none" ? "" : heading(`${noun.charAt(0).toUpperCase()}${noun.slice(1)}`, "group")),
-    ...numberColumns(heading(metricName(metric), "amount")),
+    ...numberColumns(heading(titleOf(question), "amount")),
     ...(before ? numberColumns(heading("Before", "before"), heading("Difference", "change"), "Change") : []),
   ];
   const cells = ({ amount, before: earlier, change }: Amounts) => [
-    amountCell(amount, metric),
+    amountCell(amount, question),
     ...(before
-      ? [amountCell(earlier, metric), amountCell(change, metric), amount === null ? "–" : changeText(amount, earlier)]
+      ? [
+          amountCell(earlier, question),
+          amountCell(change, question, signed),
+          amount === null ? "–" : changeText(amount, earlier),
+        ]
       : []),
   ];
   const largest = Math.max(...groups.map(({ amount }) => chartNumber(amount ?? "0")));
   const rows = listed(answer).map((one) => {
     const href = narrowed(answer, one.group, link);
-    const name = grouping === "none" ? "all usage" : groupCell(answer, one);
+    const name = grouping === "none" ? "in all" : groupCell(answer, one);
     const bar = groups.length > 1 ? shareBar(chartNumber(one.amount ?? "0") / largest) : undefined;
     return [html`${href === undefined ? name : html`<a href="${href}">${name}</a>`}${bar}`, ...cells(one)];
   });
@@ -297,7 +219,7 @@ function groupsTable(answer: Answer, link: Link): Html {
     ...(total && grouping !== "none" && question.group === null ? [["Total", ...cells(total)]] : []),
   ];
   const by = grouping === "none" ? "" : ` by ${noun}`;
-  return html`<div class="ranks">${table(`${metricName(metric)}${by}, rounded`, titles, rows, { totals })}</div>
+  return html`<div class="ranks">${table(`${titleOf(question)}${by}, rounded`, titles, rows, { totals })}</div>
 `;
 }
 
@@ -308,39 +230,9 @@ function listed(answer: Answer): readonly Group[] {
   return groups.toSorted((a, b) => nameOf(answer, a).localeCompare(nameOf(answer, b), "en", { numeric: true }));
 }
 
-function amountCell(amount: string | null, metric: Answer["question"]["metric"]): Html {
+function amountCell(amount: string | null, question: Answer["question"], shown = (text: string) => text): Html {
   if (amount === null) return html`<span title="not known: not sent, or not read">–</span>`;
-  return html`<data value="${amount}" title="${exactText(amount)} ${UNITS[metric]}">${roundedText(amount)}</data>`;
-}
-
-// Where there is nothing to show.
-
-function nothingExported({ available, question: { grouping, filter } }: Answer, link: Link): Html {
-  const others = available.groupings.filter((one) => one !== grouping);
-  const next =
-    others.length > 0
-      ? html`Exported are: ${joinHtml(
-          others.map((one) => html`<a href="${link({ ...EVERY_GROUP, grouping: one })}">${nounOf(one)}</a>`),
-          ", ",
-        )}.`
-      : html`Add the grouping <code>${grouping}</code> to <code>exports[].groupings</code> of the configuration, and run <code>usage-export backfill</code> for the days before.`;
-  const under =
-    filter === null
-      ? undefined
-      : html` under the filter ${nameHtml(filter)} (<a href="${link({ filter: undefined })}">show all usage</a>)`;
-  return html`<p class="empty">No usage by ${nounOf(grouping)}${under} is exported. ${next}</p>
-`;
-}
-
-function nothingUsed({ question: { metric }, days }: Answer, link: Link): Html {
-  if (days.every(({ state }) => state === "unread"))
-    return html`<p class="empty">None of these days was read. Choose other days, or run <code>usage-export backfill</code> for them.</p>
-`;
-  const others = METRICS.filter((one) => one !== metric).map(
-    (one) => html`<a href="${link({ metric: one })}">${metricName(one)}</a>`,
-  );
-  return html`<p class="empty">No usage in this metric: the service sent none, or 0. Others are ${joinHtml(others, ", ")}.</p>
-`;
+  return html`<data value="${amount}" title="${exactText(amount)} ${unitOf(question)}">${shown(roundedText(amount))}</data>`;
 }
 
 /** The links name the days, so that the file holds what the page shows also when it is loaded tomorrow. */

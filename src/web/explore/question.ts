@@ -30,12 +30,28 @@ export function aLimit(byDefault: number) {
     .default(String(byDefault));
 }
 
+export const COSTS = ["estimated_cost", "billed_cost"] as const;
+/** What can be added up. */
+export const ASKED_METRICS = [...METRICS, ...COSTS] as const;
+export type AskedMetric = (typeof ASKED_METRICS)[number];
+
+export function isCost(metric: AskedMetric): metric is (typeof COSTS)[number] {
+  return metric === "estimated_cost" || metric === "billed_cost";
+}
+
 export const SORTS = ["amount", "before", "change", "group"] as const;
 
 /** The parameters that the page and the API have, beside those of readView. */
 export const QuestionParameters = z.object({
   project: aText.optional().describe("The name or the identifier of a project; left out, all projects are added up"),
-  metric: oneOf(METRICS).default("hours").describe("What is added up"),
+  metric: oneOf(ASKED_METRICS)
+    .default("hours")
+    .describe(
+      "What is added up. estimated_cost: what usage costs by the configured prices, where grouping is model or none; billed_cost: what the service charges, in dollars",
+    ),
+  currency: aText
+    .optional()
+    .describe("Of estimated_cost, where prices have several; left out, the first by name. Other metrics ignore it"),
   grouping: oneOf(GROUPINGS).default("model").describe("The dimension whose values are the groups; none is the total"),
   filter: aText
     .optional()
@@ -59,7 +75,8 @@ export type Question = {
   readonly before: Window | undefined;
   /** A name or an identifier. */
   readonly project: string | undefined;
-  readonly metric: (typeof METRICS)[number];
+  readonly metric: AskedMetric;
+  readonly currency: string | undefined;
   readonly grouping: UsageGrouping;
   readonly filter: string | undefined;
   /** The only group that is asked for; its value is null for "no value". */
@@ -79,6 +96,7 @@ export function questionOf(query: URLSearchParams, today: Day, more: readonly st
     limit,
     project,
     filter,
+    currency,
     ...question
   } = parseParameters(QuestionParameters, givenParameters(query));
   if (noValue !== undefined && group !== undefined)
@@ -92,6 +110,7 @@ export function questionOf(query: URLSearchParams, today: Day, more: readonly st
     before: comparedWindow(view),
     project,
     filter,
+    currency,
     limit: Number(limit),
     group: value === undefined ? undefined : { value },
   };

@@ -1,21 +1,27 @@
 // Reads the answer to a question.
 
+import { COST_ROWS_MAX } from "../dashboard/dashboard.ts";
 import { type Answer, answerOf, type UsageRow } from "./answer.ts";
-import type { Question } from "./question.ts";
-import { type Run, readCoveredDays, readGaps, readScope } from "./scope.ts";
+import { isCost, type Question } from "./question.ts";
+import { countPricedRows, countUnpriced, type Run, readCoveredDays, readGaps, readScope } from "./scope.ts";
 import { literal, usageSql } from "./sql.ts";
 
 /** Throws InvalidView if there is no such project or filter. */
 export async function readAnswer(run: Run, question: Question): Promise<Answer> {
   const scope = await readScope(run, question);
   const sql = usageSql(question, scope);
-  const rows = await run<UsageRow>(sql.both);
+  const isEstimate = question.metric === "estimated_cost" && scope.projectCount > 0;
+  const costRows = isEstimate ? await countPricedRows(run, question, scope) : 0;
+  const costRowsLeftOut = costRows > COST_ROWS_MAX ? costRows : 0;
+  const isLeftOut = costRowsLeftOut > 0 || (isCost(question.metric) && scope.projectCount === 0);
+  const rows = isLeftOut ? [] : await run<UsageRow>(sql.both);
+  const unpricedModels = isEstimate && !isLeftOut ? await countUnpriced(run, question, scope) : 0;
   const comments = await readKeyComments(run, question, rows);
   const covered = await readCoveredDays(run, question, scope);
   const gaps = [...covered.values()].some(({ incomplete }) => incomplete > 0)
     ? await readGaps(run, question, scope)
     : [];
-  return answerOf({ question, scope, rows, covered, gaps, comments, sql });
+  return answerOf({ question, scope, rows, covered, gaps, comments, unpricedModels, costRowsLeftOut, sql });
 }
 
 /** A key is known by its comment, while usage names it by its id. */

@@ -3,10 +3,10 @@
 
 import { didYouMean } from "../../config/suggestions.ts";
 import { type Day, daysOf, type Window } from "../../usage/days.ts";
-import type { UsageGrouping } from "../../usage/series.ts";
+import { GROUPINGS, type UsageGrouping } from "../../usage/series.ts";
 import { InvalidView } from "../dashboard/view.ts";
-import type { Question } from "./question.ts";
-import { literal, type Scope, sourceOf, within } from "./sql.ts";
+import { isCost, type Question } from "./question.ts";
+import { COST_GROUPINGS, literal, type Scope, sourceOf, within } from "./sql.ts";
 
 /** Runs a statement, which has no parameters, and returns its rows. All statements of a question see the same moment. */
 export type Run = <Row>(statement: string) => Promise<readonly Row[]>;
@@ -30,10 +30,14 @@ export type SeriesFacts = {
   readonly groupings: readonly UsageGrouping[];
   /** The filters with conditions that are exported by the grouping. */
   readonly filters: readonly string[];
+  /** Of the prices, by name. */
+  readonly currencies: readonly string[];
 };
 
 /** `retired` are the projects that had such a series, and have none now. */
-type StoredFacts = Omit<SeriesFacts, "ended" | "endedCount"> & { readonly retired: readonly RetiredProject[] };
+type StoredFacts = Omit<SeriesFacts, "ended" | "endedCount" | "currencies"> & {
+  readonly retired: readonly RetiredProject[];
+};
 /** `active`: it is exported by another series. */
 type RetiredProject = AskedProject & { readonly active: boolean };
 type AskedProject = { readonly id: string; readonly name: string };
@@ -42,18 +46,51 @@ type AskedProject = { readonly id: string; readonly name: string };
 export async function readScope(run: Run, question: Question): Promise<Scope & SeriesFacts> {
   const project = question.project === undefined ? undefined : await findProject(run, question.project);
   if (question.filter !== undefined) await requireFilter(run, question.filter);
-  const scope = { projectId: project?.id, filter: question.filter };
+  const currencies = question.metric === "estimated_cost" ? await readCurrencies(run, question) : [];
+  const currency = question.metric === "billed_cost" ? "USD" : (question.currency ?? currencies[0]);
+  const scope = { projectId: project?.id, filter: question.filter, ...(isCost(question.metric) && { currency }) };
   const [stored] = await run<StoredFacts>(factsSql(question, scope));
   if (!stored) throw new Error("expected one row with the facts about the series");
   const { retired, ...facts } = stored;
   const { ended, unused } = await sortRetired(run, question, scope, retired);
   return {
-    ...{ ...scope, ...facts },
+    ...{ ...scope, ...facts, currencies, ...costChoices(question, facts) },
     leftOut: [...facts.leftOut, ...unused].sort().slice(0, NAMES_MAX),
     leftOutCount: facts.leftOutCount + unused.length,
     ended: ended.slice(0, NAMES_MAX),
     endedCount: ended.length,
   };
+}
+
+/** By which groupings and filters the metric can be asked for. Prices have conditions of their own, so an estimate has no filters. */
+function costChoices({ metric }: Question, { groupings, filters }: Pick<SeriesFacts, "groupings" | "filters">) {
+  if (metric === "estimated_cost") return { groupings: COST_GROUPINGS[metric], filters: [] };
+  return { groupings: groupings.filter((one) => !isCost(metric) || COST_GROUPINGS[metric].includes(one)), filters };
+}
+
+async function readCurrencies(run: Run, { currency }: Question): Promise<readonly string[]> {
+  const rows = await run<{ name: string }>(
+    "select distinct currency as name from bi.price_book where replaced_at is null order by 1",
+  );
+  const names = rows.map(({ name }) => name);
+  if (currency === undefined || names.includes(currency)) return names;
+  throw new InvalidView(`currency: no price is in ${JSON.stringify(currency)}${didYouMean(currency, names)}`);
+}
+
+/** How many rows of usage an estimate is calculated from: it takes about 25 ms for each thousand. */
+export async function countPricedRows(run: Run, question: Question, scope: Scope): Promise<number> {
+  const [counted] = await run<{ count: number }>(`
+select coalesce(sum(rows), 0)::integer as count from bi.coverage
+where ${coverageConditions(question, scope, windowsOf(question))}`);
+  return counted?.count ?? 0;
+}
+
+/** How many models have usage in the period that no price is for. */
+export async function countUnpriced(run: Run, { period }: Question, { projectId }: Scope): Promise<number> {
+  const [counted] = await run<{ count: number }>(`
+select count(distinct coalesce(model, ''))::integer as count from bi.cost_estimated
+where status = 'unpriced' and ${within(period)}${projectId === undefined ? "" : ` and project_id = ${literal(projectId)}`}`);
+  return counted?.count ?? 0;
 }
 
 /**
@@ -92,7 +129,7 @@ function windowsOf({ period, before }: Question): readonly Window[] {
 async function findProject(run: Run, name: string): Promise<AskedProject> {
   const found = await run<AskedProject>(`
     select distinct project_id as id, project as name from bi.series
-    where source = 'usage' and (project_id = ${literal(name)} or project = ${literal(name)})
+    where (project_id = ${literal(name)} or project = ${literal(name)})
     order by 1 limit 2`);
   const ids = new Set(found.map(({ id }) => id));
   if (ids.size > 1)
@@ -101,14 +138,14 @@ async function findProject(run: Run, name: string): Promise<AskedProject> {
     );
   if (found[0]) return found[0];
   const projects = await run<{ name: string }>(
-    `select distinct project as name from bi.series where source = 'usage' limit ${CANDIDATES_MAX}`,
+    `select distinct project as name from bi.series limit ${CANDIDATES_MAX}`,
   );
   throw unknown("project", name, projects);
 }
 
 async function requireFilter(run: Run, name: string): Promise<void> {
   const filters = await run<{ name: string; unfiltered: boolean }>(`
-    select distinct filter as name, unfiltered from bi.series where source = 'usage' limit ${CANDIDATES_MAX}`);
+    select distinct filter as name, unfiltered from bi.series limit ${CANDIDATES_MAX}`);
   const withName = filters.filter((filter) => filter.name === name);
   if (withName.some(({ unfiltered }) => !unfiltered)) return;
   if (withName.length > 0)
@@ -128,7 +165,7 @@ function unknown(parameter: string, name: string, known: readonly { readonly nam
   return new InvalidView(`${parameter}: no usage of a ${parameter} ${JSON.stringify(name)} was ever asked for${guess}`);
 }
 
-function factsSql({ grouping }: Question, scope: Scope): string {
+function factsSql(question: Question, scope: Scope): string {
   const names = (from: string, condition: string) => `(
     select coalesce(json_agg(name), '[]') from (
       select distinct ${from} as name from series where ${condition} order by 1 limit ${CANDIDATES_MAX}
@@ -137,8 +174,8 @@ function factsSql({ grouping }: Question, scope: Scope): string {
   return `
 with series as materialized (
   select project_id, project, "grouping", filter, active, unfiltered,
-    "grouping" = ${literal(grouping)} as has_grouping, ${filterCondition(scope)} as has_filter
-  from bi.series where source = 'usage'${scope.projectId === undefined ? "" : ` and project_id = ${literal(scope.projectId)}`}
+    ${groupingCondition(question)} as has_grouping, ${filterCondition(question, scope)} as has_filter
+  from bi.series where source = ${sourceName(question)}${scope.projectId === undefined ? "" : ` and project_id = ${literal(scope.projectId)}`}
 ), project as (
   select project_id, (array_agg(project order by active desc, project))[1] as name, bool_or(active) as active,
     bool_or(has_grouping and has_filter) as has_series,
@@ -159,12 +196,25 @@ select count(*) filter (where has_series)::integer as "projectCount", coalesce(s
     select coalesce(json_agg(json_build_object('id', project_id, 'name', name, 'active', active) order by name collate "C"), '[]')
     from project where has_series and active_series = 0
   ) as retired,
-  ${names('"grouping"', "active and has_filter")} as groupings,
+  ${names('"grouping"', `active and has_filter and "grouping" in (${GROUPINGS.map(literal).join(", ")})`)} as groupings,
   ${names("filter", "active and has_grouping and not unfiltered")} as filters
 from project`;
 }
 
-function filterCondition({ filter }: Scope): string {
+function sourceName({ metric }: Question): string {
+  return metric === "billed_cost" ? "'billing'" : "'usage'";
+}
+
+/** Prices are for models. */
+function groupingCondition({ metric, grouping }: Question): string {
+  if (isCost(metric) && !COST_GROUPINGS[metric].includes(grouping)) return "false";
+  return `"grouping" = ${literal(metric === "estimated_cost" ? "model" : grouping)}`;
+}
+
+function filterCondition({ metric }: Question, { filter }: Scope): string {
+  if (metric === "estimated_cost" && filter !== undefined) return "false";
+  if (metric === "estimated_cost")
+    return "(unfiltered or conditions in (select conditions from bi.price_book where replaced_at is null))";
   return filter === undefined ? "unfiltered" : `(not unfiltered and filter = ${literal(filter)})`;
 }
 
@@ -219,9 +269,9 @@ limit ${NAMES_MAX}`);
 /** The numbers of the day are too low, or may be. */
 const IS_INCOMPLETE = "(status <> 'complete' or finality = 'open')";
 
-function coverageConditions({ grouping }: Question, scope: Scope, windows: readonly Window[]): string {
+function coverageConditions(question: Question, scope: Scope, windows: readonly Window[]): string {
   return [
-    `source = 'usage' and "grouping" = ${literal(grouping)} and ${filterCondition(scope)}`,
+    `source = ${sourceName(question)} and ${groupingCondition(question)} and ${filterCondition(question, scope)}`,
     ...(scope.projectId === undefined ? [] : [`project_id = ${literal(scope.projectId)}`]),
     `(${windows.map(within).join(" or ")})`,
   ].join("\n  and ");

@@ -1,7 +1,7 @@
 // The SQL of a question. The statements read views of schema bi only, so a person can copy them and run them as usage_reader. Pure.
 
 import { addDays, type Window } from "../../usage/days.ts";
-import { addsUp, type Question } from "./question.ts";
+import { addsUp, isCost, type Question } from "./question.ts";
 
 /** How many groups have amounts by day. */
 export const DRAWN_MAX = 8;
@@ -12,6 +12,8 @@ export type Scope = {
   readonly projectId: string | undefined;
   /** Undefined for all usage. */
   readonly filter: string | undefined;
+  /** Of a cost; undefined of usage, or if no price is configured. */
+  readonly currency?: string | undefined;
 };
 
 export type UsageSql = {
@@ -63,22 +65,54 @@ const ORDERS: Readonly<Record<Question["sort"], string>> = {
 };
 
 /** The view with the rows of a question, the column with their group, and the conditions beside the days. */
-export function sourceOf({ grouping, group }: Question, { projectId, filter }: Scope) {
-  const isValue = filter !== undefined && grouping !== "none" && grouping !== "accessor";
-  const column = isValue ? "group_value" : COLUMNS[grouping];
-  const filtered = grouping === "accessor" ? FILTERED_BY_KEY : "bi.usage_filtered";
+export function sourceOf(question: Question, scope: Scope) {
+  const { view, column, conditions } = isCost(question.metric)
+    ? costSource(question, scope)
+    : usageSource(question, scope);
+  const { group } = question;
   return {
-    view: filter === undefined ? `bi.usage_${VIEWS[grouping]}` : filtered,
+    view,
     column,
     conditions: [
-      ...(filter === undefined ? [] : [`"grouping" = ${literal(grouping)}`, `filter = ${literal(filter)}`]),
-      ...(projectId === undefined ? [] : [`project_id = ${literal(projectId)}`]),
+      ...conditions,
+      ...(scope.projectId === undefined ? [] : [`project_id = ${literal(scope.projectId)}`]),
       ...(group === undefined
         ? []
         : [group.value === null ? `${column} is null` : `${column} = ${literal(group.value)}`]),
     ],
   };
 }
+
+function usageSource({ grouping }: Question, { filter }: Scope) {
+  if (filter === undefined) return { view: `bi.usage_${VIEWS[grouping]}`, column: COLUMNS[grouping], conditions: [] };
+  const isValue = grouping !== "none" && grouping !== "accessor";
+  return {
+    view: grouping === "accessor" ? FILTERED_BY_KEY : "bi.usage_filtered",
+    column: isValue ? "group_value" : COLUMNS[grouping],
+    conditions: [`"grouping" = ${literal(grouping)}`, `filter = ${literal(filter)}`],
+  };
+}
+
+/** Amounts of different currencies are never added up. */
+function costSource({ metric, grouping }: Question, { filter, currency = "" }: Scope) {
+  const inCurrency = `currency = ${literal(currency)}`;
+  const column = COST_GROUPINGS[metric === "billed_cost" ? "billed_cost" : "estimated_cost"].includes(grouping)
+    ? COLUMNS[grouping]
+    : "null::text";
+  if (metric === "estimated_cost") return { view: "bi.cost_estimated", column, conditions: [inCurrency] };
+  const filtered = filter === undefined ? [] : [`filter = ${literal(filter)}`];
+  return {
+    view: filter === undefined ? "bi.cost_by_group" : "bi.cost_filtered",
+    column,
+    conditions: [`"grouping" = ${literal(grouping)}`, ...filtered, inCurrency],
+  };
+}
+
+/** The groupings by which a cost may be known. */
+export const COST_GROUPINGS: Readonly<Record<"estimated_cost" | "billed_cost", readonly Question["grouping"][]>> = {
+  estimated_cost: ["none", "model"],
+  billed_cost: ["none", "accessor", "deployment", "tags"],
+};
 
 /** As bi.usage_by_key has it for all usage. */
 const FILTERED_BY_KEY = `(
@@ -113,11 +147,13 @@ export function within({ start, end }: Window): string {
   return `usage_date between date ${literal(start)} and date ${literal(end)}`;
 }
 
-/** Groups whose amounts are all 0 or NULL have no rank. Usage is never negative. */
+/** Groups whose amounts are all 0 or NULL have no rank. Only a charge may be negative, as a credit is. */
 function usageOf(question: Question, scope: Scope): string {
   const { view, column, conditions } = sourceOf(question, scope);
   const selects = rangesOf(question).map(
-    (range) => `select usage_date, ${column} as "group", sum(${question.metric}) as amount
+    (
+      range,
+    ) => `select usage_date, ${column} as "group", sum(${isCost(question.metric) ? "amount" : question.metric}) as amount
   from ${view}
   where ${[within(range), ...conditions].join("\n    and ")}
   group by 1, 2`,
@@ -128,7 +164,7 @@ function usageOf(question: Question, scope: Scope): string {
   select "group", ${sumsOf(question)}
   from day_amount
   group by "group"
-  having sum(amount) > 0
+  having sum(abs(amount)) > 0
 ), ranked as materialized (
   select *, row_number() over (
     order by amount desc nulls last, amount_before desc nulls last, "group" collate "C" nulls last

@@ -186,12 +186,12 @@ test("each row of the CSV says how many projects its amounts leave out", async (
     return body.trimEnd().split("\r\n").slice(1);
   };
   expect(await linesOf("groups")).toEqual([
-    '"group",1,"listen",1,,,1,0,0,0,0,"false",2,0',
-    '"total",,,1,,,1,0,0,0,0,"false",2,0',
+    '"group",1,"listen",1,,,1,0,0,0,0,"false",2,0,',
+    '"total",,,1,,,1,0,0,0,0,"false",2,0,',
   ]);
   const [first = "", second = ""] = await linesOf("days");
-  expect(first).toBe(`${back(2)},"final","group",1,"listen",0,1,"false",2,0`);
-  expect(second).toMatch(/,"group",1,"listen",1,1,"false",2,0$/);
+  expect(first).toBe(`${back(2)},"final","group",1,"listen",0,1,"false",2,0,`);
+  expect(second).toMatch(/,"group",1,"listen",1,1,"false",2,0,$/);
 });
 
 test("the CSV by day says how many sets of tags have no row of their own", async () => {
@@ -203,7 +203,7 @@ test("the CSV by day says how many sets of tags have no row of their own", async
   const { body } = await api["/api/v1/usage.csv"](new URLSearchParams(query));
   const lines = body.trimEnd().split("\r\n");
   expect(lines).toHaveLength(1 + 8 + 1);
-  expect(lines.at(-1)).toMatch(/,"other",,,,3,"true",0,0$/);
+  expect(lines.at(-1)).toMatch(/,"other",,,,3,"true",0,0,$/);
 });
 
 test("the list of series has what can be asked for", async () => {
@@ -233,7 +233,7 @@ test("the list of series has what can be asked for", async () => {
 test.each([
   [
     "metric=hour",
-    'metric: expected one of hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests; got "hour"',
+    'metric: expected one of hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests, estimated_cost, billed_cost; got "hour"',
   ],
   ["grouping=day", /^grouping: expected one of none, accessor/],
   ["limit=1001", "limit: expected a whole number from 1 to 1000"],

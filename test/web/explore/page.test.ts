@@ -132,8 +132,8 @@ test("without usage the page says what to do", async () => {
   await storeModels({ "nova-3": ["1", "1"] });
   expect(await open(`${DAYS}&metric=requests`)).toContain("the service sent none, or 0");
   const page = await open(`${DAYS}&grouping=tags`);
-  expect(page).toContain("No usage by tags");
-  expect(rowsOf(await open(linkOf(page, "model")))).toHaveLength(2);
+  expect(page).toContain("Usage by tags is not exported");
+  expect(rowsOf(await open(linkOf(page, "by model")))).toHaveLength(2);
 });
 
 test("tags are neither added up nor stacked", async () => {
