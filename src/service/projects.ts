@@ -27,10 +27,11 @@ export async function fetchProjects(
   service: Service,
   key: Secret,
   signal: AbortSignal,
+  pageSecondsMax = PAGE_SECONDS_MAX,
 ): Promise<readonly ListedProject[]> {
   const found = new Map<string, ListedProject>();
   for (let page: number | undefined; ; ) {
-    const { projects, page: sent, limit } = await fetchPage(service, page, key, signal);
+    const { projects, page: sent, limit } = await fetchPage(service, page, key, { signal, pageSecondsMax });
     const before = found.size;
     for (const { project_id: id, name } of projects) found.set(id, { id, name: printableName(name) || id });
     if (found.size > PROJECTS_MAX) throw badList(`it has more than ${PROJECTS_MAX}`);
@@ -42,11 +43,18 @@ export async function fetchProjects(
   return [...found.values()];
 }
 
-async function fetchPage(service: Service, page: number | undefined, key: Secret, signal: AbortSignal) {
+type PageLimits = { readonly signal: AbortSignal; readonly pageSecondsMax: number };
+
+async function fetchPage(
+  service: Service,
+  page: number | undefined,
+  key: Secret,
+  { signal, pageSecondsMax }: PageLimits,
+) {
   const query = page === undefined ? {} : { query: new URLSearchParams({ page: String(page) }) };
   const late = new AbortController();
-  const error = new AppError("unavailable", `${LIST}: no whole page came in ${PAGE_SECONDS_MAX} s`);
-  const timer = setTimeout(() => late.abort(error), PAGE_SECONDS_MAX * 1000);
+  const error = new AppError("unavailable", `${LIST}: no whole page came in ${pageSecondsMax} s`);
+  const timer = setTimeout(() => late.abort(error), pageSecondsMax * 1000);
   try {
     const call = { method: "GET", path: ["v1", "projects"], retry: true, ...query } as const;
     return parseAnswer(ProjectsAnswer, await service.call(call, key, AbortSignal.any([signal, late.signal])), LIST);

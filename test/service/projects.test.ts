@@ -79,3 +79,15 @@ test.each([
 ])("no list is taken from a service that %s", async (_, bodies, problem) => {
   expect((await listAt(...bodies)).listed).toContain(problem);
 });
+
+test("a service that never ends a page is given up after a time, whatever is left of the call's attempts", async () => {
+  await using server = await scriptedServer((_request, response) => {
+    if (server.requests.length === 1) answerJson(response, 200, { projects: projects("a"), page: 0, limit: 1 });
+    else response.writeHead(200).write("{");
+  });
+  await using service = openTestService(server.origin);
+  await expect(fetchProjects(service, KEY, limit(), 0.3)).rejects.toMatchObject({
+    code: "unavailable",
+    message: "the list of projects: no whole page came in 0.3 s",
+  });
+});
