@@ -197,7 +197,7 @@ function groupsTable(answer: Answer, link: Link): Html {
     ...(before
       ? [
           amountCell(earlier, question),
-          amountCell(change, question, signed),
+          amountCell(earlier === null ? null : change, question, signed),
           amount === null ? "–" : changeText(amount, earlier),
         ]
       : []),
