@@ -118,12 +118,23 @@ export type RotationRow = RotationStatus & {
 };
 
 export async function rotationRows(db: Database): Promise<readonly RotationRow[]> {
+  // In one pass over the keys: one for each rotation would take 13 s with 5,000 rotations of three keys each.
   const { rows } = await sql<RotationRow>`
+    with counted as (
+      select rotation, count(*) filter (where state = 'pending') as pending, count(*) filter (where state = 'active') as active,
+        count(*) filter (where state = 'draining') as draining, count(*) filter (where state = 'orphan') as orphan,
+        count(*) filter (where state <> 'retired' and due_for_removal_at <= now()) as due,
+        count(*) filter (where state <> 'retired' and due_for_removal_at <= now() - interval '1 hour') as long_due
+      from usage_export.api_key group by rotation
+    )
     select r.name as rotation, used.api_key_id as "apiKeyId",
       floor(extract(epoch from now() - used.requested_at) / 86400)::integer as "ageDays",
       extract(epoch from now() - coalesce(used.put_back_at, used.requested_at))::double precision as "ageSeconds",
       r.failed_attempts as "failedAttempts", r.last_error as "lastError", e.reason as fallback, e.at as "fallbackAt",
-      counted.keys
+      json_build_object(
+        'pending', coalesce(c.pending, 0), 'active', coalesce(c.active, 0), 'draining', coalesce(c.draining, 0),
+        'orphan', coalesce(c.orphan, 0), 'dueForRemoval', coalesce(c.due, 0), 'longDue', coalesce(c.long_due, 0)
+      ) as keys
     from usage_export.rotation r
     left join usage_export.api_key used on used.rotation = r.name and used.state = 'active'
     left join lateral (
@@ -131,15 +142,7 @@ export async function rotationRows(db: Database): Promise<readonly RotationRow[]
       where rotation = r.name and event = 'fallback' and at > greatest(used.active_since, now() - interval '7 days')
       order by at desc limit 1
     ) e on true
-    cross join lateral (
-      select json_build_object(
-        'pending', count(*) filter (where k.state = 'pending'), 'active', count(*) filter (where k.state = 'active'),
-        'draining', count(*) filter (where k.state = 'draining'), 'orphan', count(*) filter (where k.state = 'orphan'),
-        'dueForRemoval', count(*) filter (where k.state <> 'retired' and k.due_for_removal_at <= now()),
-        'longDue', count(*) filter (where k.state <> 'retired' and k.due_for_removal_at <= now() - interval '1 hour')
-      ) as keys
-      from usage_export.api_key k where k.rotation = r.name
-    ) counted
+    left join counted c on c.rotation = r.name
     where r.installation = ${installationOf(db)}
     order by r.name
   `.execute(db);
