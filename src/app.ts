@@ -230,7 +230,7 @@ export function databaseUnreachable({ env }: App, error: Error, variable: UrlVar
 export async function openServiceFor(
   app: App,
   config: Config,
-  deps: Pick<ServiceDeps, "onAttempt" | "lease" | "waitMsMax"> = {},
+  deps: Pick<ServiceDeps, "onAttempt" | "lease" | "leaseOf" | "limitOf" | "waitMsMax"> = {},
 ): Promise<Service> {
   const { openService } = await import("./service/client.ts");
   const proxy = proxyOf(app.env);

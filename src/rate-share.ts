@@ -1,6 +1,17 @@
 // What a process asks for, and what it gets, when it shares a service's rate limit. The rate limiter and the database have these types
 // in common.
 
+/** A key that calls are made with, and its own limits, if it has any. */
+export type KeyLimit = {
+  /** Where the key is found, such as "env PROD_KEY". Never the key itself. */
+  readonly name: string;
+  readonly requestsPerSecond?: number;
+  readonly maxConcurrent?: number;
+};
+
+/** By the names of keys: what is left of the pause that the service asked for, in milliseconds. */
+export type KeyPauses = Readonly<Record<string, number>>;
+
 export type Demand = {
   /** The slots that the process may use until the answer comes, so that it can't give them back before. */
   readonly kept: number;
@@ -27,4 +38,6 @@ export type LeasedShare = AllocatedSlots & {
   readonly startMs: number;
   /** What is left of the pause the service asked for. */
   readonly pauseMs: number;
+  /** The pauses that the service asked for with single keys. */
+  readonly keyPauses: KeyPauses;
 };

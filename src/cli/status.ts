@@ -5,6 +5,7 @@ import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { type LastRun, type UndatedSeries, undatedSeries } from "../db/health.ts";
 import { rotationStatus } from "../db/keys/status.ts";
+import type { PausedKey } from "../db/rate-limit.ts";
 import type { Snooze } from "../db/snoozes.ts";
 import { loudAlerts, renderSnooze } from "../health/alert.ts";
 import { alertsOf } from "../health/alerts.ts";
@@ -80,10 +81,11 @@ function statusAlerts(health: HealthState): StatusAlerts {
 
 /** Scripts read these fields. */
 function statusJson({ health, undated, clocks, windows }: Status, alerts: StatusAlerts) {
-  const { readAt, callsPausedUntil, workers, slices, causes, queue, budgets } = health;
+  const { readAt, callsPausedUntil, pausedKeys, workers, slices, causes, queue, budgets } = health;
   return {
     readAt,
     callsPausedUntil,
+    pausedKeys,
     jobs: health.jobs.map(
       ({
         kind,
@@ -126,9 +128,10 @@ function statusJson({ health, undated, clocks, windows }: Status, alerts: Status
 
 const UNDATED_SHOWN_MAX = 20;
 const WORKERS_SHOWN_MAX = 10;
+const PAUSED_KEYS_SHOWN_MAX = 5;
 
 function renderStatus({ health, undated, clocks, windows }: Status, alerts: StatusAlerts): string {
-  const { jobs, workers, slices, rotations, queue, callsPausedUntil } = health;
+  const { jobs, workers, slices, rotations, queue, callsPausedUntil, pausedKeys } = health;
   const warning = clockWarning(clocks);
   const queued = queueTotals(queue).flatMap(({ jobs, text }) => (jobs > 0 ? [text] : []));
   const lines = [
@@ -145,6 +148,11 @@ function renderStatus({ health, undated, clocks, windows }: Status, alerts: Stat
           `calls to the service are paused until ${instantText(callsPausedUntil)}, as the service asked; usage-export resume-calls ends the pause`,
         ]
       : []),
+    ...firstOf(
+      pausedKeys.map(renderPausedKey),
+      PAUSED_KEYS_SHOWN_MAX,
+      (more) => `and with ${counted(more, "more key")}`,
+    ),
     ...(warning ? [`warning: ${warning}`] : []),
     ...windows.map((advice) => `window of ${advice.job}: ${renderAdvice(advice)}`),
     `slices: ${slices.complete} complete, ${slices.suspect} suspect, ${slices.failed} failed, ${slices.missing} missing`,
@@ -166,6 +174,10 @@ function renderStatus({ health, undated, clocks, windows }: Status, alerts: Stat
     }),
   ];
   return `${lines.join("\n")}\n`;
+}
+
+function renderPausedKey({ key, until }: PausedKey): string {
+  return `calls with the key of ${key} are paused until ${instantText(until)}, as the service asked; usage-export resume-calls ends the pause`;
 }
 
 function titled(title: string, texts: readonly string[]): readonly string[] {

@@ -44,6 +44,15 @@ export function wholeNumber(min: number, max: number): z.ZodInt {
   return z.int(expected).check(z.gte(min, expected), z.lte(max, expected));
 }
 
+const REQUESTS_PER_SECOND = "a number greater than 0 and at most 10000";
+
+export const RequestsPerSecond = z
+  .number(REQUESTS_PER_SECOND)
+  .gt(0, REQUESTS_PER_SECOND)
+  .max(10_000, REQUESTS_PER_SECOND);
+
+export const MaxConcurrent = wholeNumber(1, 64);
+
 export const Name = text(100);
 
 /**

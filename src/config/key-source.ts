@@ -3,9 +3,11 @@
 import path from "node:path";
 import { z } from "zod";
 import {
+  MaxConcurrent,
   Name,
   neverInThisFile,
   object,
+  RequestsPerSecond,
   referenceForms,
   reporting,
   text,
@@ -60,17 +62,39 @@ const Rotated = object({
   first: First.describe("The key to use until the rotation has made one."),
 });
 
+const LIMITS = {
+  requestsPerSecond: RequestsPerSecond.exactOptional().describe(
+    "The most calls a second with this key, over all replicas, in all entries that name it. Left out: those of the service.",
+  ),
+  maxConcurrent: MaxConcurrent.exactOptional().describe("The most calls at the same time with this key."),
+};
+
+type Limits = { readonly requestsPerSecond?: number; readonly maxConcurrent?: number };
+
+const limited = <Shape extends z.core.$ZodLooseShape>({ shape }: { readonly shape: Shape }) =>
+  object({ ...shape, ...LIMITS });
+
 export const KeySource = z
-  .union([Env, KeyFile, Command, Rotated], {
+  .union([limited(Env), limited(KeyFile), limited(Command), limited(Rotated)], {
     error: `${FORMS}, ${COMMAND_FORM} or { "rotation": "NAME", "first": { "env": "NAME" } } ${neverInThisFile("key")}`,
   })
-  .transform((key) => ("rotation" in key ? { kind: "rotation" as const, ...key } : toStaticReference(key)))
+  .transform((key) =>
+    "rotation" in key ? { kind: "rotation" as const, ...key } : { ...toStaticReference(key), ...limitsIn(key) },
+  )
   .describe(
     "Where the key of this project is found: an environment variable, a file, the output of a command, or a rotation. Never the key itself.",
   );
 
 function toStaticReference(written: { env: string } | { file: string } | z.output<typeof Command>) {
   return "command" in written ? { kind: "command" as const, ...written } : toReference(written);
+}
+
+/** Only those that are given. */
+function limitsIn({ requestsPerSecond, maxConcurrent }: Limits): Limits {
+  return {
+    ...(requestsPerSecond !== undefined && { requestsPerSecond }),
+    ...(maxConcurrent !== undefined && { maxConcurrent }),
+  };
 }
 
 /** `first` of a rotation is the key to use until the rotation has made one. */

@@ -22,9 +22,11 @@ import {
   BaseUrl,
   FeatureName,
   JitterSeconds,
+  MaxConcurrent,
   Name,
   object,
   PLACEHOLDER_ID,
+  RequestsPerSecond,
   reporting,
   Schedule,
   secretReference,
@@ -38,8 +40,6 @@ import { Prices } from "./prices.ts";
 import { Rotation } from "./rotation-schema.ts";
 import { didYouMean, nearMiss } from "./suggestions.ts";
 
-const REQUESTS_PER_SECOND = "a number greater than 0 and at most 10000";
-
 const Service = object({
   baseUrl: BaseUrl.describe("The address of the service, without /v1. https, except for this machine."),
   authScheme: z
@@ -52,13 +52,8 @@ const Service = object({
     .describe(
       'The parameter names that the service uses: "auto" probes for them. "2026" sends grouping=models and tag= instead of model and tags=.',
     ),
-  requestsPerSecond: z
-    .number(REQUESTS_PER_SECOND)
-    .gt(0, REQUESTS_PER_SECOND)
-    .max(10_000, REQUESTS_PER_SECOND)
-    .default(5)
-    .describe("The most calls a second, over all replicas."),
-  maxConcurrent: wholeNumber(1, 64).default(4).describe("The most calls at the same time."),
+  requestsPerSecond: RequestsPerSecond.default(5).describe("The most calls a second, over all replicas."),
+  maxConcurrent: MaxConcurrent.default(4).describe("The most calls at the same time."),
   timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long one attempt of a call may take."),
 });
 

@@ -2,8 +2,9 @@
 // renewed and released by single statements outside any transaction, so that a process that stops in between blocks no other.
 
 import { type RawBuilder, sql } from "kysely";
-import type { AllocatedSlots, Demand, LeasedShare } from "../rate-share.ts";
+import type { AllocatedSlots, Demand, KeyPauses, LeasedShare } from "../rate-share.ts";
 import type { Database } from "./connection/database.ts";
+import { installationOf } from "./connection/handle.ts";
 import { inTransaction, withRetries } from "./connection/transaction.ts";
 
 export type ServiceLimit = {
@@ -28,7 +29,7 @@ const ROTATION_MS = 10_000;
 export async function renewLease(db: Database, limit: ServiceLimit, id: string, demand: Demand): Promise<LeasedShare> {
   const { service, requestsPerSecond, maxConcurrent } = limit;
   for (;;) {
-    const { leases, nowMs, pauseMs, ...stored } = await readLimit(db, service);
+    const { leases, nowMs, pauseMs, keyPauses, ...stored } = await readLimit(db, service);
     const known: Leases = JSON.parse(leases);
     const { next, ...allocated } = allocate(known, id, demand, maxConcurrent, nowMs);
     const expiredStartMs = startAfterExpired(known, id, limit, nowMs);
@@ -43,7 +44,7 @@ export async function renewLease(db: Database, limit: ServiceLimit, id: string, 
     if (rows.length === 0) continue;
     // If the clock was set back, the stored start may be far away: the wait is at most the time between two calls with a single slot.
     const startMsMax = (1000 * maxConcurrent) / requestsPerSecond;
-    return { ...allocated, lifeMs: LEASE_MS, startMs: Math.min(startMs, startMsMax), pauseMs };
+    return { ...allocated, lifeMs: LEASE_MS, startMs: Math.min(startMs, startMsMax), pauseMs, keyPauses };
   }
 }
 
@@ -52,15 +53,21 @@ type StoredLimit = {
   readonly nowMs: number;
   readonly startMs: number;
   readonly pauseMs: number;
+  readonly keyPauses: KeyPauses;
 };
 
 async function readLimit(db: Database, service: string): Promise<StoredLimit> {
+  const keys = limitOfKey(db, service, "");
   const read = () =>
     sql<StoredLimit>`
       select leases::text,
         extract(epoch from clock_timestamp())::float8 * 1000 as "nowMs",
         ${msUntil(sql.ref("next_start_at"))} as "startMs",
-        least(${msUntil(sql.ref("paused_until"))}, extract(epoch from pause)::float8 * 1000) as "pauseMs"
+        ${PAUSE_MS} as "pauseMs",
+        (
+          select coalesce(jsonb_object_agg(substr(service, length(${keys}) + 1), ${PAUSE_MS}), '{}')
+          from usage_export.rate_limit where starts_with(service, ${keys}) and paused_until > clock_timestamp()
+        ) as "keyPauses"
       from usage_export.rate_limit where service = ${service}
     `.execute(db);
   for (;;) {
@@ -151,6 +158,17 @@ export async function releaseLease(db: Database, service: string, id: string, ne
   `.execute(db);
 }
 
+/** What is left of a pause, in milliseconds. If more is left than it was long, the clock was set back. */
+const PAUSE_MS = sql`least(${msUntil(sql.ref("paused_until"))}, extract(epoch from pause)::float8 * 1000)`;
+
+/**
+ * The name under which the limits of a key are stored, beside those of the whole service. Other installations may have another key in a
+ * variable of the same name.
+ */
+export function limitOfKey(db: Database, service: string, key: string): string {
+  return `${service} key ${installationOf(db)}/${key}`;
+}
+
 /** 0 for a moment that is over. Postgres before 17 refuses to subtract from -infinity. */
 function msUntil(moment: RawBuilder<unknown>) {
   return sql`greatest(extract(epoch from greatest(${moment}, clock_timestamp()) - clock_timestamp())::float8 * 1000, 0)`;
@@ -185,13 +203,29 @@ export async function pausedUntil(db: Database, service: string): Promise<Date |
   return rows[0]?.until;
 }
 
-/** Ends the pause; waiting processes notice within seconds. Returns when the pause would have ended, if there was one. */
+export type PausedKey = { readonly key: string; readonly until: Date };
+
+/** The keys with which the service asked for a pause that lasts. */
+export async function pausedKeys(db: Database, service: string): Promise<readonly PausedKey[]> {
+  const keys = limitOfKey(db, service, "");
+  const { rows } = await sql<PausedKey>`
+    select substr(service, length(${keys}) + 1) as key, least(paused_until, clock_timestamp() + pause) as until
+    from usage_export.rate_limit where starts_with(service, ${keys}) and paused_until > clock_timestamp()
+    order by service
+  `.execute(db);
+  return rows;
+}
+
+/** Ends the pauses of all calls and of single keys; waiting processes notice within seconds. Returns when the last of them would have ended. */
 export async function resumeCalls(db: Database, service: string): Promise<Date | undefined> {
   return inTransaction(db, async (tx) => {
-    const until = await pausedUntil(tx, service);
+    const ofAll = await pausedUntil(tx, service);
+    const ofKeys = (await pausedKeys(tx, service)).map(({ until }) => until);
     await sql`
-      update usage_export.rate_limit set paused_until = '-infinity', pause = '0' where service = ${service}
+      update usage_export.rate_limit set paused_until = '-infinity', pause = '0'
+      where paused_until > '-infinity' and (service = ${service} or starts_with(service, ${limitOfKey(tx, service, "")}))
     `.execute(tx);
-    return until;
+    const ends = [...(ofAll ? [ofAll] : []), ...ofKeys].sort((a, b) => a.getTime() - b.getTime());
+    return ends.at(-1);
   });
 }

@@ -24,7 +24,7 @@ import { queueDepths } from "../db/jobs/queue.ts";
 import { storedWorkers } from "../db/jobs/workers.ts";
 import { type RotationRow, rotationRows } from "../db/keys/status.ts";
 import { type StoredList, storedLists } from "../db/projects.ts";
-import { pausedUntil } from "../db/rate-limit.ts";
+import { pausedKeys, pausedUntil } from "../db/rate-limit.ts";
 import { restatementCurves } from "../db/report/restatements.ts";
 import { storedSnoozes } from "../db/snoozes.ts";
 import { failureCauses } from "../db/usage/failures.ts";
@@ -91,6 +91,7 @@ async function figuresAt(db: Database, tx: Tx, config: Config): Promise<HealthFi
   return {
     readAt: now,
     callsPausedUntil: await pausedUntil(tx, originOf(config)),
+    pausedKeys: await pausedKeys(tx, originOf(config)),
     jobs: await readJobs(tx, config, series, now),
     workers: workers.map(({ workerId: _, stoppedAt, ...worker }) => ({
       ...worker,

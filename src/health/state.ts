@@ -8,6 +8,7 @@ import type { QueueDepth } from "../db/jobs/queue.ts";
 import type { ConfigRefusal } from "../db/jobs/workers.ts";
 import type { RotationRow } from "../db/keys/status.ts";
 import type { StoredList } from "../db/projects.ts";
+import type { PausedKey } from "../db/rate-limit.ts";
 import type { Snooze } from "../db/snoozes.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import type { RotationJob } from "../keys/policy.ts";
@@ -31,6 +32,8 @@ export type HealthFigures = {
   readonly readAt: Date;
   /** The service asked for a pause of all calls; this is when the pause ends. */
   readonly callsPausedUntil: Date | undefined;
+  /** The service asked for a pause with these keys. */
+  readonly pausedKeys: readonly PausedKey[];
   /** The exports first. */
   readonly jobs: readonly JobHealth[];
   /** The worker seen last comes first. */

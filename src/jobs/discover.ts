@@ -24,7 +24,7 @@ import type { Service } from "../service/service.ts";
 import { addDays, dayOf, type Window } from "../usage/days.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import type { ListChange, ListedProject } from "../usage/project-list.ts";
-import { leaseOf } from "./shared-rate.ts";
+import { leasesOf } from "./shared-rate.ts";
 
 /** The configuration with the projects that the service has listed so far. Calls no service. */
 export async function withKnownProjects(config: Config, db: Database): Promise<Config> {
@@ -80,7 +80,7 @@ export type ReadList = { readonly list: string } & (
 export async function readLists(app: App, config: Config, db: Database | undefined): Promise<readonly ReadList[]> {
   const entries = new Map(config.discovery?.entries.map((entry) => [listOf(entry), entry]));
   if (entries.size === 0) return [];
-  const service = await openServiceFor(app, config, db ? { lease: leaseOf(config, db) } : {});
+  const service = await openServiceFor(app, config, db ? leasesOf(config, db) : {});
   try {
     // At once, so that none waits for one that does not come.
     return await Promise.all(

@@ -8,6 +8,7 @@ import type { SeriesIds } from "../db/usage/series.ts";
 import type { AnswerWriter } from "../db/usage/writer.ts";
 import type { RotationJob } from "../keys/policy.ts";
 import type { MasterKeys } from "../keys/seal.ts";
+import type { KeyLimit } from "../rate-share.ts";
 import type { Secret } from "../secret.ts";
 import type { Service } from "../service/service.ts";
 import type { Window } from "../usage/days.ts";
@@ -43,6 +44,10 @@ export type ExportContext = ServiceContext<Database> & {
 };
 
 export type KeyRing = {
+  /** The limits of the key of a project. Undefined if only those of all calls count. */
+  readonly limitOfProject: (project: Project) => KeyLimit | undefined;
+  /** The same for a key that `use` or `useToRotate` has passed on. */
+  readonly limitOf: (key: Secret) => KeyLimit | undefined;
   /**
    * Calls with the project's key. If the service refuses the key itself (401), calls once more with another key: with its
    * replacement, if the key file or the ledger has one by now; otherwise, if the key is a rotation's, with the key before it.

@@ -20,10 +20,10 @@ import { openDialects, openGroupingCheck } from "./dialects.ts";
 import { makeFirstDaysDue } from "./discover.ts";
 import type { ExportContext, KeyRing, RotationContext, ServiceContext } from "./export-context.ts";
 import { withSeenValues } from "./seen-values.ts";
-import { leaseOf } from "./shared-rate.ts";
+import { type Leases, leasesOf } from "./shared-rate.ts";
 
-type ServiceOptions = Pick<ServiceDeps, "onAttempt" | "lease" | "waitMsMax">;
-type ContextOptions = Omit<ServiceOptions, "lease"> & {
+type ServiceOptions = Leases & Pick<ServiceDeps, "onAttempt" | "waitMsMax">;
+type ContextOptions = Omit<ServiceOptions, keyof Leases> & {
   /** Called when the service refused the key in use and an older one was used instead. */
   readonly onKeyFallback?: (rotation: string) => void;
   /** Left out, they are read if a project is called with a key of the ledger. */
@@ -49,7 +49,7 @@ export async function openRotationContext(
   await raiseLaggingSequences(app, db);
   const masterKeys = await openMasterKeys(app, db);
   const keys = await openKeyRing(app, config, db, { masterKeys });
-  const options = sharesRate ? { lease: leaseOf(config, db) } : {};
+  const options = sharesRate ? leasesOf(config, db) : {};
   return { ...(await connect(app, config, db, keys, options)), masterKeys };
 }
 
@@ -77,7 +77,7 @@ export async function openExportContext(
   // Twice as many as may call at once: when a call ends, the next request is ready for its slot.
   const backlog = openBacklog(2 * config.service.maxConcurrent);
   return {
-    ...(await connect(app, config, db, keys, { ...options, lease: leaseOf(config, db) })),
+    ...(await connect(app, config, db, keys, { ...options, ...leasesOf(config, db) })),
     ids,
     firstDays,
     fetchNumbers: openFetchNumbers(db),
@@ -108,7 +108,7 @@ async function connect<Db extends Database | undefined>(
   keys: KeyRing,
   options: ServiceOptions = {},
 ): Promise<ServiceContext<Db> & AsyncDisposable> {
-  const service = await openServiceFor(app, config, options);
+  const service = await openServiceFor(app, config, { ...options, limitOf: keys.limitOf });
   const dialects = openDialects({ app, db, service, keys });
   const close = () => service.close();
   return { app, config, db, service, keys, dialects, groupings: openGroupingCheck(), [Symbol.asyncDispose]: close };

@@ -1,18 +1,26 @@
-// The share of a process in the rate limit of a service, which all processes on a database keep together.
+// The shares of a process in the rate limits of a service and of its keys, which all processes on a database keep together.
 
 import { randomUUID } from "node:crypto";
 import { type Config, originOf } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
-import { pauseCalls, releaseLease, renewLease } from "../db/rate-limit.ts";
+import { limitOfKey, pauseCalls, releaseLease, renewLease, type ServiceLimit } from "../db/rate-limit.ts";
 import type { RateLease } from "../service/rate-lease.ts";
+import type { ServiceDeps } from "../service/service.ts";
 
-export function leaseOf({ service }: Config, db: Database): RateLease {
+export type Leases = Pick<ServiceDeps, "lease" | "leaseOf">;
+
+export function leasesOf({ service }: Config, db: Database): Leases {
   const { requestsPerSecond, maxConcurrent } = service;
-  const limit = { service: originOf({ service }), requestsPerSecond, maxConcurrent };
+  const origin = originOf({ service });
   const id = randomUUID();
-  return {
+  const leaseOf = (limit: ServiceLimit): RateLease => ({
     renew: (demand) => renewLease(db, limit, id, demand),
     reportPause: (ms) => pauseCalls(db, limit.service, ms),
     release: (nextStartMs) => releaseLease(db, limit.service, id, nextStartMs),
+  });
+  return {
+    lease: leaseOf({ service: origin, requestsPerSecond, maxConcurrent }),
+    leaseOf: ({ name, ...own }) =>
+      leaseOf({ requestsPerSecond, maxConcurrent, ...own, service: limitOfKey(db, origin, name) }),
   };
 }

@@ -4,12 +4,16 @@
 import type { Logger } from "pino";
 import type { Sleep } from "../async.ts";
 import { AppError, errorCode } from "../errors.ts";
+import type { KeyLimit } from "../rate-share.ts";
 import type { Outcome, ServiceAnswer } from "./answer.ts";
-import { type RateLimiter, tooLong } from "./rate-limiter.ts";
+import type { KeyLimits } from "./key-limits.ts";
+import { tooLong } from "./rate-limiter.ts";
 import { ATTEMPTS_MAX, type FailureKind, retryDelayMs } from "./retry.ts";
 import type { AttemptReport, OnAttempt, ServiceCall } from "./service.ts";
 
 export type Attempt = {
+  /** The limits of the key that it is made with; undefined if it has none, and the service pauses all calls and not one key. */
+  readonly key?: KeyLimit | undefined;
   /** Awaited before each attempt, after its permit is given. An error that it throws ends the call. */
   readonly prepare: () => Promise<void>;
   /** Returns an answer, or a failure of the service or the connection, whether or not it may be tried again. Throws if aborted. */
@@ -17,7 +21,7 @@ export type Attempt = {
 };
 
 export type AttemptsDeps = {
-  readonly limiter: RateLimiter;
+  readonly limits: Pick<KeyLimits, "acquire" | "pause" | "reportAnswer">;
   readonly waitMsMax: number;
   readonly random: () => number;
   readonly sleep: Sleep;
@@ -40,19 +44,28 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
 
   async function once(attempt: Attempt, signal: AbortSignal): Promise<Outcome> {
     for (;;) {
-      const permit = await deps.limiter.acquire(signal);
+      const permit = await deps.limits.acquire(attempt.key, signal);
       try {
         await attempt.prepare();
         // During `prepare` the process may have been suspended, or the service may have asked another call for a pause.
         if (!permit.isValid()) continue;
         const outcome = await attempt.send();
-        const pauseMs = outcome.ok ? undefined : outcome.failure.requestedWaitMs;
         // Before the slot is released, so that the next holder sees the pause.
-        if (pauseMs !== undefined) deps.limiter.pause(pauseMs);
+        reportOutcome(attempt.key, outcome);
         return outcome;
       } finally {
         permit.release();
       }
+    }
+  }
+
+  function reportOutcome(key: KeyLimit | undefined, outcome: Outcome): void {
+    if (outcome.ok) {
+      deps.limits.reportAnswer();
+    } else if (outcome.failure.requestedWaitMs !== undefined) {
+      // With another status than 429 the service says nothing about the key.
+      const isAboutKey = outcome.failure.error.code === "rate_limited";
+      deps.limits.pause(isAboutKey ? key : undefined, outcome.failure.requestedWaitMs);
     }
   }
 

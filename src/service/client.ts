@@ -10,6 +10,7 @@ import { openAttempts, withReport } from "./attempts.ts";
 import { openAuthFailures } from "./auth-failures.ts";
 import { connectionFailure, REDACT_ALL, type Reply, redactorFor, statusFailure } from "./errors.ts";
 import { exchange } from "./exchange.ts";
+import { openKeyLimits } from "./key-limits.ts";
 import { openLeasedRateLimiter } from "./rate-lease.ts";
 import { LocalRateLimiter, type OnLongWait } from "./rate-limiter.ts";
 import { serviceTimeMs } from "./retry.ts";
@@ -37,12 +38,20 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   // A new connection for each call: the service may close one that was kept alive just as a request is sent, and then nobody knows
   // whether the request arrived.
   const unshared = openAgent({ ...CONNECTION_OPTIONS, pipelining: 0 }, deps.proxy);
-  const limits = { ...settings, waitMsMax };
+  const rate = { ...settings, waitMsMax };
   const limiter = deps.lease
-    ? openLeasedRateLimiter(limits, deps.lease, now, sleep, logLongWaits(deps.log))
-    : new LocalRateLimiter(limits, now, sleep);
+    ? openLeasedRateLimiter(rate, deps.lease, now, sleep, logLongWaits(deps.log), (...read) =>
+        limits.setPauses(...read),
+      )
+    : new LocalRateLimiter(rate, now, sleep);
+  const limits = openKeyLimits(limiter, rate, {
+    leaseOf: deps.leaseOf,
+    onLongWait: ({ name }) => logLongWaits(deps.log.child({ key: name })),
+    now,
+    sleep,
+  });
   const authFailures = openAuthFailures();
-  const attempts = openAttempts({ limiter, waitMsMax, random, sleep, log: deps.log });
+  const attempts = openAttempts({ limits, waitMsMax, random, sleep, log: deps.log });
   let serviceAheadMs: number | undefined;
 
   async function callService(call: ServiceCall, key: Secret, signal: AbortSignal): Promise<ServiceAnswer> {
@@ -78,7 +87,11 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
       await call.beforeAttempt?.();
     }
 
-    const attempt = { prepare, send: deps.onAttempt ? withReport(send, call, signal, now, deps.onAttempt) : send };
+    const attempt = {
+      key: deps.limitOf?.(key),
+      prepare,
+      send: deps.onAttempt ? withReport(send, call, signal, now, deps.onAttempt) : send,
+    };
     return await authFailures.guard(use, signal, () => attempts(attempt, call.retry, signal));
   }
 
@@ -86,6 +99,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     baseUrl: settings.baseUrl,
     dialect: settings.dialect,
     call: callService,
+    isPaused: limits.isPaused,
     forgetAuthFailures: authFailures.forget,
     serviceTime: () => (serviceAheadMs === undefined ? undefined : new Date(serviceAheadMs + now())),
     async fetchTime(signal) {
@@ -97,7 +111,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     },
     async close() {
       // Destroyed, not closed: close() would also wait for a connection that is never made.
-      await Promise.all([shared.destroy(), unshared.destroy(), limiter.close()]);
+      await Promise.all([shared.destroy(), unshared.destroy(), limits.close(), limiter.close()]);
     },
   };
 }

@@ -2,7 +2,7 @@
 // calling before the lease ends if it can't renew it.
 
 import type { Sleep } from "../async.ts";
-import type { Demand, LeasedShare } from "../rate-share.ts";
+import type { Demand, KeyPauses, LeasedShare } from "../rate-share.ts";
 import { LocalRateLimiter, type OnLongWait, type RateLimiter, type RateLimitSettings } from "./rate-limiter.ts";
 
 /** The leases of all processes, wherever they are stored. */
@@ -28,6 +28,7 @@ export function openLeasedRateLimiter(
   now: () => number,
   sleep: Sleep,
   onLongWait?: OnLongWait,
+  onKeyPauses?: (pauses: KeyPauses, askedMs: number) => void,
 ): RateLimiter {
   const local = new LocalRateLimiter(settings, now, sleep, onLongWait);
   local.setShare(NO_SHARE);
@@ -85,7 +86,8 @@ export function openLeasedRateLimiter(
       if (local.share.untilMs <= now()) local.rejectWaiting(error);
       return RENEW_MS_CONTENDED;
     }
-    const { slots, usableSlots, fairSlots, lifeMs, startMs, pauseMs } = leased;
+    const { slots, usableSlots, fairSlots, lifeMs, startMs, pauseMs, keyPauses } = leased;
+    onKeyPauses?.(keyPauses, askedMs);
     // The answer does not contain a pause that was reported after the renewal was requested.
     if (pauseReportedMs < askedMs) local.setPause(pauseMs);
     // If only some slots are given back, any of them may just have started a call: the whole interval is waited.

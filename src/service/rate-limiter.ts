@@ -10,6 +10,8 @@ export type RateLimitSettings = {
   readonly maxConcurrent: number;
   /** The longest pause that calls wait out. If the service asks for a longer one, they fail instead. */
   readonly waitMsMax: number;
+  /** False: a call that started late because its timer was late makes no later call start earlier. Left out, it does. */
+  readonly makesUpForLateTimers?: boolean;
 };
 
 export type RateLimiter = {
@@ -213,7 +215,8 @@ export class LocalRateLimiter implements RateLimiter {
     this.#longWait = undefined;
     // After a late timer, at most `slots - 1` more calls start at once to make up for it, so that the bursts of all processes together
     // stay below the cap.
-    const lateMsMax = this.#waitedForPermit ? Math.min(LATE_MS_MAX, (this.#share.slots - 1) * this.#intervalMs()) : 0;
+    const makesUp = this.#waitedForPermit && this.#settings.makesUpForLateTimers !== false;
+    const lateMsMax = makesUp ? Math.min(LATE_MS_MAX, (this.#share.slots - 1) * this.#intervalMs()) : 0;
     this.#lastStartMs = Math.max(this.#lastStartMs + this.#intervalMs(), nowMs - lateMsMax);
     this.#inFlight++;
     const shareNumber = this.#shareNumber;

@@ -16,6 +16,7 @@ export function healthState(part: Partial<HealthState> = {}): HealthState {
   return {
     readAt: NOW,
     callsPausedUntil: undefined,
+    pausedKeys: [],
     jobs: [jobLine()],
     workers: [worker()],
     series: [],

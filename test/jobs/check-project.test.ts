@@ -11,7 +11,12 @@ import { KEY, limit, openTestService } from "../service/open-test-service.ts";
 import { answerJson, type Script, scriptedServer } from "../support/scripted-server.ts";
 import { PROJECT, sampleAnswer, sampleJob } from "../usage/sample-request.ts";
 
-const KEYS: KeyRing = { use: (_, call) => call(KEY), useToRotate: (_, call) => call(KEY) };
+const KEYS: KeyRing = {
+  limitOfProject: () => undefined,
+  limitOf: () => undefined,
+  use: (_, call) => call(KEY),
+  useToRotate: (_, call) => call(KEY),
+};
 const LISTS_NO_SCOPES: Script = ({ target }, response) =>
   target.includes("/auth/token") ? answerJson(response, 404, {}) : answerJson(response, 200, sampleAnswer([]));
 

@@ -12,7 +12,12 @@ import { PROJECT, sampleAnswer, sampleRequest, sampleRow, windowless } from "../
 
 vi.mock("../../src/db/dialect.ts", () => ({ storedDialect: vi.fn(), storeDialect: vi.fn() }));
 
-const keys: KeyRing = { use: (_, call) => call(KEY), useToRotate: (_, call) => call(KEY) };
+const keys: KeyRing = {
+  limitOfProject: () => undefined,
+  limitOf: () => undefined,
+  use: (_, call) => call(KEY),
+  useToRotate: (_, call) => call(KEY),
+};
 const NAMES = { interface: "model", "2026": "models" } as const;
 const BY_MODEL = sampleRequest("model");
 

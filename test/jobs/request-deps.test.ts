@@ -35,7 +35,12 @@ function contextOf(service: Service, scrubber = new Scrubber()) {
     write: () => {},
     terminal: false,
   };
-  const keys: KeyRing = { use: (_, call) => call(KEY), useToRotate: (_, call) => call(KEY) };
+  const keys: KeyRing = {
+    limitOfProject: () => undefined,
+    limitOf: () => undefined,
+    use: (_, call) => call(KEY),
+    useToRotate: (_, call) => call(KEY),
+  };
   const dialects = openDialects({ app, db, service, keys });
   const backlog = openBacklog(2);
   const shared = { fetchNumbers: openFetchNumbers(db), writer: openAnswerWriter(db, backlog.untilIdle), backlog };

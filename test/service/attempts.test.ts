@@ -39,13 +39,13 @@ test.each([
 function recordedAttempts(events: string[], invalid = 0) {
   let permits = 0;
   return openAttempts({
-    limiter: {
+    limits: {
       async acquire() {
         const number = ++permits;
         return { isValid: () => number > invalid, release: () => void events.push("release") };
       },
       pause: () => void events.push("pause"),
-      close: async () => {},
+      reportAnswer: () => {},
     },
     waitMsMax: 1_000,
     random: () => 0,

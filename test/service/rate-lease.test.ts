@@ -30,7 +30,16 @@ function openLimiter(
       const answer = left.length > 1 ? left.shift() : left[0];
       await duringRenewal?.();
       if (answer instanceof Error) throw answer;
-      return { slots: CAP, usableSlots: CAP, fairSlots: CAP, lifeMs: 10_000, startMs: 0, pauseMs: 0, ...answer };
+      return {
+        slots: CAP,
+        usableSlots: CAP,
+        fairSlots: CAP,
+        lifeMs: 10_000,
+        startMs: 0,
+        pauseMs: 0,
+        keyPauses: {},
+        ...answer,
+      };
     },
     async reportPause(ms) {
       if (pausesLost > 0) {
