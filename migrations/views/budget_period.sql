@@ -33,7 +33,7 @@ cross join lateral (
     bool_or(r.is_billed) as is_billed, bool_or(r.is_estimated) as is_estimated
   from (
     -- A day counts as read when it was for every project. Where its billing was read, that decides, and not the usage. Nothing waits
-    -- for a series on days before the first one that it was to read; a day that no series was to read is not read.
+    -- for a series on days before the first one that it was to read, nor after the last one that was read if it is not read any more; a day that no series was to read is not read.
     select day.usage_date, coalesce(bool_and(sl.fetched_at is not null) filter (where needed.is_needed), false) as is_read,
       max(sl.fetched_at) as fetched_at,
       coalesce(bool_and(state.is_settled and sl.status = 'complete') filter (where needed.is_needed), false) as is_final,
@@ -47,7 +47,10 @@ cross join lateral (
     left join usage_export.slice sl on sl.series_id = coalesce(billed.series_id, s.series_id) and sl.usage_date = day.usage_date
     cross join lateral (
       select s.priced_days @> day.usage_date
-        and (sl.fetched_at is not null or day.usage_date >= coalesce(s.due_from, day.usage_date)) as is_needed
+        and (
+          sl.fetched_at is not null
+          or day.usage_date >= coalesce(s.due_from, day.usage_date) and day.usage_date <= coalesce(s.read_through, day.usage_date)
+        ) as is_needed
     ) needed
     cross join lateral (
       -- Nobody reads the day again: also one that was never read. An estimate also ends when the day's billing is read at last.
@@ -85,7 +88,10 @@ cross join lateral (
       and sl.fetched_at is not null
     cross join lateral (
       select s.priced_days @> day.usage_date
-        and (sl.fetched_at is not null or day.usage_date >= coalesce(s.due_from, day.usage_date)) as is_needed
+        and (
+          sl.fetched_at is not null
+          or day.usage_date >= coalesce(s.due_from, day.usage_date) and day.usage_date <= coalesce(s.read_through, day.usage_date)
+        ) as is_needed
     ) needed
     cross join lateral (
       select usage_export.finality(

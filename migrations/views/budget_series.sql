@@ -5,7 +5,11 @@
 -- without it.
 create or replace view usage_export.budget_series as
 select b.name, b.valid_from, s.series_id, s.project_id, s.window_days, s.source,
-  bill.series_id as billing_series_id, bill.window_days as billing_window_days, s.due_from, priced.days as priced_days, b.installation
+  bill.series_id as billing_series_id, bill.window_days as billing_window_days, s.due_from, priced.days as priced_days, b.installation,
+  -- Of a project that has vanished or is not configured any more, no later day will be read.
+  case when s.retired_at is not null then
+    coalesce((select max(sl.usage_date) from usage_export.slice sl where sl.series_id = s.series_id and sl.fetched_at is not null), '-infinity')
+  end as read_through
 from usage_export.budget b
 cross join lateral (
   select case b.scope when 'all' then 'none' when 'key' then 'accessor' when 'tag' then 'tags' else 'model' end as "grouping"
@@ -14,7 +18,9 @@ join usage_export.series s on s.project_id = any(b.project_ids) and s.superseded
 -- The service bills in dollars.
 left join usage_export.series bill on b.metric = 'cost' and b.currency = 'USD'
   and bill.source = 'billing' and bill.project_id = s.project_id and bill.filter_key = '{}' and bill."grouping" = needed."grouping"
-  and bill.superseded_at is null and bill.retired_at is null
+  and bill.superseded_at is null
+  -- Billing that is not exported any more says nothing of later days; of a project that is not read at all there are none.
+  and (bill.retired_at is null or s.retired_at is not null)
 cross join lateral (
   select case when s.source = 'billing' or s.filter_key = '{}' then datemultirange(daterange(null, null)) else (
     select range_agg(daterange(price.valid_from, price.valid_until, '[]'))

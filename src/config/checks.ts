@@ -221,12 +221,15 @@ function renamedDeliveryIssues(
   path: Path,
 ): ConfigIssue[] {
   if (!isDiscovering || !projects.some((name) => name !== undefined && isPattern(name))) return [];
+  const message =
+    'expected "{id}" beside "{project}" in it, or in its place: the name of a discovered project may change at the service, and the key of another project would be overwritten';
   return deliver.flatMap(({ file, command }, i) => {
-    const text = [file, ...command].join(" ");
-    if (!text.includes("{project}") || text.includes("{id}")) return [];
-    const message =
-      'expected "{id}" in it: use {id}, as the name of a discovered project may change at the service, and the key of another project would be overwritten';
-    return [{ path: [...path, "deliver", i, file === undefined ? "command" : "file"], message }];
+    const texts = file === undefined ? command : [file];
+    // Each argument for itself: which of them names the place of the key is not known here.
+    return texts.flatMap((text, n) => {
+      if (text === undefined || !text.includes("{project}") || text.includes("{id}")) return [];
+      return [{ path: [...path, "deliver", i, ...(file === undefined ? ["command", n] : ["file"])], message }];
+    });
   });
 }
 

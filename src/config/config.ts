@@ -33,7 +33,7 @@ export type Config = Omit<ConfigFile, "$schema" | "projects" | "exports" | "rota
 };
 
 export type ConfiguredProject = WrittenProject & {
-  /** Discovered projects of one entry share one object as their key. */
+  /** Discovered projects of one entry share one object as their key, unless each has its own. */
   readonly isDiscovered?: true;
   /** How many days before the first reading of a discovered project are read, too. */
   readonly backfill?: number;
@@ -108,6 +108,9 @@ export function parseConfig(text: string, options: ParseOptions): Config {
 function writtenKeys({ projects, rotations }: Pick<ConfigFile, "projects" | "rotations">) {
   return [
     ...projects.map(({ key }, i) => ({ key, path: ["projects", i, "key"] })),
+    ...projects.flatMap((one, i) =>
+      "discover" in one && one.projectKey ? [{ key: one.projectKey, path: ["projects", i, "projectKey"] }] : [],
+    ),
     ...rotations.flatMap(({ createWith: key }, i) => (key ? [{ key, path: ["rotations", i, "createWith"] }] : [])),
   ];
 }

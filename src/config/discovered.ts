@@ -2,14 +2,16 @@
 
 import type { KnownProject } from "../usage/project-list.ts";
 import { resolveBudgets } from "./budgets.ts";
-import type { Config, ConfiguredProject, SecretReference } from "./config.ts";
+import type { Config, ConfiguredProject } from "./config.ts";
+import { keyName } from "./key-limits.ts";
+import { type KeyReference, keyIssues, keyOf, type StaticKeyReference } from "./key-source.ts";
 import { matchesPattern, projectsNamed } from "./project-names.ts";
 import { rotationsOf } from "./rotations.ts";
 import type { Discovery } from "./schema.ts";
 
 /** What the list of projects that a key sees is called in the database and in messages. */
-export function listOf({ key }: { readonly key: SecretReference }): string {
-  return key.kind === "env" ? `env ${key.name}` : `file ${key.path}`;
+export function listOf({ key }: { readonly key: StaticKeyReference }): string {
+  return keyName(key);
 }
 
 /** Whether the entry is for the project, if the service lists it. */
@@ -70,10 +72,20 @@ function discoveredProjects(
     .map(({ entry, found }) => {
       const name = distinctName(entry.name, found, taken);
       taken.add(name);
-      const { key, backfill } = entry;
+      const { backfill } = entry;
+      const key = keyOfDiscovered(entry, found.id);
       const project = { id: found.id, name, key, isDiscovered: true as const, ...(backfill > 0 && { backfill }) };
       return { project, hasVanished: found.vanishedAt !== undefined };
     });
+}
+
+/**
+ * The key that reads the project. An id that can't be put in leaves the placeholder as it is: such a key is not found, which is a failure of
+ * this project and not of all.
+ */
+function keyOfDiscovered({ key, projectKey = key }: Discovery, id: string): KeyReference {
+  const project = { id, name: id };
+  return keyIssues(projectKey, project, []).length > 0 ? projectKey : keyOf(projectKey, project);
 }
 
 function distinctName(template: string, { id, name }: KnownProject, taken: ReadonlySet<string>): string {

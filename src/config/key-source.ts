@@ -18,31 +18,34 @@ import {
 import { type ConfigIssue, isKeyLike, type Path } from "./messages.ts";
 import { fill, fillProblem, hasPlaceholder, placeholderProblem } from "./placeholders.ts";
 
-const PLACEHOLDERS = ["id", "name"];
-const OF_THE_PROJECT = '"{id}" and "{name}" stand for the project\'s.';
-
-const knownPlaceholders = reporting((value: string) => placeholderProblem(value, PLACEHOLDERS));
-
 const { Env, File, looksLikeSecret } = referenceForms("key");
 
-const KeyFile = object({
-  file: File.shape.file.superRefine(knownPlaceholders).describe(`${File.shape.file.description} ${OF_THE_PROJECT}`),
-});
+/** A file and a command whose texts pass the check. `also` says what may stand in them. */
+function fileAndCommand(checkText: ReturnType<typeof reporting<string>>, also: string) {
+  const KeyFile = object({
+    file: File.shape.file.superRefine(checkText).describe(`${File.shape.file.description}${also}`),
+  });
+  const Command = object({
+    command: z
+      .array(text(1000).superRefine(checkText))
+      .min(1)
+      .superRefine(reporting(commandProblem))
+      .describe(
+        `The program and its arguments, without a shell. It prints the key, and nothing else, on standard output.${also}`,
+      ),
+    timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long the command may take."),
+    variables: z
+      .array(VariableName)
+      .default([])
+      .describe("The environment variables that the command gets, besides PATH and HOME."),
+  });
+  return { KeyFile, Command };
+}
 
-const Command = object({
-  command: z
-    .array(text(1000).superRefine(knownPlaceholders))
-    .min(1)
-    .superRefine(reporting(commandProblem))
-    .describe(
-      `The program and its arguments, without a shell. It prints the key, and nothing else, on standard output. ${OF_THE_PROJECT}`,
-    ),
-  timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long the command may take."),
-  variables: z
-    .array(VariableName)
-    .default([])
-    .describe("The environment variables that the command gets, besides PATH and HOME."),
-});
+const { KeyFile, Command } = fileAndCommand(
+  reporting((value) => placeholderProblem(value, ["id", "name"])),
+  ' "{id}" and "{name}" stand for the project\'s.',
+);
 
 function commandProblem([program = "", ...args]: readonly string[]): string | undefined {
   if (hasPlaceholder(program)) return "expected a program without placeholders: they are for its arguments";
@@ -85,6 +88,38 @@ export const KeySource = z
     "Where the key of this project is found: an environment variable, a file, the output of a command, or a rotation. Never the key itself.",
   );
 
+const ofList = fileAndCommand(
+  reporting((value) =>
+    hasPlaceholder(value)
+      ? 'expected no placeholder: this key lists the projects, before any is known; "projectKey" may have "{id}"'
+      : undefined,
+  ),
+  "",
+);
+
+const STATIC_FORMS = { error: `${FORMS} or ${COMMAND_FORM} ${neverInThisFile("key")}` };
+
+/** The key that lists projects. It can't be that of a rotation, which belongs to one project. */
+export const ListKey = z
+  .union([limited(Env), limited(ofList.KeyFile), limited(ofList.Command)], STATIC_FORMS)
+  .transform((key) => ({ ...toStaticReference(key), ...limitsIn(key) }))
+  .describe(
+    "Where the key is found that lists the projects: an environment variable, a file or the output of a command. Never the key itself. It also reads each project, if there is no `projectKey`.",
+  );
+
+const ofDiscovered = fileAndCommand(
+  reporting((value) => {
+    const problem = placeholderProblem(value, ["id"]);
+    return problem && `${problem}: the name of a discovered project may change at the service`;
+  }),
+  ' "{id}" stands for the project\'s.',
+);
+
+export const DiscoveredKey = z
+  .union([limited(Env), limited(ofDiscovered.KeyFile), limited(ofDiscovered.Command)], STATIC_FORMS)
+  .transform((key) => ({ ...toStaticReference(key), ...limitsIn(key) }))
+  .describe("Where the key of each project found is found, if the one that lists them does not read them.");
+
 function toStaticReference(written: { env: string } | { file: string } | z.output<typeof Command>) {
   return "command" in written ? { kind: "command" as const, ...written } : toReference(written);
 }
@@ -118,6 +153,11 @@ export function keyIssues(reference: KeyReference | undefined, { id, name }: Pro
   return problem === undefined ? [] : [{ path, message: problem }];
 }
 
+/** Whether it stands for another key in each project. */
+export function isPatternKey(reference: KeyReference): boolean {
+  return patternsIn(reference).some(hasPlaceholder);
+}
+
 /** The texts in which placeholders are replaced. */
 function patternsIn(reference: KeyReference): readonly string[] {
   switch (reference.kind) {
@@ -137,7 +177,7 @@ function patternsIn(reference: KeyReference): readonly string[] {
  * projects that share a key share one object.
  */
 export function keyOf(reference: KeyReference, project: ProjectNames): KeyReference {
-  if (!patternsIn(reference).some(hasPlaceholder)) return reference;
+  if (!isPatternKey(reference)) return reference;
   return reference.kind === "rotation"
     ? { ...reference, first: filled(reference.first, project) }
     : filled(reference, project);

@@ -34,7 +34,7 @@ import {
   text,
   wholeNumber,
 } from "./fields.ts";
-import { KeySource } from "./key-source.ts";
+import { DiscoveredKey, KeySource, ListKey } from "./key-source.ts";
 import { describeValue } from "./messages.ts";
 import { Prices } from "./prices.ts";
 import { Rotation } from "./rotation-schema.ts";
@@ -85,16 +85,12 @@ const Project = object({
 
 export type WrittenProject = z.output<typeof Project>;
 
-/** Where the key is that lists projects. It can't be that of a rotation, which belongs to one project. */
-const ListKey = secretReference("key").describe(
-  "Where the key is found that lists the projects and reads each of them: an environment variable or a file. Never the key itself.",
-);
-
 const Pattern = text(200);
 
 const Discovery = object({
   discover: z.literal(true).describe("Reads every project that the key can see, as the service lists them."),
   key: ListKey,
+  projectKey: DiscoveredKey.exactOptional(),
   include: z
     .array(Pattern)
     .min(1)

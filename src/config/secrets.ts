@@ -5,7 +5,7 @@ import { AppError } from "../errors.ts";
 import { Secret } from "../secret.ts";
 import type { Config, SecretReference } from "./config.ts";
 import { isLoopback } from "./fields.ts";
-import type { StaticKeyReference } from "./key-source.ts";
+import { isPatternKey, type StaticKeyReference } from "./key-source.ts";
 import { fileReadProblem, formatPath, type Path, SCHEME_AND_KEY } from "./messages.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -92,6 +92,10 @@ export function neededKeys(
   const keys = [
     ...written.map(({ key }, i) => ({ key, path: ["projects", places[i] ?? i, "key"] })),
     ...entries.map(({ key, index }) => ({ key, path: ["projects", index, "key"] })),
+    // The file of a pattern is another one for each project. Of a command its program is checked, which is the same for all.
+    ...entries.flatMap(({ projectKey: key, index }) =>
+      key && !(key.kind === "file" && isPatternKey(key)) ? [{ key, path: ["projects", index, "projectKey"] }] : [],
+    ),
     ...rotations.map(({ createWith: key, index }) => ({ key, path: ["rotations", index, "createWith"] })),
   ];
   return keys.flatMap(({ key, path }): NeededSecret[] => {

@@ -2,6 +2,7 @@
 // limited, however many projects, jobs and rotations are configured. Pure.
 
 import type { ProjectHealth, SeriesHealth } from "../db/health.ts";
+import type { StoredList } from "../db/projects.ts";
 import { needsAttention } from "../keys/plan.ts";
 import type { BudgetUse } from "../usage/budget-use.ts";
 import { type Day, startOfDay } from "../usage/days.ts";
@@ -90,6 +91,19 @@ export const GAUGES = {
     help: "Which share of the budget will probably be used by the end of the current month; absent where no forecast is possible",
     labelNames: ["budget"],
   },
+  project_list_unread: {
+    help: "1 while the list of projects can't be read, so that those of the last one are exported, else 0",
+    labelNames: ["list"],
+  },
+  project_list_missing_projects: {
+    help: "Projects that are missing from a list which lacks more than half of them, so that it is not believed yet; 0 while it is",
+    labelNames: ["list"],
+  },
+  project_list_projects: { help: "Projects that are read because of the list", labelNames: ["list"] },
+  project_list_last_read_timestamp_seconds: {
+    help: "When the list of projects was last read; absent if it never was",
+    labelNames: ["list"],
+  },
   alert_snoozed_until_timestamp_seconds: {
     help: "When the snooze of the alert, or of the alerts whose names begin with it, ends; absent without a snooze",
     labelNames: ["alert"],
@@ -103,7 +117,7 @@ const WORST_PROJECTS = 10;
 
 /** The gauges of a health state. A number that is not known has no sample. */
 export function metricSamples(state: HealthFigures): readonly MetricSample[] {
-  const { jobs, rotations, queue, workers, budgets, anomalies, snoozes } = state;
+  const { jobs, rotations, queue, workers, budgets, anomalies, lists, snoozes } = state;
   const seen = workers[0]?.lastSeenAt;
   const current = budgets.filter(({ isOver }) => !isOver);
   return [
@@ -115,6 +129,7 @@ export function metricSamples(state: HealthFigures): readonly MetricSample[] {
     ...worst(anomalies, (usage) => openAnomalies(usage).length).flatMap((usage) =>
       sample("usage_anomalies", { project: usage.project, filter: usage.filter }, openAnomalies(usage).length),
     ),
+    ...worst(lists, ({ error, waiting }) => (error === null ? 0 : 1e9) + waiting).flatMap(listSamples),
     ...snoozes.flatMap(({ name, until }) =>
       sample("alert_snoozed_until_timestamp_seconds", { alert: name }, until.getTime() / 1000),
     ),
@@ -208,6 +223,15 @@ function budgetSamples({ name, percent, forecastPercent }: BudgetUse) {
   return [
     ...sample("budget_used_share", { budget: name }, share(percent)),
     ...sample("budget_forecast_share", { budget: name }, share(forecastPercent)),
+  ];
+}
+
+function listSamples({ list, error, waiting, projects, readAt }: StoredList) {
+  return [
+    ...sample("project_list_unread", { list }, error === null ? 0 : 1),
+    ...sample("project_list_missing_projects", { list }, waiting),
+    ...sample("project_list_projects", { list }, projects),
+    ...sample("project_list_last_read_timestamp_seconds", { list }, readAt && readAt.getTime() / 1000),
   ];
 }
 

@@ -24,6 +24,7 @@ import type { Service } from "../service/service.ts";
 import { addDays, dayOf, type Window } from "../usage/days.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import type { ListChange, ListedProject } from "../usage/project-list.ts";
+import { openKeyCommands } from "./key-commands.ts";
 import { leasesOf } from "./shared-rate.ts";
 
 /** The configuration with the projects that the service has listed so far. Calls no service. */
@@ -97,7 +98,10 @@ async function readList(
   { key: reference }: Discovery,
 ): Promise<{ readonly listed: readonly ListedProject[] } | { readonly error: AppError }> {
   try {
-    const key = app.scrubber.add(await readSecret("key", reference, app.env));
+    const key =
+      reference.kind === "command"
+        ? await openKeyCommands(app).read(reference)
+        : app.scrubber.add(await readSecret("key", reference, app.env));
     return { listed: await fetchProjects(service, key, app.signal) };
   } catch (error) {
     if (!(error instanceof AppError) || error.code === "stopped") throw error;

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
-import { withDiscovered } from "../../src/config/discovered.ts";
+import { listOf, withDiscovered } from "../../src/config/discovered.ts";
 import { neededKeys } from "../../src/config/secrets.ts";
 import type { KnownProject } from "../../src/usage/project-list.ts";
+import { errorsFor } from "./sample-config.ts";
 
 const DISCOVERY = { discover: true, key: { env: "ACCOUNT_KEY" } };
 const NIGHTLY = { name: "nightly", schedule: "15 2 * * *", groupings: ["none"] };
@@ -140,7 +141,7 @@ const WRONG: readonly (readonly [string, readonly object[], readonly string[], s
     "no key",
     [{ discover: true }],
     ["*"],
-    'projects[0].key (line 1): missing; expected { "env": "NAME" } or { "file": "PATH" }',
+    'projects[0].key (line 1): missing; expected { "env": "NAME" }, { "file": "PATH" } or { "command": ["PROGRAM", "ARGUMENT"] }',
   ],
   ["a rotation as its key", [{ ...DISCOVERY, key: { rotation: "r", first: { env: "A" } } }], ["*"], "projects[0].key"],
   [
@@ -182,4 +183,37 @@ test.each(WRONG)("%s is refused", (_, projects, names, message) => {
 
 test("a pattern may stand for projects of the file", () => {
   expect(namesOf(configOf([ONE, { ...ONE, id: "p2", name: "two" }], ["t*"]).exports[0]?.projects)).toEqual(["two"]);
+});
+
+test("each discovered project can have a key of its own, in a file or from a command, and the list another", () => {
+  const config = configOf(
+    [{ ...DISCOVERY, key: { command: ["vault", "account"] }, projectKey: { file: "keys/{id}" } }],
+    ["*"],
+  );
+  const list = config.discovery?.entries.map(listOf)[0] ?? "";
+  expect(list).toMatch(/^command vault [0-9a-f]{16}$/);
+
+  const { projects } = withDiscovered(config, [
+    known("a", "one", { list }),
+    known("-b", "two", { list, firstSeenAt: new Date("2026-03-11") }),
+  ]);
+
+  expect(projects.map(({ key }) => key)).toEqual([
+    { kind: "file", path: "/srv/usage/keys/a" },
+    // Not put in, as it might be taken for an option of a command: the file is not found, and only this project fails.
+    { kind: "file", path: "/srv/usage/keys/{id}" },
+  ]);
+  // The files are known only with the projects.
+  expect(neededKeys(config).map(({ path }) => path)).toEqual([["projects", 0, "key"]]);
+});
+
+test.each([
+  [{ key: { file: "keys/{id}" } }, "projects[0].key.file", "expected no placeholder: this key lists the projects"],
+  [{ projectKey: { file: "keys/{name}" } }, "projects[0].projectKey.file", "{name} is none of {id}"],
+  [{ projectKey: { rotation: "r", first: { env: "K" } } }, "projects[0].projectKey", '{ "command": ["PROGRAM"'],
+])("the keys of a discovering entry are refused with the place and what to do: %j", (entry, place, message) => {
+  const config = { service: { baseUrl: "https://api.example.com" }, projects: [{ ...DISCOVERY, ...entry }] };
+  const issues = errorsFor(JSON.stringify(config)).join("\n");
+  expect(issues).toContain(place);
+  expect(issues).toContain(message);
 });

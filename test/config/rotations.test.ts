@@ -189,9 +189,12 @@ test("a delivery of discovered projects needs {id}: a project that takes over th
   const byName = [{ file: "keys/{project}" }, { command: ["vault", "put", "usage/{project}"] }];
   const issues = issuesWith(byName);
   expect(issues).toContain("rotations[0].deliver[0].file");
-  expect(issues).toContain("rotations[0].deliver[1].command");
-  expect(issues).toContain("use {id}, as the name of a discovered project may change at the service");
-  expect(issuesWith([{ file: "keys/{id}" }, { command: ["vault", "put", "usage/{project}", "{id}"] }])).toBe("");
+  expect(issues).toContain("rotations[0].deliver[1].command[2]");
+  expect(issues).toContain('expected "{id}" beside "{project}" in it, or in its place: the name of a discovered');
+  // An id in another argument does not make the place one of its own.
+  const beside = issuesWith([{ file: "keys/{id}" }, { command: ["vault", "put", "usage/{project}", "note={id}"] }]);
+  expect(beside).toContain("rotations[0].deliver[1].command[2]");
+  expect(issuesWith([{ file: "{project}/{id}" }, { command: ["put", "usage/{id}", "note={project} {id}"] }])).toBe("");
   // No discovered project is meant by a name without *.
   expect(issuesWith(byName, ["lab"])).toBe("");
 });

@@ -91,6 +91,7 @@ test("`status --json` has the same facts", async ({ context }) => {
   expect(JSON.parse(stdout)).toEqual({
     readAt: expect.stringMatching(/Z$/),
     alerts: ["1 slice missing: due and never read"],
+    pausedKeys: [],
     workers: [],
     causes: [],
     projectLists: [],

@@ -59,7 +59,7 @@ async function configure({ budgets, exports, prices = [] }: Parts) {
   };
 }
 
-async function budgets(columns: readonly string[], where = sql`true`): Promise<readonly unknown[]> {
+async function budgets(columns: readonly string[], where = sql`true`): Promise<readonly unknown[][]> {
   const list = sql.join(columns.map((column) => sql.id(column)));
   const { rows } = await sql<Record<string, unknown>>`
     select ${list} from bi.budgets where ${where} order by budget, period_start
@@ -582,6 +582,44 @@ test("the forecast of the current month is that of bi.usage_forecast for the sam
     { budget: "model", forecast: String(length / 2) },
     { budget: "one", forecast: ofOne },
   ]);
+});
+
+test("a project that has vanished counts until its last day, and keeps no later day from being known", async () => {
+  const exports = [{ ...EXPORT, projects: ["one", "two"], window: { days: 3 }, groupings: ["none"] }];
+  const id = await configure({ budgets: [{}], exports });
+  const put = (project: string, days: readonly Day[]) =>
+    store(
+      db,
+      id(project, "none"),
+      days.map((day) => total(day, { hours: "2" })),
+      { grouping: "none" },
+    );
+  const days = Array.from({ length: 60 }, (_, i) => addDays(today, -60 + i));
+  await put("one", days);
+  await put("two", days.slice(0, 20));
+  const current = sql`period_end >= ${today}::date`;
+  const columns = ["used", "days_missing", "forecast"];
+  const [before = []] = await budgets(columns, current);
+  await sql`update usage_export.series set retired_at = now() where project_id = 'two'`.execute(db);
+  const [after = []] = await budgets(columns, current);
+  expect(after.slice(0, 2)).toEqual([before[0], 0]);
+  // The days that only the other project has are known by now: half as much a day is to be expected.
+  expect(Number(before[2])).toBeGreaterThan(3 * 28);
+  expect(Number(after[2])).toBeGreaterThan(0);
+  expect(Number(after[2])).toBeLessThan(3 * 28);
+});
+
+test("what a project that has vanished was billed stays its cost", async () => {
+  const bills = { ...EXPORT, source: "billing", projects: ["one", "two"], groupings: ["none"] };
+  const id = await configure({ budgets: [{ metric: "cost", currency: "USD", amount: 10 }], exports: [bills] });
+  for (const project of ["one", "two"]) {
+    await store(db, id(project, "none"), [billed(MONTH, "none", [["4.5"]])], { grouping: "none" });
+  }
+  const columns = ["cost_source", "used", "days_read"];
+  expect(await budgets(columns, isMonth)).toEqual([["billed", "9.0", 1]]);
+  await store(db, id("one", "none"), [billed(addDays(MONTH, 1), "none", [["1"]])], { grouping: "none" });
+  await sql`update usage_export.series set retired_at = now() where project_id = 'two'`.execute(db);
+  expect(await budgets(columns, isMonth)).toEqual([["billed", "10.0", 2]]);
 });
 
 test("a program whose prices, budgets and series are stored already waits for no other that stores them", async () => {
