@@ -37,15 +37,19 @@ export class Secret {
 
 /** Shorter values are not replaced: replacing every "abc" would make a log unreadable and protect nothing. */
 const REDACTED_LENGTH_MIN = 8;
+/** Two letters are looked up in a table of so many places before anything else: nearly all positions of a text begin no secret. */
+const BEGINNINGS = 4_096;
 
 /**
  * Replaces known secrets in text that leaves the process or is stored: an error of the service may contain the key it refuses,
  * and a connection error may contain the URL that failed. It is the last guard, for text of any length. Text that may repeat a
- * key in any encoding is checked with isFreeOfSecret where it enters the process.
+ * key in any encoding is checked with isFreeOfSecret where it enters the process. How long it takes hardly depends on how many
+ * secrets are known: there may be thousands.
  */
 export class Scrubber {
-  /** In lower case, so that a change of case does not hide a secret from the search. */
-  readonly #forms = new Set<string>();
+  /** By their first letters. In lower case, so that a change of case does not hide a secret from the search. */
+  readonly #forms = new Map<string, Set<string>>();
+  readonly #beginnings = new Uint8Array(BEGINNINGS);
 
   /** Returns its argument, for use in an expression. */
   add(secret: Secret): Secret {
@@ -64,27 +68,45 @@ export class Scrubber {
       ...base64,
       ...base64.map((text) => text.replaceAll("+", "-").replaceAll("/", "_")),
     ]) {
-      this.#forms.add(toLowerCaseSameLength(form));
+      this.#addForm(toLowerCaseSameLength(form));
     }
     return secret;
   }
 
+  #addForm(form: string): void {
+    const beginning = form.slice(0, REDACTED_LENGTH_MIN);
+    const same = this.#forms.get(beginning) ?? new Set();
+    this.#forms.set(beginning, same.add(form));
+    this.#beginnings[beginningAt(form, 0)] = 1;
+  }
+
+  /** Overlapping secrets are replaced together, so that no part of either is left. */
   scrub(text: string): string {
-    let scrubbed = text;
-    for (const form of this.#forms) scrubbed = replaceForm(scrubbed, form);
-    return scrubbed;
+    const lowerCase = toLowerCaseSameLength(text);
+    let scrubbed = "";
+    let copiedTo = 0;
+    for (let at = 0; at <= lowerCase.length - REDACTED_LENGTH_MIN; at++) {
+      if (this.#beginnings[beginningAt(lowerCase, at)] === 0) continue;
+      const end = this.#endOfSecret(lowerCase, at);
+      if (end === undefined) continue;
+      if (at >= copiedTo) scrubbed += text.slice(copiedTo, at) + REDACTED;
+      copiedTo = Math.max(copiedTo, end);
+    }
+    return scrubbed + text.slice(copiedTo);
+  }
+
+  /** Where the longest secret ends that begins at this position; undefined if none does. */
+  #endOfSecret(lowerCase: string, at: number): number | undefined {
+    let end: number | undefined;
+    for (const form of this.#forms.get(lowerCase.slice(at, at + REDACTED_LENGTH_MIN)) ?? []) {
+      if (lowerCase.startsWith(form, at)) end = Math.max(end ?? 0, at + form.length);
+    }
+    return end;
   }
 }
 
-function replaceForm(text: string, form: string): string {
-  const lowerCase = toLowerCaseSameLength(text);
-  let redacted = "";
-  let from = 0;
-  for (let at = lowerCase.indexOf(form); at !== -1; at = lowerCase.indexOf(form, from)) {
-    redacted += text.slice(from, at) + REDACTED;
-    from = at + form.length;
-  }
-  return redacted + text.slice(from);
+function beginningAt(text: string, at: number): number {
+  return ((text.charCodeAt(at) << 6) ^ text.charCodeAt(at + 1)) & (BEGINNINGS - 1);
 }
 
 /** Keeps a letter whose lower case has another length, such as İ, so that positions in both texts are the same. */

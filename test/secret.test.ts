@@ -45,3 +45,9 @@ test.each([
   scrubber.add(new Secret(secret));
   expect(scrubber.scrub(text)).toBe(text.replace(secret, "[secret]"));
 });
+
+test("secrets that overlap in a text are replaced together, and of two with the same beginning the longer one", () => {
+  const scrubber = new Scrubber();
+  for (const text of ["alpha-bravo-charlie", "charlie-delta-echo", "alpha-bravo"]) scrubber.add(new Secret(text));
+  expect(scrubber.scrub("x alpha-bravo-charlie-delta-echo y alpha-bravo z")).toBe("x [secret] y [secret] z");
+});
