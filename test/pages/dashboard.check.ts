@@ -77,8 +77,7 @@ async function expectRequestsOfSql(page: Page, runId: string): Promise<void> {
   expect(await cause?.locator("td").allInnerTexts()).toEqual([failed?.requests, "1"]);
   expect(await cause?.locator("bdi").last().textContent()).toBe(failed?.error);
 
-  await page.locator("select[name=outcome]").selectOption("failed");
-  await page.getByRole("button", { name: "Show" }).click();
+  await Promise.all([page.waitForNavigation(), page.locator("select[name=outcome]").selectOption("failed")]);
   expect(new URL(page.url()).searchParams.get("outcome")).toBe("failed");
   expect(await requests.locator("tbody tr").count()).toBe(Number(failed?.requests));
   await page.goBack();

@@ -68,7 +68,7 @@ export function pageLinks(page: PageName, view: View, hasMore: boolean): Html | 
 /** Fields of which the values narrow the list; what else the URL says is kept. */
 export function listForm(page: PageName, view: View, fields: readonly Html[], replaced: Partial<View> = {}): Html {
   const keep = viewParameters(view, { ...replaced, more: [] });
-  return html`<div class="toolbar"><form action="${pageHref(page, page)}" method="get">${keep.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
+  return html`<div class="toolbar"><form action="${pageHref(page, page)}" method="get" autocomplete="off">${keep.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 ${fields}<button>Show</button></form></div>
 `;
 }
