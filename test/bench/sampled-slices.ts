@@ -39,6 +39,7 @@ export async function requireAsAnswered(
       ) as rows
     from usage_export.slice sl
     join usage_export.series s using (series_id)
+    where sl.usage_date between current_date - ${sql.lit(days)} and current_date - 1
     order by md5(sl.series_id || ' ' || sl.usage_date) limit ${count}
   `.execute(db);
   if (slices.length !== count) throw new Error(`expected ${count} slices to compare; ${slices.length} are stored`);
