@@ -11,8 +11,8 @@ import type { MasterKeys } from "../keys/seal.ts";
 import type { KeyLimit } from "../rate-share.ts";
 import type { Secret } from "../secret.ts";
 import type { Service } from "../service/service.ts";
+import type { Backlog, Owner } from "../usage/backlog.ts";
 import type { Window } from "../usage/days.ts";
-import type { Backlog } from "../usage/export.ts";
 import type { UsageRequest } from "../usage/plan.ts";
 import type { Dialect, Project } from "../usage/series.ts";
 
@@ -41,6 +41,7 @@ export type ExportContext = ServiceContext<Database> & {
   readonly writer: AnswerWriter;
   /** The answers that wait for the database. While they have too many rows, no further request is made. */
   readonly backlog: Backlog;
+  readonly ownerOf: (project: Project) => Owner;
 };
 
 export type KeyRing = {

@@ -11,7 +11,7 @@ import { openAnswerWriter } from "../db/usage/writer.ts";
 import { enlargeNewObjectSpace } from "../heap.ts";
 import type { MasterKeys } from "../keys/seal.ts";
 import type { ServiceDeps } from "../service/service.ts";
-import { openBacklog } from "../usage/export.ts";
+import { openBacklog } from "../usage/backlog.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import type { BookChange } from "../usage/prices.ts";
 import { openKeyRing, openMasterKeys } from "./api-keys.ts";
@@ -19,6 +19,7 @@ import { recoverFromClockSetBack } from "./clocks.ts";
 import { openDialects, openGroupingCheck } from "./dialects.ts";
 import { makeFirstDaysDue } from "./discover.ts";
 import type { ExportContext, KeyRing, RotationContext, ServiceContext } from "./export-context.ts";
+import { openOwners } from "./request-owners.ts";
 import { withSeenValues } from "./seen-values.ts";
 import { type Leases, leasesOf } from "./shared-rate.ts";
 
@@ -76,8 +77,10 @@ export async function openExportContext(
   await putBudgetsInForce(app, config, db);
   // Twice as many as may call at once: when a call ends, the next request is ready for its slot.
   const backlog = openBacklog(2 * config.service.maxConcurrent);
+  const context = await connect(app, config, db, keys, { ...options, ...leasesOf(config, db) });
   return {
-    ...(await connect(app, config, db, keys, { ...options, ...leasesOf(config, db) })),
+    ...context,
+    ownerOf: openOwners(context),
     ids,
     firstDays,
     fetchNumbers: openFetchNumbers(db),

@@ -40,12 +40,13 @@ export type RequestSettings = {
 };
 
 export function requestDeps(context: RequestContext, settings: RequestSettings): RequestDeps {
-  const { app, db, fetchNumbers, backlog, writer } = context;
+  const { app, db, fetchNumbers, backlog, ownerOf, writer } = context;
   const { runId, policy, idOf, check, log, record, isRetried } = settings;
   const { emptyGuard, cliffGuard, undated } = policy;
   return {
     nextFetchNo: fetchNumbers,
     backlog,
+    ownerOf: ({ series }) => ownerOf(series.project),
     log,
     isRetried,
     isDatabaseFailure,

@@ -3,6 +3,7 @@
 
 import type { Logger } from "pino";
 import { AppError, type ErrorCode, errorCode, errorText, unexpectedStack } from "../errors.ts";
+import type { Backlog, BacklogEntry, Owner } from "./backlog.ts";
 import type { NormalisedSlice } from "./columns.ts";
 import { type Day, daysOf, type Window } from "./days.ts";
 import { sliceCount, totalSliceCount, type UsageRequest } from "./plan.ts";
@@ -77,6 +78,8 @@ export type ExportDeps = RequestDeps & {
   readonly onOutcome?: (request: UsageRequest, outcome: StoredAnswer | FailedRequest) => void;
   /** Called when every request was started. */
   readonly onStarted?: () => void;
+  /** See `Admission` in backlog.ts. */
+  readonly onOnlyHeldBack?: (runs: number) => void;
   /** Called with the failed requests once no request waits for the service. Answers may still wait for the database. */
   readonly onAnswered?: (failed: readonly UsageRequest[]) => void;
 };
@@ -122,12 +125,7 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
     }
   };
 
-  for (const request of run.requests) {
-    const { answered: isAnswered, leave } = await deps.backlog.enter();
-    if (fatal || signal.aborted || run.stopStarting?.aborted) {
-      leave();
-      break;
-    }
+  const start = (request: UsageRequest, { answered: isAnswered, leave }: BacklogEntry) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const onAnswer = () => {
       if (run.countsUntilStored) isAnswered();
@@ -136,7 +134,13 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
     };
     answered.push(promise);
     done.push(runRequest(request, onAnswer).finally(leave));
-  }
+  };
+  await deps.backlog.admit(run.requests, {
+    ownerOf: deps.ownerOf,
+    start,
+    onOnlyHeldBack: deps.onOnlyHeldBack,
+    isOver: () => fatal !== undefined || signal.aborted || run.stopStarting?.aborted === true,
+  });
   deps.onStarted?.();
   await Promise.all(answered);
   if (!fatal && !signal.aborted) deps.onAnswered?.(failures.map(({ request }) => request));
@@ -209,8 +213,10 @@ export type RequestDeps = {
   readonly isDatabaseFailure: (error: unknown) => boolean;
   /** Why this request must not be made, such as an unknown feature. Undefined if the request may be made. */
   readonly refusalOf: (request: UsageRequest) => Promise<string | undefined>;
-  /** Shared by all requests of the process; wait for room before each request. */
+  /** Shared by all requests of the process. */
   readonly backlog: Backlog;
+  /** Whose room in the backlog a request takes. */
+  readonly ownerOf: (request: UsageRequest) => Owner;
   readonly log: Logger;
 };
 
@@ -272,86 +278,6 @@ export function describeRequest({ series, window }: UsageRequest): SeriesName & 
   return { project: project.name, ...(source !== "usage" && { source }), grouping, filter: filter.name, ...window };
 }
 
-// Limits how many requests of a process wait for the service, and how many rows wait in its memory for the database.
-
-/** So many rows fill two transactions of the answer writer, and take little memory. */
-const BACKLOG_ROWS_MAX = 10_000;
-
 export function rowCount({ slices }: Pick<FetchedAnswer, "slices">): number {
   return slices.reduce((sum, slice) => sum + slice.rowCount, 0);
-}
-
-type BacklogEntry = {
-  /** To be called when the request no longer waits for the service. */
-  readonly answered: () => void;
-  /** To be called when another request may be made in place of this one. It counts as answered, too. */
-  readonly leave: () => void;
-};
-
-export type Backlog = {
-  /** Resolves when another request may be made, which counts from then on. */
-  readonly enter: () => Promise<BacklogEntry>;
-  /** Resolves when another request may be made. */
-  readonly untilRoom: () => Promise<void>;
-  /** Resolves when no request waits for the service, or soon after `over` is aborted. */
-  readonly untilIdle: (over: AbortSignal) => Promise<void>;
-  /** Counts the rows as waiting until `work` has ended. */
-  readonly countDuring: <T>(rows: number, work: () => Promise<T>) => Promise<T>;
-};
-
-/** At most `requestsMax` requests have entered and not left at the same time. */
-export function openBacklog(requestsMax: number): Backlog {
-  let requests = 0;
-  let unanswered = 0;
-  let rowsHeld = 0;
-  let changed = Promise.withResolvers<void>();
-
-  function reportChange(): void {
-    changed.resolve();
-    changed = Promise.withResolvers();
-  }
-
-  const isFull = () => requests >= requestsMax || rowsHeld > BACKLOG_ROWS_MAX;
-
-  return {
-    async untilRoom() {
-      while (isFull()) await changed.promise;
-    },
-    async untilIdle(over) {
-      while (unanswered > 0 && !over.aborted) await changed.promise;
-    },
-    async enter() {
-      while (isFull()) await changed.promise;
-      requests++;
-      unanswered++;
-      const answered = once(() => {
-        unanswered--;
-        reportChange();
-      });
-      const leave = once(() => {
-        requests--;
-        answered();
-        reportChange();
-      });
-      return { answered, leave };
-    },
-    async countDuring(rows, work) {
-      rowsHeld += rows;
-      try {
-        return await work();
-      } finally {
-        rowsHeld -= rows;
-        reportChange();
-      }
-    },
-  };
-}
-
-function once(change: () => void): () => void {
-  let isDone = false;
-  return () => {
-    if (isDone) return;
-    isDone = true;
-    change();
-  };
 }

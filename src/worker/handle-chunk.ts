@@ -28,6 +28,11 @@ import type { Handling } from "./consumer.ts";
 import type { WorkerContext } from "./context.ts";
 import { reportRunEnd } from "./runs.ts";
 
+/** More chunks than this, each of up to 50 requests, are not kept in memory to wait for keys and projects that have no room. */
+const HELD_BACK_CHUNKS_MAX = 32;
+/** How long others may have a chunk of which this process can't make the requests now. */
+const HELD_BACK_SECONDS = 10;
+
 /** The codes of failures that may be over in a minute. After any other failure another attempt would have the same result. */
 const RETRIED_CODES = new Set<string>(["unavailable", "rate_limited"]);
 
@@ -55,6 +60,8 @@ export async function handleChunk(
   const unknown = requestsOfUnknownProjects(config, open);
   if (unknown.length > 0) onUnknownProject();
   const recorder = outcomeRecorder(context, claimed, chunk, open);
+  const tooMany = new AbortController();
+  const allowNext = () => void backlog.untilRoom().then(onReady);
   const deps = {
     ...requestDeps(context, {
       runId,
@@ -66,16 +73,18 @@ export async function handleChunk(
       isRetried: (code) => RETRIED_CODES.has(code),
     }),
     // All requests of this chunk are under way: another chunk can be claimed as soon as there is room for its requests.
-    onStarted: () => void backlog.untilRoom().then(onReady),
+    onStarted: allowNext,
+    // Also if the requests that are left wait for a key or a project: those of other chunks need not.
+    onOnlyHeldBack: (chunks: number) => (chunks > HELD_BACK_CHUNKS_MAX ? tooMany.abort() : allowNext()),
     onProgress: recorder.reportRows,
   };
-  const stopStarting = AbortSignal.any([stopping, recorder.lost]);
+  const stopStarting = AbortSignal.any([stopping, recorder.lost, tooMany.signal]);
   const known = [...new Set(open.keys()).difference(new Set(unknown.map(({ request }) => request)))];
   const run = { requests: known, runDay, stopStarting, countsUntilStored: true };
   const { requests, failures } = await exportUsage(run, deps, signal);
   const ended = await recorder.reportEnd();
   const retried = [...failures.filter(({ code }) => RETRIED_CODES.has(code)), ...unknown];
-  if (requests < known.length) await queue.release(claimed);
+  if (requests < known.length) await queue.release(claimed, tooMany.signal.aborted ? HELD_BACK_SECONDS : 0);
   else if (retried[0]) await retryLater(context, claimed, chunk, retried[0], retried.length);
   else await inTransaction(db, async (tx) => void (await queue.complete(tx, claimed)));
   // The worker that handled the last request of the run does this, so it is done once a run.

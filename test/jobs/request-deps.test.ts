@@ -10,7 +10,7 @@ import { FilterCheck } from "../../src/jobs/filter-check.ts";
 import { requestDeps } from "../../src/jobs/request-deps.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 import type { Service } from "../../src/service/service.ts";
-import { openBacklog } from "../../src/usage/export.ts";
+import { openBacklog } from "../../src/usage/backlog.ts";
 import type { Undated } from "../../src/usage/slice.ts";
 import { coverageOf, newSeries } from "../db/stored-usage.ts";
 import { KEY, openTestService } from "../service/open-test-service.ts";
@@ -43,7 +43,13 @@ function contextOf(service: Service, scrubber = new Scrubber()) {
   };
   const dialects = openDialects({ app, db, service, keys });
   const backlog = openBacklog(2);
-  const shared = { fetchNumbers: openFetchNumbers(db), writer: openAnswerWriter(db, backlog.untilIdle), backlog };
+  const ownerOf = ({ id }: { readonly id: string }) => ({ id, roomMax: () => 2 });
+  const shared = {
+    fetchNumbers: openFetchNumbers(db),
+    writer: openAnswerWriter(db, backlog.untilIdle),
+    backlog,
+    ownerOf,
+  };
   return { app, db, service, keys, dialects, groupings: openGroupingCheck(), ...shared };
 }
 

@@ -2,13 +2,13 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import { isDatabaseFailure } from "../../src/db/connection/errors.ts";
 import { AppError } from "../../src/errors.ts";
+import { type Owner, openBacklog } from "../../src/usage/backlog.ts";
 import { emptySlice } from "../../src/usage/columns.ts";
 import {
   type ExportDeps,
   type ExportRun,
   exportUsage,
   type FetchedAnswer,
-  openBacklog,
   type RunCounts,
   type StoredAnswer,
 } from "../../src/usage/export.ts";
@@ -16,6 +16,7 @@ import { normalise } from "../../src/usage/normalise.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
 import { PROJECT, RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
 
+const ANY: Owner = { id: "any", roomMax: () => Number.POSITIVE_INFINITY };
 const NEVER = new AbortController().signal;
 const LISTEN = sampleRequest("endpoint");
 const TOTAL = sampleRequest("none");
@@ -53,6 +54,7 @@ function testDeps(part: Partial<ExportDeps> = {}) {
     isDatabaseFailure,
     refusalOf: async () => undefined,
     backlog: openBacklog(2),
+    ownerOf: () => ANY,
     log: pino({}, { write: (line) => lines.push(line) }),
     ...part,
   };
@@ -400,12 +402,16 @@ test("a database that is lost while an answer is stored ends the run", async () 
 
 test("whoever waits until no request waits for the service can stop waiting", async () => {
   const backlog = openBacklog(3);
-  const { leave } = await backlog.enter();
-  await backlog.enter();
+  const leaves: (() => void)[] = [];
+  await backlog.admit([1, 2], {
+    ownerOf: () => ANY,
+    start: (_, { leave }) => void leaves.push(leave),
+    isOver: () => false,
+  });
   const over = new AbortController();
   const stopped = backlog.untilIdle(over.signal);
   over.abort();
-  leave();
+  leaves[0]?.();
   await expect(stopped).resolves.toBeUndefined();
 });
 
@@ -418,4 +424,53 @@ test("answers that wait for the database leave nobody waiting for the service, e
   });
   const result = await exportUsage({ ...run(TOTAL, LISTEN), countsUntilStored: true }, deps, NEVER);
   expect(result).toMatchObject({ requests: 2, complete: 4 });
+});
+
+const project = (id: string) => ({ ...TOTAL, series: { ...TOTAL.series, project: { id, name: id } } });
+
+test("a project whose answers are slow leaves room for the requests of others, also for those that come after its own", async () => {
+  const made: string[] = [];
+  const slow = Promise.withResolvers<void>();
+  const { deps } = testDeps({
+    backlog: openBacklog(4),
+    ownerOf: ({ series }) => ({ id: series.project.id, roomMax: (isAlone) => (isAlone ? 4 : 2) }),
+    async fetch({ series }) {
+      made.push(series.project.id);
+      if (series.project.id === "slow") await slow.promise;
+      return GOOD;
+    },
+  });
+  const slowOnes = Array.from({ length: 6 }, () => project("slow"));
+  const first = exportUsage(run(...slowOnes, project("one"), project("two")), deps, NEVER);
+  await expect.poll(() => made).toEqual(["slow", "slow", "one", "two"]);
+  await exportUsage(run(project("three"), project("three")), deps, NEVER);
+  expect(made.filter((id) => id !== "slow")).toHaveLength(4);
+  // Nobody else asks any more, so it may take all room.
+  await expect.poll(() => made.filter((id) => id === "slow").length).toBe(4);
+  slow.resolve();
+  expect(await first).toMatchObject({ requests: 8, failed: 0 });
+});
+
+test("requests of a paused key wait without taking up room, and are made when the pause is over", async () => {
+  let isPaused = true;
+  const made: string[] = [];
+  const { deps } = testDeps({
+    backlog: openBacklog(2),
+    ownerOf: ({ series }) => ({
+      id: series.project.id,
+      roomMax: () => (series.project.id === "a" && isPaused ? 0 : 9),
+    }),
+    async fetch({ series }) {
+      made.push(series.project.id);
+      return GOOD;
+    },
+  });
+  const heldBack: number[] = [];
+  const requests = [...["a", "a", "a", "b"].map(project)];
+  const all = exportUsage(run(...requests), { ...deps, onOnlyHeldBack: (runs) => void heldBack.push(runs) }, NEVER);
+  await expect.poll(() => heldBack).toEqual([1]);
+  expect(made).toEqual(["b"]);
+  isPaused = false;
+  expect(await all).toMatchObject({ requests: 4 });
+  expect(made).toEqual(["b", "a", "a", "a"]);
 });

@@ -52,8 +52,8 @@ export type Queue = {
   readonly fail: (job: ClaimedJob, failure: JobFailure) => Promise<Date | undefined>;
   /** For a dead letter: records how many requests are given up with it. The first number counts. */
   readonly countGivenUp: (deadLetter: ClaimedJob, requests: number) => Promise<void>;
-  /** Returns the job to the queue, where it can be claimed at once. This does not count as an attempt. */
-  readonly release: (job: ClaimedJob) => Promise<void>;
+  /** Returns the job to the queue, where it can be claimed after `delaySeconds` (0). This does not count as an attempt. */
+  readonly release: (job: ClaimedJob, delaySeconds?: number) => Promise<void>;
   readonly stop: () => Promise<void>;
 };
 
@@ -201,14 +201,15 @@ function queueOn(boss: PgBoss, db: Database): Queue {
         where dead.name = ${stored(queue)} and dead.id = ${id} and failed.name = dead.source_name and failed.id = dead.source_id
       `.execute(db);
     },
-    async release(job) {
+    async release(job, delaySeconds = 0) {
       await inTransaction(db, async (tx) => {
         const cancelled = await boss.cancel(stored(job.queue), attemptOf(job), { db: onTransaction(tx) });
         if (!wasClaimed(cancelled)) return;
         await boss.resume(stored(job.queue), job.id, { db: onTransaction(tx) });
         // pg-boss counts the next claim as a retry.
         await sql`
-          update ${sql.id(QUEUE_SCHEMA, "job")} set retry_limit = retry_limit + 1
+          update ${sql.id(QUEUE_SCHEMA, "job")} set retry_limit = retry_limit + 1,
+            start_after = greatest(start_after, now() + make_interval(secs => ${delaySeconds}))
           where name = ${stored(job.queue)} and id = ${job.id}
         `.execute(tx);
       });

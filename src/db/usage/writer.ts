@@ -2,7 +2,8 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { batched } from "../../async.ts";
-import { type Backlog, rowCount, type StoredAnswer } from "../../usage/export.ts";
+import type { Backlog } from "../../usage/backlog.ts";
+import { rowCount, type StoredAnswer } from "../../usage/export.ts";
 import type { Database } from "../connection/database.ts";
 import { isDatabaseFailure } from "../connection/errors.ts";
 import { type Answer, mergeAnswers } from "./batches.ts";

@@ -139,6 +139,20 @@ export const SERVICE: readonly Sabotage[] = [
     caughtBy: ["test/service/keys.test.ts", "is refused before anything is sent"],
   },
   {
+    name: "a pause that the service asks of one key stops the calls with every key",
+    file: "src/service/attempts.ts",
+    replace: "deps.limits.pause(isAboutKey ? key : undefined,",
+    by: "deps.limits.pause(isAboutKey ? undefined : key,",
+    caughtBy: ["test/service/key-limits.test.ts", "a 429 to one key pauses that key alone"],
+  },
+  {
+    name: "a project may have all calls in flight while others wait",
+    file: "src/usage/backlog.ts",
+    replace: "(unansweredOf.get(id) ?? 0) < roomMax(isAlone)",
+    by: "(unansweredOf.get(id) ?? 0) < roomMax(true)",
+    caughtBy: ["test/usage/export.test.ts", "a project whose answers are slow leaves room for the requests of others"],
+  },
+  {
     name: "a fetch keeps the number from before it waited for its permit",
     file: "src/usage/export.ts",
     replace: `    attempt = await nextAttempt();

@@ -1,0 +1,189 @@
+// Limits how many requests of a process wait for the service, and how many rows wait in its memory for the database. Decides which request is
+// next, so that a project whose answers are slow, or whose key is limited or paused, leaves room for the others.
+
+/** So many rows fill two transactions of the answer writer, and take little memory. */
+const BACKLOG_ROWS_MAX = 10_000;
+
+/** Whose room in the backlog a request takes: that of a project, or of a key with limits. */
+export type Owner = {
+  readonly id: string;
+  /** How many of its requests may wait for the service at once. `isAlone`: no other owner has had a request for a while. */
+  readonly roomMax: (isAlone: boolean) => number;
+};
+
+export type BacklogEntry = {
+  /** To be called when the request no longer waits for the service. */
+  readonly answered: () => void;
+  /** To be called when another request may be made in place of this one. It counts as answered, too. */
+  readonly leave: () => void;
+};
+
+export type Admission<Request> = {
+  readonly ownerOf: (request: Request) => Owner;
+  /** Called for each request when there is room for it. */
+  readonly start: (request: Request, entry: BacklogEntry) => void;
+  /**
+   * Called once if only requests are left whose owners have no room, so that other requests may be admitted beside them. `runs` is how many
+   * runs of the process are like that, this one included.
+   */
+  readonly onOnlyHeldBack?: ((runs: number) => void) | undefined;
+  /** Asked whenever there is room. Then no further request is started. */
+  readonly isOver: () => boolean;
+};
+
+export type Backlog = {
+  /** Starts the requests in their order, passing over those whose owners have no room until they have. Resolves when all were started. */
+  readonly admit: <Request>(requests: readonly Request[], admission: Admission<Request>) => Promise<void>;
+  /** Resolves when another request may be made. */
+  readonly untilRoom: () => Promise<void>;
+  /** Resolves when no request waits for the service, or soon after `over` is aborted. */
+  readonly untilIdle: (over: AbortSignal) => Promise<void>;
+  /** Counts the rows as waiting until `work` has ended. */
+  readonly countDuring: <T>(rows: number, work: () => Promise<T>) => Promise<T>;
+};
+
+/** How often requests that are held back are looked at again: the end of a pause is not reported. */
+const HELD_BACK_MS = 250;
+
+/** At most `requestsMax` requests have started and not left at the same time. */
+export function openBacklog(requestsMax: number): Backlog {
+  let requests = 0;
+  let unanswered = 0;
+  let rowsHeld = 0;
+  let changed = Promise.withResolvers<void>();
+  const unansweredOf = new Map<string, number>();
+  let runs = 0;
+  let heldBackRuns = 0;
+  let isAlone = false;
+
+  function reportChange(): void {
+    changed.resolve();
+    changed = Promise.withResolvers();
+  }
+
+  const isFull = () => requests >= requestsMax || rowsHeld > BACKLOG_ROWS_MAX;
+  const hasRoom = ({ id, roomMax }: Owner) => (unansweredOf.get(id) ?? 0) < roomMax(isAlone);
+
+  function enter({ id }: Owner): BacklogEntry {
+    requests++;
+    unanswered++;
+    unansweredOf.set(id, (unansweredOf.get(id) ?? 0) + 1);
+    const answered = once(() => {
+      unanswered--;
+      const left = (unansweredOf.get(id) ?? 0) - 1;
+      if (left > 0) unansweredOf.set(id, left);
+      else unansweredOf.delete(id);
+      reportChange();
+    });
+    const leave = once(() => {
+      requests--;
+      answered();
+      reportChange();
+    });
+    return { answered, leave };
+  }
+
+  /** Waits for a change while only requests are left that are held back. */
+  async function waitHeldBack(owners: number): Promise<void> {
+    const timer = setTimeout(() => {
+      isAlone = runs === 1 && owners === 1;
+      reportChange();
+    }, HELD_BACK_MS);
+    await changed.promise;
+    clearTimeout(timer);
+  }
+
+  async function admit<Request>(all: readonly Request[], admission: Admission<Request>): Promise<void> {
+    const line = openLine(all, admission.ownerOf, hasRoom);
+    let isHeldBack = false;
+    runs++;
+    isAlone = false;
+    try {
+      for (;;) {
+        while (isFull()) await changed.promise;
+        if (admission.isOver()) return;
+        const next = line.next();
+        if (next) {
+          admission.start(next.request, enter(next.owner));
+        } else if (line.ownersHeldBack() === 0) {
+          return;
+        } else {
+          if (!isHeldBack) admission.onOnlyHeldBack?.(++heldBackRuns);
+          isHeldBack = true;
+          await waitHeldBack(line.ownersHeldBack());
+        }
+      }
+    } finally {
+      runs--;
+      if (isHeldBack) heldBackRuns--;
+    }
+  }
+
+  return {
+    admit,
+    async untilRoom() {
+      while (isFull()) await changed.promise;
+    },
+    async untilIdle(over) {
+      while (unanswered > 0 && !over.aborted) await changed.promise;
+    },
+    async countDuring(rows, work) {
+      rowsHeld += rows;
+      try {
+        return await work();
+      } finally {
+        rowsHeld -= rows;
+        reportChange();
+      }
+    },
+  };
+}
+
+type HeldBack<Request> = { readonly owner: Owner; readonly requests: Request[]; position: number };
+
+/** The requests of a run that were not started yet. */
+function openLine<Request>(
+  all: readonly Request[],
+  ownerOf: (request: Request) => Owner,
+  hasRoom: (owner: Owner) => boolean,
+) {
+  const heldBack = new Map<string, HeldBack<Request>>();
+  let position = 0;
+
+  function nextHeldBack() {
+    for (const [id, held] of heldBack) {
+      if (!hasRoom(held.owner)) continue;
+      const request = held.requests[held.position++];
+      if (held.position === held.requests.length) heldBack.delete(id);
+      if (request !== undefined) return { request, owner: held.owner };
+    }
+    return undefined;
+  }
+
+  return {
+    ownersHeldBack: () => heldBack.size,
+    /** The first request whose owner has room. Those before it are held back. */
+    next(): { readonly request: Request; readonly owner: Owner } | undefined {
+      const before = nextHeldBack();
+      if (before) return before;
+      for (let request = all[position]; request !== undefined; request = all[position]) {
+        position++;
+        const owner = ownerOf(request);
+        const held = heldBack.get(owner.id);
+        if (!held && hasRoom(owner)) return { request, owner };
+        if (held) held.requests.push(request);
+        else heldBack.set(owner.id, { owner, requests: [request], position: 0 });
+      }
+      return undefined;
+    },
+  };
+}
+
+function once(change: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    isDone = true;
+    change();
+  };
+}

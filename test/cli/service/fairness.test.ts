@@ -1,0 +1,79 @@
+// A worker reads projects with different keys. One key is paused by the service, one has a low rate, one project answers slowly: none of
+// them holds back the others. The test's service is the judge.
+
+import { writeFile } from "node:fs/promises";
+import path from "node:path";
+import { expect } from "vitest";
+import { testDatabase } from "../../support/database.ts";
+import { answer, answerJson, scriptedServer } from "../../support/scripted-server.ts";
+import { programTest } from "../program-context.ts";
+import { smallConfig } from "../small-config.ts";
+import { farSchedule, manyFilters, waitForRuns } from "../workers.ts";
+
+const database = await testDatabase();
+const test = programTest(database);
+
+const FILTERS = 30;
+const KEY_RATE = 8;
+const PROJECTS = ["limited", "paused", "quick", "slow", "swift"];
+
+/** What the service has seen of each project. */
+type Seen = { readonly startsMs: number[]; atOnce: number; atOnceMax: number };
+
+async function openJudge() {
+  const seen = new Map(PROJECTS.map((id): [string, Seen] => [id, { startsMs: [], atOnce: 0, atOnceMax: 0 }]));
+  const server = await scriptedServer(({ target }, response) => {
+    const url = new URL(target, "http://service");
+    const [, , , id = ""] = url.pathname.split("/");
+    const one = seen.get(id);
+    if (!one || !target.includes("/usage/breakdown")) return answerJson(response, 404, {});
+    one.startsMs.push(performance.now());
+    one.atOnceMax = Math.max(one.atOnceMax, ++one.atOnce);
+    response.once("close", () => one.atOnce--);
+    const isPaused = id === "paused" && one.startsMs.length === 1;
+    if (isPaused) return answer(response, 429, "", { "retry-after": "3000" });
+    const window = { start: url.searchParams.get("start"), end: url.searchParams.get("end") };
+    const results = [{ requests: 5, grouping: { ...window, accessor: url.searchParams.get("accessor") } }];
+    setTimeout(() => answerJson(response, 200, { ...window, results }), id === "slow" ? 400 : 1);
+  });
+  return { server, of: (id: string) => seen.get(id) ?? { startsMs: [], atOnce: 0, atOnceMax: 0 } };
+}
+
+test("a paused key, a limited key and a slow project leave the calls of other projects as they were", {
+  timeout: 60_000,
+}, async ({ context }) => {
+  const judge = await openJudge();
+  await using server = judge.server;
+  const projects = PROJECTS.map((id) => {
+    const limits = id === "limited" ? { requestsPerSecond: KEY_RATE, maxConcurrent: 1 } : {};
+    return { id, name: id, key: { file: "{id}.key", ...limits } };
+  });
+  for (const id of PROJECTS) {
+    await writeFile(path.join(context.folder, `${id}.key`), context.newSecret(`${id}.key`));
+  }
+  const job = { schedule: farSchedule(), window: { days: 1 }, checkFeatures: "off", filters: manyFilters(FILTERS) };
+  const config = smallConfig(server.origin, { projects, exports: [{ ...job, projects: ["*"] }] });
+  await context.configure({ ...config, monitor: { port: 0 } });
+  const worker = context.start(["start"], { USAGE_EXPORT_KEY: undefined });
+  const total = (id: string) => judge.of(id).startsMs.length;
+
+  await expect.poll(() => Math.min(total("quick"), total("swift")), { timeout: 20_000 }).toBe(FILTERS);
+  expect(total("slow")).toBeLessThan(FILTERS);
+  await expect.poll(() => Math.min(total("slow"), total("limited")), { timeout: 30_000 }).toBe(FILTERS);
+  expect(total("paused")).toBe(1);
+  expect(judge.of("slow").atOnceMax).toBeGreaterThanOrEqual(2);
+  const { startsMs, atOnceMax } = judge.of("limited");
+  expect(atOnceMax).toBe(1);
+  const inSecond = startsMs.map((from) => startsMs.filter((ms) => ms >= from && ms < from + 1_000).length);
+  expect(Math.max(...inSecond)).toBeLessThanOrEqual(KEY_RATE + 1);
+
+  const status = await context.run(["status"], { USAGE_EXPORT_KEY: undefined });
+  expect(status.stdout).toMatch(
+    /calls with the key of file .*paused\.key are paused until \d{4}-.* UTC, as the service/,
+  );
+  expect((await context.run(["resume-calls"])).stdout).toContain("they were paused until");
+  expect(await waitForRuns(database.db, 1)).toMatchObject([{ status: "ok" }]);
+  expect(total("paused")).toBe(FILTERS + 1);
+  worker.kill("SIGTERM");
+  await worker.ended;
+});
