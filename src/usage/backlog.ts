@@ -18,7 +18,7 @@ export type BacklogEntry = {
   readonly leave: () => void;
 };
 
-export type Admission<Request> = {
+type Admission<Request> = {
   readonly ownerOf: (request: Request) => Owner;
   /** Called for each request when there is room for it. */
   readonly start: (request: Request, entry: BacklogEntry) => void;
