@@ -77,8 +77,12 @@ export function layersChart(part: LayersChart): Html {
   );
 }
 
-/** A group without any of the metric is not shown. */
-function metricChart(breakdown: Breakdown, metric: Metric): Html {
+/** A group without any of the metric is not shown. `hrefOf`: to a page about the group alone. */
+export function metricChart(
+  breakdown: Breakdown,
+  metric: Metric,
+  hrefOf: (group: string | null) => string | undefined = () => undefined,
+): Html {
   const { grouping, groups, rest, days } = breakdown;
   const layers = groups.map(
     (amounts, i): Layer => ({
@@ -86,6 +90,7 @@ function metricChart(breakdown: Breakdown, metric: Metric): Html {
       heading: groupHtml(grouping, amounts.group),
       look: i,
       values: amounts[metric],
+      href: hrefOf(amounts.group),
     }),
   );
   const others = rest && counted(rest.groupCount, "other");

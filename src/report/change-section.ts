@@ -1,6 +1,6 @@
 // The section on why usage changed: the words, a waterfall from the amount before to the amount now, and its exact table. Pure.
 
-import { counted, exactText, metricName } from "./format.ts";
+import { counted, exactText, metricUnit } from "./format.ts";
 import { columns, folded, groupHtml, type Html, html, nameHtml, numberColumns, table } from "./html.ts";
 import type { Section } from "./page.ts";
 import type { ChangeData } from "./report-data.ts";
@@ -40,7 +40,7 @@ function sentenceHtml(sentence: Sentence): Html {
 
 function changeChart(id: string, metric: MetricChange, breakdown: ChangeBreakdown): Html {
   const { grouping, parts } = breakdown;
-  const title = `Change of ${lowerFirst(metricName(metric.metric))} by ${groupingWord(grouping)}`;
+  const title = `Change of ${metricUnit(metric.metric)} by ${groupingWord(grouping)}`;
   const { before, after } = metric;
   const changes = parts.map((part) => ({ name: partName(grouping, part), change: part.change }));
   return waterfall({ id, title, before, after, changes }, changeTable(title, metric, breakdown));
@@ -69,7 +69,7 @@ function changeTable(title: string, metric: MetricChange, { grouping, parts }: C
     undefined,
   ];
   return folded(
-    `Table: ${lowerFirst(title)}`,
+    `Table: ${title}`,
     table(
       `${title}, exact; the rows add up to the total`,
       [...columns(groupingWord(grouping)), ...numberColumns("Before", "After", "Change"), ...columns("")],
@@ -82,9 +82,4 @@ function partHtml(grouping: string, part: ChangePart): Html {
   if (part.part !== "group") return html`<i>${partName(grouping, part)}</i>`;
   const name = groupHtml(grouping, part.group);
   return part.project === null ? name : html`${name} in ${nameHtml(part.project)}`;
-}
-
-/** "Billed cost in USD" within a sentence. */
-function lowerFirst(text: string): string {
-  return text.charAt(0).toLowerCase() + text.slice(1);
 }

@@ -72,7 +72,7 @@ export function sparkline(
       },
     ],
   };
-  return drawSvg(`${labelledBy}-s`, "spark", labelledBy, { width: 180, height: 32, option });
+  return drawSvg(`${labelledBy}-s`, "spark", labelledBy, { width: 180, height: 28, option });
 }
 
 /** Longest label in the legend, in characters of normal width. */

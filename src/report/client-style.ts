@@ -3,7 +3,7 @@
 export const CLIENT_STYLE = `
 @media screen{figure[data-drawn]>svg{display:none}}
 .drawing{display:grid;grid-template-columns:minmax(0,1fr) 14rem;gap:.5rem 1.5rem;margin-bottom:.5rem}
-.plot{height:300px;min-width:0}
+.plot{height:19rem;min-width:0}
 .legend{margin:0;padding:0;list-style:none;font-size:.85rem}
 .legend li{display:flex;align-items:baseline;gap:.25rem}
 .legend li>.swatch{margin:0 .4rem 0 .25rem}

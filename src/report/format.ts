@@ -59,6 +59,11 @@ export function exactText(amount: string): string {
   return digits === "" ? separated : `${separated}.${digits}`;
 }
 
+/** Short; the exact amount appears on hover, and a click copies it. */
+export function amountHtml(amount: string, unit: string): Html {
+  return html`<data value="${amount}" title="${exactText(amount)} ${unit}">${headlineText(amount)}</data>`;
+}
+
 /** A whole number with its noun in singular or plural. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${exactText(String(count))} ${count === 1 ? one : many}`;
@@ -182,4 +187,10 @@ const METRIC_NAMES: ReadonlyMap<string, string> = new Map([
 /** A metric that is not known here keeps the name of its column. */
 export function metricName(column: string): string {
   return METRIC_NAMES.get(column) ?? column;
+}
+
+/** Behind an amount, or within a sentence: "tokens in", "TTS characters". */
+export function metricUnit(column: string): string {
+  const name = metricName(column);
+  return /^[A-Z]{2}/.test(name) ? name : name.charAt(0).toLowerCase() + name.slice(1);
 }

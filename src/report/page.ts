@@ -12,6 +12,10 @@ export type Section = {
   readonly body: Html;
   /** How much of the width it takes on a wide screen, beside other sections; the whole width if left out. */
   readonly width?: "third" | "half" | "two-thirds";
+  /** A link to more of it, beside the title. */
+  readonly more?: Html;
+  /** The title is not shown, because what is shown needs none; screen readers have it. */
+  readonly quiet?: boolean;
 };
 
 export type PageOptions = {
@@ -84,9 +88,10 @@ export function sectionLinks(sections: readonly Section[]): Html {
   return html`<nav class="sections" aria-label="Sections"><ul>${sections.map(({ id, title }) => html`<li><a href="#${id}">${title}</a></li>`)}</ul></nav>`;
 }
 
-function sectionHtml({ id, title, body, width }: Section): Html {
+function sectionHtml({ id, title, body, width, more, quiet }: Section): Html {
+  const heading = html`<h2 id="${id}-title"${quiet ? html` class="unseen"` : undefined}>${title}</h2>`;
   return html`<section id="${id}" aria-labelledby="${id}-title"${width && html` class="${width}"`}>
-<h2 id="${id}-title">${title}</h2>
+${more ? html`<div class="title">${heading}${more}</div>` : heading}
 ${body}
 </section>
 `;

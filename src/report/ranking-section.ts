@@ -1,22 +1,12 @@
 // The groups with the most usage, as a table with bars. Pure.
 
-import {
-  changeText,
-  chartNumber,
-  counted,
-  exactText,
-  headlineText,
-  isZero,
-  metricName,
-  roundedText,
-} from "./format.ts";
+import { changeText, chartNumber, counted, exactText, isZero, roundedText } from "./format.ts";
 import { columns, groupHtml, type Html, type HtmlValue, html, nameHtml, numberColumns, table } from "./html.ts";
 import type { Section } from "./page.ts";
 import type { RankedGroup, Ranking, Totals } from "./report-data.ts";
 import { RANKING_TITLES, tooLowFlag, whyNotCompared } from "./summary.ts";
 
-/** In brief, beside the headline figures of `totals`, it has fewer rows and columns, and fits beside others. */
-export function rankingSection(ranking: Ranking, totals?: Pick<Totals, "sources">): Section {
+export function rankingSection(ranking: Ranking): Section {
   const { grouping, groups, incompleteDays, projects } = ranking;
   const why = whyNotCompared(ranking, projects.length);
   const note =
@@ -26,19 +16,17 @@ export function rankingSection(ranking: Ranking, totals?: Pick<Totals, "sources"
   return {
     id: `top-${grouping}`,
     title: RANKING_TITLES[grouping],
-    body: html`${totals ? lessThanTotalNote(ranking, totals) : html`${explanationNote(ranking)}${note}`}${
+    body: html`${explanationNote(ranking)}${note}${
       groups.length === 0
         ? html`<p class="empty">No usage in this period.</p>`
-        : totals
-          ? briefTable(ranking, why === undefined)
-          : rankingTable(ranking, why === undefined)
+        : rankingTable(ranking, why === undefined)
     }`,
   };
 }
 
-/** What the headline figures have and this ranking has not. Undefined if that is nothing. */
-function lessThanTotalNote(
-  { grouping, projects, unreadDays }: Ranking,
+/** What the headline figures have and the usage by this grouping has not. Undefined if that is nothing. */
+export function lessThanTotalNote(
+  { grouping, projects, unreadDays }: Pick<Ranking, "projects" | "unreadDays"> & { readonly grouping: string },
   { sources }: Pick<Totals, "sources">,
 ): Html | undefined {
   const others = sources.filter(({ project }) => !projects.includes(project)).length;
@@ -68,32 +56,15 @@ function explanationNote({ grouping, groups, groupCount, hours, requests }: Rank
 type RankedMetric = "hours" | "requests";
 
 /** Ranked by hours if there are any, else by requests. */
-function metricOf({ groups }: Ranking): RankedMetric {
+export function rankedMetric({ groups }: Ranking): RankedMetric {
   return groups.some(({ hours }) => hours !== null && !isZero(hours)) ? "hours" : "requests";
 }
 
-/** Groups with nothing of the metric say nothing about its ranks. */
-const BRIEF_ROWS_MAX = 6;
-
-function briefTable(ranking: Ranking, compared: boolean): Html {
-  const { grouping, groups, groupCount, projects } = ranking;
-  const metric = metricOf(ranking);
-  const shown = groups.filter((group) => !isZero(group[metric] ?? "0")).slice(0, BRIEF_ROWS_MAX);
-  const rows = shown.map((group) => [
-    html`${groupCell(grouping, group)}${projects.length > 1 ? html` <small>${nameHtml(group.project)}</small>` : undefined}${barOf(group, groups, metric)}`,
-    compactCell(group[metric] ?? "0", metric),
-    ...(compared ? [changeOf(group, metric)] : []),
-  ]);
-  const title = `The largest ${shown.length} of ${counted(groupCount, "group")}, by ${metric}`;
-  const numbers = numberColumns(metricName(metric), ...(compared ? ["Change"] : []));
-  return table(title, [...columns(GROUP_TITLES[grouping]), ...numbers], rows);
-}
-
-const GROUP_TITLES = { model: "Model", accessor: "Accessor", tags: "Tags" } as const;
+export const GROUP_TITLES = { model: "Model", accessor: "Key", tags: "Tags" } as const;
 
 function rankingTable(ranking: Ranking, compared: boolean): Html {
   const { grouping, groups } = ranking;
-  const metric = metricOf(ranking);
+  const metric = rankedMetric(ranking);
   const hasHours = metric === "hours";
   const rows = groups.map((group) => [
     groupCell(grouping, group),
@@ -114,7 +85,7 @@ function rankingTable(ranking: Ranking, compared: boolean): Html {
   );
 }
 
-function barOf(group: RankedGroup, groups: readonly RankedGroup[], metric: RankedMetric): Html {
+export function barOf(group: RankedGroup, groups: readonly RankedGroup[], metric: RankedMetric): Html {
   const largest = Math.max(...groups.map((one) => chartNumber(one[metric] ?? "0")));
   return shareBar(chartNumber(group[metric] ?? "0") / largest);
 }
@@ -130,16 +101,11 @@ function groupCell(grouping: string, { group, comment }: RankedGroup): Html {
   return html`${nameHtml(comment)} <small class="key">${groupHtml(grouping, group)}</small>`;
 }
 
-/** As wide for a large amount as for a small one. */
-function compactCell(amount: string, metric: RankedMetric): Html {
-  return html`<data value="${amount}" title="${exactText(amount)} ${metric}">${headlineText(amount)}</data>`;
-}
-
 function amountCell(value: string | null): HtmlValue {
   return value === null ? "–" : html`<span title="${exactText(value)}">${roundedText(value)}</span>`;
 }
 
-function changeOf(group: RankedGroup, metric: RankedMetric): string {
+export function changeOf(group: RankedGroup, metric: RankedMetric): string {
   const amount = group[metric];
   // A group without usage in the period before has no amount there.
   return amount === null ? "–" : changeText(amount, group[`${metric}Before`] ?? "0");

@@ -60,18 +60,18 @@ function cssName(name: string): string {
 
 /** Used by the dashboard only: its frame, states and forms. */
 const CONTROL_STYLE = `
-.bar{display:flex;flex-wrap:wrap;align-items:baseline;gap:.25rem 2rem;margin:0 0 1rem;padding:0 0 .6rem;border-bottom:1px solid var(--line)}
+.bar{display:flex;flex-wrap:wrap;align-items:baseline;gap:.25rem 2rem;margin:0 0 .6rem;padding:0 0 .5rem;border-bottom:1px solid var(--line)}
 .brand{font-weight:600;color:var(--ink);text-decoration:none}
 .bar nav{flex:1}
 .bar nav a{padding-bottom:.5rem}
 .bar [aria-current]{color:var(--ink);font-weight:600;border-bottom:2px solid var(--accent)}
 .as-of{margin:0;color:var(--soft);font-size:.8rem}
-.heading{display:flex;flex-wrap:wrap;align-items:baseline;gap:0 1.25rem;margin:.75rem 0 .5rem}
+.heading{display:flex;flex-wrap:wrap;align-items:baseline;gap:0 1.25rem;margin:.5rem 0 .4rem}
 .heading .subtitle{margin:0}
-.toolbar{display:flex;flex-wrap:wrap;align-items:end;gap:.5rem 1.5rem;margin:0 0 .75rem}
-.toolbar form{display:flex;flex-wrap:wrap;align-items:end;gap:.5rem .75rem}
-.toolbar label{color:var(--soft);font-size:.8rem}
-.toolbar :is(input,select){display:block;max-width:14rem}
+.toolbar{display:flex;flex-wrap:wrap;align-items:center;gap:.5rem 1.25rem;margin:0 0 .5rem}
+.toolbar form{display:flex;flex-wrap:wrap;align-items:center;gap:.5rem .75rem}
+.toolbar label{display:flex;align-items:center;gap:.4rem;color:var(--soft);font-size:.8rem}
+.toolbar :is(input,select){min-width:0;max-width:12rem}
 .toolbar :is(input,select,button){font:inherit;font-size:.9rem;color:var(--ink);background:var(--paper);border:1px solid var(--soft);border-radius:4px;padding:.25rem .5rem;height:2.1rem}
 .toolbar button{background:var(--wash);cursor:pointer}
 .toolbar :focus-visible{outline:2px solid var(--accent);outline-offset:2px}
@@ -110,7 +110,32 @@ td>details{width:16rem}
 .ranks :is(bdi,.chips){max-width:8rem}
 .toolbar :is(input,select){width:100%;max-width:none}
 }
-@media print{.toolbar,.bar nav,.links,.sql{display:none}}
+.title{display:flex;flex-wrap:wrap;align-items:baseline;justify-content:space-between;gap:0 1rem;margin:0 0 .35rem}
+.title h2{margin:0}
+.title a{font-size:.9rem}
+.two-thirds figcaption,:is(.third,.half) caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
+.two-thirds .plot{height:12rem}
+main>:first-child{padding-top:.5rem}
+.two-thirds .legend :is(button,a){padding-block:0}
+.two-thirds .legend{font-size:.8rem}
+:is(.third,.half,.two-thirds){padding-top:.7rem}
+:is(.third,.half,.two-thirds) :is(.title,details){margin-block:0}
+:is(.third,.half) small{display:inline}
+:is(.third,.half,.two-thirds) :is(.scroll,figure){margin:0}
+:is(.third,.half) th:first-child{position:relative;z-index:0;padding-left:.4rem}
+a:has(.chips){text-decoration:none}
+:is(.third,.half) :is(td,tbody th){padding-block:.22rem}
+:is(.third,.half) tbody a{color:inherit;text-decoration-color:var(--soft)}
+:is(.third,.half) .share{position:absolute;inset:.1rem 0;height:calc(100% - .2rem);margin:0;z-index:-1}
+:is(.third,.half) .share rect{fill:var(--complete)}
+.figure:has(data){display:inline-block;margin-right:.6rem}
+.below{display:flex;flex-wrap:wrap;align-items:baseline;justify-content:space-between;gap:0 1.5rem}
+.below>*{margin:0}
+.below details[open]{flex-basis:100%}
+@media (max-width:45rem){
+.toolbar label{flex-direction:column;align-items:stretch;gap:0}
+}
+@media print{.toolbar,.bar nav,.title a,.links,.sql{display:none}}
 `;
 
 /** Paper is always light, and shows what is folded on a screen. */
@@ -120,9 +145,9 @@ export const STYLE = `
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%;text-size-adjust:100%}
 @media (prefers-reduced-motion:no-preference){html{scroll-behavior:smooth}}
-body{margin:0 auto;max-width:96rem;padding:1rem 2rem 2rem;background:var(--paper);color:var(--ink);font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
+body{margin:0 auto;max-width:96rem;padding:.75rem 2rem 1rem;background:var(--paper);color:var(--ink);font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
 h1,h2,h3{line-height:1.2;font-weight:600;letter-spacing:-.01em;text-wrap:balance}
-h1{margin:0;font-size:1.5rem}
+h1{margin:0;font-size:1.35rem}
 h2{margin:0 0 .35rem;font-size:1.15rem}
 h3{margin:0 0 .5rem;font-size:1rem}
 p,ul{margin:0 0 .75rem}
@@ -130,7 +155,7 @@ a{color:var(--accent);text-underline-offset:.2em}
 a:focus-visible,summary:focus-visible,.scroll:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 i{color:var(--soft)}
 .subtitle{margin:.35rem 0 1.5rem;color:var(--soft)}
-.notice{margin:0 0 .5rem;padding:.45rem .9rem;border-left:3px solid var(--line);background:var(--wash)}
+.notice{margin:0 0 .5rem;padding:.35rem .9rem;border-left:3px solid var(--line);background:var(--wash)}
 .notice>:last-child{margin-bottom:0}
 .notice ul{margin:.25rem 0 0;padding-left:1.2rem}
 .notice>ul{margin:0;padding:0;list-style:none}
@@ -151,7 +176,7 @@ nav ul{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;margin:0;padding:0;list-sty
 nav a{text-decoration:none;color:var(--soft)}
 nav a:hover{color:var(--accent);text-decoration:underline}
 main{display:grid;grid-template-columns:repeat(6,minmax(0,1fr));gap:0 2rem}
-section{grid-column:1/-1;min-width:0;padding-top:1.25rem}
+section{grid-column:1/-1;min-width:0;padding-top:1rem}
 .third{grid-column:span 2}
 .half{grid-column:span 3}
 .two-thirds{grid-column:span 4}
@@ -161,12 +186,12 @@ section{grid-column:1/-1;min-width:0;padding-top:1.25rem}
 .note,.empty{color:var(--soft);max-width:60rem;font-size:.9rem}
 .figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(10.5rem,1fr));gap:.75rem;margin:0 0 .5rem}
 .figures dt{color:var(--soft)}
-.figures>div{min-width:0;padding:.5rem .9rem .6rem;border:1px solid var(--line);border-radius:6px}
+.figures>div{min-width:0;padding:.4rem .9rem .5rem;border:1px solid var(--line);border-radius:6px}
 .figures dd{margin:0}
 .figure{display:block;overflow-wrap:normal;font-size:1.5rem;line-height:1.3;font-weight:600;letter-spacing:-.02em}
 .exact{display:block;font-size:.8rem;color:var(--soft);overflow-wrap:anywhere}
 .figures .flag{font-size:.9rem;font-weight:600}
-.spark{display:block;width:100%;max-width:12rem;height:2rem;margin-top:.3rem}
+.spark{display:block;width:100%;max-width:11.25rem;height:1.75rem;margin-top:.3rem}
 .change{color:var(--soft)}
 figure{margin:0 0 1rem}
 .wide,.narrow{display:block;width:100%;height:auto;font-family:inherit}
@@ -189,8 +214,8 @@ time{white-space:nowrap}
 .chips>span{display:inline-block;padding:0 .45em;background:var(--wash);border:1px solid var(--line);border-radius:3px}
 .share{display:block;width:100%;min-width:6rem;height:.4rem;margin-top:.3rem}
 .share rect{fill:var(--accent)}
-footer{margin-top:2rem;padding-top:1rem;border-top:1px solid var(--line);color:var(--soft);font-size:.9rem}
-footer p{max-width:46rem}${CONTROL_STYLE}${CLIENT_STYLE}@media (max-width:64rem){
+footer{margin-top:.75rem;padding-top:.6rem;border-top:1px solid var(--line);color:var(--soft);font-size:.8rem}
+footer p{margin:0}${CONTROL_STYLE}${CLIENT_STYLE}@media (max-width:64rem){
 .third,.half,.two-thirds{grid-column:1/-1}
 }
 @media (max-width:45rem){

@@ -1,13 +1,23 @@
 // The summary of a report: whether its numbers can be trusted, and the totals of the period compared with the period before. Pure.
 
-import { dayCount } from "../usage/days.ts";
+import { dayCount, type Window } from "../usage/days.ts";
 import { sparkline } from "./chart.ts";
-import { changeText, counted, daysHtml, exactText, headlineText, metricName, windowHtml } from "./format.ts";
+import {
+  amountHtml,
+  changeText,
+  counted,
+  daysHtml,
+  exactText,
+  headlineText,
+  metricName,
+  metricUnit,
+  windowHtml,
+} from "./format.ts";
 import { columns, folded, type Html, html, joinHtml, nameHtml, numberColumns, table } from "./html.ts";
 import type { Section } from "./page.ts";
 import type { CoverageSummary, MetricTotal, Shortfall, Totals, UsageData } from "./report-data.ts";
 
-export const RANKING_TITLES = { model: "Top models", accessor: "Top accessors", tags: "Top tags" } as const;
+export const RANKING_TITLES = { model: "Top models", accessor: "Top keys", tags: "Top tags" } as const;
 
 const STATUS_MEANINGS = [
   ["missing", "never read"],
@@ -36,9 +46,14 @@ function verdictNotice(data: UsageData, coverageHref: string | undefined): Html 
       html`<strong>A day was read before it was over.</strong> <p>Too low until it is read again: ${low.join(", ")}.</p>`,
     );
   }
-  const text = html`<strong>Everything that was due is here${dueThroughText(data.coverage)}.</strong> ${unreadText(data)}`;
-  // A page of the dashboard has another verdict above it.
-  return coverageHref === undefined ? noticeHtml("good", text) : html`<p class="note">${text}</p>`;
+  const unread = unreadText(data);
+  if (coverageHref === undefined)
+    return noticeHtml(
+      "good",
+      html`<strong>Everything that was due is here${dueThroughText(data.coverage)}.</strong> ${unread}`,
+    );
+  // A page of the dashboard has its verdict above.
+  return unread === "" ? html`` : html`<p class="note">Read${dueThroughText(data.coverage)}. ${unread}</p>`;
 }
 
 function incompleteNotice(data: UsageData, coverageHref = ""): Html {
@@ -100,19 +115,33 @@ function noticeHtml(kind: "good" | "bad" | "none", content: Html): Html {
 `;
 }
 
+type FigureOptions = {
+  /** Exact amounts are not written out: they appear on hover, and are in the table below. */
+  readonly brief?: boolean;
+};
+
 /** All usage of the period, and how it changed. */
-export function summarySection(data: UsageData): Section {
-  return { id: "summary", title: "In short", body: headlineFigures(data) };
+export function summarySection(data: UsageData, options: FigureOptions = {}): Section {
+  return { id: "summary", title: "In short", body: headlineFigures(data, options) };
 }
 
-function headlineFigures(data: UsageData): Html {
+function headlineFigures(data: UsageData, options: FigureOptions): Html {
   const sent = data.totals.metrics.filter((metric): metric is SentMetric => metric.amount !== null);
   if (sent.length === 0) return html`<p class="empty">The service sent no figures for this period.</p>`;
   const why = data.before && whyNotCompared(data.totals, data.totals.sources.length);
   const isCompared = data.before !== undefined && why === undefined;
-  return html`<dl class="figures">${sent.map((metric) => figureHtml(metric, data, isCompared))}</dl>
-<p class="note">${data.before && (why ?? html`Compared with ${windowHtml(data.before)} (${counted(dayCount(data.before), "day")}). `)}${forecastHtml(data.forecast)}${data.totals.lackingDays.length > 0 ? " Days of which not all is known are hatched." : undefined}</p>
-${folded("Exact figures, and where they come from", html`${exactTable(sent, isCompared)}${sourcesTable(data.totals)}`)}`;
+  // A page of the dashboard says above its figures what they are compared with.
+  const compared = data.before && !options.brief ? comparedHtml(data.before) : undefined;
+  const hatched = data.totals.lackingDays.length > 0 ? " Days of which not all is known are hatched." : undefined;
+  const notes = html`${why ?? compared}${forecastHtml(data.forecast)}${hatched}`;
+  const exact = html`${exactTable(sent, isCompared)}${sourcesTable(data.totals)}`;
+  return html`<dl class="figures">${sent.map((metric) => figureHtml(metric, data, isCompared, options))}</dl>
+<div class="below"><p class="note">${notes}</p>
+${folded("Exact figures, and where they come from", exact)}</div>`;
+}
+
+function comparedHtml(before: Window): Html {
+  return html`Compared with ${windowHtml(before)} (${counted(dayCount(before), "day")}).`;
 }
 
 function forecastHtml(forecasts: UsageData["forecast"]): Html | undefined {
@@ -133,8 +162,12 @@ function figureHtml(
   { metric, amount, before, byDay }: SentMetric,
   { totals, coverage }: UsageData,
   compared: boolean,
+  { brief = false }: FigureOptions,
 ): Html {
-  return html`<div><dt id="${metric}-total">${metricName(metric)}</dt><dd><span class="figure">${headlineText(amount)}</span>${exactBeside(amount)}
+  const figure = brief
+    ? html`<span class="figure">${amountHtml(amount, metricUnit(metric))}</span>`
+    : html`<span class="figure">${headlineText(amount)}</span>${exactBeside(amount)}`;
+  return html`<div><dt id="${metric}-total">${metricName(metric)}</dt><dd>${figure}
 ${tooLowFlag(totals)}${compared ? html`<span class="change">${changeText(amount, before)}</span>` : undefined}${sparkline(`${metric}-total`, coverage.days, byDay, totals.lackingDays)}</dd></div>
 `;
 }

@@ -1,10 +1,10 @@
 // The boxes of the texts and fields of each page of the dashboard, with numbers of 15 digits and long names.
 
-import { onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import type { PageData } from "../../src/web/dashboard/pages.ts";
 import type { Page as WebPage } from "../../src/web/page.ts";
 import { jobLine, makeBudgetUse, NOW, runLine } from "../health/sample-health-state.ts";
-import { makeTroubledData } from "../report/make-report-data.ts";
+import { makeReportData, makeTroubledData } from "../report/make-report-data.ts";
 import { pageData, pageOf } from "../web/dashboard/sample-pages.ts";
 import { testMonitor } from "../web/test-monitor.ts";
 import { look } from "./boxes.ts";
@@ -70,3 +70,24 @@ test.each(["overview", "cost", "quality", "jobs", "run", "keys"] as const)(
     await look(page, name);
   },
 );
+
+test("the overview is as high as a screen when all is well", async () => {
+  const report = makeReportData({}, { days: 30, groups: 11, series: 8 });
+  const byDay = report.coverage.days.map((_, i) => String(i % 9));
+  const metrics = report.totals.metrics.map((one) => ({ ...one, amount: AMOUNT, byDay }));
+  const shown = pageOf("overview", {
+    ...report,
+    breakdowns: report.breakdowns.slice(0, 1),
+    totals: { ...report.totals, metrics },
+    rankings: pageData().overview.rankings,
+  });
+  const monitor = await testMonitor({ pages: { "/page": () => shown } });
+  onTestFinished(() => monitor[Symbol.asyncDispose]());
+  const { page } = await openPage(browser, `${monitor.url}/page`, { viewport: { width: 1440, height: 900 } });
+  onTestFinished(() => page.context().close());
+  await page.locator(".plot svg").waitFor();
+  expect(await page.locator(".figure, .plot, #top-model tr, #top-accessor tr, #top-tags tr").count()).toBe(
+    5 + 1 + 3 * 6,
+  );
+  expect(await page.evaluate("document.documentElement.scrollHeight")).toBe(900);
+});

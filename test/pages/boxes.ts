@@ -26,6 +26,8 @@ const MISPLACED = `(() => {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node; (node = walker.nextNode()); ) {
     const element = node.parentElement;
+    // For screen readers only.
+    if (element.closest("caption, figcaption")?.getBoundingClientRect().width <= 1) continue;
     if (node.data.trim() === "" || element.closest("svg, option, script, noscript, .unseen") || !element.checkVisibility()) continue;
     const range = document.createRange();
     range.selectNodeContents(node);

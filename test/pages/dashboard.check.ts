@@ -129,6 +129,14 @@ test("the pages show the numbers of the database, and an error unfolds to its wh
   expect((await cellsOf("Hours"))[1]?.replaceAll(",", "")).toBe(totals[0]?.hours);
   expect(await page.title()).toBe("Not all is well: Overview, usage-export");
 
+  const largest = page.locator("#top-accessor tbody tr").first();
+  const amount = await largest.locator("data").getAttribute("value");
+  await largest.getByRole("link").click();
+  expect(await page.locator("h1").innerText()).toBe("Usage");
+  expect(await page.locator(".ranks tbody tr").count()).toBe(1);
+  expect(await page.locator(".ranks tbody data").first().getAttribute("value")).toBe(amount);
+  await page.goBack();
+
   await page.getByRole("link", { name: "Quality", exact: true }).click();
   const { rows: slices } = await sql<{ status: string; count: string }>`
     select status, count(*)::text as count from bi.coverage group by status

@@ -28,8 +28,8 @@ test("in a sparkline a day of which not all is known is hatched, and a day witho
     [];
   // The hatching is as high as the drawing, whatever the height of the bar.
   expect(hatchesOf(["2026-11-18", "2026-11-20"])).toEqual([
-    expect.stringMatching(/^<path d="M45 31l45 0l0 -30l-45 0Z"/),
-    expect.stringMatching(/^<path d="M135 31l45 0l0 -30l-45 0Z"/),
+    expect.stringMatching(/^<path d="M45 27l45 0l0 -26l-45 0Z"/),
+    expect.stringMatching(/^<path d="M135 27l45 0l0 -26l-45 0Z"/),
   ]);
   expect(hatchesOf([])).toEqual([]);
 });

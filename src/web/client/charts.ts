@@ -22,7 +22,6 @@ import { ADDED, element } from "./element.ts";
 /** Set on a figure whose chart is drawn; the style sheet then hides the server's drawing. */
 export const DRAWN = "data-drawn";
 
-const HEIGHT_PX = 300;
 const LABEL_PX = 90;
 const BAR_WITH_GAP_PX = 5;
 const WEEK_DAYS = 7;
@@ -56,7 +55,7 @@ function drawChart(figure: HTMLElement): DrawnChart {
   const box = element("div", { class: "drawing", [ADDED]: "" }, plot, legend);
   figure.querySelector("figcaption")?.after(box);
   figure.setAttribute(DRAWN, "");
-  const canvas = init(plot, null, { renderer: "svg", locale: "EN", height: HEIGHT_PX });
+  const canvas = init(plot, null, { renderer: "svg", locale: "EN" });
 
   let text = "";
   let description: ChartDescription = { kind: "bars", unit: "", days: [], series: [], marks: [] };
@@ -102,7 +101,7 @@ function drawChart(figure: HTMLElement): DrawnChart {
   });
   plot.addEventListener("blur", () => canvas.dispatchAction({ type: "hideTip" }));
   new ResizeObserver(() => {
-    canvas.resize({ width: "auto", height: HEIGHT_PX });
+    canvas.resize();
     draw(zoomOf(canvas));
   }).observe(plot);
   update();
@@ -200,7 +199,7 @@ function sayDay(plot: HTMLElement, description: ChartDescription, hidden: Readon
 
 function pointAt(canvas: ECharts, { days }: ChartDescription, index: number): void {
   const x = canvas.convertToPixel({ xAxisIndex: 0 }, days[index] ?? "");
-  if (Number.isFinite(x)) canvas.dispatchAction({ type: "showTip", x, y: HEIGHT_PX / 3 });
+  if (Number.isFinite(x)) canvas.dispatchAction({ type: "showTip", x, y: canvas.getHeight() / 3 });
 }
 
 /** The day that a key moves to; undefined for another key. Before the first key, no day is chosen. */

@@ -2,24 +2,22 @@
 
 import type { KeysData, RunDetails, RunList } from "../../health/operations.ts";
 import type { HealthState } from "../../health/state.ts";
-import { breakdownSection, mainMetric } from "../../report/breakdown-section.ts";
 import { budgetSection } from "../../report/budget-section.ts";
-import { budgetTitle, budgetUseText } from "../../report/budget-text.ts";
 import { changeSection } from "../../report/change-section.ts";
 import { costSection } from "../../report/cost-section.ts";
 import { coverageSection } from "../../report/coverage-section.ts";
-import { type Html, html, nameHtml } from "../../report/html.ts";
+import { type Html, html } from "../../report/html.ts";
 import { contentSecurityPolicy, type Section } from "../../report/page.ts";
-import { rankingSection } from "../../report/ranking-section.ts";
 import { renderReport } from "../../report/report.ts";
 import type { ChangeData, QualityData, ReportData, TrustData, UsageData } from "../../report/report-data.ts";
 import { restatementSection } from "../../report/restatement-section.ts";
-import { summarySection, trustNotice } from "../../report/summary.ts";
+import { trustNotice } from "../../report/summary.ts";
 import type { Page } from "../page.ts";
 import { anomaliesSection } from "./anomalies-section.ts";
 import { type FrameContent, framelessPage, type PageName, pageHref } from "./frame.ts";
 import { jobsSections } from "./jobs-sections.ts";
 import { keysSections } from "./keys-sections.ts";
+import { overviewSections } from "./overview-sections.ts";
 import { differencesSection, finalitySection, gapsSection } from "./quality-sections.ts";
 import { runSections } from "./run-sections.ts";
 import { InvalidView, type View, viewQuery } from "./view.ts";
@@ -40,25 +38,9 @@ type Render<P extends keyof PageData> = (data: PageData[P], view: View, health: 
 
 export const PAGE_CONTENT: { readonly [P in keyof PageData]: Render<P> } = {
   overview(data, view, health) {
-    const coverageHref = `${pageHref("overview", "quality")}${viewQuery(view)}`;
     if (data.coverage.seriesCount === 0) return { notice: nothingYet(health), sections: [] };
-    const budgets = budgetsInBrief(health, view);
-    return {
-      notice: trustNotice(data, coverageHref),
-      sections: [
-        summarySection(data),
-        ...data.breakdowns.map((breakdown) => ({
-          ...breakdownSection(breakdown, [mainMetric(breakdown)]),
-          width: "two-thirds" as const,
-        })),
-        ...data.rankings.map((ranking) => ({
-          ...rankingSection(ranking, data.totals),
-          // Beside the chart, or beside each other and the budgets.
-          width: ranking.grouping === "model" || budgets.length > 0 ? ("third" as const) : ("half" as const),
-        })),
-        ...budgets,
-      ],
-    };
+    const coverageHref = `${pageHref("overview", "quality")}${viewQuery(view)}`;
+    return { notice: trustNotice(data, coverageHref), sections: overviewSections(data, view, health) };
   },
   cost: (data, _, health) => ({
     sections: [
@@ -96,20 +78,6 @@ function nothingYet({ jobs }: HealthState): Html {
       : html`No job has read any usage. To read it now, run <code>usage-export export</code>; <code>usage-export start</code> does it on schedule.`;
   return html`<div class="notice none"><strong>There are no numbers yet.</strong> ${next}</div>
 `;
-}
-
-function budgetsInBrief({ budgets }: HealthState, view: View): readonly Section[] {
-  if (budgets.length === 0) return [];
-  const items = budgets.map((use) => html`<li>${nameHtml(budgetTitle(use))}: ${budgetUseText(use)}</li>`);
-  const href = `${pageHref("overview", "cost")}${viewQuery(view)}#budgets`;
-  return [
-    {
-      id: "budgets",
-      title: "Budgets",
-      width: "third",
-      body: html`<ul>${items}</ul><p><a href="${href}">All about budgets and cost</a></p>`,
-    },
-  ];
 }
 
 function noPrices(): Section {

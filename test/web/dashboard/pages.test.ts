@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Gap } from "../../../src/db/health.ts";
 import { PAGES, type PageName } from "../../../src/web/dashboard/frame.ts";
 import { invalidPage, type PageData, reportFilePage, unavailablePage } from "../../../src/web/dashboard/pages.ts";
-import { jobLine, NOW, rotationLine, runLine } from "../../health/sample-health-state.ts";
+import { jobLine, makeBudgetUse, NOW, rotationLine, runLine } from "../../health/sample-health-state.ts";
 import { makeRanking, makeReportData } from "../../report/make-report-data.ts";
 import { keyLine, pageData, pageOf, rotationKeys } from "./sample-pages.ts";
 
@@ -16,7 +16,7 @@ function textOf({ body }: { readonly body: string }): string {
 }
 
 test.each<[keyof PageData, readonly string[]]>([
-  ["overview", ["In short", "Usage by model", "Top models", "Top accessors", "Top tags"]],
+  ["overview", ["In short", "Hours by day and model", "Top models", "Top keys", "Top tags"]],
   ["cost", ["What it cost", "Budgets", "What changed"]],
   ["quality", ["Gaps", "Coverage", "Open days", "Reconciliation", "Restatements"]],
   ["jobs", ["Jobs", "Runs"]],
@@ -69,10 +69,60 @@ test("groups that are sets are chips, and a group that is zero is not among the 
   expect(body).not.toContain("idle");
 });
 
+test("a ranked group leads to the usage of that group alone, of the same days and project", () => {
+  const [models, keys, tags] = pageData().overview.rankings;
+  const [first] = keys?.groups ?? [];
+  if (!models || !keys || !tags || !first) throw new Error("expected rankings");
+  const period = { start: "2026-03-01", end: "2026-03-02", live: false, name: undefined };
+  const rankings = [
+    models,
+    {
+      ...{ ...keys, projects: ["a&b", "other"] },
+      groups: [
+        { ...first, project: "a&b", group: "key 1" },
+        { ...first, project: "other", group: null, comment: null },
+        { ...first, group: "" },
+      ],
+    },
+    tags,
+  ];
+  const { body } = pageOf("overview", { rankings }, { view: { period, compare: "year", project: "mine" } });
+  const linksOf = (id: string) =>
+    [...(body.split(`<section id="${id}"`)[1]?.split("</section>")[0] ?? "").matchAll(/ href="([^"]*)"/g)].map(
+      ([, href]) => href?.replaceAll("&amp;", "&"),
+    );
+  const days = "from=2026-03-01&to=2026-03-02&compare=year";
+  expect(linksOf("top-accessor")).toEqual([
+    `./usage?${days}&project=mine&grouping=accessor&metric=hours`,
+    `./usage?${days}&project=a%26b&grouping=accessor&metric=hours&group=key+1`,
+    `./usage?${days}&project=other&grouping=accessor&metric=hours&no-value=yes`,
+  ]);
+  expect(linksOf("top-model")[2]).toBe(
+    `./usage?${days}&project=mine&grouping=model&metric=hours&group=%5B%22nova-3%22%2C%22aura-2%22%5D`,
+  );
+  expect(linksOf("top-tags")[1]).toBe(
+    `./usage?${days}&project=mine&grouping=tags&metric=hours&group=%5B%22batch%22%2C%22team-0%22%5D`,
+  );
+});
+
+test("compared with nothing, the overview shows no change", () => {
+  const { overview } = pageData();
+  expect(textOf(pageOf("overview"))).toContain("+7.7%");
+  const alone = pageOf("overview", { ...overview, before: undefined }, { view: { compare: "none" } });
+  expect(textOf(alone)).not.toMatch(/[+-]\d[\d.]*%/);
+});
+
+test("the budgets that are used most are on the overview", () => {
+  const budgets = ["5", "120.5", null, "80", "81", "1"].map((percent, i) => makeBudgetUse({ name: `b${i}`, percent }));
+  const text = textOf(pageOf("overview", {}, { health: { budgets } }));
+  expect(text.split("All budgets")[1]).toMatch(/Budget Used Of b1 2026-03 120\.5% .* b4 .* b3 .* b0 .* b5 2026-03 1%/);
+  expect(text.split("All budgets")[1]).not.toContain("b2");
+});
+
 test("the overview says that an accessor list has fewer days than its headline figures", () => {
   const rankings = [{ ...makeRanking("accessor", 3), unreadDays: 29 }];
   expect(textOf(pageOf("overview", { rankings }))).toContain(
-    "Top accessors Not read by accessor, so not in these figures: 29 days of this period.",
+    "Top keys All keys Not read by accessor, so not in these figures: 29 days of this period.",
   );
 });
 
