@@ -7,7 +7,7 @@ import path from "node:path";
 const ROOT = path.join(import.meta.dirname, "../..");
 const VITEST = path.join(ROOT, "node_modules/vitest/vitest.mjs");
 
-const COMMANDS = ["database/database-trouble", "export/export"];
+const COMMANDS = ["database/database-trouble", "export/export", "rotation/rotate", "start/start", "recovery/replicas"];
 /** What writes, locks or waits. What a view answers is the same through a pooler, and migrations go past it. */
 const FOLDERS = ["connection", "jobs", "keys", "usage", "installations", "notifications", "rate-limit", "recovery"];
 const PARTS = [
