@@ -108,7 +108,7 @@ test("a chunk whose workers kept dying counts with all of its requests as given 
 test("the days of requests whose queue jobs were deleted by hand are planned anew at the next tick, or by a backfill", async ({
   context,
 }) => {
-  await serveChunk(context);
+  await queueChunk(context);
   await sql`delete from usage_export_queue.job`.execute(db);
   const { start, end } = lastDays(2);
   const { stdout } = await context.run(["backfill", "--from", start, "--to", end, "--enqueue"]);
@@ -163,8 +163,14 @@ test("the end of a run is not reported if its transaction was rolled back and an
   expect(ends).toHaveLength(1);
 });
 
-/** Queues a chunk of 50 requests, before there is a worker. */
+/** Queues a chunk of 50 requests, before there is a worker. Its job is paused: a scheduled run would ask again for what is stored by then. */
 async function serveChunk(context: ProgramContext): Promise<Emulator> {
+  const emulator = await queueChunk(context);
+  expect(await context.run(["jobs", "pause", "nightly", "--why", "a test"])).toMatchObject({ status: 0 });
+  return emulator;
+}
+
+async function queueChunk(context: ProgramContext): Promise<Emulator> {
   const emulator = await context.serve({ usage: () => [{ accessor: "accessor-1", endpoint: "listen", requests: 5 }] });
   const job = { schedule: farSchedule(), checkFeatures: "off", filters: manyFilters(REQUESTS) };
   const service = { maxConcurrent: IN_HAND_MAX / 2 };
