@@ -2,8 +2,17 @@
 
 import { type RecentRun, RUN_STATUSES, type RunList } from "../../health/operations.ts";
 import { type HealthState, type JobHealth, queueTotals, type WorkerHealth } from "../../health/state.ts";
-import { roundedText } from "../../report/format.ts";
-import { columns, type Html, type HtmlValue, html, nameHtml, numberColumns, table } from "../../report/html.ts";
+import { counted, roundedText } from "../../report/format.ts";
+import {
+  columns,
+  type Html,
+  type HtmlValue,
+  html,
+  joinHtml,
+  nameHtml,
+  numberColumns,
+  table,
+} from "../../report/html.ts";
 import type { Section } from "../../report/page.ts";
 import { foldedText, instantHtml, stateHtml } from "./cells.ts";
 import { pageHref } from "./frame.ts";
@@ -18,13 +27,13 @@ export function jobsSections(health: HealthState, runs: RunList, view: View): re
   return [jobsSection(health), ...causesSection(health), runsSection(runs, health, view)];
 }
 
-function jobsSection({ jobs, queue, workers, callsPausedUntil }: HealthState): Section {
+function jobsSection({ jobs, queue, workers, callsPausedUntil, pausedKeys }: HealthState): Section {
   const texts = queueTotals(queue).map(({ text }) => text);
   const rows = jobs.map((job) => [jobCell(job), lastRunCell(job), nextRunCell(job)]);
   return {
     id: "jobs",
     title: "Jobs",
-    body: html`${table("When they ran last and run next, in UTC", columns("Job", "Last run", "Next run"), rows)}<p>In the queue: ${texts.join(", ")}.</p>${callsPausedHtml(callsPausedUntil)}
+    body: html`${table("When they ran last and run next, in UTC", columns("Job", "Last run", "Next run"), rows)}<p>In the queue: ${texts.join(", ")}.</p>${callsPausedHtml(callsPausedUntil)}${keysPausedHtml(pausedKeys)}
 ${workersHtml(workers)}`,
   };
 }
@@ -33,6 +42,20 @@ function callsPausedHtml(until: Date | undefined): Html {
   if (!until) return html``;
   return html`
 <p>${stateHtml("paused")} Calls to the service are paused until ${instantHtml(until)}, as the service asked; <code>usage-export resume-calls</code> ends the pause.</p>`;
+}
+
+const PAUSED_KEYS_SHOWN_MAX = 20;
+
+function keysPausedHtml(pausedKeys: HealthState["pausedKeys"]): Html {
+  if (pausedKeys.length === 0) return html``;
+  const shown = pausedKeys.slice(0, PAUSED_KEYS_SHOWN_MAX);
+  const others = pausedKeys.length - shown.length;
+  const keys = [
+    ...shown.map(({ key, until }) => html`the key of ${nameHtml(key)} until ${instantHtml(until)}`),
+    ...(others > 0 ? [html`${counted(others, "other key")} (<code>usage-export status</code> names each)`] : []),
+  ];
+  return html`
+<p>${stateHtml("paused")} Calls are paused with ${joinHtml(keys, ", ")}, as the service asked; <code>usage-export resume-calls</code> ends each pause. Calls with other keys go on.</p>`;
 }
 
 function workersHtml(workers: readonly WorkerHealth[]): Html {

@@ -52,6 +52,17 @@ test("the pages show jobs, runs and keys in words", () => {
   expect(textOf(pageOf("quality"))).toContain("No day that is due is missing or failed.");
 });
 
+test("the page of jobs names the keys whose calls the service paused", () => {
+  expect(textOf(pageOf("jobs"))).not.toContain("paused");
+  const pausedKeys = Array.from({ length: 22 }, (_, i) => ({ key: `env KEY_${i}`, until: NOW }));
+  expect(textOf(pageOf("jobs", {}, { health: { pausedKeys: pausedKeys.slice(0, 1) } }))).toContain(
+    "paused Calls are paused with the key of env KEY_0 until 2026-03-10 06:00 , as the service asked; usage-export resume-calls ends each pause.",
+  );
+  expect(textOf(pageOf("jobs", {}, { health: { pausedKeys } }))).toContain(
+    "env KEY_19 until 2026-03-10 06:00 , 2 other keys ( usage-export status names each)",
+  );
+});
+
 test("navigation and alerts keep the chosen days and the project", () => {
   const view = { project: "a&b", period: { start: "2026-03-01", end: "2026-03-02", live: false, name: undefined } };
   const { body } = pageOf("keys", {}, { view, health: { slices: { complete: 0, suspect: 0, failed: 0, missing: 1 } } });
