@@ -6,8 +6,9 @@
 create or replace view usage_export.budget_series as
 select b.name, b.valid_from, s.series_id, s.project_id, s.window_days, s.source,
   bill.series_id as billing_series_id, bill.window_days as billing_window_days, s.due_from, priced.days as priced_days, b.installation,
-  -- Of a project that has vanished or is not configured any more, no later day will be read.
-  case when s.retired_at is not null then
+  -- Of a project that has vanished or is not configured any more, no later day will be read. Where only its usage is not exported any
+  -- more, later days wait for its billing.
+  case when s.retired_at is not null and (bill.series_id is null or bill.retired_at is not null) then
     coalesce((select max(sl.usage_date) from usage_export.slice sl where sl.series_id = s.series_id and sl.fetched_at is not null), '-infinity')
   end as read_through
 from usage_export.budget b

@@ -609,6 +609,26 @@ test("a project that has vanished counts until its last day, and keeps no later 
   expect(Number(after[2])).toBeLessThan(3 * 28);
 });
 
+test("a day is not read while the billing of a project is missing whose usage is not exported any more", async () => {
+  const usage = { ...EXPORT, projects: ["one", "two"], groupings: ["model"] };
+  const bills = { ...usage, name: "bills", source: "billing", groupings: ["none"] };
+  const id = await configure({ budgets: [{ metric: "cost", currency: "USD", amount: 10 }], exports: [usage, bills] });
+  const bill = (project: string, day: Day) =>
+    store(db, id(project, "none"), [billed(day, "none", [["4.5"]])], { grouping: "none" });
+  for (const project of ["one", "two"]) {
+    await store(db, id(project, "model"), [rowsOn(MONTH, [rowOf("nova-3", { hours: "1" }, null, "model")])], {
+      grouping: "model",
+    });
+    await bill(project, MONTH);
+  }
+  await sql`update usage_export.series set retired_at = now() where source = 'usage'`.execute(db);
+  await bill("one", addDays(MONTH, 1));
+  const columns = ["used", "days_read"];
+  expect(await budgets(columns, isMonth)).toEqual([["13.5", 1]]);
+  await bill("two", addDays(MONTH, 1));
+  expect(await budgets(columns, isMonth)).toEqual([["18.0", 2]]);
+});
+
 test("what a project that has vanished was billed stays its cost", async () => {
   const bills = { ...EXPORT, source: "billing", projects: ["one", "two"], groupings: ["none"] };
   const id = await configure({ budgets: [{ metric: "cost", currency: "USD", amount: 10 }], exports: [bills] });
