@@ -26,7 +26,7 @@ const aWindow = z.object({ from: aDay, to: aDay });
 const aDayState = z
   .enum(DAY_STATES)
   .describe(
-    "final: it changes no more; settling: it is still read again; incomplete: something was not read, or was read before the day was over, so the amounts may be too low; unread: some usage was not read, because the day is before a series began or not due yet",
+    "final: it changes no more; settling: it is still read again; incomplete: something was not read, or was read before the day was over, or a charge has no amount, so the amounts may be too low; unread: some usage was not read, because the day is before a series began or not due yet",
   );
 
 export const Answer = z.object({
@@ -54,7 +54,9 @@ export const Answer = z.object({
       .array(
         z.object({
           project: z.string(),
-          status: z.enum(["missing", "failed", "suspect", "open"]),
+          status: z
+            .enum(["missing", "failed", "suspect", "open", "amount_unknown"])
+            .describe("amount_unknown: the service sent a charge without an amount"),
           ...aWindow.shape,
           days: z.int(),
           error: z.string().nullable(),

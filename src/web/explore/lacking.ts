@@ -13,6 +13,7 @@ const GAP_TEXTS = {
   failed: "failed",
   suspect: "in doubt",
   open: "read before the day was over",
+  amount_unknown: "a charge without an amount",
 } as const;
 
 /** What the numbers lack. It is said above them, because a number that is too low looks like any other. */

@@ -230,7 +230,7 @@ export type CoveredDay = {
 
 export type Gap = {
   readonly project: string;
-  readonly status: "missing" | "failed" | "suspect" | "open";
+  readonly status: "missing" | "failed" | "suspect" | "open" | "amount_unknown";
   readonly from: Day;
   readonly to: Day;
   readonly days: number;
@@ -244,7 +244,7 @@ export async function readCoveredDays(
 ): Promise<ReadonlyMap<Day, CoveredDay>> {
   const days = await run<CoveredDay>(`
 select usage_date as day, count(*)::integer as series, count(*) filter (where active)::integer as active,
-  count(*) filter (where ${IS_INCOMPLETE})::integer as incomplete,
+  count(*) filter (where ${isIncomplete(question, scope)})::integer as incomplete,
   count(*) filter (where finality = 'settling')::integer as settling
 from bi.coverage
 where ${coverageConditions(question, scope, windowsOf(question))}
@@ -258,8 +258,8 @@ export async function readGaps(run: Run, question: Question, scope: Scope): Prom
 select project, state as status, min(usage_date) as "from", max(usage_date) as "to", count(*)::integer as days,
   (array_agg(error order by usage_date desc))[1] as error
 from (
-  select *, case when status = 'complete' then 'open' else status end as state from bi.coverage
-  where ${coverageConditions(question, scope, [question.period])} and ${IS_INCOMPLETE}
+  select *, case when status <> 'complete' then status when finality = 'open' then 'open' else 'amount_unknown' end as state from bi.coverage
+  where ${coverageConditions(question, scope, [question.period])} and ${isIncomplete(question, scope)}
 ) incomplete
 group by project_id, project, state
 order by days desc, project collate "C", status
@@ -267,7 +267,16 @@ limit ${NAMES_MAX}`);
 }
 
 /** The numbers of the day are too low, or may be. */
-const IS_INCOMPLETE = "(status <> 'complete' or finality = 'open')";
+function isIncomplete(question: Question, scope: Scope): string {
+  const isNotRead = "status <> 'complete' or finality = 'open'";
+  if (question.metric !== "billed_cost") return `(${isNotRead})`;
+  // A charge without an amount is not a charge of 0.
+  const { view, conditions } = sourceOf(question, scope);
+  const isUnknown = [`(${windowsOf(question).map(within).join(" or ")})`, ...conditions, "amount is null"];
+  return `(${isNotRead} or (project_id, usage_date) in (
+    select project_id, usage_date from ${view} where ${isUnknown.join(" and ")}
+  ))`;
+}
 
 function coverageConditions(question: Question, scope: Scope, windows: readonly Window[]): string {
   return [

@@ -158,8 +158,9 @@ function usageOf(question: Question, scope: Scope): string {
   where ${[within(range), ...conditions].join("\n    and ")}
   group by 1, 2`,
   );
+  const note = question.metric === "billed_cost" ? "-- A charge without an amount (NULL) is in no sum.\n  " : "";
   return `with day_amount as materialized (
-  ${selects.join("\n  union all\n  ")}
+  ${note}${selects.join("\n  union all\n  ")}
 ), group_amount as (
   select "group", ${sumsOf(question)}
   from day_amount

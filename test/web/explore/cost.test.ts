@@ -151,3 +151,36 @@ test("the billed cost is what the service charges, credits included, by each gro
     "Billed cost in USD by API key",
   );
 });
+
+test("a day with a charge that has no amount is incomplete, and it is said whose and why; other keys' days are not", async () => {
+  const charges = [1, 2, 3, 4, 5, 6].flatMap((day) => [
+    { day: back(day), accessor: "key-1", dollars: "10" },
+    { day: back(day), accessor: "key-2", dollars: "90" },
+  ]);
+  await storeBills(db, newProject(), ["accessor"], { start: back(6), end: back(1) }, charges);
+  await sql`update usage_export.snapshot_row set dollars = null where dollars = 90 and usage_date = ${back(2)}::date`.execute(
+    db,
+  );
+  const query = "metric=billed_cost&grouping=accessor";
+  const answer = await ask(query);
+  expect(answer).toMatchObject({
+    complete: false,
+    lacking: {
+      incompleteDays: [back(2)],
+      gaps: [{ status: "amount_unknown", from: back(2), to: back(2), days: 1 }],
+      incompleteDaysBefore: [],
+    },
+  });
+  expect(answer.groups.map(({ group, byDay }) => [group, byDay])).toEqual([
+    ["key-2", ["90", null, "90"]],
+    ["key-1", ["10", "10", "10"]],
+  ]);
+  const page = (await siteAt("/usage", query))?.body ?? "";
+  expect(page).toMatch(/class="notice bad">.*Too low on .*a charge without an amount on 1 day/s);
+  const csv = String((await siteAt("/api/v1/usage.csv", `${query}&rows=days`))?.body);
+  expect(csv).toContain(`${back(2)},"incomplete","group",1,"key-2",,1,"false"`);
+  expect(await ask(`${query}&group=key-1`)).toMatchObject({ complete: true, total: { amount: "30" } });
+  const later = new URLSearchParams(`from=${back(1)}&to=${back(1)}&${query}`);
+  const next = await readByStatements(db, (run) => readAnswer(run, questionOf(later, back(0))));
+  expect(next).toMatchObject({ complete: true, lacking: { incompleteDays: [], incompleteDaysBefore: [back(2)] } });
+});
