@@ -1,7 +1,7 @@
 // Handles a chunk of usage requests from the queue. Storing an answer, removing its request from the chunk and counting it in the run
 // are one transaction.
 
-import { inTransaction } from "../db/connection/transaction.ts";
+import { inTransaction, type Tx } from "../db/connection/transaction.ts";
 import { type ClaimedJob, REQUEST_ATTEMPTS_MAX } from "../db/jobs/queue.ts";
 import { closeRequests, type OpenRequest, openRequests, recordAttempt } from "../db/jobs/queued-requests.ts";
 import { type EndedRequest, endedRequest } from "../db/jobs/run-requests.ts";
@@ -58,7 +58,10 @@ export async function handleChunk(
   const { runId, job, runDay } = chunk;
   const open = await readOpen(context, chunk);
   const unknown = requestsOfUnknownProjects(config, open);
-  if (unknown.length > 0) onUnknownProject();
+  if (unknown.length > 0) {
+    onUnknownProject();
+    await recordUnknown(context, open, unknown);
+  }
   const recorder = outcomeRecorder(context, claimed, chunk, open);
   const tooMany = new AbortController();
   const allowNext = () => void backlog.untilRoom().then(onReady);
@@ -106,6 +109,20 @@ function requestsOfUnknownProjects(
   });
 }
 
+/** Without this, such a request that is given up would be stored with why another request of its chunk failed. */
+async function recordUnknown(
+  { app, db }: WorkerContext,
+  open: OpenRequests,
+  unknown: readonly RequestFailure[],
+): Promise<void> {
+  await inTransaction(db, async (tx) => {
+    for (const { request, reason, code } of unknown) {
+      const { key = "" } = open.get(request) ?? {};
+      await recordAttempt(tx, key, { reason: app.scrubber.scrub(reason), code });
+    }
+  });
+}
+
 async function readOpen({ db }: WorkerContext, { chunkId }: Chunk): Promise<OpenRequests> {
   const rows = await openRequests(db, chunkId);
   return new Map(
@@ -143,11 +160,11 @@ export async function handleDeadLetter(context: WorkerContext, claimed: ClaimedJ
     const { window } = request;
     const text = `${error ?? claimed.lastError ?? "no answer"}; given up after all tries of this run`;
     const reason = app.scrubber.scrub(text);
-    const failure = { seriesId, fetchNo, days: window ? daysOf(window) : [runDay], reason };
+    const code = errorCode ?? claimed.lastCode;
+    const failure = { seriesId, fetchNo, days: window ? daysOf(window) : [runDay], reason, code };
+    // Not the code of the last attempt, after which another attempt would follow.
     const outcome: FailedRequest = { reason, code: "internal" };
-    await recordFailure(db, { ...failure, code: errorCode ?? claimed.lastCode }, (tx) =>
-      recorder.record(tx, new Map([[request, outcome]])),
-    );
+    await recordFailure(db, failure, (tx) => recorder.record(tx, new Map([[request, outcome]]), code));
     app.log.error(
       { job, runId, ...describeRequest(request), reason, attempts: REQUEST_ATTEMPTS_MAX },
       `${request.series.source} request given up`,
@@ -163,14 +180,18 @@ function outcomeRecorder({ app, db, metrics }: WorkerContext, claimed: ClaimedJo
   let end: RunEnd | undefined;
   let rowsReported = 0;
 
-  const record: RecordOutcomes = async (tx, outcomes) => {
+  /** `givenUpCode`: why the last attempt failed of requests that are given up, if that is known. */
+  const record = async (tx: Tx, outcomes: Parameters<RecordOutcomes>[1], givenUpCode?: string) => {
     const final = new Map<string, EndedRequest & { readonly counts: RunCounts }>();
     let error: string | undefined;
     for (const [request, outcome] of outcomes) {
       const { key = "", seriesId = 0 } = open.get(request) ?? {};
       const failure = "reason" in outcome ? outcome : undefined;
       if (failure && RETRIED_CODES.has(failure.code)) await recordAttempt(tx, key, failure);
-      else final.set(key, { ...endedRequest(request, outcome, seriesId), counts: countOutcome(request, outcome) });
+      else {
+        const ended = endedRequest(request, outcome, seriesId);
+        final.set(key, { ...ended, code: givenUpCode ?? ended.code, counts: countOutcome(request, outcome) });
+      }
       error ??= failure?.reason;
     }
     const closed = await closeRequests(tx, claimed, chunk, final);

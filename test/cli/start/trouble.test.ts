@@ -2,9 +2,11 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
+import { addDays, dayOf } from "../../../src/usage/days.ts";
 import { testDatabase } from "../../support/database.ts";
 import { holdAnswersFrom } from "../hold-answers.ts";
 import { programTest } from "../program-context.ts";
+import { PRODUCTION, smallConfig } from "../small-config.ts";
 import { breakdowns, coverage, farSchedule, runs, serveAndConfigure, waitForRuns, workOnce } from "../workers.ts";
 
 const database = await testDatabase();
@@ -15,6 +17,14 @@ const test = programTest(database);
 async function becomeDue(): Promise<void> {
   await sql`update usage_export.job set scheduled_through = scheduled_through - interval '1 day'`.execute(db);
   await sql`update usage_export.run set scheduled_for = scheduled_for - interval '1 day'`.execute(db);
+}
+
+/** The failed requests of all runs, as a person sees them. */
+async function givenUp() {
+  const { rows } = await sql`
+    select project, error_code as code, error from bi.run_requests where outcome = 'failed' order by project
+  `.execute(db);
+  return rows;
 }
 
 test("a run that is due while the previous one is running is skipped, and recorded", async ({ context }) => {
@@ -77,6 +87,7 @@ test("a request that fails at every attempt is counted and shown as failed with 
     const { status, stdout } = await context.run(["status"]);
     expect(status).toBe(1);
     expect(stdout).toContain("1 given up");
+    expect(await givenUp()).toEqual([{ project: "production", code: "unavailable", error }]);
 
     // A new worker does not retry the failed slices for an hour.
     const asked = breakdowns(emulator).length;
@@ -88,6 +99,41 @@ test("a request that fails at every attempt is counted and shown as failed with 
     context.start(["start"]);
     expect(await waitForRuns(db, 2)).toMatchObject([{ status: "failed" }, { trigger: "catchup", status: "ok" }]);
     expect(await coverage(db)).toEqual({ complete: 2 });
+  } finally {
+    await sql`update usage_export_queue.queue set retry_limit = 7 where name = 'usage_request'`.execute(db);
+  }
+});
+
+test("requests of one chunk that are given up each have their own reason", async ({ context }) => {
+  const staging = { id: "staging-1", name: "staging", key: { env: "USAGE_EXPORT_KEY" } };
+  const both = { projects: ["staging", "production"] };
+  const rest = { projects: [PRODUCTION, staging] };
+  const emulator = await serveAndConfigure(context, { exports: [both], rest });
+  const today = dayOf(new Date());
+  await sql`update usage_export_queue.queue set retry_limit = 0 where name = 'usage_request'`.execute(db);
+  try {
+    const days = ["--from", addDays(today, -4), "--to", addDays(today, -3)];
+    await context.run(["jobs", "pause", "nightly", "--why", "the test"]);
+    expect(await context.run(["backfill", ...days, "--enqueue"])).toMatchObject({ status: 0 });
+    await sql`
+      update usage_export.queued_request set chunk_id = (select min(chunk_id::text)::uuid from usage_export.queued_request)
+    `.execute(db);
+    emulator.fault = () => ({ kind: "answer", status: 503 });
+    // The worker has an older configuration, without one of the projects.
+    await context.configure({ ...smallConfig(emulator.url), monitor: { port: 0 } });
+    const worker = context.start(["start"]);
+    await waitForRuns(db, 1);
+    worker.kill("SIGTERM");
+    await worker.ended;
+
+    expect(await givenUp()).toEqual([
+      { project: "production", code: "unavailable", error: expect.stringContaining("503") },
+      {
+        project: "staging",
+        code: "config",
+        error: expect.stringMatching(/^project "staging" is not in the configuration/),
+      },
+    ]);
   } finally {
     await sql`update usage_export_queue.queue set retry_limit = 7 where name = 'usage_request'`.execute(db);
   }
