@@ -6,7 +6,7 @@ import { type Day, daysOf, type Window } from "../../usage/days.ts";
 import { GROUPINGS, type UsageGrouping } from "../../usage/series.ts";
 import { InvalidView } from "../dashboard/view.ts";
 import { isCost, type Question } from "./question.ts";
-import { COST_GROUPINGS, literal, type Scope, sourceOf, within } from "./sql.ts";
+import { COST_GROUPINGS, groupConditions, literal, type Scope, sourceOf, within } from "./sql.ts";
 
 /** Runs a statement, which has no parameters, and returns its rows. All statements of a question see the same moment. */
 export type Run = <Row>(statement: string) => Promise<readonly Row[]>;
@@ -85,11 +85,19 @@ where ${coverageConditions(question, scope, windowsOf(question))}`);
   return counted?.count ?? 0;
 }
 
-/** How many models have usage in the period that no price is for. */
-export async function countUnpriced(run: Run, { period }: Question, { projectId }: Scope): Promise<number> {
+/**
+ * How many models have usage in the period that no price is for. The usage of a day that was not read by model is of no known model: such
+ * a day is incomplete or unread, or its project is left out.
+ */
+export async function countUnpriced(run: Run, question: Question, { projectId }: Scope): Promise<number> {
+  const conditions = [
+    `status = 'unpriced' and "grouping" = 'model' and ${within(question.period)}`,
+    ...(projectId === undefined ? [] : [`project_id = ${literal(projectId)}`]),
+    ...(question.grouping === "model" ? groupConditions(question, "model") : []),
+  ];
   const [counted] = await run<{ count: number }>(`
 select count(distinct coalesce(model, ''))::integer as count from bi.cost_estimated
-where status = 'unpriced' and ${within(period)}${projectId === undefined ? "" : ` and project_id = ${literal(projectId)}`}`);
+where ${conditions.join("\n  and ")}`);
   return counted?.count ?? 0;
 }
 

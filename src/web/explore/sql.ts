@@ -69,18 +69,20 @@ export function sourceOf(question: Question, scope: Scope) {
   const { view, column, conditions } = isCost(question.metric)
     ? costSource(question, scope)
     : usageSource(question, scope);
-  const { group } = question;
   return {
     view,
     column,
     conditions: [
       ...conditions,
       ...(scope.projectId === undefined ? [] : [`project_id = ${literal(scope.projectId)}`]),
-      ...(group === undefined
-        ? []
-        : [group.value === null ? `${column} is null` : `${column} = ${literal(group.value)}`]),
+      ...groupConditions(question, column),
     ],
   };
+}
+
+export function groupConditions({ group }: Question, column: string): readonly string[] {
+  if (group === undefined) return [];
+  return [group.value === null ? `${column} is null` : `${column} = ${literal(group.value)}`];
 }
 
 function usageSource({ grouping }: Question, { filter }: Scope) {

@@ -121,6 +121,34 @@ test("what an estimated cost lacks is said: days, usage without a price, and tha
   expect(await ask(`metric=estimated_cost&filter=${DIARIZED.name}`).catch(String)).toContain("InvalidView");
 });
 
+test("models without a price are those of the answer: not days that were not read by model, and not other models", async () => {
+  const project = newProject();
+  const due = { start: back(3), end: back(1) };
+  const inAll = Object.fromEntries([1, 2, 3].map((day) => [back(day), [[null, { hours: "4" }] as const]]));
+  await storeSeries(db, [
+    { project, grouping: "model", usage: { [back(1)]: [["nova", { hours: "4" }] as const] }, due },
+    { project, grouping: "none", usage: inAll, due },
+  ]);
+  await price(["nova", "EUR", "0.5"]);
+  const query = "metric=estimated_cost&compare=none";
+  const lackingDays = await ask(query);
+  expect(lackingDays).toMatchObject({
+    complete: false,
+    lacking: { unpricedModels: 0, incompleteDays: [back(3), back(2)] },
+  });
+  const page = (await siteAt("/usage", query))?.body ?? "";
+  expect(page).toContain("Too low on");
+  expect(page).not.toContain("Without a price");
+
+  await forgetAll(db);
+  const models = [["nova", { hours: "4" }] as const, ["new", { hours: "4" }] as const];
+  const usage = Object.fromEntries([1, 2, 3].map((day) => [back(day), models]));
+  await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due }]);
+  expect(await ask(`${query}&group=nova`)).toMatchObject({ complete: true, lacking: { unpricedModels: 0 } });
+  expect(await ask(`${query}&group=new`)).toMatchObject({ complete: false, lacking: { unpricedModels: 1 } });
+  expect(await ask(query)).toMatchObject({ complete: false, lacking: { unpricedModels: 1 } });
+});
+
 test("an estimated cost of very many rows is left out, and the page and the API say so", async () => {
   const rows = Array.from({ length: 1_700 }, (_, i) => [`m${i}`, { hours: "1" }] as const);
   const usage = Object.fromEntries([1, 2, 3].map((day) => [back(day), rows]));
