@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { type Day, daysOf } from "../../usage/days.ts";
 import { GROUPINGS } from "../../usage/series.ts";
-import { ASKED_METRICS, addsUp, type Question, SORTS } from "./question.ts";
+import { ASKED_METRICS, addsUp, isCost, type Question, SORTS } from "./question.ts";
 import type { CoveredDay, Gap, SeriesFacts } from "./scope.ts";
 import { DRAWN_MAX, type Scope, type UsageSql } from "./sql.ts";
 
@@ -74,6 +74,11 @@ export const Answer = z.object({
       ),
     projectsEndedCount: z.int(),
     unpricedModels: z.int().describe("How many models have usage without a price, which an estimated cost lacks"),
+    otherCurrencies: z
+      .array(z.string())
+      .describe(
+        "Currencies in which other usage of the period has a price: the amounts of an estimated cost are of one currency, and each of these has to be asked for",
+      ),
     costRowsLeftOut: z
       .int()
       .describe(
@@ -146,6 +151,7 @@ export type Parts = {
   /** By the id of an API key. */
   readonly comments: ReadonlyMap<string | null, string>;
   readonly unpricedModels: number;
+  readonly otherCurrencies: readonly string[];
   readonly costRowsLeftOut: number;
   readonly sql: UsageSql;
 };
@@ -158,6 +164,7 @@ export function answerOf({
   gaps,
   comments,
   unpricedModels,
+  otherCurrencies,
   costRowsLeftOut,
   sql,
 }: Parts): Answer {
@@ -191,13 +198,15 @@ export function answerOf({
     projectsEnded: [...scope.ended],
     projectsEndedCount: scope.endedCount,
     unpricedModels,
+    otherCurrencies: [...otherCurrencies],
     costRowsLeftOut,
   };
   return {
     question: understood(question, scope),
     complete:
       lacking.incompleteDays.length + lacking.unreadDays.length === 0 &&
-      lacking.projectsLeftOutCount + lacking.projectsEndedCount + unpricedModels + costRowsLeftOut === 0,
+      lacking.projectsLeftOutCount + lacking.projectsEndedCount + unpricedModels + costRowsLeftOut === 0 &&
+      !(isCost(question.metric) && scope.currency === undefined),
     lacking,
     projects: scope.projects.map(({ name }) => name),
     projectCount: scope.projectCount,

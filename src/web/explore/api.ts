@@ -11,7 +11,7 @@ import type { Answer as AnswerTo } from "../routes.ts";
 import type { Answer } from "./answer.ts";
 import { answerCsv } from "./csv.ts";
 import { CsvParameters, openApiDocument } from "./openapi.ts";
-import { givenParameters, parseParameters, questionOf } from "./question.ts";
+import { givenParameters, isCost, parseParameters, questionOf } from "./question.ts";
 import { readAnswer } from "./read-answer.ts";
 import type { Run } from "./scope.ts";
 import { readSeries, SeriesParameters } from "./series-list.ts";
@@ -47,12 +47,7 @@ export function openApi({ log, readByStatements, version }: ApiDeps) {
     "/api/v1/usage.csv": orError(async (query) => {
       const { rows } = parseParameters(CsvParameters, givenParameters(query));
       const answer = await answerTo(query, ["rows"]);
-      const { costRowsLeftOut } = answer.lacking;
-      // A file without rows would look like a cost of nothing.
-      if (costRowsLeftOut > 0)
-        throw new InvalidView(
-          `metric: the estimated cost of these days would be calculated from ${costRowsLeftOut} rows of usage; choose fewer days, or query bi.cost_estimated`,
-        );
+      requireCost(answer);
       return csvPage(answer, rows);
     }),
     "/api/v1/series": orError(async (query) => {
@@ -61,6 +56,25 @@ export function openApi({ log, readByStatements, version }: ApiDeps) {
     }),
     "/api/v1/openapi.json": async () => jsonPage(200, openApiDocument(version)),
   };
+}
+
+/** A file without rows would look like a cost of nothing. */
+function requireCost({ question: { metric, grouping, currency }, projectCount, available, lacking }: Answer): void {
+  if (!isCost(metric)) return;
+  const name = metric === "estimated_cost" ? "estimated cost" : "billed cost";
+  if (currency === null)
+    throw new InvalidView("metric: no prices are configured, so no cost is estimated; add prices to the configuration");
+  if (projectCount === 0) {
+    const known = available.groupings.join(", ");
+    throw new InvalidView(
+      `grouping: the ${name} ${grouping === "none" ? "in all" : `by ${grouping}`} is not exported${known && `; known are: ${known}`}`,
+    );
+  }
+  const { costRowsLeftOut } = lacking;
+  if (costRowsLeftOut > 0)
+    throw new InvalidView(
+      `metric: the estimated cost of these days would be calculated from ${costRowsLeftOut} rows of usage; choose fewer days, or query bi.cost_estimated`,
+    );
 }
 
 function orError(answer: AnswerTo): AnswerTo {

@@ -30,6 +30,11 @@ export function lackingHtml({ complete, lacking, days, question }: Answer): Html
           html`Without a price, so not in the cost: usage of ${counted(lacking.unpricedModels, "model")}. <code>bi.cost_estimated</code> has it with the status <code>unpriced</code>.`,
         ]
       : []),
+    ...(lacking.otherCurrencies.length > 0
+      ? [
+          html`Not in these amounts, as currencies are never added up: usage with a price in ${lacking.otherCurrencies.join(", ")}. Choose the currency above.`,
+        ]
+      : []),
     ...(lacking.costRowsLeftOut > 0
       ? [
           html`Left out, because it would be calculated from ${exactText(String(lacking.costRowsLeftOut))} rows of usage, which takes seconds: choose fewer days or a project, or run the SQL below.`,

@@ -3,7 +3,15 @@
 import { COST_ROWS_MAX } from "../dashboard/dashboard.ts";
 import { type Answer, answerOf, type UsageRow } from "./answer.ts";
 import { isCost, type Question } from "./question.ts";
-import { countPricedRows, countUnpriced, type Run, readCoveredDays, readGaps, readScope } from "./scope.ts";
+import {
+  countPricedRows,
+  countUnpriced,
+  type Run,
+  readCoveredDays,
+  readGaps,
+  readOtherCurrencies,
+  readScope,
+} from "./scope.ts";
 import { literal, usageSql } from "./sql.ts";
 
 /** Throws InvalidView if there is no such project or filter. */
@@ -16,12 +24,24 @@ export async function readAnswer(run: Run, question: Question): Promise<Answer> 
   const isLeftOut = costRowsLeftOut > 0 || (isCost(question.metric) && scope.projectCount === 0);
   const rows = isLeftOut ? [] : await run<UsageRow>(sql.both);
   const unpricedModels = isEstimate && !isLeftOut ? await countUnpriced(run, question, scope) : 0;
+  const otherCurrencies = isEstimate && !isLeftOut ? await readOtherCurrencies(run, question, scope) : [];
   const comments = await readKeyComments(run, question, rows);
   const covered = await readCoveredDays(run, question, scope);
   const gaps = [...covered.values()].some(({ incomplete }) => incomplete > 0)
     ? await readGaps(run, question, scope)
     : [];
-  return answerOf({ question, scope, rows, covered, gaps, comments, unpricedModels, costRowsLeftOut, sql });
+  return answerOf({
+    question,
+    scope,
+    rows,
+    covered,
+    gaps,
+    comments,
+    unpricedModels,
+    otherCurrencies,
+    costRowsLeftOut,
+    sql,
+  });
 }
 
 /** A key is known by its comment, while usage names it by its id. */

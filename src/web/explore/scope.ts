@@ -89,16 +89,34 @@ where ${coverageConditions(question, scope, windowsOf(question))}`);
  * How many models have usage in the period that no price is for. The usage of a day that was not read by model is of no known model: such
  * a day is incomplete or unread, or its project is left out.
  */
-export async function countUnpriced(run: Run, question: Question, { projectId }: Scope): Promise<number> {
-  const conditions = [
-    `status = 'unpriced' and "grouping" = 'model' and ${within(question.period)}`,
-    ...(projectId === undefined ? [] : [`project_id = ${literal(projectId)}`]),
-    ...(question.grouping === "model" ? groupConditions(question, "model") : []),
-  ];
+export async function countUnpriced(run: Run, question: Question, scope: Scope): Promise<number> {
   const [counted] = await run<{ count: number }>(`
 select count(distinct coalesce(model, ''))::integer as count from bi.cost_estimated
-where ${conditions.join("\n  and ")}`);
+where status = 'unpriced' and "grouping" = 'model' and ${estimateConditions(question, scope)}`);
   return counted?.count ?? 0;
+}
+
+/** In which other currencies usage of the period is priced. */
+export async function readOtherCurrencies(
+  run: Run,
+  question: Question,
+  scope: Scope & Pick<SeriesFacts, "currencies">,
+): Promise<readonly string[]> {
+  const { currency, currencies } = scope;
+  if (currency === undefined || currencies.length < 2) return [];
+  const rows = await run<{ name: string }>(`
+select distinct currency as name from bi.cost_estimated
+where currency <> ${literal(currency)} and ${estimateConditions(question, scope)}
+order by 1`);
+  return rows.map(({ name }) => name);
+}
+
+function estimateConditions(question: Question, { projectId }: Scope): string {
+  return [
+    within(question.period),
+    ...(projectId === undefined ? [] : [`project_id = ${literal(projectId)}`]),
+    ...(question.grouping === "model" ? groupConditions(question, "model") : []),
+  ].join("\n  and ");
 }
 
 /**

@@ -149,6 +149,29 @@ test("models without a price are those of the answer: not days that were not rea
   expect(await ask(query)).toMatchObject({ complete: false, lacking: { unpricedModels: 1 } });
 });
 
+test("a CSV without a cost is refused and says why; usage with a price in another currency is named", async () => {
+  const models = [["nova", { hours: "4" }] as const, ["new", { hours: "4" }] as const];
+  const usage = Object.fromEntries([1, 2, 3].map((day) => [back(day), models]));
+  const due = { start: back(3), end: back(1) };
+  await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due }]);
+  const query = "metric=estimated_cost&compare=none";
+  const refused = async (more = "") => {
+    const { status, body } = (await siteAt("/api/v1/usage.csv", `${query}${more}`)) ?? {};
+    return [status, JSON.parse(String(body)).error];
+  };
+  expect(await refused()).toEqual([400, expect.stringContaining("no prices are configured")]);
+  expect(await ask(query)).toMatchObject({ complete: false, total: { amount: null } });
+
+  await price(["nova", "EUR", "0.5"], ["new", "USD", "1"]);
+  const notKnown = "grouping: the estimated cost by endpoint is not exported; known are: none, model";
+  expect(await refused("&grouping=endpoint")).toEqual([400, notKnown]);
+  const inEuro = await ask(query);
+  expect(inEuro).toMatchObject({ complete: true, total: { amount: "6" }, lacking: { otherCurrencies: ["USD"] } });
+  expect((await siteAt("/usage", query))?.body).toContain("usage with a price in USD. Choose the currency above.");
+  expect((await ask(`${query}&currency=USD`)).lacking.otherCurrencies).toEqual(["EUR"]);
+  expect((await ask(`${query}&group=nova`)).lacking.otherCurrencies).toEqual([]);
+});
+
 test("an estimated cost of very many rows is left out, and the page and the API say so", async () => {
   const rows = Array.from({ length: 1_700 }, (_, i) => [`m${i}`, { hours: "1" }] as const);
   const usage = Object.fromEntries([1, 2, 3].map((day) => [back(day), rows]));
