@@ -16,7 +16,9 @@ import { QUEUE_NAMES, type QueueName, storedName } from "./queue-names.ts";
 /** One attempt at a queue job. As soon as the job is claimed again, an older attempt can no longer complete, fail or release it. */
 export type ClaimedJob = {
   readonly queue: QueueName;
+  /** Another one after each release. */
   readonly id: string;
+  /** How many attempts failed before this one. */
   readonly retryCount: number;
   readonly data: unknown;
   /** For a dead letter: why its last attempt failed. */
@@ -206,9 +208,10 @@ function queueOn(boss: PgBoss, db: Database): Queue {
         const cancelled = await boss.cancel(stored(job.queue), attemptOf(job), { db: onTransaction(tx) });
         if (!wasClaimed(cancelled)) return;
         await boss.resume(stored(job.queue), job.id, { db: onTransaction(tx) });
-        // pg-boss counts the next claim as a retry.
+        // Without the time of its start, pg-boss does not count the next claim as a retry, so the delay after a failure does not grow with
+        // each release. As the count is then that of this claim again, another id tells the two apart.
         await sql`
-          update ${sql.id(QUEUE_SCHEMA, "job")} set retry_limit = retry_limit + 1,
+          update ${sql.id(QUEUE_SCHEMA, "job")} set id = gen_random_uuid(), started_on = null, heartbeat_on = null,
             start_after = greatest(start_after, now() + make_interval(secs => ${delaySeconds}))
           where name = ${stored(job.queue)} and id = ${job.id}
         `.execute(tx);

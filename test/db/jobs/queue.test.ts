@@ -80,17 +80,31 @@ test("a worker with heartbeats keeps its jobs", async () => {
   expect(rows[0]?.ago).toBeLessThan(14);
 });
 
-test("a job that was released more often than it may be tried is still tried again after a failure", async () => {
-  const queue = await open();
+test("a release is no attempt: however many there were, a job is tried again seconds after a failure, or after the death of its worker", async () => {
+  const [queue, other] = await Promise.all([open(), open()]);
   await add(queue, newJob("a"));
-  for (let i = 0; i < REQUEST_ATTEMPTS_MAX; i++) {
+  for (let i = 0; i < 2 * REQUEST_ATTEMPTS_MAX; i++) {
     const [claimed] = await queue.claim("usage_request", 1);
     if (claimed) await queue.release(claimed);
   }
-  const [claimed] = await queue.claim("usage_request", 1);
-  expect(claimed && (await queue.fail(claimed, { reason: "away", code: "unavailable", requests: 1 }))).toBeInstanceOf(
-    Date,
-  );
+  const [first] = await queue.claim("usage_request", 1);
+  expect(first?.retryCount).toBe(0);
+  const nextTry = first && (await queue.fail(first, { reason: "away", code: "unavailable", requests: 1 }));
+  expect(nextTry).toBeInstanceOf(Date);
+  expect(await secondsToNextTry()).toBeLessThanOrEqual(4);
+
+  await sql`update usage_export_queue.job set start_after = now()`.execute(db);
+  const [second] = await queue.claim("usage_request", 1);
+  if (second) await queue.release(second);
+  const [again] = await queue.claim("usage_request", 1);
+  expect([second?.retryCount, again?.retryCount]).toEqual([1, 1]);
+  await sql`update usage_export_queue.job set heartbeat_on = now() - ${STALE_HEARTBEAT}::interval`.execute(db);
+  const stateOf = async () =>
+    (await sql<{ state: string }>`select state::text from usage_export_queue.job`.execute(db)).rows[0]?.state;
+  await expect.poll(stateOf).toBe("retry");
+  expect(await secondsToNextTry()).toBeLessThanOrEqual(8);
+  await sql`update usage_export_queue.job set start_after = now()`.execute(db);
+  expect(await other.claim("usage_request", 1)).toMatchObject([{ retryCount: 2 }]);
 });
 
 test("a released job can be claimed by others at once", async () => {
@@ -100,8 +114,11 @@ test("a released job can be claimed by others at once", async () => {
   if (claimed) await one.release(claimed);
   const [again] = await other.claim("usage_request", 1);
   expect(again?.data).toEqual({ key: "a" });
-  // The worker that released it can no longer complete it.
+  // The worker that released it can no longer complete it, nor fail, release or keep it.
   expect(claimed && (await complete(one, claimed))).toBe(false);
+  expect(claimed && (await one.fail(claimed, { reason: "late", code: "unavailable" }))).toBeUndefined();
+  if (claimed) await one.release(claimed);
+  expect(again && (await complete(other, again))).toBe(true);
 });
 
 test("a failed job is tried again later, and becomes a dead letter with its reason after the last attempt", async () => {
@@ -156,6 +173,13 @@ function newJob(key: string, priority = 0): NewJob {
 async function add(queue: Queue, ...jobs: readonly NewJob[]): Promise<readonly string[]> {
   const added = await inTransaction(db, (tx) => queue.add(tx, "usage_request", jobs));
   return added.map(({ key }) => key);
+}
+
+async function secondsToNextTry(): Promise<number | undefined> {
+  const { rows } = await sql<{ seconds: number }>`
+    select extract(epoch from start_after - now())::float8 as seconds from usage_export_queue.job
+  `.execute(db);
+  return rows[0]?.seconds;
 }
 
 async function complete(queue: Queue, claimed: ClaimedJob): Promise<boolean> {
