@@ -52,7 +52,7 @@ export function openKeyLimits(shared: RateLimiter, settings: RateLimitSettings, 
   const limiters = new Map<string, RateLimiter>();
   const pauses = new Map<string, Pause>();
   const pausedInRow = new Set<string>();
-  let reports: Promise<unknown> = Promise.resolve();
+  let reports: Promise<void> = Promise.resolve();
 
   /** Undefined for a key without limits of its own. */
   function limiterOf(key: KeyLimit): RateLimiter | undefined {
@@ -131,7 +131,8 @@ export function openKeyLimits(shared: RateLimiter, settings: RateLimitSettings, 
       }
       if (!key || (pauses.get(key.name)?.untilMs ?? 0) > now() + ms) return;
       const pause = setPause(key.name, ms);
-      reports = Promise.all([reports, storePause(key, pause, ms)]);
+      // The results are dropped: with them each pause would be kept as long as the process runs.
+      reports = Promise.all([reports, storePause(key, pause, ms)]).then(() => {});
     },
     reportAnswer() {
       if (pausedInRow.size > 0) pausedInRow.clear();

@@ -41,7 +41,7 @@ export function openLeasedRateLimiter(
    */
   let wantedMost = 0;
   let renewals: Promise<void> | undefined;
-  let pauseReports: Promise<unknown> = Promise.resolve();
+  let pauseReports: Promise<void> = Promise.resolve();
   /** When the rate allows the next call on the slots that this process gave back. */
   let givenBackStartMs = Number.NEGATIVE_INFINITY;
   let pauseReportedMs = Number.NEGATIVE_INFINITY;
@@ -122,7 +122,8 @@ export function openLeasedRateLimiter(
       const report = lease.reportPause(ms).catch(() => {
         unstoredPauseUntilMs = Math.max(unstoredPauseUntilMs, untilMs);
       });
-      pauseReports = Promise.all([pauseReports, report]);
+      // The results are dropped: with them each pause would be kept as long as the process runs.
+      pauseReports = Promise.all([pauseReports, report]).then(() => {});
     },
     async close() {
       closing.abort("closed");
