@@ -13,13 +13,17 @@ export function keyName(key: KeyReference): string {
     case "file":
       return `file ${key.path}`;
     case "rotation":
-      return `rotation ${key.rotation}`;
+      return rotationKeyName(key.rotation);
     case "command": {
       // The arguments may be long.
       const digest = createHash("sha256").update(JSON.stringify(key.command)).digest("hex");
       return `command ${key.command[0]} ${digest.slice(0, 16)}`;
     }
   }
+}
+
+export function rotationKeyName(rotation: string): string {
+  return `rotation ${rotation}`;
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
-import { limitsOfKeys } from "../config/key-limits.ts";
+import { limitsOfKeys, rotationKeyName } from "../config/key-limits.ts";
 import type { KeyReference, StaticKeyReference } from "../config/key-source.ts";
 import { neededKeys, readSecret, secretProblems } from "../config/secrets.ts";
 import type { Database } from "../db/connection/database.ts";
@@ -82,6 +82,11 @@ export async function openKeyRing(
       return key && limits.get(key);
     },
     limitOf: (key) => memory.limitsOfSecrets.get(key),
+    adopt(rotation, key) {
+      const name = rotationKeyName(rotation);
+      const limit = [...limits.values()].find((one) => one.name === name) ?? { name };
+      if (limits.size > 0) memory.limitsOfSecrets.set(key, limit);
+    },
     use: (project, call) => callWithKey(deps, project, projectKeys.get(project.id), 2, call),
     useToRotate: ({ name, project }, call) =>
       callWithKey(deps, project, creators.get(name) ?? projectKeys.get(project.id), 3, call),

@@ -3,6 +3,7 @@
 import { type App, openServiceFor } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { listOf, withDiscovered } from "../config/discovered.ts";
+import { limitsOfKeys } from "../config/key-limits.ts";
 import type { Discovery } from "../config/schema.ts";
 import { readSecret } from "../config/secrets.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
@@ -18,6 +19,8 @@ import {
 } from "../db/projects.ts";
 import { extendDue, type SeriesIds, seriesIdOf } from "../db/usage/series.ts";
 import { AppError, errorText } from "../errors.ts";
+import type { KeyLimit } from "../rate-share.ts";
+import type { Secret } from "../secret.ts";
 import { hasStatus } from "../service/answer.ts";
 import { fetchProjects } from "../service/projects.ts";
 import type { Service } from "../service/service.ts";
@@ -75,33 +78,54 @@ export type ReadList = { readonly list: string } & (
 );
 
 /**
- * Reads the list of each key once, also if several entries have the same key. Without discovering entries the service is not called. With a
- * database the calls share the rate of all processes that use it.
+ * Reads the list of each key once, also if several entries have the same key. Without discovering entries the service is not called. Each
+ * key keeps its own limits. With a database the calls share the rate of all processes that use it.
  */
 export async function readLists(app: App, config: Config, db: Database | undefined): Promise<readonly ReadList[]> {
   const entries = new Map(config.discovery?.entries.map((entry) => [listOf(entry), entry]));
   if (entries.size === 0) return [];
-  const service = await openServiceFor(app, config, db ? leasesOf(config, db) : {});
+  const limits = listKeyLimits(config);
+  const limitsOfSecrets = new WeakMap<Secret, KeyLimit>();
+  const limitOf = (key: Secret) => limitsOfSecrets.get(key);
+  const service = await openServiceFor(app, config, { ...(db && leasesOf(config, db)), limitOf });
   try {
     // At once, so that none waits for one that does not come.
     return await Promise.all(
-      [...entries].map(async ([list, entry]) => ({ list, ...(await readList(app, service, entry)) })),
+      [...entries].map(async ([list, entry]) => {
+        const onKey = (key: Secret) => {
+          const limit = limits.get(entry.key);
+          if (limit) limitsOfSecrets.set(key, limit);
+        };
+        return { list, ...(await readList(app, service, entry, onKey)) };
+      }),
     );
   } finally {
     await service.close();
   }
 }
 
+/** The projects' keys are among them: only if there is a single key at all, a pause is one for all calls. */
+function listKeyLimits({ discovery, projects, rotations }: Config) {
+  return limitsOfKeys([
+    ...projects.map(({ key }) => key),
+    ...rotations.flatMap(({ createWith }) => createWith ?? []),
+    ...(discovery?.entries ?? []).flatMap(({ key, projectKey = key }) => [key, projectKey]),
+  ]);
+}
+
+/** `onKey` is called with the key before the first call. */
 async function readList(
   app: App,
   service: Service,
   { key: reference }: Discovery,
+  onKey: (key: Secret) => void,
 ): Promise<{ readonly listed: readonly ListedProject[] } | { readonly error: AppError }> {
   try {
     const key =
       reference.kind === "command"
         ? await openKeyCommands(app).read(reference)
         : app.scrubber.add(await readSecret("key", reference, app.env));
+    onKey(key);
     return { listed: await fetchProjects(service, key, app.signal) };
   } catch (error) {
     if (!(error instanceof AppError) || error.code === "stopped") throw error;

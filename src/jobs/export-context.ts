@@ -49,6 +49,8 @@ export type KeyRing = {
   readonly limitOfProject: (project: Project) => KeyLimit | undefined;
   /** The same for a key that `use` or `useToRotate` has passed on. */
   readonly limitOf: (key: Secret) => KeyLimit | undefined;
+  /** From now on calls with this key, which `use` and `useToRotate` have not passed on, have the limits of the rotation's key. */
+  readonly adopt: (rotation: string, key: Secret) => void;
   /**
    * Calls with the project's key. If the service refuses the key itself (401), calls once more with another key: with its
    * replacement, if the key file or the ledger has one by now; otherwise, if the key is a rotation's, with the key before it.

@@ -29,8 +29,9 @@ export async function verifyKey(
   { apiKeyId, key }: OpenedKey,
   granted: readonly string[],
 ): Promise<void> {
-  const { service, app } = context;
+  const { service, app, keys } = context;
   const { signal } = app;
+  keys.adopt(job.name, key);
   await retryWhileUnknown(service, key, signal, async () => {
     const token = await fetchToken(service, key, signal);
     if (token && token.apiKeyId !== apiKeyId) {
@@ -53,7 +54,8 @@ export async function refusalReason(
   key: Secret,
   granted: readonly string[],
 ): Promise<string | undefined> {
-  const { service, app } = context;
+  const { service, app, keys } = context;
+  keys.adopt(job.name, key);
   const signal = AbortSignal.any([app.signal, AbortSignal.timeout(REFUSAL_CHECK_MS_MAX)]);
   const scopes = granted.length > 0 ? granted : job.scopes;
   try {

@@ -14,6 +14,7 @@ import { PROJECT, sampleAnswer, sampleJob } from "../usage/sample-request.ts";
 const KEYS: KeyRing = {
   limitOfProject: () => undefined,
   limitOf: () => undefined,
+  adopt: () => {},
   use: (_, call) => call(KEY),
   useToRotate: (_, call) => call(KEY),
 };

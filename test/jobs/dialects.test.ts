@@ -15,6 +15,7 @@ vi.mock("../../src/db/dialect.ts", () => ({ storedDialect: vi.fn(), storeDialect
 const keys: KeyRing = {
   limitOfProject: () => undefined,
   limitOf: () => undefined,
+  adopt: () => {},
   use: (_, call) => call(KEY),
   useToRotate: (_, call) => call(KEY),
 };

@@ -38,6 +38,7 @@ function contextOf(service: Service, scrubber = new Scrubber()) {
   const keys: KeyRing = {
     limitOfProject: () => undefined,
     limitOf: () => undefined,
+    adopt: () => {},
     use: (_, call) => call(KEY),
     useToRotate: (_, call) => call(KEY),
   };

@@ -8,6 +8,7 @@ import {
   createdKeys,
   events,
   ledgerRows,
+  PROJECT_ID,
   type RotationContext,
   rotationTest,
   sinkSecret,
@@ -98,6 +99,23 @@ test("a new key that the service refuses stays unused, and the current key stays
   expect(postsOf(context)).toBe(2);
   expect(await ledgerRows(context.db)).toMatchObject([{ state: "draining" }, { state: "active" }]);
   expect(await failuresOf(context)).toBe(0);
+});
+
+test("a pause that the service asks for with a new key is one of the rotation's key alone", async ({ context }) => {
+  const key = { rotation: "exporter", first: { env: "USAGE_EXPORT_KEY" } };
+  const other = { id: "project-2", name: "other", key: { env: "USAGE_EXPORT_CREATOR_KEY" } };
+  await context.configure({}, { projects: [{ id: PROJECT_ID, name: "production", key }, other] });
+  const known = context.emulator.keys().map(({ apiKeyId }) => apiKeyId);
+  let isPaused = false;
+  context.emulator.fault = ({ keyId }) => {
+    if (isPaused || keyId === undefined || known.includes(keyId)) return undefined;
+    isPaused = true;
+    return { kind: "answer", status: 429, headers: { "retry-after": "6" } };
+  };
+  const { status, stderr } = await context.run(["rotate"]);
+  expect(status).toBe(0);
+  const waits = stderr.split("\n").filter((line) => line.includes("calls to the service wait"));
+  expect(waits.map((line) => JSON.parse(line).key)).toEqual(["rotation exporter"]);
 });
 
 test("a new key that may not read usage stays unused", async ({ context }) => {

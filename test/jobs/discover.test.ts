@@ -1,0 +1,57 @@
+// How lists of projects are read: with which limits.
+
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import type { App } from "../../src/app.ts";
+import { parseConfig } from "../../src/config/config.ts";
+import { readLists } from "../../src/jobs/discover.ts";
+import { Scrubber } from "../../src/secret.ts";
+import { smallConfig } from "../cli/small-config.ts";
+import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
+
+const PAGES = 4;
+const KEYS = ["LIMITED", "PAUSED", "QUICK"];
+const env = Object.fromEntries(KEYS.map((name) => [`${name}_KEY`, `sk_CANARY_0123456789_${name}`]));
+const app: App = {
+  env,
+  configPath: "jobs.config.json",
+  signal: new AbortController().signal,
+  scrubber: new Scrubber(),
+  log: pino({ level: "silent" }),
+  person: "the test",
+  actor: "the test",
+  write: () => {},
+  terminal: false,
+};
+
+test("lists are read with the limits of their keys, and a pause that the service asks for with one of them is for that one", async () => {
+  const startsMs = new Map(KEYS.map((name): [string, number[]] => [name, []]));
+  const times = (name: string) => startsMs.get(name) ?? [];
+  await using server = await scriptedServer(({ target, headers }, response) => {
+    const name = KEYS.find((one) => headers.authorization?.endsWith(one)) ?? "";
+    times(name).push(performance.now());
+    if (name === "PAUSED" && times(name).length === 1) return answer(response, 429, "", { "retry-after": "2" });
+    const page = Number(new URL(target, "http://service").searchParams.get("page") ?? "1");
+    const projects = page < PAGES ? [{ project_id: `${name}-${page}` }] : [];
+    answerJson(response, 200, { projects, page, limit: 1 });
+  });
+  const projects = KEYS.map((name) => {
+    const limits = name === "LIMITED" ? { requestsPerSecond: 5, maxConcurrent: 1 } : {};
+    return { discover: true, key: { env: `${name}_KEY`, ...limits } };
+  });
+  const config = parseConfig(JSON.stringify(smallConfig(server.origin, { projects, exports: [{ projects: ["*"] }] })), {
+    source: "the test",
+    baseDir: "/",
+  });
+
+  const lists = await readLists(app, config, undefined);
+
+  expect(lists.map((read) => "listed" in read && read.listed.length)).toEqual([3, 3, 3]);
+  const [pausedMs = 0, againMs = 0] = times("PAUSED");
+  expect(againMs - pausedMs).toBeGreaterThanOrEqual(2_000);
+  expect(Math.max(...times("QUICK"))).toBeLessThan(againMs);
+  expect(Math.max(...times("LIMITED"))).toBeLessThan(againMs);
+  // Three intervals of 200 ms; the first call may have taken long to arrive.
+  const [firstMs = 0, ...later] = times("LIMITED");
+  expect(Math.max(...later) - firstMs).toBeGreaterThan(400);
+});
