@@ -73,6 +73,8 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
       } catch (error) {
         limit.signal?.throwIfAborted();
         return { ok: false, failure: connectionFailure(description, error) };
+      } finally {
+        call.afterAttempt?.();
       }
       const timeMs = serviceTimeMs(reply.headers);
       if (timeMs !== undefined) serviceAheadMs = timeMs - now();

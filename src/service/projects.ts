@@ -11,7 +11,7 @@ import type { Service } from "./service.ts";
 /** No key sees nearly as many. A longer list is more likely a service that never ends its pages. */
 const PROJECTS_MAX = 20_000;
 const NAME_LENGTH_MAX = 100;
-/** For all attempts at a page: a service that does not answer must not hold up those who wait for the list. */
+/** For all attempts at a page, without the waits between them: a service that does not answer must not hold up those who wait for the list. */
 const PAGE_SECONDS_MAX = 120;
 const LIST = "the list of projects";
 
@@ -54,9 +54,23 @@ async function fetchPage(
   const query = page === undefined ? {} : { query: new URLSearchParams({ page: String(page) }) };
   const late = new AbortController();
   const error = new AppError("unavailable", `${LIST}: no whole page came in ${pageSecondsMax} s`);
-  const timer = setTimeout(() => late.abort(error), pageSecondsMax * 1000);
+  let leftMs = pageSecondsMax * 1000;
+  let startedMs = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const attempts = {
+    async beforeAttempt() {
+      clearTimeout(timer);
+      startedMs = performance.now();
+      timer = setTimeout(() => late.abort(error), leftMs);
+    },
+    // A pause that the service asked for is not the time that it takes for a page.
+    afterAttempt() {
+      clearTimeout(timer);
+      leftMs -= performance.now() - startedMs;
+    },
+  };
   try {
-    const call = { method: "GET", path: ["v1", "projects"], retry: true, ...query } as const;
+    const call = { method: "GET", path: ["v1", "projects"], retry: true, ...query, ...attempts } as const;
     return parseAnswer(ProjectsAnswer, await service.call(call, key, AbortSignal.any([signal, late.signal])), LIST);
   } finally {
     clearTimeout(timer);

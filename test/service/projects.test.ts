@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import { sleep } from "../../src/async.ts";
 import { fetchProjects } from "../../src/service/projects.ts";
-import { answerJson, scriptedServer } from "../support/scripted-server.ts";
+import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { KEY, limit, openTestService } from "./open-test-service.ts";
 
 /** Lists the projects at a server that answers each request with the next body, and then with the last one again. */
@@ -90,4 +91,15 @@ test("a service that never ends a page is given up after a time, whatever is lef
     code: "unavailable",
     message: "the list of projects: no whole page came in 0.3 s",
   });
+});
+
+test("a pause that the service asks for is not counted as time for a page", async () => {
+  await using server = await scriptedServer((_request, response) => {
+    if (server.requests.length === 1) answer(response, 429, "", { "retry-after": "1" });
+    else answerJson(response, 200, { projects: projects("a") });
+  });
+  await using service = openTestService(server.origin, {}, { now: () => performance.now(), sleep });
+  // Another call waits for the pause from its beginning.
+  const lists = await Promise.all([1, 2].map(() => fetchProjects(service, KEY, limit(), 0.5)));
+  expect(lists.map(idsOf)).toEqual([["a"], ["a"]]);
 });
