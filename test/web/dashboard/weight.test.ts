@@ -1,0 +1,58 @@
+// How much a browser receives for a page, with all that the page loads.
+
+import http from "node:http";
+import { expect, test } from "vitest";
+import { PAGES } from "../../../src/web/dashboard/frame.ts";
+import type { PageData } from "../../../src/web/dashboard/pages.ts";
+import type { Page } from "../../../src/web/page.ts";
+import { storeSeries } from "../../db/report/reported-usage.ts";
+import { daysBack, newProject } from "../../db/stored-usage.ts";
+import { testDatabase } from "../../support/database.ts";
+import { usageSite } from "../explore/usage-site.ts";
+import { testMonitor } from "../test-monitor.ts";
+import { pageData, pageOf } from "./sample-pages.ts";
+
+const KILOBYTES_MAX = 250;
+
+const { db } = await testDatabase();
+const back = await daysBack(db);
+
+/** The body as it is sent to a browser, which asks for gzip. */
+async function receive(url: string): Promise<{ readonly bytes: number; readonly encoding: string | undefined }> {
+  const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
+  http.get(url, { headers: { "accept-encoding": "gzip, deflate, br, zstd" } }, resolve).on("error", reject);
+  const response = await promise;
+  let bytes = 0;
+  for await (const chunk of response) bytes += chunk.length;
+  expect([url, response.statusCode]).toEqual([url, 200]);
+  return { bytes, encoding: response.headers["content-encoding"] };
+}
+
+/** Thirty days of forty models, more than the page Usage shows by name. */
+async function storeModels(): Promise<void> {
+  const due = { start: back(30), end: back(1) };
+  const models = Array.from({ length: 40 }, (_, i) => [`model-${i}`, { hours: `${i * 1234.567}` }] as const);
+  const usage = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [back(i + 1), models]));
+  await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due }]);
+}
+
+test("each page, with its script and style, is at most 250 kB for a browser", async () => {
+  await storeModels();
+  const ownPages = Object.keys(pageData()) as (keyof PageData)[];
+  const served = (page: keyof PageData): [string, () => Promise<Page>] => [PAGES[page].path, async () => pageOf(page)];
+  const pages = { ...usageSite(db), ...Object.fromEntries(ownPages.map(served)) };
+  await using monitor = await testMonitor({ pages });
+  const paths = Object.values(PAGES).map(({ path }) => path);
+  for (const path of paths) {
+    const url = new URL(path, monitor.url);
+    const text = await (await fetch(url)).text();
+    const loaded = [...text.matchAll(/<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="(?!data:)([^"]*)"/g)];
+    const urls = [url, ...loaded.map(([, to = ""]) => new URL(to, url))];
+    expect(urls.length, path).toBeGreaterThan(1);
+    const received = await Promise.all(urls.map((one) => receive(one.href)));
+    expect(received.map(({ encoding }) => encoding)).toEqual(urls.map(() => "gzip"));
+    const kilobytes = received.reduce((sum, { bytes }) => sum + bytes, 0) / 1000;
+    expect(kilobytes, path).toBeLessThanOrEqual(KILOBYTES_MAX);
+    expect(kilobytes, path).toBeGreaterThan(50);
+  }
+});
