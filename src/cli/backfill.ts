@@ -10,7 +10,7 @@ import { openExportContext } from "../jobs/open-context.ts";
 import { runExportJob } from "../jobs/run-export.ts";
 import { withSeenValues } from "../jobs/seen-values.ts";
 import { CONFIG_FILE } from "../package-files.ts";
-import { counted, durationText } from "../report/format.ts";
+import { counted } from "../report/format.ts";
 import {
   type BackfillMode,
   type BackfillPlan,
@@ -23,9 +23,11 @@ import { dayOf } from "../usage/days.ts";
 import { describeRequest, type RunCounts } from "../usage/export.ts";
 import { sliceCount, totalSliceCount, type UsageRequest } from "../usage/plan.ts";
 import { seriesText } from "../usage/series.ts";
+import { durationOf, loadOfRequests, type Pace } from "../usage/workload.ts";
 import { enqueueBackfill, type QueuedBackfill } from "../worker/runs.ts";
 import { exportJson, exportText, type JobResult } from "./export.ts";
 import { writeAnswer } from "./output.ts";
+import { paceOf, rateText } from "./plan.ts";
 import { progressBar, progressCount, progressEvents, ZERO_PROGRESS } from "./progress.ts";
 import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./selection.ts";
 
@@ -49,10 +51,8 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
     const before = await readStatuses(db, choice);
     const plans = planBackfill(choice.jobs, choice.range, options.only, before, dayOf(await databaseNow(db)));
     if (options.dryRun) {
-      const { requestsPerSecond } = config.service;
-      writeAnswer(app, options, plans.map(planJson(requestsPerSecond)), () =>
-        planText(plans, options, requestsPerSecond),
-      );
+      const pace = paceOf(config);
+      writeAnswer(app, options, plans.map(planJson(pace)), () => planText(plans, options, pace));
       return 0;
     }
     if (options.enqueue && plans.length > 0) {
@@ -188,17 +188,13 @@ function shellQuoted(word: string): string {
 const REQUESTS_SHOWN_MAX = 50;
 const PROJECTS_SHOWN_MAX = 20;
 
-function planText(
-  plans: readonly BackfillPlan[],
-  { verbose = false }: BackfillOptions,
-  requestsPerSecond: number,
-): string {
+function planText(plans: readonly BackfillPlan[], { verbose = false }: BackfillOptions, pace: Pace): string {
   const requests = plans.flatMap(({ plan }) => plan.requests);
   const isWhole = verbose || requests.length <= REQUESTS_SHOWN_MAX;
-  const duration = durationText(Math.ceil(requests.length / requestsPerSecond));
+  const duration = durationOf(loadOfRequests(requests, pace), pace);
   const lines = [
     ...(isWhole ? requests.map(requestText) : plans.flatMap(summaryLines)),
-    `would read ${totalSliceCount(requests)} slices in ${requests.length} requests: ${duration} at ${requestsPerSecond} a second`,
+    `would read ${totalSliceCount(requests)} slices in ${requests.length} requests: ${rateText(duration, pace.requestsPerSecond)}`,
   ];
   return `${lines.join("\n")}\n`;
 }
@@ -228,11 +224,11 @@ function summaryLines({ job, plan: { requests } }: BackfillPlan): string[] {
 }
 
 const planJson =
-  (requestsPerSecond: number) =>
+  (pace: Pace) =>
   ({ job, plan: { requests } }: BackfillPlan): object => ({
     job: job.name,
     slices: totalSliceCount(requests),
-    seconds: Math.ceil(requests.length / requestsPerSecond),
+    ...durationOf(loadOfRequests(requests, pace), pace),
     requests: requests.map(describeRequest),
   });
 

@@ -39,6 +39,35 @@ test("plan says how many requests a night takes, how long, and what a backfill w
   expect(await context.run(["plan", "--from", "2026-01-01"])).toMatchObject({ status: 2 });
 });
 
+test("plan, check and a dry run say which key's own rate makes a night long", async ({ context }) => {
+  const limits = [{ requestsPerSecond: 0.05 }, { requestsPerSecond: 0.01, maxConcurrent: 1 }, {}];
+  const exports = [{ projects: NAMES, groupings: ["none", "model"], schedule: "0,1 * * * *", timezone: "UTC" }];
+  const projects = PROJECTS.map((one, i) => ({ ...one, key: { env: `KEY_${i}`, ...limits[i] } }));
+  await context.configure(smallConfig("http://127.0.0.1:1", { projects, exports }));
+  const range = ["--from", "2026-01-01", "--to", "2026-01-31"];
+
+  // Each project makes three calls, all at five a second by the rate of the installation.
+  const { stdout } = await context.run(["plan", "--backfill", ...range]);
+  const because = (calls: number) => `5 min because of the key of env KEY_1 (${calls} calls at 0.01 a second)`;
+  expect(stdout).toContain(`nightly: 12 slices in 6 requests and 3 other calls: ${because(3)}, from`);
+  expect(stdout).toContain(
+    'does not end before the next run begins, after 1 min; any of these would do: "requestsPerSecond": 0.1 for the key of env KEY_1, or',
+  );
+  expect(stdout).toContain(`6 requests and 3 other calls: ${because(3)}, if no day is stored yet;`);
+  expect(stdout).toMatch(
+    /all exports: 432 calls a day, which take 4 h 0 min because of the key of env KEY_1 \(144 calls/,
+  );
+  expect(stdout).toContain(
+    "an answer takes less than 100 s on average: at most 1 call with the key of env KEY_1 is made at once",
+  );
+  const keys = { KEY_0: "a", KEY_1: "b", KEY_2: "c" };
+  expect((await context.run(["check", "--offline"], keys)).stdout).toContain(
+    `warn export nightly: a run makes 9 calls, takes ${because(3)} and does not end before`,
+  );
+  const dryRun = await context.run(["backfill", "--dry-run", ...range]);
+  expect(dryRun.stdout).toContain("in 6 requests: 3 min because of the key of env KEY_1 (2 calls at 0.01 a second)");
+});
+
 test("check warns of a night that can't end before the next begins, and says what would fit", async ({ context }) => {
   const exports = [{ projects: NAMES, groupings: ["none", "model", "tags", "method"] }];
   const warnings = async (service: object) => {
