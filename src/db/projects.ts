@@ -101,6 +101,13 @@ async function writeProjects(
   `.execute(tx);
 }
 
+/** The ids of those that no list has any more. */
+export async function vanishedProjects(db: Database): Promise<ReadonlySet<string>> {
+  const stored = await storedProjects(db);
+  const listed = new Set(stored.flatMap(({ id, vanishedAt }) => (vanishedAt ? [] : [id])));
+  return new Set(stored.map(({ id }) => id)).difference(listed);
+}
+
 /** A text that is another one whenever what is known of the projects has changed. */
 export async function projectsVersion(db: Database | Tx): Promise<string> {
   const { rows } = await sql<{ version: string }>`

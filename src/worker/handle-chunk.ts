@@ -6,6 +6,7 @@ import { type ClaimedJob, REQUEST_ATTEMPTS_MAX } from "../db/jobs/queue.ts";
 import { closeRequests, type OpenRequest, openRequests, recordAttempt } from "../db/jobs/queued-requests.ts";
 import { type EndedRequest, endedRequest } from "../db/jobs/run-requests.ts";
 import { hasEnded, type RunEnd, recordOutcomes } from "../db/jobs/runs.ts";
+import { vanishedProjects } from "../db/projects.ts";
 import type { RecordOutcomes } from "../db/usage/batches.ts";
 import { recordFailure } from "../db/usage/failures.ts";
 import { FilterCheck, type FilterCheckDeps } from "../jobs/filter-check.ts";
@@ -57,7 +58,9 @@ export async function handleChunk(
   const chunk = parseChunk(claimed.data);
   const { runId, job, runDay } = chunk;
   const open = await readOpen(context, chunk);
-  const unknown = requestsOfUnknownProjects(config, open);
+  const missing = requestsOfUnknownProjects(config, open);
+  const vanished = missing.length > 0 ? await vanishedProjects(db) : new Set<string>();
+  const unknown = missing.filter(({ request }) => !vanished.has(request.series.project.id));
   if (unknown.length > 0) {
     onUnknownProject();
     await recordUnknown(context, open, unknown);
@@ -84,7 +87,11 @@ export async function handleChunk(
   const stopStarting = AbortSignal.any([stopping, recorder.lost, tooMany.signal]);
   const known = [...new Set(open.keys()).difference(new Set(unknown.map(({ request }) => request)))];
   const run = { requests: known, runDay, stopStarting, countsUntilStored: true };
-  const { requests, failures } = await exportUsage(run, deps, signal);
+  const refusalOf = async (request: UsageRequest) =>
+    missing.some((one) => one.request === request)
+      ? `project "${request.series.project.name}" is no longer in the service's list of projects`
+      : deps.refusalOf(request);
+  const { requests, failures } = await exportUsage(run, { ...deps, refusalOf }, signal);
   const ended = await recorder.reportEnd();
   const retried = [...failures.filter(({ code }) => RETRIED_CODES.has(code)), ...unknown];
   if (requests < known.length) await queue.release(claimed, tooMany.signal.aborted ? HELD_BACK_SECONDS : 0);

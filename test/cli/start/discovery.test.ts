@@ -105,3 +105,23 @@ test("a project that another process has found is read at once by a worker that 
   expect((await runs(db)).filter(({ failed }) => failed > 0)).toEqual([]);
   expect(worker.count("usage request failed, to be tried again")).toBe(1);
 });
+
+test("a request that is queued for a project that has vanished meanwhile fails at once, and the others are made", async ({
+  context,
+}) => {
+  const { names, env } = await openAccount(context, farSchedule());
+  const today = dayOf(new Date());
+  const days = ["--from", addDays(today, -2), "--to", addDays(today, -1)];
+  expect(await context.run(["backfill", ...days, "--enqueue"], env)).toMatchObject({ status: 0 });
+  names.delete("b");
+  await sql`update usage_export.discovered_project set vanished_at = now() where project_id = 'b'`.execute(db);
+
+  const worker = context.start(["start"], env);
+
+  const error = 'project "beta" is no longer in the service\'s list of projects';
+  await expect
+    .poll(async () => (await sql`select status, error from bi.runs where error is not null`.execute(db)).rows)
+    .toMatchObject([{ status: "failed", error }]);
+  await expect.poll(async () => (await completeDays()).alpha).toBe(4);
+  expect(worker.count("to be tried again")).toBe(0);
+});
