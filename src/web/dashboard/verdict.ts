@@ -46,9 +46,12 @@ export function verdictHtml(
 `;
   const usage = loudAlerts(ofUsage);
   return html`${
-    alerts.length === 0
-      ? html`<div class="notice good"><strong>Nothing that is due is missing.</strong> ${counted(health.slices.complete, "slice")} complete; no job waits for a worker, and no key for a person.</div>
+    alerts.length === 0 && health.jobs.length === 0
+      ? html`<div class="notice none"><strong>No job is configured.</strong> Nothing is due before an export is added to <code>jobs.config.json</code>; <code>usage-export start</code> then runs it on schedule.</div>
 `
-      : notice("bad", `${counted(alerts.length, "thing")} to look at`, alerts, isOpen)
+      : alerts.length === 0
+        ? html`<div class="notice good"><strong>Nothing that is due is missing.</strong> ${counted(health.slices.complete, "slice")} complete; no job waits for a worker, and no key for a person.</div>
+`
+        : notice("bad", `${counted(alerts.length, "thing")} to look at`, alerts, isOpen)
   }${notice("warn", `About the usage: ${counted(usage.length, "thing")} to look at`, usage, isOpen)}${notice("", `${counted(snoozed.length, "alert")} snoozed`, snoozed, false)}`;
 }

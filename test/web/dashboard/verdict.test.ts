@@ -119,6 +119,12 @@ test("the reasons why this worker can't work come first", () => {
   ]);
 });
 
+test("without a job the verdict is not that all is well, and says what to do", () => {
+  const text = verdictHtml([], healthState({ jobs: [] }), { href: () => "", isOpen: true }).toString();
+  expect(text).toContain("<strong>No job is configured.</strong> Nothing is due before an export is added to");
+  expect(text).not.toContain("Nothing that is due is missing");
+});
+
 test("a snoozed alert is no reason to look, and is listed with who snoozed it; so are alerts about the usage", () => {
   const snoozes = [{ name: "gaps", until: new Date("2026-03-12T08:00:00Z"), at: NOW, by: "ann <on> node-1" }];
   const health = healthState({ slices: { ...SLICES, missing: 1 }, snoozes, budgets: [makeBudgetUse()] });
