@@ -18,10 +18,12 @@ import {
   recentKeyEvents,
   rotationRows,
 } from "../db/keys/status.ts";
+import { existingPage } from "../db/pages.ts";
 import { rotationWarnings } from "./alerts.ts";
 import { groupFinder, mergeRotations, withGoneProjects } from "./rotation-groups.ts";
 
 export {
+  existingPage,
   KEY_STATES,
   KEYS_PER_PAGE,
   type KeyFilter,

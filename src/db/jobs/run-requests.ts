@@ -8,6 +8,7 @@ import type { SeriesName } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
 import { installationOf } from "../connection/handle.ts";
 import { execute, type Tx } from "../connection/transaction.ts";
+import { existingPage } from "../pages.ts";
 
 export type EndedRequest = {
   readonly seriesId: number;
@@ -181,14 +182,19 @@ export async function readRequests(
       else regexp_replace(error, ' \\(request id [^)]*\\)?', '') end
     order by requests desc, error limit ${CAUSES_MAX}
   `.execute(tx);
-  const { rows: requests } = await sql<RunRequest & { readonly found: number }>`
-    select project, source, "grouping", filter, from_date as "from", to_date as "to", outcome, ended_at as "endedAt",
-      took_ms as "tookMs", rows_changed as "rowsChanged", error_code as code, error, (count(*) over ())::integer as found
+  const filtered = sql`
     ${ofRun} ${outcome === undefined ? sql`` : sql`and outcome = ${outcome}`}
       ${project === undefined ? sql`` : sql`and ${project} in (project, project_id)`}
+  `;
+  const { rows: totals } = await sql<{ found: number }>`select count(*)::integer as found ${filtered}`.execute(tx);
+  const found = totals[0]?.found ?? 0;
+  const { rows: requests } = await sql<RunRequest>`
+    select project, source, "grouping", filter, from_date as "from", to_date as "to", outcome, ended_at as "endedAt",
+      took_ms as "tookMs", rows_changed as "rowsChanged", error_code as code, error
+    ${filtered}
     order by array_position(array['failed', 'suspect', 'stale', 'undated'], outcome), ended_at desc, project collate "C",
       "grouping", filter collate "C", from_date
-    limit ${REQUESTS_PER_PAGE} offset ${(page - 1) * REQUESTS_PER_PAGE}
+    limit ${REQUESTS_PER_PAGE} offset ${(existingPage(page, found, REQUESTS_PER_PAGE) - 1) * REQUESTS_PER_PAGE}
   `.execute(tx);
-  return { counts, causes, found: requests[0]?.found ?? 0, requests };
+  return { counts, causes, found, requests };
 }

@@ -4,6 +4,7 @@ import { type RawBuilder, sql } from "kysely";
 import type { Day } from "../../usage/days.ts";
 import type { Database } from "../connection/database.ts";
 import { installationOf } from "../connection/handle.ts";
+import { existingPage } from "../pages.ts";
 
 export type KeyStatus = {
   readonly rotation: string;
@@ -43,9 +44,12 @@ export async function keyPage(db: Database, { search, state, page }: KeyFilter):
     ${state === undefined ? sql`k.state <> 'retired'` : sql`k.state = ${state}`}
     ${search === undefined ? sql`` : sql`and ${contains(sql`concat_ws(' ', k.rotation, k.project, k.project_id, k.api_key_id, k.comment)`, search)}`}
   `;
-  const part = sql`limit ${KEYS_PER_PAGE} offset ${(page - 1) * KEYS_PER_PAGE}`;
-  const rows = await selectKeys(db, condition, part);
-  return { keys: rows.map(({ found: _, ...key }) => key), found: rows[0]?.found ?? 0 };
+  const { rows } = await sql<{ found: number }>`
+    select count(*)::integer as found from usage_export.api_key k where ${keysWith(db, condition)}
+  `.execute(db);
+  const found = rows[0]?.found ?? 0;
+  const start = (existingPage(page, found, KEYS_PER_PAGE) - 1) * KEYS_PER_PAGE;
+  return { keys: await selectKeys(db, condition, sql`limit ${KEYS_PER_PAGE} offset ${start}`), found };
 }
 
 function contains(text: RawBuilder<unknown>, search: string): RawBuilder<unknown> {
@@ -54,22 +58,28 @@ function contains(text: RawBuilder<unknown>, search: string): RawBuilder<unknown
 
 /** Every key that still exists or may exist. */
 export async function keyStatuses(db: Database): Promise<readonly KeyStatus[]> {
-  const rows = await selectKeys(db, sql`k.state <> 'retired'`, sql``);
-  return rows.map(({ found: _, ...key }) => key);
+  return selectKeys(db, sql`k.state <> 'retired'`, sql``);
+}
+
+function keysWith(db: Database, condition: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`${condition} and k.rotation in (select name from usage_export.rotation where installation = ${installationOf(db)})`;
 }
 
 /**
  * Keys by rotation, the newest first. The last use is the same as in bi.api_keys, which
  * aggregates all stored usage; here each key's days are read backwards until the first one with usage.
  */
-async function selectKeys(db: Database, condition: RawBuilder<unknown>, part: RawBuilder<unknown>) {
-  const { rows } = await sql<KeyStatus & { readonly found: number }>`
+async function selectKeys(
+  db: Database,
+  condition: RawBuilder<unknown>,
+  part: RawBuilder<unknown>,
+): Promise<readonly KeyStatus[]> {
+  const { rows } = await sql<KeyStatus>`
     select k.rotation, k.project, k.project_id as "projectId", k.api_key_id as "apiKeyId", k.intent_id as "intentId", k.comment, k.state,
       floor(extract(epoch from now() - k.requested_at) / 86400)::integer as "ageDays", used.usage_date as "lastSeenInUse",
-      k.due_for_removal_at as "dueForRemovalAt", k.note, k.found
+      k.due_for_removal_at as "dueForRemovalAt", k.note
     from (
-      select k.*, (count(*) over ())::integer as found from usage_export.api_key k
-      where ${condition} and k.rotation in (select name from usage_export.rotation where installation = ${installationOf(db)})
+      select k.* from usage_export.api_key k where ${keysWith(db, condition)}
       order by k.rotation, k.requested_at desc ${part}
     ) k
     left join lateral (

@@ -11,7 +11,7 @@ import { counted, roundedText } from "../../report/format.ts";
 import { columns, folded, type Html, type HtmlValue, html, nameHtml, numberColumns, table } from "../../report/html.ts";
 import type { Section } from "../../report/page.ts";
 import { foldedText, instantHtml, stateHtml } from "./cells.ts";
-import { chosen, listForm, pageLinks, pageNumber, selectField, textField } from "./lists.ts";
+import { chosen, listForm, pageLinksOf, selectField, textField } from "./lists.ts";
 import type { View } from "./view.ts";
 
 const KEY_COLUMNS = [
@@ -47,7 +47,7 @@ function listHtml(rotations: KeysData["rotations"], found: number, view: View, i
       : isOpen
         ? html`${retired}`
         : folded(`${counted(retired.length, "rotation")} not configured any more`, html`${retired}`);
-  return html`${form}${summary}${configured?.map((one) => rotationHtml(one))}${ended}${pageLinks("keys", view, found > pageNumber(view) * KEYS_PER_PAGE)}`;
+  return html`${form}${summary}${configured?.map((one) => rotationHtml(one))}${ended}${pageLinksOf("keys", view, found, KEYS_PER_PAGE)}`;
 }
 
 function eventsSection(events: KeysData["events"]): Section {

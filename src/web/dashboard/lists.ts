@@ -1,6 +1,7 @@
 // Long lists: what a page narrows them to and which part it shows, as its URL says it, and the form and the links to choose that. Pure.
 
 import {
+  existingPage,
   KEY_STATES,
   type KeyFilter,
   type RequestFilter,
@@ -46,15 +47,25 @@ export function keyFilterOf(view: View): KeyFilter {
 }
 
 /** From 1. */
-export function pageNumber(view: View): number {
+function pageNumber(view: View): number {
   const text = chosen(view, "page") ?? "1";
   if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidView("page: expected a whole number from 1");
   return Number(text);
 }
 
+/** For a list of which the length is known: one that has become shorter shows its last page. */
+export function pageLinksOf(page: PageName, view: View, found: number, perPage: number): Html | undefined {
+  const now = existingPage(pageNumber(view), found, perPage);
+  return pageLinks(page, view, found > now * perPage, now);
+}
+
 /** `hasMore`: there is a page after this one. */
-export function pageLinks(page: PageName, view: View, hasMore: boolean): Html | undefined {
-  const now = pageNumber(view);
+export function pageLinks(
+  page: PageName,
+  view: View,
+  hasMore: boolean,
+  now: number = pageNumber(view),
+): Html | undefined {
   const link = (to: number, title: string) => {
     const others = (view.more ?? []).filter(([name]) => name !== "page");
     const more = to === 1 ? others : [...others, ["page", String(to)] as const];

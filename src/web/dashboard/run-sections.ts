@@ -8,7 +8,7 @@ import type { Section } from "../../report/page.ts";
 import { REQUEST_OUTCOMES } from "../../usage/export.ts";
 import { foldedText, instantHtml, stateHtml } from "./cells.ts";
 import { RUN_COLUMNS, runCells } from "./jobs-sections.ts";
-import { chosen, listForm, pageLinks, pageNumber, selectField, textField } from "./lists.ts";
+import { chosen, listForm, pageLinksOf, selectField, textField } from "./lists.ts";
 import type { View } from "./view.ts";
 
 export function runSections(details: RunDetails, view: View): readonly Section[] {
@@ -67,17 +67,14 @@ function requestsSection({ run, requests: { counts, found, requests } }: RunDeta
     selectField("Outcome", "outcome", REQUEST_OUTCOMES, chosen(view, "outcome")),
     textField("Project", "project", view.project),
   ];
-  const { page, isNarrowed } = {
-    page: pageNumber(view),
-    isNarrowed: view.more !== undefined || view.project !== undefined,
-  };
+  const isNarrowed = view.more !== undefined || view.project !== undefined;
   const note = html`<p class="note">${counts.length > 0 ? `${summary}. ` : ""}The outcome is that of the worst of its days. “Service took” is from the last call until the answer had been read.${isNarrowed ? ` ${counted(found, "request")} shown here.` : ""}</p>
 `;
   const form = listForm("run", view, fields, { project: undefined });
   const listed =
     rows.length === 0
       ? html`<p class="empty">No request of this run is like that.</p>`
-      : html`${table("Those that went wrong first, then the newest, times in UTC", REQUEST_COLUMNS, rows, { sortable: true })}${pageLinks("run", view, found > page * REQUESTS_PER_PAGE)}`;
+      : html`${table("Those that went wrong first, then the newest, times in UTC", REQUEST_COLUMNS, rows, { sortable: true })}${pageLinksOf("run", view, found, REQUESTS_PER_PAGE)}`;
   const body = counts.length === 0 ? noRequests(run) : html`${note}${form}${listed}`;
   return { id: "requests", title: "Requests", body };
 }

@@ -2,6 +2,7 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
+import { readRequests } from "../../../src/db/jobs/run-requests.ts";
 import { deleteOldRuns } from "../../../src/db/jobs/runs.ts";
 import { testDatabase } from "../../support/database.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
@@ -52,6 +53,9 @@ test.for(["export", "start"])(
       from bi.run_requests
     `.execute(db);
     expect(sums).toEqual([run]);
+    const { rows: ids } = await sql<{ id: string }>`select run_id as id from bi.runs`.execute(db);
+    const beyond = { outcome: undefined, project: undefined, page: 9 };
+    expect(await readRequests(db, ids[0]?.id ?? "", beyond)).toMatchObject({ found: 3, requests: [{}, {}, {}] });
   },
 );
 

@@ -75,8 +75,9 @@ test("of thousands of keys a page has a hundred, and the last one the rest", asy
     const { keys, found } = await keyPage(db, { search: job.name, state: "orphan", page: number });
     return [keys.length, found];
   };
-  expect([await page(1), await page(13)]).toEqual([
+  expect([await page(1), await page(13), await page(99)]).toEqual([
     [100, 1250],
+    [50, 1250],
     [50, 1250],
   ]);
 });

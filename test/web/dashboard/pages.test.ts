@@ -304,6 +304,16 @@ test("of a rotation with more keys than a page shows, the keys are counted by st
   expect(body).toContain('<a href="./keys?page=2">Next page</a>');
 });
 
+test("a page beyond the end of a list is its last one, with a link to the one before", () => {
+  const view = { more: [["page", "99"] as const] };
+  const { run } = pageData();
+  if (!run) throw new Error("no run");
+  const requests = { ...run.requests, found: 300 };
+  for (const { body } of [pageOf("run", { requests }, { view }), pageOf("keys", { found: 300 }, { view })]) {
+    expect(body).toMatch(/page=2">Previous page<\/a> · page 3<\/p>/);
+  }
+});
+
 test("before the first export, the overview says what to do", () => {
   const { overview } = pageData();
   const coverage = { ...overview.coverage, seriesCount: 0 };
