@@ -21,7 +21,7 @@ export type Attempt = {
 };
 
 export type AttemptsDeps = {
-  readonly limits: Pick<KeyLimits, "acquire" | "pause" | "reportAnswer">;
+  readonly limits: Pick<KeyLimits, "acquire" | "pause">;
   readonly waitMsMax: number;
   readonly random: () => number;
   readonly sleep: Sleep;
@@ -60,13 +60,10 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
   }
 
   function reportOutcome(key: KeyLimit | undefined, outcome: Outcome): void {
-    if (outcome.ok) {
-      deps.limits.reportAnswer();
-    } else if (outcome.failure.requestedWaitMs !== undefined) {
-      // With another status than 429 the service says nothing about the key.
-      const isAboutKey = outcome.failure.error.code === "rate_limited";
-      deps.limits.pause(isAboutKey ? key : undefined, outcome.failure.requestedWaitMs);
-    }
+    if (outcome.ok || outcome.failure.requestedWaitMs === undefined) return;
+    // With another status than 429 the service says nothing about the key.
+    const isAboutKey = outcome.failure.error.code === "rate_limited";
+    deps.limits.pause(isAboutKey ? key : undefined, outcome.failure.requestedWaitMs);
   }
 
   /** The last outcome of the service. Throws an error of another origin, such as a refusal that is known already: then nothing was sent. */

@@ -17,8 +17,6 @@ export type KeyLimits = {
   readonly acquire: (key: KeyLimit | undefined, signal: AbortSignal) => Promise<Permit>;
   /** The service asked for no call with this key in the next `ms`; without a key for no call at all. */
   readonly pause: (key: KeyLimit | undefined, ms: number) => void;
-  /** To be called when the service has answered a call. */
-  readonly reportAnswer: () => void;
   /** The stored pauses of keys, as they were read after `askedMs` by the clock `now`. They replace those known before. */
   readonly setPauses: (pauses: KeyPauses, askedMs: number) => void;
   readonly isPaused: (key: KeyLimit) => boolean;
@@ -40,18 +38,11 @@ type Pause = {
   storedMs: number | undefined;
 };
 
-/**
- * If calls of this many keys are answered with a pause, and no call is answered well in between, the service limits all calls, such as those
- * of one address. All of them pause then: otherwise each further key would be tried once.
- */
-const PAUSED_KEYS_MAX = 3;
-
 export function openKeyLimits(shared: RateLimiter, settings: RateLimitSettings, deps: KeyLimitDeps): KeyLimits {
   const { leaseOf, onLongWait, now, sleep } = deps;
   /** By the name of the key. */
   const limiters = new Map<string, RateLimiter>();
   const pauses = new Map<string, Pause>();
-  const pausedInRow = new Set<string>();
   let reports: Promise<void> = Promise.resolve();
 
   /** Undefined for a key without limits of its own. */
@@ -124,18 +115,13 @@ export function openKeyLimits(shared: RateLimiter, settings: RateLimitSettings, 
       }
     },
     pause(key, ms) {
-      if (key) pausedInRow.add(key.name);
-      if (!key || pausedInRow.size >= PAUSED_KEYS_MAX) {
-        pausedInRow.clear();
-        shared.pause(ms);
-      }
-      if (!key || (pauses.get(key.name)?.untilMs ?? 0) > now() + ms) return;
+      if (!key) return shared.pause(ms);
+      // Pauses of several keys never become a pause of all calls: they don't show that the service limits other keys as well, and such a
+      // pause would stop every process. A service that limits all keys together answers each of them with one 429.
+      if ((pauses.get(key.name)?.untilMs ?? 0) > now() + ms) return;
       const pause = setPause(key.name, ms);
       // The results are dropped: with them each pause would be kept as long as the process runs.
       reports = Promise.all([reports, storePause(key, pause, ms)]).then(() => {});
-    },
-    reportAnswer() {
-      if (pausedInRow.size > 0) pausedInRow.clear();
     },
     setPauses(stored, askedMs) {
       for (const [name, { storedMs }] of pauses) {

@@ -45,7 +45,6 @@ function recordedAttempts(events: string[], invalid = 0) {
         return { isValid: () => number > invalid, release: () => void events.push("release") };
       },
       pause: () => void events.push("pause"),
-      reportAnswer: () => {},
     },
     waitMsMax: 1_000,
     random: () => 0,
