@@ -23,13 +23,14 @@ export function openOwners({ config, keys, service }: OwnerContext): (project: P
 
   function newOwner(project: Project): Owner {
     const key = keys.limitOfProject(project);
-    if (!key) return { id: project.id, roomMax: (isAlone) => (isAlone ? Number.POSITIVE_INFINITY : ofProject) };
+    const most = (isAlone: boolean) => (isAlone ? Number.POSITIVE_INFINITY : ofProject);
+    if (!key) return { id: project.id, roomMax: most, isPaused: () => false };
     const isLimited = key.requestsPerSecond !== undefined || key.maxConcurrent !== undefined;
     const ofKey = Math.min(key.maxConcurrent ?? maxConcurrent, maxConcurrent) + 1;
-    const most = (isAlone: boolean) => (isAlone ? Number.POSITIVE_INFINITY : ofProject);
     return {
       id: isLimited ? key.name : project.id,
-      roomMax: (isAlone) => (service.isPaused(key) ? 0 : isLimited ? Math.min(ofKey, most(isAlone)) : most(isAlone)),
+      roomMax: (isAlone) => (isLimited ? Math.min(ofKey, most(isAlone)) : most(isAlone)),
+      isPaused: () => service.isPaused(key),
     };
   }
 

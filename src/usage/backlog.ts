@@ -9,6 +9,8 @@ export type Owner = {
   readonly id: string;
   /** How many of its requests may wait for the service at once. `isAlone`: no other owner has had a request for a while. */
   readonly roomMax: (isAlone: boolean) => number;
+  /** While it is paused none of its requests start, and those that wait for the service take no room. */
+  readonly isPaused: () => boolean;
 };
 
 export type BacklogEntry = {
@@ -42,16 +44,16 @@ export type Backlog = {
   readonly countDuring: <T>(rows: number, work: () => Promise<T>) => Promise<T>;
 };
 
-/** How often requests that are held back are looked at again: the end of a pause is not reported. */
-const HELD_BACK_MS = 250;
+/** How often it is looked at again whether there is room: the begin and the end of a pause are not reported. */
+const RECHECK_MS = 250;
 
-/** At most `requestsMax` requests have started and not left at the same time. */
+/** At most `requestsMax` requests have started and not left at the same time, beside those whose owners are paused. */
 export function openBacklog(requestsMax: number): Backlog {
   let requests = 0;
   let unanswered = 0;
   let rowsHeld = 0;
   let changed = Promise.withResolvers<void>();
-  const unansweredOf = new Map<string, number>();
+  const unansweredOf = new Map<string, { readonly owner: Owner; count: number }>();
   let runs = 0;
   let heldBackRuns = 0;
   let isAlone = false;
@@ -61,18 +63,26 @@ export function openBacklog(requestsMax: number): Backlog {
     changed = Promise.withResolvers();
   }
 
-  const isFull = () => requests >= requestsMax || rowsHeld > BACKLOG_ROWS_MAX;
-  const hasRoom = ({ id, roomMax }: Owner) => (unansweredOf.get(id) ?? 0) < roomMax(isAlone);
+  const isFull = () =>
+    rowsHeld > BACKLOG_ROWS_MAX || (requests >= requestsMax && requests - waitingForPauses() >= requestsMax);
+  const hasRoom = ({ id, roomMax, isPaused }: Owner) =>
+    !isPaused() && (unansweredOf.get(id)?.count ?? 0) < roomMax(isAlone);
 
-  function enter({ id }: Owner): BacklogEntry {
+  function waitingForPauses(): number {
+    let waiting = 0;
+    for (const { owner, count } of unansweredOf.values()) if (owner.isPaused()) waiting += count;
+    return waiting;
+  }
+
+  function enter(owner: Owner): BacklogEntry {
     requests++;
     unanswered++;
-    unansweredOf.set(id, (unansweredOf.get(id) ?? 0) + 1);
+    const ofOwner = unansweredOf.get(owner.id) ?? { owner, count: 0 };
+    ofOwner.count++;
+    unansweredOf.set(owner.id, ofOwner);
     const answered = once(() => {
       unanswered--;
-      const left = (unansweredOf.get(id) ?? 0) - 1;
-      if (left > 0) unansweredOf.set(id, left);
-      else unansweredOf.delete(id);
+      if (--ofOwner.count === 0) unansweredOf.delete(owner.id);
       reportChange();
     });
     const leave = once(() => {
@@ -83,12 +93,18 @@ export function openBacklog(requestsMax: number): Backlog {
     return { answered, leave };
   }
 
+  async function untilRecheck(): Promise<void> {
+    const timer = setTimeout(reportChange, RECHECK_MS);
+    await changed.promise;
+    clearTimeout(timer);
+  }
+
   /** Waits for a change while only requests are left that are held back. */
   async function waitHeldBack(owners: number): Promise<void> {
     const timer = setTimeout(() => {
       isAlone = runs === 1 && owners === 1;
       reportChange();
-    }, HELD_BACK_MS);
+    }, RECHECK_MS);
     await changed.promise;
     clearTimeout(timer);
   }
@@ -100,7 +116,7 @@ export function openBacklog(requestsMax: number): Backlog {
     isAlone = false;
     try {
       for (;;) {
-        while (isFull()) await changed.promise;
+        while (isFull()) await untilRecheck();
         if (admission.isOver()) return;
         const next = line.next();
         if (next) {
@@ -122,7 +138,7 @@ export function openBacklog(requestsMax: number): Backlog {
   return {
     admit,
     async untilRoom() {
-      while (isFull()) await changed.promise;
+      while (isFull()) await untilRecheck();
     },
     async untilIdle(over) {
       while (unanswered > 0 && !over.aborted) await changed.promise;

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { isDatabaseFailure } from "../../src/db/connection/errors.ts";
@@ -16,7 +17,7 @@ import { normalise } from "../../src/usage/normalise.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
 import { PROJECT, RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
 
-const ANY: Owner = { id: "any", roomMax: () => Number.POSITIVE_INFINITY };
+const ANY: Owner = { id: "any", roomMax: () => Number.POSITIVE_INFINITY, isPaused: () => false };
 const NEVER = new AbortController().signal;
 const LISTEN = sampleRequest("endpoint");
 const TOTAL = sampleRequest("none");
@@ -433,7 +434,11 @@ test("a project whose answers are slow leaves room for the requests of others, a
   const slow = Promise.withResolvers<void>();
   const { deps } = testDeps({
     backlog: openBacklog(4),
-    ownerOf: ({ series }) => ({ id: series.project.id, roomMax: (isAlone) => (isAlone ? 4 : 2) }),
+    ownerOf: ({ series }) => ({
+      id: series.project.id,
+      roomMax: (isAlone) => (isAlone ? 4 : 2),
+      isPaused: () => false,
+    }),
     async fetch({ series }) {
       made.push(series.project.id);
       if (series.project.id === "slow") await slow.promise;
@@ -458,7 +463,8 @@ test("requests of a paused key wait without taking up room, and are made when th
     backlog: openBacklog(2),
     ownerOf: ({ series }) => ({
       id: series.project.id,
-      roomMax: () => (series.project.id === "a" && isPaused ? 0 : 9),
+      roomMax: () => 9,
+      isPaused: () => series.project.id === "a" && isPaused,
     }),
     async fetch({ series }) {
       made.push(series.project.id);
@@ -473,4 +479,34 @@ test("requests of a paused key wait without taking up room, and are made when th
   isPaused = false;
   expect(await all).toMatchObject({ requests: 4 });
   expect(made).toEqual(["b", "a", "a", "a"]);
+});
+
+test("requests that wait because their keys were paused after their start leave their room to others", async () => {
+  const paused = new Set<string>();
+  const pausesEnd = Promise.withResolvers<void>();
+  const made: string[] = [];
+  const { deps } = testDeps({
+    backlog: openBacklog(2),
+    ownerOf: ({ series: { project } }) => ({
+      id: project.id,
+      roomMax: () => 9,
+      isPaused: () => paused.has(project.id),
+    }),
+    async fetch({ series: { project } }) {
+      made.push(project.id);
+      if (project.id !== "good") {
+        // The answer 429 comes when the backlog is full.
+        await sleep(20);
+        paused.add(project.id);
+        await pausesEnd.promise;
+      }
+      return GOOD;
+    },
+  });
+  const requests = ["a", "b", "c", "d", "e", "good", "good"].map(project);
+  const all = exportUsage(run(...requests), deps, NEVER);
+  await expect.poll(() => made, { timeout: 5_000 }).toEqual(["a", "b", "c", "d", "e", "good", "good"]);
+  paused.clear();
+  pausesEnd.resolve();
+  expect(await all).toMatchObject({ requests: 7, failed: 0 });
 });
