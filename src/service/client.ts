@@ -40,9 +40,10 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   const unshared = openAgent({ ...CONNECTION_OPTIONS, pipelining: 0 }, deps.proxy);
   const rate = { ...settings, waitMsMax };
   const limiter = deps.lease
-    ? openLeasedRateLimiter(rate, deps.lease, now, sleep, logLongWaits(deps.log), (...read) =>
-        limits.setPauses(...read),
-      )
+    ? openLeasedRateLimiter(rate, deps.lease, now, sleep, logLongWaits(deps.log), {
+        setPauses: (...read) => limits.setPauses(...read),
+        isAnyPaused: () => limits.isAnyPaused(),
+      })
     : new LocalRateLimiter(rate, now, sleep);
   const limits = openKeyLimits(limiter, rate, {
     leaseOf: deps.leaseOf,

@@ -2,8 +2,8 @@
 // that the service asks for when it answers a call of one key with 429. Calls with other keys go on meanwhile.
 
 import type { Sleep } from "../async.ts";
-import type { KeyLimit, KeyPauses } from "../rate-share.ts";
-import { openLeasedRateLimiter, type RateLease } from "./rate-lease.ts";
+import type { KeyLimit } from "../rate-share.ts";
+import { openLeasedRateLimiter, type PausedKeys, type RateLease } from "./rate-lease.ts";
 import {
   LocalRateLimiter,
   type OnLongWait,
@@ -17,11 +17,9 @@ export type KeyLimits = {
   readonly acquire: (key: KeyLimit | undefined, signal: AbortSignal) => Promise<Permit>;
   /** The service asked for no call with this key in the next `ms`; without a key for no call at all. */
   readonly pause: (key: KeyLimit | undefined, ms: number) => void;
-  /** The stored pauses of keys, as they were read after `askedMs` by the clock `now`. They replace those known before. */
-  readonly setPauses: (pauses: KeyPauses, askedMs: number) => void;
   readonly isPaused: (key: KeyLimit) => boolean;
   readonly close: () => Promise<void>;
-};
+} & PausedKeys;
 
 export type KeyLimitDeps = {
   /** Shares the limits and pauses of a key with the other processes. Without it this process has them for itself. */
@@ -133,6 +131,7 @@ export function openKeyLimits(shared: RateLimiter, settings: RateLimitSettings, 
       }
     },
     isPaused,
+    isAnyPaused: () => [...pauses.values()].some(({ untilMs }) => untilMs > now()),
     async close() {
       await Promise.all([...limiters.values()].map((limiter) => limiter.close()));
       await reports;

@@ -14,6 +14,13 @@ export type RateLease = {
   readonly release: (nextStartMs: number) => Promise<void>;
 };
 
+/** The pauses of single keys, as this process knows them. */
+export type PausedKeys = {
+  /** The stored pauses, as they were read after `askedMs` by the clock `now`. They replace those known before. */
+  readonly setPauses: (pauses: KeyPauses, askedMs: number) => void;
+  readonly isAnyPaused: () => boolean;
+};
+
 /** No call starts in this last part of the lease, because a call takes a moment to reach the service. */
 const MARGIN_MS = 2_000;
 const RENEW_MS = 2_000;
@@ -28,7 +35,7 @@ export function openLeasedRateLimiter(
   now: () => number,
   sleep: Sleep,
   onLongWait?: OnLongWait,
-  onKeyPauses?: (pauses: KeyPauses, askedMs: number) => void,
+  keyLimits?: PausedKeys,
 ): RateLimiter {
   const local = new LocalRateLimiter(settings, now, sleep, onLongWait);
   local.setShare(NO_SHARE);
@@ -54,7 +61,8 @@ export function openLeasedRateLimiter(
   async function renewWhileInUse(): Promise<void> {
     // One microtask later, so that the first demand counts all calls that are made at the same moment.
     await Promise.resolve();
-    while (wantedMost > 0 || local.inFlight + local.waiting > 0) {
+    // Also while a key is paused: only a renewal shows that a person ended the pause, and calls with the key don't get as far as here.
+    while (wantedMost > 0 || local.inFlight + local.waiting > 0 || keyLimits?.isAnyPaused()) {
       const waitMs = await renew();
       if (waitMs > 0) await sleep(waitMs, closing.signal).catch(() => {});
       if (closing.signal.aborted) break;
@@ -87,7 +95,7 @@ export function openLeasedRateLimiter(
       return RENEW_MS_CONTENDED;
     }
     const { slots, usableSlots, fairSlots, lifeMs, startMs, pauseMs, keyPauses } = leased;
-    onKeyPauses?.(keyPauses, askedMs);
+    keyLimits?.setPauses(keyPauses, askedMs);
     // The answer does not contain a pause that was reported after the renewal was requested.
     if (pauseReportedMs < askedMs) local.setPause(pauseMs);
     // If only some slots are given back, any of them may just have started a call: the whole interval is waited.
