@@ -1,14 +1,14 @@
 // Limits how many requests of a process wait for the service, and how many rows wait in its memory for the database. Decides which request is
-// next, so that a project whose answers are slow, or whose key is limited or paused, leaves room for the others.
+// next, so that a project whose key is limited or paused leaves room for the others.
 
 /** So many rows fill two transactions of the answer writer, and take little memory. */
 const BACKLOG_ROWS_MAX = 10_000;
 
-/** Whose room in the backlog a request takes: that of a project, or of a key with limits. */
+/** Whose room in the backlog a request takes: that of a key. */
 export type Owner = {
   readonly id: string;
-  /** How many of its requests may wait for the service at once. `isAlone`: no other owner has had a request for a while. */
-  readonly roomMax: (isAlone: boolean) => number;
+  /** How many of its requests may wait for the service at once. */
+  readonly roomMax: number;
   /** While it is paused none of its requests start, and those that wait for the service take no room. */
   readonly isPaused: () => boolean;
 };
@@ -54,9 +54,7 @@ export function openBacklog(requestsMax: number): Backlog {
   let rowsHeld = 0;
   let changed = Promise.withResolvers<void>();
   const unansweredOf = new Map<string, { readonly owner: Owner; count: number }>();
-  let runs = 0;
   let heldBackRuns = 0;
-  let isAlone = false;
 
   function reportChange(): void {
     changed.resolve();
@@ -65,8 +63,7 @@ export function openBacklog(requestsMax: number): Backlog {
 
   const isFull = () =>
     rowsHeld > BACKLOG_ROWS_MAX || (requests >= requestsMax && requests - waitingForPauses() >= requestsMax);
-  const hasRoom = ({ id, roomMax, isPaused }: Owner) =>
-    !isPaused() && (unansweredOf.get(id)?.count ?? 0) < roomMax(isAlone);
+  const hasRoom = ({ id, roomMax, isPaused }: Owner) => !isPaused() && (unansweredOf.get(id)?.count ?? 0) < roomMax;
 
   function waitingForPauses(): number {
     let waiting = 0;
@@ -99,21 +96,9 @@ export function openBacklog(requestsMax: number): Backlog {
     clearTimeout(timer);
   }
 
-  /** Waits for a change while only requests are left that are held back. */
-  async function waitHeldBack(owners: number): Promise<void> {
-    const timer = setTimeout(() => {
-      isAlone = runs === 1 && owners === 1;
-      reportChange();
-    }, RECHECK_MS);
-    await changed.promise;
-    clearTimeout(timer);
-  }
-
   async function admit<Request>(all: readonly Request[], admission: Admission<Request>): Promise<void> {
     const line = openLine(all, admission.ownerOf, hasRoom);
     let isHeldBack = false;
-    runs++;
-    isAlone = false;
     try {
       for (;;) {
         while (isFull()) await untilRecheck();
@@ -121,16 +106,15 @@ export function openBacklog(requestsMax: number): Backlog {
         const next = line.next();
         if (next) {
           admission.start(next.request, enter(next.owner));
-        } else if (line.ownersHeldBack() === 0) {
+        } else if (!line.isHeldBack()) {
           return;
         } else {
           if (!isHeldBack) admission.onOnlyHeldBack?.(++heldBackRuns);
           isHeldBack = true;
-          await waitHeldBack(line.ownersHeldBack());
+          await untilRecheck();
         }
       }
     } finally {
-      runs--;
       if (isHeldBack) heldBackRuns--;
     }
   }
@@ -177,7 +161,7 @@ function openLine<Request>(
   }
 
   return {
-    ownersHeldBack: () => heldBack.size,
+    isHeldBack: () => heldBack.size > 0,
     /** The first request whose owner has room. Those before it are held back. */
     next(): { readonly request: Request; readonly owner: Owner } | undefined {
       const before = nextHeldBack();

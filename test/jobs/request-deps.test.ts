@@ -44,7 +44,7 @@ function contextOf(service: Service, scrubber = new Scrubber()) {
   };
   const dialects = openDialects({ app, db, service, keys });
   const backlog = openBacklog(2);
-  const ownerOf = ({ id }: { readonly id: string }) => ({ id, roomMax: () => 2, isPaused: () => false });
+  const ownerOf = ({ id }: { readonly id: string }) => ({ id, roomMax: 2, isPaused: () => false });
   const shared = {
     fetchNumbers: openFetchNumbers(db),
     writer: openAnswerWriter(db, backlog.untilIdle),

@@ -17,7 +17,7 @@ import { normalise } from "../../src/usage/normalise.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
 import { PROJECT, RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
 
-const ANY: Owner = { id: "any", roomMax: () => Number.POSITIVE_INFINITY, isPaused: () => false };
+const ANY: Owner = { id: "any", roomMax: Number.POSITIVE_INFINITY, isPaused: () => false };
 const NEVER = new AbortController().signal;
 const LISTEN = sampleRequest("endpoint");
 const TOTAL = sampleRequest("none");
@@ -429,33 +429,6 @@ test("answers that wait for the database leave nobody waiting for the service, e
 
 const project = (id: string) => ({ ...TOTAL, series: { ...TOTAL.series, project: { id, name: id } } });
 
-test("a project whose answers are slow leaves room for the requests of others, also for those that come after its own", async () => {
-  const made: string[] = [];
-  const slow = Promise.withResolvers<void>();
-  const { deps } = testDeps({
-    backlog: openBacklog(4),
-    ownerOf: ({ series }) => ({
-      id: series.project.id,
-      roomMax: (isAlone) => (isAlone ? 4 : 2),
-      isPaused: () => false,
-    }),
-    async fetch({ series }) {
-      made.push(series.project.id);
-      if (series.project.id === "slow") await slow.promise;
-      return GOOD;
-    },
-  });
-  const slowOnes = Array.from({ length: 6 }, () => project("slow"));
-  const first = exportUsage(run(...slowOnes, project("one"), project("two")), deps, NEVER);
-  await expect.poll(() => made).toEqual(["slow", "slow", "one", "two"]);
-  await exportUsage(run(project("three"), project("three")), deps, NEVER);
-  expect(made.filter((id) => id !== "slow")).toHaveLength(4);
-  // Nobody else asks any more, so it may take all room.
-  await expect.poll(() => made.filter((id) => id === "slow").length).toBe(4);
-  slow.resolve();
-  expect(await first).toMatchObject({ requests: 8, failed: 0 });
-});
-
 test("requests of a paused key wait without taking up room, and are made when the pause is over", async () => {
   let isPaused = true;
   const made: string[] = [];
@@ -463,7 +436,7 @@ test("requests of a paused key wait without taking up room, and are made when th
     backlog: openBacklog(2),
     ownerOf: ({ series }) => ({
       id: series.project.id,
-      roomMax: () => 9,
+      roomMax: 9,
       isPaused: () => series.project.id === "a" && isPaused,
     }),
     async fetch({ series }) {
@@ -489,7 +462,7 @@ test("requests that wait because their keys were paused after their start leave 
     backlog: openBacklog(2),
     ownerOf: ({ series: { project } }) => ({
       id: project.id,
-      roomMax: () => 9,
+      roomMax: 9,
       isPaused: () => paused.has(project.id),
     }),
     async fetch({ series: { project } }) {

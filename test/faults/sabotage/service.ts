@@ -146,11 +146,11 @@ export const SERVICE: readonly Sabotage[] = [
     caughtBy: ["test/service/key-limits.test.ts", "a 429 to one key pauses that key alone"],
   },
   {
-    name: "a project may have all calls in flight while others wait",
+    name: "requests of paused keys fill the backlog",
     file: "src/usage/backlog.ts",
-    replace: "(unansweredOf.get(id) ?? 0) < roomMax(isAlone)",
-    by: "(unansweredOf.get(id) ?? 0) < roomMax(true)",
-    caughtBy: ["test/usage/export.test.ts", "a project whose answers are slow leaves room for the requests of others"],
+    replace: "if (owner.isPaused()) waiting += count;",
+    by: "if (owner.roomMax === 0) waiting += count;",
+    caughtBy: ["test/usage/export.test.ts", "requests that wait because their keys were paused after their start"],
   },
   {
     name: "a fetch keeps the number from before it waited for its permit",
