@@ -1,6 +1,7 @@
 // A program: a service that answers breakdowns as fast as possible, so that a benchmark measures its client. Each answer is made once
 // and kept. Arguments: rows in an answer, latency in ms. Prints its address. After `POST /changed?percent=5`, that share of the rows
-// of each answer has other numbers. `GET /asked` answers how many breakdowns were requested since the last such call.
+// of each answer has other numbers. `GET /asked` answers how many breakdowns were requested since the last such call, and the sum of the
+// `requests` in their answers.
 
 import { hash, randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -12,24 +13,28 @@ const DIMENSIONS = ["accessor", "deployment", "endpoint", "feature_set", "model"
 const LISTS = ["feature_set", "tags"];
 const [rowsPerAnswer = 50, latencyMs = 0] = process.argv.slice(2).map(Number);
 
-const answers = new Map<string, Buffer>();
+type Answer = { readonly body: Buffer; readonly requests: number };
+
+const answers = new Map<string, Answer>();
 let percentChanged = 0;
 let asked = 0;
+let requestsAnswered = 0;
 let firstAskedMs = 0;
 
-function answer(url: URL): Buffer {
+function answer(url: URL): Answer {
   // Without a window the service chooses yesterday.
   const start = url.searchParams.get("start") ?? addDays(new Date().toISOString().slice(0, 10), -1);
   const end = url.searchParams.get("end") ?? start;
   const key = `${percentChanged} ${url.pathname} ${start} ${end} ${url.searchParams.get("grouping")}`;
-  let body = answers.get(key);
-  if (body === undefined) {
-    body = Buffer.from(
-      JSON.stringify(breakdown({ start, end }, url.searchParams.get("grouping"), requestsOf(url.pathname))),
-    );
-    answers.set(key, body);
-  }
-  return body;
+  const kept = answers.get(key);
+  if (kept !== undefined) return kept;
+  const content = breakdown({ start, end }, url.searchParams.get("grouping"), requestsOf(url.pathname));
+  const made = {
+    body: Buffer.from(JSON.stringify(content)),
+    requests: content.results.reduce((sum, { requests }) => sum + requests, 0),
+  };
+  answers.set(key, made);
+  return made;
 }
 
 /** Each project has other numbers. */
@@ -38,7 +43,7 @@ function requestsOf(path: string): number {
 }
 
 /** The rows are spread evenly over the days. */
-function breakdown({ start, end }: { start: string; end: string }, grouping: string | null, requests: number): unknown {
+function breakdown({ start, end }: { start: string; end: string }, grouping: string | null, requests: number) {
   const days = daysOf({ start, end });
   const groups = Math.max(1, Math.round(rowsPerAnswer / days.length));
   const results = days.flatMap((day, dayNo) =>
@@ -73,13 +78,17 @@ const server = http.createServer(async (request, response) => {
     return;
   }
   if (url.pathname === "/asked") {
-    response.end(JSON.stringify({ count: asked, firstMsAgo: performance.now() - firstAskedMs }));
+    response.end(
+      JSON.stringify({ count: asked, requests: requestsAnswered, firstMsAgo: performance.now() - firstAskedMs }),
+    );
     asked = 0;
+    requestsAnswered = 0;
     return;
   }
   if (!url.pathname.endsWith("/usage/breakdown")) return void response.writeHead(404).end("{}");
   if (asked++ === 0) firstAskedMs = performance.now();
-  const body = answer(url);
+  const { body, requests } = answer(url);
+  requestsAnswered += requests;
   if (latencyMs > 0) await sleep(latencyMs);
   const headers = { "content-type": "application/json", "content-length": body.length, "dg-request-id": randomUUID() };
   response.writeHead(200, headers).end(body);

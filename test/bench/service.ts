@@ -7,12 +7,15 @@ import { z } from "zod";
 
 const FAST_SERVICE = path.join(import.meta.dirname, "fast-service.ts");
 
-const Asked = z.object({ count: z.number(), firstMsAgo: z.number() });
+const Asked = z.object({ count: z.number(), requests: z.number(), firstMsAgo: z.number() });
 
 export type Service = AsyncDisposable & {
   readonly url: string;
-  /** How many breakdowns were requested since the last call of this function, and how long ago the first of them was. */
-  readonly asked: () => Promise<{ readonly count: number; readonly firstMsAgo: number }>;
+  /**
+   * How many breakdowns were requested since the last call of this function, the sum of the `requests` in their answers, and how long ago
+   * the first of them was.
+   */
+  readonly asked: () => Promise<{ readonly count: number; readonly requests: number; readonly firstMsAgo: number }>;
   /** From now on, this percentage of the rows has other numbers. */
   readonly change: (percent: number) => Promise<void>;
 };

@@ -22,7 +22,7 @@ const CLIENTS = 200;
 const SLOW_READERS = 50;
 const PHASE_MS = Number(process.env.VISITORS_MS ?? 60_000);
 /** Enough requests for all phases, at a rate that a worker keeps up with. */
-const WORKLOAD = { projects: 20, filters: 40, days: 1, cap: 16 };
+const WORKLOAD = { projects: 20, filters: 50, days: 1, cap: 16 };
 const REQUESTS_PER_SECOND = 15;
 const ROWS = 50;
 const DAYS_STORED = 30;
