@@ -1,7 +1,8 @@
 // Reads what the log of the test server says about one database.
 
 import { randomUUID } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { createReadStream, statSync } from "node:fs";
+import { text } from "node:stream/consumers";
 import { setTimeout } from "node:timers/promises";
 import type pg from "pg";
 import { inject } from "vitest";
@@ -11,6 +12,12 @@ const POLL_MS = 20;
 
 /** The start of a line that does not continue another one (log_line_prefix): time, process, database. */
 const BEGINNING = /^\S+ \S+ \S+ \[\d+\] <([^>]*)> /;
+
+/**
+ * How long the log was when this file was loaded. All that is about the databases of these tests comes after it, and the log of a whole
+ * run has hundreds of megabytes.
+ */
+const LENGTH_BEFORE = sizeOf(inject("postgres").logFile);
 
 /**
  * Undefined if the server's log can't be read. The log may arrive late through a pipe. When it contains a statement that is made here,
@@ -23,11 +30,15 @@ export async function readServerLog(client: pg.Client): Promise<string | undefin
   const { rows } = await client.query<{ name: string }>(`select current_database() as name /* ${mark} */`);
   const endMs = Date.now() + WAIT_MS_MAX;
   for (;;) {
-    const log = await readFile(logFile, "latin1");
+    const log = await text(createReadStream(logFile, { start: LENGTH_BEFORE, encoding: "latin1" }));
     if (log.includes(mark)) return aboutDatabase(log, rows[0]?.name ?? "");
     if (Date.now() > endMs) throw new Error(`${logFile} does not have a statement that was made ${WAIT_MS_MAX} ms ago`);
     await setTimeout(POLL_MS);
   }
+}
+
+function sizeOf(logFile: string | undefined): number {
+  return logFile === undefined ? 0 : statSync(logFile).size;
 }
 
 /** The lines without those about other databases. Lines that name no database, or an unknown one, are kept. */
