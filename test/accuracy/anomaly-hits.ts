@@ -43,9 +43,10 @@ async function judge(db: Database, { amounts }: Series): Promise<readonly Judged
   const { rows } = await sql<Judged>`
     select judged::text as day, sensitivity, verdict
     from (select ${days}::text[]::date[] as days, ${[...amounts.values()].map(String)}::text[]::numeric[] as amounts) series
-    cross join unnest(days, amounts) as one (judged, amount)
+    cross join unnest(days, amounts) with ordinality as one (judged, amount, nth)
+    cross join lateral (select (nth - ${HISTORY_DAYS})::integer as first, (nth - 1)::integer as last) as before
     cross join unnest(${SENSITIVITIES}::text[], ${SENSITIVITIES.map((name) => TOLERANCES[name])}::integer[]) as setting (sensitivity, tolerance)
-    cross join lateral usage_export.judge_day(judged, amount, days, amounts, tolerance, 100)
+    cross join lateral usage_export.judge_day(judged, amount, days[first:last], amounts[first:last], tolerance, 100)
     where judged >= ${addDays(WINDOW.start, HISTORY_DAYS)}::text::date
   `.execute(db);
   return rows;
