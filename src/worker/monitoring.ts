@@ -63,7 +63,9 @@ export async function openMonitoring(
     readiness,
     ...dashboardReads(db, () => current().config),
   });
-  const usage = { readByStatements: <T>(read: (run: Run) => Promise<T>) => readByStatements(db, read) };
+  const usage = {
+    readByStatements: <T>(read: (run: Run) => Promise<T>, signal: AbortSignal) => readByStatements(db, read, signal),
+  };
   const api = openApi({ log: app.log, version, ...usage });
   const usagePage = openUsagePage({ framed: dashboard.framed, ...usage });
   const deps = {

@@ -200,7 +200,7 @@ export async function reportSeries(
   period: Window,
   project: string | undefined,
 ): Promise<SeriesIndex> {
-  const ofProject = project === undefined ? sql`true` : sql`s.project = ${project}`;
+  const ofProject = project === undefined ? sql`true` : sql`${project} in (s.project, s.project_id)`;
   const isShown = sql`s.source = 'usage' and s.superseded_at is null and ${ofProject}`;
   const ofShown = sql`sl.series_id in (select s.series_id from usage_export.series s where ${isShown})`;
   const first = sql`${before.start}::date`;

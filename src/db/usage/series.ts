@@ -147,6 +147,14 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
     where s.source = w.source and s.project_id = w.project_id and s.filter_key = w.filter_key
       and s.installations <@ ${[installation]}::text[] and (s.filter <> w.filter or s.superseded_at is not null)
   `.execute(tx);
+  // And a project has one name in all views, also in those of what is no longer read of it.
+  await sql`
+    update usage_export.series s set project = named.project
+    from (
+      select project_id, min(project collate "C") as project from usage_export.series where retired_at is null group by project_id
+    ) named
+    where s.retired_at is not null and s.project_id = named.project_id and s.project <> named.project
+  `.execute(tx);
 }
 
 /**

@@ -13,6 +13,7 @@ import type { Answer, Readiness } from "../routes.ts";
 import { framePage, ownParameters, PAGES, type PageName } from "./frame.ts";
 import { CACHE_MS, pageCache } from "./page-cache.ts";
 import type { PageContent, PageData } from "./pages.ts";
+import { projectChoice } from "./project-choice.ts";
 import { InvalidView, readView, type View } from "./view.ts";
 
 export type DashboardDeps = {
@@ -72,11 +73,12 @@ export function openDashboard(
       log.warn({ reason }, "dashboard not available: reading the health state failed");
       return pages.unavailablePage(page, [...new Set([...readiness().reasons, reason])]);
     }
-    const content = await reading;
     const frame = { page, view, health: health.value, readiness: readiness() };
     try {
+      const choice = projectChoice(page, view, health.value);
+      if (choice) return framePage({ ...frame, ...choice });
+      const content = await reading;
       if (!content.ok) throw content.error;
-      checkProject(view, health.value);
       return framePage({ ...frame, ...content.value(health.value) });
     } catch (error) {
       if (error instanceof InvalidView) return pages.invalidPage(page, error.message);
@@ -119,9 +121,4 @@ export function openDashboard(
     };
   const own = (Object.keys(read) as (keyof PageData)[]).map((page) => [PAGES[page].path, answerBy(page)] as const);
   return { pages: { ...Object.fromEntries(own), "/report.html": answerBy("report") }, framed };
-}
-
-function checkProject({ project }: View, { projects }: HealthState): void {
-  if (project !== undefined && projects.every((one) => one.project !== project))
-    throw new InvalidView(`project: no series of ${JSON.stringify(project)} is known`);
 }

@@ -15,6 +15,7 @@ import {
 import { dayCount } from "../../usage/days.ts";
 import { scriptHead } from "../assets.ts";
 import type { Page } from "../page.ts";
+import { findProjects, knownProjects, projectValue } from "../projects.ts";
 import type { Readiness } from "../routes.ts";
 import { dashboardAlerts, verdictHtml } from "./verdict.ts";
 import { COMPARISONS, comparedWindow, PERIOD_TITLES, type View, viewParameters, viewQuery } from "./view.ts";
@@ -99,7 +100,7 @@ export function framePage({
     `${pageHref(page, ALERT_PAGES[section])}${viewQuery(shared(view))}#${section}`;
   const header = html`${navigation(page, view, health)}
 <div id="verdict">${verdictHtml(alerts, health, { href, isOpen: page === "overview" })}</div>
-<div class="heading"><h1>${shownTitle}</h1>${PAGES[page].choices.length > 0 ? html`${subtitle(page, view)}${periodLinks(page, view)}` : undefined}</div>
+<div class="heading"><h1>${shownTitle}</h1>${PAGES[page].choices.length > 0 ? html`${subtitle(page, view, health)}${periodLinks(page, view)}` : undefined}</div>
 ${toolbar(page, view, health, controls)}${notice}`;
   const isLive = view.period.live || PAGES[page].choices.length === 0;
   const verdict = alerts.length === 0 ? "All is well" : "Not all is well";
@@ -150,13 +151,14 @@ function navigation(page: PageName, view: View, health: HealthState): Html {
 <p class="as-of">as of <time id="as-of">${asOfText(health)}</time></p></div>`;
 }
 
-function subtitle(page: PageName, view: View): Html {
+function subtitle(page: PageName, view: View, health: HealthState): Html {
   const { period, project } = view;
+  const name = health.projects.find(({ projectId }) => projectId === project)?.project ?? project;
   const compared = canChoose(page, "compare") ? comparedWindow(view) : undefined;
   return html`<p class="subtitle">${joinHtml(
     [
       html`${windowHtml(period)} (${counted(dayCount(period), "day")})`,
-      project === undefined ? "all projects" : html`project ${nameHtml(project)}`,
+      name === undefined ? "all projects" : html`project ${nameHtml(name)}`,
       ...(compared ? [html`compared with ${windowHtml(compared)}`] : []),
     ],
     " · ",
@@ -168,7 +170,7 @@ function canChoose(page: PageName, choice: PageTraits["choices"][number]): boole
   return choices.includes(choice);
 }
 
-/** More projects are not listed: their name is typed. */
+/** More projects are not listed: a part of a name is typed, and the page then offers the projects that have it. */
 const PROJECTS_LISTED_MAX = 100;
 const COMPARISON_TITLES = { before: "the days before", year: "a year before", none: "nothing" };
 
@@ -207,13 +209,18 @@ function periodLinks(page: PageName, view: View): Html {
   return html`<p class="links">${name === undefined ? undefined : html`<a href="${fixed}">Keep these days</a> · `}<a href="${rootOf(page)}report.html?from=${start}&amp;to=${end}">As a file to send on</a></p>`;
 }
 
-function projectField({ project }: View, { projects: known }: HealthState): Html | undefined {
-  const projects = [...new Set(known.map((one) => one.project))].sort();
-  if (projects.length < 2 && project === undefined) return undefined;
-  if (projects.length > PROJECTS_LISTED_MAX)
-    return html`<label>Project <input name="project" value="${project}" placeholder="all projects"></label>
+function projectField({ project }: View, health: HealthState): Html | undefined {
+  const known = knownProjects(health.projects);
+  if (known.length < 2 && project === undefined) return undefined;
+  if (known.length > PROJECTS_LISTED_MAX)
+    return html`<label>Project <input type="search" name="project" value="${project}" placeholder="part of a name" spellcheck="false"></label>
 `;
-  return html`<label>Project <select name="project"><option value="">all projects</option>${projects.map((one) => option(one, one, one === project))}</select></label>
+  const options = findProjects(known, "").map((one) => {
+    const value = projectValue(one, known);
+    const title = value === one.name ? value : `${one.name} (${one.id})`;
+    return option(value, title, project === one.id || project === value);
+  });
+  return html`<label>Project <select name="project"><option value="">all projects</option>${options}</select></label>
 `;
 }
 

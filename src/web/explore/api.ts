@@ -2,8 +2,8 @@
 
 import type { Logger } from "pino";
 import type { z } from "zod";
-import { oneAtATime } from "../../async.ts";
-import { errorText } from "../../errors.ts";
+import { oneAtATime, ReadTimeout } from "../../async.ts";
+import { errorText, systemCode } from "../../errors.ts";
 import { dayOf } from "../../usage/days.ts";
 import { InvalidView } from "../dashboard/view.ts";
 import type { Page } from "../page.ts";
@@ -11,6 +11,7 @@ import type { Answer as AnswerTo } from "../routes.ts";
 import type { Answer } from "./answer.ts";
 import { answerCsv } from "./csv.ts";
 import { CsvParameters, openApiDocument } from "./openapi.ts";
+import { ProjectsParameters, readProjects } from "./project-list.ts";
 import { givenParameters, isCost, parseParameters, questionOf } from "./question.ts";
 import { readAnswer } from "./read-answer.ts";
 import type { Run } from "./scope.ts";
@@ -18,7 +19,7 @@ import { readSeries, SeriesParameters } from "./series-list.ts";
 
 export type ApiDeps = {
   readonly log: Logger;
-  readonly readByStatements: <T>(read: (run: Run) => Promise<T>) => Promise<T>;
+  readonly readByStatements: <T>(read: (run: Run) => Promise<T>, signal: AbortSignal) => Promise<T>;
   readonly version: string;
 };
 
@@ -26,15 +27,30 @@ export type ApiDeps = {
 const WAIT_MS_MAX = 5_000;
 const RETRY_SECONDS = 5;
 
-export function openApi({ log, readByStatements, version }: ApiDeps) {
-  const inTurn = oneAtATime(WAIT_MS_MAX);
+/** Reading the answer takes longer than a request waits, so that asking again would not help. */
+class TooSlow extends Error {}
+
+export function openApi({ log, readByStatements, version }: ApiDeps, waitMsMax: number = WAIT_MS_MAX) {
+  const inTurn = oneAtATime(waitMsMax);
 
   async function read<T>(query: URLSearchParams, work: (run: Run) => Promise<T>): Promise<T> {
-    const result = await inTurn(() => readByStatements(work));
+    const askedMs = performance.now();
+    let waitedMs = Number.POSITIVE_INFINITY;
+    const result = await inTurn((signal) => {
+      waitedMs = performance.now() - askedMs;
+      return readByStatements(work, signal);
+    });
     if (result.ok) return result.value;
-    if (!(result.error instanceof InvalidView))
-      log.warn({ query: String(query), reason: errorText(result.error) }, "read API: reading the usage failed");
-    throw result.error;
+    const { error } = result;
+    if (error instanceof InvalidView) throw error;
+    log.warn({ query: String(query), reason: errorText(error) }, "read API: reading the usage failed");
+    if (!isTimeout(error)) throw error;
+    // A question that had most of the time for itself is too slow; another one waited for those before it.
+    if (waitedMs < waitMsMax / 2)
+      throw new TooSlow(
+        `the answer takes longer than ${waitMsMax / 1000} s: ask for fewer days, for one project, or with compare=none`,
+      );
+    throw new Error("other questions are being answered");
   }
 
   const answerTo = (query: URLSearchParams, more: readonly string[] = []) => {
@@ -50,12 +66,21 @@ export function openApi({ log, readByStatements, version }: ApiDeps) {
       requireCost(answer);
       return csvPage(answer, rows);
     }),
+    "/api/v1/projects": orError(async (query) => {
+      const parameters = parseParameters(ProjectsParameters, givenParameters(query));
+      return jsonPage(200, await read(query, (run) => readProjects(run, parameters)));
+    }),
     "/api/v1/series": orError(async (query) => {
       const parameters = parseParameters(SeriesParameters, givenParameters(query));
       return jsonPage(200, await read(query, (run) => readSeries(run, parameters)));
     }),
     "/api/v1/openapi.json": async () => jsonPage(200, openApiDocument(version)),
   };
+}
+
+/** The request waited as long as it may, or the server ended a statement that took as long (57014). */
+function isTimeout(error: unknown): boolean {
+  return error instanceof ReadTimeout || systemCode(error) === "57014";
 }
 
 /** A file without rows would look like a cost of nothing. */
@@ -83,9 +108,8 @@ function orError(answer: AnswerTo): AnswerTo {
       return await answer(query);
     } catch (error) {
       if (error instanceof InvalidView) return jsonPage(400, { error: error.message });
-      const unavailable = {
-        error: `the usage could not be read: ${errorText(error)}; choose fewer days, or try again`,
-      };
+      if (error instanceof TooSlow) return jsonPage(504, { error: error.message });
+      const unavailable = { error: `the usage could not be read: ${errorText(error)}; try again` };
       return { ...jsonPage(503, unavailable), headers: { "retry-after": String(RETRY_SECONDS) } };
     }
   };

@@ -5,6 +5,7 @@ import { DAYS_MAX } from "../../report/report-data.ts";
 import { COMPARISONS, PERIOD_TITLES } from "../dashboard/view.ts";
 import { Answer } from "./answer.ts";
 import { CSV_ROWS } from "./csv.ts";
+import { ProjectList, ProjectsParameters } from "./project-list.ts";
 import { oneOf, QuestionParameters } from "./question.ts";
 import { SeriesList, SeriesParameters } from "./series-list.ts";
 
@@ -49,6 +50,12 @@ export function openApiDocument(version: string): object {
       "/api/v1/usage.csv": operation("usageCsv", "The same as CSV", [...question, ...parameters(CsvParameters)], {
         "text/csv": { schema: { type: "string" } },
       }),
+      "/api/v1/projects": operation(
+        "projects",
+        "Projects, also by a part of their name",
+        parameters(ProjectsParameters),
+        json(ProjectList),
+      ),
       "/api/v1/series": operation("series", "What can be asked for", parameters(SeriesParameters), json(SeriesList)),
       "/api/v1/openapi.json": operation("openApi", "This description", [], {
         "application/json": { schema: { type: "object" } },
@@ -80,7 +87,8 @@ function operation(operationId: string, summary: string, given: readonly object[
         "400": refused("A parameter is wrong"),
         "401": plain("Without the credentials of monitor.access"),
         "403": plain("Not answered at this address without monitor.access"),
-        "503": { ...refused("The database did not answer in time"), headers: RETRY_AFTER },
+        "503": { ...refused("The database is away or other questions are answered first"), headers: RETRY_AFTER },
+        "504": refused("The answer takes too long: asking again does not help, but fewer days or one project may"),
       },
     },
   };

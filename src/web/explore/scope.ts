@@ -157,10 +157,10 @@ async function findProject(run: Run, name: string): Promise<AskedProject> {
     select distinct project_id as id, project as name from bi.series
     where (project_id = ${literal(name)} or project = ${literal(name)})
     order by 1 limit 2`);
-  const ids = new Set(found.map(({ id }) => id));
-  if (ids.size > 1)
+  const ids = [...new Set(found.map(({ id }) => id))];
+  if (ids.length > 1)
     throw new InvalidView(
-      `project: ${JSON.stringify(name)} is the name of several projects; use the identifier of one`,
+      `project: ${JSON.stringify(name)} is the name of several projects; use the identifier of one, such as ${ids.join(" or ")}`,
     );
   if (found[0]) return found[0];
   const projects = await run<{ name: string }>(

@@ -11,7 +11,7 @@ import { readAnswer } from "./read-answer.ts";
 import type { Run } from "./scope.ts";
 
 type UsagePageDeps = Pick<Dashboard, "framed"> & {
-  readonly readByStatements: <T>(read: (run: Run) => Promise<T>) => Promise<T>;
+  readonly readByStatements: <T>(read: (run: Run) => Promise<T>, signal: AbortSignal) => Promise<T>;
 };
 
 /** Path to answer. */
@@ -22,10 +22,10 @@ export function openUsagePage({ framed, readByStatements }: UsagePageDeps): Read
       const more = Object.keys(PageParameters.shape);
       const [view, question] = [viewOf(query, today, more), questionOf(query, today, more)];
       const { chart } = parseParameters(PageParameters, givenParameters(query));
-      return await framed("usage", view, async () => {
+      return await framed("usage", view, async (signal) => {
         // The library for charts is large.
         const { usageContent } = await import("./page.ts");
-        const answer = await readByStatements((run) => readAnswer(run, question));
+        const answer = await readByStatements((run) => readAnswer(run, question), signal);
         return () => usageContent(answer, view, chart);
       });
     } catch (error) {

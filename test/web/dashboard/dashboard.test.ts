@@ -96,6 +96,60 @@ test("an unknown project and an unknown run are refused with a reason", async ()
   expect(run.body).toContain("id: there is no run 1");
 });
 
+/** A health state with these projects; the number of each is its identifier. */
+function withProjects(names: readonly string[]) {
+  const counts = { complete: 1, suspect: 0, failed: 0, missing: 0 };
+  const line = { ...counts, source: "usage" as const, series: 1, freshThrough: null };
+  const projects = names.map((project, i) => ({ ...line, project, projectId: String(i) }));
+  return { readHealth: async () => healthState({ projects }) };
+}
+
+/** The links of the table of projects, as the texts and the parameters of their addresses. */
+function offered({ body }: Page) {
+  const rows = [...body.matchAll(/<th scope="row"><a href="([^"]*)">(.*?)<\/a><\/th>/g)];
+  return rows.map(([, href = "", name = ""]) => {
+    const { pathname, searchParams } = new URL(href.replaceAll("&amp;", "&"), "http://page/");
+    return [name.replaceAll(/<[^>]*>/g, ""), pathname, Object.fromEntries(searchParams)];
+  });
+}
+
+test("of thousands of projects those that have the entered text are offered, in links that keep the rest of the address", async () => {
+  const customers = Array.from({ length: 5_000 }, (_, i) => `customer ${i}`);
+  const { ask } = dashboard(withProjects(["eu-prod", "prod", "50% off", "<b>prod", ...customers]));
+  const kept = { from: "2026-01-01", to: "2026-01-07" };
+  const page = await ask("/quality?from=2026-01-01&to=2026-01-07&project=Prod");
+  expect(page.status).toBe(200);
+  expect(offered(page)).toEqual([
+    ["prod", "/quality", { ...kept, project: "prod" }],
+    ["&lt;b&gt;prod", "/quality", { ...kept, project: "<b>prod" }],
+    ["eu-prod", "/quality", { ...kept, project: "eu-prod" }],
+  ]);
+  // The text can be changed without script, and the list of all projects is not a part of the page.
+  expect(page.body).toContain('name="project" value="Prod"');
+  expect(page.body.length).toBeLessThan(100_000);
+
+  const many = await ask("/?project=customer");
+  expect(offered(many)).toHaveLength(20);
+  expect(many.body).toContain("5,000 projects found");
+  expect(many.body).toContain("And 4,980 more projects");
+  expect(offered(await ask("/?project=%25"))).toMatchObject([["50% off", "/", {}]]);
+  const ofRun = offered(await ask("/jobs/run?id=7&outcome=failed&project=prod-"));
+  expect(ofRun).toEqual([]);
+  expect(offered(await ask("/jobs/run?id=7&outcome=failed&project=EU"))).toEqual([
+    ["eu-prod", "/jobs/run", { id: "7", outcome: "failed", project: "eu-prod" }],
+  ]);
+});
+
+test("a project is chosen by its name or its identifier, and shown by its name", async () => {
+  const { ask } = dashboard(withProjects(["prod", "prod-2"]));
+  for (const project of ["prod-2", "1"]) {
+    const { status, body } = await ask(`/?project=${project}`);
+    expect([status, body.includes("project <bdi>prod-2</bdi>")]).toEqual([200, true]);
+    expect(body).toContain('<option value="prod-2" selected>');
+    expect(body).not.toContain("Which project?");
+  }
+});
+
 test("a page that is made elsewhere gets the frame, its notice if it can't be read, and 400 for an invalid question", async () => {
   const { framed } = dashboard();
   const title = "Usage of nova";

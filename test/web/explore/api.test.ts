@@ -11,6 +11,7 @@ import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { Secret } from "../../../src/secret.ts";
 import { Answer } from "../../../src/web/explore/answer.ts";
 import { openApi } from "../../../src/web/explore/api.ts";
+import { ProjectList } from "../../../src/web/explore/project-list.ts";
 import { SeriesList } from "../../../src/web/explore/series-list.ts";
 import { forgetAll, storeSeries } from "../../db/report/reported-usage.ts";
 import { daysBack, newProject } from "../../db/stored-usage.ts";
@@ -41,7 +42,7 @@ test("the API answers at its paths, only to those who may see the pages", async 
   const document = z
     .object({ paths: z.record(z.string(), z.unknown()) })
     .parse(await (await fetch(`${monitor.url}/api/v1/openapi.json`, { headers: authorization })).json());
-  expect(Object.keys(document.paths)).toHaveLength(4);
+  expect(Object.keys(document.paths)).toHaveLength(5);
   for (const one of Object.keys(document.paths)) {
     expect((await fetch(monitor.url + one)).status).toBe(401);
     expect((await fetch(monitor.url + one, { headers: authorization })).status).toBe(200);
@@ -230,6 +231,40 @@ test("the list of series has what can be asked for", async () => {
   });
 });
 
+test("a thousand projects are listed page by page, and found by any part of their names", async () => {
+  await forgetAll(db);
+  const hostile = HOSTILE_NAMES.filter((name) => name.trim() !== "" && !name.includes("\0") && name.isWellFormed());
+  const names = ["100%", "a_b", "a%b\\", ...hostile];
+  const all = Array.from({ length: 1_000 }, (_, i) => ({ id: `id-${i}`, name: names[i] ?? `customer ${i}` }));
+  await storeSeries(
+    db,
+    all.map((project) => ({ project, grouping: "none" })),
+  );
+  await storeSeries(
+    db,
+    all.slice(1).map((project) => ({ project, grouping: "none" })),
+  );
+  const list = async (parameters: Record<string, string>) => {
+    const { body } = await api["/api/v1/projects"](new URLSearchParams(parameters));
+    return z.strictObject(ProjectList.shape).parse(JSON.parse(body));
+  };
+  const pages = await Promise.all([1, 2, 3, 4, 5, 6].map((page) => list({ limit: "200", page: String(page) })));
+  expect(pages.map(({ projects, count }) => [projects.length, count])).toEqual([
+    ...Array.from({ length: 5 }, () => [200, 1_000]),
+    [0, 1_000],
+  ]);
+  expect(new Set(pages.flatMap(({ projects }) => projects.map(({ projectId }) => projectId)))).toHaveLength(1_000);
+
+  for (const search of names) expect((await list({ search })).projects[0]).toMatchObject({ project: search });
+  expect(await list({ search: "0%" })).toEqual({
+    projects: [{ projectId: "id-0", project: "100%", active: false }],
+    count: 1,
+  });
+  expect((await list({ search: "A_" })).projects.map(({ project }) => project)).toEqual(["a_b"]);
+  const prefix = await list({ search: "Customer 49", limit: "1" });
+  expect(prefix).toMatchObject({ projects: [{ project: "customer 49" }], count: 1 + 10 });
+});
+
 test.each([
   [
     "metric=hour",
@@ -288,13 +323,44 @@ test("hostile names of projects, filters and groups are text in the SQL", async 
   }
 });
 
+/** An API whose reads take as long as `work`, and wait half a second at most. */
+function apiThat(work: (signal: AbortSignal) => Promise<never>) {
+  const slow = openApi({ log, version: "1", readByStatements: (_, signal) => work(signal) }, 500);
+  return async (query: string) => {
+    const { status, headers, body } = await slow["/api/v1/usage"](new URLSearchParams(query));
+    return { status, headers, error: JSON.parse(body).error };
+  };
+}
+
 test("if the database can't be read, the answer is 503 with the reason", async () => {
-  const away = openApi({
-    log,
-    version: "1",
-    readByStatements: () => Promise.reject(new Error("connect ECONNREFUSED")),
+  const askAway = apiThat(() => Promise.reject(new Error("connect ECONNREFUSED")));
+  expect(await askAway("")).toEqual({
+    status: 503,
+    headers: { "retry-after": "5" },
+    error: expect.stringContaining("connect ECONNREFUSED"),
   });
-  const { status, headers, body } = await away["/api/v1/usage"](new URLSearchParams());
-  expect([status, headers]).toEqual([503, { "retry-after": "5" }]);
-  expect(JSON.parse(body).error).toContain("connect ECONNREFUSED");
+});
+
+test("a question that takes too long is answered with 504 and what to ask for, one that waited for it with 503", async () => {
+  let signals: AbortSignal[] = [];
+  const askSlow = apiThat((signal) => {
+    signals = [...signals, signal];
+    return new Promise(() => {});
+  });
+  const [slow, later] = await Promise.all([askSlow("period=90d"), askSlow("period=7d")]);
+  expect(slow).toEqual({
+    status: 504,
+    headers: undefined,
+    error: "the answer takes longer than 0.5 s: ask for fewer days, for one project, or with compare=none",
+  });
+  expect(later).toEqual({
+    status: 503,
+    headers: { "retry-after": "5" },
+    error: expect.stringContaining("other questions are being answered; try again"),
+  });
+  // The database is asked nothing more for it.
+  expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
+
+  const cut = apiThat(() => Promise.reject(Object.assign(new Error("canceling statement"), { code: "57014" })));
+  expect((await cut("")).status).toBe(504);
 });

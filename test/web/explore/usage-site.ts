@@ -14,7 +14,9 @@ import { WELL } from "../test-monitor.ts";
 
 /** Path to answer. The pages of another call are not in its cache. */
 export function usageSite(db: Database, health: () => HealthState = healthState): Readonly<Record<string, Answer>> {
-  const read = { readByStatements: <T>(work: (run: Run) => Promise<T>) => readByStatements(db, work) };
+  const read = {
+    readByStatements: <T>(work: (run: Run) => Promise<T>, signal: AbortSignal) => readByStatements(db, work, signal),
+  };
   const usagePage = openUsagePage({
     ...read,
     async framed(page, view, readContent) {
