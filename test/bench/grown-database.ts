@@ -13,12 +13,13 @@ import { storeSlices } from "./stored-slices.ts";
 
 const PROJECTS = Array.from({ length: 20 }, (_, i) => `project-${i}`);
 const WINDOW_DAYS = 7;
+/** How billing is grouped. */
+const BILLED_GROUPINGS = ["none", "accessor", "deployment", "tags"];
+const NIGHTLY = { projects: PROJECTS, schedule: "0 2 * * *", window: { days: WINDOW_DAYS } };
 const CONFIG = {
   service: { baseUrl: "http://127.0.0.1:1" },
   projects: PROJECTS.map((id) => ({ id, name: id, key: { env: "KEY" } })),
-  exports: [
-    { name: "bench", schedule: "0 2 * * *", projects: PROJECTS, window: { days: WINDOW_DAYS }, groupings: GROUPINGS },
-  ],
+  exports: [{ ...NIGHTLY, name: "bench", groupings: GROUPINGS }],
   prices: [
     { metric: "hours", model: "*", currency: "USD", price: "0.0077", per: "minute", from: "2020-01-01" },
     { metric: "requests", model: "model-1*", currency: "USD", price: "0.01", per: 1000, from: "2020-01-01" },
@@ -30,19 +31,22 @@ export const GROUPS = 100;
 const RESTATED_EACH = 10;
 
 export const ROWS_A_DAY = PROJECTS.length * (USAGE_DIMENSIONS.length * GROUPS + 1);
+const BILLING_ROWS_A_DAY = PROJECTS.length * ((BILLED_GROUPINGS.length - 1) * GROUPS + 1);
 
 export type GrownDatabase = Prepared & { readonly rows: number };
 
-/** The history ends yesterday. */
-export async function growDatabase(databaseUrl: string, days: number): Promise<GrownDatabase> {
-  const prepared = await prepareDatabase(databaseUrl, CONFIG);
+/** The history ends yesterday. `isBilled`: billing is read as well, and has rows of its own. */
+export async function growDatabase(databaseUrl: string, days: number, isBilled = false): Promise<GrownDatabase> {
+  const billing = { ...NIGHTLY, name: "bills", source: "billing", groupings: BILLED_GROUPINGS };
+  const config = isBilled ? { ...CONFIG, exports: [...CONFIG.exports, billing] } : CONFIG;
+  const prepared = await prepareDatabase(databaseUrl, config);
   await storePrices(prepared.db, prepared.config.prices, "the benchmark");
   const groups = USAGE_DIMENSIONS.flatMap((grouping) =>
     Array.from({ length: GROUPS }, (_, i) => ({ grouping, group: groupAt(grouping, i) })),
   );
   await inTransaction(prepared.db, (tx) => internGroups(tx, [...groups, { grouping: "none", group: UNGROUPED }]));
   if (days > 0) await fill(prepared.db, databaseUrl, days);
-  return { ...prepared, rows: days * ROWS_A_DAY };
+  return { ...prepared, rows: days * (ROWS_A_DAY + (isBilled ? BILLING_ROWS_A_DAY : 0)) };
 }
 
 export function groupAt(dimension: Dimension, i: number): ReturnType<typeof groupOf> {
@@ -73,6 +77,17 @@ function fillRows(days: number): string {
     from generate_series(1, ${days}) as back
     cross join usage_export.series s
     join usage_export.group_value g using ("grouping")
+    where s.source = 'usage'
+    order by back desc, s.series_id, g.group_id;
+
+    insert into usage_export.snapshot_row
+      (series_id, usage_date, group_id, dollars, revision, restates, first_seen_at, last_changed_at)
+    select s.series_id, current_date - back, g.group_id, g.group_id + 0.0123456789, 1, false,
+      current_date - back + interval '26 hours', current_date - back + interval '26 hours'
+    from generate_series(1, ${days}) as back
+    cross join usage_export.series s
+    join usage_export.group_value g using ("grouping")
+    where s.source = 'billing'
     order by back desc, s.series_id, g.group_id;
 
     insert into usage_export.superseded_row
