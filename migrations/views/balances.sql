@@ -17,11 +17,3 @@ comment on column bi.balances.read_at is 'When the amount was first read';
 comment on column bi.balances.last_read_at is 'When the same amount was last read';
 comment on column bi.balances.ended_at is 'When another amount was read, or the service did not list the balance any more; NULL for the newest amount that was read, however long ago';
 comment on column bi.balances.is_current is 'Whether this is the newest amount and an export still reads the project''s billing; what is left now is the rows where it is true';
-
-do $$
-begin
-  if exists (select from pg_catalog.pg_roles where rolname = 'usage_reader') then
-    grant select on bi.balances to usage_reader;
-  end if;
-end
-$$;

@@ -32,11 +32,3 @@ comment on column bi.budgets.has_unpriced is 'Whether a part of the usage has no
 comment on column bi.budgets.is_final is 'Whether the period is over and every day of it was read and is not read again';
 comment on column bi.budgets.minimum_amount is 'The part of used that is lacking so far to the monthly minimum of prices; 0 where nothing, for a day, a model, and a month with billed days; NULL for a metric. A minimum that all projects share counts in budgets of all projects';
 comment on column bi.budgets.installation is 'The installation whose configuration has the budget; names of budgets are unique within one';
-
-do $$
-begin
-  if exists (select from pg_catalog.pg_roles where rolname = 'usage_reader') then
-    grant select on bi.budgets to usage_reader;
-  end if;
-end
-$$;

@@ -17,11 +17,3 @@ comment on column bi.cost_by_line_item.fetched_at is 'When the day was last read
 comment on column bi.cost_by_line_item.revision is 'How many times this row has been written: 1 until a number changes';
 comment on column bi.cost_by_line_item.first_seen_at is 'When this group was first stored for this day';
 comment on column bi.cost_by_line_item.last_changed_at is 'When a number of this row last changed';
-
-do $$
-begin
-  if exists (select from pg_catalog.pg_roles where rolname = 'usage_reader') then
-    grant select on bi.cost_by_line_item to usage_reader;
-  end if;
-end
-$$;

@@ -89,11 +89,3 @@ comment on column bi.cost_difference.has_unpriced is 'Whether usage of it has no
 comment on column bi.cost_difference.line_items is 'The line items in billed_amount, a sorted JSON array; NULL where there is none';
 comment on column bi.cost_difference.used_models is 'The models in estimated_amount by their names in usage, a sorted JSON array; NULL where there is none';
 comment on column bi.cost_difference.is_final is 'Whether both were read and neither changes any more';
-
-do $$
-begin
-  if exists (select from pg_catalog.pg_roles where rolname = 'usage_reader') then
-    grant select on bi.cost_difference to usage_reader;
-  end if;
-end
-$$;

@@ -127,11 +127,3 @@ comment on column bi.cost_estimated.tier_above is 'The quantity of the month aft
 comment on column bi.cost_estimated.price_id is 'The price, as in bi.price_book; NULL where there is none';
 comment on column bi.cost_estimated."grouping" is 'Which series the row is from: model, or none where the day was not read by model';
 comment on column bi.cost_estimated.finality is 'open: the day was not over when it was read; settling: it is still read again; final: it is not read again';
-
-do $$
-begin
-  if exists (select from pg_catalog.pg_roles where rolname = 'usage_reader') then
-    grant select on bi.cost_estimated to usage_reader;
-  end if;
-end
-$$;

@@ -35,11 +35,3 @@ comment on column bi.cost_estimated_monthly.usage_amount is 'The sum of amount i
 comment on column bi.cost_estimated_monthly.minimum_amount is 'What the usage lacks so far to the minimum of its prices, exact and not rounded; 0 where nothing';
 comment on column bi.cost_estimated_monthly.amount is 'usage_amount + minimum_amount, rounded half up to the decimals of the currency';
 comment on column bi.cost_estimated_monthly.finality is 'open: a day of it was not over when it was read; settling: a day of it is still read again; final: no stored day of it is read again';
-
-do $$
-begin
-  if exists (select from pg_catalog.pg_roles where rolname = 'usage_reader') then
-    grant select on bi.cost_estimated_monthly to usage_reader;
-  end if;
-end
-$$;

@@ -13,11 +13,3 @@ comment on column bi.discovered_projects.last_seen_at is 'When it was listed las
 comment on column bi.discovered_projects.missing_since is 'Since when it is missing from lists that are in doubt, as they lack more than half of the projects; it is read as before. NULL otherwise';
 comment on column bi.discovered_projects.vanished_at is 'When it was found to be gone: its numbers stay, and its days are no longer due; NULL while it is listed';
 comment on column bi.discovered_projects.installation is 'The installation whose configuration discovers it';
-
-do $$
-begin
-  if exists (select from pg_catalog.pg_roles where rolname = 'usage_reader') then
-    grant select on bi.discovered_projects to usage_reader;
-  end if;
-end
-$$;

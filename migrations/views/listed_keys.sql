@@ -12,11 +12,3 @@ comment on column bi.listed_keys.created_at is 'When the service says it made th
 comment on column bi.listed_keys.first_seen_at is 'When it was first seen in the list';
 comment on column bi.listed_keys.last_seen_at is 'When it was last seen in the list';
 comment on column bi.listed_keys.unlisted_since is 'Since when the service lists it no more, though it lists others: it was deleted, or is not shown to the key that asks; NULL while it is listed';
-
-do $$
-begin
-  if exists (select from pg_catalog.pg_roles where rolname = 'usage_reader') then
-    grant select on bi.listed_keys to usage_reader;
-  end if;
-end
-$$;

@@ -26,11 +26,3 @@ comment on column bi.price_book.recorded_at is 'When this version was stored';
 comment on column bi.price_book.recorded_by is 'The program and machine that stored it';
 comment on column bi.price_book.replaced_at is 'When another version took its place; NULL while it is in force';
 comment on column bi.price_book.conditions is 'endpoint, method and deployment as one JSON object, as in bi.coverage: the price is for the series by model with just these conditions';
-
-do $$
-begin
-  if exists (select from pg_catalog.pg_roles where rolname = 'usage_reader') then
-    grant select on bi.price_book to usage_reader;
-  end if;
-end
-$$;

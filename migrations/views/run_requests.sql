@@ -19,11 +19,3 @@ comment on column bi.run_requests.took_ms is 'Milliseconds from its last call un
 comment on column bi.run_requests.rows_changed is 'Rows that appeared, changed or went, a count';
 comment on column bi.run_requests.error_code is 'The kind of error that it failed with; NULL for any other outcome';
 comment on column bi.run_requests.error is 'Why it failed, the first 200 characters; NULL for any other outcome';
-
-do $$
-begin
-  if exists (select from pg_catalog.pg_roles where rolname = 'usage_reader') then
-    grant select on bi.run_requests to usage_reader;
-  end if;
-end
-$$;

@@ -13,11 +13,3 @@ comment on column bi.series.conditions is 'The conditions of the filter, a JSON 
 comment on column bi.series.active is 'Whether it is still configured; if not, its numbers stay and no new ones come';
 comment on column bi.series.source is 'usage or billing';
 comment on column bi.series.due_from is 'The first day that is due; NULL until it is known';
-
-do $$
-begin
-  if exists (select from pg_catalog.pg_roles where rolname = 'usage_reader') then
-    grant select on bi.series to usage_reader;
-  end if;
-end
-$$;

@@ -25,11 +25,3 @@ comment on column bi.usage_anomalies.low is 'Below this estimate the day was unu
 comment on column bi.usage_anomalies.high is 'Above this estimate the day was unusual';
 comment on column bi.usage_anomalies.judged_at is 'When the day was judged';
 comment on column bi.usage_anomalies.is_open is 'Whether the alert is open: until a later day was as usual, at least half a day, at most 14 days';
-
-do $$
-begin
-  if exists (select from pg_catalog.pg_roles where rolname = 'usage_reader') then
-    grant select on bi.usage_anomalies to usage_reader;
-  end if;
-end
-$$;

@@ -36,11 +36,3 @@ comment on column bi.usage_forecast.days_not_final is 'Those of them that are st
 comment on column bi.usage_forecast.days_ahead is 'Days of the month that are estimated: to come, running, or not read, a count';
 comment on column bi.usage_forecast.amount_before is 'The exact amount of the month before; NULL where a day of it was not read';
 comment on column bi.usage_forecast."grouping" is 'The grouping whose sum is the total';
-
-do $$
-begin
-  if exists (select from pg_catalog.pg_roles where rolname = 'usage_reader') then
-    grant select on bi.usage_forecast to usage_reader;
-  end if;
-end
-$$;

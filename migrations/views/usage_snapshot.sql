@@ -72,11 +72,3 @@ comment on column bi.usage_snapshot.requests_change is 'Requests, a count, more 
 comment on column bi.usage_snapshot.fell is 'Whether one of the numbers is lower than in the snapshot before: it was counted anew, or is of a span that moves, so that its change is no usage';
 comment on column bi.usage_snapshot.gone is 'Whether the group was in the snapshot before and is not in this one; its numbers are NULL';
 comment on column bi.usage_snapshot.run_id is 'The run that read it, see bi.runs; NULL where an earlier version read it';
-
-do $$
-begin
-  if exists (select from pg_catalog.pg_roles where rolname = 'usage_reader') then
-    grant select on bi.usage_snapshot to usage_reader;
-  end if;
-end
-$$;
