@@ -41,7 +41,9 @@ const { output } = await bundle.write({
   comments: { legal: true, annotation: false, jsdoc: false },
 });
 fs.chmodSync(path.join(DIST, "usage-export.cjs"), 0o755);
-fs.cpSync(path.join(ROOT, "migrations/views"), path.join(DIST, "migrations/views"), { recursive: true });
+for (const folder of ["migrations/views", "migrations/columns"]) {
+  fs.cpSync(path.join(ROOT, folder), path.join(DIST, folder), { recursive: true });
+}
 const script = await clientBundle();
 fs.mkdirSync(path.join(DIST, "assets"));
 fs.writeFileSync(path.join(DIST, "assets", script.fileName), script.code);

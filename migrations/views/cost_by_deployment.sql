@@ -4,16 +4,5 @@ select project_id, project, usage_date, deployment,
 from usage_export.visible_cost where "grouping" = 'deployment' and filter_key = '{}';
 
 comment on view bi.cost_by_deployment is 'What the service charges by deployment type, one row a project, day and value.';
-comment on column bi.cost_by_deployment.project_id is 'The service''s identifier of the project';
-comment on column bi.cost_by_deployment.project is 'The project''s name in the configuration';
-comment on column bi.cost_by_deployment.usage_date is 'The day that the cost is of, a calendar day in UTC';
+\ir ../columns/cost.sql
 comment on column bi.cost_by_deployment.deployment is 'The deployment type that was used; NULL for no value';
-comment on column bi.cost_by_deployment.amount is 'What the service charges, exactly as sent and not rounded; below 0 for a credit; NULL where it sent none';
-comment on column bi.cost_by_deployment.currency is 'The currency of the amount, an ISO 4217 code: always USD, as the service sends dollars';
-comment on column bi.cost_by_deployment.extra_metrics is 'Numbers the service sent beside the amount, a JSON object; NULL where it sent none';
-comment on column bi.cost_by_deployment.finality is 'open: the day was not over when it was read; settling: it is still read again; final: it is not read again';
-comment on column bi.cost_by_deployment.is_final is 'Whether the day is final and its newest reading succeeded: the amount changes no more';
-comment on column bi.cost_by_deployment.fetched_at is 'When the day was last read';
-comment on column bi.cost_by_deployment.revision is 'How many times this row has been written: 1 until a number changes';
-comment on column bi.cost_by_deployment.first_seen_at is 'When this group was first stored for this day';
-comment on column bi.cost_by_deployment.last_changed_at is 'When a number of this row last changed';

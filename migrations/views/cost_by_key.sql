@@ -8,20 +8,9 @@ left join usage_export.listed_key l on l.project_id = c.project_id and l.api_key
 where c."grouping" = 'accessor' and c.filter_key = '{}';
 
 comment on view bi.cost_by_key is 'What the service charges by API key, one row a project, day and accessor. By lineage it adds up to one line for all keys of a rotation.';
-comment on column bi.cost_by_key.project_id is 'The service''s identifier of the project';
-comment on column bi.cost_by_key.project is 'The project''s name in the configuration';
-comment on column bi.cost_by_key.usage_date is 'The day that the cost is of, a calendar day in UTC';
+\ir ../columns/cost.sql
 comment on column bi.cost_by_key.accessor is 'The public identifier of the API key that was used; NULL for no value';
 comment on column bi.cost_by_key.rotation is 'The rotation that made the key; NULL where none did';
 comment on column bi.cost_by_key.lineage is 'The line to chart: the rotation, whichever of its keys was used; the accessor itself where no rotation made it; NULL for no value';
 comment on column bi.cost_by_key.key_comment is 'The key''s comment, kept when the key is deleted; NULL where it is not known';
 comment on column bi.cost_by_key.key_tags is 'The key''s tags at the service, a sorted JSON array, kept when the key is deleted; NULL where they are not known';
-comment on column bi.cost_by_key.amount is 'What the service charges, exactly as sent and not rounded; below 0 for a credit; NULL where it sent none';
-comment on column bi.cost_by_key.currency is 'The currency of the amount, an ISO 4217 code: always USD, as the service sends dollars';
-comment on column bi.cost_by_key.extra_metrics is 'Numbers the service sent beside the amount, a JSON object; NULL where it sent none';
-comment on column bi.cost_by_key.finality is 'open: the day was not over when it was read; settling: it is still read again; final: it is not read again';
-comment on column bi.cost_by_key.is_final is 'Whether the day is final and its newest reading succeeded: the amount changes no more';
-comment on column bi.cost_by_key.fetched_at is 'When the day was last read';
-comment on column bi.cost_by_key.revision is 'How many times this row has been written: 1 until a number changes';
-comment on column bi.cost_by_key.first_seen_at is 'When this group was first stored for this day';
-comment on column bi.cost_by_key.last_changed_at is 'When a number of this row last changed';

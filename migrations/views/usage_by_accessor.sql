@@ -5,19 +5,5 @@ select project_id, project, usage_date, group_value as accessor,
 from usage_export.visible_row where "grouping" = 'accessor' and filter_key = '{}';
 
 comment on view bi.usage_by_accessor is 'All usage by accessor, one row a project, day and value.';
-comment on column bi.usage_by_accessor.project_id is 'The service''s identifier of the project';
-comment on column bi.usage_by_accessor.project is 'The project''s name in the configuration';
-comment on column bi.usage_by_accessor.usage_date is 'The day of the usage, a calendar day in UTC';
+\ir ../columns/usage.sql
 comment on column bi.usage_by_accessor.accessor is 'The public identifier of the API key that was used; NULL for no value';
-comment on column bi.usage_by_accessor.hours is 'Hours of audio, in hours; NULL where the service sent none';
-comment on column bi.usage_by_accessor.total_hours is 'Total hours, in hours, as the service counts them; NULL where it sent none';
-comment on column bi.usage_by_accessor.agent_hours is 'Hours of agent connections, in hours; NULL where the service sent none';
-comment on column bi.usage_by_accessor.tokens_in is 'Tokens received, a count; NULL where the service sent none';
-comment on column bi.usage_by_accessor.tokens_out is 'Tokens produced, a count; NULL where the service sent none';
-comment on column bi.usage_by_accessor.tts_characters is 'Characters turned into speech, a count; NULL where the service sent none';
-comment on column bi.usage_by_accessor.requests is 'Requests, a count; NULL where the service sent none';
-comment on column bi.usage_by_accessor.extra_metrics is 'Metrics the service sent beside the known ones, a JSON object of numbers; NULL where it sent none';
-comment on column bi.usage_by_accessor.finality is 'open: the day was not over when it was read; settling: it is still read again; final: it is not read again';
-comment on column bi.usage_by_accessor.revision is 'How many times this row has been written: 1 until a number changes';
-comment on column bi.usage_by_accessor.first_seen_at is 'When this group was first stored for this day';
-comment on column bi.usage_by_accessor.last_changed_at is 'When a number of this row last changed';

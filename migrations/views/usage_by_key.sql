@@ -9,22 +9,8 @@ left join usage_export.api_key k on k.project_id = u.project_id and k.api_key_id
 left join usage_export.listed_key l on l.project_id = u.project_id and l.api_key_id = u.accessor;
 
 comment on view bi.usage_by_key is 'All usage by API key, one row a project, day and accessor: bi.usage_by_accessor with what is known of the key. By lineage it adds up to one line for all keys of a rotation.';
-comment on column bi.usage_by_key.project_id is 'The service''s identifier of the project';
-comment on column bi.usage_by_key.project is 'The project''s name in the configuration';
-comment on column bi.usage_by_key.usage_date is 'The day of the usage, a calendar day in UTC';
+\ir ../columns/usage.sql
 comment on column bi.usage_by_key.accessor is 'The public identifier of the API key that was used; NULL for no value';
-comment on column bi.usage_by_key.hours is 'Hours of audio, in hours; NULL where the service sent none';
-comment on column bi.usage_by_key.total_hours is 'Total hours, in hours, as the service counts them; NULL where it sent none';
-comment on column bi.usage_by_key.agent_hours is 'Hours of agent connections, in hours; NULL where the service sent none';
-comment on column bi.usage_by_key.tokens_in is 'Tokens received, a count; NULL where the service sent none';
-comment on column bi.usage_by_key.tokens_out is 'Tokens produced, a count; NULL where the service sent none';
-comment on column bi.usage_by_key.tts_characters is 'Characters turned into speech, a count; NULL where the service sent none';
-comment on column bi.usage_by_key.requests is 'Requests, a count; NULL where the service sent none';
-comment on column bi.usage_by_key.extra_metrics is 'Metrics the service sent beside the known ones, a JSON object of numbers; NULL where it sent none';
-comment on column bi.usage_by_key.finality is 'open: the day was not over when it was read; settling: it is still read again; final: it is not read again';
-comment on column bi.usage_by_key.revision is 'How many times this row has been written: 1 until a number changes';
-comment on column bi.usage_by_key.first_seen_at is 'When this group was first stored for this day';
-comment on column bi.usage_by_key.last_changed_at is 'When a number of this row last changed';
 comment on column bi.usage_by_key.rotation is 'The rotation that made the key; NULL where none did';
 comment on column bi.usage_by_key.lineage is 'The line to chart: the rotation, whichever of its keys was used; the accessor itself where no rotation made it; NULL for no value';
 comment on column bi.usage_by_key.key_comment is 'The key''s comment, kept when the key is deleted; NULL where it is not known';

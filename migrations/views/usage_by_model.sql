@@ -5,19 +5,5 @@ select project_id, project, usage_date, group_value as model,
 from usage_export.visible_row where "grouping" = 'model' and filter_key = '{}';
 
 comment on view bi.usage_by_model is 'All usage by model, one row a project, day and value.';
-comment on column bi.usage_by_model.project_id is 'The service''s identifier of the project';
-comment on column bi.usage_by_model.project is 'The project''s name in the configuration';
-comment on column bi.usage_by_model.usage_date is 'The day of the usage, a calendar day in UTC';
+\ir ../columns/usage.sql
 comment on column bi.usage_by_model.model is 'The model used; a sorted JSON array where there were several; NULL for no value';
-comment on column bi.usage_by_model.hours is 'Hours of audio, in hours; NULL where the service sent none';
-comment on column bi.usage_by_model.total_hours is 'Total hours, in hours, as the service counts them; NULL where it sent none';
-comment on column bi.usage_by_model.agent_hours is 'Hours of agent connections, in hours; NULL where the service sent none';
-comment on column bi.usage_by_model.tokens_in is 'Tokens received, a count; NULL where the service sent none';
-comment on column bi.usage_by_model.tokens_out is 'Tokens produced, a count; NULL where the service sent none';
-comment on column bi.usage_by_model.tts_characters is 'Characters turned into speech, a count; NULL where the service sent none';
-comment on column bi.usage_by_model.requests is 'Requests, a count; NULL where the service sent none';
-comment on column bi.usage_by_model.extra_metrics is 'Metrics the service sent beside the known ones, a JSON object of numbers; NULL where it sent none';
-comment on column bi.usage_by_model.finality is 'open: the day was not over when it was read; settling: it is still read again; final: it is not read again';
-comment on column bi.usage_by_model.revision is 'How many times this row has been written: 1 until a number changes';
-comment on column bi.usage_by_model.first_seen_at is 'When this group was first stored for this day';
-comment on column bi.usage_by_model.last_changed_at is 'When a number of this row last changed';

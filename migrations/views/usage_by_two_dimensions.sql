@@ -14,22 +14,8 @@ join (
 where r."grouping" not in ('none', f.dimension);
 
 comment on view bi.usage_by_two_dimensions is 'Usage by two dimensions, one row a project, day, value of the first and group of the second: the series whose filter is one value, as of "each". What is left out of "each" is in bi.usage_by_* only. Never add up over tags, nor over values of several dimensions.';
-comment on column bi.usage_by_two_dimensions.project_id is 'The service''s identifier of the project';
-comment on column bi.usage_by_two_dimensions.project is 'The project''s name in the configuration';
-comment on column bi.usage_by_two_dimensions.usage_date is 'The day of the usage, a calendar day in UTC';
+\ir ../columns/usage.sql
 comment on column bi.usage_by_two_dimensions.dimension is 'The dimension that the filter narrows by';
 comment on column bi.usage_by_two_dimensions.value is 'Its value: all usage of the row has it';
 comment on column bi.usage_by_two_dimensions."grouping" is 'The dimension the usage is grouped by';
 comment on column bi.usage_by_two_dimensions.group_value is 'The value of the grouped dimension; NULL for no value';
-comment on column bi.usage_by_two_dimensions.hours is 'Hours of audio, in hours; NULL where the service sent none';
-comment on column bi.usage_by_two_dimensions.total_hours is 'Total hours, in hours, as the service counts them; NULL where it sent none';
-comment on column bi.usage_by_two_dimensions.agent_hours is 'Hours of agent connections, in hours; NULL where the service sent none';
-comment on column bi.usage_by_two_dimensions.tokens_in is 'Tokens received, a count; NULL where the service sent none';
-comment on column bi.usage_by_two_dimensions.tokens_out is 'Tokens produced, a count; NULL where the service sent none';
-comment on column bi.usage_by_two_dimensions.tts_characters is 'Characters turned into speech, a count; NULL where the service sent none';
-comment on column bi.usage_by_two_dimensions.requests is 'Requests, a count; NULL where the service sent none';
-comment on column bi.usage_by_two_dimensions.extra_metrics is 'Metrics the service sent beside the known ones, a JSON object of numbers; NULL where it sent none';
-comment on column bi.usage_by_two_dimensions.finality is 'open: the day was not over when it was read; settling: it is still read again; final: it is not read again';
-comment on column bi.usage_by_two_dimensions.revision is 'How many times this row has been written: 1 until a number changes';
-comment on column bi.usage_by_two_dimensions.first_seen_at is 'When this group was first stored for this day';
-comment on column bi.usage_by_two_dimensions.last_changed_at is 'When a number of this row last changed';

@@ -5,18 +5,4 @@ select project_id, project, usage_date,
 from usage_export.visible_row where "grouping" = 'none' and filter_key = '{}';
 
 comment on view bi.usage_total is 'All usage, one row a project and day.';
-comment on column bi.usage_total.project_id is 'The service''s identifier of the project';
-comment on column bi.usage_total.project is 'The project''s name in the configuration';
-comment on column bi.usage_total.usage_date is 'The day of the usage, a calendar day in UTC';
-comment on column bi.usage_total.hours is 'Hours of audio, in hours; NULL where the service sent none';
-comment on column bi.usage_total.total_hours is 'Total hours, in hours, as the service counts them; NULL where it sent none';
-comment on column bi.usage_total.agent_hours is 'Hours of agent connections, in hours; NULL where the service sent none';
-comment on column bi.usage_total.tokens_in is 'Tokens received, a count; NULL where the service sent none';
-comment on column bi.usage_total.tokens_out is 'Tokens produced, a count; NULL where the service sent none';
-comment on column bi.usage_total.tts_characters is 'Characters turned into speech, a count; NULL where the service sent none';
-comment on column bi.usage_total.requests is 'Requests, a count; NULL where the service sent none';
-comment on column bi.usage_total.extra_metrics is 'Metrics the service sent beside the known ones, a JSON object of numbers; NULL where it sent none';
-comment on column bi.usage_total.finality is 'open: the day was not over when it was read; settling: it is still read again; final: it is not read again';
-comment on column bi.usage_total.revision is 'How many times this row has been written: 1 until a number changes';
-comment on column bi.usage_total.first_seen_at is 'When this group was first stored for this day';
-comment on column bi.usage_total.last_changed_at is 'When a number of this row last changed';
+\ir ../columns/usage.sql

@@ -37,15 +37,21 @@ function readViews(): readonly View[] {
   return files.sort().map((file) => parseView(file, fs.readFileSync(path.join(VIEWS_FOLDER, file), "utf8")));
 }
 
-function parseView(file: string, text: string): View {
-  const [, name] = /^create or replace (?:view|function) ((?:bi|usage_export)\.\w+)/m.exec(text) ?? [];
+function parseView(file: string, written: string): View {
+  const [, name] = /^create or replace (?:view|function) ((?:bi|usage_export)\.\w+)/m.exec(written) ?? [];
   if (name?.split(".")[1] !== path.basename(file, ".sql")) {
     throw new Error(
       `migrations/views/${file}: expected "create or replace view" or "function" and the name of the file`,
     );
   }
+  const text = written.replaceAll(/^\\ir (\S+)\r?$/gm, (_, included: string) => columnComments(included, name));
   const hash = createHash("sha256").update(text.replaceAll("\r\n", "\n")).digest("hex");
   return { name, text, hash };
+}
+
+/** The comments on columns that many views have. A view includes them as psql would: `\ir FILE` with the view's name as `:view`. */
+function columnComments(file: string, viewName: string): string {
+  return fs.readFileSync(path.join(VIEWS_FOLDER, file), "utf8").replaceAll(":view", viewName);
 }
 
 /** Each view comes after the views that its text names. */
