@@ -39,11 +39,21 @@ export function truncate(text: string, lengthMax: number): string {
   return chars.length > lengthMax ? `${chars.slice(0, lengthMax - 1).join("")}…` : text;
 }
 
+/** The first `max` texts and, if there are more, the text of `rest` with their count. */
+export function firstOf(texts: readonly string[], max: number, rest: (more: number) => string): readonly string[] {
+  const more = texts.length - max;
+  return more > 0 ? [...texts.slice(0, max), rest(more)] : texts;
+}
+
+/** "a, b and 3 more" */
+export function firstNames(names: readonly string[], max: number): string {
+  const more = names.length - max;
+  return `${names.slice(0, max).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
 const PROJECTS_SHOWN_MAX = 3;
 
 /** "3 of 300 projects (a, b, c)", "12 of 300 projects (a, b, c and 9 more)" */
 export function projectsText(projects: readonly string[], all: number): string {
-  const more = projects.length - PROJECTS_SHOWN_MAX;
-  const names = projects.slice(0, PROJECTS_SHOWN_MAX).join(", ");
-  return `${projects.length} of ${all} projects (${names}${more > 0 ? ` and ${more} more` : ""})`;
+  return `${projects.length} of ${all} projects (${firstNames(projects, PROJECTS_SHOWN_MAX)})`;
 }

@@ -10,6 +10,7 @@ import { errorText } from "../errors.ts";
 import { readLists } from "../jobs/discover.ts";
 import type { Finding, FindingGroup } from "../jobs/project-probe.ts";
 import { counted, instantText } from "../report/format.ts";
+import { firstNames } from "../text.ts";
 import {
   applyChange,
   changeList,
@@ -82,11 +83,11 @@ function changeFindings(
   isConfirmed: boolean,
 ): Finding[] {
   const changes = Object.entries({ new: added, "back again": returned, renamed, gone: vanished }).flatMap(
-    ([what, projects]) => (projects.length > 0 ? [`${projects.length} ${what} (${firstNames(projects)})`] : []),
+    ([what, projects]) => (projects.length > 0 ? [`${projects.length} ${what} (${namesOf(projects)})`] : []),
   );
   const when = isConfirmed ? "taken up" : "the next run takes them up";
   const current = known.filter(({ vanishedAt }) => vanishedAt === undefined).length;
-  const doubt = `${waiting.length} of ${current} are missing, more than half (${firstNames(waiting)}): they are read as before until a list an hour or more later lacks them, too; if they are gone, run check --confirm-projects`;
+  const doubt = `${waiting.length} of ${current} are missing, more than half (${namesOf(waiting)}): they are read as before until a list an hour or more later lacks them, too; if they are gone, run check --confirm-projects`;
   return [
     ...(changes.length > 0
       ? [{ what: "changes", state: "ok" as const, text: `since the last run ${changes.join(", ")}; ${when}` }]
@@ -97,10 +98,11 @@ function changeFindings(
 
 const NAMES_SHOWN_MAX = 3;
 
-function firstNames(projects: readonly ListedProject[]): string {
-  const names = projects.slice(0, NAMES_SHOWN_MAX).map(({ name }) => name);
-  const more = projects.length - names.length;
-  return `${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+function namesOf(projects: readonly ListedProject[]): string {
+  return firstNames(
+    projects.map(({ name }) => name),
+    NAMES_SHOWN_MAX,
+  );
 }
 
 /** Exports that read nothing, as a pattern of them fits no project. */

@@ -16,6 +16,7 @@ import { withSeenValues } from "../jobs/seen-values.ts";
 import { proxyOf } from "../proxy.ts";
 import { neverSeenText } from "../report/budget-text.ts";
 import { counted } from "../report/format.ts";
+import { firstNames } from "../text.ts";
 import type { Budget } from "../usage/budgets.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import { unreadPrices } from "../usage/prices.ts";
@@ -116,17 +117,12 @@ function checkPrices({ prices, exports }: Config): Finding[] {
     const filter = isNarrowed
       ? `the filter { "dimensions": ${JSON.stringify(conditions)} } alone`
       : "a filter without conditions";
-    const text = `prices nothing in ${firstNames(projects)}: no export reads its usage; add the grouping "model" with ${filter} to an export`;
+    const text = `prices nothing in ${firstNames(projects, NAMES_SHOWN_MAX)}: no export reads its usage; add the grouping "model" with ${filter} to an export`;
     return { what: `prices[${index}]`, state: "warn", text };
   });
 }
 
 const NAMES_SHOWN_MAX = 20;
-
-function firstNames(names: readonly string[]): string {
-  const more = names.length - NAMES_SHOWN_MAX;
-  return `${names.slice(0, NAMES_SHOWN_MAX).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
-}
 
 /** Stores them, as an export does. */
 async function checkStoredPrices(app: App, db: Database, config: Config): Promise<Finding[]> {

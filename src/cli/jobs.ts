@@ -126,10 +126,16 @@ type ListedJob = {
   readonly paused: Pause | undefined;
 };
 
-export function renderJob({ kind, job, projects, schedule, timezone, nextRun, paused }: ListedJob): string {
+export function renderJob({ nextRun, paused, ...job }: ListedJob): string {
   const next = paused ? renderPause(paused) : `next run ${nextRun ? instantText(nextRun) : "never"}`;
+  return `${jobTitle(job)}: ${next}\n`;
+}
+
+type JobTitle = Pick<ListedJob, "kind" | "job" | "projects" | "schedule" | "timezone">;
+
+export function jobTitle({ kind, job, projects, schedule, timezone }: JobTitle): string {
   const many = projects === undefined ? "" : ` of ${counted(projects, "project")}`;
-  return `${kind} ${job}${many} (${schedule} ${timezone}): ${next}\n`;
+  return `${kind} ${job}${many} (${schedule} ${timezone})`;
 }
 
 export function renderPause({ at, why, by }: Pause): string {

@@ -1,16 +1,15 @@
-// The projects in `status`: the worst of them, and with --project what is missing of those that are asked for.
+// What is missing in `status`: the gaps, the worst projects, and with --project what is missing of those that are asked for.
 
 import { type App, readConfig, withDatabase } from "../app.ts";
-import { quoteAll } from "../config/messages.ts";
 import { matchesPattern } from "../config/project-names.ts";
-import { didYouMean } from "../config/suggestions.ts";
 import type { ProjectHealth } from "../db/health.ts";
-import { AppError } from "../errors.ts";
 import { readHealth } from "../health/read-health.ts";
-import { type HealthState, worstProjects } from "../health/state.ts";
+import { type GapGroup, groupGaps, type HealthState, worstProjects } from "../health/state.ts";
 import { withKnownProjects } from "../jobs/discover.ts";
-import { counted } from "../report/format.ts";
-import { gapLines } from "./gap-lines.ts";
+import { counted, windowText } from "../report/format.ts";
+import { firstOf } from "../text.ts";
+import { seriesText } from "../usage/series.ts";
+import { requireKnown } from "./selection.ts";
 
 const WORST_SHOWN = 10;
 const FOUND_SHOWN_MAX = 50;
@@ -19,15 +18,11 @@ const FOUND_SHOWN_MAX = 50;
 export function worstProjectLines(projects: readonly ProjectHealth[]): readonly string[] {
   const incomplete = projects.filter(isIncomplete);
   if (projects.length < 2 || incomplete.length === 0) return [];
-  const others = incomplete.length - WORST_SHOWN;
+  const lines = worstProjects(incomplete).map((one) => `  ${projectLine(one)}`);
+  const rest = 'status --project NAME shows one of them, and "*" stands for any text';
   return [
     `projects: ${incomplete.length} of ${projects.length} have days that are not complete`,
-    ...worstProjects(incomplete)
-      .slice(0, WORST_SHOWN)
-      .map((one) => `  ${projectLine(one)}`),
-    ...(others > 0
-      ? [`  and ${others} more: status --project NAME shows one of them, and "*" stands for any text`]
-      : []),
+    ...firstOf(lines, WORST_SHOWN, (more) => `  and ${more} more: ${rest}`),
   ];
 }
 
@@ -35,16 +30,8 @@ function isIncomplete({ missing, failed, suspect }: ProjectHealth): boolean {
   return missing + failed + suspect > 0;
 }
 
-function projectLine({
-  project,
-  source,
-  series,
-  complete,
-  missing,
-  failed,
-  suspect,
-  freshThrough,
-}: ProjectHealth): string {
+function projectLine({ project, source, series, complete, freshThrough, ...lacking }: ProjectHealth): string {
+  const { missing, failed, suspect } = lacking;
   const counts = Object.entries({ missing, failed, suspect }).flatMap(([status, count]) =>
     count > 0 ? `${count} ${status}` : [],
   );
@@ -66,13 +53,8 @@ export async function runStatusOfProjects(
     readHealth(db, await withKnownProjects(config, db), { isShown: isAsked }),
   );
   const names = [...new Set(health.projects.map(({ project }) => project))];
-  const unknown = patterns.find((pattern) => !names.some((name) => matchesPattern(pattern, name)));
-  if (unknown !== undefined) {
-    throw new AppError(
-      "config",
-      `--project: no project that is read or was read is called ${JSON.stringify(unknown)} (there is ${quoteAll(names) || "none"})${didYouMean(unknown, names)}`,
-    );
-  }
+  const unknown = patterns.filter((pattern) => !names.some((name) => matchesPattern(pattern, name)));
+  requireKnown("--project", unknown, names, (name) => `no project that is read or was read is called ${name}`);
   const projects = worstProjects(health.projects.filter(({ project }) => isAsked(project)));
   app.write(json ? `${JSON.stringify(answerJson(health, projects))}\n` : answerText(health, projects));
   return projects.some(isIncomplete) ? 1 : 0;
@@ -83,11 +65,27 @@ function answerJson({ readAt, gaps, gapsLeftOut }: HealthState, projects: readon
 }
 
 function answerText(health: HealthState, projects: readonly ProjectHealth[]): string {
-  const others = projects.length - FOUND_SHOWN_MAX;
-  const lines = [
-    ...projects.slice(0, FOUND_SHOWN_MAX).map(projectLine),
-    ...(others > 0 ? [`and ${others} more that have fewer days that are not complete`] : []),
-    ...gapLines(health),
-  ];
+  const rest = (more: number) => `and ${more} more that have fewer days that are not complete`;
+  const lines = [...firstOf(projects.map(projectLine), FOUND_SHOWN_MAX, rest), ...gapLines(health)];
   return `${lines.join("\n")}\n`;
+}
+
+// The gaps as lines of text, the newest first.
+
+const GAPS_SHOWN_MAX = 20;
+const SERIES_SHOWN_MAX = 3;
+
+export function gapLines({ gaps, gapsLeftOut }: Pick<HealthState, "gaps" | "gapsLeftOut">): readonly string[] {
+  const groups = groupGaps(gaps);
+  const more = Math.max(groups.length - GAPS_SHOWN_MAX, 0) + gapsLeftOut;
+  return [
+    ...groups.slice(0, GAPS_SHOWN_MAX).map(renderGap),
+    ...(more > 0 ? [`  and ${more} more: see bi.coverage_gaps`] : []),
+  ];
+}
+
+function renderGap({ status, series, from, to, error }: GapGroup): string {
+  const names = firstOf(series.map(seriesText), SERIES_SHOWN_MAX, (more) => `and ${more} more series`);
+  const days = windowText({ start: from, end: to });
+  return `  ${status}: ${names.join(", ")}, ${days}${error === null ? "" : `: ${error}`}`;
 }

@@ -5,7 +5,6 @@ import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { type LastRun, type UndatedSeries, undatedSeries } from "../db/health.ts";
 import { rotationStatus } from "../db/keys/status.ts";
-import type { PausedKey } from "../db/rate-limit.ts";
 import type { Snooze } from "../db/snoozes.ts";
 import { loudAlerts, renderSnooze } from "../health/alert.ts";
 import { alertsOf } from "../health/alerts.ts";
@@ -18,10 +17,11 @@ import { deliveryWarnings } from "../jobs/delivered-files.ts";
 import { withKnownProjects } from "../jobs/discover.ts";
 import { budgetTitle, budgetUseText } from "../report/budget-text.ts";
 import { counted, instantText } from "../report/format.ts";
+import { firstOf } from "../text.ts";
 import { seriesText } from "../usage/series.ts";
-import { firstOf, gapLines } from "./gap-lines.ts";
-import { renderPause } from "./jobs.ts";
-import { runStatusOfProjects, type StatusOptions, worstProjectLines } from "./status-projects.ts";
+import { jobTitle, renderPause } from "./jobs.ts";
+import { pick } from "./output.ts";
+import { gapLines, runStatusOfProjects, type StatusOptions, worstProjectLines } from "./status-projects.ts";
 
 type Status = {
   readonly health: HealthState;
@@ -79,6 +79,11 @@ function statusAlerts(health: HealthState): StatusAlerts {
   };
 }
 
+const JOB_FIELDS = [
+  ...(["kind", "job", "projects", "schedule", "timezone", "nextRun", "lastRun", "failedRun", "paused"] as const),
+  ...(["needsWorker", "overdueSince"] as const),
+];
+
 /** Scripts read these fields. */
 function statusJson({ health, undated, clocks, windows }: Status, alerts: StatusAlerts) {
   const { readAt, callsPausedUntil, pausedKeys, workers, slices, causes, queue, budgets } = health;
@@ -86,33 +91,7 @@ function statusJson({ health, undated, clocks, windows }: Status, alerts: Status
     readAt,
     callsPausedUntil,
     pausedKeys,
-    jobs: health.jobs.map(
-      ({
-        kind,
-        job,
-        projects,
-        schedule,
-        timezone,
-        nextRun,
-        lastRun,
-        failedRun,
-        paused,
-        needsWorker,
-        overdueSince,
-      }) => ({
-        kind,
-        job,
-        ...(projects !== undefined && { projects }),
-        schedule,
-        timezone,
-        nextRun,
-        lastRun,
-        failedRun,
-        paused,
-        needsWorker,
-        overdueSince,
-      }),
-    ),
+    jobs: health.jobs.map((job) => pick(job, JOB_FIELDS)),
     workers,
     slices,
     causes,
@@ -143,13 +122,9 @@ function renderStatus({ health, undated, clocks, windows }: Status, alerts: Stat
     ),
     ...jobs.flatMap(jobLines),
     ...workerLines(workers),
-    ...(callsPausedUntil
-      ? [
-          `calls to the service are paused until ${instantText(callsPausedUntil)}, as the service asked; usage-export resume-calls ends the pause`,
-        ]
-      : []),
+    ...(callsPausedUntil ? [pauseText("calls to the service", callsPausedUntil)] : []),
     ...firstOf(
-      pausedKeys.map(renderPausedKey),
+      pausedKeys.map(({ key, until }) => pauseText(`calls with the key of ${key}`, until)),
       PAUSED_KEYS_SHOWN_MAX,
       (more) => `and with ${counted(more, "more key")}`,
     ),
@@ -176,28 +151,17 @@ function renderStatus({ health, undated, clocks, windows }: Status, alerts: Stat
   return `${lines.join("\n")}\n`;
 }
 
-function renderPausedKey({ key, until }: PausedKey): string {
-  return `calls with the key of ${key} are paused until ${instantText(until)}, as the service asked; usage-export resume-calls ends the pause`;
+function pauseText(calls: string, until: Date): string {
+  return `${calls} are paused until ${instantText(until)}, as the service asked; usage-export resume-calls ends the pause`;
 }
 
 function titled(title: string, texts: readonly string[]): readonly string[] {
   return texts.length === 0 ? [] : [title, ...texts.map((text) => `  ${text}`)];
 }
 
-function jobLines({
-  kind,
-  job,
-  projects,
-  schedule,
-  timezone,
-  nextRun,
-  lastRun,
-  paused,
-  overdueSince,
-}: JobHealth): string[] {
-  const many = projects === undefined ? "" : ` of ${counted(projects, "project")}`;
+function jobLines({ nextRun, lastRun, paused, overdueSince, ...job }: JobHealth): string[] {
   return [
-    `${kind} ${job}${many} (${schedule} ${timezone})`,
+    jobTitle(job),
     `  last run: ${lastRun ? renderRun(lastRun) : "never"}`,
     `  ${paused ? renderPause(paused) : `next run: ${nextRun ? instantText(nextRun) : "none"}`}`,
     ...(overdueSince ? [`  overdue since ${instantText(overdueSince)}: no worker has taken it up`] : []),
