@@ -4,42 +4,36 @@ import { sql } from "kysely";
 import type { Day } from "../usage/days.ts";
 import type { RunCounts } from "../usage/export.ts";
 import type { SeriesName, Source } from "../usage/series.ts";
+import type { SliceStatus } from "../usage/slice.ts";
 import type { Database } from "./connection/database.ts";
 import { installationOf } from "./connection/handle.ts";
 import type { Tx } from "./connection/transaction.ts";
 import type { JobId } from "./jobs/jobs.ts";
+import type { RecentRun } from "./jobs/recent-runs.ts";
 
-export type SeriesHealth = SeriesName & {
-  readonly source: Source;
-  readonly seriesId: number;
-  /** The series' identity, as seriesKey in usage/series.ts writes it. */
-  readonly key: string;
-  /** The series is configured now. A series that no longer is keeps its slices, and none of its days is due. */
-  readonly isActive: boolean;
-  /** Numbers of slices. */
-  readonly complete: number;
-  readonly missing: number;
-  readonly failed: number;
-  /** With an answer that is not believed until a later one says the same; the slice keeps its earlier rows. */
-  readonly suspect: number;
-  /** The newest day up to which nothing is missing; null while no day is due. */
+/** Numbers of slices, of one series or of several. */
+type Coverage = Readonly<Record<SliceStatus, number>> & {
+  /** The newest day up to which nothing of any of the series is missing; null while no day is due. */
   readonly freshThrough: Day | null;
 };
 
-/** The series of a project and source together. */
-export type ProjectHealth = {
+export type SeriesHealth = SeriesName &
+  Coverage & {
+    readonly source: Source;
+    readonly seriesId: number;
+    /** The series' identity, as seriesKey in usage/series.ts writes it. */
+    readonly key: string;
+    /** The series is configured now. A series that no longer is keeps its slices, and none of its days is due. */
+    readonly isActive: boolean;
+  };
+
+/** The series of a project and source together. Slices that are not complete count only if their series is configured. */
+export type ProjectHealth = Coverage & {
   readonly project: string;
   readonly projectId: string;
   readonly source: Source;
   /** How many series are configured; 0 for a project that no longer is. */
   readonly series: number;
-  /** Numbers of slices. Those that are not complete count only if their series is configured. */
-  readonly complete: number;
-  readonly missing: number;
-  readonly failed: number;
-  readonly suspect: number;
-  /** The newest day up to which nothing of any of the series is missing; null while no day is due. */
-  readonly freshThrough: Day | null;
 };
 
 export type Completeness = {
@@ -222,14 +216,7 @@ export async function undatedSeries(db: Database): Promise<readonly UndatedSerie
 
 // How the runs of jobs ended. One index lookup for each job, and no pass over all runs: a job that ran for years has very many.
 
-export type LastRun = {
-  readonly job: string;
-  readonly kind: string;
-  readonly trigger: string;
-  readonly status: string;
-  readonly startedAt: Date;
-  readonly finishedAt: Date | null;
-  readonly error: string | null;
+export type LastRun = Omit<RecentRun, "runId" | keyof RunCounts> & {
   /** Scheduled times that were skipped since the run started. */
   readonly skippedSince: number;
 };
@@ -252,12 +239,8 @@ export async function lastRuns(db: Database, jobs: readonly JobId[]): Promise<re
   return rows;
 }
 
-export type LastOutcome = Pick<RunCounts, "planned" | "suspect" | "failed"> & {
+export type LastOutcome = Pick<RecentRun, "trigger" | "startedAt" | "error" | "planned" | "suspect" | "failed"> & {
   readonly status: "ok" | "failed";
-  readonly trigger: string;
-  readonly startedAt: Date;
-  /** The first error of the run. */
-  readonly error: string | null;
 };
 
 export type JobToJudge = JobId & {

@@ -76,9 +76,9 @@ const TEXT_LENGTH_MAX = 1_000;
  * Cuts a text, which may quote the service, and removes what Postgres does not accept in it: NUL, and the half of a surrogate pair that
  * the cut leaves.
  */
-export function storableText(text: string): string {
+export function storableText(text: string, lengthMax = TEXT_LENGTH_MAX): string {
   return text
     .replaceAll("\0", "")
-    .slice(0, TEXT_LENGTH_MAX)
+    .slice(0, lengthMax)
     .replace(/[\ud800-\udbff]$/, "");
 }

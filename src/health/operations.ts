@@ -5,8 +5,15 @@ import type { Config } from "../config/config.ts";
 import { groupedRotations } from "../config/rotations.ts";
 import type { Database } from "../db/connection/database.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot } from "../db/connection/transaction.ts";
-import { type RecentRun, RUN_STATUSES, type RunFilter, type RunList, recentRuns } from "../db/jobs/recent-runs.ts";
-import { type RunDetails, readRunDetails } from "../db/jobs/run-details.ts";
+import {
+  type RecentRun,
+  RUN_STATUSES,
+  type RunDetails,
+  type RunFilter,
+  type RunList,
+  readRunDetails,
+  recentRuns,
+} from "../db/jobs/recent-runs.ts";
 import { REQUESTS_PER_PAGE, type RequestFilter } from "../db/jobs/run-requests.ts";
 import {
   KEY_STATES,

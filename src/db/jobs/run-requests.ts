@@ -9,6 +9,7 @@ import type { Database } from "../connection/database.ts";
 import { installationOf } from "../connection/handle.ts";
 import { execute, type Tx } from "../connection/transaction.ts";
 import { existingPage } from "../pages.ts";
+import { storableText } from "../schema.ts";
 
 export type EndedRequest = {
   readonly seriesId: number;
@@ -54,7 +55,7 @@ export function insertRequests(
     ${ended.map(({ tookMs }) => (tookMs === undefined ? null : Math.round(tookMs)))}::integer[],
     ${ended.map(({ rowsChanged }) => rowsChanged)}::integer[], ${ended.map(({ outcome }) => outcome)}::text[],
     ${ended.map(({ code }) => code ?? null)}::text[],
-    ${ended.map(({ error }) => (error === undefined ? null : storableError(error)))}::text[]
+    ${ended.map(({ error }) => (error === undefined ? null : storableText(error, ERROR_LENGTH_MAX)))}::text[]
   `;
   return sql`
     insert into usage_export.run_request
@@ -65,14 +66,6 @@ export function insertRequests(
       as ended (ago_ms, series_id, first_day, last_day, took_ms, rows_changed, outcome, error_code, error, n)
     where ${condition}
   `;
-}
-
-function storableError(error: string): string {
-  // The cut may leave half of a surrogate pair, which Postgres does not accept.
-  return error
-    .replaceAll("\0", "")
-    .slice(0, ERROR_LENGTH_MAX)
-    .replace(/[\ud800-\udbff]$/, "");
 }
 
 /** So many take some hundred kilobytes of memory. */
