@@ -39,6 +39,22 @@ export function reporting<Value>(problemOf: (value: Value) => string | undefined
   };
 }
 
+/** A text with some of these placeholders. `problemOf` says what is wrong with those that it uses. */
+export function template(
+  lengthMax: number,
+  placeholders: readonly string[],
+  problemOf: (used: readonly string[]) => string | undefined,
+) {
+  return text(lengthMax).superRefine((value, context) => {
+    const used = value.match(/\{[^{}]*\}/g) ?? [];
+    const unknown = used.filter((one) => !placeholders.includes(one));
+    const noneOf = (one: string) => `${one} is none of ${placeholders.join(" and ")}${didYouMean(one, placeholders)}`;
+    for (const message of [...unknown.map(noneOf), problemOf(used)]) {
+      if (message !== undefined) context.addIssue({ code: "custom", message });
+    }
+  });
+}
+
 export function wholeNumber(min: number, max: number): z.ZodInt {
   const expected = `a whole number from ${min} to ${max}`;
   return z.int(expected).check(z.gte(min, expected), z.lte(max, expected));

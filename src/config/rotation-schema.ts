@@ -2,28 +2,16 @@
 
 import { z } from "zod";
 import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT } from "../keys/policy.ts";
-import { FilePath, JitterSeconds, Name, object, Schedule, Timezone, text, wholeNumber } from "./fields.ts";
+import { FilePath, JitterSeconds, Name, object, Schedule, Timezone, template, text, wholeNumber } from "./fields.ts";
 import { KeySource } from "./key-source.ts";
 import type { Path } from "./messages.ts";
 import { hasPlaceholder, placeholderProblem } from "./placeholders.ts";
-import { didYouMean } from "./suggestions.ts";
 
-const COMMENT_PLACEHOLDERS = ["{comment}", "{id}"];
-
-const CommentTemplate = text(200).superRefine((template, context) => {
-  const used: readonly string[] = template.match(/\{[^{}]*\}/g) ?? [];
-  for (const placeholder of used.filter((used) => !COMMENT_PLACEHOLDERS.includes(used))) {
-    const guess = didYouMean(placeholder, COMMENT_PLACEHOLDERS);
-    context.addIssue({ code: "custom", message: `${placeholder} is none of {comment} and {id}${guess}` });
-  }
-  if (!used.includes("{comment}")) {
-    context.addIssue({
-      code: "custom",
-      message:
-        'expected a template with "{comment}", such as "{comment} [{id}]": the keys of a rotation are known by it',
-    });
-  }
-});
+const CommentTemplate = template(200, ["{comment}", "{id}"], (used) =>
+  used.includes("{comment}")
+    ? undefined
+    : 'expected a template with "{comment}", such as "{comment} [{id}]": the keys of a rotation are known by it',
+);
 
 const Sink = z
   .union(

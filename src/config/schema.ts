@@ -31,6 +31,7 @@ import {
   Schedule,
   secretReference,
   Timezone,
+  template,
   text,
   wholeNumber,
 } from "./fields.ts";
@@ -38,7 +39,7 @@ import { DiscoveredKey, KeySource, ListKey } from "./key-source.ts";
 import { describeValue } from "./messages.ts";
 import { Prices } from "./prices.ts";
 import { Rotation } from "./rotation-schema.ts";
-import { didYouMean, nearMiss } from "./suggestions.ts";
+import { nearMiss } from "./suggestions.ts";
 
 const Service = object({
   baseUrl: BaseUrl.describe("The address of the service, without /v1. https, except for this machine."),
@@ -57,19 +58,10 @@ const Service = object({
   timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long one attempt of a call may take."),
 });
 
-/** The template of a name: the same placeholders as in `discoveredName`. */
-const NAME_PLACEHOLDERS = ["{name}", "{id}"];
-
-const NameTemplate = text(100).superRefine((template, context) => {
-  const used: readonly string[] = template.match(/\{[^{}]*\}/g) ?? [];
-  for (const placeholder of used.filter((one) => !NAME_PLACEHOLDERS.includes(one))) {
-    const guess = didYouMean(placeholder, NAME_PLACEHOLDERS);
-    context.addIssue({ code: "custom", message: `${placeholder} is none of {name} and {id}${guess}` });
-  }
-  if (used.length === 0) {
-    context.addIssue({ code: "custom", message: 'expected a template with "{name}" or "{id}", such as "{name}"' });
-  }
-});
+/** The same placeholders as in `distinctName` of discovered.ts. */
+const NameTemplate = template(100, ["{name}", "{id}"], (used) =>
+  used.length === 0 ? 'expected a template with "{name}" or "{id}", such as "{name}"' : undefined,
+);
 
 const Project = object({
   // An id with a dot or a slash, even an escaped one, could make the URL lead outside the project's path.
