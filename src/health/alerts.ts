@@ -71,13 +71,10 @@ function openAlerts(state: HealthState): readonly Alert[] {
       ? causeAlerts(causes)
       : sliceAlert(failed, `${counted(failed, "slice")} failed: the newest reading went wrong`)),
     ...sliceAlert(suspect, `${counted(suspect, "slice")} suspect: empty where there were numbers, which stay`),
-    ...rotations.flatMap(({ rotation, warnings }) =>
-      warnings.map((warning) => ({
-        name: `rotation ${rotation}`,
-        text: `rotation ${rotation}: ${warning}`,
-        section: "keys" as const,
-      })),
-    ),
+    ...rotations.flatMap(({ rotation, warnings }) => {
+      const name = `rotation ${rotation}`;
+      return warnings.map((warning) => ({ name, text: `${name}: ${warning}`, section: "keys" as const }));
+    }),
   ];
 }
 
@@ -98,9 +95,8 @@ function refusedConfigs({ workers }: HealthState): readonly string[] {
   return workers.flatMap(({ host, pid, state, refusal }) => {
     if (state !== "live" || !refusal) return [];
     const reason = truncate(refusal.reason.replaceAll(/\s*\n\s*/g, " "), ERROR_LENGTH_MAX * 2);
-    return [
-      `configuration refused since ${instantText(refusal.at)}: the worker ${host} pid ${pid} goes on with the one before; ${reason}`,
-    ];
+    const refused = `configuration refused since ${instantText(refusal.at)}`;
+    return [`${refused}: the worker ${host} pid ${pid} goes on with the one before; ${reason}`];
   });
 }
 
@@ -117,13 +113,8 @@ function configCondition(state: HealthState): Condition {
 
 function overdueAlert({ kind, job, overdueSince }: JobHealth): readonly Alert[] {
   if (!overdueSince) return [];
-  return [
-    {
-      name: `overdue ${kind} ${job}`,
-      text: `${kind} ${job} is overdue since ${instantText(overdueSince)}: no worker has taken it up`,
-      section: "jobs",
-    },
-  ];
+  const text = `${kind} ${job} is overdue since ${instantText(overdueSince)}: no worker has taken it up`;
+  return [{ name: `overdue ${kind} ${job}`, text, section: "jobs" }];
 }
 
 function failedRunAlert({ kind, job, failedRun }: JobHealth): readonly Alert[] {
@@ -257,18 +248,10 @@ function endedConditions(
   lastSent: ReadonlyMap<string, AlertPhase>,
 ): readonly Condition[] {
   const known = new Set(listed.map(({ subject }) => subject));
-  return [...lastSent].flatMap(([subject, phase]) => {
-    const isEnded = phase === "wrong" && !known.has(subject) && subject.startsWith("anomaly ");
-    return isEnded
-      ? [
-          {
-            subject,
-            isWrong: false,
-            text: () => `${subject}: no longer watched.`,
-          },
-        ]
-      : [];
-  });
+  const ended = [...lastSent].filter(
+    ([subject, phase]) => phase === "wrong" && !known.has(subject) && subject.startsWith("anomaly "),
+  );
+  return ended.map(([subject]) => ({ subject, isWrong: false, text: () => `${subject}: no longer watched.` }));
 }
 
 function jobCondition({ kind, job, outcome }: JobHealth): Condition[] {

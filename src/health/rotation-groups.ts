@@ -49,13 +49,8 @@ function merged<Entry>(
     if (group === undefined) return [entry];
     if (shown.has(group)) return [];
     shown.add(group);
-    const members = groups.get(group) ?? [];
-    return [
-      merge(
-        group,
-        members.map((one) => ({ entry: one, project: memberOf(one)?.project ?? "" })),
-      ),
-    ];
+    const members = groups.get(group)?.map((one) => ({ entry: one, project: memberOf(one)?.project ?? "" }));
+    return [merge(group, members ?? [])];
   });
 }
 
@@ -106,10 +101,7 @@ function worst<Run extends Ended>(
     (a, b) => b.run.startedAt.getTime() - a.run.startedAt.getTime(),
   );
   if (!newest || bad.length === 0) return newest?.run;
-  const where = `in ${projectsText(
-    bad.map(({ project }) => project),
-    members.length,
-  )}`;
+  const where = inProjects(bad, members.length);
   return { ...newest.run, error: newest.run.error === null ? where : `${where}, the newest: ${newest.run.error}` };
 }
 
@@ -128,11 +120,6 @@ function mergeRotation(group: string, members: Members<RotationRow>): RotationRo
   const worstOne = failing.toSorted((a, b) => b.entry.failedAttempts - a.entry.failedAttempts)[0]?.entry;
   const fallbacks = members.filter(({ entry }) => entry.fallback !== null);
   const fallback = fallbacks.toSorted((a, b) => Number(b.entry.fallbackAt) - Number(a.entry.fallbackAt))[0]?.entry;
-  const where = (some: Members<RotationRow>) =>
-    `in ${projectsText(
-      some.map(({ project }) => project),
-      rows.length,
-    )}`;
   const sum = (state: keyof RotationRow["keys"]) => rows.reduce((total, { keys }) => total + keys[state], 0);
   return {
     rotation: group,
@@ -142,14 +129,19 @@ function mergeRotation(group: string, members: Members<RotationRow>): RotationRo
     ageDays: oldest(rows.map(({ ageDays }) => ageDays)),
     ageSeconds: oldest(rows.map(({ ageSeconds }) => ageSeconds)),
     failedAttempts: worstOne?.failedAttempts ?? 0,
-    lastError: worstOne ? `${where(failing)}, ${worstOne.lastError}` : null,
-    fallback: fallback ? `${where(fallbacks)}, ${fallback.fallback}` : null,
+    lastError: worstOne ? `${inProjects(failing, rows.length)}, ${worstOne.lastError}` : null,
+    fallback: fallback ? `${inProjects(fallbacks, rows.length)}, ${fallback.fallback}` : null,
     fallbackAt: fallback?.fallbackAt ?? null,
     keys: {
       ...{ pending: sum("pending"), active: sum("active"), draining: sum("draining"), orphan: sum("orphan") },
       ...{ dueForRemoval: sum("dueForRemoval"), longDue: sum("longDue") },
     },
   };
+}
+
+function inProjects(some: readonly { readonly project: string }[], all: number): string {
+  const names = some.map(({ project }) => project);
+  return `in ${projectsText(names, all)}`;
 }
 
 function oldest(ages: readonly (number | null)[]): number | null {
