@@ -2,15 +2,8 @@
 
 import { type RawBuilder, sql } from "kysely";
 import type { BudgetUse } from "../usage/budget-use.ts";
-import {
-  type Budget,
-  type BudgetChange,
-  budgetKey,
-  changeBudgets,
-  dayBefore,
-  type LastBudget,
-} from "../usage/budgets.ts";
-import { dayOf, type Window } from "../usage/days.ts";
+import { type Budget, type BudgetChange, budgetKey, changeBudgets, type LastBudget } from "../usage/budgets.ts";
+import { addDays, dayOf, type Window } from "../usage/days.ts";
 import { type Database, databaseNow } from "./connection/database.ts";
 import { isStatementTimeout } from "./connection/errors.ts";
 import { installationOf } from "./connection/handle.ts";
@@ -64,7 +57,7 @@ async function writeChange(tx: Tx, { name, start, budget }: BudgetChange, by: st
     delete from usage_export.budget where installation = ${installation} and name = ${name} and valid_from >= ${start}::date
   `.execute(tx);
   await sql`
-    update usage_export.budget set valid_until = ${dayBefore(start)}::date
+    update usage_export.budget set valid_until = ${addDays(start, -1)}::date
     where installation = ${installation} and name = ${name} and (valid_until is null or valid_until >= ${start}::date)
   `.execute(tx);
   if (!budget) return;

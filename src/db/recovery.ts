@@ -42,10 +42,7 @@ export async function resetFutureTimes(db: Database): Promise<void> {
       update usage_export.slice set closed_at = null
       where closed_at > now() and closed_at <> (usage_date + 1)::timestamp at time zone 'UTC'
     `,
-    sql`
-      update usage_export.slice set ${capAtNow("attempted_at", "failing_since", "suspect_since")}
-      where greatest(attempted_at, failing_since, suspect_since) > now()
-    `,
+    capAtNow("slice", "attempted_at", "failing_since", "suspect_since"),
     // A day that is not over by the current clock is not due.
     sql`
       update usage_export.series set due_through = (now() at time zone 'UTC')::date - 1
@@ -56,7 +53,7 @@ export async function resetFutureTimes(db: Database): Promise<void> {
       update usage_export.series set due_from = (now() at time zone 'UTC')::date where due_from > (now() at time zone 'UTC')::date
     `,
     sql`
-      update ${queue("job")} set ${capAtNow("heartbeat_on", "start_after", "started_on")}
+      update ${queue("job")} set ${cappedAtNow("heartbeat_on", "start_after", "started_on")}
       where ${waiting} and greatest(heartbeat_on, start_after, started_on) > now()
     `,
     // These columns say when the queue last searched for the work of dead processes. With null it searches at once.
@@ -65,33 +62,27 @@ export async function resetFutureTimes(db: Database): Promise<void> {
     ),
     // A scheduled time in the future will come again.
     sql`update usage_export.run set scheduled_for = null where scheduled_for > now()`,
-    sql`
-      update usage_export.run set ${capAtNow("started_at", "heartbeat_at", "finished_at")}
-      where greatest(started_at, heartbeat_at, finished_at) > now()
-    `,
+    capAtNow("run", "started_at", "heartbeat_at", "finished_at"),
     sql`update usage_export.job set scheduled_through = null where scheduled_through > now()`,
-    sql`update usage_export.job set ${capAtNow("resumed_at", "paused_at")} where greatest(resumed_at, paused_at) > now()`,
+    capAtNow("job", "resumed_at", "paused_at"),
     // A list that was read in the future would count as newer than every reading to come.
-    sql`
-      update usage_export.project_list set ${capAtNow("read_at", "changed_at", "failing_since")}
-      where greatest(read_at, changed_at, failing_since) > now()
-    `,
-    sql`
-      update usage_export.discovered_project set ${capAtNow("last_seen_at", "missing_since", "vanished_at")}
-      where greatest(last_seen_at, missing_since, vanished_at) > now()
-    `,
-    sql`update usage_export.notice set claimed_until = now() where claimed_until > now()`,
-    sql`
-      update usage_export.worker set ${capAtNow("started_at", "last_seen_at", "stopped_at")}
-      where greatest(started_at, last_seen_at, stopped_at) > now()
-    `,
+    capAtNow("project_list", "read_at", "changed_at", "failing_since"),
+    capAtNow("discovered_project", "last_seen_at", "missing_since", "vanished_at"),
+    capAtNow("notice", "claimed_until"),
+    capAtNow("worker", "started_at", "last_seen_at", "stopped_at"),
   ];
   // One transaction per statement: no statement needs another, and none holds locks while the next one waits.
   for (const statement of statements) await inTransaction(db, (tx) => statement.execute(tx));
 }
 
-/** Sets each column that is in the future to now. Null stays null. */
-function capAtNow(...columns: readonly string[]) {
+/** Sets each of these times of the table that is in the future to now. */
+function capAtNow(table: string, ...columns: readonly string[]) {
+  const newest = sql`greatest(${sql.join(columns.map((name) => sql.id(name)))})`;
+  return sql`update ${sql.id("usage_export", table)} set ${cappedAtNow(...columns)} where ${newest} > now()`;
+}
+
+/** Null stays null. */
+function cappedAtNow(...columns: readonly string[]) {
   return sql.join(
     columns.map((name) => sql`${sql.id(name)} = case when ${sql.id(name)} > now() then now() else ${sql.id(name)} end`),
   );

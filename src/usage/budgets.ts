@@ -1,6 +1,6 @@
 // What a budget is made of, for which days it holds, and which stored versions a changed configuration replaces. Pure.
 
-import { addDays, type Day } from "./days.ts";
+import type { Day } from "./days.ts";
 import type { METRICS } from "./metrics.ts";
 import type { Grouping, Project } from "./series.ts";
 
@@ -97,8 +97,4 @@ export function budgetKey(
   return JSON.stringify([project, scope, scopeValue, metric, currency, amount, period, thresholds, ids], (_, value) =>
     value === undefined ? null : value,
   );
-}
-
-export function dayBefore(day: Day): Day {
-  return addDays(day, -1);
 }
