@@ -21,13 +21,6 @@ type KeyToken = z.output<typeof TokenAnswer>;
 type ListedKey = z.output<typeof KeyAnswer>;
 
 const KeyListAnswer = z.object({ api_keys: z.array(z.object({ api_key: KeyAnswer })) });
-/** The service wraps a single key in one of two ways. */
-const SingleKeyAnswer = z.union([
-  z.object({ api_key: KeyAnswer }).transform(({ api_key }) => api_key),
-  z
-    .object({ item: z.object({ member: z.object({ api_key: KeyAnswer }) }) })
-    .transform(({ item }) => item.member.api_key),
-]);
 
 /** The id, scopes and creation time of the calling key; undefined if the service does not offer them. */
 export async function fetchToken(service: Service, key: Secret, signal: AbortSignal): Promise<KeyToken | undefined> {
@@ -36,8 +29,6 @@ export async function fetchToken(service: Service, key: Secret, signal: AbortSig
   return answer && parseAnswer(TokenAnswer, answer, "the calling key");
 }
 
-const KEY_LIST_SCOPES = ["keys:read"];
-
 /** Undefined if the service has no list or does not show it to this key. The list may hold only keys that the caller made. */
 export async function listKeys(
   service: Service,
@@ -45,22 +36,9 @@ export async function listKeys(
   key: Secret,
   signal: AbortSignal,
 ): Promise<readonly ListedKey[] | undefined> {
-  const call = { method: "GET", path: keysPath(projectId), retry: true, scopes: KEY_LIST_SCOPES } as const;
+  const call = { method: "GET", path: keysPath(projectId), retry: true, scopes: ["keys:read"] } as const;
   const answer = await callAllowingStatuses(service, [403, 404], call, key, signal);
   return answer && parseAnswer(KeyListAnswer, answer, "the list of keys").api_keys.map(({ api_key }) => api_key);
-}
-
-/** Undefined if there is no such key. */
-export async function fetchKey(
-  service: Service,
-  projectId: string,
-  apiKeyId: string,
-  key: Secret,
-  signal: AbortSignal,
-): Promise<ListedKey | undefined> {
-  const call = { method: "GET", path: keysPath(projectId, apiKeyId), retry: true, scopes: KEY_LIST_SCOPES } as const;
-  const answer = await callAllowingStatuses(service, [404], call, key, signal);
-  return answer && parseAnswer(SingleKeyAnswer, answer, "a key");
 }
 
 /** Safe to repeat. The service lets a key delete itself, and the last key of a project. */
@@ -93,10 +71,8 @@ export type KeyRequest = {
 export type CreatedKey = {
   readonly apiKeyId: string;
   readonly key: Secret;
-  readonly comment?: string | undefined;
   /** The granted scopes. The service may order or expand the requested ones; empty if it does not return them. */
   readonly scopes: readonly string[];
-  readonly tags?: readonly string[] | undefined;
   readonly created?: string | undefined;
 };
 
@@ -107,9 +83,7 @@ const NOT_CREATED: ReadonlySet<unknown> = new Set([400, 401, 403, 404, 409, 422,
 const CreatedKeyAnswer = z.object({
   api_key_id: Id,
   key: z.string().regex(/^[\x21-\x7e]{1,1000}$/, "not a key"),
-  comment: z.string().optional().catch(undefined),
   scopes: z.array(z.string()).catch([]),
-  tags: z.array(z.string()).optional().catch(undefined),
   created: z.string().optional().catch(undefined),
 });
 
@@ -135,16 +109,11 @@ export async function createKey(
   try {
     const call = { method: "POST", path, body, retry: false, secretAnswer: true, scopes: ["keys:write"] } as const;
     const answer = await service.call(call, callerKey, signal);
-    const { api_key_id: apiKeyId, key, ...rest } = parseAnswer(CreatedKeyAnswer, answer, "the created key");
+    const { api_key_id: apiKeyId, key, scopes, created } = parseAnswer(CreatedKeyAnswer, answer, "the created key");
     // The other fields of the answer are stored and shown, so none of them may contain the key.
     const isFree = (text: string) => isFreeOfSecret(text, key);
     if (!isFree(apiKeyId)) throw new AppError("bad_answer", "the created key: its id holds the key itself");
-    return {
-      ...{ apiKeyId, key: new Secret(key), created: rest.created },
-      scopes: rest.scopes.filter(isFree),
-      comment: isFree(rest.comment ?? "") ? rest.comment : undefined,
-      tags: rest.tags?.filter(isFree),
-    };
+    return { apiKeyId, key: new Secret(key), scopes: scopes.filter(isFree), created };
   } catch (error) {
     if (!(error instanceof AppError) || error === signal.reason) throw error;
     const { code, message, details, cause } = error;

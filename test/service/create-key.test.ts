@@ -26,9 +26,7 @@ test.each([200, 201])("the key in a %i answer is returned, its text in a Secret"
   expect(key.reveal()).toBe(NEW_KEY_TEXT);
   expect(created).toEqual({
     apiKeyId: "k2",
-    comment: "usage exporter",
     scopes: ["keys:read", "member"],
-    tags: ["usage-exporter"],
     created: "2026-03-01T00:00:00.000000Z",
   });
   expect(server.requests[0]).toMatchObject({ method: "POST", target: "/v1/projects/p1/keys" });
@@ -142,14 +140,14 @@ test.each(QUOTED)("nothing is quoted of a %i that holds the new key, %s", async 
   expect(findSecrets(shown, [NEW_KEY_TEXT])).toEqual([]);
 });
 
-test("scopes and tags that contain the new key are dropped, and an id that contains it is a bad answer", async () => {
-  const body = { ...CREATED, scopes: ["member", Buffer.from(NEW_KEY_TEXT).toString("hex")], tags: [NEW_KEY_TEXT] };
+test("scopes that contain the new key are dropped, and an id that contains it is a bad answer", async () => {
+  const body = { ...CREATED, scopes: ["member", Buffer.from(NEW_KEY_TEXT).toString("hex")] };
   await using server = await scriptedServer(({ number }, response) =>
     answerJson(response, 200, number === 1 ? body : { ...CREATED, api_key_id: `id-${NEW_KEY_TEXT}` }),
   );
   await using service = openTestService(server.origin);
   const create = () => createKey(service, "p1", REQUEST, KEY, limit());
-  expect(await create()).toMatchObject({ scopes: ["member"], tags: [] });
+  expect(await create()).toMatchObject({ scopes: ["member"] });
   await expect(create()).rejects.toMatchObject({ code: "bad_answer", details: { created: "unknown" } });
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { deleteKey, fetchKey, fetchToken, listKeys } from "../../src/service/keys.ts";
+import { deleteKey, fetchToken, listKeys } from "../../src/service/keys.ts";
 import { answer, answerJson, type Script, scriptedServer } from "../support/scripted-server.ts";
 import { KEY, limit, openTestService, type TestService } from "./open-test-service.ts";
 
@@ -49,20 +49,6 @@ test.each([403, 404])("listKeys returns undefined after a %i", async (status) =>
   expect(result).toBeUndefined();
 });
 
-test.each([
-  ["api_key", { member: {}, api_key: SENT }],
-  ["item", { item: { member: { member_id: "m", api_key: SENT } } }],
-])("a single key is read from the wrapper %s", async (_name, body) => {
-  const { result, asked } = await serve(json(200, body), (service) => fetchKey(service, "p1", "k1", KEY, limit()));
-  expect(result).toEqual(READ);
-  expect(asked).toEqual(["GET /v1/projects/p1/keys/k1"]);
-});
-
-test("fetchKey returns undefined if there is no such key", async () => {
-  const { result } = await serve(json(404, {}), (service) => fetchKey(service, "p1", "k1", KEY, limit()));
-  expect(result).toBeUndefined();
-});
-
 test.each<[string, Script, string]>([
   ["a message", json(200, { message: "Successfully deleted the API key!" }), "deleted"],
   ["a 204", (_request, response) => answer(response, 204, ""), "deleted"],
@@ -86,7 +72,6 @@ test.each(["..", "k1/..", "", "k1?x=1"])("the key id %j is refused before anythi
   await using server = await scriptedServer(json(200, {}));
   await using service = openTestService(server.origin);
   await expect(deleteKey(service, "p1", id, KEY, limit())).rejects.toMatchObject({ code: "config" });
-  await expect(fetchKey(service, "p1", id, KEY, limit())).rejects.toMatchObject({ code: "config" });
   expect(server.connections()).toBe(0);
 });
 
