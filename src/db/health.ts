@@ -45,7 +45,7 @@ export type Completeness = {
 
 /**
  * How complete each series is, as bi.coverage and bi.freshness show it. Every replica runs this at each scrape, so the
- * query reads each slice once, where the views take several passes.
+ * query reads each slice once, where the views take several passes; only the slices of series that are not whole are looked at twice.
  *
  * Missing slices are due days without a slice, or with one that was last read before its day was over ("unclosed"). Today's slice is
  * not missing: `closing_until` is the newest day whose reading after its end is due. A series is fresh through the last day before its
@@ -56,46 +56,55 @@ export type Completeness = {
  */
 export async function readCompleteness(tx: Tx, listedMax: number): Promise<Completeness> {
   const { rows } = await sql<CompletenessRow>`
-    with counted as materialized (
-      select sl.series_id, count(*) filter (where due.due and not due.unclosed)::integer as present,
-        count(*) filter (where due.due and not due.unclosed and sl.fetched_at is not null)::integer as read,
-        max(sl.usage_date) filter (where due.due and not due.unclosed and sl.fetched_at is not null) as last_read,
-        count(*) filter (where sl.status = 'complete' and (due.due and due.unclosed) is not true)::integer as complete,
-        count(*) filter (where sl.status = 'failed')::integer as failed,
-        count(*) filter (where sl.status = 'suspect')::integer as suspect
-      from usage_export.slice sl
-      left join usage_export.due_series d using (series_id)
-      cross join lateral (
-        select sl.usage_date between d.due_from and d.due_until as due,
-          sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= d.closing_until as unclosed
-      ) due
-      group by sl.series_id
-    ),
-    health as materialized (
-      select s.series_id, s.project_id, s.project, s.source, s."grouping", s.filter_key, s.filter,
-        i.retired_at is null as is_active, coalesce(c.complete, 0) as complete, coalesce(c.failed, 0) as failed,
-        coalesce(c.suspect, 0) as suspect,
-        -- After a clock was set back, due_from may lie after due_until. A negative number would cancel out missing days of
-        -- other series in a sum.
-        greatest(d.due_until - d.due_from + 1 - coalesce(c.present, 0), 0) as missing,
-        least(d.due_until, case
-          when coalesce(c.read, 0) = 0 then d.due_from - 1
-          when c.read = c.last_read - d.due_from + 1 then c.last_read
-          else (
-            select min(day)::date - 1
-            from generate_series(d.due_from::timestamp, d.due_until::timestamp, interval '1 day') as day
-            where not exists (
-              select from usage_export.slice sl
-              where sl.series_id = s.series_id and sl.usage_date = day::date and sl.fetched_at is not null
-                and not (sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= d.closing_until)
-            )
-          )
-        end) as fresh_through
+    with known as materialized (
+      select s.series_id, s.project_id, s.project, s.source, s."grouping", s.filter_key, s.filter, i.retired_at is null as is_active,
+        d.due_from, d.due_until, d.closing_until, stored.days,
+        -- Then every slice counts as complete, and if any day is due, none is missing.
+        stored.are_good and (d.series_id is null or stored.are_due) is true as is_whole
       from usage_export.series s
       join usage_export.series_installation i using (series_id)
       left join usage_export.due_series d using (series_id)
-      left join counted c using (series_id)
+      left join usage_export.stored_days stored using (series_id)
       where s.superseded_at is null and i.installation = ${installationOf(tx)}
+    ),
+    counted as materialized (
+      select series_id, days as present, days as read, due_until as last_read, days as complete, 0 as failed, 0 as suspect
+      from known where is_whole
+      union all
+      select series_id, count(*) filter (where due.due and not due.unclosed)::integer,
+        count(*) filter (where due.due and not due.unclosed and sl.fetched_at is not null)::integer,
+        max(sl.usage_date) filter (where due.due and not due.unclosed and sl.fetched_at is not null),
+        count(*) filter (where sl.status = 'complete' and (due.due and due.unclosed) is not true)::integer,
+        count(*) filter (where sl.status = 'failed')::integer, count(*) filter (where sl.status = 'suspect')::integer
+      from known k
+      join usage_export.slice sl using (series_id)
+      cross join lateral (
+        select sl.usage_date between k.due_from and k.due_until as due,
+          sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= k.closing_until as unclosed
+      ) due
+      where k.is_whole is not true
+      group by series_id
+    ),
+    health as materialized (
+      select k.*, coalesce(c.complete, 0) as complete, coalesce(c.failed, 0) as failed, coalesce(c.suspect, 0) as suspect,
+        -- After a clock was set back, due_from may lie after due_until. A negative number would cancel out missing days of
+        -- other series in a sum.
+        greatest(k.due_until - k.due_from + 1 - coalesce(c.present, 0), 0) as missing,
+        least(k.due_until, case
+          when coalesce(c.read, 0) = 0 then k.due_from - 1
+          when c.read = c.last_read - k.due_from + 1 then c.last_read
+          else (
+            select min(day)::date - 1
+            from generate_series(k.due_from::timestamp, k.due_until::timestamp, interval '1 day') as day
+            where not exists (
+              select from usage_export.slice sl
+              where sl.series_id = k.series_id and sl.usage_date = day::date and sl.fetched_at is not null
+                and not (sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= k.closing_until)
+            )
+          )
+        end) as fresh_through
+      from known k
+      left join counted c using (series_id)
     )
     select series_id as "seriesId", project_id as "projectId", project, source, "grouping", filter_key as "filterKey", filter,
       is_active as "isActive", complete, missing, failed, suspect, fresh_through as "freshThrough", null as series

@@ -12,9 +12,10 @@ const DIFFERENCES_MAX = 50;
 export async function readTrust(tx: Tx, projectIds: readonly string[] | undefined, period: Window): Promise<TrustData> {
   const isAsked = sql`${ofProjects(projectIds)} and usage_date between ${period.start}::date and ${period.end}::date`;
   const { rows: finality } = await sql<FinalityCount>`
-    select finality, min(usage_date) as start, max(usage_date) as "end", count(distinct usage_date)::integer as days,
-      count(*)::integer as slices
-    from bi.coverage where source = 'usage' and ${isAsked}
+    select finality, min(usage_date) as start, max(usage_date) as "end", count(*)::integer as days, sum(slices)::integer as slices
+    from (
+      select finality, usage_date, count(*) as slices from bi.coverage where source = 'usage' and ${isAsked} group by 1, 2
+    ) of_day
     group by finality order by min(usage_date)
   `.execute(tx);
   const { rows } = await sql<Difference & { readonly count: number }>`

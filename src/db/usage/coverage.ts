@@ -106,16 +106,21 @@ function isLeftInDoubt(dueSeries: string) {
  */
 export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
   const { rows } = await sql<{ ids: readonly number[] }>`
-    select coalesce(json_agg(series_id), '[]') as ids from (${lessThanDue(sql`true`)}) incomplete
+    with doubtful as materialized (
+      select d.* from usage_export.due_series d
+      left join usage_export.stored_days stored using (series_id)
+      where (stored.are_good and stored.are_due) is not true
+    )
+    select coalesce(json_agg(series_id), '[]') as ids from (${lessThanDue(sql`doubtful`)}) incomplete
   `.execute(tx);
   return rows[0]?.ids ?? [];
 }
 
-/** `which`: a condition for the series of `d`. */
-function lessThanDue(which: RawBuilder<unknown>) {
+/** `series`: rows of due_series, as a relation. */
+function lessThanDue(series: RawBuilder<unknown>) {
   return sql`
     select d.series_id, d.due_from, d.due_until, d.closing_until, d.window_days
-    from usage_export.due_series d
+    from ${series} d
     left join (
       select sl.series_id,
         count(*) filter (
@@ -123,18 +128,18 @@ function lessThanDue(which: RawBuilder<unknown>) {
             and (sl.closed_at is not null or sl.usage_date > d.closing_until) and not ${isLeftInDoubt("d")}
         ) as days
       from usage_export.slice sl
-      join usage_export.due_series d using (series_id)
-      where ${which}
+      join ${series} d using (series_id)
       group by sl.series_id
     ) counted using (series_id)
-    where ${which} and d.due_until - d.due_from + 1 > coalesce(counted.days, 0)
+    where d.due_until - d.due_from + 1 > coalesce(counted.days, 0)
   `;
 }
 
 /** The days of these series that are due and missing, or to be read again. */
 export async function dueSlices(tx: Tx, seriesIds: readonly number[]): Promise<readonly DueSlice[]> {
+  const asked = sql`(select * from usage_export.due_series where series_id = any(${integers(seriesIds)}::integer[]))`;
   const { rows } = await sql<DueSlice>`
-    with incomplete as materialized (${lessThanDue(sql`d.series_id = any(${integers(seriesIds)}::integer[])`)})
+    with incomplete as materialized (${lessThanDue(asked)})
     select i.series_id as "seriesId", to_char(day, 'YYYY-MM-DD') as day,
       case when sl.series_id is null or sl.status = 'complete' then 'missing' else sl.status end as status,
       coalesce(sl.failures, 0) as failures, sl.attempted_at as "attemptedAt", sl.suspect_since as "doubtedAt"
