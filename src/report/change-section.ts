@@ -16,10 +16,17 @@ import {
 import { waterfall } from "./waterfall.ts";
 
 /** Undefined if nothing can be compared. */
-export function changeSection({ change }: ChangeData): Section | undefined {
+export function changeSection({ change, changeProjectsLeftOut }: ChangeData): Section | undefined {
   const [metric] = change.metrics;
-  if (!metric) return undefined;
-  return { id: "what-changed", title: "What changed", body: changeHtml(change, metric, "change-waterfall") };
+  const body =
+    changeProjectsLeftOut > 0
+      ? leftOutHtml(changeProjectsLeftOut)
+      : metric && changeHtml(change, metric, "change-waterfall");
+  return body && { id: "what-changed", title: "What changed", body };
+}
+
+function leftOutHtml(projects: number): Html {
+  return html`<p class="note">Left out here, because comparing the usage of ${counted(projects, "project")} takes seconds: choose a project or run <code>usage-export report</code>, which has it.</p>`;
 }
 
 /** The words, and a waterfall by the first grouping. */

@@ -34,6 +34,8 @@ export type UsageData = {
 export type ChangeData = {
   /** Of hours if there are any, else of requests; split by one grouping. */
   readonly change: UsageChange;
+  /** If `change` is left out because comparing so many projects takes long, how many there are; else 0. */
+  readonly changeProjectsLeftOut: number;
   /** What the service charges, in the same periods, in projects whose billing is read; without metrics if there are none. */
   readonly billed: UsageChange;
   /** The estimate of the other projects, one for each currency; empty without prices. */

@@ -15,6 +15,9 @@ const statementSecondsMax = BRIEF_SNAPSHOT_SECONDS;
 /** The forecast takes two milliseconds a project, beside the other parts of a page. */
 const forecastProjectsMax = 200;
 
+/** Comparing two months of 500 projects takes a second, beside the other parts of a page. */
+const changeProjectsMax = 500;
+
 export function dashboardReads(
   db: Database,
   config: () => Config,
@@ -30,7 +33,8 @@ export function dashboardReads(
           breakdowns: ["model"],
           rankings: ["model", "accessor", "tags"],
         }),
-      cost: (view, options) => readChangeData(db, question(view), { ...options, statementSecondsMax }),
+      cost: (view, options) =>
+        readChangeData(db, question(view), { ...options, statementSecondsMax, changeProjectsMax }),
       quality: (view, options) => readQualityData(db, question(view), { ...options, statementSecondsMax }),
       jobs: (view) => readRuns(db, runFilterOf(view)),
       async run(view) {
@@ -40,6 +44,6 @@ export function dashboardReads(
       keys: (view) => readKeys(db, config(), keyFilterOf(view)),
     },
     readReport: ({ period }, now, options) =>
-      readReportData(db, period, now, { ...options, statementSecondsMax, forecastProjectsMax }),
+      readReportData(db, period, now, { ...options, statementSecondsMax, forecastProjectsMax, changeProjectsMax }),
   };
 }

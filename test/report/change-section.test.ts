@@ -43,6 +43,14 @@ test("the table has every part with its exact amounts, and the total", () => {
   expect(table).toMatch(/<b>total<\/b><\/th><td class="n">1,000<\/td><td class="n">1,147\.25/);
 });
 
+test("of too many projects it says that the change is left out, and of how many", () => {
+  const body = String(
+    changeSection({ ...data, change: { ...change, metrics: [] }, changeProjectsLeftOut: 5_000 })?.body,
+  );
+  expect(body).toContain("Left out here, because comparing the usage of 5,000 projects takes seconds");
+  expect(changeSection({ ...data, change: { ...change, metrics: [] } })).toBeUndefined();
+});
+
 test("an axis that does not begin at 0 says so", () => {
   const large = { before: "100000", after: "100152", change: "152" };
   expect(section({ ...large, compared: large })).toContain("The axis begins at 99.8K, not at 0.");

@@ -45,6 +45,7 @@ export function makeReportData(
     },
     forecast: [],
     change: makeChange(period, groups),
+    changeProjectsLeftOut: 0,
     billed: { ...makeChange(period, groups), metrics: [] },
     costs: [],
     costRowsLeftOut: 0,

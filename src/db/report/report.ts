@@ -52,7 +52,9 @@ type ForecastOptions = {
   readonly forecastProjectsMax?: number | undefined;
 };
 
-type CostOptions = {
+type ChangeOptions = {
+  /** The change of usage is left out if it is of more projects. */
+  readonly changeProjectsMax?: number | undefined;
   /** The change of the cost is left out if it is calculated from more rows of usage by model and of billing. */
   readonly costRowsMax?: number | undefined;
 };
@@ -67,7 +69,7 @@ export async function readReportData(
   db: Database,
   period: Window,
   now: Date,
-  options: ReadOptions & CostOptions & ForecastOptions = {},
+  options: ReadOptions & ChangeOptions & ForecastOptions = {},
 ): Promise<ReportData> {
   return read(db, { period, before: windowBefore(period) }, options, async (scope) => ({
     madeAt: now,
@@ -105,7 +107,7 @@ function forecastOf(
 export async function readChangeData(
   db: Database,
   question: ReportQuestion,
-  options: ReadOptions & CostOptions,
+  options: ReadOptions & ChangeOptions,
 ): Promise<ChangeData> {
   return read(db, question, options, (scope) => changeData(scope, options));
 }
@@ -194,20 +196,22 @@ async function usageData(
 
 async function changeData(
   { tx, period, before, project, series, sources, metrics, check }: Scope,
-  { costRowsMax = Infinity }: CostOptions,
+  { changeProjectsMax = Infinity, costRowsMax = Infinity }: ChangeOptions,
 ): Promise<ChangeData> {
   const periods = changePeriods(before, period, sources.totals);
   const question = changeQuestion(periods, sources.totals, series, metrics);
   check();
-  const change = await readUsageChange(tx, question);
+  const isLeftOut = sources.totals.length > changeProjectsMax;
+  const change = isLeftOut ? noChange(question) : await readUsageChange(tx, question);
+  const ofUsage = { change, changeProjectsLeftOut: isLeftOut ? sources.totals.length : 0 };
   check();
   // Not only of the projects with a total of usage: billing is read on its own.
   const ofCost = { ...question, projects: project === undefined ? undefined : [project] };
   const sourcesOfCost = await chooseCostSources(tx, ofCost);
   const costRows = await countCostRows(tx, ofCost, sourcesOfCost);
-  if (costRows > costRowsMax) return { change, billed: noChange(question), costs: [], costRowsLeftOut: costRows };
+  if (costRows > costRowsMax) return { ...ofUsage, billed: noChange(question), costs: [], costRowsLeftOut: costRows };
   return {
-    change,
+    ...ofUsage,
     billed: await readBilled(tx, { ...ofCost, projects: sourcesOfCost.billed }),
     costs: await readCostChange(tx, { ...ofCost, projects: sourcesOfCost.estimated }),
     costRowsLeftOut: 0,

@@ -178,6 +178,21 @@ test("a report explains the change of hours, or of requests where there are no h
   ]);
 });
 
+test("a page leaves the change out if it is of more projects than allowed, and says of how many", async () => {
+  const [one, other] = [newProject(), newProject()];
+  const usage = requests({ a: ["10", "14"] });
+  await storeSeries(db, [
+    { project: one, grouping: "model", usage },
+    { project: other, grouping: "model", usage },
+  ]);
+  const ofAtMost = (changeProjectsMax?: number) =>
+    readReportData(db, { start: back(1), end: back(1) }, new Date(), { changeProjectsMax });
+  const { change } = await ofAtMost();
+  expect(change.metrics).toMatchObject([{ metric: "requests", change: "8" }]);
+  expect(await ofAtMost(2)).toMatchObject({ change, changeProjectsLeftOut: 0 });
+  expect(await ofAtMost(1)).toMatchObject({ change: { metrics: [] }, changeProjectsLeftOut: 2 });
+});
+
 test("a report of which the period before was never read explains its last week against the week before", async () => {
   const project = newProject();
   const report = () => readReportData(db, { start: back(20), end: back(1) }, new Date());
