@@ -350,7 +350,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
   {
     name: "emulator",
     summary: "serves an emulator of the service on this machine, for trying things out",
-    examples: ["emulator --port 8080 --project trial"],
+    examples: ["emulator --port 8080 --project trial", "emulator --project berlin paris rome"],
     options: [
       new Option("--port <number>", "the port; 0 takes a free one")
         .default(0)
@@ -364,14 +364,14 @@ export const COMMANDS: readonly CommandDefinition[] = [
       )
         .choices(["on", "ignored", "undated", "unnamed", "cumulative"] satisfies readonly WindowMode[])
         .default("on"),
-      new Option("--project <id>", "the project's id").default("trial"),
+      new Option("--project <id...>", "the projects' ids; the key may use each of them").default(["trial"]),
       new Option("--seed <number>", "the number from which the usage is made up")
         .default(1)
         .argParser(wholeNumber("a whole number")),
     ],
     run: async (app, { port, dialect, window, seed, project }) => {
       const { runEmulator } = await import("./emulator.ts");
-      return runEmulator({ port, dialect, window, seed, project }, app.env, app.write, app.signal);
+      return runEmulator({ port, dialect, window, seed, projects: project }, app.env, app.write, app.signal);
     },
   },
 ];

@@ -17,7 +17,8 @@ export type EmulatorCommand = {
   readonly dialect: Dialect;
   readonly window: WindowMode;
   readonly seed: number;
-  readonly project: string;
+  /** With several, the first key may use each of them. */
+  readonly projects: readonly string[];
 };
 
 const KEY_VARIABLE = "USAGE_EXPORT_KEY";
@@ -48,10 +49,12 @@ async function openFirstKey(given: string | undefined): Promise<FirstKey> {
   return { secret, file, [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) };
 }
 
-async function listen({ project, ...options }: EmulatorCommand, secret: string): Promise<Emulator> {
-  const consoleKeys = [{ secret, projectId: project, scopes: ["member", "billing:read"] }];
+async function listen({ projects, ...options }: EmulatorCommand, secret: string): Promise<Emulator> {
+  const account = projects.map((id) => ({ id, name: id }));
+  const [first = ""] = projects;
+  const key = { secret, projectId: first, scopes: ["member", "billing:read"], isAccountKey: projects.length > 1 };
   try {
-    return await startEmulator({ ...options, consoleKeys });
+    return await startEmulator({ ...options, consoleKeys: [key], projects: () => account });
   } catch (cause) {
     const address = `127.0.0.1:${options.port}`;
     throw new AppError("config", `cannot listen on ${address}: choose another --port, or 0 for any free one`, {
@@ -61,13 +64,13 @@ async function listen({ project, ...options }: EmulatorCommand, secret: string):
 }
 
 function renderHint(
-  { dialect, window, seed, project }: EmulatorCommand,
+  { dialect, window, seed, projects }: EmulatorCommand,
   url: string,
   file: string | undefined,
 ): string {
   const config = {
     service: { baseUrl: url, dialect },
-    projects: [{ id: project, name: project, key: { env: KEY_VARIABLE } }],
+    projects: projects.map((id) => ({ id, name: id, key: { env: KEY_VARIABLE } })),
   };
   return `The service's emulator answers at ${url} (dialect ${dialect}, window ${window}, seed ${seed}) until it is stopped.
 

@@ -1,12 +1,12 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { expect, test } from "vitest";
-import { runEmulator } from "../../src/cli/emulator.ts";
+import { type EmulatorCommand, runEmulator } from "../../src/cli/emulator.ts";
 import { startEmulator } from "../../src/emulator/server.ts";
 
-const OPTIONS = { port: 0, dialect: "interface", window: "on", seed: 1, project: "demo" } as const;
+const OPTIONS = { port: 0, dialect: "interface", window: "on", seed: 1, projects: ["demo"] } satisfies EmulatorCommand;
 
 /** Starts the command, waits for its first output, and returns a function that stops it. */
-async function startCommand(env: Readonly<Record<string, string>>, options = OPTIONS) {
+async function startCommand(env: Readonly<Record<string, string>>, options: EmulatorCommand = OPTIONS) {
   const stop = new AbortController();
   const said = Promise.withResolvers<string>();
   const ended = runEmulator(options, env, said.resolve, stop.signal);
@@ -43,6 +43,17 @@ test("the command prints the fields of a configuration for the emulator", async 
   const command = await startCommand({ USAGE_EXPORT_KEY: "key-of-the-environment" });
   expect(command.text).toContain(`"baseUrl": "${command.url}"`);
   expect(command.text).toContain('"key": {\n        "env": "USAGE_EXPORT_KEY"');
+  command.stop();
+  await command.ended;
+});
+
+test("with several projects the key may use each of them, and the configuration that is printed names each", async () => {
+  const command = await startCommand({ USAGE_EXPORT_KEY: "one-key" }, { ...OPTIONS, projects: ["berlin", "paris"] });
+  const answer = await fetch(`${command.url}/v1/projects/paris/usage/breakdown`, {
+    headers: { authorization: "Token one-key" },
+  });
+  expect(answer.status).toBe(200);
+  expect(command.text).toMatch(/"id": "berlin".*"id": "paris"/s);
   command.stop();
   await command.ended;
 });
