@@ -187,8 +187,10 @@ export function databaseUrlOf(env: Environment, variable: UrlVariable = "DATABAS
     );
   }
   // Checked here because the error of a URL that can't be parsed holds the URL, with its password.
-  if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url)) {
-    throw new AppError("config", `${variable}: expected postgres://user:password@host:port/database`);
+  const isPostgres = /^postgres(ql)?:\/\//.test(url);
+  if (!isPostgres || !URL.canParse(url)) {
+    const hint = isPostgres ? "; in the password, write %23 for #, %2F for / and %3F for ?" : "";
+    throw new AppError("config", `${variable}: expected postgres://user:password@host:port/database${hint}`);
   }
   return url;
 }

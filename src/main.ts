@@ -8,8 +8,10 @@ import { keepMemoryFlat } from "./heap.ts";
 import { PACKAGE_FOLDER } from "./package-files.ts";
 
 // An older Node would fail with an error about a missing function.
-const NODE_MIN = 22;
-if (Number.parseInt(process.versions.node, 10) < NODE_MIN) {
+const NODE_MIN = "22.15";
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+const [majorMin = 0, minorMin = 0] = NODE_MIN.split(".").map(Number);
+if (major < majorMin || (major === majorMin && minor < minorMin)) {
   process.stderr.write(`usage-export: needs Node ${NODE_MIN} or later, and this is ${process.version}\n`);
   process.exit(1);
 }

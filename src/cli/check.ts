@@ -5,6 +5,7 @@ import type { Config } from "../config/config.ts";
 import { pendingChanges, unseenBudgets } from "../db/budgets.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { checkEncryption, checkInstallation } from "../db/connection/installation.ts";
+import { isSchemaError } from "../db/connection/views.ts";
 import { AppError, errorText } from "../errors.ts";
 import { adviseWindows, renderAdvice } from "../health/read-health.ts";
 import { checkProject } from "../jobs/check-project.ts";
@@ -73,10 +74,14 @@ async function checkOnline(app: App, written: Config, options: CheckOptions): Pr
   } catch (error) {
     app.signal.throwIfAborted();
     if (error instanceof AppError && error.code === "config") throw error;
-    const findings: Finding[] = [{ what: "connection", state: "fail", text: errorText(error) }];
+    const findings: Finding[] = [{ what: whatFailed(error), state: "fail", text: errorText(error) }];
     const { config, groups } = await checkLists(app, written, undefined, confirmed);
     return [{ of, findings }, ...groups, ...(await checkProjects(app, config, undefined))];
   }
+}
+
+function whatFailed(error: unknown): string {
+  return error instanceof AppError && isSchemaError(error) ? "schema" : "connection";
 }
 
 /** If the two clocks differ by more, windows and late usage could be off by a day around midnight. */

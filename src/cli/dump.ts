@@ -66,7 +66,7 @@ function chooseView(views: readonly View[], name: string, { from, to }: DayRange
     const guess = didYouMean(name, names);
     throw new AppError(
       "config",
-      `--view: schema bi has no view ${JSON.stringify(name)} (there is ${names.join(", ")})${guess}`,
+      `--view: schema bi has no view ${JSON.stringify(name)}${guess || `; there is ${names.join(", ")}`}`,
     );
   }
   if ((from !== undefined || to !== undefined) && !hasDayColumn(view)) {

@@ -106,6 +106,8 @@ export function exportJson({ job, result }: JobResult): RunCounts & {
 }
 
 const REASONS_SHOWN_MAX = 5;
+/** What follows is the refusal of an earlier request, which has a line already. */
+const NOT_CALLED_AGAIN = /^not called again after a refusal: /;
 
 export function exportText({ job, result }: JobResult): string {
   const { requests, complete, suspect, failed, undated, stale, rowsChanged } = result;
@@ -113,7 +115,7 @@ export function exportText({ job, result }: JobResult): string {
     `${job.name}: ${requests} requests, ${complete} slices complete, ${suspect} suspect, ${failed} failed${stale > 0 ? `, ${stale} stale` : ""}; ${rowsChanged} rows changed`,
   ];
   // A service that is down fails every request for the same reason.
-  const byReason = Map.groupBy(result.failures, ({ reason }) => reason);
+  const byReason = Map.groupBy(result.failures, ({ reason }) => reason.replace(NOT_CALLED_AGAIN, ""));
   for (const [reason, failures] of [...byReason].slice(0, REASONS_SHOWN_MAX)) {
     const first = failures[0] && seriesText(describeRequest(failures[0].request));
     lines.push(`  failed: ${first}${failures.length > 1 ? ` and ${failures.length - 1} more` : ""}: ${reason}`);

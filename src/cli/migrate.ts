@@ -12,7 +12,7 @@ export async function runMigrate(app: App, options: { readonly json?: boolean })
   });
   writeAnswer(app, options, { applied: migrations, views }, ({ applied }) => {
     if (applied.length + views.length === 0) return "the database is up to date\n";
-    const replaced = views.length > 0 ? [`replaced ${views.toSorted().join(", ")}\n`] : [];
+    const replaced = views.length > 0 ? [`replaced ${viewsText(views)}\n`] : [];
     return [...applied.map((name) => `applied ${name}\n`), ...replaced].join("");
   });
   if (!hasReader) {
@@ -21,4 +21,10 @@ export async function runMigrate(app: App, options: { readonly json?: boolean })
     );
   }
   return 0;
+}
+
+const VIEWS_NAMED_MAX = 10;
+
+function viewsText(views: readonly string[]): string {
+  return views.length > VIEWS_NAMED_MAX ? `${views.length} views and functions` : views.toSorted().join(", ");
 }

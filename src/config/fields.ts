@@ -81,8 +81,13 @@ export const Schedule = z.string().superRefine(
   reporting((expression) => {
     const [error] = validateDetailed(expression).errors;
     if (error === undefined) return undefined;
+    const strange = /[^\s\w*,/#?-]/.exec(expression)?.[0];
     const reason =
-      error.field === "expression" ? error.message : `its ${CRON_FIELDS[error.field] ?? error.field} is wrong`;
+      error.field !== "expression"
+        ? `its ${CRON_FIELDS[error.field] ?? error.field} is wrong`
+        : strange === undefined
+          ? error.message
+          : `a cron expression has no ${JSON.stringify(strange)}`;
     return `expected a cron expression (minute hour day month weekday) such as "15 2 * * *"; got ${describeValue(expression)}: ${reason}`;
   }),
 );

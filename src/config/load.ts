@@ -4,7 +4,7 @@ import { isUtf8 } from "node:buffer";
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
-import { AppError } from "../errors.ts";
+import { AppError, systemCode } from "../errors.ts";
 import { DEFAULT_INSTALLATION } from "../usage/installation.ts";
 import { type Config, type ParseOptions, parseConfig } from "./config.ts";
 import { fileReadProblem } from "./messages.ts";
@@ -20,8 +20,11 @@ type LoadOptions = Pick<ParseOptions, "isExample"> & {
 /** Relative paths in the file start at the file's folder. Throws an AppError that names every issue. */
 export async function loadConfig(file: string, { onFile, ...options }: LoadOptions = {}): Promise<Config> {
   const bytes = await readFile(file).catch((cause: unknown) => {
-    const problem = `reading the configuration: ${fileReadProblem(file, cause)}; give another with --config FILE`;
-    throw new AppError("config", problem, { cause });
+    const init = systemCode(cause) === "ENOENT" ? "make one with: usage-export init, or " : "";
+    throw new AppError(
+      "config",
+      `the configuration ${fileReadProblem(file, cause)}; ${init}name another with --config FILE`,
+    );
   });
   const own = path.resolve(file);
   const ownPaths = {

@@ -102,7 +102,7 @@ async function listen(server: Server, { host, port }: MonitorAddress): Promise<v
 function listenProblem(host: string, port: number, cause: unknown): string {
   const code = systemCode(cause);
   if (code === "EADDRINUSE")
-    return `monitor.port: expected a free port; ${port} at ${host} is in use, perhaps by another worker: choose another`;
+    return `monitor.port: expected a free port; ${port} at ${host} is in use, perhaps by another worker: choose another, or 0 for any free one`;
   if (code === "EACCES")
     return `monitor.port: this user may not listen on ${port} at ${host}: choose one of 1024 or more`;
   return `monitor.host: expected an address of this machine; can't listen on port ${port} at ${host}`;

@@ -46,10 +46,10 @@ test("an error names the file it is in", async () => {
   });
 });
 
-test("the error for a missing file says how to name another", async () => {
+test("the error for a missing file says how to make it or name another", async () => {
   await expect(loadConfig(path.join(folder, "none.json"))).rejects.toMatchObject({
     code: "config",
-    message: `reading the configuration: ${path.join(folder, "none.json")} does not exist; give another with --config FILE`,
+    message: `the configuration ${path.join(folder, "none.json")} does not exist; make one with: usage-export init, or name another with --config FILE`,
   });
 });
 

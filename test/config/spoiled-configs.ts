@@ -75,6 +75,7 @@ const EXPORTS: readonly Case[] = [
   ["exports[0].schedule", "15 2 * *", "expected 5 or 6 fields but got 4"],
   ["exports[0].schedule", "15 25 * * *", "its hour is wrong"],
   ["exports[0].schedule", "0 0 31 2 *", "its day is wrong"],
+  ["exports[0].schedule", "15.2 * * * *", 'a cron expression has no "."'],
   ["exports[0].schedule", "every night", 'a cron expression (minute hour day month weekday) such as "15 2 * * *"'],
   ["exports[0].schedule", "", "expected a cron expression"],
   ["exports[0].timezone", "", 'a time zone such as "UTC" or "Europe/Vienna"'],

@@ -167,7 +167,7 @@ test("a Node that is too old gets an error of one sentence", async () => {
 
   await expect(refused).rejects.toMatchObject({
     code: 1,
-    stderr: `usage-export: needs Node 22 or later, and this is ${TOO_OLD_NODE}\n`,
+    stderr: `usage-export: needs Node 22.15 or later, and this is ${TOO_OLD_NODE}\n`,
   });
 });
 

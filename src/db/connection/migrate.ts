@@ -12,7 +12,14 @@ import type { Database } from "./database.ts";
 import { describeMissingRight, prepareSchemas, repairReader } from "./installation.ts";
 import { withStatementTimeout } from "./timeouts.ts";
 import { setUntilCommit, type Tx } from "./transaction.ts";
-import { newerVersion, replaceViews, requireCurrentViews, STORED_VIEWS, type StoredView } from "./views.ts";
+import {
+  newerVersion,
+  olderVersion,
+  replaceViews,
+  requireCurrentViews,
+  STORED_VIEWS,
+  type StoredView,
+} from "./views.ts";
 
 /** Any fixed number works, but it must not change between versions. */
 const MIGRATION_LOCK = 7_205_521_846_402;
@@ -131,7 +138,6 @@ export async function newestMigration(): Promise<string> {
 
 /** SQLSTATE of a table or a schema that does not exist. */
 const NOT_THERE = new Set(["42P01", "3F000"]);
-const NOT_UP_TO_DATE = "the database is not up to date; run: usage-export migrate";
 
 /**
  * Throws an error that names the next step if the schema is not the one this program was written for. One statement, as every command
@@ -144,10 +150,10 @@ export async function requireCurrentSchema(db: Database): Promise<void> {
   `
     .execute(db)
     .catch((cause: unknown) => {
-      throw hasCode(cause, NOT_THERE) ? new AppError("database", NOT_UP_TO_DATE) : cause;
+      throw hasCode(cause, NOT_THERE) ? olderVersion() : cause;
     });
   const { migrations = [], views = [] } = stored.rows[0] ?? {};
-  if ((await missingMigrations(migrations)).length > 0) throw new AppError("database", NOT_UP_TO_DATE);
+  if ((await missingMigrations(migrations)).length > 0) throw olderVersion();
   await requireCurrentViews(views);
 }
 

@@ -177,10 +177,7 @@ export async function requireCurrentViews(stored: readonly StoredView[]): Promis
   const [other] = differingNames(views, stored);
   if (other === undefined) return;
   await requireNoNewer(views, stored);
-  throw new AppError(
-    "database",
-    `the database is not up to date (${other} is of another version); run: usage-export migrate`,
-  );
+  throw olderVersion(` (${other} is of another version)`);
 }
 
 async function requireNoNewer(views: readonly View[], stored: readonly StoredView[]): Promise<void> {
@@ -196,7 +193,18 @@ export function newerVersion(what: string): AppError {
   return new AppError(
     "database",
     `the database was migrated by a newer version (${what}); run that version of usage-export`,
+    { details: { schema: "newer" } },
   );
+}
+
+export function olderVersion(why = ""): AppError {
+  const message = `the database is not up to date${why}; run: usage-export migrate`;
+  return new AppError("database", message, { details: { schema: "older" } });
+}
+
+/** Whether the database was reached, and has the schema of another version. */
+export function isSchemaError(error: AppError): boolean {
+  return error.details.schema !== undefined;
 }
 
 /** The names that only one side has, or whose text differs. */

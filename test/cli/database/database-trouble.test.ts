@@ -51,6 +51,11 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
     status: 2,
     message: /^usage-export: DATABASE_URL: expected postgres:\/\/user:password@host:port\/database/,
   },
+  "a password with a character that has a meaning in a URL": {
+    url: (password) => `postgres://usage:${password}#1@127.0.0.1:1/usage`,
+    status: 2,
+    message: /^usage-export: DATABASE_URL: expected postgres:.*; in the password, write %23 for #/,
+  },
   "no URL": {
     url: (password) => `usage:${password}@127.0.0.1`,
     status: 2,

@@ -27,10 +27,24 @@ test("the first migrate applies every migration, and the second none", async ({ 
 
   expect(first).toMatchObject({
     status: 0,
-    stdout: expect.stringMatching(/^applied 0001_create_usage\napplied 0002_/),
+    stdout: expect.stringMatching(
+      /^applied 0001_create_usage\napplied 0002_(?:.*\n)*replaced \d+ views and functions\n$/,
+    ),
     stderr: "",
   });
   expect(second).toMatchObject({ status: 0, stdout: "the database is up to date\n", stderr: "" });
+});
+
+test("check on a database without the tables says so, with the next step", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url));
+
+  const checked = await context.run(["check"], await emptyDatabase());
+
+  expect(checked).toMatchObject({
+    status: 1,
+    stdout: expect.stringContaining("FAIL schema: the database is not up to date; run: usage-export migrate\n"),
+  });
 });
 
 test("migrate uses MIGRATION_DATABASE_URL if it is set, and no other command does", async ({ context }) => {

@@ -67,6 +67,8 @@ test("if the key of one project is refused, the other project is still exported"
   const result = await context.run(["export"], { WRONG_KEY: context.newSecret(), SECOND_KEY: second });
 
   expect(result).toMatchObject({ status: 1, stdout: expect.stringMatching(/4 slices complete, 0 suspect, 4 failed/) });
+  // The refusal is said once, though it kept several requests from being made.
+  expect(result.stdout.match(/401/g)).toHaveLength(1);
   expect(await lastCoverage(db, "project")).toEqual({
     production: { status: "failed", error: expect.stringMatching(/401.*Invalid credentials/) },
     staging: { status: "complete", error: null },
