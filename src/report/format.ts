@@ -16,6 +16,7 @@ const roundedFormat = once(
 const compactFormat = once(
   () => new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 4, useGrouping: true }),
 );
+const moneyFormat = once(() => new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 }));
 const percentFormat = once(
   () => new Intl.NumberFormat("en-US", { style: "percent", maximumFractionDigits: 1, signDisplay: "exceptZero" }),
 );
@@ -35,6 +36,12 @@ const CHART_NUMBER_MAX = 1e300;
 /** 1,621.74 hours are "1,622", 1.2345 are "1.23", 373381 requests are "373,381". */
 export function roundedText(amount: string): string {
   return isNumeric(amount) ? roundedFormat().format(amount) : amount;
+}
+
+/** 1,621.7 are "1,621.70"; less than a hundredth, 0.00123, stays "0.00123". */
+export function moneyText(amount: string): string {
+  const isTiny = /^-?0\.00\d*[1-9]/.test(amount);
+  return isNumeric(amount) && !isTiny ? moneyFormat().format(amount) : roundedText(amount);
 }
 
 /** For a headline, whose width must not grow with the amount: with more than five digits "373.4K", with more than eighteen "1.23E18". */

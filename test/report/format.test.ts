@@ -7,6 +7,7 @@ import {
   exactText,
   headlineText,
   isZero,
+  moneyText,
   roundedText,
 } from "../../src/report/format.ts";
 
@@ -98,4 +99,15 @@ test("a count has its noun in singular or plural, and a number for an axis is sh
     "30K",
     "2.5M",
   ]);
+});
+
+test.each([
+  ["1621.7", "1,621.70"],
+  ["-97.5", "-97.50"],
+  ["0", "0.00"],
+  ["0.05", "0.05"],
+  ["0.00123456", "0.00123"],
+  ["9007199254740993.125", "9,007,199,254,740,993.13"],
+])("the amount of money %s is shown as %s", (amount, expected) => {
+  expect(moneyText(amount)).toBe(expected);
 });

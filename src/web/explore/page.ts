@@ -8,6 +8,7 @@ import {
   counted,
   exactText,
   headlineText,
+  moneyText,
   roundedText,
   windowHtml,
   windowText,
@@ -206,7 +207,9 @@ function groupsTable(answer: Answer, link: Link): Html {
   const rows = listed(answer).map((one) => {
     const href = narrowed(answer, one.group, link);
     const name = grouping === "none" ? "in all" : groupCell(answer, one);
-    const bar = groups.length > 1 ? shareBar(chartNumber(one.amount ?? "0") / largest) : undefined;
+    const length = chartNumber(one.amount ?? "0");
+    // A credit has none.
+    const bar = groups.length > 1 && length >= 0 ? shareBar(length / largest) : undefined;
     return [html`${href === undefined ? name : html`<a href="${href}">${name}</a>`}${bar}`, ...cells(one)];
   });
   // A request may count in several of them.
@@ -232,7 +235,8 @@ function listed(answer: Answer): readonly Group[] {
 
 function amountCell(amount: string | null, question: Answer["question"], shown = (text: string) => text): Html {
   if (amount === null) return html`<span title="not known: not sent, or not read">–</span>`;
-  return html`<data value="${amount}" title="${exactText(amount)} ${unitOf(question)}">${shown(roundedText(amount))}</data>`;
+  const rounded = isCost(question.metric) ? moneyText : roundedText;
+  return html`<data value="${amount}" title="${exactText(amount)} ${unitOf(question)}">${shown(rounded(amount))}</data>`;
 }
 
 /** The links name the days, so that the file holds what the page shows also when it is loaded tomorrow. */

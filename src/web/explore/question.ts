@@ -52,7 +52,11 @@ export const QuestionParameters = z.object({
   currency: aText
     .optional()
     .describe("Of estimated_cost, where prices have several; left out, the first by name. Other metrics ignore it"),
-  grouping: oneOf(GROUPINGS).default("model").describe("The dimension whose values are the groups; none is the total"),
+  grouping: oneOf(GROUPINGS)
+    .optional()
+    .describe(
+      "The dimension whose values are the groups; none is the total. Left out, it is model, and none for billed_cost, which is not known by model",
+    ),
   filter: aText
     .optional()
     .describe("The name of a configured filter: only the usage that it selects; left out, all usage"),
@@ -97,8 +101,9 @@ export function questionOf(query: URLSearchParams, today: Day, more: readonly st
     project,
     filter,
     currency,
-    ...question
+    ...given
   } = parseParameters(QuestionParameters, givenParameters(query));
+  const question = { ...given, grouping: given.grouping ?? (given.metric === "billed_cost" ? "none" : "model") };
   if (noValue !== undefined && group !== undefined)
     throw new InvalidView("group: expected group or no-value, not both");
   if (question.grouping === "none" && (noValue ?? group) !== undefined)

@@ -197,11 +197,14 @@ test("the billed cost is what the service charges, credits included, by each gro
   await expectAmounts(answer, { "key-1": ["10.2501", "0"], "key-2": ["-3", "7"] });
   expect(answer.total).toMatchObject({ amount: "7.2501", before: "7" });
   expect((await ask("metric=billed_cost&grouping=none")).total?.amount).toBe("7.2501");
-  const page = (await siteAt("/usage", "metric=billed_cost"))?.body ?? "";
+  expect((await ask("metric=billed_cost")).total?.amount).toBe("7.2501");
+  const page = (await siteAt("/usage", "metric=billed_cost&grouping=model"))?.body ?? "";
   expect(page).toContain("Billed cost by model is not exported. Known are: <a");
-  expect((await siteAt("/usage", "metric=billed_cost&grouping=accessor"))?.body).toContain(
-    "Billed cost in USD by API key",
-  );
+  const byKey = (await siteAt("/usage", "metric=billed_cost&grouping=accessor"))?.body ?? "";
+  expect(byKey).toContain("Billed cost in USD by API key");
+  expect(byKey).toMatch(/title="10.2501 USD">10.25</);
+  // A credit has no bar beside the others.
+  expect(byKey.match(/class="share"/g)).toHaveLength(1);
 });
 
 test("a day with a charge that has no amount is incomplete, and it is said whose and why; other keys' days are not", async () => {
