@@ -2,12 +2,18 @@
 // these issues are reported together with those of the schema. Pure.
 
 import path from "node:path";
-import { z } from "zod";
 import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT } from "../keys/policy.ts";
-import { type Filter, filterKey, groupingBy, NO_CONDITIONS, SOURCES, unlistedValues } from "../usage/series.ts";
+import { type Filter, filterKey, NO_CONDITIONS, unlistedValues } from "../usage/series.ts";
 import { TEMPORARY_KEY_FILE } from "./deliveries.ts";
 import { fanOutIssues } from "./fan-outs.ts";
 import { PLACEHOLDER_ID } from "./fields.ts";
+import {
+  LenientConfig,
+  type LenientExport,
+  LenientFilter,
+  type LenientProject,
+  type LenientRotation,
+} from "./lenient.ts";
 import {
   type ConfigIssue,
   describeReceived,
@@ -59,74 +65,19 @@ export function crossFieldIssues(value: unknown, options: CheckOptions): ConfigI
   ];
 }
 
-// The lenient parse never fails: what is missing or of another kind is undefined or empty. A broken entry of a list keeps its index,
-// because the paths of issues contain the index.
-
-const optionalText = z.string().optional().catch(undefined);
-const optionalNumber = z.number().optional().catch(undefined);
-const textList = z.array(optionalText).catch([]);
-const entries = <Shape extends z.ZodRawShape>(shape: Shape) => z.array(lenientObject(shape)).catch([]);
-
-function lenientObject<Shape extends z.ZodRawShape>(shape: Shape) {
-  const schema = z.object(shape);
-  return schema.catch(schema.parse({}, { jitless: true }));
-}
-
-const LenientGrouping = z
-  .union([z.string(), z.array(z.string()).transform(groupingBy)])
-  .optional()
-  .catch(undefined);
-
-const LenientConfig = lenientObject({
-  service: lenientObject({ dialect: optionalText }),
-  projects: entries({
-    id: optionalText,
-    name: optionalText,
-    key: lenientObject({ rotation: optionalText }),
-    discover: z.unknown().optional(),
-  }),
-  exports: entries({
-    name: optionalText,
-    source: z.enum(SOURCES).catch("usage"),
-    projects: textList,
-    groupings: z.array(LenientGrouping).catch([]),
-    filters: z.array(z.unknown()).optional().catch([]),
-    window: z.unknown().optional(),
-    undated: optionalText,
-    checkFeatures: optionalText,
-  }),
-  rotations: entries({
-    name: optionalText,
-    project: optionalText,
-    projects: z.array(optionalText).optional().catch(undefined),
-    createWith: lenientObject({ rotation: optionalText, file: optionalText }),
-    scopes: textList,
-    tags: textList,
-    maxAgeDays: optionalNumber,
-    graceDays: optionalNumber,
-    expiresInDays: optionalNumber,
-    deliver: entries({ file: optionalText, command: textList }),
-  }),
-  prices: z.unknown().optional(),
-  budgets: entries({ name: optionalText, project: optionalText }),
-});
-
 /** With the names looked up often: there may be thousands of projects. */
-type LenientConfig = z.output<typeof LenientConfig> & {
+type Checked = LenientConfig & {
   readonly projectNames: Names<LenientProject>;
   readonly rotationNames: Names<LenientRotation>;
   readonly isDiscovering: boolean;
 };
-type LenientProject = z.output<typeof LenientConfig>["projects"][number];
-type LenientExport = z.output<typeof LenientConfig>["exports"][number];
-type LenientRotation = z.output<typeof LenientConfig>["rotations"][number];
 
 function isDiscovery({ discover }: LenientProject): boolean {
   return discover !== undefined;
 }
 
 function projectIssues(
-  config: LenientConfig,
+  config: Checked,
   { id, name, key }: LenientProject,
   path: Path,
   isExample: boolean,
@@ -137,7 +88,7 @@ function projectIssues(
   return [...issues, { path: [...path, "id"], message }];
 }
 
-function exportIssues(config: LenientConfig, job: LenientExport, path: Path): ConfigIssue[] {
+function exportIssues(config: Checked, job: LenientExport, path: Path): ConfigIssue[] {
   const { service } = config;
   const named = listAtPath(job.projects, [...path, "projects"]);
   const filters = job.filters ?? [];
@@ -146,7 +97,7 @@ function exportIssues(config: LenientConfig, job: LenientExport, path: Path): Co
     ...duplicateIssues(named, "each project once"),
     ...duplicateIssues(listAtPath(job.groupings, [...path, "groupings"]), "each grouping once"),
     ...undatedIssues(job, path),
-    ...sourceIssues({ ...job, filters: filters.map((filter) => LenientFilter.parse(filter)) }, path),
+    ...sourceIssues(job, path),
     ...filters.flatMap((filter, i) => {
       const dimensionsPath = [...path, "filters", i, "dimensions"];
       const dimensions = dimensionsIn(filter);
@@ -166,11 +117,6 @@ function undatedIssues({ window, undated }: LenientExport, path: Path): ConfigIs
 }
 
 type Dimensions = Filter["dimensions"];
-
-const LenientFilter = lenientObject({
-  dimensions: z.record(z.string(), optionalText).catch({}),
-  features: z.record(z.string(), z.unknown()).catch({}),
-});
 
 /** The dimensions of a raw filter whose values are text. */
 function dimensionsIn(filter: unknown): Dimensions {
@@ -194,7 +140,7 @@ function unlistedValueIssues(dimensions: Dimensions, { source }: LenientExport, 
   });
 }
 
-function rotationIssues(config: LenientConfig, job: LenientRotation, path: Path): ConfigIssue[] {
+function rotationIssues(config: Checked, job: LenientRotation, path: Path): ConfigIssue[] {
   const named = listAtPath(job.projects ?? [], [...path, "projects"]);
   return [
     ...unknownProjectIssues(config, { value: job.project, path: [...path, "project"] }),
@@ -216,7 +162,7 @@ function rotationIssues(config: LenientConfig, job: LenientRotation, path: Path)
  * over the other's.
  */
 function renamedDeliveryIssues(
-  { isDiscovering }: LenientConfig,
+  { isDiscovering }: Checked,
   { projects = [], deliver }: LenientRotation,
   path: Path,
 ): ConfigIssue[] {
@@ -234,7 +180,7 @@ function renamedDeliveryIssues(
 }
 
 /** The rotations of the projects of a rotation are called NAME/ID in the ledger. */
-function sharedNameIssues({ rotations }: LenientConfig, { name }: LenientRotation, path: Path): ConfigIssue[] {
+function sharedNameIssues({ rotations }: Checked, { name }: LenientRotation, path: Path): ConfigIssue[] {
   const group = rotations.find((one) => one.projects !== undefined && name?.startsWith(`${one.name}/`));
   if (group === undefined) return [];
   const message = `expected a name that does not begin with ${JSON.stringify(`${group.name}/`)}: the keys of the projects of that rotation are stored under such names`;
@@ -252,7 +198,7 @@ function expiryIssues(job: LenientRotation, path: Path): ConfigIssue[] {
 
 /** A key belongs to one project: a key of another project's rotation can neither read this project nor create keys in it. */
 function rotationReferenceIssues(
-  { projectNames, rotationNames }: LenientConfig,
+  { projectNames, rotationNames }: Checked,
   name: string | undefined,
   project: string | undefined,
   path: Path,
@@ -270,7 +216,7 @@ function rotationReferenceIssues(
 }
 
 /** A pattern must fit a project of the file, unless others are discovered. */
-function patternIssues(config: LenientConfig, named: NameAtPath): ConfigIssue[] {
+function patternIssues(config: Checked, named: NameAtPath): ConfigIssue[] {
   const { value = "", path } = named;
   const { all, byName } = config.projectNames;
   if (!isPattern(value) || byName.has(value)) return unknownProjectIssues(config, named);
@@ -278,10 +224,7 @@ function patternIssues(config: LenientConfig, named: NameAtPath): ConfigIssue[] 
   return [{ path, message: `expected a pattern that fits a project (${quoteAll(all)}); got ${describeValue(value)}` }];
 }
 
-function unknownProjectIssues(
-  { projects, projectNames, isDiscovering }: LenientConfig,
-  named: NameAtPath,
-): ConfigIssue[] {
+function unknownProjectIssues({ projects, projectNames, isDiscovering }: Checked, named: NameAtPath): ConfigIssue[] {
   // If no project has a name, that is reported by the schema, and not once more for each path that names a project.
   if (projectNames.all.length === 0 && !isDiscovering) return [];
   const hint = isDiscovering ? '; discovered projects are named by a pattern such as "prod-*"' : "";
@@ -297,7 +240,7 @@ function unknownProjectIssues(
 }
 
 /** A delivery replaces its file whatever the file holds, so no two uses may share a file. */
-function deliveryIssues({ rotations }: LenientConfig, { baseDir, ownPaths = {} }: CheckOptions): ConfigIssue[] {
+function deliveryIssues({ rotations }: Checked, { baseDir, ownPaths = {} }: CheckOptions): ConfigIssue[] {
   const absolute = (file: string | undefined) => file && path.resolve(baseDir, file);
   const creatorFiles = rotations.map(({ createWith }) => absolute(createWith.file));
   // The files of a rotation of many projects are known only with the projects (rotations.ts).

@@ -2,22 +2,14 @@
 // Pure.
 
 import { isReadUnderEach } from "../usage/fan-out.ts";
-import { filterKey, GROUPINGS, type Grouping, NO_CONDITIONS, type Source } from "../usage/series.ts";
+import { filterKey, GROUPINGS, NO_CONDITIONS } from "../usage/series.ts";
+import type { LenientExport } from "./lenient.ts";
 import { type ConfigIssue, formatPath, type Path, quoteAll } from "./messages.ts";
 import { FilterOfEach, Filter as FilterSchema } from "./schema.ts";
 
-/** What is missing or of another kind is undefined or empty. */
-type RawExport = {
-  readonly source: Source;
-  readonly projects: readonly (string | undefined)[];
-  readonly groupings: readonly (string | undefined)[];
-  readonly filters?: readonly unknown[] | undefined;
-  readonly window?: unknown;
-};
-
 type FanOutAtPath = { readonly each: FilterOfEach["each"]; readonly exportIndex: number; readonly path: Path };
 
-export function fanOutIssues(exports: readonly RawExport[]): ConfigIssue[] {
+export function fanOutIssues(exports: readonly LenientExport[]): ConfigIssue[] {
   const fanOuts = exports.flatMap(fanOutsOf);
   return [
     ...fanOuts.flatMap((fanOut, index) => {
@@ -28,7 +20,7 @@ export function fanOutIssues(exports: readonly RawExport[]): ConfigIssue[] {
   ];
 }
 
-function fanOutsOf({ filters = [] }: RawExport, exportIndex: number): FanOutAtPath[] {
+function fanOutsOf({ filters = [] }: LenientExport, exportIndex: number): FanOutAtPath[] {
   return filters.flatMap((raw, index) => {
     const { data } = FilterOfEach.safeParse(raw);
     return data ? [{ each: data.each, exportIndex, path: ["exports", exportIndex, "filters", index, "each"] }] : [];
@@ -38,7 +30,7 @@ function fanOutsOf({ filters = [] }: RawExport, exportIndex: number): FanOutAtPa
 function problemOf(
   { each, exportIndex }: FanOutAtPath,
   earlier: readonly FanOutAtPath[],
-  exports: readonly RawExport[],
+  exports: readonly LenientExport[],
 ): string | undefined {
   const job = exports[exportIndex];
   if (!job) return undefined;
@@ -47,7 +39,7 @@ function problemOf(
   const twice = earlier.find((other) => other.exportIndex === exportIndex && other.each === each);
   if (twice) return `expected each dimension of an export once; ${dimension} is already at ${formatPath(twice.path)}`;
   if (job.window === undefined) return 'expected a "window" in this export: the values are those of its days';
-  if (areGroupings(job.groupings) && !job.groupings.some((grouping) => isReadUnderEach(grouping, each))) {
+  if (areGroupings(job.groupings) && !job.groupings.some((grouping = "none") => isReadUnderEach(grouping, each))) {
     return `expected a grouping in this export besides "none" and ${dimension}: usage by ${dimension} has the numbers of these two for each value already`;
   }
   const read = new Set(exports.filter((one) => groupsBy(one, each)).flatMap(({ projects }) => projects));
@@ -58,14 +50,14 @@ function problemOf(
 }
 
 /** Wrong groupings have issues of their own. */
-function areGroupings(groupings: readonly (string | undefined)[]): groupings is readonly Grouping[] {
+function areGroupings(groupings: LenientExport["groupings"]): boolean {
   const known = new Set<string | undefined>(GROUPINGS);
   return (
     groupings.length > 0 && new Set(groupings).size === groupings.length && groupings.every((one) => known.has(one))
   );
 }
 
-function groupsBy({ source, groupings, filters }: RawExport, grouping: string): boolean {
+function groupsBy({ source, groupings, filters }: LenientExport, grouping: string): boolean {
   const isUnfiltered = (raw: unknown) => {
     const { data } = FilterSchema.safeParse(raw);
     // One called "all" must have no conditions, which checks.ts says.
@@ -76,7 +68,11 @@ function groupsBy({ source, groupings, filters }: RawExport, grouping: string): 
 }
 
 /** A series is known by the name of its filter, so no other filter may have the name of a value. */
-function nameIssues({ filters = [] }: RawExport, exportIndex: number, fanOuts: readonly FanOutAtPath[]): ConfigIssue[] {
+function nameIssues(
+  { filters = [] }: LenientExport,
+  exportIndex: number,
+  fanOuts: readonly FanOutAtPath[],
+): ConfigIssue[] {
   return filters.flatMap((raw, index) => {
     const name = FilterSchema.safeParse(raw).data?.name;
     const fanOut = fanOuts.find(({ each }) => name?.startsWith(`${each}=`));

@@ -1,18 +1,8 @@
 // Checks what only one of the two sources can be asked for: groupings, conditions and windows. Pure.
 
 import { BILLING_GROUPINGS, DIMENSIONS, DIMENSIONS_OF, GROUPINGS, type Source } from "../usage/series.ts";
+import { type LenientExport, LenientFilter } from "./lenient.ts";
 import { type ConfigIssue, describeValue, type Path } from "./messages.ts";
-
-/** An export as the lenient parse has it. */
-type CheckedExport = {
-  readonly source: Source;
-  readonly window?: unknown;
-  readonly groupings: readonly (string | undefined)[];
-  readonly filters: readonly {
-    readonly dimensions: Readonly<Record<string, unknown>>;
-    readonly features: Readonly<Record<string, unknown>>;
-  }[];
-};
 
 const OTHER_SOURCE: Readonly<Record<Source, string>> = {
   usage: 'that only billing has: give it an export with "source": "billing"',
@@ -20,11 +10,10 @@ const OTHER_SOURCE: Readonly<Record<Source, string>> = {
 };
 
 /** What neither source has is reported by the schema. */
-export function sourceIssues(job: CheckedExport, path: Path): ConfigIssue[] {
-  const { source, window, groupings, filters } = job;
+export function sourceIssues({ source, window, groupings, filters = [] }: LenientExport, path: Path): ConfigIssue[] {
   const issues = [
     ...groupings.flatMap((grouping, i) => groupingIssues(source, grouping, [...path, "groupings", i])),
-    ...filters.flatMap((filter, i) => conditionIssues(source, filter, [...path, "filters", i])),
+    ...filters.flatMap((filter, i) => conditionIssues(source, LenientFilter.parse(filter), [...path, "filters", i])),
   ];
   if (source === "usage" || window !== undefined) return issues;
   const message = 'missing; expected one beside "source": "billing", such as { "days": 7 }: amounts are by day';
@@ -38,11 +27,7 @@ function groupingIssues(source: Source, grouping: string | undefined, path: Path
   return [{ path, message: `${describeValue(grouping)} is a grouping ${OTHER_SOURCE[source]}` }];
 }
 
-function conditionIssues(
-  source: Source,
-  { dimensions, features }: CheckedExport["filters"][number],
-  path: Path,
-): ConfigIssue[] {
+function conditionIssues(source: Source, { dimensions, features }: LenientFilter, path: Path): ConfigIssue[] {
   const foreign = DIMENSIONS.filter((one) => Object.hasOwn(dimensions, one) && !DIMENSIONS_OF[source].includes(one));
   return [
     ...foreign.map((one) => ({
