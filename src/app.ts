@@ -149,27 +149,17 @@ export async function openDatabase(
   stoppingMs: number = STATEMENT_MS_AFTER_STOP,
   onLost: OnConnectionLost = logLostConnections(app.log),
 ): Promise<Database> {
-  return assignInstallation(
-    await connectDatabase(app, variable, stoppingMs, onLost),
-    await readInstallation(app.configPath),
-  );
-}
-
-async function connectDatabase(
-  app: App,
-  variable: UrlVariable,
-  stoppingMs: number,
-  onLost: OnConnectionLost,
-): Promise<Database> {
+  const installation = await readInstallation(app.configPath);
   const url = databaseUrlOf(app.env, variable);
   if (url === undefined) {
     const folder = path.resolve(DATA_FOLDER);
     logDatabase(app, `embedded in ${folder}`, `${variable} is not set`);
-    return openEmbedded(folder);
+    return assignInstallation(await openEmbedded(folder), installation);
   }
   const { username, host, pathname } = new URL(url);
   logDatabase(app, `${username === "" ? "" : `${username}@`}${host}${pathname}`, variable);
-  return openPostgres(url, onLost, { waitMs: RECONNECT_MS_MAX, signal: app.signal, stoppingMs });
+  const reconnect = { waitMs: RECONNECT_MS_MAX, signal: app.signal, stoppingMs };
+  return assignInstallation(openPostgres(url, onLost, reconnect), installation);
 }
 
 /**

@@ -6,7 +6,7 @@ import { groupedRotations } from "../config/rotations.ts";
 import { readAnomalies } from "../db/anomalies.ts";
 import { watchedBudgets } from "../db/budgets.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import { BRIEF_SNAPSHOT_SECONDS, readSnapshot, type Tx, tryRead } from "../db/connection/transaction.ts";
+import { BRIEF_SNAPSHOT_SECONDS, readSnapshot, type Tx, tryWithin } from "../db/connection/transaction.ts";
 import {
   type JobRecord,
   type JobToJudge,
@@ -129,8 +129,8 @@ async function readUsageFigures(
   tx: Tx,
   config: Config,
 ): Promise<Pick<HealthFigures, "budgets" | "anomalies" | "notRead">> {
-  const budgets = await tryRead(tx, () => watchedBudgets(db, tx));
-  const anomalies = await tryRead(tx, async () =>
+  const budgets = await tryWithin(tx, () => watchedBudgets(db, tx));
+  const anomalies = await tryWithin(tx, async () =>
     config.anomalies.sensitivity === "off" ? [] : await readAnomalies(tx),
   );
   return {

@@ -109,19 +109,19 @@ export async function setUntilCommit(tx: Tx, settings: Readonly<Record<string, s
   await sql`select ${sql.join(calls)}`.execute(tx);
 }
 
-/** Returns the error if `read` fails; then the transaction goes on as if `read` had not been called. */
-export async function tryRead<T>(
+/** Returns the error if `work` fails; then the transaction goes on as if `work` had not been called. */
+export async function tryWithin<T>(
   tx: Tx,
-  read: () => Promise<T>,
+  work: () => Promise<T>,
 ): Promise<{ readonly value: T } | { readonly error: unknown }> {
-  await sql`savepoint try_read`.execute(tx);
+  await sql`savepoint tried`.execute(tx);
   try {
-    const value = await read();
-    await sql`release savepoint try_read`.execute(tx);
+    const value = await work();
+    await sql`release savepoint tried`.execute(tx);
     return { value };
   } catch (error) {
     // Without a connection this fails as well, and the whole transaction with it.
-    await sql`rollback to savepoint try_read`.execute(tx);
+    await sql`rollback to savepoint tried`.execute(tx);
     return { error };
   }
 }
@@ -135,14 +135,8 @@ export async function tryStatement(
   statement: RawBuilder<unknown>,
   codes: ReadonlySet<string>,
 ): Promise<string | undefined> {
-  await sql`savepoint try_statement`.execute(tx);
-  try {
-    await statement.execute(tx);
-  } catch (error) {
-    if (!codes.has(systemCode(error))) throw error;
-    await sql`rollback to savepoint try_statement`.execute(tx);
-    return systemCode(error);
-  }
-  await sql`release savepoint try_statement`.execute(tx);
-  return undefined;
+  const result = await tryWithin(tx, () => statement.execute(tx));
+  if ("value" in result) return undefined;
+  if (!codes.has(systemCode(result.error))) throw result.error;
+  return systemCode(result.error);
 }
