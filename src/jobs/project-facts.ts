@@ -13,6 +13,28 @@ import type { ExportContext } from "./export-context.ts";
 
 type Reading = (context: ExportContext, project: Project, log: Logger, signal: AbortSignal) => Promise<void>;
 
+/** Stores the service's list of API keys, so that a deleted key keeps its comment and tags. */
+const syncKeyList: Reading = async ({ db, service, keys }, project, log, signal) => {
+  try {
+    const listed = await keys.use(project, (key) => listKeys(service, project.id, key, signal));
+    if (listed) await storeListedKeys(db, project.id, listed);
+    else log.debug("the service does not list the project's keys");
+  } catch (error) {
+    log.debug({ reason: errorText(error) }, "the project's keys were not listed");
+  }
+};
+
+const readBalances: Reading = async ({ db, service, keys }, project, log, signal) => {
+  try {
+    const balances = await keys.use(project, (key) => fetchBalances(service, project.id, key, signal));
+    await storeBalances(db, project, balances);
+  } catch (error) {
+    if (hasStatus(error, [404])) log.info("the service does not offer balances");
+    else if (hasStatus(error, [401, 403])) log.info({ reason: errorText(error) }, "the key may not read balances");
+    else log.warn({ reason: errorText(error) }, "the balances were not read");
+  }
+};
+
 /** A key that reads usage may lack the scope for billing, so that a run of usage would be refused each time. */
 const READINGS: Readonly<Record<Source, readonly Reading[]>> = {
   usage: [syncKeyList],
@@ -80,36 +102,4 @@ async function readProject(
 ): Promise<void> {
   const log = context.app.log.child({ project: project.name });
   await Promise.all(READINGS[source].map((read) => read(context, project, log, signal)));
-}
-
-/** Stores the service's list of API keys, so that a deleted key keeps its comment and tags. */
-async function syncKeyList(
-  { db, service, keys }: ExportContext,
-  project: Project,
-  log: Logger,
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    const listed = await keys.use(project, (key) => listKeys(service, project.id, key, signal));
-    if (listed) await storeListedKeys(db, project.id, listed);
-    else log.debug("the service does not list the project's keys");
-  } catch (error) {
-    log.debug({ reason: errorText(error) }, "the project's keys were not listed");
-  }
-}
-
-async function readBalances(
-  { db, service, keys }: ExportContext,
-  project: Project,
-  log: Logger,
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    const balances = await keys.use(project, (key) => fetchBalances(service, project.id, key, signal));
-    await storeBalances(db, project, balances);
-  } catch (error) {
-    if (hasStatus(error, [404])) log.info("the service does not offer balances");
-    else if (hasStatus(error, [401, 403])) log.info({ reason: errorText(error) }, "the key may not read balances");
-    else log.warn({ reason: errorText(error) }, "the balances were not read");
-  }
 }
