@@ -56,15 +56,8 @@ function shareOf(amounts: Amounts, share: number): Amounts {
 }
 
 function eachMetric(amountOf: (metric: Metric) => number): Amounts {
-  return {
-    hours: amountOf("hours"),
-    total_hours: amountOf("total_hours"),
-    agent_hours: amountOf("agent_hours"),
-    tokens_in: amountOf("tokens_in"),
-    tokens_out: amountOf("tokens_out"),
-    tts_characters: amountOf("tts_characters"),
-    requests: amountOf("requests"),
-  };
+  const metrics = Object.keys(SCALE) as Metric[];
+  return Object.fromEntries(metrics.map((metric) => [metric, amountOf(metric)])) as Amounts;
 }
 
 // Usage like that of a real project: the same for the same seed, project and day, whatever was requested before. Usage that arrives
