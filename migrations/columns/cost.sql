@@ -1,6 +1,5 @@
 -- Comments on the columns of every view of cost a day. A view includes them by: \ir ../columns/cost.sql
-comment on column :view.project_id is 'The service''s identifier of the project';
-comment on column :view.project is 'The project''s name in the configuration';
+\ir ../columns/project.sql
 comment on column :view.usage_date is 'The day that the cost is of, a calendar day in UTC';
 comment on column :view.amount is 'What the service charges, exactly as sent and not rounded; below 0 for a credit; NULL where it sent none';
 comment on column :view.currency is 'The currency of the amount, an ISO 4217 code: always USD, as the service sends dollars';

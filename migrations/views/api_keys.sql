@@ -13,8 +13,7 @@ left join (
 ) u on u.project_id = k.project_id and u.accessor = k.api_key_id;
 
 comment on view bi.api_keys is 'The ledger of API keys, one row a key that was made or may have been made. Never a secret.';
-comment on column bi.api_keys.project_id is 'The service''s identifier of the project';
-comment on column bi.api_keys.project is 'The project''s name in the configuration';
+\ir ../columns/project.sql
 comment on column bi.api_keys.rotation is 'The rotation that made the key';
 comment on column bi.api_keys.api_key_id is 'The service''s identifier of the key; NULL while it is not known';
 comment on column bi.api_keys.intent_id is 'The rotation''s own identifier, which stands in the key''s comment at the service';

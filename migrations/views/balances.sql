@@ -7,8 +7,7 @@ select project_id, project, balance_id, amount, units, purchase_order_id, read_a
 from usage_export.balance b;
 
 comment on view bi.balances is 'What is left to spend, one row a balance and amount: from the first reading that gave the amount to the last one. Read once in each run of an export of billing. The rows with is_current are what is left now; add up over no others.';
-comment on column bi.balances.project_id is 'The service''s identifier of the project';
-comment on column bi.balances.project is 'The project''s name in the configuration';
+\ir ../columns/project.sql
 comment on column bi.balances.balance_id is 'The service''s identifier of the balance';
 comment on column bi.balances.amount is 'The amount left, exactly as sent; below 0 where it is overdrawn';
 comment on column bi.balances.units is 'The unit of the amount as the service writes it, such as usd; NULL where it sent none';

@@ -76,8 +76,7 @@ cross join lateral (
 ) read;
 
 comment on view bi.cost_difference is 'What the price book estimates against what the service charges, one row a project, day, model and currency. A line item method::model is charged for the usage of the model whose name it has, or whose name begins with it and a hyphen; of several the longest. What can not be matched has a row of its own: no amount of bi.cost_estimated or of the line items is left out.';
-comment on column bi.cost_difference.project_id is 'The service''s identifier of the project';
-comment on column bi.cost_difference.project is 'The project''s name in the configuration';
+\ir ../columns/project.sql
 comment on column bi.cost_difference.usage_date is 'The day of usage and cost, a calendar day in UTC';
 comment on column bi.cost_difference.model is 'The model as line items name it, or as usage does where no line item has it; NULL where the status is unmapped';
 comment on column bi.cost_difference.currency is 'The currency of the amounts, an ISO 4217 code; what is charged is in USD';

@@ -110,8 +110,7 @@ from (
 ) c;
 
 comment on view bi.cost_estimated is 'What usage costs by the price book, one row a project, day, model, price, metric and tier. No quantity is in two rows: the amounts of a currency may be added up. What has no price is shown with price and amount NULL. Exact; empty without a price book.';
-comment on column bi.cost_estimated.project_id is 'The service''s identifier of the project';
-comment on column bi.cost_estimated.project is 'The project''s name in the configuration';
+\ir ../columns/project.sql
 comment on column bi.cost_estimated.usage_date is 'The day of the usage, a calendar day in UTC';
 comment on column bi.cost_estimated.model is 'The model used; a sorted JSON array where there were several; NULL for no value, and where grouping is none';
 comment on column bi.cost_estimated.endpoint is 'The endpoint that the price is for; NULL where the price is for any';

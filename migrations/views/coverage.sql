@@ -40,8 +40,7 @@ cross join lateral (
 where s.undated_since is not null and s.window_days is null and s.superseded_at is null and s.retired_at is null;
 
 comment on view bi.coverage is 'One row a slice: a series (source, project, grouping, filter) on one day, and whether its numbers can be relied on. A series whose answers carry no date has no days, and one row that says so.';
-comment on column bi.coverage.project_id is 'The service''s identifier of the project';
-comment on column bi.coverage.project is 'The project''s name in the configuration';
+\ir ../columns/project.sql
 comment on column bi.coverage."grouping" is 'The dimension the numbers are grouped by, or none; for billing also several, joined by commas';
 comment on column bi.coverage.filter is 'The filter''s name in the configuration';
 comment on column bi.coverage.usage_date is 'The day of the usage, a calendar day in UTC; NULL where the status is undated';

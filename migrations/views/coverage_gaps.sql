@@ -15,8 +15,7 @@ select project_id, project, "grouping", filter, 'missing', from_date, to_date, t
 from usage_export.unread_stretch;
 
 comment on view bi.coverage_gaps is 'The stretches of days that are missing or failed, one row a stretch.';
-comment on column bi.coverage_gaps.project_id is 'The service''s identifier of the project';
-comment on column bi.coverage_gaps.project is 'The project''s name in the configuration';
+\ir ../columns/project.sql
 comment on column bi.coverage_gaps."grouping" is 'The dimension the numbers are grouped by, or none; for billing also several, joined by commas';
 comment on column bi.coverage_gaps.filter is 'The filter''s name in the configuration';
 comment on column bi.coverage_gaps.status is 'missing: due, and never read, or not since the day was over; failed: the newest reading failed';

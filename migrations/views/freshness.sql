@@ -11,8 +11,7 @@ where c.status = 'undated' and not exists (
 );
 
 comment on view bi.freshness is 'Per series, the newest day up to which nothing is missing; NULL where its answers carry no date, so that it has no days.';
-comment on column bi.freshness.project_id is 'The service''s identifier of the project';
-comment on column bi.freshness.project is 'The project''s name in the configuration';
+\ir ../columns/project.sql
 comment on column bi.freshness."grouping" is 'The dimension the numbers are grouped by, or none; for billing also several, joined by commas';
 comment on column bi.freshness.filter is 'The filter''s name in the configuration';
 comment on column bi.freshness.fresh_through is 'The newest day up to which every due day has been read at least once after it was over; the day before due_from while none has; NULL for a series without days';

@@ -47,8 +47,7 @@ where case when gs.source = 'billing' then gs."grouping" <> 'none' else gs."grou
   and abs(m.sum_of_groups - m.total) > 0.000000001 * greatest(abs(m.total), abs(m.sum_of_groups), 1);
 
 comment on view bi.reconciliation is 'Days on which the sum over a grouping differs from the total; empty when the service agrees with itself. Usage never for tags or feature_set, which need not add up; billing for every grouping, also by several dimensions. Never for a filter.';
-comment on column bi.reconciliation.project_id is 'The service''s identifier of the project';
-comment on column bi.reconciliation.project is 'The project''s name in the configuration';
+\ir ../columns/project.sql
 comment on column bi.reconciliation."grouping" is 'The grouping whose groups are added up; for billing also several dimensions, joined by commas';
 comment on column bi.reconciliation.usage_date is 'The day of the usage, a calendar day in UTC';
 comment on column bi.reconciliation.metric is 'The metric that differs, by the name of its column; dollars for billing';

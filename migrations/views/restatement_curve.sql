@@ -69,8 +69,7 @@ cross join lateral (
 where s.superseded_at is null and s.source = 'usage' and curve.final > 0;
 
 comment on view bi.restatement_curve is 'How much of a day is known how soon, one row a series, metric and number of days: of all final days that were read by the day after at the latest, the share of their final amounts that was stored as it is now. Days that were first read later say nothing of it and do not count; without such days a series has no row. What the service changes after a day was last read is not known to it. Of usage alone: an amount that is billed is also corrected for other reasons than late usage.';
-comment on column bi.restatement_curve.project_id is 'The service''s identifier of the project';
-comment on column bi.restatement_curve.project is 'The project''s name in the configuration';
+\ir ../columns/project.sql
 comment on column bi.restatement_curve."grouping" is 'The dimension the usage is grouped by, or none';
 comment on column bi.restatement_curve.filter is 'The filter''s name in the configuration';
 comment on column bi.restatement_curve.metric is 'The metric, by the name of its column: requests or hours. The other metrics have no curve';

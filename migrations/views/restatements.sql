@@ -27,8 +27,7 @@ where c.restates and s.superseded_at is null
   and (m.old_value is distinct from m.new_value or m.old_extra_metrics is distinct from m.new_extra_metrics);
 
 comment on view bi.restatements is 'Every change of a number after its day had first been stored, one row a metric.';
-comment on column bi.restatements.project_id is 'The service''s identifier of the project';
-comment on column bi.restatements.project is 'The project''s name in the configuration';
+\ir ../columns/project.sql
 comment on column bi.restatements."grouping" is 'The dimension the numbers are grouped by, or none; for billing also several, joined by commas';
 comment on column bi.restatements.filter is 'The filter''s name in the configuration';
 comment on column bi.restatements.usage_date is 'The day of the usage, a calendar day in UTC';

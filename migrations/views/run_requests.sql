@@ -6,8 +6,7 @@ join usage_export.series s using (series_id);
 
 comment on view bi.run_requests is 'One row a usage or billing request of a run that has an outcome. They are kept for 14 days after the run started, or as long as runs if that is less.';
 comment on column bi.run_requests.run_id is 'The run, see bi.runs';
-comment on column bi.run_requests.project_id is 'The service''s identifier of the project';
-comment on column bi.run_requests.project is 'The project''s name in the configuration';
+\ir ../columns/project.sql
 comment on column bi.run_requests.source is 'usage or billing';
 comment on column bi.run_requests."grouping" is 'What the numbers are grouped by: a dimension, several in alphabetical order with commas between them, or none';
 comment on column bi.run_requests.filter is 'The filter''s name in the configuration';

@@ -4,8 +4,7 @@ select project_id, project, "grouping", filter, filter_key = '{}' as unfiltered,
 from usage_export.series where superseded_at is null;
 
 comment on view bi.series is 'The series that are exported, or were: one row a source, project, grouping and filter.';
-comment on column bi.series.project_id is 'The service''s identifier of the project';
-comment on column bi.series.project is 'The project''s name in the configuration';
+\ir ../columns/project.sql
 comment on column bi.series."grouping" is 'What the numbers are grouped by: a dimension, several in alphabetical order with commas between them, or none';
 comment on column bi.series.filter is 'The filter''s name in the configuration';
 comment on column bi.series.unfiltered is 'Whether the filter has no conditions: all usage, or all cost';

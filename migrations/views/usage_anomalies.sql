@@ -12,8 +12,7 @@ join usage_export.series s using (series_id)
 where j.verdict in ('high', 'low');
 
 comment on view bi.usage_anomalies is 'Final days whose usage was unusual compared with the weeks before, at most one row a project, filter and day. A day is judged once, when it has become final; nothing is judged that was final before the feature was there.';
-comment on column bi.usage_anomalies.project_id is 'The service''s identifier of the project';
-comment on column bi.usage_anomalies.project is 'The project''s name in the configuration';
+\ir ../columns/project.sql
 comment on column bi.usage_anomalies.filter is 'The filter''s name in the configuration';
 comment on column bi.usage_anomalies.unfiltered is 'Whether the filter has no conditions: the row is of all usage of the project';
 comment on column bi.usage_anomalies.usage_date is 'The day of the usage, a calendar day in UTC';

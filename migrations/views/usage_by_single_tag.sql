@@ -20,17 +20,9 @@ cross join lateral (
 group by u.project_id, u.project, u.usage_date, t.tag;
 
 comment on view bi.usage_by_single_tag is 'All usage by tag, one row a project, day and tag. Usage with several tags counts under each of them: never add up over tags. shared_requests says how much overlaps.';
-comment on column bi.usage_by_single_tag.project_id is 'The service''s identifier of the project';
-comment on column bi.usage_by_single_tag.project is 'The project''s name in the configuration';
-comment on column bi.usage_by_single_tag.usage_date is 'The day of the usage, a calendar day in UTC';
+\ir ../columns/project.sql
+\ir ../columns/metrics.sql
 comment on column bi.usage_by_single_tag.tag is 'A tag of the requests; NULL for usage without tags';
-comment on column bi.usage_by_single_tag.hours is 'Hours of audio, in hours; NULL where the service sent none';
-comment on column bi.usage_by_single_tag.total_hours is 'Total hours, in hours, as the service counts them; NULL where it sent none';
-comment on column bi.usage_by_single_tag.agent_hours is 'Hours of agent connections, in hours; NULL where the service sent none';
-comment on column bi.usage_by_single_tag.tokens_in is 'Tokens received, a count; NULL where the service sent none';
-comment on column bi.usage_by_single_tag.tokens_out is 'Tokens produced, a count; NULL where the service sent none';
-comment on column bi.usage_by_single_tag.tts_characters is 'Characters turned into speech, a count; NULL where the service sent none';
-comment on column bi.usage_by_single_tag.requests is 'Requests, a count; NULL where the service sent none';
 comment on column bi.usage_by_single_tag.shared_requests is 'How many of the requests have other tags, too, and are counted under those as well, a count';
 comment on column bi.usage_by_single_tag.finality is 'open: the day was not over when it was read; settling: it is still read again; final: it is not read again';
 comment on column bi.usage_by_single_tag.first_seen_at is 'When usage with the tag was first stored for this day';

@@ -22,8 +22,7 @@ cross join lateral usage_export.month_forecast(today, d.days, d.amounts, d.known
 
 comment on view bi.usage_forecast is 'What the current month (in UTC) is expected to amount to, one row a project, filter and metric. An estimate: forecast, low and high are never usage. The metrics without usage in the last 100 days are left out.';
 comment on column bi.usage_forecast.month is 'The first day of the month, in UTC';
-comment on column bi.usage_forecast.project_id is 'The service''s identifier of the project';
-comment on column bi.usage_forecast.project is 'The project''s name in the configuration';
+\ir ../columns/project.sql
 comment on column bi.usage_forecast.filter is 'The filter''s name in the configuration';
 comment on column bi.usage_forecast.unfiltered is 'Whether the filter has no conditions: the row is of all usage of the project';
 comment on column bi.usage_forecast.metric is 'The metric, by the name of its column in bi.usage_total';

@@ -16,19 +16,11 @@ where c.kind <> 'gone' and s.source = 'usage'
   and case when c.superseded_at <= p.shown_from or p.shown_until <= c.seen_at then false else true end;
 
 comment on view bi.usage_history is 'Every number that was ever shown, one row a project, grouping, filter, day, value, revision and name, with when. For one moment bi.usage_as_of chooses from it. Add up only what was shown at the same moment.';
-comment on column bi.usage_history.project_id is 'The service''s identifier of the project';
-comment on column bi.usage_history.project is 'The project''s name in the configuration';
-comment on column bi.usage_history.usage_date is 'The day of the usage, a calendar day in UTC';
+\ir ../columns/project.sql
+\ir ../columns/metrics.sql
 comment on column bi.usage_history."grouping" is 'The dimension the usage is grouped by, or none';
 comment on column bi.usage_history.filter is 'The filter''s name in the configuration';
 comment on column bi.usage_history.group_value is 'The value of the grouped dimension; NULL for no value';
-comment on column bi.usage_history.hours is 'Hours of audio, in hours; NULL where the service sent none';
-comment on column bi.usage_history.total_hours is 'Total hours, in hours, as the service counts them; NULL where it sent none';
-comment on column bi.usage_history.agent_hours is 'Hours of agent connections, in hours; NULL where the service sent none';
-comment on column bi.usage_history.tokens_in is 'Tokens received, a count; NULL where the service sent none';
-comment on column bi.usage_history.tokens_out is 'Tokens produced, a count; NULL where the service sent none';
-comment on column bi.usage_history.tts_characters is 'Characters turned into speech, a count; NULL where the service sent none';
-comment on column bi.usage_history.requests is 'Requests, a count; NULL where the service sent none';
 comment on column bi.usage_history.extra_metrics is 'Metrics the service sent beside the known ones, a JSON object of numbers; NULL where it sent none';
 comment on column bi.usage_history.revision is 'How many times this row has been written: 1 until a number changes';
 comment on column bi.usage_history.first_seen_at is 'When this group was first stored for this day';

@@ -45,8 +45,7 @@ left join usage_export.group_value g on g.group_id = r.group_id
 where s.superseded_at is null;
 
 comment on view bi.usage_snapshot is 'Answers of the service that carry no date, one row a series, reading and group: what it said at that moment of a span that nobody knows, such as all time. Never the usage of a day: no other view, no total and no report has these numbers. Never add up over snapshots; the _change columns of a service that counts on may be added up.';
-comment on column bi.usage_snapshot.project_id is 'The service''s identifier of the project';
-comment on column bi.usage_snapshot.project is 'The project''s name in the configuration';
+\ir ../columns/project.sql
 comment on column bi.usage_snapshot."grouping" is 'The dimension the usage is grouped by, or none';
 comment on column bi.usage_snapshot.filter is 'The filter''s name in the configuration';
 comment on column bi.usage_snapshot.snapshot is 'The number of the snapshot in its series, a count from 1';

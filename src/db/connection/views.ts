@@ -44,14 +44,17 @@ function parseView(file: string, written: string): View {
       `migrations/views/${file}: expected "create or replace view" or "function" and the name of the file`,
     );
   }
-  const text = written.replaceAll(/^\\ir (\S+)\r?$/gm, (_, included: string) => columnComments(included, name));
+  const text = withIncluded(written, name);
   const hash = createHash("sha256").update(text.replaceAll("\r\n", "\n")).digest("hex");
   return { name, text, hash };
 }
 
-/** The comments on columns that many views have. A view includes them as psql would: `\ir FILE` with the view's name as `:view`. */
-function columnComments(file: string, viewName: string): string {
-  return fs.readFileSync(path.join(VIEWS_FOLDER, file), "utf8").replaceAll(":view", viewName);
+/** Includes the comments on columns that many views have, as psql would: a line `\ir FILE`, in which `:view` is the view's name. */
+function withIncluded(text: string, viewName: string): string {
+  return text.replaceAll(/^\\ir (\S+)\r?$/gm, (_, file: string) => {
+    const included = fs.readFileSync(path.join(VIEWS_FOLDER, file), "utf8");
+    return withIncluded(included.replaceAll(":view", viewName), viewName);
+  });
 }
 
 /** Each view comes after the views that its text names. */
