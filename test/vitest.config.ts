@@ -2,6 +2,9 @@ import path from "node:path";
 import { defineConfig } from "vitest/config";
 import { LIMITS } from "./support/limits.ts";
 
+// Each file has a process of its own, and these would all compile the same packages. They inherit this variable.
+process.env.NODE_COMPILE_CACHE ??= path.join(import.meta.dirname, "../node_modules/.cache/tests");
+
 export default defineConfig({
   root: path.join(import.meta.dirname, ".."),
   test: {
