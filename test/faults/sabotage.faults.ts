@@ -11,8 +11,8 @@ import { SABOTAGES } from "./sabotage/sabotages.ts";
 import { copyTree } from "./sabotage/tree.ts";
 import { every, LIMIT, sweep } from "./sweep.ts";
 
-/** In CI every eighth: each takes some seconds. */
-const CHOSEN = every(8, SABOTAGES);
+/** In CI every sixteenth: each takes some seconds. */
+const CHOSEN = every(16, SABOTAGES);
 
 const { url } = inject("postgres");
 const tree = await copyTree();
