@@ -244,7 +244,7 @@ async function storeKey(
   const stored = {
     step: "stored",
     api_key_id: created.apiKeyId,
-    scopes_granted: created.scopes.map(storableText),
+    scopes_granted: created.scopes.map((scope) => storableText(scope)),
     created_at: Number.isNaN(createdAtMs) ? null : new Date(createdAtMs),
     // Counted from the request, which is before the create: so this time is never later than the service's own.
     expires_at: expiresInDays === undefined ? null : sql<Date>`requested_at + make_interval(days => ${expiresInDays})`,

@@ -48,7 +48,7 @@ export async function storeListedKeys(db: Database, projectId: string, listed: r
 
 /** Sorted, because their order means nothing and may differ in each answer. */
 function sortedJson(texts: readonly string[]): string {
-  return JSON.stringify(texts.map(storableText).sort());
+  return JSON.stringify(texts.map((text) => storableText(text)).sort());
 }
 
 function instantOf(text: string | undefined): string | null {
