@@ -1,7 +1,7 @@
 // The option from which ECharts draws a chart, in the program and in the browser. Pure.
 
 import type { XAXisComponentOption } from "echarts";
-import type { BarSeriesOption, LineSeriesOption, ScatterSeriesOption } from "echarts/charts";
+import type { BarSeriesOption, LineSeriesOption } from "echarts/charts";
 import type {
   DataZoomComponentOption,
   GridComponentOption,
@@ -16,7 +16,7 @@ import { chartNumber, compactText, dayLabel } from "./format.ts";
 export type ChartOption = ComposeOption<
   SeriesOption | GridComponentOption | LegendComponentOption | TooltipComponentOption | DataZoomComponentOption
 >;
-export type SeriesOption = BarSeriesOption | LineSeriesOption | ScatterSeriesOption;
+export type SeriesOption = BarSeriesOption | LineSeriesOption;
 
 export const AXIS_STYLE = {
   axisLine: { lineStyle: { color: "var(--line)" } },
@@ -25,12 +25,17 @@ export const AXIS_STYLE = {
   splitLine: { lineStyle: { color: "var(--line)" } },
 } as const;
 
-/** Days from one label to the next: whole weeks if possible. */
+/** Whole weeks if possible. */
 const LABEL_STEPS = [1, 2, 4, 7, 14, 28, 56];
+
+/** Days from one label to the next, of at most `labelsMax` labels. */
+export function labelStep(days: number, labelsMax: number): number {
+  return LABEL_STEPS.find((step) => days / step <= labelsMax) ?? Math.ceil(days / labelsMax);
+}
 
 /** The days below a chart, with at most `labelsMax` labels, at even steps back from the newest day. */
 export function dayAxis(days: readonly Day[], labelsMax: number): XAXisComponentOption {
-  const step = LABEL_STEPS.find((step) => days.length / step <= labelsMax) ?? Math.ceil(days.length / labelsMax);
+  const step = labelStep(days.length, labelsMax);
   return {
     ...AXIS_STYLE,
     type: "category",
@@ -44,7 +49,7 @@ export function dayAxis(days: readonly Day[], labelsMax: number): XAXisComponent
   };
 }
 
-export const LEGEND_STYLE = {
+const LEGEND_STYLE = {
   orient: "vertical",
   itemWidth: 12,
   itemHeight: 12,

@@ -3,7 +3,6 @@
 
 import "echarts/lib/chart/bar.js";
 import "echarts/lib/chart/line.js";
-import "echarts/lib/chart/scatter.js";
 import "echarts/lib/component/gridSimple.js";
 import "echarts/lib/component/legendPlain.js";
 import { init, use } from "echarts/core";

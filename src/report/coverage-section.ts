@@ -1,46 +1,41 @@
 // What was read and what was not: a map of series and days, and a table of the stretches of days that are not complete. Pure.
 
-import type { Day } from "../usage/days.ts";
+import { type Day, dayCount, type Window } from "../usage/days.ts";
 import type { SeriesName } from "../usage/series.ts";
 import { SLICE_STATUSES, type SliceStatus } from "../usage/slice.ts";
-import { chart, type Drawings } from "./chart.ts";
-import { AXIS_STYLE, type ChartOption, dayAxis, LEGEND_STYLE } from "./chart-option.ts";
-import { counted, instantText, windowHtml } from "./format.ts";
-import {
-  chartLabels,
-  columns,
-  displayWidth,
-  folded,
-  type Html,
-  html,
-  nameHtml,
-  numberColumns,
-  table,
-  truncatedName,
-} from "./html.ts";
+import { labelStep } from "./chart-option.ts";
+import { counted, dayLabel, instantText, windowHtml, windowText } from "./format.ts";
+import { columns, folded, type Html, html, nameHtml, numberColumns, table, truncatedName } from "./html.ts";
 import type { Section } from "./page.ts";
-import type { Coverage, SeriesCoverage } from "./report-data.ts";
+import type { Coverage, CoverageGap, SeriesCoverage } from "./report-data.ts";
 
-const LABEL_COLUMNS = { wide: 40, narrow: 22 } as const;
-const SEPARATOR = " · ";
+/** Days of a series with the same status; undefined if they were neither due nor read. */
+export type Stretch = Window & { readonly status: SliceStatus | undefined };
 
-export function coverageSection({ coverage }: { readonly coverage: Coverage }): Section {
+/** Leads to what explains a stretch of a series; undefined if nothing does. */
+export type StretchHref = (series: SeriesName, stretch: Stretch) => string | undefined;
+
+/** `hrefOf` is for the stretches that are not in the section's own table of what is not complete. */
+export function coverageSection(
+  { coverage }: { readonly coverage: Coverage },
+  hrefOf: StretchHref = () => undefined,
+): Section {
   return {
     id: "coverage",
     title: "Coverage",
-    body: coverage.series.length === 0 ? html`<p class="empty">No series is read yet.</p>` : bodyOf(coverage),
+    body: coverage.series.length === 0 ? html`<p class="empty">No series is read yet.</p>` : bodyOf(coverage, hrefOf),
   };
 }
 
-function bodyOf(coverage: Coverage): Html {
+function bodyOf(coverage: Coverage, hrefOf: StretchHref): Html {
   const { series, seriesCount, days, undated } = coverage;
   const seriesLeftOut = seriesCount - series.length;
   const more =
     seriesLeftOut > 0
       ? html`<p class="note">${counted(seriesLeftOut, "more series", "more series")} not shown: those shown lack the most days.</p>`
       : undefined;
-  return html`<p class="note">A series is a project, what its usage is grouped by, and a filter. Days before a series began or not yet due are left blank.</p>
-${undatedNote(undated)}${days.length === 0 ? undefined : chart("coverage-map", "Series and days", mapDrawings(coverage), freshnessTable(series))}${more}${gapsTable(coverage)}`;
+  return html`<p class="note">A series is a project, what its usage is grouped by, and a filter. Not due are days before it began, and days whose first export is still to come.</p>
+${undatedNote(undated)}${days.length === 0 ? undefined : coverageMap(coverage, hrefOf)}${more}${freshnessTable(series)}${gapsTable(coverage)}`;
 }
 
 const UNDATED_SHOWN_MAX = 20;
@@ -54,24 +49,77 @@ function undatedNote(undated: Coverage["undated"]): Html | undefined {
 `;
 }
 
-function mapDrawings({ days, series }: Coverage): Drawings {
-  const oneProject = new Set(series.map(({ project }) => project)).size === 1;
-  const rows = (columns: number) => {
-    const labels = chartLabels(
-      series.map((name) => rowLabel(name, columns, oneProject)),
-      columns,
+/** What a day is that has no status. */
+const NOT_DUE = "not-due";
+/** More days need more width than a phone has: the map then scrolls in its box. */
+const DAYS_NARROW_MAX = 120;
+const LABELS_MAX = 6;
+const ERROR_COLUMNS = 160;
+const SEPARATOR = " · ";
+
+/** A row for each series, and a cell for each stretch of days with the same status, which is as wide as it is long. */
+function coverageMap({ days, series, gaps }: Coverage, hrefOf: StretchHref): Html {
+  const statuses = [...SLICE_STATUSES, NOT_DUE].map(
+    (status) => html`<span><span class="swatch ${status}"></span>${status.replace("-", " ")}</span> `,
+  );
+  const rows = series.map((one) => {
+    const cells = stretchesOf(days, one.statuses).map((stretch) => stretchCell(one, stretch, gaps, hrefOf));
+    const whole = [one.project, shortGrouping(one.grouping), ...(one.filter === "all" ? [] : [one.filter])].join(
+      SEPARATOR,
     );
-    return series.map(({ statuses }, i) => ({ label: labels[i] ?? "", statuses }));
-  };
-  return coverageMap(days, rows(LABEL_COLUMNS.wide), rows(LABEL_COLUMNS.narrow));
+    return html`<tr><th scope="row"><span title="${whole}">${seriesHtml(one)}</span></th>${cells}</tr>\n`;
+  });
+  return html`<p class="note key">${statuses}</p>
+<div class="scroll" role="group" aria-label="Series and days" tabindex="0"><table class="heat${days.length > DAYS_NARROW_MAX ? " long" : ""}">
+<caption class="unseen">Series and days</caption>
+<colgroup><col><col span="${days.length}"></colgroup>
+<thead><tr><th scope="col">Series</th>${dayLabels(days)}</tr></thead>
+<tbody>
+${rows}</tbody>
+</table></div>
+`;
 }
 
-/** Each part is cut separately, so that a long project name does not hide the grouping. The project is left out if all rows share it. */
-function rowLabel({ project, grouping, filter }: SeriesName, columns: number, oneProject: boolean): string {
-  const names = [...(oneProject ? [] : [project]), ...(filter === "all" ? [] : [filter])];
-  const each = Math.floor((columns - shortGrouping(grouping).length) / Math.max(1, names.length)) - SEPARATOR.length;
-  const parts = names.map((name) => truncatedName(name, each));
-  return parts.toSpliced(oneProject ? 0 : 1, 0, shortGrouping(grouping)).join(SEPARATOR);
+/** Each stands above its first day. The last has the remaining days too, so that none is narrower than its label. */
+function dayLabels(days: readonly Day[]): readonly Html[] {
+  const step = labelStep(days.length, LABELS_MAX);
+  return days
+    .filter((_, i) => i % step === 0 && (i === 0 || i + step <= days.length))
+    .map((day, i, { length }) => {
+      const span = i === length - 1 ? days.length - i * step : step;
+      return html`<th scope="col" colspan="${span}">${dayLabel(day)}</th>`;
+    });
+}
+
+function stretchesOf(days: readonly Day[], statuses: SeriesCoverage["statuses"]): readonly Stretch[] {
+  const stretches: Stretch[] = [];
+  for (const [i, day] of days.entries()) {
+    const last = stretches.at(-1);
+    if (last && last.status === statuses[i]) stretches[stretches.length - 1] = { ...last, end: day };
+    else stretches.push({ start: day, end: day, status: statuses[i] });
+  }
+  return stretches;
+}
+
+/** A stretch that is not complete leads to its row of the table below, which says why. */
+function stretchCell(series: SeriesName, stretch: Stretch, gaps: readonly CoverageGap[], hrefOf: StretchHref): Html {
+  const { status = NOT_DUE, start, end } = stretch;
+  const at = gaps.findIndex(
+    (gap) => isSame(gap, series) && gap.status === status && gap.start <= end && gap.end >= start,
+  );
+  const error = gaps[at]?.error;
+  const text = `${status.replace("-", " ")}, ${windowText(stretch)}${error ? `: ${truncatedName(error, ERROR_COLUMNS)}` : ""}`;
+  const href = at < 0 ? hrefOf(series, stretch) : `#${gapId(at)}`;
+  const shown = html`<span class="unseen">${text}</span>`;
+  return html`<td class="${status}" colspan="${dayCount(stretch)}" title="${text}">${href === undefined ? shown : html`<a href="${href}">${shown}</a>`}</td>`;
+}
+
+function isSame(one: SeriesName, other: SeriesName): boolean {
+  return one.project === other.project && one.grouping === other.grouping && one.filter === other.filter;
+}
+
+function gapId(index: number): string {
+  return `gap-${index + 1}`;
 }
 
 function shortGrouping(grouping: string): string {
@@ -100,8 +148,8 @@ function freshnessTable(series: readonly SeriesCoverage[]): Html {
 
 function gapsTable({ gaps, gapsLeftOut }: Coverage): Html | undefined {
   if (gaps.length === 0) return undefined;
-  const rows = gaps.map((gap) => [
-    windowHtml(gap),
+  const rows = gaps.map((gap, i) => [
+    html`<span id="${gapId(i)}">${windowHtml(gap)}</span>`,
     seriesHtml(gap),
     html`<b class="status ${gap.status}">${gap.status}</b>`,
     gap.error === null ? "–" : html`<bdi>${gap.error}</bdi>`,
@@ -112,87 +160,4 @@ function gapsTable({ gaps, gapsLeftOut }: Coverage): Html | undefined {
       : undefined;
   return html`<h3>What is not complete</h3>
 ${table("Stretches of days, the newest first", columns("Days", "Series", "Status", "Why"), rows)}${more}`;
-}
-
-/** A row of the coverage map. The label is from chartLabels; there is one status a day. */
-export type MapRow = { readonly label: string; readonly statuses: readonly (SliceStatus | undefined)[] };
-
-type StatusMark = { readonly symbol: string; readonly colour: string; readonly height: number };
-
-/** The marks differ without colour as well: by their shape, and complete days are pale. */
-const STATUS_MARKS: Readonly<Record<SliceStatus, StatusMark>> = {
-  complete: { symbol: "rect", colour: "var(--complete)", height: 1 },
-  suspect: { symbol: "diamond", colour: "var(--warn)", height: 1 },
-  failed: { symbol: "triangle", colour: "var(--bad)", height: 1 },
-  missing: { symbol: "rect", colour: "var(--bad)", height: 0.16 },
-};
-/** Marks missing days in the legend, which would draw a flat symbol as a square. */
-const FLAT_ICON = "path://M0,0H12V3H0Z";
-
-const MAP_ROW_PX = 22;
-const MAP_MARGIN_PX = 64;
-/** The average width of a letter. */
-const LABEL_COLUMN_PX = 6.6;
-
-/** The rows of the narrow map have shorter labels. */
-export function coverageMap(
-  days: readonly Day[],
-  wideRows: readonly MapRow[],
-  narrowRows: readonly MapRow[],
-): Drawings {
-  const height = wideRows.length * MAP_ROW_PX + MAP_MARGIN_PX;
-  return {
-    wide: { width: 1040, height, option: mapOption(days, wideRows, { width: 1040, labelsMax: 12 }) },
-    narrow: { width: 360, height, option: mapOption(days, narrowRows, { width: 360, labelsMax: 4 }) },
-  };
-}
-
-type Frame = { readonly width: number; readonly labelsMax: number };
-
-function mapOption(days: readonly Day[], rows: readonly MapRow[], { width, labelsMax }: Frame): ChartOption {
-  const left = Math.max(...rows.map(({ label }) => displayWidth(label))) * LABEL_COLUMN_PX + 14;
-  const right = 14;
-  const dayWidth = (width - left - right) / days.length;
-  return {
-    grid: { left, right, top: 36, bottom: MAP_MARGIN_PX - 36 },
-    legend: {
-      ...LEGEND_STYLE,
-      orient: "horizontal",
-      itemGap: 14,
-      left: 0,
-      top: 0,
-      data: SLICE_STATUSES.map(legendItem),
-    },
-    xAxis: dayAxis(days, labelsMax),
-    yAxis: {
-      ...AXIS_STYLE,
-      type: "category",
-      inverse: true,
-      data: rows.map((_, i) => String(i)),
-      splitLine: { show: false },
-      axisLabel: { ...AXIS_STYLE.axisLabel, interval: 0, formatter: (row: string) => rows[Number(row)]?.label ?? "" },
-    },
-    series: SLICE_STATUSES.map((status) => ({
-      type: "scatter",
-      name: status,
-      silent: true,
-      // "large" draws all marks of a status as one path. Without any mark the library fails to draw that path.
-      large: rows.some(({ statuses }) => statuses.includes(status)),
-      largeThreshold: 0,
-      symbol: STATUS_MARKS[status].symbol,
-      symbolSize: [markWidth(status, dayWidth), (MAP_ROW_PX - 5) * STATUS_MARKS[status].height],
-      itemStyle: { color: STATUS_MARKS[status].colour, opacity: 1 },
-      data: rows.flatMap(({ statuses }, row) => statuses.flatMap((one, day) => (one === status ? [[day, row]] : []))),
-    })),
-  };
-}
-
-/** With many days, the mark of a day that is not complete is wider than the day, so that it stands out. */
-function markWidth(status: SliceStatus, dayWidth: number): number {
-  const width = Math.min(dayWidth * 0.86, MAP_ROW_PX * 2);
-  return status === "complete" ? width : Math.max(width, 7);
-}
-
-function legendItem(status: SliceStatus): { readonly name: string; readonly icon: string } {
-  return { name: status, icon: status === "missing" ? FLAT_ICON : STATUS_MARKS[status].symbol };
 }

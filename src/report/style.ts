@@ -60,7 +60,7 @@ function cssName(name: string): string {
 
 /** Used by the dashboard only: its frame, states and forms. */
 const CONTROL_STYLE = `
-.bar{display:flex;flex-wrap:wrap;align-items:baseline;gap:.25rem 2rem;margin:0 0 .6rem;padding:0 0 .5rem;border-bottom:1px solid var(--line)}
+.bar{display:flex;flex-wrap:wrap;align-items:baseline;justify-content:space-between;gap:.25rem 2rem;margin:0 0 .6rem;padding:0 0 .5rem;border-bottom:1px solid var(--line)}
 .brand{font-weight:600;color:var(--ink);text-decoration:none}
 .bar nav{flex:1}
 .bar nav a{padding-bottom:.5rem}
@@ -74,7 +74,6 @@ const CONTROL_STYLE = `
 .toolbar :is(input,select){min-width:0;max-width:12rem}
 .toolbar :is(input,select,button){font:inherit;font-size:.9rem;color:var(--ink);background:var(--paper);border:1px solid var(--soft);border-radius:4px;padding:.25rem .5rem;height:2.1rem}
 .toolbar button{background:var(--wash);cursor:pointer}
-.toolbar :focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 .links{margin:0 0 0 auto;font-size:.9rem}
 .choices{display:flex;flex-wrap:wrap;gap:0;margin:0;padding:0;list-style:none;font-size:.9rem}
 .choices a{display:block;padding:.25rem .7rem;min-height:2rem;line-height:1.5rem;border:1px solid var(--soft);margin-left:-1px;text-decoration:none;color:var(--soft)}
@@ -114,13 +113,15 @@ td>details{width:16rem}
 .title h2{margin:0}
 .title a{font-size:.9rem}
 .two-thirds figcaption,:is(.third,.half) caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
-.two-thirds .plot{height:12rem}
+.two-thirds .plot{min-height:12rem}
 main>:first-child{padding-top:.5rem}
 .two-thirds .legend :is(button,a){padding-block:0}
 .two-thirds .legend{font-size:.8rem}
 :is(.third,.half,.two-thirds){padding-top:.7rem}
 :is(.third,.half,.two-thirds) :is(.title,details){margin-block:0}
 :is(.third,.half) small{display:inline}
+:is(.third,.half) tbody th{width:100%;max-width:0;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+:is(.third,.half) th :is(bdi,.chips){display:inline;white-space:nowrap}
 :is(.third,.half,.two-thirds) :is(.scroll,figure){margin:0}
 :is(.third,.half) th:first-child{position:relative;z-index:0;padding-left:.4rem}
 a:has(.chips){text-decoration:none}
@@ -152,7 +153,7 @@ h2{margin:0 0 .35rem;font-size:1.15rem}
 h3{margin:0 0 .5rem;font-size:1rem}
 p,ul{margin:0 0 .75rem}
 a{color:var(--accent);text-underline-offset:.2em}
-a:focus-visible,summary:focus-visible,.scroll:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
+:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 i{color:var(--soft)}
 .subtitle{margin:.35rem 0 1.5rem;color:var(--soft)}
 .notice{margin:0 0 .5rem;padding:.35rem .9rem;border-left:3px solid var(--line);background:var(--wash)}
@@ -203,6 +204,7 @@ table{border-collapse:collapse;width:max-content;min-width:100%;font-size:.9rem}
 caption{text-align:left;color:var(--soft);padding:.25rem 0 .5rem}
 th,td{padding:.4rem 1.25rem .4rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line);font-weight:400}
 :is(th,td):last-child{padding-right:0}
+td{max-width:26rem}
 thead th{color:var(--soft);border-bottom-color:var(--soft);vertical-align:bottom}
 .n{text-align:right}
 .n+:is(td,th):not(.n){padding-left:1.25rem}
@@ -212,15 +214,34 @@ small{color:var(--soft)}
 small.key{display:block;margin:0}
 time{white-space:nowrap}
 .chips>span{display:inline-block;padding:0 .45em;background:var(--wash);border:1px solid var(--line);border-radius:3px}
+.heat{table-layout:fixed;width:100%;border-collapse:separate;border-spacing:0 3px}
+.heat.long{min-width:62rem}
+.heat col:first-child{width:16rem}
+.heat th{padding:0 .75rem 0 0;border:0;line-height:1.5rem}
+.heat thead th+th{padding:0 0 0 .25rem;border-left:1px solid var(--soft);white-space:nowrap}
+.heat th>span{display:flex;white-space:pre}
+.heat :is(bdi,i){overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+.heat td{position:relative;padding:0;border:0}
+.heat td:focus-within{z-index:1}
+.heat a{display:block;height:1.5rem}
+.key>span{margin-right:1rem;white-space:nowrap}
+:is(.heat,.key) .complete{background:var(--complete)}
+:is(.heat,.key) .suspect{background:linear-gradient(var(--complete) 50%,var(--warn) 0)}
+:is(.heat,.key) .failed{background:var(--bad)}
+:is(.heat,.key) .missing{background:repeating-linear-gradient(-45deg,var(--bad) 0 1.5px,var(--wash) 1.5px 5px)}
+:is(.heat,.key) .not-due,.swatch.dotted{background:radial-gradient(var(--hatch) 1px,var(--wash) 1.5px) 0 0/5px 5px}
+tr:has(:target){background:var(--wash)}
 .share{display:block;width:100%;min-width:6rem;height:.4rem;margin-top:.3rem}
 .share rect{fill:var(--accent)}
 footer{margin-top:.75rem;padding-top:.6rem;border-top:1px solid var(--line);color:var(--soft);font-size:.8rem}
 footer p{margin:0}${CONTROL_STYLE}${CLIENT_STYLE}@media (max-width:64rem){
 .third,.half,.two-thirds{grid-column:1/-1}
+.bar nav{flex-basis:100%;order:1}
 }
 @media (max-width:45rem){
 body{padding:1rem 1rem 2rem}
-.bar nav{flex-basis:100%;order:1}
+.heat col:first-child{width:8rem}
+caption{position:sticky;left:0;max-width:calc(100vw - 2rem)}
 .links{margin:0}
 .wide{display:none}
 .narrow{display:block}
@@ -239,12 +260,15 @@ section{padding-top:1.5rem}
 h2,h3,caption,figcaption,.note{break-after:avoid}
 .wide,.notice,.note,.figures,tr{break-inside:avoid}
 .scroll{overflow:visible}
+.heat.long{min-width:0}
+:is(.third,.half) tbody th{width:auto;max-width:none;white-space:normal}
+:is(.third,.half) th :is(bdi,.chips){white-space:pre-wrap}
 table{font-size:7pt;width:100%}
 :is(th,td){padding:.12rem .5rem .12rem 0}
 .share{min-width:3rem;margin-top:.15rem}
 details::details-content{display:block;content-visibility:visible;block-size:auto}
 summary{display:none}
 a{color:inherit;text-decoration:none}
-.share,.wide,.status,.notice{print-color-adjust:exact;-webkit-print-color-adjust:exact}
+.share,.wide,.status,.notice,.heat td,.swatch{print-color-adjust:exact;-webkit-print-color-adjust:exact}
 }
 `;

@@ -18,7 +18,7 @@ import { type FrameContent, framelessPage, type PageName, pageHref } from "./fra
 import { jobsSections } from "./jobs-sections.ts";
 import { keysSections } from "./keys-sections.ts";
 import { overviewSections } from "./overview-sections.ts";
-import { differencesSection, finalitySection, gapsSection } from "./quality-sections.ts";
+import { differencesSection, finalitySection, gapsSection, stretchHrefs } from "./quality-sections.ts";
 import { runSections } from "./run-sections.ts";
 import { InvalidView, type View, viewQuery } from "./view.ts";
 
@@ -50,10 +50,10 @@ export const PAGE_CONTENT: { readonly [P in keyof PageData]: Render<P> } = {
       anomaliesSection(health),
     ].flat(),
   }),
-  quality: (data, _, health) => ({
+  quality: (data, view, health) => ({
     sections: [
       gapsSection(health),
-      coverageSection(data),
+      coverageSection(data, stretchHrefs(view)),
       finalitySection(data),
       differencesSection(data),
       restatementSection(data),

@@ -1,12 +1,15 @@
 // What the page on the quality of the data shows besides the sections of the report. Pure.
 
 import { type GapGroup, groupGaps, type HealthState } from "../../health/state.ts";
-import { seriesHtml } from "../../report/coverage-section.ts";
+import { type StretchHref, seriesHtml } from "../../report/coverage-section.ts";
 import { exactText, metricName, roundedText, windowText } from "../../report/format.ts";
 import { columns, type Html, html, nameHtml, numberColumns, table } from "../../report/html.ts";
 import type { Section } from "../../report/page.ts";
 import type { TrustData } from "../../report/report-data.ts";
+import { ALL_USAGE } from "../../usage/series.ts";
 import { foldedText, stateHtml } from "./cells.ts";
+import { pageHref } from "./frame.ts";
+import { type View, viewQuery } from "./view.ts";
 
 // The gaps of all time.
 
@@ -42,6 +45,18 @@ function seriesCell({ series: [first, ...others] }: GapGroup): Html | undefined 
   const more = others.length - shown.length;
   const names = [first, ...shown].map((one) => html`<br>${seriesHtml(one)}`);
   return html`<details><summary>${others.length + 1} series</summary>${names}${more > 0 ? html`<br>and ${more} more` : undefined}</details>`;
+}
+
+/** A complete stretch of the coverage map leads to its usage, another to why it is not complete. */
+export function stretchHrefs(view: View): StretchHref {
+  return ({ project, grouping, filter }, { start, end, status }) => {
+    if (status === undefined) return undefined;
+    const period = { start, end, live: false, name: undefined };
+    if (status !== "complete")
+      return `${pageHref("quality", "quality")}${viewQuery(view, { period, project })}#coverage`;
+    const more = Object.entries({ grouping, ...(filter === ALL_USAGE.name ? {} : { filter }) });
+    return `${pageHref("quality", "usage")}${viewQuery(view, { period, project, more })}`;
+  };
 }
 
 const FINALITY_MEANINGS: Readonly<Record<string, string>> = {
