@@ -42,7 +42,12 @@ ${more.length > 0 ? html`<ul>${more.map((sentence) => html`<li>${sentence}</li>`
 }
 
 function sentenceHtml(sentence: Sentence): Html {
-  return html`${sentence.map((piece) => (typeof piece === "string" ? piece : groupHtml(piece.grouping, piece.group)))}`;
+  return html`${sentence.map((piece) => (typeof piece === "string" ? piece : changedHtml(piece.grouping, piece)))}`;
+}
+
+/** A key by its comment, with its id when it is pointed at. */
+function changedHtml(grouping: string, { group, comment }: Pick<ChangePart, "group" | "comment">): Html {
+  return comment ? html`<bdi title="${group ?? ""}">${comment}</bdi>` : groupHtml(grouping, group);
 }
 
 function changeChart(id: string, metric: MetricChange, breakdown: ChangeBreakdown): Html {
@@ -53,9 +58,10 @@ function changeChart(id: string, metric: MetricChange, breakdown: ChangeBreakdow
   return waterfall({ id, title, before, after, changes }, changeTable(title, metric, breakdown));
 }
 
-function partName(grouping: string, { part, group, groups }: ChangePart): string {
+function partName(grouping: string, { part, group, comment, groups }: ChangePart): string {
   if (part === "others") return counted(groups, "other");
   if (part !== "group") return part;
+  if (comment) return comment;
   if (group === null) return "no value";
   return grouping === "tags" ? group.replaceAll(/^\["|"\]$/g, "").replaceAll('","', ", ") : group;
 }
@@ -87,6 +93,6 @@ function changeTable(title: string, metric: MetricChange, { grouping, parts }: C
 
 function partHtml(grouping: string, part: ChangePart): Html {
   if (part.part !== "group") return html`<i>${partName(grouping, part)}</i>`;
-  const name = groupHtml(grouping, part.group);
+  const name = changedHtml(grouping, part);
   return part.project === null ? name : html`${name} in ${nameHtml(part.project)}`;
 }

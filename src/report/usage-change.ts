@@ -54,6 +54,8 @@ export type ChangePart = Amounts & {
   readonly group: string | null;
   /** Of an API key only: two projects may have keys with the same name. */
   readonly project: string | null;
+  /** The API key's comment, if it is known. */
+  readonly comment?: string | null | undefined;
   /** Null if it is no group. */
   readonly status: "new" | "vanished" | "changed" | "same" | null;
   /** How many groups the part has. */
@@ -65,7 +67,7 @@ export type ChangePart = Amounts & {
 
 /** A sentence in pieces, so that a page can set names apart from the text around them. */
 export type Sentence = readonly (string | NamedGroup)[];
-type NamedGroup = { readonly grouping: string; readonly group: string | null };
+type NamedGroup = Pick<ChangePart, "group" | "comment"> & { readonly grouping: string };
 
 const GROUPING_WORDS: Readonly<Record<ChangeBreakdown["grouping"], string>> = {
   project: "project",
@@ -120,11 +122,11 @@ function contributors(metric: MetricChange, { grouping, parts }: ChangeBreakdown
   const largest = parts.filter(({ part, change }) => part === "group" && !isZero(change)).slice(0, CONTRIBUTORS_MAX);
   if (largest.length === 0) return [];
   const all = signedText(metric.compared.change);
-  const named = largest.map(({ group, change }, i): Sentence => {
+  const named = largest.map(({ group, comment, change }, i): Sentence => {
     const amount = signedText(change);
     return [
       i > 0 ? ", " : "",
-      { grouping, group },
+      { grouping, group, comment },
       i === 0 && !isZero(metric.compared.change) ? ` accounts for ${amount} of ${all}` : ` ${amount}`,
     ];
   });
@@ -150,7 +152,7 @@ function appeared({ breakdowns }: MetricChange, status: "new" | "vanished"): rea
     const names = named.flatMap(
       (part, i): Sentence => [
         i > 0 ? ", " : "",
-        { grouping, group: part.group },
+        { grouping, group: part.group, comment: part.comment },
         ` ${sinceText(part)}(${signedText(part.change)})`,
       ],
     );

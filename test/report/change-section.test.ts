@@ -65,3 +65,17 @@ test("without usage there is no section; without a grouping, or days to compare,
   const breakdowns = (metric?.breakdowns ?? []).map((one) => ({ ...one, daysCompared: 0 }));
   expect(section({ breakdowns })).not.toContain("<svg");
 });
+
+test("a key is named by its comment in the words, the chart and the table, and its id appears when it is pointed at", () => {
+  const breakdown = metric?.breakdowns[0];
+  if (!breakdown) throw new Error("the data have no breakdown");
+  const parts = breakdown.parts.map((part, i) =>
+    i === 0 ? { ...part, group: "8f3c-id", comment: "<nightly>" } : part,
+  );
+  const body = section({ breakdowns: [{ ...breakdown, grouping: "accessor", parts }] });
+  const named = '<bdi title="8f3c-id">&lt;nightly&gt;</bdi>';
+  expect(body).toContain(`<li>By key, ${named} accounts for`);
+  expect(body).toContain(`<th scope="row">${named}</th>`);
+  expect(body).toContain(">&lt;nightly&gt;</text>");
+  expect(body.replaceAll(named, "")).not.toContain("8f3c-id");
+});

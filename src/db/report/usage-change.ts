@@ -189,6 +189,8 @@ function shownParts(groupsMax: number): RawBuilder<unknown> {
       select metric, "grouping", sum(new_groups) as new_groups, sum(vanished_groups) as vanished_groups,
         json_agg(json_build_object(
           'part', part, 'group', "group", 'project', project, 'status', status, 'groups', groups,
+          'comment', case when "grouping" = 'accessor'
+            then (select max(k.comment) from bi.listed_keys k where k.api_key_id = "group" and k.comment <> '') end,
           'before', trim_scale(coalesce(before, 0))::text, 'after', trim_scale(coalesce(after, 0))::text,
           'change', trim_scale(change)::text, 'firstDay', first_day, 'lastDay', last_day
         ) order by array_position(array['group', 'others', 'not attributed', 'days not compared'], part), rank) as parts
