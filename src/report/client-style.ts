@@ -3,7 +3,7 @@
 export const CLIENT_STYLE = `
 @media screen{figure[data-drawn]>svg{display:none}}
 .drawing{display:grid;grid-template-columns:minmax(0,1fr) 14rem;gap:.5rem 1.5rem;margin-bottom:.5rem}
-.plot{height:19rem;min-width:0}
+.plot{min-height:19rem;min-width:0;contain:size}
 .legend{margin:0;padding:0;list-style:none;font-size:.85rem}
 .legend li{display:flex;align-items:baseline;gap:.25rem}
 .legend li>.swatch{margin:0 .4rem 0 .25rem}
@@ -21,7 +21,6 @@ export const CLIENT_STYLE = `
 .swatch{flex:none;display:inline-block;width:.75rem;height:.75rem;margin-right:.4rem;border-radius:2px;background:currentColor}
 .swatch.before{height:0;border-top:2px dashed;border-radius:0;background:none;align-self:center}
 .swatch.hatched{background:repeating-linear-gradient(-45deg,var(--hatch) 0 1.5px,var(--wash) 1.5px 5px)}
-.swatch.dotted{background:radial-gradient(var(--hatch) 1px,var(--wash) 1.5px) 0 0/5px 5px}
 .tip>div{max-width:24rem;padding:.6rem .8rem;border:1px solid var(--line);border-radius:4px;background:var(--paper);color:var(--ink);font-size:.85rem;white-space:normal}
 .tip table{width:auto;min-width:0;font-size:inherit}
 .tip :is(th,td){padding:.15rem 1rem .15rem 0;border:0}
@@ -33,10 +32,10 @@ export const CLIENT_STYLE = `
 data[value]{cursor:copy}
 [data-copied]::after{content:" ✓ copied"}
 .sql pre{overflow-x:auto;padding:.75rem;background:var(--wash);font-size:.8rem;white-space:pre-wrap}
-button:focus-visible,.plot:focus-visible,pre:focus-visible,data:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 .unseen{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 @media (max-width:45rem){
 .drawing{grid-template-columns:minmax(0,1fr)}
+.legend{display:flex;flex-wrap:wrap;gap:0 .75rem}
 }
 @media print{.drawing,.live,.copy{display:none}.sort{margin:0;padding:0}}
 `;

@@ -103,7 +103,8 @@ export function framePage({
 <div class="heading"><h1>${shownTitle}</h1>${PAGES[page].choices.length > 0 ? html`${subtitle(page, view, health)}${periodLinks(page, view)}` : undefined}</div>
 ${toolbar(page, view, health, controls)}${notice}`;
   const isLive = view.period.live || PAGES[page].choices.length === 0;
-  const verdict = alerts.length === 0 ? "All is well" : "Not all is well";
+  const well = health.jobs.length === 0 ? "No job is configured" : "All is well";
+  const verdict = alerts.length === 0 ? well : "Not all is well";
   const head = scriptHead(rootOf(page) === "../" ? "../" : "", isLive);
   return {
     ...htmlPage(status, { title: `${verdict}: ${shownTitle}, usage-export`, header, sections, head }),

@@ -16,7 +16,7 @@ import {
 import type { Section } from "../../report/page.ts";
 import { foldedText, instantHtml, stateHtml } from "./cells.ts";
 import { pageHref } from "./frame.ts";
-import { chosen, listForm, pageLinks, selectField, textField } from "./lists.ts";
+import { chosen, listForm, nothingListed, pageLinks, selectField, textField } from "./lists.ts";
 import { type View, viewQuery } from "./view.ts";
 
 // Jobs, the queue and workers.
@@ -136,7 +136,7 @@ function runsSection({ runs, hasMore }: RunList, { jobs }: HealthState, view: Vi
   const none =
     view.more === undefined
       ? html`<p class="empty">No job has run yet. <code>usage-export export</code> runs one now; <code>usage-export start</code> runs all of them on schedule.</p>`
-      : html`<p class="empty">There are no such runs.</p>`;
+      : nothingListed("jobs", view, "runs");
   const body =
     rows.length === 0
       ? html`${view.more === undefined ? undefined : form}${none}`

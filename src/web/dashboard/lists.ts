@@ -66,13 +66,26 @@ export function pageLinks(
   hasMore: boolean,
   now: number = pageNumber(view),
 ): Html | undefined {
-  const link = (to: number, title: string) => {
-    const others = (view.more ?? []).filter(([name]) => name !== "page");
-    const more = to === 1 ? others : [...others, ["page", String(to)] as const];
-    return html`<a href="${pageHref(page, page)}${viewQuery(view, { more })}">${title}</a>`;
-  };
+  const link = (to: number, title: string) => pageLink(page, view, to, title);
   if (now === 1 && !hasMore) return undefined;
   return html`<p class="links">${now > 1 ? html`${link(now - 1, "Previous page")} · ` : undefined}page ${now}${hasMore ? html` · ${link(now + 1, "Next page")}` : undefined}</p>
+`;
+}
+
+function pageLink(page: PageName, view: View, to: number, title: string): Html {
+  const others = (view.more ?? []).filter(([name]) => name !== "page");
+  const more = to === 1 ? others : [...others, ["page", String(to)] as const];
+  return html`<a href="${pageHref(page, page)}${viewQuery(view, { more })}">${title}</a>`;
+}
+
+/** In place of a list that is narrowed to nothing, or of a page after its last. */
+export function nothingListed(page: PageName, view: View, things: string): Html {
+  const now = pageNumber(view);
+  if (now > 1)
+    return html`<p class="empty">The list ends before page ${now}. ${pageLink(page, view, 1, "Show its first page")}</p>
+`;
+  const all = `${pageHref(page, page)}${viewQuery(view, { more: [] })}`;
+  return html`<p class="empty">There are no such ${things}. <a href="${all}">Show all ${things}</a></p>
 `;
 }
 

@@ -7,6 +7,7 @@ import { amountHtml, chartNumber, isZero, metricName } from "../../report/format
 import {
   columns,
   groupHtml,
+  groupText,
   type Html,
   html,
   nameHtml,
@@ -107,13 +108,14 @@ const KEY_COLUMNS = 10;
 function nameCell({ grouping, projects }: Ranking, ranked: RankedGroup, view: View, question: Question): Html {
   const { group, comment, project } = ranked;
   const name = comment === null ? groupHtml(grouping, group) : nameHtml(comment);
+  const whole = comment ?? groupText(grouping, group);
   const href = groupHref(projects.length > 1 ? { ...view, project } : view, question, group);
   const key =
     comment === null || group === null
       ? undefined
       : html` <small title="${group}"><bdi>${truncatedName(group, KEY_COLUMNS)}</bdi></small>`;
   const of = projects.length > 1 ? html` <small>${nameHtml(project)}</small>` : undefined;
-  return html`${href === undefined ? name : html`<a href="${href}">${name}</a>`}${key}${of}`;
+  return html`${href === undefined ? name : html`<a href="${href}" title="${whole}">${name}</a>`}${key}${of}`;
 }
 
 /** Those that are used most. */

@@ -8,7 +8,7 @@ import type { Section } from "../../report/page.ts";
 import { REQUEST_OUTCOMES } from "../../usage/export.ts";
 import { foldedText, instantHtml, stateHtml } from "./cells.ts";
 import { RUN_COLUMNS, runCells } from "./jobs-sections.ts";
-import { chosen, listForm, pageLinksOf, selectField, textField } from "./lists.ts";
+import { chosen, listForm, nothingListed, pageLinksOf, selectField, textField } from "./lists.ts";
 import type { View } from "./view.ts";
 
 export function runSections(details: RunDetails, view: View): readonly Section[] {
@@ -73,7 +73,7 @@ function requestsSection({ run, requests: { counts, found, requests } }: RunDeta
   const form = listForm("run", view, fields, { project: undefined });
   const listed =
     rows.length === 0
-      ? html`<p class="empty">No request of this run is like that.</p>`
+      ? nothingListed("run", { ...view, project: undefined }, "requests")
       : html`${table("Those that went wrong first, then the newest, times in UTC", REQUEST_COLUMNS, rows, { sortable: true })}${pageLinksOf("run", view, found, REQUESTS_PER_PAGE)}`;
   const body = counts.length === 0 ? noRequests(run) : html`${note}${form}${listed}`;
   return { id: "requests", title: "Requests", body };

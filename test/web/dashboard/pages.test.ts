@@ -3,7 +3,7 @@ import type { Gap } from "../../../src/db/health.ts";
 import { PAGES, type PageName } from "../../../src/web/dashboard/frame.ts";
 import { invalidPage, type PageData, reportFilePage, unavailablePage } from "../../../src/web/dashboard/pages.ts";
 import { jobLine, makeBudgetUse, NOW, rotationLine, runLine } from "../../health/sample-health-state.ts";
-import { makeRanking, makeReportData } from "../../report/make-report-data.ts";
+import { makeRanking, makeReportData, makeSeries } from "../../report/make-report-data.ts";
 import { keyLine, pageData, pageOf, rotationKeys } from "./sample-pages.ts";
 
 const HOSTILE = `<script>alert("1")</script>'"><img src=x onerror=alert(2)>\u202Eevil 🦊 ${"x".repeat(500)}`;
@@ -314,12 +314,43 @@ test("a page beyond the end of a list is its last one, with a link to the one be
   }
 });
 
+test("runs narrowed to nothing, or a page after their last, lead back to where there are some", () => {
+  const none = { runs: [], hasMore: false };
+  const beyond = pageOf("jobs", none, {
+    view: {
+      more: [
+        ["outcome", "failed"],
+        ["page", "9"],
+      ],
+    },
+  });
+  expect(textOf(beyond)).toContain("The list ends before page 9. Show its first page");
+  expect(beyond.body).toContain('<a href="./jobs?outcome=failed">Show its first page</a>');
+  const narrowed = pageOf("jobs", none, { view: { more: [["outcome", "failed"]] } });
+  expect(narrowed.body).toContain('There are no such runs. <a href="./jobs">Show all runs</a>');
+});
+
+test("a cell of the coverage map leads to the usage of its series and days, or to why it is not complete", () => {
+  const { coverage } = makeReportData();
+  const days = coverage.days.slice(0, 3);
+  const statuses = ["complete", "failed", undefined] as const;
+  const series = [{ ...makeSeries(6, days, statuses), project: "a & b" }];
+  const { body } = pageOf("quality", { coverage: { ...coverage, days, series } });
+  const [, map = ""] = /<table class="heat[\s\S]*?<tbody>([\s\S]*?)<\/tbody>/.exec(body) ?? [];
+  expect([...map.matchAll(/href="([^"]*)"/g)].map(([, href]) => href)).toEqual([
+    `./usage?from=${days[0]}&amp;to=${days[0]}&amp;project=a+%26+b&amp;grouping=model&amp;filter=diarized-listen`,
+    `./quality?from=${days[1]}&amp;to=${days[1]}&amp;project=a+%26+b#coverage`,
+  ]);
+});
+
 test("before the first export, the overview says what to do", () => {
   const { overview } = pageData();
   const coverage = { ...overview.coverage, seriesCount: 0 };
   expect(textOf(pageOf("overview", { coverage }))).toContain(
     "There are no numbers yet. No job has read any usage. To read it now, run usage-export export",
   );
+  const { body } = pageOf("overview", { coverage }, { health: { jobs: [] } });
+  expect(body).toContain("<title>No job is configured: Overview, usage-export</title>");
 });
 
 test("if the database can't be reached, a page shows the reason and is refreshed", () => {
