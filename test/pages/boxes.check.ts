@@ -9,6 +9,7 @@ import { pageData, pageOf } from "../web/dashboard/sample-pages.ts";
 import { testMonitor } from "../web/test-monitor.ts";
 import { look } from "./boxes.ts";
 import { openBrowser, openPage } from "./browser.ts";
+import { expectPrintable, walkWithKeyboard } from "./walk.ts";
 
 const browser = await openBrowser();
 const AMOUNT = "987654321012345";
@@ -48,7 +49,14 @@ function widePage(page: keyof PageData): WebPage {
   const data: Partial<{ readonly [P in keyof PageData]: Partial<PageData[P]> }> = {
     overview: { ...report, totals: { ...report.totals, metrics }, rankings },
     cost: report,
-    quality: { ...report, differences: [{ ...difference, total: AMOUNT, sumOfGroups: AMOUNT, difference: AMOUNT }] },
+    quality: {
+      ...report,
+      coverage: {
+        ...report.coverage,
+        series: report.coverage.series.map((one) => ({ ...one, project: LONG, filter: LONG })),
+      },
+      differences: [{ ...difference, total: AMOUNT, sumOfGroups: AMOUNT, difference: AMOUNT }],
+    },
     jobs: {
       runs: [
         runLine({ job: LONG, status: "failed", error: LONG, rowsChanged: Number(AMOUNT), requests: Number(AMOUNT) }),
@@ -59,7 +67,7 @@ function widePage(page: keyof PageData): WebPage {
 }
 
 test.each(["overview", "cost", "quality", "jobs", "run", "keys"] as const)(
-  "on the page %s no text is cut or lies over another, at four widths, in light and dark",
+  "on the page %s no text is cut or lies over another, at four widths, in light and dark; Tab leads everywhere; it can be printed",
   async (name) => {
     const shown = widePage(name);
     const monitor = await testMonitor({ pages: { "/page": () => shown } });
@@ -68,19 +76,23 @@ test.each(["overview", "cost", "quality", "jobs", "run", "keys"] as const)(
     onTestFinished(() => page.context().close());
     await page.waitForLoadState("networkidle");
     await look(page, name);
+    await walkWithKeyboard(page);
+    await expectPrintable(page);
   },
 );
 
-test("the overview is as high as a screen when all is well", async () => {
+test.each([0, 2])("the overview with %i budgets is as high as a screen when all is well", async (count) => {
   const report = makeReportData({}, { days: 30, groups: 11, series: 8 });
   const byDay = report.coverage.days.map((_, i) => String(i % 9));
   const metrics = report.totals.metrics.map((one) => ({ ...one, amount: AMOUNT, byDay }));
-  const shown = pageOf("overview", {
+  const budgets = Array.from({ length: count }, () => makeBudgetUse({ name: LONG, percent: "40", reached: [] }));
+  const data = {
     ...report,
     breakdowns: report.breakdowns.slice(0, 1),
     totals: { ...report.totals, metrics },
     rankings: pageData().overview.rankings,
-  });
+  };
+  const shown = pageOf("overview", data, { health: { budgets } });
   const monitor = await testMonitor({ pages: { "/page": () => shown } });
   onTestFinished(() => monitor[Symbol.asyncDispose]());
   const { page } = await openPage(browser, `${monitor.url}/page`, { viewport: { width: 1440, height: 900 } });

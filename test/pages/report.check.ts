@@ -10,6 +10,7 @@ import { HOSTILE_NAMES } from "../report/hostile-names.ts";
 import { makeHostileData } from "../report/make-hostile-data.ts";
 import { makeReportData, makeTroubledData } from "../report/make-report-data.ts";
 import { openBrowser, openPage, SCREENS } from "./browser.ts";
+import { expectPrintable, walkWithKeyboard } from "./walk.ts";
 
 const browser = await openBrowser();
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "report-check-"));
@@ -23,6 +24,9 @@ const COLOURS = `[
   getComputedStyle(document.body).backgroundColor,
   getComputedStyle(document.querySelector('svg.wide [fill="var(--series-1)"]')).fill,
 ].join(" ")`;
+
+/** The width of a day in each cell. */
+const WIDTHS_OF_DAYS = `[...document.querySelectorAll(".heat tbody td")].map((cell) => cell.getBoundingClientRect().width / cell.colSpan)`;
 
 function save(name: string, data: ReportData): string {
   const file = path.join(folder, `${name}.html`);
@@ -140,7 +144,7 @@ test("each chart shows one drawing with its name: the wide one on a desktop scre
     const { page } = await openPage(browser, PAGES.troubled, { viewport: { width, height: 900 } });
     const charts = page.getByRole("img");
     expect(await charts.evaluateAll((all) => all.map((one) => one.getAttribute("class")))).toEqual(
-      Array(7).fill(shown),
+      Array(6).fill(shown),
     );
     expect(await page.getByRole("img", { name: "Hours by day and model" }).count()).toBe(1);
     await page.context().close();
@@ -170,6 +174,23 @@ test("content that is folded on a screen is shown on paper", async () => {
   await page.emulateMedia({ media: "print" });
   expect(await table.isVisible()).toBe(true);
   expect((await table.boundingBox())?.height).toBeGreaterThan(100);
+  await page.context().close();
+});
+
+test("Tab leads to everything in a report, and it can be printed", async () => {
+  const { page } = await openPage(browser, PAGES.troubled);
+  await walkWithKeyboard(page);
+  await expectPrintable(page);
+  await page.context().close();
+});
+
+test("in the coverage map a stretch that is not complete leads to why, and a day is as wide in each row", async () => {
+  const { page } = await openPage(browser, PAGES.troubled, { viewport: { width: 1440, height: 900 } });
+  const map = page.locator(".heat");
+  await map.getByRole("link", { name: "failed, 2026-11-11" }).first().press("Enter");
+  expect(await page.evaluate("document.querySelector(':target').closest('tr').innerText")).toContain("503");
+  const widths = (await page.evaluate(WIDTHS_OF_DAYS)) as readonly number[];
+  expect(Math.max(...widths) - Math.min(...widths)).toBeLessThan(1);
   await page.context().close();
 });
 

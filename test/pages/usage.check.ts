@@ -16,6 +16,7 @@ import { testMonitor } from "../web/test-monitor.ts";
 import { axeFindings } from "./axe.ts";
 import { look } from "./boxes.ts";
 import { openBrowser, openPage, SCREENS } from "./browser.ts";
+import { expectPrintable, walkWithKeyboard } from "./walk.ts";
 
 const browser = await openBrowser();
 const { db } = await testDatabase();
@@ -292,29 +293,7 @@ test("with the keyboard alone a person gets to every choice, and a list is only 
   await page.keyboard.press("ArrowDown");
   expect(await page.getByLabel("Metric").inputValue()).toBe("total_hours");
   expect(page.url()).not.toContain("total_hours");
-  const reached = new Set<string>();
-  await page.evaluate("document.activeElement.blur(); scrollTo(0, 0)");
-  for (let i = 0; i < 120; i++) {
-    await page.keyboard.press("Tab");
-    reached.add(
-      (await page.evaluate(
-        `(({ tagName, name, className, textContent }) => [tagName, name || className || textContent.trim()].join(" "))(document.activeElement)`,
-      )) as string,
-    );
-  }
-  const all = [...reached].join("\n");
-  for (const one of [
-    "INPUT from",
-    "SELECT metric",
-    "SELECT compare",
-    "BUTTON Show",
-    "A by model",
-    "A lines",
-    "DIV plot",
-  ])
-    expect(all).toContain(one);
-  for (const one of ["A name 32", "A 5 others", "A Difference", "A Download CSV", "SUMMARY SQL"])
-    expect(all).toContain(one);
+  await walkWithKeyboard(page);
 });
 
 test.each(SCREENS.filter((_, i) => i % 3 === 0))(
@@ -361,13 +340,8 @@ test("no text is cut or lies over another, at four widths, in light and dark, an
   await page.waitForLoadState("networkidle");
   await look(page, "usage");
 
-  await page.emulateMedia({ media: "print" });
-  await page.setViewportSize({ width: 690, height: 900 });
-  const interactive = page.locator("form, .choices, .links, .copy, .sql, .plot, nav").filter({ visible: true });
-  expect(await interactive.allInnerTexts()).toEqual([]);
-  expect(await page.getByText(`Exact hours by day and model`).isVisible()).toBe(true);
+  await expectPrintable(page);
   expect(await page.locator("svg.wide").first().isVisible()).toBe(true);
-  expect(await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")).toBe(0);
 });
 
 test("who wants less motion gets none", async () => {
