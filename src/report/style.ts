@@ -261,6 +261,7 @@ h2,h3,caption,figcaption,.note{break-after:avoid}
 .wide,.notice,.note,.figures,tr{break-inside:avoid}
 .scroll{overflow:visible}
 .heat.long{min-width:0}
+.below{display:block}
 :is(.third,.half) tbody th{width:auto;max-width:none;overflow:visible;white-space:normal}
 :is(.third,.half) th :is(bdi,.chips){white-space:pre-wrap}
 table{font-size:7pt;width:100%}
