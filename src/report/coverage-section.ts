@@ -55,7 +55,6 @@ const NOT_DUE = "not-due";
 const DAYS_NARROW_MAX = 120;
 const LABELS_MAX = 6;
 const ERROR_COLUMNS = 160;
-const SEPARATOR = " · ";
 
 /** A row for each series, and a cell for each stretch of days with the same status, which is as wide as it is long. */
 function coverageMap({ days, series, gaps }: Coverage, hrefOf: StretchHref): Html {
@@ -64,10 +63,7 @@ function coverageMap({ days, series, gaps }: Coverage, hrefOf: StretchHref): Htm
   );
   const rows = series.map((one) => {
     const cells = stretchesOf(days, one.statuses).map((stretch) => stretchCell(one, stretch, gaps, hrefOf));
-    const whole = [one.project, shortGrouping(one.grouping), ...(one.filter === "all" ? [] : [one.filter])].join(
-      SEPARATOR,
-    );
-    return html`<tr><th scope="row"><span title="${whole}">${seriesHtml(one)}</span></th>${cells}</tr>\n`;
+    return html`<tr><th scope="row"><span>${seriesHtml(one)}</span></th>${cells}</tr>\n`;
   });
   return html`<p class="note key">${statuses}</p>
 <div class="scroll" role="group" aria-label="Series and days" tabindex="0"><table class="heat${days.length > DAYS_NARROW_MAX ? " long" : ""}">
