@@ -34,7 +34,7 @@ export function labelStep(days: number, labelsMax: number): number {
 }
 
 /** The days below a chart, with at most `labelsMax` labels, at even steps back from the newest day. */
-export function dayAxis(days: readonly Day[], labelsMax: number): XAXisComponentOption {
+function dayAxis(days: readonly Day[], labelsMax: number): XAXisComponentOption {
   const step = labelStep(days.length, labelsMax);
   return {
     ...AXIS_STYLE,

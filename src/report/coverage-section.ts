@@ -10,7 +10,7 @@ import type { Section } from "./page.ts";
 import type { Coverage, CoverageGap, SeriesCoverage } from "./report-data.ts";
 
 /** Days of a series with the same status; undefined if they were neither due nor read. */
-export type Stretch = Window & { readonly status: SliceStatus | undefined };
+type Stretch = Window & { readonly status: SliceStatus | undefined };
 
 /** Leads to what explains a stretch of a series; undefined if nothing does. */
 export type StretchHref = (series: SeriesName, stretch: Stretch) => string | undefined;
