@@ -50,11 +50,14 @@ export class Scrubber {
   /** By their first letters. In lower case, so that a change of case does not hide a secret from the search. */
   readonly #forms = new Map<string, Set<string>>();
   readonly #beginnings = new Uint8Array(BEGINNINGS);
+  /** A key is added again with each request that it is read for. */
+  readonly #added = new Set<string>();
 
   /** Returns its argument, for use in an expression. */
   add(secret: Secret): Secret {
     const value = secret.reveal();
-    if (value.length < REDACTED_LENGTH_MIN) return secret;
+    if (value.length < REDACTED_LENGTH_MIN || this.#added.has(value)) return secret;
+    this.#added.add(value);
     const hex = Buffer.from(value).toString("hex");
     const base64 = [0, 1, 2].map((offset) => base64At(value, offset));
     for (const form of [
