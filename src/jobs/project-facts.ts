@@ -7,20 +7,23 @@ import { oldestFirst, recordReadings } from "../db/project-readings.ts";
 import { errorText } from "../errors.ts";
 import { hasStatus } from "../service/answer.ts";
 import { fetchBalances } from "../service/balances.ts";
-import { listKeys } from "../service/keys.ts";
+import { readKeyList } from "../service/keys.ts";
 import type { Project, Source } from "../usage/series.ts";
 import type { ExportContext } from "./export-context.ts";
 
-type Reading = (context: ExportContext, project: Project, log: Logger, signal: AbortSignal) => Promise<void>;
+/** Never throws. Resolves to false if the service answered 404: it has nothing of that kind for the project. */
+type Reading = (context: ExportContext, project: Project, log: Logger, signal: AbortSignal) => Promise<boolean>;
 
 /** Stores the service's list of API keys, so that a deleted key keeps its comment and tags. */
 const syncKeyList: Reading = async ({ db, service, keys }, project, log, signal) => {
   try {
-    const listed = await keys.use(project, (key) => listKeys(service, project.id, key, signal));
-    if (listed) await storeListedKeys(db, project.id, listed);
+    const listed = await keys.use(project, (key) => readKeyList(service, project.id, key, signal));
+    if (typeof listed === "object") await storeListedKeys(db, project.id, listed);
     else log.debug("the service does not list the project's keys");
+    return listed !== "absent";
   } catch (error) {
     log.debug({ reason: errorText(error) }, "the project's keys were not listed");
+    return true;
   }
 };
 
@@ -29,10 +32,14 @@ const readBalances: Reading = async ({ db, service, keys }, project, log, signal
     const balances = await keys.use(project, (key) => fetchBalances(service, project.id, key, signal));
     await storeBalances(db, project, balances);
   } catch (error) {
-    if (hasStatus(error, [404])) log.info("the service does not offer balances");
-    else if (hasStatus(error, [401, 403])) log.info({ reason: errorText(error) }, "the key may not read balances");
+    if (hasStatus(error, [404])) {
+      log.info("the service does not offer balances");
+      return false;
+    }
+    if (hasStatus(error, [401, 403])) log.info({ reason: errorText(error) }, "the key may not read balances");
     else log.warn({ reason: errorText(error) }, "the balances were not read");
   }
+  return true;
 };
 
 /** A key that reads usage may lack the scope for billing, so that a run of usage would be refused each time. */
@@ -51,6 +58,8 @@ const ALL_MS_MAX = 60_000;
 const FEW_PROJECTS = READING_MS_MAX / PROJECT_MS;
 /** Projects read at the same time, of many. More would only wait for the rate limiter. */
 const PROJECTS_AT_ONCE = 16;
+/** If the service has nothing for so many projects, and something for none, it is not asked for the other projects of the run. */
+const WITHOUT_FACTS_MAX = 8;
 
 /** Called at the end of a run. Never throws: the run has succeeded without it. */
 export async function readProjectFacts(
@@ -72,7 +81,10 @@ export async function readProjectFacts(
   }
 }
 
-/** Those that were read longest ago come first, and what was read is recorded, so that each project has its turn. */
+/**
+ * Those that were read longest ago come first, and what was read is recorded, so that each project has its turn. So the next run asks for
+ * others if this one stopped after projects for which the service has nothing.
+ */
 async function readInTurn(
   context: ExportContext,
   projects: ReadonlyMap<string, Project>,
@@ -83,10 +95,14 @@ async function readInTurn(
     .flatMap((id) => projects.get(id) ?? [])
     .values();
   const read: string[] = [];
+  let hasFacts = false;
+  let withoutFacts = 0;
   const readNext = async () => {
     for (const project of waiting) {
-      if (signal.aborted) return;
-      await readProject(context, project, source, AbortSignal.any([signal, AbortSignal.timeout(READING_MS_MAX)]));
+      if (signal.aborted || (!hasFacts && withoutFacts >= WITHOUT_FACTS_MAX)) return;
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(READING_MS_MAX)]);
+      if (await readProject(context, project, source, limit)) hasFacts = true;
+      else withoutFacts++;
       if (!signal.aborted) read.push(project.id);
     }
   };
@@ -94,12 +110,14 @@ async function readInTurn(
   await recordReadings(context.db, read);
 }
 
+/** Whether the service may have something for the project. */
 async function readProject(
   context: ExportContext,
   project: Project,
   source: Source,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   const log = context.app.log.child({ project: project.name });
-  await Promise.all(READINGS[source].map((read) => read(context, project, log, signal)));
+  const results = await Promise.all(READINGS[source].map((read) => read(context, project, log, signal)));
+  return results.includes(true);
 }

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { AppError } from "../errors.ts";
 import { isFreeOfSecret, Secret } from "../secret.ts";
-import { Id, parseAnswer } from "./answer.ts";
+import { hasStatus, Id, parseAnswer } from "./answer.ts";
 import { callAllowingStatuses, type Service } from "./service.ts";
 
 const TOKEN = { api_key_id: Id, scopes: z.array(z.string()).nullish(), created: z.string().nullish() };
@@ -29,16 +29,34 @@ export async function fetchToken(service: Service, key: Secret, signal: AbortSig
   return answer && parseAnswer(TokenAnswer, answer, "the calling key");
 }
 
-/** Undefined if the service has no list or does not show it to this key. The list may hold only keys that the caller made. */
-export async function listKeys(
+/** "absent" if the service has no list (404), "refused" if it does not show it to this key (403). It may hold only keys that the caller made. */
+export async function readKeyList(
   service: Service,
   projectId: string,
   key: Secret,
   signal: AbortSignal,
-): Promise<readonly ListedKey[] | undefined> {
-  const call = { method: "GET", path: keysPath(projectId), retry: true, scopes: ["keys:read"] } as const;
-  const answer = await callAllowingStatuses(service, [403, 404], call, key, signal);
-  return answer && parseAnswer(KeyListAnswer, answer, "the list of keys").api_keys.map(({ api_key }) => api_key);
+): Promise<readonly ListedKey[] | "absent" | "refused"> {
+  const call = {
+    method: "GET",
+    path: keysPath(projectId),
+    retry: true,
+    scopes: ["keys:read"],
+    expected: [404],
+  } as const;
+  try {
+    const answer = await service.call(call, key, signal);
+    if (answer.status === 404) return "absent";
+    return parseAnswer(KeyListAnswer, answer, "the list of keys").api_keys.map(({ api_key }) => api_key);
+  } catch (error) {
+    if (hasStatus(error, [403])) return "refused";
+    throw error;
+  }
+}
+
+/** Undefined if there is no list, or none for this key. */
+export async function listKeys(...args: Parameters<typeof readKeyList>): Promise<readonly ListedKey[] | undefined> {
+  const listed = await readKeyList(...args);
+  return typeof listed === "string" ? undefined : listed;
 }
 
 /** Safe to repeat. The service lets a key delete itself, and the last key of a project. */
