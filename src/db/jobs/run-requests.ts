@@ -9,7 +9,7 @@ import type { Database } from "../connection/database.ts";
 import { installationOf } from "../connection/handle.ts";
 import { execute, type Tx } from "../connection/transaction.ts";
 import { existingPage } from "../pages.ts";
-import { storableText } from "../schema.ts";
+import { storableStart } from "../schema.ts";
 
 export type EndedRequest = {
   readonly seriesId: number;
@@ -55,7 +55,7 @@ export function insertRequests(
     ${ended.map(({ tookMs }) => (tookMs === undefined ? null : Math.round(tookMs)))}::integer[],
     ${ended.map(({ rowsChanged }) => rowsChanged)}::integer[], ${ended.map(({ outcome }) => outcome)}::text[],
     ${ended.map(({ code }) => code ?? null)}::text[],
-    ${ended.map(({ error }) => (error === undefined ? null : storableText(error, ERROR_LENGTH_MAX)))}::text[]
+    ${ended.map(({ error }) => (error === undefined ? null : storableStart(error, ERROR_LENGTH_MAX)))}::text[]
   `;
   return sql`
     insert into usage_export.run_request
