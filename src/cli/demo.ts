@@ -65,10 +65,7 @@ export async function runDemo(app: App, { serve }: DemoOptions): Promise<number>
 
 /** The packaged example if the folder has no configuration, but never in place of a file that the user named. */
 async function readDemoConfig({ configPath }: App): Promise<Config> {
-  const usesConfigPath = await access(configPath).then(
-    () => true,
-    () => configPath !== CONFIG_FILE,
-  );
+  const usesConfigPath = existsSync(configPath) || configPath !== CONFIG_FILE;
   return loadConfig(usesConfigPath ? configPath : path.join(PACKAGE_FOLDER, CONFIG_FILE), { isExample: true });
 }
 

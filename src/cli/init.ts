@@ -1,6 +1,6 @@
 // The command `init`: asks for a configuration, checks each answer with the service, and writes the file.
 
-import { access } from "node:fs/promises";
+import { existsSync } from "node:fs";
 import path from "node:path";
 import { createInterface } from "node:readline/promises";
 import { type App, databaseUrlOf, openServiceFor } from "../app.ts";
@@ -50,7 +50,9 @@ type Draft = {
 
 /** Throws an AppError, and writes nothing, if the file exists, if there is no terminal, or with --yes if an answer does not work. */
 export async function runInit(app: App, options: InitOptions): Promise<number> {
-  await requireNewFile(app.configPath);
+  if (existsSync(app.configPath)) {
+    throw new AppError("config", `${app.configPath} exists: edit it, or write a new one with --config FILE`);
+  }
   const url = databaseUrlOf(app.env);
   using prompt = openPrompt(app, options.yes === true);
   const draft = await askForService(app, options, prompt);
@@ -68,16 +70,6 @@ export async function runInit(app: App, options: InitOptions): Promise<number> {
   app.write(url === undefined ? "; set DATABASE_URL for a Postgres server.\n" : ".\n");
   app.write(`Next:\n  ${nextCommands(app, url === undefined).join("\n  ")}\n`);
   return 0;
-}
-
-async function requireNewFile(file: string): Promise<void> {
-  const exists = await access(file).then(
-    () => true,
-    () => false,
-  );
-  if (exists) {
-    throw new AppError("config", `${file} exists: edit it, or write a new one with --config FILE`);
-  }
 }
 
 function nextCommands(app: App, isEmbedded: boolean): string[] {

@@ -67,12 +67,8 @@ function chooseProjects(
 ): readonly RotationConfig[] {
   const known = [...new Set(rotations.map(({ project }) => project.name))];
   const ids = rotations.map(({ project }) => project.id);
-  requireKnown(
-    "--project",
-    projects?.filter((one) => !ids.includes(one)),
-    known,
-    (name) => `no chosen rotation is for the project ${name}`,
-  );
+  const names = projects?.filter((one) => !ids.includes(one));
+  requireKnown("--project", names, known, (name) => `no chosen rotation is for the project ${name}`);
   return rotations.filter(
     ({ project }) => projects === undefined || projects.includes(project.name) || projects.includes(project.id),
   );

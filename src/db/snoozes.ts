@@ -39,9 +39,7 @@ export async function storeSnooze(db: Database, { name, until, by }: Omit<Snooze
 
 /** Ends the snooze now. Returns whether there was one that had not ended. */
 export async function removeSnooze(db: Database, name: string): Promise<boolean> {
-  const query = sql<{
-    wasHeld: boolean;
-  }>`
+  const query = sql<{ wasHeld: boolean }>`
     delete from usage_export.snooze where installation = ${installationOf(db)} and name = ${name}
     returning until > now() as "wasHeld"
   `;

@@ -70,12 +70,10 @@ async function healthAt(
   const { readAt, series, slices, workers } = figures;
   const hasLiveWorker = workers.some(({ recent }) => recent);
   const causes = slices.failed > 0 ? await failureCauses(tx, readAt) : [];
+  const shown = series.filter(({ project }) => isShown(project));
   return {
     ...figures,
-    ...(await readGaps(
-      tx,
-      series.filter(({ project }) => isShown(project)),
-    )),
+    ...(await readGaps(tx, shown)),
     // If no worker runs, nothing is retried.
     causes: causes.map((cause) => (hasLiveWorker ? cause : { ...cause, nextTry: undefined })),
   };

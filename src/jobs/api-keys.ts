@@ -58,11 +58,8 @@ export async function openKeyRing(
   db: Database | undefined,
   { onFallback = () => {}, masterKeys: given }: KeyRingOptions = {},
 ): Promise<KeyRing> {
-  if (db)
-    await requireOwnRotations(
-      db,
-      config.rotations.map(({ name }) => name),
-    );
+  const rotations = config.rotations.map(({ name }) => name);
+  if (db) await requireOwnRotations(db, rotations);
   throwProblems(await missingKeys(app, config, db ? await rotationsWithKey(db) : new Set()));
   const projectKeys = new Map(config.projects.map(({ id, key }) => [id, key]));
   const creators = new Map(

@@ -63,28 +63,20 @@ export async function checkProject(
       // If the service does not list the key's scopes, a usage request shows whether the key may read usage. That request is not made
       // if the project has a rotation, because the key then creates other keys.
       mayRead = scopes ? readsUsage(scopes) : rotations.length === 0;
-      return keyResult(
-        project,
-        scopes,
-        SOURCES.filter((source) => jobs.some((job) => job.source === source)),
-      );
+      const sources = SOURCES.filter((source) => jobs.some((job) => job.source === source));
+      return keyResult(project, scopes, sources);
     },
   });
   // The service would refuse every other call for the same reason.
   if (key.state === "fail") return [key];
+  const jobsOf = (source: Source) => jobs.filter((job) => job.source === source);
   const checks: readonly Check[] = [
     ...rotations.map((job) => ({ what: `rotation ${job.name}`, run: () => checkRotation(probe, job) })),
     ...(jobs.length === 0 && mayRead
       ? [{ what: "usage", run: () => checkGrouping(probe, totalOf(probe), false) }]
       : []),
-    ...sourceChecks(
-      probe,
-      jobs.filter(({ source }) => source === "usage"),
-    ),
-    ...billingChecks(
-      { ...probe, source: "billing" },
-      jobs.filter(({ source }) => source === "billing"),
-    ),
+    ...sourceChecks(probe, jobsOf("usage")),
+    ...billingChecks({ ...probe, source: "billing" }, jobsOf("billing")),
   ];
   const findings = [key];
   for (const check of checks) {
