@@ -59,16 +59,18 @@ function discoveredProjects(
       if (isBetter && !writtenIds.has(found.id) && includes(entry, found)) chosen.set(found.id, { entry, found });
     }
   }
-  // The project that was seen first keeps the plain name, also after it has vanished: the views go on showing it.
+  // The project that has had a name longest keeps the plain name, also after it has vanished: the views go on showing it, and who looks
+  // for a name there does not get the numbers of another project that is renamed to it.
   // A project may be in several lists, and be read by another one later: the first of them counts.
-  const firstSeen = new Map<string, number>();
-  for (const { id, firstSeenAt } of known) {
-    firstSeen.set(id, Math.min(firstSeenAt.getTime(), firstSeen.get(id) ?? Number.POSITIVE_INFINITY));
+  const named = new Map<string, number>();
+  const nameOf = ({ id, name }: KnownProject) => `${id} ${name}`;
+  for (const one of known) {
+    named.set(nameOf(one), Math.min(one.namedAt.getTime(), named.get(nameOf(one)) ?? Number.POSITIVE_INFINITY));
   }
-  const firstSeenOf = ({ found }: { readonly found: KnownProject }) => firstSeen.get(found.id) ?? 0;
+  const namedOf = ({ found }: { readonly found: KnownProject }) => named.get(nameOf(found)) ?? 0;
   const taken = new Set(written.map(({ name }) => name));
   return [...chosen.values()]
-    .sort((a, b) => firstSeenOf(a) - firstSeenOf(b) || (a.found.id < b.found.id ? -1 : 1))
+    .sort((a, b) => namedOf(a) - namedOf(b) || (a.found.id < b.found.id ? -1 : 1))
     .map(({ entry, found }) => {
       const name = distinctName(entry.name, found, taken);
       taken.add(name);

@@ -19,12 +19,19 @@ export function matchesPattern(pattern: string, text: string): boolean {
   return at <= text.length - last.length;
 }
 
-/** The projects with these names, and those that a pattern among them fits, each once. */
-export function projectsNamed<Project extends { readonly id: string; readonly name: string }>(
-  projects: readonly Project[],
+type NamedProject = { readonly id: string; readonly name: string; readonly isDiscovered?: true };
+
+/**
+ * The projects with these names, and those that a pattern among them fits, each once. A discovered project may have any name, also one like
+ * a pattern: it is found by patterns alone, so that no name at the service takes a pattern away from the other projects.
+ */
+export function projectsNamed(
+  projects: readonly NamedProject[],
   names: readonly string[],
 ): { readonly id: string; readonly name: string }[] {
-  const byName = new Map(projects.map((project) => [project.name, project]));
+  const byName = new Map(
+    projects.filter(({ isDiscovered }) => !isDiscovered).map((project) => [project.name, project]),
+  );
   const named = names.flatMap((name) => {
     const exact = byName.get(name);
     if (exact || !isPattern(name)) return exact ?? [];

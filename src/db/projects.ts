@@ -16,8 +16,8 @@ import { storableText } from "./schema.ts";
 /** Every project of every list, those that have vanished, too. */
 export async function storedProjects(db: Database | Tx, list?: string): Promise<readonly KnownProject[]> {
   const { rows } = await sql<ProjectRow>`
-    select list, project_id as id, name, first_seen_at as "firstSeenAt", missing_since as "missingSince",
-      vanished_at as "vanishedAt"
+    select list, project_id as id, name, first_seen_at as "firstSeenAt", coalesce(named_at, first_seen_at) as "namedAt",
+      missing_since as "missingSince", vanished_at as "vanishedAt"
     from usage_export.discovered_project
     where installation = ${installationOf(db)} and (${list ?? null}::text is null or list = ${list ?? null})
     order by list, first_seen_at, project_id
@@ -87,15 +87,16 @@ async function writeProjects(
     projects.map((one) => of(one)?.toISOString() ?? null);
   await sql`
     insert into usage_export.discovered_project as stored
-      (installation, list, project_id, name, first_seen_at, missing_since, vanished_at)
+      (installation, list, project_id, name, first_seen_at, named_at, missing_since, vanished_at)
     select ${installationOf(tx)}, ${list}, changed.*
     from unnest(
       ${projects.map(({ id }) => id)}::text[], ${projects.map(({ name }) => storableText(name))}::text[],
-      ${times(({ firstSeenAt }) => firstSeenAt)}::timestamptz[], ${times(({ missingSince }) => missingSince)}::timestamptz[],
-      ${times(({ vanishedAt }) => vanishedAt)}::timestamptz[]
+      ${times(({ firstSeenAt }) => firstSeenAt)}::timestamptz[], ${times(({ namedAt }) => namedAt)}::timestamptz[],
+      ${times(({ missingSince }) => missingSince)}::timestamptz[], ${times(({ vanishedAt }) => vanishedAt)}::timestamptz[]
     ) as changed
     on conflict (installation, list, project_id) do update
-    set name = excluded.name, missing_since = excluded.missing_since, vanished_at = excluded.vanished_at,
+    set name = excluded.name, named_at = excluded.named_at, missing_since = excluded.missing_since,
+      vanished_at = excluded.vanished_at,
       last_seen_at = case when excluded.missing_since is null and excluded.vanished_at is null then null
         else coalesce(stored.last_seen_at, ${lastReadAt ?? null}::timestamptz) end
   `.execute(tx);

@@ -8,6 +8,8 @@ export type KnownProject = ListedProject & {
   /** Which list it is in: that of a key. See `listOf` in config/discovered.ts. */
   readonly list: string;
   readonly firstSeenAt: Date;
+  /** Since when it has its name. */
+  readonly namedAt: Date;
   /** Since when it is missing from lists that are in doubt. */
   readonly missingSince: Date | undefined;
   /** When a list without it was believed; undefined while it is listed or in doubt. */
@@ -75,8 +77,14 @@ export function applyChange(
   ]);
   for (const { id } of found) changes.set(id, { ...changes.get(id), missingSince: undefined });
   for (const { id, name } of returned) changes.set(id, { name, vanishedAt: undefined });
-  const unseen = { list, firstSeenAt: now, missingSince: undefined, vanishedAt: undefined };
-  return [...known.map((one) => ({ ...one, ...changes.get(one.id) })), ...added.map((one) => ({ ...one, ...unseen }))];
+  const unseen = { list, firstSeenAt: now, namedAt: now, missingSince: undefined, vanishedAt: undefined };
+  return [
+    ...known.map((one) => {
+      const after = { ...one, ...changes.get(one.id) };
+      return after.name === one.name ? after : { ...after, namedAt: now };
+    }),
+    ...added.map((one) => ({ ...one, ...unseen })),
+  ];
 }
 
 function changesOf<Project extends ListedProject>(

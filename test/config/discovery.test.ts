@@ -17,8 +17,9 @@ function configOf(projects: readonly object[], names: readonly string[], rest: o
 }
 
 function known(id: string, name: string, more: Partial<KnownProject> = {}): KnownProject {
-  const firstSeenAt = new Date("2026-03-10T02:15:00Z");
-  return { list: "env ACCOUNT_KEY", id, name, firstSeenAt, missingSince: undefined, vanishedAt: undefined, ...more };
+  const { firstSeenAt = new Date("2026-03-10T02:15:00Z") } = more;
+  const unseen = { missingSince: undefined, vanishedAt: undefined };
+  return { list: "env ACCOUNT_KEY", id, name, firstSeenAt, namedAt: firstSeenAt, ...unseen, ...more };
 }
 
 const namesOf = (projects: readonly { readonly name: string }[] = []) => projects.map(({ name }) => name);
@@ -73,6 +74,33 @@ test("of projects with the same name, the one that was seen first keeps it, also
     ["a1", "shop (a1)"],
   ]);
   expect(withDiscovered(config, [...listed].reverse())).toEqual(withDiscovered(config, listed));
+});
+
+test("a project that is renamed to the name of another one does not take it over", () => {
+  const config = configOf([DISCOVERY], ["*"]);
+  const namedAt = new Date("2026-03-12T02:15:00Z");
+  const later = new Date("2026-03-11T02:15:00Z");
+
+  const { projects } = withDiscovered(config, [
+    known("a", "shop", { namedAt }),
+    known("b", "shop", { firstSeenAt: later }),
+    known("c", "lab", { namedAt }),
+    known("d", "lab", { firstSeenAt: later, vanishedAt: namedAt }),
+  ]);
+
+  expect(projects.map(({ id, name }) => [id, name])).toEqual([
+    ["b", "shop"],
+    ["a", "shop (a)"],
+    ["c", "lab (c)"],
+  ]);
+});
+
+test("a discovered project with a name like a pattern takes the pattern away from no other project", () => {
+  const config = configOf([{ ...ONE, name: "own-*" }, DISCOVERY], ["*", "own-*"]);
+
+  const { exports } = withDiscovered(config, [known("a", "*"), known("b", "lab"), known("c", "own-*")]);
+
+  expect(namesOf(exports[0]?.projects)).toEqual(["own-*", "*", "lab", "own-* (c)"]);
 });
 
 test("a project that goes over to another list keeps its name, though that list had it later than another project of the name", () => {

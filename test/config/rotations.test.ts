@@ -158,7 +158,8 @@ test("projects that are discovered later have rotations, and one whose name can'
   const fleet = { ...FLEET, projects: ["prod-*"], deliver: [{ file: "keys/{project}-{id}.key" }] };
   const config = parse(JSON.stringify({ service, projects, rotations: [fleet] }));
   expect(config.rotations).toEqual([]);
-  const seen = { list: "env ACCOUNT_KEY", firstSeenAt: new Date(0), missingSince: undefined, vanishedAt: undefined };
+  const never = { missingSince: undefined, vanishedAt: undefined };
+  const seen = { list: "env ACCOUNT_KEY", firstSeenAt: new Date(0), namedAt: new Date(0), ...never };
   const known = [
     { ...seen, id: "a1", name: "prod-eu" },
     { ...seen, id: "a2", name: "prod-../../etc" },
