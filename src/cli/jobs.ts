@@ -2,7 +2,6 @@
 
 import { type App, readConfig, withDatabase } from "../app.ts";
 import { type Config, type ConfiguredJob, jobsOf, originOf } from "../config/config.ts";
-import { groupedRotations } from "../config/rotations.ts";
 import { didYouMean } from "../config/suggestions.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import {
@@ -16,9 +15,10 @@ import {
 } from "../db/jobs/jobs.ts";
 import { resumeCalls } from "../db/rate-limit.ts";
 import { AppError } from "../errors.ts";
+import { withKnownProjects } from "../jobs/discover.ts";
 import { counted, instantText } from "../report/format.ts";
 import { nextOccurrences } from "../schedule/cron.ts";
-import { nextRunAt, startDelayMs } from "../schedule/due.ts";
+import { nextRunAt, type ScheduledJob, startDelayMs } from "../schedule/due.ts";
 import { writeAnswer } from "./output.ts";
 
 type JobsOptions = { readonly json?: boolean; readonly kind?: JobId["kind"] };
@@ -28,7 +28,7 @@ export type JobsPauseOptions = JobsOptions & { readonly why: string };
 /** Every job, when it runs next, and whether it is paused. */
 export async function runJobs(app: App, options: JobsOptions): Promise<number> {
   const config = await readConfig(app);
-  const answer = await withDatabase(app, (db) => listJobs(db, config));
+  const answer = await withDatabase(app, async (db) => listJobs(db, await withKnownProjects(config, db)));
   writeAnswer(app, options, answer, (jobs) => jobs.map(renderJob).join(""));
   return 0;
 }
@@ -100,9 +100,13 @@ async function changePause(
   return 0;
 }
 
-function chooseJob(config: Config, name: string, kind: JobId["kind"] | undefined): ConfiguredJob {
-  const rotations = groupedRotations(config.rotations).map(({ stagger: _, ...job }) => job);
-  const jobs = jobsOf({ ...config, rotations }).filter((job) => kind === undefined || job.kind === kind);
+function chooseJob(config: Config, name: string, kind: JobId["kind"] | undefined): JobId & ScheduledJob {
+  // As they are in the file: those of many projects once, also if none of their projects is known yet.
+  const rotations = config.rotationTemplates?.written ?? config.rotations;
+  const jobs = [
+    ...config.exports.map((one) => ({ ...one, kind: "export" as const })),
+    ...rotations.map((one) => ({ ...one, kind: "rotation" as const })),
+  ].filter((one) => kind === undefined || one.kind === kind);
   const [job, other] = jobs.filter((one) => one.name === name);
   if (!job) {
     const names = jobs.map((one) => one.name);

@@ -7,6 +7,7 @@ import { readLedger } from "../db/keys/ledger.ts";
 import { AppError, errorText } from "../errors.ts";
 import { requireStaticKeys } from "../jobs/api-keys.ts";
 import { inspectFiles } from "../jobs/delivered-files.ts";
+import { discoverProjects, withKnownProjects } from "../jobs/discover.ts";
 import type { RotationContext } from "../jobs/export-context.ts";
 import { openRotationContext } from "../jobs/open-context.ts";
 import { type RotationOptions, rotationRequest, runRotationJob } from "../jobs/run-rotation.ts";
@@ -33,14 +34,16 @@ type RotationAnswer = Names & RotationResult;
 const OWN_RATE_MAX = 10;
 
 export async function runRotate(app: App, options: RotateOptions): Promise<number> {
-  const config = await readConfig(app);
-  const jobs = chooseRotations(config, options);
-  // Both are called for their errors, before the database is opened.
-  await requireStaticKeys(app, config);
+  const written = await readConfig(app);
+  // These are called for their errors, before the database is opened.
+  if (!written.discovery) chooseRotations(written, options);
+  await requireStaticKeys(app, written);
   readMasterKeys(app.env);
-  return withDatabase(app, (db) =>
-    options.dryRun ? showPlans(app, db, jobs, options) : rotateAll(app, config, db, jobs, options),
-  );
+  return withDatabase(app, async (db) => {
+    const config = options.dryRun ? await withKnownProjects(written, db) : await discoverProjects(app, written, db);
+    const jobs = chooseRotations(config, options);
+    return options.dryRun ? showPlans(app, db, jobs, options) : rotateAll(app, config, db, jobs, options);
+  });
 }
 
 function chooseRotations({ rotations }: Config, options: RotateOptions): readonly RotationConfig[] {

@@ -139,8 +139,9 @@ function renderStatus({ health, undated, clocks, windows }: Status, alerts: Stat
       .filter(({ isOver }) => !isOver)
       .map((budget) => `budget ${budgetTitle(budget)}: ${budgetUseText(budget)}`),
     ...(queued.length > 0 ? [`queue: ${queued.join(", ")}`] : []),
-    ...rotations.flatMap(({ rotation, projects, apiKeyId, ageDays, keys }) => {
+    ...rotations.flatMap(({ rotation, configured, projects, apiKeyId, ageDays, keys }) => {
       if (projects !== undefined) {
+        if (!configured && keys.active === 0) return [];
         return [
           `rotation ${rotation}: ${counted(keys.active, "key")} of ${projects} projects, ${ageDays ?? 0} days old at most`,
         ];

@@ -37,8 +37,15 @@ import { adviseWindow, type ExportJob, KNOWN_SHARE_ENOUGH, seriesOf, type Window
 import type { Grouping, Series } from "../usage/series.ts";
 import { rotationWarnings } from "./alerts.ts";
 import { LABELS_MAX } from "./gauges.ts";
-import { groupFinder, mergeJobs, mergeRotations } from "./rotation-groups.ts";
-import { countSlices, type FailedRun, type HealthFigures, type HealthState, type JobHealth } from "./state.ts";
+import { groupFinder, mergeJobs, mergeRotations, withGoneProjects } from "./rotation-groups.ts";
+import {
+  countSlices,
+  type FailedRun,
+  type HealthFigures,
+  type HealthState,
+  type JobHealth,
+  type RotationHealth,
+} from "./state.ts";
 
 type HealthOptions = {
   /** Of which projects the gaps are listed; of all if left out. Everything else is of all. */
@@ -85,7 +92,9 @@ async function figuresAt(db: Database, tx: Tx, config: Config): Promise<HealthFi
   const { series, seriesCount, projects } = await readCompleteness(tx, LABELS_MAX);
   const workers = await storedWorkers(tx);
   const configured = new Map(groupedRotations(config.rotations).map((rotation) => [rotation.name, rotation]));
-  const rotations = mergeRotations(await rotationRows(tx), groupFinder(config.rotations));
+  const names = new Set(config.rotations.map(({ name }) => name));
+  const groupOf = withGoneProjects(groupFinder(config.rotations), names);
+  const rotations = mergeRotations(await rotationRows(tx), groupOf);
   return {
     readAt: now,
     callsPausedUntil: await pausedUntil(tx, originOf(config)),
@@ -99,11 +108,7 @@ async function figuresAt(db: Database, tx: Tx, config: Config): Promise<HealthFi
     seriesCount,
     projects,
     slices: countSlices(projects),
-    rotations: rotations.map((row) => ({
-      ...row,
-      configured: configured.get(row.rotation),
-      warnings: [...rotationWarnings(row), ...leftOutWarnings(config, row)],
-    })),
+    rotations: rotations.map((row) => rotationHealth(config, configured.get(row.rotation), row)),
     queue: await queueDepths(tx),
     lists: await readLists(tx, config),
     ...(await readUsageFigures(db, tx, config)),
@@ -139,6 +144,15 @@ async function readUsageFigures(
       ...("error" in anomalies ? [{ kind: "anomaly" as const, error: errorText(anomalies.error) }] : []),
     ],
   };
+}
+
+/** Nobody can end the failures of one that is not configured any more: they would be an alert for ever. */
+function rotationHealth(config: Config, configured: RotationHealth["configured"], row: RotationRow): RotationHealth {
+  if (configured) {
+    return { ...row, configured, warnings: [...rotationWarnings(row), ...leftOutWarnings(config, row)] };
+  }
+  const nothing = { failedAttempts: 0, lastError: null, fallback: null, fallbackAt: null };
+  return { ...row, ...nothing, configured, warnings: [] };
 }
 
 /** Projects whose keys a rotation of many does not renew: their names or their files do not allow it. */

@@ -9,6 +9,7 @@ import { storedJobs } from "../db/jobs/jobs.ts";
 import { projectsVersion, storedLists } from "../db/projects.ts";
 import { errorCode, errorText } from "../errors.ts";
 import { refreshLists } from "../jobs/discover.ts";
+import { latestOccurrence, type Schedule } from "../schedule/cron.ts";
 import { waitingSince } from "../schedule/due.ts";
 import { NOTHING_DUE, type TickOutcome } from "./runs.ts";
 
@@ -33,7 +34,7 @@ type ProjectWatch = {
 };
 
 /**
- * The returned function is called before each tick. At a start, and if an export is due, it begins to list the projects, without waiting:
+ * The returned function is called before each tick. At a start, and if an export or a rotation is due, it begins to list the projects, without waiting:
  * a service that hangs must not keep the worker from its heartbeat. Undefined if the tick should plan. It should not for some time
  * while lists are read, and if the projects are no longer those of the configuration, because the worker takes them up at once. If it
  * can't, the next tick plans with the projects there are.
@@ -83,14 +84,20 @@ export function openProjectWatch(
   };
 }
 
-/** Whether an export waits for a worker, or a list was never read. */
-async function isDue({ exports, discovery }: Config, db: Database): Promise<boolean> {
+/**
+ * Whether an export waits for a worker, or a scheduled time of the rotations of many projects has come since a list was read. A list that
+ * was never read is due at any time.
+ */
+async function isDue({ exports, rotationTemplates, discovery }: Config, db: Database): Promise<boolean> {
   const [now, stored, lists] = [await databaseNow(db), await storedJobs(db), await storedLists(db)];
-  const isUnread = (list: string) => !lists.some((one) => one.list === list && one.readAt !== null);
+  const readAt = (list: string) => lists.find((one) => one.list === list)?.readAt ?? new Date(0);
+  const oldest = Math.min(...(discovery?.entries ?? []).map((entry) => readAt(listOf(entry)).getTime()));
+  const isSinceThen = (job: Schedule) => Number(latestOccurrence(job, now)) > oldest;
   const storedJob = (name: string) => stored.find((one) => one.kind === "export" && one.name === name);
   return (
-    discovery?.entries.some((entry) => isUnread(listOf(entry))) === true ||
-    exports.some((job) => waitingSince(job, storedJob(job.name), now) !== undefined)
+    oldest === 0 ||
+    exports.some((job) => waitingSince(job, storedJob(job.name), now) !== undefined) ||
+    (rotationTemplates?.written.some((one) => one.projects !== undefined && isSinceThen(one)) ?? false)
   );
 }
 

@@ -57,7 +57,8 @@ export function storedJobFinder(
   return ({ kind, name, group: groupName }) => {
     const own = byName.get(`${kind} ${name}`);
     const group = groupName === undefined ? undefined : byName.get(`${kind} ${groupName}`);
-    if (!own || !group) return own;
+    // A person may have paused it before a worker registered the job of each project.
+    if (!own || !group) return own ?? group;
     const resumed = [own.resumedAt, group.resumedAt].flatMap((at) => at?.getTime() ?? []);
     return {
       ...own,

@@ -2,9 +2,9 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import type { UsageRecord } from "../../../src/emulator/usage.ts";
 import { addDays, dayOf } from "../../../src/usage/days.ts";
 import { testDatabase } from "../../support/database.ts";
+import { completeDays, dueProjects, FIVE_REQUESTS, listedIn, makeListOld } from "../account.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
 import { farSchedule, runs } from "../workers.ts";
@@ -12,30 +12,6 @@ import { farSchedule, runs } from "../workers.ts";
 const database = await testDatabase();
 const { db } = database;
 const test = programTest(database);
-
-const USAGE: readonly UsageRecord[] = [
-  { accessor: "key-a", model: ["nova-3"], method: "sync", requests: 5, tags: null },
-];
-
-/** By the name of a project, how many of its days are complete. */
-async function completeDays() {
-  const { rows } = await sql<{ project: string; days: number }>`
-    select project, count(*) filter (where status = 'complete')::integer as days from bi.coverage group by 1 order by 1
-  `.execute(db);
-  return Object.fromEntries(rows.map(({ project, days }) => [project, days]));
-}
-
-async function dueProjects() {
-  const { rows } = await sql<{
-    project: string;
-  }>`select distinct project from usage_export.due_series order by 1`.execute(db);
-  return rows.map(({ project }) => project);
-}
-
-/** A list that was read a moment ago is not read again. */
-async function makeListOld(): Promise<void> {
-  await sql`update usage_export.project_list set read_at = read_at - interval '6 minutes'`.execute(db);
-}
 
 /** A service with two projects, and a configuration that discovers them. */
 async function openAccount(context: ProgramContext, schedule: string) {
@@ -45,8 +21,8 @@ async function openAccount(context: ProgramContext, schedule: string) {
   ]);
   const secret = context.newSecret();
   const emulator = await context.serve({
-    usage: () => USAGE,
-    projects: () => [...names].map(([id, name]) => ({ id, name })),
+    usage: () => FIVE_REQUESTS,
+    projects: () => listedIn(names),
     consoleKeys: [{ secret, projectId: "a", scopes: ["member"], isAccountKey: true }],
   });
   const projects = [{ discover: true, key: { env: "ACCOUNT_KEY" }, backfill: 4 }];
@@ -60,14 +36,14 @@ test("a worker lists the projects when an export is due, and goes on with those 
   const worker = context.start(["start"], env);
 
   // Two days of the window, and two more before the first one of a new project.
-  await expect.poll(completeDays).toEqual({ alpha: 4, beta: 4 });
+  await expect.poll(() => completeDays(db)).toEqual({ alpha: 4, beta: 4 });
   await worker.waitFor("tick finished");
   names.delete("b");
   names.set("c", "gamma").set("a", "renamed");
-  await makeListOld();
+  await makeListOld(db);
 
-  await expect.poll(completeDays).toEqual({ renamed: 4, beta: 4, gamma: 4 });
-  expect(await dueProjects()).toEqual(["gamma", "renamed"]);
+  await expect.poll(() => completeDays(db)).toEqual({ renamed: 4, beta: 4, gamma: 4 });
+  expect(await dueProjects(db)).toEqual(["gamma", "renamed"]);
   const { rows } = await sql`select count(*)::integer as workers from usage_export.worker`.execute(db);
   expect(rows).toEqual([{ workers: 1 }]);
   worker.kill("SIGTERM");
@@ -83,10 +59,10 @@ test("a worker ticks while the list of projects hangs, and takes it up when it c
   const worker = context.start(["start"], env);
 
   await worker.waitFor("tick finished");
-  expect(emulator.requests.map(({ path }) => path)).toEqual(["/v1/projects"]);
+  await expect.poll(() => emulator.requests.map(({ path }) => path)).toEqual(["/v1/projects"]);
   released.resolve();
 
-  await expect.poll(completeDays).toEqual({ alpha: 4, beta: 4 });
+  await expect.poll(() => completeDays(db)).toEqual({ alpha: 4, beta: 4 });
 });
 
 test("a project that another process has found is read at once by a worker that does not know it yet", async ({
@@ -94,14 +70,14 @@ test("a project that another process has found is read at once by a worker that 
 }) => {
   const { names, env } = await openAccount(context, farSchedule());
   const worker = context.start(["start"], env);
-  await expect.poll(completeDays).toEqual({ alpha: 4, beta: 4 });
+  await expect.poll(() => completeDays(db)).toEqual({ alpha: 4, beta: 4 });
   names.set("c", "gamma");
   const today = dayOf(new Date());
   const days = ["--from", addDays(today, -2), "--to", addDays(today, -1)];
 
   expect(await context.run(["backfill", ...days, "--enqueue"], env)).toMatchObject({ status: 0 });
 
-  await expect.poll(async () => (await completeDays()).gamma).toBe(2);
+  await expect.poll(async () => (await completeDays(db)).gamma).toBe(2);
   expect((await runs(db)).filter(({ failed }) => failed > 0)).toEqual([]);
   expect(worker.count("usage request failed, to be tried again")).toBe(1);
 });
@@ -122,6 +98,6 @@ test("a request that is queued for a project that has vanished meanwhile fails a
   await expect
     .poll(async () => (await sql`select status, error from bi.runs where error is not null`.execute(db)).rows)
     .toMatchObject([{ status: "failed", error }]);
-  await expect.poll(async () => (await completeDays()).alpha).toBe(4);
+  await expect.poll(async () => (await completeDays(db)).alpha).toBe(4);
   expect(worker.count("to be tried again")).toBe(0);
 });

@@ -1,0 +1,33 @@
+// Helpers for tests of discovered projects: the usage of an account's projects, which of their days are read, and the age of their list.
+
+import { sql } from "kysely";
+import type { Database } from "../../src/db/connection/database.ts";
+import type { UsageRecord } from "../../src/emulator/usage.ts";
+
+/** Of each project on each day. */
+export const FIVE_REQUESTS: readonly UsageRecord[] = [
+  { accessor: "key-a", model: ["nova-3"], method: "sync", requests: 5, tags: null },
+];
+
+/** The projects as the emulator lists them, by their ids. */
+export const listedIn = (names: ReadonlyMap<string, string>) => [...names].map(([id, name]) => ({ id, name }));
+
+/** By the name of a project, how many of its days are complete. */
+export async function completeDays(db: Database): Promise<Readonly<Record<string, number>>> {
+  const { rows } = await sql<{ project: string; days: number }>`
+    select project, count(*) filter (where status = 'complete')::integer as days from bi.coverage group by 1 order by 1
+  `.execute(db);
+  return Object.fromEntries(rows.map(({ project, days }) => [project, days]));
+}
+
+export async function dueProjects(db: Database): Promise<readonly string[]> {
+  const { rows } = await sql<{
+    project: string;
+  }>`select distinct project from usage_export.due_series order by 1`.execute(db);
+  return rows.map(({ project }) => project);
+}
+
+/** A list that was read a moment ago is not read again. */
+export async function makeListOld(db: Database): Promise<void> {
+  await sql`update usage_export.project_list set read_at = read_at - interval '6 minutes'`.execute(db);
+}
