@@ -8,6 +8,7 @@ import { requireCurrentSchema } from "../db/connection/migrate.ts";
 import { heartbeatWorker } from "../db/jobs/workers.ts";
 import { AppError } from "../errors.ts";
 import { withKnownProjects } from "../jobs/discover.ts";
+import type { PrintedKeys } from "../jobs/key-commands.ts";
 import { requireStartable, retryUntilReached } from "../worker/context.ts";
 import { type Liveness, openLiveness } from "../worker/liveness.ts";
 import { openMonitoring } from "../worker/monitoring.ts";
@@ -59,7 +60,12 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
     // `status` reads it. If the database is away, the next tick stores it.
     onRefusalChange: (refusal) => void heartbeatWorker(db, worker, refusal).catch(() => {}),
   });
-  using _ = onHangup(app, reloader.retry);
+  const printedKeys: PrintedKeys = new Map();
+  using _ = onHangup(app, () => {
+    // A person asks for it, as after a change in the vault.
+    printedKeys.clear();
+    reloader.retry();
+  });
   // Without a terminal nobody reads this: the log says the same.
   const writeToTerminal = (text: string) => (app.terminal ? app.write(text) : undefined);
   writeToTerminal(`dashboard, health and metrics: ${monitoring.url}/\n`);
@@ -82,7 +88,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
       writeToTerminal("one line for each run follows; Ctrl-C stops the worker when its claimed jobs are finished\n");
     };
     const deps = {
-      ...{ worker, liveness, metrics, receivers: loaded.receivers, superseded, refusal, onReady },
+      ...{ worker, liveness, metrics, receivers: loaded.receivers, printedKeys, superseded, refusal, onReady },
       onProjectsChanged: reloader.request,
     };
     try {

@@ -18,7 +18,7 @@ import { isKeyRejected } from "../service/errors.ts";
 import { DAY_MS } from "../usage/days.ts";
 import type { Project } from "../usage/series.ts";
 import type { KeyRing } from "./export-context.ts";
-import { type KeyCommands, keyCommandProblems, openKeyCommands } from "./key-commands.ts";
+import { type KeyCommands, keyCommandProblems, openKeyCommands, type PrintedKeys } from "./key-commands.ts";
 
 /** Throws `config` with everything that is wrong with keys, as far as that is known without the database. */
 export async function requireStaticKeys(app: App, config: Config): Promise<void> {
@@ -46,6 +46,8 @@ type KeyRingOptions = {
   readonly onFallback?: ((rotation: string) => void) | undefined;
   /** Left out, they are read if a project is called with a key of the ledger. */
   readonly masterKeys?: MasterKeys | undefined;
+  /** Left out, each key command runs when its key is needed first. */
+  readonly printedKeys?: PrintedKeys | undefined;
 };
 
 /**
@@ -56,7 +58,7 @@ export async function openKeyRing(
   app: App,
   config: Config,
   db: Database | undefined,
-  { onFallback = () => {}, masterKeys: given }: KeyRingOptions = {},
+  { onFallback = () => {}, masterKeys: given, printedKeys }: KeyRingOptions = {},
 ): Promise<KeyRing> {
   const rotations = config.rotations.map(({ name }) => name);
   if (db) await requireOwnRotations(db, rotations);
@@ -67,7 +69,7 @@ export async function openKeyRing(
   );
   const isRotated = [...projectKeys.values(), ...creators.values()].some(({ kind }) => kind === "rotation");
   const masterKeys = given ?? (db && isRotated ? await openMasterKeys(app, db) : undefined);
-  const commands = openKeyCommands(app);
+  const commands = openKeyCommands(app, printedKeys);
   const groups = new Map(config.rotations.map(({ name, group }) => [name, group]));
   const countFallback = (rotation: string) => onFallback(groups.get(rotation) ?? rotation);
   const limits = limitsOfKeys([...projectKeys.values(), ...creators.values()]);

@@ -15,6 +15,9 @@ export type KeyCommands = {
   readonly refused: (reference: CommandReference, key: Secret) => void;
 };
 
+/** What the commands of a process have printed, by command. A worker keeps it when it takes up another configuration. */
+export type PrintedKeys = Map<string, Answer>;
+
 type KeyCommandDeps = {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly scrubber: Pick<Scrubber, "add">;
@@ -38,9 +41,10 @@ type Answer = {
   atMs: number;
 };
 
-export function openKeyCommands({ env, scrubber, signal, now = () => performance.now() }: KeyCommandDeps): KeyCommands {
-  /** By command. */
-  const answers = new Map<string, Answer>();
+export function openKeyCommands(
+  { env, scrubber, signal, now = () => performance.now() }: KeyCommandDeps,
+  answers: PrintedKeys = new Map(),
+): KeyCommands {
   const run = batched((references: readonly CommandReference[]) => Promise.all(references.map(runKeyCommand)), {
     weightMax: 1,
     weightOf: () => 1,
@@ -74,6 +78,8 @@ export function openKeyCommands({ env, scrubber, signal, now = () => performance
         return answer.printed;
       } catch (error) {
         answer.isStale = true;
+        // A command that was ended with the work that needed it says nothing about the next one.
+        if (signal.aborted && answers.get(id) === answer) answers.delete(id);
         throw error;
       } finally {
         answer.atMs = now();

@@ -19,6 +19,7 @@ import { recoverFromClockSetBack } from "./clocks.ts";
 import { openDialects, openGroupingCheck } from "./dialects.ts";
 import { makeFirstDaysDue } from "./discover.ts";
 import type { ExportContext, KeyRing, RotationContext, ServiceContext } from "./export-context.ts";
+import type { PrintedKeys } from "./key-commands.ts";
 import { openOwners } from "./request-owners.ts";
 import { withSeenValues } from "./seen-values.ts";
 import { type Leases, leasesOf } from "./shared-rate.ts";
@@ -29,6 +30,7 @@ type ContextOptions = Omit<ServiceOptions, keyof Leases> & {
   readonly onKeyFallback?: (rotation: string) => void;
   /** Left out, they are read if a project is called with a key of the ledger. */
   readonly masterKeys?: MasterKeys | undefined;
+  readonly printedKeys?: PrintedKeys;
 };
 
 /** For `check`. It makes few calls, which do not take part in the rate limit that other processes share. */
@@ -59,7 +61,7 @@ export async function openExportContext(
   app: App,
   configured: Config,
   db: Database,
-  { onKeyFallback, masterKeys, ...options }: ContextOptions = {},
+  { onKeyFallback, masterKeys, printedKeys, ...options }: ContextOptions = {},
 ): Promise<ExportContext & AsyncDisposable> {
   // Without its discovered projects the configuration would retire all their series.
   if (configured.discovery && configured.discovery.version === undefined) {
@@ -70,7 +72,7 @@ export async function openExportContext(
   await recoverFromClockSetBack(app, db);
   // A command that asks for certain days has read the values of those days.
   const config = configured.exports.some(({ seen }) => seen) ? configured : await withSeenValues(configured, db);
-  const keys = await openKeyRing(app, config, db, { onFallback: onKeyFallback, masterKeys });
+  const keys = await openKeyRing(app, config, db, { onFallback: onKeyFallback, masterKeys, printedKeys });
   const ids = await registerSeries(db, configuredSeries(config.exports));
   const firstDays = await makeFirstDaysDue(db, config, ids);
   await putPricesInForce(app, config, db);

@@ -12,6 +12,7 @@ import { renewNextDue, requireSameFilters } from "../db/usage/series.ts";
 import type { ProcessMetrics } from "../health/metrics.ts";
 import { openKeyRing, openMasterKeys } from "../jobs/api-keys.ts";
 import type { ExportContext } from "../jobs/export-context.ts";
+import type { PrintedKeys } from "../jobs/key-commands.ts";
 import { openExportContext } from "../jobs/open-context.ts";
 import type { MasterKeys } from "../keys/seal.ts";
 import { nextDueOf } from "../schedule/due.ts";
@@ -71,6 +72,7 @@ export async function openWorkerContext(
   config: Config,
   db: Database,
   metrics: ProcessMetrics,
+  printedKeys: PrintedKeys = new Map(),
 ): Promise<WorkerContext> {
   await requireCurrentSchema(db);
   const masterKeys = await masterKeysFor(app, config, db);
@@ -78,6 +80,7 @@ export async function openWorkerContext(
     onAttempt: metrics.attemptEnded,
     onKeyFallback: metrics.keyFallback,
     masterKeys,
+    printedKeys,
     waitMsMax: WAIT_MS_MAX,
   });
   try {

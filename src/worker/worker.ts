@@ -24,6 +24,7 @@ import { openNotifier } from "../health/notifier.ts";
 import type { Receivers } from "../health/webhook.ts";
 import { openClockWatch } from "../jobs/clocks.ts";
 import { judgeDays } from "../jobs/judge-days.ts";
+import type { PrintedKeys } from "../jobs/key-commands.ts";
 import { programVersion } from "../package-files.ts";
 import { setTimers } from "../schedule/timers.ts";
 import { DAY_MS } from "../usage/days.ts";
@@ -54,6 +55,7 @@ type WorkerDeps = {
   readonly liveness: Liveness;
   readonly metrics: ProcessMetrics;
   readonly receivers: Receivers;
+  readonly printedKeys: PrintedKeys;
   /** Aborted when another configuration is to be taken up. */
   readonly superseded: AbortSignal;
   readonly refusal: () => ConfigRefusal | undefined;
@@ -72,12 +74,12 @@ export async function newWorker(): Promise<NewWorker> {
  * configuration's `drainSeconds`, or with more patience if the process goes on.
  */
 export async function runWorker(app: App, config: Config, db: Database, deps: WorkerDeps): Promise<void> {
-  const { worker, liveness, metrics, receivers, superseded, refusal, onReady } = deps;
+  const { worker, liveness, metrics, receivers, printedKeys, superseded, refusal, onReady } = deps;
   const hardStop = new AbortController();
   const workApp = { ...app, signal: hardStop.signal };
   const stop = AbortSignal.any([app.signal, superseded]);
   const context = await retryUntilReached(app, liveness, app.signal, () =>
-    openWorkerContext(workApp, config, db, metrics),
+    openWorkerContext(workApp, config, db, metrics, printedKeys),
   );
   // Retried separately: if the database is lost here, the context must not be opened a second time.
   await retryUntilReached(app, liveness, app.signal, async () => {

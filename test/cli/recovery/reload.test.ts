@@ -1,6 +1,6 @@
 // A worker takes up a changed configuration while it works: nothing is asked twice, nothing is lost, and a mistake is shown everywhere.
 
-import { rename, writeFile } from "node:fs/promises";
+import { readFile, rename, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
@@ -138,4 +138,41 @@ test("a configuration that lacks a first key is refused before any work ends, an
   await writeFile(path.join(context.folder, "first.key"), secret);
   worker.kill("SIGHUP");
   await expect.poll(() => worker.count("worker started")).toBe(2);
+});
+
+test("a key that a command has printed stays in use when the configuration changes, and SIGHUP has it printed again", async ({
+  context,
+}) => {
+  const [before, after] = [context.newSecret("vault"), context.newSecret("vault")];
+  const consoleKeys = [before, after].map((secret) => ({ secret, projectId: PROJECT_ID, scopes: ["member"] }));
+  const emulator = await context.serve({ consoleKeys });
+  const inFolder = (name: string) => path.join(context.folder, name);
+  const key = { command: ["sh", "-c", "echo run >> runs; cat vault"] };
+  const config = (requestsPerSecond: number) => ({
+    ...smallConfig(emulator.url, {
+      service: { requestsPerSecond },
+      projects: [{ ...PRODUCTION, key }],
+      exports: [{ schedule: "*/2 * * * * *" }],
+    }),
+    monitor: { port: 0 },
+  });
+  const commandRuns = async () => (await readFile(inFolder("runs"), "utf8")).trim().split("\n").length;
+  const keysInUse = () => new Set(emulator.requests.slice(-2).map(({ keyId }) => keyId));
+  await writeFile(inFolder("vault"), before);
+  await context.configure(config(50));
+  const worker = context.start(["start"]);
+  await expect.poll(() => breakdowns(emulator).length).toBeGreaterThan(0);
+  const inUse = keysInUse();
+
+  await writeFile(inFolder("vault"), after);
+  await replaceConfig(context, config(51));
+  await expect.poll(() => worker.count("worker started")).toBe(2);
+  const asked = emulator.requests.length;
+  await expect.poll(() => emulator.requests.length).toBeGreaterThan(asked + 1);
+  expect([await commandRuns(), keysInUse()]).toEqual([1, inUse]);
+
+  // Nothing in the configuration has changed.
+  worker.kill("SIGHUP");
+  await expect.poll(() => keysInUse()).not.toEqual(inUse);
+  expect(await commandRuns()).toBe(2);
 });
