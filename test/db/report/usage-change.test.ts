@@ -2,6 +2,7 @@
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
+import { storeListedKeys } from "../../../src/db/keys/listed-keys.ts";
 import { readReportData } from "../../../src/db/report/report.ts";
 import { type ChangeQuestion, readUsageChange } from "../../../src/db/report/usage-change.ts";
 import type { ChangePart } from "../../../src/report/usage-change.ts";
@@ -90,6 +91,20 @@ test("several projects are added up and shown one by one; keys with the same nam
     ["accessor", "group console in one changed 1 10>14", "group console in other changed 1 10>13"],
   ]);
   expect((await read({ projects: ["other"] })).metrics).toMatchObject([{ before: "10", after: "13", change: "3" }]);
+});
+
+test("a key that the service lists is known by its comment", async () => {
+  const project = newProject();
+  await storeSeries(db, [
+    { project, grouping: "none", usage: requests({ all: ["10", "14"] }) },
+    { project, grouping: "accessor", usage: requests({ listed: ["6", "9"], unlisted: ["4", "5"] }) },
+  ]);
+  await storeListedKeys(db, project.id, [{ apiKeyId: "listed", comment: "nightly", scopes: [], tags: [] }]);
+  const [accessor] = (await read()).metrics[0]?.breakdowns ?? [];
+  expect(accessor?.parts.map(({ group, comment }) => [group, comment])).toEqual([
+    ["listed", "nightly"],
+    ["unlisted", null],
+  ]);
 });
 
 test("the parts of a grouping add up to the total of all projects, also where a project is not read by that grouping", async () => {
