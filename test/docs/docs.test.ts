@@ -10,6 +10,7 @@ import type { Command } from "commander";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { defineCommands } from "../../src/cli/commands.ts";
+import { parseConfig } from "../../src/config/config.ts";
 import { startEmulator } from "../../src/emulator/server.ts";
 import { testMetrics } from "../health/test-metrics.ts";
 import { copyDatabase, testDatabase } from "../support/database.ts";
@@ -20,6 +21,9 @@ const README_BYTES_MAX = 9_000;
 const PICTURE_BYTES_MAX = 150_000;
 /** Written for people who change the program; they name what is no part of it. */
 const NOT_FOR_USERS = ["docs/architecture.md", "docs/benchmarks.md"];
+
+/** An example of a budget in dollars needs an export of them. */
+const BILLS = { name: "bills", source: "billing", schedule: "45 2 * * *", window: { days: 31 }, groupings: ["none"] };
 
 const pages = ["README.md", ...fs.globSync("docs/*.md", { cwd: ROOT }).sort()];
 const userPages = pages.filter((page) => !NOT_FOR_USERS.includes(page));
@@ -76,6 +80,26 @@ test("the tables of the configuration have every field, and no other", () => {
   expect(documented).toEqual(expect.arrayContaining(fields));
   expect(documented.filter((name) => !fields.some((field) => field.startsWith(name)))).toEqual([]);
 });
+
+/** An example is a whole export, fields of an export, or fields of the top level; the rest is from the configuration of the README. */
+test.each(blocksOf("docs/configuration.md", "json"))(
+  "this example is part of a configuration that is right: %s",
+  (example) => {
+    const written = JSON.parse(blocksOf("README.md", "json")[0] ?? "");
+    const part = JSON.parse(example.startsWith("{") ? example : `{${example}}`);
+    const [nightly] = written.exports;
+    const isExport = "groupings" in part;
+    const jobs =
+      isExport && !("name" in part) ? [{ ...nightly, ...part }] : [nightly, { ...BILLS, ...(isExport && part) }];
+    const config = { ...written, ...(isExport ? {} : part) };
+    const projects = config.projects.map(({ discover, name }: { discover?: true; name: string }) =>
+      discover ? "*" : name,
+    );
+    const exports = jobs.map((job) => ({ ...job, projects }));
+
+    parseConfig(JSON.stringify({ ...config, exports }), { source: "an example", baseDir: ROOT, isExample: true });
+  },
+);
 
 test("the table of metrics has every metric, and no other", async () => {
   const { text } = await testMetrics().scrape();
