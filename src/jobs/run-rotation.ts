@@ -110,7 +110,7 @@ function rotationDeps(context: RotationContext, job: RotationJob, lease: Lease):
         const refusal = await refusalReason(context, job, key, scopesGranted);
         return { intentId, refusal, stale: await staleFiles(job.deliver, deliveredTo, key) };
       } catch (error) {
-        // Exports can't use the key in use, and no later attempt can open it: it is replaced like one that the service refuses.
+        // The sealed key is damaged, so neither an export nor a later attempt can open it: it is replaced like one that the service refuses.
         if (isDamaged(error)) return { intentId, refusal: errorText(error), stale: new Map() };
         throw error;
       }

@@ -29,7 +29,7 @@ const SOCKET_IDLE_MS_MAX = 10_000;
 /** Limit for the headers and the body together; a health check sends both at once. */
 const REQUEST_MS_MAX = 3_000;
 const CONNECTION_CHECK_MS = 1_000;
-/** A client that reads a page more slowly than this is cut off: it must not keep a place from others. */
+/** A client that reads a page more slowly than this is cut off: it counts among the pages in progress, whose number is limited. */
 const SEND_MS_MAX = 30_000;
 /** The Retry-After of an answer that is refused because too many pages are being made. */
 const BUSY_SECONDS = 5;

@@ -13,7 +13,7 @@ export type AnswerWriter = (answer: Answer) => Promise<StoredAnswer>;
 
 /** Rows in a transaction: several answers of the usual size, and little memory. A single answer may be larger. */
 const BATCH_ROWS_MAX = 5_000;
-/** How long a batch waits for more answers: too short to be noticed, and worth it, as a transaction costs as much as some hundred rows. */
+/** How long a batch waits for more answers. Nobody notices so short a wait, and a transaction costs as much as some hundred rows. */
 const GATHER_MS = 25;
 /** While the database works on one batch, the next one is prepared here. */
 const BATCHES_AT_ONCE = 2;
