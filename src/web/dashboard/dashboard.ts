@@ -41,7 +41,7 @@ export type Dashboard = {
 };
 
 /** Calculating a cost takes about 25 ms for each thousand rows of usage by model, and a page should begin within 0.3 s. */
-export const COST_ROWS_MAX = 5_000;
+const COST_ROWS_MAX = 5_000;
 
 /**
  * How long a page waits for each of its two reads, which run at the same time; the wait for earlier reads is included. Below the time after

@@ -1,6 +1,5 @@
 // Reads the answer to a question.
 
-import { COST_ROWS_MAX } from "../dashboard/dashboard.ts";
 import { type Answer, answerOf, type UsageRow } from "./answer.ts";
 import { isCost, type Question } from "./question.ts";
 import {
@@ -14,13 +13,16 @@ import {
 } from "./scope.ts";
 import { literal, usageSql } from "./sql.ts";
 
+/** An estimate takes about 25 ms for each thousand rows, most of it to find models without a price; a question should take less than a second. */
+export const ESTIMATE_ROWS_MAX = 30_000;
+
 /** Throws InvalidView if there is no such project or filter. */
 export async function readAnswer(run: Run, question: Question): Promise<Answer> {
   const scope = await readScope(run, question);
   const sql = usageSql(question, scope);
   const isEstimate = question.metric === "estimated_cost" && scope.projectCount > 0;
   const costRows = isEstimate ? await countPricedRows(run, question, scope) : 0;
-  const costRowsLeftOut = costRows > COST_ROWS_MAX ? costRows : 0;
+  const costRowsLeftOut = costRows > ESTIMATE_ROWS_MAX ? costRows : 0;
   const isLeftOut = costRowsLeftOut > 0 || (isCost(question.metric) && scope.projectCount === 0);
   const rows = isLeftOut ? [] : await run<UsageRow>(sql.both);
   const unpricedModels = isEstimate && !isLeftOut ? await countUnpriced(run, question, scope) : 0;

@@ -9,7 +9,7 @@ import { readByStatements } from "../../../src/db/report/statements.ts";
 import type { Answer } from "../../../src/web/explore/answer.ts";
 import { answerCsv } from "../../../src/web/explore/csv.ts";
 import { questionOf } from "../../../src/web/explore/question.ts";
-import { readAnswer } from "../../../src/web/explore/read-answer.ts";
+import { ESTIMATE_ROWS_MAX, readAnswer } from "../../../src/web/explore/read-answer.ts";
 import { DIARIZED, forgetAll, storeSeries } from "../../db/report/reported-usage.ts";
 import { storeBills, sumOf } from "../../db/stored-charges.ts";
 import { daysBack, newProject } from "../../db/stored-usage.ts";
@@ -174,15 +174,20 @@ test("a CSV without a cost is refused and says why; usage with a price in anothe
 });
 
 test("an estimated cost of very many rows is left out, and the page and the API say so", async () => {
-  const rows = Array.from({ length: 1_700 }, (_, i) => [`m${i}`, { hours: "1" }] as const);
-  const usage = Object.fromEntries([1, 2, 3].map((day) => [back(day), rows]));
+  const usage = { [back(1)]: [["nova", { hours: "1" }] as const] };
   await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due: DUE }]);
   await price(["*", "EUR", "0.5"]);
+  const slicesOf = (rows: number) => sql`update usage_export.slice set rows = ${rows}`.execute(db);
+  await slicesOf(ESTIMATE_ROWS_MAX);
+  expect((await ask("metric=estimated_cost")).total?.amount).toBe("0.5");
+  await slicesOf(ESTIMATE_ROWS_MAX + 1);
+  const costRowsLeftOut = ESTIMATE_ROWS_MAX + 1;
   const left = await ask("metric=estimated_cost");
-  expect(left).toMatchObject({ complete: false, groups: [], total: null, lacking: { costRowsLeftOut: 5_100 } });
-  expect((await siteAt("/usage", "metric=estimated_cost"))?.body).toContain("calculated from 5,100 rows of usage");
+  expect(left).toMatchObject({ complete: false, groups: [], total: null, lacking: { costRowsLeftOut } });
+  const said = `calculated from ${costRowsLeftOut.toLocaleString("en")} rows of usage`;
+  expect((await siteAt("/usage", "metric=estimated_cost"))?.body).toContain(said);
   expect((await siteAt("/api/v1/usage.csv", "metric=estimated_cost"))?.status).toBe(400);
-  expect((await ask("metric=estimated_cost&compare=none&grouping=none")).lacking.costRowsLeftOut).toBe(5_100);
+  expect((await ask("metric=estimated_cost&compare=none&grouping=none")).lacking.costRowsLeftOut).toBe(costRowsLeftOut);
 });
 
 test("the billed cost is what the service charges, credits included, by each grouping that is exported", async () => {
