@@ -182,34 +182,17 @@ type AlikeRow = Omit<AlikeSeries, "daysBefore" | "days"> & {
   readonly dueFrom: number | null;
   readonly dueUntil: number | null;
   readonly closingUntil: number | null;
-  /** LETTER_BITS bits for each day: its position in SLICE_LETTERS, or 0 without a slice. Null without any slice. */
+  /** The days with a slice, each with a letter: "3c4c9f". */
   readonly slices: string | null;
 };
 
 /** Of a slice that was read before its day was over, and not since. */
 const UNCLOSED = "u";
 
-const LETTER_BITS = 3;
-const SLICE_LETTERS = [
-  undefined,
-  DAY_LETTERS.complete,
-  DAY_LETTERS.open,
-  DAY_LETTERS.suspect,
-  DAY_LETTERS.failed,
-  UNCLOSED,
-] as const;
-
-/** The bits of a series of so many days whose first day has this letter. */
-function bitsOf(letter: (typeof SLICE_LETTERS)[number], days: number) {
-  const bits = SLICE_LETTERS.indexOf(letter).toString(2).padStart(LETTER_BITS, "0");
-  return sql`${sql.lit(bits.padEnd(LETTER_BITS * days, "0"))}::bit(${sql.lit(LETTER_BITS * days)})`;
-}
-
 /**
  * The configured series of usage, and of the others those with a day in one of the periods; of one project or of all. The letters say what
  * bi.coverage shows, which is made for all days of all series and would take several times as long. Only stored slices are read: a row
- * for each day of each series takes seconds with thousands of projects. The letters are joined as bits, each at the place of its day,
- * because joining them as text would sort all slices first.
+ * for each day of each series takes seconds with thousands of projects.
  */
 export async function reportSeries(
   tx: Tx,
@@ -221,19 +204,18 @@ export async function reportSeries(
   const isShown = sql`s.source = 'usage' and s.superseded_at is null and ${ofProject}`;
   const ofShown = sql`sl.series_id in (select s.series_id from usage_export.series s where ${isShown})`;
   const first = sql`${before.start}::date`;
-  const dayMax = dayCount({ start: before.start, end: period.end });
-  const bits = (letter: (typeof SLICE_LETTERS)[number]) => bitsOf(letter, dayMax);
   const { rows } = await sql<AlikeRow>`
     with read as materialized (
-      select sl.series_id, bit_or(
-          case
-            when sl.status = 'suspect' then ${bits(DAY_LETTERS.suspect)}
-            when sl.status = 'failed' then ${bits(DAY_LETTERS.failed)}
-            when sl.closed_at is null then ${bits(UNCLOSED)}
-            when sl.closed_at <= now() and sl.usage_date < (select (now() at time zone 'UTC')::date) then ${bits(DAY_LETTERS.complete)}
-            else ${bits(DAY_LETTERS.open)}
-          end >> (${sql.lit(LETTER_BITS)} * (sl.usage_date - ${first}))
-        )::text as slices
+      select sl.series_id, string_agg(
+          (sl.usage_date - ${first})::text || case
+            when sl.status <> 'complete' then left(sl.status, 1)
+            when sl.closed_at is null then ${sql.lit(UNCLOSED)}
+            when sl.closed_at <= now() and sl.usage_date < (select (now() at time zone 'UTC')::date)
+              then ${sql.lit(DAY_LETTERS.complete)}
+            else ${sql.lit(DAY_LETTERS.open)}
+          end,
+          '' order by sl.usage_date
+        ) as slices
       from usage_export.slice sl
       where sl.usage_date between ${first} and ${period.end}::date
         and (sl.usage_date <= ${before.end}::date or sl.usage_date >= ${period.start}::date)
@@ -264,11 +246,11 @@ function hasDay(letters: string): boolean {
 }
 
 function withLetters({ slices, dueFrom, dueUntil, closingUntil, ...series }: AlikeRow, before: Window, period: Window) {
-  const bitsOfDay = (day: number) => (slices ?? "").slice(LETTER_BITS * day, LETTER_BITS * (day + 1));
+  const letters = new Map([...(slices ?? "").matchAll(/(\d+)(\D)/g)].map(([, day, letter]) => [Number(day), letter]));
   const isDue = (day: number, until: number | null) =>
     dueFrom !== null && until !== null && dueFrom <= day && day <= until;
   const letterOf = (day: number): string => {
-    const letter = SLICE_LETTERS[Number.parseInt(bitsOfDay(day), 2)];
+    const letter = letters.get(day);
     if (letter === undefined) return isDue(day, dueUntil) ? DAY_LETTERS.missing : DAY_LETTERS.unread;
     if (letter === UNCLOSED) return isDue(day, closingUntil) ? DAY_LETTERS.missing : DAY_LETTERS.open;
     return series.active || statusOfLetter(letter) === "complete" ? letter : DAY_LETTERS.unread;
