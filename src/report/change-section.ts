@@ -1,7 +1,7 @@
 // The section on why usage changed: the words, a waterfall from the amount before to the amount now, and its exact table. Pure.
 
 import { counted, exactText, metricUnit } from "./format.ts";
-import { columns, folded, groupHtml, type Html, html, nameHtml, numberColumns, table } from "./html.ts";
+import { columns, folded, groupHtml, groupText, type Html, html, nameHtml, numberColumns, table } from "./html.ts";
 import type { Section } from "./page.ts";
 import type { ChangeData } from "./report-data.ts";
 import {
@@ -61,9 +61,7 @@ function changeChart(id: string, metric: MetricChange, breakdown: ChangeBreakdow
 function partName(grouping: string, { part, group, comment, groups }: ChangePart): string {
   if (part === "others") return counted(groups, "other");
   if (part !== "group") return part;
-  if (comment) return comment;
-  if (group === null) return "no value";
-  return grouping === "tags" ? group.replaceAll(/^\["|"\]$/g, "").replaceAll('","', ", ") : group;
+  return comment || groupText(grouping, group);
 }
 
 function changeTable(title: string, metric: MetricChange, { grouping, parts }: ChangeBreakdown): Html {

@@ -132,6 +132,8 @@ a:has(.chips){text-decoration:none}
 .figure:has(data){display:inline-block;margin-right:.6rem}
 .below{display:flex;flex-wrap:wrap;align-items:baseline;justify-content:space-between;gap:0 1.5rem}
 .below>*{margin:0}
+.below>.note{flex:1 1 30rem;max-width:none}
+:is(.third,.half) .n{padding-left:.75rem}
 .below details[open]{flex-basis:100%}
 @media (max-width:45rem){
 .toolbar label{flex-direction:column;align-items:stretch;gap:0}

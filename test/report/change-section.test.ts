@@ -66,6 +66,13 @@ test("without usage there is no section; without a grouping, or days to compare,
   expect(section({ breakdowns })).not.toContain("<svg");
 });
 
+test("a set of models is named by its members in the chart", () => {
+  const breakdown = metric?.breakdowns[0];
+  if (!breakdown) throw new Error("the data have no breakdown");
+  const parts = breakdown.parts.map((part, i) => (i === 0 ? { ...part, group: '["nova-3","aura-2"]' } : part));
+  expect(section({ breakdowns: [{ ...breakdown, parts }] })).toContain(">nova-3, aura-2</text>");
+});
+
 test("a key is named by its comment in the words, the chart and the table, and its id appears when it is pointed at", () => {
   const breakdown = metric?.breakdowns[0];
   if (!breakdown) throw new Error("the data have no breakdown");
