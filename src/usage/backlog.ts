@@ -111,6 +111,8 @@ export function openBacklog(requestsMax: number): Backlog {
         } else {
           if (!isHeldBack) admission.onOnlyHeldBack?.(++heldBackRuns);
           isHeldBack = true;
+          // At once, so that a process gets through many such runs before it is offered the first of them again.
+          if (admission.isOver()) return;
           await untilRecheck();
         }
       }

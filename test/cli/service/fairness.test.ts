@@ -4,13 +4,15 @@
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { sql } from "kysely";
 import { expect } from "vitest";
+import { addDays, dayOf } from "../../../src/usage/days.ts";
 import { testDatabase } from "../../support/database.ts";
 import type { Program } from "../../support/program.ts";
 import { answer, answerJson, scriptedServer } from "../../support/scripted-server.ts";
 import { programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { farSchedule, manyFilters, waitForRuns } from "../workers.ts";
+import { coverage, farSchedule, manyFilters, waitForRuns } from "../workers.ts";
 
 const database = await testDatabase();
 const test = programTest(database);
@@ -96,7 +98,56 @@ test("paused keys, a limited key and a slow key with a cap leave the calls of ot
   for (const id of PAUSED) expect(total(id)).toBe(FILTERS + 1);
 });
 
-async function end(worker: Program): Promise<void> {
-  worker.kill("SIGTERM");
+/** With 50 in a chunk more chunks than a worker keeps in memory while their requests can't be made. */
+const BIG = { groupings: ["none", "accessor", "deployment", "endpoint", "model", "method", "tags"], filters: 260 };
+
+test("a project with far more requests than may wait leaves room to the requests of another that come later", async ({
+  context,
+}) => {
+  const asked = new Map([
+    ["big", 0],
+    ["small", 0],
+  ]);
+  const total = (id: string) => asked.get(id) ?? 0;
+  await using server = await scriptedServer(({ target }, response) => {
+    const url = new URL(target, "http://service");
+    const [, , , id = ""] = url.pathname.split("/");
+    if (!target.includes("/usage/breakdown")) return answerJson(response, 404, {});
+    asked.set(id, total(id) + 1);
+    // Those of the big project are never answered.
+    if (id === "big") return;
+    const window = { start: url.searchParams.get("start"), end: url.searchParams.get("end") };
+    answerJson(response, 200, { ...window, results: [{ requests: 5, grouping: window }] });
+  });
+  const projects = [...asked.keys()].map((id) => ({ id, name: id, key: { file: `${id}.key`, maxConcurrent: 1 } }));
+  for (const id of asked.keys())
+    await writeFile(path.join(context.folder, `${id}.key`), context.newSecret(`${id}.key`));
+  const job = { schedule: farSchedule(), window: { days: 1 }, checkFeatures: "off" };
+  const exports = [
+    { ...job, name: "big", projects: ["big"], groupings: BIG.groupings, filters: manyFilters(BIG.filters) },
+    { ...job, name: "small", projects: ["small"], groupings: ["none"] },
+  ];
+  await context.configure({ ...smallConfig(server.origin, { projects, exports }), monitor: { port: 0 } });
+  const worker = context.start(["start"], { USAGE_EXPORT_KEY: undefined });
+  await using _ended = { [Symbol.asyncDispose]: () => end(worker, "SIGKILL") };
+  const putOff = async () => {
+    const { rows } = await sql<{ chunks: number }>`
+      select count(*)::integer as chunks from usage_export_queue.job where start_after > now()
+    `.execute(database.db);
+    return rows[0]?.chunks ?? 0;
+  };
+  await expect.poll(putOff).toBeGreaterThan(0);
+
+  const today = dayOf(new Date());
+  const days = ["--from", addDays(today, -2), "--to", addDays(today, -2)];
+  expect((await context.run(["backfill", "--project", "small", ...days, "--enqueue"])).status).toBe(0);
+
+  await expect.poll(async () => (await coverage(database.db)).complete, { timeout: 40_000 }).toBe(2);
+  // One is being made, and the next one is ready for its slot.
+  expect(total("big")).toBeLessThanOrEqual(2);
+});
+
+async function end(worker: Program, signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
+  worker.kill(signal);
   await worker.ended;
 }
