@@ -87,6 +87,46 @@ export const WORKER: readonly Sabotage[] = [
     ],
   },
   {
+    name: "an older list of projects replaces a newer one",
+    file: "src/db/projects.ts",
+    replace: "if (last !== undefined && last >= readAt) return undefined;",
+    by: "if (last !== undefined && last.getTime() === readAt.getTime()) return undefined;",
+    caughtBy: ["test/db/projects.test.ts", "a list that was read before the stored one changes nothing"],
+  },
+  {
+    name: "a list of projects whose second page can't be read counts as whole",
+    file: "src/service/projects.ts",
+    replace: "= await fetchPage(service, page, key, { signal, pageSecondsMax });",
+    by: `= await fetchPage(service, page, key, { signal, pageSecondsMax }).catch((error) => {
+      if (page === undefined) throw error;
+      return { projects: [], page, limit: undefined };
+    });`,
+    caughtBy: [
+      "test/cli/export/discovery.test.ts",
+      "a list that is cut in the middle of a page, or not readable, leaves the projects as they were",
+    ],
+  },
+  {
+    name: "a project that is renamed takes over the name of another one",
+    file: "src/config/discovered.ts",
+    replace: "namedOf(a) - namedOf(b) ||",
+    by: "a.found.firstSeenAt.getTime() - b.found.firstSeenAt.getTime() ||",
+    caughtBy: [
+      "test/config/discovery.test.ts",
+      "a project that is renamed to the name of another one does not take it over",
+    ],
+  },
+  {
+    name: "projects are not listed when only their rotations are due",
+    file: "src/worker/projects.ts",
+    replace: "one.projects !== undefined && isSinceThen(one)",
+    by: "one.projects === undefined && isSinceThen(one)",
+    caughtBy: [
+      "test/cli/rotation/discovered.test.ts",
+      "without an export, the projects are listed when their rotation is due",
+    ],
+  },
+  {
     name: "requests of a project that a worker does not know yet fail",
     file: "src/worker/handle-chunk.ts",
     replace: "return ids.has(id) ? []",
