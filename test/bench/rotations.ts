@@ -1,5 +1,6 @@
 // Rotations of many projects that are due at one moment, on two workers of which one is killed half-way: how long it takes until each
-// project has a new key, and how many calls the service got in its busiest second.
+// project has a new key, and how many calls the service got in its busiest second. First without a stagger, then with one: how late the
+// last of them is, and how late any is after its own moment.
 
 import { randomBytes } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -8,7 +9,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { type Database, openPostgres } from "../../src/db/connection/database.ts";
 import { migrateToLatest } from "../../src/db/connection/migrate.ts";
+import { registerJobs } from "../../src/db/jobs/jobs.ts";
 import { type Emulator, startEmulator } from "../../src/emulator/server.ts";
+import { staggerMs } from "../../src/schedule/stagger.ts";
 import { startScript } from "../support/program.ts";
 import { openConfigFolder } from "./config-folder.ts";
 import type { NewDatabase } from "./figures.ts";
@@ -17,8 +20,20 @@ import { builtProgram } from "./processes.ts";
 const PROJECTS = Number(process.env.ROTATIONS ?? 300);
 const LIMITS = { requestsPerSecond: 50, maxConcurrent: 8 };
 const LONGEST_MS = 15 * 60_000;
+/** Of which the last is left out: workers look every minute for what is due. */
+const STAGGER_MINUTES = 3;
+
+type Moment = { readonly staggerMinutes: number; readonly killsOne: boolean };
 
 export async function measureRotations(newDatabase: NewDatabase): Promise<string[]> {
+  const atOnce = await measureNight(await newDatabase(), { staggerMinutes: 0, killsOne: true });
+  return [
+    ...atOnce,
+    ...(await measureNight(await newDatabase(), { staggerMinutes: STAGGER_MINUTES, killsOne: false })),
+  ];
+}
+
+async function measureNight(url: string, { staggerMinutes, killsOne }: Moment): Promise<string[]> {
   const program = await builtProgram();
   const ids = Array.from({ length: PROJECTS }, (_, i) => `customer-${i}`);
   const firstKeys = ids.map((projectId) => ({
@@ -27,43 +42,84 @@ export async function measureRotations(newDatabase: NewDatabase): Promise<string
     scopes: ["member"],
   }));
   await using emulator = await startEmulator({ consoleKeys: firstKeys });
-  await using folder = await openConfigFolder(configOf(emulator.url, ids));
+  const dueAt = soon();
+  const timing = { schedule: `${dueAt.getUTCMinutes()} ${dueAt.getUTCHours()} * * *`, staggerMinutes };
+  await using folder = await openConfigFolder(configOf(emulator.url, ids, timing));
   await mkdir(path.join(folder.folder, "first"), { mode: 0o700 });
   for (const { projectId, secret } of firstKeys)
     await writeFile(path.join(folder.folder, "first", projectId), secret, { mode: 0o600 });
-  const url = await newDatabase();
   await using db = openPostgres(url);
   await migrateToLatest(db);
+  await markHandled(db, ids);
   const env = { DATABASE_URL: url, LOG_LEVEL: "info", USAGE_EXPORT_MASTER_KEY: randomBytes(32).toString("base64") };
   const options = { cwd: folder.folder, env, timeoutMs: LONGEST_MS };
   await using killed = startScript(program, ["start"], options);
   await using other = startScript(program, ["start"], options);
   await Promise.all([killed, other].map((worker) => worker.waitFor("worker started")));
+  if (Date.now() > dueAt.getTime()) throw new Error("the workers started after the rotations were due");
   await until(async () => createdKeys(emulator).length >= PROJECTS / 2);
-  killed.kill("SIGKILL");
+  if (killsOne) killed.kill("SIGKILL");
   await until(async () => (await ledger(db)).active === PROJECTS);
-  const seconds = (Date.now() - firstCreateMs(emulator)) / 1_000;
+  const seconds = (Date.now() - dueAt.getTime()) / 1_000;
   await until(async () => (await ledger(db)).pending === 0);
+  const killing = killsOne ? ", of which one is killed when half of the keys are made" : "";
+  const stagger = staggerMinutes === 0 ? "" : `, staggered over ${staggerMinutes} minutes`;
   return [
-    `${PROJECTS} rotations due at one moment, two workers, of which one is killed when half of the keys are made; ${LIMITS.requestsPerSecond} calls a second allowed:`,
-    `  each project has its new key after ${seconds.toFixed(1)} s; ${await accountOf(emulator, db)}`,
+    `${PROJECTS} rotations due at one moment${stagger}, two workers${killing}; ${LIMITS.requestsPerSecond} calls a second allowed:`,
+    `  each project has its new key ${seconds.toFixed(1)} s after that moment; ${latenessOf(emulator, dueAt, timing)}`,
+    `  ${await accountOf(emulator, db)}`,
     `  busiest second: ${busiestSecond(emulator)} calls, of ${LIMITS.requestsPerSecond} and ${LIMITS.maxConcurrent} that may begin at once`,
   ];
 }
 
-function configOf(baseUrl: string, ids: readonly string[]): object {
+/** The next full minute before which two workers can start. */
+function soon(): Date {
+  return new Date(Math.ceil((Date.now() + 25_000) / 60_000) * 60_000);
+}
+
+/** As if the scheduled times before now had been handled: rotations that never ran are due at once, whatever their stagger. */
+async function markHandled(db: Database, ids: readonly string[]): Promise<void> {
+  await registerJobs(
+    db,
+    ids.map((id) => ({ kind: "rotation", name: `fleet/${id}` })),
+  );
+  await sql`update usage_export.job set scheduled_through = now()`.execute(db);
+}
+
+function configOf(
+  baseUrl: string,
+  ids: readonly string[],
+  timing: { readonly schedule: string; readonly staggerMinutes: number },
+): object {
   return {
     service: { baseUrl, dialect: "interface", ...LIMITS },
     projects: ids.map((id) => ({ id, name: id, key: { rotation: "fleet", first: { file: `first/${id}` } } })),
     exports: [],
     rotations: [
       {
-        ...{ name: "fleet", schedule: "* * * * *", projects: ["customer-*"], staggerMinutes: 0 },
+        ...{ name: "fleet", projects: ["customer-*"], ...timing },
         ...{ comment: "exporter", scopes: ["member"], deliver: [{ file: "out/{id}.key" }] },
       },
     ],
     monitor: { port: 0 },
   };
+}
+
+/** How late the creates were, after the scheduled time and each after its own moment. */
+function latenessOf(
+  emulator: Emulator,
+  dueAt: Date,
+  { schedule, staggerMinutes }: { readonly schedule: string; readonly staggerMinutes: number },
+): string {
+  const job = { schedule, timezone: "UTC", jitterSeconds: 0 };
+  const late = emulator.requests.filter(isCreate).map(({ path: asked, receivedAt }) => {
+    const of = asked.split("/")[3] ?? "";
+    const afterMs = receivedAt.getTime() - dueAt.getTime();
+    return { afterMs, ownMs: afterMs - staggerMs(job, { of, minutes: staggerMinutes }, dueAt) };
+  });
+  const latest = (ms: readonly number[]) => (Math.max(...ms) / 1_000).toFixed(1);
+  const last = latest(late.map(({ afterMs }) => afterMs));
+  return `the last create is sent ${last} s after it, and each ${latest(late.map(({ ownMs }) => ownMs))} s at most after its own moment`;
 }
 
 function createdKeys(emulator: Emulator) {
@@ -72,10 +128,6 @@ function createdKeys(emulator: Emulator) {
 
 function isCreate({ method, path }: Emulator["requests"][number]): boolean {
   return method === "POST" && path.endsWith("/keys");
-}
-
-function firstCreateMs(emulator: Emulator): number {
-  return emulator.requests.find(isCreate)?.receivedAt.getTime() ?? Number.NaN;
 }
 
 type Ledger = { readonly active: number; readonly pending: number; readonly ids: readonly string[] };
@@ -101,7 +153,9 @@ async function accountOf(emulator: Emulator, db: Database): Promise<string> {
   const unknown = created.filter(({ apiKeyId, state }) => state === "active" && !known.has(apiKeyId)).length;
   if (unknown > orphans)
     throw new Error(`${unknown} keys work that the ledger does not know; it has ${orphans} orphans`);
-  return `${created.length} keys made, ${orphans} orphans in the ledger, no other key is unknown to it`;
+  const counts = [...Map.groupBy(created, ({ projectId }) => projectId).values()].map(({ length }) => length);
+  const once = counts.filter((count) => count === 1).length;
+  return `${created.length} keys made, one for each of ${once} projects; ${orphans} orphans in the ledger, no other key is unknown to it`;
 }
 
 function busiestSecond(emulator: Emulator): number {
