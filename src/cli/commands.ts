@@ -303,7 +303,10 @@ export const COMMANDS: readonly CommandDefinition[] = [
     ],
     options: [
       dayOption("--day", "this day, against the day before"),
-      dayOption("--from", "the first day; 7 days in all where it is left out. As many days before it are compared"),
+      dayOption(
+        "--from",
+        "the first day; 7 days in all where it is left out. As many days before it are compared, and with a whole calendar month the month before",
+      ),
       dayOption("--to", "the last day; yesterday in UTC where it is left out"),
       new Option("--project <name...>", "only these projects"),
       new Option("--metric <name...>", "these metrics; cost needs billing or prices in the configuration")

@@ -18,7 +18,7 @@ import {
   type Sentence,
   type UsageChange,
 } from "../report/usage-change.ts";
-import { addDays, type Day, dayCount, dayOf, type Window } from "../usage/days.ts";
+import { addDays, type Day, dayOf, periodBefore, type Window } from "../usage/days.ts";
 import type { UsageGrouping } from "../usage/series.ts";
 import { writeAnswer } from "./output.ts";
 import { choosePeriod, notBegun, requireKnown } from "./selection.ts";
@@ -62,7 +62,7 @@ async function readExplained(tx: Tx, options: ExplainOptions, period: Window): P
   const metrics = [...new Set(options.metric)].filter((metric) => metric !== COST);
   const question = {
     period,
-    before: { start: addDays(period.start, -dayCount(period)), end: addDays(period.start, -1) },
+    before: periodBefore(period),
     projects: options.project && projectIds(stored, options.project),
     metrics,
     groupings: options.grouping,

@@ -44,6 +44,27 @@ export function windowBefore(window: Window): Window {
   return { start: addDays(window.start, -dayCount(window)), end: addDays(window.start, -1) };
 }
 
+/** The days of the month before with the same numbers, of 31 March the last one. Of a whole calendar month it is the whole month before. */
+export function monthBefore(window: Window): Window {
+  const start = inMonthBefore(window.start);
+  return { start, end: isCalendarMonth(window) ? addDays(window.start, -1) : inMonthBefore(window.end) };
+}
+
+function inMonthBefore(day: Day): Day {
+  const lastDay = addDays(`${day.slice(0, 7)}-01`, -1);
+  const sameNumber = `${lastDay.slice(0, 7)}${day.slice(7)}`;
+  return sameNumber < lastDay ? sameNumber : lastDay;
+}
+
+function isCalendarMonth({ start, end }: Window): boolean {
+  return start.endsWith("-01") && end.slice(0, 7) === start.slice(0, 7) && addDays(end, 1).endsWith("-01");
+}
+
+/** What a period is compared with: as many days right before it, but a whole calendar month with the calendar month before. */
+export function periodBefore(window: Window): Window {
+  return isCalendarMonth(window) ? monthBefore(window) : windowBefore(window);
+}
+
 /** Whether the text is a day that exists: not 2026-02-30. */
 export function isDay(text: string): boolean {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false;

@@ -43,7 +43,10 @@ export function dashboardReads(
       },
       keys: (view) => readKeys(db, config(), keyFilterOf(view)),
     },
-    readReport: ({ period }, now, options) =>
-      readReportData(db, period, now, { ...options, statementSecondsMax, forecastProjectsMax, changeProjectsMax }),
+    readReport: (view, now, options) =>
+      readReportData(db, view.period, now, {
+        ...{ ...options, before: comparedWindow(view) },
+        ...{ statementSecondsMax, forecastProjectsMax, changeProjectsMax },
+      }),
   };
 }

@@ -13,7 +13,7 @@ import type {
   UsageData,
 } from "../../report/report-data.ts";
 import type { UsageChange } from "../../report/usage-change.ts";
-import { addDays, dayCount, type Window, windowBefore } from "../../usage/days.ts";
+import { addDays, dayCount, periodBefore, type Window, windowBefore } from "../../usage/days.ts";
 import { budgetsIn } from "../budgets.ts";
 import type { Database } from "../connection/database.ts";
 import { readSnapshot, type Tx } from "../connection/transaction.ts";
@@ -64,14 +64,19 @@ type UsageOptions = {
   readonly rankings: readonly Ranking["grouping"][];
 };
 
+type Compared = {
+  /** The days that the report compares with; left out, the period before. */
+  readonly before?: Window | undefined;
+};
+
 /** `now` is the time that the page shows. */
 export async function readReportData(
   db: Database,
   period: Window,
   now: Date,
-  options: ReadOptions & ChangeOptions & ForecastOptions = {},
+  { before = periodBefore(period), ...options }: ReadOptions & ChangeOptions & ForecastOptions & Compared = {},
 ): Promise<ReportData> {
-  return read(db, { period, before: windowBefore(period) }, options, async (scope) => ({
+  return read(db, { period, before }, options, async (scope) => ({
     madeAt: now,
     ...(await usageData(scope, { breakdowns: ["model", "endpoint"], rankings: ["accessor", "tags"] })),
     forecast: await forecastOf(scope, options),
@@ -147,7 +152,7 @@ async function read<T>(
   { statementSecondsMax, signal }: ReadOptions,
   readPart: (scope: Scope) => Promise<T>,
 ): Promise<T> {
-  const before = asked ?? windowBefore(period);
+  const before = asked ?? periodBefore(period);
   const readAll = async (tx: Tx) => {
     const series = await reportSeries(tx, before, period, project);
     const sources = chooseSources(series);

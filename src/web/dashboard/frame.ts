@@ -12,13 +12,13 @@ import {
   type PageOptions,
   type Section,
 } from "../../report/page.ts";
-import { dayCount } from "../../usage/days.ts";
+import { dayCount, type Window } from "../../usage/days.ts";
 import { scriptHead } from "../assets.ts";
 import type { Page } from "../page.ts";
 import { findProjects, knownProjects, projectValue } from "../projects.ts";
 import type { Readiness } from "../routes.ts";
 import { dashboardAlerts, verdictHtml } from "./verdict.ts";
-import { COMPARISONS, comparedWindow, PERIOD_TITLES, type View, viewParameters, viewQuery } from "./view.ts";
+import { COMPARISONS, comparedWindow, fixedView, PERIOD_TITLES, type View, viewParameters, viewQuery } from "./view.ts";
 
 type PageTraits = {
   readonly path: string;
@@ -160,10 +160,15 @@ function subtitle(page: PageName, view: View, health: HealthState): Html {
     [
       html`${windowHtml(period)} (${counted(dayCount(period), "day")})`,
       name === undefined ? "all projects" : html`project ${nameHtml(name)}`,
-      ...(compared ? [html`compared with ${windowHtml(compared)}`] : []),
+      ...(compared ? [html`compared with ${windowHtml(compared)}${daysOfCompared(compared, period)}`] : []),
     ],
     " · ",
   )}</p>`;
+}
+
+/** A month may have more days than the one before. */
+function daysOfCompared(compared: Window, period: Window): string | undefined {
+  return dayCount(compared) === dayCount(period) ? undefined : ` (${counted(dayCount(compared), "day")})`;
 }
 
 function canChoose(page: PageName, choice: PageTraits["choices"][number]): boolean {
@@ -173,7 +178,12 @@ function canChoose(page: PageName, choice: PageTraits["choices"][number]): boole
 
 /** More projects are not listed: a part of a name is typed, and the page then offers the projects that have it. */
 const PROJECTS_LISTED_MAX = 100;
-const COMPARISON_TITLES = { before: "the days before", year: "a year before", none: "nothing" };
+const COMPARISON_TITLES = {
+  before: "the period before",
+  month: "the month before",
+  year: "a year before",
+  none: "nothing",
+};
 
 function toolbar(
   page: PageName,
@@ -205,9 +215,13 @@ ${projectField(view, health)}${comparison}${controls?.fields}<button>Show</butto
 }
 
 function periodLinks(page: PageName, view: View): Html {
-  const { start, end, name } = view.period;
-  const fixed = `${pageHref(page, page)}${viewQuery(view, { period: { ...view.period, name: undefined } })}`;
-  return html`<p class="links">${name === undefined ? undefined : html`<a href="${fixed}">Keep these days</a> · `}<a href="${rootOf(page)}report.html?from=${start}&amp;to=${end}">As a file to send on</a></p>`;
+  const { name } = view.period;
+  const fixed = fixedView(view);
+  const keep = `${pageHref(page, page)}${viewQuery(fixed)}`;
+  // The report compares, whatever the page is compared with.
+  const compare = fixed.compare === "month" ? "month" : "before";
+  const report = viewQuery(fixed, { compare, project: undefined, id: undefined, more: [] });
+  return html`<p class="links">${name === undefined ? undefined : html`<a href="${keep}">Keep these days</a> · `}<a href="${rootOf(page)}report.html${report}">As a file to send on</a></p>`;
 }
 
 function projectField({ project }: View, health: HealthState): Html | undefined {

@@ -2,7 +2,16 @@
 // Every state of a page is its URL, so bookmarks and the back button work. Pure.
 
 import { DAYS_DEFAULT, DAYS_MAX, periodError } from "../../report/report-data.ts";
-import { addDays, type Day, dayCount, isDay, type Window, windowBefore } from "../../usage/days.ts";
+import {
+  addDays,
+  type Day,
+  dayCount,
+  isDay,
+  monthBefore,
+  periodBefore,
+  type Window,
+  windowBefore,
+} from "../../usage/days.ts";
 
 type Period = Window & {
   /** True for a period that changes with the day; false if the request named the dates. */
@@ -11,7 +20,7 @@ type Period = Window & {
   readonly name: string | undefined;
 };
 
-export const COMPARISONS = ["before", "year", "none"] as const;
+export const COMPARISONS = ["before", "month", "year", "none"] as const;
 type Comparison = (typeof COMPARISONS)[number];
 
 /** What the pages share: a link from one to another keeps it. */
@@ -33,13 +42,14 @@ export class InvalidView extends Error {
 
 const PARAMETERS: readonly string[] = ["period", "days", "from", "to", "compare", "project", "id"];
 const DEFAULT_PERIOD = `${DAYS_DEFAULT}d`;
+const THIS_MONTH = "this-month";
 
 /** The periods to choose by one click, by the value of the parameter `period`. */
 export const PERIOD_TITLES = {
   "7d": "7 days",
   "30d": "30 days",
   "90d": "90 days",
-  "this-month": "This month",
+  [THIS_MONTH]: "This month",
   "last-month": "Last month",
 } as const;
 
@@ -77,7 +87,7 @@ function readPeriod(values: ReadonlyMap<string, string>, today: Day): Period | {
 function namedPeriod(name: string, today: Day): Period | { readonly error: string } {
   const monthStart = `${today.slice(0, 7)}-01`;
   const yesterday = addDays(today, -1);
-  if (name === "this-month") {
+  if (name === THIS_MONTH) {
     return { start: monthStart, end: yesterday < monthStart ? today : yesterday, live: true, name };
   }
   if (name === "last-month") {
@@ -104,6 +114,16 @@ function betweenDays(from: Day | undefined, to: Day | undefined, today: Day): Pe
   const window = { start: from, end: to };
   const error = periodError(window, today, { from: "from", to: "to" });
   return error === undefined ? { ...window, live: false, name: undefined } : { error };
+}
+
+/** The view with its days as dates, so that it is of the same days tomorrow, and compared with the same days. */
+export function fixedView(view: View): View {
+  const { period, compare } = view;
+  return {
+    ...view,
+    period: { ...period, live: false, name: undefined },
+    compare: compare === "before" && period.name === THIS_MONTH ? "month" : compare,
+  };
 }
 
 type Parameter = readonly [name: string, value: string];
@@ -137,10 +157,15 @@ export function viewQuery(view: View, changes: Partial<View> = {}): string {
   return query === "" ? "" : `?${query}`;
 }
 
-/** The period that the view's period is compared with, always as long as it; undefined if with none. */
+/** The period that the view's period is compared with: as long as it, unless both are months or parts of them. Undefined if with none. */
 export function comparedWindow({ period, compare }: Pick<View, "period" | "compare">): Window | undefined {
   if (compare === "none") return undefined;
-  if (compare === "before") return windowBefore(period);
+  if (compare === "month" || (compare === "before" && period.name === THIS_MONTH)) {
+    const window = monthBefore(period);
+    // More days than a month has would be compared with some of themselves.
+    return window.end < period.start ? window : windowBefore(period);
+  }
+  if (compare === "before") return periodBefore(period);
   const start = yearBefore(period.start);
   const end = addDays(start, dayCount(period) - 1);
   // A year before 366 days there may be 365.

@@ -28,7 +28,7 @@ import { shareBar } from "../../report/ranking-section.ts";
 import { exactBeside } from "../../report/summary.ts";
 import type { Window } from "../../usage/days.ts";
 import type { PageContent } from "../dashboard/pages.ts";
-import { type View, viewQuery } from "../dashboard/view.ts";
+import { fixedView, type View, viewQuery } from "../dashboard/view.ts";
 import type { Answer } from "./answer.ts";
 import {
   type ChartKind,
@@ -133,7 +133,8 @@ function chartHtml(answer: Answer, view: View, kind: ChartKind): Html {
     unit: unitOf(question),
     days: days.map(({ day, state }) => ({ day, flag: STATE_FLAGS[state] })),
     layers,
-    before: before && beforeByDay ? comparedLine(before, beforeByDay) : undefined,
+    // A month may have fewer days than the one before.
+    before: before && beforeByDay ? comparedLine(before, beforeByDay.slice(0, days.length)) : undefined,
     marks: dayMarks(lacking),
     below: downloads(answer, view, "days"),
   });
@@ -240,12 +241,11 @@ function amountCell(amount: string | null, question: Answer["question"], shown =
 }
 
 /** The links name the days, so that the file holds what the page shows also when it is loaded tomorrow. */
-function downloads({ question: { from, to }, sql }: Answer, view: View, rows: "groups" | "days"): Html {
-  const period = { start: from, end: to, live: false, name: undefined };
+function downloads({ sql }: Answer, view: View, rows: "groups" | "days"): Html {
+  const fixed = fixedView(view);
   const more = (view.more ?? []).filter(([name]) => name !== "chart");
-  const csv = viewQuery(view, { period, more: [...more, ["rows", rows]] });
-  const json =
-    rows === "groups" ? html` · <a href="api/v1/usage${viewQuery(view, { period, more })}">JSON</a>` : undefined;
+  const csv = viewQuery(fixed, { more: [...more, ["rows", rows]] });
+  const json = rows === "groups" ? html` · <a href="api/v1/usage${viewQuery(fixed, { more })}">JSON</a>` : undefined;
   return html`<p class="links"><a href="api/v1/usage.csv${csv}" download>Download CSV</a>${json}</p>
 ${sqlHtml(sql[rows])}`;
 }

@@ -32,6 +32,12 @@ test("a report has its period, and the period that it is compared with", async (
   });
 });
 
+test("a report of a whole calendar month compares it with the calendar month before", async () => {
+  expect(await readReportData(db, { start: "2026-10-01", end: "2026-10-31" }, now)).toMatchObject({
+    before: { start: "2026-09-01", end: "2026-09-30" },
+  });
+});
+
 test("the amounts of the period and of the period before are those of bi.usage_total", async () => {
   const projects = [newProject(), newProject()];
   const usage = (factor: number) =>

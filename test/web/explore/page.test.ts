@@ -2,6 +2,8 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { windowText } from "../../../src/report/format.ts";
+import { addDays, dayCount, daysOf, type Window } from "../../../src/usage/days.ts";
 import type { Page } from "../../../src/web/page.ts";
 import { DIARIZED, forgetAll, storeSeries } from "../../db/report/reported-usage.ts";
 import { daysBack, newProject } from "../../db/stored-usage.ts";
@@ -82,6 +84,55 @@ test("a group that was not used on days that were all read has 0", async () => {
   // One more day of the compared period is due, and was not read.
   const page = await open(`from=${back(3)}&to=${back(1)}`);
   expect(rowsOf(page).slice(0, 1)).toEqual([["new", "2", "–", "–", "not known before"]]);
+});
+
+test("last month is compared with the whole month before it, on the page, in the chart, as JSON, as CSV and in the SQL", async () => {
+  await forgetAll(db);
+  const last = comparedMonth(back(0));
+  const before = comparedMonth(last.start);
+  const due = { start: addDays(before.start, -10), end: back(1) };
+  // 1 hour on each day, and 100 on the days around the month before.
+  const rows = daysOf(due).map(
+    (day) => [day, [["nova-3", { hours: day < before.start ? "100" : "1" }] as const]] as const,
+  );
+  await storeSeries(db, [
+    { project: newProject(), grouping: "model", usage: Object.fromEntries(rows), due, windowDays: 1 },
+  ]);
+  const [days, daysBefore] = [last, before].map((window) => String(dayCount(window)));
+  const page = await open("period=last-month");
+  expect(page).toMatch(new RegExp(`compared with <time>${before.start}</time> to <time>${before.end}</time>`));
+  expect(rowsOf(page)[0]?.slice(0, 3)).toEqual(["nova-3", days, daysBefore]);
+  expect(page).toContain(`between date &#39;${before.start}&#39; and date &#39;${before.end}&#39;`);
+  expect(page).toContain(`"name":"${windowText(before)}, in all"`.replaceAll('"', "&quot;"));
+  const [, csvQuery = ""] = /href="api\/v1\/usage\.csv\?([^"]*rows=groups)"/.exec(page) ?? [];
+  const [, jsonQuery = ""] = /href="api\/v1\/usage\?([^"]*)"/.exec(page) ?? [];
+  for (const query of [jsonQuery, "period=last-month"]) {
+    const json = await usageSite(db)["/api/v1/usage"]?.(new URLSearchParams(query.replaceAll("&amp;", "&")));
+    expect(JSON.parse(json?.body ?? "")).toMatchObject({
+      question: { from: last.start, to: last.end, before: { from: before.start, to: before.end } },
+      total: { amount: days, before: daysBefore },
+    });
+  }
+  const csv = await usageSite(db)["/api/v1/usage.csv"]?.(new URLSearchParams(csvQuery.replaceAll("&amp;", "&")));
+  expect(csv?.body).toContain(
+    `"group",1,"nova-3",${days},${daysBefore},${Number(days) - Number(daysBefore)},1,0,0,0,0`,
+  );
+});
+
+/** The calendar month before the one of the day. */
+function comparedMonth(day: string): Window {
+  const end = addDays(`${day.slice(0, 7)}-01`, -1);
+  return { start: `${end.slice(0, 7)}-01`, end };
+}
+
+test("the files of this month so far are compared with the same days as the page", async () => {
+  await storeModels({ "nova-3": ["1", "1"] });
+  const page = await open("period=this-month");
+  expect(page).toMatch(
+    /href="api\/v1\/usage\.csv\?from=\d{4}-\d{2}-01&amp;to=[\d-]+&amp;compare=month&amp;rows=groups"/,
+  );
+  expect(page).toMatch(/href="\.\/report\.html\?from=\d{4}-\d{2}-01&amp;to=[\d-]+&amp;compare=month"/);
+  expect(page).toMatch(/compared with <time>\d{4}-\d{2}-01</);
 });
 
 test("the headings sort, other opens, and the choices keep the rest of the question", async () => {

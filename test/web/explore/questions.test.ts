@@ -50,9 +50,9 @@ const anEntry = fc.record({
 });
 const aQuestion = fc.record(
   {
-    period: fc.constantFrom("7d", "this-month"),
+    period: fc.constantFrom("7d", "this-month", "last-month"),
     days: fc.tuple(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 0, max: 5 })),
-    compare: fc.constantFrom("before", "year", "none"),
+    compare: fc.constantFrom("before", "month", "year", "none"),
     project: fc.constantFrom(undefined, "name", "id"),
     metric: fc.constantFrom("hours", "requests", "tokens_in"),
     grouping: fc.constantFrom(...GROUPINGS),
