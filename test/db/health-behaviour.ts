@@ -176,7 +176,7 @@ export function testHealth(db: Database): void {
     await sql`
       update usage_export.api_key set active_since = now() - ${activeAgo}::interval where rotation = ${name}
     `.execute(db);
-    const status = (await readHealth(db, configOf())).rotations.find((one) => one.rotation === name);
+    const status = (await readHealth(db, configOf(name))).rotations.find((one) => one.rotation === name);
     expect(status?.warnings).toHaveLength(fallback);
     expect(await rotationMetrics(name)).toMatchObject({ api_key_fallback: fallback });
   });
@@ -302,7 +302,7 @@ export function testHealth(db: Database): void {
   }
 
   async function rotationMetrics(rotation: string) {
-    return valuesOf((await samplesOf()).filter(({ labels }) => labels.rotation === rotation));
+    return valuesOf((await samplesOf(configOf(rotation))).filter(({ labels }) => labels.rotation === rotation));
   }
 
   async function run(job: string, trigger: RunTrigger, status: Parameters<typeof finishRun>[2]): Promise<void> {
