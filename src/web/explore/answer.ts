@@ -20,7 +20,9 @@ const amountsByDay = z.array(anAmount).describe("One for each of days; null wher
 const amounts = {
   amount: anAmount.describe("Of the period"),
   before: anAmount.describe("Of the compared period"),
-  change: anAmount.describe("amount - before, where null counts as 0; null if the period is not compared"),
+  change: anAmount.describe(
+    "amount - before, where null counts as 0; null if the period is not compared, or no day of the compared period was read. If only some were, lacking.unreadDaysBefore and lacking.incompleteDaysBefore name the others",
+  ),
 };
 const aWindow = z.object({ from: aDay, to: aDay });
 const aDayState = z

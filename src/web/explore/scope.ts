@@ -6,7 +6,18 @@ import { type Day, daysOf, type Window } from "../../usage/days.ts";
 import { GROUPINGS, type UsageGrouping } from "../../usage/series.ts";
 import { InvalidView } from "../dashboard/view.ts";
 import { isCost, type Question } from "./question.ts";
-import { COST_GROUPINGS, groupConditions, literal, type Scope, sourceOf, within } from "./sql.ts";
+import {
+  COST_GROUPINGS,
+  coverageConditions,
+  filterCondition,
+  groupConditions,
+  groupingCondition,
+  literal,
+  type Scope,
+  sourceName,
+  sourceOf,
+  within,
+} from "./sql.ts";
 
 /** Runs a statement, which has no parameters, and returns its rows. All statements of a question see the same moment. */
 export type Run = <Row>(statement: string) => Promise<readonly Row[]>;
@@ -227,23 +238,6 @@ select count(*) filter (where has_series)::integer as "projectCount", coalesce(s
 from project`;
 }
 
-function sourceName({ metric }: Question): string {
-  return metric === "billed_cost" ? "'billing'" : "'usage'";
-}
-
-/** Prices are for models. */
-function groupingCondition({ metric, grouping }: Question): string {
-  if (isCost(metric) && !COST_GROUPINGS[metric].includes(grouping)) return "false";
-  return `"grouping" = ${literal(metric === "estimated_cost" ? "model" : grouping)}`;
-}
-
-function filterCondition({ metric }: Question, { filter }: Scope): string {
-  if (metric === "estimated_cost" && filter !== undefined) return "false";
-  if (metric === "estimated_cost")
-    return "(unfiltered or conditions in (select conditions from bi.price_book where replaced_at is null))";
-  return filter === undefined ? "unfiltered" : `(not unfiltered and filter = ${literal(filter)})`;
-}
-
 /** A day of the series of a question. */
 export type CoveredDay = {
   readonly day: Day;
@@ -302,12 +296,4 @@ function isIncomplete(question: Question, scope: Scope): string {
   return `(${isNotRead} or (project_id, usage_date) in (
     select project_id, usage_date from ${view} where ${isUnknown.join(" and ")}
   ))`;
-}
-
-function coverageConditions(question: Question, scope: Scope, windows: readonly Window[]): string {
-  return [
-    `source = ${sourceName(question)} and ${groupingCondition(question)} and ${filterCondition(question, scope)}`,
-    ...(scope.projectId === undefined ? [] : [`project_id = ${literal(scope.projectId)}`]),
-    `(${windows.map(within).join(" or ")})`,
-  ].join("\n  and ");
 }

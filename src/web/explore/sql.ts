@@ -38,12 +38,13 @@ export function literal(text: string): string {
 export function usageSql(question: Question, scope: Scope): UsageSql {
   const usage = usageOf(question, scope);
   const groups = groupsOf(question);
+  const compared = comparedOf(question, scope);
   const days = daysOf(question);
   const order = `order by part, ${ORDERS[question.sort]}`;
   return {
-    groups: `${usage}\nselect * from (\n${groups}\n) by_group\n${order}`,
+    groups: `${usage}${compared}\nselect * from (\n${groups}\n) by_group\n${order}`,
     days: `${usage}\n${days}\norder by usage_date, part, rank`,
-    both: `${usage}
+    both: `${usage}${compared}
 select * from (
 select part, rank, "group", null::date as usage_date, amount, amount_before, change, groups from (
 ${groups}
@@ -149,6 +150,32 @@ export function within({ start, end }: Window): string {
   return `usage_date between date ${literal(start)} and date ${literal(end)}`;
 }
 
+export function sourceName({ metric }: Question): string {
+  return metric === "billed_cost" ? "'billing'" : "'usage'";
+}
+
+/** Prices are for models. */
+export function groupingCondition({ metric, grouping }: Question): string {
+  if (isCost(metric) && !COST_GROUPINGS[metric].includes(grouping)) return "false";
+  return `"grouping" = ${literal(metric === "estimated_cost" ? "model" : grouping)}`;
+}
+
+export function filterCondition({ metric }: Question, { filter }: Scope): string {
+  if (metric === "estimated_cost" && filter !== undefined) return "false";
+  if (metric === "estimated_cost")
+    return "(unfiltered or conditions in (select conditions from bi.price_book where replaced_at is null))";
+  return filter === undefined ? "unfiltered" : `(not unfiltered and filter = ${literal(filter)})`;
+}
+
+/** The conditions of bi.coverage for the series and days of a question. */
+export function coverageConditions(question: Question, scope: Scope, windows: readonly Window[]): string {
+  return [
+    `source = ${sourceName(question)} and ${groupingCondition(question)} and ${filterCondition(question, scope)}`,
+    ...(scope.projectId === undefined ? [] : [`project_id = ${literal(scope.projectId)}`]),
+    `(${windows.map(within).join(" or ")})`,
+  ].join("\n  and ");
+}
+
 /** Groups whose amounts are all 0 or NULL have no rank. Only a charge may be negative, as a credit is. */
 function usageOf(question: Question, scope: Scope): string {
   const { view, column, conditions } = sourceOf(question, scope);
@@ -191,9 +218,25 @@ function sumsOf({ period, before }: Question): string {
     ${before ? sumOf(before) : "null::numeric"} as amount_before`;
 }
 
+/** Whether any day of the compared period was read. The amounts are looked at first, because they are known already. */
+function comparedOf(question: Question, scope: Scope): string {
+  const { before } = question;
+  if (!before) return "";
+  return `, compared as materialized (
+  -- If no day of the compared period was read, there is no change.
+  select exists (select from day_amount where ${within(before)}) or exists (
+    select from bi.coverage
+    where ${coverageConditions(question, scope, [before]).replaceAll("\n", "\n    ")}
+      and fetched_at is not null and status <> 'missing'
+  ) as is_read
+)`;
+}
+
 function groupsOf(question: Question): string {
   const { grouping, before, limit } = question;
-  const change = before ? "coalesce(amount, 0) - coalesce(amount_before, 0)" : "null::numeric";
+  const change = before
+    ? "case when (select is_read from compared) then coalesce(amount, 0) - coalesce(amount_before, 0) end"
+    : "null::numeric";
   const sumOf = (amount: string) => (addsUp(grouping) ? `sum(${amount})` : "null::numeric");
   const total = `
 union all

@@ -172,6 +172,43 @@ test("a project that is no longer exported is named, unless it was read on all o
   });
 });
 
+test("there is no change if no day of the compared period was read, and if only some were, the answer names the others", async () => {
+  await forgetAll(db);
+  const project = newProject();
+  const usage = (days: readonly number[]) =>
+    Object.fromEntries(days.map((day) => [back(day), [["nova-3", { hours: "1.5" }] as const]]));
+  const series = { project, grouping: "model", windowDays: 1 } as const;
+  await storeSeries(db, [{ ...series, usage: usage([1, 2]), due: { start: back(2), end: back(1) } }]);
+  const query = `from=${back(2)}&to=${back(1)}`;
+  const linesOf = async (more = "") => {
+    const { body } = await api["/api/v1/usage.csv"](new URLSearchParams(query + more));
+    return body.trimEnd().split("\r\n").slice(1);
+  };
+  const amounts = { amount: "3", before: null, change: null };
+  expect(described((await ask(query)).answer)).toMatchObject({
+    ...{ groups: [amounts], total: amounts },
+    lacking: { unreadDaysBefore: [back(4), back(3)] },
+  });
+  expect(await linesOf()).toEqual([
+    '"group",1,"nova-3",3,,,1,0,0,0,2,"true",0,0,',
+    '"total",,,3,,,1,0,0,0,2,"true",0,0,',
+  ]);
+
+  // Days that are due and were not read are no usage of 0, either.
+  await storeSeries(db, [{ ...series, due: { start: back(4), end: back(1) } }]);
+  expect(described((await ask(query)).answer)).toMatchObject({ total: amounts });
+
+  // One day was read, and had no usage.
+  await storeSeries(db, [{ ...series, usage: { [back(4)]: [] } }]);
+  const { answer } = await ask(`${query}&sort=change`);
+  expect(described(answer)).toMatchObject({
+    ...{ groups: [{ ...amounts, change: "3" }], total: { ...amounts, change: "3" } },
+    lacking: { incompleteDaysBefore: [back(3)], unreadDaysBefore: [] },
+  });
+  const [first] = await linesOf();
+  expect(first).toBe('"group",1,"nova-3",3,,3,1,0,0,1,0,"true",0,0,');
+});
+
 test("each row of the CSV says how many projects its amounts leave out", async () => {
   await forgetAll(db);
   const usage = { [back(1)]: [["listen", { hours: "1" }] as const], [back(2)]: [] };
@@ -315,7 +352,7 @@ test("hostile names of projects, filters and groups are text in the SQL", async 
     ]);
     const query = new URLSearchParams({ project: name, filter: name, group: name, period: "7d" });
     const { status, answer } = await ask(String(query));
-    expect([status, answer.total, answer.groups.length]).toEqual([200, { amount: "1", before: null, change: "1" }, 1]);
+    expect([status, answer.total, answer.groups.length]).toEqual([200, { amount: "1", before: null, change: null }, 1]);
     expect(answer.groups[0].group).toBe(name);
     expect(answer.sql.groups).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/);
     const { rows } = await sql.raw<{ group: string }>(answer.sql.groups).execute(db);

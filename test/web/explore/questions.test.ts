@@ -166,9 +166,10 @@ function groupText<T extends string | null | undefined>(grouping: UsageGrouping,
 function expectSums(answer: Answer, projects: readonly Project[], stored: Stored): void {
   const { question, days, groups, other, total, otherByDay, beforeByDay } = answer;
   const { metric, grouping, filter, from, to, before, limit } = question;
-  const entries = projects
+  const all = projects
     .filter(({ id }) => question.project === null || question.project === id)
-    .flatMap(({ id }) => stored.get(keyOf(id, grouping, filter)) ?? [])
+    .flatMap(({ id }) => stored.get(keyOf(id, grouping, filter)) ?? []);
+  const entries = all
     .map((entry) => ({
       day: entry.day,
       group: grouping === "none" ? null : (groupText(grouping, entry.group) ?? null),
@@ -177,9 +178,11 @@ function expectSums(answer: Answer, projects: readonly Project[], stored: Stored
     .filter(({ group }) => question.group === null || question.group.value === group);
   const sumIn = (window: { from: Day; to: Day } | null, of: typeof entries) =>
     window && sum(of.filter(({ day }) => day >= window.from && day <= window.to).map(({ amount }) => amount));
+  // Every day with entries was read, and no other.
+  const isCompared = before && all.some(({ day }) => day >= before.from && day <= before.to);
   const amounts = (of: typeof entries) => {
     const [amount, earlier] = [sumIn({ from, to }, of), sumIn(before, of)];
-    return { amount, before: earlier, change: before && sum([amount, earlier && `-${earlier}`, "0"]) };
+    return { amount, before: earlier, change: isCompared ? sum([amount, earlier && `-${earlier}`, "0"]) : null };
   };
   const { lacking } = answer;
   const isRead = lacking.incompleteDays.length + lacking.unreadDays.length === 0;
