@@ -45,7 +45,10 @@ async function ask(query: string): Promise<Answer> {
 const siteAt = async (path: string, query: string) => usageSite(db)[path]?.(new URLSearchParams(`${PERIOD}&${query}`));
 
 /** By group: the amount, and that of the days before. */
-async function expectAmounts(answer: Answer, expected: Readonly<Record<string, readonly [string, string]>>) {
+async function expectAmounts(
+  answer: Answer,
+  expected: Readonly<Record<string, readonly [string | null, string | null]>>,
+) {
   const shown = answer.groups.map(({ group, amount, before }) => [group, [amount, before]] as const);
   expect(Object.fromEntries(shown)).toEqual(expected);
   const rows = await db.transaction().execute(async (tx) => {
@@ -57,7 +60,7 @@ async function expectAmounts(answer: Answer, expected: Readonly<Record<string, r
   expect(ofSql).toEqual(answer.groups.map(({ group, amount }) => [group, Number(amount)]));
   const lines = (await answerCsv(answer, "groups")).trimEnd().split("\r\n").slice(1);
   for (const line of lines) expect(line).toMatch(new RegExp(`,"${answer.question.currency}"$`));
-  for (const [i, { amount }] of answer.groups.entries()) expect(lines[i]?.split(",")[3]).toBe(amount);
+  for (const [i, { amount }] of answer.groups.entries()) expect(lines[i]?.split(",")[3]).toBe(amount ?? "");
 }
 
 test("the estimated cost of any usage is each quantity by its price, in one currency", async () => {
@@ -76,12 +79,17 @@ test("the estimated cost of any usage is each quantity by its price, in one curr
         const tenths = used.slice(from, from + 3).map((day) => multiplied(day[model], PRICES[model]));
         return sumOf(tenths);
       };
-      const expected = (models: readonly (keyof typeof PRICES)[]) =>
-        Object.fromEntries(
-          models
-            .map((model) => [model, [sumIn(model, 0), sumIn(model, 3)] as const])
-            .filter(([, sums]) => String(sums) !== "0,0"),
+      const expected = (models: readonly (keyof typeof PRICES)[]) => {
+        const of = models.map((model) => [model, [sumIn(model, 0), sumIn(model, 3)] as const] as const);
+        // Usage of 0 has no estimate: of days without any other, nothing is known.
+        const orNone = (sums: readonly [string, string], at: 0 | 1) =>
+          of.every(([, all]) => all[at] === "0") ? null : sums[at];
+        return Object.fromEntries(
+          of
+            .filter(([, sums]) => String(sums) !== "0,0")
+            .map(([model, sums]) => [model, [orNone(sums, 0), orNone(sums, 1)] as const]),
         );
+      };
       await expectAmounts(await ask("metric=estimated_cost"), expected(["nova", "aura"]));
       await expectAmounts(await ask("metric=estimated_cost&currency=USD"), expected(["other"]));
       const inAll = await ask("metric=estimated_cost&grouping=none");
