@@ -269,7 +269,7 @@ function changeQuestion(
   const grouping = CHANGE_GROUPINGS.find((one) => seriesBy(series, one).length > 0);
   return {
     ...periods,
-    projects: totals.map(({ project }) => project),
+    projects: totals.map(({ projectId }) => projectId),
     metrics: [hasHours ? "hours" : "requests"],
     groupings: grouping ? [grouping] : [],
     groupsMax: CHANGE_GROUPS_MAX,

@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { storeListedKeys } from "../../../src/db/keys/listed-keys.ts";
-import { readReportData } from "../../../src/db/report/report.ts";
+import { readChangeData, readReportData } from "../../../src/db/report/report.ts";
 import { type ChangeQuestion, readUsageChange } from "../../../src/db/report/usage-change.ts";
 import type { ChangePart } from "../../../src/report/usage-change.ts";
 import { testDatabase } from "../../support/database.ts";
@@ -235,4 +235,27 @@ test("the change that a report explains is that of its total: of the configured 
   const { totals, change } = await readReportData(db, { start: back(1), end: back(1) }, new Date());
   expect(totals.metrics.find(({ metric }) => metric === "requests")).toMatchObject({ before: "10", amount: "14" });
   expect(change).toMatchObject({ projects: [kept.name], metrics: [{ before: "10", after: "14", change: "4" }] });
+});
+
+test("of two projects with one name, the change is of the one that is asked for, and without a retired one", async () => {
+  const [one, other] = [
+    { ...newProject(), name: "recreated" },
+    { ...newProject(), name: "recreated" },
+  ];
+  const ofOne = { project: one, grouping: "none", usage: requests({ all: ["10", "20"] }) } as const;
+  const ofOther = { project: other, grouping: "none", usage: requests({ all: ["1000", "2000"] }) } as const;
+  const period = { start: back(1), end: back(1) };
+  const changeOf = async (project?: string) => {
+    const { change } = await readChangeData(db, { period, before: undefined, project }, {});
+    return change.metrics.map(({ before, after }) => `${before}>${after}`);
+  };
+  await storeSeries(db, [ofOne, ofOther]);
+  expect(await changeOf(one.id)).toEqual(["10>20"]);
+  expect(await changeOf(other.id)).toEqual(["1000>2000"]);
+  expect(await changeOf()).toEqual(["1010>2020"]);
+  // The other is no longer configured.
+  await storeSeries(db, [ofOne]);
+  expect(await changeOf(one.id)).toEqual(["10>20"]);
+  expect(await changeOf("recreated")).toEqual(["10>20"]);
+  expect(await changeOf()).toEqual(["10>20"]);
 });
