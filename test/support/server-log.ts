@@ -15,9 +15,9 @@ const BEGINNING = /^\S+ \S+ \S+ \[\d+\] <([^>]*)> /;
 
 /**
  * How long the log was when this file was loaded. All that is about the databases of these tests comes after it, and the log of a whole
- * run has hundreds of megabytes.
+ * run has hundreds of megabytes. The tests of the package have no server.
  */
-const LENGTH_BEFORE = sizeOf(inject("postgres").logFile);
+const LENGTH_BEFORE = sizeOf((inject("postgres") as { readonly logFile?: string } | undefined)?.logFile);
 
 /**
  * Undefined if the server's log can't be read. The log may arrive late through a pipe. When it contains a statement that is made here,
