@@ -44,12 +44,18 @@ export function windowBefore(window: Window): Window {
   return { start: addDays(window.start, -dayCount(window)), end: addDays(window.start, -1) };
 }
 
-/** The days of the month before with the same numbers, of 31 March the last one. Of a whole calendar month it is the whole month before. */
+/**
+ * As many days, from the day of the month before with the same number, or from its last day if it has none. A whole calendar month gives the
+ * whole month before, and the first days of a month give the same days of the month before, which ends earlier if it is shorter.
+ */
 export function monthBefore(window: Window): Window {
   const start = inMonthBefore(window.start);
-  return { start, end: isCalendarMonth(window) ? addDays(window.start, -1) : inMonthBefore(window.end) };
+  if (isCalendarMonth(window)) return { start, end: addDays(window.start, -1) };
+  const isMonthSoFar = window.start.endsWith("-01") && window.end.slice(0, 7) === window.start.slice(0, 7);
+  return { start, end: isMonthSoFar ? inMonthBefore(window.end) : addDays(start, dayCount(window) - 1) };
 }
 
+/** Of 31 March it is the last day of February. */
 function inMonthBefore(day: Day): Day {
   const lastDay = addDays(`${day.slice(0, 7)}-01`, -1);
   const sameNumber = `${lastDay.slice(0, 7)}${day.slice(7)}`;

@@ -157,12 +157,12 @@ export function viewQuery(view: View, changes: Partial<View> = {}): string {
   return query === "" ? "" : `?${query}`;
 }
 
-/** The period that the view's period is compared with: as long as it, unless both are months or parts of them. Undefined if with none. */
+/** The period that the view's period is compared with: as long as it, unless it is a month or the first days of one. Undefined if with none. */
 export function comparedWindow({ period, compare }: Pick<View, "period" | "compare">): Window | undefined {
   if (compare === "none") return undefined;
   if (compare === "month" || (compare === "before" && period.name === THIS_MONTH)) {
     const window = monthBefore(period);
-    // More days than a month has would be compared with some of themselves.
+    // More days than the month before has would be compared with some of themselves.
     return window.end < period.start ? window : windowBefore(period);
   }
   if (compare === "before") return periodBefore(period);

@@ -21,7 +21,7 @@ const PeriodParameters = z.object({
     .enum(COMPARISONS)
     .default("before")
     .describe(
-      "before: as many days right before the period, but of this-month the same days of the month before, and of a whole calendar month, also by from and to, the calendar month before; month: the same days of the month before; year: as many days from a year before; none: no comparison",
+      "before: as many days right before the period, but of this-month the same days of the month before, and of a whole calendar month, also by from and to, the calendar month before; month: as many days from the same day of the month before, but of the first days of a month the same days of the month before; year: as many days from a year before; none: no comparison",
     ),
 });
 

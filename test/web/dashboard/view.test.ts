@@ -60,9 +60,12 @@ test.each([
   ["period=this-month", "2026-02-01", "2026-02-09"],
   ["from=2026-03-01&to=2026-03-09", "2026-02-20", "2026-02-28"],
   ["from=2026-03-01&to=2026-03-09&compare=month", "2026-02-01", "2026-02-09"],
-  ["from=2025-03-29&to=2025-03-31&compare=month", "2025-02-28", "2025-02-28"],
+  // Other days with as many, from the same day of the month before: with usage that does not change, nothing is to have changed.
+  ["from=2025-03-29&to=2025-03-31&compare=month", "2025-02-28", "2025-03-02"],
+  ["from=2025-10-24&to=2025-11-22&compare=month", "2025-09-24", "2025-10-23"],
+  ["from=2025-03-05&to=2025-04-03&compare=month", "2025-02-03", "2025-03-04"],
   ["from=2025-02-01&to=2025-02-28&compare=month", "2025-01-01", "2025-01-31"],
-  ["from=2025-01-31&to=2025-03-01&compare=month", "2025-01-01", "2025-01-30"],
+  ["from=2025-01-31&to=2025-03-01&compare=month", "2024-12-31", "2025-01-29"],
   // As many days, also around 29 February; in 366 days before the period, where a year before has 365.
   ["from=2024-02-29&to=2024-03-01&compare=year", "2023-02-28", "2023-03-01"],
   ["from=2024-02-01&to=2024-02-29&compare=year", "2023-02-01", "2023-03-01"],
