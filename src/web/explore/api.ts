@@ -33,7 +33,8 @@ class TooSlow extends Error {}
 export function openApi({ log, readByStatements, version }: ApiDeps, waitMsMax: number = WAIT_MS_MAX) {
   const inTurn = oneAtATime(waitMsMax);
 
-  async function read<T>(query: URLSearchParams, work: (run: Run) => Promise<T>): Promise<T> {
+  /** `advice` is what to do if the answer takes too long. */
+  async function read<T>(query: URLSearchParams, advice: string, work: (run: Run) => Promise<T>): Promise<T> {
     const askedMs = performance.now();
     let waitedMs = Number.POSITIVE_INFINITY;
     const result = await inTurn((signal) => {
@@ -46,16 +47,13 @@ export function openApi({ log, readByStatements, version }: ApiDeps, waitMsMax: 
     log.warn({ query: String(query), reason: errorText(error) }, "read API: reading the usage failed");
     if (!isTimeout(error)) throw error;
     // A question that had most of the time for itself is too slow; another one waited for those before it.
-    if (waitedMs < waitMsMax / 2)
-      throw new TooSlow(
-        `the answer takes longer than ${waitMsMax / 1000} s: ask for fewer days, for one project, or with compare=none`,
-      );
+    if (waitedMs < waitMsMax / 2) throw new TooSlow(`the answer takes longer than ${waitMsMax / 1000} s: ${advice}`);
     throw new Error("other questions are being answered");
   }
 
   const answerTo = (query: URLSearchParams, more: readonly string[] = []) => {
     const question = questionOf(query, dayOf(new Date()), more);
-    return read(query, (run) => readAnswer(run, question));
+    return read(query, "ask for fewer days, for one project, or with compare=none", (run) => readAnswer(run, question));
   };
 
   return {
@@ -68,11 +66,16 @@ export function openApi({ log, readByStatements, version }: ApiDeps, waitMsMax: 
     }),
     "/api/v1/projects": orError(async (query) => {
       const parameters = parseParameters(ProjectsParameters, givenParameters(query));
-      return jsonPage(200, await read(query, (run) => readProjects(run, parameters)));
+      return jsonPage(200, await read(query, "query the view bi.series", (run) => readProjects(run, parameters)));
     }),
     "/api/v1/series": orError(async (query) => {
       const parameters = parseParameters(SeriesParameters, givenParameters(query));
-      return jsonPage(200, await read(query, (run) => readSeries(run, parameters)));
+      return jsonPage(
+        200,
+        await read(query, "ask for one project or one grouping, or query the view bi.series", (run) =>
+          readSeries(run, parameters),
+        ),
+      );
     }),
     "/api/v1/openapi.json": async () => jsonPage(200, openApiDocument(version)),
   };

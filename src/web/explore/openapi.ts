@@ -88,7 +88,7 @@ function operation(operationId: string, summary: string, given: readonly object[
         "401": plain("Without the credentials of monitor.access"),
         "403": plain("Not answered at this address without monitor.access"),
         "503": { ...refused("The database is away or other questions are answered first"), headers: RETRY_AFTER },
-        "504": refused("The answer takes too long: asking again does not help, but fewer days or one project may"),
+        "504": refused("The answer takes too long: asking again does not help, but what the error says may"),
       },
     },
   };

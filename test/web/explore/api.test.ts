@@ -363,8 +363,8 @@ test("hostile names of projects, filters and groups are text in the SQL", async 
 /** An API whose reads take as long as `work`, and wait half a second at most. */
 function apiThat(work: (signal: AbortSignal) => Promise<never>) {
   const slow = openApi({ log, version: "1", readByStatements: (_, signal) => work(signal) }, 500);
-  return async (query: string) => {
-    const { status, headers, body } = await slow["/api/v1/usage"](new URLSearchParams(query));
+  return async (query: string, path: "/api/v1/usage" | "/api/v1/projects" | "/api/v1/series" = "/api/v1/usage") => {
+    const { status, headers, body } = await slow[path](new URLSearchParams(query));
     return { status, headers, error: JSON.parse(body).error };
   };
 }
@@ -400,4 +400,11 @@ test("a question that takes too long is answered with 504 and what to ask for, o
 
   const cut = apiThat(() => Promise.reject(Object.assign(new Error("canceling statement"), { code: "57014" })));
   expect((await cut("")).status).toBe(504);
+  // The lists have no days and compare nothing.
+  expect((await cut("", "/api/v1/projects")).error).toBe(
+    "the answer takes longer than 0.5 s: query the view bi.series",
+  );
+  expect((await cut("", "/api/v1/series")).error).toBe(
+    "the answer takes longer than 0.5 s: ask for one project or one grouping, or query the view bi.series",
+  );
 });
