@@ -235,7 +235,10 @@ function projectField({ project }: View, health: HealthState): Html | undefined 
     const title = value === one.name ? value : `${one.name} (${one.id})`;
     return option(value, title, project === one.id || project === value);
   });
-  return html`<label>Project <select name="project"><option value="">all projects</option>${options}</select></label>
+  // A name that several projects share is no project's own value. Unchosen, the next Show would ask for all projects.
+  const isListed = known.some((one) => project === one.id || project === projectValue(one, known));
+  const asked = project === undefined || isListed ? undefined : option(project, project, true);
+  return html`<label>Project <select name="project"><option value="">all projects</option>${asked}${options}</select></label>
 `;
 }
 

@@ -140,6 +140,19 @@ test("of thousands of projects those that have the entered text are offered, in 
   ]);
 });
 
+test("a name that several projects share stays chosen, so that Show asks for it again", async () => {
+  const { ask } = dashboard(withProjects(["prod", "prod", "other"]));
+  const { body } = await ask("/?project=prod");
+  const [, options = ""] = /<select name="project">(.*?)<\/select>/.exec(body) ?? [];
+  expect([...options.matchAll(/<option value="([^"]*)"( selected)?>([^<]*)/g)].map((one) => one.slice(1))).toEqual([
+    ["", undefined, "all projects"],
+    ["prod", " selected", "prod"],
+    ["other", undefined, "other"],
+    ["0", undefined, "prod (0)"],
+    ["1", undefined, "prod (1)"],
+  ]);
+});
+
 test("a project is chosen by its name or its identifier, and shown by its name", async () => {
   const { ask } = dashboard(withProjects(["prod", "prod-2"]));
   for (const project of ["prod-2", "1"]) {
