@@ -3,7 +3,7 @@
 
 import type { Window } from "../usage/days.ts";
 import { changeText, counted, isZero, roundedText, windowText } from "./format.ts";
-import { type Amounts, type Sentence, signedText } from "./usage-change.ts";
+import { type Amounts, leftOutSentences, type Sentence, signedText } from "./usage-change.ts";
 
 /** The change of the cost in one currency. The parts add up to it. */
 export type CostChange = Amounts & {
@@ -50,6 +50,7 @@ type Periods = { readonly period: Window; readonly before: Window };
 export function costSentences(periods: Periods, cost: CostChange, isRest: boolean): readonly Sentence[] {
   return [
     headline(periods, cost),
+    ...leftOutSentences(periods, notCompared(cost), cost.daysLacking > 0),
     ...(isRest ? [restSentence(cost)] : []),
     ...contributors(cost),
     ...appeared(cost),
@@ -74,17 +75,22 @@ export function costTitle({ currency }: CostChange): string {
   return `Estimated cost in ${currency}`;
 }
 
+function notCompared({ parts }: CostChange): CostPart | undefined {
+  return parts.find(({ part }) => part === "days not compared");
+}
+
 function headline({ period, before }: Periods, cost: CostChange): Sentence {
   const { compared, daysCompared } = cost;
   const [title, was, is] = [costTitle(cost), windowText(before), windowText(period)];
   if (daysCompared === 0) return [`${title} can't be compared: no day was read by model both in ${is} and in ${was}.`];
+  const onDays = notCompared(cost) ? " on the days that both have" : "";
   if (isZero(compared.change))
-    return [`${title} did not change: ${roundedText(compared.after)} in ${is} as in ${was}.`];
+    return [`${title} did not change${onDays}: ${roundedText(compared.after)} in ${is} as in ${was}.`];
   const verb = compared.change.startsWith("-") ? "fell" : "rose";
   const percent = changeText(compared.after, compared.before);
   const by = /%$/.test(percent) ? ` by ${percent.replace(/^[+-]/, "")}` : "";
   const amounts = `from ${roundedText(compared.before)} (${was}) to ${roundedText(compared.after)} (${is})`;
-  return [`${title} ${verb}${by}, ${amounts}: ${effectsText(compared)}.`];
+  return [`${title} ${verb}${by}${onDays}, ${amounts}: ${effectsText(compared)}.`];
 }
 
 function effectsText({ volume, price }: Effects): string {
@@ -122,18 +128,10 @@ function appeared({ parts }: CostChange): readonly Sentence[] {
   });
 }
 
-function limits({ parts, unpricedModels, daysLacking, isFinal }: CostChange): readonly Sentence[] {
-  const left = parts.find(({ part }) => part === "days not compared");
+function limits({ unpricedModels, daysLacking, isFinal }: CostChange): readonly Sentence[] {
   return [
     ...(unpricedModels > 0
       ? [[`Usage of ${counted(unpricedModels, "model")} has no price and is not in these amounts.`]]
-      : []),
-    ...(left
-      ? [
-          [
-            `Left out are days that only one of the two has: ${roundedText(left.before)} before, ${roundedText(left.after)} after.`,
-          ],
-        ]
       : []),
     ...(daysLacking > 0 ? [[`${counted(daysLacking, "day was", "days were")} not read by model.`]] : []),
     ...(isFinal ? [] : [["Not all of these days are final, so the amounts may still change."]]),

@@ -1,6 +1,6 @@
 // Why usage changed from one period to another: the data, and what they say in plain words. Amounts are exact decimal texts. Pure.
 
-import type { Day, Window } from "../usage/days.ts";
+import { type Day, dayCount, daysOf, type Window } from "../usage/days.ts";
 import type { UsageGrouping } from "../usage/series.ts";
 import { changeText, counted, daysText, isZero, metricName, roundedText, windowText } from "./format.ts";
 
@@ -89,6 +89,9 @@ export function groupingWord(grouping: ChangeBreakdown["grouping"]): string {
 export function changeSentences(change: UsageChange, metric: MetricChange): readonly Sentence[] {
   return [
     headline(change, metric),
+    ...(metric.daysCompared < metric.daysInAll
+      ? leftOutSentences(change, metric.notCompared, change.lackingDays.length > 0)
+      : []),
     ...metric.breakdowns.flatMap((breakdown) => contributors(metric, breakdown)),
     ...appeared(metric, "new"),
     ...appeared(metric, "vanished"),
@@ -102,17 +105,37 @@ function headline({ period, before, projects }: UsageChange, metric: MetricChang
   if (daysCompared === 0)
     return [`${name} can't be compared: no day was read both in ${windowText(period)} and in ${windowText(before)}.`];
   const ofAll = projects.length > 1 ? ` (of ${projects.length} projects together)` : "";
-  const days =
-    daysCompared < daysInAll ? `, on the ${counted(daysCompared, "day")} of ${daysInAll}${ofAll} that both have` : "";
-  const amounts = `from ${roundedText(compared.before)} (${windowText(before)}) to ${roundedText(compared.after)} (${windowText(period)})${days}`;
+  const onDays =
+    daysCompared < daysInAll ? ` on the ${counted(daysCompared, "day")} of ${daysInAll}${ofAll} that both have` : "";
+  const amounts = `from ${roundedText(compared.before)} (${windowText(before)}) to ${roundedText(compared.after)} (${windowText(period)})${onDays && `,${onDays}`}`;
   if (isZero(compared.change))
     return [
-      `${name} did not change: ${roundedText(compared.after)} in ${windowText(period)} as in ${windowText(before)}${days}.`,
+      `${name} did not change${onDays}: ${roundedText(compared.after)} in ${windowText(period)} as in ${windowText(before)}.`,
     ];
   const verb = compared.change.startsWith("-") ? "fell" : "rose";
   const percent = changeText(compared.after, compared.before);
   const by = /%$/.test(percent) ? ` by ${percent.replace(/^[+-]/, "")}` : "";
   return [`${name} ${verb}${by}, ${amounts}.`];
+}
+
+/**
+ * `amounts` are of the days that are not compared. Days are compared in pairs, so the last days of the longer period have no partner;
+ * `isLacking`: other days are not compared either, because they were not read.
+ */
+export function leftOutSentences(
+  { period, before }: Pick<UsageChange, "period" | "before">,
+  amounts: Amounts | null | undefined,
+  isLacking: boolean,
+): readonly Sentence[] {
+  if (!amounts) return [];
+  const had = `${roundedText(amounts.before)} before, ${roundedText(amounts.after)} after`;
+  const [shorter, longer] = dayCount(before) < dayCount(period) ? [before, period] : [period, before];
+  const unpaired = daysOf(longer).slice(dayCount(shorter));
+  if (unpaired.length === 0) return [[`Left out are days that only one of the two has: ${had}.`]];
+  const days = daysText(unpaired);
+  if (isLacking) return [[`Left out are days that only one of the two has, among them ${days}: ${had}.`]];
+  const [is, has] = unpaired.length === 1 ? ["is", "has"] : ["are", "have"];
+  return [[`Left out ${is} ${days}, which ${has} no day in the other period to be compared with: ${had}.`]];
 }
 
 const CONTRIBUTORS_MAX = 3;
@@ -167,20 +190,13 @@ function sinceText({ status, firstDay, lastDay }: ChangePart): string {
 
 function daySentences(
   { lackingDays, notFinalDays }: UsageChange,
-  { notCompared, daysCompared, daysInAll, breakdowns }: MetricChange,
+  { daysCompared, daysInAll, breakdowns }: MetricChange,
 ): readonly Sentence[] {
   // Compared with the days that the total lacks: a grouping that only some projects are read by has fewer days in all.
   const partly = breakdowns.filter(
     (one) => one.daysInAll - one.daysCompared > daysInAll - daysCompared && one.grouping !== "project",
   );
   return [
-    ...(daysCompared < daysInAll && notCompared
-      ? [
-          [
-            `Left out are days that only one of the two has: ${roundedText(notCompared.before)} before, ${roundedText(notCompared.after)} after.`,
-          ],
-        ]
-      : []),
     ...(lackingDays.length > 0
       ? [[`${counted(lackingDays.length, "day was", "days were")} not read: ${daysText(lackingDays)}.`]]
       : []),

@@ -12,7 +12,7 @@ function section(part: Partial<CostChange> = {}): string {
 test("the first sentence splits the change in usage and prices, the next names the models", () => {
   const body = section();
   expect(body).toMatch(
-    /^<p>Estimated cost in USD rose by 30%, from 100 \(.*\) to 130 \(.*\): more usage \(\+18\) and higher prices \(\+12\)\.<\/p>/,
+    /^<p>Estimated cost in USD rose by 30% on the days that both have, from 100 \(.*\) to 130 \(.*\): more usage \(\+18\) and higher prices \(\+12\)\.<\/p>/,
   );
   expect(body).toContain(
     "<li>By model, <bdi>nova-3</bdi> accounts for +25 of +30 (usage +13, prices +12), <bdi>aura-2</bdi> +5.</li>",

@@ -91,7 +91,7 @@ test("days that are not compared, not read or not final are told", () => {
     { lackingDays: ["2026-11-03"], notFinalDays: ["2026-11-13", "2026-11-14", "2026-11-15"] },
   );
   expect(told).toEqual([
-    "Requests did not change: 600 in 2026-11-09 to 2026-11-15 as in 2026-11-02 to 2026-11-08, on the 6 days of 7 that both have.",
+    "Requests did not change on the 6 days of 7 that both have: 600 in 2026-11-09 to 2026-11-15 as in 2026-11-02 to 2026-11-08.",
     "Left out are days that only one of the two has: 600 before, 744 after.",
     "1 day was not read: 2026-11-03.",
     "By tags only 5 of 7 days can be compared, as it was not read on the others.",
@@ -99,6 +99,29 @@ test("days that are not compared, not read or not final are told", () => {
   ]);
   expect(words({ daysCompared: 0 })[0]).toBe(
     "Requests can't be compared: no day was read both in 2026-11-09 to 2026-11-15 and in 2026-11-02 to 2026-11-08.",
+  );
+});
+
+test("the days by which a month is longer than the other are not compared, and it is said what they had", () => {
+  const months = {
+    before: { start: "2026-08-01", end: "2026-08-31" },
+    period: { start: "2026-09-01", end: "2026-09-30" },
+  };
+  const metric = {
+    ...{ before: "800", after: "300", change: "-500", daysCompared: 30, daysInAll: 31 },
+    compared: { before: "300", after: "300", change: "0" },
+    notCompared: { before: "500", after: "0", change: "-500" },
+  };
+  expect(words(metric, months)).toEqual([
+    "Requests did not change on the 30 days of 31 that both have: 300 in 2026-09-01 to 2026-09-30 as in 2026-08-01 to 2026-08-31.",
+    "Left out is 2026-08-31, which has no day in the other period to be compared with: 500 before, 0 after.",
+  ]);
+  expect(words({ ...metric, daysCompared: 29 }, { ...months, lackingDays: ["2026-08-02"] })[1]).toBe(
+    "Left out are days that only one of the two has, among them 2026-08-31: 500 before, 0 after.",
+  );
+  const longer = { before: months.period, period: { start: "2026-10-01", end: "2026-10-31" } };
+  expect(words({ ...metric, notCompared: { before: "0", after: "7", change: "7" } }, longer)[1]).toMatch(
+    /^Left out is 2026-10-31, .*: 0 before, 7 after\.$/,
   );
 });
 
