@@ -9,6 +9,7 @@ import {
   type ChangePart,
   changeSentences,
   groupingWord,
+  keyLabel,
   type MetricChange,
   type Sentence,
   type UsageChange,
@@ -54,19 +55,20 @@ function changeChart(id: string, metric: MetricChange, breakdown: ChangeBreakdow
   const { grouping, parts } = breakdown;
   const title = `Change of ${metricUnit(metric.metric)} by ${groupingWord(grouping)}`;
   const { before, after } = metric;
-  const changes = parts.map((part) => ({ name: partName(grouping, part), change: part.change }));
+  const changes = parts.map((part) => ({ name: partName(grouping, part, parts), change: part.change }));
   return waterfall({ id, title, before, after, changes }, changeTable(title, metric, breakdown));
 }
 
-function partName(grouping: string, { part, group, comment, groups }: ChangePart): string {
+function partName(grouping: string, one: ChangePart, parts: readonly ChangePart[]): string {
+  const { part, group, groups } = one;
   if (part === "others") return counted(groups, "other");
   if (part !== "group") return part;
-  return comment || groupText(grouping, group);
+  return keyLabel(one, parts) ?? groupText(grouping, group);
 }
 
 function changeTable(title: string, metric: MetricChange, { grouping, parts }: ChangeBreakdown): Html {
   const rows = parts.map((part) => [
-    partHtml(grouping, part),
+    partHtml(grouping, part, parts),
     exactText(part.before),
     exactText(part.after),
     exactText(part.change),
@@ -89,8 +91,8 @@ function changeTable(title: string, metric: MetricChange, { grouping, parts }: C
   );
 }
 
-function partHtml(grouping: string, part: ChangePart): Html {
-  if (part.part !== "group") return html`<i>${partName(grouping, part)}</i>`;
-  const name = changedHtml(grouping, part);
+function partHtml(grouping: string, part: ChangePart, parts: readonly ChangePart[]): Html {
+  if (part.part !== "group") return html`<i>${partName(grouping, part, parts)}</i>`;
+  const name = changedHtml(grouping, { group: part.group, comment: keyLabel(part, parts) });
   return part.project === null ? name : html`${name} in ${nameHtml(part.project)}`;
 }

@@ -85,6 +85,12 @@ export function groupingWord(grouping: ChangeBreakdown["grouping"]): string {
   return GROUPING_WORDS[grouping];
 }
 
+/** A key's comment, with its id if another of the parts has the same comment. Null if the part has none. */
+export function keyLabel({ group, comment }: Pick<ChangePart, "group" | "comment">, parts: readonly ChangePart[]) {
+  if (!comment) return null;
+  return parts.some((one) => one.comment === comment && one.group !== group) ? `${comment} (${group})` : comment;
+}
+
 /** Everything worth knowing of one metric, the most important first. */
 export function changeSentences(change: UsageChange, metric: MetricChange): readonly Sentence[] {
   return [
@@ -145,11 +151,12 @@ function contributors(metric: MetricChange, { grouping, parts }: ChangeBreakdown
   const largest = parts.filter(({ part, change }) => part === "group" && !isZero(change)).slice(0, CONTRIBUTORS_MAX);
   if (largest.length === 0) return [];
   const all = signedText(metric.compared.change);
-  const named = largest.map(({ group, comment, change }, i): Sentence => {
+  const named = largest.map((part, i): Sentence => {
+    const { group, change } = part;
     const amount = signedText(change);
     return [
       i > 0 ? ", " : "",
-      { grouping, group, comment },
+      { grouping, group, comment: keyLabel(part, parts) },
       i === 0 && !isZero(metric.compared.change) ? ` accounts for ${amount} of ${all}` : ` ${amount}`,
     ];
   });
@@ -175,7 +182,7 @@ function appeared({ breakdowns }: MetricChange, status: "new" | "vanished"): rea
     const names = named.flatMap(
       (part, i): Sentence => [
         i > 0 ? ", " : "",
-        { grouping, group: part.group, comment: part.comment },
+        { grouping, group: part.group, comment: keyLabel(part, parts) },
         ` ${sinceText(part)}(${signedText(part.change)})`,
       ],
     );

@@ -86,3 +86,17 @@ test("a key is named by its comment in the words, the chart and the table, and i
   expect(body).toContain(">&lt;nightly&gt;</text>");
   expect(body.replaceAll(named, "")).not.toContain("8f3c-id");
 });
+
+test("two keys with the same comment are told apart by their ids, in the words, the chart and the table", () => {
+  const breakdown = metric?.breakdowns[0];
+  if (!breakdown) throw new Error("the data have no breakdown");
+  const parts = breakdown.parts.map((part, i) =>
+    i < 2 ? { ...part, group: `id-${i}`, comment: "nightly", status: "changed" as const } : part,
+  );
+  const body = section({ breakdowns: [{ ...breakdown, grouping: "accessor", parts }] });
+  for (const id of ["id-0", "id-1"]) {
+    expect(body).toContain(`<bdi title="${id}">nightly (${id})</bdi>`);
+    expect(body).toContain(`>nightly (${id})</text>`);
+    expect(body).toContain(`<th scope="row"><bdi title="${id}">nightly (${id})</bdi></th>`);
+  }
+});

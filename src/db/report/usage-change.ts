@@ -138,11 +138,11 @@ function shownParts(groupsMax: number): RawBuilder<unknown> {
   return sql`scope as materialized (
       select count(distinct project_id) > 1 as has_several_projects from change
     ), part_of_project as (
-      select project, metric, "grouping", part, group_value, before, after, change, first_day, last_day
+      select project_id, project, metric, "grouping", part, group_value, before, after, change, first_day, last_day
       from change where "grouping" <> 'none'
       union all
       -- A project that was not read by a grouping has no groups there, but its usage is in the total.
-      select t.project, t.metric, g."grouping", case t.part when 'group' then 'not attributed' else t.part end,
+      select t.project_id, t.project, t.metric, g."grouping", case t.part when 'group' then 'not attributed' else t.part end,
         null, t.before, t.after, t.change, null, null
       from change t
       join (select distinct metric, "grouping" from change where "grouping" <> 'none') g using (metric)
@@ -150,21 +150,23 @@ function shownParts(groupsMax: number): RawBuilder<unknown> {
         select from change c where c.project_id = t.project_id and c.metric = t.metric and c."grouping" = g."grouping"
       )
     ), part as (
-      -- Keys of two projects may have the same name.
+      -- Keys of two projects may have the same name, and comments of their own.
       select metric, "grouping", part, group_value as "group",
+        case when "grouping" = 'accessor' and part = 'group' then project_id end as project_id,
         case when "grouping" = 'accessor' and part = 'group' and (select has_several_projects from scope) then project end as project,
         sum(before) as before, sum(after) as after, sum(change) as change, min(first_day) as first_day, max(last_day) as last_day
       from part_of_project
-      group by 1, 2, 3, 4, 5
+      group by 1, 2, 3, 4, 5, 6
       union all
-      select metric, 'project', part, case when part = 'group' then project end, null, sum(before), sum(after), sum(change), null, null
+      select metric, 'project', part, case when part = 'group' then project end, null, null, sum(before), sum(after), sum(change), null, null
       from change
       where "grouping" = 'none' and (select has_several_projects from scope)
       group by 1, 2, 3, 4
     ), ranked as (
       select *, least(${groupsMax}::integer + 1, row_number() over (
           partition by metric, "grouping", part
-          order by abs(change) desc, greatest(before, after) desc, "group" collate "C" nulls last, project collate "C"
+          order by abs(change) desc, greatest(before, after) desc, "group" collate "C" nulls last, project collate "C",
+            project_id collate "C"
         )) as rank,
         case
           when part <> 'group' then null
@@ -179,6 +181,7 @@ function shownParts(groupsMax: number): RawBuilder<unknown> {
         -- Each rank but the last is one group.
         case when rank <= ${groupsMax} then max("group") end as "group",
         case when rank <= ${groupsMax} then max(project) end as project,
+        case when rank <= ${groupsMax} then max(project_id) end as project_id,
         case when rank <= ${groupsMax} then max(status) end as status,
         count(*) as groups, count(*) filter (where status = 'new') as new_groups,
         count(*) filter (where status = 'vanished') as vanished_groups,
@@ -190,7 +193,10 @@ function shownParts(groupsMax: number): RawBuilder<unknown> {
         json_agg(json_build_object(
           'part', part, 'group', "group", 'project', project, 'status', status, 'groups', groups,
           'comment', case when "grouping" = 'accessor'
-            then (select max(k.comment) from bi.listed_keys k where k.api_key_id = "group" and k.comment <> '') end,
+            then (
+              select k.comment from bi.listed_keys k
+              where k.project_id = summed.project_id and k.api_key_id = "group" and trim(k.comment) <> ''
+            ) end,
           'before', trim_scale(coalesce(before, 0))::text, 'after', trim_scale(coalesce(after, 0))::text,
           'change', trim_scale(change)::text, 'firstDay', first_day, 'lastDay', last_day
         ) order by array_position(array['group', 'others', 'not attributed', 'days not compared'], part), rank) as parts

@@ -107,6 +107,34 @@ test("a key that the service lists is known by its comment", async () => {
   ]);
 });
 
+test("a key's comment is that of its own project, and a blank one counts as none", async () => {
+  const [one, other] = [
+    { ...newProject(), name: "one" },
+    { ...newProject(), name: "other" },
+  ];
+  await storeSeries(
+    db,
+    [one, other].flatMap((project, i) => [
+      { project, grouping: "none", usage: requests({ all: ["10", String(20 - i)] }) } as const,
+      { project, grouping: "accessor", usage: requests({ console: ["10", String(20 - i)] }) } as const,
+    ]),
+  );
+  const listed = (comment: string) => [{ apiKeyId: "console", comment, scopes: [], tags: [] }];
+  const named = async () => {
+    const { breakdowns = [] } = (await read()).metrics[0] ?? {};
+    const accessor = breakdowns.find(({ grouping }) => grouping === "accessor");
+    return accessor?.parts.map(({ project, group, comment }) => [project, group, comment]);
+  };
+  const expected = [
+    ["one", "console", null],
+    ["other", "console", "of other"],
+  ];
+  await storeListedKeys(db, other.id, listed("of other"));
+  expect(await named()).toEqual(expected);
+  await storeListedKeys(db, one.id, listed("  "));
+  expect(await named()).toEqual(expected);
+});
+
 test("the parts of a grouping add up to the total of all projects, also where a project is not read by that grouping", async () => {
   const [total, both] = [newProject(), newProject()];
   await storeSeries(db, [
