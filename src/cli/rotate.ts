@@ -1,13 +1,14 @@
 import { type App, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { quoteAll } from "../config/messages.ts";
+import { isPattern } from "../config/project-names.ts";
 import type { RotationConfig } from "../config/rotations.ts";
 import type { Database } from "../db/connection/database.ts";
 import { readLedger } from "../db/keys/ledger.ts";
 import { AppError, errorText } from "../errors.ts";
 import { requireStaticKeys } from "../jobs/api-keys.ts";
 import { inspectFiles } from "../jobs/delivered-files.ts";
-import { discoverProjects, withKnownProjects } from "../jobs/discover.ts";
+import { firstReadingFailure, refreshLists, withKnownProjects } from "../jobs/discover.ts";
 import type { RotationContext } from "../jobs/export-context.ts";
 import { openRotationContext } from "../jobs/open-context.ts";
 import { type RotationOptions, rotationRequest, runRotationJob } from "../jobs/run-rotation.ts";
@@ -36,28 +37,75 @@ const OWN_RATE_MAX = 10;
 export async function runRotate(app: App, options: RotateOptions): Promise<number> {
   const written = await readConfig(app);
   // These are called for their errors, before the database is opened.
-  if (!written.discovery) chooseRotations(written, options);
+  requireOptions(written, options);
+  if (!findsProjects(written, options)) chooseRotations(written, options);
   await requireStaticKeys(app, written);
   readMasterKeys(app.env);
   return withDatabase(app, async (db) => {
-    const config = options.dryRun ? await withKnownProjects(written, db) : await discoverProjects(app, written, db);
-    const jobs = chooseRotations(config, options);
-    return options.dryRun ? showPlans(app, db, jobs, options) : rotateAll(app, config, db, jobs, options);
+    const failure = await readNeededLists(app, written, db, options);
+    const config = await withKnownProjects(written, db);
+    const jobs = chooseKnown(config, options, failure);
+    if (options.dryRun) return showPlans(app, db, jobs, options);
+    const status = await rotateAll(app, config, db, jobs, options);
+    if (failure) throw failure;
+    return status;
   });
 }
 
-function chooseRotations({ rotations }: Config, options: RotateOptions): readonly RotationConfig[] {
-  const { job: names, project: projects, now, rollback } = options;
+/** As they are in the file: those of many projects once, also if none of their projects is known yet. */
+function namesInFile({ rotationTemplates, rotations }: Config): readonly string[] {
+  return (rotationTemplates?.written ?? rotations).map(({ name }) => name);
+}
+
+/** What is wrong with the options whatever projects there are. */
+function requireOptions(config: Config, { job, now, rollback }: RotateOptions): void {
   if (now && rollback) {
     throw new AppError("config", "--now and --rollback exclude each other: a fresh key, or the previous one");
   }
+  requireKnown("--job", job, namesInFile(config));
+}
+
+/** Whether a chosen rotation may be for projects that only the service's list names. */
+function findsProjects({ discovery, rotationTemplates }: Config, { job: names }: RotateOptions): boolean {
+  const chosen = rotationTemplates?.written.filter(({ name }) => names?.includes(name) ?? true) ?? [];
+  return discovery !== undefined && chosen.some(({ projects }) => projects?.some(isPattern));
+}
+
+/**
+ * Reads the lists of projects only if a chosen rotation may need them, and never to put a key back, which is an emergency. If a list can't
+ * be read, the projects of the last one are rotated. Returns the error of a list that was never read.
+ */
+async function readNeededLists(
+  app: App,
+  config: Config,
+  db: Database,
+  options: RotateOptions,
+): Promise<AppError | undefined> {
+  if (options.dryRun || options.rollback || !findsProjects(config, options)) return undefined;
+  return firstReadingFailure(db, await refreshLists(app, config, db));
+}
+
+/** If a list was never read, that is why there is nothing to rotate. */
+function chooseKnown(config: Config, options: RotateOptions, failure: AppError | undefined): readonly RotationConfig[] {
+  try {
+    return chooseRotations(config, options);
+  } catch (error) {
+    throw failure ?? error;
+  }
+}
+
+function chooseRotations(config: Config, options: RotateOptions): readonly RotationConfig[] {
+  const { job: names, project: projects, rollback } = options;
   const nameOf = ({ group, name }: RotationConfig) => group ?? name;
-  const known = [...new Set(rotations.map(nameOf))];
-  requireKnown("--job", names, known);
-  const named = rotations.filter((one) => names?.includes(nameOf(one)) ?? true);
+  const named = config.rotations.filter((one) => names?.includes(nameOf(one)) ?? true);
   const jobs = chooseProjects(named, projects);
-  if (jobs.length === 0) throw new AppError("config", "no rotation is configured: there is nothing to rotate");
+  if (jobs.length === 0) {
+    const isConfigured = namesInFile(config).length > 0;
+    const reason = isConfigured ? "no chosen rotation has a project that is known" : "no rotation is configured";
+    throw new AppError("config", `${reason}: there is nothing to rotate`);
+  }
   if (rollback && new Set(jobs.map(nameOf)).size > 1) {
+    const known = [...new Set(config.rotations.map(nameOf))];
     throw new AppError("config", `--rollback needs --job: the rotations are ${quoteAll(known)}`);
   }
   return jobs;

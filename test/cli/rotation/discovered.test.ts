@@ -147,3 +147,58 @@ test("rotate and jobs know discovered projects, and the failures of one that is 
   expect(after.stdout).not.toContain("failed attempts");
   expect(after.stdout).toMatch(/^all is well/);
 });
+
+test("rotate reads the list only for rotations that it may add projects to, and never to put a key back", async ({
+  context,
+}) => {
+  const { configure, emulator, folder, proxy, run, sinks } = context;
+  names.clear();
+  names.set("a", "alpha").set("b", "beta").set("c", "lab");
+  mkdirSync(path.join(folder, "keys"), { mode: 0o700 });
+  for (const id of ["a", "b", "c"]) sinks.push(path.join(folder, "keys", id));
+  const key = { env: "ACCOUNT_KEY" };
+  const rotation = { schedule: "0 4 * * *", createWith: key, comment: "exporter", scopes: ["member"] };
+  await configure(
+    {},
+    {
+      service: { baseUrl: proxy.urlOf(PROGRAM), dialect: "interface", requestsPerSecond: 200 },
+      projects: [
+        { id: "c", name: "lab", key },
+        { discover: true, key },
+      ],
+      exports: [],
+      rotations: [
+        { ...rotation, name: "exporter", project: "lab", deliver: [{ file: "keys/c" }] },
+        { ...rotation, name: "fleet", projects: ["*a"], deliver: [{ file: "keys/{id}" }] },
+      ],
+    },
+  );
+  const isList = (url: string) => /^\/v1\/projects(?:$|\?)/.test(url);
+  emulator.fault = ({ path }) => (isList(path) ? { kind: "answer", status: 403, body: "{}" } : undefined);
+  const lists = () => emulator.requests.filter(({ path }) => isList(path)).length;
+
+  const typo = await run(["rotate", "--job", "flet"], WITHOUT_KEYS);
+  expect(typo).toMatchObject({ status: 2, stderr: expect.stringContaining('did you mean "fleet"?') });
+  expect((await run(["rotate", "--now", "--rollback"], WITHOUT_KEYS)).stderr).toContain("exclude each other");
+  expect(emulator.requests).toEqual([]);
+
+  expect(await run(["rotate", "--job", "exporter"], WITHOUT_KEYS)).toMatchObject({ status: 0 });
+  expect(await run(["rotate", "--job", "exporter", "--now"], WITHOUT_KEYS)).toMatchObject({ status: 0 });
+  const back = await run(["rotate", "--job", "exporter", "--rollback"], WITHOUT_KEYS);
+  expect(back).toMatchObject({ status: 0 });
+  expect(lists()).toBe(0);
+  const unread = await run(["rotate", "--job", "fleet"], WITHOUT_KEYS);
+  expect(unread).toMatchObject({ status: 1, stderr: expect.stringContaining("the projects of env ACCOUNT_KEY") });
+  const others = await run(["rotate"], WITHOUT_KEYS);
+  expect(others).toMatchObject({ status: 1, stdout: expect.stringMatching(/^exporter\n/) });
+
+  emulator.fault = undefined;
+  expect(await run(["rotate", "--job", "fleet"], WITHOUT_KEYS)).toMatchObject({ status: 0 });
+  emulator.fault = ({ path }) => (isList(path) ? { kind: "answer", status: 403, body: "{}" } : undefined);
+  const known = await run(["rotate", "--job", "fleet", "--now"], WITHOUT_KEYS);
+  expect(known).toMatchObject({ status: 0, stderr: expect.stringContaining("could not be read") });
+  expect(createdBy(context)).toEqual({ a: 2, b: 2, c: 2 });
+  const read = lists();
+  expect(await run(["rotate", "--job", "fleet", "--rollback"], WITHOUT_KEYS)).toMatchObject({ status: 0 });
+  expect(lists()).toBe(read);
+});
