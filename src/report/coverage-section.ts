@@ -5,7 +5,17 @@ import type { SeriesName } from "../usage/series.ts";
 import { SLICE_STATUSES, type SliceStatus } from "../usage/slice.ts";
 import { labelStep } from "./chart-option.ts";
 import { counted, dayLabel, instantText, windowHtml, windowText } from "./format.ts";
-import { columns, folded, type Html, html, nameHtml, numberColumns, table, truncatedName } from "./html.ts";
+import {
+  columns,
+  folded,
+  type Html,
+  html,
+  nameHtml,
+  numberColumns,
+  table,
+  truncatedName,
+  trustedHtml,
+} from "./html.ts";
 import type { Section } from "./page.ts";
 import type { Coverage, CoverageGap, SeriesCoverage } from "./report-data.ts";
 
@@ -55,14 +65,24 @@ const NOT_DUE = "not-due";
 const DAYS_NARROW_MAX = 120;
 const LABELS_MAX = 6;
 const ERROR_COLUMNS = 160;
+/** Of more stretches, only those lead somewhere that have a row in the table below: thousands of links are slow, and long to tab through. */
+const STRETCHES_LINKED_MAX = 1_000;
 
 /** A row for each series, and a cell for each stretch of days with the same status, which is as wide as it is long. */
 function coverageMap({ days, series, gaps }: Coverage, hrefOf: StretchHref): Html {
   const statuses = [...SLICE_STATUSES, NOT_DUE].map(
     (status) => html`<span><span class="swatch ${status}"></span>${status.replace("-", " ")}</span> `,
   );
-  const rows = series.map((one) => {
-    const cells = stretchesOf(days, one.statuses).map((stretch) => stretchCell(one, stretch, gaps, hrefOf));
+  const stretches = series.map((one) => stretchesOf(days, one.statuses));
+  const isDense = stretches.reduce((sum, { length }) => sum + length, 0) > STRETCHES_LINKED_MAX;
+  const rows = series.map((one, row) => {
+    const ownGaps = gaps.flatMap((gap, i) => (isSame(gap, one) ? [{ ...gap, id: gapId(i) }] : []));
+    // A stretch that is not complete leads to its row of the table below, which says why.
+    const cells = stretches[row]?.map((stretch) => {
+      const gap = ownGaps.find((other) => isOf(other, stretch));
+      if (gap) return linkedCell(stretch, gap.error, `#${gap.id}`);
+      return isDense ? plainCell(stretch) : linkedCell(stretch, null, hrefOf(one, stretch));
+    });
     return html`<tr><th scope="row"><span>${seriesHtml(one)}</span></th>${cells}</tr>\n`;
   });
   return html`<p class="note key">${statuses}</p>
@@ -97,17 +117,27 @@ function stretchesOf(days: readonly Day[], statuses: SeriesCoverage["statuses"])
   return stretches;
 }
 
-/** A stretch that is not complete leads to its row of the table below, which says why. */
-function stretchCell(series: SeriesName, stretch: Stretch, gaps: readonly CoverageGap[], hrefOf: StretchHref): Html {
-  const { status = NOT_DUE, start, end } = stretch;
-  const at = gaps.findIndex(
-    (gap) => isSame(gap, series) && gap.status === status && gap.start <= end && gap.end >= start,
-  );
-  const error = gaps[at]?.error;
-  const text = `${status.replace("-", " ")}, ${windowText(stretch)}${error ? `: ${truncatedName(error, ERROR_COLUMNS)}` : ""}`;
-  const href = at < 0 ? hrefOf(series, stretch) : `#${gapId(at)}`;
+/** `href` is the row of the table below that has the `error`, or what explains the stretch; without it the cell is no link. */
+function linkedCell(stretch: Stretch, error: string | null, href: string | undefined): Html {
+  const { status = NOT_DUE } = stretch;
+  const text = `${stretchText(stretch)}${error ? `: ${truncatedName(error, ERROR_COLUMNS)}` : ""}`;
   const shown = html`<span class="unseen">${text}</span>`;
   return html`<td class="${status}" colspan="${dayCount(stretch)}" title="${text}">${href === undefined ? shown : html`<a href="${href}">${shown}</a>`}</td>`;
+}
+
+/** As short as it can be, for maps with tens of thousands of cells. Nothing in it is from outside. */
+function plainCell(stretch: Stretch): Html {
+  const { status = NOT_DUE, start, end } = stretch;
+  const colspan = start === end ? "" : ` colspan="${dayCount(stretch)}"`;
+  return trustedHtml(`<td class="${status}"${colspan} title="${stretchText(stretch)}"></td>`);
+}
+
+function stretchText(stretch: Stretch): string {
+  return `${(stretch.status ?? NOT_DUE).replace("-", " ")}, ${windowText(stretch)}`;
+}
+
+function isOf(gap: CoverageGap, { status, start, end }: Stretch): boolean {
+  return gap.status === status && gap.start <= end && gap.end >= start;
 }
 
 function isSame(one: SeriesName, other: SeriesName): boolean {

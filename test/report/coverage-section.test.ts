@@ -91,6 +91,20 @@ test.each([1, 7, 30, 31, 90, 366])(
   },
 );
 
+test("a year of sixty series with another status each day is less than 1.5 MB, and only the cells with a row below are links", () => {
+  const gaps = [gapOn("2026-11-20", "failed", "no answer"), gapOn("2026-11-16", "failed", null)];
+  const coverage = coverageOf(
+    Array.from({ length: 60 }, () => `c${"fmsfc".repeat(73)}`),
+    gaps,
+  );
+  const hrefOf = () => "usage?from=2026-11-20&to=2026-11-20&project=production&grouping=model";
+  const body = String(coverageSection({ coverage }, hrefOf).body);
+  expect(Buffer.byteLength(body)).toBeLessThan(1_500_000);
+  expect(body.match(/<a /g)).toHaveLength(1);
+  expect(body).toContain('<a href="#gap-2"><span class="unseen">failed, 2026-11-16<');
+  expect(body).toContain('<td class="missing" title="missing, 2026-11-17"></td>');
+});
+
 test("a year of sixty series with twelve stretches each is less than 300 kB", () => {
   const row = `${"c".repeat(60)}m`.repeat(6);
   const body = String(
