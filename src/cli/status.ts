@@ -4,7 +4,7 @@ import { type App, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { type LastRun, type UndatedSeries, undatedSeries } from "../db/health.ts";
-import { rotationStatus } from "../db/keys/status.ts";
+import { type RotationRow, rotationStatus } from "../db/keys/status.ts";
 import type { Snooze } from "../db/snoozes.ts";
 import { loudAlerts, renderSnooze } from "../health/alert.ts";
 import { alertsOf } from "../health/alerts.ts";
@@ -141,15 +141,25 @@ function renderStatus({ health, undated, clocks, windows }: Status, alerts: Stat
     ...(queued.length > 0 ? [`queue: ${queued.join(", ")}`] : []),
     ...rotations.flatMap(({ rotation, configured, projects, apiKeyId, ageDays, keys }) => {
       if (projects !== undefined) {
-        if (!configured && keys.active === 0) return [];
+        if (!configured && !hasKeys(keys)) return [];
         return [
-          `rotation ${rotation}: ${counted(keys.active, "key")} of ${projects} projects, ${ageDays ?? 0} days old at most`,
+          `rotation ${rotation}: ${counted(keys.active, "key")} of ${projects} projects, ${ageDays ?? 0} days old at most${configured ? "" : otherKeysText(keys)}`,
         ];
       }
       return apiKeyId === null ? [] : [`rotation ${rotation}: key ${apiKeyId}, ${ageDays} days old`];
     }),
   ];
   return `${lines.join("\n")}\n`;
+}
+
+function hasKeys({ pending, active, draining, orphan }: RotationRow["keys"]): boolean {
+  return pending + active + draining + orphan > 0;
+}
+
+/** Those that are not in use, of a rotation of projects that are gone: nothing renews or deletes them. */
+function otherKeysText({ pending, draining, orphan }: RotationRow["keys"]): string {
+  const counts = Object.entries({ pending, draining, orphan }).filter(([, count]) => count > 0);
+  return counts.map(([state, count]) => `, ${count} ${state}`).join("");
 }
 
 function pauseText(calls: string, until: Date): string {
