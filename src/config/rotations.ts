@@ -36,7 +36,7 @@ export type LeftOut = ConfigIssue & { readonly group: string; readonly project: 
  * The name of a project's rotation in the ledger. It has the id, so that a project that is renamed keeps its keys, and the keys of two
  * projects are never in one ledger.
  */
-function rotationName(group: string, { id }: Named): string {
+export function rotationName(group: string, { id }: Named): string {
   return `${group}/${id}`;
 }
 

@@ -27,7 +27,7 @@ import {
 } from "../db/keys/status.ts";
 import { existingPage } from "../db/pages.ts";
 import { rotationWarnings } from "./alerts.ts";
-import { groupFinder, mergeRotations, withGoneProjects } from "./rotation-groups.ts";
+import { ledgerGroups, mergeRotations } from "./rotation-groups.ts";
 
 export {
   existingPage,
@@ -77,7 +77,7 @@ export type RotationKeys = {
 const EVENTS_SHOWN_MAX = 50;
 
 /** The configured rotations, and others as long as they have keys or warnings. */
-export async function readKeys(db: Database, { rotations }: Config, filter: KeyFilter): Promise<KeysData> {
+export async function readKeys(db: Database, config: Config, filter: KeyFilter): Promise<KeysData> {
   const [rows, { keys, found }, events] = await readSnapshot(
     db,
     async (tx) =>
@@ -88,8 +88,8 @@ export async function readKeys(db: Database, { rotations }: Config, filter: KeyF
       ] as const,
     BRIEF_SNAPSHOT_SECONDS,
   );
-  const configured = new Map(groupedRotations(rotations).map((one) => [one.name, one]));
-  const groupOf = withGoneProjects(groupFinder(rotations), new Set(rotations.map(({ name }) => name)));
+  const configured = new Map(groupedRotations(config.rotations).map((one) => [one.name, one]));
+  const groupOf = ledgerGroups(config, rows);
   const rowOf = new Map(mergeRotations(rows, groupOf).map((row) => [row.rotation, row]));
   const keysOf = Map.groupBy(keys, ({ rotation }) => groupOf(rotation)?.group ?? rotation);
   const shown = [...new Set([...configured.keys(), ...rowOf.keys(), ...keysOf.keys()])].flatMap((rotation) => {

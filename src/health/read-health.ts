@@ -37,7 +37,7 @@ import { adviseWindow, type ExportJob, KNOWN_SHARE_ENOUGH, seriesOf, type Window
 import type { Grouping, Series } from "../usage/series.ts";
 import { rotationWarnings } from "./alerts.ts";
 import { LABELS_MAX } from "./gauges.ts";
-import { groupFinder, mergeJobs, mergeRotations, withGoneProjects } from "./rotation-groups.ts";
+import { groupFinder, ledgerGroups, mergeJobs, mergeRotations } from "./rotation-groups.ts";
 import {
   countSlices,
   type FailedRun,
@@ -91,10 +91,11 @@ async function figuresAt(db: Database, tx: Tx, config: Config): Promise<HealthFi
   const now = await databaseNow(tx);
   const { series, seriesCount, projects } = await readCompleteness(tx, LABELS_MAX);
   const workers = await storedWorkers(tx);
-  const configured = new Map(groupedRotations(config.rotations).map((rotation) => [rotation.name, rotation]));
-  const names = new Set(config.rotations.map(({ name }) => name));
-  const groupOf = withGoneProjects(groupFinder(config.rotations), names);
-  const rotations = mergeRotations(await rotationRows(tx), groupOf);
+  // Also those that leave out all of their projects.
+  const templates = config.rotationTemplates?.written ?? [];
+  const configured = new Map([...templates, ...groupedRotations(config.rotations)].map((one) => [one.name, one]));
+  const rows = await rotationRows(tx);
+  const rotations = mergeRotations(rows, ledgerGroups(config, rows));
   return {
     readAt: now,
     callsPausedUntil: await pausedUntil(tx, originOf(config)),
@@ -156,12 +157,13 @@ function rotationHealth(config: Config, configured: RotationHealth["configured"]
 }
 
 /** Projects whose keys a rotation of many does not renew: their names or their files do not allow it. */
-function leftOutWarnings({ leftOut = [] }: Config, { rotation, projects = 0 }: RotationRow): readonly string[] {
+function leftOutWarnings({ rotations, leftOut = [] }: Config, { rotation }: RotationRow): readonly string[] {
   const own = leftOut.filter(({ group }) => group === rotation);
   const [first] = own;
   if (!first) return [];
   const names = own.map(({ project }) => project.name);
-  return [`leaves out ${projectsText(names, projects + own.length)}: ${first.message}`];
+  const others = rotations.filter(({ group }) => group === rotation).length;
+  return [`leaves out ${projectsText(names, others + own.length)}: ${first.message}`];
 }
 
 type ConfiguredJob = JobToJudge & ScheduledJob & Pick<JobHealth, "series"> & { readonly group?: string };

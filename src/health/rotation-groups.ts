@@ -1,6 +1,8 @@
 // Shows a rotation of many projects as one: one job and one state of keys, which say in how many projects what is the case, and not one alert
 // for each project. Pure.
 
+import type { Config } from "../config/config.ts";
+import { rotationName } from "../config/rotations.ts";
 import type { RotationRow } from "../db/keys/status.ts";
 import { projectsText } from "../text.ts";
 import type { JobHealth } from "./state.ts";
@@ -23,15 +25,40 @@ export function groupFinder(
 }
 
 /**
- * As `groupOf`, and makes one group of the rotations of projects that are gone: each was called after its rotation and its project, and is
- * not configured any more.
+ * Finds the groups of the rotations in the ledger. A project that its rotation leaves out belongs to it nevertheless: the service still
+ * lists it. The rotations of projects that are gone are one group: each was called after its rotation and its project, and is not configured
+ * any more.
  */
-export function withGoneProjects(groupOf: GroupOf, configured: ReadonlySet<string>): GroupOf {
+export function ledgerGroups(
+  { rotations, leftOut = [], rotationTemplates }: Pick<Config, "rotations" | "leftOut" | "rotationTemplates">,
+  rows: readonly Pick<RotationRow, "rotation" | "projectId">[],
+): GroupOf {
+  const left = leftOut.map(({ group, project }) => ({ name: rotationName(group, project), group, project }));
+  const groupOf = groupFinder([...rotations, ...left]);
+  const configured = new Set(rotations.map(({ name }) => name));
+  const ofMany = new Set([
+    ...(rotationTemplates?.written ?? []).flatMap(({ name, projects }) => (projects ? [name] : [])),
+    ...rows.flatMap(formerGroup),
+  ]);
   return (rotation) => {
-    const [, name, project] = /^([^/]+)\/(.+)$/s.exec(rotation) ?? [];
-    if (configured.has(rotation) || name === undefined || project === undefined) return groupOf(rotation);
-    return groupOf(rotation) ?? { group: `${name}, projects that are gone`, project };
+    const found = groupOf(rotation);
+    if (found || configured.has(rotation)) return found;
+    const name = prefixesOf(rotation).find((prefix) => ofMany.has(prefix));
+    return name === undefined
+      ? undefined
+      : { group: `${name}, projects that are gone`, project: rotation.slice(name.length + 1) };
   };
+}
+
+/** A rotation of many projects that may not be configured any more is known by keys of the project that its name in the ledger ends with. */
+function formerGroup({ rotation, projectId }: Pick<RotationRow, "rotation" | "projectId">): readonly string[] {
+  const isMember = projectId !== null && rotation.endsWith(`/${projectId}`);
+  return isMember ? [rotation.slice(0, -projectId.length - 1)] : [];
+}
+
+/** What is before each slash, the longest first. */
+function prefixesOf(rotation: string): readonly string[] {
+  return [...rotation.matchAll(/\//g)].map(({ index }) => rotation.slice(0, index)).reverse();
 }
 
 type Members<Entry> = readonly { readonly entry: Entry; readonly project: string }[];
@@ -126,6 +153,7 @@ function mergeRotation(group: string, members: Members<RotationRow>): RotationRo
     projects: rows.length,
     // Each project has its own.
     apiKeyId: null,
+    projectId: null,
     ageDays: oldest(rows.map(({ ageDays }) => ageDays)),
     ageSeconds: oldest(rows.map(({ ageSeconds }) => ageSeconds)),
     failedAttempts: worstOne?.failedAttempts ?? 0,

@@ -1,10 +1,12 @@
 // A rotation of many projects is one job and one state of keys, whatever goes wrong in however many of them.
 
 import { expect, test } from "vitest";
+import { parseConfig } from "../../src/config/config.ts";
+import { withDiscovered } from "../../src/config/discovered.ts";
 import type { RotationRow } from "../../src/db/keys/status.ts";
 import { alertsOf, rotationWarnings } from "../../src/health/alerts.ts";
 import { metricSamples } from "../../src/health/gauges.ts";
-import { groupFinder, mergeJobs, mergeRotations, withGoneProjects } from "../../src/health/rotation-groups.ts";
+import { groupFinder, ledgerGroups, mergeJobs, mergeRotations } from "../../src/health/rotation-groups.ts";
 import { healthState, jobLine, NOW, rotationLine } from "./sample-health-state.ts";
 
 const PROJECTS = 300;
@@ -96,18 +98,46 @@ test("a project that works does not hide one that fails, and the last run shown 
   ]);
 });
 
-test("the rotations of projects that are gone are one for each name, and those that are configured stay apart", () => {
-  const configured = new Set([...members.map(({ name }) => name), "single", "a/b"]);
-  const rows = ["a/b", "fleet/gone-1", "fleet/gone-2", "fleet/p1", "old", "old/x/y", "single"].map((rotation) =>
-    rotationLine({ rotation }),
+test("the rotations of projects that are gone are one for each name, and those of one project and those left out are not among them", () => {
+  const config = parseConfig(
+    JSON.stringify({
+      service: { baseUrl: "https://api.example.com" },
+      projects: [
+        { discover: true, key: { env: "ACCOUNT_KEY" } },
+        { id: "lab", name: "lab", key: { env: "LAB_KEY" } },
+      ],
+      rotations: [
+        { ...WRITTEN, name: "fleet", projects: ["prod-*"], deliver: [{ file: "keys/{project}-{id}" }] },
+        { ...WRITTEN, name: "lab/own", project: "lab", deliver: [{ file: "keys/own" }] },
+      ],
+    }),
+    { source: "the test", baseDir: "/srv" },
   );
-  const merged = mergeRotations(rows, withGoneProjects(groupOf, configured));
+  const seen = { list: "env ACCOUNT_KEY", firstSeenAt: NOW, namedAt: NOW, missingSince: undefined };
+  const known = [
+    { ...seen, id: "p1", name: "prod-1", vanishedAt: undefined },
+    { ...seen, id: "p2", name: "prod-2/eu", vanishedAt: undefined },
+    { ...seen, id: "p3", name: "prod-3", vanishedAt: NOW },
+  ];
+  const rows = [
+    ...[line("fleet/gone-1", "gone-1"), line("fleet/p1", "p1"), line("fleet/p2", "p2"), line("fleet/p3", null)],
+    ...[line("lab/own", "lab"), line("lab/previous", "lab"), line("old/x/y", "x/y"), line("single", "lab")],
+    line("team/old", "lab"),
+  ];
+  const merged = mergeRotations(rows, ledgerGroups(withDiscovered(config, known), rows));
   expect(merged.map(({ rotation, projects, keys }) => [rotation, projects, keys.active])).toEqual([
-    ["a/b", undefined, 1],
     ["fleet, projects that are gone", 2, 2],
-    ["fleet", 1, 1],
-    ["old", undefined, 1],
+    ["fleet", 2, 2],
+    ["lab/own", undefined, 1],
+    ["lab/previous", undefined, 1],
     ["old, projects that are gone", 1, 1],
     ["single", undefined, 1],
+    ["team/old", undefined, 1],
   ]);
 });
+
+const WRITTEN = { schedule: "0 4 * * *", comment: "exporter", scopes: ["member"] };
+
+function line(rotation: string, projectId: string | null): RotationRow {
+  return rotationLine({ rotation, projectId });
+}

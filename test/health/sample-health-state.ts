@@ -96,6 +96,7 @@ export function rotationLine(part: Partial<RotationHealth> = {}): RotationHealth
     apiKeyId: "11111111-2222-3333-4444-555555555555",
     ageDays: 5,
     ageSeconds: 5 * DAY_SECONDS,
+    projectId: null,
     failedAttempts: 0,
     lastError: null,
     fallback: null,

@@ -120,6 +120,8 @@ export type RotationStatus = {
 export type RotationRow = RotationStatus & {
   /** Seconds since the key in use was requested, or since a person restored it. */
   readonly ageSeconds: number | null;
+  /** Of the project whose keys it has. Null if it has none, and if it is for many projects. */
+  readonly projectId: string | null;
   /**
    * The number of keys by state. `longDue` keys have been due for removal for more than an hour: a run
    * deletes at once what it may delete, so a run has decided to keep these.
@@ -131,7 +133,7 @@ export async function rotationRows(db: Database): Promise<readonly RotationRow[]
   // In one pass over the keys: one for each rotation would take 13 s with 5,000 rotations of three keys each.
   const { rows } = await sql<RotationRow>`
     with counted as (
-      select rotation, count(*) filter (where state = 'pending') as pending, count(*) filter (where state = 'active') as active,
+      select rotation, max(project_id) as project_id, count(*) filter (where state = 'pending') as pending, count(*) filter (where state = 'active') as active,
         count(*) filter (where state = 'draining') as draining, count(*) filter (where state = 'orphan') as orphan,
         count(*) filter (where state <> 'retired' and due_for_removal_at <= now()) as due,
         count(*) filter (where state <> 'retired' and due_for_removal_at <= now() - interval '1 hour') as long_due
@@ -140,6 +142,7 @@ export async function rotationRows(db: Database): Promise<readonly RotationRow[]
     select r.name as rotation, used.api_key_id as "apiKeyId",
       floor(extract(epoch from now() - used.requested_at) / 86400)::integer as "ageDays",
       extract(epoch from now() - coalesce(used.put_back_at, used.requested_at))::double precision as "ageSeconds",
+      c.project_id as "projectId",
       r.failed_attempts as "failedAttempts", r.last_error as "lastError", e.reason as fallback, e.at as "fallbackAt",
       json_build_object(
         'pending', coalesce(c.pending, 0), 'active', coalesce(c.active, 0), 'draining', coalesce(c.draining, 0),

@@ -22,7 +22,11 @@ const test = rotationTest({
 });
 
 /** Each project found is read with the key that the rotation makes for it. */
-async function configureFleet({ configure, folder, proxy, sinks }: RotationContext, exports: readonly object[] = []) {
+async function configureFleet(
+  { configure, folder, proxy, sinks }: RotationContext,
+  exports: readonly object[] = [],
+  file = "keys/{id}",
+) {
   names.clear();
   names.set("a", "alpha").set("b", "beta");
   mkdirSync(path.join(folder, "keys"), { mode: 0o700 });
@@ -38,7 +42,7 @@ async function configureFleet({ configure, folder, proxy, sinks }: RotationConte
       rotations: [
         {
           ...{ name: "fleet", schedule: "*/2 * * * * *", projects: ["*"], staggerMinutes: 0, createWith: account },
-          ...{ comment: "exporter", scopes: ["member"], deliver: [{ file: "keys/{id}" }] },
+          ...{ comment: "exporter", scopes: ["member"], deliver: [{ file }] },
         },
       ],
       monitor: { port: 0 },
@@ -146,6 +150,32 @@ test("rotate and jobs know discovered projects, and the failures of one that is 
   const after = await run(["status"], WITHOUT_KEYS);
   expect(after.stdout).not.toContain("failed attempts");
   expect(after.stdout).toMatch(/^all is well/);
+});
+
+test("a project whose new name can't be delivered is not gone: its failures stay an alert, and keys of one that is gone are shown", async ({
+  context,
+}) => {
+  const { db, emulator, folder, run, sinks } = context;
+  await configureFleet(context, [], "keys/{project}-{id}");
+  sinks.push(path.join(folder, "keys", "alpha-a"));
+  emulator.fault = ({ method, path }) =>
+    method === "POST" && path.startsWith("/v1/projects/b/") ? { kind: "answer", status: 403, body: "{}" } : undefined;
+  expect(await run(["rotate"], WITHOUT_KEYS)).toMatchObject({ status: 1 });
+  names.set("b", "../beta");
+  expect(await run(["rotate"], WITHOUT_KEYS)).toMatchObject({ status: 0 });
+  const renamed = await run(["status"], WITHOUT_KEYS);
+  expect(renamed.stdout).toContain("rotation fleet: leaves out 1 of 2 projects (../beta): ");
+  expect(renamed.stdout).toMatch(/rotation fleet: 1 failed attempts, the last: in 1 of 2 projects \(\.\.\/beta\), /);
+  expect(renamed.stdout).not.toContain("gone");
+
+  names.delete("a");
+  await sql`update usage_export.api_key set state = 'orphan' where rotation = 'fleet/a'`.execute(db);
+  await run(["rotate"], WITHOUT_KEYS);
+  const gone = await run(["status"], WITHOUT_KEYS);
+  expect(gone.stdout).toContain(
+    "rotation fleet, projects that are gone: 0 keys of 1 projects, 0 days old at most, 1 orphan",
+  );
+  expect(gone.stdout).toContain("rotation fleet: leaves out 1 of 1 projects (../beta): ");
 });
 
 test("rotate reads the list only for rotations that it may add projects to, and never to put a key back", async ({
