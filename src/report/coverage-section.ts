@@ -22,8 +22,11 @@ import type { Coverage, CoverageGap, SeriesCoverage } from "./report-data.ts";
 /** Days of a series with the same status; undefined if they were neither due nor read. */
 type Stretch = Window & { readonly status: SliceStatus | undefined };
 
+/** Two projects may have the same name. */
+type KnownSeries = SeriesName & { readonly projectId: string };
+
 /** Leads to what explains a stretch of a series; undefined if nothing does. */
-export type StretchHref = (series: SeriesName, stretch: Stretch) => string | undefined;
+export type StretchHref = (series: KnownSeries, stretch: Stretch) => string | undefined;
 
 /** `hrefOf` is for the stretches that are not in the section's own table of what is not complete. */
 export function coverageSection(
@@ -140,8 +143,8 @@ function isOf(gap: CoverageGap, { status, start, end }: Stretch): boolean {
   return gap.status === status && gap.start <= end && gap.end >= start;
 }
 
-function isSame(one: SeriesName, other: SeriesName): boolean {
-  return one.project === other.project && one.grouping === other.grouping && one.filter === other.filter;
+function isSame(one: KnownSeries, other: KnownSeries): boolean {
+  return one.projectId === other.projectId && one.grouping === other.grouping && one.filter === other.filter;
 }
 
 function gapId(index: number): string {

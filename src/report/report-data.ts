@@ -159,6 +159,7 @@ export type Ranking = Shortfall & {
 
 export type RankedGroup = {
   readonly project: string;
+  readonly projectId: string;
   /** For a key of a rotation: the rotation, so that all its keys are one group. Null for no value. */
   readonly group: string | null;
   /** The API key's comment, if it is known. */
@@ -192,6 +193,7 @@ export type Coverage = CoverageSummary & {
 };
 
 export type SeriesCoverage = SeriesName & {
+  readonly projectId: string;
   /** One for each day; undefined if it was neither due nor read. */
   readonly statuses: readonly (SliceStatus | undefined)[];
   /** The newest day, of all time, up to which nothing is missing; null if there is none. */
@@ -201,7 +203,11 @@ export type SeriesCoverage = SeriesName & {
 };
 
 export type CoverageGap = SeriesName &
-  Window & { readonly status: Exclude<SliceStatus, "complete">; readonly error: string | null };
+  Window & {
+    readonly projectId: string;
+    readonly status: Exclude<SliceStatus, "complete">;
+    readonly error: string | null;
+  };
 
 export type Restatements = {
   /** The series in which changes are counted: the totals, and one series of each project without a total. */

@@ -47,7 +47,16 @@ function cellsOf(coverage: Coverage, hrefOf?: StretchHref): readonly (readonly C
 }
 
 const gapOn = (day: Day, status: "failed" | "missing", error: string | null) => ({
-  ...{ project: "production", grouping: "none", filter: "all", start: day, end: day, status, error },
+  ...{
+    project: "production",
+    projectId: "project-0",
+    grouping: "none",
+    filter: "all",
+    start: day,
+    end: day,
+    status,
+    error,
+  },
 });
 
 test("days with the same status are one cell, as wide as they are many, which says what it is", () => {

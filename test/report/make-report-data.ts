@@ -180,6 +180,7 @@ export function makeRanking(grouping: Ranking["grouping"], groupCount: number): 
     ...WHOLE,
     groups: Array.from({ length: Math.min(groupCount, 10) }, (_, i) => ({
       project: "production",
+      projectId: "project-0",
       group: RANKED_NAMES[grouping](i),
       comment: grouping === "accessor" && i % 2 === 0 ? `service ${i}` : null,
       hours: (700 / (i + 1)).toFixed(6),
@@ -202,6 +203,7 @@ export function makeSeries(
 ): SeriesCoverage {
   return {
     project: rank < 5 ? "production" : `project ${Math.floor(rank / 5)}`,
+    projectId: `project-${Math.floor(rank / 5)}`,
     grouping: GROUPINGS[rank % 5] ?? "none",
     filter: rank % 7 === 6 ? "diarized-listen" : "all",
     statuses: statuses ?? days.map(() => "complete"),
@@ -254,6 +256,7 @@ export function makeTroubledData(size: Size = { days: 30, groups: 11, series: 8 
       gaps: [
         {
           project: "production",
+          projectId: "project-0",
           grouping: "none",
           filter: "all",
           start: addDays(LAST_DAY, -1),
@@ -263,6 +266,7 @@ export function makeTroubledData(size: Size = { days: 30, groups: 11, series: 8 
         },
         {
           project: "production",
+          projectId: "project-0",
           grouping: "model",
           filter: "all",
           start: addDays(LAST_DAY, -9),
@@ -272,6 +276,7 @@ export function makeTroubledData(size: Size = { days: 30, groups: 11, series: 8 
         },
         {
           project: "production",
+          projectId: "project-0",
           grouping: "endpoint",
           filter: "all",
           start: addDays(LAST_DAY, -15),

@@ -4,7 +4,7 @@ import type { RankedGroup, Ranking } from "../../src/report/report-data.ts";
 import { WHOLE } from "./make-report-data.ts";
 
 const group = (part: Partial<RankedGroup>): RankedGroup => ({
-  ...{ project: "production", group: "k1", comment: null },
+  ...{ project: "production", projectId: "project-0", group: "k1", comment: null },
   ...{ hours: "200.5", requests: "1000", hoursBefore: "100.25", requestsBefore: "2000" },
   ...part,
 });

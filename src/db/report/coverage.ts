@@ -114,7 +114,8 @@ type RankedDays = SeriesDays & { readonly rank: number };
 
 type Freshness = Pick<SeriesCoverage, "freshThrough" | "dueThrough" | "fetchedAt">;
 
-type WorstRow = Freshness & Pick<SeriesCoverage, "project" | "grouping" | "filter"> & { readonly seriesId: number };
+type WorstRow = Freshness &
+  Pick<SeriesCoverage, "project" | "projectId" | "grouping" | "filter"> & { readonly seriesId: number };
 
 /** The worst first; equal ones by name. A series without due days has no `freshThrough`, but may have been read. */
 async function readWorst(tx: Tx, known: readonly SeriesDays[]): Promise<readonly SeriesCoverage[]> {
@@ -128,7 +129,7 @@ async function readWorst(tx: Tx, known: readonly SeriesDays[]): Promise<readonly
       join usage_export.series s using (series_id)
       order by ${order} limit ${SERIES_MAX}
     )
-    select series_id as "seriesId", project, "grouping", filter, due_until as "dueThrough",
+    select series_id as "seriesId", project, project_id as "projectId", "grouping", filter, due_until as "dueThrough",
       case when fresh_through >= f.due_from then fresh_through end as "freshThrough",
       coalesce(
         f.fetched_at,
@@ -155,7 +156,7 @@ async function readGaps(
   { start, end }: Window,
 ): Promise<Pick<Coverage, "gaps" | "gapsLeftOut">> {
   const { rows } = await sql<CoverageGap & { readonly gapCount: number }>`
-    select project, "grouping", filter, status, min(usage_date) as start, max(usage_date) as "end",
+    select project, project_id as "projectId", "grouping", filter, status, min(usage_date) as start, max(usage_date) as "end",
       (array_agg(error order by usage_date desc))[1] as error, (count(*) over ())::integer as "gapCount"
     from (
       select c.*, usage_date - (row_number() over (

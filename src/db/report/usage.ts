@@ -132,7 +132,7 @@ const RANKED_NAMES = {
 } as const;
 
 type RankingRow = {
-  readonly groups: readonly (Omit<RankedGroup, "project"> & { readonly projectId: string })[] | null;
+  readonly groups: readonly Omit<RankedGroup, "project">[] | null;
   readonly groupCount: number;
   readonly hours: string | null;
   readonly requests: string | null;
@@ -154,8 +154,8 @@ export async function readRanking(
     grouping,
     projects: [...names.values()],
     ...countLackingDays(series),
-    groups: (row?.groups ?? []).map(({ projectId, ...group }) => ({
-      project: names.get(projectId) ?? projectId,
+    groups: (row?.groups ?? []).map((group) => ({
+      project: names.get(group.projectId) ?? group.projectId,
       ...group,
     })),
     groupCount: row?.groupCount ?? 0,

@@ -26,16 +26,18 @@ import {
 } from "../../report/ranking-section.ts";
 import type { Breakdown, RankedGroup, Ranking, UsageData } from "../../report/report-data.ts";
 import { RANKING_TITLES, summarySection, whyNotCompared } from "../../report/summary.ts";
+import { knownProjects, type NamedProject, projectValue } from "../projects.ts";
 import { pageHref } from "./frame.ts";
 import { type View, viewQuery } from "./view.ts";
 
 export function overviewSections(data: UsageData, view: View, health: HealthState): readonly Section[] {
   const budgets = budgetsSection(health, view);
+  const known = knownProjects(health.projects);
   return [
     { ...summarySection(data, { brief: true }), quiet: true },
     ...data.breakdowns.map((breakdown) => chartSection(breakdown, data, view)),
     ...data.rankings.map((ranking) => ({
-      ...rankingSection(ranking, data, view),
+      ...rankingSection(ranking, data, view, known),
       // Beside the chart, or beside each other and the budgets.
       width: ranking.grouping === "model" || budgets.length > 0 ? ("third" as const) : ("half" as const),
     })),
@@ -77,14 +79,19 @@ const ROWS_MAX = 5;
 const ALL_TEXTS = { model: "All models", accessor: "All keys", tags: "All sets of tags" } as const;
 
 /** Groups with nothing of the metric say nothing about its ranks. */
-function rankingSection(ranking: Ranking, { totals, before }: UsageData, view: View): Section {
+function rankingSection(
+  ranking: Ranking,
+  { totals, before }: UsageData,
+  view: View,
+  known: readonly NamedProject[],
+): Section {
   const { grouping, groups, groupCount, projects } = ranking;
   const metric = rankedMetric(ranking);
   const question = { grouping, metric };
   const isCompared = before !== undefined && whyNotCompared(ranking, projects.length) === undefined;
   const shown = groups.filter((group) => !isZero(group[metric] ?? "0")).slice(0, ROWS_MAX);
   const rows = shown.map((group) => [
-    html`${barOf(group, groups, metric)}${nameCell(ranking, group, view, question)}`,
+    html`${barOf(group, groups, metric)}${nameCell(ranking, group, view, question, known)}`,
     amountHtml(group[metric] ?? "0", metric),
     ...(isCompared ? [changeOf(group, metric)] : []),
   ]);
@@ -105,11 +112,21 @@ function rankingSection(ranking: Ranking, { totals, before }: UsageData, view: V
 const KEY_COLUMNS = 10;
 
 /** A ranked group is of one project, and so is what it leads to. */
-function nameCell({ grouping, projects }: Ranking, ranked: RankedGroup, view: View, question: Question): Html {
-  const { group, comment, project } = ranked;
+function nameCell(
+  { grouping, projects }: Ranking,
+  ranked: RankedGroup,
+  view: View,
+  question: Question,
+  known: readonly NamedProject[],
+): Html {
+  const { group, comment, project, projectId } = ranked;
   const name = comment === null ? groupHtml(grouping, group) : nameHtml(comment);
   const whole = comment ?? groupText(grouping, group);
-  const href = groupHref(projects.length > 1 ? { ...view, project } : view, question, group);
+  const href = groupHref(
+    projects.length > 1 ? { ...view, project: projectValue({ id: projectId, name: project }, known) } : view,
+    question,
+    group,
+  );
   const key =
     comment === null || group === null
       ? undefined

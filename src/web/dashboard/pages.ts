@@ -53,7 +53,7 @@ export const PAGE_CONTENT: { readonly [P in keyof PageData]: Render<P> } = {
   quality: (data, view, health) => ({
     sections: [
       gapsSection(health),
-      coverageSection(data, stretchHrefs(view)),
+      coverageSection(data, stretchHrefs(view, health)),
       finalitySection(data),
       differencesSection(data),
       restatementSection(data),

@@ -7,6 +7,7 @@ import { columns, type Html, html, nameHtml, numberColumns, table } from "../../
 import type { Section } from "../../report/page.ts";
 import type { TrustData } from "../../report/report-data.ts";
 import { ALL_USAGE } from "../../usage/series.ts";
+import { knownProjects, projectValue } from "../projects.ts";
 import { foldedText, stateHtml } from "./cells.ts";
 import { pageHref } from "./frame.ts";
 import { type View, viewQuery } from "./view.ts";
@@ -48,9 +49,14 @@ function seriesCell({ series: [first, ...others] }: GapGroup): Html | undefined 
 }
 
 /** A complete stretch of the coverage map leads to its usage, another to why it is not complete. */
-export function stretchHrefs(view: View): StretchHref {
-  return ({ project, grouping, filter }, { start, end, status }) => {
+export function stretchHrefs(view: View, { projects }: Pick<HealthState, "projects">): StretchHref {
+  const known = knownProjects(projects);
+  // By id: a series has many stretches.
+  const values = new Map<string, string>();
+  return ({ project: name, projectId: id, grouping, filter }, { start, end, status }) => {
     if (status === undefined) return undefined;
+    const project = values.get(id) ?? projectValue({ id, name }, known);
+    values.set(id, project);
     const period = { start, end, live: false, name: undefined };
     if (status !== "complete")
       return `${pageHref("quality", "quality")}${viewQuery(view, { period, project })}#coverage`;

@@ -41,6 +41,7 @@ test("each day of a series has its status, and the statuses are counted", async 
   expect(series).toEqual([
     {
       project: project.name,
+      projectId: project.id,
       grouping: "none",
       filter: "all",
       statuses: [undefined, "complete", "suspect", "failed", "missing", "missing"],
@@ -160,7 +161,7 @@ test("gaps are ranges of days with one status, within the period, the newest fir
   await fail(seriesId, [back(4), back(3)], "older");
   await fail(seriesId, [back(3)], "newer");
   const { gaps, gapsLeftOut } = await coverage(back(6), back(1));
-  const name = { project: project.name, grouping: "none", filter: "all" };
+  const name = { project: project.name, projectId: project.id, grouping: "none", filter: "all" };
   expect(gaps).toEqual([
     { ...name, status: "suspect", start: back(1), end: back(1), error: expect.stringMatching(/no rows for this day/) },
     { ...name, status: "missing", start: back(2), end: back(2), error: null },

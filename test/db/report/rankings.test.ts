@@ -48,6 +48,7 @@ test("groups are ordered by their hours in the period, and each has its hours in
     groups: [
       {
         project: other.name,
+        projectId: other.id,
         group: "k1",
         comment: null,
         hours: "9007199254740993.1",
@@ -57,6 +58,7 @@ test("groups are ordered by their hours in the period, and each has its hours in
       },
       {
         project: one.name,
+        projectId: one.id,
         group: "k2",
         comment: null,
         hours: "3",
@@ -66,6 +68,7 @@ test("groups are ordered by their hours in the period, and each has its hours in
       },
       {
         project: one.name,
+        projectId: one.id,
         group: "k1",
         comment: null,
         hours: "2.5",

@@ -343,6 +343,40 @@ test("a cell of the coverage map leads to the usage of its series and days, or t
   ]);
 });
 
+test("of two projects with one name, a ranked group and a cell of the coverage map lead to their own by its identifier", () => {
+  const counts = { complete: 1, suspect: 0, failed: 0, missing: 1, freshThrough: null };
+  const line = { project: "twin", source: "usage" as const, series: 1, ...counts };
+  const projects = ["id-1", "id-2"].map((projectId) => ({ ...line, projectId }));
+  const [, keys] = pageData().overview.rankings;
+  const [first] = keys?.groups ?? [];
+  if (!keys || !first) throw new Error("expected a ranking");
+  const groups = [{ ...first, project: "twin", projectId: "id-2", group: "key" }];
+  const overview = pageOf(
+    "overview",
+    { rankings: [{ ...keys, projects: ["twin", "twin"], groups }] },
+    { health: { projects } },
+  );
+  expect(overview.body).toContain("project=id-2&amp;grouping=accessor&amp;metric=hours&amp;group=key");
+
+  const { coverage } = makeReportData();
+  const days = coverage.days.slice(0, 2);
+  const [start = "", end = ""] = days;
+  const series = ["id-1", "id-2"].map((projectId) => ({
+    ...makeSeries(1, days, ["complete", "missing"]),
+    ...{ project: "twin", projectId },
+  }));
+  const second = { project: "twin", projectId: "id-2", grouping: "model", filter: "all" };
+  const gaps = [{ ...second, start: end, end, status: "missing" as const, error: null }];
+  const { body } = pageOf("quality", { coverage: { ...coverage, days, series, gaps } }, { health: { projects } });
+  const [, map = ""] = /<table class="heat[\s\S]*?<tbody>([\s\S]*?)<\/tbody>/.exec(body) ?? [];
+  expect([...map.matchAll(/href="([^"]*)"/g)].map(([, href]) => href)).toEqual([
+    `./usage?from=${start}&amp;to=${start}&amp;project=id-1&amp;grouping=model`,
+    `./quality?from=${end}&amp;to=${end}&amp;project=id-1#coverage`,
+    `./usage?from=${start}&amp;to=${start}&amp;project=id-2&amp;grouping=model`,
+    "#gap-1",
+  ]);
+});
+
 test("before the first export, the overview says what to do", () => {
   const { overview } = pageData();
   const coverage = { ...overview.coverage, seriesCount: 0 };
