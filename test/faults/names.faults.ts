@@ -134,7 +134,10 @@ async function expectReport(context: ProgramContext): Promise<void> {
   for (const tag of tags)
     expect(tag).toMatch(/^(?:!doctype html|\/?[a-z][a-zA-Z0-9-]*(?:\s+[a-zA-Z:_-]+(?:="[^"<>]*")?)*\s*\/?)$/);
   expect(page).not.toMatch(/<\/?(?:script|img|iframe|object|embed|link|base|form)\b/i);
-  expect(tags.filter((tag) => /\son[a-z]+=|javascript:/i.test(tag))).toEqual([]);
+  // A title may contain such a text, for example an error of the service.
+  const runsScript = (tag: string) =>
+    /\son[a-z]+=/i.test(tag.replaceAll(/"[^"]*"/g, "")) || /="\s*javascript:/i.test(tag);
+  expect(tags.filter(runsScript)).toEqual([]);
   expect(page).toContain("&lt;script&gt;alert(1)&lt;/script&gt;");
 }
 
