@@ -62,6 +62,8 @@ async function measureSize(program: string, databaseUrl: string, projects: numbe
   const workers = { program, folder: folder.folder, env };
   lines.push(...(await measureQuietWorker(workers, config)));
   for (const count of NIGHTS) lines.push(await measureNight(workers, prepared.db, count, service));
+  // The pages then add up usage, not only the states of days.
+  lines.push("  with the usage of a night stored:", ...(await measureQuietWorker(workers, config)));
   return lines;
 }
 
