@@ -29,6 +29,11 @@ const pages = ["README.md", ...fs.globSync("docs/*.md", { cwd: ROOT }).sort()];
 const userPages = pages.filter((page) => !NOT_FOR_USERS.includes(page));
 const userText = userPages.map(read).join("\n");
 
+test("the README begins with the two commands that need nothing but Node: the demo, and the tests", () => {
+  const commands = (blocksOf("README.md", "sh")[0] ?? "").split("\n").map((line) => line.replace(/ *#.*/, ""));
+  expect(commands.filter(Boolean)).toEqual(["npm ci && npm run demo", "npm cit"]);
+});
+
 test("the README is short, and its picture small", () => {
   expect(Buffer.byteLength(read("README.md"))).toBeLessThanOrEqual(README_BYTES_MAX);
   const pictures = pages.flatMap((page) =>
