@@ -18,13 +18,11 @@ where c.kind <> 'gone' and s.source = 'usage'
 comment on view bi.usage_history is 'Every number that was ever shown, one row a project, grouping, filter, day, value, revision and name, with when. For one moment bi.usage_as_of chooses from it. Add up only what was shown at the same moment.';
 \ir ../columns/project.sql
 \ir ../columns/metrics.sql
+\ir ../columns/row_history.sql
 comment on column bi.usage_history."grouping" is 'The dimension the usage is grouped by, or none';
 comment on column bi.usage_history.filter is 'The filter''s name in the configuration';
 comment on column bi.usage_history.group_value is 'The value of the grouped dimension; NULL for no value';
 comment on column bi.usage_history.extra_metrics is 'Metrics the service sent beside the known ones, a JSON object of numbers; NULL where it sent none';
-comment on column bi.usage_history.revision is 'How many times this row has been written: 1 until a number changes';
-comment on column bi.usage_history.first_seen_at is 'When this group was first stored for this day';
-comment on column bi.usage_history.last_changed_at is 'When a number of this row last changed';
 comment on column bi.usage_history.kind is 'appeared: the group was not there before; changed: a number is another. While a group is gone it has no row';
 comment on column bi.usage_history.shown_from is 'Since when these numbers were shown by the usage views, under these names';
 comment on column bi.usage_history.shown_until is 'Until when, which does not belong to it; NULL while they are shown';
