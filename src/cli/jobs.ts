@@ -2,6 +2,7 @@
 
 import { type App, readConfig, withDatabase } from "../app.ts";
 import { type Config, type ConfiguredJob, jobsOf, originOf } from "../config/config.ts";
+import { writtenRotations } from "../config/rotations.ts";
 import { didYouMean } from "../config/suggestions.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import {
@@ -101,11 +102,9 @@ async function changePause(
 }
 
 function chooseJob(config: Config, name: string, kind: JobId["kind"] | undefined): JobId & ScheduledJob {
-  // As they are in the file: those of many projects once, also if none of their projects is known yet.
-  const rotations = config.rotationTemplates?.written ?? config.rotations;
   const jobs = [
     ...config.exports.map((one) => ({ ...one, kind: "export" as const })),
-    ...rotations.map((one) => ({ ...one, kind: "rotation" as const })),
+    ...writtenRotations(config).map((one) => ({ ...one, kind: "rotation" as const })),
   ].filter((one) => kind === undefined || one.kind === kind);
   const [job, other] = jobs.filter((one) => one.name === name);
   if (!job) {

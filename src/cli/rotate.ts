@@ -2,7 +2,7 @@ import { type App, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { quoteAll } from "../config/messages.ts";
 import { isPattern } from "../config/project-names.ts";
-import type { RotationConfig } from "../config/rotations.ts";
+import { type RotationConfig, writtenRotations } from "../config/rotations.ts";
 import type { Database } from "../db/connection/database.ts";
 import { readLedger } from "../db/keys/ledger.ts";
 import { AppError, errorText } from "../errors.ts";
@@ -52,9 +52,8 @@ export async function runRotate(app: App, options: RotateOptions): Promise<numbe
   });
 }
 
-/** As they are in the file: those of many projects once, also if none of their projects is known yet. */
-function namesInFile({ rotationTemplates, rotations }: Config): readonly string[] {
-  return (rotationTemplates?.written ?? rotations).map(({ name }) => name);
+function namesInFile(config: Config): readonly string[] {
+  return writtenRotations(config).map(({ name }) => name);
 }
 
 /** What is wrong with the options whatever projects there are. */

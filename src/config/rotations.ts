@@ -122,12 +122,13 @@ function filledSink(sink: Sink, values: ReturnType<typeof valuesOf>): Sink {
   return { ...sink, command: sink.command.map((text) => fill(text, values)) };
 }
 
-/** The rotations as the file names them: those of many projects once. */
-export function groupedRotations(rotations: readonly RotationConfig[]): readonly RotationConfig[] {
-  const byName = new Map<string, RotationConfig>();
-  for (const rotation of rotations) {
-    const name = rotation.group ?? rotation.name;
-    if (!byName.has(name)) byName.set(name, { ...rotation, name });
-  }
-  return [...byName.values()];
+/** The rotations as they stand in the file: those of many projects once, also if none of their projects is known yet. */
+export function writtenRotations({
+  rotationTemplates,
+  rotations,
+}: {
+  readonly rotationTemplates?: RotationTemplates;
+  readonly rotations: readonly RotationConfig[];
+}): readonly (Omit<RotationJob, "project"> & Pick<WrittenRotation, "projects">)[] {
+  return rotationTemplates?.written ?? rotations;
 }

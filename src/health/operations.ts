@@ -2,7 +2,7 @@
 // waits for these reads, so each statement has the short limit of BRIEF_SNAPSHOT_SECONDS.
 
 import type { Config } from "../config/config.ts";
-import { groupedRotations } from "../config/rotations.ts";
+import { writtenRotations } from "../config/rotations.ts";
 import type { Database } from "../db/connection/database.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot } from "../db/connection/transaction.ts";
 import {
@@ -88,7 +88,7 @@ export async function readKeys(db: Database, config: Config, filter: KeyFilter):
       ] as const,
     BRIEF_SNAPSHOT_SECONDS,
   );
-  const configured = new Map(groupedRotations(config.rotations).map((one) => [one.name, one]));
+  const configured = new Map(writtenRotations(config).map((one) => [one.name, one]));
   const groupOf = ledgerGroups(config, rows);
   const rowOf = new Map(mergeRotations(rows, groupOf).map((row) => [row.rotation, row]));
   const keysOf = Map.groupBy(keys, ({ rotation }) => groupOf(rotation)?.group ?? rotation);
@@ -97,7 +97,7 @@ export async function readKeys(db: Database, config: Config, filter: KeyFilter):
     const { active = 0, pending = 0, draining = 0, orphan = 0 } = row?.keys ?? {};
     const line = {
       rotation,
-      isOfMany: settings ? settings.group !== undefined : row?.projects !== undefined,
+      isOfMany: settings ? settings.projects !== undefined : row?.projects !== undefined,
       maxAgeDays: settings?.maxAgeDays ?? null,
       warnings: row ? rotationWarnings(row) : [],
       counts: { active, pending, draining, orphan },

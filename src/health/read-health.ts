@@ -2,7 +2,7 @@
 
 import { type Config, jobsOf, originOf } from "../config/config.ts";
 import { listOf } from "../config/discovered.ts";
-import { groupedRotations } from "../config/rotations.ts";
+import { writtenRotations } from "../config/rotations.ts";
 import { readAnomalies } from "../db/anomalies.ts";
 import { watchedBudgets } from "../db/budgets.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
@@ -91,9 +91,7 @@ async function figuresAt(db: Database, tx: Tx, config: Config): Promise<HealthFi
   const now = await databaseNow(tx);
   const { series, seriesCount, projects } = await readCompleteness(tx, LABELS_MAX);
   const workers = await storedWorkers(tx);
-  // Also those that leave out all of their projects.
-  const templates = config.rotationTemplates?.written ?? [];
-  const configured = new Map([...templates, ...groupedRotations(config.rotations)].map((one) => [one.name, one]));
+  const configured = new Map(writtenRotations(config).map((one) => [one.name, one]));
   const rows = await rotationRows(tx);
   const rotations = mergeRotations(rows, ledgerGroups(config, rows));
   return {

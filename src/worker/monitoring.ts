@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
-import { groupedRotations } from "../config/rotations.ts";
+import { writtenRotations } from "../config/rotations.ts";
 import type { Database } from "../db/connection/database.ts";
 import { newestMigration } from "../db/connection/migrate.ts";
 import { readByStatements } from "../db/report/statements.ts";
@@ -52,7 +52,7 @@ export async function openMonitoring(
     build: { version, schema: await newestMigration() },
     config() {
       const { config, isChangeRefused } = current();
-      return { hash: hashOf(config), rotations: groupedRotations(config.rotations), isChangeRefused };
+      return { hash: hashOf(config), rotations: writtenRotations(config), isChangeRefused };
     },
     ready: () => readiness().reasons.length === 0,
     readHealth: () => readHealthFigures(db, current().config),

@@ -4,6 +4,9 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { sql } from "kysely";
 import { expect } from "vitest";
+import { loadConfig } from "../../../src/config/load.ts";
+import { readKeys } from "../../../src/health/operations.ts";
+import { withKnownProjects } from "../../../src/jobs/discover.ts";
 import { completeDays, dueProjects, FIVE_REQUESTS, listedIn, makeListOld } from "../account.ts";
 import { PROGRAM, type RotationContext, rotationTest } from "./rotation-context.ts";
 
@@ -176,6 +179,11 @@ test("a project whose new name can't be delivered is not gone: its failures stay
     "rotation fleet, projects that are gone: 0 keys of 1 projects, 0 days old at most, 1 orphan",
   );
   expect(gone.stdout).toContain("rotation fleet: leaves out 1 of 1 projects (../beta): ");
+
+  // On the page Keys it is configured, too, though it rotates no project now.
+  const config = await withKnownProjects(await loadConfig(path.join(folder, "jobs.config.json")), db);
+  const { rotations } = await readKeys(db, config, { search: undefined, state: undefined, page: 1 });
+  expect(rotations.find(({ rotation }) => rotation === "fleet")).toMatchObject({ isOfMany: true, maxAgeDays: 30 });
 });
 
 test("rotate reads the list only for rotations that it may add projects to, and never to put a key back", async ({
