@@ -1,28 +1,16 @@
 // How lists of projects are read: with which limits.
 
-import { pino } from "pino";
 import { expect, test } from "vitest";
-import type { App } from "../../src/app.ts";
 import { parseConfig } from "../../src/config/config.ts";
 import { readLists } from "../../src/jobs/discover.ts";
-import { Scrubber } from "../../src/secret.ts";
 import { smallConfig } from "../cli/small-config.ts";
 import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
+import { silentApp } from "../support/silent-app.ts";
 
 const PAGES = 4;
 const KEYS = ["LIMITED", "PAUSED", "QUICK"];
 const env = Object.fromEntries(KEYS.map((name) => [`${name}_KEY`, `sk_CANARY_0123456789_${name}`]));
-const app: App = {
-  env,
-  configPath: "jobs.config.json",
-  signal: new AbortController().signal,
-  scrubber: new Scrubber(),
-  log: pino({ level: "silent" }),
-  person: "the test",
-  actor: "the test",
-  write: () => {},
-  terminal: false,
-};
+const app = silentApp({ env });
 
 test("lists are read with the limits of their keys, and a pause that the service asks for with one of them is for that one", async () => {
   const startsMs = new Map(KEYS.map((name): [string, number[]] => [name, []]));

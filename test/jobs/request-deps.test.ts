@@ -1,7 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { pino } from "pino";
 import { expect, test } from "vitest";
-import type { App } from "../../src/app.ts";
 import { nextFetchNo, openFetchNumbers } from "../../src/db/usage/fetch-numbers.ts";
 import { openAnswerWriter } from "../../src/db/usage/writer.ts";
 import { openDialects, openGroupingCheck } from "../../src/jobs/dialects.ts";
@@ -16,6 +14,7 @@ import { coverageOf, newSeries } from "../db/stored-usage.ts";
 import { KEY, openTestService } from "../service/open-test-service.ts";
 import { testDatabase } from "../support/database.ts";
 import { answerJson, scriptedServer } from "../support/scripted-server.ts";
+import { silentApp } from "../support/silent-app.ts";
 import { RUN_DAY, sampleAnswer, sampleJob, sampleRequest, sampleRow, windowless } from "../usage/sample-request.ts";
 
 const { db } = await testDatabase();
@@ -24,17 +23,7 @@ const DAY = "2026-03-17";
 const SECRET = "open-sesame-41";
 
 function contextOf(service: Service, scrubber = new Scrubber()) {
-  const app: App = {
-    env: {},
-    configPath: "jobs.config.json",
-    signal: new AbortController().signal,
-    scrubber,
-    log: pino({ level: "silent" }),
-    person: "the test",
-    actor: "the test",
-    write: () => {},
-    terminal: false,
-  };
+  const app = silentApp({ scrubber });
   const keys: KeyRing = {
     limitOfProject: () => undefined,
     limitOf: () => undefined,

@@ -1,31 +1,17 @@
-import { pino } from "pino";
 import { expect, test } from "vitest";
-import type { App } from "../../src/app.ts";
-import { Scrubber } from "../../src/secret.ts";
 import { retryUntilReached } from "../../src/worker/context.ts";
 import { openLiveness } from "../../src/worker/liveness.ts";
+import { silentApp } from "../support/silent-app.ts";
 
-const NEVER = new AbortController().signal;
-const log = pino({ level: "silent" });
-const app: App = {
-  env: { DATABASE_URL: "postgres://127.0.0.1/usage" },
-  configPath: "jobs.config.json",
-  signal: NEVER,
-  scrubber: new Scrubber(),
-  log,
-  person: "the test",
-  actor: "the test",
-  write: () => {},
-  terminal: false,
-};
+const app = silentApp({ env: { DATABASE_URL: "postgres://127.0.0.1/usage" } });
 
 /** Returns after how many attempts opening succeeded, if the database answers the first one with this error code. */
 async function attemptsAfter(code: string): Promise<number> {
   let attempts = 0;
   return retryUntilReached(
     app,
-    openLiveness(log, () => 0),
-    NEVER,
+    openLiveness(app.log, () => 0),
+    app.signal,
     async () => {
       attempts++;
       if (attempts === 1) throw Object.assign(new Error("a fault of the test"), { code });

@@ -1,29 +1,17 @@
-import { pino } from "pino";
 import { expect, test } from "vitest";
-import type { App } from "../../src/app.ts";
 import { parseConfig } from "../../src/config/config.ts";
 import { startEmulator } from "../../src/emulator/server.ts";
 import { withKnownProjects } from "../../src/jobs/discover.ts";
-import { Scrubber } from "../../src/secret.ts";
 import { openProjectWatch } from "../../src/worker/projects.ts";
 import { NOTHING_DUE } from "../../src/worker/runs.ts";
 import { smallConfig } from "../cli/small-config.ts";
 import { testDatabase } from "../support/database.ts";
+import { silentApp } from "../support/silent-app.ts";
 
 const { db } = await testDatabase();
 
 const KEY = "0123456789abcdef0123456789abcdef";
-const app: App = {
-  env: { ACCOUNT_KEY: KEY },
-  configPath: "jobs.config.json",
-  signal: new AbortController().signal,
-  scrubber: new Scrubber(),
-  log: pino({ level: "silent" }),
-  person: "the test",
-  actor: "the test",
-  write: () => {},
-  terminal: false,
-};
+const app = silentApp({ env: { ACCOUNT_KEY: KEY } });
 
 test("ticks wait a time for a list that hangs, plan with the projects that are known, and take the list up when it comes", async () => {
   const released = Promise.withResolvers<void>();

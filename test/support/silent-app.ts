@@ -1,0 +1,19 @@
+// What a command is given, for tests of what it calls: it logs and writes nothing, and nobody stops it.
+
+import { pino } from "pino";
+import type { App } from "../../src/app.ts";
+import { Scrubber } from "../../src/secret.ts";
+
+export function silentApp({ env = {}, scrubber = new Scrubber() }: Partial<Pick<App, "env" | "scrubber">> = {}): App {
+  return {
+    env,
+    configPath: "jobs.config.json",
+    signal: new AbortController().signal,
+    scrubber,
+    log: pino({ level: "silent" }),
+    person: "the test",
+    actor: "the test",
+    write: () => {},
+    terminal: false,
+  };
+}
