@@ -41,7 +41,7 @@ const { output } = await bundle.write({
   comments: { legal: true, annotation: false, jsdoc: false },
 });
 fs.chmodSync(path.join(DIST, "usage-export.cjs"), 0o755);
-for (const folder of ["migrations/views", "migrations/columns"]) {
+for (const folder of ["migrations/tables", "migrations/views", "migrations/columns"]) {
   fs.cpSync(path.join(ROOT, folder), path.join(DIST, folder), { recursive: true });
 }
 const script = await clientBundle();

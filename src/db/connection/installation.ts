@@ -34,25 +34,20 @@ type Schema = {
 
 /**
  * Throws an error with the problem and the next step before anything is created: a failed statement ends the transaction, and
- * later statements would report only that. An empty schema `bi` that belongs to this user is dropped; the result is the statements
- * that repeat its grants on the new schema.
+ * later statements would report only that.
  */
-export async function prepareSchemas(tx: Tx): Promise<readonly string[]> {
+export async function prepareSchemas(tx: Tx): Promise<void> {
   const installation = await readInstallation(tx);
   if (installation.readOnly) {
     throw new AppError("database", `${READ_ONLY_TEXTS[installation.readOnly]}. Nothing was changed`);
   }
-  if (installation.isInstalled) return [];
-  const schemas = await readSchemas(tx);
-  const problem = schemaProblem(installation, schemas);
+  if (installation.isInstalled) return;
+  const problem = schemaProblem(installation, await readSchemas(tx));
   if (problem !== undefined) throw new AppError("database", `${problem}. Nothing was changed`);
-  const grants = schemas.some(({ name }) => name === "bi") ? await dropEmptySchema(tx) : [];
   await sql`create schema if not exists usage_export`.execute(tx);
-  // The name and the columns are those of Kysely's migrator, which earlier versions used.
   await sql`
     create table usage_export.kysely_migration (name varchar(255) not null primary key, timestamp varchar(255) not null)
   `.execute(tx);
-  return grants;
 }
 
 function schemaProblem(installation: Installation, schemas: readonly Schema[]): string | undefined {
@@ -75,20 +70,6 @@ function schemaProblem(installation: Installation, schemas: readonly Schema[]): 
     return `user ${user} may create no schema in database ${database}: have ${databaseOwner} run: grant create on database ${quoted(database)} to ${quoted(user)}`;
   }
   return undefined;
-}
-
-/**
- * Drops the empty schema bi, because the migration that creates it does not accept an existing one. Returns the statements that repeat
- * the grants others had on it.
- */
-async function dropEmptySchema(tx: Tx): Promise<readonly string[]> {
-  const { rows } = await sql<{ statement: string }>`
-    select format('grant %s on schema bi to %s', privilege_type,
-      case grantee when 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end) as statement
-    from pg_namespace, aclexplode(nspacl) where nspname = 'bi' and grantee <> nspowner
-  `.execute(tx);
-  await sql`drop schema bi`.execute(tx);
-  return rows.map(({ statement }) => statement);
 }
 
 /** The problem and the next step after a migration was refused for lack of a right. */

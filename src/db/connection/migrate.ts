@@ -104,11 +104,10 @@ async function applyMigrations(tx: Tx, lockMs: number): Promise<Migrated> {
   });
   await sql`select pg_advisory_xact_lock(${sql.lit(MIGRATION_LOCK)})`.execute(tx);
   await setUntilCommit(tx, { lock_timeout: `${lockMs}ms` });
-  const grants = await prepareSchemas(tx);
+  await prepareSchemas(tx);
   const migrations = await missingMigrations(await appliedMigrations(tx));
   for (const file of migrations) await applyMigration(tx, file);
   const views = await replaceViews(tx);
-  for (const grant of grants) await sql.raw(grant).execute(tx);
   return { migrations: migrations.map(nameOf), views, hasReader: await repairReader(tx) };
 }
 

@@ -27,9 +27,7 @@ test("the first migrate applies every migration, and the second none", async ({ 
 
   expect(first).toMatchObject({
     status: 0,
-    stdout: expect.stringMatching(
-      /^applied 0001_create_usage\napplied 0002_(?:.*\n)*replaced \d+ views and functions\n$/,
-    ),
+    stdout: expect.stringMatching(/^applied 0001_baseline\nreplaced \d+ views and functions\n$/),
     stderr: "",
   });
   expect(second).toMatchObject({ status: 0, stdout: "the database is up to date\n", stderr: "" });
@@ -56,7 +54,7 @@ test("migrate uses MIGRATION_DATABASE_URL if it is set, and no other command doe
   const env = { DATABASE_URL: itsOwn, MIGRATION_DATABASE_URL: nobody, LOG_LEVEL: "warn" };
   const status = await context.run(["status"], env);
 
-  expect(migrated).toMatchObject({ status: 0, stdout: expect.stringMatching(/^applied 0001_create_usage\n/) });
+  expect(migrated).toMatchObject({ status: 0, stdout: expect.stringMatching(/^applied 0001_baseline\n/) });
   expect(status).toMatchObject({ status: 0, stderr: "" });
 });
 
@@ -101,8 +99,7 @@ test("three migrates at once apply each migration once, and the database can be 
 
   const applied = results.map(({ stdout }) => JSON.parse(stdout).applied.length).sort();
   expect(results.map(({ status }) => status)).toEqual([0, 0, 0]);
-  expect(applied).toEqual([0, 0, expect.any(Number)]);
-  expect(applied[2]).toBeGreaterThan(2);
+  expect(applied).toEqual([0, 0, 1]);
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url));
   expect(await context.run(["export"], env)).toMatchObject({ status: 0 });
@@ -124,7 +121,7 @@ test("a migrate that is killed in the middle leaves nothing half done", async ({
 
   expect(again).toMatchObject({
     status: 0,
-    stdout: expect.stringMatching(/^applied 0001_create_usage\napplied 0002_/),
+    stdout: expect.stringMatching(/^applied 0001_baseline\n/),
   });
 });
 

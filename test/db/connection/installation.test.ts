@@ -6,7 +6,7 @@ import { openPostgres } from "../../../src/db/connection/database.ts";
 import { checkEncryption, checkInstallation } from "../../../src/db/connection/installation.ts";
 import { migrateToLatest } from "../../../src/db/connection/migrate.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
-import { emptyDatabase } from "../migrations/empty-database.ts";
+import { emptyDatabase } from "./empty-database.ts";
 
 test("a superuser as owner, another encoding and a read-only database are reported", async () => {
   await using empty = await emptyDatabase();

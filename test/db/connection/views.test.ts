@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
 import { migrateToLatest, requireCurrentSchema } from "../../../src/db/connection/migrate.ts";
 import { copyDatabase } from "../../support/database.ts";
-import { schemaText } from "../migrations/schema-text.ts";
+import { schemaText } from "./schema-text.ts";
 
 const FOLDER = path.join(import.meta.dirname, "../../../migrations/views");
 const files = fs.readdirSync(FOLDER).map((file) => path.basename(file, ".sql"));

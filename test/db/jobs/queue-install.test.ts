@@ -5,7 +5,7 @@ import { installQueue } from "../../../src/db/jobs/queue.ts";
 import { PASS } from "../../faults/fault-decision.ts";
 import { startPostgresFront } from "../../faults/postgres-front.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
-import { emptyDatabase } from "../migrations/empty-database.ts";
+import { emptyDatabase } from "../connection/empty-database.ts";
 
 /** Makes the server refuse the first `count` attempts to create a schema, as if another process had just created it. */
 async function refuseSchemas(url: string, count: number, code: string): Promise<void> {

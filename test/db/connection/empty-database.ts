@@ -1,15 +1,9 @@
-// Creates databases without a schema, or with that of an older version, for tests of migrations.
+// Creates databases without a schema, for tests of migrations.
 
 import { randomBytes } from "node:crypto";
-import fs from "node:fs/promises";
-import path from "node:path";
-import { FileMigrationProvider, Migrator } from "kysely/migration";
 import { inject } from "vitest";
-import type { Database } from "../../../src/db/connection/database.ts";
 import { type DatabaseUrls, dropDatabase, urlsOf } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
-
-const MIGRATIONS = path.join(import.meta.dirname, "../../../migrations");
 
 /** The database is dropped when it is disposed of. */
 export async function emptyDatabase(): Promise<AsyncDisposable & DatabaseUrls & { readonly name: string }> {
@@ -31,11 +25,4 @@ export async function schemasOf(url: string): Promise<readonly unknown[]> {
     "select nspname from pg_namespace where nspname in ('bi', 'usage_export') order by nspname",
   );
   return rows.map(({ nspname }) => nspname);
-}
-
-/** Brings a database to an older version. */
-export async function migrateTo(db: Database, migration: string): Promise<void> {
-  const provider = new FileMigrationProvider({ fs, path, migrationFolder: MIGRATIONS });
-  const { error } = await new Migrator({ db, provider, migrationTableSchema: "usage_export" }).migrateTo(migration);
-  if (error !== undefined) throw error;
 }

@@ -1,0 +1,108 @@
+-- Prices, budgets, balances, and the days that were compared with the days before them.
+
+-- The versions in force, those without replaced_at, never price the same usage of a day twice.
+create table usage_export.price (
+  price_id     integer     generated always as identity primary key,
+  -- Who put it in force. There is one price book for all installations.
+  installation text        not null default 'default',
+  metric       text        not null check (metric in
+    ('hours', 'total_hours', 'agent_hours', 'tokens_in', 'tokens_out', 'tts_characters', 'requests')),
+  -- A name, the beginning of names followed by *, * alone for any usage, or the sorted JSON array of a set of models.
+  model        text        not null,
+  -- The conditions of the series that is priced, which is grouped by model.
+  filter_key   text        not null,
+  currency     text        not null,
+  -- How many decimals amounts in the currency are rounded to.
+  digits       integer     not null check (digits >= 0),
+  -- A power of ten, or hour, minute or second.
+  per          text        not null,
+  -- The least amount of a calendar month.
+  minimum      numeric     check (minimum >= 0 and minimum < 'infinity'),
+  -- Whose quantities decide together on tier and minimum.
+  volume       text        not null check (volume in ('account', 'project')),
+  valid_from   date        not null,
+  -- The last day; null without an end.
+  valid_until  date        check (valid_until >= valid_from),
+  recorded_at  timestamptz not null default now(),
+  recorded_by  text        not null,
+  -- Null while it is in force.
+  replaced_at  timestamptz
+);
+comment on table usage_export.price is 'The price book: a row is a version of a price';
+
+create table usage_export.price_tier (
+  price_id   integer not null references usage_export.price,
+  -- The quantity of the month after which the tier begins, and with which it ends; null for the last tier.
+  above      numeric not null check (above >= 0 and above < 'infinity'),
+  below      numeric check (below > above and below < 'infinity'),
+  -- As configured, for "per" units.
+  price      numeric not null check (price >= 0 and price < 'infinity'),
+  -- Exactly the same for one unit of the metric.
+  unit_price numeric not null check (unit_price >= 0 and unit_price < 'infinity'),
+  primary key (price_id, above)
+);
+comment on table usage_export.price_tier is 'The tiers of a price';
+
+create table usage_export.budget (
+  installation text        not null default 'default',
+  name         text        not null,
+  -- The first day of the first period that the version holds for. A period is a month or a day in UTC.
+  valid_from   date        not null,
+  -- The last day of the last one; null while the budget is configured like this.
+  valid_until  date        check (valid_until >= valid_from),
+  -- The first day as configured; null if the configuration names none.
+  from_day     date,
+  project_ids  text[]      not null,
+  -- Null for all projects that were configured.
+  project      text,
+  -- all, or the dimension that scope_value is a value of.
+  scope        text        not null check (scope in ('all', 'key', 'tag', 'model')),
+  scope_value  text        check ((scope = 'all') = (scope_value is null)),
+  metric       text        not null,
+  -- An ISO 4217 code for the metric cost.
+  currency     text        check ((metric = 'cost') = (currency is not null)),
+  period       text        not null check (period in ('month', 'day')),
+  amount       numeric     not null check (amount > 0 and amount < 'infinity'),
+  -- In percent of the amount, in rising order.
+  thresholds   numeric[]   not null,
+  recorded_at  timestamptz not null default now(),
+  recorded_by  text        not null,
+  primary key (installation, name, valid_from)
+);
+create unique index budget_current on usage_export.budget (installation, name) where valid_until is null;
+comment on table usage_export.budget is 'Budgets: a row is a version of one';
+
+create table usage_export.balance (
+  project_id        text        not null,
+  project           text        not null,
+  balance_id        text        not null,
+  amount            numeric     not null check (amount > '-infinity' and amount < 'infinity'),
+  units             text,
+  purchase_order_id text,
+  read_at           timestamptz not null default now(),
+  last_read_at      timestamptz not null default now(),
+  -- When another amount was read, or the balance was not listed any more; null while it is the newest.
+  ended_at          timestamptz
+);
+create unique index balance_newest on usage_export.balance (project_id, balance_id) where ended_at is null;
+comment on table usage_export.balance is 'Balances: a row is a stretch of readings that gave the same amount';
+
+create table usage_export.judged_day (
+  project_id text        not null,
+  filter_key text        not null,
+  usage_date date        not null,
+  -- The series whose sum was judged.
+  series_id  integer     not null references usage_export.series,
+  verdict    text        not null check (verdict in ('normal', 'high', 'low', 'not judged')),
+  -- The metric that is furthest off; null without any usage.
+  metric     text,
+  -- As stored when the day was judged.
+  amount     numeric,
+  expected   numeric,
+  low        numeric,
+  high       numeric,
+  judged_at  timestamptz not null default now(),
+  primary key (project_id, filter_key, usage_date)
+);
+comment on table usage_export.judged_day is
+  'Final days that were compared with the days before them: once, whatever changes later';

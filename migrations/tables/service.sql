@@ -1,0 +1,79 @@
+-- What is known of the service: how often it may be called, which names it has, and which projects a key sees.
+
+-- Logged, so that a server that restarts does not forget which slots are in use.
+create table usage_export.rate_limit (
+  service       text        primary key,
+  -- By the id of each process: its slots, how many it wants, and when the lease ends. One value for all of them, so that one update,
+  -- made only if the value is still the one that was read, decides on all slots.
+  leases        jsonb       not null default '{}',
+  -- When a slot that was released may start its next call, by the rate.
+  next_start_at timestamptz not null default '-infinity',
+  -- The service asked for no call before this.
+  paused_until  timestamptz not null default '-infinity',
+  -- How long that pause is. If more is left of it, the clock was set back.
+  pause         interval    not null default '0'
+);
+comment on table usage_export.rate_limit is 'How the processes share the rate of a service';
+
+create table usage_export.service_dialect (
+  -- The service's address, as configured.
+  service  text        primary key,
+  dialect  text        not null check (dialect in ('interface', '2026')),
+  found_at timestamptz not null default now()
+);
+comment on table usage_export.service_dialect is 'The dialect that a probe found, for all processes and runs';
+
+create table usage_export.listed_name (
+  project_id    text        not null,
+  kind          text        not null check (kind in ('feature', 'model', 'tag')),
+  name          text        not null,
+  -- The id that the service filters a model by; empty for other kinds, and for a model without one.
+  model_id      text        not null default '',
+  first_seen_at timestamptz not null default now(),
+  primary key (project_id, kind, name, model_id)
+);
+comment on table usage_export.listed_name is
+  'Names that Get Fields listed: it lists what was used in its period only, and a name that was listed once stays known';
+
+create table usage_export.project_list (
+  installation  text        not null default 'default',
+  -- Where the key is: "env NAME" or "file PATH".
+  list          text        not null,
+  -- When the newest readable list was read; null if none was.
+  read_at       timestamptz,
+  -- When a list last changed what is known of a project.
+  changed_at    timestamptz,
+  -- Why the newest attempt to read the list failed, and since when; null if it did not.
+  error         text,
+  failing_since timestamptz check ((failing_since is null) = (error is null)),
+  primary key (installation, list)
+);
+comment on table usage_export.project_list is 'The list of projects that a key sees, as the service answered it last';
+
+create table usage_export.discovered_project (
+  installation  text        not null default 'default',
+  list          text        not null,
+  project_id    text        not null,
+  -- The newest name at the service, and since when the project has it.
+  name          text        not null,
+  named_at      timestamptz,
+  first_seen_at timestamptz not null,
+  -- The newest list with the project, once a list lacks it; null while it is listed.
+  last_seen_at  timestamptz,
+  -- Since when it is missing from lists that are in doubt.
+  missing_since timestamptz,
+  -- When a list without it was believed.
+  vanished_at   timestamptz check (vanished_at is null or missing_since is null),
+  -- When its first days became due; null until its series are registered for the first time.
+  made_due_at   timestamptz,
+  primary key (installation, list, project_id),
+  foreign key (installation, list) references usage_export.project_list
+);
+comment on table usage_export.discovered_project is 'The projects of project_list';
+
+create table usage_export.project_reading (
+  project_id text        primary key,
+  read_at    timestamptz not null
+);
+comment on table usage_export.project_reading is
+  'When keys and balances of a project were last read: a run has no time for those of thousands of projects, so the oldest come first';

@@ -1,0 +1,197 @@
+-- What the service answered: series, their days, and the rows of each day with their history.
+
+create table usage_export.series (
+  series_id     integer     generated always as identity primary key,
+  -- Which breakdown of the service the numbers are from.
+  source        text        not null default 'usage' check (source in ('usage', 'billing')),
+  project_id    text        not null,
+  project       text        not null,
+  "grouping"    text        not null,
+  -- The conditions as canonical JSON; '{}' is all usage.
+  filter_key    text        not null,
+  filter        text        not null,
+  -- Null without a window: then no date is sent.
+  window_days   integer     check (window_days > 0),
+  -- The days that were due when the series was last planned, and when the next one will be.
+  due_from      date,
+  due_through   date,
+  next_due_at   timestamptz,
+  -- Since when answers have had no date; null while they have one.
+  undated_since timestamptz,
+  created_at    timestamptz not null default now(),
+  -- Since when no export is configured for it.
+  retired_at    timestamptz,
+  -- Since when another series has its name. It is hidden from the views, so that no day is shown twice.
+  superseded_at timestamptz,
+  -- The installations that export it now, sorted.
+  installations text[]      not null default '{}',
+  unique (source, project_id, "grouping", filter_key),
+  -- Billing is grouped by any of its dimensions at once, in alphabetical order, joined by commas.
+  constraint series_grouping_check check (
+    case source
+      when 'usage' then "grouping" in
+        ('none', 'accessor', 'deployment', 'endpoint', 'feature_set', 'method', 'model', 'tags')
+      else "grouping" = 'none'
+        or string_to_array("grouping", ',') <@ array['accessor', 'deployment', 'line_item', 'tags']
+    end
+  )
+);
+create unique index series_name on usage_export.series (source, project_id, "grouping", filter)
+  where superseded_at is null;
+comment on table usage_export.series is 'Streams of numbers: project, grouping and filter';
+
+create table usage_export.series_installation (
+  installation text        not null,
+  series_id    integer     not null references usage_export.series,
+  -- The names in this installation's configuration.
+  project      text        not null,
+  filter       text        not null,
+  window_days  integer     check (window_days > 0),
+  next_due_at  timestamptz,
+  retired_at   timestamptz,
+  primary key (installation, series_id)
+);
+create index series_installation_series on usage_export.series_installation (series_id);
+comment on table usage_export.series_installation is 'The installations that export a series, or did';
+
+create table usage_export.series_period (
+  series_id   integer     not null references usage_export.series,
+  project     text        not null,
+  filter      text        not null,
+  -- -infinity for the first one: before the series was created there is nothing of it to show.
+  shown_from  timestamptz not null,
+  -- Null while it is shown.
+  shown_until timestamptz
+);
+create index series_period_series on usage_export.series_period (series_id);
+create unique index series_period_open on usage_export.series_period (series_id) where shown_until is null;
+comment on table usage_export.series_period is 'When a series was shown, and under which names';
+
+-- A fetch takes its number before its call. A slice never goes back to a lower one.
+create sequence usage_export.fetch_no;
+
+-- Every night each slice that is read again is updated. With room on its page an update touches no index and logs less.
+create table usage_export.slice (
+  series_id        integer     not null references usage_export.series,
+  usage_date       date        not null,
+  status           text        not null check (status in ('complete', 'suspect', 'failed')),
+  -- The fetch whose rows are visible; 0 while there is none.
+  fetch_no         bigint      not null default 0,
+  fetched_at       timestamptz,
+  -- The first good fetch after the day was over; until then its numbers are partial.
+  closed_at        timestamptz,
+  content_hash     text,
+  rows             integer     not null default 0 check (rows >= 0),
+  attempted_at     timestamptz not null default now(),
+  -- Why the newest reading failed, how many failed in a row (each pause before the next is longer), and since when all have.
+  error            text,
+  error_code       text,
+  failures         integer     not null default 0 check (failures >= 0),
+  failing_since    timestamptz,
+  -- Why the newest answer is doubtful: it is empty, or a fraction of what is stored, or its filter may have been ignored.
+  suspect_why      text        check (suspect_why in ('empty', 'fall', 'filter-empty', 'filter-ignored')),
+  -- The run that got the first doubtful answer, and when. Another answer confirms it only some time later.
+  suspect_run      uuid,
+  suspect_since    timestamptz,
+  -- The newest doubtful fetch: an older one does not settle the doubt.
+  suspect_fetch_no bigint,
+  primary key (series_id, usage_date)
+) with (fillfactor = 80);
+comment on table usage_export.slice is 'One series on one day: whether it is complete, and why not';
+
+create table usage_export.group_value (
+  group_id   integer generated always as identity primary key,
+  "grouping" text    not null,
+  -- Carries the uniqueness, because a value may be longer than an index entry can be.
+  key_hash   text    not null,
+  group_key  text    not null,
+  value_sent text    not null,
+  display    text,
+  unique ("grouping", key_hash)
+);
+comment on table usage_export.group_value is
+  'Values of dimensions: they are long and repeat every day, so a row holds their number';
+
+-- No foreign keys on the three tables of rows: only the merge writes them, and checking two keys a row would double its time.
+create table usage_export.snapshot_row (
+  series_id       integer     not null,
+  usage_date      date        not null,
+  group_id        integer     not null,
+  hours           numeric     check (hours >= 0 and hours < 'infinity'),
+  total_hours     numeric     check (total_hours >= 0 and total_hours < 'infinity'),
+  agent_hours     numeric     check (agent_hours >= 0 and agent_hours < 'infinity'),
+  tokens_in       numeric     check (tokens_in >= 0 and tokens_in < 'infinity'),
+  tokens_out      numeric     check (tokens_out >= 0 and tokens_out < 'infinity'),
+  tts_characters  numeric     check (tts_characters >= 0 and tts_characters < 'infinity'),
+  requests        numeric     check (requests >= 0 and requests < 'infinity'),
+  -- Only rows of billing have it. Credits are negative.
+  dollars         numeric     check (dollars > '-infinity' and dollars < 'infinity'),
+  extra_metrics   jsonb,
+  -- The group is not in the newest answer. The row stays so that its revisions go on if it comes back.
+  gone            boolean     not null default false,
+  -- Whether the day had been stored before this revision: the first reading of a day is not a restatement.
+  restates        boolean     not null default false,
+  -- Whether the group was gone before this revision.
+  returned        boolean     not null default false,
+  revision        integer     not null check (revision > 0),
+  first_seen_at   timestamptz not null,
+  last_changed_at timestamptz not null,
+  primary key (series_id, usage_date, group_id)
+) with (fillfactor = 90);
+create index snapshot_row_restates on usage_export.snapshot_row (series_id, usage_date) where restates;
+comment on table usage_export.snapshot_row is 'The newest numbers of each group of a slice';
+
+create table usage_export.superseded_row (
+  series_id       integer     not null,
+  usage_date      date        not null,
+  group_id        integer     not null,
+  hours           numeric,
+  total_hours     numeric,
+  agent_hours     numeric,
+  tokens_in       numeric,
+  tokens_out      numeric,
+  tts_characters  numeric,
+  requests        numeric,
+  dollars         numeric,
+  extra_metrics   jsonb,
+  gone            boolean     not null,
+  restates        boolean     not null,
+  returned        boolean     not null,
+  revision        integer     not null check (revision > 0),
+  first_seen_at   timestamptz not null,
+  last_changed_at timestamptz not null,
+  superseded_at   timestamptz not null,
+  primary key (series_id, usage_date, group_id, revision)
+);
+create index superseded_row_restates on usage_export.superseded_row (series_id, usage_date) where restates;
+comment on table usage_export.superseded_row is 'The history of snapshot_row: every revision that another one replaced';
+
+create table usage_export.undated_snapshot (
+  series_id    integer     not null references usage_export.series,
+  snapshot_no  integer     not null check (snapshot_no > 0),
+  -- The snapshot that holds the rows: itself, or the one before it that had the same numbers.
+  content_no   integer     not null check (content_no between 1 and snapshot_no),
+  fetch_no     bigint      not null,
+  run_id       uuid,
+  taken_at     timestamptz not null,
+  content_hash text        not null,
+  rows         integer     not null check (rows >= 0),
+  primary key (series_id, snapshot_no)
+);
+comment on table usage_export.undated_snapshot is 'Answers without any date, which belong to no day';
+
+create table usage_export.undated_row (
+  series_id      integer not null,
+  snapshot_no    integer not null,
+  group_id       integer not null,
+  hours          numeric check (hours >= 0 and hours < 'infinity'),
+  total_hours    numeric check (total_hours >= 0 and total_hours < 'infinity'),
+  agent_hours    numeric check (agent_hours >= 0 and agent_hours < 'infinity'),
+  tokens_in      numeric check (tokens_in >= 0 and tokens_in < 'infinity'),
+  tokens_out     numeric check (tokens_out >= 0 and tokens_out < 'infinity'),
+  tts_characters numeric check (tts_characters >= 0 and tts_characters < 'infinity'),
+  requests       numeric check (requests >= 0 and requests < 'infinity'),
+  extra_metrics  jsonb,
+  primary key (series_id, snapshot_no, group_id)
+);
+comment on table usage_export.undated_row is 'The rows of undated_snapshot';
