@@ -39,7 +39,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   "db/jobs": ["db/connection", "db/pages.ts", "db/schema.ts", "errors.ts", "usage"],
   "db/keys": ["db/connection", "db/pages.ts", "db/schema.ts", "errors.ts", "keys", "secret.ts", "usage"],
   "db/report": ["db/budgets.ts", "db/connection", "db/health.ts", "report", "usage"],
-  db: ["db/connection", "db/jobs", "dump/view.ts", "errors.ts", "keys", "rate-share.ts", "usage"],
+  db: ["db/connection", "db/jobs", "errors.ts", "keys", "rate-share.ts", "usage"],
   schedule: ["db/jobs", "db/usage", "usage"],
   health: [
     ...["async.ts", "errors.ts", "proxy.ts", "proxy-agent.ts", "secret.ts", "text.ts"],
@@ -50,9 +50,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   // Runs in the browser: nothing of Node.
   "web/client": ["report/chart-description.ts", "report/chart-option.ts", "report/format.ts"],
   "web/dashboard": ["async.ts", "errors.ts", "health", "report", "usage", "web"],
-  "web/explore": ["async.ts", "config/suggestions.ts", "dump", "errors.ts", "report", "usage", "web", "web/dashboard"],
+  "web/explore": ["async.ts", "config/suggestions.ts", "errors.ts", "report", "show", "usage", "web", "web/dashboard"],
   report: ["text.ts", "usage"],
-  dump: ["errors.ts", "usage/days.ts"],
+  show: [],
   // The tests compare the product with the emulator, so the emulator shares no code with it: a bug in shared code would not show.
   emulator: [],
 };
@@ -74,8 +74,6 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   "node-cron": ["schedule", "config"],
   echarts: ["report/chart.ts", "report/chart-option.ts", "web/client"],
   idiomorph: ["web/client/live.ts"],
-  "csv-stringify": ["dump/csv.ts"],
-  "hyparquet-writer": ["dump/parquet.ts"],
 };
 
 /** Files that must be pure. The tests check them, and every other file whose opening comment says that it is pure. */
@@ -97,7 +95,7 @@ const PURE = [
 ];
 
 /** Packages whose functions are pure. */
-const PURE_PACKAGES = /^(zod|leven|hyparquet-writer|echarts\/.+|echarts|node:path|node:util|date-fns\/\w+)$/;
+const PURE_PACKAGES = /^(zod|leven|echarts\/.+|echarts|node:path|node:util|date-fns\/\w+)$/;
 /** A hash is pure, unlike the rest of its package. */
 const PURE_IMPORT = 'import { hash } from "node:crypto";';
 const IMPURE =

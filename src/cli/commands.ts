@@ -3,7 +3,6 @@
 
 import { Argument, Command, InvalidArgumentError, Option, type OptionValues } from "commander";
 import type { App } from "../app.ts";
-import { DUMP_FORMATS } from "../dump/view.ts";
 import type { Dialect } from "../emulator/breakdown.ts";
 import type { WindowMode } from "../emulator/routes.ts";
 import { CONFIG_FILE } from "../package-files.ts";
@@ -325,7 +324,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
     summary: "writes a view of schema bi to a file or standard output",
     examples: [
       "dump --view usage_by_model --out usage.csv",
-      "dump --view usage_total --from 2026-01-01 --to 2026-01-31 --out january.parquet",
+      "dump --view usage_total --from 2026-01-01 --to 2026-01-31 --out january.csv",
       "dump --view coverage_gaps --format jsonl",
     ],
     options: [
@@ -334,8 +333,8 @@ export const COMMANDS: readonly CommandDefinition[] = [
       dayOption("--to", "the last day; left out: up to the newest day"),
       new Option(
         "--format <name>",
-        "csv for spreadsheets, jsonl and parquet for programs; left out: the ending of --out decides",
-      ).choices(DUMP_FORMATS),
+        "csv for spreadsheets, jsonl for programs; left out: the ending of --out decides",
+      ).choices(["csv", "jsonl"]),
       new Option("--out <file>", "the file to write; - writes to standard output").default("-"),
     ],
     run: async (app, options) => (await import("./dump.ts")).runDump(app, options as DumpOptions),

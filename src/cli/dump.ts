@@ -3,74 +3,61 @@
 import path from "node:path";
 import { type App, withDatabase } from "../app.ts";
 import { didYouMean } from "../config/suggestions.ts";
-import { type DayRange, hasDayColumn, listDumpViews, readDumpRows, withDumpTransaction } from "../db/dump.ts";
-import { ENCODERS } from "../dump/encode.ts";
-import { DUMP_FORMATS, type DumpFormat, type View } from "../dump/view.ts";
+import { readSnapshot, type Tx } from "../db/connection/transaction.ts";
+import { type DayRange, listViews, readViewRows, type View } from "../db/dump.ts";
 import { AppError } from "../errors.ts";
+import { csvHeader, csvLine } from "../show/csv.ts";
 import { checkOutputPath, writeFileAtomically, writeStandardOutput } from "./output.ts";
 
-export type DumpOptions = DayRange & {
-  readonly view: string;
-  /** Left out: the ending of `out` decides. */
-  readonly format?: DumpFormat;
-  /** "-" is standard output. */
-  readonly out: string;
-};
+/** `format` left out: the ending of `out` decides. `out` "-" is standard output. */
+export type DumpOptions = DayRange & { readonly view: string; readonly format?: string; readonly out: string };
 
 export async function runDump(app: App, options: DumpOptions): Promise<number> {
   const { view: name, from, to, out } = options;
-  const format = options.format ?? formatOfFile(out);
+  const format = options.format ?? path.extname(out).slice(1).toLowerCase();
+  if (format !== "csv" && format !== "jsonl") {
+    const expected = "expected csv or jsonl, or --out with a file that ends in .csv or .jsonl";
+    throw new AppError("config", `--format: ${expected}${out === "-" ? "" : `; got ${JSON.stringify(out)}`}`);
+  }
   if (from !== undefined && to !== undefined && from > to) {
     throw new AppError("config", `--from: expected ${to}, which is --to, or a day before it; got ${from}`);
   }
-  if (out !== "-") {
-    await checkOutputPath(out, "--out");
-  } else if (format === "parquet" && process.stdout.isTTY) {
-    throw new AppError("config", "--format: parquet is no text for a terminal; add --out FILE");
-  }
-  await withDatabase(app, (db) =>
-    withDumpTransaction(db, app.signal, async (tx) => {
-      const view = chooseView(await listDumpViews(tx), name, options);
-      let rowCount = 0;
-      async function* countedRows() {
-        for await (const rows of readDumpRows(tx, view, { from, to })) {
-          rowCount += rows.length;
-          yield rows;
-        }
+  if (out !== "-") await checkOutputPath(out, "--out");
+  let rowCount = 0;
+  const dump = async (tx: Tx) => {
+    const view = chooseView(await listViews(tx), name, options);
+    const pieces = async function* () {
+      if (format === "csv") yield csvHeader(view.columns);
+      for await (const rows of readViewRows(tx, view, options)) {
+        rowCount += rows.length;
+        yield rows.map((row) => (format === "csv" ? csvOf(view, row) : jsonOf(view, row))).join("");
       }
-      const pieces = ENCODERS[format](view, countedRows());
-      if (out === "-") return writeStandardOutput(pieces, app.signal);
-      await writeFileAtomically(out, pieces, app.signal);
-      app.write(`${rowCount} rows of bi.${name} written to ${out}\n`);
-    }),
-  );
+    };
+    await (out === "-" ? writeStandardOutput(pieces(), app.signal) : writeFileAtomically(out, pieces(), app.signal));
+  };
+  await withDatabase(app, (db) => readSnapshot(db, dump, 10 * 60));
+  if (out !== "-") app.write(`${rowCount} rows of bi.${name} written to ${out}\n`);
   return 0;
 }
 
-function formatOfFile(out: string): DumpFormat {
-  const ending = path.extname(out).slice(1).toLowerCase();
-  const format = DUMP_FORMATS.find((one) => one === ending);
-  if (format) return format;
-  const endings = DUMP_FORMATS.map((one) => `.${one}`).join(", ");
-  const got = out === "-" ? "" : `; got ${JSON.stringify(out)}`;
-  throw new AppError(
-    "config",
-    `--format: expected one of ${DUMP_FORMATS.join(", ")}, or --out with a file that ends in ${endings}${got}`,
-  );
-}
-
 function chooseView(views: readonly View[], name: string, { from, to }: DayRange): View {
-  const names = views.map((view) => view.name);
   const view = views.find((one) => one.name === name);
+  const names = views.map((one) => one.name);
   if (!view) {
-    const guess = didYouMean(name, names);
-    throw new AppError(
-      "config",
-      `--view: schema bi has no view ${JSON.stringify(name)}${guess || `; there is ${names.join(", ")}`}`,
-    );
+    const hint = didYouMean(name, names) || `; there is ${names.join(", ")}`;
+    throw new AppError("config", `--view: schema bi has no view ${JSON.stringify(name)}${hint}`);
   }
-  if ((from !== undefined || to !== undefined) && !hasDayColumn(view)) {
+  if ((from ?? to) !== undefined && !view.days) {
     throw new AppError("config", `--from, --to: the rows of bi.${name} have no day to choose them by; leave them out`);
   }
   return view;
+}
+
+function csvOf({ columns }: View, row: readonly (string | null)[]): string {
+  const texts = row.map((json) => (json?.startsWith('"') ? String(JSON.parse(json)) : json));
+  return csvLine(columns, texts);
+}
+
+function jsonOf({ columns }: View, row: readonly (string | null)[]): string {
+  return `{${columns.map(({ name }, at) => `${JSON.stringify(name)}:${row[at]}`).join(",")}}\n`;
 }

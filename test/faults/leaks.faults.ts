@@ -125,9 +125,8 @@ const SHOWING = [
   ["jobs", "--json"],
   ["check"],
   ["report", "--out", "report.html"],
-  ["dump", "--view", "coverage"],
   ["dump", "--view", "runs", "--format", "jsonl"],
-  ["dump", "--view", "coverage", "--format", "parquet", "--out", "coverage.parquet"],
+  ["dump", "--view", "coverage", "--out", "coverage.csv"],
 ];
 
 async function diagnosticsIn(folder: string): Promise<readonly string[]> {

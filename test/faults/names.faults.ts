@@ -7,7 +7,7 @@ import { sql } from "kysely";
 import { expect } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { type ProgramContext, programTest } from "../cli/program-context.ts";
-import { readCsv } from "../dump/read-csv.ts";
+import { readCsv } from "../show/read-csv.ts";
 import { testDatabase } from "../support/database.ts";
 import { countCases } from "./count-tests.ts";
 import { ALL, configFor, hostileService, isName, NAMES, TEXTS } from "./hostile-service.ts";

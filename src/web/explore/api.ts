@@ -128,7 +128,7 @@ async function csvPage(answer: Answer, rows: z.output<typeof CsvParameters>["row
   return {
     status: 200,
     contentType: "text/csv; charset=utf-8; header=present",
-    body: await answerCsv(answer, rows),
+    body: answerCsv(answer, rows),
     headers: { "content-disposition": `attachment; filename="${name}.csv"` },
   };
 }

@@ -1,35 +1,27 @@
 // An answer as CSV: its groups, or its amounts by day. Each row says whether something is lacking. Pure.
 
-import { csvOf } from "../../dump/csv.ts";
-import type { Column, ColumnKind, Row } from "../../dump/view.ts";
+import { type CsvColumn, csvHeader, csvLine } from "../../show/csv.ts";
 import type { Answer } from "./answer.ts";
 
 export const CSV_ROWS = ["groups", "days"] as const;
 export type CsvRows = (typeof CSV_ROWS)[number];
 
-export async function answerCsv(answer: Answer, rows: CsvRows): Promise<string> {
+type Row = readonly (string | null)[];
+
+export function answerCsv(answer: Answer, rows: CsvRows): string {
   const [columns, all] = rows === "groups" ? [GROUP_COLUMNS, groupRows(answer)] : [DAY_COLUMNS, dayRows(answer)];
-  const view = { name: rows, meaning: "", columns: columns.map(columnOf) };
-  async function* batches() {
-    yield all;
-  }
-  let text = "";
-  for await (const piece of csvOf(view, batches())) text += piece;
-  return text;
+  return csvHeader(columns) + all.map((row) => csvLine(columns, row)).join("");
 }
 
-type NamedKind = readonly [name: string, kind: ColumnKind];
-
-function columnOf([name, kind]: NamedKind): Column {
-  return { name, kind, meaning: "" };
-}
+const text = (name: string): CsvColumn => ({ name, isText: true });
+const plain = (name: string): CsvColumn => ({ name, isText: false });
 
 /** Of the whole answer, in each row. */
-const LACKING_COLUMNS: readonly NamedKind[] = [
-  ["complete", "text"],
-  ["projects_left_out", "integer"],
-  ["projects_ended", "integer"],
-  ["currency", "text"],
+const LACKING_COLUMNS: readonly CsvColumn[] = [
+  text("complete"),
+  plain("projects_left_out"),
+  plain("projects_ended"),
+  text("currency"),
 ];
 
 function lackingCells({ complete, lacking, question }: Answer): Row {
@@ -37,18 +29,18 @@ function lackingCells({ complete, lacking, question }: Answer): Row {
   return [String(complete), ...counts, question.currency];
 }
 
-const GROUP_COLUMNS: readonly NamedKind[] = [
-  ["part", "text"],
-  ["rank", "integer"],
-  ["group", "text"],
-  ["amount", "number"],
-  ["amount_before", "number"],
-  ["change", "number"],
-  ["groups", "integer"],
-  ["incomplete_days", "integer"],
-  ["unread_days", "integer"],
-  ["incomplete_days_before", "integer"],
-  ["unread_days_before", "integer"],
+const GROUP_COLUMNS: readonly CsvColumn[] = [
+  text("part"),
+  plain("rank"),
+  text("group"),
+  plain("amount"),
+  plain("amount_before"),
+  plain("change"),
+  plain("groups"),
+  plain("incomplete_days"),
+  plain("unread_days"),
+  plain("incomplete_days_before"),
+  plain("unread_days_before"),
   ...LACKING_COLUMNS,
 ];
 
@@ -71,14 +63,14 @@ function texts({ amount, before, change }: Pick<Answer["groups"][number], "amoun
   return [amount, before, change];
 }
 
-const DAY_COLUMNS: readonly NamedKind[] = [
-  ["usage_date", "day"],
-  ["state", "text"],
-  ["part", "text"],
-  ["rank", "integer"],
-  ["group", "text"],
-  ["amount", "number"],
-  ["groups", "integer"],
+const DAY_COLUMNS: readonly CsvColumn[] = [
+  plain("usage_date"),
+  text("state"),
+  text("part"),
+  plain("rank"),
+  text("group"),
+  plain("amount"),
+  plain("groups"),
   ...LACKING_COLUMNS,
 ];
 

@@ -9,8 +9,8 @@ import { sql } from "kysely";
 import { describe, expect } from "vitest";
 import { openApp } from "../../../src/app.ts";
 import { runDump } from "../../../src/cli/dump.ts";
-import { newSeries } from "../../db/stored-usage.ts";
-import { readParquet } from "../../dump/read-parquet.ts";
+import { newSeries, rowOf, rowsOn, store } from "../../db/stored-usage.ts";
+import { readCsv } from "../../show/read-csv.ts";
 import { testDatabase } from "../../support/database.ts";
 import { MAIN } from "../../support/program.ts";
 import { programTest } from "../program-context.ts";
@@ -45,21 +45,43 @@ test("without --out the dump, and nothing else, goes to standard output", async 
   expect(status).toBe(0);
 });
 
+const TEXTS = ["=1+1", 'say "so", twice', "two\r\nlines", "\u202Eright to left", "🦊", "\uFEFFmark"];
+
+test("every text and digit is in JSON lines as stored, and in CSV with an apostrophe before a formula", async ({
+  context,
+}) => {
+  const { seriesId } = await newSeries(db, "model", { project: { id: "p1", name: "=1+1" } });
+  const rows = TEXTS.map((text) => rowOf(text, { hours: "0.1000000000000000000001" }, '{"=more":0.10}', "model"));
+  await store(db, seriesId, [rowsOn("2026-03-17", rows)], { grouping: "model" });
+  const dump = ["dump", "--view", "usage_by_model", "--format"];
+  const lines = (await context.run([...dump, "jsonl"])).stdout.trimEnd().split("\n");
+  expect(lines.map((line) => JSON.parse(line).model).sort()).toEqual(TEXTS.toSorted());
+  for (const line of lines)
+    expect(line).toMatch(/"hours":0\.1000000000000000000001,.*"extra_metrics":\{"=more": 0\.10\}/);
+  const [names, ...records] = readCsv((await context.run([...dump, "csv"])).stdout.replace(/^\uFEFF/, ""));
+  const cells = (name: string) => records.map((record) => record[names?.findIndex(({ text }) => text === name) ?? -1]);
+  const texts = TEXTS.map((text) => (text.startsWith("=") ? `'${text}` : text));
+  expect(
+    cells("model")
+      .map((cell) => cell?.text)
+      .sort(),
+  ).toEqual(texts.sort());
+  expect(cells("project")[0]).toEqual({ text: "'=1+1", quoted: true });
+  expect(cells("hours")[0]).toEqual({ text: "0.1000000000000000000001", quoted: false });
+  expect(cells("tokens_in")[0]).toEqual({ text: "", quoted: false });
+});
+
 test("if --out is a link, its target is replaced, and the answer has the number of rows", async ({ context }) => {
   await storeDays(2_500);
-  const file = path.join(context.folder, "coverage.parquet");
+  const file = path.join(context.folder, "coverage.csv");
   await writeFile(file, "the one of yesterday");
-  await symlink(file, path.join(context.folder, "link.parquet"));
-  const { status, stdout } = await context.run([...COVERAGE, "parquet", "--out", "link.parquet"]);
-  expect({ status, stdout }).toEqual({ status: 0, stdout: "2500 rows of bi.coverage written to link.parquet\n" });
-  async function* bytes() {
-    yield await readFile(file);
-  }
-  const columns = [{ name: "usage_date", kind: "day", meaning: "" }] as const;
-  const { rows } = await readParquet({ columns }, bytes());
+  await symlink(file, path.join(context.folder, "link.csv"));
+  const { status, stdout } = await context.run([...COVERAGE, "csv", "--out", "link.csv"]);
+  expect({ status, stdout }).toEqual({ status: 0, stdout: "2500 rows of bi.coverage written to link.csv\n" });
+  const [names, ...rows] = readCsv((await readFile(file, "utf8")).slice(1));
   expect(rows).toHaveLength(2_500);
-  expect(rows[0]).toEqual(["2020-01-02"]);
-  expect((await readdir(context.folder)).sort()).toEqual(["coverage.parquet", "link.parquet"]);
+  expect(rows[0]?.[names?.findIndex((name) => name.text === "usage_date") ?? -1]?.text).toBe("2020-01-02");
+  expect((await readdir(context.folder)).sort()).toEqual(["coverage.csv", "link.csv"]);
 });
 
 test("the error for a file that can't be written names it, and no file is left", async ({ context }) => {
@@ -70,7 +92,9 @@ test("the error for a file that can't be written names it, and no file is left",
   expect({ status, stdout, files: await readdir(context.folder) }).toEqual({ status: 1, stdout: "", files: [] });
 });
 
-test("on a signal the dump stops at once, and the old file stays", async ({ context }) => {
+test("on a signal the dump stops, even while the database does not answer, and the old file stays", async ({
+  context,
+}) => {
   await storeDays(3);
   await writeFile(path.join(context.folder, "coverage.csv"), "the one of yesterday");
   await db.transaction().execute(async (tx) => {
@@ -95,19 +119,16 @@ test("a dump whose reader closes the pipe ends without a failure", async ({ cont
   expect({ ended: await closed, errors: await errors }).toEqual({ ended: [0, null], errors: "" });
 });
 
-test.for(["csv", "jsonl", "parquet"])(
-  "without --format the file's ending decides the format: %s",
-  async (format, { context }) => {
-    await storeDays(3);
-    const dump = ["dump", "--view", "coverage"];
-    expect(await context.run([...dump, "--out", `named.${format}`])).toMatchObject({ status: 0 });
-    await context.run([...dump, "--format", format, "--out", "other.txt"]);
-    const [named, other] = await Promise.all(
-      [`named.${format}`, "other.txt"].map((file) => readFile(path.join(context.folder, file))),
-    );
-    expect(named).toEqual(other);
-  },
-);
+test.for(["csv", "jsonl"])("without --format the file's ending decides the format: %s", async (format, { context }) => {
+  await storeDays(3);
+  const dump = ["dump", "--view", "coverage"];
+  expect(await context.run([...dump, "--out", `named.${format}`])).toMatchObject({ status: 0 });
+  await context.run([...dump, "--format", format, "--out", "other.txt"]);
+  const [named, other] = await Promise.all(
+    [`named.${format}`, "other.txt"].map((file) => readFile(path.join(context.folder, file))),
+  );
+  expect(named).toEqual(other);
+});
 
 test.for([[], ["--out", "coverage.xlsx"], ["--out", "coverage"]])(
   "without --format, %j is refused because no format follows from it, and nothing is written",
@@ -115,9 +136,7 @@ test.for([[], ["--out", "coverage.xlsx"], ["--out", "coverage"]])(
     expect(await context.run(["dump", "--view", "coverage", ...out])).toMatchObject({
       status: 2,
       stdout: "",
-      stderr: expect.stringMatching(
-        /^usage-export: --format: expected one of csv, jsonl, parquet, or --out with a file/,
-      ),
+      stderr: expect.stringMatching(/^usage-export: --format: expected csv or jsonl, or --out with a file/),
     });
     expect(await readdir(context.folder)).toEqual([]);
   },
