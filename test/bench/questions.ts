@@ -8,7 +8,7 @@ import { GROUPINGS } from "../../src/usage/series.ts";
 import { type AskedMetric, isCost, questionOf } from "../../src/web/explore/question.ts";
 import { readAnswer } from "../../src/web/explore/read-answer.ts";
 import { COST_GROUPINGS } from "../../src/web/explore/sql.ts";
-import { randomFrom } from "../accuracy/random.ts";
+import { randomFrom } from "../support/random.ts";
 import type { NewDatabase } from "./figures.ts";
 import { type GrownDatabase, growDatabase, ROWS_A_DAY } from "./grown-database.ts";
 
