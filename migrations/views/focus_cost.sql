@@ -79,7 +79,7 @@ comment on column bi.focus_cost."ServiceName" is 'Always Speech processing: neit
 comment on column bi.focus_cost."ProviderName" is 'Always Deepgram, whose interface this is';
 comment on column bi.focus_cost."PublisherName" is 'Always Deepgram';
 comment on column bi.focus_cost."InvoiceIssuerName" is 'Always Deepgram: that somebody else resells the service is not known';
-comment on column bi.focus_cost."SubAccountId" is 'As BillingAccountId, as in bi.focus_usage';
+comment on column bi.focus_cost."SubAccountId" is 'As BillingAccountId';
 comment on column bi.focus_cost."SubAccountName" is 'As BillingAccountName';
 comment on column bi.focus_cost."ResourceId" is 'The API key that was used, where billing is read by accessor; NULL otherwise';
 comment on column bi.focus_cost."ResourceName" is 'The API key''s comment; NULL where it is not known';

@@ -65,7 +65,7 @@ test("each run stores a growing summary as a snapshot with its change, and no vi
     { ...of, snapshot: 2, requests: "9960", requests_change: "10" },
     { ...of, snapshot: 3, requests: "9970", requests_change: "10" },
   ]);
-  for (const view of ["bi.usage_total", "bi.usage_filtered", "bi.usage_as_of(now())", "bi.focus_usage"])
+  for (const view of ["bi.usage_total", "bi.usage_filtered", "bi.usage_as_of(now())"])
     expect(await rowsOf(view)).toEqual([]);
   const { stdout } = await context.run(["report", "--out", "-"]);
   // None of the three totals, nor their sum.
