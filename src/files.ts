@@ -1,6 +1,61 @@
-// Replaces a file atomically: a reader sees the old content or the new one, never a part of it.
+// Reads files within a time limit, and replaces files atomically: a reader sees the old content or the new one, never a part of it.
 
+import { constants } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
+import path from "node:path";
+
+export const READ_MS_MAX = 5_000;
+
+/** Folders in which the work on a file is over its limit and has not ended yet. */
+const silentFolders = new Set<string>();
+/** By folder, the end of the work that was given last. */
+const newestWork = new Map<string, Promise<void>>();
+
+/**
+ * A network share whose server is gone never answers. Each call then holds one of the few threads that all files and name lookups share.
+ * So files of one folder are worked on one after the other, and none while one of them does not answer.
+ */
+export async function withFileLimit<T>(file: string, msMax: number, work: () => Promise<T>): Promise<T> {
+  const folder = path.dirname(path.resolve(file));
+  const result = (newestWork.get(folder) ?? Promise.resolve()).then(() => withinLimit(folder, msMax, work));
+  newestWork.set(
+    folder,
+    result.then(
+      () => {},
+      () => {},
+    ),
+  );
+  return result;
+}
+
+async function withinLimit<T>(folder: string, msMax: number, work: () => Promise<T>): Promise<T> {
+  const silence = fileError("ETIMEDOUT", "its file system does not answer");
+  if (silentFolders.has(folder)) throw silence;
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    silentFolders.add(folder);
+    reject(silence);
+  }, msMax);
+  const done = work().finally(() => {
+    clearTimeout(timer);
+    silentFolders.delete(folder);
+  });
+  return Promise.race([done, late]);
+}
+
+/** The error has a code, such as ENOENT; ETIMEDOUT if the file system does not answer. Opening a pipe does not wait for its other end. */
+export async function readRegularFile(file: string): Promise<Buffer> {
+  return withFileLimit(file, READ_MS_MAX, async () => {
+    await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
+    const stats = await handle.stat();
+    if (!stats.isFile()) throw fileError(stats.isDirectory() ? "EISDIR" : "ENXIO", "not a regular file");
+    return handle.readFile();
+  });
+}
+
+function fileError(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code });
+}
 
 export type Pieces = Iterable<string> | AsyncIterable<string | Uint8Array>;
 

@@ -61,7 +61,17 @@ async function main(): Promise<void> {
   process.removeListener("exit", endUnfinished);
   process.exitCode = status || (isAnswerLost ? 1 : 0);
   // Everything is closed by now. A connection whose other end does not answer must not keep the process running.
-  setTimeout(() => process.exit(), EXIT_MS).unref();
+  setTimeout(endProcess, EXIT_MS).unref();
+}
+
+/**
+ * `process.exit` waits for the threads that read files and look up names, for ever if a file system does not answer. Then a program that
+ * only ends takes the place of this one.
+ */
+function endProcess(): void {
+  const isBlocked = process.getActiveResourcesInfo().some((kind) => /^(FSReq|GetAddrInfo)/.test(kind));
+  if (isBlocked) process.execve?.(process.execPath, [process.execPath, "-e", `process.exit(${process.exitCode})`], {});
+  process.exit();
 }
 
 /** The first signal stops the work in an orderly way; a second one ends the process. */

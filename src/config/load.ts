@@ -1,10 +1,9 @@
 // Reads the configuration file.
 
 import { isUtf8 } from "node:buffer";
-import { readFileSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { AppError, systemCode } from "../errors.ts";
+import { readRegularFile } from "../files.ts";
 import { DEFAULT_INSTALLATION } from "../usage/installation.ts";
 import { type Config, type ParseOptions, parseConfig } from "./config.ts";
 import { fileReadProblem } from "./messages.ts";
@@ -19,28 +18,45 @@ type LoadOptions = Pick<ParseOptions, "isExample"> & {
 
 /** Relative paths in the file start at the file's folder. Throws an AppError that names every issue. */
 export async function loadConfig(file: string, { onFile, ...options }: LoadOptions = {}): Promise<Config> {
-  const bytes = await readFile(file).catch((cause: unknown) => {
+  const bytes = await readRegularFile(file).catch((cause: unknown) => {
     const init = systemCode(cause) === "ENOENT" ? "make one with: usage-export init, or " : "";
     throw new AppError(
       "config",
       `the configuration ${fileReadProblem(file, cause)}; ${init}name another with --config FILE`,
     );
   });
+  const text = decode(file, bytes);
   const own = path.resolve(file);
+  const baseDir = path.dirname(own);
+  const named = pricesFileIn(text);
+  const prices = named === undefined ? undefined : path.resolve(baseDir, named);
+  if (prices !== undefined) onFile?.(prices);
+  const read = prices === undefined ? "" : await readPrices(prices).catch((error: Error) => error);
   const ownPaths = {
     [own]: "this configuration file",
     [path.resolve(DATA_FOLDER)]: "the folder of the embedded database",
   };
-  return parseConfig(decode(file, bytes), {
+  return parseConfig(text, {
     source: file,
-    baseDir: path.dirname(own),
+    baseDir,
     ownPaths,
-    readPrices(prices) {
-      onFile?.(prices);
-      return readPrices(prices);
+    // Called if nothing else is wrong.
+    readPrices() {
+      if (read instanceof Error) throw read;
+      return read;
     },
     ...options,
   });
+}
+
+/** As the file names it. Undefined if it names none, or can't be parsed: then its mistakes are reported, and no prices are needed. */
+function pricesFileIn(text: string): string | undefined {
+  try {
+    const file: unknown = JSON.parse(text.replace(/^\uFEFF/, ""))?.prices?.file;
+    return typeof file === "string" ? file : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /**
@@ -48,7 +64,7 @@ export async function loadConfig(file: string, { onFile, ...options }: LoadOptio
  * can't be read: those that need it say so themselves.
  */
 export async function readInstallation(file: string): Promise<string> {
-  const text = await readFile(file, "utf8").catch(() => "");
+  const text = await readRegularFile(file).then(String, () => "");
   try {
     const { installation }: { installation?: unknown } = JSON.parse(text.replace(/^\uFEFF/, ""));
     return typeof installation === "string" ? installation : DEFAULT_INSTALLATION;
@@ -57,14 +73,12 @@ export async function readInstallation(file: string): Promise<string> {
   }
 }
 
-function readPrices(file: string): string {
-  try {
-    return decode(file, readFileSync(file));
-  } catch (cause) {
-    if (cause instanceof AppError) throw cause;
+async function readPrices(file: string): Promise<string> {
+  const bytes = await readRegularFile(file).catch((cause: unknown) => {
     const problem = `prices.file: ${fileReadProblem(file, cause)}: expected a file with a list of prices`;
     throw new AppError("config", problem, { cause });
-  }
+  });
+  return decode(file, bytes);
 }
 
 function decode(file: string, bytes: Buffer): string {

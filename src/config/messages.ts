@@ -212,6 +212,8 @@ const FILE_ERROR_REASONS: Readonly<Record<string, string>> = {
   EISDIR: "is a folder",
   EACCES: "may not be read by this user",
   EPERM: "may not be read by this user",
+  ENXIO: "is not a regular file",
+  ETIMEDOUT: "could not be read: its file system does not answer",
 };
 
 export function fileReadProblem(file: string, error: unknown): string {

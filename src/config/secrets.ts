@@ -1,7 +1,7 @@
 // Reads secrets from where the configuration says they are. No message contains a value, nor any part of one.
 
-import { readFile } from "node:fs/promises";
-import { AppError } from "../errors.ts";
+import { AppError, systemCode } from "../errors.ts";
+import { readRegularFile } from "../files.ts";
 import { Secret } from "../secret.ts";
 import type { Config, SecretReference } from "./config.ts";
 import { isLoopback } from "./fields.ts";
@@ -24,7 +24,7 @@ const VALUE_PROBLEMS: Readonly<Record<SecretKind, (value: string) => string | un
   address: addressProblem,
 };
 
-/** Throws an AppError that says where the secret was looked for and how to fix it. */
+/** Throws an AppError that says where the secret was looked for and how to fix it: `unavailable` if its file system does not answer. */
 export async function readSecret(kind: SecretKind, reference: SecretReference, env: Environment): Promise<Secret> {
   const isVariable = reference.kind === "env";
   const source = isVariable ? `environment variable ${reference.name}` : `${kind} file ${reference.path}`;
@@ -44,16 +44,18 @@ export function secretOf(kind: SecretKind, value: string, source: string): Secre
 
 async function readSecretFile(kind: SecretKind, path: string, expected: string): Promise<string> {
   try {
-    return await readFile(path, "utf8");
+    return (await readRegularFile(path)).toString("utf8");
   } catch (cause) {
-    const problem = `${kind} file ${fileReadProblem(path, cause)}: expected a file with ${expected} alone`;
-    throw new AppError("config", problem, { cause });
+    const problem = `${kind} file ${fileReadProblem(path, cause)}`;
+    if (systemCode(cause) === "ETIMEDOUT") throw new AppError("unavailable", problem);
+    throw new AppError("config", `${problem}: expected a file with ${expected} alone`, { cause });
   }
 }
 
 /**
  * Reads each secret, except those that a command prints, and returns why some could not be read, each with its path in the configuration. One
- * cause, such as a missing variable that many projects name, is one problem.
+ * cause, such as a missing variable that many projects name, is one problem. A file system that does not answer is none: the calls that need
+ * the secret fail, and no others.
  */
 export async function secretProblems(needed: readonly NeededSecret[], env: Environment): Promise<string[]> {
   const problems = needed.map(async ({ path, kind, reference }) => {
@@ -62,8 +64,8 @@ export async function secretProblems(needed: readonly NeededSecret[], env: Envir
       await readSecret(kind, reference, env);
       return [];
     } catch (error) {
-      if (error instanceof AppError) return [{ path, message: error.message }];
-      throw error;
+      if (!(error instanceof AppError)) throw error;
+      return error.code === "config" ? [{ path, message: error.message }] : [];
     }
   });
   return problemsByCause((await Promise.all(problems)).flat());

@@ -9,6 +9,7 @@ import type { Database } from "../db/connection/database.ts";
 import { lastDeliveredBy } from "../db/keys/events.ts";
 import { type DeliveredKey, deliveredKeys, sealedKey } from "../db/keys/keystore.ts";
 import { AppError } from "../errors.ts";
+import { READ_MS_MAX, withFileLimit } from "../files.ts";
 import { activeKey, type Ledger } from "../keys/ledger.ts";
 import type { Inspection } from "../keys/plan.ts";
 import { type RotationJob, sinkId } from "../keys/policy.ts";
@@ -89,7 +90,7 @@ async function staleFilesOf(
 
 /** Whether the file should be on this machine. If its folder is not, another machine or container may have delivered the key there. */
 async function isOnThisMachine(db: Database, job: RotationJob, key: DeliveredKey, file: string): Promise<boolean> {
-  const folder = await stat(path.dirname(file)).catch(() => undefined);
+  const folder = await withFileLimit(file, READ_MS_MAX, () => stat(path.dirname(file))).catch(() => undefined);
   if (folder?.isDirectory()) return true;
   const actor = await lastDeliveredBy(db, job.name, key.intentId, sinkId({ kind: "file", path: file }));
   return actor?.startsWith(`usage-export on ${os.hostname()} `) ?? false;

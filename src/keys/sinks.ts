@@ -1,11 +1,11 @@
 // Delivers a key to its sinks: files and commands. Safe to repeat: delivering the same key again changes nothing.
 
 import { randomBytes } from "node:crypto";
-import { lstat, mkdir, open, readFile, realpath, rm, stat, writeFile } from "node:fs/promises";
+import { lstat, mkdir, open, realpath, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { isProgram, runCommand } from "../command.ts";
 import { AppError, systemCode } from "../errors.ts";
-import { replaceFile } from "../files.ts";
+import { readRegularFile, replaceFile, withFileLimit } from "../files.ts";
 import { isFreeOfSecret, type Secret } from "../secret.ts";
 import { toPrintableLine } from "../text.ts";
 import { type Sink, sinkId } from "./policy.ts";
@@ -14,7 +14,7 @@ import type { OpenedKey } from "./rotation-deps.ts";
 /** Throws `delivery` if the sink would not accept a key now. Checked before a key is made, so that none is made in vain. */
 export async function testSink(sink: Sink): Promise<void> {
   if (sink.kind === "command") return testKeyCommand(sink.command[0] ?? "");
-  await withFileLimit(testKeyFile(sink.path), sink.path);
+  await withDeliveryLimit(sink.path, () => testKeyFile(sink.path));
 }
 
 /** Throws `delivery` if it fails; the sink then keeps its previous content. `scrub` hides known secrets in the output of a command. */
@@ -24,23 +24,16 @@ export async function deliverKey(
   scrub: (text: string) => string,
 ): Promise<void> {
   if (sink.kind === "command") return runKeyCommand(sink, key, apiKeyId, scrub);
-  await withFileLimit(writeKeyFile(sink.path, key), sink.path);
+  await withDeliveryLimit(sink.path, () => writeKeyFile(sink.path, key));
 }
 
-/** A network share whose server is gone never answers. */
-const FILE_MS_MAX = 20_000;
+const DELIVERY_MS_MAX = 20_000;
 
-const NO_ANSWER = `its file system has not answered in ${FILE_MS_MAX / 1000} s`;
-
-async function withFileLimit<T>(work: Promise<T>, file: string): Promise<T> {
-  const { promise: timeout, reject } = Promise.withResolvers<never>();
-  const message = `the key file ${file} can't be reached: ${NO_ANSWER}`;
-  const timer = setTimeout(() => reject(new AppError("delivery", message)), FILE_MS_MAX);
-  try {
-    return await Promise.race([work, timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
+async function withDeliveryLimit(file: string, work: () => Promise<void>): Promise<void> {
+  await withFileLimit(file, DELIVERY_MS_MAX, work).catch((error: unknown) => {
+    if (error instanceof AppError) throw error;
+    throw new AppError("delivery", `the key file ${file} can't be reached`, { cause: error });
+  });
 }
 
 /**
@@ -56,11 +49,7 @@ export async function staleFiles(
   for (const sink of sinks) {
     const id = sinkId(sink);
     if (sink.kind !== "file" || !deliveredTo.includes(id)) continue;
-    // An unreachable share is a fault of this file alone: the other files are still checked.
-    const fault = await withFileLimit(keyFileFault(sink.path, secret), sink.path).catch((error: unknown) => {
-      if (error instanceof AppError) return `can't be read: ${NO_ANSWER}`;
-      throw error;
-    });
+    const fault = await keyFileFault(sink.path, secret);
     if (fault !== undefined) stale.set(id, `the delivered file ${sink.path} ${fault}`);
   }
   return stale;
@@ -161,12 +150,15 @@ async function syncFolder(folder: string): Promise<void> {
  */
 async function keyFileFault(file: string, key: Secret | undefined): Promise<string | undefined> {
   try {
-    const text = await readFile(file, "utf8");
-    return key && text.trim() !== key.reveal() ? "holds something else than the key in use" : undefined;
+    const text = await readRegularFile(file);
+    return key && text.toString("utf8").trim() !== key.reveal()
+      ? "holds something else than the key in use"
+      : undefined;
   } catch (error) {
     const code = systemCode(error) || "unknown";
     if (code === "EACCES" || code === "EPERM") return undefined;
-    return code === "ENOENT" || code === "ENOTDIR" ? "is gone" : `can't be read (${code})`;
+    if (code === "ENOENT" || code === "ENOTDIR") return "is gone";
+    return code === "ETIMEDOUT" ? "can't be read: its file system does not answer" : `can't be read (${code})`;
   }
 }
 

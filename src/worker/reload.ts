@@ -2,14 +2,14 @@
 // symbolic link above them, editors rename a new file over the old one, and events of the file system tell neither reliably.
 
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { type App, readConfig } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { isTransient } from "../db/connection/errors.ts";
 import type { ConfigRefusal } from "../db/jobs/workers.ts";
-import { AppError, errorText } from "../errors.ts";
+import { AppError, errorText, systemCode } from "../errors.ts";
+import { readRegularFile } from "../files.ts";
 import type { ReloadResult } from "../health/metrics.ts";
 import { areSameSecrets, type MonitorSecrets, monitorSecretFiles, requireSecrets } from "../jobs/monitor-secrets.ts";
 
@@ -40,7 +40,7 @@ export async function loadForWorker(app: App, beforeSecrets: () => void = () => 
 
 async function readContents(files: Iterable<string>): Promise<Contents> {
   const entries = [...files].map(async (file) => {
-    const content = await readFile(file).catch((error: NodeJS.ErrnoException) => String(error.code));
+    const content = await readRegularFile(file).catch(systemCode);
     return [file, typeof content === "string" ? content : createHash("sha256").update(content).digest("hex")] as const;
   });
   return new Map(await Promise.all(entries));
