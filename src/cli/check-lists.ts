@@ -50,12 +50,12 @@ export async function checkLists(
       after.push(...known);
       continue;
     }
-    const { listed } = read;
+    const { listed, leftOut } = read;
     const change = changeList(listed, known, now, isConfirmed);
     if (db && isConfirmed) await storeReading(db, { list, listed, readAt: now, isConfirmed });
     after.push(...applyChange(list, known, change, now));
     const changed = known.length > 0 ? changeFindings(change, known, isConfirmed) : [];
-    groups.push({ of, findings: [listFinding(config, list, listed), ...changed] });
+    groups.push({ of, findings: [listFinding(config, list, listed), ...leftOutFindings(leftOut), ...changed] });
   }
   const expanded = withDiscovered(config, after);
   const unused = patternFindings(expanded);
@@ -75,6 +75,11 @@ function listFinding({ projects, discovery }: Config, list: string, listed: read
   ];
   const text = `${listed.length} listed: ${counts.join(", ")}`;
   return { what: "list", state: included.length === 0 ? "warn" : "ok", text };
+}
+
+function leftOutFindings(leftOut: readonly string[]): Finding[] {
+  if (leftOut.length === 0) return [];
+  return [{ what: "left out", state: "warn", text: firstNames(leftOut, NAMES_SHOWN_MAX) }];
 }
 
 function changeFindings(

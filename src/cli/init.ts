@@ -164,13 +164,12 @@ async function workingScheme(app: App, draft: Draft): Promise<AuthScheme> {
 }
 
 async function askForProject(app: App, options: InitOptions, prompt: Prompt, draft: Draft): Promise<Project> {
-  const listed = await withService(app, draft, (service, key) => fetchProjects(service, key, app.signal)).catch(
-    (error: unknown) => {
-      // Without the list the id can still be given.
-      if (error instanceof AppError && error.code !== "stopped") return [];
-      throw error;
-    },
-  );
+  const list = (service: Service, key: Secret) => fetchProjects(service, key, app.signal);
+  const { listed } = await withService(app, draft, list).catch((error: unknown) => {
+    // Without the list the id can still be given.
+    if (error instanceof AppError && error.code !== "stopped") return { listed: [] };
+    throw error;
+  });
   const lines = listed.map(({ id, name }, i) => `  ${i + 1}  ${toPrintableLine(name)} (${toPrintableLine(id)})\n`);
   if (options.yes !== true) process.stderr.write(lines.join("") || "  the service does not list its projects\n");
   const [only] = listed.length === 1 ? listed : [];

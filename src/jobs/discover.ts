@@ -22,11 +22,11 @@ import { AppError, errorText } from "../errors.ts";
 import type { KeyLimit } from "../rate-share.ts";
 import type { Secret } from "../secret.ts";
 import { hasStatus } from "../service/answer.ts";
-import { fetchProjects } from "../service/projects.ts";
+import { fetchProjects, type ProjectList } from "../service/projects.ts";
 import type { Service } from "../service/service.ts";
 import { addDays, dayOf, type Window } from "../usage/days.ts";
 import { configuredSeries } from "../usage/plan.ts";
-import type { ListChange, ListedProject } from "../usage/project-list.ts";
+import type { ListChange } from "../usage/project-list.ts";
 import { openKeyCommands } from "./key-commands.ts";
 import { leasesOf } from "./shared-rate.ts";
 
@@ -72,10 +72,7 @@ export async function makeFirstDaysDue(
 }
 
 /** A list as it was read, or why it was not. */
-export type ReadList = { readonly list: string } & (
-  | { readonly listed: readonly ListedProject[] }
-  | { readonly error: AppError }
-);
+export type ReadList = { readonly list: string } & (ProjectList | { readonly error: AppError });
 
 /**
  * Reads the list of each key once, also if several entries have the same key. Without discovering entries the service is not called. Each
@@ -119,14 +116,14 @@ async function readList(
   service: Service,
   { key: reference }: Discovery,
   onKey: (key: Secret) => void,
-): Promise<{ readonly listed: readonly ListedProject[] } | { readonly error: AppError }> {
+): Promise<ProjectList | { readonly error: AppError }> {
   try {
     const key =
       reference.kind === "command"
         ? await openKeyCommands(app).read(reference)
         : app.scrubber.add(await readSecret("key", reference, app.env));
     onKey(key);
-    return { listed: await fetchProjects(service, key, app.signal) };
+    return await fetchProjects(service, key, app.signal);
   } catch (error) {
     if (!(error instanceof AppError) || error.code === "stopped") throw error;
     if (!hasStatus(error, [404, 405, 501])) return { error };
@@ -168,6 +165,11 @@ export async function refreshLists(app: App, config: Config, db: Database): Prom
     if ("listed" in read) {
       const change = await storeReading(db, { list, listed: read.listed, readAt });
       if (change) logChange(app, list, change);
+      const { leftOut } = read;
+      if (leftOut.length > 0) {
+        const facts = { list, leftOut: leftOut.length, reasons: leftOut.slice(0, LEFT_OUT_SHOWN_MAX) };
+        app.log.warn(facts, "entries of the list of projects can't be used, and are left out");
+      }
       continue;
     }
     const reason = errorText(read.error);
@@ -177,6 +179,8 @@ export async function refreshLists(app: App, config: Config, db: Database): Prom
   }
   return failures;
 }
+
+const LEFT_OUT_SHOWN_MAX = 3;
 
 function logChange({ log }: App, list: string, change: ListChange): void {
   const { waiting, added, returned, renamed, vanished } = change;

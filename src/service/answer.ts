@@ -40,7 +40,10 @@ export function readAnswer(call: CallDescription, reply: Reply, bodiless: readon
   const requestId = () => requestIdOf(reply.headers, redact);
   if (bodiless.includes(status)) return { ok: true, answer: { status, value: undefined, requestId } };
   try {
-    return { ok: true, answer: { status: reply.status, value: bodyValue(reply, redact), requestId } };
+    return {
+      ok: true,
+      answer: { status: reply.status, value: bodyValue(reply, redact, call.allowsHalfPairs), requestId },
+    };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     const details = detailsOf(reply.status, requestId());
@@ -49,7 +52,7 @@ export function readAnswer(call: CallDescription, reply: Reply, bodiless: readon
   }
 }
 
-function bodyValue({ status, headers, body }: Reply, redact: Redact): unknown {
+function bodyValue({ status, headers, body }: Reply, redact: Redact, allowsHalfPairs = false): unknown {
   // A 206 holds only a part of an answer. If that part is valid JSON, it would be taken for the whole.
   if (status === 206) throw new SyntaxError("it is only a part of one");
   if (!isUncompressed(headers))
@@ -62,7 +65,7 @@ function bodyValue({ status, headers, body }: Reply, redact: Redact): unknown {
     );
   }
   if (body === undefined || body.length === 0) throw new SyntaxError("it is empty");
-  return parseExact(decodeUtf8(body));
+  return parseExact(decodeUtf8(body), allowsHalfPairs);
 }
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -142,11 +145,11 @@ const QUOTE = 0x22;
  *
  * If a name occurs twice in an object, only the last value is seen: JSON.parse does not report the others.
  */
-export function parseExact(text: string): unknown {
+export function parseExact(text: string, allowsHalfPairs = false): unknown {
   requireFewValues(text);
   const value = parseJson(text);
   // In a text that is well-formed, only an escape can write half of a surrogate pair.
-  checkValue(value, 0, !text.isWellFormed() || text.includes("\\u"));
+  checkValue(value, 0, !allowsHalfPairs && (!text.isWellFormed() || text.includes("\\u")));
   // A reviver makes parsing seven times as long, and nearly every answer does without.
   return mayHaveInexactNumber(text) ? JSON.parse(text, reviveNumber) : value;
 }

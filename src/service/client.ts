@@ -57,7 +57,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
 
   async function callService(call: ServiceCall, key: Secret, signal: AbortSignal): Promise<ServiceAnswer> {
     const options = requestOptions(base, settings.authScheme, call, key);
-    const description = { what: `${call.method} /${call.path.join("/")}`, scopes: call.scopes ?? [] };
+    const description = { ...call, what: `${call.method} /${call.path.join("/")}`, scopes: call.scopes ?? [] };
     // The first three parts of the path name the project: v1, projects, its id.
     const use = { key, project: call.path.slice(0, 3).join("/"), operation: description.what };
     const agent = call.retry ? shared : unshared;
@@ -74,8 +74,6 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
       } catch (error) {
         limit.signal?.throwIfAborted();
         return { ok: false, failure: connectionFailure(description, error) };
-      } finally {
-        call.afterAttempt?.();
       }
       const timeMs = serviceTimeMs(reply.headers);
       if (timeMs !== undefined) serviceAheadMs = timeMs - now();

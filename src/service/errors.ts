@@ -26,6 +26,7 @@ export type CallDescription = {
   readonly what: string;
   /** The key needs one of these scopes. They are shown if the answer does not name the missing one. */
   readonly scopes: readonly string[];
+  readonly allowsHalfPairs?: boolean;
 };
 
 const HOST_LENGTH_MAX = 100;

@@ -11,70 +11,79 @@ import type { Service } from "./service.ts";
 /** No key sees nearly as many. A longer list is more likely a service that never ends its pages. */
 const PROJECTS_MAX = 20_000;
 const NAME_LENGTH_MAX = 100;
-/** For all attempts at a page, without the waits between them: a service that does not answer must not hold up those who wait for the list. */
-const PAGE_SECONDS_MAX = 120;
+/** With the waits for the rate and for pauses: an export does not wait longer for a list. */
+const LIST_SECONDS_MAX = 60;
 const LIST = "the list of projects";
 
 const ProjectsAnswer = z.object({
-  projects: z.array(z.object({ project_id: Id, name: z.string().nullish() })),
+  projects: z.array(z.unknown()),
   /** Both are sent by a service that answers a long list in pages. */
   page: z.number().optional(),
   limit: z.number().optional(),
 });
 
-/** The projects that the key can see, each once. Throws if any page of the list can't be read. */
+const Entry = z.object({
+  project_id: Id,
+  name: z
+    .string()
+    .refine((name) => name.isWellFormed(), "holds half of a surrogate pair")
+    .nullish(),
+});
+
+export type ProjectList = {
+  /** Each once. */
+  readonly listed: readonly ListedProject[];
+  /** Why entries are left out: one that can't be read says nothing about the others. */
+  readonly leftOut: readonly string[];
+};
+
+/** The projects that the key can see. Throws if any page of the list can't be read. */
 export async function fetchProjects(
   service: Service,
   key: Secret,
   signal: AbortSignal,
-  pageSecondsMax = PAGE_SECONDS_MAX,
-): Promise<readonly ListedProject[]> {
+  secondsMax = LIST_SECONDS_MAX,
+): Promise<ProjectList> {
+  const late = AbortSignal.timeout(secondsMax * 1000);
   const found = new Map<string, ListedProject>();
+  try {
+    return await readPages(service, key, AbortSignal.any([signal, late]), found);
+  } catch (error) {
+    if (!late.aborted || signal.aborted) throw error;
+    const read = found.size > 0 ? `; it had ${found.size} so far` : "";
+    throw new AppError("unavailable", `${LIST}: it did not come to its end in ${secondsMax} s${read}`);
+  }
+}
+
+async function readPages(
+  service: Service,
+  key: Secret,
+  signal: AbortSignal,
+  found: Map<string, ListedProject>,
+): Promise<ProjectList> {
+  const leftOut: string[] = [];
   for (let page: number | undefined; ; ) {
-    const { projects, page: sent, limit } = await fetchPage(service, page, key, { signal, pageSecondsMax });
+    const query = page === undefined ? {} : { query: new URLSearchParams({ page: String(page) }) };
+    const call = { method: "GET", path: ["v1", "projects"], retry: true, allowsHalfPairs: true, ...query } as const;
+    const answer = parseAnswer(ProjectsAnswer, await service.call(call, key, signal), LIST);
+    const { projects, page: sent, limit } = answer;
     const before = found.size;
-    for (const { project_id: id, name } of projects) found.set(id, { id, name: printableName(name) || id });
+    for (const [i, entry] of projects.entries()) {
+      const { data, error } = Entry.safeParse(entry);
+      if (data) found.set(data.project_id, { id: data.project_id, name: printableName(data.name) || data.project_id });
+      else leftOut.push(`entry ${i + 1}${page === undefined ? "" : ` of page ${page}`}: ${issueText(error)}`);
+    }
     if (found.size > PROJECTS_MAX) throw badList(`it has more than ${PROJECTS_MAX}`);
     if (page !== undefined && sent !== page) throw badList(`page ${page} was asked for, and page ${sent} sent`);
     if (sent === undefined || limit === undefined || projects.length < limit || projects.length === 0) break;
     if (found.size === before) throw badList(`page ${sent} has nothing that is not on earlier pages`);
     page = sent + 1;
   }
-  return [...found.values()];
+  return { listed: [...found.values()], leftOut };
 }
 
-type PageLimits = { readonly signal: AbortSignal; readonly pageSecondsMax: number };
-
-async function fetchPage(
-  service: Service,
-  page: number | undefined,
-  key: Secret,
-  { signal, pageSecondsMax }: PageLimits,
-) {
-  const query = page === undefined ? {} : { query: new URLSearchParams({ page: String(page) }) };
-  const late = new AbortController();
-  const error = new AppError("unavailable", `${LIST}: no whole page came in ${pageSecondsMax} s`);
-  let leftMs = pageSecondsMax * 1000;
-  let startedMs = 0;
-  let timer: NodeJS.Timeout | undefined;
-  const attempts = {
-    async beforeAttempt() {
-      clearTimeout(timer);
-      startedMs = performance.now();
-      timer = setTimeout(() => late.abort(error), leftMs);
-    },
-    // A pause that the service asked for is not the time that it takes for a page.
-    afterAttempt() {
-      clearTimeout(timer);
-      leftMs -= performance.now() - startedMs;
-    },
-  };
-  try {
-    const call = { method: "GET", path: ["v1", "projects"], retry: true, ...query, ...attempts } as const;
-    return parseAnswer(ProjectsAnswer, await service.call(call, key, AbortSignal.any([signal, late.signal])), LIST);
-  } finally {
-    clearTimeout(timer);
-  }
+function issueText({ issues: [first] }: z.ZodError): string {
+  return [first?.path.join("."), first?.message].filter(Boolean).join(" ");
 }
 
 function badList(problem: string): AppError {

@@ -61,10 +61,10 @@ export type ServiceCall = {
   readonly retry: boolean;
   /** Awaited before each attempt, after its permit is given. An error that it throws ends the call. */
   readonly beforeAttempt?: () => Promise<void>;
-  /** Called when an attempt that was sent has ended, before the wait for the next one. */
-  readonly afterAttempt?: () => void;
   /** The answer may contain a secret that the scrubber does not know yet, so no part of the answer is quoted. */
   readonly secretAnswer?: boolean;
+  /** Text with half of a surrogate pair does not make the whole answer wrong: the caller refuses it where it stands. */
+  readonly allowsHalfPairs?: boolean;
   /** The key needs one of these scopes. The error message names them if the service does not name the missing one. */
   readonly scopes?: readonly string[];
   /** With one of these statuses the call returns an answer without a value. Left out: it throws. A refusal of the key is always thrown. */

@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
 import { sleep } from "../../src/async.ts";
 import { fetchProjects } from "../../src/service/projects.ts";
@@ -11,7 +12,10 @@ async function listAt(...bodies: readonly object[]) {
     answerJson(response, 200, bodies[Math.min(requests++, bodies.length - 1)]),
   );
   await using service = openTestService(server.origin);
-  const listed = await fetchProjects(service, KEY, limit()).catch((error: unknown) => String(error));
+  const listed = await fetchProjects(service, KEY, limit()).then(
+    (list) => list.listed,
+    (error: unknown) => String(error),
+  );
   return { listed, asked: server.requests.map(({ target }) => target) };
 }
 
@@ -70,7 +74,6 @@ test.each([
     ],
     "page 1 has nothing that is not on earlier pages",
   ],
-  ["sends an id that leads out of the path", [{ projects: projects("..") }], "the list of projects"],
   ["sends no list", [{ results: [] }], "the list of projects"],
   [
     "sends more projects than any key sees",
@@ -81,25 +84,38 @@ test.each([
   expect((await listAt(...bodies)).listed).toContain(problem);
 });
 
-test("a service that never ends a page is given up after a time, whatever is left of the call's attempts", async () => {
-  await using server = await scriptedServer((_request, response) => {
-    if (server.requests.length === 1) answerJson(response, 200, { projects: projects("a"), page: 0, limit: 1 });
-    else response.writeHead(200).write("{");
-  });
+test.each([
+  ["an id that leads out of the path", { project_id: "../x", name: "x" }, "entry 2: project_id not an id"],
+  [
+    "a name with half of a surrogate pair",
+    { project_id: "b", name: "\ud83d" },
+    "entry 2: name holds half of a surrogate pair",
+  ],
+  ["no id", { name: "b" }, "entry 2: project_id Invalid input: expected string, received undefined"],
+])("an entry with %s is left out, and the others are listed", async (_, entry, reason) => {
+  await using server = await scriptedServer((_request, response) =>
+    answerJson(response, 200, { projects: [...projects("a"), entry, ...projects("c")] }),
+  );
   await using service = openTestService(server.origin);
-  await expect(fetchProjects(service, KEY, limit(), 0.3)).rejects.toMatchObject({
-    code: "unavailable",
-    message: "the list of projects: no whole page came in 0.3 s",
-  });
+  const { listed, leftOut } = await fetchProjects(service, KEY, limit());
+  expect([idsOf(listed), leftOut]).toEqual([["a", "c"], [reason]]);
 });
 
-test("a pause that the service asks for is not counted as time for a page", async () => {
-  await using server = await scriptedServer((_request, response) => {
-    if (server.requests.length === 1) answer(response, 429, "", { "retry-after": "1" });
-    else answerJson(response, 200, { projects: projects("a") });
-  });
+test.each<[string, (page: number, response: ServerResponse) => void, string]>([
+  ["never ends a page", (_, response) => void response.writeHead(200).write("{"), ""],
+  [
+    "never ends its pages",
+    (page, response) => answerJson(response, 200, { projects: projects(`p${page}`), page, limit: 1 }),
+    "; it had ",
+  ],
+  ["asks for a long pause", (_, response) => answer(response, 429, "", { "retry-after": "30" }), ""],
+])("a list of a service that %s is given up after one time for all pages", async (_, respond, found) => {
+  await using server = await scriptedServer(({ target }, response) =>
+    respond(Number(new URL(target, "http://service").searchParams.get("page")), response),
+  );
   await using service = openTestService(server.origin, {}, { now: () => performance.now(), sleep });
-  // Another call waits for the pause from its beginning.
-  const lists = await Promise.all([1, 2].map(() => fetchProjects(service, KEY, limit(), 0.5)));
-  expect(lists.map(idsOf)).toEqual([["a"], ["a"]]);
+  await expect(fetchProjects(service, KEY, limit(), 0.5)).rejects.toMatchObject({
+    code: "unavailable",
+    message: expect.stringContaining(`the list of projects: it did not come to its end in 0.5 s${found}`),
+  });
 });
