@@ -4,10 +4,9 @@ import os from "node:os";
 import path from "node:path";
 import type { Logger } from "pino";
 import type { Config } from "./config/config.ts";
-import { DATA_FOLDER, loadConfig, readInstallation } from "./config/load.ts";
+import { DATA_FOLDER, loadConfig } from "./config/load.ts";
 import { type Database, type OnConnectionLost, openEmbedded, openPostgres } from "./db/connection/database.ts";
 import { isAccessDenied, isConnectionError } from "./db/connection/errors.ts";
-import { assignInstallation } from "./db/connection/handle.ts";
 import { requireCurrentSchema } from "./db/connection/migrate.ts";
 import { raiseSequences } from "./db/recovery.ts";
 import { AppError, errorText } from "./errors.ts";
@@ -140,8 +139,7 @@ async function withDatabaseAt<T>(app: App, variable: UrlVariable, work: (db: Dat
 
 /**
  * Opens the database at the URL in `variable`, or the embedded one if the variable is not set. Waits for a server that was reached
- * before and went away. A statement may run on for `stoppingMs` after the app's signal. What is read and written by the handle belongs to
- * the installation of the configuration.
+ * before and went away. A statement may run on for `stoppingMs` after the app's signal.
  */
 export async function openDatabase(
   app: App,
@@ -149,17 +147,16 @@ export async function openDatabase(
   stoppingMs: number = STATEMENT_MS_AFTER_STOP,
   onLost: OnConnectionLost = logLostConnections(app.log),
 ): Promise<Database> {
-  const installation = await readInstallation(app.configPath);
   const url = databaseUrlOf(app.env, variable);
   if (url === undefined) {
     const folder = path.resolve(DATA_FOLDER);
     logDatabase(app, `embedded in ${folder}`, `${variable} is not set`);
-    return assignInstallation(await openEmbedded(folder), installation);
+    return openEmbedded(folder);
   }
   const { username, host, pathname } = new URL(url);
   logDatabase(app, `${username === "" ? "" : `${username}@`}${host}${pathname}`, variable);
   const reconnect = { waitMs: RECONNECT_MS_MAX, signal: app.signal, stoppingMs };
-  return assignInstallation(openPostgres(url, onLost, reconnect), installation);
+  return openPostgres(url, onLost, reconnect);
 }
 
 /**

@@ -34,7 +34,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   keys: ["command.ts", "errors.ts", "files.ts", "secret.ts", "text.ts", "usage/days.ts"],
   service: ["async.ts", "errors.ts", "proxy.ts", "proxy-agent.ts", "rate-share.ts", "secret.ts", "text.ts", "usage"],
   config: ["errors.ts", "keys/policy.ts", "rate-share.ts", "secret.ts", "service/auth-scheme.ts", "usage"],
-  "db/connection": ["db/jobs/queue.ts", "db/schema.ts", "errors.ts", "package-files.ts", "usage/installation.ts"],
+  "db/connection": ["db/jobs/queue.ts", "db/schema.ts", "errors.ts", "package-files.ts"],
   "db/usage": ["async.ts", "db/connection", "db/jobs/queue-names.ts", "db/schema.ts", "errors.ts", "usage"],
   "db/jobs": ["db/connection", "db/pages.ts", "db/schema.ts", "errors.ts", "usage"],
   "db/keys": ["db/connection", "db/pages.ts", "db/schema.ts", "errors.ts", "keys", "secret.ts", "usage"],

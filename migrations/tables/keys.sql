@@ -1,10 +1,7 @@
 -- The ledger of API keys, and the keys that the service lists.
 
 create table usage_export.rotation (
-  -- Unique over all installations, because keys and their usage are shown by it.
   name            text    primary key,
-  -- The owner of its keys.
-  installation    text    not null default 'default',
   -- Who rotates now, and until when unless renewed. A writer without the newest fence writes nothing.
   lease_owner     text,
   lease_until     timestamptz,

@@ -3,8 +3,6 @@
 -- The versions in force, those without replaced_at, never price the same usage of a day twice.
 create table usage_export.price (
   price_id     integer     generated always as identity primary key,
-  -- Who put it in force. There is one price book for all installations.
-  installation text        not null default 'default',
   metric       text        not null check (metric in
     ('hours', 'total_hours', 'agent_hours', 'tokens_in', 'tokens_out', 'tts_characters', 'requests')),
   -- A name, the beginning of names followed by *, * alone for any usage, or the sorted JSON array of a set of models.
@@ -44,7 +42,6 @@ create table usage_export.price_tier (
 comment on table usage_export.price_tier is 'The tiers of a price';
 
 create table usage_export.budget (
-  installation text        not null default 'default',
   name         text        not null,
   -- The first day of the first period that the version holds for. A period is a month or a day in UTC.
   valid_from   date        not null,
@@ -67,9 +64,9 @@ create table usage_export.budget (
   thresholds   numeric[]   not null,
   recorded_at  timestamptz not null default now(),
   recorded_by  text        not null,
-  primary key (installation, name, valid_from)
+  primary key (name, valid_from)
 );
-create unique index budget_current on usage_export.budget (installation, name) where valid_until is null;
+create unique index budget_current on usage_export.budget (name) where valid_until is null;
 comment on table usage_export.budget is 'Budgets: a row is a version of one';
 
 create table usage_export.balance (

@@ -1,7 +1,6 @@
 -- Jobs, their runs, the workers that execute them, and the alerts about them.
 
 create table usage_export.job (
-  installation      text        not null default 'default',
   kind              text        not null check (kind in ('export', 'rotation')),
   name              text        not null,
   -- The newest moment of its schedule that a run took up, or that was skipped. Workers lock the row while they decide.
@@ -12,14 +11,13 @@ create table usage_export.job (
   -- What was due while the job was paused is late from here on, not from its own moment.
   resumed_at        timestamptz,
   created_at        timestamptz not null default now(),
-  primary key (installation, kind, name),
+  primary key (kind, name),
   check ((paused_at is null) = (paused_why is null) and (paused_at is null) = (paused_by is null))
 );
 comment on table usage_export.job is 'The jobs of the configuration';
 
 create table usage_export.run (
   run_id          uuid        primary key,
-  installation    text        not null default 'default',
   kind            text        not null check (kind in ('export', 'rotation')),
   job             text        not null,
   trigger         text        not null check (trigger in ('schedule', 'manual', 'catchup', 'backfill')),
@@ -43,10 +41,10 @@ create table usage_export.run (
 );
 create index run_started on usage_export.run (started_at);
 -- The newest run of each job is read the most, and runs are kept for years.
-create index run_newest on usage_export.run (installation, kind, job, started_at);
-create index run_running on usage_export.run (installation, kind, job) where status = 'running';
+create index run_newest on usage_export.run (kind, job, started_at);
+create index run_running on usage_export.run (kind, job) where status = 'running';
 -- Replicas whose alarms ring together make one run.
-create unique index run_scheduled on usage_export.run (installation, kind, job, scheduled_for)
+create unique index run_scheduled on usage_export.run (kind, job, scheduled_for)
   where scheduled_for is not null;
 comment on table usage_export.run is 'Executions of jobs';
 
@@ -88,7 +86,6 @@ comment on table usage_export.queued_request is 'The usage requests of queued ru
 
 create table usage_export.worker (
   worker_id         uuid        primary key,
-  installation      text        not null default 'default',
   host              text        not null,
   pid               integer     not null,
   version           text        not null,
@@ -105,7 +102,6 @@ create table usage_export.worker (
 comment on table usage_export.worker is 'The processes of `start`';
 
 create table usage_export.notice (
-  installation  text        not null default 'default',
   -- The name of the alert.
   subject       text        not null,
   -- What the last notification said. No row means that none was sent, which is as good as well.
@@ -115,17 +111,16 @@ create table usage_export.notice (
   -- another claim, so that a process that read the row before notices it.
   claim         uuid        not null,
   claimed_until timestamptz,
-  primary key (installation, subject)
+  primary key (subject)
 );
 comment on table usage_export.notice is 'The notifications that were sent about alerts';
 
 create table usage_export.snooze (
-  installation text        not null default 'default',
   -- The name of an alert, or the beginning of names followed by a space.
   name         text        not null,
   until        timestamptz not null,
   snoozed_at   timestamptz not null default now(),
   snoozed_by   text        not null,
-  primary key (installation, name)
+  primary key (name)
 );
 comment on table usage_export.snooze is 'Alerts about which nobody is notified for a time';

@@ -36,7 +36,6 @@ comment on table usage_export.listed_name is
   'Names that Get Fields listed: it lists what was used in its period only, and a name that was listed once stays known';
 
 create table usage_export.project_list (
-  installation  text        not null default 'default',
   -- Where the key is: "env NAME" or "file PATH".
   list          text        not null,
   -- When the newest readable list was read; null if none was.
@@ -46,12 +45,11 @@ create table usage_export.project_list (
   -- Why the newest attempt to read the list failed, and since when; null if it did not.
   error         text,
   failing_since timestamptz check ((failing_since is null) = (error is null)),
-  primary key (installation, list)
+  primary key (list)
 );
 comment on table usage_export.project_list is 'The list of projects that a key sees, as the service answered it last';
 
 create table usage_export.discovered_project (
-  installation  text        not null default 'default',
   list          text        not null,
   project_id    text        not null,
   -- The newest name at the service, and since when the project has it.
@@ -66,8 +64,8 @@ create table usage_export.discovered_project (
   vanished_at   timestamptz check (vanished_at is null or missing_since is null),
   -- When its first days became due; null until its series are registered for the first time.
   made_due_at   timestamptz,
-  primary key (installation, list, project_id),
-  foreign key (installation, list) references usage_export.project_list
+  primary key (list, project_id),
+  foreign key (list) references usage_export.project_list
 );
 comment on table usage_export.discovered_project is 'The projects of project_list';
 

@@ -23,8 +23,6 @@ create table usage_export.series (
   retired_at    timestamptz,
   -- Since when another series has its name. It is hidden from the views, so that no day is shown twice.
   superseded_at timestamptz,
-  -- The installations that export it now, sorted.
-  installations text[]      not null default '{}',
   unique (source, project_id, "grouping", filter_key),
   -- Billing is grouped by any of its dimensions at once, in alphabetical order, joined by commas.
   constraint series_grouping_check check (
@@ -39,20 +37,6 @@ create table usage_export.series (
 create unique index series_name on usage_export.series (source, project_id, "grouping", filter)
   where superseded_at is null;
 comment on table usage_export.series is 'Streams of numbers: project, grouping and filter';
-
-create table usage_export.series_installation (
-  installation text        not null,
-  series_id    integer     not null references usage_export.series,
-  -- The names in this installation's configuration.
-  project      text        not null,
-  filter       text        not null,
-  window_days  integer     check (window_days > 0),
-  next_due_at  timestamptz,
-  retired_at   timestamptz,
-  primary key (installation, series_id)
-);
-create index series_installation_series on usage_export.series_installation (series_id);
-comment on table usage_export.series_installation is 'The installations that export a series, or did';
 
 create table usage_export.series_period (
   series_id   integer     not null references usage_export.series,

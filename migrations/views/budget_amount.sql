@@ -1,7 +1,7 @@
 -- What counts for each budget, by day: one or more rows a project and day. Each part is a lateral query, so that a condition on the budget
 -- or the day decides what is read at all.
 create or replace view usage_export.budget_amount as
-select b.name, b.valid_from, v.usage_date, v.amount, v.is_unpriced, b.installation
+select b.name, b.valid_from, v.usage_date, v.amount, v.is_unpriced
 from usage_export.budget b
 cross join lateral (
   select u.usage_date,
@@ -23,7 +23,7 @@ cross join lateral (
     union all
     select m.project_id, m.usage_date, m.hours, m.total_hours, m.agent_hours, m.tokens_in, m.tokens_out, m.tts_characters, m.requests
     from bi.usage_by_model m
-    join usage_export.budget_model g on g.installation = b.installation and g.name = b.name and g.valid_from = b.valid_from and g.model = m.model
+    join usage_export.budget_model g on g.name = b.name and g.valid_from = b.valid_from and g.model = m.model
     where b.scope = 'model'
   ) u
   where b.metric <> 'cost' and u.project_id = any(b.project_ids)
@@ -35,11 +35,11 @@ cross join lateral (
     and not exists (
       select from usage_export.budget_series s
       join usage_export.slice sl on sl.series_id = s.billing_series_id
-      where s.installation = b.installation and s.name = b.name and s.valid_from = b.valid_from and s.project_id = c.project_id
+      where s.name = b.name and s.valid_from = b.valid_from and s.project_id = c.project_id
         and sl.usage_date = c.usage_date and sl.fetched_at is not null
     )
     and (b.scope = 'all' or c.model in (
-      select g.model from usage_export.budget_model g where g.installation = b.installation and g.name = b.name and g.valid_from = b.valid_from
+      select g.model from usage_export.budget_model g where g.name = b.name and g.valid_from = b.valid_from
     ))
   union all
   select c.usage_date, c.dollars, c.dollars is null
@@ -48,7 +48,7 @@ cross join lateral (
   where b.metric = 'cost'
     and c.series_id in (
       select s.billing_series_id from usage_export.budget_series s
-      where s.installation = b.installation and s.name = b.name and s.valid_from = b.valid_from
+      where s.name = b.name and s.valid_from = b.valid_from
     )
     and case b.scope
       when 'all' then c."grouping" = 'none'

@@ -1,6 +1,6 @@
 -- The groups of usage by model that a budget of a model counts: the model alone, and each set of models that holds it.
 create or replace view usage_export.budget_model as
-select b.name, b.valid_from, g.display as model, b.installation
+select b.name, b.valid_from, g.display as model
 from usage_export.budget b
 join usage_export.group_value g on g."grouping" = 'model' and b.scope = 'model' and case
   when g.display is null then false

@@ -12,7 +12,7 @@ select b.name, b.project, b.project_ids, b.scope, b.scope_value, b.metric, b.cur
     nullif(concat_ws(' and ', case when d.is_billed then 'billed' end, case when d.is_estimated then 'estimated' end), '')
   end as cost_source,
   d.days_read, d.days_missing, d.days_not_final, d.is_final, d.is_settled, d.last_read_at,
-  case when b.metric = 'cost' then lacking.now end as minimum_amount, b.installation
+  case when b.metric = 'cost' then lacking.now end as minimum_amount
 from usage_export.budget b
 cross join (select (now() at time zone 'UTC')::date as today) clock
 cross join lateral (
@@ -41,7 +41,7 @@ cross join lateral (
       bool_or(billed.series_id is not null) as is_billed, bool_or(billed.series_id is null and sl.fetched_at is not null) as is_estimated
     from generate_series(0, p.period_end - p.period_start) as n
     cross join lateral (select p.period_start + n as usage_date) day
-    join usage_export.budget_series s on s.installation = b.installation and s.name = b.name and s.valid_from = b.valid_from
+    join usage_export.budget_series s on s.name = b.name and s.valid_from = b.valid_from
     left join usage_export.slice billed
       on billed.series_id = s.billing_series_id and billed.usage_date = day.usage_date and billed.fetched_at is not null
     left join usage_export.slice sl on sl.series_id = coalesce(billed.series_id, s.series_id) and sl.usage_date = day.usage_date
@@ -67,7 +67,7 @@ cross join lateral (
   left join (
     select a.usage_date, sum(a.amount) as amount, bool_or(a.is_unpriced) as has_unpriced
     from usage_export.budget_amount a
-    where a.installation = b.installation and a.name = b.name and a.valid_from = b.valid_from and a.usage_date between p.period_start and p.period_end
+    where a.name = b.name and a.valid_from = b.valid_from and a.usage_date between p.period_start and p.period_end
     group by a.usage_date
   ) u using (usage_date)
 ) d
@@ -81,7 +81,7 @@ cross join lateral (
         filter (where needed.is_needed) as known_share
     from generate_series(0, p.period_end - (clock.today - 70)) as n
     cross join lateral (select clock.today - 70 + n as usage_date) day
-    join usage_export.budget_series s on s.installation = b.installation and s.name = b.name and s.valid_from = b.valid_from
+    join usage_export.budget_series s on s.name = b.name and s.valid_from = b.valid_from
     left join usage_export.slice billed
       on billed.series_id = s.billing_series_id and billed.usage_date = day.usage_date and billed.fetched_at is not null
     left join usage_export.slice sl on sl.series_id = coalesce(billed.series_id, s.series_id) and sl.usage_date = day.usage_date
@@ -109,7 +109,7 @@ cross join lateral (
   left join (
     select a.usage_date, sum(a.amount) as amount
     from usage_export.budget_amount a
-    where a.installation = b.installation and a.name = b.name and a.valid_from = b.valid_from and a.usage_date between clock.today - 70 and p.period_end
+    where a.name = b.name and a.valid_from = b.valid_from and a.usage_date between clock.today - 70 and p.period_end
     group by a.usage_date
   ) u using (usage_date)
   where b.period = 'month' and p.period_end >= clock.today

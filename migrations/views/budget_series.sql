@@ -5,7 +5,7 @@
 -- without it.
 create or replace view usage_export.budget_series as
 select b.name, b.valid_from, s.series_id, s.project_id, s.window_days, s.source,
-  bill.series_id as billing_series_id, bill.window_days as billing_window_days, s.due_from, priced.days as priced_days, b.installation,
+  bill.series_id as billing_series_id, bill.window_days as billing_window_days, s.due_from, priced.days as priced_days,
   -- Of a project that has vanished or is not configured any more, no later day will be read. Where only its usage is not exported any
   -- more, later days wait for its billing.
   case when s.retired_at is not null and (bill.series_id is null or bill.retired_at is not null) then

@@ -4,10 +4,10 @@ select b.name as budget, b.project, b.scope, b.scope_value, b.metric, b.currency
   b.period, b.period_start, b.period_end, b.amount, b.used, round(b.used / b.amount, 9) as share,
   b.reached[cardinality(b.reached)] as threshold_reached,
   b.forecast, b.forecast_low, b.forecast_high,
-  b.days_read, b.days_missing, b.days_not_final, b.has_unpriced, b.is_final, b.minimum_amount, b.installation
+  b.days_read, b.days_missing, b.days_not_final, b.has_unpriced, b.is_final, b.minimum_amount
 from usage_export.budget_period b;
 
-comment on view bi.budgets is 'What was used of each budget, one row an installation, budget and period up to the current one. A period is compared with the amount that was configured in it. Of a budget for a tag or a model, usage with several tags or models counts whole: such budgets overlap, never add them up.';
+comment on view bi.budgets is 'What was used of each budget, one row a budget and period up to the current one. A period is compared with the amount that was configured in it. Of a budget for a tag or a model, usage with several tags or models counts whole: such budgets overlap, never add them up.';
 comment on column bi.budgets.budget is 'The budget''s name in the configuration';
 comment on column bi.budgets.project is 'The name of the project; NULL for all projects that are exported, together';
 comment on column bi.budgets.scope is 'all: all usage; key, tag, model: only that of scope_value';
@@ -31,4 +31,3 @@ comment on column bi.budgets.days_not_final is 'How many days were read and may 
 comment on column bi.budgets.has_unpriced is 'Whether a part of the usage has no price in the currency, or no amount where it is billed, and so is not in used; false for a metric';
 comment on column bi.budgets.is_final is 'Whether the period is over and every day of it was read and is not read again';
 comment on column bi.budgets.minimum_amount is 'The part of used that is lacking so far to the monthly minimum of prices; 0 where nothing, for a day, a model, and a month with billed days; NULL for a metric. A minimum that all projects share counts in budgets of all projects';
-comment on column bi.budgets.installation is 'The installation whose configuration has the budget; names of budgets are unique within one';

@@ -9,8 +9,7 @@ select s.project_id, s.project, s."grouping", s.filter, sl.usage_date,
       || ' UTC, and not since'
     else sl.error
   end as error,
-  s.filter_key = '{}' as unfiltered, s.filter_key as conditions, s.retired_at is null as active, s.source,
-  nullif(array_to_string(s.installations, ', '), '') as installations
+  s.filter_key = '{}' as unfiltered, s.filter_key as conditions, s.retired_at is null as active, s.source
 from usage_export.slice sl
 join usage_export.series s using (series_id)
 left join usage_export.due_series d using (series_id)
@@ -22,7 +21,7 @@ where s.superseded_at is null and (s.retired_at is null or sl.status = 'complete
 union all
 select s.project_id, s.project, s."grouping", s.filter, unread.day, 'missing',
   usage_export.finality(unread.day, s.window_days, '-infinity', now()), null, 0, null,
-  s.filter_key = '{}', s.filter_key, true, s.source, nullif(array_to_string(s.installations, ', '), '')
+  s.filter_key = '{}', s.filter_key, true, s.source
 from usage_export.unread_stretch s
 cross join lateral (
   -- The limit leaves no day out. Without it the planner expects 1000 days of each stretch, and compiles the query (JIT), which takes
@@ -32,7 +31,7 @@ cross join lateral (
 union all
 select s.project_id, s.project, s."grouping", s.filter, null, 'undated', null, newest.taken_at, newest.rows,
   'the service''s answers carry no date, so nobody knows which days their numbers are of; bi.usage_snapshot has them',
-  s.filter_key = '{}', s.filter_key, true, s.source, nullif(array_to_string(s.installations, ', '), '')
+  s.filter_key = '{}', s.filter_key, true, s.source
 from usage_export.series s
 cross join lateral (
   select taken_at, rows from usage_export.undated_snapshot n where n.series_id = s.series_id order by snapshot_no desc limit 1
@@ -53,4 +52,3 @@ comment on column bi.coverage.unfiltered is 'Whether the filter has no condition
 comment on column bi.coverage.conditions is 'The conditions of the filter, a JSON object with sorted keys; {} without conditions';
 comment on column bi.coverage.active is 'Whether the series is still configured';
 comment on column bi.coverage.source is 'Which breakdown of the service the numbers are from: usage or billing';
-comment on column bi.coverage.installations is 'The installations that export the series now, in order and with a comma and a space between them; NULL where none does. A series is one, with one row a day, whoever exports it';

@@ -8,7 +8,7 @@ select series_id, project_id, project, "grouping", filter_key, filter, window_da
   least(
     due.until - case when window_days is null and now() < next_due_at then 1 else 0 end,
     (now() at time zone 'UTC')::date - 1
-  ) as closing_until, installations
+  ) as closing_until
 from usage_export.series
 cross join lateral (
   select case when now() >= next_due_at and (undated_since is null or window_days is not null)

@@ -15,7 +15,7 @@ select s.series_id, s.project_id, s.project, s."grouping", s.filter, s.due_from,
     end,
     -- After a clock was set back, due_from may lie after due_until.
     s.due_until
-  ) as fresh_through, reading.fetched_at, s.source, s.installations
+  ) as fresh_through, reading.fetched_at, s.source
 from usage_export.due_series s
 left join (
   select sl.series_id, max(sl.fetched_at) as fetched_at,

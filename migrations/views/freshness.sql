@@ -1,9 +1,8 @@
 create or replace view bi.freshness as
-select project_id, project, "grouping", filter, fresh_through, due_from, due_until as due_through, fetched_at, source,
-  nullif(array_to_string(installations, ', '), '') as installations
+select project_id, project, "grouping", filter, fresh_through, due_from, due_until as due_through, fetched_at, source
 from usage_export.fresh_series
 union all
-select c.project_id, c.project, c."grouping", c.filter, null, null, null, c.fetched_at, c.source, c.installations
+select c.project_id, c.project, c."grouping", c.filter, null, null, null, c.fetched_at, c.source
 from bi.coverage c
 where c.status = 'undated' and not exists (
   select from usage_export.due_series s
@@ -19,4 +18,3 @@ comment on column bi.freshness.due_from is 'The first day that was ever due';
 comment on column bi.freshness.due_through is 'The newest day that is due';
 comment on column bi.freshness.fetched_at is 'When a day of the series was last read well; NULL while none was';
 comment on column bi.freshness.source is 'Which breakdown of the service the numbers are from: usage or billing';
-comment on column bi.freshness.installations is 'The installations that export the series now, in order and with a comma and a space between them; NULL where none does';

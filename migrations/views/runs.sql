@@ -3,7 +3,7 @@ select run_id, kind, job, trigger, scheduled_for, started_at, finished_at,
   case when status = 'running' and heartbeat_at < now() - interval '1 minute' then 'interrupted' else status end
     as status,
   requests, slices_planned, slices_complete, slices_suspect, slices_failed, rows_changed, error,
-  slices_undated, slices_stale, installation
+  slices_undated, slices_stale
 from usage_export.run;
 
 comment on view bi.runs is 'One row a run of a job, whether it reads usage, reads billing or rotates a key.';
@@ -24,4 +24,3 @@ comment on column bi.runs.rows_changed is 'Rows that appeared, changed or went, 
 comment on column bi.runs.error is 'What went wrong first; NULL when nothing did';
 comment on column bi.runs.slices_undated is 'Answers that carry no date and were stored in bi.usage_snapshot, a count: none of them is a slice that is complete';
 comment on column bi.runs.slices_stale is 'Slices whose answer was dropped, as one that was asked for later was there already, a count';
-comment on column bi.runs.installation is 'The installation whose configuration has the job';

@@ -1,7 +1,7 @@
 -- The stretches of due days of which there is no slice, one row a stretch.
 create or replace view usage_export.unread_stretch as
 select s.series_id, s.project_id, s.project, s."grouping", s.filter, s.filter_key, s.window_days, s.source,
-  gap.day_before + 1 as from_date, gap.day_after - 1 as to_date, s.installations
+  gap.day_before + 1 as from_date, gap.day_after - 1 as to_date
 from usage_export.due_series s
 left join usage_export.stored_days stored using (series_id)
 cross join lateral (

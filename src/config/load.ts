@@ -4,7 +4,6 @@ import { isUtf8 } from "node:buffer";
 import path from "node:path";
 import { AppError, systemCode } from "../errors.ts";
 import { readRegularFile } from "../files.ts";
-import { DEFAULT_INSTALLATION } from "../usage/installation.ts";
 import { type Config, type ParseOptions, parseConfig } from "./config.ts";
 import { fileReadProblem } from "./messages.ts";
 
@@ -56,20 +55,6 @@ function pricesFileIn(text: string): string | undefined {
     return typeof file === "string" ? file : undefined;
   } catch {
     return undefined;
-  }
-}
-
-/**
- * Which installation the configuration belongs to. Commands that do without a configuration belong to the default one, also if the file
- * can't be read: those that need it say so themselves.
- */
-export async function readInstallation(file: string): Promise<string> {
-  const text = await readRegularFile(file).then(String, () => "");
-  try {
-    const { installation }: { installation?: unknown } = JSON.parse(text.replace(/^\uFEFF/, ""));
-    return typeof installation === "string" ? installation : DEFAULT_INSTALLATION;
-  } catch {
-    return DEFAULT_INSTALLATION;
   }
 }
 

@@ -5,7 +5,6 @@ import { z } from "zod";
 import { AUTH_SCHEMES } from "../service/auth-scheme.ts";
 import { SENSITIVITIES } from "../usage/anomalies.ts";
 import { EACH_DIMENSIONS } from "../usage/fan-out.ts";
-import { DEFAULT_INSTALLATION } from "../usage/installation.ts";
 import { FEATURE_CHECKS, OVERLAPS } from "../usage/plan.ts";
 import {
   BILLING_DIMENSIONS,
@@ -356,16 +355,8 @@ const Runs = object({
     .describe("How many days runs and the events of retired keys are kept. Numbers and coverage are kept for ever."),
 });
 
-const Installation = z
-  .string()
-  .regex(/^[a-z0-9][a-z0-9_-]{0,39}$/, 'a name of up to 40 lower-case letters, digits, "-" and "_", such as "team-b"')
-  .default(DEFAULT_INSTALLATION);
-
 export const ConfigFile = object({
   $schema: z.string().exactOptional().describe("The JSON Schema of this file, for editors."),
-  installation: Installation.describe(
-    "A name for this configuration among several on one database, each with jobs, runs, workers, budgets and alerts of its own.",
-  ),
   service: Service.describe("The service whose usage is exported."),
   projects: z
     .array(ProjectEntry)

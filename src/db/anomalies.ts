@@ -5,7 +5,6 @@ import { type AnomalySettings, TOLERANCES } from "../usage/anomalies.ts";
 import type { Day } from "../usage/days.ts";
 import { EACH_DIMENSIONS } from "../usage/fan-out.ts";
 import type { Database } from "./connection/database.ts";
-import { installationOf } from "./connection/handle.ts";
 import { inTransaction, type Tx } from "./connection/transaction.ts";
 
 /** Of a project and filter without a judged day on so many final days, only the newest final day is judged. */
@@ -27,7 +26,7 @@ async function pendingDays(db: Database): Promise<readonly PendingDay[]> {
   const { rows } = await sql<PendingDay>`
     select s.series_id as "seriesId", final.usage_date as day
     from usage_export.total_series s
-    join usage_export.series own on own.series_id = s.series_id and ${installationOf(db)} = any(own.installations)
+    join usage_export.series own on own.series_id = s.series_id and own.retired_at is null
     cross join lateral (
       select sl.usage_date, max(sl.usage_date) over () as newest from usage_export.slice sl
       where sl.series_id = s.series_id and sl.status = 'complete'
@@ -161,7 +160,7 @@ export async function readAnomalies(tx: Tx): Promise<readonly JudgedUsage[]> {
     from (
       select distinct on (project_id, filter_key) project_id, project, filter_key, filter
       from usage_export.series
-      where source = 'usage' and superseded_at is null and ${installationOf(tx)} = any(installations)
+      where source = 'usage' and superseded_at is null and retired_at is null
     ) s
     join judged using (project_id, filter_key)
     left join unusual on unusual.project_id = s.project_id and unusual.filter = s.filter

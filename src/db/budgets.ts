@@ -6,7 +6,6 @@ import { type Budget, type BudgetChange, budgetKey, changeBudgets, type LastBudg
 import { addDays, dayOf, type Window } from "../usage/days.ts";
 import { type Database, databaseNow } from "./connection/database.ts";
 import { isStatementTimeout } from "./connection/errors.ts";
-import { installationOf } from "./connection/handle.ts";
 import { inTransaction, type Tx } from "./connection/transaction.ts";
 
 /** Puts the configured budgets in force, and returns what was changed: nothing if they already are. */
@@ -43,7 +42,7 @@ async function lastBudgets(db: Database): Promise<readonly LastBudget[]> {
       'isRemoved', valid_until is not null, 'name', name, 'project', project, 'ids', project_ids, 'scope', scope, 'scopeValue', scope_value, 'metric', metric,
       'currency', currency, 'amount', amount::text, 'period', period, 'thresholds', thresholds::text[], 'from', from_day
     )) as budget
-    from usage_export.budget where installation = ${installationOf(db)} order by name, valid_from desc
+    from usage_export.budget order by name, valid_from desc
   `.execute(db);
   return rows.map(({ budget: { ids, isRemoved, ...budget } }) => ({
     ...{ name: budget.name, period: budget.period, from: budget.from, isRemoved },
@@ -52,20 +51,19 @@ async function lastBudgets(db: Database): Promise<readonly LastBudget[]> {
 }
 
 async function writeChange(tx: Tx, { name, start, budget }: BudgetChange, by: string): Promise<void> {
-  const installation = installationOf(tx);
   await sql`
-    delete from usage_export.budget where installation = ${installation} and name = ${name} and valid_from >= ${start}::date
+    delete from usage_export.budget where name = ${name} and valid_from >= ${start}::date
   `.execute(tx);
   await sql`
     update usage_export.budget set valid_until = ${addDays(start, -1)}::date
-    where installation = ${installation} and name = ${name} and (valid_until is null or valid_until >= ${start}::date)
+    where name = ${name} and (valid_until is null or valid_until >= ${start}::date)
   `.execute(tx);
   if (!budget) return;
   await sql`
     insert into usage_export.budget
-      (installation, name, valid_from, from_day, project_ids, project, scope, scope_value, metric, currency, period, amount, thresholds, recorded_by)
+      (name, valid_from, from_day, project_ids, project, scope, scope_value, metric, currency, period, amount, thresholds, recorded_by)
     values (
-      ${installation}, ${name}, ${start}::date, ${budget.from ?? null}::date, ${budget.projects.map(({ id }) => id)}::text[], ${budget.project ?? null},
+      ${name}, ${start}::date, ${budget.from ?? null}::date, ${budget.projects.map(({ id }) => id)}::text[], ${budget.project ?? null},
       ${budget.scope}, ${budget.scopeValue ?? null}, ${budget.metric}, ${budget.currency ?? null}, ${budget.period},
       ${budget.amount}::numeric, ${budget.thresholds}::numeric[], ${by}
     )
@@ -137,9 +135,9 @@ async function answerOf(read: () => Promise<readonly BudgetUse[]>, limitMs: numb
  */
 async function basisOf(tx: Tx): Promise<{ readonly basis: string | null; readonly limitMs: number }> {
   const { rows } = await sql<{ basis: string | null; limitMs: number }>`
-    select case when exists (select from usage_export.budget where installation = ${installationOf(tx)}) then json_build_array(
+    select case when exists (select from usage_export.budget) then json_build_array(
       floor(extract(epoch from now()) / 600),
-      (select json_agg(b order by name, valid_from) from usage_export.budget b where installation = ${installationOf(tx)}),
+      (select json_agg(b order by name, valid_from) from usage_export.budget b),
       (select array[count(*), count(replaced_at)] from usage_export.price),
       (select count(*) from usage_export.api_key),
       (select json_agg(json_build_array(series_id, window_days, superseded_at, retired_at) order by series_id) from usage_export.series),
@@ -160,7 +158,7 @@ async function readWatched(tx: Tx): Promise<readonly BudgetUse[]> {
   const { rows } = await sql<BudgetUse>`
     select ${useColumns}
     from usage_export.budget_period p
-    where p.installation = ${installationOf(tx)} and p.period_end >= (now() at time zone 'UTC')::date - ${WATCHED_DAYS_MAX}::integer and (
+    where p.period_end >= (now() at time zone 'UTC')::date - ${WATCHED_DAYS_MAX}::integer and (
       p.period_end >= (${watchedFrom} at time zone 'UTC')::date - (select coalesce(max(window_days), 0) from usage_export.series)
       or exists (
         select from usage_export.series s join usage_export.slice sl using (series_id)
@@ -178,7 +176,7 @@ async function readWatched(tx: Tx): Promise<readonly BudgetUse[]> {
 
 async function readWindow(tx: Tx, { start, end }: Window): Promise<readonly BudgetUse[]> {
   const { rows } = await sql<BudgetUse>`
-    select ${useColumns} from usage_export.budget_period p where p.installation = ${installationOf(tx)} and p.period_start <= ${end}::date and p.period_end >= ${start}::date
+    select ${useColumns} from usage_export.budget_period p where p.period_start <= ${end}::date and p.period_end >= ${start}::date
     order by p.name collate "C", p.period_start
   `.execute(tx);
   return rows;
@@ -227,7 +225,7 @@ const useColumns = sql`
   coalesce(p.used, 0) = 0 and ${isNeverSeen(sql.ref("p.scope"), sql.ref("p.scope_value"))} as "isNeverSeen",
   p.period_end < (now() at time zone 'UTC')::date as "isOver",
   exists (
-    select from usage_export.budget b where b.installation = p.installation and b.name = p.name and p.period_start >= b.valid_from
+    select from usage_export.budget b where b.name = p.name and p.period_start >= b.valid_from
       and (b.valid_until is null or p.period_start <= b.valid_until) and p.period_end < (b.recorded_at at time zone 'UTC')::date
   ) as "isBeforeStored"
 `;

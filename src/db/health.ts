@@ -6,7 +6,6 @@ import type { RunCounts } from "../usage/export.ts";
 import type { SeriesName, Source } from "../usage/series.ts";
 import type { SliceStatus } from "../usage/slice.ts";
 import type { Database } from "./connection/database.ts";
-import { installationOf } from "./connection/handle.ts";
 import type { Tx } from "./connection/transaction.ts";
 import type { JobId } from "./jobs/jobs.ts";
 import type { RecentRun } from "./jobs/recent-runs.ts";
@@ -57,15 +56,14 @@ export type Completeness = {
 export async function readCompleteness(tx: Tx, listedMax: number): Promise<Completeness> {
   const { rows } = await sql<CompletenessRow>`
     with known as materialized (
-      select s.series_id, s.project_id, s.project, s.source, s."grouping", s.filter_key, s.filter, i.retired_at is null as is_active,
+      select s.series_id, s.project_id, s.project, s.source, s."grouping", s.filter_key, s.filter, s.retired_at is null as is_active,
         d.due_from, d.due_until, d.closing_until, stored.days,
         -- Then every slice counts as complete, and if any day is due, none is missing.
         stored.are_good and (d.series_id is null or stored.are_due) is true as is_whole
       from usage_export.series s
-      join usage_export.series_installation i using (series_id)
       left join usage_export.due_series d using (series_id)
       left join usage_export.stored_days stored using (series_id)
-      where s.superseded_at is null and i.installation = ${installationOf(tx)}
+      where s.superseded_at is null
     ),
     counted as materialized (
       select series_id, days as present, days as read, due_until as last_read, days as complete, 0 as failed, 0 as suspect
@@ -217,7 +215,7 @@ export async function undatedSeries(db: Database): Promise<readonly UndatedSerie
       where n.series_id = s.series_id order by snapshot_no desc limit 1
     ) newest
     where s.undated_since is not null and s.window_days is null and s.superseded_at is null
-      and ${installationOf(db)} = any(s.installations)
+      and s.retired_at is null
     order by s.project collate "C", s."grouping", s.filter collate "C"
   `.execute(db);
   return rows;
@@ -236,12 +234,12 @@ export async function lastRuns(db: Database, jobs: readonly JobId[]): Promise<re
     select r.job, r.kind, r.trigger, r.status, r.started_at as "startedAt", r.finished_at as "finishedAt", r.error,
       (
         select count(*)::integer from usage_export.run skipped
-        where skipped.installation = c.installation and skipped.kind = c.kind and skipped.job = c.name and skipped.started_at > r.started_at
+        where skipped.kind = c.kind and skipped.job = c.name and skipped.started_at > r.started_at
           and skipped.status = 'skipped'
       ) as "skippedSince"
-    from ${listed(db, jobs)}
+    from ${listed(jobs)}
     cross join lateral (
-      select * from bi.runs r where r.installation = c.installation and r.kind = c.kind and r.job = c.name and r.status <> 'skipped'
+      select * from bi.runs r where r.kind = c.kind and r.job = c.name and r.status <> 'skipped'
       order by r.started_at desc limit 1
     ) r
   `.execute(db);
@@ -270,10 +268,10 @@ export async function lastOutcomes(tx: Tx, jobs: readonly JobToJudge[]): Promise
   const { rows } = await sql<JobId & LastOutcome>`
     select c.kind, c.name, r.status, r.trigger, r.started_at as "startedAt", r.slices_planned as planned,
       r.slices_suspect as suspect, r.slices_failed as failed, r.error
-    from ${listed(tx, jobs)}
+    from ${listed(jobs)}
     cross join lateral (
       select * from usage_export.run r
-      where r.installation = c.installation and r.kind = c.kind and r.job = c.name and r.status in ('ok', 'failed')
+      where r.kind = c.kind and r.job = c.name and r.status in ('ok', 'failed')
         and (
           r.trigger in ('schedule', 'manual') or r.scheduled_for is not null
           or (r.status = 'ok' and (${jobs.map((job) => job.hasNoFailedSlice)}::boolean[])[c.position::integer])
@@ -298,31 +296,28 @@ export async function jobRecords(tx: Tx, jobs: readonly JobId[]): Promise<readon
     select c.kind, c.name, extract(epoch from ok.finished_at)::double precision as "lastSuccess",
       (
         select count(*)::integer from bi.runs r
-        where r.installation = c.installation and r.kind = c.kind and r.job = c.name and r.trigger <> 'backfill' and r.status in ('failed', 'interrupted')
+        where r.kind = c.kind and r.job = c.name and r.trigger <> 'backfill' and r.status in ('failed', 'interrupted')
           and (ok.started_at is null or r.started_at > ok.started_at)
       ) as failures,
       exists (
         select from usage_export.run r
-        where r.installation = c.installation and r.kind = c.kind and r.job = c.name and r.status = 'running'
+        where r.kind = c.kind and r.job = c.name and r.status = 'running'
           and (r.requests_open is not null or r.heartbeat_at > now() - interval '1 minute')
       ) as "isRunning"
-    from ${listed(tx, jobs)}
+    from ${listed(jobs)}
     left join lateral (
       select started_at, finished_at from usage_export.run r
-      where r.installation = c.installation and r.kind = c.kind and r.job = c.name and r.trigger <> 'backfill' and r.status = 'ok'
+      where r.kind = c.kind and r.job = c.name and r.trigger <> 'backfill' and r.status = 'ok'
       order by started_at desc limit 1
     ) ok on true
   `.execute(tx);
   return rows;
 }
 
-/** The jobs as a relation `c`, with the installation that they are of. */
-function listed(db: Database | Tx, jobs: readonly JobId[]) {
+/** The jobs as a relation `c`. */
+function listed(jobs: readonly JobId[]) {
   return sql`
-    (
-      select ${installationOf(db)} as installation, * from
-      unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[])
-        with ordinality as named (kind, name, position)
-    ) c
+    unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[])
+      with ordinality as c (kind, name, position)
   `;
 }

@@ -6,7 +6,6 @@ import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { WATCHED_DAYS_MAX } from "./budgets.ts";
 import type { Database } from "./connection/database.ts";
-import { installationOf } from "./connection/handle.ts";
 import { inTransaction } from "./connection/transaction.ts";
 
 /** Longer than it takes to send a notification. */
@@ -23,7 +22,7 @@ export type LastSent = {
 /** The last notification of each subject. */
 export async function readLastSent(db: Database): Promise<ReadonlyMap<string, LastSent>> {
   const { rows } = await sql<LastSent & { subject: string }>`
-    select subject, state, claim from usage_export.notice where installation = ${installationOf(db)}
+    select subject, state, claim from usage_export.notice
   `.execute(db);
   return new Map(rows.map(({ subject, ...lastSent }) => [subject, lastSent]));
 }
@@ -39,9 +38,9 @@ export async function claimNotification(
   // `claimed_until` that is further ahead than a claim lasts was written before the database's clock was set back: it is ignored.
   const { rows } = await inTransaction(db, (tx) =>
     sql`
-      insert into usage_export.notice as n (installation, subject, state, claim, claimed_until)
-      values (${installationOf(tx)}, ${subject}, 'well', ${claim}::uuid, clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS}))
-      on conflict (installation, subject) do update set claim = excluded.claim, claimed_until = excluded.claimed_until
+      insert into usage_export.notice as n (subject, state, claim, claimed_until)
+      values (${subject}, 'well', ${claim}::uuid, clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS}))
+      on conflict (subject) do update set claim = excluded.claim, claimed_until = excluded.claimed_until
       where n.claim = excluded.claim
         or (n.claim = ${lastSent?.claim ?? null}::uuid and (n.claimed_until is null
           or n.claimed_until not between clock_timestamp() and clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS})))
@@ -68,19 +67,19 @@ export async function markSent(
     const { rows } = await sql`
       update usage_export.notice
       set state = ${state}, since = clock_timestamp(), claim = ${randomUUID()}::uuid, claimed_until = null
-      where installation = ${installationOf(tx)} and subject = ${subject} and claim = ${claim}::uuid
+      where subject = ${subject} and claim = ${claim}::uuid
       returning subject
     `.execute(tx);
     await sql`
       delete from usage_export.notice
-      where installation = ${installationOf(tx)} and subject like 'budget %' and since < now() - make_interval(days => ${BUDGET_KEPT_DAYS})
+      where subject like 'budget %' and since < now() - make_interval(days => ${BUDGET_KEPT_DAYS})
     `.execute(tx);
     const others = covers.filter((one) => one !== subject).sort();
     if (rows.length === 0 || others.length === 0) return;
     await sql`
-      insert into usage_export.notice (installation, subject, state, since, claim)
-      select ${installationOf(tx)}, subject, ${state}, clock_timestamp(), gen_random_uuid() from unnest(${others}::text[]) as subject
-      on conflict (installation, subject) do update
+      insert into usage_export.notice (subject, state, since, claim)
+      select subject, ${state}, clock_timestamp(), gen_random_uuid() from unnest(${others}::text[]) as subject
+      on conflict (subject) do update
         set state = excluded.state, since = excluded.since, claim = excluded.claim, claimed_until = null
     `.execute(tx);
   });
@@ -91,7 +90,7 @@ export async function releaseNotification(db: Database, subject: string, claim: 
   await inTransaction(db, (tx) =>
     sql`
       update usage_export.notice set claimed_until = null
-      where installation = ${installationOf(tx)} and subject = ${subject} and claim = ${claim}::uuid
+      where subject = ${subject} and claim = ${claim}::uuid
     `.execute(tx),
   );
 }

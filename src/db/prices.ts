@@ -1,7 +1,6 @@
 // Stores the versions of the price book.
 
 import { sql } from "kysely";
-import { AppError } from "../errors.ts";
 import {
   type BookChange,
   changeBook,
@@ -11,14 +10,11 @@ import {
   unitFactor,
 } from "../usage/prices.ts";
 import type { Database } from "./connection/database.ts";
-import { installationOf } from "./connection/handle.ts";
 import { inTransaction, type Tx } from "./connection/transaction.ts";
 
 /**
  * Puts the configured prices in force, and returns what was changed: nothing if they already are. No version is ever deleted. `by` is
  * recorded with new versions.
- *
- * There is one price book for all installations on the database. Throws `config` if a price of another one would be replaced.
  */
 export async function storePrices(db: Database, prices: readonly Price[], by: string): Promise<BookChange> {
   if (prices.length === 0) return { replaced: [], added: [] };
@@ -30,30 +26,12 @@ export async function storePrices(db: Database, prices: readonly Price[], by: st
     // Two processes that start at once would both insert the same prices.
     await sql`lock table usage_export.price in share row exclusive mode`.execute(tx);
     const change = await readChange(tx);
-    await requireOwnPrices(tx, change.replaced);
     await sql`
       update usage_export.price set replaced_at = now() where price_id = any(${change.replaced}::integer[])
     `.execute(tx);
     for (const price of change.added) await insertPrice(tx, price, by);
     return change;
   });
-}
-
-/** A price of an installation that exports nothing any more may be replaced by every other one. */
-async function requireOwnPrices(tx: Tx, replaced: readonly number[]): Promise<void> {
-  const { rows } = await sql<{ metric: string; model: string; installation: string }>`
-    select metric, model, installation from usage_export.price p
-    where price_id = any(${replaced}::integer[]) and installation <> ${installationOf(tx)} and exists (
-      select from usage_export.series_installation i where i.installation = p.installation and i.retired_at is null
-    )
-    order by price_id limit 1
-  `.execute(tx);
-  const [other] = rows;
-  if (!other) return;
-  throw new AppError(
-    "config",
-    `prices: the installation ${JSON.stringify(other.installation)} on this database has another price of ${other.metric} for ${JSON.stringify(other.model)}: expected the same one, or none here, as there is one price book`,
-  );
 }
 
 type PriceRow = Omit<StoredPrice, "conditions"> & { readonly filterKey: string };
@@ -83,9 +61,9 @@ async function insertPrice(tx: Tx, price: Price, by: string): Promise<void> {
   await sql`
     with version as (
       insert into usage_export.price
-        (installation, metric, model, filter_key, currency, digits, per, minimum, volume, valid_from, valid_until, recorded_by)
+        (metric, model, filter_key, currency, digits, per, minimum, volume, valid_from, valid_until, recorded_by)
       values (
-        ${installationOf(tx)}, ${price.metric}, ${price.model}, ${priceFilterKey(price)}, ${price.currency}, ${price.digits}, ${price.per},
+        ${price.metric}, ${price.model}, ${priceFilterKey(price)}, ${price.currency}, ${price.digits}, ${price.per},
         ${price.minimum ?? null}::numeric, ${price.volume}, ${price.from}::date, ${price.until ?? null}::date, ${by}
       )
       returning price_id

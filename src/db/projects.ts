@@ -9,7 +9,6 @@ import {
   type ListedProject,
 } from "../usage/project-list.ts";
 import type { Database } from "./connection/database.ts";
-import { installationOf } from "./connection/handle.ts";
 import { execute, inTransaction, type Tx } from "./connection/transaction.ts";
 import { storableText } from "./schema.ts";
 
@@ -19,7 +18,7 @@ export async function storedProjects(db: Database | Tx, list?: string): Promise<
     select list, project_id as id, name, first_seen_at as "firstSeenAt", coalesce(named_at, first_seen_at) as "namedAt",
       missing_since as "missingSince", vanished_at as "vanishedAt"
     from usage_export.discovered_project
-    where installation = ${installationOf(db)} and (${list ?? null}::text is null or list = ${list ?? null})
+    where (${list ?? null}::text is null or list = ${list ?? null})
     order by list, first_seen_at, project_id
   `.execute(db);
   return rows.map(({ missingSince, vanishedAt, ...row }) => ({
@@ -59,7 +58,7 @@ export async function storeReading(db: Database, reading: ListReading): Promise<
       update usage_export.project_list
       set read_at = ${readAt}, error = null, failing_since = null,
         changed_at = case when ${changed.length > 0}::boolean then ${readAt} else changed_at end
-      where installation = ${installationOf(tx)} and list = ${list}
+      where list = ${list}
     `.execute(tx);
     return change;
   });
@@ -68,10 +67,10 @@ export async function storeReading(db: Database, reading: ListReading): Promise<
 /** Creates the row of the list, if there is none, and locks it. Returns when the list was read last. */
 async function lockList(tx: Tx, list: string): Promise<Date | undefined> {
   await sql`
-    insert into usage_export.project_list (installation, list) values (${installationOf(tx)}, ${list}) on conflict do nothing
+    insert into usage_export.project_list (list) values (${list}) on conflict do nothing
   `.execute(tx);
   const { rows } = await sql<{ readAt: Date | null }>`
-    select read_at as "readAt" from usage_export.project_list where installation = ${installationOf(tx)} and list = ${list}
+    select read_at as "readAt" from usage_export.project_list where list = ${list}
     for update
   `.execute(tx);
   return rows[0]?.readAt ?? undefined;
@@ -87,14 +86,14 @@ async function writeProjects(
     projects.map((one) => of(one)?.toISOString() ?? null);
   await sql`
     insert into usage_export.discovered_project as stored
-      (installation, list, project_id, name, first_seen_at, named_at, missing_since, vanished_at)
-    select ${installationOf(tx)}, ${list}, changed.*
+      (list, project_id, name, first_seen_at, named_at, missing_since, vanished_at)
+    select ${list}, changed.*
     from unnest(
       ${projects.map(({ id }) => id)}::text[], ${projects.map(({ name }) => storableText(name))}::text[],
       ${times(({ firstSeenAt }) => firstSeenAt)}::timestamptz[], ${times(({ namedAt }) => namedAt)}::timestamptz[],
       ${times(({ missingSince }) => missingSince)}::timestamptz[], ${times(({ vanishedAt }) => vanishedAt)}::timestamptz[]
     ) as changed
-    on conflict (installation, list, project_id) do update
+    on conflict (list, project_id) do update
     set name = excluded.name, named_at = excluded.named_at, missing_since = excluded.missing_since,
       vanished_at = excluded.vanished_at,
       last_seen_at = case when excluded.missing_since is null and excluded.vanished_at is null then null
@@ -113,7 +112,7 @@ export async function vanishedProjects(db: Database): Promise<ReadonlySet<string
 export async function projectsVersion(db: Database | Tx): Promise<string> {
   const { rows } = await sql<{ version: string }>`
     select coalesce(string_agg(list || ' ' || extract(epoch from changed_at), ', ' order by list), 'none') as version
-    from usage_export.project_list where installation = ${installationOf(db)} and changed_at is not null
+    from usage_export.project_list where changed_at is not null
   `.execute(db);
   return rows[0]?.version ?? "none";
 }
@@ -122,7 +121,7 @@ export async function projectsVersion(db: Database | Tx): Promise<string> {
 export async function lockNewProjects(tx: Tx): Promise<readonly string[]> {
   const { rows } = await sql<{ id: string }>`
     select project_id as id from usage_export.discovered_project
-    where installation = ${installationOf(tx)} and made_due_at is null and vanished_at is null
+    where made_due_at is null and vanished_at is null
     order by list, project_id
     for update
   `.execute(tx);
@@ -132,7 +131,7 @@ export async function lockNewProjects(tx: Tx): Promise<readonly string[]> {
 export async function markMadeDue(tx: Tx, projectIds: readonly string[]): Promise<void> {
   await sql`
     update usage_export.discovered_project set made_due_at = now()
-    where installation = ${installationOf(tx)} and project_id = any(${projectIds}::text[]) and made_due_at is null
+    where project_id = any(${projectIds}::text[]) and made_due_at is null
   `.execute(tx);
 }
 
@@ -142,9 +141,9 @@ export async function recordListFailure(db: Database, list: string, reason: stri
   await execute(
     db,
     sql`
-      insert into usage_export.project_list as stored (installation, list, error, failing_since)
-      values (${installationOf(db)}, ${list}, ${error}, now())
-      on conflict (installation, list) do update
+      insert into usage_export.project_list as stored (list, error, failing_since)
+      values (${list}, ${error}, now())
+      on conflict (list) do update
       set error = excluded.error, failing_since = coalesce(stored.failing_since, excluded.failing_since)
     `,
   );
@@ -172,8 +171,8 @@ export async function storedLists(db: Database | Tx): Promise<readonly StoredLis
       (count(p.missing_since))::integer as waiting, min(p.missing_since) as "waitingSince",
       (count(*) filter (where p.vanished_at > now() - interval '7 days'))::integer as vanished
     from usage_export.project_list l
-    left join usage_export.discovered_project p using (installation, list)
-    where l.installation = ${installationOf(db)}
+    left join usage_export.discovered_project p using (list)
+   
     group by l.list, l.read_at, l.error, l.failing_since
     order by l.list
   `.execute(db);

@@ -4,7 +4,6 @@
 import { type RawBuilder, sql } from "kysely";
 import type { AllocatedSlots, Demand, KeyPauses, LeasedShare } from "../rate-share.ts";
 import type { Database } from "./connection/database.ts";
-import { installationOf } from "./connection/handle.ts";
 import { inTransaction, withRetries } from "./connection/transaction.ts";
 
 export type ServiceLimit = {
@@ -57,7 +56,7 @@ type StoredLimit = {
 };
 
 async function readLimit(db: Database, service: string): Promise<StoredLimit> {
-  const keys = limitOfKey(db, service, "");
+  const keys = limitOfKey(service, "");
   const read = () =>
     sql<StoredLimit>`
       select leases::text,
@@ -161,12 +160,9 @@ export async function releaseLease(db: Database, service: string, id: string, ne
 /** What is left of a pause, in milliseconds. If more is left than it was long, the clock was set back. */
 const PAUSE_MS = sql`least(${msUntil(sql.ref("paused_until"))}, extract(epoch from pause)::float8 * 1000)`;
 
-/**
- * The name under which the limits of a key are stored, beside those of the whole service. Other installations may have another key in a
- * variable of the same name.
- */
-export function limitOfKey(db: Database, service: string, key: string): string {
-  return `${service} key ${installationOf(db)}/${key}`;
+/** The name under which the limits of a key are stored, beside those of the whole service. */
+export function limitOfKey(service: string, key: string): string {
+  return `${service} key ${key}`;
 }
 
 /** 0 for a moment that is over. Postgres before 17 refuses to subtract from -infinity. */
@@ -207,7 +203,7 @@ export type PausedKey = { readonly key: string; readonly until: Date };
 
 /** The keys with which the service asked for a pause that lasts. */
 export async function pausedKeys(db: Database, service: string): Promise<readonly PausedKey[]> {
-  const keys = limitOfKey(db, service, "");
+  const keys = limitOfKey(service, "");
   const { rows } = await sql<PausedKey>`
     select substr(service, length(${keys}) + 1) as key, least(paused_until, clock_timestamp() + pause) as until
     from usage_export.rate_limit where starts_with(service, ${keys}) and paused_until > clock_timestamp()
@@ -223,7 +219,7 @@ export async function resumeCalls(db: Database, service: string): Promise<Date |
     const ofKeys = (await pausedKeys(tx, service)).map(({ until }) => until);
     await sql`
       update usage_export.rate_limit set paused_until = '-infinity', pause = '0'
-      where paused_until > '-infinity' and (service = ${service} or starts_with(service, ${limitOfKey(tx, service, "")}))
+      where paused_until > '-infinity' and (service = ${service} or starts_with(service, ${limitOfKey(service, "")}))
     `.execute(tx);
     const ends = [...(ofAll ? [ofAll] : []), ...ofKeys].sort((a, b) => a.getTime() - b.getTime());
     return ends.at(-1);

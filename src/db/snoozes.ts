@@ -2,7 +2,6 @@
 
 import { sql } from "kysely";
 import type { Database } from "./connection/database.ts";
-import { installationOf } from "./connection/handle.ts";
 import { execute } from "./connection/transaction.ts";
 import { storableText } from "./schema.ts";
 
@@ -20,7 +19,7 @@ const columns = sql`name, until, snoozed_at as at, snoozed_by as by`;
 /** Those that have not ended, by the database's clock. */
 export async function storedSnoozes(db: Database): Promise<readonly Snooze[]> {
   const { rows } = await sql<Snooze>`
-    select ${columns} from usage_export.snooze where installation = ${installationOf(db)} and until > now() order by name collate "C"
+    select ${columns} from usage_export.snooze where until > now() order by name collate "C"
   `.execute(db);
   return rows;
 }
@@ -30,9 +29,9 @@ export async function storeSnooze(db: Database, { name, until, by }: Omit<Snooze
   await execute(
     db,
     sql`
-      insert into usage_export.snooze (installation, name, until, snoozed_by)
-      values (${installationOf(db)}, ${name}, ${until}, ${storableText(by)})
-      on conflict (installation, name) do update set until = excluded.until, snoozed_at = now(), snoozed_by = excluded.snoozed_by
+      insert into usage_export.snooze (name, until, snoozed_by)
+      values (${name}, ${until}, ${storableText(by)})
+      on conflict (name) do update set until = excluded.until, snoozed_at = now(), snoozed_by = excluded.snoozed_by
     `,
   );
 }
@@ -40,7 +39,7 @@ export async function storeSnooze(db: Database, { name, until, by }: Omit<Snooze
 /** Ends the snooze now. Returns whether there was one that had not ended. */
 export async function removeSnooze(db: Database, name: string): Promise<boolean> {
   const query = sql<{ wasHeld: boolean }>`
-    delete from usage_export.snooze where installation = ${installationOf(db)} and name = ${name}
+    delete from usage_export.snooze where name = ${name}
     returning until > now() as "wasHeld"
   `;
   return (await execute(db, query)).rows.some(({ wasHeld }) => wasHeld);

@@ -370,7 +370,7 @@ function rotationConditions({ rotation, configured, failedAttempts, lastError, .
   ];
 }
 
-/** Appended to every text: which installation sent it, because several may write to one channel, and where to look. */
+/** Appended to every text: who sent it, because several may write to one channel, and where to look. */
 export function senderSuffix(publicUrl: string | undefined, host: string): string {
   if (publicUrl === undefined) return ` — usage-export on ${host}`;
   return ` — usage-export at ${new URL(publicUrl).host}, ${publicUrl}`;

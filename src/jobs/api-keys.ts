@@ -8,7 +8,6 @@ import { neededKeys, readSecret, secretProblems } from "../config/secrets.ts";
 import type { Database } from "../db/connection/database.ts";
 import { recordEvent } from "../db/keys/events.ts";
 import { masterKeysUsed, rotationsWithKey, usableKeys } from "../db/keys/keystore.ts";
-import { requireOwnRotations } from "../db/keys/lease.ts";
 import { AppError } from "../errors.ts";
 import { holdsScope, scopesProblem } from "../keys/policy.ts";
 import { isDamaged, type MasterKeys, openSealedKey, readMasterKeys, requireMasterKeys } from "../keys/seal.ts";
@@ -60,8 +59,6 @@ export async function openKeyRing(
   db: Database | undefined,
   { onFallback = () => {}, masterKeys: given, printedKeys }: KeyRingOptions = {},
 ): Promise<KeyRing> {
-  const rotations = config.rotations.map(({ name }) => name);
-  if (db) await requireOwnRotations(db, rotations);
   throwProblems(await missingKeys(app, config, db ? await rotationsWithKey(db) : new Set()));
   const projectKeys = new Map(config.projects.map(({ id, key }) => [id, key]));
   const creators = new Map(

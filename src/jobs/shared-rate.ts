@@ -21,6 +21,6 @@ export function leasesOf({ service }: Config, db: Database): Leases {
   return {
     lease: leaseOf({ service: origin, requestsPerSecond, maxConcurrent }),
     leaseOf: ({ name, ...own }) =>
-      leaseOf({ requestsPerSecond, maxConcurrent, ...own, service: limitOfKey(db, origin, name) }),
+      leaseOf({ requestsPerSecond, maxConcurrent, ...own, service: limitOfKey(origin, name) }),
   };
 }

@@ -8,7 +8,7 @@ import { isTransient } from "../db/connection/errors.ts";
 import { requireCurrentSchema } from "../db/connection/migrate.ts";
 import { registerJobs } from "../db/jobs/jobs.ts";
 import { openQueue, type Queue } from "../db/jobs/queue.ts";
-import { renewNextDue, requireSameFilters } from "../db/usage/series.ts";
+import { renewNextDue } from "../db/usage/series.ts";
 import type { ProcessMetrics } from "../health/metrics.ts";
 import { openKeyRing, openMasterKeys } from "../jobs/api-keys.ts";
 import type { ExportContext } from "../jobs/export-context.ts";
@@ -59,7 +59,6 @@ export async function retryUntilReached<T>(
  */
 export async function requireStartable(app: App, config: Config, db: Database): Promise<void> {
   await openKeyRing(app, config, db, { masterKeys: await masterKeysFor(app, config, db) });
-  await requireSameFilters(db, configuredSeries(config.exports));
 }
 
 async function masterKeysFor(app: App, { rotations }: Config, db: Database): Promise<MasterKeys | undefined> {

@@ -209,8 +209,7 @@ function isSame(a: Loaded, b: Loaded): boolean {
 
 /** Throws for a change that would need another process. */
 function requireUnchangeable(before: Config, after: Config): void {
-  const fixed = ({ installation, monitor }: Config) => ({
-    installation,
+  const fixed = ({ monitor }: Config) => ({
     "monitor.host": monitor.host,
     "monitor.port": monitor.port,
   });

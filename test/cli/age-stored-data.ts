@@ -47,5 +47,4 @@ export async function ageStoredData(db: Database, days: number): Promise<void> {
     update usage_export.series
     set due_from = due_from - ${sql.lit(days)}, due_through = due_through - ${sql.lit(days)}, next_due_at = next_due_at - ${ago}
   `.execute(db);
-  await sql`update usage_export.series_installation set next_due_at = next_due_at - ${ago}`.execute(db);
 }

@@ -19,7 +19,6 @@ test("a configuration with every field is parsed into the form that the program 
   const lab = { id: "project_c", name: "lab" };
 
   expect(parse(SAMPLE)).toEqual({
-    installation: "team-b",
     service: {
       baseUrl: "https://api.example.com",
       authScheme: "Token",
@@ -163,7 +162,6 @@ test("a configuration with every field is parsed into the form that the program 
 
 test("a service and a project are enough, and all other fields have defaults", () => {
   expect(parse(MINIMAL)).toEqual({
-    installation: "default",
     service: {
       baseUrl: "https://api.example.com",
       authScheme: "Token",
@@ -279,7 +277,7 @@ test("the message opens with the file and the number of errors, and each error h
   expect(messageFor(sampleWith("monitor.port", -1))).toBe(
     [
       "jobs.config.json has 1 error:",
-      "- monitor.port (line 175): expected a whole number from 0 to 65535; got -1",
+      "- monitor.port (line 174): expected a whole number from 0 to 65535; got -1",
     ].join("\n"),
   );
 });

@@ -5,7 +5,6 @@ import { errorCode } from "../../src/errors.ts";
 
 export const SAMPLE = {
   $schema: "./jobs.config.schema.json",
-  installation: "team-b",
   service: {
     baseUrl: "https://api.example.com",
     authScheme: "Token",

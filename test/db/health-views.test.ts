@@ -51,9 +51,6 @@ test("counts, gaps and freshness are those of the views, whatever is stored", as
       ) made
     ) made
   `.execute(db);
-  await sql`
-    update usage_export.series_installation i set retired_at = s.retired_at from usage_export.series s where s.series_id = i.series_id
-  `.execute(db);
   const health = await readHealth(db, CONFIG);
   const { rows: counts } = await sql<{ status: string; slices: number }>`
     select status, count(*)::integer as slices from bi.coverage where status <> 'undated' group by status

@@ -51,7 +51,7 @@ test.each([
     { publicUrl: "https://tools.example.com:8443/usage/" },
     "usage-export at tools.example.com:8443, https://tools.example.com:8443/usage/",
   ],
-])("with monitor %j a notification names the installation that sent it", async (monitor, signature) => {
+])("with monitor %j a notification names who sent it", async (monitor, signature) => {
   await using fixture = await openNotifierFixture(db, { monitor });
   await fixture.endRun("failed", "x".repeat(1000));
   await fixture.notifier().tick();

@@ -9,7 +9,7 @@ const VITEST = path.join(ROOT, "node_modules/vitest/vitest.mjs");
 
 const COMMANDS = ["database/database-trouble", "export/export", "rotation/rotate", "start/start", "recovery/replicas"];
 /** What writes, locks or waits. What a view answers is the same through a pooler, and migrations go past it. */
-const FOLDERS = ["connection", "jobs", "keys", "usage", "installations", "notifications", "rate-limit", "recovery"];
+const FOLDERS = ["connection", "jobs", "keys", "usage", "notifications", "rate-limit", "recovery"];
 const PARTS = [
   ...FOLDERS.map((name) => `test/db/${name}`),
   ...["test/support/database", "test/support/pool"],

@@ -6,7 +6,6 @@ import { systemCode } from "../../errors.ts";
 import type { Tables } from "../schema.ts";
 import type { Database } from "./database.ts";
 import { isTransient } from "./errors.ts";
-import { assignInstallation, installationOf } from "./handle.ts";
 import { withStatementTimeout } from "./timeouts.ts";
 
 export type Tx = Transaction<Tables>;
@@ -28,7 +27,6 @@ export async function inTransaction<T>(db: Database, work: (tx: Tx) => Promise<T
   return withRetries((attempt) => {
     const seconds = STATEMENT_SECONDS_FIRST * 2 ** (attempt - 1);
     const transaction = async (tx: Tx) => {
-      assignInstallation(tx, installationOf(db));
       await setUntilCommit(tx, {
         search_path: "pg_catalog",
         lock_timeout: "20s",
@@ -89,7 +87,6 @@ export async function readSnapshot<T>(
 ): Promise<T> {
   const transaction = db.transaction().setAccessMode("read only").setIsolationLevel("repeatable read");
   const snapshot = async (tx: Tx) => {
-    assignInstallation(tx, installationOf(db));
     await setUntilCommit(tx, {
       search_path: "pg_catalog",
       statement_timeout: `${statementSecondsMax}s`,

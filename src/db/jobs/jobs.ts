@@ -2,7 +2,6 @@
 
 import { type RawBuilder, sql } from "kysely";
 import type { Database } from "../connection/database.ts";
-import { installationOf } from "../connection/handle.ts";
 import { execute, type Tx } from "../connection/transaction.ts";
 import { storableText } from "../schema.ts";
 
@@ -23,8 +22,8 @@ export type StoredJob = JobId & {
 /** Jobs that are registered already are left unchanged. */
 export async function registerJobs(db: Database, jobs: readonly JobId[]): Promise<void> {
   const register = sql`
-    insert into usage_export.job (installation, kind, name)
-    select ${installationOf(db)}, * from unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[])
+    insert into usage_export.job (kind, name)
+    select * from unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[])
     on conflict do nothing
   `;
   await execute(db, register);
@@ -34,14 +33,14 @@ export async function registerJobs(db: Database, jobs: readonly JobId[]): Promis
 export async function lockJob(tx: Tx, { kind, name }: JobId): Promise<StoredJob | undefined> {
   const { rows } = await sql<JobRow>`
     select ${columns} from usage_export.job
-    where installation = ${installationOf(tx)} and kind = ${kind} and name = ${name} for update
+    where kind = ${kind} and name = ${name} for update
   `.execute(tx);
   return rows.map(toJob)[0];
 }
 
 export async function storedJobs(db: Database): Promise<readonly StoredJob[]> {
   const { rows } = await sql<JobRow>`
-    select ${columns} from usage_export.job where installation = ${installationOf(db)} order by kind, name
+    select ${columns} from usage_export.job order by kind, name
   `.execute(db);
   return rows.map(toJob);
 }
@@ -71,7 +70,7 @@ export function storedJobFinder(
 export async function markScheduled(tx: Tx, { kind, name }: JobId, through: Date): Promise<void> {
   await sql`
     update usage_export.job set scheduled_through = ${through}
-    where installation = ${installationOf(tx)} and kind = ${kind} and name = ${name}
+    where kind = ${kind} and name = ${name}
   `.execute(tx);
 }
 
@@ -99,7 +98,7 @@ async function changeJob(db: Database, job: JobId, changes: RawBuilder<unknown>)
   await registerJobs(db, [job]);
   const update = sql<JobRow>`
     update usage_export.job set ${changes}
-    where installation = ${installationOf(db)} and kind = ${job.kind} and name = ${job.name} returning ${columns}
+    where kind = ${job.kind} and name = ${job.name} returning ${columns}
   `;
   const [row] = (await execute(db, update)).rows;
   if (!row) throw new Error(`the job ${job.name} was deleted meanwhile`);

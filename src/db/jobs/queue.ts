@@ -5,13 +5,11 @@ import { CompiledQuery, sql } from "kysely";
 import type { Db, PgBoss } from "pg-boss";
 import type { Logger } from "pino";
 import { AppError, systemCode } from "../../errors.ts";
-import { DEFAULT_INSTALLATION } from "../../usage/installation.ts";
 import type { Database } from "../connection/database.ts";
 import { isConnectionError } from "../connection/errors.ts";
-import { installationOf } from "../connection/handle.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
 import { QUEUE_SCHEMA } from "../schema.ts";
-import { QUEUE_NAMES, type QueueName, storedName } from "./queue-names.ts";
+import { QUEUE_NAMES, type QueueName } from "./queue-names.ts";
 
 /** One attempt at a queue job. As soon as the job is claimed again, an older attempt can no longer complete, fail or release it. */
 export type ClaimedJob = {
@@ -118,23 +116,22 @@ async function install(db: Database): Promise<void> {
   });
   await boss.start();
   try {
-    await createQueues(boss, db);
+    await createQueues(boss);
   } finally {
     await boss.stop({ close: false, graceful: false });
   }
   if (trouble) throw trouble;
 }
 
-/** Creates or updates the queues of the handle's installation. */
-async function createQueues(boss: PgBoss, db: Database): Promise<void> {
+async function createQueues(boss: PgBoss): Promise<void> {
   for (const { name, deadLetter, policy, ...changeable } of QUEUES.map((one) => ({
     deadLetter: undefined,
     policy: undefined,
     ...one,
   }))) {
-    const options = { ...changeable, ...(deadLetter && { deadLetter: storedName(db, deadLetter) }) };
-    await boss.createQueue(storedName(db, name), { ...options, ...(policy && { policy }) });
-    await boss.updateQueue(storedName(db, name), options);
+    const options = { ...changeable, ...(deadLetter && { deadLetter }) };
+    await boss.createQueue(name, { ...options, ...(policy && { policy }) });
+    await boss.updateQueue(name, options);
   }
 }
 
@@ -154,23 +151,20 @@ export async function openQueue(db: Database, log: Logger): Promise<Queue> {
       throw error;
     throw new AppError("database", "the tables of the queue are not those of this version; run: usage-export migrate");
   }
-  // `migrate` creates those of the default installation: it does without a configuration.
-  if (installationOf(db) !== DEFAULT_INSTALLATION) await createQueues(boss, db);
   return queueOn(boss, db);
 }
 
 function queueOn(boss: PgBoss, db: Database): Queue {
-  const stored = (queue: QueueName) => storedName(db, queue);
   return {
     async add(tx, queue, newJobs) {
       const jobs = newJobs.map(({ key, data, priority }) => ({ id: randomUUID(), singletonKey: key, data, priority }));
       const added = new Set(
-        jobs.length > 0 ? await boss.insert(stored(queue), jobs, { db: onTransaction(tx), returnId: true }) : [],
+        jobs.length > 0 ? await boss.insert(queue, jobs, { db: onTransaction(tx), returnId: true }) : [],
       );
       return newJobs.filter((_, index) => added.has(jobs[index]?.id ?? ""));
     },
     async claim(queue, count) {
-      const jobs = await boss.fetch(stored(queue), { batchSize: count, includeMetadata: true });
+      const jobs = await boss.fetch(queue, { batchSize: count, includeMetadata: true });
       return jobs.map(({ id, retryCount, data, sourceOutput }) => ({
         queue,
         id,
@@ -182,16 +176,16 @@ function queueOn(boss: PgBoss, db: Database): Queue {
     },
     async heartbeat(claimed) {
       for (const [queue, jobs] of Map.groupBy(claimed, (job) => job.queue))
-        await boss.touch(stored(queue), jobs.map(attemptOf));
+        await boss.touch(queue, jobs.map(attemptOf));
     },
     async complete(tx, job) {
-      return wasClaimed(await boss.complete(stored(job.queue), attemptOf(job), null, { db: onTransaction(tx) }));
+      return wasClaimed(await boss.complete(job.queue, attemptOf(job), null, { db: onTransaction(tx) }));
     },
     async fail(job, failure) {
-      await boss.fail(stored(job.queue), attemptOf(job), failure);
+      await boss.fail(job.queue, attemptOf(job), failure);
       const { rows } = await sql<{ at: Date }>`
         select start_after as at from ${sql.id(QUEUE_SCHEMA, "job")}
-        where name = ${stored(job.queue)} and id = ${job.id} and state::text = 'retry'
+        where name = ${job.queue} and id = ${job.id} and state::text = 'retry'
       `.execute(db);
       return rows[0]?.at;
     },
@@ -200,20 +194,20 @@ function queueOn(boss: PgBoss, db: Database): Queue {
         update ${sql.id(QUEUE_SCHEMA, "job")} failed
         set output = jsonb_build_object('requests', ${requests}::integer) || coalesce(failed.output, '{}')
         from ${sql.id(QUEUE_SCHEMA, "job")} dead
-        where dead.name = ${stored(queue)} and dead.id = ${id} and failed.name = dead.source_name and failed.id = dead.source_id
+        where dead.name = ${queue} and dead.id = ${id} and failed.name = dead.source_name and failed.id = dead.source_id
       `.execute(db);
     },
     async release(job, delaySeconds = 0) {
       await inTransaction(db, async (tx) => {
-        const cancelled = await boss.cancel(stored(job.queue), attemptOf(job), { db: onTransaction(tx) });
+        const cancelled = await boss.cancel(job.queue, attemptOf(job), { db: onTransaction(tx) });
         if (!wasClaimed(cancelled)) return;
-        await boss.resume(stored(job.queue), job.id, { db: onTransaction(tx) });
+        await boss.resume(job.queue, job.id, { db: onTransaction(tx) });
         // Without the time of its start, pg-boss does not count the next claim as a retry, so the delay after a failure does not grow with
         // each release. As the count is then that of this claim again, another id tells the two apart.
         await sql`
           update ${sql.id(QUEUE_SCHEMA, "job")} set id = gen_random_uuid(), started_on = null, heartbeat_on = null,
             start_after = greatest(start_after, now() + make_interval(secs => ${delaySeconds}))
-          where name = ${stored(job.queue)} and id = ${job.id}
+          where name = ${job.queue} and id = ${job.id}
         `.execute(tx);
       });
     },
@@ -296,10 +290,10 @@ export async function queueDepths(db: Database): Promise<readonly QueueDepth[]> 
   const { rows } = await sql<QueueDepth>`
     select q.queue, s.label as state,
       coalesce(sum(coalesce(r.requests, (j.output->>'requests')::integer, 1)) filter (where j.id is not null), 0)::integer as jobs
-    from unnest(${[...QUEUE_NAMES]}::text[], ${QUEUE_NAMES.map((name) => storedName(db, name))}::text[]) as q (queue, name)
+    from unnest(${[...QUEUE_NAMES]}::text[]) as q (queue)
     cross join (values ('created', 'waiting'), ('retry', 'retrying'), ('active', 'active'), ('failed', 'dead')) as s (state, label)
     left join ${sql.id(QUEUE_SCHEMA, "job")} j
-      on j.name = q.name and j.state::text = s.state
+      on j.name = q.queue and j.state::text = s.state
       and (s.state <> 'failed' or j.completed_on > now() - interval '24 hours')
     left join (
       select chunk_id, count(*)::integer as requests from usage_export.queued_request group by chunk_id

@@ -2,13 +2,10 @@
 // answer: a worker that takes a chunk over finds what is left of it.
 
 import { sql } from "kysely";
-import { DEFAULT_INSTALLATION } from "../../usage/installation.ts";
 import type { Database } from "../connection/database.ts";
-import { installationOf } from "../connection/handle.ts";
 import type { Tx } from "../connection/transaction.ts";
 import { QUEUE_SCHEMA, storableText } from "../schema.ts";
 import type { ClaimedJob } from "./queue.ts";
-import { storedName } from "./queue-names.ts";
 import { type EndedRequest, insertRequests } from "./run-requests.ts";
 
 export type NewRequest = {
@@ -26,19 +23,16 @@ export async function addRequests(
   runId: string,
   requests: readonly NewRequest[],
 ): Promise<ReadonlySet<string>> {
-  const installation = installationOf(tx);
-  // The days of a series may be requested by several installations at once: none waits for the queue of another.
-  const prefix = installation === DEFAULT_INSTALLATION ? "" : `${installation} `;
   // Sorted, so that two transactions that add the same keys can't deadlock.
   const { rows } = await sql<{ key: string }>`
     insert into usage_export.queued_request (request_key, run_id, chunk_id, position, request)
-    select ${prefix} || key, ${runId}, "chunkId", position, request
+    select key, ${runId}, "chunkId", position, request
     from json_to_recordset(${JSON.stringify(requests)}::json)
       as added (key text, "chunkId" uuid, position integer, request jsonb)
     order by key
     on conflict do nothing returning request_key as key
   `.execute(tx);
-  return new Set(rows.map(({ key }) => key.slice(prefix.length)));
+  return new Set(rows.map(({ key }) => key));
 }
 
 export type OpenRequest = {
@@ -75,7 +69,7 @@ export async function closeRequests(
       delete from usage_export.queued_request
       where request_key = any(${keys}::text[]) and chunk_id = ${chunkId} and exists (
         select from ${sql.id(QUEUE_SCHEMA, "job")}
-        where name = ${storedName(tx, queue)} and id = ${id} and retry_count = ${retryCount} and state::text = 'active'
+        where name = ${queue} and id = ${id} and retry_count = ${retryCount} and state::text = 'active'
       )
       returning request_key as key
     ), kept as (

@@ -5,7 +5,6 @@ import type { Day } from "../../usage/days.ts";
 import type { RunCounts } from "../../usage/export.ts";
 import type { SeriesName } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
-import { installationOf } from "../connection/handle.ts";
 import { type RequestFilter, type RunRequests, readRequests } from "./run-requests.ts";
 
 export type RecentRun = RunCounts & {
@@ -49,7 +48,7 @@ const RUNS_PER_PAGE = 50;
 
 export async function recentRuns(db: Database, { job, status, page }: RunFilter): Promise<RunList> {
   const { rows } = await sql<RecentRun>`
-    select ${recentRunColumns} from bi.runs where installation = ${installationOf(db)}
+    select ${recentRunColumns} from bi.runs
       ${job === undefined ? sql`` : sql`and (job = ${job} or starts_with(job, ${`${job}/`}))`}
       ${status === undefined ? sql`` : sql`and status = ${status}`}
     order by started_at desc, run_id limit ${RUNS_PER_PAGE + 1} offset ${(page - 1) * RUNS_PER_PAGE}
@@ -81,7 +80,7 @@ export async function readRunDetails(
   filter: RequestFilter,
 ): Promise<RunDetails | undefined> {
   const { rows: runs } = await sql<RecentRun>`
-    select ${recentRunColumns} from bi.runs where installation = ${installationOf(db)} and run_id::text = ${runId}
+    select ${recentRunColumns} from bi.runs where run_id::text = ${runId}
   `.execute(db);
   const [run] = runs;
   if (!run) return undefined;

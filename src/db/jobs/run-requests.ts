@@ -6,7 +6,6 @@ import { type FailedRequest, type RequestOutcome, requestOutcome, type StoredAns
 import type { UsageRequest } from "../../usage/plan.ts";
 import type { SeriesName } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
-import { installationOf } from "../connection/handle.ts";
 import { execute, type Tx } from "../connection/transaction.ts";
 import { existingPage } from "../pages.ts";
 import { storableStart } from "../schema.ts";
@@ -108,7 +107,7 @@ export async function deleteRequests(db: Database, before: RawBuilder<unknown>):
     sql`
       delete from usage_export.run_request where run_id in (
         select run_id from usage_export.run
-        where installation = ${installationOf(db)} and started_at < ${before} and heartbeat_at < ${before}
+        where started_at < ${before} and heartbeat_at < ${before}
       )
     `,
   );

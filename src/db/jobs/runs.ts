@@ -3,10 +3,8 @@
 import { type RawBuilder, sql } from "kysely";
 import type { RunCounts, RunTrigger } from "../../usage/export.ts";
 import type { Database } from "../connection/database.ts";
-import { installationOf } from "../connection/handle.ts";
 import { execute, inTransaction, type Tx } from "../connection/transaction.ts";
 import { QUEUE_SCHEMA, storableText } from "../schema.ts";
-import { storedName } from "./queue-names.ts";
 import { deleteRequests } from "./run-requests.ts";
 
 export type NewRun = {
@@ -38,8 +36,8 @@ async function insert(
   statusFinishedError: RawBuilder<unknown>,
 ): Promise<boolean> {
   const { rows } = await sql`
-    insert into usage_export.run (installation, run_id, kind, job, trigger, scheduled_for, status, finished_at, error)
-    values (${installationOf(tx)}, ${runId}, ${kind}, ${job}, ${trigger}, ${scheduledFor ?? null}, ${statusFinishedError})
+    insert into usage_export.run (run_id, kind, job, trigger, scheduled_for, status, finished_at, error)
+    values (${runId}, ${kind}, ${job}, ${trigger}, ${scheduledFor ?? null}, ${statusFinishedError})
     on conflict do nothing returning run_id
   `.execute(tx);
   return rows.length > 0;
@@ -83,14 +81,13 @@ export type DeletedRuns = { readonly runs: number; readonly keyEvents: number };
 export async function deleteOldRuns(db: Database, keepDays: number, now: Date): Promise<DeletedRuns> {
   const daysAgo = (days: number) => sql`least(now(), ${now}::timestamptz) - make_interval(days => ${days})`;
   const before = daysAgo(keepDays);
-  const installation = installationOf(db);
   await deleteRequests(db, daysAgo(Math.min(keepDays, REQUESTS_KEPT_DAYS)));
   const deleteRuns = sql`
     delete from usage_export.run where run_id in (
       select run_id from usage_export.run old
-      where installation = ${installation} and started_at < ${before} and heartbeat_at < ${before} and exists (
+      where started_at < ${before} and heartbeat_at < ${before} and exists (
         select from usage_export.run newer
-        where newer.installation = old.installation and newer.kind = old.kind and newer.job = old.job and newer.started_at > old.started_at
+        where newer.kind = old.kind and newer.job = old.job and newer.started_at > old.started_at
           and newer.status = old.status and newer.trigger = old.trigger
       )
       order by started_at limit ${DELETED_AT_ONCE}
@@ -103,7 +100,6 @@ export async function deleteOldRuns(db: Database, keepDays: number, now: Date): 
   const deleteKeyEvents = sql`
     delete from usage_export.key_event e using usage_export.api_key k
     where k.intent_id = e.intent_id and k.state = 'retired' and k.retired_at < ${before} and e.at < ${before}
-      and e.rotation in (select name from usage_export.rotation where installation = ${installation})
   `;
   return { runs, keyEvents: Number((await execute(db, deleteKeyEvents)).numAffectedRows ?? 0) };
 }
@@ -193,7 +189,7 @@ export async function runningRuns(
 ): Promise<readonly { readonly trigger: RunTrigger }[]> {
   const { rows } = await sql<{ readonly trigger: RunTrigger }>`
     select trigger from usage_export.run
-    where installation = ${installationOf(tx)} and kind = ${kind} and job = ${job} and status = 'running'
+    where kind = ${kind} and job = ${job} and status = 'running'
       and (requests_open is not null or heartbeat_at > now() - interval '1 minute')
   `.execute(tx);
   return rows;
@@ -214,9 +210,9 @@ export async function endRunsWithoutJobs(db: Database): Promise<readonly RunEnd[
       error = coalesce(error, 'its work is not in the queue any more')
     where r.run_id in (
       select lost.run_id from usage_export.run lost
-      where lost.installation = ${installationOf(db)} and lost.status = 'running' and lost.requests_open > 0 and not exists (
+      where lost.status = 'running' and lost.requests_open > 0 and not exists (
         select from ${sql.id(QUEUE_SCHEMA, "job")} j
-        where j.name = any(${(["usage_request", "usage_request_dead"] as const).map((name) => storedName(db, name))}::text[]) and j.state::text in ('created', 'retry', 'active')
+        where j.name in ('usage_request', 'usage_request_dead') and j.state::text in ('created', 'retry', 'active')
           and j.data->>'runId' = lost.run_id::text
       )
       for update skip locked
@@ -245,7 +241,7 @@ export async function heartbeatQueuedRuns(db: Database): Promise<void> {
     update usage_export.run set heartbeat_at = now()
     where run_id in (
       select run_id from usage_export.run
-      where installation = ${installationOf(db)} and status = 'running' and requests_open is not null and heartbeat_at < now() - interval '15 seconds'
+      where status = 'running' and requests_open is not null and heartbeat_at < now() - interval '15 seconds'
       for update skip locked
     )
   `;

@@ -2,7 +2,6 @@
 
 import { sql } from "kysely";
 import type { Database } from "../connection/database.ts";
-import { installationOf } from "../connection/handle.ts";
 import { execute, type Tx } from "../connection/transaction.ts";
 import { storableText } from "../schema.ts";
 
@@ -38,8 +37,8 @@ export async function heartbeatWorker(
 ): Promise<void> {
   const reason = refusal ? storableText(refusal.reason) : null;
   const upsert = sql`
-    insert into usage_export.worker as w (installation, worker_id, host, pid, version, config_refused, config_refused_at)
-    values (${installationOf(db)}, ${workerId}, ${storableText(host)}, ${pid}, ${version}, ${reason}, ${refusal?.at ?? null})
+    insert into usage_export.worker as w (worker_id, host, pid, version, config_refused, config_refused_at)
+    values (${workerId}, ${storableText(host)}, ${pid}, ${version}, ${reason}, ${refusal?.at ?? null})
     on conflict (worker_id) do update set last_seen_at = excluded.last_seen_at, config_refused = excluded.config_refused,
       config_refused_at = excluded.config_refused_at
   `;
@@ -77,7 +76,7 @@ export async function storedWorkers(tx: Database | Tx): Promise<readonly StoredW
   const { rows } = await sql<WorkerRow>`
     select worker_id as "workerId", host, pid, version, started_at as "startedAt", last_seen_at as "lastSeenAt",
       stopped_at as "stoppedAt", ${isRecent} as recent, config_refused as refused, config_refused_at as "refusedAt"
-    from usage_export.worker where installation = ${installationOf(tx)} order by last_seen_at desc, worker_id limit ${WORKERS_MAX}
+    from usage_export.worker order by last_seen_at desc, worker_id limit ${WORKERS_MAX}
   `.execute(tx);
   return rows.map(({ refused, refusedAt, stoppedAt, ...row }) => ({
     ...row,
@@ -92,7 +91,7 @@ type WorkerRow = Omit<StoredWorker, "stoppedAt" | "refusal"> & {
   readonly refusedAt: Date | null;
 };
 
-/** Whether a worker of any installation runs. */
+/** Whether a worker runs. */
 export async function isAnyWorkerLive(db: Database): Promise<boolean> {
   const { rows } = await sql`
     select from usage_export.worker where stopped_at is null and ${isRecent} limit 1

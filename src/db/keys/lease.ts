@@ -5,7 +5,6 @@
 import { sql } from "kysely";
 import { AppError } from "../../errors.ts";
 import type { Database } from "../connection/database.ts";
-import { installationOf } from "../connection/handle.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
 
 /** The holder renews its lease three times within this time. After a crash of the holder another process waits this long. */
@@ -17,9 +16,8 @@ export type Lease = { readonly rotation: string; readonly fence: string };
 export async function takeLease(db: Database, rotation: string, owner: string): Promise<Lease | undefined> {
   return inTransaction(db, async (tx) => {
     await sql`
-      insert into usage_export.rotation (name, installation) values (${rotation}, ${installationOf(tx)}) on conflict do nothing
+      insert into usage_export.rotation (name) values (${rotation}) on conflict do nothing
     `.execute(tx);
-    await requireOwnRotations(tx, [rotation]);
     // No lease is granted for longer than this, so a later end was stored before the clock was set back. That end is shortened: the
     // lease then expires soon, unless its holder still renews it.
     await sql`
@@ -35,20 +33,6 @@ export async function takeLease(db: Database, rotation: string, owner: string): 
     `.execute(tx);
     return rows[0] && { rotation, fence: String(rows[0].fence) };
   });
-}
-
-/** Throws `config` if one of the names is that of a rotation of another installation, whose keys would be used and replaced. */
-export async function requireOwnRotations(db: Database, names: readonly string[]): Promise<void> {
-  const { rows } = await sql<{ name: string; installation: string }>`
-    select name, installation from usage_export.rotation
-    where name = any(${names}::text[]) and installation <> ${installationOf(db)} order by name limit 1
-  `.execute(db);
-  const [other] = rows;
-  if (!other) return;
-  throw new AppError(
-    "config",
-    `the rotation ${JSON.stringify(other.name)} is one of the installation ${JSON.stringify(other.installation)} on this database, which has its keys: expected another name here`,
-  );
 }
 
 /** Throws `stopped` if the lease was released, or expired and was taken by another process. */

@@ -3,7 +3,6 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Day } from "../../usage/days.ts";
 import type { Database } from "../connection/database.ts";
-import { installationOf } from "../connection/handle.ts";
 import { existingPage } from "../pages.ts";
 
 export type KeyStatus = {
@@ -45,7 +44,7 @@ export async function keyPage(db: Database, { search, state, page }: KeyFilter):
     ${search === undefined ? sql`` : sql`and ${contains(sql`concat_ws(' ', k.rotation, k.project, k.project_id, k.api_key_id, k.comment)`, search)}`}
   `;
   const { rows } = await sql<{ found: number }>`
-    select count(*)::integer as found from usage_export.api_key k where ${keysWith(db, condition)}
+    select count(*)::integer as found from usage_export.api_key k where ${condition}
   `.execute(db);
   const found = rows[0]?.found ?? 0;
   const start = (existingPage(page, found, KEYS_PER_PAGE) - 1) * KEYS_PER_PAGE;
@@ -59,10 +58,6 @@ function contains(text: RawBuilder<unknown>, search: string): RawBuilder<unknown
 /** Every key that still exists or may exist. */
 export async function keyStatuses(db: Database): Promise<readonly KeyStatus[]> {
   return selectKeys(db, sql`k.state <> 'retired'`, sql``);
-}
-
-function keysWith(db: Database, condition: RawBuilder<unknown>): RawBuilder<unknown> {
-  return sql`${condition} and k.rotation in (select name from usage_export.rotation where installation = ${installationOf(db)})`;
 }
 
 /**
@@ -79,7 +74,7 @@ async function selectKeys(
       floor(extract(epoch from now() - k.requested_at) / 86400)::integer as "ageDays", used.usage_date as "lastSeenInUse",
       k.due_for_removal_at as "dueForRemovalAt", k.note
     from (
-      select k.* from usage_export.api_key k where ${keysWith(db, condition)}
+      select k.* from usage_export.api_key k where ${condition}
       order by k.rotation, k.requested_at desc ${part}
     ) k
     left join lateral (
@@ -156,7 +151,6 @@ export async function rotationRows(db: Database): Promise<readonly RotationRow[]
       order by at desc limit 1
     ) e on true
     left join counted c on c.rotation = r.name
-    where r.installation = ${installationOf(db)}
     order by r.name
   `.execute(db);
   return rows;
@@ -197,8 +191,7 @@ export async function recentKeyEvents(
   const { rows } = await sql<KeyEventRow>`
     select e.at, e.rotation, coalesce(k.api_key_id, e.intent_id) as key, e.event, e.actor, e.reason
     from usage_export.key_event e left join usage_export.api_key k on k.intent_id = e.intent_id
-    where e.rotation in (select name from usage_export.rotation where installation = ${installationOf(db)})
-      ${search === undefined ? sql`` : sql`and ${contains(text, search)}`}
+    ${search === undefined ? sql`` : sql`where ${contains(text, search)}`}
     order by e.event_id desc limit ${eventsMax}
   `.execute(db);
   return rows;

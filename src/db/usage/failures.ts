@@ -4,9 +4,7 @@ import { sql } from "kysely";
 import { sliceRetryDelayMs } from "../../usage/backfill.ts";
 import type { Day } from "../../usage/days.ts";
 import type { Database } from "../connection/database.ts";
-import { installationOf } from "../connection/handle.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
-import { storedName } from "../jobs/queue-names.ts";
 import { QUEUE_SCHEMA, storableText } from "../schema.ts";
 import { lockSlices } from "./slices.ts";
 
@@ -132,7 +130,7 @@ async function failedSlicesByCause(tx: Tx): Promise<readonly FailedSlicesRow[]> 
     -- Only series with a window: without one no day can be requested again, so nothing retries it.
     left join usage_export.due_series d
       on d.series_id = sl.series_id and d.window_days is not null and sl.usage_date between d.due_from and d.due_until
-    where sl.status = 'failed' and s.superseded_at is null and ${installationOf(tx)} = any(s.installations)
+    where sl.status = 'failed' and s.superseded_at is null and s.retired_at is null
     group by 1, 2, 3, 4, 5, 6
   `.execute(tx);
   return rows;
@@ -146,7 +144,7 @@ async function retriesByCode(tx: Tx): Promise<ReadonlyMap<string, Retries>> {
       min(case when j.state::text = 'retry' then j.start_after else now() end) as "nextTry"
     from usage_export.queued_request r
     join ${sql.id(QUEUE_SCHEMA, "job")} j on (j.data->>'chunkId')::uuid = r.chunk_id
-    where j.name = ${storedName(tx, "usage_request")} and j.state::text in ('retry', 'active') and r.error_code is not null
+    where j.name = 'usage_request' and j.state::text in ('retry', 'active') and r.error_code is not null
     group by 1
   `.execute(tx);
   return new Map(rows.map((row) => [row.code, row]));

@@ -5,7 +5,6 @@ import { sql } from "kysely";
 import type { ConfiguredSeries } from "../../usage/plan.ts";
 import { filterKey, type Series } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
-import { installationOf } from "../connection/handle.ts";
 import type { Tx } from "../connection/transaction.ts";
 
 /** By seriesKey, the id of the series. */
@@ -16,38 +15,27 @@ export type StoredSeries = {
   readonly grouping: string;
   readonly filterKey: string;
   readonly filter: string;
-  /** Whether another installation exports them as well. */
-  readonly isShared: boolean;
-  /** Whether this installation exports them, and how; both are null if it does not. */
-  readonly isOwn: boolean;
-  readonly ownFilter: string | null;
   readonly windowDays: number | null;
-  /** Whether the names that the views show are those of this installation. */
-  readonly hasOwnNames: boolean;
   readonly isRetired: boolean;
   readonly isHidden: boolean;
   /** Whether the current period is what it should be: that of the series' names, and none if the series is hidden. */
   readonly hasPeriod: boolean;
   readonly seriesIds: readonly number[];
-  /** The project of each of `seriesIds`, and its name in this installation. */
+  /** The project of each of `seriesIds`, and its name. */
   readonly projectIds: readonly string[];
   readonly projects: readonly string[];
 };
 
 export async function readStoredSeries(db: Database | Tx): Promise<readonly StoredSeries[]> {
   const { rows } = await sql<StoredSeries>`
-    select s.source, s."grouping", s.filter_key as "filterKey", s.filter,
-      not s.installations <@ ${[installationOf(db)]}::text[] as "isShared", i.series_id is not null as "isOwn",
-      i.filter as "ownFilter", i.window_days as "windowDays", (i.project, i.filter) is not distinct from (s.project, s.filter) as "hasOwnNames",
+    select s.source, s."grouping", s.filter_key as "filterKey", s.filter, s.window_days as "windowDays",
       s.retired_at is not null as "isRetired", s.superseded_at is not null as "isHidden",
       case when s.superseded_at is null then (p.project, p.filter) is not distinct from (s.project, s.filter)
         else p.series_id is null end as "hasPeriod",
-      json_agg(s.series_id) as "seriesIds", json_agg(s.project_id) as "projectIds", json_agg(coalesce(i.project, s.project)) as projects
+      json_agg(s.series_id) as "seriesIds", json_agg(s.project_id) as "projectIds", json_agg(s.project) as projects
     from usage_export.series s
     left join usage_export.series_period p on p.series_id = s.series_id and p.shown_until is null
-    left join usage_export.series_installation i
-      on i.series_id = s.series_id and i.installation = ${installationOf(db)} and i.retired_at is null
-    group by 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
+    group by 1, 2, 3, 4, 5, 6, 7, 8
   `.execute(db);
   return rows;
 }
@@ -102,9 +90,8 @@ function wantedByProject(configured: readonly ConfiguredSeries[]): ReadonlyMap<s
 
 function isAsConfigured(group: StoredSeries, project: string | undefined, one: ConfiguredSeries): boolean {
   const { series, windowDays = null } = one;
-  const hasNames = project === series.project.name && group.ownFilter === series.filter.name;
-  const isShown = !group.isRetired && !group.isHidden && (group.isShared || group.hasOwnNames);
-  return group.isOwn && hasNames && group.windowDays === windowDays && isShown;
+  const hasNames = project === series.project.name && group.filter === series.filter.name;
+  return hasNames && group.windowDays === windowDays && !group.isRetired && !group.isHidden;
 }
 
 type FilterNames = {
@@ -125,7 +112,6 @@ function filterNames(configured: readonly ConfiguredSeries[]): FilterNames {
 
 /** Whether a series that is not configured is left as it should be: retired, and hidden if its filter's name means another filter now. */
 function isRetiredWell(group: StoredSeries, projectId: string, { byConditions, taken }: FilterNames): boolean {
-  if (group.isShared) return !group.isOwn;
   const name = byConditions.get(JSON.stringify([group.source, projectId, group.filterKey]));
   const isNameTaken = taken.has(JSON.stringify([group.source, projectId, group.filter]));
   const isHiddenWell = name === undefined ? group.isHidden || !isNameTaken : !group.isHidden && group.filter === name;

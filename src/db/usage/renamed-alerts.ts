@@ -22,13 +22,13 @@ export async function renameAlerts(tx: Tx): Promise<void> {
   await sql`
     update usage_export.notice n set subject = r.name from (${renamed}) r
     where n.subject = r.was and not exists (
-      select from usage_export.notice other where other.installation = n.installation and other.subject = r.name
+      select from usage_export.notice other where other.subject = r.name
     )
   `.execute(tx);
   await sql`
     update usage_export.snooze n set name = r.name from (${renamed}) r
     where n.name = r.was and not exists (
-      select from usage_export.snooze other where other.installation = n.installation and other.name = r.name
+      select from usage_export.snooze other where other.name = r.name
     )
   `.execute(tx);
 }

@@ -1,11 +1,9 @@
 // Stores the series, which are never removed, so that their history stays, and the names that the service has listed.
 
 import { sql } from "kysely";
-import { AppError } from "../../errors.ts";
 import type { ConfiguredSeries, DueDays } from "../../usage/plan.ts";
 import { filterKey, type Series, seriesKey } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
-import { installationOf } from "../connection/handle.ts";
 import { integers } from "../connection/integers.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
 import { idsOf, isRegistered, readStoredSeries, type SeriesIds } from "./registered-series.ts";
@@ -18,9 +16,6 @@ export type { SeriesIds };
  * source, project, grouping and filter conditions. If the conditions of a filter change, that is a new series. The project's series of
  * the same source that had the filter's name before are then hidden from the views, so that no day is shown twice and a name means one
  * filter in all groupings. A retired series keeps its numbers, and its days no longer count as missing.
- *
- * A series that several installations export is one: it is retired when the last of them no longer has it. Throws `config` if another
- * installation has a filter of the same name with other conditions for a project.
  */
 export async function registerSeries(db: Database, configured: readonly ConfiguredSeries[]): Promise<SeriesIds> {
   return (await registerIfChanged(db, configured)).ids;
@@ -36,7 +31,6 @@ export async function registerIfChanged(
   if (isRegistered(stored, configured)) return { ids: idsOf(stored), isChanged: false };
   return inTransaction(db, async (tx) => {
     await sql`lock table usage_export.series in share row exclusive mode`.execute(tx);
-    await requireSameFilters(tx, configured);
     await writeSeries(tx, configured);
     await renameAlerts(tx);
     await updatePeriods(tx);
@@ -65,27 +59,8 @@ const isSameSeries = sql`
   s.source = w.source and s.project_id = w.project_id and s."grouping" = w."grouping" and s.filter_key = w.filter_key
 `;
 
-/** Throws `config` if another installation has a filter of the same name with other conditions: a name means one filter in the views. */
-export async function requireSameFilters(db: Database | Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
-  const { rows } = await sql<{ filter: string; project: string; installation: string }>`
-    select s.filter, w.project, other as installation
-    from ${wantedRows(configured)}
-    join usage_export.series s on s.source = w.source and s.project_id = w.project_id and s.filter = w.filter
-      and s.filter_key <> w.filter_key and s.superseded_at is null
-    cross join unnest(s.installations) as other
-    where other <> ${installationOf(db)} limit 1
-  `.execute(db);
-  const [conflict] = rows;
-  if (!conflict) return;
-  throw new AppError(
-    "config",
-    `filter ${JSON.stringify(conflict.filter)} of project ${JSON.stringify(conflict.project)} has other conditions in the installation ${JSON.stringify(conflict.installation)} on this database: expected another name here, as a name means one filter in the views`,
-  );
-}
-
 async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
   const wanted = wantedRows(configured);
-  const installation = installationOf(tx);
   await sql`
     update usage_export.series s set superseded_at = now()
     where s.superseded_at is null and exists (
@@ -95,57 +70,29 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
     )
   `.execute(tx);
   await sql`
-    update usage_export.series_installation i set retired_at = now()
-    from usage_export.series s
-    where i.series_id = s.series_id and i.installation = ${installation} and i.retired_at is null
-      and not exists (select from ${wanted} where ${isSameSeries})
+    update usage_export.series s set retired_at = now()
+    where s.retired_at is null and not exists (select from ${wanted} where ${isSameSeries})
   `.execute(tx);
   await sql`
-    merge into usage_export.series s using (
-      select w.*, renames.renames
-      from ${wanted}
-      left join usage_export.series s on ${isSameSeries}
-      left join usage_export.series_installation i on i.series_id = s.series_id and i.installation = ${installation}
-      -- A name that another installation gave stays until this one changes its own: else each start would change it.
-      cross join lateral (
-        select coalesce(s.installations <@ ${[installation]}::text[], true)
-          or i.retired_at is null and (i.project, i.filter) is distinct from (w.project, w.filter) and i.series_id is not null as renames
-      ) renames
-    ) w on ${isSameSeries}
-    when matched and (w.renames and (s.project, s.filter) is distinct from (w.project, w.filter)
+    merge into usage_export.series s using ${wanted} on ${isSameSeries}
+    when matched and ((s.project, s.filter, s.window_days) is distinct from (w.project, w.filter, w.window_days)
         or s.retired_at is not null or s.superseded_at is not null) then
-      update set superseded_at = null,
-        project = case when w.renames then w.project else s.project end,
-        filter = case when w.renames then w.filter else s.filter end,
+      update set project = w.project, filter = w.filter, window_days = w.window_days, retired_at = null, superseded_at = null,
         -- Its value was not seen for a time: the days of that time stay not due.
         due_from = case when s.retired_at is null then s.due_from else coalesce(w.due_from, s.due_from) end,
-        due_through = case when s.retired_at is null or w.due_from is null then s.due_through else least(w.due_through, ${YESTERDAY}) end
+        due_through = case when s.retired_at is null or w.due_from is null then s.due_through else least(w.due_through, ${YESTERDAY}) end,
+        next_due_at = case when s.retired_at is null or w.due_from is null then s.next_due_at end
     when not matched then
       insert (source, project_id, project, "grouping", filter_key, filter, window_days, due_from, due_through)
       values (w.source, w.project_id, w.project, w."grouping", w.filter_key, w.filter, w.window_days, w.due_from,
         case when w.due_through is not null then least(w.due_through, ${YESTERDAY}) end)
   `.execute(tx);
-  await sql`
-    insert into usage_export.series_installation as i (installation, series_id, project, filter, window_days)
-    select ${installation}, s.series_id, w.project, w.filter, w.window_days
-    from ${wanted} join usage_export.series s on ${isSameSeries}
-    on conflict (installation, series_id) do update
-      set project = excluded.project, filter = excluded.filter, window_days = excluded.window_days, retired_at = null
-    where (i.project, i.filter, i.window_days) is distinct from (excluded.project, excluded.filter, excluded.window_days)
-      or i.retired_at is not null
-  `.execute(tx);
-  await sql`
-    update usage_export.series_installation i set next_due_at = null
-    from ${wanted} join usage_export.series s on ${isSameSeries}
-    where i.series_id = s.series_id and i.installation = ${installation} and w.due_from is not null and s.retired_at is not null
-  `.execute(tx);
-  await joinInstallations(tx);
   // A retired series whose filter is still configured for other groupings stays visible, under the filter's current name.
   await sql`
     update usage_export.series s set filter = w.filter, superseded_at = null
     from (select distinct source, project_id, filter_key, filter from ${wanted}) w
     where s.source = w.source and s.project_id = w.project_id and s.filter_key = w.filter_key
-      and s.installations <@ ${[installation]}::text[] and (s.filter <> w.filter or s.superseded_at is not null)
+      and (s.filter <> w.filter or s.superseded_at is not null)
   `.execute(tx);
   // And a project has one name in all views, also in those of what is no longer read of it.
   await sql`
@@ -154,35 +101,6 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
       select project_id, min(project collate "C") as project from usage_export.series where retired_at is null group by project_id
     ) named
     where s.retired_at is not null and s.project_id = named.project_id and s.project <> named.project
-  `.execute(tx);
-}
-
-/**
- * The next time at which one of the installations `i` reads a series. One that has let its time pass by a day has stopped, or has trouble
- * that its own jobs show: it makes no day due before the others read it.
- */
-const NEXT_DUE_AT = sql`
-  coalesce(min(i.next_due_at) filter (where i.next_due_at > now() - interval '1 day'), min(i.next_due_at))
-`;
-
-/** Sets the columns of each series that follow from the installations that export it. */
-async function joinInstallations(tx: Tx): Promise<void> {
-  await sql`
-    update usage_export.series s
-    set installations = j.installations, window_days = case when j.is_active then j.window_days else s.window_days end,
-      next_due_at = case when j.is_active then j.next_due_at else s.next_due_at end,
-      retired_at = case when not j.is_active then coalesce(s.retired_at, now()) end
-    from (
-      select s.series_id, count(i.series_id) > 0 as is_active, max(i.window_days) as window_days, ${NEXT_DUE_AT} as next_due_at,
-        coalesce(array_agg(i.installation order by i.installation collate "C") filter (where i.series_id is not null), '{}') as installations
-      from usage_export.series s
-      left join usage_export.series_installation i on i.series_id = s.series_id and i.retired_at is null
-      group by s.series_id
-    ) j
-    where s.series_id = j.series_id and (
-      (s.installations, s.retired_at is null) is distinct from (j.installations, j.is_active)
-      or j.is_active and (s.window_days, s.next_due_at) is distinct from (j.window_days, j.next_due_at)
-    )
   `.execute(tx);
 }
 
@@ -231,22 +149,14 @@ async function writeNextDue(tx: Tx, next: readonly NextDue[], isPastKept: boolea
   const times = [...new Set(next.map(({ at }) => at?.getTime()))];
   const positions = new Map(times.map((ms, i) => [ms, i + 1]));
   await sql`
-    update usage_export.series_installation i set next_due_at = next.at
+    update usage_export.series s set next_due_at = next.at
     from (
       select series_id, (${times.map((ms) => (ms === undefined ? null : new Date(ms).toISOString()))}::timestamptz[])[position] as at
       from unnest(${integers(seriesIds)}::integer[], ${integers(next.map(({ at }) => positions.get(at?.getTime()) ?? 0))}::integer[])
         as of_series (series_id, position)
     ) next
-    where i.series_id = next.series_id and i.installation = ${installationOf(tx)} and i.next_due_at is distinct from next.at
-      and not (${isPastKept}::boolean and coalesce(i.next_due_at <= now(), false))
-  `.execute(tx);
-  await sql`
-    update usage_export.series s set next_due_at = next.at
-    from (
-      select series_id, ${NEXT_DUE_AT} as at from usage_export.series_installation i
-      where series_id = any(${integers(seriesIds)}::integer[]) and retired_at is null group by series_id
-    ) next
     where s.series_id = next.series_id and s.next_due_at is distinct from next.at
+      and not (${isPastKept}::boolean and coalesce(s.next_due_at <= now(), false))
   `.execute(tx);
 }
 

@@ -51,7 +51,7 @@ test("a view of an older version is not up to date, and is replaced; others are 
     db,
     `create or replace view bi.coverage_gaps as
      select project_id, project, "grouping", filter, status, usage_date as from_date, usage_date as to_date, 1 as days, error,
-       source, installations
+       source
      from bi.coverage`,
   );
   await setVersion(db, "bi.coverage_gaps", OLDER);

@@ -47,7 +47,6 @@ test("bi.coverage shows the status of a slice, when it was read and how many row
       conditions: "{}",
       active: true,
       source: "usage",
-      installations: "default",
     },
   ]);
 });
