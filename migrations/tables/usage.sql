@@ -89,7 +89,6 @@ create table usage_export.group_value (
   -- Carries the uniqueness, because a value may be longer than an index entry can be.
   key_hash   text    not null,
   group_key  text    not null,
-  value_sent text    not null,
   display    text,
   unique ("grouping", key_hash)
 );

@@ -7,16 +7,14 @@ select u.project_id, u.project, u.usage_date, t.tag,
   -- All sets of a day are of one answer, and so have the same finality.
   min(u.finality) as finality, min(u.first_seen_at) as first_seen_at, max(u.last_changed_at) as last_changed_at
 from bi.usage_by_tags u
-cross join lateral (
-  select tag, count(tag) over () as tags
+left join lateral (
+  select tag, count(*) over () as tags
   from json_array_elements_text(
     -- Postgres refuses NUL in a text, so it is shown as JSON writes it. A backslash before the escape would be one of the tag's own.
     case when strpos(u.tags, '\u0000') = 0 then u.tags else regexp_replace(u.tags, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\\\u0000', 'g') end::json
   ) as tag
   where tag is not null
-  union all
-  select null, 0 where not exists (select from json_array_elements(u.tags::json) as tag where tag::text <> 'null')
-) t
+) t on true
 group by u.project_id, u.project, u.usage_date, t.tag;
 
 comment on view bi.usage_by_single_tag is 'All usage by tag, one row a project, day and tag. Usage with several tags counts under each of them: never add up over tags. shared_requests says how much overlaps.';

@@ -7,14 +7,14 @@ import type { Dimension } from "./series.ts";
 export type Group = {
   /** The identity of the group; never empty. The order and the repetition of values make no difference. */
   readonly key: string;
-  /** The value as the service sent it, as JSON; "absent" if it sent none. */
-  readonly sent: string;
+  /** What the service keeps apart: as `key`, but of "no value" each shape is another one. */
+  readonly keyOfService: string;
   /** The text for people; null for "no value". */
   readonly display: string | null;
 };
 
 /** The one group of an answer that is not grouped. */
-export const UNGROUPED: Group = { key: "all", sent: "absent", display: null };
+export const UNGROUPED: Group = { key: "all", keyOfService: "all", display: null };
 
 /**
  * The group of a row that is grouped by several dimensions at once, of its groups by each of them. It is shown as a JSON object with the
@@ -25,7 +25,7 @@ export function combinedGroup(dimensions: readonly Dimension[], groups: readonly
     `"${dimension}":${memberText(dimension, groups[i]?.display ?? null)}`;
   return {
     key: JSON.stringify(groups.map(({ key }) => key)),
-    sent: `[${groups.map(({ sent }) => sent).join(",")}]`,
+    keyOfService: JSON.stringify(groups.map(({ keyOfService }) => keyOfService)),
     display: `{${dimensions.map(member).join(",")}}`,
   };
 }
@@ -39,8 +39,8 @@ function memberText(dimension: Dimension, display: string | null): string {
 }
 
 /**
- * A text and an array with that one text are the same group: the service has sent both for one dimension. Null, an empty set, an
- * empty text and an absent value are four different groups.
+ * A text and an array with that one text are the same group: the service has sent both for one dimension. Null, an absent value, an
+ * empty text, an empty array and an array of nothing but null or empty texts are all the one group "no value".
  */
 export function groupOf(dimension: Dimension, value: unknown, row: number): Group {
   if (value === undefined) return ABSENT;
@@ -58,8 +58,14 @@ export function groupOf(dimension: Dimension, value: unknown, row: number): Grou
   return known.ofArray(JSON.stringify(value));
 }
 
-const ABSENT: Group = { key: "absent", sent: "absent", display: null };
-const NULL: Group = { key: "null", sent: "null", display: null };
+/** Whether this is any value of a dimension but "no value". */
+export function isValue(value: unknown): boolean {
+  return Array.isArray(value) ? value.some(isValue) : value !== undefined && value !== null && value !== "";
+}
+
+const noValue = (shape: string): Group => ({ key: "null", keyOfService: shape, display: null });
+const ABSENT = noValue("absent");
+const NULL = noValue("null");
 
 // The same groups are in every answer of a series, so they are remembered.
 // Tags are always shown as a JSON array, even a single one: the report parses it.
@@ -67,21 +73,23 @@ const TAGS = rememberedGroups((_, key) => key);
 const OTHERS = rememberedGroups(displayOf);
 
 function rememberedGroups(display: (values: readonly (string | null)[], key: string) => string | null) {
-  const groupFrom = (sent: string, value: readonly (string | null)[]): Group => {
+  const groupFrom = (shape: string, value: readonly (string | null)[]): Group => {
+    if (!isValue(value)) return noValue(shape);
     const values = canonicalSet(value);
     const key = JSON.stringify(values);
-    return { key, sent, display: display(values, key) };
+    return { key, keyOfService: key, display: display(values, key) };
   };
   return {
     ofText: remembered((text) => groupFrom(JSON.stringify(text), [text])),
-    ofArray: remembered((sent) => groupFrom(sent, JSON.parse(sent))),
+    ofArray: remembered((array) => groupFrom(array, JSON.parse(array))),
   };
 }
 
+/** A member without a value is null, as the service has sent it among models. */
 function canonicalSet(values: readonly (string | null)[]): (string | null)[] {
-  const texts = values.filter((value) => typeof value === "string");
+  const texts = values.filter((value) => value !== null && value !== "");
   const sorted = [...new Set(texts)].sort();
-  return values.includes(null) ? [...sorted, null] : sorted;
+  return texts.length < values.length ? [...sorted, null] : sorted;
 }
 
 function displayOf(values: readonly (string | null)[], key: string): string | null {

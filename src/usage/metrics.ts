@@ -76,6 +76,33 @@ function finiteText(value: number | ExactNumber, rowNo: number, metric: string):
   throw badAnswer(`results[${rowNo}].${metric}: expected a finite number, got ${numberSource(value).slice(0, 40)}`);
 }
 
+/** The sum of both rows, exactly. What only one of them has stays as it is. */
+export function addMetrics(a: RowMetrics, b: RowMetrics): RowMetrics {
+  const [one, other] = [extraNumbers(a), extraNumbers(b)];
+  const names = [...new Set([...Object.keys(one), ...Object.keys(other)])].sort();
+  const extra = names.map((name) => `${JSON.stringify(name)}:${addDecimals(one[name], other[name])}`);
+  return {
+    values: a.values.map((value, i) => addDecimals(value, b.values[i])),
+    extra: extra.length > 0 ? `{${extra.join(",")}}` : null,
+  };
+}
+
+function extraNumbers({ extra }: RowMetrics): Readonly<Record<string, string>> {
+  return JSON.parse(extra ?? "{}", (_, value, context?: { source?: string }) => context?.source ?? value);
+}
+
+function addDecimals(a: string | null | undefined, b: string | null | undefined): string | null {
+  if (a == null || b == null) return a ?? b ?? null;
+  const places = Math.max(...[a, b].map((one) => one.split(".")[1]?.length ?? 0));
+  const scaled = (text: string) => {
+    const [whole = "", fraction = ""] = text.split(".");
+    return BigInt(whole + fraction.padEnd(places, "0"));
+  };
+  const sum = decimalText(new ExactNumber(`${scaled(a) + scaled(b)}e-${places}`));
+  if (sum === undefined) throw badAnswer(`the sum of two rows has more than ${DECIMAL_DIGITS_MAX} digits`);
+  return sum;
+}
+
 // Decimal numbers as text, so that no digit is lost on the way to numeric columns.
 
 /** More digits than any real amount has, and few enough for Postgres and for people to read. */

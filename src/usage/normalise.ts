@@ -3,9 +3,9 @@
 
 import { columnsOf, type NormalisedSlice, type SnapshotRow, sliceOf } from "./columns.ts";
 import { addDays, type Day, dayCount, daysOf, isDay, type Window } from "./days.ts";
-import { combinedGroup, type Group, groupOf, UNGROUPED } from "./groups.ts";
+import { combinedGroup, type Group, groupOf, isValue, UNGROUPED } from "./groups.ts";
 import { badAnswer, describeJson, isObject, type JsonObject } from "./json-value.ts";
-import { type RowMetrics, readMetrics } from "./metrics.ts";
+import { addMetrics, type RowMetrics, readMetrics } from "./metrics.ts";
 import type { UsageRequest } from "./plan.ts";
 import { remembered } from "./remembered.ts";
 import { type Dimension, dimensionsOf, type Source } from "./series.ts";
@@ -47,7 +47,7 @@ export function normalise(
     throw badAnswer(`${undatedRows} of ${results.length} rows name no day, and nobody knows which days they are of`);
   }
   return coveredDays(request.window, period, [...slices.keys()], runDay).map(({ day, undated }) =>
-    sliceOf(day, undated || undatedRows > 0, columnsOf([...(slices.get(day)?.values() ?? [])], source)),
+    sliceOf(day, undated || undatedRows > 0, columnsOf(rowsByGroup(slices.get(day)?.values() ?? []), source)),
   );
 }
 
@@ -66,7 +66,10 @@ function requireDollars(holder: JsonObject): void {
   }
 }
 
-/** A group that is sent twice with the same numbers is one row. With different numbers, nobody knows which are right. */
+/**
+ * A group that is sent twice with the same numbers is one row. With different numbers, nobody knows which are right. Rows of "no value"
+ * in different shapes are different groups of the service, and both stay until `rowsByGroup` adds them up.
+ */
 function addRow(
   slices: Map<Day, Map<string, SnapshotRow>>,
   day: Day,
@@ -74,16 +77,26 @@ function addRow(
   dimensions: readonly Dimension[],
 ): void {
   const rows = slices.get(day) ?? new Map<string, SnapshotRow>();
-  const twin = rows.get(row.group.key);
+  const twin = rows.get(row.group.keyOfService);
   if (twin && !sameMetrics(twin.metrics, row.metrics)) {
     throw badAnswer(
       dimensions.length === 0
         ? `more than one row for ${day}, though no grouping was asked for`
-        : `two rows with different numbers for ${dimensions.join(",")} ${row.group.sent.slice(0, 80)} on ${day}`,
+        : `two rows with different numbers for ${dimensions.join(",")} ${row.group.display?.slice(0, 80) ?? "no value"} on ${day}`,
     );
   }
-  rows.set(row.group.key, twin ?? row);
+  rows.set(row.group.keyOfService, twin ?? row);
   slices.set(day, rows);
+}
+
+/** An answer has a row for each group of the service, so what two of them counted is disjoint. */
+function rowsByGroup(rows: Iterable<SnapshotRow>): SnapshotRow[] {
+  const byKey = new Map<string, SnapshotRow>();
+  for (const { group, metrics } of rows) {
+    const other = byKey.get(group.key);
+    byKey.set(group.key, { group, metrics: other ? addMetrics(other.metrics, metrics) : metrics });
+  }
+  return [...byKey.values()];
 }
 
 function sameMetrics(a: RowMetrics, b: RowMetrics): boolean {
@@ -93,13 +106,13 @@ function sameMetrics(a: RowMetrics, b: RowMetrics): boolean {
 /**
  * A service that does not know a grouping treats it as a feature and answers the ungrouped total, so the rows must have the
  * requested dimension. The dimension's name in the other dialect counts only if it has a value: a service of that dialect names all
- * its dimensions in every row, and null in every row shows that it did not group.
+ * its dimensions in every row, and no value in every row shows that it did not group.
  */
 function requireDimension(dimension: Dimension, askedAs: string, results: readonly JsonObject[], source: Source): void {
   if (results.length === 0) return;
   const present = results.some((row) => {
     const { value, name } = dimensionValue(row, dimension);
-    return value !== undefined && (name === askedAs || value !== null);
+    return value !== undefined && (name === askedAs || isValue(value));
   });
   if (present) return;
   const cause =
@@ -110,7 +123,7 @@ function requireDimension(dimension: Dimension, askedAs: string, results: readon
 }
 
 /**
- * Those of the asked dimensions for which every row has null. Either nothing has a value, as in a project without tags, or the service
+ * Those of the asked dimensions for which no row has a value. Either nothing has a value, as in a project without tags, or the service
  * ignores the grouping and sends null for every dimension. Empty if the answer proves nothing.
  */
 export function nullDimensions({ series: { grouping } }: UsageRequest, answer: unknown): readonly Dimension[] {
@@ -123,8 +136,8 @@ export function groupingEvidence(dimension: Dimension, answer: unknown): "values
   let evidence: "all null" | "none" = "none";
   for (const row of answer.results) {
     const value = isObject(row) ? dimensionValue(row, dimension).value : undefined;
-    if (value === null) evidence = "all null";
-    else if (value !== undefined) return "values";
+    if (isValue(value)) return "values";
+    if (value !== undefined) evidence = "all null";
   }
   return evidence;
 }

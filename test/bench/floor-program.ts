@@ -58,7 +58,7 @@ function parse(text: string): { readonly results: readonly Result[] } {
 function rowOf(row: Result, grouping: string): Row {
   const more = Object.keys(row).filter((name) => !METRICS.includes(name) && name !== "grouping");
   const extra = more.sort().map((name) => `${JSON.stringify(name)}:${numberText(row[name])}`);
-  const group = JSON.stringify(row.grouping[grouping]) ?? "absent";
+  const group = JSON.stringify(row.grouping[grouping]) ?? "null";
   const values = METRICS.map((metric) => numberText(row[metric]));
   return { group, values, extra: extra.length > 0 ? `{${extra}}` : null };
 }
@@ -158,10 +158,10 @@ async function internGroups(slices: readonly Slice[]): Promise<void> {
   const unknown = [...new Set(all)].filter((name) => !groupIds.has(name));
   if (unknown.length === 0) return;
   const groups = unknown.map((name) => [name, ...groupOf(name)]);
-  const values = [0, 1, 2, 3, 4, 5].map((i) => groups.map((group) => group[i]));
+  const values = [0, 1, 2, 3, 4].map((i) => groups.map((group) => group[i]));
   await db.query(
-    `insert into usage_export.group_value ("grouping", key_hash, group_key, value_sent, display)
-    select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) on conflict do nothing`,
+    `insert into usage_export.group_value ("grouping", key_hash, group_key, display)
+    select * from unnest($1::text[], $2::text[], $3::text[], $4::text[]) on conflict do nothing`,
     values.slice(1),
   );
   const { rows } = await db.query(
@@ -175,12 +175,12 @@ async function internGroups(slices: readonly Slice[]): Promise<void> {
 function groupOf(name: string): (string | null)[] {
   const [grouping = "", sent = ""] = name.split(/ (.*)/s);
   let [key, display]: [string, string | null] = [sent, null];
-  if (sent !== "absent" && sent !== "null") {
+  if (sent !== "null") {
     const values = [...new Set<string>([JSON.parse(sent)].flat())].sort();
     key = JSON.stringify(values);
     display = grouping === "tags" || values.length > 1 ? key : (values[0] ?? null);
   }
-  return [grouping, createHash("sha256").update(key).digest("hex"), key, sent, display];
+  return [grouping, createHash("sha256").update(key).digest("hex"), key, display];
 }
 
 const queue = requests.entries();

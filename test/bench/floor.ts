@@ -130,7 +130,7 @@ async function storedRows(databaseUrl: string): Promise<string> {
   const db = openPostgres(databaseUrl);
   const numbers = sql.join([...METRICS, "extra_metrics"].map((name) => sql.ref(`r.${name}`)));
   const common = sql`s.project_id, s."grouping", s.filter_key, r.usage_date`;
-  const ofRow = sql`${common}, g.group_key, g.value_sent, g.display, r.revision, r.gone, r.returned, r.restates, ${numbers}`;
+  const ofRow = sql`${common}, g.group_key, g.display, r.revision, r.gone, r.returned, r.restates, ${numbers}`;
   const joined = sql`r join usage_export.series s using (series_id) left join usage_export.group_value g using (group_id)`;
   try {
     const { rows } = await sql<{ stored: string }>`

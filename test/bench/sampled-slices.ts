@@ -31,9 +31,9 @@ export async function requireAsAnswered(
     select s.project_id as "projectId", s."grouping", sl.usage_date::text as day, (current_date - ${sql.lit(days)})::text as start,
       (current_date - 1)::text as "end",
       (
-        select json_agg(json_build_object('group', g.value_sent, ${sql.join(
+        select json_agg(json_build_object('group', g.group_key, ${sql.join(
           METRICS.map((metric) => sql`${sql.lit(metric)}, trim_scale(r.${sql.ref(metric)})::text`),
-        )}) order by g.value_sent)
+        )}) order by g.group_key)
         from usage_export.snapshot_row r join usage_export.group_value g using (group_id)
         where r.series_id = sl.series_id and r.usage_date = sl.usage_date and not r.gone
       ) as rows
@@ -60,10 +60,10 @@ async function answeredRows(service: string, { projectId, grouping, day, start, 
   return answer.results
     .filter((row) => row.grouping.start === day)
     .map((row) => {
-      // As the program keeps what was sent.
-      const group = grouping === "none" ? "absent" : JSON.stringify(row.grouping[grouping]);
+      const value = row.grouping[grouping] ?? null;
+      const group = grouping === "none" ? "all" : value && JSON.stringify([...new Set([value].flat())].sort());
       const numbers = METRICS.map((metric) => [metric, String(row[metric])]);
-      return { group, ...Object.fromEntries(numbers) };
+      return { group: group ?? "null", ...Object.fromEntries(numbers) };
     })
     .sort((a, b) => (a.group < b.group ? -1 : 1));
 }

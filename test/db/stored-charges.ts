@@ -53,7 +53,7 @@ export function billsOf(charges: readonly Charge[], grouping: BillingGrouping): 
     accessor: names.includes("accessor") ? (charge.accessor ?? null) : null,
     deployment: names.includes("deployment") ? (charge.deployment ?? null) : null,
     line_item: names.includes("line_item") ? (charge.line_item ?? null) : null,
-    tags: names.includes("tags") && charge.tags ? JSON.stringify([...new Set(charge.tags)].sort()) : null,
+    tags: names.includes("tags") && charge.tags?.length ? JSON.stringify([...new Set(charge.tags)].sort()) : null,
     dollars: charge.dollars,
   }));
   const groups = Map.groupBy(placed, ({ dollars: _, ...place }) => JSON.stringify(place));

@@ -115,13 +115,36 @@ function coveredDays(
   return Array.from({ length: count }, (_, n) => new Date(fromMs + n * DAY_MS).toISOString().slice(0, 10));
 }
 
-/** A repeated row counts once. An answer with two different rows of one group is refused. */
+/** A repeated row counts once. An answer with two different rows of one group is refused. The shapes of no value are added up. */
 function distinct(rows: readonly Row[]): readonly StoredRow[] {
-  const byKey = new Map<string, Row>();
+  const byService = new Map<string, Row>();
   for (const row of rows) {
-    const twin = byKey.get(row.key);
+    const twin = byService.get(row.keyOfService);
     require(twin === undefined || JSON.stringify(twin) === JSON.stringify(row));
-    byKey.set(row.key, row);
+    byService.set(row.keyOfService, row);
   }
-  return [...byKey.values()].map(({ group, numbers, extra }) => ({ group, numbers, extra }));
+  return [...Map.groupBy(byService.values(), ({ key }) => key).values()].map((same) => ({
+    group: same[0]?.group ?? null,
+    numbers: (same[0]?.numbers ?? []).map((_, i) => sumOf(same.map(({ numbers }) => numbers[i] ?? null))),
+    extra: extraSum(same.map(({ extra }) => extra)),
+  }));
+}
+
+function sumOf(amounts: readonly (string | null)[]): string | null {
+  const known = amounts.filter((amount) => amount !== null);
+  if (known.length <= 1) return known[0] ?? null;
+  const places = Math.max(...known.map((amount) => amount.split(".")[1]?.length ?? 0));
+  const scaled = known.map((amount) => {
+    const [whole = "", fraction = ""] = amount.split(".");
+    return BigInt(whole + fraction.padEnd(places, "0"));
+  });
+  const sum = plainDecimal(`${scaled.reduce((a, b) => a + b)}e-${places}`, 1_000);
+  require(sum !== undefined);
+  return sum;
+}
+
+function extraSum(extras: readonly string[]): string {
+  const members: readonly (readonly [string, string])[] = extras.flatMap((extra) => JSON.parse(extra));
+  const byName = Map.groupBy(members, ([name]) => name);
+  return JSON.stringify([...byName].map(([name, same]) => [name, sumOf(same.map(([, amount]) => amount))]).toSorted());
 }

@@ -32,10 +32,10 @@ function dimensionOf(row: JsonTree, grouping: string): { readonly name: string; 
 
 export function namesDimension(row: JsonTree, { grouping, askedAs }: Fixture): boolean {
   const found = dimensionOf(row, grouping);
-  return found !== undefined && (found.name === askedAs || !isNull(found.value));
+  return found !== undefined && (found.name === askedAs || hasValue(found.value));
 }
 
-export type Row = StoredRow & { readonly key: string };
+export type Row = StoredRow & { readonly key: string; readonly keyOfService: string };
 
 export function readRow(row: JsonTree, grouping: Fixture["grouping"]): Row {
   require(row.kind === "object");
@@ -66,19 +66,25 @@ function amount(value: JsonTree): string {
   return text;
 }
 
+/** `keyOfService` keeps the shapes of no value apart. */
 function groupOf(
   grouping: string,
   value: JsonTree | undefined,
-): { readonly key: string; readonly group: string | null } {
-  if (grouping === "none") return { key: "", group: null };
-  if (value === undefined) return { key: "absent", group: null };
-  if (isNull(value)) return { key: "null", group: null };
-  const items = value.kind === "array" ? value.items : [value];
-  const texts = items.filter((item) => item.kind === "text").map(({ text }) => text);
-  const nulls = items.filter((item) => isNull(item));
-  require(texts.length + nulls.length === items.length);
-  const set = [...[...new Set(texts)].sort(), ...(nulls.length > 0 ? [null] : [])];
+): { readonly key: string; readonly keyOfService: string; readonly group: string | null } {
+  if (grouping === "none") return { key: "", keyOfService: "", group: null };
+  const items = value?.kind === "array" ? value.items : value ? [value] : [];
+  const texts = items.map((item) => (item.kind === "text" ? item.text : ""));
+  require(items.every((item) => item.kind === "text" || isNull(item)));
+  const named = [...new Set(texts.filter((text) => text !== ""))].sort();
+  if (named.length === 0) return { key: "no value", keyOfService: `no value ${JSON.stringify(value)}`, group: null };
+  const set = texts.includes("") ? [...named, null] : named;
   const key = JSON.stringify(set);
-  const shown = grouping === "tags" || set.length > 1 ? key : (set[0]?.replaceAll("\0", "\\u0000") ?? null);
-  return { key, group: shown };
+  const shown = grouping === "tags" || set.length > 1 ? key : (named[0]?.replaceAll("\0", "\\u0000") ?? null);
+  return { key, keyOfService: key, group: shown };
+}
+
+function hasValue(value: JsonTree): boolean {
+  return value.kind === "array"
+    ? value.items.some(hasValue)
+    : !isNull(value) && !(value.kind === "text" && value.text === "");
 }

@@ -102,7 +102,7 @@ test("a bucket of several days is refused", () => {
 test("the same group twice with different numbers is refused, in whatever order its values are", () => {
   const results = [sampleRow(DAY, { tags: ["a", "b"] }), sampleRow(DAY, { tags: ["b", "a"] }, { requests: 2 })];
   expect(refusal(sampleRequest("tags"), sampleAnswer(results))).toBe(
-    'two rows with different numbers for tags ["b","a"] on 2026-03-17',
+    'two rows with different numbers for tags ["a","b"] on 2026-03-17',
   );
 });
 

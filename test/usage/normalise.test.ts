@@ -34,7 +34,7 @@ test("each day of the window is a slice with its rows, even a day without rows",
       undated: false,
       rowCount: 1,
       columns: {
-        groups: [{ key: '["listen"]', sent: '"listen"', display: "listen" }],
+        groups: [{ key: '["listen"]', keyOfService: '["listen"]', display: "listen" }],
         metricNames: METRICS,
         metrics: [[null], [null], [null], [null], [null], [null], ["1"]],
         extras: [null],
@@ -80,16 +80,18 @@ test.each<[string, Record<string, unknown>, string | null]>([
   expect(shownByDay(slices)).toEqual({ [SECOND]: [display] });
 });
 
-test("a row that lacks the dimension of the others is a group of its own", () => {
-  const results = [sampleRow(SECOND, { model: "nova" }), sampleRow(SECOND), sampleRow(SECOND, { model: null })];
-  const slices = normalise(sampleRequest("model", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY);
-  expect(slices[0]?.columns.groups.map(({ sent }) => sent)).toEqual(['"nova"', "absent", "null"]);
-});
-
-test("null, an empty text, an empty array and an absent value are four rows of a day", () => {
-  const results = [null, "", [], undefined].map((tags) => sampleRow(SECOND, tags === undefined ? {} : { tags }));
-  const slices = normalise(sampleRequest("tags", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY);
-  expect(slices[0]?.rowCount).toBe(4);
+test("no value in several shapes is one row with the exact sum of all its numbers", () => {
+  const results = [
+    sampleRow(SECOND, { tags: ["a"] }),
+    sampleRow(SECOND, { tags: null }, { requests: 1, hours: 0.7, credits: 2, "a b": 1 }),
+    sampleRow(SECOND, { tags: [] }, { requests: 2, tokens_in: 4, credits: new ExactNumber("0.10000000000000000001") }),
+    sampleRow(SECOND, {}, { requests: 3, hours: 0.1 }),
+    sampleRow(SECOND, { tags: null }, { requests: 1, hours: 0.7, credits: 2, "a b": 1 }),
+  ];
+  const [slice] = normalise(sampleRequest("tags", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY);
+  expect(slice?.columns.groups.map(({ display }) => display)).toEqual(['["a"]', null]);
+  expect(slice?.columns.metrics.map(([, amount]) => amount)).toEqual(["0.8", null, null, "4", null, null, "6"]);
+  expect(slice?.columns.extras).toEqual([null, '{"a b":1,"credits":2.10000000000000000001}']);
 });
 
 test("the same row twice is one row, even if its values are in another order", () => {
@@ -163,7 +165,7 @@ test.each<[string, readonly unknown[], ReturnType<typeof groupingEvidence>]>([
   ["null in every row", [{ tags: null }, { grouping: { tags: null } }], "all null"],
   ["null or absent in every row", [{ tags: null }, { requests: 1 }], "all null"],
   ["a value among nulls", [{ tags: null }, { tags: ["prod"] }], "values"],
-  ["an empty set", [{ tags: [] }], "values"],
+  ["no value in every shape", [{ tags: [] }, { tags: "" }, { tags: [null] }], "all null"],
   ["absent in every row", [{ requests: 1 }], "none"],
   ["no rows", [], "none"],
 ])("whether an answer proves that it is grouped: %s", (_, results, evidence) => {

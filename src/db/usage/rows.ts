@@ -145,15 +145,14 @@ export async function internGroups(
       with wanted as (
         select * from unnest(
           ${missing.map(({ grouping }) => grouping)}::text[], ${missing.map(({ hash }) => hash)}::text[],
-          ${missing.map(({ group }) => group.key)}::text[], ${missing.map(({ group }) => group.sent)}::text[],
-          ${missing.map(({ group }) => group.display)}::text[]
-        ) as wanted ("grouping", key_hash, group_key, value_sent, display)
+          ${missing.map(({ group }) => group.key)}::text[], ${missing.map(({ group }) => group.display)}::text[]
+        ) as wanted ("grouping", key_hash, group_key, display)
       ), found as (
         select g.group_id, w."grouping", w.key_hash
         from wanted w join usage_export.group_value g using ("grouping", key_hash)
       ), inserted as (
-        insert into usage_export.group_value ("grouping", key_hash, group_key, value_sent, display)
-        select w."grouping", w.key_hash, w.group_key, w.value_sent, w.display
+        insert into usage_export.group_value ("grouping", key_hash, group_key, display)
+        select w."grouping", w.key_hash, w.group_key, w.display
         from wanted w left join found f using ("grouping", key_hash)
         where f.key_hash is null
         order by w."grouping", w.key_hash

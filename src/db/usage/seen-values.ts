@@ -57,7 +57,7 @@ export async function storedValues(
       cross join lateral json_array_elements_text(
         ${MEMBERS}
       ) as v (value)
-      where v.value <> ''
+      where v.value is not null
       group by g.project_id, v.value
     )
     select v.project_id as "projectId", v.value, to_char(v.first_day, 'YYYY-MM-DD') as "firstDay",

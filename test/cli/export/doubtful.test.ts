@@ -51,7 +51,7 @@ const DOUBTFUL: Readonly<Record<string, readonly [Fault, RegExp]>> = {
   text: [changeRows((rows) => rows.map((row) => ({ ...row, requests: "12" }))), /requests: expected a number, got/],
   twice: [
     changeRows((rows) => rows.flatMap((row) => [row, { ...row, requests: 1 }])),
-    /two rows with different numbers for endpoint "listen"/,
+    /two rows with different numbers for endpoint listen/,
   ],
   weekly: [
     { kind: "body", change: (answer) => ({ ...answer, resolution: { units: "week", amount: 1 } }) },

@@ -168,7 +168,7 @@ test("each set of tags is a group of its own, and there is no sum of the groups"
     groups: [
       { group: '["a"]', hours: "3" },
       { group: '["a","b"]', hours: "2" },
-      { group: "[]", hours: "1" },
+      { group: null, hours: "1" },
     ],
     groupCount: 3,
     hours: null,

@@ -35,7 +35,7 @@ test("the values are the members of the groups, those with the most requests fir
     "2026-03-17": [
       [["prod", "eu"], "5"],
       [["eu"], "2"],
-      [[], "50"],
+      [["eu", null], "1"],
       [null, "50"],
       [["a\0b"], "50"],
     ],

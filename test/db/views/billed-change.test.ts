@@ -159,7 +159,11 @@ test("on random charges each dimension's rows are the charges' own sums, and add
 });
 
 function shownValue(value: string | readonly string[] | null | undefined): string | null {
-  return Array.isArray(value) ? JSON.stringify([...value].sort()) : ((value as string | null | undefined) ?? null);
+  return Array.isArray(value)
+    ? value.length > 0
+      ? JSON.stringify([...value].sort())
+      : null
+    : ((value as string | null | undefined) ?? null);
 }
 
 test("a project is explained from its billing once that can be compared on as many days as its usage by model", async () => {
