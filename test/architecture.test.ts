@@ -71,7 +71,8 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   jose: ["keys/seal.ts"],
   commander: ["cli/command-line.ts", "cli/commands.ts"],
   "cli-progress": ["cli/progress.ts"],
-  "node-cron": ["schedule", "config"],
+  croner: ["schedule/cron.ts", "config/fields.ts"],
+  "node-cron": ["schedule/timers.ts", "config/fields.ts"],
   echarts: ["report/chart.ts", "report/chart-option.ts", "web/client"],
   idiomorph: ["web/client/live.ts"],
 };

@@ -10,7 +10,7 @@ import { openExportContext } from "../jobs/open-context.ts";
 import { runExportJob } from "../jobs/run-export.ts";
 import { withSeenValues } from "../jobs/seen-values.ts";
 import { CONFIG_FILE } from "../package-files.ts";
-import { counted } from "../report/format.ts";
+import { counted, durationText } from "../report/format.ts";
 import {
   type BackfillMode,
   type BackfillPlan,
@@ -23,11 +23,9 @@ import { dayOf } from "../usage/days.ts";
 import { describeRequest, type RunCounts } from "../usage/export.ts";
 import { sliceCount, totalSliceCount, type UsageRequest } from "../usage/plan.ts";
 import { seriesText } from "../usage/series.ts";
-import { durationOf, loadOfRequests, type Pace } from "../usage/workload.ts";
 import { enqueueBackfill, type QueuedBackfill } from "../worker/runs.ts";
 import { exportJson, exportText, type JobResult } from "./export.ts";
 import { writeAnswer } from "./output.ts";
-import { paceOf, rateText } from "./plan.ts";
 import { progressBar, progressCount, progressEvents, ZERO_PROGRESS } from "./progress.ts";
 import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./selection.ts";
 
@@ -51,8 +49,8 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
     const before = await readStatuses(db, choice);
     const plans = planBackfill(choice.jobs, choice.range, options.only, before, dayOf(await databaseNow(db)));
     if (options.dryRun) {
-      const pace = paceOf(config);
-      writeAnswer(app, options, plans.map(planJson(pace)), () => planText(plans, options, pace));
+      const { requestsPerSecond: rate } = config.service;
+      writeAnswer(app, options, plans.map(planJson(rate)), () => planText(plans, options, rate));
       return 0;
     }
     if (options.enqueue && plans.length > 0) {
@@ -188,13 +186,13 @@ function shellQuoted(word: string): string {
 const REQUESTS_SHOWN_MAX = 50;
 const PROJECTS_SHOWN_MAX = 20;
 
-function planText(plans: readonly BackfillPlan[], { verbose = false }: BackfillOptions, pace: Pace): string {
+function planText(plans: readonly BackfillPlan[], { verbose = false }: BackfillOptions, rate: number): string {
   const requests = plans.flatMap(({ plan }) => plan.requests);
   const isWhole = verbose || requests.length <= REQUESTS_SHOWN_MAX;
-  const duration = durationOf(loadOfRequests(requests, pace), pace);
+  const seconds = secondsOf(requests, rate);
   const lines = [
     ...(isWhole ? requests.map(requestText) : plans.flatMap(summaryLines)),
-    `would read ${totalSliceCount(requests)} slices in ${requests.length} requests: ${rateText(duration, pace.requestsPerSecond)}`,
+    `would read ${totalSliceCount(requests)} slices in ${requests.length} requests: ${durationText(seconds)} at ${rate} a second`,
   ];
   return `${lines.join("\n")}\n`;
 }
@@ -223,12 +221,15 @@ function summaryLines({ job, plan: { requests } }: BackfillPlan): string[] {
   ];
 }
 
+/** At the least: a service that answers slowly takes longer. */
+const secondsOf = (requests: readonly UsageRequest[], rate: number) => Math.ceil(requests.length / rate);
+
 const planJson =
-  (pace: Pace) =>
+  (rate: number) =>
   ({ job, plan: { requests } }: BackfillPlan): object => ({
     job: job.name,
     slices: totalSliceCount(requests),
-    ...durationOf(loadOfRequests(requests, pace), pace),
+    seconds: secondsOf(requests, rate),
     requests: requests.map(describeRequest),
   });
 

@@ -16,14 +16,15 @@ import type { Finding, FindingGroup } from "../jobs/project-probe.ts";
 import { withSeenValues } from "../jobs/seen-values.ts";
 import { proxyOf } from "../proxy.ts";
 import { neverSeenText } from "../report/budget-text.ts";
-import { counted } from "../report/format.ts";
+import { counted, durationText } from "../report/format.ts";
+import { nextOccurrences } from "../schedule/cron.ts";
 import { firstNames } from "../text.ts";
 import type { Budget } from "../usage/budgets.ts";
-import { configuredSeries } from "../usage/plan.ts";
+import { dayOf } from "../usage/days.ts";
+import { configuredSeries, planExport } from "../usage/plan.ts";
 import { unreadPrices } from "../usage/prices.ts";
 import { checkLists } from "./check-lists.ts";
 import { writeAnswer } from "./output.ts";
-import { exportsTooLong } from "./plan.ts";
 
 type CheckOptions = {
   readonly offline?: boolean;
@@ -111,8 +112,21 @@ function checkExports(config: Config): Finding[] {
   return [...checkPrices(config), ...checkNights(config)];
 }
 
-function checkNights(config: Config): Finding[] {
-  return exportsTooLong(config, new Date()).map((one) => ({ ...one, state: "warn" }));
+/** Of the next runs the two that are closest together: enough of them to see a schedule that rests at weekends. */
+const OCCURRENCES = 15;
+
+function checkNights({ exports, service: { requestsPerSecond } }: Config): Finding[] {
+  const now = new Date();
+  return exports.flatMap((job): Finding[] => {
+    const moments = nextOccurrences(job, now, OCCURRENCES).map((moment) => moment.getTime() / 1000);
+    const secondsBetween = Math.min(...moments.slice(1).map((moment, i) => moment - (moments[i] ?? 0)));
+    // Besides the requests, a run reads each project's list of keys.
+    const calls = planExport(job, dayOf(now)).length + job.projects.length;
+    const seconds = Math.ceil(calls / requestsPerSecond);
+    if (seconds <= secondsBetween) return [];
+    const text = `this night has ${counted(calls, "call")}, at ${requestsPerSecond} a second it takes ${durationText(seconds)}, longer than the ${durationText(secondsBetween)} until the next`;
+    return [{ what: `export ${job.name}`, state: "warn", text }];
+  });
 }
 
 /** Usage is priced by the series that are read by model: a price whose series no export reads prices nothing. */

@@ -132,18 +132,6 @@ export const COMMANDS: readonly CommandDefinition[] = [
     run: async (app, options) => (await import("./backfill.ts")).runBackfill(app, options as BackfillOptions),
   },
   {
-    name: "plan",
-    summary: "how many requests a run of each export makes, how long they take, and what a backfill would take",
-    examples: ["plan", "plan --backfill --from 2026-01-01 --to 2026-03-31"],
-    options: [
-      new Option("--backfill", "also what reading a range of past days would take"),
-      dayOption("--from", "the first day of the backfill"),
-      dayOption("--to", "its last day"),
-      JSON_ANSWER,
-    ],
-    run: async (app, options) => (await import("./plan.ts")).runPlan(app, options),
-  },
-  {
     name: "rotate",
     summary: "runs rotation jobs that are due",
     examples: ["rotate --dry-run", "rotate --job exporter --now", "rotate --job exporter --rollback"],

@@ -1,6 +1,7 @@
 // The kinds of values the configuration is made of. The messages given to zod's own checks are the text after the word "expected";
 // the messages of custom checks (`reporting`) are complete.
 
+import { Cron } from "croner";
 import { validateDetailed } from "node-cron";
 import { z } from "zod";
 import { DIMENSIONS } from "../usage/series.ts";
@@ -80,7 +81,7 @@ export const PLACEHOLDER_ID = "PROJECT_ID";
 export const Schedule = z.string().superRefine(
   reporting((expression) => {
     const [error] = validateDetailed(expression).errors;
-    if (error === undefined) return undefined;
+    if (error === undefined) return croner(expression);
     const strange = /[^\s\w*,/#?-]/.exec(expression)?.[0];
     const reason =
       error.field !== "expression"
@@ -91,6 +92,17 @@ export const Schedule = z.string().superRefine(
     return `expected a cron expression (minute hour day month weekday) such as "15 2 * * *"; got ${describeValue(expression)}: ${reason}`;
   }),
 );
+
+/** node-cron wakes the worker and says best what is wrong; croner, which finds the times, knows no ranges such as 22-2. */
+function croner(expression: string): string | undefined {
+  try {
+    new Cron(expression, { paused: true });
+    return undefined;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.replace("CronPattern: ", "") : "";
+    return `expected a cron expression such as "15 2 * * *"; got ${describeValue(expression)}: ${reason}`;
+  }
+}
 
 const CRON_FIELDS: Readonly<Record<string, string>> = { dayOfMonth: "day", dayOfWeek: "weekday" };
 

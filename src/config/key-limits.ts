@@ -44,27 +44,6 @@ export function limitsOfKeys(keys: readonly KeyReference[]): ReadonlyMap<KeyRefe
   return new Map(isSimple ? [] : limits.flatMap(([same, limit]) => same.map((key) => [key, limit] as const)));
 }
 
-type KeyUsers = {
-  readonly projects: readonly { readonly id: string; readonly key: KeyReference }[];
-  readonly rotations: readonly { readonly createWith?: KeyReference }[];
-};
-
-/** The limits of the key that a project is read with. Undefined if it has none of its own. */
-export function limitsOfProjects({
-  projects,
-  rotations,
-}: KeyUsers): (project: { readonly id: string }) => KeyLimit | undefined {
-  const limits = limitsOfKeys([
-    ...projects.map(({ key }) => key),
-    ...rotations.flatMap(({ createWith }) => createWith ?? []),
-  ]);
-  const byId = new Map(projects.map(({ id, key }) => [id, limits.get(key)]));
-  return ({ id }) => {
-    const limit = byId.get(id);
-    return limit?.requestsPerSecond === undefined && limit?.maxConcurrent === undefined ? undefined : limit;
-  };
-}
-
 const LIMIT_NAMES = ["requestsPerSecond", "maxConcurrent"] as const;
 
 function givenLimits(same: readonly KeyReference[]) {

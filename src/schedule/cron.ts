@@ -1,260 +1,108 @@
 // When a cron expression is due in a time zone: the moments at which the local clock shows the times that it names.
 
-import { createTask, type ParsedFields, parse } from "node-cron";
+import { Cron } from "croner";
 import { DAY_MS } from "../usage/days.ts";
 
 export type Schedule = { readonly schedule: string; readonly timezone: string };
 
-type Timetable = { readonly times: CronTimes; readonly clock: LocalClock };
+/** The local times that an expression names, as if they were in UTC; for a schedule that follows the clock, moments. */
+type Timetable = { readonly cron: Cron; readonly offsetMsAt: ((atMs: number) => number) | undefined };
 
 const SECOND_MS = 1_000;
 
 /**
- * The newest occurrence of the schedule at or before `at`; undefined if there was none in 40 years.
+ * The newest occurrence of the schedule at or before `at`; undefined if there was none.
  *
  * Each named local time occurs once, at the first moment at which the clock shows it. When the clock is set forward, all times it
- * skips occur together at the first moment after the gap; this includes a whole day that a zone left out. When the clock is set
- * back, a time that it shows twice occurs only the first time.
- *
- * A schedule that names every hour of the day means an interval and not a time of the day, so it follows what the clock shows: in
+ * skips occur together at the first moment after the gap. When the clock is set back, a time that it shows twice occurs only the
+ * first time. A schedule of every hour of the day means an interval and not a time of the day, so it follows what the clock shows: in
  * an hour that is shown twice it occurs twice, and skipped times do not occur.
+ *
+ * croner finds the named times. The changes of the clock are handled here, because no library does it in every case: croner 11.0.1 leaves out `59 23 * * *`
+ * in America/Nuuk, whose gap on 2024-03-31 ends at midnight, and `0 1-23 * * *` occurs twice in Europe/Vienna on 2026-10-25. cron-parser
+ * 5.10.5 has `30 2 * * *` in Europe/Vienna on 2026-03-29 at 03:30, not at 03:00, and twice on 2026-10-25 if asked at 03:00.
  */
 export function latestOccurrence(schedule: Schedule, at: Date): Date | undefined {
-  const { times, clock } = timetableOf(schedule);
+  const { cron, offsetMsAt } = timetableOf(schedule);
   const atMs = floorToSecond(at);
-  if (times.everyHour) return dateOf(latestByLocalTime(times, clock, atMs));
-  const localMs = times.lastUntil(latestLocalMs(clock, atMs));
-  return dateOf(localMs === undefined ? undefined : firstMomentAt(clock, localMs));
+  const untilMs = offsetMsAt ? latestLocalMs(offsetMsAt, atMs) : atMs;
+  const [named] = cron.previousRuns(1, new Date(untilMs + SECOND_MS));
+  return named && offsetMsAt ? firstMomentAt(offsetMsAt, named) : named;
 }
 
-/** The first occurrence of the schedule after `after`, not at it; undefined if there is none in 40 years. */
+/** The first occurrence of the schedule after `after`, not at it; undefined if there is none. */
 export function nextOccurrence(schedule: Schedule, after: Date): Date | undefined {
-  const { times, clock } = timetableOf(schedule);
+  const { cron, offsetMsAt } = timetableOf(schedule);
   const afterMs = floorToSecond(after);
-  if (times.everyHour) return dateOf(nextByLocalTime(times, clock, afterMs));
-  const localMs = times.firstFrom(latestLocalMs(clock, afterMs) + SECOND_MS);
-  return dateOf(localMs === undefined ? undefined : firstMomentAt(clock, localMs));
+  const named = cron.nextRun(new Date(offsetMsAt ? latestLocalMs(offsetMsAt, afterMs) : afterMs)) ?? undefined;
+  return named && offsetMsAt ? firstMomentAt(offsetMsAt, named) : named;
 }
 
 /** The first `count` occurrences of the schedule after `after`, fewer if there are no more. */
 export function nextOccurrences(schedule: Schedule, after: Date, count: number): Date[] {
-  const occurrences: Date[] = [];
-  for (let from = after; occurrences.length < count; ) {
-    const next = nextOccurrence(schedule, from);
-    if (next === undefined) break;
-    occurrences.push(next);
-    from = next;
-  }
-  return occurrences;
+  const [next] = count > 0 ? [nextOccurrence(schedule, after)] : [];
+  return next ? [next, ...nextOccurrences(schedule, next, count - 1)] : [];
 }
+
+const EVERY_HOUR = /^(?:@hourly|(?:\S+ )?\S+ (?:\*|\*\/1|0-23) \S+ \S+ \S+)$/;
 
 // Few schedules and zones are configured, and each is used every minute.
-const timesOf = memoized(parseCron);
-const clockOf = memoized(openLocalClock);
+const timetables = new Map<string, Timetable>();
 
 function timetableOf({ schedule, timezone }: Schedule): Timetable {
-  return { times: timesOf(schedule), clock: clockOf(timezone) };
-}
-
-function memoized<T>(make: (key: string) => T): (key: string) => T {
-  const made = new Map<string, T>();
-  return (key) => {
-    const value = made.get(key) ?? make(key);
-    made.set(key, value);
-    return value;
+  const key = `${timezone} ${schedule}`;
+  const known = timetables.get(key);
+  if (known) return known;
+  const isLocal = timezone !== "UTC";
+  const followsClock = isLocal && EVERY_HOUR.test(schedule.trim());
+  const timetable = {
+    cron: new Cron(schedule, { ...(followsClock ? { timezone } : { utcOffset: 0 }), domAndDow: true, paused: true }),
+    offsetMsAt: isLocal && !followsClock ? offsets(timezone) : undefined,
   };
+  timetables.set(key, timetable);
+  return timetable;
 }
 
-/** The latest local time that the clock has shown so far. After it was set back, this is a time that it will show again. */
-function latestLocalMs(clock: LocalClock, atMs: number): number {
-  const shownMs = clock.localMsAt(atMs);
-  const changedAtMs = clock.changes(atMs - DAY_MS, atMs).at(-1);
-  return changedAtMs === undefined ? shownMs : Math.max(shownMs, clock.localMsAt(changedAtMs - SECOND_MS));
-}
-
-/** The first moment at which the clock shows a local time, or has been set past it. */
-function firstMomentAt(clock: LocalClock, localMs: number): number {
-  // Every zone is less than a day away from UTC.
-  for (let fromMs = localMs - DAY_MS; ; ) {
-    const atMs = fromMs + localMs - clock.localMsAt(fromMs);
-    const [changedAtMs] = clock.changes(fromMs, atMs);
-    if (changedAtMs === undefined) return Math.max(fromMs, atMs);
-    fromMs = changedAtMs;
-  }
-}
-
-/** The last moment until `atMs` at which the clock shows a named time. Searches backwards from one clock change to the one before. */
-function latestByLocalTime(times: CronTimes, clock: LocalClock, atMs: number): number | undefined {
-  for (let untilMs = atMs; ; ) {
-    const shownMs = clock.localMsAt(untilMs);
-    const localMs = times.lastUntil(shownMs);
-    if (localMs === undefined) return undefined;
-    const foundMs = untilMs + localMs - shownMs;
-    const changedAtMs = clock.changes(foundMs, untilMs).at(-1);
-    if (changedAtMs === undefined) return foundMs;
-    untilMs = changedAtMs - SECOND_MS;
-  }
-}
-
-function nextByLocalTime(times: CronTimes, clock: LocalClock, afterMs: number): number | undefined {
-  for (let fromMs = afterMs + SECOND_MS; ; ) {
-    const shownMs = clock.localMsAt(fromMs);
-    const localMs = times.firstFrom(shownMs);
-    if (localMs === undefined) return undefined;
-    const foundMs = fromMs + localMs - shownMs;
-    const [changedAtMs] = clock.changes(fromMs, foundMs);
-    if (changedAtMs === undefined) return foundMs;
-    fromMs = changedAtMs;
-  }
-}
-
-/** Cron expressions name times to the second. */
 function floorToSecond(moment: Date): number {
   return Math.floor(moment.getTime() / SECOND_MS) * SECOND_MS;
 }
 
-function dateOf(ms: number | undefined): Date | undefined {
-  return ms === undefined ? undefined : new Date(ms);
-}
+// A local time is a number here: the milliseconds at which a clock in UTC shows the same. Since 1970, two clock changes of a zone have always
+// been at least a week apart, and every zone is less than a day away from UTC.
 
-// The local times that a cron expression names. A local time is a number here: the milliseconds at which a clock in UTC shows the
-// same, so time zones play no part.
+type OffsetMsAt = (atMs: number) => number;
 
-type CronTimes = {
-  readonly everyHour: boolean;
-  /** The first named time at or after a local time; undefined if there is none in 40 years. */
-  readonly firstFrom: (localMs: number) => number | undefined;
-  /** The last named time at or before a local time; undefined if there was none in 40 years. */
-  readonly lastUntil: (localMs: number) => number | undefined;
-};
-
-/** The rarest day that can be named, a 29 February on a given weekday, comes at least every 40 years, even across 2100. */
-const SEARCH_DAYS_MAX = 40 * 365.25;
-
-export function parseCron(expression: string): CronTimes {
-  const fields = parse(expression);
-  const times = timesOfDay(fields);
-  const isNamed = dayMatcher(expression, fields, times[0] ?? 0);
-
-  function search(localMs: number, step: 1 | -1, timeOn: (dayMs: number) => number | undefined): number | undefined {
-    const today = Math.floor(localMs / DAY_MS);
-    for (let i = 0; i <= SEARCH_DAYS_MAX; i++) {
-      const day = today + i * step;
-      const timeMs = isNamed(day) ? timeOn(day * DAY_MS) : undefined;
-      if (timeMs !== undefined) return day * DAY_MS + timeMs;
-    }
-    return undefined;
-  }
-
-  return {
-    everyHour: new Set(fields.hour).size === 24,
-    firstFrom: (localMs) => search(localMs, 1, (dayMs) => times.find((timeMs) => dayMs + timeMs >= localMs)),
-    lastUntil: (localMs) => search(localMs, -1, (dayMs) => times.findLast((timeMs) => dayMs + timeMs <= localMs)),
-  };
-}
-
-/** As milliseconds after midnight, the earliest first. */
-function timesOfDay({ hour, minute, second }: ParsedFields): number[] {
-  const [hours, minutes, seconds] = [sorted(hour), sorted(minute), sorted(second)];
-  return hours.flatMap((h) => minutes.flatMap((m) => seconds.map((s) => ((h * 60 + m) * 60 + s) * SECOND_MS)));
-}
-
-function sorted(numbers: readonly number[]): number[] {
-  return [...new Set(numbers)].sort((a, b) => a - b);
-}
-
-/**
- * Returns a test whether the expression names a day, which is given as the number of days since 1970-01-01. Its month, day of the month
- * and weekday must all match. Numeric fields are compared here; words such as "L", "15W" or "1#2" are left to the library.
- */
-function dayMatcher(expression: string, fields: ParsedFields, timeMs: number): (day: number) => boolean {
-  const mayName = (field: readonly (number | string)[]) => {
-    const hasWords = field.some((value) => typeof value === "string");
-    return (value: number) => hasWords || field.includes(value);
-  };
-  const [inMonth, onDay, onWeekday] = [mayName(fields.month), mayName(fields.dayOfMonth), mayName(fields.dayOfWeek)];
-  const words = [...fields.dayOfMonth, ...fields.dayOfWeek].some((value) => typeof value === "string");
-  const matches = words ? momentMatcher(expression) : () => true;
-  return (day) => {
-    const date = new Date(day * DAY_MS + timeMs);
-    return inMonth(date.getUTCMonth() + 1) && onDay(date.getUTCDate()) && onWeekday(date.getUTCDay()) && matches(date);
-  };
-}
-
-/** Uses a task that is never started. It is destroyed at once, because the library keeps a list of its tasks. */
-function momentMatcher(expression: string): (moment: Date) => boolean {
-  const task = createTask(expression, () => {}, { timezone: "UTC" });
-  void task.destroy();
-  return (moment) => task.match(moment);
-}
-
-// What the clocks of a time zone show, and when they are changed.
-
-type LocalClock = {
-  readonly localMsAt: (atMs: number) => number;
-  /** The moments after `afterMs` and up to `untilMs` at which the clock is set forward or back; the earliest first. */
-  readonly changes: (afterMs: number, untilMs: number) => readonly number[];
-};
-
-/** The clock's offset from UTC over a span of days, in which it changes at most once, at the latest at the end of the span. */
-type OffsetSpan = { readonly offsetMs: number; readonly changedAtMs: number | undefined; readonly endOffsetMs: number };
-
-/** Since 1970, two clock changes of a zone have always been at least a week apart. */
-const SPAN_MS = 4 * DAY_MS;
-
-/**
- * The runtime says what a clock shows, but not when it is changed. A change is searched for in a span of days whose offset at the end
- * differs from the one at its start.
- */
-export function openLocalClock(timezone: string): LocalClock {
-  // The first format of Intl takes 10 ms of CPU time, a tenth of what a command takes to start.
-  if (timezone === "UTC") return { localMsAt: (atMs) => atMs, changes: () => [] };
-  // The Swedish format is that of ISO 8601.
+/** How far the clocks of a zone are ahead of UTC. The Swedish format is that of ISO 8601. */
+function offsets(timezone: string): OffsetMsAt {
   const format = new Intl.DateTimeFormat("sv", { timeZone: timezone, dateStyle: "short", timeStyle: "medium" });
-  const spans = new Map<number, OffsetSpan>();
+  return (atMs) => Date.parse(`${format.format(atMs).replace(" ", "T")}Z`) - atMs;
+}
 
-  function offsetMsAt(atMs: number): number {
-    return Date.parse(`${format.format(atMs).replace(" ", "T")}Z`) - atMs;
+/** The latest local time that the clock has shown so far. After it was set back, this is a time that it will show again. */
+function latestLocalMs(offsetMsAt: OffsetMsAt, atMs: number): number {
+  const offsetMs = offsetMsAt(atMs);
+  const beforeMs = offsetMsAt(atMs - DAY_MS);
+  if (beforeMs <= offsetMs) return atMs + offsetMs;
+  return Math.max(atMs + offsetMs, changeBetween(offsetMsAt, atMs - DAY_MS, atMs) - SECOND_MS + beforeMs);
+}
+
+/** The first moment at which the clock shows a local time, or has been set past it. */
+function firstMomentAt(offsetMsAt: OffsetMsAt, local: Date): Date {
+  const localMs = local.getTime();
+  const [before, after] = [offsetMsAt(localMs - DAY_MS), offsetMsAt(localMs + DAY_MS)];
+  if (before === after) return new Date(localMs - before);
+  const changedAtMs = changeBetween(offsetMsAt, localMs - DAY_MS, localMs + DAY_MS);
+  return new Date(localMs - before < changedAtMs ? localMs - before : Math.max(changedAtMs, localMs - after));
+}
+
+/** The first moment with another offset than at `beforeMs`, to the second: Liberia's clocks were set forward by 44 minutes and 30 seconds. */
+function changeBetween(offsetMsAt: OffsetMsAt, beforeMs: number, afterMs: number): number {
+  const offsetMs = offsetMsAt(beforeMs);
+  let [lowMs, highMs] = [beforeMs, afterMs];
+  while (highMs - lowMs > SECOND_MS) {
+    const middleMs = lowMs + Math.floor((highMs - lowMs) / 2 / SECOND_MS) * SECOND_MS;
+    if (offsetMsAt(middleMs) === offsetMs) lowMs = middleMs;
+    else highMs = middleMs;
   }
-
-  function spanOf(number: number): OffsetSpan {
-    const known = spans.get(number);
-    if (known) return known;
-    const startMs = number * SPAN_MS;
-    const endMs = startMs + SPAN_MS;
-    const offsetMs = spans.get(number - 1)?.endOffsetMs ?? offsetMsAt(startMs);
-    const endOffsetMs = offsetMsAt(endMs);
-    const changedAtMs = offsetMs === endOffsetMs ? undefined : changeBetween(startMs, endMs);
-    const span = { offsetMs, changedAtMs, endOffsetMs };
-    spans.set(number, span);
-    return span;
-  }
-
-  /** Finds the change to the second: Liberia set its clocks forward by 44 minutes and 30 seconds in 1972. */
-  function changeBetween(startMs: number, endMs: number): number {
-    const offsetMs = offsetMsAt(startMs);
-    let beforeMs = startMs;
-    let afterMs = endMs;
-    while (afterMs - beforeMs > SECOND_MS) {
-      const middleMs = beforeMs + Math.floor((afterMs - beforeMs) / 2 / SECOND_MS) * SECOND_MS;
-      if (offsetMsAt(middleMs) === offsetMs) beforeMs = middleMs;
-      else afterMs = middleMs;
-    }
-    return afterMs;
-  }
-
-  return {
-    localMsAt(atMs) {
-      const { offsetMs, changedAtMs, endOffsetMs } = spanOf(Math.floor(atMs / SPAN_MS));
-      return atMs + (changedAtMs === undefined || atMs < changedAtMs ? offsetMs : endOffsetMs);
-    },
-    changes(afterMs, untilMs) {
-      const found: number[] = [];
-      for (let number = Math.floor(afterMs / SPAN_MS); number <= Math.floor(untilMs / SPAN_MS); number++) {
-        const { changedAtMs } = spanOf(number);
-        if (changedAtMs !== undefined && changedAtMs > afterMs && changedAtMs <= untilMs) found.push(changedAtMs);
-      }
-      return found;
-    },
-  };
+  return highMs;
 }

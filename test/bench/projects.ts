@@ -29,7 +29,6 @@ const SAMPLED = 1_000;
 const NIGHTS = (process.env.NIGHTS ?? "1 3").split(" ").filter(Boolean).map(Number);
 
 const COMMANDS: Readonly<Record<string, readonly string[]>> = {
-  plan: ["plan"],
   "check --offline": ["check", "--offline"],
   "backfill --dry-run": ["backfill", "--dry-run", "--only", "all"],
   status: ["status"],

@@ -219,3 +219,18 @@ test("a wrong configuration is reported before any call", async ({ context }) =>
   });
   expect(emulator.requests).toEqual([]);
 });
+
+test("check warns of a night that takes longer than until the next", async ({ context }) => {
+  const warnings = async (requestsPerSecond: number) => {
+    const exports = [{ groupings: ["none", "model", "tags"], schedule: "15,17 2 * * *", timezone: "UTC" }];
+    await context.configure(smallConfig("http://127.0.0.1:1", { service: { requestsPerSecond }, exports }));
+    const { status, stdout } = await context.run(["check", "--offline"], { USAGE_EXPORT_KEY: "k" });
+    expect(status).toBe(0);
+    return stdout.match(/^ {2}warn .*/gm) ?? [];
+  };
+  // Three requests and the list of keys, two minutes apart.
+  expect(await warnings(0.04)).toEqual([]);
+  expect(await warnings(0.01)).toEqual([
+    "  warn export nightly: this night has 4 calls, at 0.01 a second it takes 7 min, longer than the 2 min until the next",
+  ]);
+});

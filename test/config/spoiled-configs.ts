@@ -78,6 +78,7 @@ const EXPORTS: readonly Case[] = [
   ["exports[0].schedule", "15.2 * * * *", 'a cron expression has no "."'],
   ["exports[0].schedule", "every night", 'a cron expression (minute hour day month weekday) such as "15 2 * * *"'],
   ["exports[0].schedule", "", "expected a cron expression"],
+  ["exports[0].schedule", "0 22-2 * * *", "From value is larger than to value: '22-2'"],
   ["exports[0].timezone", "", 'a time zone such as "UTC" or "Europe/Vienna"'],
   ["exports[0].timezone", "UTC+1", 'a time zone such as "UTC" or "Europe/Vienna"; got "UTC+1"'],
   ["exports[0].projects", [], "at least one entry"],
