@@ -7,6 +7,7 @@ import type { Config } from "./config/config.ts";
 import { DATA_FOLDER, loadConfig } from "./config/load.ts";
 import { type Database, type OnConnectionLost, openEmbedded, openPostgres } from "./db/connection/database.ts";
 import { isAccessDenied, isConnectionError } from "./db/connection/errors.ts";
+import { explainMissingRight } from "./db/connection/installation.ts";
 import { requireCurrentSchema } from "./db/connection/migrate.ts";
 import { raiseSequences } from "./db/recovery.ts";
 import { AppError, errorText } from "./errors.ts";
@@ -131,7 +132,9 @@ async function withDatabaseAt<T>(app: App, variable: UrlVariable, work: (db: Dat
   try {
     return await work(db);
   } catch (error) {
-    throw isConnectionError(error) || isAccessDenied(error) ? databaseUnreachable(app, error, variable) : error;
+    throw isConnectionError(error) || isAccessDenied(error)
+      ? databaseUnreachable(app, error, variable)
+      : await explainMissingRight(db, error);
   } finally {
     await db.destroy();
   }

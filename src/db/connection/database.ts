@@ -28,7 +28,7 @@ const keepText = (value: string): string => value;
 
 /**
  * Connects when first used. Every statement has a time limit (timeouts.ts). With `reconnect`, waits for a server that was reached
- * before. Uses nothing that a pooler in transaction mode refuses: no session state, and of start-up parameters only `DateStyle`.
+ * before. Uses nothing that a pooler in transaction mode refuses: no session state, and only start-up parameters that it knows.
  */
 export function openPostgres(url: string, onLost: OnConnectionLost = () => {}, reconnect?: ReconnectOptions): Database {
   const open = async () => {
@@ -45,7 +45,7 @@ export function openPostgres(url: string, onLost: OnConnectionLost = () => {}, r
 async function openPool(url: string, onLost: OnConnectionLost): Promise<PostgresPool> {
   const { default: pg } = await import("pg");
   const pool = new pg.Pool({
-    Client: isoClient(pg.Client),
+    Client: clientWithSettings(pg.Client),
     connectionString: url,
     max: CONNECTIONS_MAX,
     connectionTimeoutMillis: CONNECT_MS_MAX,
@@ -68,15 +68,17 @@ async function openPool(url: string, onLost: OnConnectionLost): Promise<Postgres
 }
 
 /**
- * Sends the ISO date style when a connection starts, because the driver misreads every other format. The date style is one of the
- * few start-up parameters that poolers know and keep for each client.
+ * Of the few start-up parameters that poolers know and keep for each client, those that a role or a database may have set otherwise: the
+ * driver misreads every other date style, and the program's literals may hold backslashes.
  */
-function isoClient(Client: typeof PgClient): typeof PgClient {
+const STARTUP_SETTINGS = { DateStyle: "ISO", standard_conforming_strings: "on" };
+
+function clientWithSettings(Client: typeof PgClient): typeof PgClient {
   // The driver's types lack this method, which returns the start-up parameters.
   const startupOf: () => object = Reflect.get(Client.prototype, "getStartupConf");
   return class extends Client {
     getStartupConf(): object {
-      return { ...startupOf.call(this), DateStyle: "ISO" };
+      return { ...startupOf.call(this), ...STARTUP_SETTINGS };
     }
   };
 }

@@ -2,11 +2,14 @@
 // rights of the role that BI tools use.
 
 import { sql } from "kysely";
-import { AppError } from "../../errors.ts";
+import { AppError, systemCode } from "../../errors.ts";
 import type { Database } from "./database.ts";
 import { type Tx, tryStatement } from "./transaction.ts";
 
 const SCHEMAS = ["usage_export", "bi", "usage_export_queue"] as const;
+
+/** SQLSTATE of a missing right. */
+const NOT_ALLOWED = "42501";
 
 type Installation = {
   readonly user: string;
@@ -72,18 +75,30 @@ function schemaProblem(installation: Installation, schemas: readonly Schema[]): 
   return undefined;
 }
 
-/** The problem and the next step after a migration was refused for lack of a right. */
+/** The problem and the next step after the server refused a statement for lack of a right. */
 export async function describeMissingRight(db: Database): Promise<string> {
-  const { rows } = await sql<{ user: string; owner: string | null }>`
-    select current_user::text as user, pg_get_userbyid(relowner)::text as owner
+  const { rows } = await sql<{ user: string; owner: string | null; ownerIsSuperuser: boolean | null }>`
+    select current_user::pg_catalog.text as user, rolname::pg_catalog.text as owner, rolsuper as "ownerIsSuperuser"
     from (values (1)) as one
-    left join (pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = relnamespace)
-      on nspname = 'usage_export' and relname = 'kysely_migration'
+    left join (
+      pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = relnamespace join pg_catalog.pg_roles r on r.oid = relowner
+    ) on nspname = 'usage_export' and relname = 'kysely_migration'
   `.execute(db);
-  const { user = "", owner = null } = rows[0] ?? {};
-  return owner === null || owner === user
-    ? `user ${user} lacks a right that it needs`
-    : `this is user ${user}, and the tables are ${owner}'s: run migrate as ${owner}`;
+  const { user = "", owner = null, ownerIsSuperuser } = rows[0] ?? {};
+  if (owner === null || owner === user) return `user ${user} lacks a right that it needs`;
+  const grant = ownerIsSuperuser ? "" : `, or have an administrator run: grant ${quoted(owner)} to ${quoted(user)}`;
+  return `this is user ${user}, and the tables are ${owner}'s: connect as ${owner}${grant}`;
+}
+
+/** The error for a person, with the next step, if the server refused a statement for lack of a right; every other error as it is. */
+export async function explainMissingRight(db: Database, error: unknown): Promise<unknown> {
+  if (error instanceof AppError || !isMissingRight(error)) return error;
+  return new AppError("database", `${error.message}: ${await describeMissingRight(db)}`, { cause: error });
+}
+
+/** Whether the server refused a statement for lack of a right. */
+export function isMissingRight(error: unknown): error is Error {
+  return error instanceof Error && (systemCode(error) === NOT_ALLOWED || isMissingRight(error.cause));
 }
 
 async function readInstallation(db: Database): Promise<Installation> {
@@ -196,7 +211,6 @@ export function checkEncryption(url: URL, sslModeOfEnvironment: string | undefin
 // The role that BI tools use: it may read schema bi and nothing else. The role belongs to the whole server, so a dump of one
 // database does not contain it.
 
-const NOT_ALLOWED = "42501";
 /** The role exists already, or another session creates it at the same moment. */
 const ROLE_EXISTS = ["42710", "23505"];
 

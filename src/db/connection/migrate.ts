@@ -9,7 +9,13 @@ import { AppError, systemCode } from "../../errors.ts";
 import { MIGRATIONS_FOLDER } from "../../package-files.ts";
 import { installQueue } from "../jobs/queue.ts";
 import type { Database } from "./database.ts";
-import { describeMissingRight, prepareSchemas, repairReader } from "./installation.ts";
+import {
+  describeMissingRight,
+  explainMissingRight,
+  isMissingRight,
+  prepareSchemas,
+  repairReader,
+} from "./installation.ts";
 import { withStatementTimeout } from "./timeouts.ts";
 import { setUntilCommit, type Tx } from "./transaction.ts";
 import {
@@ -27,7 +33,6 @@ const MIGRATION_LOCK = 7_205_521_846_402;
 const STATEMENT_MS_MAX = 30 * 60_000;
 /** SQLSTATE of a lock timeout and of a deadlock. */
 const LOCK_CONFLICT = new Set(["55P03", "40P01"]);
-const NOT_ALLOWED = new Set(["42501"]);
 /** SQLSTATE of a change to an object that another object depends on. */
 const DEPENDED_ON = new Set(["2BP01"]);
 
@@ -74,7 +79,7 @@ async function retryWhileLocked(
     try {
       return await db.transaction().execute((tx) => applyMigrations(tx, lockMs));
     } catch (error) {
-      if (hasCode(error, NOT_ALLOWED)) {
+      if (isMissingRight(error)) {
         const text = `${await describeMissingRight(db)}. Nothing was changed`;
         throw new AppError("database", text, { cause: error });
       }
@@ -148,8 +153,8 @@ export async function requireCurrentSchema(db: Database): Promise<void> {
       coalesce((select json_agg(v) from (${STORED_VIEWS}) v), '[]') as views
   `
     .execute(db)
-    .catch((cause: unknown) => {
-      throw hasCode(cause, NOT_THERE) ? olderVersion() : cause;
+    .catch(async (cause: unknown) => {
+      throw hasCode(cause, NOT_THERE) ? olderVersion() : await explainMissingRight(db, cause);
     });
   const { migrations = [], views = [] } = stored.rows[0] ?? {};
   if ((await missingMigrations(migrations)).length > 0) throw olderVersion();

@@ -7,7 +7,7 @@ import type { Logger } from "pino";
 import { AppError, systemCode } from "../../errors.ts";
 import type { Database } from "../connection/database.ts";
 import { isConnectionError } from "../connection/errors.ts";
-import { inTransaction, type Tx } from "../connection/transaction.ts";
+import { inTransaction, setUntilCommit, type Tx } from "../connection/transaction.ts";
 import { QUEUE_SCHEMA } from "../schema.ts";
 import { QUEUE_NAMES, type QueueName } from "./queue-names.ts";
 
@@ -108,7 +108,7 @@ export async function installQueue(db: Database): Promise<void> {
 }
 
 async function install(db: Database): Promise<void> {
-  const boss = await openBoss(db, { migrate: true, createSchema: true, supervise: false });
+  const boss = await openBoss(db, { migrate: true, createSchema: true, supervise: false, db: onCatalogPath(db) });
   // pg-boss reports failures of its background work as events. Without a listener they would end the process.
   let trouble: Error | undefined;
   boss.on("error", (error) => {
@@ -231,13 +231,18 @@ function wasClaimed(answer: object): boolean {
   return "affected" in answer && Number(answer.affected) === 1;
 }
 
-type BossOptions = { readonly migrate: boolean; readonly createSchema: boolean; readonly supervise: boolean };
+type BossOptions = {
+  readonly migrate: boolean;
+  readonly createSchema: boolean;
+  readonly supervise: boolean;
+  readonly db?: Db;
+};
 
 async function openBoss(db: Database, duties: BossOptions): Promise<PgBoss> {
   const { PgBoss } = await import("pg-boss");
   return new PgBoss({
-    ...duties,
     db: onPool(db),
+    ...duties,
     schema: QUEUE_SCHEMA,
     // The worker plans the runs itself, by schedules and by coverage.
     schedule: false,
@@ -264,6 +269,22 @@ export function onPool(db: Database): Db {
           throw error;
         }
       }),
+  };
+}
+
+/** As onPool, but no statement finds anything that somebody else put into a schema of the search path. */
+function onCatalogPath(db: Database): Db {
+  const pool = onPool(db);
+  return {
+    async executeSql(text, values) {
+      const begin = /^\s*begin;/i;
+      if (begin.test(text))
+        return pool.executeSql(text.replace(begin, "begin; set local search_path = pg_catalog;"), values);
+      return db.transaction().execute(async (tx) => {
+        await setUntilCommit(tx, { search_path: "pg_catalog" });
+        return executeRaw(tx, text, values);
+      });
+    },
   };
 }
 

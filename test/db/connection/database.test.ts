@@ -108,5 +108,7 @@ test("the startup packet has no parameter that a pooler refuses", async () => {
   // The packet has a length and a version, then names and values in turn, each ended by NUL.
   const texts = (await startupPacket.promise).subarray(8).toString().split("\0");
   const names = texts.filter((text, i) => i % 2 === 0 && text !== "");
-  expect(new Set(names)).toEqual(new Set(["user", "database", "client_encoding", "application_name", "DateStyle"]));
+  expect(new Set(names)).toEqual(
+    new Set(["user", "database", "client_encoding", "application_name", "DateStyle", "standard_conforming_strings"]),
+  );
 });

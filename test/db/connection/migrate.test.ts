@@ -162,24 +162,26 @@ test("the error names the migration that failed, and no migration is applied", a
   expect(await schemasOf(empty.url)).toEqual([]);
 });
 
-/** Runs `work` as a new role in an empty database, after an administrator has run the statements of `prepare`. Then drops both. */
+/** Runs `work` as a new role in an empty database, beside another one, after an administrator has run the statements of `prepare`. Then drops all. */
 async function withRole(
   prepare: (role: string, database: string) => string,
-  work: (db: Database, role: string, name: string) => Promise<void>,
+  work: (db: Database, role: string, name: string, asOther: Database) => Promise<void>,
 ): Promise<void> {
   await using empty = await emptyDatabase();
   const role = `${empty.name}_role`;
-  await runStatement(empty.directUrl, `create role ${role} login password 'just-for-this-test'`);
+  const roles = [role, `${role}_other`];
+  const connect = (username = "") =>
+    openPostgres(Object.assign(new URL(empty.directUrl), { username, password: "just-for-this-test" }).href);
+  for (const one of roles)
+    await runStatement(empty.directUrl, `create role ${one} login password 'just-for-this-test'`);
   try {
     await runStatement(empty.directUrl, prepare(role, empty.name));
-    const url = new URL(empty.directUrl);
-    url.username = role;
-    url.password = "just-for-this-test";
-    await using db = openPostgres(url.href);
-    await work(db, role, empty.name);
+    await using db = connect(role);
+    await using asOther = connect(roles[1]);
+    await work(db, role, empty.name, asOther);
   } finally {
-    await runStatement(empty.directUrl, `reassign owned by ${role} to current_user; drop owned by ${role}`);
-    await runStatement(empty.directUrl, `drop role ${role}`);
+    await runStatement(empty.directUrl, `reassign owned by ${role} to current_user; drop owned by ${roles}`);
+    await runStatement(empty.directUrl, `drop role ${roles}`);
   }
 }
 
@@ -191,6 +193,26 @@ test("a user who owns the database and nothing else can migrate it", async () =>
       await requireCurrentSchema(db);
     },
   );
+});
+
+const SHADOWING = ["text", "name", "oid", "integer"].map(
+  (type) => `
+    create function other.never(${type}, ${type}) returns boolean language sql as 'select false';
+    create operator other.= (leftarg = ${type}, rightarg = ${type}, function = other.never);`,
+);
+
+test.each([
+  ["standard_conforming_strings = off", ""],
+  [
+    "search_path = other, pg_catalog",
+    `create schema other; create table other.pg_namespace (); create table other.pg_class (); ${SHADOWING.join("")}`,
+  ],
+])("a database with %s is migrated", async (setting, prepare) => {
+  await using empty = await emptyDatabase();
+  await runStatement(empty.directUrl, `${prepare}; alter database ${empty.name} set ${setting}`);
+  await using db = openPostgres(empty.url);
+  await migrateToLatest(db);
+  await requireCurrentSchema(db);
 });
 
 test("an empty schema bi of the same user is used, and its grants are kept", async () => {
@@ -255,31 +277,24 @@ test.each<[string, (role: string, name: string) => string, (role: string, name: 
   });
 });
 
-test("the error for a user who does not own the tables names their owner", async () => {
-  await using empty = await emptyDatabase();
-  await using db = openPostgres(empty.directUrl);
-  await migrateToLatest(db);
-  await olderViews(db);
-  const role = `${empty.name}_other`;
-  await runStatement(
-    empty.directUrl,
-    `create role ${role} login password 'just-for-this-test';
-     grant all on schema bi, usage_export to ${role}; grant all on all tables in schema usage_export to ${role}`,
-  );
-  try {
-    const url = new URL(empty.directUrl);
-    url.username = role;
-    url.password = "just-for-this-test";
-    await using other = openPostgres(url.href);
-    await expect(migrateToLatest(other)).rejects.toMatchObject({
-      message: `this is user ${role}, and the tables are postgres's: run migrate as postgres. Nothing was changed`,
-      cause: { message: "must be owner of function finality" },
-    });
-  } finally {
-    await runStatement(empty.directUrl, `drop owned by ${role}`);
-    await runStatement(empty.directUrl, `drop role ${role}`);
-  }
-});
+test.each(["nosuperuser", "superuser"])(
+  "the error for a user without rights names the %s that owns the tables",
+  async (kind) => {
+    await withRole(
+      (role, name) => `alter role ${role} ${kind}; alter database ${name} owner to ${role}`,
+      async (db, role, _, asOther) => {
+        await migrateToLatest(db);
+        const grant = kind === "superuser" ? "" : `, or have an administrator run: grant ${role} to ${role}_other`;
+        const next = `this is user ${role}_other, and the tables are ${role}'s: connect as ${role}${grant}`;
+        await expect(requireCurrentSchema(asOther)).rejects.toMatchObject({
+          code: "database",
+          message: `permission denied for schema usage_export: ${next}`,
+        });
+        await expect(migrateToLatest(asOther)).rejects.toMatchObject({ message: `${next}. Nothing was changed` });
+      },
+    );
+  },
+);
 
 test("a database without the schema is not up to date", async () => {
   await using empty = await emptyDatabase();
