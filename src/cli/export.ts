@@ -10,8 +10,16 @@ import type { ExportContext } from "../jobs/export-context.ts";
 import { openExportContext } from "../jobs/open-context.ts";
 import { runExportJob } from "../jobs/run-export.ts";
 import { warnOfLeftOut, withSeenValues } from "../jobs/seen-values.ts";
+import { firstOf } from "../text.ts";
 import { type Day, dayOf, daysOf, type Window } from "../usage/days.ts";
-import { describeRequest, type ExportResult, pickCounts, type RunCounts, type RunTrigger } from "../usage/export.ts";
+import {
+  describeRequest,
+  type ExportResult,
+  pickCounts,
+  type RequestDoubt,
+  type RunCounts,
+  type RunTrigger,
+} from "../usage/export.ts";
 import {
   type ExportJob,
   type ExportPlan,
@@ -95,14 +103,16 @@ function firstRequests(
 
 export type JobResult = { readonly job: ExportJob; readonly result: ExportResult };
 
-type FailureJson = Readonly<Record<string, string>>;
+type ReasonJson = Readonly<Record<string, string>>;
 
 export function exportJson({ job, result }: JobResult): RunCounts & {
   readonly job: string;
-  readonly failures: readonly FailureJson[];
+  readonly failures: readonly ReasonJson[];
+  readonly doubts: readonly ReasonJson[];
 } {
-  const failures = result.failures.map(({ request, reason }) => ({ ...describeRequest(request), reason }));
-  return { job: job.name, ...pickCounts(result), failures };
+  const reasonJson = ({ request, reason }: RequestDoubt) => ({ ...describeRequest(request), reason });
+  const { failures, doubts } = result;
+  return { job: job.name, ...pickCounts(result), failures: failures.map(reasonJson), doubts: doubts.map(reasonJson) };
 }
 
 const REASONS_SHOWN_MAX = 5;
@@ -114,20 +124,7 @@ export function exportText({ job, result }: JobResult): string {
   const lines = [
     `${job.name}: ${requests} requests, ${complete} slices complete, ${suspect} suspect, ${failed} failed${stale > 0 ? `, ${stale} stale` : ""}; ${rowsChanged} rows changed`,
   ];
-  // A service that is down fails every request for the same reason.
-  const byReason = Map.groupBy(result.failures, ({ reason }) => reason.replace(NOT_CALLED_AGAIN, ""));
-  for (const [reason, failures] of [...byReason].slice(0, REASONS_SHOWN_MAX)) {
-    const first = failures[0] && seriesText(describeRequest(failures[0].request));
-    lines.push(`  failed: ${first}${failures.length > 1 ? ` and ${failures.length - 1} more` : ""}: ${reason}`);
-  }
-  if (byReason.size > REASONS_SHOWN_MAX) {
-    lines.push(`  ${byReason.size - REASONS_SHOWN_MAX} more reasons: see bi.coverage`);
-  }
-  if (suspect > 0) {
-    lines.push(
-      "  suspect: days that had usage now have none, or a fraction of it; the stored usage stays until a run at least an hour later confirms that",
-    );
-  }
+  lines.push(...reasonLines("failed", result.failures), ...reasonLines("suspect", result.doubts));
   if (undated > 0) {
     const answers = undated === 1 ? "1 answer carries" : `${undated} answers carry`;
     lines.push(
@@ -136,4 +133,14 @@ export function exportText({ job, result }: JobResult): string {
   }
   if (stale > 0) lines.push("  stale: the answer to a later request is stored already, so this one was dropped");
   return `${lines.join("\n")}\n`;
+}
+
+/** A service that is down fails every request for the same reason. */
+function reasonLines(what: string, reasons: readonly RequestDoubt[]): readonly string[] {
+  const byReason = Map.groupBy(reasons, ({ reason }) => reason.replace(NOT_CALLED_AGAIN, ""));
+  const lines = [...byReason].map(([reason, [first, ...others]]) => {
+    const series = first && seriesText(describeRequest(first.request));
+    return `  ${what}: ${series}${others.length > 0 ? ` and ${others.length} more` : ""}: ${reason}`;
+  });
+  return firstOf(lines, REASONS_SHOWN_MAX, (more) => `  ${more} more reasons: see bi.coverage`);
 }

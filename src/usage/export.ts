@@ -97,7 +97,12 @@ export type ExportRun = {
   readonly countsUntilStored?: boolean;
 };
 
-export type ExportResult = RunCounts & { readonly failures: readonly RequestFailure[] };
+export type ExportResult = RunCounts & {
+  readonly failures: readonly RequestFailure[];
+  /** One for each suspect slice. */
+  readonly doubts: readonly RequestDoubt[];
+};
+export type RequestDoubt = { readonly request: UsageRequest; readonly reason: string };
 export type RequestFailure = FailedRequest & { readonly request: UsageRequest };
 
 /**
@@ -106,6 +111,7 @@ export type RequestFailure = FailedRequest & { readonly request: UsageRequest };
  */
 export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: AbortSignal): Promise<ExportResult> {
   const failures: RequestFailure[] = [];
+  const doubts: RequestDoubt[] = [];
   let counts: RunCounts = { ...NO_COUNTS, planned: totalSliceCount(run.requests) };
   const answered: Promise<void>[] = [];
   const done: Promise<void>[] = [];
@@ -115,6 +121,10 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
     try {
       const outcome = await exportRequest(request, run.runDay, deps, signal, onAnswer);
       if ("reason" in outcome) failures.push({ request, ...outcome });
+      else
+        doubts.push(
+          ...outcome.slices.flatMap(({ doubt }) => (doubt === undefined ? [] : [{ request, reason: doubt }])),
+        );
       counts = addCounts(counts, countOutcome(request, outcome));
       deps.onOutcome?.(request, outcome);
       deps.onProgress?.(counts);
@@ -148,7 +158,7 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
   await Promise.all(done);
   if (fatal) throw fatal.error;
   if (counts.requests < run.requests.length) signal.throwIfAborted();
-  return { ...counts, failures };
+  return { ...counts, failures, doubts };
 }
 
 // One usage request.
@@ -156,6 +166,8 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
 type StoredSliceResult = {
   readonly day: Day;
   readonly decision: SliceDecision;
+  /** Why it is suspect. */
+  readonly doubt?: string;
   /** Stored as a snapshot without a day. */
   readonly undated?: true;
 };

@@ -83,6 +83,7 @@ test("the result counts the stored slices", async () => {
     stale: 0,
     rowsChanged: 6,
     failures: [],
+    doubts: [],
   });
   expect(failed).toEqual([]);
 });

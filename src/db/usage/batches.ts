@@ -182,7 +182,10 @@ function storedAnswer(
 ): StoredAnswer {
   return {
     slices: [
-      ...slices.map(({ day, decision }) => ({ day, decision })),
+      ...slices.map(({ day, decision, doubt }) => ({
+        ...{ day, decision },
+        ...(decision === "suspect" && doubt && { doubt: doubt.reason }),
+      })),
       ...snapshots.map(({ day, sliceDecision }) => ({ day, decision: sliceDecision, undated: true }) as const),
     ],
     rowsChanged:

@@ -50,6 +50,7 @@ test("the answer in JSON has the counts of each job, and each failure with its r
           { ...failure, filter: "all" },
           { ...failure, filter: "diarized" },
         ]),
+        doubts: [],
       },
       expect.objectContaining({ job: "hourly", failed: 0, failures: [] }),
     ],

@@ -16,7 +16,7 @@ export function testEmptyGuard(db: Database): void {
     await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
     const runId = randomUUID();
     for (const _ of [1, 2]) {
-      expect(await store(db, seriesId, [slice(FIRST, {})], { runId })).toEqual({
+      expect(await store(db, seriesId, [slice(FIRST, {})], { runId })).toMatchObject({
         slices: [{ day: FIRST, decision: "suspect" }],
         rowsChanged: 0,
       });
