@@ -17,11 +17,13 @@ const FOUND_SHOWN_MAX = 50;
 /** The projects that have days that are not complete; nothing of a single project, of which the rest of the answer is. */
 export function worstProjectLines(projects: readonly ProjectHealth[]): readonly string[] {
   const incomplete = projects.filter(isIncomplete);
-  if (projects.length < 2 || incomplete.length === 0) return [];
+  // Usage and billing of a project are two.
+  const countOf = (some: readonly ProjectHealth[]) => new Set(some.map(({ project }) => project)).size;
+  if (countOf(projects) < 2 || incomplete.length === 0) return [];
   const lines = worstProjects(incomplete).map((one) => `  ${projectLine(one)}`);
   const rest = 'status --project NAME shows one of them, and "*" stands for any text';
   return [
-    `projects: ${incomplete.length} of ${projects.length} have days that are not complete`,
+    `projects: ${countOf(incomplete)} of ${countOf(projects)} have days that are not complete`,
     ...firstOf(lines, WORST_SHOWN, (more) => `  and ${more} more: ${rest}`),
   ];
 }

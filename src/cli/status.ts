@@ -114,7 +114,7 @@ function renderStatus({ health, undated, clocks, windows }: Status, alerts: Stat
   const warning = clockWarning(clocks);
   const queued = queueTotals(queue).flatMap(({ jobs, text }) => (jobs > 0 ? [text] : []));
   const lines = [
-    ...(alerts.alerts.length === 0 ? ["all is well"] : titled("not well:", alerts.alerts)),
+    ...(alerts.alerts.length === 0 ? [wellText(health)] : titled("not well:", alerts.alerts)),
     ...titled("usage:", alerts.usageAlerts),
     ...titled(
       "snoozed:",
@@ -152,6 +152,12 @@ function renderStatus({ health, undated, clocks, windows }: Status, alerts: Stat
   return `${lines.join("\n")}\n`;
 }
 
+/** Another scheduler may run the exports. If none has, the jobs wait for a worker. */
+function wellText({ jobs, workers }: HealthState): string {
+  const isIdle = workers.length === 0 && jobs.some(({ paused, lastRun }) => !paused && !lastRun);
+  return isIdle ? "all is well so far, but nothing will run: no worker was ever started" : "all is well";
+}
+
 function hasKeys({ pending, active, draining, orphan }: RotationRow["keys"]): boolean {
   return pending + active + draining + orphan > 0;
 }
@@ -184,7 +190,8 @@ function workerLines(workers: readonly WorkerHealth[]): readonly string[] {
   const shown = workers.filter(({ state }) => state !== "stopped");
   if (shown.length === 0) {
     const [last] = workers;
-    return [last ? `workers: none runs; the last one was ${renderWorker(last)}` : "workers: none was ever seen"];
+    const who = last ? `none runs; the last one was ${renderWorker(last)}` : "none was ever seen";
+    return [`workers: ${who}; nothing runs by itself until one is started with usage-export start`];
   }
   const texts = shown.map((worker) => `  ${renderWorker(worker)}`);
   return [

@@ -20,13 +20,13 @@ const test = programTest(database);
 
 const today = dayOf(new Date());
 
-test("before the first run, status shows that nothing is due or stored, and when the job will run", async ({
+test("before the first run, status shows that nothing is due or stored, when the job would run, and that nothing runs it", async ({
   context,
 }) => {
   await context.configure(smallConfig("https://api.example.com"));
   const { status, stdout } = await context.run(["status"]);
   expect(stdout).toMatch(
-    /^all is well\nexport nightly \(15 2 \* \* \* UTC\)\n {2}last run: never\n {2}next run: 2\d{3}-\d\d-\d\d 02:15 UTC\n/,
+    /^all is well so far, but nothing will run: no worker was ever started\nexport nightly \(15 2 \* \* \* UTC\)\n {2}last run: never\n {2}next run: 2\d{3}-\d\d-\d\d 02:15 UTC\n/,
   );
   expect(stdout).toContain("slices: 0 complete, 0 suspect, 0 failed, 0 missing");
   expect(status).toBe(0);
