@@ -128,7 +128,11 @@ function pageOf(route: Route, gate: Gate, { method, headers }: IncomingMessage, 
   if (method !== "GET" && method !== "HEAD") {
     return { ...textPage(405, ["expected GET or HEAD"]), headers: { allow: "GET, HEAD" } };
   }
-  return gate(route.audience, headers) ?? route.answer(new URLSearchParams(query));
+  const parameters = new URLSearchParams(query);
+  // Postgres refuses such a text.
+  const hasNul = [...parameters].some(([name, value]) => `${name}${value}`.includes("\0"));
+  const refusal = hasNul ? textPage(400, ["a parameter holds the character NUL, which is in no name"]) : undefined;
+  return gate(route.audience, headers) ?? refusal ?? route.answer(parameters);
 }
 
 function notFoundPage(routes: Routes): Page {

@@ -54,6 +54,15 @@ test.each([
   expect([response.status, await response.text()]).toEqual([200, body]);
 });
 
+test.each(["/?job=%00", "/report.html?a%00=1"])("%s, with the character NUL, is refused", async (path) => {
+  await using monitor = await testMonitor();
+  const response = await fetch(monitor.url + path);
+  expect([response.status, await response.text()]).toEqual([
+    400,
+    "a parameter holds the character NUL, which is in no name\n",
+  ]);
+});
+
 test("the headers of every page forbid framing, embedding, caching, referrers and loading anything", async () => {
   await using monitor = await testMonitor();
   for (const path of ["/", "/livez", "/nothing"]) {
