@@ -7,6 +7,9 @@ import { AppError } from "./errors.ts";
 import { keepMemoryFlat } from "./heap.ts";
 import { PACKAGE_FOLDER } from "./package-files.ts";
 
+// SIGHUP has a worker read its configuration again. One that is starting reads it anyway, and must not end by the signal.
+if (process.argv.includes("start")) process.on("SIGHUP", () => {});
+
 // An older Node would fail with an error about a missing function.
 const NODE_MIN = "22.15";
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);

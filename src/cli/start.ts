@@ -104,11 +104,12 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
  * more, and it stops.
  */
 function onHangup(app: App, reload: () => void): Disposable {
-  const handle = () => {
-    if (app.terminal && !isatty(process.stderr.fd)) process.kill(process.pid, "SIGTERM");
-    else reload();
-  };
+  const isTerminalClosed = () => app.terminal && !isatty(process.stderr.fd);
+  const stop = () => process.kill(process.pid, "SIGTERM");
+  const handle = () => (isTerminalClosed() ? stop() : reload());
   process.on("SIGHUP", handle);
+  // Until now the signal was ignored.
+  if (isTerminalClosed()) stop();
   return { [Symbol.dispose]: () => process.removeListener("SIGHUP", handle) };
 }
 

@@ -77,6 +77,19 @@ test("requests in flight end under the configuration they began with, and the ne
   expect(JSON.parse(stdout).workers).toMatchObject([{ state: "live", pid: worker.pid }]);
 });
 
+test("a worker that is starting goes on after SIGHUP", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(configOf(emulator.url, {}, [{}]));
+  const worker = context.start(["start"]);
+  // The first line of the log comes before the configuration is used.
+  await worker.waitFor("database");
+  const hangups = setInterval(() => worker.kill("SIGHUP"), 5);
+  await worker.waitFor("worker started");
+  clearInterval(hangups);
+  worker.kill("SIGTERM");
+  expect(await worker.ended).toMatchObject({ status: 0 });
+});
+
 test("a mistake in the changed configuration is shown everywhere until it is corrected, and the worker works on", async ({
   context,
 }) => {
