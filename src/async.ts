@@ -108,6 +108,38 @@ export function batched<In, Out extends object | number | undefined>(
     });
 }
 
+type SerialTask = {
+  readonly request: () => void;
+  /** Does not start again. Resolves when the current run has ended. */
+  readonly stop: () => Promise<void>;
+};
+
+/** Runs `work` one at a time: if it is requested while it runs, it runs once more afterwards. `work` must not throw. */
+export function serialTask(work: () => Promise<void>): SerialTask {
+  let requested = false;
+  let stopped = false;
+  let running: Promise<void> | undefined;
+
+  async function run(): Promise<void> {
+    while (requested && !stopped) {
+      requested = false;
+      await work();
+    }
+    running = undefined;
+  }
+
+  return {
+    request() {
+      requested = true;
+      running ??= run();
+    },
+    async stop() {
+      stopped = true;
+      await running;
+    },
+  };
+}
+
 type Remembered<T> = { readonly answer: Promise<T>; untilMs: number };
 
 /**

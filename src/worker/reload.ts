@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import path from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { type App, readConfig } from "../app.ts";
+import { serialTask } from "../async.ts";
 import type { Config } from "../config/config.ts";
 import { isTransient } from "../db/connection/errors.ts";
 import type { ConfigRefusal } from "../db/jobs/workers.ts";
@@ -83,122 +84,122 @@ const COMPARE_MS = 2_000;
 /** How often a refused configuration is checked again although its files are the same: a secret that it names may be there now. */
 const RECHECK_MS = 30_000;
 
+/**
+ * | State | The worker | It can't start with `loaded` | Another configuration is taken up |
+ * | --- | --- | --- | --- |
+ * | `first` | starts, with nothing to go back to | it ends | `first` |
+ * | `trying` | starts | `running` with `fallback`; `loaded` is `unusable` | `trying`, with the same `fallback` |
+ * | `running` | has started | `running` with `fallback`, if there is one | `trying`, with `loaded` as `fallback` |
+ */
+type InForce = {
+  readonly is: "first" | "trying" | "running";
+  readonly loaded: Loaded;
+  /** Aborted when another one is taken up. */
+  readonly superseded: AbortController;
+  /** The one before with which the worker has started. */
+  readonly fallback?: Loaded | undefined;
+};
+
 export function openReloader(
   first: Loaded,
   { log, load }: ReloaderDeps,
   { compareMs = COMPARE_MS, recheckMs = RECHECK_MS } = {},
 ): Reloader {
-  let current = first;
-  let superseded = new AbortController();
-  /** The last one that the worker started with, while it is another than the one in force. */
-  let previous: Loaded | undefined;
-  let hasStarted = false;
-  /** The worker could not start with it. It is not tried again by itself: each attempt ends the work under the one in force. */
-  let unusable: Loaded | undefined;
+  let inForce: InForce = { is: "first", loaded: first, superseded: new AbortController() };
+  /** The newest files, why they are refused, and whether the worker was found unable to start with them: each attempt ends its work. */
+  let files: { readonly contents: Contents; readonly readMs: number } = { ...first, readMs: performance.now() };
   let refusal: ConfigRefusal | undefined;
-  let { contents } = first;
-  let checkedMs = performance.now();
-  let isRequested = false;
-  let checking: Promise<void> | undefined;
-  let listener: ReloadListener | undefined;
-  let timer: NodeJS.Timeout | undefined;
+  let unusable: Loaded | undefined;
+  let isForced = false;
+  let listener: ReloadListener = { onReload: () => {}, onRefusalChange: () => {} };
 
   function refuse(error: unknown): void {
     const reason = errorText(error);
     if (refusal?.reason === reason) return;
     refusal = { reason, at: refusal?.at ?? new Date() };
     log.error({ reason }, "the changed configuration is refused: the worker goes on with the one before");
-    listener?.onReload("refused");
-    listener?.onRefusalChange(refusal);
-  }
-
-  function endRefusal(): void {
-    if (!refusal) return;
-    refusal = undefined;
-    log.info("the configuration is valid again");
-    listener?.onRefusalChange(undefined);
+    listener.onReload("refused");
+    listener.onRefusalChange(refusal);
   }
 
   function take(next: Loaded): void {
-    requireUnchangeable(current.config, next.config);
+    const { is, loaded, superseded, fallback } = inForce;
+    requireUnchangeable(loaded.config, next.config);
     if (unusable && isSame(unusable, next)) return;
-    endRefusal();
     unusable = undefined;
-    if (isSame(current, next)) return;
-    const before = current;
-    // One that was replaced before the worker started with it may be one that it can't use.
-    if (hasStarted) previous = before;
-    hasStarted = false;
-    current = next;
-    log.info(describeChange(before.config, next.config), "the configuration has changed and is taken up");
-    listener?.onReload("taken");
+    if (refusal) {
+      refusal = undefined;
+      log.info("the configuration is valid again");
+      listener.onRefusalChange(undefined);
+    }
+    if (isSame(loaded, next)) return;
+    inForce = {
+      is: is === "first" ? "first" : "trying",
+      loaded: next,
+      superseded: new AbortController(),
+      fallback: is === "running" ? loaded : fallback,
+    };
+    log.info(describeChange(loaded.config, next.config), "the configuration has changed and is taken up");
+    listener.onReload("taken");
     superseded.abort();
-    superseded = new AbortController();
   }
 
-  async function check(): Promise<void> {
-    const isForced = isRequested;
-    isRequested = false;
-    const found = await readContents(contents.keys());
-    const isRecheck = refusal !== undefined && performance.now() - checkedMs >= recheckMs;
-    if (!isForced && !isRecheck && isDeepStrictEqual(contents, found)) return;
-    checkedMs = performance.now();
+  const checks = serialTask(async () => {
+    const wasForced = isForced;
+    isForced = false;
+    const contents = await readContents(files.contents.keys());
+    const isRecheck = refusal !== undefined && performance.now() - files.readMs >= recheckMs;
+    if (!wasForced && !isRecheck && isDeepStrictEqual(files.contents, contents)) return;
+    files = { ...files, readMs: performance.now() };
     try {
       const next = await load();
-      contents = next.contents;
+      files = { ...files, contents: next.contents };
       take(next);
     } catch (error) {
       // A database that is away does not show that the configuration is wrong: the next check tries again.
-      if (error instanceof Error && isTransient(error)) return;
-      contents = found;
+      if (isTransient(error)) return;
+      files = { ...files, contents };
       refuse(error);
     }
-  }
-
-  const checkSoon = () => {
-    checking ??= check().finally(() => {
-      checking = undefined;
-      if (isRequested) checkSoon();
-    });
-  };
+  });
+  let timer: NodeJS.Timeout | undefined;
 
   const request = () => {
-    isRequested = true;
-    checkSoon();
+    isForced = true;
+    checks.request();
   };
 
   return {
-    current: () => current,
-    superseded: () => superseded.signal,
+    current: () => inForce.loaded,
+    superseded: () => inForce.superseded.signal,
     refusal: () => refusal,
     watch(newListener) {
       listener = newListener;
-      timer = setInterval(checkSoon, compareMs);
+      timer = setInterval(checks.request, compareMs);
     },
     complete(config) {
-      current = { ...current, config };
+      inForce = { ...inForce, loaded: { ...inForce.loaded, config } };
     },
     request,
     started() {
-      hasStarted = true;
+      inForce = { ...inForce, is: "running" };
     },
     retry() {
       unusable = undefined;
       request();
     },
     revert(failed, error) {
-      if (failed !== current) return true;
-      if (previous === undefined) return false;
+      const { loaded, fallback } = inForce;
+      if (failed !== loaded) return true;
+      if (fallback === undefined) return false;
       unusable = failed;
-      current = previous;
-      previous = undefined;
+      inForce = { ...inForce, is: "running", loaded: fallback, fallback: undefined };
       refuse(error);
       return true;
     },
     async [Symbol.asyncDispose]() {
       clearInterval(timer);
-      isRequested = false;
-      await checking;
+      await checks.stop();
     },
   };
 }
@@ -208,30 +209,20 @@ function isSame(a: Loaded, b: Loaded): boolean {
 }
 
 /** Throws for a change that would need another process. */
-function requireUnchangeable(before: Config, after: Config): void {
-  const fixed = ({ monitor }: Config) => ({
-    "monitor.host": monitor.host,
-    "monitor.port": monitor.port,
-  });
-  const [was, is] = [fixed(before), fixed(after)];
-  for (const field of Object.keys(was) as (keyof typeof was)[]) {
-    if (was[field] === is[field]) continue;
-    throw new AppError(
-      "config",
-      `${field}: a running worker can't change it from ${was[field]} to ${is[field]}; restart the worker, or undo the change`,
-    );
+function requireUnchangeable({ monitor: before }: Config, { monitor: after }: Config): void {
+  for (const field of ["host", "port"] as const) {
+    if (before[field] === after[field]) continue;
+    const change = `from ${before[field]} to ${after[field]}; restart the worker, or undo the change`;
+    throw new AppError("config", `monitor.${field}: a running worker can't change it ${change}`);
   }
 }
 
 /** How many jobs and projects there are now, and how many came and went. */
 function describeChange(before: Config, after: Config) {
-  const countOf = (named: (config: Config) => readonly { readonly name: string }[]) => {
-    const [was, is] = [new Set(named(before).map(({ name }) => name)), new Set(named(after).map(({ name }) => name))];
-    return { configured: is.size, added: is.difference(was).size, removed: was.difference(is).size };
-  };
-  return {
-    projects: countOf(({ projects }) => projects),
-    exports: countOf(({ exports }) => exports),
-    rotations: countOf(({ rotations }) => rotations),
-  };
+  const counts = (["projects", "exports", "rotations"] as const).map((kind) => {
+    const namesIn = (config: Config) => new Set(config[kind].map(({ name }) => name));
+    const [was, is] = [namesIn(before), namesIn(after)];
+    return [kind, { configured: is.size, added: is.difference(was).size, removed: was.difference(is).size }];
+  });
+  return Object.fromEntries(counts);
 }

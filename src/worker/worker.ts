@@ -5,6 +5,7 @@ import { once } from "node:events";
 import os from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { App } from "../app.ts";
+import { serialTask } from "../async.ts";
 import { type Config, originOf } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
@@ -258,36 +259,4 @@ async function stopWithin(ms: number, drained: Promise<unknown>, hardStop: Abort
 /** A database that does not answer must not delay the worker's end. */
 async function waitAtMost(ms: number, promise: Promise<unknown>): Promise<void> {
   await Promise.race([promise, sleep(ms, undefined, { ref: false })]);
-}
-
-type SerialTask = {
-  readonly request: () => void;
-  /** Does not start again. Resolves when the current run has ended. */
-  readonly stop: () => Promise<void>;
-};
-
-/** Runs `work` one at a time: if it is requested while it runs, it runs once more afterwards. `work` must not throw. */
-function serialTask(work: () => Promise<void>): SerialTask {
-  let requested = false;
-  let stopped = false;
-  let running: Promise<void> | undefined;
-
-  async function run(): Promise<void> {
-    while (requested && !stopped) {
-      requested = false;
-      await work();
-    }
-    running = undefined;
-  }
-
-  return {
-    request() {
-      requested = true;
-      running ??= run();
-    },
-    async stop() {
-      stopped = true;
-      await running;
-    },
-  };
 }

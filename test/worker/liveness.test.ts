@@ -48,3 +48,18 @@ test("a longer outage is logged while it lasts, and when it is over", async () =
   liveness.reportDatabase();
   expect(lines.map((line) => JSON.parse(line).msg)).toEqual(["database not reached", "database reached again"]);
 });
+
+test("a worker is live for as long as a tick may take, and then neither live nor ready", () => {
+  let minutes = 0;
+  const liveness = openLiveness(pino({}, { write: () => {} }), () => minutes * 60_000);
+  const shown = () => {
+    liveness.reportDatabase();
+    return [liveness.isLive(), liveness.reasons()];
+  };
+  minutes = 10;
+  expect(shown()).toEqual([true, []]);
+  minutes = 11;
+  expect(shown()).toEqual([false, ["no tick has ended for 11 minutes"]]);
+  liveness.heartbeat();
+  expect(shown()).toEqual([true, []]);
+});

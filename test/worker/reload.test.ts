@@ -3,6 +3,7 @@
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { test as base, expect } from "vitest";
 import { openApp } from "../../src/app.ts";
 import { loadForWorker, openReloader } from "../../src/worker/reload.ts";
@@ -26,12 +27,20 @@ async function openFolder() {
   };
   await write(configText(1));
   const app = await openApp(ENV, file, new AbortController().signal);
-  const reloader = openReloader(await loadForWorker(app), { log: app.log, load: () => loadForWorker(app) }, TIMES);
+  let outage: Error | undefined;
+  const load = async () => {
+    if (outage) throw outage;
+    return loadForWorker(app);
+  };
+  const reloader = openReloader(await loadForWorker(app), { log: app.log, load }, TIMES);
   const results: string[] = [];
   reloader.started();
   reloader.watch({ onReload: (result) => results.push(result), onRefusalChange: () => {} });
   const rate = () => reloader.current().config.service.requestsPerSecond;
-  return { folder, file, write, reloader, results, rate };
+  const setOutage = (error: Error | undefined) => {
+    outage = error;
+  };
+  return { folder, file, write, reloader, results, rate, setOutage };
 }
 
 const test = base.extend<{ opened: Awaited<ReturnType<typeof openFolder>> }>({
@@ -86,6 +95,18 @@ test("a file that is half written is refused, and taken up when it is whole", as
   await expect.poll(rate).toBe(2);
   expect(reloader.refusal()).toBeUndefined();
   expect(results).toEqual(["refused", "taken"]);
+});
+
+test("a configuration that changes while the database is away is not refused, and taken up afterwards", async ({
+  opened: { write, reloader, rate, results, setOutage },
+}) => {
+  setOutage(Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }));
+  await write(configText(2));
+  await sleep(10 * TIMES.compareMs);
+  expect([reloader.refusal(), rate()]).toEqual([undefined, 1]);
+  setOutage(undefined);
+  await expect.poll(rate).toBe(2);
+  expect(results).toEqual(["taken"]);
 });
 
 test("what was wrong is right again when the file is as it was before", async ({
