@@ -39,20 +39,20 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   "db/usage": ["async.ts", "db/connection", "db/jobs/queue-names.ts", "db/schema.ts", "errors.ts", "usage"],
   "db/jobs": ["db/connection", "db/pages.ts", "db/schema.ts", "errors.ts", "usage"],
   "db/keys": ["db/connection", "db/pages.ts", "db/schema.ts", "errors.ts", "keys", "secret.ts", "usage"],
-  "db/report": ["db/budgets.ts", "db/connection", "db/health.ts", "report", "usage"],
+  facts: ["config/suggestions.ts", "decimal.ts", "usage"],
   db: ["db/connection", "db/jobs", "errors.ts", "keys", "rate-share.ts", "usage"],
   schedule: ["db/jobs", "db/usage", "usage"],
   health: [
     ...["async.ts", "errors.ts", "proxy.ts", "proxy-agent.ts", "secret.ts", "text.ts"],
-    ...["config", "db", "db/connection", "db/jobs", "db/keys", "db/report", "db/usage"],
+    ...["config", "db", "db/connection", "db/jobs", "db/keys", "db/usage", "facts"],
     ...["keys", "report", "schedule", "usage"],
   ],
   web: ["errors.ts", "package-files.ts", "report/html.ts", "secret.ts"],
   // Runs in the browser: nothing of Node.
-  "web/client": ["report/chart-description.ts", "report/chart-option.ts", "report/format.ts"],
-  "web/dashboard": ["async.ts", "errors.ts", "health", "report", "usage", "web"],
-  "web/explore": ["async.ts", "config/suggestions.ts", "errors.ts", "report", "show", "usage", "web", "web/dashboard"],
-  report: ["text.ts", "usage"],
+  "web/client": ["report/chart-description.ts", "report/format.ts"],
+  "web/dashboard": ["async.ts", "errors.ts", "facts", "health", "report", "usage", "web", "web/explore"],
+  "web/explore": ["async.ts", "errors.ts", "facts", "report", "show", "usage", "web", "web/dashboard"],
+  report: ["facts", "text.ts", "usage"],
   show: [],
   // The tests compare the product with the emulator, so the emulator shares no code with it: a bug in shared code would not show.
   emulator: [],
@@ -74,7 +74,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   "cli-progress": ["cli/progress.ts"],
   croner: ["schedule/cron.ts", "config/fields.ts"],
   "node-cron": ["schedule/timers.ts", "config/fields.ts"],
-  echarts: ["report/chart.ts", "report/chart-option.ts", "web/client"],
+  echarts: ["web/client"],
   idiomorph: ["web/client/live.ts"],
 };
 
@@ -136,17 +136,6 @@ test("the files and functions that docs/architecture.md names exist", () => {
 test("only main.ts imports the command line", () => {
   const importers = files.filter((file) => importedFiles(file).some((imported) => folderOf(imported) === "cli"));
   expect(importers.filter((file) => folderOf(file) !== "cli")).toEqual(["main.ts"]);
-});
-
-test("the chart library is loaded when a page is rendered, and not when the program starts", () => {
-  const reached = ["web/dashboard/dashboard.ts", "main.ts"];
-  for (const file of reached) {
-    const direct = [...read(file).matchAll(/^(?:import|export) (?!type )[^;()]*?"(\.[^"]+)"/gm)];
-    const found = direct.map(([, target = ""]) => path.posix.join(folderOf(file), target));
-    reached.push(...found.filter((one) => !reached.includes(one)));
-  }
-  expect(reached.length).toBeGreaterThan(5);
-  expect(reached).not.toContain("report/chart.ts");
 });
 
 test.each(ASKED_FOR)("the product is built with %s, as its owner asked", (name) => {

@@ -271,12 +271,13 @@ export const COMMANDS: readonly CommandDefinition[] = [
   },
   {
     name: "report",
-    summary: "usage in charts, and what is missing of it, as one HTML file",
+    summary: "the overview as one HTML file to send on",
     examples: ["report", "report --from 2026-01-01 --to 2026-01-31 --out january.html"],
     options: [
       new Option("--out <file>", "the file to write; - writes to standard output").default("usage-report.html"),
-      dayOption("--from", "the first day; 30 days in all where it is left out"),
+      dayOption("--from", "the first day; 28 days in all where it is left out"),
       dayOption("--to", "the last day; yesterday in UTC where it is left out"),
+      new Option("--project <name>", "only this project"),
     ],
     run: async (app, options) => (await import("./report.ts")).runReport(app, options as ReportOptions),
   },
@@ -289,10 +290,10 @@ export const COMMANDS: readonly CommandDefinition[] = [
       "explain --from 2026-03-01 --to 2026-03-31 --metric hours --limit 10",
     ],
     options: [
-      dayOption("--day", "this day, against the day before"),
+      dayOption("--day", "this day, against the same weekday a week before"),
       dayOption(
         "--from",
-        "the first day; 7 days in all where it is left out. As many days before it are compared, and with a whole calendar month the month before",
+        "the first day; 7 days in all where it is left out. They are compared with as many days whole weeks before, and a whole calendar month with the month before",
       ),
       dayOption("--to", "the last day; yesterday in UTC where it is left out"),
       new Option("--project <name...>", "only these projects"),

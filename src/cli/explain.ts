@@ -2,26 +2,21 @@
 
 import { type App, withDatabase } from "../app.ts";
 import { databaseNow } from "../db/connection/database.ts";
-import { readSnapshot, type Tx } from "../db/connection/transaction.ts";
-import { chooseCostSources, readCostChange } from "../db/report/cost-change.ts";
-import { readBilledChange, readUsageChange, type StoredProject, storedProjects } from "../db/report/usage-change.ts";
+import { readByStatements } from "../db/connection/statements.ts";
 import { AppError } from "../errors.ts";
-import { type CostChange, type CostPart, costSentences, costTitle } from "../report/cost-change.ts";
-import { counted, exactText, metricName, windowText } from "../report/format.ts";
+import { type Change, type ChangePart, type ChangeSplit, changes, costChanges } from "../facts/changes.ts";
+import type { AskedMetric, Split } from "../facts/question.ts";
+import type { Run } from "../facts/scope.ts";
+import { titleOf } from "../report/answer-chart.ts";
+import { changeSentences, partText, type Sentence } from "../report/changes.ts";
+import { exactText, nounOf, windowText } from "../report/format.ts";
 import { displayWidth, truncatedName } from "../report/html.ts";
-import {
-  type ChangeBreakdown,
-  type ChangePart,
-  changeSentences,
-  groupingWord,
-  type MetricChange,
-  type Sentence,
-  type UsageChange,
-} from "../report/usage-change.ts";
-import { addDays, type Day, dayOf, periodBefore, type Window } from "../usage/days.ts";
+import { addDays, type Day, dayOf, type Window } from "../usage/days.ts";
+import { comparedPeriod } from "../usage/periods.ts";
 import type { UsageGrouping } from "../usage/series.ts";
 import { writeAnswer } from "./output.ts";
-import { choosePeriod, notBegun, requireKnown } from "./selection.ts";
+import { namingOption } from "./report.ts";
+import { choosePeriod, notBegun } from "./selection.ts";
 
 export type ExplainOptions = {
   readonly day?: Day;
@@ -42,53 +37,43 @@ const STATEMENT_SECONDS_MAX = 120;
 export async function runExplain(app: App, options: ExplainOptions): Promise<number> {
   // By this machine's clock, so that a mistake is reported before the database is opened.
   explainedPeriod(options, dayOf(new Date()));
-  const explained = await withDatabase(app, async (db) => {
+  const found = await withDatabase(app, async (db) => {
     const period = explainedPeriod(options, dayOf(await databaseNow(db)));
-    return readSnapshot(db, (tx) => readExplained(tx, options, period), STATEMENT_SECONDS_MAX);
+    const reading = readByStatements(db, (run) => readChanges(run, options, period), {
+      secondsMax: STATEMENT_SECONDS_MAX,
+    });
+    return { period, changes: await namingOption(reading) };
   });
-  writeAnswer(app, options, options.json ? explainedJson(explained) : explained, () =>
-    renderExplained(explained, options),
+  const withSentences = found.changes.map((change) => ({
+    ...change,
+    sentences: changeSentences(change).map(sentenceText),
+  }));
+  writeAnswer(app, options, { period: found.period, changes: withSentences }, () =>
+    found.changes.length > 0 ? found.changes.map(renderChange).join("\n") : nothingText(found.period, options),
   );
   return 0;
 }
 
-/** `billed` is what the service charges in projects whose billing is read, `costs` the estimate of the others. */
-type Explained = { readonly change: UsageChange; readonly billed: UsageChange; readonly costs: readonly CostChange[] };
-
-async function readExplained(tx: Tx, options: ExplainOptions, period: Window): Promise<Explained> {
-  const fault = (name: string) => `the database has no usage of ${name}`;
-  const stored = await storedProjects(tx);
-  requireKnown("--project", options.project, [...new Set(stored.map(({ name }) => name))], fault);
-  const metrics = [...new Set(options.metric)].filter((metric) => metric !== COST);
-  const question = {
-    period,
-    before: periodBefore(period),
-    projects: options.project && projectIds(stored, options.project),
-    metrics,
-    groupings: options.grouping,
-    groupsMax: options.limit,
-  };
-  const { before } = question;
-  const none = { period, before, projects: [], metrics: [], notFinalDays: [], lackingDays: [] };
-  const change = metrics.length > 0 ? await readUsageChange(tx, question) : none;
-  if (!options.metric.includes(COST)) return { change, billed: none, costs: [] };
-  const { billed, estimated } = await chooseCostSources(tx, question);
-  return {
-    change,
-    billed: billed.length > 0 ? await readBilledChange(tx, { ...question, projects: billed }) : none,
-    costs: await readCostChange(tx, { ...question, projects: estimated }),
-  };
-}
-
 const COST = "cost";
 
-/** Of several projects that had the same name, the one that is still read. */
-function projectIds(stored: readonly StoredProject[], names: readonly string[]): readonly string[] {
-  return names.flatMap((name) => {
-    const named = stored.filter((project) => project.name === name);
-    const active = named.filter(({ isActive }) => isActive);
-    return (active.length > 0 ? active : named).map(({ id }) => id);
-  });
+async function readChanges(run: Run, options: ExplainOptions, period: Window): Promise<readonly Change[]> {
+  const question = {
+    ...{ period, before: comparedPeriod(period) ?? period, projects: options.project, limit: options.limit },
+    groupings: options.grouping && [...options.grouping, ...(["line_item", "project"] as const satisfies Split[])],
+  };
+  const found: Change[] = [];
+  for (const metric of new Set(options.metric)) {
+    if (metric === COST) found.push(...(await costChanges(run, question, { estimateRowsMax: Infinity })));
+    else found.push(await changes(run, { ...question, metric: metric as AskedMetric }));
+  }
+  return found.filter(({ amount, amountBefore }) => (amount ?? amountBefore) !== null);
+}
+
+function nothingText(period: Window, { metric }: ExplainOptions): string {
+  const days = `${windowText(period)} or ${windowText(comparedPeriod(period) ?? period)}`;
+  if (metric.every((one) => one === COST))
+    return `No cost is known for ${days}: it needs an export with "source": "billing", or "prices" in the configuration and usage that is read by model.\n`;
+  return `No usage of this kind is stored for ${days}; usage-export status says what is missing.\n`;
 }
 
 const DAYS_DEFAULT = 7;
@@ -104,75 +89,55 @@ function explainedPeriod({ day, from, to }: ExplainOptions, today: Day): Window 
   return choosePeriod({ from: from ?? addDays(end, 1 - DAYS_DEFAULT), to: end }, today);
 }
 
-/** Scripts read these fields. Amounts are text, as no double holds them exactly. */
-function explainedJson({ change, billed, costs }: Explained) {
-  const withSentences = (of: UsageChange) => ({
-    ...of,
-    metrics: of.metrics.map((metric) => ({ ...metric, sentences: changeSentences(of, metric).map(sentenceText) })),
-  });
-  const isRest = billed.metrics.length > 0;
-  return {
-    ...withSentences(change),
-    billed: withSentences(billed),
-    costs: costs.map((cost) => ({ ...cost, sentences: costSentences(change, cost, isRest).map(sentenceText) })),
-  };
-}
-
-function renderExplained({ change, billed, costs }: Explained, { metric: asked }: ExplainOptions): string {
-  const { period, before, metrics } = change;
-  const isRest = billed.metrics.length > 0;
-  const texts = [
-    ...metrics.map((metric) => renderMetric(change, metric)),
-    ...billed.metrics.map((metric) => renderMetric(billed, metric)),
-    ...costs.map((cost) => renderCost(change, cost, isRest)),
-  ];
-  if (texts.length > 0) return texts.join("\n");
-  if (asked.every((metric) => metric === COST)) {
-    return `No cost is known for ${windowText(period)} or ${windowText(before)}: it needs an export with "source": "billing", or "prices" in the configuration and usage that is read by model.\n`;
-  }
-  return `No usage of this kind is stored for ${windowText(period)} or ${windowText(before)}; usage-export status says what is missing.\n`;
-}
-
-function renderCost(change: UsageChange, cost: CostChange, isRest: boolean): string {
-  const { parts, compared } = cost;
-  const effects = ({ volume, price }: Pick<CostPart, "volume" | "price">) => [signed(volume), signed(price)];
-  const table = textTable([
-    [`${costTitle(cost)} by model`, "before", "after", "change", "by usage", "by prices", ""],
-    ...parts.map((part) => [
-      partText({ ...part, project: null }),
-      ...amountTexts(part),
-      ...effects(part),
-      part.status ?? "",
-    ]),
-    ["total", ...amountTexts(cost), ...effects(compared), ""],
-  ]);
-  return `${costSentences(change, cost, isRest).map(sentenceText).join("\n")}\n\n${table}`;
-}
-
-function renderMetric(change: UsageChange, metric: MetricChange): string {
-  const tables = metric.breakdowns.map((breakdown) => `\n${renderTable(metric, breakdown)}`);
-  return `${changeSentences(change, metric).map(sentenceText).join("\n")}\n${tables.join("")}`;
+function renderChange(change: Change): string {
+  const tables = change.splits
+    .filter(({ parts }) => parts.length > 0)
+    .map((split) => `\n${renderTable(change, split)}`);
+  return `${changeSentences(change).map(sentenceText).join("\n")}\n${tables.join("")}`;
 }
 
 function sentenceText(sentence: Sentence): string {
-  return sentence.map((piece) => (typeof piece === "string" ? piece : nameText(piece.group))).join("");
+  return sentence.map((piece) => (typeof piece === "string" ? piece : nameText(piece.group, piece.label))).join("");
 }
 
 const NAME_COLUMNS_MAX = 40;
 
 /** One line without characters that turn the text around, and never longer than its column. */
-function nameText(name: string | null): string {
+function nameText(name: string | null, label: string | null): string {
   if (name === null) return "(no value)";
-  return truncatedName(name, NAME_COLUMNS_MAX) || "(blank)";
+  return truncatedName(label ?? name, NAME_COLUMNS_MAX) || "(blank)";
 }
 
-function renderTable(metric: MetricChange, { grouping, parts }: ChangeBreakdown): string {
-  const rows = [
-    [`${metricName(metric.metric)} by ${groupingWord(grouping)}`, "before", "after", "change", ""],
-    ...parts.map((part) => [partText(part), ...amountTexts(part), part.status ?? ""]),
-    ["total", ...amountTexts(metric), ""],
-  ];
-  return textTable(rows);
+function renderTable(change: Change, { grouping, parts }: ChangeSplit): string {
+  const hasEffects = parts.some(({ effects }) => effects !== null);
+  const effects = ({ effects: of }: Pick<Change, "effects">) =>
+    hasEffects ? [signed(of?.volume), signed(of?.price)] : [];
+  return textTable([
+    [
+      `${titleOf(change)} by ${nounOf(grouping)}`,
+      ...["before", "after", "change", ...(hasEffects ? ["by usage", "by prices"] : []), ""],
+    ],
+    ...parts.map((part) => [
+      part.part === "group" ? groupText(part, parts) : part.part === "others" ? partText(part) : `(${partText(part)})`,
+      ...[exactText(part.before), exactText(part.after), signed(part.change)],
+      ...effects(part),
+      part.status ?? "",
+    ]),
+    [
+      "total",
+      exactText(change.amountBefore ?? "–"),
+      exactText(change.amount ?? "–"),
+      signed(change.change),
+      ...effects(change),
+      "",
+    ],
+  ]);
+}
+
+/** Two keys may have the same comment. */
+function groupText({ group, label }: ChangePart, parts: readonly ChangePart[]): string {
+  const isUnique = parts.every((one) => one.label !== label || one.group === group);
+  return nameText(group, isUnique ? label : null);
 }
 
 /** The columns between the first and the last are numbers. */
@@ -192,18 +157,8 @@ function textTable(rows: readonly (readonly string[])[]): string {
     .join("");
 }
 
-function partText({ part, group, project, groups }: Pick<ChangePart, "part" | "group" | "project" | "groups">): string {
-  if (part === "others") return counted(groups, "other");
-  if (part !== "group") return `(${part})`;
-  return project === null ? nameText(group) : `${nameText(group)} in ${nameText(project)}`;
-}
-
-function amountTexts({ before, after, change }: Pick<ChangePart, "before" | "after" | "change">): readonly string[] {
-  return [exactText(before), exactText(after), signed(change)];
-}
-
-function signed(amount: string | null): string {
-  if (amount === null) return "";
+function signed(amount: string | null | undefined): string {
+  if (amount === null || amount === undefined) return "";
   return amount.startsWith("-") || amount === "0" ? exactText(amount) : `+${exactText(amount)}`;
 }
 

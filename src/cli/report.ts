@@ -2,16 +2,20 @@
 
 import { type App, withDatabase } from "../app.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import { readReportData } from "../db/report/report.ts";
-import { counted } from "../report/format.ts";
-import type { ReportData } from "../report/report-data.ts";
+import { AppError } from "../errors.ts";
+import { InvalidQuestion } from "../facts/question.ts";
 import { dayOf } from "../usage/days.ts";
+import { comparedPeriod } from "../usage/periods.ts";
+import { scriptPage } from "../web/assets.ts";
+import type { ReportData } from "../web/dashboard/report-file.ts";
+import { readReportData } from "../worker/dashboard-reads.ts";
 import { checkOutputPath, writeFileAtomically } from "./output.ts";
 import { choosePeriod, type PeriodOptions } from "./selection.ts";
 
 export type ReportOptions = PeriodOptions & {
   /** "-" is standard output. */
   readonly out: string;
+  readonly project?: string;
 };
 
 /** A year with many groups takes long, and a person waits for it. */
@@ -29,7 +33,8 @@ export async function runReport(app: App, options: ReportOptions): Promise<numbe
     return 0;
   }
   await writeFileAtomically(out, [page], app.signal);
-  app.write(`${out}: usage from ${data.period.start} to ${data.period.end}. ${coverageText(data)}\n`);
+  const { start, end } = data.overview.period;
+  app.write(`${out}: usage from ${start} to ${end}. ${lackingText(data)}\n`);
   return 0;
 }
 
@@ -37,26 +42,36 @@ export async function runReport(app: App, options: ReportOptions): Promise<numbe
 export async function readReport(
   app: App,
   db: Database,
-  options: PeriodOptions,
+  options: Omit<ReportOptions, "out">,
 ): Promise<{ readonly data: ReportData; readonly page: string }> {
   const now = await databaseNow(db);
-  const data = await readReportData(db, choosePeriod(options, dayOf(now)), now, {
-    statementSecondsMax: STATEMENT_SECONDS_MAX,
-  });
-  // Loading the chart library takes half a second, which a mistake in an option need not wait for.
-  const { renderReport } = await import("../report/report.ts");
-  return { data, page: app.scrubber.scrub(renderReport(data)) };
+  const period = choosePeriod(options, dayOf(now));
+  const projects = options.project === undefined ? undefined : [options.project];
+  const data = await namingOption(
+    readReportData(db, { period, before: comparedPeriod(period), projects }, { secondsMax: STATEMENT_SECONDS_MAX }),
+  );
+  const { renderReport } = await import("../web/dashboard/report-file.ts");
+  return { data, page: app.scrubber.scrub(renderReport(data, now, (await scriptPage()).body)) };
+}
+
+/** The message of a wrong question begins with the parameter, which is an option here. */
+export async function namingOption<T>(reading: Promise<T>): Promise<T> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof InvalidQuestion) throw new AppError("config", `--${error.message}`);
+    throw error;
+  }
 }
 
 /** Whether the numbers can be relied on, in a sentence. */
-function coverageText({ coverage, totals }: ReportData): string {
-  const { complete, ...lacking } = coverage.counts;
-  const slices = Object.values(coverage.counts).reduce((sum, count) => sum + count, 0);
-  if (slices === 0) return "Nothing was due or read in this period.";
-  const absent = Object.entries(lacking).flatMap(([status, count]) => (count > 0 ? `${count} ${status}` : []));
-  if (absent.length > 0) return `Of ${slices} slices ${absent.join(", ")}: the report says which.`;
-  const undue = totals.unreadDays > 0 ? `, and ${counted(totals.unreadDays, "day")} of the total not due` : "";
-  const open =
-    totals.incompleteDays > 0 ? `, ${counted(totals.incompleteDays, "day")} of the total not over when read` : "";
-  return `Nothing that was due is missing${open}${undue}.`;
+function lackingText({ overview: { total } }: ReportData): string {
+  const { incompleteDays, unreadDays } = total.lacking;
+  if (unreadDays.length === total.days.length) return "Nothing was read of these days.";
+  const lacking = [
+    ...(incompleteDays.length > 0 ? [`${incompleteDays.length} not complete`] : []),
+    ...(unreadDays.length > 0 ? [`${unreadDays.length} not read`] : []),
+  ];
+  if (lacking.length > 0) return `Of ${total.days.length} days ${lacking.join(", ")}: the report says which.`;
+  return total.complete ? "Nothing is missing." : "Not all projects are in it: the report says which.";
 }

@@ -4,10 +4,10 @@ import type { Config } from "../config/config.ts";
 import { quoteAll } from "../config/messages.ts";
 import { didYouMean } from "../config/suggestions.ts";
 import { AppError } from "../errors.ts";
-import { DAYS_DEFAULT, periodError } from "../report/report-data.ts";
 import { type BackfillJob, type BackfillMode, distinctSeries } from "../usage/backfill.ts";
 import { addDays, type Day, dayCount, type Window } from "../usage/days.ts";
 import { everyValue, isReadUnderEach, namesFanOut } from "../usage/fan-out.ts";
+import { DAYS_DEFAULT, periodError } from "../usage/periods.ts";
 import { type ExportJob, type Selection, seriesOf } from "../usage/plan.ts";
 import type { Grouping } from "../usage/series.ts";
 

@@ -6,6 +6,7 @@ import { writtenRotations } from "../config/rotations.ts";
 import { readAnomalies } from "../db/anomalies.ts";
 import { watchedBudgets } from "../db/budgets.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
+import { runOn } from "../db/connection/statements.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot, type Tx, tryWithin } from "../db/connection/transaction.ts";
 import {
   type JobRecord,
@@ -25,10 +26,10 @@ import { storedWorkers } from "../db/jobs/workers.ts";
 import { type RotationRow, rotationRows } from "../db/keys/status.ts";
 import { type StoredList, storedLists } from "../db/projects.ts";
 import { pausedKeys, pausedUntil } from "../db/rate-limit.ts";
-import { restatementCurves } from "../db/report/restatements.ts";
 import { storedSnoozes } from "../db/snoozes.ts";
 import { failureCauses } from "../db/usage/failures.ts";
 import { errorText } from "../errors.ts";
+import { restatementCurves } from "../facts/restatements.ts";
 import { counted } from "../report/format.ts";
 import { nextRunAt, overdueSince, runAfter, type ScheduledJob, waitingSince } from "../schedule/due.ts";
 import { projectsText } from "../text.ts";
@@ -250,7 +251,7 @@ export async function adviseWindows(db: Database, exports: readonly ExportJob[])
   for (const job of exports) {
     // What is known of late numbers is known of usage alone.
     if (!job.window || job.source !== "usage") continue;
-    const advised = adviseWindow(job.window.days, await restatementCurves(db, seriesToCompare(job)));
+    const advised = adviseWindow(job.window.days, await restatementCurves(runOn(db), seriesToCompare(job)));
     if (advised) advice.push({ job: job.name, windowDays: job.window.days, ...advised });
   }
   return advice;

@@ -1,7 +1,6 @@
 // The part of the style sheet for what the script of a served page adds: drawn charts, buttons in tables, messages. Pure.
 
 export const CLIENT_STYLE = `
-@media screen{figure[data-drawn]>svg{display:none}}
 .drawing{display:grid;grid-template-columns:minmax(0,1fr) 14rem;gap:.5rem 1.5rem;margin-bottom:.5rem}
 .plot{min-height:19rem;min-width:0;contain:size}
 .legend{margin:0;padding:0;list-style:none;font-size:.85rem}
@@ -37,5 +36,5 @@ data[value]{cursor:copy}
 .drawing{grid-template-columns:minmax(0,1fr)}
 .legend{display:flex;flex-wrap:wrap;gap:0 .75rem}
 }
-@media print{.drawing,.live,.copy{display:none}.sort{margin:0;padding:0}}
+@media print{.live,.copy,.legend a{display:none}.sort{margin:0;padding:0}}
 `;

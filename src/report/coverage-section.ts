@@ -1,9 +1,9 @@
 // What was read and what was not: a map of series and days, and a table of the stretches of days that are not complete. Pure.
 
-import { type Day, dayCount, type Window } from "../usage/days.ts";
+import type { Coverage, CoverageGap, SeriesCoverage } from "../facts/coverage.ts";
+import { type Day, dayCount, daysOf, type Window } from "../usage/days.ts";
 import type { SeriesName } from "../usage/series.ts";
 import { SLICE_STATUSES, type SliceStatus } from "../usage/slice.ts";
-import { labelStep } from "./chart-option.ts";
 import { counted, dayLabel, instantText, windowHtml, windowText } from "./format.ts";
 import {
   columns,
@@ -17,7 +17,6 @@ import {
   trustedHtml,
 } from "./html.ts";
 import type { Section } from "./page.ts";
-import type { Coverage, CoverageGap, SeriesCoverage } from "./report-data.ts";
 
 /** Days of a series with the same status; undefined if they were neither due nor read. */
 type Stretch = Window & { readonly status: SliceStatus | undefined };
@@ -29,10 +28,7 @@ type KnownSeries = SeriesName & { readonly projectId: string };
 export type StretchHref = (series: KnownSeries, stretch: Stretch) => string | undefined;
 
 /** `hrefOf` is for the stretches that are not in the section's own table of what is not complete. */
-export function coverageSection(
-  { coverage }: { readonly coverage: Coverage },
-  hrefOf: StretchHref = () => undefined,
-): Section {
+export function coverageSection(coverage: Coverage, hrefOf: StretchHref): Section {
   return {
     id: "coverage",
     title: "Coverage",
@@ -41,14 +37,14 @@ export function coverageSection(
 }
 
 function bodyOf(coverage: Coverage, hrefOf: StretchHref): Html {
-  const { series, seriesCount, days, undated } = coverage;
+  const { series, seriesCount, undated } = coverage;
   const seriesLeftOut = seriesCount - series.length;
   const more =
     seriesLeftOut > 0
       ? html`<p class="note">${counted(seriesLeftOut, "more series", "more series")} not shown: those shown lack the most days.</p>`
       : undefined;
   return html`<p class="note">A series is a project, what its usage is grouped by, and a filter. Not due are days before it began, and days whose first export is still to come.</p>
-${undatedNote(undated)}${days.length === 0 ? undefined : coverageMap(coverage, hrefOf)}${more}${freshnessTable(series)}${gapsTable(coverage)}`;
+${undatedNote(undated)}${coverageMap(coverage, hrefOf)}${more}${freshnessTable(series)}${gapsTable(coverage)}`;
 }
 
 const UNDATED_SHOWN_MAX = 20;
@@ -72,7 +68,8 @@ const ERROR_COLUMNS = 160;
 const STRETCHES_LINKED_MAX = 1_000;
 
 /** A row for each series, and a cell for each stretch of days with the same status, which is as wide as it is long. */
-function coverageMap({ days, series, gaps }: Coverage, hrefOf: StretchHref): Html {
+function coverageMap({ period, series, gaps }: Coverage, hrefOf: StretchHref): Html {
+  const days = daysOf(period);
   const statuses = [...SLICE_STATUSES, NOT_DUE].map(
     (status) => html`<span><span class="swatch ${status}"></span>${status.replace("-", " ")}</span> `,
   );
@@ -101,7 +98,7 @@ ${rows}</tbody>
 
 /** Each stands above its first day. The last has the remaining days too, so that none is narrower than its label. */
 function dayLabels(days: readonly Day[]): readonly Html[] {
-  const step = labelStep(days.length, LABELS_MAX);
+  const step = Math.ceil(days.length / LABELS_MAX);
   return days
     .filter((_, i) => i % step === 0 && (i === 0 || i + step <= days.length))
     .map((day, i, { length }) => {
@@ -112,10 +109,10 @@ function dayLabels(days: readonly Day[]): readonly Html[] {
 
 function stretchesOf(days: readonly Day[], statuses: SeriesCoverage["statuses"]): readonly Stretch[] {
   const stretches: Stretch[] = [];
-  for (const [i, day] of days.entries()) {
+  for (const day of days) {
     const last = stretches.at(-1);
-    if (last && last.status === statuses[i]) stretches[stretches.length - 1] = { ...last, end: day };
-    else stretches.push({ start: day, end: day, status: statuses[i] });
+    if (last && last.status === statuses[day]) stretches[stretches.length - 1] = { ...last, end: day };
+    else stretches.push({ start: day, end: day, status: statuses[day] });
   }
   return stretches;
 }
@@ -170,7 +167,7 @@ function freshnessTable(series: readonly SeriesCoverage[]): Html {
     one.freshThrough ?? "never",
     one.dueThrough ?? "nothing due",
     one.fetchedAt === null ? "never" : instantText(one.fetchedAt),
-    ...SLICE_STATUSES.map((status) => String(one.statuses.filter((other) => other === status).length)),
+    ...SLICE_STATUSES.map((status) => String(Object.values(one.statuses).filter((other) => other === status).length)),
   ]);
   return folded("Table: how fresh each series is", table("Freshness by series", titles, rows));
 }

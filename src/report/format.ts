@@ -185,7 +185,6 @@ const METRIC_NAMES: ReadonlyMap<string, string> = new Map([
   ["tokens_in", "Tokens in"],
   ["tokens_out", "Tokens out"],
   ["tts_characters", "TTS characters"],
-  ["cost", "Billed cost in USD"],
   ["estimated_cost", "Estimated cost"],
   ["billed_cost", "Billed cost"],
   ["dollars", "Billed dollars"],
@@ -200,4 +199,14 @@ export function metricName(column: string): string {
 export function metricUnit(column: string): string {
   const name = metricName(column);
   return /^[A-Z]{2}/.test(name) ? name : name.charAt(0).toLowerCase() + name.slice(1);
+}
+
+/** As people call a dimension. */
+export function nounOf(grouping: string): string {
+  return grouping === "accessor" ? "API key" : grouping.replaceAll("_", " ");
+}
+
+/** "+90", "-46". */
+export function signedText(amount: string): string {
+  return amount.startsWith("-") || isZero(amount) ? roundedText(amount) : `+${roundedText(amount)}`;
 }

@@ -1,6 +1,6 @@
-// A self-contained HTML page: no script, no requests, and a policy that forbids both.
+// A self-contained HTML page, and the policy that allows what it has and nothing else. Pure.
 
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { type Html, html, trustedHtml } from "./html.ts";
 import { STYLE } from "./style.ts";
 
@@ -29,6 +29,8 @@ export type PageOptions = {
   readonly served?: boolean;
   /** Added to the head of a served page: its script. */
   readonly head?: Html | undefined;
+  /** The script of a page in a file. */
+  readonly script?: string;
 };
 
 export const ADDING_UP_WARNING =
@@ -39,30 +41,37 @@ const NO_ICON = html`<link rel="icon" href="data:,">
 `;
 
 /**
- * Allows only the page's own style sheet, and in a served page its icon, its forms, and scripts and requests of the worker. The worker
- * also sends it as a header.
+ * Allows only the page's own style sheet, and in a served page its icon, its forms, and scripts and requests of the worker; in a file its
+ * script. The worker also sends it as a header.
  */
-export function contentSecurityPolicy(served = false): string {
-  const style = createHash("sha256").update(STYLE).digest("base64");
+export function contentSecurityPolicy({ served, script }: Pick<PageOptions, "served" | "script">): string {
   const server = served
     ? "script-src 'self'; connect-src 'self'; img-src data:; form-action 'self'"
-    : "form-action 'none'";
-  return `default-src 'none'; style-src 'sha256-${style}'; base-uri 'none'; ${server}`;
+    : `script-src '${hashOf(inlineScript(script))}'; form-action 'none'`;
+  return `default-src 'none'; style-src '${hashOf(STYLE)}'; base-uri 'none'; ${server}`;
+}
+
+function hashOf(text: string): string {
+  return `sha256-${hash("sha256", text, "base64")}`;
+}
+
+/** Nothing in it ends the element. */
+function inlineScript(script = ""): string {
+  return script.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
 }
 
 /** The same options make the same bytes. */
-export function htmlDocument(options: PageOptions): string {
-  const text = documentHtml(options).toString();
-  // Only a script reads the descriptions of the charts. A quotation mark in a text is escaped, so this can't be one.
-  return options.served ? text : text.replaceAll(/ data-chart="[^"]*"/g, "");
-}
-
-function documentHtml({ title, header, sections, footer, served, head }: PageOptions): Html {
+export function htmlDocument({ title, header, sections, footer, served = false, head, script }: PageOptions): string {
+  const inline =
+    script === undefined
+      ? undefined
+      : html`<script type="module">${trustedHtml(inlineScript(script))}</script>
+`;
   return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="${trustedHtml(contentSecurityPolicy(served))}">
+<meta http-equiv="Content-Security-Policy" content="${trustedHtml(contentSecurityPolicy({ served, ...(script !== undefined && { script }) }))}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="no-referrer">
@@ -79,13 +88,9 @@ ${sections.map(sectionHtml)}
 <footer>
 ${footer}
 </footer>
-</body>
+${inline}</body>
 </html>
-`;
-}
-
-export function sectionLinks(sections: readonly Section[]): Html {
-  return html`<nav class="sections" aria-label="Sections"><ul>${sections.map(({ id, title }) => html`<li><a href="#${id}">${title}</a></li>`)}</ul></nav>`;
+`.toString();
 }
 
 function sectionHtml({ id, title, body, width, more, quiet }: Section): Html {

@@ -194,11 +194,8 @@ section{grid-column:1/-1;min-width:0;padding-top:1rem}
 .figure{display:block;overflow-wrap:normal;font-size:1.5rem;line-height:1.3;font-weight:600;letter-spacing:-.02em}
 .exact{display:block;font-size:.8rem;color:var(--soft);overflow-wrap:anywhere}
 .figures .flag{font-size:.9rem;font-weight:600}
-.spark{display:block;width:100%;max-width:11.25rem;height:1.75rem;margin-top:.3rem}
 .change{color:var(--soft)}
 figure{margin:0 0 1rem}
-.wide,.narrow{display:block;width:100%;height:auto;font-family:inherit}
-.narrow{display:none;max-width:28rem}
 details{margin:.25rem 0 .75rem}
 summary{cursor:pointer;color:var(--accent);width:fit-content}
 .scroll{overflow-x:auto;margin:.5rem 0 1rem}
@@ -245,8 +242,6 @@ body{padding:1rem 1rem 2rem}
 .heat col:first-child{width:8rem}
 caption{position:sticky;left:0;max-width:calc(100vw - 2rem)}
 .links{margin:0}
-.wide{display:none}
-.narrow{display:block}
 .figures{grid-template-columns:1fr 1fr;gap:.5rem}
 :is(th,td)>bdi,small>bdi{max-width:10rem}
 .share{min-width:3.5rem}
@@ -256,11 +251,9 @@ caption{position:sticky;left:0;max-width:calc(100vw - 2rem)}
 @page{margin:14mm}
 body{max-width:none;padding:0;font-size:10pt}
 nav{display:none}
-.wide{display:block}
-.narrow{display:none}
 section{padding-top:1.5rem}
 h2,h3,caption,figcaption,.note{break-after:avoid}
-.wide,.notice,.note,.figures,tr{break-inside:avoid}
+.drawing,.notice,.note,.figures,tr{break-inside:avoid}
 .scroll{overflow:visible}
 .heat.long{min-width:0}
 .below{display:block}
@@ -272,6 +265,6 @@ table{font-size:7pt;width:100%}
 details::details-content{display:block;content-visibility:visible;block-size:auto}
 summary{display:none}
 a{color:inherit;text-decoration:none}
-.share,.wide,.status,.notice,.heat td,.swatch{print-color-adjust:exact;-webkit-print-color-adjust:exact}
+.share,.drawing,.status,.notice,.heat td,.swatch{print-color-adjust:exact;-webkit-print-color-adjust:exact}
 }
 `;

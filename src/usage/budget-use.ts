@@ -6,6 +6,7 @@ import type { Day } from "./days.ts";
 /** A budget in one period. Amounts and percentages are exact or rounded decimal text. */
 export type BudgetUse = {
   readonly name: string;
+  readonly projectIds: readonly string[];
   readonly metric: string;
   readonly currency: string | null;
   /** Of a cost: "billed", "estimated", or "billed and estimated" if projects differ. */

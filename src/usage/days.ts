@@ -39,38 +39,6 @@ export function daysOf(window: Window): Day[] {
   return Array.from({ length: Math.max(dayCount(window), 0) }, (_, index) => addDays(window.start, index));
 }
 
-/** The same number of days, right before the window. */
-export function windowBefore(window: Window): Window {
-  return { start: addDays(window.start, -dayCount(window)), end: addDays(window.start, -1) };
-}
-
-/**
- * As many days, from the day of the month before with the same number, or from its last day if it has none. A whole calendar month gives the
- * whole month before, and the first days of a month give the same days of the month before, which ends earlier if it is shorter.
- */
-export function monthBefore(window: Window): Window {
-  const start = inMonthBefore(window.start);
-  if (isCalendarMonth(window)) return { start, end: addDays(window.start, -1) };
-  const isMonthSoFar = window.start.endsWith("-01") && window.end.slice(0, 7) === window.start.slice(0, 7);
-  return { start, end: isMonthSoFar ? inMonthBefore(window.end) : addDays(start, dayCount(window) - 1) };
-}
-
-/** Of 31 March it is the last day of February. */
-function inMonthBefore(day: Day): Day {
-  const lastDay = addDays(`${day.slice(0, 7)}-01`, -1);
-  const sameNumber = `${lastDay.slice(0, 7)}${day.slice(7)}`;
-  return sameNumber < lastDay ? sameNumber : lastDay;
-}
-
-function isCalendarMonth({ start, end }: Window): boolean {
-  return start.endsWith("-01") && end.slice(0, 7) === start.slice(0, 7) && addDays(end, 1).endsWith("-01");
-}
-
-/** What a period is compared with: as many days right before it, but a whole calendar month with the calendar month before. */
-export function periodBefore(window: Window): Window {
-  return isCalendarMonth(window) ? monthBefore(window) : windowBefore(window);
-}
-
 /** Whether the text is a day that exists: not 2026-02-30. */
 export function isDay(text: string): boolean {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false;

@@ -1,41 +1,55 @@
 // What the pages of the dashboard read from the database. A page waits for each, so each statement has a short limit.
 
 import type { Config } from "../config/config.ts";
+import { budgetsIn } from "../db/budgets.ts";
 import type { Database } from "../db/connection/database.ts";
-import { BRIEF_SNAPSHOT_SECONDS } from "../db/connection/transaction.ts";
-import { readChangeData, readQualityData, readReportData, readUsageData } from "../db/report/report.ts";
+import { readByStatements } from "../db/connection/statements.ts";
+import { BRIEF_SNAPSHOT_SECONDS, readSnapshot } from "../db/connection/transaction.ts";
+import { costChanges, mainChange } from "../facts/changes.ts";
+import { coverage } from "../facts/coverage.ts";
+import { overview } from "../facts/overview.ts";
+import type { Question } from "../facts/question.ts";
+import { restatements } from "../facts/restatements.ts";
+import type { Run } from "../facts/scope.ts";
 import { readKeys, readRun, readRuns } from "../health/operations.ts";
 import { readHealth } from "../health/read-health.ts";
 import type { DashboardDeps } from "../web/dashboard/dashboard.ts";
 import { keyFilterOf, requestFilterOf, runFilterOf } from "../web/dashboard/lists.ts";
+import type { ReportData } from "../web/dashboard/report-file.ts";
 import { comparedWindow, type View } from "../web/dashboard/view.ts";
 
 const statementSecondsMax = BRIEF_SNAPSHOT_SECONDS;
 
-/** The forecast takes two milliseconds a project, beside the other parts of a page. */
-const forecastProjectsMax = 200;
-
-/** Comparing two months of 500 projects takes a second, beside the other parts of a page. */
-const changeProjectsMax = 500;
+/** How many groups a table of changes lists. */
+const CHANGES_MAX = 8;
 
 export function dashboardReads(
   db: Database,
   config: () => Config,
 ): Pick<DashboardDeps, "readHealth" | "read" | "readReport"> {
-  const question = (view: View) => ({ period: view.period, before: comparedWindow(view), project: view.project });
+  const question = ({ period: { start, end }, compare, project }: View) => ({
+    period: { start, end },
+    before: comparedWindow({ period: { start, end, live: false, name: undefined }, compare }),
+    projects: project === undefined ? undefined : [project],
+  });
+  const read = <T>(signal: AbortSignal, work: (run: Run) => Promise<T>) => readByStatements(db, work, { signal });
   return {
     readHealth: () => readHealth(db, config(), { statementSecondsMax }),
     read: {
-      overview: (view, options) =>
-        readUsageData(db, question(view), {
-          ...options,
-          ...{ statementSecondsMax, forecastProjectsMax },
-          breakdowns: ["model"],
-          rankings: ["model", "accessor", "tags"],
-        }),
-      cost: (view, options) =>
-        readChangeData(db, question(view), { ...options, statementSecondsMax, changeProjectsMax }),
-      quality: (view, options) => readQualityData(db, question(view), { ...options, statementSecondsMax }),
+      overview: (view, signal) => read(signal, (run) => overview(run, question(view))),
+      cost(view, signal) {
+        const { before, ...asked } = { ...question(view), limit: CHANGES_MAX };
+        if (before === undefined) return Promise.resolve([]);
+        return read(signal, async (run) => [
+          await mainChange(run, { ...asked, before }),
+          ...(await costChanges(run, { ...asked, before })),
+        ]);
+      },
+      quality: (view, signal) =>
+        read(signal, async (run) => ({
+          coverage: await coverage(run, question(view)),
+          restatements: await restatements(run, question(view)),
+        })),
       jobs: (view) => readRuns(db, runFilterOf(view)),
       async run(view) {
         const filter = requestFilterOf(view);
@@ -43,10 +57,23 @@ export function dashboardReads(
       },
       keys: (view) => readKeys(db, config(), keyFilterOf(view)),
     },
-    readReport: (view, now, options) =>
-      readReportData(db, view.period, now, {
-        ...{ ...options, before: comparedWindow(view) },
-        ...{ statementSecondsMax, forecastProjectsMax, changeProjectsMax },
-      }),
+    readReport: (view, signal) => readReportData(db, question(view), { signal }),
+  };
+}
+
+/** Throws InvalidQuestion if there is no such project. */
+export async function readReportData(
+  db: Database,
+  question: Pick<Question, "period" | "before" | "projects">,
+  { secondsMax = statementSecondsMax, signal }: { readonly secondsMax?: number; readonly signal?: AbortSignal } = {},
+): Promise<ReportData> {
+  const read = await readByStatements(db, (run) => overview(run, question), { secondsMax, signal });
+  const budgets = await readSnapshot(db, (tx) => budgetsIn(db, tx, question.period), secondsMax);
+  const isOfProject = question.projects !== undefined;
+  // A budget of more projects than the report is of would say what the others used.
+  const ids = read.total.question.project;
+  return {
+    ...{ overview: read, isOfProject },
+    budgets: isOfProject ? budgets.filter(({ projectIds }) => projectIds.every((id) => id === ids)) : budgets,
   };
 }

@@ -6,14 +6,14 @@ import type { Config } from "../config/config.ts";
 import { writtenRotations } from "../config/rotations.ts";
 import type { Database } from "../db/connection/database.ts";
 import { newestMigration } from "../db/connection/migrate.ts";
-import { readByStatements } from "../db/report/statements.ts";
+import { readByStatements } from "../db/connection/statements.ts";
+import type { Run } from "../facts/scope.ts";
 import { type Metrics, openMetrics } from "../health/metrics.ts";
 import { readHealthFigures } from "../health/read-health.ts";
 import { programVersion } from "../package-files.ts";
 import type { Access } from "../web/access.ts";
 import { openDashboard } from "../web/dashboard/dashboard.ts";
 import { openApi } from "../web/explore/api.ts";
-import type { Run } from "../web/explore/scope.ts";
 import { openUsagePage } from "../web/explore/usage-page.ts";
 import { openMonitor } from "../web/server.ts";
 import { dashboardReads } from "./dashboard-reads.ts";
@@ -64,7 +64,8 @@ export async function openMonitoring(
     ...dashboardReads(db, () => current().config),
   });
   const usage = {
-    readByStatements: <T>(read: (run: Run) => Promise<T>, signal: AbortSignal) => readByStatements(db, read, signal),
+    readByStatements: <T>(read: (run: Run) => Promise<T>, signal: AbortSignal) =>
+      readByStatements(db, read, { signal }),
   };
   const api = openApi({ log: app.log, version, ...usage });
   const usagePage = openUsagePage({ framed: dashboard.framed, ...usage });

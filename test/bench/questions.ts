@@ -1,13 +1,12 @@
 // What a question of the Usage page or the read API takes with millions of rows: 200 random questions about usage and 100 about each cost,
 // and the plans of the slowest.
 
-import { readByStatements } from "../../src/db/report/statements.ts";
+import { readByStatements } from "../../src/db/connection/statements.ts";
+import { amounts } from "../../src/facts/amounts.ts";
+import { type AskedMetric, splitsOf } from "../../src/facts/question.ts";
 import { addDays, dayOf } from "../../src/usage/days.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
-import { GROUPINGS } from "../../src/usage/series.ts";
-import { type AskedMetric, isCost, questionOf } from "../../src/web/explore/question.ts";
-import { readAnswer } from "../../src/web/explore/read-answer.ts";
-import { COST_GROUPINGS } from "../../src/web/explore/sql.ts";
+import { questionOf } from "../../src/web/explore/question.ts";
 import { randomFrom } from "../support/random.ts";
 import type { NewDatabase } from "./figures.ts";
 import { type GrownDatabase, growDatabase, ROWS_A_DAY } from "./grown-database.ts";
@@ -59,7 +58,7 @@ async function ask(db: GrownDatabase["db"], query: string): Promise<Measured> {
   const statements: string[] = [];
   const startedMs = performance.now();
   const { lacking } = await readByStatements(db, (run) =>
-    readAnswer((statement) => {
+    amounts((statement) => {
       statements.push(statement);
       return run(statement);
     }, question),
@@ -75,9 +74,9 @@ function randomQueries({ metrics, questions }: Kind): readonly string[] {
   return Array.from({ length: questions + WARM_UPS }, () => {
     const end = addDays(today, -1 - Math.floor(random() * 300));
     const dates = { from: addDays(end, -Math.floor(random() * 365)), to: end };
-    const period = oneOf(["7d", "30d", "90d", "this-month", "last-month", undefined]);
+    const period = oneOf(["7d", "28d", "90d", "this-month", "last-month", undefined]);
     const metric = oneOf(metrics);
-    const grouping = oneOf(isCost(metric) ? COST_GROUPINGS[metric] : GROUPINGS);
+    const grouping = oneOf(splitsOf(metric));
     return String(
       new URLSearchParams({
         ...(period === undefined ? dates : { period }),

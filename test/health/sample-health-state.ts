@@ -206,6 +206,7 @@ export function makeBudgetUse(part: Partial<BudgetUse> = {}): BudgetUse {
   return {
     ...{
       name: "limit",
+      projectIds: ["project-1"],
       scope: "all",
       scopeValue: null,
       metric: "cost",

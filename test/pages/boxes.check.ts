@@ -3,9 +3,9 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { PageData } from "../../src/web/dashboard/pages.ts";
 import type { Page as WebPage } from "../../src/web/page.ts";
+import { makeAnswer, makeChange, makeCoverage, makeOverview, NOTHING_LACKING, PERIOD } from "../facts/sample-facts.ts";
 import { jobLine, makeBudgetUse, NOW, runLine } from "../health/sample-health-state.ts";
-import { makeReportData, makeTroubledData } from "../report/make-report-data.ts";
-import { pageData, pageOf } from "../web/dashboard/sample-pages.ts";
+import { pageOf } from "../web/dashboard/sample-pages.ts";
 import { testMonitor } from "../web/test-monitor.ts";
 import { look } from "./boxes.ts";
 import { openBrowser, openPage } from "./browser.ts";
@@ -20,25 +20,30 @@ const HEALTH = {
   budgets: [makeBudgetUse({ name: LONG, amount: AMOUNT, used: AMOUNT })],
 };
 
+/** Amounts of 15 digits, and long names. */
+function wideOverview() {
+  const figures = makeOverview().figures.map((one) => ({ ...one, amount: `${AMOUNT}.0123456789` }));
+  const groups = Array.from({ length: 8 }, () => ({ group: LONG, label: LONG, amount: AMOUNT }));
+  const lacking = {
+    ...NOTHING_LACKING,
+    incompleteDays: [PERIOD.end],
+    projectsLeftOut: [LONG],
+    projectsLeftOutCount: 1,
+  };
+  const splits = (["model", "accessor", "tags"] as const).map((grouping) =>
+    makeAnswer({ question: { grouping }, groups, lacking, compared: false }),
+  );
+  return makeOverview({
+    figures,
+    splits,
+    total: makeAnswer({ question: { grouping: "none" }, lacking, compared: false }),
+  });
+}
+
 function widePage(page: keyof PageData): WebPage {
-  const { overview } = pageData();
-  const report = makeTroubledData({ days: 30, groups: 9, series: 8 });
-  const metrics = report.totals.metrics.map((one) => ({
-    ...one,
-    amount: `${AMOUNT}.0123456789`,
-    byDay: report.coverage.days.map((_, i) => String(i)),
-  }));
-  const rankings = overview.rankings.map((ranking) => ({
-    ...ranking,
-    projects: ["production", LONG],
-    groups: ranking.groups.map((group) => ({
-      ...group,
-      project: LONG,
-      comment: LONG,
-      hours: AMOUNT,
-      requests: AMOUNT,
-    })),
-  }));
+  const coverage = makeCoverage();
+  const series = coverage.series.map((one) => ({ ...one, project: LONG, filter: LONG }));
+  const [first] = series;
   const difference = {
     source: "billing" as const,
     project: LONG,
@@ -47,15 +52,14 @@ function widePage(page: keyof PageData): WebPage {
     metric: "hours",
   };
   const data: Partial<{ readonly [P in keyof PageData]: Partial<PageData[P]> }> = {
-    overview: { ...report, totals: { ...report.totals, metrics }, rankings },
-    cost: report,
+    overview: wideOverview(),
+    cost: [makeChange({ amount: AMOUNT }), makeChange({ metric: "estimated_cost", currency: "EUR", amount: AMOUNT })],
     quality: {
-      ...report,
       coverage: {
-        ...report.coverage,
-        series: report.coverage.series.map((one) => ({ ...one, project: LONG, filter: LONG })),
+        ...{ ...coverage, series },
+        gaps: first ? [{ ...first, start: PERIOD.end, end: PERIOD.end, status: "failed", error: LONG }] : [],
+        differences: [{ ...difference, total: AMOUNT, sumOfGroups: AMOUNT, difference: AMOUNT }],
       },
-      differences: [{ ...difference, total: AMOUNT, sumOfGroups: AMOUNT, difference: AMOUNT }],
     },
     jobs: {
       runs: [
@@ -82,24 +86,15 @@ test.each(["overview", "cost", "quality", "jobs", "run", "keys"] as const)(
 );
 
 test.each([0, 2])("the overview with %i budgets is as high as a screen when all is well", async (count) => {
-  const report = makeReportData({}, { days: 30, groups: 11, series: 8 });
-  const byDay = report.coverage.days.map((_, i) => String(i % 9));
-  const metrics = report.totals.metrics.map((one) => ({ ...one, amount: AMOUNT, byDay }));
   const budgets = Array.from({ length: count }, () => makeBudgetUse({ name: LONG, percent: "40", reached: [] }));
-  const data = {
-    ...report,
-    breakdowns: report.breakdowns.slice(0, 1),
-    totals: { ...report.totals, metrics },
-    rankings: pageData().overview.rankings,
-  };
-  const shown = pageOf("overview", data, { health: { budgets } });
+  const shown = pageOf("overview", {}, { health: { budgets } });
   const monitor = await testMonitor({ pages: { "/page": () => shown } });
   onTestFinished(() => monitor[Symbol.asyncDispose]());
   const { page } = await openPage(browser, `${monitor.url}/page`, { viewport: { width: 1440, height: 900 } });
   onTestFinished(() => page.context().close());
   await page.locator(".plot svg").waitFor();
   expect(await page.locator(".figure, .plot, #top-model tr, #top-accessor tr, #top-tags tr").count()).toBe(
-    5 + 1 + 3 * 6,
+    4 + 1 + 3 * 2 + 5 + 5 + 3 - 3,
   );
   expect(await page.evaluate("document.documentElement.scrollHeight")).toBe(900);
 });

@@ -1,12 +1,12 @@
 // The script of the pages in a real browser, with a page of made-up usage that the test changes.
 
 import { expect, onTestFinished, test } from "vitest";
-import { breakdownSection } from "../../src/report/breakdown-section.ts";
+import { answerChart } from "../../src/report/answer-chart.ts";
 import { copyButton, html, sqlHtml } from "../../src/report/html.ts";
 import { contentSecurityPolicy, htmlDocument } from "../../src/report/page.ts";
-import type { Breakdown } from "../../src/report/report-data.ts";
 import { scriptHead } from "../../src/web/assets.ts";
 import type { Page as WebPage } from "../../src/web/page.ts";
+import { makeAnswer, NOTHING_LACKING } from "../facts/sample-facts.ts";
 import { HOSTILE_NAMES } from "../report/hostile-names.ts";
 import { testMonitor } from "../web/test-monitor.ts";
 import { axeFindings } from "./axe.ts";
@@ -14,18 +14,36 @@ import { openBrowser, openPage, SCREENS } from "./browser.ts";
 
 const browser = await openBrowser();
 
+type Breakdown = Readonly<
+  Record<"groups", readonly Readonly<{ group: string; hours: string[]; requests: string[] }>[]>
+>;
+
 const BREAKDOWN: Breakdown = {
-  grouping: "model",
-  projects: ["production"],
-  days: ["2026-11-18", "2026-11-19", "2026-11-20"],
-  incompleteDays: ["2026-11-20"],
-  unreadDays: [],
   groups: [
     { group: "nova-3", hours: ["0", "9007199254740993.25", "3"], requests: ["0", "1200", "31"] },
     { group: "nova-2", hours: ["5", "1.5", "0.125"], requests: ["9", "7", "4"] },
   ],
-  rest: { hours: ["0", "0.25", "0"], requests: ["0", "2", "0"], groupCount: 12 },
 };
+
+function charts({ groups }: Breakdown) {
+  const of = (metric: "hours" | "requests", others: string[]) => {
+    const named = groups.map(({ group }) => ({ group }));
+    const period = { start: "2026-11-18", end: "2026-11-20" };
+    const answer = makeAnswer({ period, groups: named, question: { metric }, compared: false, otherByDay: others });
+    const days = answer.days.map(({ day }, i) => ({
+      day,
+      state: i === 2 ? ("incomplete" as const) : ("final" as const),
+    }));
+    const drawn = {
+      ...{ ...answer, days, lacking: { ...NOTHING_LACKING, incompleteDays: [period.end] } },
+      other: { groups: 12, amount: "1", before: null, change: null },
+      groups: answer.groups.map((one, i) => ({ ...one, byDay: [...(groups[i]?.[metric] ?? [])] })),
+    };
+    const title = `${metric === "hours" ? "Hours" : "Requests"} by day and model`;
+    return answerChart(drawn, { id: `${metric}-by-model`, title, kind: "bars" });
+  };
+  return html`${of("hours", ["0", "0.25", "0"])}${of("requests", ["0", "2", "0"])}`;
+}
 
 type Content = {
   readonly title: string;
@@ -42,7 +60,7 @@ function pageOf({ title, verdict, breakdown, asOf }: Content): WebPage {
     title: `${title}, usage-export`,
     header: html`${verdict === undefined ? undefined : html`<div id="verdict"><strong>${verdict}</strong></div>`}<h1>${title}</h1><p>as of <time id="as-of">${asOf}</time></p>`,
     sections: [
-      ...(breakdown ? [breakdownSection(breakdown)] : []),
+      ...(breakdown ? [{ id: "usage", title: "Usage by model", body: charts(breakdown) }] : []),
       {
         id: "form",
         title: "Form",
@@ -53,7 +71,7 @@ function pageOf({ title, verdict, breakdown, asOf }: Content): WebPage {
     served: true,
     head: scriptHead("", true),
   });
-  const headers = { "content-security-policy": contentSecurityPolicy(true) };
+  const headers = { "content-security-policy": contentSecurityPolicy({ served: true }) };
   return { status: breakdown ? 200 : 503, contentType: "text/html; charset=utf-8", body, headers, asOf: [asOf] };
 }
 
@@ -72,7 +90,7 @@ async function serve(content: Content = CONTENT) {
 async function open(url: string, options: Parameters<typeof openPage>[2] = {}) {
   const watched = await openPage(browser, url, options);
   onTestFinished(() => watched.page.context().close());
-  await watched.page.locator("figure[data-drawn] .plot svg").first().waitFor();
+  await watched.page.locator("figure .plot svg").first().waitFor();
   return watched;
 }
 
@@ -273,11 +291,12 @@ test("a page that nobody looks at asks for nothing", async () => {
   await expect.poll(() => shown.asked).toBe(asked + 1);
 });
 
-test("without script the server's charts, tables and amounts are there, and no button that does nothing", async () => {
+test("without script there is a table in place of each chart, and no button that does nothing", async () => {
   const { url } = await serve();
   const { page, complaints } = await openPage(browser, url, { javaScriptEnabled: false });
   onTestFinished(() => page.context().close());
-  expect(await page.locator("#hours-by-model-chart svg.wide").isVisible()).toBe(true);
+  await page.getByText("Table: hours by day and model").click();
+  expect(await page.getByRole("group", { name: "Exact hours by day and model" }).innerText()).toContain("1.5");
   expect(await page.getByRole("button").count()).toBe(0);
   expect(complaints).toEqual([]);
 });

@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
 import { decodeDescription } from "../../src/report/chart-description.ts";
 import { GROUPINGS, type UsageGrouping } from "../../src/usage/series.ts";
-import { DIARIZED, forgetAll, storeSeries, type Usage } from "../db/report/reported-usage.ts";
+import { DIARIZED, forgetAll, storeSeries, type Usage } from "../db/reported-usage.ts";
 import { daysBack, newProject } from "../db/stored-usage.ts";
 import { healthState } from "../health/sample-health-state.ts";
 import { HOSTILE_NAMES } from "../report/hostile-names.ts";
@@ -308,14 +308,14 @@ test.each(SCREENS.filter((_, i) => i % 3 === 0))(
       { ...series, grouping: "tags", usage: usage(names.map((name) => [name, names[0]])) },
     ]);
     const { page, url, complaints, requests } = await open("period=7d&compare=year", options);
-    await page.locator("figure[data-drawn] .plot svg").first().waitFor();
+    await page.locator("figure .plot svg").first().waitFor();
     const policy = (await page.request.get(page.url())).headers()["content-security-policy"];
     expect(policy).toContain("script-src 'self'");
     expect(policy).not.toContain("unsafe");
     expect((await page.locator(".ranks bdi").allTextContents()).sort()).toEqual([...new Set(names)].sort());
     expect(await axeFindings(page)).toEqual([]);
     await page.getByRole("link", { name: "by tags" }).click();
-    await page.locator("figure[data-drawn] .plot svg").first().waitFor();
+    await page.locator("figure .plot svg").first().waitFor();
     expect(await axeFindings(page)).toEqual([]);
     expect(await page.locator("script:not([src]), img, iframe, object, embed").count()).toBe(0);
     expect(complaints).toEqual([]);
@@ -341,7 +341,7 @@ test("no text is cut or lies over another, at four widths, in light and dark, an
   await look(page, "usage");
 
   await expectPrintable(page);
-  expect(await page.locator("svg.wide").first().isVisible()).toBe(true);
+  expect(await page.locator(".plot svg").first().isVisible()).toBe(true);
 });
 
 test("who wants less motion gets none", async () => {

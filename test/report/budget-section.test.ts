@@ -5,6 +5,7 @@ import type { BudgetUse } from "../../src/usage/budget-use.ts";
 const USE: BudgetUse = {
   ...{
     name: "<b>limit</b>",
+    projectIds: ["p"],
     scope: "all",
     scopeValue: null,
     metric: "hours",

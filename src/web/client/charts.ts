@@ -1,4 +1,4 @@
-// Draws the charts of the page again, to be pointed at: the amounts of a day appear beside the pointer, or are read out when the arrow keys
+// Draws the charts of the page, from what it says they show: the amounts of a day appear beside the pointer, or are read out when the arrow keys
 // move along the days. The legend shows and hides series. Amounts stay the texts of the page.
 
 import "echarts/lib/chart/bar.js";
@@ -15,12 +15,9 @@ import {
   decodeDescription,
   seriesColour,
 } from "../../report/chart-description.ts";
-import { type ChartOption, daysOption, seriesKey } from "../../report/chart-option.ts";
 import { exactText, isZero } from "../../report/format.ts";
+import { type ChartOption, daysOption, seriesKey } from "./chart-option.ts";
 import { ADDED, element } from "./element.ts";
-
-/** Set on a figure whose chart is drawn; the style sheet then hides the server's drawing. */
-export const DRAWN = "data-drawn";
 
 const LABEL_PX = 90;
 const BAR_WITH_GAP_PX = 5;
@@ -54,7 +51,6 @@ function drawChart(figure: HTMLElement): DrawnChart {
   const legend = element("ul", { class: "legend", "aria-label": `Legend of ${title}` });
   const box = element("div", { class: "drawing", [ADDED]: "" }, plot, legend);
   figure.querySelector("figcaption")?.after(box);
-  figure.setAttribute(DRAWN, "");
   const canvas = init(plot, null, { renderer: "svg", locale: "EN" });
 
   let text = "";
@@ -116,16 +112,13 @@ function pointableOption(
   tip: (index: number) => HTMLElement,
 ): ChartOption {
   const layout = {
-    grid: { left: 56, right: 12, top: 16, bottom: 32 },
-    legend: { show: false, selected: Object.fromEntries([...hidden].map((key) => [key, false])) },
     labelsMax: Math.max(2, Math.floor(widthPx / LABEL_PX)),
     gapDaysMax: widthPx / BAR_WITH_GAP_PX,
   };
-  const keys = description.series.map((_, i): [string, string] => [seriesKey(i), ""]);
   return {
     animation: false,
     textStyle: { fontFamily: "inherit" },
-    ...daysOption(description, layout, new Map(keys)),
+    ...daysOption(description, layout, hidden),
     tooltip: {
       trigger: "axis",
       className: "tip",

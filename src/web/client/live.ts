@@ -2,7 +2,6 @@
 // the scroll position or what is folded out. Says when the worker does not answer.
 
 import { Idiomorph } from "idiomorph";
-import { DRAWN } from "./charts.ts";
 import { ADDED, element } from "./element.ts";
 
 /** From the first to the longest wait, while nothing changes. After failures it waits longer. */
@@ -141,7 +140,7 @@ function isBeingFilled(node: Node): boolean {
   return node instanceof HTMLSelectElement && node === document.activeElement;
 }
 
-/** What a person opened stays open, and a drawn chart stays drawn. */
+/** What a person opened stays open. */
 function isKept(name: string, node: Element): boolean {
-  return name === DRAWN || (name === "open" && node instanceof HTMLDetailsElement) || name === "data-copied";
+  return (name === "open" && node instanceof HTMLDetailsElement) || name === "data-copied";
 }

@@ -4,30 +4,28 @@
 import type { Logger } from "pino";
 import { memoizeAsync, oneAtATime, type ReadResult } from "../../async.ts";
 import { errorText } from "../../errors.ts";
+import { InvalidQuestion } from "../../facts/question.ts";
 import type { HealthState } from "../../health/state.ts";
 import { html } from "../../report/html.ts";
-import type { ReportData } from "../../report/report-data.ts";
+import { contentSecurityPolicy } from "../../report/page.ts";
 import { dayOf } from "../../usage/days.ts";
+import { scriptPage } from "../assets.ts";
 import type { Page } from "../page.ts";
 import type { Answer, Readiness } from "../routes.ts";
 import { framePage, ownParameters, PAGES, type PageName } from "./frame.ts";
 import { CACHE_MS, pageCache } from "./page-cache.ts";
 import type { PageContent, PageData } from "./pages.ts";
 import { projectChoice } from "./project-choice.ts";
-import { InvalidView, readView, type View } from "./view.ts";
+import type { ReportData } from "./report-file.ts";
+import { readView, type View } from "./view.ts";
 
 export type DashboardDeps = {
   readonly log: Logger;
   readonly readiness: () => Readiness;
   readonly readHealth: () => Promise<HealthState>;
   /** Reads what a page shows besides the health state. */
-  readonly read: { readonly [P in keyof PageData]: (view: View, options: ReadOptions) => Promise<PageData[P]> };
-  readonly readReport: (view: View, now: Date, options: ReadOptions) => Promise<ReportData>;
-};
-
-type ReadOptions = {
-  readonly signal: AbortSignal;
-  readonly costRowsMax: number;
+  readonly read: { readonly [P in keyof PageData]: (view: View, signal: AbortSignal) => Promise<PageData[P]> };
+  readonly readReport: (view: View, signal: AbortSignal) => Promise<ReportData>;
 };
 
 /** Reads a page that is made elsewhere; its content may depend on the health state. */
@@ -40,14 +38,13 @@ export type Dashboard = {
   readonly framed: (page: PageName, view: View, read: ReadContent) => Promise<Page>;
 };
 
-/** Calculating a cost takes about 25 ms for each thousand rows of usage by model, and a page should begin within 0.3 s. */
-const COST_ROWS_MAX = 5_000;
-
 /**
  * How long a page waits for each of its two reads, which run at the same time; the wait for earlier reads is included. Below the time after
  * which the server closes a silent connection (SOCKET_IDLE_MS_MAX).
  */
 const READ_LIMITS = { healthMs: 8_000, pageMs: 8_000 };
+
+const UNKNOWN_ID = 'unknown parameter "id"; only the page of a run has it';
 
 /** Of these pages the reads are short and read no usage, so that they do not wait for pages that do. */
 const SHORT_READS: readonly PageName[] = ["jobs", "run", "keys"];
@@ -81,7 +78,7 @@ export function openDashboard(
       if (!content.ok) throw content.error;
       return framePage({ ...frame, ...content.value(health.value) });
     } catch (error) {
-      if (error instanceof InvalidView) return pages.invalidPage(page, error.message);
+      if (error instanceof InvalidQuestion) return pages.invalidPage(page, error.message);
       const reason = errorText(error);
       log.warn({ page, ...view.period, reason }, "dashboard page without its content: reading it failed");
       const notice = html`<div class="notice bad"><strong>This page could not be read.</strong> <bdi>${reason}</bdi>: choose fewer days, or try again.</div>`;
@@ -93,17 +90,29 @@ export function openDashboard(
   function ownPage<P extends keyof PageData>(page: P, view: View): Promise<Page> {
     return framed(page, view, async (signal) => {
       const { PAGE_CONTENT } = await import("./pages.ts");
-      const data = await read[page](view, { signal, costRowsMax: COST_ROWS_MAX });
+      const data = await read[page](view, signal);
       return (health) => PAGE_CONTENT[page](data, view, health);
     });
   }
 
   async function reportFile(view: View): Promise<Page> {
-    const pages = await import("./pages.ts");
-    const report = await inTurnForUsage(async (signal) =>
-      pages.reportFilePage(await readReport(view, new Date(), { signal, costRowsMax: COST_ROWS_MAX })),
-    );
-    if (report.ok) return report.value;
+    const [pages, { renderReport }] = await Promise.all([import("./pages.ts"), import("./report-file.ts")]);
+    const { body: script } = await scriptPage();
+    const report = await inTurnForUsage((signal) => readReport(view, signal));
+    if (report.ok) {
+      const { start, end } = view.period;
+      const policy = contentSecurityPolicy({ script });
+      return {
+        status: 200,
+        contentType: "text/html; charset=utf-8",
+        body: renderReport(report.value, new Date(), script),
+        headers: {
+          "content-security-policy": `${policy}; frame-ancestors 'none'`,
+          "content-disposition": `attachment; filename="usage-${start}-${end}.html"`,
+        },
+      };
+    }
+    if (report.error instanceof InvalidQuestion) return pages.invalidPage("overview", report.error.message);
     const reason = errorText(report.error);
     log.warn({ ...view.period, reason }, "report not available: reading the usage failed");
     return pages.unavailablePage("overview", [reason]);
@@ -116,8 +125,9 @@ export function openDashboard(
     (page: keyof PageData | "report"): Answer =>
     async (query) => {
       const view = readView(query, dayOf(new Date()), page === "report" ? [] : ownParameters(page));
-      if (!("error" in view)) return cached({ page, view });
-      return (await import("./pages.ts")).invalidPage(page === "report" ? "overview" : page, view.error);
+      const error = "error" in view ? view.error : page !== "run" && view.id !== undefined ? UNKNOWN_ID : undefined;
+      if (!("error" in view) && error === undefined) return cached({ page, view });
+      return (await import("./pages.ts")).invalidPage(page === "report" ? "overview" : page, error ?? "");
     };
   const own = (Object.keys(read) as (keyof PageData)[]).map((page) => [PAGES[page].path, answerBy(page)] as const);
   return { pages: { ...Object.fromEntries(own), "/report.html": answerBy("report") }, framed };

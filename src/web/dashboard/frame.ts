@@ -13,12 +13,13 @@ import {
   type Section,
 } from "../../report/page.ts";
 import { dayCount, type Window } from "../../usage/days.ts";
+import { COMPARISONS } from "../../usage/periods.ts";
 import { scriptHead } from "../assets.ts";
 import type { Page } from "../page.ts";
 import { findProjects, knownProjects, projectValue } from "../projects.ts";
 import type { Readiness } from "../routes.ts";
 import { dashboardAlerts, verdictHtml } from "./verdict.ts";
-import { COMPARISONS, comparedWindow, fixedView, PERIOD_TITLES, type View, viewParameters, viewQuery } from "./view.ts";
+import { comparedWindow, fixedView, PERIOD_TITLES, type View, viewParameters, viewQuery } from "./view.ts";
 
 type PageTraits = {
   readonly path: string;
@@ -128,7 +129,10 @@ function htmlPage(
     status,
     contentType: "text/html; charset=utf-8",
     body: htmlDocument({ ...options, footer, served: true }),
-    headers: { "content-security-policy": `${contentSecurityPolicy(true)}; frame-ancestors 'none'`, ...headers },
+    headers: {
+      "content-security-policy": `${contentSecurityPolicy({ served: true })}; frame-ancestors 'none'`,
+      ...headers,
+    },
   };
 }
 
@@ -180,7 +184,6 @@ function canChoose(page: PageName, choice: PageTraits["choices"][number]): boole
 const PROJECTS_LISTED_MAX = 100;
 const COMPARISON_TITLES = {
   before: "the period before",
-  month: "the month before",
   year: "a year before",
   none: "nothing",
 };
@@ -218,9 +221,7 @@ function periodLinks(page: PageName, view: View): Html {
   const { name } = view.period;
   const fixed = fixedView(view);
   const keep = `${pageHref(page, page)}${viewQuery(fixed)}`;
-  // The report compares, whatever the page is compared with.
-  const compare = fixed.compare === "month" ? "month" : "before";
-  const report = viewQuery(fixed, { compare, project: undefined, id: undefined, more: [] });
+  const report = viewQuery(fixed, { id: undefined, more: [] });
   return html`<p class="links">${name === undefined ? undefined : html`<a href="${keep}">Keep these days</a> · `}<a href="${rootOf(page)}report.html${report}">As a file to send on</a></p>`;
 }
 

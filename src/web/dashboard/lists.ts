@@ -1,5 +1,6 @@
 // Long lists: what a page narrows them to and which part it shows, as its URL says it, and the form and the links to choose that. Pure.
 
+import { InvalidQuestion } from "../../facts/question.ts";
 import {
   existingPage,
   KEY_STATES,
@@ -11,28 +12,28 @@ import {
 import { type Html, html } from "../../report/html.ts";
 import { REQUEST_OUTCOMES } from "../../usage/export.ts";
 import { type PageName, pageHref } from "./frame.ts";
-import { InvalidView, type View, viewParameters, viewQuery } from "./view.ts";
+import { type View, viewParameters, viewQuery } from "./view.ts";
 
 /** The value of a parameter that only this page has. */
 export function chosen({ more = [] }: View, name: string): string | undefined {
   return more.find(([parameter]) => parameter === name)?.[1];
 }
 
-/** Throws InvalidView if it is none of them. */
+/** Throws InvalidQuestion if it is none of them. */
 function chosenOf<const Value extends string>(view: View, name: string, values: readonly Value[]): Value | undefined {
   const given = chosen(view, name);
   const value = values.find((one) => one === given);
   if (given !== undefined && value === undefined)
-    throw new InvalidView(`${name}: expected one of ${values.join(", ")}`);
+    throw new InvalidQuestion(`${name}: expected one of ${values.join(", ")}`);
   return value;
 }
 
-/** Which runs the page Jobs shows. Throws InvalidView. */
+/** Which runs the page Jobs shows. Throws InvalidQuestion. */
 export function runFilterOf(view: View): RunFilter {
   return { job: chosen(view, "job"), status: chosenOf(view, "outcome", RUN_STATUSES), page: pageNumber(view) };
 }
 
-/** Which requests the page of a run shows. Throws InvalidView. */
+/** Which requests the page of a run shows. Throws InvalidQuestion. */
 export function requestFilterOf(view: View): RequestFilter {
   return {
     outcome: chosenOf(view, "outcome", REQUEST_OUTCOMES),
@@ -41,7 +42,7 @@ export function requestFilterOf(view: View): RequestFilter {
   };
 }
 
-/** Which keys the page Keys shows. Throws InvalidView. */
+/** Which keys the page Keys shows. Throws InvalidQuestion. */
 export function keyFilterOf(view: View): KeyFilter {
   return { search: chosen(view, "search"), state: chosenOf(view, "state", KEY_STATES), page: pageNumber(view) };
 }
@@ -49,7 +50,7 @@ export function keyFilterOf(view: View): KeyFilter {
 /** From 1. */
 function pageNumber(view: View): number {
   const text = chosen(view, "page") ?? "1";
-  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidView("page: expected a whole number from 1");
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidQuestion("page: expected a whole number from 1");
   return Number(text);
 }
 

@@ -1,17 +1,19 @@
 // The sections of each page of the dashboard. The first request for a page loads this module, because the library for charts is large.
 
+import type { Change } from "../../facts/changes.ts";
+import type { Coverage } from "../../facts/coverage.ts";
+import type { Overview } from "../../facts/overview.ts";
+import { InvalidQuestion } from "../../facts/question.ts";
+import type { Restatements } from "../../facts/restatements.ts";
 import type { KeysData, RunDetails, RunList } from "../../health/operations.ts";
 import type { HealthState } from "../../health/state.ts";
 import { budgetSection } from "../../report/budget-section.ts";
-import { changeSection } from "../../report/change-section.ts";
-import { costSection } from "../../report/cost-section.ts";
+import { changeHtml } from "../../report/change-section.ts";
 import { coverageSection } from "../../report/coverage-section.ts";
 import { type Html, html } from "../../report/html.ts";
-import { contentSecurityPolicy, type Section } from "../../report/page.ts";
-import { renderReport } from "../../report/report.ts";
-import type { ChangeData, QualityData, ReportData, TrustData, UsageData } from "../../report/report-data.ts";
+import type { Section } from "../../report/page.ts";
 import { restatementSection } from "../../report/restatement-section.ts";
-import { trustNotice } from "../../report/summary.ts";
+import type { BudgetUse } from "../../usage/budget-use.ts";
 import type { Page } from "../page.ts";
 import { anomaliesSection } from "./anomalies-section.ts";
 import { type FrameContent, framelessPage, type PageName, pageHref } from "./frame.ts";
@@ -20,13 +22,14 @@ import { keysSections } from "./keys-sections.ts";
 import { overviewSections } from "./overview-sections.ts";
 import { differencesSection, finalitySection, gapsSection, stretchHrefs } from "./quality-sections.ts";
 import { runSections } from "./run-sections.ts";
-import { InvalidView, type View, viewQuery } from "./view.ts";
+import type { View } from "./view.ts";
 
 /** What each page reads besides the health state. */
 export type PageData = {
-  readonly overview: UsageData;
-  readonly cost: ChangeData;
-  readonly quality: QualityData & TrustData;
+  readonly overview: Overview;
+  /** Of the usage; then what it cost. Empty if the days are compared with none. */
+  readonly cost: readonly Change[];
+  readonly quality: { readonly coverage: Coverage; readonly restatements: Restatements };
   readonly jobs: RunList;
   readonly run: RunDetails | undefined;
   readonly keys: KeysData;
@@ -38,32 +41,34 @@ type Render<P extends keyof PageData> = (data: PageData[P], view: View, health: 
 
 export const PAGE_CONTENT: { readonly [P in keyof PageData]: Render<P> } = {
   overview(data, view, health) {
-    if (data.coverage.seriesCount === 0) return { notice: nothingYet(health), sections: [] };
-    const coverageHref = `${pageHref("overview", "quality")}${viewQuery(view)}`;
-    return { notice: trustNotice(data, coverageHref), sections: overviewSections(data, view, health) };
+    const isNew = data.total.projectCount === 0 && data.total.available.groupings.length === 0;
+    if (isNew) return { notice: nothingYet(health), sections: [] };
+    return { sections: overviewSections(data, budgetsOf(health.budgets, view.project, health), { view }) };
   },
-  cost: (data, _, health) => ({
+  cost: (changes, _, health) => ({
     sections: [
-      costSection(data) ?? noPrices(),
+      costSection(changes.filter(({ currency }) => currency !== null)),
       budgetSection(health.budgets) ?? noBudgets(),
-      changeSection(data) ?? [],
+      ...changes
+        .filter(({ currency, amount, amountBefore }) => currency === null && (amount ?? amountBefore) !== null)
+        .map((change) => ({ id: "what-changed", title: "What changed", body: changeHtml(change) })),
       anomaliesSection(health),
     ].flat(),
   }),
-  quality: (data, view, health) => ({
+  quality: ({ coverage, restatements }, view, health) => ({
     sections: [
       gapsSection(health),
-      coverageSection(data, stretchHrefs(view, health)),
-      finalitySection(data),
-      differencesSection(data),
-      restatementSection(data),
+      coverageSection(coverage, stretchHrefs(view, health)),
+      finalitySection(coverage),
+      differencesSection(coverage),
+      restatementSection(restatements),
     ],
   }),
   jobs: (runs, view, health) => ({ sections: jobsSections(health, runs, view) }),
   run(details, view) {
     const { id } = view;
     if (!details)
-      throw new InvalidView(
+      throw new InvalidQuestion(
         `id: there is no run ${id ?? "without an id"}; runs are deleted after the days of history.keepDays`,
       );
     return { title: `Run of ${details.run.job}`, sections: runSections(details, view) };
@@ -80,12 +85,21 @@ function nothingYet({ jobs }: HealthState): Html {
 `;
 }
 
-function noPrices(): Section {
-  return {
-    id: "what-it-cost",
-    title: "What it cost",
-    body: html`<p class="empty">No usage of these days has a price. Set <code>prices</code> in the configuration to see what usage costs.</p>`,
-  };
+/** Those of the project alone: others are of more than it. */
+function budgetsOf(budgets: readonly BudgetUse[], project: string | undefined, health: HealthState) {
+  if (project === undefined) return budgets;
+  const ids = health.projects
+    .filter((one) => one.projectId === project || one.project === project)
+    .map(({ projectId }) => projectId);
+  return budgets.filter(({ projectIds }) => projectIds.every((id) => ids.includes(id)));
+}
+
+function costSection(changes: readonly Change[]): Section {
+  const body =
+    changes.length > 0
+      ? html`${changes.map(changeHtml)}`
+      : html`<p class="empty">No usage of these days has a price, and no billing of them was read. Set <code>prices</code> in the configuration to see what usage costs.</p>`;
+  return { id: "what-it-cost", title: "What it cost", body };
 }
 
 function noBudgets(): Section {
@@ -93,20 +107,6 @@ function noBudgets(): Section {
     id: "budgets",
     title: "Budgets",
     body: html`<p class="empty">No budget is configured. Set <code>budgets</code> in the configuration to be told when usage or cost reaches a limit.</p>`,
-  };
-}
-
-/** The same file as the command `report` writes. */
-export function reportFilePage(data: ReportData): Page {
-  const { start, end } = data.period;
-  return {
-    status: 200,
-    contentType: "text/html; charset=utf-8",
-    body: renderReport(data),
-    headers: {
-      "content-security-policy": `${contentSecurityPolicy()}; frame-ancestors 'none'`,
-      "content-disposition": `attachment; filename="usage-${start}-${end}.html"`,
-    },
   };
 }
 

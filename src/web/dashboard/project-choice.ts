@@ -1,17 +1,18 @@
 // Which project a page is about, and what it shows if its address names none: the projects that may be meant. Pure.
 
+import { InvalidQuestion } from "../../facts/question.ts";
 import type { HealthState } from "../../health/state.ts";
 import { counted } from "../../report/format.ts";
 import { columns, html, nameHtml, table } from "../../report/html.ts";
 import { findProjects, knownProjects, projectValue } from "../projects.ts";
 import { type FrameContent, type PageName, pageHref } from "./frame.ts";
-import { InvalidView, type View, viewQuery } from "./view.ts";
+import { type View, viewQuery } from "./view.ts";
 
 const FOUND_SHOWN_MAX = 20;
 
 /**
  * Undefined if the page can show what its address asks for. A text that is neither the name nor the identifier of a project is a search.
- * Throws InvalidView if that finds nothing.
+ * Throws InvalidQuestion if that finds nothing.
  */
 export function projectChoice(
   page: PageName,
@@ -23,7 +24,7 @@ export function projectChoice(
     return undefined;
   const known = knownProjects(projects);
   const found = findProjects(known, text);
-  if (found.length === 0) throw new InvalidView(`project: no series of ${JSON.stringify(text)} is known`);
+  if (found.length === 0) throw new InvalidQuestion(`project: no series of ${JSON.stringify(text)} is known`);
   const rows = found.slice(0, FOUND_SHOWN_MAX).map((one) => {
     const href = `${pageHref(page, page)}${viewQuery(view, { project: projectValue(one, known) })}`;
     return [html`<a href="${href}">${nameHtml(one.name)}</a>`, nameHtml(one.id), one.isExported ? "yes" : "no longer"];

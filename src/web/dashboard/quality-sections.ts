@@ -1,11 +1,11 @@
 // What the page on the quality of the data shows besides the sections of the report. Pure.
 
+import type { Coverage } from "../../facts/coverage.ts";
 import { type GapGroup, groupGaps, type HealthState } from "../../health/state.ts";
 import { type StretchHref, seriesHtml } from "../../report/coverage-section.ts";
 import { exactText, metricName, roundedText, windowText } from "../../report/format.ts";
 import { columns, type Html, html, nameHtml, numberColumns, table } from "../../report/html.ts";
 import type { Section } from "../../report/page.ts";
-import type { TrustData } from "../../report/report-data.ts";
 import { ALL_USAGE } from "../../usage/series.ts";
 import { knownProjects, projectValue } from "../projects.ts";
 import { foldedText, stateHtml } from "./cells.ts";
@@ -72,7 +72,7 @@ const FINALITY_MEANINGS: Readonly<Record<string, string>> = {
 };
 
 /** Which days of the period may still change. */
-export function finalitySection({ finality }: TrustData): Section {
+export function finalitySection({ finality }: Coverage): Section {
   const rows = finality.map((one) => [
     html`<span class="state ${one.finality === "final" ? "good" : "warn"}">${one.finality}</span>`,
     windowText(one),
@@ -89,7 +89,13 @@ export function finalitySection({ finality }: TrustData): Section {
 }
 
 /** Where the service's own numbers do not agree with each other. */
-export function differencesSection({ differences, differencesLeftOut }: TrustData): Section {
+export function differencesSection({ differences, differencesLeftOut }: Coverage): Section {
+  const title = { id: "reconciliation", title: "Reconciliation" };
+  if (differences === "left out")
+    return {
+      ...title,
+      body: html`<p class="note">Not compared here: for so many projects that takes too long. Choose one of them, or ask <code>bi.reconciliation</code>.</p>`,
+    };
   const rows = differences.map((one) => [
     one.day,
     nameHtml(one.project),
@@ -110,5 +116,5 @@ export function differencesSection({ differences, differencesLeftOut }: TrustDat
     rows.length === 0
       ? html`<p class="empty">Of every day that was read, the groups add up to the total.</p>`
       : html`${table("Days on which the sum over a grouping differs from the total, the newest first", titles, rows)}${more}`;
-  return { id: "reconciliation", title: "Reconciliation", body };
+  return { ...title, body };
 }

@@ -1,17 +1,15 @@
 // What a page of the dashboard shows, as its URL says it: the period, the period to compare with, and what the usage is narrowed to.
 // Every state of a page is its URL, so bookmarks and the back button work. Pure.
 
-import { DAYS_DEFAULT, DAYS_MAX, periodError } from "../../report/report-data.ts";
+import { addDays, type Day, isDay, type Window } from "../../usage/days.ts";
 import {
-  addDays,
-  type Day,
-  dayCount,
-  isDay,
-  monthBefore,
-  periodBefore,
-  type Window,
-  windowBefore,
-} from "../../usage/days.ts";
+  COMPARISONS,
+  type Comparison,
+  comparedPeriod,
+  DAYS_DEFAULT,
+  DAYS_MAX,
+  periodError,
+} from "../../usage/periods.ts";
 
 type Period = Window & {
   /** True for a period that changes with the day; false if the request named the dates. */
@@ -19,9 +17,6 @@ type Period = Window & {
   /** The value of `period` or, as "days=45", of `days` that asks for it; undefined if the request named the dates. */
   readonly name: string | undefined;
 };
-
-export const COMPARISONS = ["before", "month", "year", "none"] as const;
-type Comparison = (typeof COMPARISONS)[number];
 
 /** What the pages share: a link from one to another keeps it. */
 export type View = {
@@ -35,11 +30,6 @@ export type View = {
   readonly more?: readonly Parameter[];
 };
 
-/** The request asks for something that does not exist, such as an unknown project. */
-export class InvalidView extends Error {
-  override readonly name = "InvalidView";
-}
-
 const PARAMETERS: readonly string[] = ["period", "days", "from", "to", "compare", "project", "id"];
 const DEFAULT_PERIOD = `${DAYS_DEFAULT}d`;
 const THIS_MONTH = "this-month";
@@ -47,7 +37,7 @@ const THIS_MONTH = "this-month";
 /** The periods to choose by one click, by the value of the parameter `period`. */
 export const PERIOD_TITLES = {
   "7d": "7 days",
-  "30d": "30 days",
+  "28d": "28 days",
   "90d": "90 days",
   [THIS_MONTH]: "This month",
   "last-month": "Last month",
@@ -116,14 +106,9 @@ function betweenDays(from: Day | undefined, to: Day | undefined, today: Day): Pe
   return error === undefined ? { ...window, live: false, name: undefined } : { error };
 }
 
-/** The view with its days as dates, so that it is of the same days tomorrow, and compared with the same days. */
+/** The view with its days as dates, so that it is of the same days tomorrow. */
 export function fixedView(view: View): View {
-  const { period, compare } = view;
-  return {
-    ...view,
-    period: { ...period, live: false, name: undefined },
-    compare: compare === "before" && period.name === THIS_MONTH ? "month" : compare,
-  };
+  return { ...view, period: { ...view.period, live: false, name: undefined } };
 }
 
 type Parameter = readonly [name: string, value: string];
@@ -157,23 +142,9 @@ export function viewQuery(view: View, changes: Partial<View> = {}): string {
   return query === "" ? "" : `?${query}`;
 }
 
-/** The period that the view's period is compared with: as long as it, unless it is a month or the first days of one. Undefined if with none. */
-export function comparedWindow({ period, compare }: Pick<View, "period" | "compare">): Window | undefined {
-  if (compare === "none") return undefined;
-  if (compare === "month" || (compare === "before" && period.name === THIS_MONTH)) {
-    const window = monthBefore(period);
-    // More days than the month before has would be compared with some of themselves.
-    return window.end < period.start ? window : windowBefore(period);
-  }
-  if (compare === "before") return periodBefore(period);
-  const start = yearBefore(period.start);
-  const end = addDays(start, dayCount(period) - 1);
-  // A year before 366 days there may be 365.
-  return end < period.start ? { start, end } : windowBefore(period);
-}
-
-/** Of 29 February it is 28 February. */
-function yearBefore(day: Day): Day {
-  const before = `${String(Number(day.slice(0, 4)) - 1).padStart(4, "0")}${day.slice(4)}`;
-  return isDay(before) ? before : `${before.slice(0, 8)}28`;
+export function comparedWindow({
+  period: { start, end },
+  compare,
+}: Pick<View, "period" | "compare">): Window | undefined {
+  return comparedPeriod({ start, end }, compare);
 }

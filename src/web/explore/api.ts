@@ -4,17 +4,17 @@ import type { Logger } from "pino";
 import type { z } from "zod";
 import { oneAtATime, ReadTimeout } from "../../async.ts";
 import { errorText, systemCode } from "../../errors.ts";
+import { amounts } from "../../facts/amounts.ts";
+import type { Answer } from "../../facts/answer.ts";
+import { InvalidQuestion, isCost } from "../../facts/question.ts";
+import type { Run } from "../../facts/scope.ts";
 import { dayOf } from "../../usage/days.ts";
-import { InvalidView } from "../dashboard/view.ts";
 import type { Page } from "../page.ts";
 import type { Answer as AnswerTo } from "../routes.ts";
-import type { Answer } from "./answer.ts";
 import { answerCsv } from "./csv.ts";
 import { CsvParameters, openApiDocument } from "./openapi.ts";
 import { ProjectsParameters, readProjects } from "./project-list.ts";
-import { givenParameters, isCost, parseParameters, questionOf } from "./question.ts";
-import { readAnswer } from "./read-answer.ts";
-import type { Run } from "./scope.ts";
+import { givenParameters, parseParameters, questionOf } from "./question.ts";
 import { readSeries, SeriesParameters } from "./series-list.ts";
 
 export type ApiDeps = {
@@ -43,7 +43,7 @@ export function openApi({ log, readByStatements, version }: ApiDeps, waitMsMax: 
     });
     if (result.ok) return result.value;
     const { error } = result;
-    if (error instanceof InvalidView) throw error;
+    if (error instanceof InvalidQuestion) throw error;
     log.warn({ query: String(query), reason: errorText(error) }, "read API: reading the usage failed");
     if (!isTimeout(error)) throw error;
     // A question that had most of the time for itself is too slow; another one waited for those before it.
@@ -53,7 +53,7 @@ export function openApi({ log, readByStatements, version }: ApiDeps, waitMsMax: 
 
   const answerTo = (query: URLSearchParams, more: readonly string[] = []) => {
     const question = questionOf(query, dayOf(new Date()), more);
-    return read(query, "ask for fewer days, for one project, or with compare=none", (run) => readAnswer(run, question));
+    return read(query, "ask for fewer days, for one project, or with compare=none", (run) => amounts(run, question));
   };
 
   return {
@@ -91,16 +91,18 @@ function requireCost({ question: { metric, grouping, currency }, projectCount, a
   if (!isCost(metric)) return;
   const name = metric === "estimated_cost" ? "estimated cost" : "billed cost";
   if (currency === null)
-    throw new InvalidView("metric: no prices are configured, so no cost is estimated; add prices to the configuration");
+    throw new InvalidQuestion(
+      "metric: no prices are configured, so no cost is estimated; add prices to the configuration",
+    );
   if (projectCount === 0) {
     const known = available.groupings.join(", ");
-    throw new InvalidView(
+    throw new InvalidQuestion(
       `grouping: the ${name} ${grouping === "none" ? "in all" : `by ${grouping}`} is not exported${known && `; known are: ${known}`}`,
     );
   }
   const { costRowsLeftOut } = lacking;
   if (costRowsLeftOut > 0)
-    throw new InvalidView(
+    throw new InvalidQuestion(
       `metric: the estimated cost of these days would be calculated from ${costRowsLeftOut} rows of usage; choose fewer days, or query bi.cost_estimated`,
     );
 }
@@ -110,7 +112,7 @@ function orError(answer: AnswerTo): AnswerTo {
     try {
       return await answer(query);
     } catch (error) {
-      if (error instanceof InvalidView) return jsonPage(400, { error: error.message });
+      if (error instanceof InvalidQuestion) return jsonPage(400, { error: error.message });
       if (error instanceof TooSlow) return jsonPage(504, { error: error.message });
       const unavailable = { error: `the usage could not be read: ${errorText(error)}; try again` };
       return { ...jsonPage(503, unavailable), headers: { "retry-after": String(RETRY_SECONDS) } };

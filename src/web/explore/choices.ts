@@ -1,13 +1,13 @@
 // The choices of the page Usage: the fields of its form, and the links that change the question. Pure.
 
-import { metricName } from "../../report/format.ts";
+import type { Answer } from "../../facts/answer.ts";
+import { addsUp, COSTS, SPLITS } from "../../facts/question.ts";
+import { metricName, nounOf } from "../../report/format.ts";
 import { type Html, type HtmlValue, html } from "../../report/html.ts";
 import { METRICS } from "../../usage/metrics.ts";
-import { GROUPINGS } from "../../usage/series.ts";
-import type { PageContent } from "../dashboard/pages.ts";
+import type { FrameContent } from "../dashboard/frame.ts";
 import { type View, viewQuery } from "../dashboard/view.ts";
-import type { Answer } from "./answer.ts";
-import { addsUp, CHART_KINDS, COSTS } from "./question.ts";
+import { CHART_KINDS } from "./question.ts";
 
 export type ChartKind = (typeof CHART_KINDS)[number];
 
@@ -24,30 +24,12 @@ export function linker(view: View): Link {
   };
 }
 
-/** As people call a dimension. */
-export function nounOf(grouping: string): string {
-  return grouping === "accessor" ? "API key" : grouping.replaceAll("_", " ");
-}
-
-const UNITS: Readonly<Record<string, string>> = {
-  ...{ hours: "hours", total_hours: "hours", agent_hours: "hours", requests: "requests" },
-  ...{ tokens_in: "tokens", tokens_out: "tokens", tts_characters: "characters" },
-};
-
-export function unitOf({ metric, currency }: Answer["question"]): string {
-  return currency ?? UNITS[metric] ?? "";
-}
-
-export function titleOf({ metric, currency }: Answer["question"]): string {
-  return `${metricName(metric)}${currency === null ? "" : ` in ${currency}`}`;
-}
-
 // The choices.
 
 /** More filters are not listed. */
 const FILTERS_MAX = 50;
 
-export function controlsOf({ question, available }: Answer): PageContent["controls"] {
+export function controlsOf({ question, available }: Answer): FrameContent["controls"] {
   const { metric, filter, currency } = question;
   const filters = [...new Set([...(filter === null ? [] : [filter]), ...available.filters])].slice(0, FILTERS_MAX);
   const options = (metrics: readonly string[]) =>
@@ -84,7 +66,7 @@ export const EVERY_GROUP = { group: undefined, "no-value": undefined };
 type Choice = readonly [text: HtmlValue, href: string, isCurrent: boolean];
 
 export function groupingLinks({ question: { grouping }, available }: Answer, link: Link): Html | undefined {
-  const groupings = GROUPINGS.filter((one) => one === grouping || available.groupings.includes(one));
+  const groupings = SPLITS.filter((one) => one === grouping || available.groupings.includes(one));
   return choiceList(
     "Grouping",
     groupings.map((one) => {

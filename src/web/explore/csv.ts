@@ -1,7 +1,7 @@
 // An answer as CSV: its groups, or its amounts by day. Each row says whether something is lacking. Pure.
 
+import type { Answer } from "../../facts/answer.ts";
 import { type CsvColumn, csvHeader, csvLine } from "../../show/csv.ts";
-import type { Answer } from "./answer.ts";
 
 export const CSV_ROWS = ["groups", "days"] as const;
 export type CsvRows = (typeof CSV_ROWS)[number];

@@ -1,12 +1,13 @@
 // What the numbers of an answer lack, in words, and what to do if there are none. Pure.
 
-import { tooLowNote, unreadNote } from "../../report/breakdown-section.ts";
-import { counted, daysHtml, exactText, metricName, windowText } from "../../report/format.ts";
+import type { Answer } from "../../facts/answer.ts";
+import { isCost } from "../../facts/question.ts";
+import { projectNames, tooLowNote, unreadNote } from "../../report/answer-chart.ts";
+import { whyNotCompared } from "../../report/changes.ts";
+import { counted, daysHtml, exactText, metricName, nounOf, windowText } from "../../report/format.ts";
 import { folded, type Html, html, joinHtml, nameHtml } from "../../report/html.ts";
 import { METRICS } from "../../usage/metrics.ts";
-import type { Answer } from "./answer.ts";
-import { EVERY_GROUP, type Link, nounOf } from "./choices.ts";
-import { isCost } from "./question.ts";
+import { EVERY_GROUP, type Link } from "./choices.ts";
 
 const GAP_TEXTS = {
   missing: "missing",
@@ -18,10 +19,11 @@ const GAP_TEXTS = {
 
 /** What the numbers lack. It is said above them, because a number that is too low looks like any other. */
 export function lackingHtml({ complete, lacking, days, question }: Answer): Html {
-  const { incompleteDays, unreadDays, incompleteDaysBefore, unreadDaysBefore, gaps } = lacking;
+  const { incompleteDays, unreadDays, gaps } = lacking;
   const { projectsLeftOut, projectsLeftOutCount, projectsEnded, projectsEndedCount } = lacking;
   const settling = days.filter(({ state }) => state === "settling").map(({ day }) => day);
-  const before = incompleteDaysBefore.length + unreadDaysBefore.length;
+  const { before } = question;
+  const why = before ? whyNotCompared(lacking, { start: before.from, end: before.to }) : undefined;
   const notes = [
     ...(incompleteDays.length > 0 ? [html`${tooLowNote(incompleteDays)}${gapsHtml(gaps)}`] : []),
     ...(unreadDays.length > 0 ? [unreadNote(unreadDays) ?? ""] : []),
@@ -45,14 +47,10 @@ export function lackingHtml({ complete, lacking, days, question }: Answer): Html
       : []),
     ...(projectsEndedCount > 0
       ? [
-          html`Included only in part, as no longer exported like this: ${projectNames(projectsEnded, projectsEndedCount)}.${
-            question.before === null ? undefined : " So the changes mean little."
-          }`,
+          html`Included only in part, as no longer exported like this: ${projectNames(projectsEnded, projectsEndedCount)}.`,
         ]
       : []),
-    ...(question.before !== null && before > 0
-      ? [html`The compared period lacks usage on ${counted(before, "day")}, so the changes mean little.`]
-      : []),
+    ...(why === undefined ? [] : [why]),
   ];
   const mayChange =
     settling.length > 0
@@ -76,11 +74,6 @@ function gapsHtml(gaps: Answer["lacking"]["gaps"]): Html | undefined {
   );
   if (gaps.length === 0) return undefined;
   return gaps.length > GAPS_SHOWN_MAX ? folded("Whose, and why", html`<ul>${items}</ul>`) : html`<ul>${items}</ul>`;
-}
-
-function projectNames(names: readonly string[], count: number): Html {
-  const more = count > names.length ? ` and ${counted(count - names.length, "more project")}` : undefined;
-  return html`${joinHtml(names.map(nameHtml), ", ")}${more}`;
 }
 
 /** Why there are no numbers, and what to do. */

@@ -1,9 +1,9 @@
 // The description of the read API in OpenAPI, made of the schemas that also check its parameters. Pure.
 
 import { z } from "zod";
-import { DAYS_MAX } from "../../report/report-data.ts";
-import { COMPARISONS, PERIOD_TITLES } from "../dashboard/view.ts";
-import { Answer } from "./answer.ts";
+import { Answer } from "../../facts/answer.ts";
+import { COMPARISONS, DAYS_MAX } from "../../usage/periods.ts";
+import { PERIOD_TITLES } from "../dashboard/view.ts";
 import { CSV_ROWS } from "./csv.ts";
 import { ProjectList, ProjectsParameters } from "./project-list.ts";
 import { oneOf, QuestionParameters } from "./question.ts";
@@ -14,14 +14,14 @@ const PeriodParameters = z.object({
   period: z
     .enum(Object.keys(PERIOD_TITLES))
     .optional()
-    .describe("Complete days until yesterday, or a month. Left out, 30d, unless from and to are given"),
+    .describe("Complete days until yesterday, or a month. Left out, 28d, unless from and to are given"),
   from: z.iso.date().optional().describe(`The first day, in UTC. There are at most ${DAYS_MAX} days`),
   to: z.iso.date().optional().describe("The last day, in UTC"),
   compare: z
     .enum(COMPARISONS)
     .default("before")
     .describe(
-      "before: as many days right before the period, but of this-month the same days of the month before, and of a whole calendar month, also by from and to, the calendar month before; month: as many days from the same day of the month before, but of the first days of a month the same days of the month before; year: as many days from a year before; none: no comparison",
+      "before: of a whole calendar month, also by from and to, the calendar month before, and of other days as many days, whole weeks earlier, so that weekdays are compared with the same weekdays; year: the same dates a year before; none: no comparison",
     ),
 });
 

@@ -1,7 +1,8 @@
 // The page Usage: the answer to a question as a chart with its tables, and the links that change the question. Pure.
 
-import { DAY_FLAGS, dayMarks, type Layer, layersChart } from "../../report/breakdown-section.ts";
-import type { ChartSeries } from "../../report/chart-description.ts";
+import type { Answer } from "../../facts/answer.ts";
+import { addsUp, isCost } from "../../facts/question.ts";
+import { answerChart, groupCell, nameOf, shareBar, titleOf, unitOf } from "../../report/answer-chart.ts";
 import {
   changeText,
   chartNumber,
@@ -9,41 +10,16 @@ import {
   exactText,
   headlineText,
   moneyText,
+  nounOf,
   roundedText,
   windowHtml,
-  windowText,
 } from "../../report/format.ts";
-import {
-  columns,
-  groupHtml,
-  groupText,
-  type Html,
-  html,
-  nameHtml,
-  numberColumns,
-  sqlHtml,
-  table,
-} from "../../report/html.ts";
-import { shareBar } from "../../report/ranking-section.ts";
-import { exactBeside } from "../../report/summary.ts";
+import { columns, groupHtml, type Html, html, nameHtml, numberColumns, sqlHtml, table } from "../../report/html.ts";
 import type { Window } from "../../usage/days.ts";
 import type { PageContent } from "../dashboard/pages.ts";
 import { fixedView, type View, viewQuery } from "../dashboard/view.ts";
-import type { Answer } from "./answer.ts";
-import {
-  type ChartKind,
-  controlsOf,
-  EVERY_GROUP,
-  groupingLinks,
-  kindLinks,
-  type Link,
-  linker,
-  nounOf,
-  titleOf,
-  unitOf,
-} from "./choices.ts";
+import { type ChartKind, controlsOf, EVERY_GROUP, groupingLinks, kindLinks, type Link, linker } from "./choices.ts";
 import { emptyHtml, lackingHtml } from "./lacking.ts";
-import { addsUp, isCost } from "./question.ts";
 
 type Group = Answer["groups"][number];
 type Amounts = Pick<Group, "amount" | "before" | "change">;
@@ -94,6 +70,13 @@ function totalHtml({ total, groups, question }: Answer): Html | undefined {
 `;
 }
 
+/** The exact amount, if the headline rounds it. */
+function exactBeside(amount: string): Html | undefined {
+  return headlineText(amount) === exactText(amount)
+    ? undefined
+    : html` <data class="exact" value="${amount}">${exactText(amount)}</data>`;
+}
+
 function figureHtml(title: string, figure: string, more: Html | undefined): Html {
   return html`<div><dt>${title}</dt><dd><span class="figure">${figure}</span>${more}</dd></div>
 `;
@@ -104,65 +87,16 @@ function signed(amount: string): string {
 }
 
 function chartHtml(answer: Answer, view: View, kind: ChartKind): Html {
-  const { question, days, groups, other, otherByDay, beforeByDay, lacking } = answer;
-  const { grouping, before } = question;
+  const { question } = answer;
   const link = linker(view);
-  const title = `${titleOf(question)} by day${grouping === "none" ? "" : ` and ${nounOf(grouping)}`}`;
-  const drawn = groups.toSorted((a, b) => a.rank - b.rank).flatMap((group) => (group.byDay ? [group] : []));
-  const layers: Layer[] = drawn.map((group, i) => ({
-    name: grouping === "none" ? titleOf(question) : nameOf(answer, group),
-    hint: group.label === null ? undefined : (group.group ?? undefined),
-    heading: grouping === "none" ? html`${titleOf(question)}` : groupCell(answer, group),
-    look: i,
-    values: group.byDay ?? [],
-    href: narrowed(answer, group.group, link),
-  }));
-  if (otherByDay) {
-    const name = counted(groups.length - drawn.length + (other?.groups ?? 0), "other");
-    layers.push({
-      name,
-      heading: html`<i>${name}</i>`,
-      look: "rest",
-      values: otherByDay,
-      href: moreGroups(answer, link),
-    });
-  }
-  return layersChart({
-    ...{ id: "usage-by-day", title, caption: `${title.charAt(0).toLowerCase()}${title.slice(1)}` },
-    kind: addsUp(grouping) ? kind : "lines",
-    unit: unitOf(question),
-    days: days.map(({ day, state }) => ({ day, flag: STATE_FLAGS[state] })),
-    layers,
-    // A month may have fewer days than the one before.
-    before: before && beforeByDay ? comparedLine(before, beforeByDay.slice(0, days.length)) : undefined,
-    marks: dayMarks(lacking),
+  return answerChart(answer, {
+    id: "usage-by-day",
+    title: `${titleOf(question)} by day${question.grouping === "none" ? "" : ` and ${nounOf(question.grouping)}`}`,
+    kind,
+    hrefOf: (group) => narrowed(answer, group, link),
+    othersHref: moreGroups(answer, link),
     below: downloads(answer, view, "days"),
   });
-}
-
-function comparedLine(
-  { from, to }: { readonly from: string; readonly to: string },
-  amounts: NonNullable<Answer["beforeByDay"]>,
-): ChartSeries {
-  return {
-    name: `${windowText({ start: from, end: to })}, in all`,
-    look: "before",
-    values: amounts.map(({ amount }) => amount),
-    days: amounts.map(({ day }) => day),
-  };
-}
-
-const STATE_FLAGS = { ...DAY_FLAGS, final: undefined, settling: html` <small>may change</small>` };
-
-/** An API key by its comment, if it has one that no other listed key has. */
-function nameOf({ question: { grouping }, groups }: Answer, { group, label }: Group): string {
-  if (label === null) return groupText(grouping, group);
-  return groups.some((one) => one.label === label && one.group !== group) ? `${label} (${group})` : label;
-}
-
-function groupCell(answer: Answer, group: Group): Html {
-  if (group.label === null) return groupHtml(answer.question.grouping, group.group);
-  return html`<bdi title="${group.group ?? ""}">${nameOf(answer, group)}</bdi>`;
 }
 
 /** Undefined where it is narrowed already. A blank name can't be asked for, as an empty parameter counts as left out. */
@@ -184,19 +118,19 @@ function moreGroups({ question: { limit } }: Answer, link: Link): string | undef
 }
 
 function groupsTable(answer: Answer, link: Link): Html {
-  const { question, groups, other, total } = answer;
-  const { grouping, before, sort } = question;
+  const { question, groups, other, total, compared } = answer;
+  const { grouping, sort } = question;
   const heading = (title: string, by: string) =>
     html`<a href="${link({ sort: by === "amount" ? undefined : by })}"${by === sort ? html` aria-current="true"` : undefined}>${title}</a>`;
   const noun = nounOf(grouping);
   const titles = [
     ...columns(grouping === "none" ? "" : heading(`${noun.charAt(0).toUpperCase()}${noun.slice(1)}`, "group")),
     ...numberColumns(heading(titleOf(question), "amount")),
-    ...(before ? numberColumns(heading("Before", "before"), heading("Difference", "change"), "Change") : []),
+    ...(compared ? numberColumns(heading("Before", "before"), heading("Difference", "change"), "Change") : []),
   ];
   const cells = ({ amount, before: earlier, change }: Amounts) => [
     amountCell(amount, question),
-    ...(before
+    ...(compared
       ? [
           amountCell(earlier, question),
           amountCell(earlier === null ? null : change, question, signed),
@@ -207,7 +141,7 @@ function groupsTable(answer: Answer, link: Link): Html {
   const largest = Math.max(...groups.map(({ amount }) => chartNumber(amount ?? "0")));
   const rows = listed(answer).map((one) => {
     const href = narrowed(answer, one.group, link);
-    const name = grouping === "none" ? "in all" : groupCell(answer, one);
+    const name = grouping === "none" ? "in all" : groupCell(grouping, one, groups);
     const length = chartNumber(one.amount ?? "0");
     // A credit has none.
     const bar = groups.length > 1 && length >= 0 ? shareBar(length / largest) : undefined;
@@ -215,7 +149,7 @@ function groupsTable(answer: Answer, link: Link): Html {
   });
   // A request may count in several of them.
   const otherCells = (sum: Amounts) =>
-    addsUp(grouping) ? cells(sum) : ["not added up", ...(before ? ["", "", ""] : [])];
+    addsUp(grouping) ? cells(sum) : ["not added up", ...(compared ? ["", "", ""] : [])];
   const more = moreGroups(answer, link);
   const others = other ? counted(other.groups, "other") : "";
   const totals = [
@@ -231,7 +165,9 @@ function groupsTable(answer: Answer, link: Link): Html {
 function listed(answer: Answer): readonly Group[] {
   const { groups, question } = answer;
   if (question.sort !== "group" || groups.every(({ label }) => label === null)) return groups;
-  return groups.toSorted((a, b) => nameOf(answer, a).localeCompare(nameOf(answer, b), "en", { numeric: true }));
+  return groups.toSorted((a, b) =>
+    nameOf(question.grouping, a, groups).localeCompare(nameOf(question.grouping, b, groups), "en", { numeric: true }),
+  );
 }
 
 function amountCell(amount: string | null, question: Answer["question"], shown = (text: string) => text): Html {

@@ -1,9 +1,9 @@
 // The list of projects for the read API, and the search for one by a part of its name.
 
 import { z } from "zod";
+import type { Run } from "../../facts/scope.ts";
 import { findProjects } from "../projects.ts";
 import { aLimit, aText } from "./question.ts";
-import type { Run } from "./scope.ts";
 
 const LISTED_DEFAULT = 200;
 

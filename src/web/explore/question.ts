@@ -1,10 +1,9 @@
 // A question about usage, as the parameters of a URL ask it: the Usage page and the read API have the same. Pure.
 
 import { z } from "zod";
-import type { Day, Window } from "../../usage/days.ts";
-import { METRICS } from "../../usage/metrics.ts";
-import { GROUPINGS, type UsageGrouping } from "../../usage/series.ts";
-import { comparedWindow, InvalidView, readView, type View } from "../dashboard/view.ts";
+import { ASKED_METRICS, InvalidQuestion, type Question, SORTS, SPLITS } from "../../facts/question.ts";
+import type { Day } from "../../usage/days.ts";
+import { comparedWindow, readView, type View } from "../dashboard/view.ts";
 
 const LISTED_DEFAULT = 20;
 const LIMIT_MAX = 1_000;
@@ -30,32 +29,21 @@ export function aLimit(byDefault: number) {
     .default(String(byDefault));
 }
 
-export const COSTS = ["estimated_cost", "billed_cost"] as const;
-/** What can be added up. */
-export const ASKED_METRICS = [...METRICS, ...COSTS] as const;
-export type AskedMetric = (typeof ASKED_METRICS)[number];
-
-export function isCost(metric: AskedMetric): metric is (typeof COSTS)[number] {
-  return metric === "estimated_cost" || metric === "billed_cost";
-}
-
-export const SORTS = ["amount", "before", "change", "group"] as const;
-
 /** The parameters that the page and the API have, beside those of readView. */
 export const QuestionParameters = z.object({
   project: aText.optional().describe("The name or the identifier of a project; left out, all projects are added up"),
   metric: oneOf(ASKED_METRICS)
     .default("hours")
     .describe(
-      "What is added up. estimated_cost: what usage costs by the configured prices, where grouping is model or none; billed_cost: what the service charges, in dollars",
+      "What is added up. estimated_cost: what usage costs by the configured prices, where grouping is model, project or none; billed_cost: what the service charges, in dollars",
     ),
   currency: aText
     .optional()
     .describe("Of estimated_cost, where prices have several; left out, the first by name. Other metrics ignore it"),
-  grouping: oneOf(GROUPINGS)
+  grouping: oneOf(SPLITS)
     .optional()
     .describe(
-      "The dimension whose values are the groups; none is the total. Left out, it is model, and none for billed_cost, which is not known by model",
+      "The dimension whose values are the groups, or project; none is the total; line_item is of billed_cost only. Left out, it is model, and none for billed_cost, which is not known by model",
     ),
   filter: aText
     .optional()
@@ -65,7 +53,11 @@ export const QuestionParameters = z.object({
   limit: aLimit(LISTED_DEFAULT).describe(
     `How many groups are listed, the largest first; at most ${LIMIT_MAX}, and ${LISTED_DEFAULT} if left out`,
   ),
-  sort: oneOf(SORTS).default("amount").describe("How the listed groups are ordered: the largest first, or by name"),
+  sort: oneOf(SORTS)
+    .default("amount")
+    .describe(
+      "How the groups are ordered: the largest first, or by name; by change those are listed that changed the most",
+    ),
 });
 
 export const CHART_KINDS = ["bars", "lines"] as const;
@@ -73,25 +65,9 @@ export const CHART_KINDS = ["bars", "lines"] as const;
 /** The parameters that only the page has. */
 export const PageParameters = z.object({ chart: oneOf(CHART_KINDS).default("bars") });
 
-export type Question = {
-  readonly period: Window;
-  /** Undefined if the period is compared with none. */
-  readonly before: Window | undefined;
-  /** A name or an identifier. */
-  readonly project: string | undefined;
-  readonly metric: AskedMetric;
-  readonly currency: string | undefined;
-  readonly grouping: UsageGrouping;
-  readonly filter: string | undefined;
-  /** The only group that is asked for; its value is null for "no value". */
-  readonly group: { readonly value: string | null } | undefined;
-  readonly limit: number;
-  readonly sort: (typeof SORTS)[number];
-};
-
 const SHARED_PARAMETERS = ["period", "days", "from", "to", "compare", "project"];
 
-/** Throws InvalidView, whose message names the parameter and what it expects. `more` are the parameters that only the caller knows. */
+/** Throws InvalidQuestion, whose message names the parameter and what it expects. `more` are the parameters that only the caller knows. */
 export function questionOf(query: URLSearchParams, today: Day, more: readonly string[] = []): Question {
   const view = viewOf(query, today, more);
   const {
@@ -105,15 +81,15 @@ export function questionOf(query: URLSearchParams, today: Day, more: readonly st
   } = parseParameters(QuestionParameters, givenParameters(query));
   const question = { ...given, grouping: given.grouping ?? (given.metric === "billed_cost" ? "none" : "model") };
   if (noValue !== undefined && group !== undefined)
-    throw new InvalidView("group: expected group or no-value, not both");
+    throw new InvalidQuestion("group: expected group or no-value, not both");
   if (question.grouping === "none" && (noValue ?? group) !== undefined)
-    throw new InvalidView("group: expected none, as there are no groups where grouping is none");
+    throw new InvalidQuestion("group: expected none, as there are no groups where grouping is none");
   const value = noValue === undefined ? group : null;
   return {
     ...question,
     period: { start: view.period.start, end: view.period.end },
     before: comparedWindow(view),
-    project,
+    projects: project === undefined ? undefined : [project],
     filter,
     currency,
     limit: Number(limit),
@@ -126,9 +102,9 @@ export function viewOf(query: URLSearchParams, today: Day, more: readonly string
   const known = [...new Set([...SHARED_PARAMETERS, ...Object.keys(QuestionParameters.shape), ...more])];
   const unknown = Object.keys(givenParameters(query)).find((name) => !known.includes(name));
   if (unknown !== undefined)
-    throw new InvalidView(`unknown parameter ${JSON.stringify(unknown)}; there are ${known.join(", ")}`);
+    throw new InvalidQuestion(`unknown parameter ${JSON.stringify(unknown)}; there are ${known.join(", ")}`);
   const view = readView(new URLSearchParams([...query].filter(([name]) => SHARED_PARAMETERS.includes(name))), today);
-  if ("error" in view) throw new InvalidView(view.error);
+  if ("error" in view) throw new InvalidQuestion(view.error);
   const own = Object.entries(givenParameters(query)).filter(([name]) => !SHARED_PARAMETERS.includes(name));
   return { ...view, more: own };
 }
@@ -136,22 +112,15 @@ export function viewOf(query: URLSearchParams, today: Day, more: readonly string
 /** An empty parameter counts as left out, as a form sends it. */
 export function givenParameters(query: URLSearchParams): Readonly<Record<string, string>> {
   const given = [...query].filter(([, value]) => value !== "");
-  if (new Set(given.map(([name]) => name)).size < given.length) throw new InvalidView("expected each parameter once");
+  if (new Set(given.map(([name]) => name)).size < given.length)
+    throw new InvalidQuestion("expected each parameter once");
   return Object.fromEntries(given);
 }
 
-/** Throws InvalidView about the first parameter that is wrong. */
+/** Throws InvalidQuestion about the first parameter that is wrong. */
 export function parseParameters<T extends z.ZodType>(schema: T, given: unknown): z.output<T> {
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
-  throw new InvalidView([...(issue?.path ?? []), issue?.message].join(": "));
-}
-
-/**
- * A request may have several tags or features and then counts in several groups, so sums over such groups would count it more than
- * once.
- */
-export function addsUp(grouping: UsageGrouping): boolean {
-  return grouping !== "tags" && grouping !== "feature_set";
+  throw new InvalidQuestion([...(issue?.path ?? []), issue?.message].join(": "));
 }

@@ -1,10 +1,10 @@
 // The list of series for the read API: which projects, groupings and filters can be asked for.
 
 import { z } from "zod";
+import type { Run } from "../../facts/scope.ts";
+import { literal } from "../../facts/sql.ts";
 import { GROUPINGS } from "../../usage/series.ts";
 import { aLimit, aText, oneOf } from "./question.ts";
-import type { Run } from "./scope.ts";
-import { literal } from "./sql.ts";
 
 const LISTED_DEFAULT = 200;
 

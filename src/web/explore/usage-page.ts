@@ -1,14 +1,14 @@
 // Answers the requests for the page Usage.
 
+import { amounts } from "../../facts/amounts.ts";
+import { InvalidQuestion } from "../../facts/question.ts";
+import type { Run } from "../../facts/scope.ts";
 import { dayOf } from "../../usage/days.ts";
 import type { Dashboard } from "../dashboard/dashboard.ts";
 import { pageCache } from "../dashboard/page-cache.ts";
-import { InvalidView } from "../dashboard/view.ts";
 import type { Page } from "../page.ts";
 import type { Answer } from "../routes.ts";
 import { givenParameters, PageParameters, parseParameters, questionOf, viewOf } from "./question.ts";
-import { readAnswer } from "./read-answer.ts";
-import type { Run } from "./scope.ts";
 
 type UsagePageDeps = Pick<Dashboard, "framed"> & {
   readonly readByStatements: <T>(read: (run: Run) => Promise<T>, signal: AbortSignal) => Promise<T>;
@@ -23,13 +23,12 @@ export function openUsagePage({ framed, readByStatements }: UsagePageDeps): Read
       const [view, question] = [viewOf(query, today, more), questionOf(query, today, more)];
       const { chart } = parseParameters(PageParameters, givenParameters(query));
       return await framed("usage", view, async (signal) => {
-        // The library for charts is large.
         const { usageContent } = await import("./page.ts");
-        const answer = await readByStatements((run) => readAnswer(run, question), signal);
+        const answer = await readByStatements((run) => amounts(run, question), signal);
         return () => usageContent(answer, view, chart);
       });
     } catch (error) {
-      if (!(error instanceof InvalidView)) throw error;
+      if (!(error instanceof InvalidQuestion)) throw error;
       return (await import("../dashboard/pages.ts")).invalidPage("usage", error.message);
     }
   };

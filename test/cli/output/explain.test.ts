@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
-import { storeSeries } from "../../db/report/reported-usage.ts";
+import { storeSeries } from "../../db/reported-usage.ts";
 import { storeBills } from "../../db/stored-charges.ts";
 import { newProject } from "../../db/stored-usage.ts";
 import { testDatabase } from "../../support/database.ts";
@@ -18,19 +18,16 @@ const testWithoutDatabase = programTest();
 
 const today = dayOf(new Date());
 const yesterday = addDays(today, -1);
-const dayBefore = addDays(today, -2);
+/** The day that yesterday is compared with: the same weekday. */
+const weekBefore = addDays(yesterday, -7);
 
 type Json = {
-  readonly metrics: readonly {
+  readonly changes: readonly {
     readonly metric: string;
-    readonly before: string;
-    readonly after: string;
+    readonly amountBefore: string;
+    readonly amount: string;
     readonly change: string;
-    readonly sentences: readonly string[];
-    readonly breakdowns: readonly {
-      readonly grouping: string;
-      readonly parts: readonly { readonly change: string }[];
-    }[];
+    readonly splits: readonly { readonly grouping: string; readonly parts: readonly { readonly change: string }[] }[];
   }[];
 };
 
@@ -39,29 +36,29 @@ test("the parts of each breakdown add up to the change that bi.usage_total shows
 }) => {
   const emulator = await context.serve();
   const groupings = ["none", "model", "accessor", "tags"];
-  await context.configure(smallConfig(emulator.url, { exports: [{ groupings, window: { days: 3 } }] }));
+  await context.configure(smallConfig(emulator.url, { exports: [{ groupings, window: { days: 8 } }] }));
   await context.run(["export"]);
 
-  const { rows } = await sql<{ before: string; after: string; change: string }>`
-    select trim_scale(b.requests)::text as before, trim_scale(a.requests)::text as after,
+  const { rows } = await sql<{ amountBefore: string; amount: string; change: string }>`
+    select trim_scale(b.requests)::text as "amountBefore", trim_scale(a.requests)::text as amount,
       trim_scale(a.requests - b.requests)::text as change
     from bi.usage_total a join bi.usage_total b using (project_id)
-    where a.usage_date = ${yesterday}::date and b.usage_date = ${dayBefore}::date
+    where a.usage_date = ${yesterday}::date and b.usage_date = ${weekBefore}::date
   `.execute(db);
   const json = await context.run(["explain", "--day", yesterday, "--json"]);
   expect(json.status).toBe(0);
-  const { metrics } = JSON.parse(json.stdout) as Json;
-  expect(metrics).toMatchObject([{ metric: "requests", ...rows[0] }]);
-  expect(metrics[0]?.breakdowns.map(({ grouping }) => grouping)).toEqual(["model", "accessor", "tags"]);
-  for (const { parts } of metrics[0]?.breakdowns ?? [])
+  const { changes } = JSON.parse(json.stdout) as Json;
+  expect(changes).toMatchObject([{ metric: "requests", ...rows[0] }]);
+  expect(changes[0]?.splits.map(({ grouping }) => grouping).sort()).toEqual(["accessor", "model", "tags"]);
+  for (const { parts } of changes[0]?.splits ?? [])
     expect(parts.reduce((sum, { change }) => sum + BigInt(change), 0n)).toBe(BigInt(rows[0]?.change ?? ""));
 
   const { status, stdout } = await context.run(["explain", "--day", yesterday, "--grouping", "model", "--limit", "2"]);
   expect(status).toBe(0);
   expect(stdout).toMatch(
-    new RegExp(`^Requests (rose|fell) by [0-9.]+%, from .* \\(${dayBefore}\\) to .* \\(${yesterday}\\)\\.\\n`),
+    new RegExp(`^Requests (rose|fell) by [0-9.]+%, from .* \\(${weekBefore}\\) to .* \\(${yesterday}\\)\\.\\n`),
   );
-  expect(stdout).toContain(`days are not final yet and may still change: ${dayBefore} to ${yesterday}.`);
+  expect(stdout).toContain(`1 day is not final yet and may still change: ${yesterday}.`);
   expect(stdout).toMatch(/\nRequests by model +before +after +change\n(.+ changed\n){2}\d+ others? .*\ntotal /);
 });
 
@@ -76,7 +73,7 @@ test("names are cut to one line of the table, and can't turn the text around", a
   ];
   const rows = hostile.map((name, i) => [name, { requests: String(i + 1) }] as const);
   const project = newProject();
-  await storeSeries(db, [{ project, grouping: "model", usage: { [dayBefore]: [], [yesterday]: rows } }]);
+  await storeSeries(db, [{ project, grouping: "model", usage: { [weekBefore]: [], [yesterday]: rows } }]);
   const { stdout } = await context.run(["explain", "--day", yesterday, "--limit", "10"]);
   expect([..."\u202e\u001b\r"].filter((char) => stdout.includes(char))).toEqual([]);
   const [, table = ""] = stdout.split("\n\n");
@@ -87,17 +84,17 @@ test("names are cut to one line of the table, and can't turn the text around", a
 test("if there is nothing to explain, it says so", async ({ context }) => {
   const { status, stdout } = await context.run(["explain", "--day", "2026-03-02"]);
   expect(stdout).toBe(
-    "No usage of this kind is stored for 2026-03-02 or 2026-03-01; usage-export status says what is missing.\n",
+    "No usage of this kind is stored for 2026-03-02 or 2026-02-23; usage-export status says what is missing.\n",
   );
   expect(status).toBe(0);
 });
 
-test("a project that is not stored is refused, with the names that are", async ({ context }) => {
+test("a project that is not stored is refused, with the name that is nearest", async ({ context }) => {
   const project = { ...newProject(), name: "production" };
   await storeSeries(db, [{ project, grouping: "none" }]);
   const { status, stderr } = await context.run(["explain", "--project", "producton"]);
   expect(stderr).toContain(
-    `--project: the database has no usage of "producton" (there is "production"); did you mean "production"?`,
+    `--project: no usage of a project "producton" was ever asked for; did you mean "production"?`,
   );
   expect(status).toBe(2);
 });
@@ -118,11 +115,11 @@ testWithoutDatabase.for([
 test("with prices it says what the change costs, and how much of that is due to prices", async ({ context }) => {
   const price = { model: "nova", metric: "hours", currency: "USD", per: 1 };
   const prices = [
-    { ...price, price: "0.5", from: "2026-01-01", until: dayBefore },
+    { ...price, price: "0.5", from: "2026-01-01", until: weekBefore },
     { ...price, price: "0.6", from: yesterday },
   ];
   const project = { id: PROJECT_ID, name: "production" };
-  const usage = { [dayBefore]: [["nova", { hours: "10" }]], [yesterday]: [["nova", { hours: "30" }]] } as const;
+  const usage = { [weekBefore]: [["nova", { hours: "10" }]], [yesterday]: [["nova", { hours: "30" }]] } as const;
   await storeSeries(db, [{ project, grouping: "model", usage }]);
   // The emulator has no price of its own: check stores those of the configuration.
   const emulator = await context.serve();
@@ -131,11 +128,11 @@ test("with prices it says what the change costs, and how much of that is due to 
   const { status, stdout } = await context.run(["explain", "--day", yesterday, "--metric", "cost"]);
   expect(status).toBe(0);
   expect(stdout).toContain(
-    `Estimated cost in USD rose by 260%, from 5 (${dayBefore}) to 18 (${yesterday}): more usage (+10) and higher prices (+3).`,
+    `Estimated cost in USD rose by 260%, from 5 (${weekBefore}) to 18 (${yesterday}): more usage (+10) and higher prices (+3).`,
   );
   expect(stdout).toMatch(/\nnova +5 +18 +\+13 +\+10 +\+3 +changed\ntotal +5 +18 +\+13 +\+10 +\+3\n/);
   const json = JSON.parse((await context.run(["explain", "--day", yesterday, "--json"])).stdout);
-  expect(json.costs).toMatchObject([{ currency: "USD", change: "13", compared: { volume: "10", price: "3" } }]);
+  expect(json.changes).toMatchObject([{ currency: "USD", change: "13", effects: { volume: "10", price: "3" } }]);
 });
 
 test("with billing it says what the service charges more for, and estimates only the projects without billing", async ({
@@ -146,13 +143,13 @@ test("with billing it says what the service charges more for, and estimates only
     { id: PROJECT_ID, name: "production" },
     { id: "other", name: "other" },
   ];
-  const usage = { [dayBefore]: [["nova", { hours: "10" }]], [yesterday]: [["nova", { hours: "30" }]] } as const;
+  const usage = { [weekBefore]: [["nova", { hours: "10" }]], [yesterday]: [["nova", { hours: "30" }]] } as const;
   await storeSeries(db, [
     { project: billed, grouping: "model", usage },
     { project: other, grouping: "model", usage },
   ]);
-  await storeBills(db, billed, ["line_item", "none"], { start: dayBefore, end: yesterday }, [
-    { day: dayBefore, line_item: "streaming::nova-3", dollars: "1.5" },
+  await storeBills(db, billed, ["line_item", "none"], { start: weekBefore, end: yesterday }, [
+    { day: weekBefore, line_item: "streaming::nova-3", dollars: "1.5" },
     { day: yesterday, line_item: "streaming::nova-3", dollars: "1.75" },
     { day: yesterday, line_item: "sync::aura-2", dollars: "0.0000000000000000000000000025" },
   ]);
@@ -161,18 +158,17 @@ test("with billing it says what the service charges more for, and estimates only
   await context.run(["check"]);
   const { status, stdout } = await context.run(["explain", "--day", yesterday, "--metric", "cost"]);
   expect(status).toBe(0);
-  expect(stdout).toContain(`Billed cost in USD rose by 16.7%, from 1.5 (${dayBefore}) to 1.75 (${yesterday}).`);
+  expect(stdout).toContain(`Billed cost in USD rose by 16.7%, from 1.5 (${weekBefore}) to 1.75 (${yesterday}).`);
   expect(stdout).toContain("New by line item: sync::aura-2");
   expect(stdout).toMatch(/\nstreaming::nova-3 +1.5 +1.75 +\+0.25 +changed\n/);
   expect(stdout).toMatch(/\ntotal +1.5 +1.7500000000000000000000000025 +\+0.2500000000000000000000000025\n/);
-  expect(stdout).toContain(`Estimated cost in USD rose by 200%, from 5 (${dayBefore}) to 15 (${yesterday})`);
-  expect(stdout).toContain("whose billing was read on fewer days, or not at all: other.");
-  const json = JSON.parse((await context.run(["explain", "--day", yesterday, "--json"])).stdout);
-  expect(json.billed).toMatchObject({
-    projects: ["production"],
-    metrics: [{ change: "0.2500000000000000000000000025" }],
-  });
-  expect(json.costs).toMatchObject([{ currency: "USD", change: "10", projects: ["other"] }]);
+  expect(stdout).toContain(`Estimated cost in USD rose by 200%, from 5 (${weekBefore}) to 15 (${yesterday})`);
+  expect(stdout).toContain("Projects in it: other.");
+  const json = JSON.parse((await context.run(["explain", "--day", yesterday, "--metric", "cost", "--json"])).stdout);
+  expect(json.changes).toMatchObject([
+    { metric: "billed_cost", projects: ["production"], change: "0.2500000000000000000000000025" },
+    { metric: "estimated_cost", projects: ["other"], change: "10", currency: "USD" },
+  ]);
 });
 
 test("cost without prices says what it needs", async ({ context }) => {
@@ -191,9 +187,9 @@ test("of two projects that had one name, the one that is still read is explained
     {
       project: current,
       grouping: "none",
-      usage: { [dayBefore]: [["", { requests: "1" }]], [yesterday]: [["", { requests: "3" }]] },
+      usage: { [weekBefore]: [["", { requests: "1" }]], [yesterday]: [["", { requests: "3" }]] },
     },
   ]);
   const { stdout } = await context.run(["explain", "--day", yesterday, "--project", "production", "--json"]);
-  expect(JSON.parse(stdout).metrics).toMatchObject([{ metric: "requests", before: "1", after: "3" }]);
+  expect(JSON.parse(stdout).changes).toMatchObject([{ metric: "requests", amountBefore: "1", amount: "3" }]);
 });

@@ -4,8 +4,8 @@ import { choosePeriod, type PeriodOptions } from "../../../src/cli/selection.ts"
 const TODAY = "2026-03-18";
 
 const PERIODS: readonly (readonly [string, PeriodOptions, string, string])[] = [
-  ["the last 30 complete days", {}, "2026-02-16", "2026-03-17"],
-  ["30 days up to --to", { to: "2026-01-30" }, "2026-01-01", "2026-01-30"],
+  ["the last 28 complete days", {}, "2026-02-18", "2026-03-17"],
+  ["28 days up to --to", { to: "2026-01-30" }, "2026-01-03", "2026-01-30"],
   ["the days from --from to yesterday", { from: "2026-03-10" }, "2026-03-10", "2026-03-17"],
   ["one day", { from: "2026-03-10", to: "2026-03-10" }, "2026-03-10", "2026-03-10"],
   ["today, which is not over", { from: TODAY, to: TODAY }, TODAY, TODAY],

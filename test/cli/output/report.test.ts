@@ -17,19 +17,28 @@ const today = dayOf(new Date());
 const yesterday = addDays(today, -1);
 const HTML = /^<!doctype html>\n[\s\S]*<\/html>\n$/;
 
-test("the exported usage is in one file, and the answer says that nothing is missing", async ({ context }) => {
+test("the exported usage of a project is in one file, which names it; the answer says that nothing is missing", async ({
+  context,
+}) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ["none", "model", "tags"] }] }));
   await context.run(["export"]);
 
-  const { status, stdout, stderr } = await context.run(["report", "--from", addDays(today, -2)], { LOG_LEVEL: "warn" });
-  expect(stdout).toBe(
-    `usage-report.html: usage from ${addDays(today, -2)} to ${yesterday}. Nothing that was due is missing.\n`,
+  const { status, stdout, stderr } = await context.run(
+    ["report", "--from", addDays(today, -2), "--project", "production"],
+    { LOG_LEVEL: "warn" },
   );
+  expect(stdout).toBe(`usage-report.html: usage from ${addDays(today, -2)} to ${yesterday}. Nothing is missing.\n`);
   expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   const page = await readFile(path.join(context.folder, "usage-report.html"), "utf8");
   expect(page).toMatch(HTML);
   expect(page).toContain("nova-3");
+  expect(page).toContain("project <bdi>production</bdi>");
+  const unknown = await context.run(["report", "--project", "producton"]);
+  expect(unknown.stderr).toContain(
+    `--project: no usage of a project "producton" was ever asked for; did you mean "production"?`,
+  );
+  expect(unknown.status).toBe(2);
   expect(await readdir(context.folder)).toEqual(["jobs.config.json", "usage-report.html"]);
 });
 
@@ -38,14 +47,16 @@ test("if slices failed, the answer has their number, and the report is still mad
   await context.configure(smallConfig(emulator.url));
   await context.run(["export"]);
   const { status, stdout } = await context.run(["report", "--out", "late.html"]);
-  expect(stdout).toMatch(/^late\.html: usage from .* Of 2 slices 2 failed: the report says which\.\n$/);
+  expect(stdout).toMatch(
+    /^late\.html: usage from .* Of 28 days 2 not complete, 26 not read: the report says which\.\n$/,
+  );
   expect(status).toBe(0);
   expect(await readFile(path.join(context.folder, "late.html"), "utf8")).toMatch(HTML);
 });
 
 test("a report can be made without any usage in the database", async ({ context }) => {
   const { status, stdout } = await context.run(["report"]);
-  expect(stdout).toMatch(/^usage-report\.html: usage from .* Nothing was due or read in this period\.\n$/);
+  expect(stdout).toMatch(/^usage-report\.html: usage from .* Nothing was read of these days\.\n$/);
   expect(status).toBe(0);
 });
 

@@ -4,12 +4,13 @@ import fc from "fast-check";
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { parseConfig } from "../../../src/config/config.ts";
+import { readByStatements } from "../../../src/db/connection/statements.ts";
 import { keyStatuses } from "../../../src/db/keys/status.ts";
 import { storePrices } from "../../../src/db/prices.ts";
-import { readReportData } from "../../../src/db/report/report.ts";
 import type { Answer } from "../../../src/db/usage/batches.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import { overview } from "../../../src/facts/overview.ts";
 import type { Day } from "../../../src/usage/days.ts";
 import type { Filter, Grouping, Series } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
@@ -189,9 +190,9 @@ async function allUsage(): Promise<Readonly<Record<string, unknown>>> {
   shown.usage_change = await read(sql`select * from bi.usage_change(${between}) c order by c::text`);
   shown.cost_change = await read(sql`select * from bi.cost_change(${between}) c order by c::text`);
   shown.usage_as_of = await read(sql`select * from bi.usage_as_of(now()) c order by c::text`);
-  // Where billing is read, the report explains the cost from it.
-  const { billed: _billed, costs: _costs, ...report } = await readReportData(db, period, new Date(0));
-  shown.report = report;
+  shown.overview = await readByStatements(db, (run) =>
+    overview(run, { period, before: undefined, projects: undefined }),
+  );
   shown.keys = (await keyStatuses(db)).map(({ lastSeenInUse }) => lastSeenInUse);
   return shown;
 }

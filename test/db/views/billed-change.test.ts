@@ -3,20 +3,11 @@
 import fc from "fast-check";
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
-import { parseConfig } from "../../../src/config/config.ts";
-import { readSnapshot } from "../../../src/db/connection/transaction.ts";
-import { storePrices } from "../../../src/db/prices.ts";
-import { chooseCostSources, countCostRows } from "../../../src/db/report/cost-change.ts";
-import { readReportData } from "../../../src/db/report/report.ts";
-import { readBilledChange } from "../../../src/db/report/usage-change.ts";
-import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
-import { costSection } from "../../../src/report/cost-section.ts";
-import type { Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
-import { forgetAll, storeUsage } from "../report/reported-usage.ts";
+import { forgetAll } from "../reported-usage.ts";
 import { billed } from "../stored-billing.ts";
 import { type BillingGrouping, type Charge, decimal, exact, storeBills, sumOf } from "../stored-charges.ts";
-import { configured, newProject, store } from "../stored-usage.ts";
+import { newProject, store } from "../stored-usage.ts";
 
 const { db } = await testDatabase();
 
@@ -165,104 +156,3 @@ function shownValue(value: string | readonly string[] | null | undefined): strin
       : null
     : ((value as string | null | undefined) ?? null);
 }
-
-test("a project is explained from its billing once that can be compared on as many days as its usage by model", async () => {
-  const project = newProject();
-  const service = { baseUrl: "https://api.example.com" };
-  const prices = [{ metric: "hours", model: "*", currency: "USD", price: "0.3", from: "2026-01-01" }];
-  const text = JSON.stringify({ service, projects: [{ id: "p", name: "p", key: { env: "KEY" } }], prices });
-  const question = {
-    period: { start: dayOf(12), end: dayOf(13) },
-    before: { start: dayOf(10), end: dayOf(11) },
-    projects: undefined,
-    groupsMax: 5,
-  };
-  const sources = () => readSnapshot(db, (tx) => chooseCostSources(tx, question));
-  expect(await sources()).toEqual({ billed: [], estimated: undefined });
-
-  await storeBills(db, project, ["line_item"], { start: dayOf(11), end: dayOf(13) }, [
-    charge(11, "1", { line_item: "a" }),
-    charge(13, "3", { line_item: "b" }),
-  ]);
-  const model = configured(project, "model");
-  const bills = configured(project, "line_item", { source: "billing" });
-  const ids = await registerSeries(db, [model, bills]);
-  const usage = Object.fromEntries([10, 11, 12, 13].map((n) => [dayOf(n), [["nova", { hours: "1" }] as const]]));
-  await storeUsage(db, seriesIdOf(ids, model.series), "model", usage);
-  // Without prices there is no estimate to prefer.
-  expect(await sources()).toEqual({ billed: [project.id], estimated: [] });
-  await storePrices(db, parseConfig(text, { source: "test", baseDir: "/" }).prices, "the test");
-  expect(await sources()).toEqual({ billed: [], estimated: undefined });
-  await storeBills(db, project, ["line_item"], { start: dayOf(10), end: dayOf(10) }, []);
-  await registerSeries(db, [model, bills]);
-  expect(await sources()).toEqual({ billed: [project.id], estimated: [] });
-
-  // A page leaves the cost out if it takes too many rows.
-  const count = await readSnapshot(db, (tx) =>
-    countCostRows(tx, question, { billed: [project.id], estimated: ["other"] }),
-  );
-  const both = await readSnapshot(db, (tx) => countCostRows(tx, question, { billed: [], estimated: undefined }));
-  expect([count, both]).toEqual([2, 4]);
-
-  const change = await readSnapshot(db, (tx) => readBilledChange(tx, { ...question, projects: [project.id] }));
-  expect(change.metrics).toMatchObject([
-    {
-      metric: "cost",
-      before: "1",
-      after: "3",
-      change: "2",
-      breakdowns: [{ grouping: "line_item", newGroups: 1, vanishedGroups: 1 }],
-    },
-  ]);
-});
-
-test("the cost of a report is that of every project, also of those without a total of usage", async () => {
-  const [both, billedOnly] = [newProject(), newProject()];
-  const period = { start: dayOf(12), end: dayOf(13) };
-  const bill = (project: Project, was: string, is: string) =>
-    storeBills(db, project, ["line_item"], { start: dayOf(10), end: dayOf(13) }, [
-      charge(11, was, { line_item: "a" }),
-      charge(13, is, { line_item: "a" }),
-    ]);
-  const costText = async () =>
-    String(costSection(await readReportData(db, period, new Date()))?.body).replaceAll(/<[^>]*>/g, "");
-
-  // No project has a total of usage: this one is read by tags alone.
-  await bill(billedOnly, "10", "30");
-  const tags = configured(billedOnly, "tags");
-  const bills = (project: Project) => configured(project, "line_item", { source: "billing" });
-  const ofTags = await registerSeries(db, [tags, bills(billedOnly)]);
-  const usageOn = (group: unknown) =>
-    Object.fromEntries([10, 11, 12, 13].map((n) => [dayOf(n), [[group, { requests: "1" }] as const]]));
-  await storeUsage(db, seriesIdOf(ofTags, tags.series), "tags", usageOn(["batch"]));
-  expect(await costText()).toMatch(/Billed cost in USD rose by 200%, from 10 \(.*\) to 30 \(/);
-
-  await bill(both, "1", "2");
-  const total = configured(both, "none");
-  const ofTotal = await registerSeries(db, [tags, total, bills(billedOnly), bills(both)]);
-  await storeUsage(db, seriesIdOf(ofTotal, total.series), "none", usageOn(null));
-  const text = await costText();
-  expect(text).toMatch(/Billed cost in USD rose by 190.9%, from 11 \(.*\) to 32 \(/);
-  expect(text).toContain(billedOnly.name);
-});
-
-test("a day with a charge without an amount is named as lacking, as it is in no amount", async () => {
-  const project = newProject();
-  await storeBills(db, project, ["line_item"], { start: dayOf(10), end: dayOf(13) }, [
-    ...[10, 11, 12, 13].map((n) => charge(n, "2", { line_item: "a" })),
-  ]);
-  const { series } = configured(project, "line_item", { source: "billing" });
-  const ids = await registerSeries(db, [configured(project, "line_item", { source: "billing" })]);
-  const slice = billed(dayOf(12), "line_item", [
-    ["5", { line_item: "a" }],
-    [null, { line_item: "b" }],
-  ]);
-  await store(db, seriesIdOf(ids, series), [slice], { grouping: "line_item" });
-  const question = {
-    period: { start: dayOf(12), end: dayOf(13) },
-    before: { start: dayOf(10), end: dayOf(11) },
-    groupsMax: 5,
-  };
-  const change = await readSnapshot(db, (tx) => readBilledChange(tx, question));
-  expect(change).toMatchObject({ lackingDays: [dayOf(12)], metrics: [{ before: "4", after: "2" }] });
-});

@@ -9,7 +9,7 @@ import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import type { Filter } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
-import { forgetAll, storeSeries, storeUsage, type Usage } from "../report/reported-usage.ts";
+import { forgetAll, storeSeries, storeUsage, type Usage } from "../reported-usage.ts";
 import { newProject, type ViewRow } from "../stored-usage.ts";
 
 const { db } = await testDatabase();

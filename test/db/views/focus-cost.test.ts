@@ -10,7 +10,7 @@ import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import type { ConfiguredSeries } from "../../../src/usage/plan.ts";
 import type { Grouping, Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
-import { forgetAll } from "../report/reported-usage.ts";
+import { forgetAll } from "../reported-usage.ts";
 import { type BilledRow, billed } from "../stored-billing.ts";
 import { configured, newProject, rowOf, rowsOn, store, type ViewRow } from "../stored-usage.ts";
 

@@ -7,7 +7,7 @@ import { storeBudgets } from "../../../src/db/budgets.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import { addDays, type Day, daysOf } from "../../../src/usage/days.ts";
 import { testDatabase } from "../../support/database.ts";
-import { storeSeries, type Usage } from "../report/reported-usage.ts";
+import { storeSeries, type Usage } from "../reported-usage.ts";
 import { billed } from "../stored-billing.ts";
 import { configured, daysBack, newProject, newSeries, store, total, type ViewRow, view } from "../stored-usage.ts";
 

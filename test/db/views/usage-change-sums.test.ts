@@ -8,7 +8,7 @@ import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import type { Grouping } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newIntent, newKey, newRotation } from "../keys/written-ledger.ts";
-import { storeSeries, type Usage } from "../report/reported-usage.ts";
+import { storeSeries, type Usage } from "../reported-usage.ts";
 import { daysBack, type Numbers, newProject } from "../stored-usage.ts";
 
 const { db } = await testDatabase();

@@ -7,7 +7,7 @@ import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { addDays, type Day } from "../../../src/usage/days.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newIntent, newKey, newRotation } from "../keys/written-ledger.ts";
-import { DIARIZED, forgetAll, storeSeries, type Usage } from "../report/reported-usage.ts";
+import { DIARIZED, forgetAll, storeSeries, type Usage } from "../reported-usage.ts";
 import { daysBack, newProject, type ViewRow } from "../stored-usage.ts";
 
 const { db } = await testDatabase();

@@ -1,11 +1,11 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
+import { InvalidQuestion } from "../../../src/facts/question.ts";
 import { type DashboardDeps, openDashboard } from "../../../src/web/dashboard/dashboard.ts";
 import type { PageData } from "../../../src/web/dashboard/pages.ts";
-import { InvalidView } from "../../../src/web/dashboard/view.ts";
 import type { Page } from "../../../src/web/page.ts";
+import { makeOverview } from "../../facts/sample-facts.ts";
 import { healthState } from "../../health/sample-health-state.ts";
-import { makeReportData } from "../../report/make-report-data.ts";
 import { WELL } from "../test-monitor.ts";
 import { pageData, VIEW } from "./sample-pages.ts";
 
@@ -29,9 +29,10 @@ function dashboard({ read, ...deps }: Changes = {}, limits?: Parameters<typeof o
         done.push("health");
         return healthState();
       },
-      async readReport({ period }) {
+      async readReport({ period, project }) {
         done.push(`report ${period.start} to ${period.end}`);
-        return makeReportData();
+        if (project === "unknown") throw new InvalidQuestion("project: no such project");
+        return { overview: makeOverview(), budgets: [], isOfProject: project !== undefined };
       },
       ...deps,
       read: {
@@ -72,7 +73,7 @@ test.each(["overview", "cost", "quality", "jobs", "run", "keys"] as const)(
 
 test("concurrent requests for one page are read once, and another page uses the same health state", async () => {
   const { done, ask } = dashboard();
-  const pages = await Promise.all([ask("/"), ask("/"), ask("/?days=30")]);
+  const pages = await Promise.all([ask("/"), ask("/"), ask("/?days=28")]);
   expect(pages.map(({ status }) => status)).toEqual([200, 200, 200]);
   await ask("/keys");
   expect(done.toSorted()).toEqual(["health", "keys", "overview"]);
@@ -174,14 +175,23 @@ test("a page that is made elsewhere gets the frame, its notice if it can't be re
   expect(page.body).toContain("<h1>Usage of nova</h1>");
   const failed = await framed("usage", VIEW, () => Promise.reject(new Error("canceling statement")));
   expect(failed).toMatchObject({ status: 503, body: expect.stringContaining("canceling statement") });
-  const invalid = await framed("usage", VIEW, () => Promise.reject(new InvalidView("grouping: no")));
+  const invalid = await framed("usage", VIEW, () => Promise.reject(new InvalidQuestion("grouping: no")));
   expect(invalid).toMatchObject({ status: 400, body: expect.stringContaining("grouping: no") });
 });
 
-test("the report file is read for the requested days", async () => {
+test("the report file is of the requested days and project, and an unknown project or parameter is refused", async () => {
   const { done, ask } = dashboard();
-  expect(await ask("/report.html?from=2026-01-01&to=2026-01-07")).toMatchObject({ status: 200 });
+  const file = await ask("/report.html?from=2026-01-01&to=2026-01-07&project=production");
+  expect(file).toMatchObject({
+    status: 200,
+    headers: { "content-disposition": 'attachment; filename="usage-2026-01-01-2026-01-07.html"' },
+  });
+  expect(file.body).toContain("project <bdi>production</bdi>");
+  expect(file.body).not.toMatch(/ href=(?!"data:)/);
   expect(done).toEqual(["report 2026-01-01 to 2026-01-07"]);
+  expect((await ask("/report.html")).body).toContain("all projects");
+  for (const wrong of ["project=unknown", "projcet=production", "id=1"])
+    expect(await ask(`/report.html?${wrong}`), wrong).toMatchObject({ status: 400 });
 });
 
 test("while the database can't be reached, the reasons of the worker and of the attempt are shown", async () => {

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import type { Gap } from "../../../src/db/health.ts";
 import { PAGES, type PageName } from "../../../src/web/dashboard/frame.ts";
-import { invalidPage, type PageData, reportFilePage, unavailablePage } from "../../../src/web/dashboard/pages.ts";
+import { invalidPage, type PageData, unavailablePage } from "../../../src/web/dashboard/pages.ts";
+import { BEFORE, makeAnswer, makeChange, makeCoverage, NOTHING_LACKING, PERIOD } from "../../facts/sample-facts.ts";
 import { jobLine, makeBudgetUse, NOW, rotationLine, runLine } from "../../health/sample-health-state.ts";
-import { makeRanking, makeReportData, makeSeries } from "../../report/make-report-data.ts";
 import { keyLine, pageData, pageOf, rotationKeys } from "./sample-pages.ts";
 
 const HOSTILE = `<script>alert("1")</script>'"><img src=x onerror=alert(2)>\u202Eevil 🦊 ${"x".repeat(500)}`;
@@ -70,57 +70,60 @@ test("navigation and alerts keep the chosen days and the project", () => {
   expect(body).toContain('href="./quality?from=2026-03-01&amp;to=2026-03-02&amp;project=a%26b#gaps"');
 });
 
-test("groups that are sets are chips, and a group that is zero is not among the largest", () => {
-  const [models] = pageData().overview.rankings;
-  const groups = (models?.groups ?? []).map((group, i) =>
-    i === 2 ? { ...group, group: "idle", hours: "0.000" } : group,
-  );
-  const { body } = pageOf("overview", { rankings: models ? [{ ...models, groups }] : [] });
+test("a ranked group leads to the usage of that group alone, of the same days; sets are chips, and a group that is zero is left out", () => {
+  const period = { start: "2026-03-01", end: "2026-03-02", live: false, name: undefined };
+  const groups = [{ group: "key 1" }, { group: null }, { group: "" }, { group: "idle", amount: "0" }];
+  const splits = [
+    makeAnswer({ groups: [{ group: '["nova-3","aura-2"]' }] }),
+    makeAnswer({ question: { grouping: "accessor" }, groups }),
+  ];
+  const { body } = pageOf("overview", { splits }, { view: { period, compare: "year", project: "mine" } });
+  const days = "./usage?from=2026-03-01&to=2026-03-02&compare=year&project=mine";
+  const links = [...(body.split('<section id="top-accessor"')[1] ?? "").matchAll(/ href="([^"#]*usage[^"]*)"/g)];
+  expect(links.map(([, href]) => href?.replaceAll("&amp;", "&"))).toEqual([
+    `${days}&grouping=accessor&metric=hours`,
+    `${days}&grouping=accessor&metric=hours&group=key+1`,
+    `${days}&grouping=accessor&metric=hours&no-value=yes`,
+  ]);
   expect(body).toContain('<span class="chips"><span><bdi>nova-3</bdi></span> <span><bdi>aura-2</bdi></span> </span>');
   expect(body).not.toContain("idle");
 });
 
-test("a ranked group leads to the usage of that group alone, of the same days and project", () => {
-  const [models, keys, tags] = pageData().overview.rankings;
-  const [first] = keys?.groups ?? [];
-  if (!models || !keys || !tags || !first) throw new Error("expected rankings");
-  const period = { start: "2026-03-01", end: "2026-03-02", live: false, name: undefined };
-  const rankings = [
-    models,
-    {
-      ...{ ...keys, projects: ["a&b", "other"] },
-      groups: [
-        { ...first, project: "a&b", group: "key 1" },
-        { ...first, project: "other", group: null, comment: null },
-        { ...first, group: "" },
-      ],
-    },
-    tags,
-  ];
-  const { body } = pageOf("overview", { rankings }, { view: { period, compare: "year", project: "mine" } });
-  const linksOf = (id: string) =>
-    [...(body.split(`<section id="${id}"`)[1]?.split("</section>")[0] ?? "").matchAll(/ href="([^"]*)"/g)].map(
-      ([, href]) => href?.replaceAll("&amp;", "&"),
+test("where a day of either period was not read, no page shows a change, but the reason from both sides", () => {
+  expect(textOf(pageOf("overview"))).toContain("+7.7%");
+  const lacking = { ...NOTHING_LACKING, unreadDays: [PERIOD.end], incompleteDaysBefore: [BEFORE.start, BEFORE.end] };
+  const answer = { compared: false, complete: false, lacking };
+  const splits = [makeAnswer({ ...answer, groups: [{ group: "nova-3" }] })];
+  const alone = textOf(pageOf("overview", { total: makeAnswer(answer), splits }));
+  const change = makeChange({ change: null, splits: [], lacking });
+  for (const text of [alone, textOf(pageOf("cost", [change]))]) {
+    expect(text).not.toMatch(/[+-]\d[\d.]*%|rose|fell/);
+    expect(text).toContain(
+      `Not compared with ${BEFORE.start} to ${BEFORE.end}: in this period 1 day was not read (${PERIOD.end}); in the period before 2 days are not complete (${BEFORE.start}, ${BEFORE.end}).`,
     );
-  const days = "from=2026-03-01&to=2026-03-02&compare=year";
-  expect(linksOf("top-accessor")).toEqual([
-    `./usage?${days}&project=mine&grouping=accessor&metric=hours`,
-    `./usage?${days}&project=a%26b&grouping=accessor&metric=hours&group=key+1`,
-    `./usage?${days}&project=other&grouping=accessor&metric=hours&no-value=yes`,
-  ]);
-  expect(linksOf("top-model")[2]).toBe(
-    `./usage?${days}&project=mine&grouping=model&metric=hours&group=%5B%22nova-3%22%2C%22aura-2%22%5D`,
-  );
-  expect(linksOf("top-tags")[1]).toBe(
-    `./usage?${days}&project=mine&grouping=tags&metric=hours&group=%5B%22batch%22%2C%22team-0%22%5D`,
-  );
+  }
 });
 
-test("compared with nothing, the overview shows no change", () => {
-  const { overview } = pageData();
-  expect(textOf(pageOf("overview"))).toContain("+7.7%");
-  const alone = pageOf("overview", { ...overview, before: undefined }, { view: { compare: "none" } });
-  expect(textOf(alone)).not.toMatch(/[+-]\d[\d.]*%/);
+test("why usage changed is said in words, above the tables that add up to it", () => {
+  const text = textOf(pageOf("cost"));
+  expect(text).toContain(
+    "Hours rose by 15%, from 1,000 (2026-01-13 to 2026-02-09) to 1,150 (2026-02-10 to 2026-03-09). By model, nova-3 accounts for +110 of +150, flux +45.5. New by model: flux (+45.5).",
+  );
+  expect(text).toContain(
+    "nova-3 990 1,100 110 changed flux 0 45.5 45.5 new not attributed 10 4.5 -5.5 total 1,000 1,150 150",
+  );
+  const effects = { volume: "-1", price: "3" };
+  const cost = makeChange({
+    metric: "estimated_cost",
+    currency: "EUR",
+    amount: "9",
+    amountBefore: "7",
+    change: "2",
+    effects,
+  });
+  expect(textOf(pageOf("cost", [cost]))).toContain(
+    "Estimated cost in EUR rose by 28.6%, from 7 (2026-01-13 to 2026-02-09) to 9 (2026-02-10 to 2026-03-09): less usage (-1) and higher prices (+3).",
+  );
 });
 
 test("the budgets that are used most are on the overview", () => {
@@ -130,10 +133,18 @@ test("the budgets that are used most are on the overview", () => {
   expect(text.split("All budgets")[1]).not.toContain("b2");
 });
 
-test("the overview says that an accessor list has fewer days than its headline figures", () => {
-  const rankings = [{ ...makeRanking("accessor", 3), unreadDays: 29 }];
-  expect(textOf(pageOf("overview", { rankings }))).toContain(
-    "Top keys All keys Not read by accessor, so not in these figures: 29 days of this period.",
+test("the overview says what a list has not that its figures have", () => {
+  const lacking = {
+    ...NOTHING_LACKING,
+    unreadDays: [PERIOD.start],
+    projectsLeftOut: ["staging"],
+    projectsLeftOutCount: 1,
+  };
+  const splits = [
+    makeAnswer({ question: { grouping: "accessor" }, groups: [{ group: "k" }], lacking, compared: false }),
+  ];
+  expect(textOf(pageOf("overview", { splits }))).toContain(
+    "Not read by API key, so not in these figures: 1 day of this period; staging .",
   );
 });
 
@@ -203,7 +214,7 @@ test("a page of the newest days is kept up to date, also without script; a page 
   const fixed = { period: { start: "2026-02-08", end: "2026-03-09", live: false, name: undefined } };
   const refresh = '<noscript><meta http-equiv="refresh" content="60"></noscript>';
   expect(pageOf("overview").body).toContain(refresh);
-  expect(pageOf("overview").body).toContain('<a href="./?from=2026-02-08&amp;to=2026-03-09">Keep these days</a>');
+  expect(pageOf("overview").body).toContain('<a href="./?from=2026-02-10&amp;to=2026-03-09">Keep these days</a>');
   expect(pageOf("overview", {}, { view: fixed }).body).not.toContain(refresh);
   expect(pageOf("jobs", { runs: [] }, { view: fixed }).body).toContain(refresh);
 });
@@ -330,60 +341,34 @@ test("runs narrowed to nothing, or a page after their last, lead back to where t
   expect(narrowed.body).toContain('There are no such runs. <a href="./jobs">Show all runs</a>');
 });
 
-test("a cell of the coverage map leads to the usage of its series and days, or to why it is not complete", () => {
-  const { coverage } = makeReportData();
-  const days = coverage.days.slice(0, 3);
-  const statuses = ["complete", "failed", undefined] as const;
-  const series = [{ ...makeSeries(6, days, statuses), project: "a & b" }];
-  const { body } = pageOf("quality", { coverage: { ...coverage, days, series } });
-  const [, map = ""] = /<table class="heat[\s\S]*?<tbody>([\s\S]*?)<\/tbody>/.exec(body) ?? [];
-  expect([...map.matchAll(/href="([^"]*)"/g)].map(([, href]) => href)).toEqual([
-    `./usage?from=${days[0]}&amp;to=${days[0]}&amp;project=a+%26+b&amp;grouping=model&amp;filter=diarized-listen`,
-    `./quality?from=${days[1]}&amp;to=${days[1]}&amp;project=a+%26+b#coverage`,
+test("a cell of the coverage map leads to its usage, to its row below, or to why it is not complete", () => {
+  const [series] = makeCoverage().series;
+  if (!series) throw new Error("expected a series");
+  const period = { start: "2026-03-07", end: "2026-03-09" };
+  const statuses = { "2026-03-07": "complete", "2026-03-08": "failed" } as const;
+  const shown = { ...series, project: "a & b", filter: "diarized-listen", statuses };
+  const mapOf = (coverage: Parameters<typeof makeCoverage>[0]) => {
+    const { body } = pageOf("quality", { coverage: makeCoverage({ period, series: [shown], ...coverage }) });
+    const [, map = ""] = /<table class="heat[\s\S]*?<tbody>([\s\S]*?)<\/tbody>/.exec(body) ?? [];
+    return [...map.matchAll(/href="([^"]*)"/g)].map(([, href]) => href);
+  };
+  const usage =
+    "./usage?from=2026-03-07&amp;to=2026-03-07&amp;project=a+%26+b&amp;grouping=model&amp;filter=diarized-listen";
+  expect(mapOf({ gaps: [] })).toEqual([
+    usage,
+    "./quality?from=2026-03-08&amp;to=2026-03-08&amp;project=a+%26+b#coverage",
   ]);
-});
-
-test("of two projects with one name, a ranked group and a cell of the coverage map lead to their own by its identifier", () => {
-  const counts = { complete: 1, suspect: 0, failed: 0, missing: 1, freshThrough: null };
-  const line = { project: "twin", source: "usage" as const, series: 1, ...counts };
-  const projects = ["id-1", "id-2"].map((projectId) => ({ ...line, projectId }));
-  const [, keys] = pageData().overview.rankings;
-  const [first] = keys?.groups ?? [];
-  if (!keys || !first) throw new Error("expected a ranking");
-  const groups = [{ ...first, project: "twin", projectId: "id-2", group: "key" }];
-  const overview = pageOf(
-    "overview",
-    { rankings: [{ ...keys, projects: ["twin", "twin"], groups }] },
-    { health: { projects } },
-  );
-  expect(overview.body).toContain("project=id-2&amp;grouping=accessor&amp;metric=hours&amp;group=key");
-
-  const { coverage } = makeReportData();
-  const days = coverage.days.slice(0, 2);
-  const [start = "", end = ""] = days;
-  const series = ["id-1", "id-2"].map((projectId) => ({
-    ...makeSeries(1, days, ["complete", "missing"]),
-    ...{ project: "twin", projectId },
-  }));
-  const second = { project: "twin", projectId: "id-2", grouping: "model", filter: "all" };
-  const gaps = [{ ...second, start: end, end, status: "missing" as const, error: null }];
-  const { body } = pageOf("quality", { coverage: { ...coverage, days, series, gaps } }, { health: { projects } });
-  const [, map = ""] = /<table class="heat[\s\S]*?<tbody>([\s\S]*?)<\/tbody>/.exec(body) ?? [];
-  expect([...map.matchAll(/href="([^"]*)"/g)].map(([, href]) => href)).toEqual([
-    `./usage?from=${start}&amp;to=${start}&amp;project=id-1&amp;grouping=model`,
-    `./quality?from=${end}&amp;to=${end}&amp;project=id-1#coverage`,
-    `./usage?from=${start}&amp;to=${start}&amp;project=id-2&amp;grouping=model`,
-    "#gap-1",
-  ]);
+  const gap = { ...shown, start: "2026-03-08", end: "2026-03-08", status: "failed" as const, error: "503" };
+  expect(mapOf({ gaps: [gap] })).toEqual([usage, "#gap-1"]);
 });
 
 test("before the first export, the overview says what to do", () => {
-  const { overview } = pageData();
-  const coverage = { ...overview.coverage, seriesCount: 0 };
-  expect(textOf(pageOf("overview", { coverage }))).toContain(
+  const available = { groupings: [], filters: [], currencies: [] };
+  const total = makeAnswer({ projectCount: 0, available });
+  expect(textOf(pageOf("overview", { total }))).toContain(
     "There are no numbers yet. No job has read any usage. To read it now, run usage-export export",
   );
-  const { body } = pageOf("overview", { coverage }, { health: { jobs: [] } });
+  const { body } = pageOf("overview", { total }, { health: { jobs: [] } });
   expect(body).toContain("<title>No job is configured: Overview, usage-export</title>");
 });
 
@@ -399,10 +384,4 @@ test("the page for an invalid period shows the reason and a way back", () => {
   expect(status).toBe(400);
   expect(textOf({ body })).toContain("This can't be shown. expected both from and to");
   expect(body).toContain('<a href="./quality">Show the newest days</a>');
-});
-
-test("the report file has its days in its name", () => {
-  const { headers, body } = reportFilePage(makeReportData());
-  expect(headers).toMatchObject({ "content-disposition": 'attachment; filename="usage-2026-10-22-2026-11-20.html"' });
-  expect(body).toContain("<h1>Usage report</h1>");
 });

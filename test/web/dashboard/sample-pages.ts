@@ -8,11 +8,11 @@ import { PAGE_CONTENT, type PageData } from "../../../src/web/dashboard/pages.ts
 import type { View } from "../../../src/web/dashboard/view.ts";
 import type { Page } from "../../../src/web/page.ts";
 import type { Readiness } from "../../../src/web/routes.ts";
+import { PERIOD as DAYS, makeChange, makeCoverage, makeOverview } from "../../facts/sample-facts.ts";
 import { healthState, runLine } from "../../health/sample-health-state.ts";
-import { makeRanking, makeReportData } from "../../report/make-report-data.ts";
 import { WELL } from "../test-monitor.ts";
 
-const PERIOD = { start: "2026-02-08", end: "2026-03-09", live: true, name: "30d" };
+const PERIOD = { ...DAYS, live: true, name: "28d" };
 export const VIEW: View = { period: PERIOD, compare: "before", project: undefined, id: undefined };
 
 const DAY = {
@@ -26,20 +26,10 @@ const DAY = {
 
 /** What each page reads. */
 export function pageData(): PageData {
-  const report = makeReportData();
   return {
-    overview: {
-      ...report,
-      breakdowns: report.breakdowns.slice(0, 1),
-      rankings: (["model", "accessor", "tags"] as const).map((one) => makeRanking(one, 8)),
-    },
-    cost: report,
-    quality: {
-      ...report,
-      differences: [],
-      differencesLeftOut: 0,
-      finality: [{ finality: "settling", start: "2026-03-07", end: "2026-03-09", days: 3, slices: 12 }],
-    },
+    overview: makeOverview(),
+    cost: [makeChange()],
+    quality: { coverage: makeCoverage(), restatements: { count: 0, newest: [] } },
     jobs: { runs: [runLine()], hasMore: false },
     run: {
       run: runLine(),
@@ -82,12 +72,13 @@ type Around = { readonly health?: Partial<HealthState>; readonly view?: Partial<
 /** `data` replaces what the page would read. */
 export function pageOf<P extends keyof PageData>(
   page: P,
-  data: Partial<PageData[P]> | undefined = {},
+  data: Partial<PageData[P]> | undefined = undefined,
   around: Around = {},
 ): Page {
   const health = healthState(around.health);
   const view = { ...VIEW, ...around.view };
-  const shown = { ...pageData()[page], ...data } as PageData[P];
+  const whole = pageData()[page];
+  const shown = (Array.isArray(whole) ? (data ?? whole) : { ...whole, ...data }) as PageData[P];
   const content = PAGE_CONTENT[page](shown, view, health);
   return framePage({ page, view, health, readiness: around.readiness ?? WELL, ...content });
 }

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { PAGES } from "../../../src/web/dashboard/frame.ts";
 import type { PageData } from "../../../src/web/dashboard/pages.ts";
 import type { Page } from "../../../src/web/page.ts";
-import { storeSeries } from "../../db/report/reported-usage.ts";
+import { storeSeries } from "../../db/reported-usage.ts";
 import { daysBack, newProject } from "../../db/stored-usage.ts";
 import { testDatabase } from "../../support/database.ts";
 import { usageSite } from "../explore/usage-site.ts";

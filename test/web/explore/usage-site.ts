@@ -2,11 +2,11 @@
 
 import { pino } from "pino";
 import type { Database } from "../../../src/db/connection/database.ts";
-import { readByStatements } from "../../../src/db/report/statements.ts";
+import { readByStatements } from "../../../src/db/connection/statements.ts";
+import type { Run } from "../../../src/facts/scope.ts";
 import type { HealthState } from "../../../src/health/state.ts";
 import { framePage } from "../../../src/web/dashboard/frame.ts";
 import { openApi } from "../../../src/web/explore/api.ts";
-import type { Run } from "../../../src/web/explore/scope.ts";
 import { openUsagePage } from "../../../src/web/explore/usage-page.ts";
 import type { Answer } from "../../../src/web/routes.ts";
 import { healthState } from "../../health/sample-health-state.ts";
@@ -15,7 +15,8 @@ import { WELL } from "../test-monitor.ts";
 /** Path to answer. The pages of another call are not in its cache. */
 export function usageSite(db: Database, health: () => HealthState = healthState): Readonly<Record<string, Answer>> {
   const read = {
-    readByStatements: <T>(work: (run: Run) => Promise<T>, signal: AbortSignal) => readByStatements(db, work, signal),
+    readByStatements: <T>(work: (run: Run) => Promise<T>, signal: AbortSignal) =>
+      readByStatements(db, work, { signal }),
   };
   const usagePage = openUsagePage({
     ...read,

@@ -1,0 +1,25 @@
+// Exact arithmetic with decimals as text: a double would lose digits. Pure.
+
+/** Without zeros at the end of its fraction. */
+export function plainDecimal(text: string): string {
+  const plain = text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+  return plain === "-0" ? "0" : plain;
+}
+
+export function sumOf(...amounts: readonly string[]): string {
+  const places = Math.max(0, ...amounts.map((amount) => amount.split(".")[1]?.length ?? 0));
+  const digits = amounts.reduce((sum, amount) => sum + unscaled(amount, places), 0n);
+  const text = String(digits < 0n ? -digits : digits).padStart(places + 1, "0");
+  const [whole, fraction] = [text.slice(0, text.length - places), text.slice(text.length - places)];
+  return plainDecimal(`${digits < 0n ? "-" : ""}${whole}${fraction === "" ? "" : `.${fraction}`}`);
+}
+
+export function difference(amount: string, less: string): string {
+  return sumOf(amount, less.startsWith("-") ? less.slice(1) : `-${less}`);
+}
+
+/** As a whole number of so many places. */
+function unscaled(amount: string, places: number): bigint {
+  const [whole = "", fraction = ""] = amount.split(".");
+  return BigInt(whole + fraction.padEnd(places, "0"));
+}

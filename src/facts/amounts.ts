@@ -1,0 +1,105 @@
+// The amounts of usage or cost that a question asks for, from the views of schema bi.
+
+import { plainDecimal } from "../decimal.ts";
+import { METRICS } from "../usage/metrics.ts";
+import { type Answer, answerOf, type LackingDays, lackingDays, type UsageRow } from "./answer.ts";
+import { isCost, type Question } from "./question.ts";
+import {
+  type CoveredDay,
+  countPricedRows,
+  countUnpriced,
+  type Run,
+  readCoveredDays,
+  readGaps,
+  readOtherCurrencies,
+  readScope,
+  type SeriesFacts,
+} from "./scope.ts";
+import { figuresSql, literal, type Scope, usageSql } from "./sql.ts";
+
+/** An estimate takes about 25 ms for each thousand rows, most of it to find models without a price; a page should take less than a second. */
+export const ESTIMATE_ROWS_MAX = 30_000;
+
+/** What is known of the series of a question before their amounts are read. It is the same for every metric of usage. */
+export type Basis = {
+  readonly scope: Scope & SeriesFacts;
+  readonly covered: ReadonlyMap<string, CoveredDay>;
+  readonly lacking: LackingDays;
+  /** Whether every day of both periods was read, so that the difference between them is a change. */
+  readonly isCompared: boolean;
+};
+
+/** Throws InvalidQuestion if there is no such project or filter. */
+export async function readBasis(run: Run, question: Question): Promise<Basis> {
+  const scope = await readScope(run, question);
+  const covered = await readCoveredDays(run, question, scope);
+  const lacking = lackingDays(question, covered, scope.activeCount);
+  const isWhole = Object.values(lacking).every((days) => days.length === 0);
+  return { scope, covered, lacking, isCompared: question.before !== undefined && isWhole && scope.endedCount === 0 };
+}
+
+export type AmountsOptions = {
+  /** An estimate from more rows is left out. */
+  readonly estimateRowsMax?: number;
+  readonly basis?: Basis;
+  /** It is a part of a total that says what is lacking, so that this need not. */
+  readonly isPart?: boolean;
+};
+
+/** Throws InvalidQuestion if there is no such project or filter. */
+export async function amounts(
+  run: Run,
+  question: Question,
+  { estimateRowsMax = ESTIMATE_ROWS_MAX, basis: known, isPart = false }: AmountsOptions = {},
+): Promise<Answer> {
+  const basis = known ?? (await readBasis(run, question));
+  const { scope, lacking } = basis;
+  const sql = usageSql(question, scope, basis.isCompared);
+  const isEstimate = question.metric === "estimated_cost" && scope.projectCount > 0;
+  const costRows = isEstimate ? await countPricedRows(run, question, scope) : 0;
+  const costRowsLeftOut = costRows > estimateRowsMax ? costRows : 0;
+  const isWhole = isEstimate && !isPart && costRowsLeftOut === 0;
+  const isLeftOut = costRowsLeftOut > 0 || (isCost(question.metric) && scope.projectCount === 0);
+  const rows = isLeftOut ? [] : await run<UsageRow>(sql.both);
+  return answerOf({
+    ...{ question, ...basis, rows, sql, costRowsLeftOut },
+    labels: await readLabels(run, question, rows),
+    gaps: lacking.incompleteDays.length > 0 && !isPart ? await readGaps(run, question, scope) : [],
+    unpricedModels: isWhole ? await countUnpriced(run, question, scope) : 0,
+    otherCurrencies: isWhole ? await readOtherCurrencies(run, question, scope) : [],
+  });
+}
+
+export type Figure = {
+  readonly metric: (typeof METRICS)[number];
+  readonly amount: string;
+  readonly before: string | null;
+};
+
+/** The total of each metric of usage that the service sent. The basis is that of a split that adds up to the total. */
+export async function figures(run: Run, question: Question, { scope }: Basis): Promise<readonly Figure[]> {
+  const [sums = {}] = await run<Record<string, string | null>>(figuresSql(question, scope));
+  return METRICS.flatMap((metric) => {
+    const [amount, before] = [sums[metric] ?? null, sums[`${metric}_before`] ?? null];
+    return amount === null
+      ? []
+      : [{ metric, amount: plainDecimal(amount), before: before === null ? null : plainDecimal(before) }];
+  });
+}
+
+/** A key is known by its comment, and a project by its name, while usage names them by their identifiers. */
+async function readLabels(run: Run, { grouping }: Question, rows: readonly UsageRow[]) {
+  const ids = rows.flatMap(({ part, group }) => (part === "group" && group !== null ? [literal(group)] : []));
+  if ((grouping !== "accessor" && grouping !== "project") || ids.length === 0) return new Map<string | null, string>();
+  const named = await run<{ id: string; label: string }>(
+    grouping === "accessor"
+      ? `
+select api_key_id as id, max(comment) as label from bi.listed_keys
+where comment <> '' and api_key_id in (${ids.join(", ")})
+group by api_key_id`
+      : `
+select project_id as id, (array_agg(project order by active desc, project))[1] as label from bi.series
+where project_id in (${ids.join(", ")}) group by project_id`,
+  );
+  return new Map<string | null, string>(named.map(({ id, label }) => [id, label]));
+}

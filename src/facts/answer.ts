@@ -1,0 +1,297 @@
+// The answer to a question: the groups, their amounts by day, and what is lacking. Amounts are exact decimal texts. Pure.
+
+import { z } from "zod";
+import { plainDecimal } from "../decimal.ts";
+import { type Day, daysOf, type Window } from "../usage/days.ts";
+import { ASKED_METRICS, addsUp, isCost, type Question, SORTS, SPLITS } from "./question.ts";
+import type { CoveredDay, Gap, SeriesFacts } from "./scope.ts";
+import { DRAWN_MAX, type Scope, type UsageSql } from "./sql.ts";
+
+const DAY_STATES = ["final", "settling", "incomplete", "unread"] as const;
+type DayState = (typeof DAY_STATES)[number];
+
+const aDay = z.string().regex(/^\d{4}-\d{2}-\d{2}$/);
+const anAmount = z
+  .string()
+  .regex(/^-?\d+(\.\d+)?$/)
+  .nullable()
+  .describe("An exact decimal as text, because a JSON number would lose digits; null if it is not known");
+const amountsByDay = z.array(anAmount).describe("One for each of days; null where the day was not read");
+const amounts = {
+  amount: anAmount.describe("Of the period"),
+  before: anAmount.describe("Of the compared period"),
+  change: anAmount.describe(
+    "amount - before, where null counts as 0; null if the period is not compared, which it only is if every day of both periods was read: lacking names the others",
+  ),
+};
+const aWindow = z.object({ from: aDay, to: aDay });
+const aDayState = z
+  .enum(DAY_STATES)
+  .describe(
+    "final: it changes no more; settling: it is still read again; incomplete: something was not read, or was read before the day was over, or a charge has no amount, so the amounts may be too low; unread: some usage was not read, because the day is before a series began or not due yet",
+  );
+
+export const Answer = z.object({
+  question: z
+    .object({
+      ...aWindow.shape,
+      before: aWindow.nullable().describe("The compared period"),
+      project: z.string().nullable().describe("The identifier of the project; null for all"),
+      metric: z.enum(ASKED_METRICS),
+      currency: z.string().nullable().describe("Of a cost; null for usage, and if no price is configured"),
+      grouping: z.enum(SPLITS),
+      filter: z.string().nullable(),
+      group: z.object({ value: z.string().nullable() }).nullable(),
+      limit: z.int(),
+      sort: z.enum(SORTS),
+    })
+    .describe("The question as it was understood"),
+  complete: z.boolean().describe("Whether nothing that belongs to the amounts of the period is lacking"),
+  compared: z.boolean().describe("Whether there are changes: every day of both periods was read"),
+  lacking: z.object({
+    incompleteDays: z.array(aDay).describe("Days of the period with the state incomplete"),
+    unreadDays: z.array(aDay).describe("Days of the period with the state unread"),
+    incompleteDaysBefore: z.array(aDay).describe("The same of the compared period"),
+    unreadDaysBefore: z.array(aDay),
+    gaps: z
+      .array(
+        z.object({
+          project: z.string(),
+          status: z
+            .enum(["missing", "failed", "suspect", "open", "amount_unknown"])
+            .describe("amount_unknown: the service sent a charge without an amount"),
+          ...aWindow.shape,
+          days: z.int(),
+          error: z.string().nullable(),
+        }),
+      )
+      .describe("Whose days are incomplete; at most 20"),
+    projectsLeftOut: z
+      .array(z.string())
+      .describe("Projects whose usage is exported, but not by this grouping and filter; at most 20"),
+    projectsLeftOutCount: z.int(),
+    projectsEnded: z
+      .array(z.string())
+      .describe(
+        "Projects in the amounts, or in those of the compared period, that are no longer exported by this grouping and filter and were not read on all of the days; at most 20",
+      ),
+    projectsEndedCount: z.int(),
+    unpricedModels: z.int().describe("How many models have usage without a price, which an estimated cost lacks"),
+    otherCurrencies: z
+      .array(z.string())
+      .describe(
+        "Currencies in which other usage of the period has a price: the amounts of an estimated cost are of one currency, and each of these has to be asked for",
+      ),
+    costRowsLeftOut: z
+      .int()
+      .describe(
+        "If an estimated cost would be calculated from too many rows of usage, it is left out, and this is how many",
+      ),
+  }),
+  projects: z.array(z.string()).describe("The projects in the amounts; at most 20"),
+  projectCount: z.int(),
+  available: z
+    .object({ groupings: z.array(z.enum(SPLITS)), filters: z.array(z.string()), currencies: z.array(z.string()) })
+    .describe(
+      "The groupings that are exported under the filter, the filters with conditions by the grouping, and the currencies of an estimated cost",
+    ),
+  days: z.array(z.object({ day: aDay, state: aDayState })).describe("The days of the period"),
+  groups: z
+    .array(
+      z.object({
+        rank: z.int().describe("1 for the largest"),
+        group: z.string().nullable().describe("The value of the dimension; null for no value"),
+        label: z
+          .string()
+          .nullable()
+          .describe("The comment of an API key, to be shown to people; null if there is none"),
+        ...amounts,
+        byDay: amountsByDay.optional().describe("Only of the 8 largest"),
+      }),
+    )
+    .describe("Groups whose amounts are 0 are left out"),
+  other: z
+    .object({
+      groups: z.int().describe("How many groups are not listed"),
+      ...amounts,
+    })
+    .nullable()
+    .describe(
+      "The other groups together; null if all are listed. Without amounts for tags and feature_set, where a request counts in several groups",
+    ),
+  otherByDay: amountsByDay
+    .nullable()
+    .describe("All groups without byDay together; null if there are none, and for tags and feature_set"),
+  total: z.object(amounts).nullable().describe("Null for tags and feature_set"),
+  beforeByDay: z
+    .array(z.object({ day: aDay, state: aDayState, amount: anAmount }))
+    .nullable()
+    .describe("The days of the compared period; null if there is none, and for tags and feature_set"),
+  sql: z
+    .object({ groups: z.string(), days: z.string() })
+    .describe("The statements that give these amounts, to be run as usage_reader"),
+});
+export type Answer = z.output<typeof Answer>;
+
+/** A row of UsageSql.both. */
+export type UsageRow = {
+  readonly part: "group" | "other" | "total" | "group of day" | "other of day" | "before of day";
+  readonly rank: string | null;
+  readonly group: string | null;
+  readonly usage_date: Day | null;
+  readonly amount: string | null;
+  readonly amount_before: string | null;
+  readonly change: string | null;
+  readonly groups: string | null;
+};
+
+/** Days of a question by what they lack. */
+export type LackingDays = Pick<
+  Answer["lacking"],
+  "incompleteDays" | "unreadDays" | "incompleteDaysBefore" | "unreadDaysBefore"
+>;
+
+/** `activeCount`: how many series should have been read. */
+export function lackingDays(
+  { period, before }: Question,
+  covered: ReadonlyMap<Day, CoveredDay>,
+  activeCount: number,
+): LackingDays {
+  const having = (state: DayState, window: Window | undefined) =>
+    window ? daysOf(window).filter((day) => dayState(covered.get(day), activeCount) === state) : [];
+  return {
+    incompleteDays: having("incomplete", period),
+    unreadDays: having("unread", period),
+    incompleteDaysBefore: having("incomplete", before),
+    unreadDaysBefore: having("unread", before),
+  };
+}
+
+export type Parts = {
+  readonly question: Question;
+  readonly scope: Scope & SeriesFacts;
+  readonly rows: readonly UsageRow[];
+  readonly covered: ReadonlyMap<Day, CoveredDay>;
+  readonly lacking: LackingDays;
+  readonly isCompared: boolean;
+  readonly gaps: readonly Gap[];
+  /** Of an API key its comment, of a project its name, by the identifier. */
+  readonly labels: ReadonlyMap<string | null, string>;
+  readonly unpricedModels: number;
+  readonly otherCurrencies: readonly string[];
+  readonly costRowsLeftOut: number;
+  readonly sql: UsageSql;
+};
+
+export function answerOf({ question, scope, rows, covered, labels, sql, isCompared, ...parts }: Parts): Answer {
+  const withState = (day: Day) => ({ day, state: dayState(covered.get(day), scope.activeCount) });
+  const days = daysOf(question.period).map(withState);
+  const byPart = Map.groupBy(rows, ({ part }) => part);
+  const rowsOf = (part: UsageRow["part"]) => byPart.get(part) ?? [];
+  const drawn = Map.groupBy(rowsOf("group of day"), ({ rank }) => Number(rank));
+  const [other] = rowsOf("other");
+  const [total] = rowsOf("total");
+  const { incompleteDays, unreadDays, incompleteDaysBefore, unreadDaysBefore } = parts.lacking;
+  const isWhole = incompleteDays.length + unreadDays.length === 0;
+  const isWholeBefore = incompleteDaysBefore.length + unreadDaysBefore.length === 0;
+  const sums = [...rowsOf("group"), ...rowsOf("other"), ...rowsOf("total")];
+  const isRead = scope.endedCount === 0;
+  // What was not used on days that were all read is 0, if the service sent the metric at all.
+  const nothing: Nothing = {
+    amount: isRead && isWhole && sums.some(({ amount }) => amount !== null) ? "0" : null,
+    before: isRead && isWholeBefore && sums.some(({ amount_before }) => amount_before !== null) ? "0" : null,
+  };
+  const lacking = {
+    ...parts.lacking,
+    gaps: [...parts.gaps],
+    projectsLeftOut: [...scope.leftOut],
+    projectsLeftOutCount: scope.leftOutCount,
+    projectsEnded: [...scope.ended],
+    projectsEndedCount: scope.endedCount,
+    unpricedModels: parts.unpricedModels,
+    otherCurrencies: [...parts.otherCurrencies],
+    costRowsLeftOut: parts.costRowsLeftOut,
+  };
+  const hasEverything = scope.leftOutCount + scope.endedCount + parts.unpricedModels + parts.costRowsLeftOut === 0;
+  return {
+    question: understood(question, scope),
+    complete: isWhole && hasEverything && !(isCost(question.metric) && scope.currency === undefined),
+    compared: isCompared,
+    lacking,
+    projects: scope.projects.map(({ name }) => name),
+    projectCount: scope.projectCount,
+    available: { groupings: [...scope.groupings], filters: [...scope.filters], currencies: [...scope.currencies] },
+    days,
+    groups: rowsOf("group").map((row) => {
+      const rank = Number(row.rank);
+      return {
+        ...{ rank, group: row.group, label: labels.get(row.group) ?? null, ...amountsOf(row, nothing) },
+        ...(rank <= DRAWN_MAX && { byDay: byDay(drawn.get(rank) ?? [], days) }),
+      };
+    }),
+    other: other
+      ? { groups: Number(other.groups), ...amountsOf(other, addsUp(question.grouping) ? nothing : NOT_KNOWN) }
+      : null,
+    otherByDay: byPart.has("other of day") ? byDay(rowsOf("other of day"), days) : null,
+    total: total ? amountsOf(total, nothing) : null,
+    beforeByDay:
+      question.before && addsUp(question.grouping)
+        ? daysWithAmounts(rowsOf("before of day"), daysOf(question.before).map(withState))
+        : null,
+    sql: { groups: sql.groups, days: sql.days },
+  };
+}
+
+function understood(
+  { period, before, group, projects: _, ...question }: Question,
+  { projectIds, currency }: Scope,
+): Answer["question"] {
+  return {
+    ...question,
+    from: period.start,
+    to: period.end,
+    before: before ? { from: before.start, to: before.end } : null,
+    project: projectIds?.join(" ") ?? null,
+    filter: question.filter ?? null,
+    currency: currency ?? null,
+    group: group ?? null,
+  };
+}
+
+/** `activeCount`: how many series should have been read. */
+function dayState(covered: CoveredDay | undefined, activeCount: number): DayState {
+  if (covered && covered.incomplete > 0) return "incomplete";
+  if (!covered || covered.active < activeCount) return "unread";
+  return covered.settling > 0 ? "settling" : "final";
+}
+
+/** The amounts of what has no usage in the period, and in the compared one. */
+type Nothing = { readonly amount: "0" | null; readonly before: "0" | null };
+const NOT_KNOWN: Nothing = { amount: null, before: null };
+
+function amountsOf({ amount, amount_before, change }: UsageRow, nothing: Nothing) {
+  return {
+    amount: plain(amount) ?? nothing.amount,
+    before: plain(amount_before) ?? nothing.before,
+    change: plain(change),
+  };
+}
+
+type DayWithState = { readonly day: Day; readonly state: DayState };
+
+function byDay(rows: readonly UsageRow[], days: readonly DayWithState[]): (string | null)[] {
+  return daysWithAmounts(rows, days).map(({ amount }) => amount);
+}
+
+/** A day without a row is 0 only if it was read. */
+function daysWithAmounts(rows: readonly UsageRow[], days: readonly DayWithState[]) {
+  const amounts = new Map(rows.map(({ usage_date, amount }) => [usage_date, amount]));
+  return days.map(({ day, state }) => {
+    const isRead = state === "final" || state === "settling";
+    return { day, state, amount: plain(amounts.get(day) ?? null) ?? (isRead ? "0" : null) };
+  });
+}
+
+function plain(amount: string | null): string | null {
+  return amount === null ? null : plainDecimal(amount);
+}

@@ -1,0 +1,241 @@
+// Why usage or cost rose or fell: the same amounts as everywhere, of a period and of the one that it is compared with, split by each grouping.
+// The parts of a split add up to the change exactly.
+
+import { difference, sumOf } from "../decimal.ts";
+import type { Day } from "../usage/days.ts";
+import { type AmountsOptions, amounts, type Basis, type Figure, figures, readBasis } from "./amounts.ts";
+import type { Answer } from "./answer.ts";
+import { type AskedMetric, addsUp, type Question, type Split } from "./question.ts";
+import type { Run } from "./scope.ts";
+import { effectsSql, projectConditions, type Scope } from "./sql.ts";
+
+export type ChangeQuestion = Pick<Question, "period" | "projects" | "metric" | "limit"> &
+  Partial<Pick<Question, "currency">> & {
+    readonly before: NonNullable<Question["before"]>;
+    /** Undefined for all that are exported. */
+    readonly groupings?: readonly Split[] | undefined;
+  };
+
+type ChangeAmounts = { readonly before: string; readonly after: string; readonly change: string };
+
+/** Both add up to the change of an estimated cost. */
+export type Effects = {
+  /** Of the quantities, at the average prices of the period before. */
+  readonly volume: string;
+  /** The rest: other prices, or another mix of them. */
+  readonly price: string;
+};
+
+export type Change = {
+  readonly period: ChangeQuestion["period"];
+  readonly before: ChangeQuestion["before"];
+  readonly metric: AskedMetric;
+  /** Of a cost; null for usage. */
+  readonly currency: string | null;
+  /** At most 20 of them. */
+  readonly projects: readonly string[];
+  readonly projectCount: number;
+  /** What the total is the sum of. */
+  readonly totalFrom: Split;
+  /** Null if the service sent none in either period. */
+  readonly amount: string | null;
+  readonly amountBefore: string | null;
+  /** Null unless every day of both periods was read: `lacking` says which were not. */
+  readonly change: string | null;
+  readonly effects: Effects | null;
+  readonly lacking: Answer["lacking"];
+  /** Days of the period that are still read again. */
+  readonly settlingDays: readonly Day[];
+  /** Empty if there is no change. */
+  readonly splits: readonly ChangeSplit[];
+};
+
+export type ChangeSplit = {
+  readonly grouping: Split;
+  /** Days of either period that were not read by this grouping. With any there are no parts. */
+  readonly daysLacking: number;
+  /** Those with the largest change first; then the other parts. */
+  readonly parts: readonly ChangePart[];
+};
+
+export type ChangePart = ChangeAmounts & {
+  /**
+   * - "others": the groups that are not listed, added up
+   * - "not attributed": what the total has and no listed group accounts for; below 0 where groups overlap
+   */
+  readonly part: "group" | "others" | "not attributed";
+  /** Null for no value, and if it is no group. */
+  readonly group: string | null;
+  /** An API key's comment or a project's name. */
+  readonly label: string | null;
+  /** Null if it is no group. */
+  readonly status: "new" | "vanished" | "changed" | "same" | null;
+  /** How many groups the part has. */
+  readonly groups: number;
+  readonly effects: Effects | null;
+};
+
+/** Their groups add up to the total, the best first. */
+const TOTALS: readonly Split[] = ["none", "line_item", "model", "endpoint", "method", "accessor", "deployment"];
+
+/** Throws InvalidQuestion if there is no such project. */
+export async function changes(
+  run: Run,
+  { groupings, ...asked }: ChangeQuestion,
+  options: AmountsOptions = {},
+): Promise<Change> {
+  const question = { currency: undefined, filter: undefined, group: undefined, sort: "change", ...asked } as const;
+  const { totalFrom, available, basis } = await totalSplit(run, { ...question, grouping: "none" });
+  const total = await amounts(run, { ...question, grouping: totalFrom }, { ...options, basis });
+  const sum = total.total ?? { amount: null, before: null, change: null };
+  const effects =
+    question.metric === "estimated_cost" && sum.change !== null
+      ? await readEffects(run, { ...question, grouping: "none" }, basis.scope)
+      : null;
+  const splits: ChangeSplit[] = [];
+  for (const grouping of sum.change === null ? [] : (groupings ?? available)) {
+    if (!isAsked(grouping, available, total)) continue;
+    const answer = await amounts(run, { ...question, grouping }, { ...options, isPart: true });
+    splits.push(splitOf(answer, total, grouping === "model" ? effects : null));
+  }
+  const { period, before } = question;
+  return {
+    ...{ period, before, metric: question.metric, currency: total.question.currency },
+    ...{ projects: total.projects, projectCount: total.projectCount, totalFrom },
+    ...{ amount: sum.amount, amountBefore: sum.before, change: sum.change },
+    effects: effects && effectsOf([...effects.values()]),
+    lacking: total.lacking,
+    settlingDays: total.days.filter(({ state }) => state === "settling").map(({ day }) => day),
+    splits,
+  };
+}
+
+/** A project by itself is no split. */
+function isAsked(split: Split, available: readonly Split[], { projectCount }: Answer): boolean {
+  return split !== "none" && available.includes(split) && (split !== "project" || projectCount > 1);
+}
+
+/** By what the change of the main metric is split: the first that is exported. */
+const MAIN_SPLITS: readonly Split[] = ["model", "endpoint", "accessor", "tags", "method", "deployment", "feature_set"];
+
+/** Of hours if there are any, else of requests; split by one grouping, and by project. */
+export async function mainChange(run: Run, question: Omit<ChangeQuestion, "metric" | "currency">): Promise<Change> {
+  const none = { currency: undefined, filter: undefined, group: undefined, sort: "change", metric: "hours" } as const;
+  const { totalFrom, available, basis } = await totalSplit(run, { ...question, ...none, grouping: "none" });
+  const sent = await figures(run, { ...question, ...none, grouping: totalFrom }, basis);
+  const main = MAIN_SPLITS.find((one) => available.includes(one));
+  const groupings = [...(main === undefined ? [] : [main]), "project" as const];
+  return changes(run, { ...question, metric: mainMetric(sent), groupings });
+}
+
+/** Hours, unless the service sends none or only 0. */
+export function mainMetric(sent: readonly Figure[]): AskedMetric {
+  const used = sent.filter(({ amount }) => amount !== "0").map(({ metric }) => metric);
+  if (used.includes("hours")) return "hours";
+  return used.includes("requests") ? "requests" : (used[0] ?? "hours");
+}
+
+/** What a total is the sum of, with what is known of that series; and every split that is exported. */
+export async function totalSplit(
+  run: Run,
+  question: Question,
+): Promise<{ readonly totalFrom: Split; readonly available: readonly Split[]; readonly basis: Basis }> {
+  const basis = await readBasis(run, question);
+  const available = basis.scope.groupings;
+  const totalFrom = basis.scope.projectCount > 0 ? "none" : TOTALS.find((one) => available.includes(one));
+  if (totalFrom === undefined || totalFrom === "none") return { totalFrom: "none", available, basis };
+  return { totalFrom, available, basis: await readBasis(run, { ...question, grouping: totalFrom }) };
+}
+
+function splitOf(answer: Answer, total: Answer, effects: ReadonlyMap<string | null, Effects> | null): ChangeSplit {
+  const { grouping } = answer.question;
+  const { incompleteDays, unreadDays, incompleteDaysBefore, unreadDaysBefore } = answer.lacking;
+  const daysLacking = [incompleteDays, unreadDays, incompleteDaysBefore, unreadDaysBefore].flat().length;
+  if (!answer.compared || !total.total) return { grouping, daysLacking, parts: [] };
+  const none = { group: null, label: null, status: null };
+  const groups = answer.groups.map((one): ChangePart => {
+    const of = changeAmounts(one);
+    const effect = effects?.get(one.group) ?? null;
+    return {
+      part: "group",
+      group: one.group,
+      label: one.label,
+      status: statusOf(of),
+      groups: 1,
+      ...of,
+      effects: effect,
+    };
+  });
+  const parts = [...groups];
+  if (answer.other && addsUp(grouping)) {
+    const listed = answer.groups.map(({ group }) => group);
+    const rest = effects && effectsOf([...effects].flatMap(([group, one]) => (listed.includes(group) ? [] : one)));
+    parts.push({ part: "others", ...none, groups: answer.other.groups, ...changeAmounts(answer.other), effects: rest });
+  }
+  const rest = lessThan(changeAmounts(total.total), parts);
+  if (Object.values(rest).some((amount) => amount !== "0"))
+    parts.push({
+      part: "not attributed",
+      ...none,
+      groups: addsUp(grouping) ? 0 : (answer.other?.groups ?? 0),
+      ...rest,
+      effects: null,
+    });
+  return { grouping, daysLacking, parts };
+}
+
+function changeAmounts({ amount, before }: Pick<Answer["groups"][number], "amount" | "before">): ChangeAmounts {
+  const [after, earlier] = [amount ?? "0", before ?? "0"];
+  return { before: earlier, after, change: difference(after, earlier) };
+}
+
+function statusOf({ before, after, change }: ChangeAmounts): ChangePart["status"] {
+  if (change === "0") return "same";
+  if (before === "0") return "new";
+  return after === "0" ? "vanished" : "changed";
+}
+
+/** What is left of the total without the parts. */
+function lessThan(total: ChangeAmounts, parts: readonly ChangeAmounts[]): ChangeAmounts {
+  const rest = (of: keyof ChangeAmounts) => difference(total[of], sumOf(...parts.map((part) => part[of])));
+  return { before: rest("before"), after: rest("after"), change: rest("change") };
+}
+
+function effectsOf(all: readonly Effects[]): Effects {
+  return { volume: sumOf(...all.map(({ volume }) => volume)), price: sumOf(...all.map(({ price }) => price)) };
+}
+
+/** Of an estimated cost, by model. */
+async function readEffects(run: Run, question: Question, scope: Scope): Promise<ReadonlyMap<string | null, Effects>> {
+  const rows = await run<Effects & { readonly model: string | null }>(effectsSql(question, scope));
+  return new Map(rows.map(({ model, volume, price }) => [model, { volume: sumOf(volume), price: sumOf(price) }]));
+}
+
+/**
+ * The changes of the cost: what the service charges in projects whose billing is read, and the estimate of the others, in each currency.
+ * Where the charges can't be compared yet, as in the first weeks of billing, the estimate is of all.
+ */
+export async function costChanges(
+  run: Run,
+  question: Omit<ChangeQuestion, "metric" | "currency">,
+  options: AmountsOptions = {},
+): Promise<readonly Change[]> {
+  const all = { ...question, filter: undefined, group: undefined, currency: undefined, sort: "change" } as const;
+  const { scope } = await readBasis(run, { ...all, metric: "estimated_cost", grouping: "none" });
+  const known = await run<{ id: string; isBilled: boolean }>(`
+select project_id as id, bool_or(source = 'billing' and unfiltered and active) as "isBilled" from bi.series
+where ${projectConditions(scope)[0] ?? "true"} group by project_id order by 1`);
+  const billed = known.flatMap(({ id, isBilled }) => (isBilled ? id : []));
+  const others = known.flatMap(({ id, isBilled }) => (isBilled ? [] : id));
+  const charged =
+    billed.length > 0 ? [await changes(run, { ...question, metric: "billed_cost", projects: billed }, options)] : [];
+  const isExplained = charged.some(({ change }) => change !== null);
+  const projects = isExplained ? others : question.projects;
+  const found = [...charged];
+  if (projects?.length !== 0)
+    for (const currency of scope.currencies)
+      found.push(await changes(run, { ...question, metric: "estimated_cost", currency, projects }, options));
+  return found.filter(
+    ({ amount, amountBefore, lacking }) => (amount ?? amountBefore) !== null || lacking.costRowsLeftOut > 0,
+  );
+}

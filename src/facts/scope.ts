@@ -1,0 +1,310 @@
+// Which stored series a question is about, and on which days their numbers can be relied on. Like the amounts, it is read from views of
+// schema bi.
+
+import { didYouMean } from "../config/suggestions.ts";
+import { type Day, daysOf, type Window } from "../usage/days.ts";
+import { InvalidQuestion, isCost, type Question, SPLITS, type Split, splitsOf } from "./question.ts";
+import {
+  coverageConditions,
+  filterCondition,
+  groupConditions,
+  groupingCondition,
+  literal,
+  projectConditions,
+  type Scope,
+  sourceName,
+  sourceOf,
+  within,
+} from "./sql.ts";
+
+/** Runs a statement, which has no parameters, and returns its rows. All statements of a question see the same moment. */
+export type Run = <Row>(statement: string) => Promise<readonly Row[]>;
+
+const NAMES_MAX = 20;
+const CANDIDATES_MAX = 1_000;
+
+export type SeriesFacts = {
+  /** Of the projects that the question is about: those with such a series, at most 20. */
+  readonly projects: readonly { readonly id: string; readonly name: string }[];
+  readonly projectCount: number;
+  /** How many of these series are still exported. */
+  readonly activeCount: number;
+  /** Projects whose usage is exported, but not by such a series; at most 20. */
+  readonly leftOut: readonly string[];
+  readonly leftOutCount: number;
+  /** Projects with usage in the amounts that are no longer exported by such a series, and lack days since; at most 20. */
+  readonly ended: readonly string[];
+  readonly endedCount: number;
+  /** Those that are exported under the filter. */
+  readonly groupings: readonly Split[];
+  /** The filters with conditions that are exported by the grouping. */
+  readonly filters: readonly string[];
+  /** Of the prices, by name. */
+  readonly currencies: readonly string[];
+};
+
+/** `retired` are the projects that had such a series, and have none now. */
+type StoredFacts = Omit<SeriesFacts, "ended" | "endedCount" | "currencies"> & {
+  readonly retired: readonly RetiredProject[];
+};
+/** `active`: it is exported by another series. */
+type RetiredProject = AskedProject & { readonly active: boolean };
+type AskedProject = { readonly id: string; readonly name: string };
+
+/** Throws InvalidQuestion if there is no such project or filter. */
+export async function readScope(run: Run, question: Question): Promise<Scope & SeriesFacts> {
+  const projects = question.projects && (await findProjects(run, question.projects));
+  if (question.filter !== undefined) await requireFilter(run, question.filter);
+  const currencies = question.metric === "estimated_cost" ? await readCurrencies(run, question) : [];
+  const currency = question.metric === "billed_cost" ? "USD" : (question.currency ?? currencies[0]);
+  const scope = { projectIds: projects, filter: question.filter, ...(isCost(question.metric) && { currency }) };
+  const [stored] = await run<StoredFacts>(factsSql(question, scope));
+  if (!stored) throw new Error("expected one row with the facts about the series");
+  const { retired, ...facts } = stored;
+  const { ended, unused } = await sortRetired(run, question, scope, retired);
+  return {
+    ...{ ...scope, ...facts, currencies, ...costChoices(question, facts) },
+    leftOut: [...facts.leftOut, ...unused].sort().slice(0, NAMES_MAX),
+    leftOutCount: facts.leftOutCount + unused.length,
+    ended: ended.slice(0, NAMES_MAX),
+    endedCount: ended.length,
+  };
+}
+
+/** By which groupings and filters the metric can be asked for. Prices have conditions of their own, so an estimate has no filters. */
+function costChoices({ metric }: Question, { groupings, filters }: Pick<SeriesFacts, "groupings" | "filters">) {
+  if (metric === "estimated_cost") return { groupings: splitsOf(metric), filters: [] };
+  const known: readonly Split[] = groupings.includes("none") ? [...groupings, "project"] : groupings;
+  return { groupings: known.filter((one) => splitsOf(metric).includes(one)), filters };
+}
+
+async function readCurrencies(run: Run, { currency }: Question): Promise<readonly string[]> {
+  const rows = await run<{ name: string }>(
+    "select distinct currency as name from bi.price_book where replaced_at is null order by 1",
+  );
+  const names = rows.map(({ name }) => name);
+  if (currency === undefined || names.includes(currency)) return names;
+  throw new InvalidQuestion(`currency: no price is in ${JSON.stringify(currency)}${didYouMean(currency, names)}`);
+}
+
+/** How many rows of usage an estimate is calculated from: it takes about 25 ms for each thousand. */
+export async function countPricedRows(run: Run, question: Question, scope: Scope): Promise<number> {
+  const [counted] = await run<{ count: number }>(`
+select coalesce(sum(rows), 0)::integer as count from bi.coverage
+where ${coverageConditions(question, scope, windowsOf(question))}`);
+  return counted?.count ?? 0;
+}
+
+/**
+ * How many models have usage in the period that no price is for. The usage of a day that was not read by model is of no known model: such
+ * a day is incomplete or unread, or its project is left out.
+ */
+export async function countUnpriced(run: Run, question: Question, scope: Scope): Promise<number> {
+  const [counted] = await run<{ count: number }>(`
+select count(distinct coalesce(model, ''))::integer as count from bi.cost_estimated
+where status = 'unpriced' and "grouping" = 'model' and ${estimateConditions(question, scope)}`);
+  return counted?.count ?? 0;
+}
+
+/** In which other currencies usage of the period is priced. */
+export async function readOtherCurrencies(
+  run: Run,
+  question: Question,
+  scope: Scope & Pick<SeriesFacts, "currencies">,
+): Promise<readonly string[]> {
+  const { currency, currencies } = scope;
+  if (currency === undefined || currencies.length < 2) return [];
+  const rows = await run<{ name: string }>(`
+select distinct currency as name from bi.cost_estimated
+where currency <> ${literal(currency)} and ${estimateConditions(question, scope)}
+order by 1`);
+  return rows.map(({ name }) => name);
+}
+
+function estimateConditions(question: Question, scope: Scope): string {
+  return [
+    within(question.period),
+    ...projectConditions(scope),
+    ...(question.grouping === "model" ? groupConditions(question, "model") : []),
+  ].join("\n  and ");
+}
+
+/**
+ * The names of the retired projects that have some days of the question and lack others, and of those that have none but are exported
+ * by another series. A project that was read on all days lacks nothing.
+ */
+async function sortRetired(run: Run, question: Question, scope: Scope, retired: readonly RetiredProject[]) {
+  if (retired.length === 0) return { ended: [], unused: [] };
+  const windows = windowsOf(question);
+  const isRetired = `project_id in (${retired.map(({ id }) => literal(id)).join(", ")})`;
+  const { view, conditions } = sourceOf({ ...question, group: undefined }, scope);
+  // bi.coverage leaves out the days of a retired series whose newest reading failed, but their rows are in the amounts.
+  const known = await run<{ id: string; days: number }>(`
+select project_id as id, max(days)::integer as days from (
+  select project_id, count(distinct usage_date) as days from bi.coverage
+  where ${coverageConditions(question, scope, windows)} and ${isRetired}
+  group by project_id
+  union all
+  select project_id, 0 from ${view}
+  where ${[`(${windows.map(within).join(" or ")})`, isRetired, ...conditions].join(" and ")}
+  group by project_id
+) known
+group by project_id`);
+  const daysKnown = new Map(known.map(({ id, days }) => [id, days]));
+  const asked = new Set(windows.flatMap(daysOf)).size;
+  return {
+    ended: retired.filter(({ id }) => (daysKnown.get(id) ?? asked) < asked).map(({ name }) => name),
+    unused: retired.filter(({ id, active }) => active && !daysKnown.has(id)).map(({ name }) => name),
+  };
+}
+
+function windowsOf({ period, before }: Question): readonly Window[] {
+  return before ? [period, before] : [period];
+}
+
+/** The identifiers of these projects. Of several that had a name, the one that is still read. */
+export async function findProjects(run: Run, names: readonly string[]): Promise<readonly string[]> {
+  const asked = names.map(literal).join(", ");
+  const found = await run<AskedProject & { readonly active: boolean }>(`
+    select project_id as id, project as name, bool_or(active) as active from bi.series
+    where project_id in (${asked}) or project in (${asked})
+    group by 1, 2 order by 1`);
+  const ids = new Set<string>();
+  for (const name of names) {
+    const named = found.filter((one) => one.id === name || one.name === name);
+    const active = named.filter((one) => one.active);
+    const meant = [...new Set((active.length > 0 ? active : named).map(({ id }) => id))];
+    if (meant.length > 1)
+      throw new InvalidQuestion(
+        `project: ${JSON.stringify(name)} is the name of several projects; use the identifier of one, such as ${meant.join(" or ")}`,
+      );
+    if (meant[0] === undefined) {
+      const projects = await run<{ name: string }>(
+        `select distinct project as name from bi.series limit ${CANDIDATES_MAX}`,
+      );
+      throw unknown("project", name, projects);
+    }
+    ids.add(meant[0]);
+  }
+  return [...ids];
+}
+
+async function requireFilter(run: Run, name: string): Promise<void> {
+  const filters = await run<{ name: string; unfiltered: boolean }>(`
+    select distinct filter as name, unfiltered from bi.series limit ${CANDIDATES_MAX}`);
+  const withName = filters.filter((filter) => filter.name === name);
+  if (withName.some(({ unfiltered }) => !unfiltered)) return;
+  if (withName.length > 0)
+    throw new InvalidQuestion(`filter: ${JSON.stringify(name)} has no conditions and is all usage; leave filter out`);
+  throw unknown(
+    "filter",
+    name,
+    filters.filter(({ unfiltered }) => !unfiltered),
+  );
+}
+
+function unknown(parameter: string, name: string, known: readonly { readonly name: string }[]): InvalidQuestion {
+  const guess = didYouMean(
+    name,
+    known.map((one) => one.name),
+  );
+  return new InvalidQuestion(
+    `${parameter}: no usage of a ${parameter} ${JSON.stringify(name)} was ever asked for${guess}`,
+  );
+}
+
+function factsSql(question: Question, scope: Scope): string {
+  const names = (from: string, condition: string) => `(
+    select coalesce(json_agg(name), '[]') from (
+      select distinct ${from} as name from series where ${condition} order by 1 limit ${CANDIDATES_MAX}
+    ) names
+  )`;
+  return `
+with series as materialized (
+  select project_id, project, "grouping", filter, active, unfiltered,
+    ${groupingCondition(question)} as has_grouping, ${filterCondition(question, scope)} as has_filter
+  from bi.series where ${[`source = ${sourceName(question)}`, ...projectConditions(scope)].join(" and ")}
+), project as (
+  select project_id, (array_agg(project order by active desc, project))[1] as name, bool_or(active) as active,
+    bool_or(has_grouping and has_filter) as has_series,
+    count(*) filter (where has_grouping and has_filter and active) as active_series
+  from series group by project_id
+)
+select count(*) filter (where has_series)::integer as "projectCount", coalesce(sum(active_series), 0)::integer as "activeCount",
+  count(*) filter (where active and not has_series)::integer as "leftOutCount",
+  (
+    select coalesce(json_agg(json_build_object('id', project_id, 'name', name)), '[]')
+    from (select * from project where has_series order by name collate "C", project_id limit ${NAMES_MAX}) named
+  ) as projects,
+  (
+    select coalesce(json_agg(name), '[]')
+    from (select name from project where active and not has_series order by name collate "C" limit ${NAMES_MAX}) named
+  ) as "leftOut",
+  (
+    select coalesce(json_agg(json_build_object('id', project_id, 'name', name, 'active', active) order by name collate "C"), '[]')
+    from project where has_series and active_series = 0
+  ) as retired,
+  ${names('"grouping"', `active and has_filter and "grouping" in (${SPLITS.map(literal).join(", ")})`)} as groupings,
+  ${names("filter", "active and has_grouping and not unfiltered")} as filters
+from project`;
+}
+
+/** A day of the series of a question. */
+export type CoveredDay = {
+  readonly day: Day;
+  /** How many series have a row in bi.coverage. */
+  readonly series: number;
+  readonly active: number;
+  readonly incomplete: number;
+  readonly settling: number;
+};
+
+export type Gap = {
+  readonly project: string;
+  readonly status: "missing" | "failed" | "suspect" | "open" | "amount_unknown";
+  readonly from: Day;
+  readonly to: Day;
+  readonly days: number;
+  readonly error: string | null;
+};
+
+export async function readCoveredDays(
+  run: Run,
+  question: Question,
+  scope: Scope,
+): Promise<ReadonlyMap<Day, CoveredDay>> {
+  const days = await run<CoveredDay>(`
+select usage_date as day, count(*)::integer as series, count(*) filter (where active)::integer as active,
+  count(*) filter (where ${isIncomplete(question, scope)})::integer as incomplete,
+  count(*) filter (where finality = 'settling')::integer as settling
+from bi.coverage
+where ${coverageConditions(question, scope, windowsOf(question))}
+group by usage_date`);
+  return new Map(days.map((day) => [day.day, day]));
+}
+
+/** What the period lacks, by project; at most 20 stretches. */
+export async function readGaps(run: Run, question: Question, scope: Scope): Promise<readonly Gap[]> {
+  return run<Gap>(`
+select project, state as status, min(usage_date) as "from", max(usage_date) as "to", count(*)::integer as days,
+  (array_agg(error order by usage_date desc))[1] as error
+from (
+  select *, case when status <> 'complete' then status when finality = 'open' then 'open' else 'amount_unknown' end as state from bi.coverage
+  where ${coverageConditions(question, scope, [question.period])} and ${isIncomplete(question, scope)}
+) incomplete
+group by project_id, project, state
+order by days desc, project collate "C", status
+limit ${NAMES_MAX}`);
+}
+
+/** The numbers of the day are too low, or may be. */
+function isIncomplete(question: Question, scope: Scope): string {
+  const isNotRead = "status <> 'complete' or finality = 'open'";
+  if (question.metric !== "billed_cost") return `(${isNotRead})`;
+  // A charge without an amount is not a charge of 0.
+  const { view, conditions } = sourceOf(question, scope);
+  const isUnknown = [`(${windowsOf(question).map(within).join(" or ")})`, ...conditions, "amount is null"];
+  return `(${isNotRead} or (project_id, usage_date) in (
+    select project_id, usage_date from ${view} where ${isUnknown.join(" and ")}
+  ))`;
+}

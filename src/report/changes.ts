@@ -1,0 +1,156 @@
+// What a change of usage or cost says in plain words. Pure.
+
+import type { Answer } from "../facts/answer.ts";
+import type { Change, ChangePart, ChangeSplit, Effects } from "../facts/changes.ts";
+import type { Day, Window } from "../usage/days.ts";
+import { titleOf } from "./answer-chart.ts";
+import {
+  changeText,
+  counted,
+  daysText,
+  exactText,
+  isZero,
+  nounOf,
+  roundedText,
+  signedText,
+  windowText,
+} from "./format.ts";
+
+/** A sentence in pieces, so that a page can set names apart from the text around them. */
+export type Sentence = readonly (string | NamedGroup)[];
+export type NamedGroup = Pick<ChangePart, "group" | "label"> & { readonly grouping: string };
+
+/** Everything worth knowing of one metric, the most important first. */
+export function changeSentences(change: Change): readonly Sentence[] {
+  const { lacking, settlingDays, splits, currency, projects, projectCount } = change;
+  const { projectsLeftOut, projectsLeftOutCount, unpricedModels, costRowsLeftOut } = lacking;
+  return [
+    headline(change),
+    ...splits.flatMap((split) => contributors(change, split)),
+    ...(["new", "vanished"] as const).flatMap((status) => splits.flatMap((split) => appeared(split, status))),
+    ...splits
+      .filter(({ daysLacking }) => daysLacking > 0)
+      .map((split) => [
+        `By ${nounOf(split.grouping)} it can't be split: ${counted(split.daysLacking, "day was", "days were")} not read by it.`,
+      ]),
+    // Billed are some projects, and estimated others.
+    ...(currency !== null && costRowsLeftOut === 0
+      ? [[`Projects in it: ${moreText(projects.slice(0, PROJECTS_NAMED_MAX), projectCount)}.`]]
+      : []),
+    ...(unpricedModels > 0
+      ? [[`Usage of ${counted(unpricedModels, "model")} has no price and is not in these amounts.`]]
+      : []),
+    ...(projectsLeftOutCount > 0 && costRowsLeftOut === 0
+      ? [[`Not included, as not exported like this: ${moreText(projectsLeftOut, projectsLeftOutCount)}.`]]
+      : []),
+    ...(settlingDays.length > 0
+      ? [
+          [
+            `${counted(settlingDays.length, "day is", "days are")} not final yet and may still change: ${daysText(settlingDays)}.`,
+          ],
+        ]
+      : []),
+  ];
+}
+
+const PROJECTS_NAMED_MAX = 5;
+
+function moreText(names: readonly string[], count: number): string {
+  return `${names.join(", ")}${count > names.length ? ` and ${count - names.length} more` : ""}`;
+}
+
+function headline(change: Change): Sentence {
+  const { period, before, amount, amountBefore, lacking, effects } = change;
+  const title = titleOf(change);
+  const [is, was] = [windowText(period), windowText(before)];
+  if (lacking.costRowsLeftOut > 0)
+    return [
+      `${title} is left out here, because it would be calculated from ${exactText(String(lacking.costRowsLeftOut))} rows of usage, which takes seconds: choose fewer days or run usage-export explain, which has it.`,
+    ];
+  const why = whyNotCompared(lacking, before);
+  if (change.change === null || amount === null || amountBefore === null) {
+    const known = amount === null ? "" : `${title} in ${is}: ${roundedText(amount)}. `;
+    return [`${known}${why ?? `Nothing is known of ${was}.`}`];
+  }
+  if (isZero(change.change)) return [`${title} did not change: ${roundedText(amount)} in ${is} as in ${was}.`];
+  const verb = change.change.startsWith("-") ? "fell" : "rose";
+  const percent = changeText(amount, amountBefore);
+  const by = /%$/.test(percent) ? ` by ${percent.replace(/^[+-]/, "")}` : "";
+  const why2 = effects ? `: ${effectsText(effects)}` : "";
+  return [
+    `${title} ${verb}${by}, from ${roundedText(amountBefore)} (${was}) to ${roundedText(amount)} (${is})${why2}.`,
+  ];
+}
+
+function effectsText({ volume, price }: Effects): string {
+  const usage = `${volume.startsWith("-") ? "less" : "more"} usage (${signedText(volume)})`;
+  const prices = `${price.startsWith("-") ? "lower" : "higher"} prices (${signedText(price)})`;
+  if (isZero(price)) return usage;
+  return isZero(volume) ? prices : `${usage} and ${prices}`;
+}
+
+/**
+ * Why a period has no change; undefined if every day of both was read. The difference between a whole and a partial period would look like a
+ * change of usage.
+ */
+export function whyNotCompared(lacking: Answer["lacking"], before: Window): string | undefined {
+  const { projectsEnded, projectsEndedCount } = lacking;
+  const reasons = [
+    ...lackText("this period", lacking.incompleteDays, lacking.unreadDays),
+    ...lackText("the period before", lacking.incompleteDaysBefore, lacking.unreadDaysBefore),
+    ...(projectsEndedCount > 0 ? [`no longer exported: ${moreText(projectsEnded, projectsEndedCount)}`] : []),
+  ];
+  return reasons.length === 0 ? undefined : `Not compared with ${windowText(before)}: ${reasons.join("; ")}.`;
+}
+
+function lackText(period: string, incomplete: readonly Day[], unread: readonly Day[]): string[] {
+  const of = (days: readonly Day[], one: string, many: string, what: string) =>
+    days.length === 0 ? [] : [`${counted(days.length, one, many)} ${what} (${daysText(days)})`];
+  const reasons = [
+    ...of(unread, "day was", "days were", "not read"),
+    ...of(incomplete, "day is", "days are", "not complete"),
+  ];
+  return reasons.length === 0 ? [] : [`in ${period} ${reasons.join(" and ")}`];
+}
+
+const NAMED_MAX = 3;
+
+/** The parts with the largest changes, the first with its share of the whole change. */
+function contributors({ change }: Change, { grouping, parts }: ChangeSplit): readonly Sentence[] {
+  const largest = parts.filter((one) => one.part === "group" && !isZero(one.change)).slice(0, NAMED_MAX);
+  if (largest.length === 0) return [];
+  const named = largest.map(({ group, label, change: ofPart, effects }, i): Sentence => {
+    const isShare = i === 0 && change !== null && !isZero(change);
+    const why =
+      effects && !isZero(effects.price)
+        ? ` (usage ${signedText(effects.volume)}, prices ${signedText(effects.price)})`
+        : "";
+    return [
+      i > 0 ? ", " : "",
+      { grouping, group, label },
+      ` ${isShare ? "accounts for " : ""}${signedText(ofPart)}${isShare ? ` of ${signedText(change)}` : ""}${why}`,
+    ];
+  });
+  return [[`By ${nounOf(grouping)}, `, ...named.flat(), "."]];
+}
+
+function appeared({ grouping, parts }: ChangeSplit, status: "new" | "vanished"): readonly Sentence[] {
+  const all = parts.filter((part) => part.status === status);
+  if (all.length === 0) return [];
+  const names = all
+    .slice(0, NAMED_MAX)
+    .flatMap(
+      ({ group, label, change }, i): Sentence => [
+        i > 0 ? ", " : "",
+        { grouping, group, label },
+        ` (${signedText(change)})`,
+      ],
+    );
+  const more = all.length > NAMED_MAX ? [` and ${all.length - NAMED_MAX} more`] : [];
+  return [[`${status === "new" ? "New" : "Vanished"} by ${nounOf(grouping)}: `, ...names, ...more, "."]];
+}
+
+/** The name of a part that is no group. */
+export function partText({ part, groups }: Pick<ChangePart, "part" | "groups">): string {
+  return part === "others" ? counted(groups, "other") : part;
+}

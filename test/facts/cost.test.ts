@@ -1,0 +1,258 @@
+// Questions about cost: the answer, its SQL run as usage_reader, its CSV and a sum made here must be the same.
+
+import fc from "fast-check";
+import { sql } from "kysely";
+import { beforeEach, expect, test } from "vitest";
+import { parseConfig } from "../../src/config/config.ts";
+import { readByStatements } from "../../src/db/connection/statements.ts";
+import { storePrices } from "../../src/db/prices.ts";
+import { amounts, ESTIMATE_ROWS_MAX } from "../../src/facts/amounts.ts";
+import type { Answer } from "../../src/facts/answer.ts";
+import { answerCsv } from "../../src/web/explore/csv.ts";
+import { questionOf } from "../../src/web/explore/question.ts";
+import { DIARIZED, forgetAll, storeSeries } from "../db/reported-usage.ts";
+import { storeBills, sumOf } from "../db/stored-charges.ts";
+import { daysBack, newProject } from "../db/stored-usage.ts";
+import { testDatabase } from "../support/database.ts";
+import { usageSite } from "../web/explore/usage-site.ts";
+
+const { db } = await testDatabase();
+const back = await daysBack(db);
+const PERIOD = `from=${back(3)}&to=${back(1)}`;
+/** The three days are compared with the same weekdays, a week earlier. */
+const DUE = { start: back(10), end: back(1) };
+
+beforeEach(async () => {
+  await forgetAll(db);
+  await sql`truncate usage_export.price cascade`.execute(db);
+});
+
+/** Prices of an hour, by model and currency. */
+async function price(...prices: readonly (readonly [model: string, currency: string, price: string])[]): Promise<void> {
+  const all = prices.map(([model, currency, amount]) => ({
+    ...{ metric: "hours", model, currency, price: amount, from: "2020-01-01" },
+  }));
+  const projects = [{ id: "p", name: "p", key: { env: "KEY" } }];
+  const config = { service: { baseUrl: "https://api.example.com" }, projects, prices: all };
+  const { prices: parsed } = parseConfig(JSON.stringify(config), { source: "test", baseDir: "/" });
+  await storePrices(db, parsed, "the test");
+}
+
+async function ask(query: string): Promise<Answer> {
+  const question = questionOf(new URLSearchParams(`${PERIOD}&${query}`), back(0));
+  return readByStatements(db, (run) => amounts(run, question));
+}
+
+const siteAt = async (path: string, query: string) => usageSite(db)[path]?.(new URLSearchParams(`${PERIOD}&${query}`));
+
+/** By group: the amount, and that of the days before. */
+async function expectAmounts(
+  answer: Answer,
+  expected: Readonly<Record<string, readonly [string | null, string | null]>>,
+) {
+  const shown = answer.groups.map(({ group, amount, before }) => [group, [amount, before]] as const);
+  expect(Object.fromEntries(shown)).toEqual(expected);
+  const rows = await db.transaction().execute(async (tx) => {
+    await sql`set local role usage_reader`.execute(tx);
+    return (await sql.raw<{ part: string; group: string | null; amount: string | null }>(answer.sql.groups).execute(tx))
+      .rows;
+  });
+  const ofSql = rows.filter(({ part }) => part === "group").map(({ group, amount }) => [group, Number(amount ?? 0)]);
+  expect(ofSql).toEqual(answer.groups.map(({ group, amount }) => [group, Number(amount)]));
+  const lines = answerCsv(answer, "groups").trimEnd().split("\r\n").slice(1);
+  for (const line of lines) expect(line).toMatch(new RegExp(`,"${answer.question.currency}"$`));
+  for (const [i, { amount }] of answer.groups.entries()) expect(lines[i]?.split(",")[3]).toBe(amount ?? "");
+}
+
+test("the estimated cost of any usage is each quantity by its price, in one currency", async () => {
+  const anAmount = fc.constantFrom("0", "0.1", "1234567.125", "9007199254740993");
+  const aDay = fc.record({ nova: anAmount, aura: anAmount, other: anAmount });
+  await fc.assert(
+    fc.asyncProperty(fc.array(aDay, { minLength: 6, maxLength: 6 }), async (used) => {
+      await forgetAll(db);
+      await price(["nova", "EUR", "0.5"], ["aura", "EUR", "2"], ["other", "USD", "3"]);
+      const usage = Object.fromEntries(
+        used.map((day, i) => [
+          back(i < 3 ? i + 1 : i + 5),
+          Object.entries(day).map(([model, hours]) => [model, { hours }] as const),
+        ]),
+      );
+      await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due: DUE, windowDays: 1 }]);
+      const PRICES = { nova: 5n, aura: 20n, other: 30n };
+      const sumIn = (model: keyof typeof PRICES, from: number) => {
+        const tenths = used.slice(from, from + 3).map((day) => multiplied(day[model], PRICES[model]));
+        return sumOf(tenths);
+      };
+      const expected = (models: readonly (keyof typeof PRICES)[]) => {
+        const of = models.map((model) => [model, [sumIn(model, 0), sumIn(model, 3)] as const] as const);
+        // Usage of 0 has no estimate: of days without any other, nothing is known.
+        const orNone = (sums: readonly [string, string], at: 0 | 1) =>
+          of.every(([, all]) => all[at] === "0") ? null : sums[at];
+        return Object.fromEntries(
+          of
+            .filter(([, sums]) => String(sums) !== "0,0")
+            .map(([model, sums]) => [model, [orNone(sums, 0), orNone(sums, 1)] as const]),
+        );
+      };
+      await expectAmounts(await ask("metric=estimated_cost"), expected(["nova", "aura"]));
+      await expectAmounts(await ask("metric=estimated_cost&currency=USD"), expected(["other"]));
+      const inAll = await ask("metric=estimated_cost&grouping=none");
+      // Usage of 0 has no estimate.
+      expect(inAll.total?.amount ?? "0").toBe(sumOf([sumIn("nova", 0), sumIn("aura", 0)]));
+      expect([inAll.question.currency, inAll.available.currencies]).toEqual(["EUR", ["EUR", "USD"]]);
+    }),
+    { numRuns: 4 },
+  );
+});
+
+/** By a number of tenths. */
+function multiplied(amount: string, tenths: bigint): string {
+  const [whole = "", fraction = ""] = amount.split(".");
+  const digits = String(BigInt(whole + fraction) * tenths).padStart(fraction.length + 2, "0");
+  return `${digits.slice(0, -fraction.length - 1)}.${digits.slice(-fraction.length - 1)}`;
+}
+
+test("what an estimated cost lacks is said: days, usage without a price, and that there are no prices at all", async () => {
+  const usage = { [back(1)]: [["nova", { hours: "4" }] as const, ["new-model", { hours: "4" }] as const] };
+  const project = newProject();
+  await storeSeries(db, [{ project, grouping: "model", usage, due: { start: back(2), end: back(1) } }]);
+  const empty = await ask("metric=estimated_cost");
+  expect([empty.groups, empty.question.currency]).toEqual([[], null]);
+  expect((await siteAt("/usage", "metric=estimated_cost"))?.body).toContain("No prices are configured");
+
+  await price(["nova", "EUR", "0.5"]);
+  const answer = await ask("metric=estimated_cost&compare=none");
+  expect(answer.groups.map(({ group, amount }) => [group, amount])).toEqual([["nova", "2"]]);
+  expect(answer).toMatchObject({ complete: false, lacking: { unpricedModels: 1, incompleteDays: [back(2)] } });
+  const page = (await siteAt("/usage", "metric=estimated_cost&compare=none"))?.body ?? "";
+  expect(page).toContain("Estimated cost in EUR by model");
+  expect(page).toContain("Without a price, so not in the cost: usage of 1 model.");
+  expect((await siteAt("/usage", "metric=estimated_cost&grouping=endpoint"))?.body).toContain(
+    "Estimated cost by endpoint is not exported. Known are: <a",
+  );
+  expect((await siteAt("/usage", `metric=estimated_cost&currency=EURO`))?.body).toContain("currency: no price is in");
+  expect(await ask(`metric=estimated_cost&filter=${DIARIZED.name}`).catch(String)).toContain("InvalidQuestion");
+});
+
+test("models without a price are those of the answer: not days that were not read by model, and not other models", async () => {
+  const project = newProject();
+  const due = { start: back(3), end: back(1) };
+  const inAll = Object.fromEntries([1, 2, 3].map((day) => [back(day), [[null, { hours: "4" }] as const]]));
+  await storeSeries(db, [
+    { project, grouping: "model", usage: { [back(1)]: [["nova", { hours: "4" }] as const] }, due },
+    { project, grouping: "none", usage: inAll, due },
+  ]);
+  await price(["nova", "EUR", "0.5"]);
+  const query = "metric=estimated_cost&compare=none";
+  const lackingDays = await ask(query);
+  expect(lackingDays).toMatchObject({
+    complete: false,
+    lacking: { unpricedModels: 0, incompleteDays: [back(3), back(2)] },
+  });
+  const page = (await siteAt("/usage", query))?.body ?? "";
+  expect(page).toContain("Too low on");
+  expect(page).not.toContain("Without a price");
+
+  await forgetAll(db);
+  const models = [["nova", { hours: "4" }] as const, ["new", { hours: "4" }] as const];
+  const usage = Object.fromEntries([1, 2, 3].map((day) => [back(day), models]));
+  await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due }]);
+  expect(await ask(`${query}&group=nova`)).toMatchObject({ complete: true, lacking: { unpricedModels: 0 } });
+  expect(await ask(`${query}&group=new`)).toMatchObject({ complete: false, lacking: { unpricedModels: 1 } });
+  expect(await ask(query)).toMatchObject({ complete: false, lacking: { unpricedModels: 1 } });
+});
+
+test("a CSV without a cost is refused and says why; usage with a price in another currency is named", async () => {
+  const models = [["nova", { hours: "4" }] as const, ["new", { hours: "4" }] as const];
+  const usage = Object.fromEntries([1, 2, 3].map((day) => [back(day), models]));
+  const due = { start: back(3), end: back(1) };
+  await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due }]);
+  const query = "metric=estimated_cost&compare=none";
+  const refused = async (more = "") => {
+    const { status, body } = (await siteAt("/api/v1/usage.csv", `${query}${more}`)) ?? {};
+    return [status, JSON.parse(String(body)).error];
+  };
+  expect(await refused()).toEqual([400, expect.stringContaining("no prices are configured")]);
+  expect(await ask(query)).toMatchObject({ complete: false, total: { amount: null } });
+
+  await price(["nova", "EUR", "0.5"], ["new", "USD", "1"]);
+  const notKnown = "grouping: the estimated cost by endpoint is not exported; known are: none, model, project";
+  expect(await refused("&grouping=endpoint")).toEqual([400, notKnown]);
+  const inEuro = await ask(query);
+  expect(inEuro).toMatchObject({ complete: true, total: { amount: "6" }, lacking: { otherCurrencies: ["USD"] } });
+  expect((await siteAt("/usage", query))?.body).toContain("usage with a price in USD. Choose the currency above.");
+  expect((await ask(`${query}&currency=USD`)).lacking.otherCurrencies).toEqual(["EUR"]);
+  expect((await ask(`${query}&group=nova`)).lacking.otherCurrencies).toEqual([]);
+});
+
+test("an estimated cost of very many rows is left out, and the page and the API say so", async () => {
+  const usage = { [back(1)]: [["nova", { hours: "1" }] as const] };
+  await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due: DUE }]);
+  await price(["*", "EUR", "0.5"]);
+  const slicesOf = (rows: number) => sql`update usage_export.slice set rows = ${rows}`.execute(db);
+  await slicesOf(ESTIMATE_ROWS_MAX);
+  expect((await ask("metric=estimated_cost")).total?.amount).toBe("0.5");
+  await slicesOf(ESTIMATE_ROWS_MAX + 1);
+  const costRowsLeftOut = ESTIMATE_ROWS_MAX + 1;
+  const left = await ask("metric=estimated_cost");
+  expect(left).toMatchObject({ complete: false, groups: [], total: null, lacking: { costRowsLeftOut } });
+  const said = `calculated from ${costRowsLeftOut.toLocaleString("en")} rows of usage`;
+  expect((await siteAt("/usage", "metric=estimated_cost"))?.body).toContain(said);
+  expect((await siteAt("/api/v1/usage.csv", "metric=estimated_cost"))?.status).toBe(400);
+  expect((await ask("metric=estimated_cost&compare=none&grouping=none")).lacking.costRowsLeftOut).toBe(costRowsLeftOut);
+});
+
+test("the billed cost is what the service charges, credits included, by each grouping that is exported", async () => {
+  const charges = [
+    { day: back(1), accessor: "key-1", dollars: "10.25" },
+    { day: back(2), accessor: "key-1", dollars: "0.0001" },
+    { day: back(2), accessor: "key-2", dollars: "-3" },
+    { day: back(9), accessor: "key-2", dollars: "7" },
+  ];
+  await storeBills(db, newProject(), ["none", "accessor"], { start: back(10), end: back(1) }, charges);
+  const answer = await ask("metric=billed_cost&grouping=accessor");
+  await expectAmounts(answer, { "key-1": ["10.2501", "0"], "key-2": ["-3", "7"] });
+  expect(answer.total).toMatchObject({ amount: "7.2501", before: "7" });
+  expect((await ask("metric=billed_cost&grouping=none")).total?.amount).toBe("7.2501");
+  expect((await ask("metric=billed_cost")).total?.amount).toBe("7.2501");
+  const page = (await siteAt("/usage", "metric=billed_cost&grouping=model"))?.body ?? "";
+  expect(page).toContain("Billed cost by model is not exported. Known are: <a");
+  const byKey = (await siteAt("/usage", "metric=billed_cost&grouping=accessor"))?.body ?? "";
+  expect(byKey).toContain("Billed cost in USD by API key");
+  expect(byKey).toMatch(/title="10.2501 USD">10.25</);
+  // A credit has no bar beside the others.
+  expect(byKey.match(/class="share"/g)).toHaveLength(1);
+});
+
+test("a day with a charge that has no amount is incomplete, and it is said whose and why; other keys' days are not", async () => {
+  const charges = [1, 2, 3, 8, 9, 10].flatMap((day) => [
+    { day: back(day), accessor: "key-1", dollars: "10" },
+    { day: back(day), accessor: "key-2", dollars: "90" },
+  ]);
+  await storeBills(db, newProject(), ["accessor"], { start: back(10), end: back(1) }, charges);
+  await sql`update usage_export.snapshot_row set dollars = null where dollars = 90 and usage_date = ${back(2)}::date`.execute(
+    db,
+  );
+  const query = "metric=billed_cost&grouping=accessor";
+  const answer = await ask(query);
+  expect(answer).toMatchObject({
+    complete: false,
+    lacking: {
+      incompleteDays: [back(2)],
+      gaps: [{ status: "amount_unknown", from: back(2), to: back(2), days: 1 }],
+      incompleteDaysBefore: [],
+    },
+  });
+  expect(answer.groups.map(({ group, byDay }) => [group, byDay])).toEqual([
+    ["key-2", ["90", null, "90"]],
+    ["key-1", ["10", "10", "10"]],
+  ]);
+  const page = (await siteAt("/usage", query))?.body ?? "";
+  expect(page).toMatch(/class="notice bad">.*Too low on .*a charge without an amount on 1 day/s);
+  const csv = String((await siteAt("/api/v1/usage.csv", `${query}&rows=days`))?.body);
+  expect(csv).toContain(`${back(2)},"incomplete","group",1,"key-2",,1,"false"`);
+  expect(await ask(`${query}&group=key-1`)).toMatchObject({ complete: true, total: { amount: "30" } });
+  const later = new URLSearchParams(`from=${back(1)}&to=${back(1)}&${query}`);
+  const next = await readByStatements(db, (run) => amounts(run, questionOf(later, back(0))));
+  expect(next).toMatchObject({ complete: true, lacking: { incompleteDays: [], incompleteDaysBefore: [] } });
+});

@@ -1,0 +1,360 @@
+// A hundred random questions about random usage: the page, the API, the CSV, the SQL to copy, run as usage_reader, explain, and a sum made
+// here must give the same.
+
+import fc from "fast-check";
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { readByStatements } from "../../src/db/connection/statements.ts";
+import { amounts } from "../../src/facts/amounts.ts";
+import type { Answer } from "../../src/facts/answer.ts";
+import { changes } from "../../src/facts/changes.ts";
+import { addsUp, type Question, type Split } from "../../src/facts/question.ts";
+import { type Day, daysOf } from "../../src/usage/days.ts";
+import { GROUPINGS, type UsageGrouping } from "../../src/usage/series.ts";
+import { answerCsv } from "../../src/web/explore/csv.ts";
+import { questionOf } from "../../src/web/explore/question.ts";
+import { DIARIZED, forgetAll, storeSeries, type Usage } from "../db/reported-usage.ts";
+import { daysBack, newProject } from "../db/stored-usage.ts";
+import { testDatabase } from "../support/database.ts";
+import { usageSite } from "../web/explore/usage-site.ts";
+
+const { db } = await testDatabase();
+const back = await daysBack(db);
+const today = back(0);
+
+const NAMES = [
+  "nova-3",
+  "Nova-3",
+  "'; drop table usage; --",
+  "\\' or true --",
+  "a\\",
+  "line\nbreak -- /* */ $1 ? :x",
+  "\u202egnp.exe",
+  "👩‍👩‍👧 日本",
+  "$$",
+  "key-1",
+  "key-2",
+  null,
+];
+const AMOUNTS = ["0", "0.1", "0.7242069444", "9007199254740993", "123456789012345678.000000000000001"];
+/** A rotation made them, so they are one group. */
+const KEYS = ["key-1", "key-2"];
+const ROTATION = "nightly";
+
+type Project = ReturnType<typeof newProject>;
+type Site = ReturnType<typeof usageSite>;
+type Entry = { readonly day: Day; readonly group: string | null; readonly hours: string; readonly requests: string };
+/** By project, grouping and filter. */
+type Stored = ReadonlyMap<string, readonly Entry[]>;
+
+/** How many days back there is usage. */
+const DAYS = 18;
+
+const anEntry = fc.record({
+  back: fc.integer({ min: 1, max: DAYS }),
+  group: fc.constantFrom(...NAMES),
+  hours: fc.constantFrom(...AMOUNTS),
+  requests: fc.constantFrom("0", "1", "2"),
+});
+const aQuestion = fc.record(
+  {
+    period: fc.constantFrom("7d", "this-month", "last-month"),
+    days: fc.tuple(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 0, max: 5 })),
+    compare: fc.constantFrom("before", "before", "year", "none"),
+    project: fc.constantFrom(undefined, "name", "id"),
+    metric: fc.constantFrom("hours", "requests", "tokens_in"),
+    grouping: fc.constantFrom(...GROUPINGS),
+    filter: fc.constantFrom(undefined, undefined, DIARIZED.name),
+    group: fc.constantFrom(undefined, undefined, undefined, ...NAMES),
+    limit: fc.constantFrom("1", "3", "20"),
+    sort: fc.constantFrom("amount", "before", "change", "group"),
+  },
+  { requiredKeys: ["compare", "grouping", "metric", "limit", "sort", "project", "filter", "group", "days"] },
+);
+
+test("a hundred random questions have the same answer on the page, in the API, the CSV, the copied SQL and explain", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(anEntry, { minLength: 60, maxLength: 160 }),
+      fc.boolean(),
+      fc.array(aQuestion, { minLength: 20, maxLength: 20 }),
+      async (entries, isWhole, questions) => {
+        const projects = [newProject(), newProject()];
+        const stored = await storeEntries(projects, entries, isWhole);
+        const site = usageSite(db);
+        for (const asked of questions) {
+          const query = queryOf(projects, asked);
+          const question = questionOf(query, today);
+          const answer = await readByStatements(db, (run) => amounts(run, question));
+          expectSums(answer, projects, stored, isWhole);
+          await expectSameFromSql(answer);
+          await expectSameOnSite(site, query, answer);
+          await expectSameExplained(question, answer);
+        }
+      },
+    ),
+    { numRuns: 5, endOnFailure: true },
+  );
+});
+
+type Asked = typeof aQuestion extends fc.Arbitrary<infer Value> ? Value : never;
+
+/** Each series gets its own part of the entries. The days without entries are due, and were read only if all were. */
+async function storeEntries(
+  projects: readonly Project[],
+  entries: readonly Omit<Entry & { back: number }, "day">[],
+  isWhole: boolean,
+) {
+  await forgetAll(db);
+  await sql`insert into usage_export.rotation (name) values (${ROTATION}) on conflict do nothing`.execute(db);
+  for (const { id } of projects)
+    for (const key of KEYS)
+      await sql`
+        insert into usage_export.api_key (intent_id, rotation, project_id, project, api_key_id, state, comment, scopes_asked)
+        values (${crypto.randomUUID()}, ${ROTATION}, ${id}, ${id}, ${key}, 'retired', '', '{}')
+      `.execute(db);
+  const stored = new Map<string, readonly Entry[]>();
+  const series = projects.flatMap((project, p) =>
+    GROUPINGS.flatMap((grouping, g) =>
+      [undefined, DIARIZED].map((filter, f) => {
+        const own = entries
+          .filter((_, i) => i % 3 !== (p + g + f) % 3)
+          .map(({ back: days, ...entry }): Entry => ({ ...entry, day: back(days) }));
+        const perDay = Map.groupBy(own, ({ day }) => day);
+        const kept = [...perDay.values()].flatMap((ofDay) => distinct(grouping === "none" ? ofDay.slice(0, 1) : ofDay));
+        stored.set(keyOf(project.id, grouping, filter?.name), kept);
+        const due = { start: back(DAYS), end: back(1) };
+        const read = isWhole ? Object.fromEntries(daysOf(due).map((day) => [day, []])) : {};
+        const usage = { ...read, ...usageOf(grouping, kept) };
+        return { project, grouping, ...(filter && { filter }), windowDays: 3, usage, due };
+      }),
+    ),
+  );
+  await storeSeries(db, series);
+  return stored;
+}
+
+function distinct(entries: readonly Entry[]): readonly Entry[] {
+  return [...new Map(entries.map((entry) => [entry.group, entry])).values()];
+}
+
+function keyOf(projectId: string, grouping: Split, filter: string | null | undefined): string {
+  return JSON.stringify([projectId, grouping, filter ?? null]);
+}
+
+function usageOf(grouping: UsageGrouping, entries: readonly Entry[]): Usage {
+  const days = Map.groupBy(entries, ({ day }) => day);
+  return Object.fromEntries(
+    [...days].map(([day, ofDay]) => [
+      day,
+      ofDay.map(({ group, hours, requests }) => {
+        const value = grouping === "tags" && group !== null ? [group] : group;
+        return [value, { hours, requests }] as const;
+      }),
+    ]),
+  );
+}
+
+function queryOf(projects: readonly Project[], { period, days, project, group, ...rest }: Asked): URLSearchParams {
+  const [length, end] = days;
+  const named: Record<string, string | undefined> = {
+    ...(period === undefined ? { from: back(end + length), to: back(end) } : { period }),
+    project: project && projects[0]?.[project as "id" | "name"],
+    ...(rest.grouping === "none"
+      ? {}
+      : group === null
+        ? { "no-value": "yes" }
+        : { group: groupText(rest.grouping, group) }),
+    ...rest,
+  };
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(named)) if (value !== undefined) query.set(name, value);
+  return query;
+}
+
+function groupText<T extends string | null | undefined>(grouping: Split, group: T) {
+  if (group === null || group === undefined) return group;
+  if (grouping === "tags") return JSON.stringify([group]);
+  return grouping === "accessor" && KEYS.includes(group) ? ROTATION : group;
+}
+
+function expectSums(answer: Answer, projects: readonly Project[], stored: Stored, isWhole: boolean): void {
+  const { question, days, groups, other, total, otherByDay, beforeByDay } = answer;
+  const { metric, grouping, filter, from, to, before, limit } = question;
+  const all = projects
+    .filter(({ id }) => question.project === null || question.project === id)
+    .flatMap(({ id }) => stored.get(keyOf(id, grouping, filter)) ?? []);
+  const entries = all
+    .map((entry) => ({
+      day: entry.day,
+      group: grouping === "none" ? null : (groupText(grouping, entry.group) ?? null),
+      amount: metric === "tokens_in" ? null : entry[metric as "hours" | "requests"],
+    }))
+    .filter(({ group }) => question.group === null || question.group.value === group);
+  const sumIn = (window: { from: Day; to: Day } | null, of: typeof entries) =>
+    window && sum(of.filter(({ day }) => day >= window.from && day <= window.to).map(({ amount }) => amount));
+  const whole = daysOf({ start: back(DAYS), end: back(1) });
+  const readBy = (id: string) =>
+    new Set(isWhole ? whole : (stored.get(keyOf(id, grouping, filter)) ?? []).map(({ day }) => day));
+  const asked = projects
+    .filter(({ id }) => question.project === null || question.project === id)
+    .map(({ id }) => readBy(id));
+  const wanted = before ? [...daysOf({ start: from, end: to }), ...daysOf({ start: before.from, end: before.to })] : [];
+  const isCompared = before !== null && wanted.every((day) => asked.every((read) => read.has(day)));
+  expect(answer.compared).toBe(isCompared);
+  const amounts = (of: typeof entries) => {
+    const [amount, earlier] = [sumIn({ from, to }, of), sumIn(before, of)];
+    return { amount, before: earlier, change: isCompared ? sum([amount, earlier && `-${earlier}`, "0"]) : null };
+  };
+  const { lacking } = answer;
+  const isRead = lacking.incompleteDays.length + lacking.unreadDays.length === 0;
+  const isReadBefore = lacking.incompleteDaysBefore.length + lacking.unreadDaysBefore.length === 0;
+  const changed = ({ change }: { readonly change: string | null }) => change?.replace("-", "");
+  const byChange = (a: ReturnType<typeof amounts>, b: ReturnType<typeof amounts>) =>
+    question.sort === "change" && isCompared ? compare(changed(b) ?? null, changed(a) ?? null) : 0;
+  const expected = [...Map.groupBy(entries, ({ group }) => group)]
+    .map(([group, of]) => ({ group, of, ...amounts(of) }))
+    .filter(({ amount, before: earlier }) => [amount, earlier].some((one) => one !== null && one !== "0"))
+    .sort(
+      (a, b) =>
+        byChange(a, b) || compare(b.amount, a.amount) || compare(b.before, a.before) || byName(a.group, b.group),
+    );
+  const ranked = groups.toSorted((a, b) => a.rank - b.rank);
+  const sums = addsUp(grouping) ? [amounts(entries)] : expected.slice(0, limit);
+  const zero = isRead && sums.some(({ amount }) => amount !== null) ? "0" : null;
+  const zeroBefore = isReadBefore && sums.some(({ before: earlier }) => earlier !== null) ? "0" : null;
+  const orZero = <T extends ReturnType<typeof amounts>>(sums: T) => ({
+    ...sums,
+    amount: sums.amount ?? zero,
+    before: sums.before ?? zeroBefore,
+  });
+  expect(ranked.map(({ byDay: _, label: __, rank, ...group }) => ({ ...group, rank }))).toEqual(
+    expected.slice(0, limit).map(({ of: _, ...group }, i) => ({ ...orZero(group), rank: i + 1 })),
+  );
+  const rest = expected.slice(limit).flatMap(({ of }) => of);
+  const NONE = { amount: null, before: null, change: null };
+  expect(other).toEqual(
+    expected.length > limit
+      ? { groups: expected.length - limit, ...(addsUp(grouping) ? orZero(amounts(rest)) : NONE) }
+      : null,
+  );
+  expect(total).toEqual(addsUp(grouping) ? orZero(amounts(entries)) : null);
+  const onDay = (of: typeof entries) =>
+    days.map(({ day, state }) => {
+      const isRead = state === "final" || state === "settling";
+      return sumIn({ from: day, to: day }, of) ?? (isRead ? "0" : null);
+    });
+  for (const [i, { byDay }] of ranked.entries())
+    expect(byDay).toEqual(i < 8 ? onDay(expected[i]?.of ?? []) : undefined);
+  const notDrawn = expected.slice(Math.min(8, limit)).flatMap(({ of }) => of);
+  if (!addsUp(grouping)) expect(otherByDay).toBeNull();
+  else if (otherByDay) expect(otherByDay).toEqual(onDay(notDrawn));
+  else expect(sumIn({ from, to }, notDrawn)).toBeNull();
+  expect(beforeByDay?.map(({ amount }) => amount ?? "0")).toEqual(
+    before && addsUp(grouping)
+      ? daysOf({ start: before.from, end: before.to }).map((day) => sumIn({ from: day, to: day }, entries) ?? "0")
+      : undefined,
+  );
+}
+
+async function asReader(statement: string): Promise<readonly Record<string, string | null>[]> {
+  return db.transaction().execute(async (tx) => {
+    await sql`set local role usage_reader`.execute(tx);
+    return (await sql.raw<Record<string, string | null>>(statement).execute(tx)).rows;
+  });
+}
+
+async function expectSameFromSql({ sql: statements, groups, other, total, days, otherByDay }: Answer): Promise<void> {
+  const listed = await asReader(statements.groups);
+  expect(
+    listed.map(({ group, amount, amount_before, change }) => [group, ...[amount, amount_before, change].map(plain)]),
+  ).toEqual(
+    [...groups, ...(other ? [{ group: null, ...other }] : []), ...(total ? [{ group: null, ...total }] : [])].map(
+      ({ group, amount, before, change }, i) => [
+        group,
+        // Where there is no row the SQL can't know whether the days were read.
+        amount === "0" && listed[i]?.amount === null ? null : amount,
+        before === "0" && listed[i]?.amount_before === null ? null : before,
+        change,
+      ],
+    ),
+  );
+  const daily = await asReader(statements.days);
+  for (const { rank, group, byDay = [] } of groups)
+    for (const [i, { day }] of days.entries()) {
+      const row = daily.find((one) => one.usage_date === day && one.rank === String(rank));
+      if (row) expect([row.group, plain(row.amount ?? null)]).toEqual([group, byDay[i]]);
+      else expect(["0", null, undefined]).toContain(byDay[i]);
+    }
+  const others = daily.filter(({ part }) => part === "other");
+  for (const { usage_date, amount } of others)
+    expect(otherByDay?.[days.findIndex(({ day }) => day === usage_date)]).toBe(plain(amount ?? null));
+}
+
+async function expectSameOnSite(site: Site, query: URLSearchParams, answer: Answer): Promise<void> {
+  const bodyOf = async (path: string) => String((await site[path]?.(query))?.body);
+  expect(JSON.parse(await bodyOf("/api/v1/usage"))).toEqual(JSON.parse(JSON.stringify(answer)));
+  const csv = await bodyOf("/api/v1/usage.csv");
+  expect(csv).toBe(answerCsv(answer, "groups"));
+  const page = await bodyOf("/usage");
+  for (const { amount, before, change } of answer.groups) {
+    const shown = answer.compared ? [amount, before, before === null ? null : change] : [amount];
+    for (const one of shown) if (one !== null) expect(page).toContain(`<data value="${one}"`);
+    expect(csv).toContain([amount, before, change].map((one) => one ?? "").join(","));
+  }
+}
+
+/** What `explain` and the page of changes say of each group, and of the whole. */
+async function expectSameExplained(question: Question, answer: Answer): Promise<void> {
+  const { before, filter, group, grouping } = question;
+  if (before === undefined || filter !== undefined || group !== undefined || grouping === "none") return;
+  const [explained, total] = await readByStatements(db, async (run) => [
+    await changes(run, { ...question, before, groupings: [grouping], limit: 50 }),
+    await amounts(run, { ...question, grouping: "none" }),
+  ]);
+  expect([explained.amount, explained.amountBefore, explained.change]).toEqual([
+    total.total?.amount,
+    total.total?.before,
+    total.total?.change,
+  ]);
+  const parts = explained.splits.flatMap((split) => split.parts);
+  for (const part of parts) {
+    const same = answer.groups.find((one) => part.part === "group" && one.group === part.group);
+    const expected = [same?.before ?? "0", same?.amount ?? "0", same?.change];
+    if (same) expect([part.before, part.after, part.change]).toEqual(expected);
+  }
+  if (parts.length > 0) expect(sum(parts.map(({ change }) => change))).toBe(explained.change);
+}
+
+// Exact decimals, as integers with 20 digits after the point.
+
+const DIGITS = 20;
+
+function unscaled(amount: string): bigint {
+  const [whole = "", fraction = ""] = amount.replace("--", "").split(".");
+  return BigInt(whole + fraction.padEnd(DIGITS, "0"));
+}
+
+function sum(amounts: readonly (string | null)[]): string | null {
+  const known = amounts.filter((amount) => amount !== null);
+  if (known.length === 0) return null;
+  const digits = known.reduce((total, amount) => total + unscaled(amount), 0n);
+  const text = String(digits < 0n ? -digits : digits).padStart(DIGITS + 1, "0");
+  return plain(`${digits < 0n ? "-" : ""}${text.slice(0, -DIGITS)}.${text.slice(-DIGITS)}`);
+}
+
+function plain(amount: string | null | undefined): string | null {
+  if (amount === null || amount === undefined) return null;
+  return amount.includes(".") ? amount.replace(/0+$/, "").replace(/\.$/, "") : amount;
+}
+
+function compare(a: string | null, b: string | null): number {
+  const [left, right] = [a === null ? -1n : unscaled(a), b === null ? -1n : unscaled(b)];
+  return left < right ? -1 : left > right ? 1 : 0;
+}
+
+/** In the order of the bytes; no value comes last. */
+function byName(a: string | null, b: string | null): number {
+  if (a === null || b === null) return Number(a === null) - Number(b === null);
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}

@@ -1,0 +1,140 @@
+// Made-up facts for tests of pages: what a reading of the database would give.
+
+import type { Answer } from "../../src/facts/answer.ts";
+import type { Change } from "../../src/facts/changes.ts";
+import type { Coverage } from "../../src/facts/coverage.ts";
+import type { Overview } from "../../src/facts/overview.ts";
+import { addDays, daysOf, type Window } from "../../src/usage/days.ts";
+
+const LAST_DAY = "2026-03-09";
+export const PERIOD: Window = { start: "2026-02-10", end: LAST_DAY };
+export const BEFORE: Window = { start: "2026-01-13", end: "2026-02-09" };
+
+export const NOTHING_LACKING: Answer["lacking"] = {
+  ...{ incompleteDays: [], unreadDays: [], incompleteDaysBefore: [], unreadDaysBefore: [], gaps: [] },
+  ...{ projectsLeftOut: [], projectsLeftOutCount: 0, projectsEnded: [], projectsEndedCount: 0 },
+  ...{ unpricedModels: 0, otherCurrencies: [], costRowsLeftOut: 0 },
+};
+
+type Group = { readonly group: string | null; readonly label?: string; readonly amount?: string };
+type AnswerParts = Partial<Omit<Answer, "groups" | "question">> & {
+  readonly question?: Partial<Answer["question"]>;
+  readonly groups?: readonly Group[];
+  readonly period?: Window;
+};
+
+/** Each group has 10 % more than before, if it is not the second, which is new. */
+export function makeAnswer({ question, groups = [], period = PERIOD, ...parts }: AnswerParts = {}): Answer {
+  const days = daysOf(period).map((day) => ({ day, state: "final" as const }));
+  const all = groups.map(({ group, label = null, amount }, i) => {
+    const now = amount ?? String(1100 / (i + 1));
+    const byDay = days.map((_, day) => String(((day * 37) % 17) + 1 / (i + 2)));
+    return {
+      rank: i + 1,
+      group,
+      label,
+      amount: now,
+      before: i === 1 ? "0" : "1000",
+      change: "100",
+      ...(i < 8 && { byDay }),
+    };
+  });
+  return {
+    question: {
+      ...{ from: period.start, to: period.end, before: { from: BEFORE.start, to: BEFORE.end }, project: null },
+      ...{ metric: "hours", currency: null, grouping: "model", filter: null, group: null, limit: 8, sort: "amount" },
+      ...question,
+    },
+    ...{ complete: true, compared: true, lacking: NOTHING_LACKING, projects: ["production"], projectCount: 1 },
+    available: { groupings: ["none", "model", "accessor", "tags"], filters: [], currencies: [] },
+    ...{ days, groups: all, other: null, otherByDay: null },
+    total: { amount: "1619.7242069444444", before: "1480.25", change: "139.4742069444444" },
+    beforeByDay: null,
+    sql: { groups: "select 1", days: "select 2" },
+    ...parts,
+  };
+}
+
+const MODELS = ["nova-3", '["nova-3","aura-2"]', "nova-2-general", "whisper-large", "flux-general-en"];
+
+export function makeOverview(parts: Partial<Overview> = {}): Overview {
+  const named = (names: readonly string[]) => names.map((group) => ({ group }));
+  return {
+    ...{ period: PERIOD, before: BEFORE, totalFrom: "none", forecasts: [] },
+    figures: [
+      { metric: "hours", amount: "1619.7242069444444", before: "1503.9" },
+      { metric: "tokens_in", amount: "0", before: "0" },
+      { metric: "tts_characters", amount: "9158866", before: "0" },
+      { metric: "requests", amount: "373381", before: "390112" },
+    ],
+    total: makeAnswer({ question: { grouping: "none" } }),
+    splits: [
+      makeAnswer({ groups: named(MODELS), other: { groups: 12, amount: "3", before: "2", change: "1" } }),
+      makeAnswer({
+        question: { grouping: "accessor" },
+        groups: Array.from({ length: 8 }, (_, i) => ({
+          group: `8f3c${i}a2e-55d1-4b0e`,
+          ...(i % 2 && { label: `service ${i}` }),
+        })),
+      }),
+      makeAnswer({
+        question: { grouping: "tags" },
+        groups: named(['["batch","team-0"]', '["team-1"]', "[]"]),
+        total: null,
+      }),
+    ],
+    ...parts,
+  };
+}
+
+export function makeChange(parts: Partial<Change> = {}): Change {
+  const none = { effects: null, groups: 1, label: null } as const;
+  return {
+    ...{ period: PERIOD, before: BEFORE, metric: "hours", currency: null, projects: ["production"], projectCount: 1 },
+    ...{
+      totalFrom: "none",
+      amount: "1150",
+      amountBefore: "1000",
+      change: "150",
+      effects: null,
+      lacking: NOTHING_LACKING,
+    },
+    settlingDays: [addDays(LAST_DAY, -1), LAST_DAY],
+    splits: [
+      {
+        ...{ grouping: "model", daysLacking: 0 },
+        parts: [
+          { ...none, part: "group", group: "nova-3", status: "changed", before: "990", after: "1100", change: "110" },
+          { ...none, part: "group", group: "flux", status: "new", before: "0", after: "45.5", change: "45.5" },
+          {
+            ...none,
+            part: "not attributed",
+            group: null,
+            status: null,
+            groups: 0,
+            before: "10",
+            after: "4.5",
+            change: "-5.5",
+          },
+        ],
+      },
+    ],
+    ...parts,
+  };
+}
+
+export function makeCoverage(parts: Partial<Coverage> = {}): Coverage {
+  const days = daysOf(PERIOD);
+  const names = { project: "production", projectId: "project-0", filter: "all" };
+  const read = { freshThrough: LAST_DAY, dueThrough: LAST_DAY, fetchedAt: new Date("2026-03-10T02:15:31Z") };
+  const statuses = Object.fromEntries(days.map((day) => [day, "complete" as const]));
+  return {
+    period: PERIOD,
+    counts: { complete: days.length * 2, suspect: 0, failed: 0, missing: 0 },
+    finality: [{ finality: "settling", start: "2026-03-07", end: LAST_DAY, days: 3, slices: 6 }],
+    seriesCount: 2,
+    series: ["model", "none"].map((grouping) => ({ ...names, grouping, ...read, statuses })),
+    ...{ gaps: [], gapsLeftOut: 0, undated: [], differences: [], differencesLeftOut: 0 },
+    ...parts,
+  };
+}
