@@ -218,13 +218,16 @@ export function databaseUnreachable({ env }: App, error: Error, variable: UrlVar
   return new AppError("database", message, { cause });
 }
 
-/** Loads the client only here, because half the commands make no calls. */
+/** Loads the client only here, because half the commands make no calls. On one database all calls of the process share one rate. */
 export async function openServiceFor(
   app: App,
   config: Config,
-  deps: Pick<ServiceDeps, "onAttempt" | "lease" | "leaseOf" | "limitOf" | "waitMsMax"> = {},
+  db: Database | undefined,
+  deps: Pick<ServiceDeps, "onAttempt" | "waitMsMax"> = {},
 ): Promise<Service> {
   const { openService } = await import("./service/client.ts");
-  const proxy = proxyOf(app.env);
-  return openService(config.service, { ...deps, proxy, log: app.log, scrub: (text) => app.scrubber.scrub(text) });
+  const { sharedRate } = await import("./shared-rate.ts");
+  const rate = sharedRate(db, config.service, app.log);
+  const scrub = (text: string) => app.scrubber.scrub(text);
+  return openService(config.service, { ...deps, rate, proxy: proxyOf(app.env), log: app.log, scrub });
 }

@@ -9,9 +9,16 @@ const REDACTED = "[secret]";
 
 export class Secret {
   readonly #value: string;
+  /** What it is called where it may not be shown, such as "env PROD_KEY". Empty if it has no name. */
+  readonly name: string;
 
-  constructor(value: string) {
+  constructor(value: string, name = "") {
     this.#value = value;
+    this.name = name;
+  }
+
+  named(name: string): Secret {
+    return new Secret(this.#value, name);
   }
 
   reveal(): string {

@@ -1,19 +1,20 @@
 -- What is known of the service: how often it may be called, which names it has, and which projects a key sees.
 
--- Logged, so that a server that restarts does not forget which slots are in use.
-create table usage_export.rate_limit (
-  service       text        primary key,
-  -- By the id of each process: its slots, how many it wants, and when the lease ends. One value for all of them, so that one update,
-  -- made only if the value is still the one that was read, decides on all slots.
-  leases        jsonb       not null default '{}',
-  -- When a slot that was released may start its next call, by the rate.
-  next_start_at timestamptz not null default '-infinity',
-  -- The service asked for no call before this.
-  paused_until  timestamptz not null default '-infinity',
-  -- How long that pause is. If more is left of it, the clock was set back.
-  pause         interval    not null default '0'
+create table usage_export.calling_process (
+  process_id uuid        primary key,
+  -- It uses no more slots until it says so here.
+  slots      integer     not null,
+  -- A process that has not been seen for some seconds is gone, and stops calling before that.
+  seen_at    timestamptz not null
 );
-comment on table usage_export.rate_limit is 'How the processes share the rate of a service';
+comment on table usage_export.calling_process is 'The processes that call the service now, which share service.maxConcurrent and service.requestsPerSecond';
+
+create table usage_export.call_pause (
+  -- Where the key is found, such as "env PROD_KEY". Empty for all calls.
+  key   text        primary key,
+  until timestamptz not null
+);
+comment on table usage_export.call_pause is 'Before this moment no process calls with the key: the service asked for that';
 
 create table usage_export.service_dialect (
   -- The service's address, as configured.

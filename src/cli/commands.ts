@@ -221,13 +221,6 @@ export const COMMANDS: readonly CommandDefinition[] = [
     run: async (app, options, [name = ""]) => (await import("./jobs.ts")).runJobsResume(app, name, options),
   },
   {
-    name: "resume-calls",
-    summary: "ends the pause that the service asked for (Retry-After), for all processes",
-    examples: ["resume-calls"],
-    options: [JSON_ANSWER],
-    run: async (app, options) => (await import("./jobs.ts")).runResumeCalls(app, options),
-  },
-  {
     name: "status",
     summary: "jobs, last and next runs, and what is missing",
     examples: ["status", "status --json", 'status --project "prod-*"'],

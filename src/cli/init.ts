@@ -219,7 +219,7 @@ async function checkDraft(app: App, draft: Draft): Promise<boolean> {
 }
 
 async function withService<T>(app: App, draft: Draft, work: (service: Service, key: Secret) => Promise<T>): Promise<T> {
-  const service = await openServiceFor(app, parseDraft(app, draft));
+  const service = await openServiceFor(app, parseDraft(app, draft), undefined);
   try {
     return await work(service, new Secret(app.env[draft.keyVariable] ?? ""));
   } finally {

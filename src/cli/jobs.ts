@@ -1,7 +1,7 @@
-// The commands `jobs` and `resume-calls`: lists jobs and their next runs, pauses and resumes them, and ends a pause of all calls.
+// The commands of `jobs`: lists jobs and their next runs, pauses and resumes them.
 
 import { type App, readConfig, withDatabase } from "../app.ts";
-import { type Config, type ConfiguredJob, jobsOf, originOf } from "../config/config.ts";
+import { type Config, type ConfiguredJob, jobsOf } from "../config/config.ts";
 import { writtenRotations } from "../config/rotations.ts";
 import { didYouMean } from "../config/suggestions.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
@@ -14,7 +14,6 @@ import {
   storedJobFinder,
   storedJobs,
 } from "../db/jobs/jobs.ts";
-import { resumeCalls } from "../db/rate-limit.ts";
 import { AppError } from "../errors.ts";
 import { withKnownProjects } from "../jobs/discover.ts";
 import { counted, instantText } from "../report/format.ts";
@@ -147,16 +146,4 @@ export function renderPause({ at, why, by }: Pause): string {
 
 function localTime(moment: Date, timeZone: string): string {
   return `${moment.toLocaleString("sv-SE", { timeZone })} ${timeZone}`;
-}
-
-/** Ends the pause of all calls that the service asked for, for the case that its reason, such as a gateway's error, is gone sooner. */
-export async function runResumeCalls(app: App, options: { readonly json?: boolean }): Promise<number> {
-  const service = originOf(await readConfig(app));
-  const until = await withDatabase(app, (db) => resumeCalls(db, service));
-  writeAnswer(app, options, { service, pausedUntil: until ?? null }, ({ pausedUntil }) =>
-    pausedUntil
-      ? `calls to ${service} continue; they were paused until ${instantText(pausedUntil)}\n`
-      : `calls to ${service} were not paused\n`,
-  );
-  return 0;
 }

@@ -31,9 +31,6 @@ type Names = { readonly rotation: string; readonly project?: string };
 
 type RotationAnswer = Names & RotationResult;
 
-/** So many keys at most are rotated beside the rate that other processes share, so that a person need not wait for an export. */
-const OWN_RATE_MAX = 10;
-
 export async function runRotate(app: App, options: RotateOptions): Promise<number> {
   const written = await readConfig(app);
   // These are called for their errors, before the database is opened.
@@ -131,8 +128,7 @@ async function rotateAll(
   jobs: readonly RotationConfig[],
   { now, rollback, json }: RotateOptions,
 ): Promise<number> {
-  const sharesRate = jobs.length > OWN_RATE_MAX;
-  await using context = await openRotationContext(app, config, db, { sharesRate });
+  await using context = await openRotationContext(app, config, db);
   const answers: RotationAnswer[] = [];
   for (const job of jobs) {
     const answer = await rotateOne(context, job, { now, rollback });

@@ -2,6 +2,7 @@
 
 import { type App, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
+import type { CallPause } from "../db/calling-processes.ts";
 import type { Database } from "../db/connection/database.ts";
 import { type LastRun, type UndatedSeries, undatedSeries } from "../db/health.ts";
 import { type RotationRow, rotationStatus } from "../db/keys/status.ts";
@@ -40,7 +41,7 @@ export async function runStatus(app: App, options: StatusOptions): Promise<numbe
     const config = await withKnownProjects(written, db);
     const health = await readStatusHealth(app, db, config);
     // While calls are paused, the service is not asked for its time.
-    const clocks = await compareClocks(app, config, db, health.callsPausedUntil === undefined);
+    const clocks = await compareClocks(app, config, db, health.callPauses.length === 0);
     const [undated, windows] = [await undatedSeries(db), await adviseWindows(db, config.exports)];
     return { health, clocks, undated, windows };
   });
@@ -86,11 +87,10 @@ const JOB_FIELDS = [
 
 /** Scripts read these fields. */
 function statusJson({ health, undated, clocks, windows }: Status, alerts: StatusAlerts) {
-  const { readAt, callsPausedUntil, pausedKeys, workers, slices, causes, queue, budgets } = health;
+  const { readAt, callPauses, workers, slices, causes, queue, budgets } = health;
   return {
     readAt,
-    callsPausedUntil,
-    pausedKeys,
+    callPauses,
     jobs: health.jobs.map((job) => pick(job, JOB_FIELDS)),
     workers,
     slices,
@@ -107,10 +107,10 @@ function statusJson({ health, undated, clocks, windows }: Status, alerts: Status
 
 const UNDATED_SHOWN_MAX = 20;
 const WORKERS_SHOWN_MAX = 10;
-const PAUSED_KEYS_SHOWN_MAX = 5;
+const PAUSES_SHOWN_MAX = 5;
 
 function renderStatus({ health, undated, clocks, windows }: Status, alerts: StatusAlerts): string {
-  const { jobs, workers, slices, rotations, queue, callsPausedUntil, pausedKeys } = health;
+  const { jobs, workers, slices, rotations, queue, callPauses } = health;
   const warning = clockWarning(clocks);
   const queued = queueTotals(queue).flatMap(({ jobs, text }) => (jobs > 0 ? [text] : []));
   const lines = [
@@ -122,12 +122,7 @@ function renderStatus({ health, undated, clocks, windows }: Status, alerts: Stat
     ),
     ...jobs.flatMap(jobLines),
     ...workerLines(workers),
-    ...(callsPausedUntil ? [pauseText("calls to the service", callsPausedUntil)] : []),
-    ...firstOf(
-      pausedKeys.map(({ key, until }) => pauseText(`calls with the key of ${key}`, until)),
-      PAUSED_KEYS_SHOWN_MAX,
-      (more) => `and with ${counted(more, "more key")}`,
-    ),
+    ...firstOf(callPauses.map(pauseText), PAUSES_SHOWN_MAX, (more) => `and with ${counted(more, "more key")}`),
     ...(warning ? [`warning: ${warning}`] : []),
     ...windows.map((advice) => `window of ${advice.job}: ${renderAdvice(advice)}`),
     `slices: ${slices.complete} complete, ${slices.suspect} suspect, ${slices.failed} failed, ${slices.missing} missing`,
@@ -168,8 +163,10 @@ function otherKeysText({ pending, draining, orphan }: RotationRow["keys"]): stri
   return counts.map(([state, count]) => `, ${count} ${state}`).join("");
 }
 
-function pauseText(calls: string, until: Date): string {
-  return `${calls} are paused until ${instantText(until)}, as the service asked; usage-export resume-calls ends the pause`;
+/** A pause of all calls has no key. */
+function pauseText({ key, until }: CallPause): string {
+  const calls = key === "" ? "calls to the service" : `calls with the key of ${key}`;
+  return `${calls} are paused until ${instantText(until)}, as the service asked`;
 }
 
 function titled(title: string, texts: readonly string[]): readonly string[] {

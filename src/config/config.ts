@@ -8,7 +8,6 @@ import type { Price } from "../usage/prices.ts";
 import { resolveBudgets, type WrittenBudget } from "./budgets.ts";
 import { type CheckOptions, crossFieldIssues } from "./checks.ts";
 import { type DuplicateName, parseJson } from "./json.ts";
-import { limitIssues } from "./key-limits.ts";
 import { type KeyReference, keyIssues } from "./key-source.ts";
 import { type ConfigIssue, configError, defaultExpectation, toConfigIssues } from "./messages.ts";
 import { overlapIssues, PriceList } from "./prices.ts";
@@ -81,7 +80,6 @@ export function parseConfig(text: string, options: ParseOptions): Config {
   const wrong = [
     ...projects.flatMap((one, i) => ("id" in one ? keyIssues(one.key, one, ["projects", i, "key"]) : [])),
     ...leftOut,
-    ...limitIssues(writtenKeys(file)),
   ];
   if (wrong.length > 0) throw configError(options.source, wrong, parseJson(text, options.source).positionOf);
   const isForMany = rotations.some((one) => one.projects !== undefined);
@@ -102,17 +100,6 @@ export function parseConfig(text: string, options: ParseOptions): Config {
   if (entries.length === 0) return config;
   const projectsOf = Object.fromEntries(file.exports.map((job) => [job.name, job.projects]));
   return { ...config, discovery: { entries, projectsOf, budgets: file.budgets, hasPrices } };
-}
-
-/** Each key as it is written, with its place. A pattern counts as one key: what it stands for has the same limits everywhere. */
-function writtenKeys({ projects, rotations }: Pick<ConfigFile, "projects" | "rotations">) {
-  return [
-    ...projects.map(({ key }, i) => ({ key, path: ["projects", i, "key"] })),
-    ...projects.flatMap((one, i) =>
-      "discover" in one && one.projectKey ? [{ key: one.projectKey, path: ["projects", i, "projectKey"] }] : [],
-    ),
-    ...rotations.flatMap(({ createWith: key }, i) => (key ? [{ key, path: ["rotations", i, "createWith"] }] : [])),
-  ];
 }
 
 function pricesInFile(file: string, { readPrices }: ParseOptions): readonly Price[] {

@@ -1,13 +1,12 @@
 // Where a key is found: the schema, and what a source with placeholders means for one project. Pure.
 
+import { hash } from "node:crypto";
 import path from "node:path";
 import { z } from "zod";
 import {
-  MaxConcurrent,
   Name,
   neverInThisFile,
   object,
-  RequestsPerSecond,
   referenceForms,
   reporting,
   text,
@@ -65,25 +64,11 @@ const Rotated = object({
   first: First.describe("The key to use until the rotation has made one."),
 });
 
-const LIMITS = {
-  requestsPerSecond: RequestsPerSecond.exactOptional().describe(
-    "The most calls a second with this key, over all replicas, in all entries that name it. Left out: those of the service.",
-  ),
-  maxConcurrent: MaxConcurrent.exactOptional().describe("The most calls at the same time with this key."),
-};
-
-type Limits = { readonly requestsPerSecond?: number; readonly maxConcurrent?: number };
-
-const limited = <Shape extends z.core.$ZodLooseShape>({ shape }: { readonly shape: Shape }) =>
-  object({ ...shape, ...LIMITS });
-
 export const KeySource = z
-  .union([limited(Env), limited(KeyFile), limited(Command), limited(Rotated)], {
+  .union([Env, KeyFile, Command, Rotated], {
     error: `${FORMS}, ${COMMAND_FORM} or { "rotation": "NAME", "first": { "env": "NAME" } } ${neverInThisFile("key")}`,
   })
-  .transform((key) =>
-    "rotation" in key ? { kind: "rotation" as const, ...key } : { ...toStaticReference(key), ...limitsIn(key) },
-  )
+  .transform((key) => ("rotation" in key ? { kind: "rotation" as const, ...key } : toStaticReference(key)))
   .describe(
     "Where the key of this project is found: an environment variable, a file, the output of a command, or a rotation. Never the key itself.",
   );
@@ -101,8 +86,8 @@ const STATIC_FORMS = { error: `${FORMS} or ${COMMAND_FORM} ${neverInThisFile("ke
 
 /** The key that lists projects. It can't be that of a rotation, which belongs to one project. */
 export const ListKey = z
-  .union([limited(Env), limited(ofList.KeyFile), limited(ofList.Command)], STATIC_FORMS)
-  .transform((key) => ({ ...toStaticReference(key), ...limitsIn(key) }))
+  .union([Env, ofList.KeyFile, ofList.Command], STATIC_FORMS)
+  .transform(toStaticReference)
   .describe(
     "Where the key is found that lists the projects: an environment variable, a file or the output of a command. Never the key itself. It also reads each project, if there is no `projectKey`.",
   );
@@ -116,20 +101,12 @@ const ofDiscovered = fileAndCommand(
 );
 
 export const DiscoveredKey = z
-  .union([limited(Env), limited(ofDiscovered.KeyFile), limited(ofDiscovered.Command)], STATIC_FORMS)
-  .transform((key) => ({ ...toStaticReference(key), ...limitsIn(key) }))
+  .union([Env, ofDiscovered.KeyFile, ofDiscovered.Command], STATIC_FORMS)
+  .transform(toStaticReference)
   .describe("Where the key of each project found is found, if the one that lists them does not read them.");
 
 function toStaticReference(written: { env: string } | { file: string } | z.output<typeof Command>) {
   return "command" in written ? { kind: "command" as const, ...written } : toReference(written);
-}
-
-/** Only those that are given. */
-function limitsIn({ requestsPerSecond, maxConcurrent }: Limits): Limits {
-  return {
-    ...(requestsPerSecond !== undefined && { requestsPerSecond }),
-    ...(maxConcurrent !== undefined && { maxConcurrent }),
-  };
 }
 
 /** `first` of a rotation is the key to use until the rotation has made one. */
@@ -144,6 +121,27 @@ export type CommandReference = {
   readonly timeoutSeconds: number;
   readonly variables: readonly string[];
 };
+
+/** What a key is called in logs and in the database. Entries that find it in the same place have the same key. */
+export function keyName(key: KeyReference): string {
+  switch (key.kind) {
+    case "env":
+      return `env ${key.name}`;
+    case "file":
+      return `file ${key.path}`;
+    case "rotation":
+      return rotationKeyName(key.rotation);
+    case "command": {
+      // The arguments may be long.
+      const digest = hash("sha256", JSON.stringify(key.command));
+      return `command ${key.command[0]} ${digest.slice(0, 16)}`;
+    }
+  }
+}
+
+export function rotationKeyName(rotation: string): string {
+  return `rotation ${rotation}`;
+}
 
 type ProjectNames = { readonly id: string; readonly name: string };
 

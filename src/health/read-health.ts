@@ -1,10 +1,11 @@
 // Reads the health state of jobs, workers, coverage, rotations and queue in one snapshot, and advice on the windows of exports.
 
-import { type Config, jobsOf, originOf } from "../config/config.ts";
+import { type Config, jobsOf } from "../config/config.ts";
 import { listOf } from "../config/discovered.ts";
 import { writtenRotations } from "../config/rotations.ts";
 import { readAnomalies } from "../db/anomalies.ts";
 import { watchedBudgets } from "../db/budgets.ts";
+import { storedPauses } from "../db/calling-processes.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { runOn } from "../db/connection/statements.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot, type Tx, tryWithin } from "../db/connection/transaction.ts";
@@ -25,7 +26,6 @@ import { queueDepths } from "../db/jobs/queue.ts";
 import { storedWorkers } from "../db/jobs/workers.ts";
 import { type RotationRow, rotationRows } from "../db/keys/status.ts";
 import { type StoredList, storedLists } from "../db/projects.ts";
-import { pausedKeys, pausedUntil } from "../db/rate-limit.ts";
 import { storedSnoozes } from "../db/snoozes.ts";
 import { failureCauses } from "../db/usage/failures.ts";
 import { errorText } from "../errors.ts";
@@ -97,8 +97,7 @@ async function figuresAt(db: Database, tx: Tx, config: Config): Promise<HealthFi
   const rotations = mergeRotations(rows, ledgerGroups(config, rows));
   return {
     readAt: now,
-    callsPausedUntil: await pausedUntil(tx, originOf(config)),
-    pausedKeys: await pausedKeys(tx, originOf(config)),
+    callPauses: await storedPauses(tx),
     jobs: await readJobs(tx, config, series, now),
     workers: workers.map(({ workerId: _, stoppedAt, ...worker }) => ({
       ...worker,

@@ -2,13 +2,13 @@
 // notifications and the dead man's switch are computed from it. Pure.
 
 import type { JudgedUsage } from "../db/anomalies.ts";
+import type { CallPause } from "../db/calling-processes.ts";
 import type { Gap, LastOutcome, LastRun, ProjectHealth, SeriesHealth } from "../db/health.ts";
 import type { Pause } from "../db/jobs/jobs.ts";
 import type { QueueDepth } from "../db/jobs/queue.ts";
 import type { ConfigRefusal } from "../db/jobs/workers.ts";
 import type { RotationRow } from "../db/keys/status.ts";
 import type { StoredList } from "../db/projects.ts";
-import type { PausedKey } from "../db/rate-limit.ts";
 import type { Snooze } from "../db/snoozes.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import type { RotationJob } from "../keys/policy.ts";
@@ -30,10 +30,8 @@ export type HealthState = HealthFigures & {
 export type HealthFigures = {
   /** The moment of reading, by the database's clock. */
   readonly readAt: Date;
-  /** The service asked for a pause of all calls; this is when the pause ends. */
-  readonly callsPausedUntil: Date | undefined;
-  /** The service asked for a pause with these keys. */
-  readonly pausedKeys: readonly PausedKey[];
+  /** The pauses that the service asked for. */
+  readonly callPauses: readonly CallPause[];
   /** The exports first. */
   readonly jobs: readonly JobHealth[];
   /** The worker seen last comes first. */

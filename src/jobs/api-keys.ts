@@ -2,8 +2,7 @@
 
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
-import { limitsOfKeys, rotationKeyName } from "../config/key-limits.ts";
-import type { KeyReference, StaticKeyReference } from "../config/key-source.ts";
+import { type KeyReference, keyName, type StaticKeyReference } from "../config/key-source.ts";
 import { neededKeys, readSecret, secretProblems } from "../config/secrets.ts";
 import type { Database } from "../db/connection/database.ts";
 import { recordEvent } from "../db/keys/events.ts";
@@ -11,7 +10,6 @@ import { masterKeysUsed, rotationsWithKey, usableKeys } from "../db/keys/keystor
 import { AppError } from "../errors.ts";
 import { holdsScope, scopesProblem } from "../keys/policy.ts";
 import { isDamaged, type MasterKeys, openSealedKey, readMasterKeys, requireMasterKeys } from "../keys/seal.ts";
-import type { KeyLimit } from "../rate-share.ts";
 import type { Secret } from "../secret.ts";
 import { isKeyRejected } from "../service/errors.ts";
 import { DAY_MS } from "../usage/days.ts";
@@ -33,9 +31,6 @@ type KeyRingDeps = {
   readonly masterKeys: MasterKeys | undefined;
   readonly commands: KeyCommands;
   readonly onFallback: (rotation: string) => void;
-  readonly limits: ReadonlyMap<KeyReference, KeyLimit>;
-  /** Of the keys that were passed on. */
-  readonly limitsOfSecrets: WeakMap<Secret, KeyLimit>;
   /** When each fallback was reported last, by its reason. */
   readonly reportedMs: Map<string, number>;
 };
@@ -69,19 +64,11 @@ export async function openKeyRing(
   const commands = openKeyCommands(app, printedKeys);
   const groups = new Map(config.rotations.map(({ name, group }) => [name, group]));
   const countFallback = (rotation: string) => onFallback(groups.get(rotation) ?? rotation);
-  const limits = limitsOfKeys([...projectKeys.values(), ...creators.values()]);
-  const memory = { limitsOfSecrets: new WeakMap<Secret, KeyLimit>(), reportedMs: new Map<string, number>() };
-  const deps: KeyRingDeps = { app, db, masterKeys, commands, onFallback: countFallback, limits, ...memory };
+  const deps: KeyRingDeps = { app, db, masterKeys, commands, onFallback: countFallback, reportedMs: new Map() };
   return {
-    limitOfProject({ id }) {
+    nameOf({ id }) {
       const key = projectKeys.get(id);
-      return key && limits.get(key);
-    },
-    limitOf: (key) => memory.limitsOfSecrets.get(key),
-    adopt(rotation, key) {
-      const name = rotationKeyName(rotation);
-      const limit = [...limits.values()].find((one) => one.name === name) ?? { name };
-      if (limits.size > 0) memory.limitsOfSecrets.set(key, limit);
+      return key && keyName(key);
     },
     use: (project, call) => callWithKey(deps, project, projectKeys.get(project.id), 2, call),
     useToRotate: ({ name, project }, call) =>
@@ -100,13 +87,11 @@ async function callWithKey<T>(
   if (!reference) throw new AppError("config", `project "${project.name}" has no key`);
   const candidates = () => candidateKeys(deps, project, reference, keysMax);
   const [first, ...others] = await candidates();
-  const limit = deps.limits.get(reference);
   const tried: CandidateKey[] = [];
   for (let used = first; ; ) {
     tried.push(used);
-    if (limit) deps.limitsOfSecrets.set(used.key, limit);
     try {
-      const answer = await call(used.key);
+      const answer = await call(used.key.named(keyName(reference)));
       if (reference.kind === "rotation" && used !== first) {
         const trouble = { refused: first.id, reason: `the service refused ${first.id}, the key in use` };
         await reportFallback(deps, project, reference.rotation, trouble, used);

@@ -20,7 +20,7 @@ export async function compareClocks(app: App, config: Config, db: Database, askS
 }
 
 async function timeOfService(app: App, config: Config): Promise<Date | undefined> {
-  const service = await openServiceFor(app, config);
+  const service = await openServiceFor(app, config, undefined);
   try {
     return await service.fetchTime(app.signal);
   } finally {

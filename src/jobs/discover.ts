@@ -3,7 +3,7 @@
 import { type App, openServiceFor } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { listOf, withDiscovered } from "../config/discovered.ts";
-import { limitsOfKeys } from "../config/key-limits.ts";
+import { keyName } from "../config/key-source.ts";
 import type { Discovery } from "../config/schema.ts";
 import { readSecret } from "../config/secrets.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
@@ -19,8 +19,6 @@ import {
 } from "../db/projects.ts";
 import { extendDue, type SeriesIds, seriesIdOf } from "../db/usage/series.ts";
 import { AppError, errorText } from "../errors.ts";
-import type { KeyLimit } from "../rate-share.ts";
-import type { Secret } from "../secret.ts";
 import { hasStatus } from "../service/answer.ts";
 import { fetchProjects, type ProjectList } from "../service/projects.ts";
 import type { Service } from "../service/service.ts";
@@ -28,7 +26,6 @@ import { addDays, dayOf, type Window } from "../usage/days.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import type { ListChange } from "../usage/project-list.ts";
 import { openKeyCommands } from "./key-commands.ts";
-import { leasesOf } from "./shared-rate.ts";
 
 /** The configuration with the projects that the service has listed so far. Calls no service. */
 export async function withKnownProjects(config: Config, db: Database): Promise<Config> {
@@ -75,55 +72,33 @@ export async function makeFirstDaysDue(
 export type ReadList = { readonly list: string } & (ProjectList | { readonly error: AppError });
 
 /**
- * Reads the list of each key once, also if several entries have the same key. Without discovering entries the service is not called. Each
- * key keeps its own limits. With a database the calls share the rate of all processes that use it.
+ * Reads the list of each key once, also if several entries have the same key. Without discovering entries the service is not called.
  */
 export async function readLists(app: App, config: Config, db: Database | undefined): Promise<readonly ReadList[]> {
   const entries = new Map(config.discovery?.entries.map((entry) => [listOf(entry), entry]));
   if (entries.size === 0) return [];
-  const limits = listKeyLimits(config);
-  const limitsOfSecrets = new WeakMap<Secret, KeyLimit>();
-  const limitOf = (key: Secret) => limitsOfSecrets.get(key);
-  const service = await openServiceFor(app, config, { ...(db && leasesOf(config, db)), limitOf });
+  const service = await openServiceFor(app, config, db);
   try {
     // At once, so that none waits for one that does not come.
     return await Promise.all(
-      [...entries].map(async ([list, entry]) => {
-        const onKey = (key: Secret) => {
-          const limit = limits.get(entry.key);
-          if (limit) limitsOfSecrets.set(key, limit);
-        };
-        return { list, ...(await readList(app, service, entry, onKey)) };
-      }),
+      [...entries].map(async ([list, entry]) => ({ list, ...(await readList(app, service, entry)) })),
     );
   } finally {
     await service.close();
   }
 }
 
-/** The projects' keys are among them: only if there is a single key at all, a pause is one for all calls. */
-function listKeyLimits({ discovery, projects, rotations }: Config) {
-  return limitsOfKeys([
-    ...projects.map(({ key }) => key),
-    ...rotations.flatMap(({ createWith }) => createWith ?? []),
-    ...(discovery?.entries ?? []).flatMap(({ key, projectKey = key }) => [key, projectKey]),
-  ]);
-}
-
-/** `onKey` is called with the key before the first call. */
 async function readList(
   app: App,
   service: Service,
   { key: reference }: Discovery,
-  onKey: (key: Secret) => void,
 ): Promise<ProjectList | { readonly error: AppError }> {
   try {
     const key =
       reference.kind === "command"
         ? await openKeyCommands(app).read(reference)
         : app.scrubber.add(await readSecret("key", reference, app.env));
-    onKey(key);
-    return await fetchProjects(service, key, app.signal);
+    return await fetchProjects(service, key.named(keyName(reference)), app.signal);
   } catch (error) {
     if (!(error instanceof AppError) || error.code === "stopped") throw error;
     if (!hasStatus(error, [404, 405, 501])) return { error };

@@ -8,7 +8,6 @@ import type { SeriesIds } from "../db/usage/series.ts";
 import type { AnswerWriter } from "../db/usage/writer.ts";
 import type { RotationJob } from "../keys/policy.ts";
 import type { MasterKeys } from "../keys/seal.ts";
-import type { KeyLimit } from "../rate-share.ts";
 import type { Secret } from "../secret.ts";
 import type { Service } from "../service/service.ts";
 import type { Backlog, Owner } from "../usage/backlog.ts";
@@ -45,12 +44,8 @@ export type ExportContext = ServiceContext<Database> & {
 };
 
 export type KeyRing = {
-  /** The limits of the key of a project. Undefined if only those of all calls count. */
-  readonly limitOfProject: (project: Project) => KeyLimit | undefined;
-  /** The same for a key that `use` or `useToRotate` has passed on. */
-  readonly limitOf: (key: Secret) => KeyLimit | undefined;
-  /** From now on calls with this key, which `use` and `useToRotate` have not passed on, have the limits of the rotation's key. */
-  readonly adopt: (rotation: string, key: Secret) => void;
+  /** The name of the key that a project is called with. Undefined if the project has none. */
+  readonly nameOf: (project: Project) => string | undefined;
   /**
    * Calls with the project's key. If the service refuses the key itself (401), calls once more with another key: with its
    * replacement, if the key file or the ledger has one by now; otherwise, if the key is a rotation's, with the key before it.

@@ -22,10 +22,9 @@ import type { ExportContext, KeyRing, RotationContext, ServiceContext } from "./
 import type { PrintedKeys } from "./key-commands.ts";
 import { openOwners } from "./request-owners.ts";
 import { withSeenValues } from "./seen-values.ts";
-import { type Leases, leasesOf } from "./shared-rate.ts";
 
-type ServiceOptions = Leases & Pick<ServiceDeps, "onAttempt" | "waitMsMax">;
-type ContextOptions = Omit<ServiceOptions, keyof Leases> & {
+type ServiceOptions = Pick<ServiceDeps, "onAttempt" | "waitMsMax">;
+type ContextOptions = ServiceOptions & {
   /** Called when the service refused the key in use and an older one was used instead. */
   readonly onKeyFallback?: (rotation: string) => void;
   /** Left out, they are read if a project is called with a key of the ledger. */
@@ -33,7 +32,7 @@ type ContextOptions = Omit<ServiceOptions, keyof Leases> & {
   readonly printedKeys?: PrintedKeys;
 };
 
-/** For `check`. It makes few calls, which do not take part in the rate limit that other processes share. */
+/** For `check`, which may have no database. */
 export async function openServiceContext(
   app: App,
   config: Config,
@@ -42,21 +41,18 @@ export async function openServiceContext(
   return connect(app, config, db, await openKeyRing(app, config, db));
 }
 
-/** A rotation makes few calls. With `sharesRate`, for many rotations, they take part in the rate limit that all processes share. */
 export async function openRotationContext(
   app: App,
   config: Config,
   db: Database,
-  { sharesRate = false }: { readonly sharesRate?: boolean } = {},
 ): Promise<RotationContext & AsyncDisposable> {
   await raiseLaggingSequences(app, db);
   const masterKeys = await openMasterKeys(app, db);
   const keys = await openKeyRing(app, config, db, { masterKeys });
-  const options = sharesRate ? leasesOf(config, db) : {};
-  return { ...(await connect(app, config, db, keys, options)), masterKeys };
+  return { ...(await connect(app, config, db, keys)), masterKeys };
 }
 
-/** Registers the series of the configuration and stores its prices and budgets. The calls share the rate of all processes that use the database. */
+/** Registers the series of the configuration and stores its prices and budgets. */
 export async function openExportContext(
   app: App,
   configured: Config,
@@ -79,7 +75,7 @@ export async function openExportContext(
   await putBudgetsInForce(app, config, db);
   // Twice as many as may call at once: when a call ends, the next request is ready for its slot.
   const backlog = openBacklog(2 * config.service.maxConcurrent);
-  const context = await connect(app, config, db, keys, { ...options, ...leasesOf(config, db) });
+  const context = await connect(app, config, db, keys, options);
   return {
     ...context,
     ownerOf: openOwners(context),
@@ -113,7 +109,7 @@ async function connect<Db extends Database | undefined>(
   keys: KeyRing,
   options: ServiceOptions = {},
 ): Promise<ServiceContext<Db> & AsyncDisposable> {
-  const service = await openServiceFor(app, config, { ...options, limitOf: keys.limitOf });
+  const service = await openServiceFor(app, config, db, options);
   const dialects = openDialects({ app, db, service, keys });
   const close = () => service.close();
   return { app, config, db, service, keys, dialects, groupings: openGroupingCheck(), [Symbol.asyncDispose]: close };

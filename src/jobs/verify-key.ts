@@ -1,6 +1,7 @@
 // Verifies an API key by calls to the service that do no harm: whether a new key works, and whether the active one still does.
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { rotationKeyName } from "../config/key-source.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { AppError, errorText } from "../errors.ts";
 import { holdsScope, type RotationJob } from "../keys/policy.ts";
@@ -26,12 +27,12 @@ const VERIFY_WAIT_MS = 1_000;
 export async function verifyKey(
   context: RotationContext,
   job: RotationJob,
-  { apiKeyId, key }: OpenedKey,
+  { apiKeyId, key: unnamed }: OpenedKey,
   granted: readonly string[],
 ): Promise<void> {
-  const { service, app, keys } = context;
+  const { service, app } = context;
   const { signal } = app;
-  keys.adopt(job.name, key);
+  const key = unnamed.named(rotationKeyName(job.name));
   await retryWhileUnknown(service, key, signal, async () => {
     const token = await fetchToken(service, key, signal);
     if (token && token.apiKeyId !== apiKeyId) {
@@ -51,11 +52,11 @@ const REFUSAL_CHECK_MS_MAX = 30_000;
 export async function refusalReason(
   context: RotationContext,
   job: RotationJob,
-  key: Secret,
+  unnamed: Secret,
   granted: readonly string[],
 ): Promise<string | undefined> {
-  const { service, app, keys } = context;
-  keys.adopt(job.name, key);
+  const { service, app } = context;
+  const key = unnamed.named(rotationKeyName(job.name));
   const signal = AbortSignal.any([app.signal, AbortSignal.timeout(REFUSAL_CHECK_MS_MAX)]);
   const scopes = granted.length > 0 ? granted : job.scopes;
   try {

@@ -4,16 +4,16 @@
 import type { Logger } from "pino";
 import type { Sleep } from "../async.ts";
 import { AppError, errorCode } from "../errors.ts";
-import type { KeyLimit } from "../rate-share.ts";
 import type { Outcome, ServiceAnswer } from "./answer.ts";
-import type { KeyLimits } from "./key-limits.ts";
-import { tooLong } from "./rate-limiter.ts";
+import { tooLong } from "./errors.ts";
+import { EVERY_KEY, type Rate } from "./limiter.ts";
 import { ATTEMPTS_MAX, type FailureKind, retryDelayMs } from "./retry.ts";
 import type { AttemptReport, OnAttempt, ServiceCall } from "./service.ts";
 
 export type Attempt = {
-  /** The limits of the key that it is made with; undefined if it has none, and the service pauses all calls and not one key. */
-  readonly key?: KeyLimit | undefined;
+  /** The name of its key. */
+  readonly key: string;
+  readonly project: string;
   /** Awaited before each attempt, after its permit is given. An error that it throws ends the call. */
   readonly prepare: () => Promise<void>;
   /** Returns an answer, or a failure of the service or the connection, whether or not it may be tried again. Throws if aborted. */
@@ -21,7 +21,7 @@ export type Attempt = {
 };
 
 export type AttemptsDeps = {
-  readonly limits: Pick<KeyLimits, "acquire" | "pause">;
+  readonly rate: Pick<Rate, "acquire" | "pause">;
   readonly waitMsMax: number;
   readonly random: () => number;
   readonly sleep: Sleep;
@@ -43,15 +43,16 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
   let unanswered = 0;
 
   async function once(attempt: Attempt, signal: AbortSignal): Promise<Outcome> {
+    const { key, project } = attempt;
     for (;;) {
-      const permit = await deps.limits.acquire(attempt.key, signal);
+      const permit = await deps.rate.acquire({ key, project, waitMsMax: deps.waitMsMax }, signal);
       try {
         await attempt.prepare();
         // During `prepare` the process may have been suspended, or the service may have asked another call for a pause.
         if (!permit.isValid()) continue;
         const outcome = await attempt.send();
         // Before the slot is released, so that the next holder sees the pause.
-        reportOutcome(attempt.key, outcome);
+        reportOutcome(key, outcome);
         return outcome;
       } finally {
         permit.release();
@@ -59,11 +60,11 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
     }
   }
 
-  function reportOutcome(key: KeyLimit | undefined, outcome: Outcome): void {
+  function reportOutcome(key: string, outcome: Outcome): void {
     if (outcome.ok || outcome.failure.requestedWaitMs === undefined) return;
     // With another status than 429 the service says nothing about the key.
     const isAboutKey = outcome.failure.error.code === "rate_limited";
-    deps.limits.pause(isAboutKey ? key : undefined, outcome.failure.requestedWaitMs);
+    deps.rate.pause(isAboutKey ? key : EVERY_KEY, outcome.failure.requestedWaitMs);
   }
 
   /** The last outcome of the service. Throws an error of another origin, such as a refusal that is known already: then nothing was sent. */
@@ -83,7 +84,7 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
         { attempt: kinds.length, attempts: attemptsMax, delayMs, code: error.code, reason: error.message },
         "service call failed, trying again",
       );
-      // The rate limiter waits out the pause that the service asked for, because a person can end that pause (`resume-calls`).
+      // The rate limiter waits out the pause that the service asked for.
       if (delayMs !== requestedWaitMs) await deps.sleep(delayMs, signal);
     }
   }

@@ -1,7 +1,7 @@
 // Opens the service: one connection pool, one rate limiter and one memory of rejected keys for all calls.
 
 import type { Dispatcher } from "undici";
-import { sleep as sleepFor } from "../async.ts";
+import { type Sleep, sleep as sleepFor } from "../async.ts";
 import { AppError } from "../errors.ts";
 import { openAgent } from "../proxy-agent.ts";
 import type { Secret } from "../secret.ts";
@@ -10,9 +10,7 @@ import { openAttempts, withReport } from "./attempts.ts";
 import { openAuthFailures } from "./auth-failures.ts";
 import { connectionFailure, REDACT_ALL, type Reply, redactorFor, statusFailure } from "./errors.ts";
 import { exchange } from "./exchange.ts";
-import { openKeyLimits } from "./key-limits.ts";
-import { openLeasedRateLimiter } from "./rate-lease.ts";
-import { LocalRateLimiter, type OnLongWait } from "./rate-limiter.ts";
+import { openLimiter, type Rate } from "./limiter.ts";
 import { serviceTimeMs } from "./retry.ts";
 import type { Service, ServiceCall, ServiceDeps, ServiceSettings } from "./service.ts";
 
@@ -38,21 +36,9 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   // A new connection for each call: the service may close one that was kept alive just as a request is sent, and then nobody knows
   // whether the request arrived.
   const unshared = openAgent({ ...CONNECTION_OPTIONS, pipelining: 0 }, deps.proxy);
-  const rate = { ...settings, waitMsMax };
-  const limiter = deps.lease
-    ? openLeasedRateLimiter(rate, deps.lease, now, sleep, logLongWaits(deps.log), {
-        setPauses: (...read) => limits.setPauses(...read),
-        isAnyPaused: () => limits.isAnyPaused(),
-      })
-    : new LocalRateLimiter(rate, now, sleep);
-  const limits = openKeyLimits(limiter, rate, {
-    leaseOf: deps.leaseOf,
-    onLongWait: ({ name }) => logLongWaits(deps.log.child({ key: name })),
-    now,
-    sleep,
-  });
+  const rate = deps.rate ?? ownRate(settings, now, sleep);
   const authFailures = openAuthFailures();
-  const attempts = openAttempts({ limits, waitMsMax, random, sleep, log: deps.log });
+  const attempts = openAttempts({ rate, waitMsMax, random, sleep, log: deps.log });
   let serviceAheadMs: number | undefined;
 
   async function callService(call: ServiceCall, key: Secret, signal: AbortSignal): Promise<ServiceAnswer> {
@@ -89,7 +75,8 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     }
 
     const attempt = {
-      key: deps.limitOf?.(key),
+      key: key.name,
+      project: use.project,
       prepare,
       send: deps.onAttempt ? withReport(send, call, signal, now, deps.onAttempt) : send,
     };
@@ -100,7 +87,10 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     baseUrl: settings.baseUrl,
     dialect: settings.dialect,
     call: callService,
-    isPaused: limits.isPaused,
+    isPaused(keyName) {
+      const ms = rate.pausedMs(keyName);
+      return ms > 0 && ms <= waitMsMax;
+    },
     forgetAuthFailures: authFailures.forget,
     serviceTime: () => (serviceAheadMs === undefined ? undefined : new Date(serviceAheadMs + now())),
     async fetchTime(signal) {
@@ -112,7 +102,8 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     },
     async close() {
       // Destroyed, not closed: close() would also wait for a connection that is never made.
-      await Promise.all([shared.destroy(), unshared.destroy(), limits.close(), limiter.close()]);
+      await Promise.all([shared.destroy(), unshared.destroy()]);
+      await rate.rest();
     },
   };
 }
@@ -163,15 +154,8 @@ function headersOf(scheme: ServiceSettings["authScheme"], key: Secret, hasBody: 
   };
 }
 
-function logLongWaits(log: ServiceDeps["log"]): OnLongWait {
-  return (wait, seconds) => {
-    if (wait === "over") log.info({ waitedSeconds: seconds }, "calls to the service continue");
-    else if (wait === "pause")
-      log.warn({ seconds }, "calls to the service wait, as it asked for a pause; usage-export resume-calls ends it");
-    else
-      log.warn(
-        { waitedSeconds: seconds },
-        "calls to the service wait: other processes use all of service.maxConcurrent",
-      );
-  };
+function ownRate(caps: ServiceSettings, now: () => number, sleep: Sleep): Rate {
+  const limiter = openLimiter(() => caps, now, sleep);
+  limiter.setShare(caps.maxConcurrent, Number.POSITIVE_INFINITY, false);
+  return { ...limiter, rest: async () => {} };
 }

@@ -66,6 +66,13 @@ export function isKeyRejected(error: AppError): boolean {
   return error.details.status === 401 && error.details.scope === undefined;
 }
 
+/** The error for a wait that is longer than `waitMsMax`. Waiting for a shorter time instead would break what the service asked for. */
+export function tooLong(who: string, requestedMs: number, waitMsMax: number, details: AppError["details"]): AppError {
+  const askedSeconds = Math.ceil(requestedMs / 1000);
+  const message = `${who} asks to be called again in ${askedSeconds} s, and this program waits at most ${waitMsMax / 1000} s`;
+  return new AppError("rate_limited", message, { details: { ...details, askedSeconds } });
+}
+
 function errorCodeOf(status: number): ErrorCode {
   if (status === 401 || status === 403) return "unauthorized";
   if (status === 429) return "rate_limited";

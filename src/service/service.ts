@@ -4,13 +4,12 @@ import type { Logger } from "pino";
 import type { Sleep } from "../async.ts";
 import type { ErrorCode } from "../errors.ts";
 import type { HttpProxy } from "../proxy.ts";
-import type { KeyLimit } from "../rate-share.ts";
 import type { Secret } from "../secret.ts";
 import type { Dialect } from "../usage/series.ts";
 import { hasStatus, type ServiceAnswer } from "./answer.ts";
 import type { AuthScheme } from "./auth-scheme.ts";
 import type { Redact } from "./errors.ts";
-import type { RateLease } from "./rate-lease.ts";
+import type { Rate } from "./limiter.ts";
 
 /** "auto": a probe finds the dialect, see jobs/dialects.ts. */
 type DialectSetting = Dialect | "auto";
@@ -34,12 +33,8 @@ export type ServiceDeps = {
   readonly proxy?: HttpProxy | undefined;
   /** Called once for each attempt, when it is over. */
   readonly onAttempt?: OnAttempt;
-  /** Shares the rate limit with the other processes that call the service. Without it, this process has all of it. */
-  readonly lease?: RateLease;
-  /** The same for the limits and pauses of a key. */
-  readonly leaseOf?: (key: KeyLimit) => RateLease;
-  /** The limits of a key. Undefined if it has none and a pause that the service asks for is for all calls. */
-  readonly limitOf?: ((key: Secret) => KeyLimit | undefined) | undefined;
+  /** The rate that all calls of the process share. Left out, these calls have one of their own. */
+  readonly rate?: Rate;
   /** If the service asks for a longer wait than this, calls fail at once. */
   readonly waitMsMax?: number;
   /** A monotonic clock, in milliseconds. */
@@ -79,8 +74,8 @@ export type Service = {
    * `sent: "no"` if the request was certainly not sent. Throws the reason of an aborted signal as it is.
    */
   readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;
-  /** Whether the service asked for a pause with this key that lasts. */
-  readonly isPaused: (key: KeyLimit) => boolean;
+  /** Whether calls with the key of this name wait for the end of a pause. If it is too long to wait for, they fail instead. */
+  readonly isPaused: (keyName: string) => boolean;
   /**
    * Forgets the refusals of one key, or of all keys. Called at the start of a run, because somebody may have given a key the missing
    * scope, and for a new key, because some servers of the service may not know it yet.

@@ -6,7 +6,7 @@ import os from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { App } from "../app.ts";
 import { serialTask } from "../async.ts";
-import { type Config, originOf } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
 import { deleteOldRuns, heartbeatQueuedRuns } from "../db/jobs/runs.ts";
@@ -14,11 +14,9 @@ import {
   type ConfigRefusal,
   deleteOldWorkers,
   heartbeatWorker,
-  isAnyWorkerLive,
   markWorkerStopped,
   type NewWorker,
 } from "../db/jobs/workers.ts";
-import { resumeCalls } from "../db/rate-limit.ts";
 import { AppError } from "../errors.ts";
 import type { ProcessMetrics } from "../health/metrics.ts";
 import { openNotifier } from "../health/notifier.ts";
@@ -85,7 +83,6 @@ export async function runWorker(app: App, config: Config, db: Database, deps: Wo
   // Retried separately: if the database is lost here, the context must not be opened a second time.
   await retryUntilReached(app, liveness, app.signal, async () => {
     await deleteOldWorkers(db);
-    await endPauseIfAlone(context);
     await heartbeatWorker(db, worker, refusal());
     await onReady?.();
   });
@@ -124,17 +121,6 @@ async function waitWhileRunning(signal: AbortSignal, ms: number, promise: Promis
   const until = AbortSignal.any([signal, over.signal]);
   await Promise.race([promise, sleep(ms, undefined, { signal: until })]).catch(() => {});
   over.abort();
-}
-
-/**
- * A person who restarts the only worker expects it to work: the reason for the pause may long be gone. A worker that takes up another
- * configuration is its own other one, as its row is there, so that its pause stays.
- */
-async function endPauseIfAlone({ app, config, db }: WorkerContext): Promise<void> {
-  if (await isAnyWorkerLive(db)) return;
-  const until = await resumeCalls(db, originOf(config));
-  if (until)
-    app.log.info({ until }, "calls to the service continue: their pause ended with the start of the only worker");
 }
 
 function openConsumers(

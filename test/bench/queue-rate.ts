@@ -3,8 +3,8 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
+import { storePause } from "../../src/db/calling-processes.ts";
 import type { Database } from "../../src/db/connection/database.ts";
-import { pauseCalls } from "../../src/db/rate-limit.ts";
 import { addDays, dayOf } from "../../src/usage/days.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { openConfigFolder } from "./config-folder.ts";
@@ -66,7 +66,7 @@ async function measureWorkers(count: number, service: Service, databaseUrl: stri
   await Promise.all(started.map((worker) => worker.waitFor("worker started")));
 
   const yesterday = addDays(dayOf(new Date()), -1);
-  await pauseCalls(db, new URL(service.url).origin, HOLD_MS);
+  await storePause(db, "", HOLD_MS);
   await run(process.execPath, [PROGRAM, "backfill", "--from", yesterday, "--to", yesterday, "--enqueue"], options);
   while (!(await isOver(db))) await sleep(LOOK_MS);
   const { count: asked, firstMsAgo } = await service.asked();

@@ -15,8 +15,7 @@ export const NOW = new Date("2026-03-10T06:00:30Z");
 export function healthState(part: Partial<HealthState> = {}): HealthState {
   return {
     readAt: NOW,
-    callsPausedUntil: undefined,
-    pausedKeys: [],
+    callPauses: [],
     jobs: [jobLine()],
     workers: [worker()],
     series: [],

@@ -12,9 +12,7 @@ import { answerJson, type Script, scriptedServer } from "../support/scripted-ser
 import { PROJECT, sampleAnswer, sampleJob } from "../usage/sample-request.ts";
 
 const KEYS: KeyRing = {
-  limitOfProject: () => undefined,
-  limitOf: () => undefined,
-  adopt: () => {},
+  nameOf: () => undefined,
   use: (_, call) => call(KEY),
   useToRotate: (_, call) => call(KEY),
 };

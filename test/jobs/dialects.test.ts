@@ -13,9 +13,7 @@ import { PROJECT, sampleAnswer, sampleRequest, sampleRow, windowless } from "../
 vi.mock("../../src/db/dialect.ts", () => ({ storedDialect: vi.fn(), storeDialect: vi.fn() }));
 
 const keys: KeyRing = {
-  limitOfProject: () => undefined,
-  limitOf: () => undefined,
-  adopt: () => {},
+  nameOf: () => undefined,
   use: (_, call) => call(KEY),
   useToRotate: (_, call) => call(KEY),
 };

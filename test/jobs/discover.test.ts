@@ -1,4 +1,4 @@
-// How lists of projects are read: with which limits.
+// How lists of projects are read.
 
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
@@ -8,11 +8,11 @@ import { answer, answerJson, scriptedServer } from "../support/scripted-server.t
 import { silentApp } from "../support/silent-app.ts";
 
 const PAGES = 4;
-const KEYS = ["LIMITED", "PAUSED", "QUICK"];
+const KEYS = ["PAUSED", "QUICK"];
 const env = Object.fromEntries(KEYS.map((name) => [`${name}_KEY`, `sk_CANARY_0123456789_${name}`]));
 const app = silentApp({ env });
 
-test("lists are read with the limits of their keys, and a pause that the service asks for with one of them is for that one", async () => {
+test("a pause that the service asks for while a list is read holds the calls with that key alone", async () => {
   const startsMs = new Map(KEYS.map((name): [string, number[]] => [name, []]));
   const times = (name: string) => startsMs.get(name) ?? [];
   await using server = await scriptedServer(({ target, headers }, response) => {
@@ -23,10 +23,7 @@ test("lists are read with the limits of their keys, and a pause that the service
     const projects = page < PAGES ? [{ project_id: `${name}-${page}` }] : [];
     answerJson(response, 200, { projects, page, limit: 1 });
   });
-  const projects = KEYS.map((name) => {
-    const limits = name === "LIMITED" ? { requestsPerSecond: 5, maxConcurrent: 1 } : {};
-    return { discover: true, key: { env: `${name}_KEY`, ...limits } };
-  });
+  const projects = KEYS.map((name) => ({ discover: true, key: { env: `${name}_KEY` } }));
   const config = parseConfig(JSON.stringify(smallConfig(server.origin, { projects, exports: [{ projects: ["*"] }] })), {
     source: "the test",
     baseDir: "/",
@@ -34,12 +31,8 @@ test("lists are read with the limits of their keys, and a pause that the service
 
   const lists = await readLists(app, config, undefined);
 
-  expect(lists.map((read) => "listed" in read && read.listed.length)).toEqual([3, 3, 3]);
+  expect(lists.map((read) => "listed" in read && read.listed.length)).toEqual([3, 3]);
   const [pausedMs = 0, againMs = 0] = times("PAUSED");
   expect(againMs - pausedMs).toBeGreaterThanOrEqual(2_000);
   expect(Math.max(...times("QUICK"))).toBeLessThan(againMs);
-  expect(Math.max(...times("LIMITED"))).toBeLessThan(againMs);
-  // Three intervals of 200 ms; the first call may have taken long to arrive.
-  const [firstMs = 0, ...later] = times("LIMITED");
-  expect(Math.max(...later) - firstMs).toBeGreaterThan(400);
 });

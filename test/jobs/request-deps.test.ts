@@ -25,9 +25,7 @@ const SECRET = "open-sesame-41";
 function contextOf(service: Service, scrubber = new Scrubber()) {
   const app = silentApp({ scrubber });
   const keys: KeyRing = {
-    limitOfProject: () => undefined,
-    limitOf: () => undefined,
-    adopt: () => {},
+    nameOf: () => undefined,
     use: (_, call) => call(KEY),
     useToRotate: (_, call) => call(KEY),
   };

@@ -35,11 +35,13 @@ test.each([
   },
 );
 
+const CALLER = { key: "env KEY", project: "p1" };
+
 /** Opens the attempt loop with a rate limiter whose first `invalid` permits are not valid, and which records its calls in `events`. */
 function recordedAttempts(events: string[], invalid = 0) {
   let permits = 0;
   return openAttempts({
-    limits: {
+    rate: {
       async acquire() {
         const number = ++permits;
         return { isValid: () => number > invalid, release: () => void events.push("release") };
@@ -62,7 +64,7 @@ test("a pause that the service asks for reaches the rate limiter before the slot
     { ok: true, answer: { status: 200, value: {}, requestId: () => undefined } },
   ];
   const send = async () => outcomes.shift() ?? ({ ok: false, failure: { kind: "final", error } } as const);
-  await attempts({ prepare: async () => {}, send }, true, limit());
+  await attempts({ ...CALLER, prepare: async () => {}, send }, true, limit());
   expect(events).toEqual(["pause", "release", "release"]);
 });
 
@@ -74,7 +76,7 @@ test("a call whose permit became invalid during `prepare` takes another permit, 
     events.push("send");
     return { ok: true, answer: { status: 200, value: {}, requestId: () => undefined } };
   };
-  await attempts({ prepare, send }, true, limit());
+  await attempts({ ...CALLER, prepare, send }, true, limit());
   expect(events.join(" ")).toBe("prepare release prepare release prepare send release");
 });
 
@@ -152,7 +154,7 @@ test.each<[string, AppError]>([
   };
   const attemptsOf = async (prepare: () => Promise<void>) => {
     sent = 0;
-    await attempts({ prepare, send }, true, limit()).catch(() => {});
+    await attempts({ ...CALLER, prepare, send }, true, limit()).catch(() => {});
     return sent;
   };
   const numbers = [];

@@ -90,11 +90,3 @@ type WorkerRow = Omit<StoredWorker, "stoppedAt" | "refusal"> & {
   readonly refused: string | null;
   readonly refusedAt: Date | null;
 };
-
-/** Whether a worker runs. */
-export async function isAnyWorkerLive(db: Database): Promise<boolean> {
-  const { rows } = await sql`
-    select from usage_export.worker where stopped_at is null and ${isRecent} limit 1
-  `.execute(db);
-  return rows.length > 0;
-}

@@ -27,35 +27,34 @@ export function jobsSections(health: HealthState, runs: RunList, view: View): re
   return [jobsSection(health), ...causesSection(health), runsSection(runs, health, view)];
 }
 
-function jobsSection({ jobs, queue, workers, callsPausedUntil, pausedKeys }: HealthState): Section {
+function jobsSection({ jobs, queue, workers, callPauses }: HealthState): Section {
   const texts = queueTotals(queue).map(({ text }) => text);
   const rows = jobs.map((job) => [jobCell(job), lastRunCell(job), nextRunCell(job)]);
   return {
     id: "jobs",
     title: "Jobs",
-    body: html`${table("When they ran last and run next, in UTC", columns("Job", "Last run", "Next run"), rows)}<p>In the queue: ${texts.join(", ")}.</p>${callsPausedHtml(callsPausedUntil)}${keysPausedHtml(pausedKeys)}
+    body: html`${table("When they ran last and run next, in UTC", columns("Job", "Last run", "Next run"), rows)}<p>In the queue: ${texts.join(", ")}.</p>${pausesHtml(callPauses)}
 ${workersHtml(workers)}`,
   };
 }
 
-function callsPausedHtml(until: Date | undefined): Html {
-  if (!until) return html``;
-  return html`
-<p>${stateHtml("paused")} Calls to the service are paused until ${instantHtml(until)}, as the service asked; <code>usage-export resume-calls</code> ends the pause.</p>`;
-}
+const PAUSES_SHOWN_MAX = 20;
 
-const PAUSED_KEYS_SHOWN_MAX = 20;
-
-function keysPausedHtml(pausedKeys: HealthState["pausedKeys"]): Html {
-  if (pausedKeys.length === 0) return html``;
-  const shown = pausedKeys.slice(0, PAUSED_KEYS_SHOWN_MAX);
-  const others = pausedKeys.length - shown.length;
-  const keys = [
-    ...shown.map(({ key, until }) => html`the key of ${nameHtml(key)} until ${instantHtml(until)}`),
+function pausesHtml(pauses: HealthState["callPauses"]): Html {
+  if (pauses.length === 0) return html``;
+  const others = pauses.length - PAUSES_SHOWN_MAX;
+  const texts = [
+    ...pauses
+      .slice(0, PAUSES_SHOWN_MAX)
+      .map(({ key, until }) =>
+        key === ""
+          ? html`all keys until ${instantHtml(until)}`
+          : html`the key of ${nameHtml(key)} until ${instantHtml(until)}`,
+      ),
     ...(others > 0 ? [html`${counted(others, "other key")} (<code>usage-export status</code> names each)`] : []),
   ];
   return html`
-<p>${stateHtml("paused")} Calls are paused with ${joinHtml(keys, ", ")}, as the service asked; <code>usage-export resume-calls</code> ends each pause. Calls with other keys go on.</p>`;
+<p>${stateHtml("paused")} Calls are paused with ${joinHtml(texts, ", ")}, as the service asked.</p>`;
 }
 
 function workersHtml(workers: readonly WorkerHealth[]): Html {

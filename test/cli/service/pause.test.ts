@@ -1,5 +1,4 @@
-// A pause that the service asks for with Retry-After: all processes wait, at most an hour, status and dashboard show it, and a command
-// ends it.
+// A pause that the service asks for with Retry-After: all processes wait, at most an hour, and status and dashboard show it.
 
 import { expect } from "vitest";
 import type { Emulator } from "../../../src/emulator/server.ts";
@@ -7,14 +6,13 @@ import { testDatabase } from "../../support/database.ts";
 import type { Program } from "../../support/program.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { breakdowns, serveAndConfigure, waitForRuns } from "../workers.ts";
+import { breakdowns, serveAndConfigure } from "../workers.ts";
 
 const database = await testDatabase();
-const { db } = database;
 const test = programTest(database);
 
 const PAUSED =
-  /calls to the service are paused until (\d{4}-\d\d-\d\d \d\d:\d\d) UTC, as the service asked; usage-export resume-calls/;
+  /calls with the key of env USAGE_EXPORT_KEY are paused until (\d{4}-\d\d-\d\d \d\d:\d\d) UTC, as the service asked/;
 const WAITING = "calls to the service wait, as it asked for a pause";
 
 /** The emulator answers the first breakdown request with 429 and this Retry-After. */
@@ -51,9 +49,7 @@ for (const retryAfter of ["31536000", "999999999", "Thu, 01 Jan 2099 00:00:00 GM
   });
 }
 
-test("a pause of hours is cut to an hour, status and dashboard show its end, and resume-calls ends it", async ({
-  context,
-}) => {
+test("a pause of hours is cut to an hour, and status and dashboard show its end", async ({ context }) => {
   const { worker, emulator } = await pausedWorker(context, "10800");
   const url = JSON.parse(await worker.waitFor("monitor listens")).url;
   expect(await worker.waitFor("trying again")).toContain("it asks for a wait of 10800 s; the wait is cut to 3600 s");
@@ -62,34 +58,11 @@ test("a pause of hours is cut to an hour, status and dashboard show its end, and
   const minutes = (Date.parse(`${until?.replace(" ", "T")}:00Z`) - Date.now()) / 60_000;
   expect(minutes).toBeGreaterThan(55);
   expect(minutes).toBeLessThanOrEqual(60);
-  const { callsPausedUntil } = JSON.parse((await context.run(["status", "--json"])).stdout);
-  expect(callsPausedUntil).toContain(until?.replace(" ", "T"));
-  expect(await (await fetch(`${url}/jobs`)).text()).toMatch(
-    /Calls to the service are paused until .*usage-export resume-calls/,
-  );
+  const { callPauses } = JSON.parse((await context.run(["status", "--json"])).stdout);
+  expect(callPauses).toMatchObject([
+    { key: "env USAGE_EXPORT_KEY", until: expect.stringContaining(until?.replace(" ", "T") ?? "") },
+  ]);
+  expect(await (await fetch(`${url}/jobs`)).text()).toContain("env USAGE_EXPORT_KEY");
 
   expect(breakdowns(emulator)).toHaveLength(1);
-  const resumed = await context.run(["resume-calls"]);
-  expect(resumed).toMatchObject({ status: 0, stdout: expect.stringContaining(`they were paused until ${until} UTC`) });
-  expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok" }]);
-  await worker.waitFor("calls to the service continue");
-  expect((await context.run(["status"])).stdout).not.toMatch(PAUSED);
-  expect((await context.run(["resume-calls"])).stdout).toContain("were not paused");
-});
-
-test("the start of a worker ends a pause if no other worker runs, and does not end it otherwise", async ({
-  context,
-}) => {
-  const { worker } = await pausedWorker(context, "3600");
-  const second = context.start(["start"]);
-  await second.waitFor("worker started");
-  expect((await context.run(["status"])).stdout).toMatch(PAUSED);
-
-  for (const one of [worker, second]) {
-    one.kill("SIGTERM");
-    await one.ended;
-  }
-  const anew = context.start(["start"]);
-  await anew.waitFor("their pause ended with the start of the only worker");
-  expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok" }]);
 });

@@ -1,14 +1,13 @@
-// Several programs share a rate limit, one of them is suspended and one is killed. The test's service measures whether the limit holds.
+// Several programs share the caps of the service: some are suspended, killed or join later. The test's service is the judge.
 
-import { writeFile } from "node:fs/promises";
-import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
-import { answerJson, type ScriptedServer, scriptedServer } from "../../support/scripted-server.ts";
+import type { Program } from "../../support/program.ts";
+import { answer, answerJson, type ScriptedServer, scriptedServer } from "../../support/scripted-server.ts";
 import { programTest } from "../program-context.ts";
-import { PRODUCTION, smallConfig } from "../small-config.ts";
+import { smallConfig } from "../small-config.ts";
 import { manyFilters } from "../workers.ts";
 
 const database = await testDatabase();
@@ -16,83 +15,131 @@ const test = programTest(database);
 
 const RATE = 20;
 const CAP = 4;
-const KEY_RATE = 6;
-const KEY_CAP = 2;
-const LATENCY_MS = 100;
-/** Longer than a lease lasts. */
-const SUSPENDED_MS = 12_000;
-
-type Seen = { readonly startsMs: number[]; atOnce: number; atOnceMax: number };
+/** For which the others count a killed program as live, and until they notice. */
+const LIVE_MS = 8_000 + 2_000;
 
 type Judge = {
   readonly server: ScriptedServer;
-  readonly all: Readonly<Seen>;
-  /** The calls of the project whose key has limits of its own. */
-  readonly limited: Readonly<Seen>;
+  readonly startsMs: readonly number[];
+  atOnceMax: number;
+  /** The next call is answered with 429 and this Retry-After. */
+  retryAfter?: string;
 };
 
-async function openJudge(): Promise<Judge> {
-  const all: Seen = { startsMs: [], atOnce: 0, atOnceMax: 0 };
-  const limited: Seen = { startsMs: [], atOnce: 0, atOnceMax: 0 };
+async function openJudge(latencyMs = 100): Promise<Judge & AsyncDisposable> {
+  const startsMs: number[] = [];
+  let atOnce = 0;
   const server = await scriptedServer(({ target }, response) => {
-    for (const seen of target.includes("/limited/") ? [all, limited] : [all]) {
-      seen.startsMs.push(performance.now());
-      seen.atOnceMax = Math.max(seen.atOnceMax, ++seen.atOnce);
-      response.once("close", () => seen.atOnce--);
+    startsMs.push(performance.now());
+    judge.atOnceMax = Math.max(judge.atOnceMax, ++atOnce);
+    response.once("close", () => atOnce--);
+    if (judge.retryAfter) {
+      answer(response, 429, "", { "retry-after": judge.retryAfter });
+      delete judge.retryAfter;
+      return;
     }
     const query = new URL(target, "http://service").searchParams;
     const window = { start: query.get("start"), end: query.get("end") };
     const results = [{ requests: 5, grouping: { ...window, accessor: query.get("accessor") } }];
     const status = target.includes("/usage/breakdown") ? 200 : 404;
-    setTimeout(() => answerJson(response, status, status === 200 ? { ...window, results } : {}), LATENCY_MS);
+    setTimeout(() => answerJson(response, status, status === 200 ? { ...window, results } : {}), latencyMs);
   });
-  return { server, all, limited };
+  const judge: Judge & AsyncDisposable = {
+    server,
+    startsMs,
+    atOnceMax: 0,
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  };
+  return judge;
 }
 
-function mostInASecond({ startsMs }: Judge["all"]): number {
-  return Math.max(...startsMs.map((from) => startsMs.filter((ms) => ms >= from && ms < from + 1_000).length));
+function countBetween({ startsMs }: Judge, fromMs: number, toMs: number): number {
+  return startsMs.filter((ms) => ms >= fromMs && ms < toMs).length;
 }
 
-test("programs that are suspended, resumed and killed never exceed the caps at once, nor the rates by more than the caps", {
+function mostInASecond(judge: Judge): number {
+  return Math.max(...judge.startsMs.map((from) => countBetween(judge, from, from + 1_000)));
+}
+
+const seen = (judge: Judge, count: number) =>
+  expect.poll(() => judge.startsMs.length, { timeout: 60_000, interval: 20 }).toBeGreaterThanOrEqual(count);
+
+function config(judge: Judge, filters: number, service: object = {}) {
+  const caps = { requestsPerSecond: RATE, maxConcurrent: CAP, ...service };
+  const job = { window: { days: 1 }, checkFeatures: "off", filters: manyFilters(filters) };
+  return smallConfig(judge.server.origin, { service: caps, exports: [job] });
+}
+
+async function expectOk(programs: readonly Program[]): Promise<void> {
+  for (const program of programs) expect(await program.ended).toMatchObject({ status: 0 });
+}
+
+test("programs that are suspended, resumed, killed or join never exceed the caps at once, nor the rate by more than the cap", {
   timeout: 120_000,
 }, async ({ context }) => {
-  const judge = await openJudge();
-  await using server = judge.server;
-  const seen = (count: number) =>
-    expect.poll(() => judge.all.startsMs.length, { timeout: 60_000, interval: 20 }).toBeGreaterThanOrEqual(count);
-  const key = { env: "USAGE_EXPORT_KEY", requestsPerSecond: KEY_RATE, maxConcurrent: KEY_CAP };
-  const projects = [
-    { ...PRODUCTION, key: { file: "key" } },
-    { id: "limited", name: "limited", key },
-  ];
-  const job = { window: { days: 1 }, checkFeatures: "off" };
-  const exports = [
-    { ...job, name: "limited", projects: ["limited"], filters: manyFilters(15) },
-    { ...job, filters: manyFilters(80) },
-  ];
-  const service = { requestsPerSecond: RATE, maxConcurrent: CAP };
-  await context.configure(smallConfig(server.origin, { service, projects, exports }));
-  await writeFile(path.join(context.folder, "key"), context.newSecret("key"));
+  await using judge = await openJudge();
+  await context.configure(config(judge, 80));
 
   const suspended = context.start(["export"], {}, { timeoutMs: 100_000 });
-  await seen(5);
+  await seen(judge, 5);
   suspended.kill("SIGSTOP");
   const suspendedMs = performance.now();
   const killed = context.start(["export"]);
-  await seen(15);
+  await seen(judge, 15);
   killed.kill("SIGKILL");
   const others = [context.start(["export"]), context.start(["export"])];
-  await sleep(suspendedMs + SUSPENDED_MS - performance.now());
+  await sleep(suspendedMs + LIVE_MS + 2_000 - performance.now());
   suspended.kill("SIGCONT");
 
-  for (const program of [suspended, ...others]) expect(await program.ended).toMatchObject({ status: 0 });
-  expect(judge.all.atOnceMax).toBeLessThanOrEqual(CAP);
-  expect(mostInASecond(judge.all)).toBeLessThanOrEqual(RATE + CAP);
-  expect(judge.limited.startsMs.length).toBeGreaterThan(3 * 15);
-  expect(judge.limited.atOnceMax).toBeLessThanOrEqual(KEY_CAP);
-  expect(mostInASecond(judge.limited)).toBeLessThanOrEqual(KEY_RATE + KEY_CAP);
-  // A program that ends releases its leases. Those of the killed program have expired.
-  const { rows } = await sql`select service, leases from usage_export.rate_limit order by service`.execute(database.db);
-  const ofKey = `${server.origin} key default/env USAGE_EXPORT_KEY`;
-  expect(rows).toEqual([server.origin, ofKey].map((service) => ({ service, leases: {} })));
+  await expectOk([suspended, ...others]);
+  expect(judge.atOnceMax).toBeLessThanOrEqual(CAP);
+  expect(mostInASecond(judge)).toBeLessThanOrEqual(RATE + CAP);
+  // A program that ends signs off, and a killed one is forgotten.
+  expect((await sql`select from usage_export.calling_process`.execute(database.db)).rows).toHaveLength(0);
+});
+
+test("the share of a killed program returns to the other, and a third gets its own", { timeout: 90_000 }, async ({
+  context,
+}) => {
+  await using judge = await openJudge();
+  await context.configure(config(judge, 400));
+  const stays = context.start(["export"], {}, { timeoutMs: 80_000 });
+  await seen(judge, 1);
+  const killed = context.start(["export"]);
+  await sleep(6_000);
+  const killedMs = performance.now();
+  killed.kill("SIGKILL");
+  await sleep(LIVE_MS + 2_500);
+  expect(countBetween(judge, killedMs + 1_000, killedMs + 4_000)).toBeLessThan(3 * RATE * 0.7);
+  expect(countBetween(judge, killedMs + LIVE_MS, killedMs + LIVE_MS + 2_000)).toBeGreaterThan(2 * RATE * 0.7);
+  const third = context.start(["export"], {}, { timeoutMs: 80_000 });
+  await sleep(6_000);
+  for (const program of [stays, third]) {
+    program.kill("SIGTERM");
+    await program.ended;
+  }
+  expect(judge.atOnceMax).toBeLessThanOrEqual(CAP);
+  expect(mostInASecond(judge)).toBeLessThanOrEqual(RATE + CAP);
+});
+
+test("a Retry-After that one program gets holds the other", { timeout: 60_000 }, async ({ context }) => {
+  await using judge = await openJudge();
+  await context.configure(config(judge, 120));
+  const programs = [context.start(["export"]), context.start(["export"])];
+  await seen(judge, 40);
+  judge.retryAfter = "7";
+  const askedMs = performance.now();
+  await expectOk(programs);
+  // The other one reads the pause within two seconds.
+  expect(countBetween(judge, askedMs + 3_000, askedMs + 7_000)).toBe(0);
+  expect(countBetween(judge, askedMs + 7_000, Number.POSITIVE_INFINITY)).toBeGreaterThan(0);
+});
+
+test("with fewer slots than programs each of them gets on", { timeout: 120_000 }, async ({ context }) => {
+  await using judge = await openJudge(20);
+  await context.configure(config(judge, 25, { requestsPerSecond: 2, maxConcurrent: 1 }));
+  const programs = [1, 2, 3].map(() => context.start(["export"], {}, { timeoutMs: 110_000 }));
+  await expectOk(programs);
+  expect(judge.atOnceMax).toBe(1);
+  expect(mostInASecond(judge)).toBeLessThanOrEqual(3);
 });

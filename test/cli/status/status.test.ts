@@ -3,9 +3,9 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect } from "vitest";
+import { storePause } from "../../../src/db/calling-processes.ts";
 import { pauseJob } from "../../../src/db/jobs/jobs.ts";
 import { heartbeatWorker } from "../../../src/db/jobs/workers.ts";
-import { pauseCalls } from "../../../src/db/rate-limit.ts";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import { newIntent, newRotation } from "../../db/keys/written-ledger.ts";
 import { testDatabase } from "../../support/database.ts";
@@ -91,7 +91,7 @@ test("`status --json` has the same facts", async ({ context }) => {
   expect(JSON.parse(stdout)).toEqual({
     readAt: expect.stringMatching(/Z$/),
     alerts: ["1 slice missing: due and never read"],
-    pausedKeys: [],
+    callPauses: [],
     workers: [],
     causes: [],
     projectLists: [],
@@ -141,7 +141,7 @@ test("the fields of the answer in JSON are those that scripts read, and no other
   await context.run(["export", "--job", "nightly"]);
   await pauseJob(db, { kind: "export", name: "paused" }, { why: "moving house", by: "me" });
   await heartbeatWorker(db, { workerId: randomUUID(), host: "node-1", pid: 41, version: "1.2.3" });
-  await pauseCalls(db, emulator.url, 60_000);
+  await storePause(db, "env USAGE_EXPORT_KEY", 60_000);
   const rotation = await newRotation(db);
   await rotation.key(newIntent(), "active");
 
@@ -192,7 +192,7 @@ test("clocks that differ by more than half a minute are a warning, and no key is
   for (const { headers } of server.requests) expect(headers).not.toHaveProperty("authorization");
 
   // While calls are paused, the service's clock is not read.
-  await pauseCalls(db, server.origin, 60_000);
+  await storePause(db, "", 60_000);
   await context.run(["status"]);
   expect(server.requests).toHaveLength(3);
 });

@@ -54,11 +54,11 @@ test("the pages show jobs, runs and keys in words", () => {
 
 test("the page of jobs names the keys whose calls the service paused", () => {
   expect(textOf(pageOf("jobs"))).not.toContain("paused");
-  const pausedKeys = Array.from({ length: 22 }, (_, i) => ({ key: `env KEY_${i}`, until: NOW }));
-  expect(textOf(pageOf("jobs", {}, { health: { pausedKeys: pausedKeys.slice(0, 1) } }))).toContain(
-    "paused Calls are paused with the key of env KEY_0 until 2026-03-10 06:00 , as the service asked; usage-export resume-calls ends each pause.",
+  const callPauses = Array.from({ length: 22 }, (_, i) => ({ key: `env KEY_${i}`, until: NOW }));
+  expect(textOf(pageOf("jobs", {}, { health: { callPauses: callPauses.slice(0, 1) } }))).toContain(
+    "paused Calls are paused with the key of env KEY_0 until 2026-03-10 06:00 , as the service asked.",
   );
-  expect(textOf(pageOf("jobs", {}, { health: { pausedKeys } }))).toContain(
+  expect(textOf(pageOf("jobs", {}, { health: { callPauses } }))).toContain(
     "env KEY_19 until 2026-03-10 06:00 , 2 other keys ( usage-export status names each)",
   );
 });

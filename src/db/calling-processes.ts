@@ -1,0 +1,74 @@
+// The processes that call the service now, with the slots that each of them may use, and the pauses that the service asked for. All
+// statements stand alone, so that a process that stops in between blocks no other.
+
+import { sql } from "kysely";
+import type { Database } from "./connection/database.ts";
+import { type Tx, withRetries } from "./connection/transaction.ts";
+
+/** A process that has not announced itself for this long is gone. */
+export const LIVE_MS = 8_000;
+/** Upper limit of a pause, whatever the caller passes. */
+const PAUSE_SECONDS_MAX = 60 * 60;
+
+const isLive = sql`abs(extract(epoch from clock_timestamp() - seen_at)) * 1000 < ${LIVE_MS}`;
+/** If the clock was set back, a pause still ends within the hour. */
+const pauseEnd = sql<Date>`least(call_pause.until, clock_timestamp() + make_interval(secs => ${PAUSE_SECONDS_MAX}))`;
+
+/** Says that the process lives, and uses at most `slots` until it says so again. */
+export async function announce(db: Database, id: string, slots: number): Promise<void> {
+  await withRetries(() =>
+    sql`
+      with gone as (delete from usage_export.calling_process where process_id <> ${id} and not ${isLive})
+      insert into usage_export.calling_process (process_id, slots, seen_at) values (${id}, ${slots}, clock_timestamp())
+      on conflict (process_id) do update set slots = excluded.slots, seen_at = excluded.seen_at
+    `.execute(db),
+  );
+}
+
+export type Callers = {
+  /** Of the live processes, the calling one included. */
+  readonly slots: Readonly<Record<string, number>>;
+  /** By the name of the key, the milliseconds until the pause ends. */
+  readonly pauses: Readonly<Record<string, number>>;
+  readonly nowMs: number;
+};
+
+export async function readCallers(db: Database): Promise<Callers> {
+  const { rows } = await withRetries(() =>
+    sql<Callers>`
+      select extract(epoch from clock_timestamp())::float8 * 1000 as "nowMs",
+        (select coalesce(jsonb_object_agg(process_id, slots), '{}') from usage_export.calling_process where ${isLive}) as slots,
+        (
+          select coalesce(jsonb_object_agg(key, extract(epoch from ${pauseEnd} - clock_timestamp())::float8 * 1000), '{}')
+          from usage_export.call_pause where until > clock_timestamp()
+        ) as pauses
+    `.execute(db),
+  );
+  if (!rows[0]) throw new Error("the statement returns one row");
+  return rows[0];
+}
+
+export async function signOff(db: Database, id: string): Promise<void> {
+  await sql`delete from usage_export.calling_process where process_id = ${id}`.execute(db);
+}
+
+/** No process calls with this key in the next `ms`. A shorter pause does not end a longer one. */
+export async function storePause(db: Database, key: string, ms: number): Promise<void> {
+  const until = sql`clock_timestamp() + make_interval(secs => ${Math.min(ms / 1000, PAUSE_SECONDS_MAX)})`;
+  await withRetries(() =>
+    sql`
+      insert into usage_export.call_pause (key, until) values (${key}, ${until})
+      on conflict (key) do update set until = greatest(excluded.until, ${pauseEnd})
+    `.execute(db),
+  );
+}
+
+/** The key is empty in a pause of all calls. */
+export type CallPause = { readonly key: string; readonly until: Date };
+
+export async function storedPauses(db: Database | Tx): Promise<readonly CallPause[]> {
+  const { rows } = await sql<CallPause>`
+    select key, ${pauseEnd} as until from usage_export.call_pause where call_pause.until > clock_timestamp() order by key
+  `.execute(db);
+  return rows;
+}

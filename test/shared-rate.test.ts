@@ -1,0 +1,79 @@
+// The share of a process in the caps of the service.
+
+import fc from "fast-check";
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import { sleep } from "../src/async.ts";
+import { openPostgres } from "../src/db/connection/database.ts";
+import { fairSlots, sharedRate } from "../src/shared-rate.ts";
+import { testDatabase } from "./support/database.ts";
+import { WAIT_MS_MAX } from "./support/limits.ts";
+
+const database = await testDatabase();
+const limit = () => AbortSignal.timeout(WAIT_MS_MAX);
+const CALLER = { key: "env KEY", project: "p1", waitMsMax: 60_000 };
+
+function openRate(maxConcurrent = 2, requestsPerSecond = 1_000) {
+  const db = openPostgres(database.url);
+  const rate = sharedRate(db, { requestsPerSecond, maxConcurrent }, pino({ enabled: false }));
+  const close = async () => {
+    await rate.rest();
+    await db.destroy();
+  };
+  return { db, ...rate, [Symbol.asyncDispose]: close };
+}
+
+test("all processes together have exactly the cap, and each has a slot in one of so many turns", () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 64 }), fc.integer({ min: 1, max: 70 }), (maxConcurrent, count) => {
+      const ids = Array.from({ length: count }, (_, i) => `p${i}`);
+      const caps = { maxConcurrent, requestsPerSecond: 1_000 };
+      const turns = Array.from({ length: count }, (_, turn) =>
+        ids.map((id) => fairSlots(ids, id, caps, 1 + turn * (10_000 + 3 * maxConcurrent))),
+      );
+      for (const slots of turns) expect(slots.reduce((sum, one) => sum + one, 0)).toBe(maxConcurrent);
+      for (const i of ids.keys()) expect(turns.some((slots) => (slots[i] ?? 0) > 0)).toBe(true);
+    }),
+  );
+});
+
+test("a slot that one process uses is not given to another until the call has ended", async () => {
+  await using first = openRate();
+  await using second = openRate();
+  const held = [await first.acquire(CALLER, limit()), await first.acquire(CALLER, limit())];
+  const order: string[] = [];
+  const waits = second.acquire(CALLER, limit()).then((permit) => {
+    order.push("second");
+    permit.release();
+  });
+  await sleep(3_000, limit());
+  order.push("first ends one");
+  held[0]?.release();
+  await waits;
+  held[1]?.release();
+  expect(order).toEqual(["first ends one", "second"]);
+});
+
+test("a process that can't renew its share calls no more before the others count it as gone", async () => {
+  const { db, acquire } = openRate();
+  const permit = await acquire(CALLER, limit());
+  expect(permit.isValid()).toBe(true);
+  await db.destroy();
+  await sleep(7_000, limit());
+  expect(permit.isValid()).toBe(false);
+  permit.release();
+  await expect(acquire(CALLER, limit())).rejects.toThrow(/destroy|closed|end/i);
+});
+
+test("a pause that one process was asked for holds the calls of another with that key, and no others", async () => {
+  await using first = openRate();
+  await using second = openRate();
+  // While it calls it reads the pauses.
+  const calling = await second.acquire({ ...CALLER, key: "env OTHER" }, limit());
+  first.pause(CALLER.key, 60_000);
+  await expect.poll(() => second.pausedMs(CALLER.key), { timeout: 5_000 }).toBeGreaterThan(50_000);
+  expect(second.pausedMs("env OTHER")).toBe(0);
+  await expect(second.acquire({ ...CALLER, waitMsMax: 1_000 }, limit())).rejects.toThrow("again in");
+  expect(calling.isValid()).toBe(true);
+  calling.release();
+});
