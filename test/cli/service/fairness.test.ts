@@ -30,7 +30,7 @@ async function openJudge() {
     const number = (calls.get(id) ?? 0) + 1;
     if (!target.includes("/usage/breakdown")) return answerJson(response, 404, {});
     calls.set(id, number);
-    if (PAUSED.includes(id) && number === 1) return answer(response, 429, "", { "retry-after": "5" });
+    if (PAUSED.includes(id) && number === 1) return answer(response, 429, "", { "retry-after": "20" });
     const window = { start: url.searchParams.get("start"), end: url.searchParams.get("end") };
     const results = [{ requests: 5, grouping: { ...window, accessor: url.searchParams.get("accessor") } }];
     const held = id === "slow" && number > 1 ? slow.promise : undefined;
