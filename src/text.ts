@@ -57,3 +57,8 @@ const PROJECTS_SHOWN_MAX = 3;
 export function projectsText(projects: readonly string[], all: number): string {
   return `${projects.length} of ${all} projects (${firstNames(projects, PROJECTS_SHOWN_MAX)})`;
 }
+
+/** A word as it is written in a shell. */
+export function shellQuoted(word: string): string {
+  return /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}

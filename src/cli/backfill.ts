@@ -11,6 +11,7 @@ import { runExportJob } from "../jobs/run-export.ts";
 import { withSeenValues } from "../jobs/seen-values.ts";
 import { CONFIG_FILE } from "../package-files.ts";
 import { counted, durationText } from "../report/format.ts";
+import { shellQuoted } from "../text.ts";
 import {
   type BackfillMode,
   type BackfillPlan,
@@ -176,10 +177,6 @@ function followUpCommands({ options, configPath, state }: BackfillResult): Follo
       .map(shellQuoted)
       .join(" "),
   }));
-}
-
-function shellQuoted(word: string): string {
-  return /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 /** A longer dry run is summed up by project. */

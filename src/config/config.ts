@@ -56,11 +56,6 @@ export type ConfiguredJob =
   | (ExportJob & { readonly kind: "export" })
   | (RotationConfig & { readonly kind: "rotation" });
 
-/** The service's origin, which identifies the service in the database. */
-export function originOf({ service }: Pick<Config, "service">): string {
-  return new URL(service.baseUrl).origin;
-}
-
 export type ParseOptions = CheckOptions & {
   readonly source: string;
   /** Reads the file of prices that the configuration names. Without it such a file counts as empty. */

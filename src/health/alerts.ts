@@ -6,7 +6,7 @@ import type { Snooze } from "../db/snoozes.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import { needsAttention } from "../keys/plan.ts";
 import { counted, instantText } from "../report/format.ts";
-import { truncate } from "../text.ts";
+import { shellQuoted, truncate } from "../text.ts";
 import { DAY_SECONDS, type Day, daysOf } from "../usage/days.ts";
 import { seriesText } from "../usage/series.ts";
 import { type Alert, type AlertPhase, type Condition, loudAlerts, snoozeOf, withSnooze } from "./alert.ts";
@@ -154,6 +154,9 @@ function causeText(cause: FailureCause): string {
     `${head ?? "readings fail"} since ${instantText(since)}`,
     `${requests > 0 ? `${counted(requests, "request")}, ` : ""}${counted(slices, "slice")} of ${series} series failed`,
     ...(nextTry ? [`next try ${instantText(nextTry)}`] : []),
+    ...(cause.code === "unauthorized"
+      ? [`with a key that works, usage-export export --project ${shellQuoted(cause.project ?? "")} reads them at once`]
+      : []),
     numbers,
     // At the end and without quotation marks, because an error may contain any character.
     ...(head === undefined && error !== "" ? [`the newest error: ${error}`] : []),

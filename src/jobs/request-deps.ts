@@ -7,6 +7,7 @@ import { isDatabaseFailure } from "../db/connection/errors.ts";
 import type { RecordOutcomes } from "../db/usage/batches.ts";
 import { storedDays } from "../db/usage/coverage.ts";
 import { recordFailure } from "../db/usage/failures.ts";
+import { endRefusals } from "../db/usage/refusals.ts";
 import { isKnownUnused } from "../db/usage/seen-values.ts";
 import { isNewestEmpty } from "../db/usage/slices.ts";
 import { AppError } from "../errors.ts";
@@ -43,6 +44,8 @@ export function requestDeps(context: RequestContext, settings: RequestSettings):
   const { app, db, fetchNumbers, backlog, ownerOf, writer } = context;
   const { runId, policy, idOf, check, log, record, isRetried } = settings;
   const { emptyGuard, cliffGuard, undated } = policy;
+  /** The projects, and of what, whose key has worked in this run. */
+  const works = new Set<string>();
   return {
     nextFetchNo: fetchNumbers,
     backlog,
@@ -57,6 +60,9 @@ export function requestDeps(context: RequestContext, settings: RequestSettings):
       const target = { seriesId: idOf(request), grouping: series.grouping, ownDays: window === undefined };
       const how = { runId, emptyGuard, cliffGuard, undated, recording: record && { request, record } };
       const stored = await writer({ ...answer, ...attempt, ...target, ...how });
+      const read = `${series.source} ${series.project.id}`;
+      if (!works.has(read)) await endRefusals(db, series.project.id, series.source);
+      works.add(read);
       // Either another process was faster, or the database was replaced by a copy of itself while this process ran.
       if (stored.slices.some(({ decision }) => decision === "stale")) await raiseLaggingSequences(app, db);
       return stored;

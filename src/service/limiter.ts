@@ -54,14 +54,14 @@ export function openLimiter(caps: () => RateCaps, now: () => number, sleep: Slee
     }
     while (inFlight.length < slots()) {
       const ready = [...waiting].filter(({ key }) => pausedMs(key) === 0);
-      if (ready.length > 0 && nextStartMs > now()) return serveIn(nextStartMs - now());
-      const next = firstOf(ready);
+      const next = nextStartMs > now() ? undefined : firstOf(ready);
       if (!next) break;
       waiting.delete(next);
       next.resolve(start(next));
     }
-    const pausesMs = [...waiting].map(({ key }) => pausedMs(key)).filter((ms) => ms > 0);
-    if (pausesMs.length > 0) serveIn(Math.min(...pausesMs));
+    const rateMs = inFlight.length < slots() ? nextStartMs - now() : 0;
+    const waitsMs = [...waiting].map(({ key }) => pausedMs(key) || rateMs).filter((ms) => ms > 0);
+    if (waitsMs.length > 0) serveIn(Math.min(...waitsMs));
   }
 
   /** Of the project with the fewest calls in flight. One whose calls hang holds its part of the slots, or leaves one free for the others. */

@@ -17,6 +17,7 @@ import {
   markWorkerStopped,
   type NewWorker,
 } from "../db/jobs/workers.ts";
+import { retryRefusals } from "../db/usage/refusals.ts";
 import { AppError } from "../errors.ts";
 import type { ProcessMetrics } from "../health/metrics.ts";
 import { openNotifier } from "../health/notifier.ts";
@@ -83,6 +84,7 @@ export async function runWorker(app: App, config: Config, db: Database, deps: Wo
   // Retried separately: if the database is lost here, the context must not be opened a second time.
   await retryUntilReached(app, liveness, app.signal, async () => {
     await deleteOldWorkers(db);
+    await retryRefusals(db);
     await heartbeatWorker(db, worker, refusal());
     await onReady?.();
   });

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { sleep } from "../../src/async.ts";
 import type { ServiceCall } from "../../src/service/service.ts";
 import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
-import { KEY, limit, openTestService } from "./open-test-service.ts";
+import { KEY, openTestService } from "./open-test-service.ts";
 
 const REAL_TIME = { now: () => performance.now(), sleep, random: () => 0 };
 
@@ -19,12 +19,14 @@ async function openProjects({ paused = [], stuck = [] }: { paused?: readonly str
     else if (!stuck.includes(name)) answerJson(response, 200, {});
   });
   const service = openTestService(server.origin, {}, REAL_TIME);
+  const over = new AbortController();
   const call = (name: string) => {
     const read: ServiceCall = { method: "GET", path: ["v1", "projects", name], retry: true };
-    return service.call(read, KEY.named(`env ${name}`), limit());
+    return service.call(read, KEY.named(`env ${name}`), over.signal);
   };
   const times = (name: string) => startsMs.get(name) ?? [];
   const close = async () => {
+    over.abort(new Error("the test is over"));
     await service.close();
     await server[Symbol.asyncDispose]();
   };
@@ -49,9 +51,8 @@ test("a 429 pauses the calls with that key alone, for the whole time that the se
 test("a project whose calls are never answered leaves the others at least one slot", async () => {
   await using projects = await openProjects({ stuck: ["stuck"] });
   await projects.call("good");
-  const stuck = Array.from({ length: 8 }, () => projects.call("stuck").catch(() => {}));
+  for (let i = 0; i < 8; i++) projects.call("stuck").catch(() => {});
   await expect.poll(() => projects.times("stuck").length).toBeGreaterThanOrEqual(2);
   for (let i = 0; i < 20; i++) await projects.call("good");
   expect(projects.times("stuck").length).toBeLessThan(4);
-  void stuck;
 });
