@@ -23,8 +23,6 @@ export type CommandResult = {
   readonly failure: string | undefined;
   /** The last part of the standard output. */
   readonly stdout: string;
-  /** The last part of both outputs, in the order in which they came. */
-  readonly output: string;
 };
 
 const OUTPUT_LENGTH_MAX = 64 * 1024;
@@ -59,13 +57,13 @@ export async function runCommand(
     stdio: "pipe",
   });
   child.stdin.on("error", () => {}).end(input);
-  const outputs = collectOutput(child);
+  const output = collectOutput(child);
   const kill = () => killGroup(child);
   signal?.addEventListener("abort", kill, { once: true });
   try {
     const failure = await waitForExit(child, timeoutSeconds);
     signal?.throwIfAborted();
-    return { failure, ...(await outputs()) };
+    return { failure, stdout: await output() };
   } finally {
     signal?.removeEventListener("abort", kill);
     child.stdout.destroy();
@@ -100,21 +98,18 @@ function killGroup({ pid }: ChildProcessWithoutNullStreams): void {
   }
 }
 
-/** Keeps the last part of the output. The returned function is called once the command has ended. */
-function collectOutput(child: ChildProcessWithoutNullStreams): () => Promise<Pick<CommandResult, "stdout" | "output">> {
+/** Keeps the last part of the standard output. The returned function is called once the command has ended. */
+function collectOutput(child: ChildProcessWithoutNullStreams): () => Promise<string> {
   let stdout = "";
-  let output = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding("utf8").on("data", (part: string) => {
-      output = (output + part).slice(-OUTPUT_LENGTH_MAX);
-      if (stream === child.stdout) stdout = (stdout + part).slice(-OUTPUT_LENGTH_MAX);
-    });
-  }
+  child.stderr.resume();
+  child.stdout.setEncoding("utf8").on("data", (part: string) => {
+    stdout = (stdout + part).slice(-OUTPUT_LENGTH_MAX);
+  });
   const closed = once(child, "close").catch(() => {});
   return async () => {
     await Promise.race([closed, sleep(OUTPUT_MS_MAX)]);
     // If this process was busy all that time, output may have come that was not read yet: timers fire before it is.
     await nextRead();
-    return { stdout, output };
+    return stdout;
   };
 }

@@ -1,5 +1,4 @@
-// A secret that can't be printed by accident, the scrubber that removes known secrets from text, and the search for a secret in any
-// encoding. Pure. reveal() is called where a request is signed, a key is sealed or delivered, a notification is sent, a proxy is used
+// A secret that can't be printed by accident, and the scrubber that removes known secrets from text. Pure. reveal() is called where a request is signed, a key is sealed or delivered, a notification is sent, a proxy is used
 // or a visitor is checked.
 
 import { inspect } from "node:util";
@@ -49,8 +48,8 @@ const BEGINNINGS = 4_096;
 
 /**
  * Replaces known secrets in text that leaves the process or is stored: an error of the service may contain the key it refuses,
- * and a connection error may contain the URL that failed. It is the last guard, for text of any length. Text that may repeat a
- * key in any encoding is checked with isFreeOfSecret where it enters the process. How long it takes hardly depends on how many
+ * and a connection error may contain the URL that failed. It is the last guard, for text of any length. Text of others that
+ * may hold a part of a key is checked with isFreeOfSecret where it enters the process. How long it takes hardly depends on how many
  * secrets are known: there may be thousands.
  */
 export class Scrubber {
@@ -130,67 +129,19 @@ function toLowerCaseSameLength(text: string): string {
   return letters.join("");
 }
 
-// Searches a text for a secret in any encoding by decoding the text, not by listing the forms of the secret. Meant for a
-// line or two: the result of each decoding is decoded again.
-
 /** This many consecutive characters of a secret are no coincidence; fewer reveal little. */
-const RUN_LENGTH = 8;
-/** Eight bytes fill at least this many characters of base64, at any offset. */
-const RUN_LENGTH_BASE64 = 10;
-/** How many encodings may be nested: hex of base64 of a key is found. */
-const NESTED_ENCODINGS_MAX = 2;
+const PART_LENGTH = 8;
 
-/** Whether no part of the secret can be read from the text: plain, reversed, split or encoded. */
+/** Whether the text holds no part of the secret, nor the secret in an encoding that the scrubber knows. */
 export function isFreeOfSecret(text: string, secret: string): boolean {
-  const runs = runsOf(secret);
-  const seen = new Set<string>();
-  let level = [text];
-  for (let depth = 0; depth <= NESTED_ENCODINGS_MAX; depth++) {
-    const next: string[] = [];
-    for (const reading of level) {
-      if (reading.length < RUN_LENGTH || seen.has(reading)) continue;
-      seen.add(reading);
-      if (holdsRun(reading, runs)) return false;
-      if (depth < NESTED_ENCODINGS_MAX) next.push(...decodingsOf(reading));
-    }
-    level = next;
+  const lowerCase = text.toLowerCase();
+  const parts = Math.max(1, secret.length - PART_LENGTH + 1);
+  for (let at = 0; at < parts; at++) {
+    if (lowerCase.includes(secret.slice(at, at + PART_LENGTH).toLowerCase())) return false;
   }
-  return true;
-}
-
-type SecretRuns = { readonly plain: ReadonlySet<string>; readonly base64: ReadonlySet<string> };
-
-/** Base64 whose case was changed can't be decoded, so the text is also searched for the secret's base64. */
-function runsOf(secret: string): SecretRuns {
-  const base64 = [0, 1, 2].flatMap((offset) => base64At(secret, offset));
-  return {
-    plain: new Set([secret, reversed(secret)].flatMap((text) => slices(lettersAndDigits(text), RUN_LENGTH))),
-    base64: new Set(
-      [...base64, ...base64.map(reversed)].flatMap((text) => slices(lettersAndDigits(text), RUN_LENGTH_BASE64)),
-    ),
-  };
-}
-
-function holdsRun(text: string, { plain, base64 }: SecretRuns): boolean {
-  const letters = lettersAndDigits(text);
-  return slices(letters, RUN_LENGTH).some((slice, at) => {
-    return plain.has(slice) || base64.has(letters.slice(at, at + RUN_LENGTH_BASE64));
-  });
-}
-
-/** The text without separators and differences of case. */
-function lettersAndDigits(text: string): string {
-  return text.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, "");
-}
-
-/** Every substring of that length; the whole text if it is shorter. */
-function slices(text: string, length: number): string[] {
-  if (text.length <= length) return text === "" ? [] : [text];
-  return Array.from({ length: text.length - length + 1 }, (_, at) => text.slice(at, at + length));
-}
-
-function reversed(text: string): string {
-  return [...text].toReversed().join("");
+  const scrubber = new Scrubber();
+  scrubber.add(new Secret(secret));
+  return scrubber.scrub(text) === text;
 }
 
 /** The base64 of the secret after `offset` other bytes, without the characters that also encode those bytes. */
@@ -198,66 +149,4 @@ function base64At(secret: string, offset: number): string {
   const bytes = Buffer.from(secret);
   const encoded = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");
   return encoded.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6));
-}
-
-function decodingsOf(text: string): string[] {
-  const packed = text.replaceAll(/\s/g, "");
-  // Common ways to write bytes: 6b:65:79, 0x6b, 0x65 or \x6b\x65.
-  const hexOnly = text.replaceAll(/0x|\\x|[\s:,;-]/gi, "");
-  return [
-    unescaped(text),
-    reversed(text),
-    decimalBytes(text),
-    ...[text, packed].flatMap((each) => decodeBase(each, /[A-Za-z0-9+/_-]{10,}/g, base64Value, 6)),
-    ...[text, packed].flatMap((each) => decodeBase(each, /[A-Za-z2-7]{12,}/g, base32Value, 5)),
-    ...decodeBase(hexOnly, /[0-9a-f]{16,}/gi, (char) => Number.parseInt(char, 16), 4),
-  ];
-}
-
-function unescaped(text: string): string {
-  const toChar = (_: string, digits: string) => String.fromCharCode(Number.parseInt(digits, 16));
-  return text
-    .replaceAll(/[%=]([0-9a-f]{2})/gi, toChar)
-    .replaceAll(/\\+x([0-9a-f]{2})/gi, toChar)
-    .replaceAll(/\\+u\{?([0-9a-f]{2,4})\}?/gi, toChar)
-    .replaceAll(/&#x([0-9a-f]{1,4});?/gi, toChar)
-    .replaceAll(/&#([0-9]{1,5});?/g, (_, digits) => String.fromCharCode(Number(digits)))
-    .replaceAll(/\\+([0-3]?[0-7]{2})/g, (_, digits) => String.fromCharCode(Number.parseInt(digits, 8)));
-}
-
-function decimalBytes(text: string): string {
-  const lists = text.match(/\d{1,3}(?:[\s,;]+\d{1,3}){7,}/g) ?? [];
-  return lists.map((list) => String.fromCharCode(...list.split(/[\s,;]+/).map(Number))).join(" ");
-}
-
-/** Decodes every run of these characters, starting at each position where a byte may begin. */
-function decodeBase(text: string, runs: RegExp, bitsOf: (char: string) => number, bits: number): string[] {
-  const found = text.match(runs) ?? [];
-  if (found.length === 0) return [];
-  const offsets = 8 / gcd(8, bits);
-  return Array.from({ length: offsets }, (_, skipped) =>
-    found.map((run) => bytesOf(run.slice(skipped), bitsOf, bits)).join(" "),
-  );
-}
-
-function bytesOf(run: string, bitsOf: (char: string) => number, bits: number): string {
-  let text = "";
-  let buffer = 0;
-  let bufferedBits = 0;
-  for (const char of run) {
-    buffer = ((buffer << bits) | bitsOf(char)) & 0xffff;
-    bufferedBits += bits;
-    if (bufferedBits < 8) continue;
-    bufferedBits -= 8;
-    text += String.fromCharCode((buffer >> bufferedBits) & 0xff);
-  }
-  return text;
-}
-
-const BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-const base64Value = (char: string) => BASE64.indexOf(char.replace("-", "+").replace("_", "/"));
-const base32Value = (char: string) => "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(char.toUpperCase());
-
-function gcd(a: number, b: number): number {
-  return b === 0 ? a : gcd(b, a % b);
 }

@@ -103,7 +103,7 @@ function rotationDeps(context: RotationContext, job: RotationJob, lease: Lease):
     ledger,
     newIntentId: () => `ue-${randomBytes(6).toString("hex")}`,
     testSink,
-    deliver: (sink, key) => deliverKey(sink, key, (text) => scrubber.scrub(text)),
+    deliver: deliverKey,
     async inspect({ intentId, scopesGranted, deliveredTo }) {
       try {
         const { key } = await ledger.openKey(intentId);

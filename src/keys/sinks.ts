@@ -6,8 +6,7 @@ import path from "node:path";
 import { isProgram, runCommand } from "../command.ts";
 import { AppError, systemCode } from "../errors.ts";
 import { readRegularFile, replaceFile, withFileLimit } from "../files.ts";
-import { isFreeOfSecret, type Secret } from "../secret.ts";
-import { toPrintableLine } from "../text.ts";
+import type { Secret } from "../secret.ts";
 import { type Sink, sinkId } from "./policy.ts";
 import type { OpenedKey } from "./rotation-deps.ts";
 
@@ -17,13 +16,9 @@ export async function testSink(sink: Sink): Promise<void> {
   await withDeliveryLimit(sink.path, () => testKeyFile(sink.path));
 }
 
-/** Throws `delivery` if it fails; the sink then keeps its previous content. `scrub` hides known secrets in the output of a command. */
-export async function deliverKey(
-  sink: Sink,
-  { apiKeyId, key }: OpenedKey,
-  scrub: (text: string) => string,
-): Promise<void> {
-  if (sink.kind === "command") return runKeyCommand(sink, key, apiKeyId, scrub);
+/** Throws `delivery` if it fails; the sink then keeps its previous content. */
+export async function deliverKey(sink: Sink, { apiKeyId, key }: OpenedKey): Promise<void> {
+  if (sink.kind === "command") return runKeyCommand(sink, key, apiKeyId);
   await withDeliveryLimit(sink.path, () => writeKeyFile(sink.path, key));
 }
 
@@ -166,10 +161,6 @@ async function keyFileFault(file: string, key: Secret | undefined): Promise<stri
 
 type CommandSink = Extract<Sink, { kind: "command" }>;
 
-/** How much of the last line is searched for the key. */
-const OUTPUT_SEARCHED_MAX = 2_000;
-const OUTPUT_SHOWN_MAX = 300;
-
 export async function testKeyCommand(program: string): Promise<void> {
   if (await isProgram(program)) return;
   throw new AppError("delivery", `the command ${JSON.stringify(program)} does not exist, or may not be run`);
@@ -179,29 +170,14 @@ export async function runKeyCommand(
   { command, timeoutSeconds }: CommandSink,
   key: Secret,
   apiKeyId: string,
-  scrub: (text: string) => string,
 ): Promise<void> {
-  const { failure, output } = await runCommand(command, {
+  const { failure } = await runCommand(command, {
     input: `${key.reveal()}\n`,
     variables: { USAGE_EXPORT_API_KEY_ID: apiKeyId },
     timeoutSeconds,
   });
   if (failure === undefined) return;
   const program = JSON.stringify(command[0] ?? "");
-  throw new AppError("delivery", `the command ${program} ${failure}${safeLastLine(output, key, scrub)}`);
-}
-
-/** The command knows the key and may print it. Only its last line is shown, and only if it contains no part of the key. */
-function safeLastLine(output: string, key: Secret, scrub: (text: string) => string): string {
-  const line =
-    output
-      .trimEnd()
-      .split(/[\r\n]/)
-      .at(-1) ?? "";
-  const printable = toPrintableLine(line.replaceAll(key.reveal(), `${key}`)).slice(-OUTPUT_SEARCHED_MAX);
-  if (!isFreeOfSecret(printable, key.reveal())) return "; its last line is not shown, as it may hold the key";
-  // A long word of letters and digits may be the key in a form that can't be decoded here: compressed, encrypted or hashed.
-  const unreadable = /(?=[A-Za-z=+]*\d)(?=[\d=+]*[A-Za-z])[A-Za-z0-9=+]{20,}/g;
-  const shown = scrub(printable).replaceAll(unreadable, "[hidden]").slice(-OUTPUT_SHOWN_MAX);
-  return shown && `: ${shown}`;
+  const hint = "its output is not shown, as it may hold the key; run it by hand to see why";
+  throw new AppError("delivery", `the command ${program} ${failure}: ${hint}`);
 }

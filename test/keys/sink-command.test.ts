@@ -1,22 +1,18 @@
-import { randomBytes } from "node:crypto";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { runKeyCommand, testKeyCommand } from "../../src/keys/sinks.ts";
 import { Secret } from "../../src/secret.ts";
-import { ENCODINGS } from "../support/encodings.ts";
-import { findSecrets } from "../support/leak-search.ts";
 
 const folder = await mkdtemp(path.join(tmpdir(), "usage-export-key-command-"));
 afterAll(() => rm(folder, { recursive: true }));
 
 const KEY = new Secret("c".repeat(40));
-const OTHER = "d".repeat(40);
 
 function run(script: string, timeoutSeconds = 10): Promise<void> {
   const sink = { kind: "command", command: ["sh", "-c", script, "sh", folder], timeoutSeconds } as const;
-  return runKeyCommand(sink, KEY, "id-of-the-key", (text) => text.replaceAll(OTHER, "[secret]"));
+  return runKeyCommand(sink, KEY, "id-of-the-key");
 }
 
 const written = (name: string) => readFile(path.join(folder, name), "utf8");
@@ -49,47 +45,16 @@ test("a command that succeeds without reading the key is a success", async () =>
   await expect(run("exit 0")).resolves.toBeUndefined();
 });
 
-test("the error of a failed command has its exit status and its last line", async () => {
-  await expect(run("echo first; echo no room left >&2; exit 3")).rejects.toMatchObject({
+const HINT = "its output is not shown, as it may hold the key; run it by hand to see why";
+
+test.each([
+  ["exits", "cat; echo no room left >&2; exit 3", "ended with 3"],
+  ["is ended by a signal", "echo first; kill -TERM $$", "ended with SIGTERM"],
+])("the error of a command that %s says so, and has nothing of its output", async (_, script, failure) => {
+  await expect(run(script)).rejects.toMatchObject({
     code: "delivery",
-    message: 'the command "sh" ended with 3: no room left',
+    message: `the command "sh" ${failure}: ${HINT}`,
   });
-});
-
-test("the error of a command that failed without output has only its exit status", async () => {
-  await expect(run("exit 1")).rejects.toThrow(/^the command "sh" ended with 1$/);
-});
-
-test("the error of a command that a signal ended names the signal", async () => {
-  await expect(run("kill -TERM $$")).rejects.toThrow('the command "sh" ended with SIGTERM');
-});
-
-test("the key and other secrets in a command's output are hidden, even where the output is cut", async () => {
-  const error = await run(`k=$(cat); i=0; while [ $i -lt 40 ]; do echo "$k ${OTHER}"; i=$((i+1)); done; exit 1`).catch(
-    String,
-  );
-  expect(error).toContain("[secret] [secret]");
-  expect(error).not.toMatch(/c{8}|d{8}/);
-  expect(String(error).length).toBeLessThan(400);
-});
-
-test.each(Object.keys(ENCODINGS))("a key that a command prints is hidden, %s", async (encoding) => {
-  const key = new Secret(randomBytes(20).toString("hex"));
-  const echo = path.join(import.meta.dirname, "../support/echo-key.ts");
-  const sink = { kind: "command", command: [process.execPath, echo, encoding], timeoutSeconds: 30 } as const;
-  const { message } = await runKeyCommand(sink, key, "id", (text) => text).catch((error) => error);
-  expect(message).toMatch(/ended with 1(: |; its last line is not shown, as it may hold the key$)/);
-  expect(findSecrets(message, [key.reveal()])).toEqual([]);
-});
-
-test("a hash that a command prints is hidden, and the words around it are shown", async () => {
-  const error = await run('echo "no room for $(sha256sum | cut -d" " -f1) on disk 12" >&2; exit 1').catch(String);
-  expect(error).toContain("ended with 1: no room for [hidden] on disk 12");
-});
-
-test("control characters that a command prints are removed", async () => {
-  const error = await run("printf 'no \\033[2Jroom\\a\\302\\2332J left'; exit 1").catch(String);
-  expect(error).toContain("ended with 1: no [2Jroom 2J left");
 });
 
 test("a command with much output succeeds", async () => {
@@ -99,7 +64,7 @@ test("a command with much output succeeds", async () => {
 test("at the time limit the command and the processes that it started are ended", async () => {
   const startedMs = performance.now();
   await expect(run('echo waiting; (sleep 60; echo late > "$1/late"); true', 1)).rejects.toThrow(
-    'the command "sh" took longer than 1 s: waiting',
+    'the command "sh" took longer than 1 s',
   );
   expect(performance.now() - startedMs).toBeLessThan(30_000);
 });
@@ -124,9 +89,9 @@ test("a missing program fails the test of the sink, and the delivery", async () 
     message: `the command "${program}" does not exist, or may not be run`,
   });
   const sink = { kind: "command", command: [program], timeoutSeconds: 1 } as const;
-  await expect(runKeyCommand(sink, KEY, "id", (text) => text)).rejects.toMatchObject({
+  await expect(runKeyCommand(sink, KEY, "id")).rejects.toMatchObject({
     code: "delivery",
-    message: `the command "${program}" could not be run (ENOENT)`,
+    message: `the command "${program}" could not be run (ENOENT): ${HINT}`,
   });
 });
 

@@ -1,7 +1,5 @@
 // The forms in which a program may print a secret.
 
-import { inspect } from "node:util";
-
 const each = (secret: string, encode: (code: number) => string) =>
   [...secret].map((character) => encode(character.charCodeAt(0))).join("");
 const hex = (code: number, length: number) => code.toString(16).padStart(length, "0");
@@ -19,14 +17,7 @@ export const ENCODINGS: Readonly<Record<string, (secret: string) => string>> = {
   "upper case hex": (secret) => Buffer.from(secret).toString("hex").toUpperCase(),
   "a URL component": encodeURIComponent,
   "percent-encoding of all": (secret) => each(secret, (code) => `%${hex(code, 2)}`),
-  "JSON escapes": (secret) => each(secret, (code) => `\\u${hex(code, 4)}`),
-  "decimal entities": (secret) => each(secret, (code) => `&#${code};`),
-  "hexadecimal entities": (secret) => each(secret, (code) => `&#x${hex(code, 2)};`),
   "named entities": (secret) => secret.replaceAll("&", "&amp;").replaceAll("<", "&lt;"),
   "sixteen characters": (secret) => secret.slice(7, 23),
   reversed: (secret) => [...secret].toReversed().join(""),
-  "two bytes a character": (secret) => Buffer.from(secret, "utf16le").toString("hex").replace(/../g, "\\x$&"),
-  "a list of bytes": (secret) => JSON.stringify(Buffer.from(secret)),
-  "a printed Buffer": (secret) => inspect(Buffer.from(secret)),
-  "octal escapes": (secret) => each(secret, (code) => `\\${code.toString(8).padStart(3, "0")}`),
 };

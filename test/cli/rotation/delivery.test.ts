@@ -48,7 +48,7 @@ test("a sink that fails three times and then works gets the one key that was mad
   for (let i = 0; i < 3; i++) {
     const { status, stdout } = await context.run(["rotate"]);
     expect(status).toBe(1);
-    expect(stdout).toContain("ended with 1: vault is sealed");
+    expect(stdout).toContain("ended with 1");
     expect(await ledgerRows(context.db)).toMatchObject([{ state: "pending", step: "verified" }]);
     expect(await sinksOf(context)).toEqual(["file"]);
   }
@@ -88,21 +88,14 @@ test("without any sink the key is only in the database, and an export uses it", 
   expect((await context.run(["export"], { USAGE_EXPORT_KEY: undefined })).status).toBe(0);
 });
 
-test("the key is hidden in the output of a command that prints it and the environment", async ({ context }) => {
-  const { program } = await storingCommand(context, 'k=$(cat); env; echo "refused: $k"; exit 1');
+test("nothing of the output of a command that prints the key is shown", async ({ context }) => {
+  const { program } = await storingCommand(context, 'k=$(cat); env; echo "refused: $k"; exit 7');
   await context.configure({ deliver: [{ command: [program] }] });
-  const { status, stdout } = await context.run(["rotate"]);
+  const { status, stdout, stderr } = await context.run(["rotate"]);
   expect(status).toBe(1);
-  expect(stdout).toContain("refused: [secret]");
-});
-
-test("the last line of a command that prints the key in base64 is not shown", async ({ context }) => {
-  await context.configure({ deliver: [{ command: ["sh", "-c", "echo refused:; base64; exit 7"] }] });
-  const { status, stdout } = await context.run(["rotate"]);
-  expect(status).toBe(1);
-  expect(stdout).toContain('the command "sh" ended with 7; its last line is not shown, as it may hold the key');
-  await context.run(["status"]);
-  await context.run(["keys"]);
+  expect(stdout).toContain("ended with 7: its output is not shown, as it may hold the key");
+  expect(stdout + stderr).not.toContain("refused");
+  expect((await context.run(["status"])).stdout).not.toContain("refused");
 });
 
 test("a command that takes too long is ended, and the next rotation delivers again", async ({ context }) => {
