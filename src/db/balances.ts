@@ -5,7 +5,7 @@ import { sql } from "kysely";
 import type { Project } from "../usage/series.ts";
 import type { Database } from "./connection/database.ts";
 import { inTransaction } from "./connection/transaction.ts";
-import { storableText } from "./schema.ts";
+import { storableText } from "./storable-text.ts";
 
 export type Balance = {
   readonly balanceId: string;

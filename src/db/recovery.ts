@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import type { Database } from "./connection/database.ts";
 import { inTransaction, withRetries } from "./connection/transaction.ts";
-import { QUEUE_SCHEMA } from "./schema.ts";
+import { QUEUE_SCHEMA } from "./jobs/queue-names.ts";
 
 /** Smaller steps are ignored: a clock that is adjusted gradually, or another server's after a failover, may differ by this much. */
 const CLOCK_STEP_SECONDS_MIN = 5;

@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import type { Database } from "./connection/database.ts";
 import { execute } from "./connection/transaction.ts";
-import { storableText } from "./schema.ts";
+import { storableText } from "./storable-text.ts";
 
 /** Until its end the alerts with the name are not notified and nothing counts as not well because of them. They are still shown. */
 export type Snooze = {

@@ -2,7 +2,7 @@
 
 import type { Secret } from "../secret.ts";
 
-export type KeyState = "pending" | "active" | "draining" | "retired" | "orphan";
+type KeyState = "pending" | "active" | "draining" | "retired" | "orphan";
 
 /**
  * How far a pending key is:

@@ -3,7 +3,7 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Database } from "../connection/database.ts";
 import { execute, type Tx } from "../connection/transaction.ts";
-import { storableText } from "../schema.ts";
+import { storableText } from "../storable-text.ts";
 
 export type JobId = { readonly kind: "export" | "rotation"; readonly name: string };
 

@@ -3,3 +3,6 @@
 export const QUEUE_NAMES = ["usage_request", "usage_request_dead", "rotation"] as const;
 
 export type QueueName = (typeof QUEUE_NAMES)[number];
+
+/** The schema that pg-boss manages. */
+export const QUEUE_SCHEMA = "usage_export_queue";

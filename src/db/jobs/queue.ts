@@ -8,8 +8,7 @@ import { AppError, systemCode } from "../../errors.ts";
 import type { Database } from "../connection/database.ts";
 import { isConnectionError } from "../connection/errors.ts";
 import { inTransaction, setUntilCommit, type Tx } from "../connection/transaction.ts";
-import { QUEUE_SCHEMA } from "../schema.ts";
-import { QUEUE_NAMES, type QueueName } from "./queue-names.ts";
+import { QUEUE_NAMES, QUEUE_SCHEMA, type QueueName } from "./queue-names.ts";
 
 /** One attempt at a queue job. As soon as the job is claimed again, an older attempt can no longer complete, fail or release it. */
 export type ClaimedJob = {

@@ -4,8 +4,9 @@
 import { sql } from "kysely";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
-import { QUEUE_SCHEMA, storableText } from "../schema.ts";
+import { storableText } from "../storable-text.ts";
 import type { ClaimedJob } from "./queue.ts";
+import { QUEUE_SCHEMA } from "./queue-names.ts";
 import { type EndedRequest, insertRequests } from "./run-requests.ts";
 
 export type NewRequest = {

@@ -8,7 +8,7 @@ import type { SeriesName } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
 import { execute, type Tx } from "../connection/transaction.ts";
 import { existingPage } from "../pages.ts";
-import { storableStart } from "../schema.ts";
+import { storableStart } from "../storable-text.ts";
 
 export type EndedRequest = {
   readonly seriesId: number;

@@ -4,7 +4,8 @@ import { type RawBuilder, sql } from "kysely";
 import type { RunCounts, RunTrigger } from "../../usage/export.ts";
 import type { Database } from "../connection/database.ts";
 import { execute, inTransaction, type Tx } from "../connection/transaction.ts";
-import { QUEUE_SCHEMA, storableText } from "../schema.ts";
+import { storableText } from "../storable-text.ts";
+import { QUEUE_SCHEMA } from "./queue-names.ts";
 import { deleteRequests } from "./run-requests.ts";
 
 export type NewRun = {

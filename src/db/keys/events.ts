@@ -2,7 +2,7 @@
 
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
-import { storableText } from "../schema.ts";
+import { storableText } from "../storable-text.ts";
 
 export type KeyEvent = {
   readonly rotation: string;

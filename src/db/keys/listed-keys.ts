@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import type { Database } from "../connection/database.ts";
 import { inTransaction } from "../connection/transaction.ts";
-import { storableText } from "../schema.ts";
+import { storableText } from "../storable-text.ts";
 
 export type ListedKey = {
   readonly apiKeyId: string;

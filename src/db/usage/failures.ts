@@ -5,7 +5,8 @@ import { sliceRetryDelayMs } from "../../usage/backfill.ts";
 import type { Day } from "../../usage/days.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
-import { QUEUE_SCHEMA, storableText } from "../schema.ts";
+import { QUEUE_SCHEMA } from "../jobs/queue-names.ts";
+import { storableText } from "../storable-text.ts";
 import { lockSlices } from "./slices.ts";
 
 export type SliceFailure = {
