@@ -160,31 +160,6 @@ function parseSet(text: string): readonly (string | null)[] | undefined {
   }
 }
 
-/** Labels for a chart, in the order of the names: all different, each at most `columnsMax` wide. */
-export function chartLabels(names: readonly (string | null)[], columnsMax: number): string[] {
-  const labels = new Set<string>();
-  for (const name of names) labels.add(distinctLabel(nameText(name), columnsMax, labels));
-  return [...labels];
-}
-
-function distinctLabel(name: string, columnsMax: number, used: ReadonlySet<string>): string {
-  let label = chartLabel(name, columnsMax);
-  for (let count = 2; used.has(label); count++) {
-    const suffix = ` (${count})`;
-    label = chartLabel(name, columnsMax - suffix.length) + suffix;
-  }
-  return label;
-}
-
-/**
- * One label for a chart. Every text from outside that the chart library gets must come from here: it looks texts up in plain
- * objects, and a text "__proto__" would change the prototype of all objects of this process.
- */
-export function chartLabel(name: string, columnsMax: number): string {
-  const label = truncatedName(name, columnsMax);
-  return label in {} ? `\u2060${label}` : label;
-}
-
 /** Cut between graphemes, with an ellipsis. A wide grapheme, as in Chinese or an emoji, takes two columns. */
 export function truncatedName(name: string, columnsMax: number): string {
   let columns = 0;

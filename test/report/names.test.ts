@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { chartLabel, chartLabels, displayWidth, groupHtml, nameHtml, truncatedName } from "../../src/report/html.ts";
+import { displayWidth, groupHtml, nameHtml, truncatedName } from "../../src/report/html.ts";
 
 const FAMILY = "👨‍👩‍👧‍👦";
 
@@ -20,24 +20,6 @@ test.each([
   expect(truncatedName(name, columns)).toBe(expected);
   expect(displayWidth(truncatedName(name, columns))).toBeLessThanOrEqual(columns);
 });
-
-test("names that are cut to the same text get different labels, in the order of the names", () => {
-  const labels = chartLabels(["model-general-a", "model-general-b", "model-general-b", "model-gen…"], 10);
-  expect(labels).toEqual(["model-gen…", "model… (2)", "model… (3)", "model… (4)"]);
-});
-
-test('a missing value and the name "no value" get different labels', () => {
-  expect(chartLabels([null, "no value", ""], 12)).toEqual(["no value", "no value (2)", ""]);
-});
-
-test.each(["__proto__", "constructor", "hasOwnProperty", "toString"])(
-  "the label of %s is not a property that every object inherits",
-  (name) => {
-    const label = chartLabel(name, 20);
-    expect(label in {}).toBe(false);
-    expect(label.replace("\u2060", "")).toBe(name);
-  },
-);
 
 test.each([
   ["a name isolated from the text direction around it", nameHtml("<b>\u202e"), "<bdi>&lt;b&gt;\u202e</bdi>"],

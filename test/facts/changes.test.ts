@@ -1,0 +1,160 @@
+// Why usage and cost changed, and the overview, from stored usage. That the numbers are those of every other answer is in same-answers.test.ts.
+
+import { sql } from "kysely";
+import { beforeEach, expect, test } from "vitest";
+import { parseConfig } from "../../src/config/config.ts";
+import { readByStatements } from "../../src/db/connection/statements.ts";
+import { storePrices } from "../../src/db/prices.ts";
+import { type Change, changes, costChanges, mainChange } from "../../src/facts/changes.ts";
+import { overview } from "../../src/facts/overview.ts";
+import { comparedPeriod } from "../../src/usage/periods.ts";
+import { forgetAll, storeSeries } from "../db/reported-usage.ts";
+import { storeBills } from "../db/stored-charges.ts";
+import { daysBack, newProject } from "../db/stored-usage.ts";
+import { testDatabase } from "../support/database.ts";
+
+const { db } = await testDatabase();
+const back = await daysBack(db);
+const period = { start: back(1), end: back(1) };
+const question = { period, before: { start: back(8), end: back(8) }, projects: undefined, limit: 2 };
+
+beforeEach(async () => {
+  await forgetAll(db);
+  await sql`truncate usage_export.price cascade`.execute(db);
+});
+
+type Rows = readonly (readonly [value: unknown, hours: string])[];
+
+const usageOf = (before: Rows | undefined, now: Rows) => {
+  const of = (rows: Rows) => rows.map(([value, hours]) => [value, { hours }] as const);
+  return { ...(before && { [back(8)]: of(before) }), [back(1)]: of(now) };
+};
+
+const partsOf = ({ splits }: Change) =>
+  splits.map(({ grouping, parts }) => [
+    grouping,
+    ...parts.map(({ part, group, change }) => `${part === "group" ? group : part} ${change}`),
+  ]);
+
+test("the groups that changed the most are listed, the others are one part, and what no group has is another", async () => {
+  const [one, other] = [newProject(), newProject()];
+  const before: Rows = [
+    ["a", "1"],
+    ["b", "10"],
+    ["c", "5"],
+    ["d", "0.5"],
+  ];
+  const now: Rows = [
+    ["a", "4"],
+    ["b", "3"],
+    ["c", "5"],
+    ["e", "0.25"],
+  ];
+  await storeSeries(db, [
+    { project: one, grouping: "none", usage: usageOf([["", "16.5"]], [["", "12.25"]]) },
+    { project: one, grouping: "model", usage: usageOf(before, now) },
+    { project: other, grouping: "none", usage: usageOf([["", "1"]], [["", "3"]]) },
+  ]);
+  const change = await readByStatements(db, (run) => mainChange(run, question));
+  expect(change).toMatchObject({ metric: "hours", amountBefore: "17.5", amount: "15.25", change: "-2.25" });
+  expect(partsOf(change)).toEqual([
+    ["model", "b -7", "a 3", "others -0.25", "not attributed 2"],
+    ["project", `${one.id} -4.25`, `${other.id} 2`],
+  ]);
+  expect(change.splits[1]?.parts[0]?.label).toBe(one.name);
+});
+
+test("a day that was not read leaves no change, and a split that was not read is not made", async () => {
+  const project = newProject();
+  await storeSeries(db, [
+    { project, grouping: "none", usage: usageOf([["", "1"]], [["", "2"]]) },
+    { project, grouping: "model", usage: usageOf(undefined, [["a", "2"]]) },
+  ]);
+  const read = (days: typeof question) => readByStatements(db, (run) => changes(run, { ...days, metric: "hours" }));
+  expect(await read(question)).toMatchObject({
+    change: "1",
+    splits: [{ grouping: "model", daysLacking: 1, parts: [] }],
+  });
+  const twoDays = { start: back(2), end: back(1) };
+  const before = comparedPeriod(twoDays) ?? twoDays;
+  expect(await read({ ...question, period: twoDays, before })).toMatchObject({
+    ...{ amount: "2", change: null, splits: [] },
+    lacking: { unreadDays: [back(2)], unreadDaysBefore: [back(9)] },
+  });
+});
+
+test("a project is explained from its billing once that can be compared, the others by the estimate, in each currency", async () => {
+  const [billed, other] = [newProject(), newProject()];
+  const of = usageOf(
+    [
+      ["a", "1"],
+      ["b", "1"],
+    ],
+    [
+      ["a", "3"],
+      ["b", "2"],
+    ],
+  );
+  const prices = ["a", "b"].map((model, i) => ({
+    metric: "hours",
+    model,
+    currency: i ? "EUR" : "USD",
+    price: "2",
+    from: "2020-01-01",
+  }));
+  const projects = [{ id: "p", name: "p", key: { env: "KEY" } }];
+  const config = { service: { baseUrl: "https://api.example.com" }, projects, prices };
+  await storePrices(db, parseConfig(JSON.stringify(config), { source: "test", baseDir: "/" }).prices, "the test");
+  const series = [billed, other].map((project) => ({ project, grouping: "model" as const, usage: of }));
+  await storeSeries(db, series);
+  const costs = async () =>
+    (await readByStatements(db, (run) => costChanges(run, question))).map(({ metric, currency, change }) => [
+      metric,
+      currency,
+      change,
+    ]);
+  const estimates = [
+    ["estimated_cost", "EUR", "4"],
+    ["estimated_cost", "USD", "8"],
+  ];
+  expect(await costs()).toEqual(estimates);
+
+  await storeBills(db, billed, ["line_item"], { start: back(1), end: back(1) }, [
+    { day: back(1), line_item: "x", dollars: "9" },
+  ]);
+  expect(await costs()).toEqual([["billed_cost", "USD", null], ...estimates]);
+  await storeBills(db, billed, ["line_item"], { start: back(8), end: back(1) }, [
+    { day: back(1), line_item: "x", dollars: "9" },
+  ]);
+  expect(await costs()).toEqual([
+    ["billed_cost", "USD", "9"],
+    ["estimated_cost", "EUR", "2"],
+    ["estimated_cost", "USD", "4"],
+  ]);
+});
+
+test("the overview has every metric that the service sent; without a total, those of the first grouping that adds up", async () => {
+  const project = newProject();
+  const usage = { [back(1)]: [["a", { hours: "0", requests: "7" }] as const, ["b", { requests: "2" }] as const] };
+  await storeSeries(db, [
+    { project, grouping: "model", usage },
+    { project, grouping: "tags", usage: { [back(1)]: [[["x"], { requests: "9" }]] } },
+  ]);
+  const read = (projects: readonly string[] | undefined) =>
+    readByStatements(db, (run) => overview(run, { period, before: undefined, projects }));
+  const all = await read(undefined);
+  expect(all).toMatchObject({
+    ...{ totalFrom: "model", total: { question: { metric: "requests" }, total: { amount: "9" } } },
+    figures: [
+      { metric: "hours", amount: "0" },
+      { metric: "requests", amount: "9" },
+    ],
+  });
+  expect(
+    all.splits.map(({ question: { grouping }, groups }) => [grouping, groups.map(({ amount }) => amount)]),
+  ).toEqual([
+    ["model", ["7", "2"]],
+    ["tags", ["9"]],
+  ]);
+  await expect(read(["nobody"])).rejects.toThrow('project: no usage of a project "nobody"');
+});

@@ -1,0 +1,80 @@
+// What the page on the quality of the data reads, compared with what is stored.
+
+import { beforeEach, expect, test } from "vitest";
+import { readByStatements } from "../../src/db/connection/statements.ts";
+import { recordFailure } from "../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
+import { coverage } from "../../src/facts/coverage.ts";
+import { restatements } from "../../src/facts/restatements.ts";
+import { forgetAll, storeSeries, storeUsage } from "../db/reported-usage.ts";
+import { daysBack, newProject } from "../db/stored-usage.ts";
+import { testDatabase } from "../support/database.ts";
+
+const { db } = await testDatabase();
+const back = await daysBack(db);
+const period = { start: back(4), end: back(1) };
+
+beforeEach(() => forgetAll(db));
+
+const read = (projects?: readonly string[]) => readByStatements(db, (run) => coverage(run, { period, projects }));
+const restated = () => readByStatements(db, (run) => restatements(run, { period, projects: undefined }));
+
+test("the series that lack the most days come first, with the status of each day, and gaps are stretches of days", async () => {
+  const [bad, good] = [newProject(), { ...newProject(), name: "a good one" }];
+  const usage = (days: readonly number[]) => Object.fromEntries(days.map((day) => [back(day), []]));
+  const [seriesId = 0] = await storeSeries(db, [
+    { project: bad, grouping: "model", usage: usage([1]), due: period, windowDays: 1 },
+    { project: good, grouping: "none", usage: usage([1, 2, 3, 4]), due: period, windowDays: 1 },
+  ]);
+  const failure = { seriesId, days: [back(2)], reason: "the service was away", fetchNo: await nextFetchNo(db) };
+  await recordFailure(db, failure);
+
+  const all = await read();
+  expect(all).toMatchObject({
+    counts: { complete: 5, suspect: 0, failed: 1, missing: 2 },
+    seriesCount: 2,
+    series: [
+      {
+        ...{ projectId: bad.id, grouping: "model", dueThrough: back(1), freshThrough: null },
+        statuses: { [back(4)]: "missing", [back(3)]: "missing", [back(2)]: "failed", [back(1)]: "complete" },
+      },
+      { projectId: good.id, freshThrough: back(1) },
+    ],
+    gaps: [
+      { projectId: bad.id, status: "failed", start: back(2), end: back(2), error: "the service was away" },
+      { projectId: bad.id, status: "missing", start: back(4), end: back(3), error: null },
+    ],
+    ...{ gapsLeftOut: 0, undated: [], differences: [] },
+  });
+  expect(all.finality.reduce((sum, { slices }) => sum + slices, 0)).toBe(8);
+  const whole = await read([good.id]);
+  expect(whole).toMatchObject({ seriesCount: 1, counts: { complete: 4 }, gaps: [], series: [{ projectId: good.id }] });
+  await expect(read(["nobody"])).rejects.toThrow('project: no usage of a project "nobody" was ever asked for');
+});
+
+test("days on which the groups do not add up to the total are listed", async () => {
+  const project = newProject();
+  await storeSeries(db, [
+    { project, grouping: "none", usage: { [back(1)]: [["", { hours: "3" }]] } },
+    { project, grouping: "model", usage: { [back(1)]: [["nova-3", { hours: "2.5" }]] } },
+  ]);
+  expect((await read()).differences).toMatchObject([
+    { project: project.name, grouping: "model", day: back(1), metric: "hours", total: "3", sumOfGroups: "2.5" },
+  ]);
+});
+
+test("a total that changed is listed with its old number, the same change of its groups is not", async () => {
+  const project = newProject();
+  const usage = (hours: string) => ({ [back(2)]: [["nova-3", { hours }]] }) as const;
+  const [total = 0, model = 0] = await storeSeries(db, [
+    { project, grouping: "none", usage: usage("3") },
+    { project, grouping: "model", usage: usage("3") },
+  ]);
+  expect(await restated()).toEqual({ count: 0, newest: [] });
+  await storeUsage(db, total, "none", usage("4.5"));
+  await storeUsage(db, model, "model", usage("4.5"));
+  expect(await restated()).toMatchObject({
+    count: 1,
+    newest: [{ project: project.name, grouping: "none", day: back(2), metric: "hours", old: "3", new: "4.5" }],
+  });
+});
