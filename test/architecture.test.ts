@@ -53,15 +53,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   health: [
     ...["async.ts", "errors.ts", "proxy.ts", "proxy-agent.ts", "secret.ts", "text.ts"],
     ...["config", "db", "db/connection", "db/jobs", "db/keys", "db/usage", "facts"],
-    ...["keys", "report", "schedule", "usage"],
+    ...["keys", "show", "schedule", "usage"],
   ],
-  web: ["errors.ts", "package-files.ts", "report/html.ts", "secret.ts"],
+  web: ["errors.ts", "package-files.ts", "show/html.ts", "secret.ts"],
   // Runs in the browser: nothing of Node.
-  "web/client": ["report/chart-description.ts", "report/format.ts"],
-  "web/dashboard": ["async.ts", "errors.ts", "facts", "health", "report", "usage", "web", "web/explore"],
-  "web/explore": ["async.ts", "errors.ts", "facts", "report", "show", "usage", "web", "web/dashboard"],
-  report: ["facts", "text.ts", "usage"],
-  show: [],
+  "web/client": ["show/chart-description.ts", "show/format.ts"],
+  "web/dashboard": ["async.ts", "errors.ts", "facts", "health", "show", "usage", "web", "web/explore"],
+  "web/explore": ["async.ts", "errors.ts", "facts", "show", "usage", "web", "web/dashboard"],
+  show: ["facts", "text.ts", "usage"],
   // The tests compare the product with the emulator, so the emulator shares no code with it: a bug in shared code would not show.
   emulator: [],
 };

@@ -1,7 +1,7 @@
 import { format, inspect } from "node:util";
 import { expect, test } from "vitest";
-import { html } from "../src/report/html.ts";
 import { Scrubber, Secret } from "../src/secret.ts";
+import { html } from "../src/show/html.ts";
 import { findSecrets } from "./support/leak-search.ts";
 
 const TEXT = 'open "sesame" 41/ä';

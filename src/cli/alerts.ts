@@ -10,7 +10,7 @@ import { alertsOf, conditionsOf } from "../health/alerts.ts";
 import type { HealthState } from "../health/state.ts";
 import { usageAlertsOf } from "../health/usage-alerts.ts";
 import { withKnownProjects } from "../jobs/discover.ts";
-import { instantText } from "../report/format.ts";
+import { instantText } from "../show/format.ts";
 import { DAY_MS } from "../usage/days.ts";
 import { writeAnswer } from "./output.ts";
 import { readStatusHealth } from "./status.ts";

@@ -10,7 +10,7 @@ import { openExportContext } from "../jobs/open-context.ts";
 import { runExportJob } from "../jobs/run-export.ts";
 import { withSeenValues } from "../jobs/seen-values.ts";
 import { CONFIG_FILE } from "../package-files.ts";
-import { counted, durationText } from "../report/format.ts";
+import { counted, durationText } from "../show/format.ts";
 import { shellQuoted } from "../text.ts";
 import {
   type BackfillMode,

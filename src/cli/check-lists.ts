@@ -9,7 +9,7 @@ import { storedLists, storedProjects, storeReading } from "../db/projects.ts";
 import { errorText } from "../errors.ts";
 import { readLists } from "../jobs/discover.ts";
 import type { Finding, FindingGroup } from "../jobs/project-probe.ts";
-import { counted, instantText } from "../report/format.ts";
+import { counted, instantText } from "../show/format.ts";
 import { firstNames } from "../text.ts";
 import {
   applyChange,

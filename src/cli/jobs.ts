@@ -16,9 +16,9 @@ import {
 } from "../db/jobs/jobs.ts";
 import { AppError } from "../errors.ts";
 import { withKnownProjects } from "../jobs/discover.ts";
-import { counted, instantText } from "../report/format.ts";
 import { nextOccurrences } from "../schedule/cron.ts";
 import { nextRunAt, type ScheduledJob, startDelayMs } from "../schedule/due.ts";
+import { counted, instantText } from "../show/format.ts";
 import { writeAnswer } from "./output.ts";
 
 type JobsOptions = { readonly json?: boolean; readonly kind?: JobId["kind"] };

@@ -6,7 +6,7 @@ import { rotationWarnings } from "../health/alerts.ts";
 import { openMasterKeys } from "../jobs/api-keys.ts";
 import { needsAttention } from "../keys/plan.ts";
 import { openSealedKey, sealKey } from "../keys/seal.ts";
-import { counted } from "../report/format.ts";
+import { counted } from "../show/format.ts";
 import { requireKnown } from "./selection.ts";
 
 type KeysOptions = {

@@ -2,7 +2,7 @@
 
 import { SingleBar } from "cli-progress";
 import type { Logger } from "pino";
-import { durationText } from "../report/format.ts";
+import { durationText } from "../show/format.ts";
 import type { RunCounts } from "../usage/export.ts";
 
 /** Slices that were read, and how many of them failed. */

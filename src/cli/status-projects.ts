@@ -6,7 +6,7 @@ import type { ProjectHealth } from "../db/health.ts";
 import { readHealth } from "../health/read-health.ts";
 import { type GapGroup, groupGaps, type HealthState, worstProjects } from "../health/state.ts";
 import { withKnownProjects } from "../jobs/discover.ts";
-import { counted, windowText } from "../report/format.ts";
+import { counted, windowText } from "../show/format.ts";
 import { firstOf } from "../text.ts";
 import { seriesText } from "../usage/series.ts";
 import { requireKnown } from "./selection.ts";

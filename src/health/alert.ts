@@ -1,7 +1,7 @@
 // What an alert and a snooze are, and which alerts a snooze holds. Pure.
 
 import type { Snooze } from "../db/snoozes.ts";
-import { instantText } from "../report/format.ts";
+import { instantText } from "../show/format.ts";
 import type { Day } from "../usage/days.ts";
 
 /** A condition that a person should know of. */

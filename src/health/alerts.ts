@@ -5,7 +5,7 @@ import type { RotationStatus } from "../db/keys/status.ts";
 import type { Snooze } from "../db/snoozes.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import { needsAttention } from "../keys/plan.ts";
-import { counted, instantText } from "../report/format.ts";
+import { counted, instantText } from "../show/format.ts";
 import { shellQuoted, truncate } from "../text.ts";
 import { DAY_SECONDS, type Day, daysOf } from "../usage/days.ts";
 import { seriesText } from "../usage/series.ts";

@@ -1,7 +1,7 @@
 // The alerts about unusual days: one for each project and filter, however many of its days are unusual. Pure.
 
 import type { Anomaly, JudgedUsage } from "../db/anomalies.ts";
-import { counted, metricName, roundedText } from "../report/format.ts";
+import { counted, metricName, roundedText } from "../show/format.ts";
 import { type Alert, type Condition, nameWord } from "./alert.ts";
 
 export function anomalyAlerts(usages: readonly JudgedUsage[]): readonly Alert[] {

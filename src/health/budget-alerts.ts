@@ -1,7 +1,7 @@
 // The alerts about budgets: one for each threshold that is reached in a period. Pure.
 
-import { budgetPeriod, budgetTitle, budgetUseText } from "../report/budget-text.ts";
-import { counted } from "../report/format.ts";
+import { budgetPeriod, budgetTitle, budgetUseText } from "../show/budget-text.ts";
+import { counted } from "../show/format.ts";
 import type { BudgetUse } from "../usage/budget-use.ts";
 import { type Alert, type Condition, type Digest, nameWord } from "./alert.ts";
 

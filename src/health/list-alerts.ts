@@ -1,7 +1,7 @@
 // Alerts about the lists of projects by which projects are discovered: one that can't be read, or that is in doubt. Pure.
 
 import type { StoredList } from "../db/projects.ts";
-import { counted, instantText } from "../report/format.ts";
+import { counted, instantText } from "../show/format.ts";
 import { truncate } from "../text.ts";
 import { type Alert, type Condition, nameWord } from "./alert.ts";
 

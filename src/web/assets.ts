@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { ASSETS_FOLDER, PACKAGE_FOLDER } from "../package-files.ts";
-import { type Html, html } from "../report/html.ts";
+import { type Html, html } from "../show/html.ts";
 import type { Page } from "./page.ts";
 
 /** Without the script, a page is requested again this often. */

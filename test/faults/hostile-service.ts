@@ -1,7 +1,7 @@
 // A service whose answers contain hostile texts, and a configuration with hostile names.
 
 import { farSchedule } from "../cli/workers.ts";
-import { HOSTILE_NAMES } from "../report/hostile-names.ts";
+import { HOSTILE_NAMES } from "../show/hostile-names.ts";
 import { answer, answerJson, type ScriptedServer, scriptedServer } from "../support/scripted-server.ts";
 import { HOSTILE_TEXTS } from "./hostile-texts.ts";
 

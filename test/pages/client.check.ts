@@ -1,13 +1,13 @@
 // The script of the pages in a real browser, with a page of made-up usage that the test changes.
 
 import { expect, onTestFinished, test } from "vitest";
-import { answerChart } from "../../src/report/answer-chart.ts";
-import { copyButton, html, sqlHtml } from "../../src/report/html.ts";
-import { contentSecurityPolicy, htmlDocument } from "../../src/report/page.ts";
+import { answerChart } from "../../src/show/answer-chart.ts";
+import { copyButton, html, sqlHtml } from "../../src/show/html.ts";
+import { contentSecurityPolicy, htmlDocument } from "../../src/show/page.ts";
 import { scriptHead } from "../../src/web/assets.ts";
 import type { Page as WebPage } from "../../src/web/page.ts";
 import { makeAnswer, NOTHING_LACKING } from "../facts/sample-facts.ts";
-import { HOSTILE_NAMES } from "../report/hostile-names.ts";
+import { HOSTILE_NAMES } from "../show/hostile-names.ts";
 import { testMonitor } from "../web/test-monitor.ts";
 import { axeFindings } from "./axe.ts";
 import { openBrowser, openPage, SCREENS } from "./browser.ts";

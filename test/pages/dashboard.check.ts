@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 import { expect } from "vitest";
 import { PROJECT_ID, type ProgramContext, programTest } from "../cli/program-context.ts";
 import { serveAndConfigure, waitForRuns } from "../cli/workers.ts";
-import { HOSTILE_NAMES } from "../report/hostile-names.ts";
+import { HOSTILE_NAMES } from "../show/hostile-names.ts";
 import { testDatabase } from "../support/database.ts";
 import { axeFindings } from "./axe.ts";
 import { openBrowser, openPage, SCREENS } from "./browser.ts";

@@ -10,7 +10,7 @@ import { scriptPage } from "../../src/web/assets.ts";
 import { renderReport } from "../../src/web/dashboard/report-file.ts";
 import { makeAnswer, makeOverview } from "../facts/sample-facts.ts";
 import { makeBudgetUse } from "../health/sample-health-state.ts";
-import { HOSTILE_NAMES } from "../report/hostile-names.ts";
+import { HOSTILE_NAMES } from "../show/hostile-names.ts";
 import { axeFindings } from "./axe.ts";
 import { openBrowser, openPage, SCREENS } from "./browser.ts";
 import { expectPrintable, walkWithKeyboard } from "./walk.ts";

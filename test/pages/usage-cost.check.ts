@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { storePrices } from "../../src/db/prices.ts";
-import { decodeDescription } from "../../src/report/chart-description.ts";
+import { decodeDescription } from "../../src/show/chart-description.ts";
 import { forgetAll, storeSeries } from "../db/reported-usage.ts";
 import { storeBills } from "../db/stored-charges.ts";
 import { daysBack, newProject } from "../db/stored-usage.ts";

@@ -2,7 +2,7 @@
 
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
-import { LIGHT } from "../../src/report/style.ts";
+import { LIGHT } from "../../src/show/style.ts";
 import { misplaced } from "./boxes.ts";
 
 // These expressions are texts because they are evaluated in the browser: their names do not exist in Node.

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { findProjects, knownProjects, projectValue } from "../../src/web/projects.ts";
-import { HOSTILE_NAMES } from "../report/hostile-names.ts";
+import { HOSTILE_NAMES } from "../show/hostile-names.ts";
 
 const NAMES = [
   "eu-prod",

@@ -9,8 +9,8 @@ import type {
   TooltipComponentOption,
 } from "echarts/components";
 import type { ComposeOption } from "echarts/core";
-import { type ChartDescription, type ChartSeries, type DayMark, seriesColour } from "../../report/chart-description.ts";
-import { chartNumber, compactText, dayLabel } from "../../report/format.ts";
+import { type ChartDescription, type ChartSeries, type DayMark, seriesColour } from "../../show/chart-description.ts";
+import { chartNumber, compactText, dayLabel } from "../../show/format.ts";
 
 type Day = ChartDescription["days"][number];
 

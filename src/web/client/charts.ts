@@ -14,8 +14,8 @@ import {
   type ChartSeries,
   decodeDescription,
   seriesColour,
-} from "../../report/chart-description.ts";
-import { exactText, isZero } from "../../report/format.ts";
+} from "../../show/chart-description.ts";
+import { exactText, isZero } from "../../show/format.ts";
 import { type ChartOption, daysOption, seriesKey } from "./chart-option.ts";
 import { ADDED, element } from "./element.ts";
 

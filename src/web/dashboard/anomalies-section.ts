@@ -1,9 +1,9 @@
 // The section of the dashboard about unusual days. Pure.
 
 import type { HealthState } from "../../health/state.ts";
-import { exactText, metricName, roundedText } from "../../report/format.ts";
-import { columns, html, nameHtml, numberColumns, table } from "../../report/html.ts";
-import type { Section } from "../../report/page.ts";
+import { exactText, metricName, roundedText } from "../../show/format.ts";
+import { columns, html, nameHtml, numberColumns, table } from "../../show/html.ts";
+import type { Section } from "../../show/page.ts";
 
 const COLUMNS = [
   ...columns("Day", "Project", "Metric"),

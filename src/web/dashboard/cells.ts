@@ -1,7 +1,7 @@
 // Cells that the tables of several pages have. Pure.
 
-import { instantText } from "../../report/format.ts";
-import { type Html, html, truncatedName } from "../../report/html.ts";
+import { instantText } from "../../show/format.ts";
+import { type Html, html, truncatedName } from "../../show/html.ts";
 
 const SUMMARY_COLUMNS = 120;
 

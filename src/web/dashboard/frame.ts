@@ -3,15 +3,15 @@
 
 import type { Alert } from "../../health/alert.ts";
 import type { HealthState } from "../../health/state.ts";
-import { counted, windowHtml } from "../../report/format.ts";
-import { type Html, html, joinHtml, nameHtml } from "../../report/html.ts";
+import { counted, windowHtml } from "../../show/format.ts";
+import { type Html, html, joinHtml, nameHtml } from "../../show/html.ts";
 import {
   ADDING_UP_WARNING,
   contentSecurityPolicy,
   htmlDocument,
   type PageOptions,
   type Section,
-} from "../../report/page.ts";
+} from "../../show/page.ts";
 import { dayCount, type Window } from "../../usage/days.ts";
 import { COMPARISONS } from "../../usage/periods.ts";
 import { scriptHead } from "../assets.ts";

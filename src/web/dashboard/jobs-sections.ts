@@ -2,18 +2,9 @@
 
 import { type RecentRun, RUN_STATUSES, type RunList } from "../../health/operations.ts";
 import { type HealthState, type JobHealth, queueTotals, type WorkerHealth } from "../../health/state.ts";
-import { counted, roundedText } from "../../report/format.ts";
-import {
-  columns,
-  type Html,
-  type HtmlValue,
-  html,
-  joinHtml,
-  nameHtml,
-  numberColumns,
-  table,
-} from "../../report/html.ts";
-import type { Section } from "../../report/page.ts";
+import { counted, roundedText } from "../../show/format.ts";
+import { columns, type Html, type HtmlValue, html, joinHtml, nameHtml, numberColumns, table } from "../../show/html.ts";
+import type { Section } from "../../show/page.ts";
 import { foldedText, instantHtml, stateHtml } from "./cells.ts";
 import { pageHref } from "./frame.ts";
 import { chosen, listForm, nothingListed, pageLinks, selectField, textField } from "./lists.ts";

@@ -7,9 +7,9 @@ import {
   type KeysData,
   type RotationKeys,
 } from "../../health/operations.ts";
-import { counted, roundedText } from "../../report/format.ts";
-import { columns, folded, type Html, type HtmlValue, html, nameHtml, numberColumns, table } from "../../report/html.ts";
-import type { Section } from "../../report/page.ts";
+import { counted, roundedText } from "../../show/format.ts";
+import { columns, folded, type Html, type HtmlValue, html, nameHtml, numberColumns, table } from "../../show/html.ts";
+import type { Section } from "../../show/page.ts";
 import { foldedText, instantHtml, stateHtml } from "./cells.ts";
 import { chosen, listForm, pageLinksOf, selectField, textField } from "./lists.ts";
 import type { View } from "./view.ts";

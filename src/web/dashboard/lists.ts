@@ -9,7 +9,7 @@ import {
   RUN_STATUSES,
   type RunFilter,
 } from "../../health/operations.ts";
-import { type Html, html } from "../../report/html.ts";
+import { type Html, html } from "../../show/html.ts";
 import { REQUEST_OUTCOMES } from "../../usage/export.ts";
 import { type PageName, pageHref } from "./frame.ts";
 import { type View, viewParameters, viewQuery } from "./view.ts";

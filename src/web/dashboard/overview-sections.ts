@@ -5,9 +5,9 @@ import type { Figure } from "../../facts/amounts.ts";
 import type { Answer } from "../../facts/answer.ts";
 import type { Overview } from "../../facts/overview.ts";
 import { addsUp } from "../../facts/question.ts";
-import { answerChart, groupCell, nameOf, projectNames, shareBar, titleOf } from "../../report/answer-chart.ts";
-import { budgetPeriod, budgetUnit, budgetUseText } from "../../report/budget-text.ts";
-import { whyNotCompared } from "../../report/changes.ts";
+import { answerChart, groupCell, nameOf, projectNames, shareBar, titleOf } from "../../show/answer-chart.ts";
+import { budgetPeriod, budgetUnit, budgetUseText } from "../../show/budget-text.ts";
+import { whyNotCompared } from "../../show/changes.ts";
 import {
   amountHtml,
   changeText,
@@ -19,9 +19,9 @@ import {
   metricName,
   metricUnit,
   nounOf,
-} from "../../report/format.ts";
-import { columns, folded, type Html, html, joinHtml, nameHtml, numberColumns, table } from "../../report/html.ts";
-import type { Section } from "../../report/page.ts";
+} from "../../show/format.ts";
+import { columns, folded, type Html, html, joinHtml, nameHtml, numberColumns, table } from "../../show/html.ts";
+import type { Section } from "../../show/page.ts";
 import type { BudgetUse } from "../../usage/budget-use.ts";
 import { lackingHtml } from "../explore/lacking.ts";
 import { pageHref } from "./frame.ts";

@@ -2,8 +2,8 @@
 
 import { InvalidQuestion } from "../../facts/question.ts";
 import type { HealthState } from "../../health/state.ts";
-import { counted } from "../../report/format.ts";
-import { columns, html, nameHtml, table } from "../../report/html.ts";
+import { counted } from "../../show/format.ts";
+import { columns, html, nameHtml, table } from "../../show/html.ts";
 import { findProjects, knownProjects, projectValue } from "../projects.ts";
 import { type FrameContent, type PageName, pageHref } from "./frame.ts";
 import { type View, viewQuery } from "./view.ts";

@@ -2,10 +2,10 @@
 
 import type { Coverage } from "../../facts/coverage.ts";
 import { type GapGroup, groupGaps, type HealthState } from "../../health/state.ts";
-import { type StretchHref, seriesHtml } from "../../report/coverage-section.ts";
-import { exactText, metricName, roundedText, windowText } from "../../report/format.ts";
-import { columns, type Html, html, nameHtml, numberColumns, table } from "../../report/html.ts";
-import type { Section } from "../../report/page.ts";
+import { type StretchHref, seriesHtml } from "../../show/coverage-section.ts";
+import { exactText, metricName, roundedText, windowText } from "../../show/format.ts";
+import { columns, type Html, html, nameHtml, numberColumns, table } from "../../show/html.ts";
+import type { Section } from "../../show/page.ts";
 import { ALL_USAGE } from "../../usage/series.ts";
 import { knownProjects, projectValue } from "../projects.ts";
 import { foldedText, stateHtml } from "./cells.ts";

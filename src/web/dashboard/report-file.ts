@@ -1,9 +1,9 @@
 // The file to send on: the overview with its style and script in it. The same data makes the same bytes.
 
 import type { Overview } from "../../facts/overview.ts";
-import { counted, instantText, windowText } from "../../report/format.ts";
-import { html, nameHtml } from "../../report/html.ts";
-import { ADDING_UP_WARNING, htmlDocument } from "../../report/page.ts";
+import { counted, instantText, windowText } from "../../show/format.ts";
+import { html, nameHtml } from "../../show/html.ts";
+import { ADDING_UP_WARNING, htmlDocument } from "../../show/page.ts";
 import type { BudgetUse } from "../../usage/budget-use.ts";
 import { dayCount } from "../../usage/days.ts";
 import { overviewSections } from "./overview-sections.ts";

@@ -1,10 +1,10 @@
 // What the page of one run shows. Pure.
 
 import { REQUESTS_PER_PAGE, type RunDetails } from "../../health/operations.ts";
-import { seriesHtml } from "../../report/coverage-section.ts";
-import { counted, roundedText, windowText } from "../../report/format.ts";
-import { columns, type Html, type HtmlValue, html, numberColumns, table } from "../../report/html.ts";
-import type { Section } from "../../report/page.ts";
+import { seriesHtml } from "../../show/coverage-section.ts";
+import { counted, roundedText, windowText } from "../../show/format.ts";
+import { columns, type Html, type HtmlValue, html, numberColumns, table } from "../../show/html.ts";
+import type { Section } from "../../show/page.ts";
 import { REQUEST_OUTCOMES } from "../../usage/export.ts";
 import { foldedText, instantHtml, stateHtml } from "./cells.ts";
 import { RUN_COLUMNS, runCells } from "./jobs-sections.ts";

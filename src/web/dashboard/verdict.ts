@@ -4,8 +4,8 @@ import { type Alert, loudAlerts, renderSnooze } from "../../health/alert.ts";
 import { alertsOf } from "../../health/alerts.ts";
 import type { HealthState } from "../../health/state.ts";
 import { usageAlertsOf } from "../../health/usage-alerts.ts";
-import { counted } from "../../report/format.ts";
-import { type Html, html } from "../../report/html.ts";
+import { counted } from "../../show/format.ts";
+import { type Html, html } from "../../show/html.ts";
 import type { Readiness } from "../routes.ts";
 
 export type DashboardAlert = { readonly text: string; readonly section?: Alert["section"] };

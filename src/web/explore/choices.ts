@@ -2,8 +2,8 @@
 
 import type { Answer } from "../../facts/answer.ts";
 import { addsUp, COSTS, SPLITS } from "../../facts/question.ts";
-import { metricName, nounOf } from "../../report/format.ts";
-import { type Html, type HtmlValue, html } from "../../report/html.ts";
+import { metricName, nounOf } from "../../show/format.ts";
+import { type Html, type HtmlValue, html } from "../../show/html.ts";
 import { METRICS } from "../../usage/metrics.ts";
 import type { FrameContent } from "../dashboard/frame.ts";
 import { type View, viewQuery } from "../dashboard/view.ts";

@@ -2,10 +2,10 @@
 
 import type { Answer } from "../../facts/answer.ts";
 import { isCost } from "../../facts/question.ts";
-import { projectNames, tooLowNote, unreadNote } from "../../report/answer-chart.ts";
-import { whyNotCompared } from "../../report/changes.ts";
-import { counted, daysHtml, exactText, metricName, nounOf, windowText } from "../../report/format.ts";
-import { folded, type Html, html, joinHtml, nameHtml } from "../../report/html.ts";
+import { projectNames, tooLowNote, unreadNote } from "../../show/answer-chart.ts";
+import { whyNotCompared } from "../../show/changes.ts";
+import { counted, daysHtml, exactText, metricName, nounOf, windowText } from "../../show/format.ts";
+import { folded, type Html, html, joinHtml, nameHtml } from "../../show/html.ts";
 import { METRICS } from "../../usage/metrics.ts";
 import { EVERY_GROUP, type Link } from "./choices.ts";
 

@@ -2,7 +2,7 @@
 
 import type { Answer } from "../../facts/answer.ts";
 import { addsUp, isCost } from "../../facts/question.ts";
-import { answerChart, groupCell, nameOf, shareBar, titleOf, unitOf } from "../../report/answer-chart.ts";
+import { answerChart, groupCell, nameOf, shareBar, titleOf, unitOf } from "../../show/answer-chart.ts";
 import {
   changeText,
   chartNumber,
@@ -13,8 +13,8 @@ import {
   nounOf,
   roundedText,
   windowHtml,
-} from "../../report/format.ts";
-import { columns, groupHtml, type Html, html, nameHtml, numberColumns, sqlHtml, table } from "../../report/html.ts";
+} from "../../show/format.ts";
+import { columns, groupHtml, type Html, html, nameHtml, numberColumns, sqlHtml, table } from "../../show/html.ts";
 import type { Window } from "../../usage/days.ts";
 import type { PageContent } from "../dashboard/pages.ts";
 import { fixedView, type View, viewQuery } from "../dashboard/view.ts";

@@ -15,7 +15,7 @@ import { ProjectList } from "../../../src/web/explore/project-list.ts";
 import { SeriesList } from "../../../src/web/explore/series-list.ts";
 import { forgetAll, storeSeries } from "../../db/reported-usage.ts";
 import { daysBack, newProject } from "../../db/stored-usage.ts";
-import { HOSTILE_NAMES } from "../../report/hostile-names.ts";
+import { HOSTILE_NAMES } from "../../show/hostile-names.ts";
 import { testDatabase } from "../../support/database.ts";
 import { testMonitor } from "../test-monitor.ts";
 

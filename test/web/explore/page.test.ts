@@ -2,12 +2,12 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { windowText } from "../../../src/report/format.ts";
+import { windowText } from "../../../src/show/format.ts";
 import { addDays, dayCount, daysOf, type Window } from "../../../src/usage/days.ts";
 import type { Page } from "../../../src/web/page.ts";
 import { DIARIZED, forgetAll, storeSeries } from "../../db/reported-usage.ts";
 import { daysBack, newProject } from "../../db/stored-usage.ts";
-import { HOSTILE_NAMES } from "../../report/hostile-names.ts";
+import { HOSTILE_NAMES } from "../../show/hostile-names.ts";
 import { testDatabase } from "../../support/database.ts";
 import { usageSite } from "./usage-site.ts";
 

@@ -2,7 +2,7 @@
 // of colour blindness see them.
 
 import { expect, test } from "vitest";
-import { customProperties, DARK, LIGHT, type Scheme } from "../../src/report/style.ts";
+import { customProperties, DARK, LIGHT, type Scheme } from "../../src/show/style.ts";
 
 const SCHEMES: readonly [string, Scheme][] = [
   ["light", LIGHT],

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { columns, copyButton, type HtmlValue, html, sqlHtml, table, trustedHtml } from "../../src/report/html.ts";
+import { columns, copyButton, type HtmlValue, html, sqlHtml, table, trustedHtml } from "../../src/show/html.ts";
 
 test.each<[string, HtmlValue, string]>([
   ["markup, escaped", "<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"],

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { displayWidth, groupHtml, nameHtml, truncatedName } from "../../src/report/html.ts";
+import { displayWidth, groupHtml, nameHtml, truncatedName } from "../../src/show/html.ts";
 
 const FAMILY = "👨‍👩‍👧‍👦";
 

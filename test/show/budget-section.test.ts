@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { budgetSection } from "../../src/report/budget-section.ts";
+import { budgetSection } from "../../src/show/budget-section.ts";
 import type { BudgetUse } from "../../src/usage/budget-use.ts";
 
 const USE: BudgetUse = {

@@ -9,7 +9,7 @@ import {
   isZero,
   moneyText,
   roundedText,
-} from "../../src/report/format.ts";
+} from "../../src/show/format.ts";
 
 const HUGE = "9".repeat(400);
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { dayLabel, daysHtml, instantText, windowText } from "../../src/report/format.ts";
+import { dayLabel, daysHtml, instantText, windowText } from "../../src/show/format.ts";
 import { daysOf } from "../../src/usage/days.ts";
 
 const text = (days: readonly string[]) => String(daysHtml(days)).replaceAll(/<\/?time>/g, "");
