@@ -2,7 +2,7 @@
 -- that was stored so many days after the day, divided by the sum that is stored now. Unlike in bi.restatement_curve, what moved from one
 -- group to another counts as known, and every metric has a curve. No row with less than 7 such days.
 create or replace view usage_export.known_share as
-select s.series_id, known.metric, known.days_after, known.amount / known.final as known_share
+select s.series_id, s.project_id, known.metric, known.days_after, known.amount / known.final as known_share
 from usage_export.total_series s
 cross join lateral (
   with day as materialized (

@@ -1,24 +1,10 @@
 create or replace view bi.usage_forecast as
-select date_trunc('month', today::timestamp)::date as month, d.project_id, d.project, d.filter, d.filter_key = '{}' as unfiltered, d.metric,
-  f.amount, f.forecast, f.low, f.high, f.days_known, d.days_not_final, f.days_ahead,
-  case when d.days_before = today_month.start - previous_month.start then d.amount_before end as amount_before, d."grouping"
-from (select (now() at time zone 'UTC')::date as today) as clock
-cross join lateral (select date_trunc('month', today::timestamp)::date as start) as today_month
-cross join lateral (select (today_month.start - interval '1 month')::date as start) as previous_month
-cross join lateral (
-  select t.series_id, t.project_id, t.project, t.filter, t.filter_key, t."grouping", t.metric,
-    array_agg(t.usage_date) as days, array_agg(t.amount) as amounts,
-    -- Of the running day, and of one that was read only before it was over, the numbers are merely the least.
-    array_agg(case t.finality when 'open' then 0 when 'settling' then coalesce(k.known_share, 1) else 1 end) as known_shares,
-    (count(*) filter (where t.usage_date >= today_month.start and t.finality = 'settling'))::integer as days_not_final,
-    count(*) filter (where t.usage_date >= previous_month.start and t.usage_date < today_month.start and t.finality <> 'open') as days_before,
-    sum(t.amount) filter (where t.usage_date >= previous_month.start and t.usage_date < today_month.start) as amount_before
-  from usage_export.total_day t
-  left join usage_export.known_share k on k.series_id = t.series_id and k.metric = t.metric and t.finality = 'settling'
-    and k.days_after = (t.fetched_at at time zone 'UTC')::date - t.usage_date
-  group by t.series_id, t.project_id, t.project, t.filter, t.filter_key, t."grouping", t.metric
-) d
-cross join lateral usage_export.month_forecast(today, d.days, d.amounts, d.known_shares) as f;
+select f.month, p.project_id, p.project, f.filter, f.unfiltered, f.metric, f.amount, f.forecast, f.low, f.high,
+  f.days_known, f.days_not_final, f.days_ahead, f.amount_before, f."grouping"
+from (
+  select distinct project_id, project from usage_export.series where source = 'usage' and superseded_at is null and retired_at is null
+) p
+cross join lateral usage_export.project_forecast(p.project_id) f;
 
 comment on view bi.usage_forecast is 'What the current month (in UTC) is expected to amount to, one row a project, filter and metric. An estimate: forecast, low and high are never usage. The metrics without usage in the last 100 days are left out.';
 comment on column bi.usage_forecast.month is 'The first day of the month, in UTC';

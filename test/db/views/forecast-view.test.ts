@@ -98,7 +98,7 @@ test("an amount of many digits stays exact, and a month that is over and final i
   const days = daysOf({ start: "2026-03-01", end: "2026-03-30" });
   const { rows } = await sql<ViewRow>`
     select amount::text, forecast = round(amount + ${exact}::numeric, 6) as sure
-    from usage_export.month_forecast('2026-03-31', ${days}::text[]::date[], array_fill(${exact}::numeric, array[30]), null)
+    from usage_export.month_forecast('2026-03-31', ${days}::text[]::date[], array_fill(${exact}::numeric, array[30]), array_fill(1.0, array[30]))
   `.execute(db);
   expect(rows).toEqual([{ amount: "270215977642229790.000000030", sure: true }]);
 });

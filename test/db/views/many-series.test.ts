@@ -24,13 +24,21 @@ await sql`
   from usage_export.series cross join generate_series(1, ${sql.lit(DAYS)}) as back
   where (series_id + back) % 50 <> 0
 `.execute(db);
-await sql`analyze usage_export.series, usage_export.slice`.execute(db);
+await sql`
+  insert into usage_export.budget (name, valid_from, project_ids, scope, scope_value, metric, currency, period, amount, thresholds, recorded_by)
+  select scope || metric || period, current_date - 300, array(select project_id from usage_export.series), scope,
+    case when scope <> 'all' then 'x' end, metric, case metric when 'cost' then 'USD' end, period, 1, '{80}', 'the test'
+  from unnest(array['all', 'key', 'tag', 'model']) as scope, unnest(array['cost', 'hours']) as metric, unnest(array['day', 'month']) as period
+`.execute(db);
+await sql`analyze usage_export.series, usage_export.slice, usage_export.budget`.execute(db);
 
 test.each([
   "select * from bi.coverage_gaps",
   "select * from bi.coverage where status <> 'complete'",
   `select usage_date, "grouping", status, count(*) from bi.coverage where usage_date >= current_date - 30 group by 1, 2, 3`,
   "select * from bi.freshness",
+  "select * from bi.budgets",
+  "select * from bi.usage_forecast",
 ])("the estimated cost of %s is below that from which a query is compiled", async (question) => {
   const { rows } = await sql<{ "QUERY PLAN": readonly [{ Plan: { "Total Cost": number } }] }>`
     explain (format json) ${sql.raw(question)}

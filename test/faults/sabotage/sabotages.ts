@@ -166,9 +166,9 @@ export const SABOTAGES: readonly Sabotage[] = [
   },
   {
     name: "a budget whose days were not read is shown as unused",
-    file: "migrations/views/budget_period.sql",
-    replace: "case when max(r.fetched_at) is not null then coalesce(sum(u.amount), 0) end as used",
-    by: "coalesce(sum(u.amount), 0) as used",
+    file: "migrations/views/budget_use.sql",
+    replace: "case when max(d.fetched_at) is not null then coalesce(sum(d.amount), 0) end as used",
+    by: "coalesce(sum(d.amount), 0) as used",
     caughtBy: ["test/db/views/budgets.test.ts", "days that were not read are counted and not taken for zero"],
   },
   {
@@ -208,9 +208,9 @@ export const SABOTAGES: readonly Sabotage[] = [
   },
   {
     name: "a day of a budget is billed before its billing was read",
-    file: "migrations/views/budget_amount.sql",
-    replace: "sl.usage_date = c.usage_date and sl.fetched_at is not null",
-    by: "true",
+    file: "migrations/views/budget_use.sql",
+    replace: "usage_date = day.usage_date and fetched_at is not null offset 0",
+    by: "usage_date = day.usage_date offset 0",
     caughtBy: ["test/db/views/budgets.test.ts", "a day without billing is estimated, also while billing is configured"],
   },
   {

@@ -1,0 +1,33 @@
+-- The forecasts of one project. A function with a plan of its own, as usage_export.budget_use: the planner expects ten times as much as is read,
+-- and would compile (JIT) the plan of a short query.
+create or replace function usage_export.project_forecast(of_project text)
+returns table (
+  month date, filter text, unfiltered boolean, metric text, amount numeric, forecast numeric, low numeric, high numeric,
+  days_known integer, days_not_final integer, days_ahead integer, amount_before numeric, "grouping" text
+)
+language sql stable strict security definer set jit = off cost 5000 rows 4
+begin atomic
+select date_trunc('month', today::timestamp)::date as month, d.filter, d.filter_key = '{}' as unfiltered, d.metric,
+  f.amount, f.forecast, f.low, f.high, f.days_known, d.days_not_final, f.days_ahead,
+  case when d.days_before = today_month.start - previous_month.start then d.amount_before end as amount_before, d."grouping"
+from (select (now() at time zone 'UTC')::date as today) as clock
+cross join lateral (select date_trunc('month', today::timestamp)::date as start) as today_month
+cross join lateral (select (today_month.start - interval '1 month')::date as start) as previous_month
+cross join lateral (
+  select t.series_id, t.filter, t.filter_key, t."grouping", t.metric,
+    array_agg(t.usage_date) as days, array_agg(t.amount) as amounts,
+    -- Of the running day, and of one that was read only before it was over, the numbers are merely the least.
+    array_agg(case t.finality when 'open' then 0 when 'settling' then coalesce(k.known_share, 1) else 1 end) as known_shares,
+    (count(*) filter (where t.usage_date >= today_month.start and t.finality = 'settling'))::integer as days_not_final,
+    count(*) filter (where t.usage_date >= previous_month.start and t.usage_date < today_month.start and t.finality <> 'open') as days_before,
+    sum(t.amount) filter (where t.usage_date >= previous_month.start and t.usage_date < today_month.start) as amount_before
+  from usage_export.total_day t
+  left join usage_export.known_share k on k.project_id = of_project and k.series_id = t.series_id and k.metric = t.metric and t.finality = 'settling'
+    and k.days_after = (t.fetched_at at time zone 'UTC')::date - t.usage_date
+  where t.project_id = of_project
+  group by t.series_id, t.filter, t.filter_key, t."grouping", t.metric
+) d
+cross join lateral usage_export.month_forecast(today, d.days, d.amounts, d.known_shares) as f;
+end;
+
+comment on function usage_export.project_forecast(text) is 'What the current month of a project is expected to amount to, one row a filter and metric.';
