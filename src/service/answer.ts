@@ -137,19 +137,26 @@ const EXACT_DIGITS_MAX = 15;
 const LARGE_EXPONENT = /[eE][+-]?\d{3,}\s*(?:[,}\]]|$)/;
 const EXPONENT = /[eE][+-]?\d+/y;
 const QUOTE = 0x22;
+const JSON_TEXT = /"(?:[^"\\]|\\.)*"/g;
 
 /**
  * Numbers that a double cannot hold come back as ExactNumber, all others as numbers. Throws a SyntaxError if the text is not JSON, is
  * nested too deeply, has too many values, or has a name or a text with half of a surrogate pair: Postgres would store a
  * replacement character, and two groups of usage could become one.
  *
- * If a name occurs twice in an object, only the last value is seen: JSON.parse does not report the others.
+ * Throws as well if an object has two members of one name: JSON.parse keeps only the last, and nobody knows which is right.
  */
 export function parseExact(text: string, allowsHalfPairs = false): unknown {
   requireFewValues(text);
   const value = parseJson(text);
   // In a text that is well-formed, only an escape can write half of a surrogate pair.
-  checkValue(value, 0, !allowsHalfPairs && (!text.isWellFormed() || text.includes("\\u")));
+  const hasEscapes = text.includes("\\u");
+  const found = { members: 0, colons: 0 };
+  checkValue(value, 0, !allowsHalfPairs && (hasEscapes || !text.isWellFormed()), found);
+  // Each member has a colon, and nearly all others are in texts. With a colon in a name, or an escape, the texts are taken out.
+  const isCounted = !hasEscapes && colonsIn(text) === found.members + found.colons;
+  if (!isCounted && colonsIn(text.replaceAll(JSON_TEXT, "")) !== found.members)
+    throw new SyntaxError("it has an object with two members of one name");
   // A reviver makes parsing seven times as long, and nearly every answer does without.
   return mayHaveInexactNumber(text) ? JSON.parse(text, reviveNumber) : value;
 }
@@ -199,22 +206,35 @@ function parseJson(text: string): unknown {
   }
 }
 
-function checkValue(value: unknown, depth: number, hasEscapes: boolean): void {
-  if (hasEscapes && typeof value === "string") checkText(value);
+type Found = { members: number; colons: number };
+
+/** Counts the members of all objects, and the colons in all values that are texts. */
+function checkValue(value: unknown, depth: number, hasEscapes: boolean, found: Found): void {
+  if (typeof value === "string") {
+    if (hasEscapes) checkText(value);
+    found.colons += colonsIn(value);
+    return;
+  }
   if (typeof value !== "object" || value === null) return;
   if (depth >= JSON_DEPTH_MAX) throw new SyntaxError(`it is nested more than ${JSON_DEPTH_MAX} levels deep`);
   if (Array.isArray(value)) {
-    for (const element of value)
-      if (hasEscapes || typeof element === "object") checkValue(element, depth + 1, hasEscapes);
+    for (const element of value) checkValue(element, depth + 1, hasEscapes, found);
     return;
   }
   // An object from JSON.parse inherits no enumerable member.
   for (const key in value) {
     if (hasEscapes) checkText(key);
     if (key === "__proto__") throw new SyntaxError("it has a member named __proto__");
+    found.members++;
     const member: unknown = value[key as keyof typeof value];
-    if (hasEscapes || typeof member === "object") checkValue(member, depth + 1, hasEscapes);
+    if (typeof member !== "number") checkValue(member, depth + 1, hasEscapes, found);
   }
+}
+
+function colonsIn(text: string): number {
+  let colons = 0;
+  for (let at = text.indexOf(":"); at !== -1; at = text.indexOf(":", at + 1)) colons++;
+  return colons;
 }
 
 function checkText(text: string): void {

@@ -28,7 +28,7 @@ function once<T>(make: () => T): () => T {
 
 const HEADLINE_DIGITS_MAX = 5;
 /** With more digits a compact number would grow with the amount, because Intl has no name beyond trillions. */
-const NAMED_DIGITS_MAX = 18;
+const NAMED_DIGITS_MAX = 15;
 
 /** The largest number that a chart gets. Sums of such numbers stay finite. */
 const CHART_NUMBER_MAX = 1e300;
@@ -44,7 +44,7 @@ export function moneyText(amount: string): string {
   return isNumeric(amount) && !isTiny ? moneyFormat().format(amount) : roundedText(amount);
 }
 
-/** For a headline, whose width must not grow with the amount: with more than five digits "373.4K", with more than eighteen "1.23E18". */
+/** For a headline, whose width must not grow with the amount: with more than five digits "373.4K", with more than fifteen "1.23E17". */
 export function headlineText(amount: string): string {
   if (!isNumeric(amount) || wholeDigits(amount) <= HEADLINE_DIGITS_MAX) return roundedText(amount);
   return wholeDigits(amount) <= NAMED_DIGITS_MAX ? compactFormat().format(amount) : powerOfTen(amount);
@@ -78,7 +78,9 @@ export function counted(count: number, one: string, many = `${one}s`): string {
 
 /** For an axis. */
 export function compactText(value: number): string {
-  return compactFormat().format(value);
+  return Math.abs(value) < 10 ** NAMED_DIGITS_MAX
+    ? compactFormat().format(value)
+    : value.toExponential(2).replace("e+", "E");
 }
 
 /** For lengths in a chart only; a figure would lose digits. */

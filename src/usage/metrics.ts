@@ -39,9 +39,8 @@ export function readMetrics(row: JsonObject, rowNo: number, source: Source = "us
   const extra: string[] = [];
   for (const name in row) if (!KNOWN_NAMES[source].has(name)) extra.push(name);
   const extraText = extra.length > 0 ? readExtra(row, extra, rowNo) : null;
-  // A contract may have no amounts in dollars: then the service says null, which is not 0.
-  const isUnknownAmount = source === "billing" && row.dollars === null;
-  if (extraText === null && !isUnknownAmount && values.every((value) => value === null)) {
+  // A contract may have no amounts in dollars, which are not 0.
+  if (extraText === null && source === "usage" && values.every((value) => value === null)) {
     throw badAnswer(`results[${rowNo}]: the row has none of the metrics ${metrics.join(", ")}`);
   }
   return { values, extra: extraText };

@@ -33,7 +33,7 @@ export function normalise(
   const { source, grouping } = request.series;
   const dimensions = dimensionsOf(grouping);
   for (const one of dimensions) requireDimension(one, dimensions.length > 1 ? one : askedAs, results, source);
-  if (source === "billing") for (const amounts of [answer, ...results]) requireDollars(amounts);
+  if (source === "billing") requireDollars(answer, results);
 
   const slices = new Map<Day, Map<string, SnapshotRow>>();
   let undatedRows = 0;
@@ -57,13 +57,20 @@ function groupOfRow(row: JsonObject, dimensions: readonly Dimension[], rowNo: nu
   return groups.length > 1 ? combinedGroup(dimensions, groups) : first;
 }
 
-/** The views show amounts of billing as US dollars. */
-function requireDollars(holder: JsonObject): void {
-  for (const name of ["currency", "units"]) {
-    const value = holder[name];
-    if (typeof value !== "string" || value.toLowerCase() === "usd") continue;
-    throw badAnswer(`expected amounts in US dollars, got ${name} ${describeJson(value)}`);
+/**
+ * The views show amounts of billing as US dollars. A charge may lack its amount, which is then NULL; if all of them lack the very name,
+ * the service has renamed it.
+ */
+function requireDollars(answer: JsonObject, results: readonly JsonObject[]): void {
+  for (const holder of [answer, ...results]) {
+    for (const name of ["currency", "units"]) {
+      const value = holder[name];
+      if (typeof value !== "string" || value.toLowerCase() === "usd") continue;
+      throw badAnswer(`expected amounts in US dollars, got ${name} ${describeJson(value)}`);
+    }
   }
+  if (results.length > 0 && !results.some((row) => Object.hasOwn(row, "dollars")))
+    throw badAnswer(`no row has the member "dollars"`);
 }
 
 /**

@@ -55,6 +55,7 @@ function isSafe(tree: JsonTree, depth: number): boolean {
   if (tree.kind === "number" || tree.kind === "word") return true;
   if (depth >= DEPTH_MAX) return false;
   if (tree.kind === "array") return tree.items.every((item) => isSafe(item, depth + 1));
+  if (new Set(tree.members.map(([name]) => name)).size < tree.members.length) return false;
   return tree.members.every(([name]) => {
     const value = memberOf(tree, name);
     return name !== "__proto__" && name.isWellFormed() && value !== undefined && isSafe(value, depth + 1);

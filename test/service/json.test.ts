@@ -114,3 +114,20 @@ test("every whole number keeps its digits, as a number or as an ExactNumber", ()
     }),
   );
 });
+
+test.each([
+  '{"dollars":1,"dollars":2}',
+  '{"results":[{"a":{"b":1}},{"a":{"b":"x:y","b":1}}]}',
+  '{"a":":","a":1}',
+  '{"a":"x","\\u0061":"x"}',
+  '{"a":"\\u003a","a":1}',
+])("an object with two members of one name is refused: %s", (text) => {
+  expect(() => parseExact(text)).toThrow("two members of one name");
+});
+
+test.each(['{"a:b":1,"b":"c::d"}', '{"a":"\\u003a\\":"}', '[{"a":1},{"a":1}]', '{"a":"\\\\","b":":\\""}'])(
+  "colons in texts and names are no members: %s",
+  (text) => {
+    expect(parseExact(text)).toEqual(JSON.parse(text));
+  },
+);

@@ -234,7 +234,7 @@ test.for<[string, readonly Fields[], RegExp]>([
     /two rows with different numbers/,
   ],
   ["a dimension that is missing", [{ dollars: 1, tags: ["a"] }], /no row has the dimension "line_item"/],
-  ["no amount", [{ ...GROUP }], /none of the metrics dollars/],
+  ["no amount at all", [{ ...GROUP }], /no row has the member "dollars"/],
   ["an amount that is no number", [{ dollars: "1", ...GROUP }], /expected a number/],
 ])("an answer with %s is refused", async ([, results, error], { context }) => {
   const { run } = await answerWith(context, results);
