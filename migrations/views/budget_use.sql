@@ -165,16 +165,22 @@ begin atomic
       coalesce(sum(greatest(minimum - coalesce(amount * f.low / nullif(s.used, 0), 0), 0)), 0) as low,
       coalesce(sum(greatest(minimum - coalesce(amount * f.high / nullif(s.used, 0), 0), 0)), 0) as high
     from (
-      -- After a change within the month the last price's minimum counts.
-      select sum(e.amount) as amount, (array_agg(price.minimum order by price.valid_from desc))[1] as minimum
-      from bi.cost_estimated e
-      join usage_export.price using (price_id)
+      select sum(e.amount) as amount, max(e.minimum) as minimum
+      from (
+        select c.project_id, c.currency, c.amount, price.metric, price.model, price.filter_key,
+          first_value(price.minimum) over last_price as minimum, first_value(price.currency) over last_price as minimum_currency,
+          first_value(price.volume) over last_price as volume
+        from bi.cost_estimated c
+        join usage_export.price using (price_id)
+        where c.price_id is not null and c.usage_date between period_start and period_end
+        window last_price as (partition by price.metric, price.model, price.filter_key order by price.valid_from desc)
+      ) e
       where b.metric = 'cost' and b.scope = 'all' and b.period = 'month' and not coalesce(s.is_billed, false)
         and exists (select from usage_export.price where replaced_at is null and minimum > 0)
-        and e.price_id is not null and e.currency = b.currency and e.usage_date between period_start and period_end
+        and e.currency = b.currency and e.minimum_currency = b.currency
         -- A minimum that all projects share can't be split among them.
-        and case price.volume when 'project' then e.project_id = any(b.project_ids) else b.project is null end
-      group by case price.volume when 'project' then e.project_id end, price.metric, price.model, price.filter_key
+        and case e.volume when 'project' then e.project_id = any(b.project_ids) else b.project is null end
+      group by case e.volume when 'project' then e.project_id end, e.metric, e.model, e.filter_key
     ) priced
   ) lacking;
 end;

@@ -12,15 +12,18 @@ from (
   select u.project_id, u.project, u.usage_date, u.model, u.endpoint, u.method, u.deployment, u.metric, 'priced', u.currency,
     least(u.through, t.below) - greatest(u.through - u.quantity, t.above), t.unit_price, t.above, u.price_id, 'model', u.finality
   from (
-    -- The month's quantity with this row: within a day the projects and models come one after the other, in a fixed order.
-    select p.*, sum(p.quantity) over (
-        partition by p.metric, p.price_model, p.filter_key, date_trunc('month', p.usage_date::timestamp),
-          case p.volume when 'project' then p.project_id end
-        order by p.usage_date, p.project_id collate "C", p.model collate "C", p.group_id
-        rows unbounded preceding
-      ) as through
+    -- The month's quantity with this row: within a day the projects and models come one after the other, in a fixed order. It goes on when
+    -- the price changes, also to another volume.
+    select p.*, case p.volume when 'project' then sum(p.quantity) over of_project else sum(p.quantity) over of_all end as through
     from usage_export.priced_usage p
     where p.has_tiers
+    window of_all as (
+      partition by p.metric, p.price_model, p.filter_key, date_trunc('month', p.usage_date::timestamp)
+      order by p.usage_date, p.project_id collate "C", p.model collate "C", p.group_id rows unbounded preceding
+    ), of_project as (
+      partition by p.metric, p.price_model, p.filter_key, date_trunc('month', p.usage_date::timestamp), p.project_id
+      order by p.usage_date, p.model collate "C", p.group_id rows unbounded preceding
+    )
   ) u
   join usage_export.price_tier t
     on t.price_id = u.price_id and t.above < u.through and coalesce(t.below > u.through - u.quantity, true)

@@ -2,11 +2,17 @@ create or replace view bi.cost_estimated_monthly as
 with cost as (
   select date_trunc('month', e.usage_date::timestamp)::date as month, e.project_id, e.project, e.amount,
     array_position(array['open', 'settling', 'final'], e.finality) as stage,
-    p.price_id, p.currency, p.digits, p.metric, p.model, p.filter_key, p.volume, p.minimum, p.valid_from
+    p.currency, p.digits, p.metric, p.model, p.filter_key,
+    -- After a change within the month the last price decides: its minimum, its currency, and whether each project has to reach it.
+    first_value(p.minimum) over last_price as minimum, first_value(p.currency) over last_price as minimum_currency,
+    first_value(p.volume) over last_price as volume
   from bi.cost_estimated e
   join usage_export.price p using (price_id)
   -- So that the planner leaves out what has no price.
   where e.price_id is not null
+  window last_price as (
+    partition by date_trunc('month', e.usage_date::timestamp), p.metric, p.model, p.filter_key order by p.valid_from desc
+  )
 )
 select month, project_id, max(project) as project, currency, sum(amount) as usage_amount, sum(minimum_amount) as minimum_amount,
   round(sum(amount) + sum(minimum_amount), max(digits)) as amount, (array['open', 'settling', 'final'])[min(stage)] as finality
@@ -15,11 +21,11 @@ from (
   union all
   select month, project_id, project, currency, digits, stage, 0, minimum - amount
   from (
-    -- After a change within the month the last price's minimum counts.
     select month, currency, case volume when 'project' then project_id end as project_id,
       max(case volume when 'project' then project end) as project, max(digits) as digits, min(stage) as stage,
-      sum(amount) as amount, (array_agg(minimum order by valid_from desc))[1] as minimum
+      sum(amount) as amount, max(minimum) as minimum
     from cost
+    where currency = minimum_currency
     group by month, currency, 3, metric, model, filter_key
   ) priced
   where minimum > amount

@@ -212,6 +212,42 @@ test("with the volume of a project, each project has tiers of its own", async ()
   ]);
 });
 
+test("the quantity of a month goes on when the price changes to another volume", async () => {
+  await price(TIERED, { ...TIERED, from: "2026-03-20", volume: "project" });
+  await use(days(["03-01", "8"], ["03-01", "1", "p2"], ["03-31", "7"], ["03-31", "1", "p2"]));
+  expect(await shownCosts()).toEqual([
+    "03-01 nova-3 priced 1 1 1",
+    "03-01 nova-3 priced 8 1 8",
+    "03-31 nova-3 priced 1 1 1",
+    "03-31 nova-3 priced 2 1 2",
+    "03-31 nova-3 priced 5 0.5 2.5",
+  ]);
+});
+
+test("after a change within the month the last price's minimum counts alone, in its currency and by its volume", async () => {
+  await price(
+    { ...NOVA, price: "1", minimum: "50" },
+    { ...NOVA, price: "1", minimum: "100", currency: "EUR", from: "2026-03-16" },
+    { ...NOVA, model: "split", price: "1", minimum: "30", currency: "JPY" },
+    { ...NOVA, model: "split", price: "1", minimum: "20", currency: "JPY", volume: "project", from: "2026-03-16" },
+  );
+  await use([
+    ...["2026-03-10", "2026-03-20"].flatMap((day) => [hours("10", { day }), hours("7", { day, models: ["split"] })]),
+    hours("3", { models: ["split"], project: "p2" }),
+  ]);
+  const { rows } = await sql`
+    select project_id as project, currency, trim_scale(usage_amount)::text as used, trim_scale(minimum_amount)::text as minimum
+    from bi.cost_estimated_monthly order by currency, project
+  `.execute(db);
+  expect(rows.map((row) => Object.values(Object(row)).join(" "))).toEqual([
+    "p1 EUR 10 0",
+    " EUR 0 90",
+    "p1 JPY 14 6",
+    "p2 JPY 3 17",
+    "p1 USD 10 0",
+  ]);
+});
+
 test("a month is rounded half up in its currency's digits, once, and has what it lacks to the minimum", async () => {
   await price(
     { ...NOVA, price: "0.0005" },
