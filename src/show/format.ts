@@ -27,8 +27,8 @@ function once<T>(make: () => T): () => T {
 }
 
 const HEADLINE_DIGITS_MAX = 5;
-/** With more digits a compact number would grow with the amount, because Intl has no name beyond trillions. */
-const NAMED_DIGITS_MAX = 15;
+/** With more digits a compact number would show more than its four significant ones, because Intl has no name beyond trillions. */
+const NAMED_DIGITS_MAX = 16;
 
 /** The largest number that a chart gets. Sums of such numbers stay finite. */
 const CHART_NUMBER_MAX = 1e300;
@@ -44,7 +44,7 @@ export function moneyText(amount: string): string {
   return isNumeric(amount) && !isTiny ? moneyFormat().format(amount) : roundedText(amount);
 }
 
-/** For a headline, whose width must not grow with the amount: with more than five digits "373.4K", with more than fifteen "1.23E17". */
+/** For a headline, whose width must not grow with the amount: with more than five digits "373.4K", with more than sixteen "1.23E17". */
 export function headlineText(amount: string): string {
   if (!isNumeric(amount) || wholeDigits(amount) <= HEADLINE_DIGITS_MAX) return roundedText(amount);
   return wholeDigits(amount) <= NAMED_DIGITS_MAX ? compactFormat().format(amount) : powerOfTen(amount);
