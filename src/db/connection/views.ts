@@ -223,7 +223,8 @@ export const STORED_VIEWS = sql<StoredView>`
   from usage_export.view_version
 `;
 
-/** Compares versions such as 0.10.1. */
+/** Compares versions such as 0.10.1 and 1.0.0-rc.2, which comes before 1.0.0. */
 function isNewer(version: string, than: string): boolean {
-  return version.localeCompare(than, "en", { numeric: true }) > 0;
+  const [one, other] = [version, than].map((text) => (text.includes("-") ? text : `${text}-zz`));
+  return (one ?? "").localeCompare(other ?? "", "en", { numeric: true }) > 0;
 }
