@@ -9,6 +9,7 @@ import type { Dialect } from "../emulator/breakdown.ts";
 import type { WindowMode } from "../emulator/routes.ts";
 import { type Emulator, startEmulator } from "../emulator/server.ts";
 import { AppError } from "../errors.ts";
+import { COMMAND } from "../package-files.ts";
 
 export type EmulatorCommand = {
   readonly port: number;
@@ -76,7 +77,9 @@ function renderHint(
 
 Its first key is ${file === undefined ? `the one in ${KEY_VARIABLE}` : `in ${file}: export ${KEY_VARIABLE}="$(cat ${file})"`}
 
-In jobs.config.json:
+To write a configuration for it: ${COMMAND} init --yes --base-url ${url}${projects.length > 1 ? ` --project ${projects[0]}` : ""}
+
+Or in jobs.config.json:
 ${JSON.stringify(config, undefined, 2).replace(/^\{\n|\n\}$/g, "")}
 `;
 }

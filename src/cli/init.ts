@@ -1,11 +1,13 @@
 // The command `init`: asks for a configuration, checks each answer with the service, and writes the file.
 
 import { existsSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { createInterface } from "node:readline/promises";
 import { type App, databaseUrlOf, openServiceFor } from "../app.ts";
 import { type Config, parseConfig } from "../config/config.ts";
-import { AppError, errorText } from "../errors.ts";
+import { isKeyLike } from "../config/messages.ts";
+import { AppError, errorText, systemCode } from "../errors.ts";
 import { checkProject } from "../jobs/check-project.ts";
 import { FilterCheck } from "../jobs/filter-check.ts";
 import { openServiceContext } from "../jobs/open-context.ts";
@@ -16,10 +18,9 @@ import { isKeyRejected } from "../service/errors.ts";
 import { fetchToken } from "../service/keys.ts";
 import { fetchProjects } from "../service/projects.ts";
 import type { Service } from "../service/service.ts";
-import { toPrintableLine } from "../text.ts";
+import { firstNames, toPrintableLine } from "../text.ts";
 import { GROUPINGS, type Project } from "../usage/series.ts";
 import { renderFindings } from "./check.ts";
-import { writeFileAtomically } from "./output.ts";
 
 export type InitOptions = {
   readonly baseUrl?: string;
@@ -50,9 +51,7 @@ type Draft = {
 
 /** Throws an AppError, and writes nothing, if the file exists, if there is no terminal, or with --yes if an answer does not work. */
 export async function runInit(app: App, options: InitOptions): Promise<number> {
-  if (existsSync(app.configPath)) {
-    throw new AppError("config", `${app.configPath} exists: edit it, or write a new one with --config FILE`);
-  }
+  if (existsSync(app.configPath)) throw configExists(app);
   const url = databaseUrlOf(app.env);
   using prompt = openPrompt(app, options.yes === true);
   const draft = await askForService(app, options, prompt);
@@ -63,13 +62,25 @@ export async function runInit(app: App, options: InitOptions): Promise<number> {
     if (options.yes) throw new AppError("rejected", "nothing was written, because a check failed; see above");
     if (!(await prompt.confirm("A check failed. Choose groupings and window again?"))) break;
   }
-  await writeFileAtomically(app.configPath, [configText(draft, schemaOf(app.configPath))], app.signal);
+  await writeNew(app, configText(draft, schemaOf(app.configPath)));
   app.write(
     `\nwrote ${app.configPath}. Numbers go to ${url === undefined ? "the embedded database in ./data" : "the database at DATABASE_URL"}`,
   );
   app.write(url === undefined ? "; set DATABASE_URL for a Postgres server.\n" : ".\n");
   app.write(`Next:\n  ${nextCommands(app, url === undefined).join("\n  ")}\n`);
   return 0;
+}
+
+function configExists({ configPath }: App): AppError {
+  return new AppError("config", `${configPath} exists: edit it, or write a new one with --config FILE`);
+}
+
+/** Somebody may have written the file while this command asked. */
+async function writeNew(app: App, text: string): Promise<void> {
+  await writeFile(app.configPath, text, { flag: "wx" }).catch((cause: unknown) => {
+    if (systemCode(cause) === "EEXIST") throw configExists(app);
+    throw new AppError("delivery", `the file ${app.configPath} could not be written`, { cause });
+  });
 }
 
 function nextCommands(app: App, isEmbedded: boolean): string[] {
@@ -139,7 +150,14 @@ async function askForService(app: App, options: InitOptions, prompt: Prompt): Pr
     options.keyVariable ?? DEFAULTS.keyVariable,
     async (keyVariable) => {
       const key = app.env[keyVariable];
-      if (!key) throw new AppError("config", `${keyVariable} is not set: set it to the API key, and run init again`);
+      if (!key) {
+        // Somebody may have given the key itself.
+        const isName = /^[A-Z][A-Z0-9_]*$/.test(keyVariable) && !isKeyLike(keyVariable);
+        const message = isName
+          ? `${keyVariable} is not set: set it to the API key, and run init again`
+          : "expected the name of an environment variable, such as USAGE_EXPORT_KEY, that holds the API key; what was given is no name of one that is set, and is not shown, as it may be a key";
+        throw new AppError("config", message);
+      }
       app.scrubber.add(new Secret(key));
       draft.authScheme = await workingScheme(app, { ...draft, keyVariable });
       return keyVariable;
@@ -163,6 +181,9 @@ async function workingScheme(app: App, draft: Draft): Promise<AuthScheme> {
   throw refusal;
 }
 
+/** A key may see thousands of projects. */
+const PROJECTS_SHOWN_MAX = 20;
+
 async function askForProject(app: App, options: InitOptions, prompt: Prompt, draft: Draft): Promise<Project> {
   const list = (service: Service, key: Secret) => fetchProjects(service, key, app.signal);
   const { listed } = await withService(app, draft, list).catch((error: unknown) => {
@@ -170,15 +191,21 @@ async function askForProject(app: App, options: InitOptions, prompt: Prompt, dra
     if (error instanceof AppError && error.code !== "stopped") return { listed: [] };
     throw error;
   });
-  const lines = listed.map(({ id, name }, i) => `  ${i + 1}  ${toPrintableLine(name)} (${toPrintableLine(id)})\n`);
+  const shown = listed.slice(0, PROJECTS_SHOWN_MAX);
+  const lines = shown.map(({ id, name }, i) => `  ${i + 1}  ${toPrintableLine(name)} (${toPrintableLine(id)})\n`);
+  if (listed.length > shown.length) lines.push(`  and ${listed.length - shown.length} more: give the id of one\n`);
   if (options.yes !== true) process.stderr.write(lines.join("") || "  the service does not list its projects\n");
   const [only] = listed.length === 1 ? listed : [];
   return prompt.ask("The project: its number or id", options.project ?? only?.id ?? "", async (answer) => {
     const project = listed[Number(answer) - 1] ?? listed.find(({ id, name }) => id === answer || name === answer);
     if (project) return project;
-    if (answer === "" || listed.length > 0) {
-      const known = listed.map(({ id }) => toPrintableLine(id)).join(", ") || "an id, by --project";
-      throw new AppError("config", `expected a project of this key (${known}), got ${JSON.stringify(answer)}`);
+    if (listed.length > 0) {
+      const ids = listed.map(({ id }) => toPrintableLine(id));
+      const got = answer === "" ? "; choose one with --project" : `, got ${JSON.stringify(answer)}`;
+      throw new AppError("config", `expected a project of this key (${firstNames(ids, PROJECTS_SHOWN_MAX)})${got}`);
+    }
+    if (answer === "") {
+      throw new AppError("config", "the service lists no project of this key: give the id of one with --project");
     }
     parseDraft(app, { ...draft, project: { id: answer, name: answer } });
     return { id: answer, name: answer };

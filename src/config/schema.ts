@@ -256,6 +256,7 @@ const Export = object({
 const Access = z
   .union(
     [
+      z.literal("none").describe("Everybody who reaches the address sees usage, names and metrics."),
       object({
         bearer: secretReference("token").describe(
           "The token that a visitor must send, as `Authorization: Bearer …`. Never the token itself.",
@@ -274,13 +275,16 @@ const Access = z
       }),
     ],
     {
-      error: '{ "bearer": { "env": "NAME" } } or { "basic": { "username": "…", "password": { "env": "NAME" } } }',
+      error:
+        '{ "bearer": { "env": "NAME" } } or { "basic": { "username": "…", "password": { "env": "NAME" } } }, or "none"',
     },
   )
   .transform((access) =>
-    "bearer" in access
-      ? { kind: "bearer" as const, token: access.bearer }
-      : { kind: "basic" as const, ...access.basic },
+    access === "none"
+      ? { kind: "none" as const }
+      : "bearer" in access
+        ? { kind: "bearer" as const, token: access.bearer }
+        : { kind: "basic" as const, ...access.basic },
   );
 
 const PublicUrl = z
@@ -306,8 +310,12 @@ const Monitor = object({
   port: wholeNumber(0, 65_535).default(9464).describe("Its port; 0 takes a free one."),
   publicUrl: PublicUrl.exactOptional(),
   access: Access.exactOptional().describe(
-    "What a visitor must send for everything but the health checks. Without it the dashboard is shown only on this machine's own address (127.0.0.1).",
+    'What a visitor must send for everything but the health checks. Required if `host` is not an address of this machine alone; "none" lets everybody in.',
   ),
+}).superRefine(({ host, access }, context) => {
+  if (access !== undefined || /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i.test(host)) return;
+  const message = `other machines reach ${describeValue(host)}: set "access" beside it to a token or password that visitors must send, or to "none" if everybody who reaches it may see usage and names; or take "127.0.0.1"`;
+  context.addIssue({ code: "custom", path: ["host"], message, input: host });
 });
 
 /** The addresses are secrets: whoever knows one can write to the channel behind it. */

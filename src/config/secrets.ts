@@ -108,7 +108,7 @@ export function neededKeys(
 }
 
 export function neededForAccess({ access }: Config["monitor"]): NeededSecret[] {
-  if (access === undefined) return [];
+  if (access === undefined || access.kind === "none") return [];
   const path = ["monitor", "access"];
   return access.kind === "bearer"
     ? [{ path: [...path, "bearer"], kind: "token", reference: access.token }]

@@ -45,7 +45,7 @@ async function requireAccess(app: App, { monitor }: Config): Promise<Access | un
   const { access } = monitor;
   const problems = await secretProblems(neededForAccess(monitor), app.env);
   if (problems.length > 0) throw new AppError("config", problems.join("\n"));
-  if (access === undefined) return undefined;
+  if (access === undefined || access.kind === "none") return undefined;
   if (access.kind === "bearer") {
     return { scheme: "Bearer", credentials: app.scrubber.add(await readSecret("token", access.token, app.env)) };
   }

@@ -1,6 +1,6 @@
-// Decides which requests are answered. Health checks always are; everything else needs the configured credentials. Without configured
-// credentials, a monitor on a loopback address answers requests to the names of this machine, and any other monitor answers
-// everything except the dashboard.
+// Decides which requests are answered. Health checks always are; everything else needs the configured credentials. Without
+// credentials, a monitor on a loopback address answers requests to the names of this machine. On any other address it answers
+// everything: the configuration then says "access": "none".
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Secret } from "../secret.ts";
@@ -9,10 +9,7 @@ import { type Page, textPage } from "./page.ts";
 /** What must be sent: a token, or a user name and password as `name:password`. */
 export type Access = { readonly scheme: "Bearer" | "Basic"; readonly credentials: Secret };
 
-/**
- * "anyone": always answered. "machines" and "people": need the credentials if any are configured. If none are configured, "people"
- * are answered only on a loopback address.
- */
+/** "anyone": always answered. "machines" and "people": need the credentials if any are configured. */
 export type Audience = "anyone" | "machines" | "people";
 
 type RequestHeaders = { readonly host?: string | undefined; readonly authorization?: string | undefined };
@@ -25,8 +22,7 @@ export function openGate(access: Access | undefined, isLoopback: boolean): Gate 
   return (audience, { host, authorization }) => {
     if (audience === "anyone") return undefined;
     if (hasCredentials) return hasCredentials(authorization) ? undefined : unauthorizedPage(access.scheme);
-    if (isLoopback) return isOwnHost(host) ? undefined : foreignHostPage();
-    return audience === "people" ? dashboardRefusedPage() : undefined;
+    return isLoopback && !isOwnHost(host) ? foreignHostPage() : undefined;
   };
 }
 
@@ -65,12 +61,5 @@ function foreignHostPage(): Page {
   return textPage(403, [
     "without monitor.access this is answered on this machine only, at localhost, 127.0.0.1 or [::1]",
     "use one of these addresses, or set monitor.access in the configuration",
-  ]);
-}
-
-function dashboardRefusedPage(): Page {
-  return textPage(403, [
-    "the dashboard is not shown here: other machines reach this address, and no credentials are configured",
-    "set monitor.access in the configuration, or monitor.host to 127.0.0.1",
   ]);
 }

@@ -2,7 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { expect } from "vitest";
@@ -23,6 +23,46 @@ test("init --yes writes a configuration of the key's only project, with which ex
     exports: [{ window: { days: 2 }, groupings: ["none", "model"] }],
   });
   expect(await context.run(["export", "--json"])).toMatchObject({ status: 0 });
+});
+
+test("init does not replace a configuration that appears while it runs", async ({ context }) => {
+  const emulator = await context.serve();
+  const file = path.join(context.folder, "jobs.config.json");
+  emulator.fault = () => {
+    if (!existsSync(file)) writeFileSync(file, "of somebody else");
+    return undefined;
+  };
+  expect(await context.run(["init", "--yes", "--base-url", emulator.url])).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining("jobs.config.json exists"),
+  });
+  expect(await readFile(file, "utf8")).toBe("of somebody else");
+});
+
+test.for([
+  [
+    20_000,
+    (i: number) => `p${i}`,
+    /expected a project of this key \(p0, .{0,200} and 19980 more\); choose one with --project\n/,
+  ],
+  [0, String, /the service lists no project of this key: give the id of one with --project\n/],
+] as const)("of %i projects init --yes says which to choose in a line", async ([count, idOf, says], { context }) => {
+  const { url } = await context.serve({
+    projects: () => Array.from({ length: count }, (_, i) => ({ id: idOf(i), name: idOf(i) })),
+  });
+  const { status, stderr } = await context.run(["init", "--yes", "--base-url", url], { LOG_LEVEL: "warn" });
+  expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringMatching(says) });
+  expect(stderr.length).toBeLessThan(1_000);
+});
+
+test("a key that is given in place of its variable is not shown", async ({ context }) => {
+  const { url } = await context.serve();
+  const { status, stderr } = await context.run(["init", "--yes", "--base-url", url, "--key-variable", context.key]);
+  expect({ status, stderr }).toEqual({
+    status: 2,
+    stderr: expect.stringContaining("the name of an environment variable"),
+  });
+  expect(stderr).not.toContain(context.key);
 });
 
 test("init does not replace a configuration", async ({ context }) => {

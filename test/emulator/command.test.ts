@@ -42,6 +42,7 @@ test("without a key in the environment, a key is made in a file that only the us
 test("the command prints the fields of a configuration for the emulator", async () => {
   const command = await startCommand({ USAGE_EXPORT_KEY: "key-of-the-environment" });
   expect(command.text).toContain(`"baseUrl": "${command.url}"`);
+  expect(command.text).toContain(` init --yes --base-url ${command.url}\n`);
   expect(command.text).toContain('"key": {\n        "env": "USAGE_EXPORT_KEY"');
   command.stop();
   await command.ended;
