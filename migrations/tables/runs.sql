@@ -114,13 +114,3 @@ create table usage_export.notice (
   primary key (subject)
 );
 comment on table usage_export.notice is 'The notifications that were sent about alerts';
-
-create table usage_export.snooze (
-  -- The name of an alert, or the beginning of names followed by a space.
-  name         text        not null,
-  until        timestamptz not null,
-  snoozed_at   timestamptz not null default now(),
-  snoozed_by   text        not null,
-  primary key (name)
-);
-comment on table usage_export.snooze is 'Alerts about which nobody is notified for a time';

@@ -7,10 +7,9 @@ import type { Dialect } from "../emulator/breakdown.ts";
 import type { WindowMode } from "../emulator/routes.ts";
 import { CONFIG_FILE } from "../package-files.ts";
 import { BACKFILL_MODES } from "../usage/backfill.ts";
-import { isDay, startOfDay } from "../usage/days.ts";
+import { isDay } from "../usage/days.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { GROUPINGS, type Grouping, groupingBy, USAGE_DIMENSIONS } from "../usage/series.ts";
-import type { SnoozeOptions } from "./alerts.ts";
 import type { DumpOptions } from "./dump.ts";
 import type { ExplainOptions } from "./explain.ts";
 import type { JobsNextOptions, JobsPauseOptions } from "./jobs.ts";
@@ -42,10 +41,6 @@ const SELECTION = [
 ];
 
 const JOB_NAME = new Argument("<name>", "the job's name");
-const ALERT_NAME = new Argument(
-  "<name>",
-  "the alert's name, as `alerts` lists it, or the first words of names: gaps is every alert about gaps",
-);
 const JOB_KIND = new Option(
   "--kind <kind>",
   "the kind of the job, where an export and a rotation have the same name",
@@ -231,38 +226,6 @@ export const COMMANDS: readonly CommandDefinition[] = [
     run: async (app, options) => (await import("./status.ts")).runStatus(app, options),
   },
   {
-    name: "alerts",
-    summary: "the alerts that are open, by name, and which are snoozed",
-    examples: ["alerts", "alerts --json"],
-    options: [JSON_ANSWER],
-    run: async (app, options) => (await import("./alerts.ts")).runAlerts(app, options),
-  },
-  {
-    name: "alerts snooze",
-    summary: "nobody is notified of the alert until the time given, and nothing counts as not well because of it",
-    examples: [
-      'alerts snooze "gaps nightly" --until 2026-11-24T08:00Z',
-      'alerts snooze "budget november" --until 2026-12-01',
-    ],
-    arguments: [ALERT_NAME],
-    options: [
-      JSON_ANSWER,
-      new Option("--until <time>", "when it ends by itself: a day, at whose beginning in UTC, or a time with its zone")
-        .argParser(parseTime)
-        .makeOptionMandatory(),
-    ],
-    run: async (app, options, [name = ""]) =>
-      (await import("./alerts.ts")).runSnooze(app, name, options as SnoozeOptions),
-  },
-  {
-    name: "alerts unsnooze",
-    summary: "ends a snooze now",
-    examples: ['alerts unsnooze "gaps nightly"'],
-    arguments: [ALERT_NAME],
-    options: [JSON_ANSWER],
-    run: async (app, options, [name = ""]) => (await import("./alerts.ts")).runUnsnooze(app, name, options),
-  },
-  {
     name: "report",
     summary: "the overview as one HTML file to send on",
     examples: ["report", "report --from 2026-01-01 --to 2026-01-31 --out january.html"],
@@ -407,17 +370,6 @@ function parseDay(text: string): string {
 
 function parseDays(text: string, days: readonly string[] | undefined): readonly string[] {
   return [...(days ?? []), parseDay(text)];
-}
-
-/** A time without a zone is refused: nobody could tell whether it is meant in UTC. */
-function parseTime(text: string): Date {
-  if (isDay(text)) return startOfDay(text);
-  const [, day = "", zone = ""] = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(?::\d\d)?(Z|[+-]\d\d:\d\d)$/.exec(text) ?? [];
-  const time = new Date(text);
-  if (zone === "" || !isDay(day) || Number.isNaN(time.getTime())) {
-    throw new InvalidArgumentError("expected a day, as 2026-11-24, or a time with its zone, as 2026-11-24T08:00Z.");
-  }
-  return time;
 }
 
 function parseGroupings(text: string, groupings: readonly Grouping[] | undefined): readonly Grouping[] {

@@ -6,8 +6,6 @@ import type { CallPause } from "../db/calling-processes.ts";
 import type { Database } from "../db/connection/database.ts";
 import { type LastRun, type UndatedSeries, undatedSeries } from "../db/health.ts";
 import { type RotationRow, rotationStatus } from "../db/keys/status.ts";
-import type { Snooze } from "../db/snoozes.ts";
-import { loudAlerts, renderSnooze } from "../health/alert.ts";
 import { alertsOf } from "../health/alerts.ts";
 import { listText } from "../health/list-alerts.ts";
 import { adviseWindows, type JobAdvice, readHealth, renderAdvice } from "../health/read-health.ts";
@@ -66,17 +64,12 @@ type StatusAlerts = {
   readonly alerts: readonly string[];
   /** About the usage itself: budgets. */
   readonly usageAlerts: readonly string[];
-  readonly snoozed: readonly (Snooze & { readonly text: string })[];
 };
 
 function statusAlerts(health: HealthState): StatusAlerts {
-  const [ofProgram, ofUsage] = [alertsOf(health), usageAlertsOf(health)];
   return {
-    alerts: loudAlerts(ofProgram).map(({ text }) => text),
-    usageAlerts: loudAlerts(ofUsage).map(({ text }) => text),
-    snoozed: [...ofProgram, ...ofUsage].flatMap(({ name, text, snooze }) =>
-      snooze ? [{ ...snooze, name, text }] : [],
-    ),
+    alerts: alertsOf(health).map(({ text }) => text),
+    usageAlerts: usageAlertsOf(health).map(({ text }) => text),
   };
 }
 
@@ -116,10 +109,6 @@ function renderStatus({ health, undated, clocks, windows }: Status, alerts: Stat
   const lines = [
     ...(alerts.alerts.length === 0 ? [wellText(health)] : titled("not well:", alerts.alerts)),
     ...titled("usage:", alerts.usageAlerts),
-    ...titled(
-      "snoozed:",
-      alerts.snoozed.map((one) => `${one.text} (${renderSnooze(one)})`),
-    ),
     ...jobs.flatMap(jobLines),
     ...workerLines(workers),
     ...firstOf(callPauses.map(pauseText), PAUSES_SHOWN_MAX, (more) => `and with ${counted(more, "more key")}`),

@@ -2,59 +2,27 @@
 
 import type { LastOutcome, SeriesHealth } from "../db/health.ts";
 import type { RotationStatus } from "../db/keys/status.ts";
-import type { Snooze } from "../db/snoozes.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import { needsAttention } from "../keys/plan.ts";
 import { counted, instantText } from "../show/format.ts";
 import { shellQuoted, truncate } from "../text.ts";
 import { DAY_SECONDS, type Day, daysOf } from "../usage/days.ts";
 import { seriesText } from "../usage/series.ts";
-import { type Alert, type AlertPhase, type Condition, loudAlerts, snoozeOf, withSnooze } from "./alert.ts";
+import type { Alert, AlertPhase, Condition } from "./alert.ts";
 import { digested } from "./digests.ts";
 import { listAlerts, listConditions } from "./list-alerts.ts";
 import { errorReason, type HealthState, type JobHealth, type RotationHealth } from "./state.ts";
 import { usageConditions } from "./usage-alerts.ts";
 
 /**
- * There is no alert that is not snoozed: every due slice is complete, no run failed, no rotation warns, and no job waits for a worker.
- * What is said of the usage itself, as by budgets, does not matter here: the program works.
+ * There is no alert: every due slice is complete, no run failed, no rotation warns, and no job waits for a worker. What is said of the
+ * usage itself, as by budgets, does not matter here: the program works.
  */
 export function isWell(state: HealthState): boolean {
-  return loudAlerts(alertsOf(state)).length === 0;
+  return alertsOf(state).length === 0;
 }
 
-/** Also those that are snoozed. */
 export function alertsOf(state: HealthState): readonly Alert[] {
-  const quietGaps = gapsSnooze(state);
-  return openAlerts(state).map((alert) => {
-    const snoozed = withSnooze(alert, state.snoozes);
-    return alert.name === "gaps" && quietGaps ? { ...snoozed, snooze: snoozed.snooze ?? quietGaps } : snoozed;
-  });
-}
-
-/**
- * If the gaps of every job that has some are snoozed, the snooze of them that ends first. Gaps of series that no job reads have no
- * snooze of their own.
- */
-function gapsSnooze({ series, jobs, snoozes }: HealthState): Snooze | undefined {
-  if (snoozes.length === 0) return undefined;
-  const incomplete = series.filter(
-    ({ isActive, missing, failed, suspect }) => isActive && missing + failed + suspect > 0,
-  );
-  const found = incomplete.map(({ key }) => {
-    const readers = jobs.filter((job) => job.series.has(key)).map(({ job }) => snoozeOf([`gaps ${job}`], snoozes));
-    return earliestEnd(readers);
-  });
-  return earliestEnd(found);
-}
-
-/** Undefined if any is undefined, or if there is none. */
-function earliestEnd(snoozes: readonly (Snooze | undefined)[]): Snooze | undefined {
-  if (snoozes.includes(undefined)) return undefined;
-  return snoozes.flatMap((snooze) => snooze ?? []).sort((a, b) => a.until.getTime() - b.until.getTime())[0];
-}
-
-function openAlerts(state: HealthState): readonly Alert[] {
   const { jobs, slices, causes, rotations } = state;
   const { missing, failed, suspect } = slices;
   const noWorker = noWorkerAlert(state);
@@ -202,7 +170,7 @@ export type Notification = {
 };
 
 /** Every condition, also those that are not wrong now. */
-export function conditionsOf(state: HealthState): readonly Condition[] {
+function conditionsOf(state: HealthState): readonly Condition[] {
   return [
     configCondition(state),
     ...state.jobs.flatMap(jobCondition),
@@ -218,8 +186,7 @@ export function conditionsOf(state: HealthState): readonly Condition[] {
  * phase by subject; a subject without an entry counts as "well".
  *
  * So nothing is sent if a job fails again, or if its gaps grow. Each condition of a rotation has a subject of its own: a key may
- * wait weeks for its removal, and meanwhile the refusal of another key must still be sent. Of what is snoozed nothing is sent, also not
- * that it is over: after the end of the snooze, what is then the case is compared with what was sent last.
+ * wait weeks for its removal, and meanwhile the refusal of another key must still be sent.
  */
 export function notificationsOf(
   state: HealthState,
@@ -231,10 +198,9 @@ export function notificationsOf(
   const areAnomaliesRead = !state.notRead.some(({ kind }) => kind === "anomaly");
   const listed = [...conditions, ...(areAnomaliesRead ? endedConditions(conditions, lastSent) : [])];
   const changes = listed.flatMap((condition) => {
-    const { subject, alsoNamed = [], isWrong, isSilent } = condition;
+    const { subject, isWrong, isSilent } = condition;
     const phase: AlertPhase = isWrong ? "wrong" : "well";
-    if (isSilent || phase === (lastSent.get(subject) ?? "well")) return [];
-    return snoozeOf([subject, ...alsoNamed], state.snoozes) ? [] : [{ condition, phase }];
+    return isSilent || phase === (lastSent.get(subject) ?? "well") ? [] : [{ condition, phase }];
   });
   return digested(changes).map(({ subject, phase, text, covers }) => ({
     ...{ subject, state: phase, text: sanitizeText(text(), scrub) },
@@ -333,7 +299,6 @@ function rotationConditions({ rotation, configured, failedAttempts, lastError, .
   const removable = retire === "keep" ? dueForRemoval : longDue;
   const condition = (name: string, isWrong: boolean, wrong: string, well: string): Condition => ({
     subject: `key ${name} ${rotation}`,
-    alsoNamed: [`rotation ${rotation}`],
     isWrong,
     text: () => `Rotation ${rotation}: ${isWrong ? wrong : well}`,
   });

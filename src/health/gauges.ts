@@ -104,10 +104,6 @@ export const GAUGES = {
     help: "When the list of projects was last read; absent if it never was",
     labelNames: ["list"],
   },
-  alert_snoozed_until_timestamp_seconds: {
-    help: "When the snooze of the alert, or of the alerts whose names begin with it, ends; absent without a snooze",
-    labelNames: ["alert"],
-  },
 } as const satisfies Readonly<Record<string, { readonly help: string; readonly labelNames: readonly string[] }>>;
 
 /** Of more series there are samples of projects alone; of more projects, jobs, rotations, budgets or anomalies only of the worst. */
@@ -117,7 +113,7 @@ const WORST_PROJECTS = 10;
 
 /** The gauges of a health state. A number that is not known has no sample. */
 export function metricSamples(state: HealthFigures): readonly MetricSample[] {
-  const { jobs, rotations, queue, workers, budgets, anomalies, lists, snoozes } = state;
+  const { jobs, rotations, queue, workers, budgets, anomalies, lists } = state;
   const seen = workers[0]?.lastSeenAt;
   const current = budgets.filter(({ isOver }) => !isOver);
   return [
@@ -130,9 +126,6 @@ export function metricSamples(state: HealthFigures): readonly MetricSample[] {
       sample("usage_anomalies", { project: usage.project, filter: usage.filter }, openAnomalies(usage).length),
     ),
     ...worst(lists, ({ error, waiting }) => (error === null ? 0 : 1e9) + waiting).flatMap(listSamples),
-    ...snoozes.flatMap(({ name, until }) =>
-      sample("alert_snoozed_until_timestamp_seconds", { alert: name }, until.getTime() / 1000),
-    ),
     ...sample("workers", {}, workers.filter(({ state }) => state === "live").length),
     ...sample("worker_last_seen_timestamp_seconds", {}, seen && seen.getTime() / 1000),
   ];

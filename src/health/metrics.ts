@@ -1,4 +1,4 @@
-// The Prometheus metrics: of this process, and of the health state. Labels hold only names from the configuration or of snoozes, and words of
+// The Prometheus metrics: of this process, and of the health state. Labels hold only names from the configuration, and words of
 // closed lists, never a secret, an id or the text of an error.
 
 import type { Logger } from "pino";

@@ -26,7 +26,6 @@ import { queueDepths } from "../db/jobs/queue.ts";
 import { storedWorkers } from "../db/jobs/workers.ts";
 import { type RotationRow, rotationRows } from "../db/keys/status.ts";
 import { type StoredList, storedLists } from "../db/projects.ts";
-import { storedSnoozes } from "../db/snoozes.ts";
 import { failureCauses } from "../db/usage/failures.ts";
 import { errorText } from "../errors.ts";
 import { restatementCurves } from "../facts/restatements.ts";
@@ -111,7 +110,6 @@ async function figuresAt(db: Database, tx: Tx, config: Config): Promise<HealthFi
     queue: await queueDepths(tx),
     lists: await readLists(tx, config),
     ...(await readUsageFigures(db, tx, config)),
-    snoozes: await storedSnoozes(tx),
   };
 }
 

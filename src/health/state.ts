@@ -9,7 +9,6 @@ import type { QueueDepth } from "../db/jobs/queue.ts";
 import type { ConfigRefusal } from "../db/jobs/workers.ts";
 import type { RotationRow } from "../db/keys/status.ts";
 import type { StoredList } from "../db/projects.ts";
-import type { Snooze } from "../db/snoozes.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import type { RotationJob } from "../keys/policy.ts";
 import type { BudgetUse } from "../usage/budget-use.ts";
@@ -54,8 +53,6 @@ export type HealthFigures = {
   readonly anomalies: readonly JudgedUsage[];
   /** Which of budgets and anomalies could not be read, by the kind of their alerts. Their lists are empty then; all else was read. */
   readonly notRead: readonly { readonly kind: "budget" | "anomaly"; readonly error: string }[];
-  /** The snoozes that have not ended. */
-  readonly snoozes: readonly Snooze[];
 };
 
 export type JobHealth = {

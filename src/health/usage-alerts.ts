@@ -1,19 +1,13 @@
 // Alerts about the usage itself. They say nothing about the program: it works, so `status` ends with 0 and the dead man's switch is
 // pinged in spite of them. Pure.
 
-import { type Alert, type Condition, withSnooze } from "./alert.ts";
+import type { Alert, Condition } from "./alert.ts";
 import { anomalyAlerts, anomalyConditions } from "./anomaly-alerts.ts";
 import { budgetAlerts, budgetConditions } from "./budget-alerts.ts";
 import type { HealthState } from "./state.ts";
 
-/** Also those that are snoozed. */
 export function usageAlertsOf(state: HealthState): readonly Alert[] {
-  const alerts = [
-    ...state.notRead.map(notReadAlert),
-    ...budgetAlerts(state.budgets),
-    ...anomalyAlerts(state.anomalies),
-  ];
-  return alerts.map((alert) => withSnooze(alert, state.snoozes));
+  return [...state.notRead.map(notReadAlert), ...budgetAlerts(state.budgets), ...anomalyAlerts(state.anomalies)];
 }
 
 function notReadAlert({ kind, error }: HealthState["notRead"][number]): Alert {

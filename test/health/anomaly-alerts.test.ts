@@ -6,7 +6,7 @@ import type { AlertPhase } from "../../src/health/alert.ts";
 import { isWell, notificationsOf } from "../../src/health/alerts.ts";
 import { metricSamples } from "../../src/health/gauges.ts";
 import { usageAlertsOf } from "../../src/health/usage-alerts.ts";
-import { healthState, NOW } from "./sample-health-state.ts";
+import { healthState } from "./sample-health-state.ts";
 
 const HIGH: Anomaly = {
   day: "2026-03-06",
@@ -71,13 +71,6 @@ test("a filter of a project and a project with both names are notified apart", (
 test("an alert is not over while unusual days can't be read", () => {
   const state = healthState({ notRead: [{ kind: "anomaly", error: "statement timeout" }] });
   expect(notificationsOf(state, new Map([["anomaly production", "wrong"]]), (text) => text)).toEqual([]);
-});
-
-test("a snoozed alert is not notified", () => {
-  const snooze = { name: "anomaly production", until: new Date(NOW.getTime() + 1000), at: NOW, by: "ann" };
-  const state = healthState({ anomalies: [usage([HIGH])], snoozes: [snooze] });
-  expect(notificationsOf(state, new Map(), (text) => text)).toEqual([]);
-  expect(usageAlertsOf(state)).toMatchObject([{ snooze }]);
 });
 
 test("the metric counts open alerts, and is 0 where days are judged and none is open", () => {

@@ -6,7 +6,6 @@ import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { storeBudgets } from "../../src/db/budgets.ts";
 import { databaseNow } from "../../src/db/connection/database.ts";
-import { storeSnooze } from "../../src/db/snoozes.ts";
 import { isWell, notificationsOf } from "../../src/health/alerts.ts";
 import { metricSamples } from "../../src/health/gauges.ts";
 import { usageAlertsOf } from "../../src/health/usage-alerts.ts";
@@ -14,16 +13,15 @@ import type { Budget } from "../../src/usage/budgets.ts";
 import { addDays, type Day, dayOf } from "../../src/usage/days.ts";
 import { store, total } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
-import { healthState, makeBudgetUse, NOW } from "./sample-health-state.ts";
+import { healthState, makeBudgetUse } from "./sample-health-state.ts";
 import { type NotifierFixture, openNotifierFixture } from "./test-notifier.ts";
 
 const { db } = await testDatabase();
 const today = dayOf(await databaseNow(db));
 const MONTH = `${today.slice(0, 7)}-01`;
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 beforeEach(async () => {
-  await sql`truncate usage_export.budget, usage_export.notice, usage_export.snooze`.execute(db);
+  await sql`truncate usage_export.budget, usage_export.notice`.execute(db);
 });
 
 /** Stores a budget of 100 hours for the fixture's project. */
@@ -163,18 +161,6 @@ test("late numbers that reach several thresholds at once give one notification, 
   expect(fixture.texts).toEqual([expect.stringContaining(`Budget limit (${today}) reached 100%`)]);
 });
 
-test("a snoozed budget is not notified by any worker, also after a restart, and is after the end", async () => {
-  await using fixture = await openNotifierFixture(db);
-  await setBudget(fixture);
-  await storeSnooze(db, { name: "budget limit", until: new Date(Date.now() + DAY_MS), by: "ann" });
-  await use(fixture, "90");
-  await tickAll(fixture);
-  expect(fixture.texts).toEqual([]);
-  await sql`update usage_export.snooze set until = now()`.execute(db);
-  await tickAll(fixture);
-  expect(fixture.texts).toEqual([expect.stringContaining("reached 80%")]);
-});
-
 test("if budgets and unusual days can't be read, alerts about the program are notified and status names the error", async () => {
   await using fixture = await openNotifierFixture(db);
   await setBudget(fixture);
@@ -225,13 +211,11 @@ test.each([
   expect(notifications.map(({ subject, state }) => `${subject}: ${state}`)).toEqual(sent);
 });
 
-test("the metrics have the shares of current periods, and the end of each snooze", () => {
+test("the metrics have the shares of current periods", () => {
   const past = { ...USE, start: "2026-02-01", end: "2026-02-28", isOver: true };
-  const snoozes = [{ name: "budget limit", until: NOW, at: NOW, by: "ann" }];
-  const samples = metricSamples(healthState({ budgets: [past, USE], snoozes }));
+  const samples = metricSamples(healthState({ budgets: [past, USE] }));
   expect(samples.filter(({ gauge }) => gauge.startsWith("budget") || gauge.startsWith("alert"))).toEqual([
     { gauge: "budget_used_share", labels: { budget: "limit" }, value: 0.8345 },
     { gauge: "budget_forecast_share", labels: { budget: "limit" }, value: 1.1204 },
-    { gauge: "alert_snoozed_until_timestamp_seconds", labels: { alert: "budget limit" }, value: NOW.getTime() / 1000 },
   ]);
 });

@@ -9,7 +9,6 @@ import { markScheduled, registerJobs } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { heartbeatWorker } from "../../src/db/jobs/workers.ts";
 import { storeReading } from "../../src/db/projects.ts";
-import { storeSnooze } from "../../src/db/snoozes.ts";
 import { markDue } from "../../src/db/usage/series.ts";
 import { readHealthFigures } from "../../src/health/read-health.ts";
 import type { Budget } from "../../src/usage/budgets.ts";
@@ -51,7 +50,6 @@ test("every gauge that is read from the database gets a sample, and no sample ha
   await (await newRotation(db)).key(newIntent(), "active");
   await storeReading(db, { list: "env ACCOUNT_KEY", listed: [], readAt: new Date() });
 
-  await storeSnooze(db, { name: "gaps", until: new Date(Date.now() + 60_000), by: "ann" });
   await setBudget(project);
   const back = await daysBack(db);
   const days = Array.from({ length: 20 }, (_, i) => total(back(i + 1), { hours: "1" }));

@@ -9,7 +9,6 @@ import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { markScheduled, pauseJob, registerJobs, resumeJob } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { recordEvent } from "../../src/db/keys/events.ts";
-import { storeSnooze } from "../../src/db/snoozes.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue } from "../../src/db/usage/series.ts";
@@ -110,20 +109,6 @@ test("if a worker dies while it sends a notification, another worker sends it on
     db,
   );
   await fixture.notifier().tick();
-  expect(fixture.texts).toHaveLength(1);
-});
-
-test("no worker sends what is snoozed, also after a restart; after the end one worker sends what is then the case", async () => {
-  await using fixture = await openNotifierFixture(db);
-  const tickAll = () => Promise.all([fixture.notifier().tick(), fixture.notifier().tick()]);
-  const subject = `export ${fixture.name}`;
-  await storeSnooze(db, { name: subject, until: new Date(Date.now() + DAY_MS), by: "ann" });
-  await fixture.endRun("failed", "no");
-  for (let i = 0; i < 2; i++) await tickAll();
-  expect(fixture.texts).toEqual([]);
-
-  await sql`update usage_export.snooze set until = now() where name = ${subject}`.execute(db);
-  for (let i = 0; i < 2; i++) await tickAll();
   expect(fixture.texts).toHaveLength(1);
 });
 

@@ -31,7 +31,6 @@ export function healthState(part: Partial<HealthState> = {}): HealthState {
     budgets: [],
     anomalies: [],
     notRead: [],
-    snoozes: [],
     ...part,
   };
 }
@@ -150,7 +149,7 @@ export function jobOf(kind: JobHealth["kind"], job: string, outcome: LastOutcome
 }
 
 /** A job that reads the series with this key alone. */
-export function seriesWith(key: string): JobSeries {
+function seriesWith(key: string): JobSeries {
   return { has: (other) => other === key, overlaps: (other) => other.has(key) };
 }
 

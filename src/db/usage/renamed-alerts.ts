@@ -4,7 +4,7 @@ import { type RawBuilder, sql } from "kysely";
 import type { Tx } from "../connection/transaction.ts";
 
 /**
- * Gives the notifications sent and the snoozes of unusual days the new names of their projects and filters: else an open one would be sent
+ * Gives the notifications sent about unusual days the new names of their projects and filters: else an open one would be sent
  * again. Called before the periods of the old names end, in the transaction that renames the series.
  */
 export async function renameAlerts(tx: Tx): Promise<void> {
@@ -23,12 +23,6 @@ export async function renameAlerts(tx: Tx): Promise<void> {
     update usage_export.notice n set subject = r.name from (${renamed}) r
     where n.subject = r.was and not exists (
       select from usage_export.notice other where other.subject = r.name
-    )
-  `.execute(tx);
-  await sql`
-    update usage_export.snooze n set name = r.name from (${renamed}) r
-    where n.name = r.was and not exists (
-      select from usage_export.snooze other where other.name = r.name
     )
   `.execute(tx);
 }

@@ -1,6 +1,6 @@
 // The verdict at the top of each page: whether a person is needed, and for what. Pure.
 
-import { type Alert, loudAlerts, renderSnooze } from "../../health/alert.ts";
+import type { Alert } from "../../health/alert.ts";
 import { alertsOf } from "../../health/alerts.ts";
 import type { HealthState } from "../../health/state.ts";
 import { usageAlertsOf } from "../../health/usage-alerts.ts";
@@ -17,12 +17,12 @@ export type SectionHref = (section: Alert["section"]) => string;
 export function dashboardAlerts(health: HealthState, readiness: Readiness): readonly DashboardAlert[] {
   return [
     ...readiness.reasons.map((reason) => ({ text: `this worker can't work now: ${reason}` })),
-    ...loudAlerts(alertsOf(health)),
+    ...alertsOf(health),
   ];
 }
 
 /**
- * `alerts` are the dashboardAlerts. Below them the alerts about the usage, and those that a person has snoozed. `isOpen`: what is to be
+ * `alerts` are the dashboardAlerts. Below them the alerts about the usage. `isOpen`: what is to be
  * looked at is listed at once, and not folded.
  */
 export function verdictHtml(
@@ -30,10 +30,6 @@ export function verdictHtml(
   health: HealthState,
   { href, isOpen }: { readonly href: SectionHref; readonly isOpen: boolean },
 ): Html {
-  const ofUsage = usageAlertsOf(health);
-  const snoozed = [...alertsOf(health), ...ofUsage].flatMap(({ text, section, snooze }) =>
-    snooze ? [{ text: `${text} (${renderSnooze(snooze)})`, section }] : [],
-  );
   const list = (items: readonly DashboardAlert[]) =>
     items.map(({ text, section }) =>
       section === undefined ? html`<li>${text}</li>` : html`<li><a href="${href(section)}">${text}</a></li>`,
@@ -44,7 +40,7 @@ export function verdictHtml(
       : html`<details class="notice ${kind}"${open ? html` open` : undefined}><summary><strong>${title}</strong></summary>
 <ul>${list(items)}</ul></details>
 `;
-  const usage = loudAlerts(ofUsage);
+  const usage = usageAlertsOf(health);
   return html`${
     alerts.length === 0 && health.jobs.length === 0
       ? html`<div class="notice none"><strong>No job is configured.</strong> Nothing is due before an export is added to <code>jobs.config.json</code>; <code>usage-export start</code> then runs it on schedule.</div>
@@ -53,5 +49,5 @@ export function verdictHtml(
         ? html`<div class="notice good"><strong>Nothing that is due is missing.</strong> ${counted(health.slices.complete, "slice")} complete; no job waits for a worker, and no key for a person.</div>
 `
         : notice("bad", `${counted(alerts.length, "thing")} to look at`, alerts, isOpen)
-  }${notice("warn", `About the usage: ${counted(usage.length, "thing")} to look at`, usage, isOpen)}${notice("", `${counted(snoozed.length, "alert")} snoozed`, snoozed, false)}`;
+  }${notice("warn", `About the usage: ${counted(usage.length, "thing")} to look at`, usage, isOpen)}`;
 }

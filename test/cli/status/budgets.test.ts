@@ -34,13 +34,9 @@ test("a budget that is used up is shown by `status`, which still ends with 0, by
   );
   expect(stdout).toMatch(/\nbudget calls \(\d{4}-\d\d-\d\d\): no day of it was read yet, of 0.5 requests\n/);
   expect(status).toBe(0);
-  expect((await context.run(["alerts"])).stdout).toContain(`budget calls ${yesterday} 100: budget calls (`);
   await context.run(["report", "--out", "report.html"]);
   const report = await readFile(path.join(context.folder, "report.html"), "utf8");
   expect(report).toMatch(/<section id="budgets"[\s\S]*calls[\s\S]*<span class="flag">100%<\/span>/);
-
-  await context.run(["alerts", "snooze", "budget calls", "--until", addDays(yesterday, 9)]);
-  expect((await context.run(["status"])).stdout).toMatch(/^all is well\nsnoozed:\n {2}budget calls /);
 });
 
 test("`check` says what an export would change in the budgets, and a budget that no export reads is an error that names the fix", async ({

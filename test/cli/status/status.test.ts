@@ -127,7 +127,6 @@ test("`status --json` has the same facts", async ({ context }) => {
     ],
     undated: [],
     usageAlerts: [],
-    snoozed: [],
     rotations: [],
     queue: expect.arrayContaining([{ queue: "usage_request", state: "waiting", jobs: 0 }]),
     windows: [],
