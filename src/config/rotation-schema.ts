@@ -60,11 +60,6 @@ const Written = object({
     .describe(
       "In place of `project`: the names of the projects that each get a key of their own. A name with * is a pattern: it stands for every project that it fits.",
     ),
-  staggerMinutes: wholeNumber(0, 10_080)
-    .exactOptional()
-    .describe(
-      "Beside `projects`: over how many minutes after the scheduled time the projects are spread. Left out: until the next scheduled time.",
-    ),
   createWith: KeySource.exactOptional().describe(
     "A separate key that creates and deletes the keys of this rotation: only this key needs keys:write. Left out: the project's key.",
   ),
@@ -99,17 +94,14 @@ export const Rotation = Written.superRefine((rotation, context) => {
 export type WrittenRotation = z.output<typeof Rotation>;
 
 /** What one field of a rotation says about another. */
-function problemsOf({ project, projects, staggerMinutes, deliver }: z.output<typeof Written>) {
+function problemsOf({ project, projects, deliver }: z.output<typeof Written>) {
   const problems: { readonly path: Path; readonly message: string }[] = [];
   const add = (path: Path, message: string) => void problems.push({ path, message });
   if (project === undefined && projects === undefined) add(["project"], 'missing; expected "project" or "projects"');
   if (project !== undefined && projects !== undefined) {
     add(["projects"], 'expected either "project" or "projects"; this rotation has both');
   }
-  if (projects === undefined) {
-    if (staggerMinutes !== undefined) add(["staggerMinutes"], 'is only for a rotation with "projects"');
-    return problems;
-  }
+  if (projects === undefined) return problems;
   for (const [i, sink] of deliver.entries()) {
     const texts = sink.kind === "file" ? [sink.path] : sink.command;
     const at = ["deliver", i, sink.kind];

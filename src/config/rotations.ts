@@ -16,7 +16,6 @@ export type RotationConfig = RotationJob & {
   readonly index: number;
   /** The name in the file, of a rotation that is there for many projects. */
   readonly group?: string;
-  readonly stagger?: { readonly of: string; readonly minutes: number | undefined };
 };
 
 /** What is needed to make the rotations again when other projects are known. */
@@ -104,7 +103,7 @@ function rotationOf(
   project: Named,
   written: readonly WrittenRotation[],
 ): RotationConfig {
-  const { project: _, projects, staggerMinutes, createWith, ...job } = one;
+  const { project: _, projects, createWith, ...job } = one;
   const creator = createWith && { createWith: keyOfProject(createWith, written, project) };
   const single = { ...job, index, project, ...creator };
   if (projects === undefined) return single;
@@ -112,7 +111,6 @@ function rotationOf(
     ...single,
     name: rotationName(job.name, project),
     group: job.name,
-    stagger: { of: project.id, minutes: staggerMinutes },
     deliver: job.deliver.map((sink) => filledSink(sink, valuesOf(project))),
   };
 }

@@ -6,13 +6,8 @@ import { type NextDue, type SeriesIds, seriesIdOf } from "../db/usage/series.ts"
 import { type ExportJob, seriesOf } from "../usage/plan.ts";
 import { type Series, seriesKey } from "../usage/series.ts";
 import { latestOccurrence, nextOccurrence, type Schedule } from "./cron.ts";
-import { type Stagger, staggerMs } from "./stagger.ts";
 
-export type ScheduledJob = Schedule & {
-  readonly name: string;
-  readonly jitterSeconds: number;
-  readonly stagger?: Stagger;
-};
+export type ScheduledJob = Schedule & { readonly name: string; readonly jitterSeconds: number };
 
 /** When each series is read next by any of the jobs; undefined if none reads it again. */
 export function nextDueOf(
@@ -37,9 +32,7 @@ export function nextDueOf(
 
 /** When a job runs next. Undefined if its schedule does not occur again. */
 export function nextRunAt(job: ScheduledJob, now: Date): Date | undefined {
-  // A stagger may delay the newest scheduled time until after `now`.
-  const delayed = job.stagger && withDelay(job, latestOccurrence(job, now));
-  return delayed && delayed > now ? delayed : runAfter(job, now);
+  return runAfter(job, now);
 }
 
 /** When the run of the first scheduled time after `moment` starts. */
@@ -80,9 +73,8 @@ function withDelay(job: ScheduledJob, moment: Date | undefined): Date | undefine
 }
 
 /** How much later than its scheduled time a job starts. */
-export function startDelayMs(job: ScheduledJob, moment: Date): number {
-  const { name, jitterSeconds, stagger } = job;
-  return jitterMs(name, moment, jitterSeconds) + (stagger ? staggerMs(job, stagger, moment) : 0);
+export function startDelayMs({ name, jitterSeconds }: ScheduledJob, moment: Date): number {
+  return jitterMs(name, moment, jitterSeconds);
 }
 
 const JITTER_BYTES = 6;

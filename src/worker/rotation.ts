@@ -18,7 +18,7 @@ import type { WorkerContext } from "./context.ts";
 import { recordSkippedRun, reportRunEnd, type TickOutcome, tickJob } from "./runs.ts";
 
 /**
- * The rotations that may begin now. Of those of many projects nearly all wait for their own time; finding that out for all of them takes one
+ * The rotations that may begin now. Of those of many projects nearly all are done for today; finding that out for all of them takes one
  * statement, and planning each a transaction.
  */
 export async function rotationsToPlan({ db, config }: WorkerContext): Promise<readonly RotationConfig[]> {
@@ -31,7 +31,6 @@ export async function rotationsToPlan({ db, config }: WorkerContext): Promise<re
     const latest = latestOccurrence(job, now);
     const timing = { latest, delayMs: latest ? startDelayMs(job, latest) : 0, overlap: "skip" } as const;
     const state = { scheduledThrough: stored?.scheduledThrough, paused: stored?.pause !== undefined, running: false };
-    // One that waits is not planned either: the ticks of every minute are enough for it, as its stagger allows for that.
     return planTick(timing, state, now).kind === "run";
   });
 }

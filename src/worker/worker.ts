@@ -45,7 +45,7 @@ const CLOSE_MS_MAX = 500;
 /** How often a worker looks for days to judge: they become final at midnight or by a reading, and minutes do not matter. */
 const JUDGE_MS = 5 * 60_000;
 /** A rotation whose delivery takes long must not hold up those of other projects. */
-const ROTATIONS_AT_ONCE = 4;
+const ROTATIONS_AT_ONCE = 8;
 /** A tick that lost its database is repeated after this time, before the next minute. */
 const TICK_RETRY_MS = 5_000;
 

@@ -1,6 +1,5 @@
 // Rotations of many projects that are due at one moment, on two workers of which one is killed half-way: how long it takes until each
-// project has a new key, and how many calls the service got in its busiest second. First without a stagger, then with one: how late the
-// last of them is, and how late any is after its own moment.
+// project has a new key, and how many calls the service got in its busiest second.
 
 import { randomBytes } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -11,7 +10,6 @@ import { type Database, openPostgres } from "../../src/db/connection/database.ts
 import { migrateToLatest } from "../../src/db/connection/migrate.ts";
 import { registerJobs } from "../../src/db/jobs/jobs.ts";
 import { type Emulator, startEmulator } from "../../src/emulator/server.ts";
-import { staggerMs } from "../../src/schedule/stagger.ts";
 import { startScript } from "../support/program.ts";
 import { openConfigFolder } from "./config-folder.ts";
 import type { NewDatabase } from "./figures.ts";
@@ -20,20 +18,9 @@ import { builtProgram } from "./processes.ts";
 const PROJECTS = Number(process.env.ROTATIONS ?? 300);
 const LIMITS = { requestsPerSecond: 50, maxConcurrent: 8 };
 const LONGEST_MS = 15 * 60_000;
-/** Of which the last is left out: workers look every minute for what is due. */
-const STAGGER_MINUTES = 3;
-
-type Moment = { readonly staggerMinutes: number; readonly killsOne: boolean };
 
 export async function measureRotations(newDatabase: NewDatabase): Promise<string[]> {
-  const atOnce = await measureNight(await newDatabase(), { staggerMinutes: 0, killsOne: true });
-  return [
-    ...atOnce,
-    ...(await measureNight(await newDatabase(), { staggerMinutes: STAGGER_MINUTES, killsOne: false })),
-  ];
-}
-
-async function measureNight(url: string, { staggerMinutes, killsOne }: Moment): Promise<string[]> {
+  const url = await newDatabase();
   const program = await builtProgram();
   const ids = Array.from({ length: PROJECTS }, (_, i) => `customer-${i}`);
   const firstKeys = ids.map((projectId) => ({
@@ -43,7 +30,7 @@ async function measureNight(url: string, { staggerMinutes, killsOne }: Moment): 
   }));
   await using emulator = await startEmulator({ consoleKeys: firstKeys });
   const dueAt = soon();
-  const timing = { schedule: `${dueAt.getUTCMinutes()} ${dueAt.getUTCHours()} * * *`, staggerMinutes };
+  const timing = { schedule: `${dueAt.getUTCMinutes()} ${dueAt.getUTCHours()} * * *` };
   await using folder = await openConfigFolder(configOf(emulator.url, ids, timing));
   await mkdir(path.join(folder.folder, "first"), { mode: 0o700 });
   for (const { projectId, secret } of firstKeys)
@@ -58,15 +45,13 @@ async function measureNight(url: string, { staggerMinutes, killsOne }: Moment): 
   await Promise.all([killed, other].map((worker) => worker.waitFor("worker started")));
   if (Date.now() > dueAt.getTime()) throw new Error("the workers started after the rotations were due");
   await until(async () => createdKeys(emulator).length >= PROJECTS / 2);
-  if (killsOne) killed.kill("SIGKILL");
+  killed.kill("SIGKILL");
   await until(async () => (await ledger(db)).active === PROJECTS);
   const seconds = (Date.now() - dueAt.getTime()) / 1_000;
   await until(async () => (await ledger(db)).pending === 0);
-  const killing = killsOne ? ", of which one is killed when half of the keys are made" : "";
-  const stagger = staggerMinutes === 0 ? "" : `, staggered over ${staggerMinutes} minutes`;
   return [
-    `${PROJECTS} rotations due at one moment${stagger}, two workers${killing}; ${LIMITS.requestsPerSecond} calls a second allowed:`,
-    `  each project has its new key ${seconds.toFixed(1)} s after that moment; ${latenessOf(emulator, dueAt, timing)}`,
+    `${PROJECTS} rotations due at one moment, two workers, of which one is killed when half of the keys are made; ${LIMITS.requestsPerSecond} calls a second allowed:`,
+    `  each project has its new key ${seconds.toFixed(1)} s after that moment`,
     `  ${await accountOf(emulator, db)}`,
     `  busiest second: ${busiestSecond(emulator)} calls, of ${LIMITS.requestsPerSecond} and ${LIMITS.maxConcurrent} that may begin at once`,
   ];
@@ -77,7 +62,7 @@ function soon(): Date {
   return new Date(Math.ceil((Date.now() + 25_000) / 60_000) * 60_000);
 }
 
-/** As if the scheduled times before now had been handled: rotations that never ran are due at once, whatever their stagger. */
+/** As if the scheduled times before now had been handled: rotations that never ran are due at once. */
 async function markHandled(db: Database, ids: readonly string[]): Promise<void> {
   await registerJobs(
     db,
@@ -86,11 +71,7 @@ async function markHandled(db: Database, ids: readonly string[]): Promise<void> 
   await sql`update usage_export.job set scheduled_through = now()`.execute(db);
 }
 
-function configOf(
-  baseUrl: string,
-  ids: readonly string[],
-  timing: { readonly schedule: string; readonly staggerMinutes: number },
-): object {
+function configOf(baseUrl: string, ids: readonly string[], timing: { readonly schedule: string }): object {
   return {
     service: { baseUrl, dialect: "interface", ...LIMITS },
     projects: ids.map((id) => ({ id, name: id, key: { rotation: "fleet", first: { file: `first/${id}` } } })),
@@ -105,29 +86,8 @@ function configOf(
   };
 }
 
-/** How late the creates were, after the scheduled time and each after its own moment. */
-function latenessOf(
-  emulator: Emulator,
-  dueAt: Date,
-  { schedule, staggerMinutes }: { readonly schedule: string; readonly staggerMinutes: number },
-): string {
-  const job = { schedule, timezone: "UTC", jitterSeconds: 0 };
-  const late = emulator.requests.filter(isCreate).map(({ path: asked, receivedAt }) => {
-    const of = asked.split("/")[3] ?? "";
-    const afterMs = receivedAt.getTime() - dueAt.getTime();
-    return { afterMs, ownMs: afterMs - staggerMs(job, { of, minutes: staggerMinutes }, dueAt) };
-  });
-  const latest = (ms: readonly number[]) => (Math.max(...ms) / 1_000).toFixed(1);
-  const last = latest(late.map(({ afterMs }) => afterMs));
-  return `the last create is sent ${last} s after it, and each ${latest(late.map(({ ownMs }) => ownMs))} s at most after its own moment`;
-}
-
 function createdKeys(emulator: Emulator) {
   return emulator.keys().filter(({ origin }) => origin === "created");
-}
-
-function isCreate({ method, path }: Emulator["requests"][number]): boolean {
-  return method === "POST" && path.endsWith("/keys");
 }
 
 type Ledger = { readonly active: number; readonly pending: number; readonly ids: readonly string[] };

@@ -42,7 +42,7 @@ const issuesOf = (text: string) => {
 };
 
 test("each project of the names and patterns has a rotation of its own, with deliveries of its own", () => {
-  const { rotations } = parse(textOf([{ ...FLEET, staggerMinutes: 90 }]));
+  const { rotations } = parse(textOf([FLEET]));
   expect(rotations.map(({ name, group, project }) => [name, group, project.name])).toEqual([
     ["fleet/p1", "fleet", "prod-eu"],
     ["fleet/p2", "fleet", "prod-us"],
@@ -53,7 +53,6 @@ test("each project of the names and patterns has a rotation of its own, with del
       { kind: "file", path: "/srv/usage/keys/prod-us.key" },
       { kind: "command", command: ["vault", "put", "usage/p2"] },
     ],
-    stagger: { of: "p2", minutes: 90 },
   });
 });
 
@@ -82,11 +81,6 @@ test.each<[string, readonly object[], string]>([
     "misspells a placeholder",
     [{ ...FLEET, deliver: [{ file: "{Project}" }] }],
     "{Project} is none of {project} and {id}",
-  ],
-  [
-    "is staggered for one project",
-    [{ ...FLEET, projects: undefined, project: "lab", deliver: [], staggerMinutes: 5 }],
-    "is only for a rotation with",
   ],
   [
     "has the name of another's project",

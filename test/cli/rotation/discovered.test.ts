@@ -44,7 +44,7 @@ async function configureFleet(
       exports: exports.map((job) => ({ ...nightly, ...job })),
       rotations: [
         {
-          ...{ name: "fleet", schedule: "*/2 * * * * *", projects: ["*"], staggerMinutes: 0, createWith: account },
+          ...{ name: "fleet", schedule: "*/2 * * * * *", projects: ["*"], createWith: account },
           ...{ comment: "exporter", scopes: ["member"], deliver: [{ file }] },
         },
       ],

@@ -37,7 +37,7 @@ async function configureFleet(context: RotationContext, { rotation = {}, count =
       exports: [],
       rotations: [
         {
-          ...{ name: "fleet", schedule: "* * * * *", projects: ["north-*"], staggerMinutes: 0 },
+          ...{ name: "fleet", schedule: "* * * * *", projects: ["north-*"] },
           ...{ comment: "exporter", scopes: ["member"], deliver: [{ file: "out/{id}.key" }], ...rotation },
         },
       ],
