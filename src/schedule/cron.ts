@@ -75,7 +75,18 @@ type OffsetMsAt = (atMs: number) => number;
 /** How far the clocks of a zone are ahead of UTC. The Swedish format is that of ISO 8601. */
 function offsets(timezone: string): OffsetMsAt {
   const format = new Intl.DateTimeFormat("sv", { timeZone: timezone, dateStyle: "short", timeStyle: "medium" });
-  return (atMs) => Date.parse(`${format.format(atMs).replace(" ", "T")}Z`) - atMs;
+  const read = (atMs: number) => Date.parse(`${format.format(atMs).replace(" ", "T")}Z`) - atMs;
+  const known = new Map<number, number>();
+  const atMidnight = (day: number) => {
+    const offsetMs = known.get(day) ?? read(day * DAY_MS);
+    known.set(day, offsetMs);
+    return offsetMs;
+  };
+  return (atMs) => {
+    const day = Math.floor(atMs / DAY_MS);
+    const offsetMs = atMidnight(day);
+    return offsetMs === atMidnight(day + 1) ? offsetMs : read(atMs);
+  };
 }
 
 /** The latest local time that the clock has shown so far. After it was set back, this is a time that it will show again. */

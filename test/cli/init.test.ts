@@ -47,10 +47,13 @@ test.for([
   ],
   [0, String, /the service lists no project of this key: give the id of one with --project\n/],
 ] as const)("of %i projects init --yes says which to choose in a line", async ([count, idOf, says], { context }) => {
+  const account = context.newSecret();
   const { url } = await context.serve({
+    consoleKeys: [{ secret: account, projectId: PROJECT_ID, scopes: ["member"], isAccountKey: true }],
     projects: () => Array.from({ length: count }, (_, i) => ({ id: idOf(i), name: idOf(i) })),
   });
-  const { status, stderr } = await context.run(["init", "--yes", "--base-url", url], { LOG_LEVEL: "warn" });
+  const env = { LOG_LEVEL: "warn", USAGE_EXPORT_KEY: account };
+  const { status, stderr } = await context.run(["init", "--yes", "--base-url", url], env);
   expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringMatching(says) });
   expect(stderr.length).toBeLessThan(1_000);
 });

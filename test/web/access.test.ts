@@ -47,14 +47,6 @@ test.each([
   expect(gate("anyone", { host })).toBeUndefined();
 });
 
-test("without credentials on an address that other machines reach, the dashboard is refused and names what to configure", () => {
-  const gate = openGate(undefined, false);
-  const page = gate("people", { host: "worker:9464" });
-  expect(page).toMatchObject({ status: 403, body: expect.stringContaining("set monitor.access in the configuration") });
-  expect(gate("machines", { host: "worker:9464" })).toBeUndefined();
-  expect(gate("anyone", {})).toBeUndefined();
-});
-
 test.each([
   [BEARER, `Bearer ${TOKEN}`, true],
   [BEARER, `bearer  ${TOKEN}`, true],
