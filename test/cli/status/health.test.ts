@@ -49,7 +49,10 @@ test("the port 0, which means any free port, is refused", async () => {
 
 async function ask(port: number, options: Parameters<typeof runHealth>[1] = {}, host = "127.0.0.1") {
   const config = path.join(folder, `${port}.json`);
-  await writeFile(config, JSON.stringify({ ...smallConfig("http://127.0.0.1:1"), monitor: { host, port, access: "none" } }));
+  await writeFile(
+    config,
+    JSON.stringify({ ...smallConfig("http://127.0.0.1:1"), monitor: { host, port, access: "none" } }),
+  );
   let output = "";
   const app: App = {
     ...(await openApp({ LOG_LEVEL: "silent" }, config, AbortSignal.timeout(10_000))),
