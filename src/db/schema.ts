@@ -300,12 +300,6 @@ export type Tables = {
     first_seen_at: Date;
     last_changed_at: Date;
   };
-  "usage_export.snooze": {
-    name: string;
-    until: Date;
-    snoozed_at: Generated<Date>;
-    snoozed_by: string;
-  };
   "usage_export.superseded_row": {
     series_id: number;
     usage_date: string;
