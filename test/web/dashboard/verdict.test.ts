@@ -80,14 +80,14 @@ test.each<[Partial<FailureCause>, string]>([
   ],
   [
     { code: "unauthorized", project: "production", error: "the service answered 403", requests: 0, nextTry: undefined },
-    "key of project production refused (403) since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; last good numbers shown",
+    "key of project production refused (403) since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; with a key that works, usage-export export --project production reads them at once; last good numbers shown",
   ],
   [
     {
       ...{ code: "unauthorized", project: "production", isBillingRefused: true, requests: 0, nextTry: undefined },
       error: "the service answered 403: the key lacks a scope",
     },
-    "key of project production may not read billing (403): it needs billing:read since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; last good numbers shown",
+    "key of project production may not read billing (403): it needs billing:read since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; with a key that works, usage-export export --project production reads them at once; last good numbers shown",
   ],
   [
     {
