@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import { sleep } from "./async.ts";
-import { announce, LIVE_MS, readCallers, signOff, storePause } from "./db/calling-processes.ts";
+import { announce, LIVE_MS, signOff, storePause } from "./db/calling-processes.ts";
 import type { Database } from "./db/connection/database.ts";
 import { openLimiter, type Rate, type RateCaps } from "./service/limiter.ts";
 
@@ -71,8 +71,7 @@ function openRate(db: Database | undefined, caps: () => RateCaps, log: Logger): 
     const startedMs = now();
     let announced = Math.max(limiter.inFlight(), limiter.slots());
     for (let isRaised = false; ; isRaised = true) {
-      await announce(to, id, announced);
-      const { slots, pauses, nowMs } = await readCallers(to);
+      const { slots, pauses, nowMs } = await announce(to, id, announced);
       for (const [key, ms] of Object.entries(pauses)) pause(key, ms);
       const others = Object.entries(slots).filter(([other]) => other !== id);
       const fair = fairSlots([...others.map(([other]) => other), id], id, caps(), nowMs);

@@ -14,8 +14,16 @@ const isLive = sql`abs(extract(epoch from clock_timestamp() - seen_at)) * 1000 <
 /** If the clock was set back, a pause still ends within the hour. */
 const pauseEnd = sql<Date>`least(call_pause.until, clock_timestamp() + make_interval(secs => ${PAUSE_SECONDS_MAX}))`;
 
-/** Says that the process lives, and uses at most `slots` until it says so again. */
-export async function announce(db: Database, id: string, slots: number): Promise<void> {
+export type Callers = {
+  /** Of the live processes, this one included. */
+  readonly slots: Readonly<Record<string, number>>;
+  /** By the name of the key, the milliseconds until the pause ends. */
+  readonly pauses: Readonly<Record<string, number>>;
+  readonly nowMs: number;
+};
+
+/** Says that the process lives, and uses at most `slots` until it says so again. Returns what all have said, read after that. */
+export async function announce(db: Database, id: string, slots: number): Promise<Callers> {
   await withRetries(() =>
     sql`
       with gone as (delete from usage_export.calling_process where process_id <> ${id} and not ${isLive})
@@ -23,17 +31,6 @@ export async function announce(db: Database, id: string, slots: number): Promise
       on conflict (process_id) do update set slots = excluded.slots, seen_at = excluded.seen_at
     `.execute(db),
   );
-}
-
-export type Callers = {
-  /** Of the live processes, the calling one included. */
-  readonly slots: Readonly<Record<string, number>>;
-  /** By the name of the key, the milliseconds until the pause ends. */
-  readonly pauses: Readonly<Record<string, number>>;
-  readonly nowMs: number;
-};
-
-export async function readCallers(db: Database): Promise<Callers> {
   const { rows } = await withRetries(() =>
     sql<Callers>`
       select extract(epoch from clock_timestamp())::float8 * 1000 as "nowMs",

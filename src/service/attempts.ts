@@ -106,35 +106,14 @@ function withAttemptCount(error: AppError, attempts: number): AppError {
   return new AppError(code, `${message} (${attempts} attempts)`, { details, cause });
 }
 
-/** Names for metrics, by the method and the path after `v1/projects/{id}`, or after `v1`. */
-const OPERATIONS: Readonly<Record<string, string>> = {
-  "GET projects": "projects",
-  "GET auth/token": "token",
-  "GET usage/breakdown": "breakdown",
-  "GET usage/fields": "fields",
-  "GET balances": "balances",
-  "GET keys": "list_keys",
-  "POST keys": "create_key",
-  "GET keys/{id}": "read_key",
-  "DELETE keys/{id}": "delete_key",
-};
-
-export function operationOf({ method, path }: Pick<ServiceCall, "method" | "path">): string {
-  const [, projects, , ...inProject] = path;
-  const [kind, id] = projects === "projects" && inProject.length > 0 ? inProject : path.slice(1);
-  const named = kind === "keys" && id !== undefined ? "{id}" : id;
-  return OPERATIONS[`${method} ${[kind, named].filter((part) => part !== undefined).join("/")}`] ?? "other";
-}
-
 /** Wraps `send`, and reports the result and the duration of each attempt. */
 export function withReport(
   send: Attempt["send"],
-  call: ServiceCall,
+  { operation = "other" }: ServiceCall,
   signal: AbortSignal,
   now: () => number,
   report: OnAttempt,
 ): Attempt["send"] {
-  const operation = operationOf(call);
   let number = 0;
   return async () => {
     number++;

@@ -42,6 +42,10 @@ export async function fetchBalances(
   signal: AbortSignal,
 ): Promise<readonly z.output<typeof Balance>[]> {
   const path = ["v1", "projects", projectId, "balances"];
-  const answer = await service.call({ method: "GET", path, retry: true, scopes: ["billing:read"] }, key, signal);
+  const answer = await service.call(
+    { operation: "balances", method: "GET", path, retry: true, scopes: ["billing:read"] },
+    key,
+    signal,
+  );
   return parseAnswer(BalancesAnswer, answer, "the balances").balances;
 }

@@ -89,6 +89,7 @@ function fetchList(
   key: Secret,
   signal: AbortSignal,
 ) {
-  const call = { method: "GET", path: ["v1", "projects", ...of, "fields"], retry: true, scopes } as const;
+  const path = ["v1", "projects", ...of, "fields"];
+  const call = { operation: "fields", method: "GET", path, retry: true, scopes } as const;
   return callAllowingStatuses(service, [404], call, key, signal);
 }

@@ -24,7 +24,7 @@ const KeyListAnswer = z.object({ api_keys: z.array(z.object({ api_key: KeyAnswer
 
 /** The id, scopes and creation time of the calling key; undefined if the service does not offer them. */
 export async function fetchToken(service: Service, key: Secret, signal: AbortSignal): Promise<KeyToken | undefined> {
-  const call = { method: "GET", path: ["v1", "auth", "token"], retry: true } as const;
+  const call = { operation: "token", method: "GET", path: ["v1", "auth", "token"], retry: true } as const;
   const answer = await callAllowingStatuses(service, [404], call, key, signal);
   return answer && parseAnswer(TokenAnswer, answer, "the calling key");
 }
@@ -37,6 +37,7 @@ export async function readKeyList(
   signal: AbortSignal,
 ): Promise<readonly ListedKey[] | "absent" | "refused"> {
   const call = {
+    operation: "list_keys",
     method: "GET",
     path: keysPath(projectId),
     retry: true,
@@ -68,7 +69,7 @@ export async function deleteKey(
   signal: AbortSignal,
 ): Promise<"deleted" | "absent"> {
   const path = keysPath(projectId, apiKeyId);
-  const call = { method: "DELETE", path, retry: true, scopes: ["keys:write"] } as const;
+  const call = { operation: "delete_key", method: "DELETE", path, retry: true, scopes: ["keys:write"] } as const;
   return (await callAllowingStatuses(service, [404], call, key, signal)) ? "deleted" : "absent";
 }
 
@@ -125,7 +126,8 @@ export async function createKey(
     ...(request.expiresInSeconds !== undefined && { time_to_live_in_seconds: request.expiresInSeconds }),
   };
   try {
-    const call = { method: "POST", path, body, retry: false, secretAnswer: true, scopes: ["keys:write"] } as const;
+    const how = { operation: "create_key", method: "POST", retry: false, secretAnswer: true } as const;
+    const call = { ...how, path, body, scopes: ["keys:write"] };
     const answer = await service.call(call, callerKey, signal);
     const { api_key_id: apiKeyId, key, scopes, created } = parseAnswer(CreatedKeyAnswer, answer, "the created key");
     // The other fields of the answer are stored and shown, so none of them may contain the key.

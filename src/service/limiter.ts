@@ -6,14 +6,11 @@ import { tooLong } from "./errors.ts";
 
 /** The caps of all processes together. */
 export type RateCaps = { readonly requestsPerSecond: number; readonly maxConcurrent: number };
-
 /** Whose call it is. Pauses are by the name of the key. If a pause is longer than `waitMsMax`, the call fails. */
 type Caller = { readonly key: string; readonly project: string; readonly waitMsMax: number };
 type Waiter = Caller & PromiseWithResolvers<Permit>;
-
 /** The right to make one call, until it is released. While it is not valid nothing may be sent: another process may have its slot. */
-export type Permit = { readonly isValid: () => boolean; readonly release: () => void };
-
+type Permit = { readonly isValid: () => boolean; readonly release: () => void };
 /** What a call needs of the limiter. */
 export type Rate = Pick<ReturnType<typeof openLimiter>, "acquire" | "pausedMs" | "pause"> & {
   /** Gives the slots back to other processes, unless calls are in flight. */
@@ -38,35 +35,33 @@ export function openLimiter(caps: () => RateCaps, now: () => number, sleep: Slee
   const pauses = new Map<string, number>();
   let share = { slots: 0, untilMs: Number.NEGATIVE_INFINITY, number: 0 };
   let nextStartMs = Number.NEGATIVE_INFINITY;
-  let alarm: { readonly atMs: number; readonly end: AbortController } | undefined;
+  let alarm = { atMs: Number.POSITIVE_INFINITY, end: new AbortController() };
 
   /** 0 if the share was not renewed in time. */
   const slots = () => (now() < share.untilMs ? share.slots : 0);
   const intervalMs = () => (1000 * caps().maxConcurrent) / (caps().requestsPerSecond * share.slots);
+  const pausedUntilMs = (key: string) => Math.max(pauses.get(key) ?? 0, pauses.get(EVERY_KEY) ?? 0);
   /** Milliseconds until a call with this key may start. */
-  const pausedMs = (key: string) => Math.max((pauses.get(key) ?? 0) - now(), (pauses.get(EVERY_KEY) ?? 0) - now(), 0);
+  const pausedMs = (key: string) => Math.max(pausedUntilMs(key) - now(), 0);
 
   /** Starts the calls that may start now, and is called again when another one may. */
   function serve(): void {
     for (const one of waiting) {
       const ms = pausedMs(one.key);
-      if (ms > one.waitMsMax) leave(one, tooLong("the service", ms, one.waitMsMax, { sent: "no" }));
+      if (ms > one.waitMsMax && waiting.delete(one))
+        one.reject(tooLong("the service", ms, one.waitMsMax, { sent: "no" }));
     }
-    while (inFlight.length < slots()) {
-      const ready = [...waiting].filter(({ key }) => pausedMs(key) === 0);
-      const next = nextStartMs > now() ? undefined : firstOf(ready);
-      if (!next) break;
-      waiting.delete(next);
-      next.resolve(start(next));
-    }
-    const rateMs = inFlight.length < slots() ? nextStartMs - now() : 0;
-    const waitsMs = [...waiting].map(({ key }) => pausedMs(key) || rateMs).filter((ms) => ms > 0);
-    if (waitsMs.length > 0) serveIn(Math.min(...waitsMs));
+    for (let next = first(); next && waiting.delete(next); next = first()) next.resolve(start(next));
+    const hasRoom = inFlight.length < slots();
+    const startsMs = [...waiting].map(({ key }) => Math.max(pausedUntilMs(key), hasRoom ? nextStartMs : 0));
+    setAlarm(Math.min(...startsMs.filter((ms) => ms > now())));
   }
 
   /** Of the project with the fewest calls in flight. One whose calls hang holds its part of the slots, or leaves one free for the others. */
-  function firstOf(ready: readonly Waiter[]): Waiter | undefined {
+  function first(): Waiter | undefined {
+    if (waiting.size === 0 || inFlight.length >= slots() || nextStartMs > now()) return undefined;
     for (const [project, atMs] of seen) if (atMs < now() - SEEN_MS) seen.delete(project);
+    const ready = [...waiting].filter(({ key }) => pausedMs(key) === 0);
     const calls = Map.groupBy(inFlight, (project) => project);
     const callsOf = ({ project }: Waiter) => calls.get(project)?.length ?? 0;
     const least = Math.min(...ready.map(callsOf));
@@ -89,25 +84,17 @@ export function openLimiter(caps: () => RateCaps, now: () => number, sleep: Slee
     };
   }
 
-  function serveIn(ms: number): void {
-    if (alarm && alarm.atMs <= now() + ms) return;
-    alarm?.end.abort("an earlier one is set");
-    const own = { atMs: now() + ms, end: new AbortController() };
+  /** Infinity: none. A timer that nobody waits for would keep the process running. */
+  function setAlarm(atMs: number): void {
+    if (alarm.atMs === atMs) return;
+    alarm.end.abort("another time");
+    const own = { atMs, end: new AbortController() };
     alarm = own;
     const ring = () => {
-      if (alarm === own) alarm = undefined;
+      own.atMs = Number.POSITIVE_INFINITY;
       serve();
     };
-    sleep(ms, own.end.signal).then(ring, () => {});
-  }
-
-  function leave(waiter: Waiter, reason: unknown): void {
-    waiting.delete(waiter);
-    waiter.reject(reason);
-    if (waiting.size > 0) return;
-    // A timer that nobody waits for would keep the process running.
-    alarm?.end.abort("nobody waits");
-    alarm = undefined;
+    if (Number.isFinite(atMs)) sleep(atMs - now(), own.end.signal).then(ring, () => {});
   }
 
   return {
@@ -118,13 +105,16 @@ export function openLimiter(caps: () => RateCaps, now: () => number, sleep: Slee
     async acquire(caller: Caller, signal: AbortSignal): Promise<Permit> {
       signal.throwIfAborted();
       const waiter = { ...caller, ...Promise.withResolvers<Permit>() };
-      const onAbort = () => leave(waiter, signal.reason);
+      const leave = () => {
+        waiter.reject(signal.reason);
+        if (waiting.delete(waiter)) serve();
+      };
       waiting.add(waiter);
       seen.set(caller.project, now());
-      signal.addEventListener("abort", onAbort, { once: true });
+      signal.addEventListener("abort", leave, { once: true });
       onDemand();
       serve();
-      return await waiter.promise.finally(() => signal.removeEventListener("abort", onAbort));
+      return await waiter.promise.finally(() => signal.removeEventListener("abort", leave));
     },
     /** With `startsLater`, another process may just have made a call on a slot that is added: the next call waits for an interval. */
     setShare(count: number, untilMs: number, startsLater: boolean): void {
@@ -139,6 +129,9 @@ export function openLimiter(caps: () => RateCaps, now: () => number, sleep: Slee
       pauses.set(key, Math.max(pauses.get(key) ?? 0, now() + ms));
       serve();
     },
-    rejectWaiting: (error: unknown) => waiting.forEach((one) => void leave(one, error)),
+    rejectWaiting(error: unknown): void {
+      for (const one of waiting) if (waiting.delete(one)) one.reject(error);
+      serve();
+    },
   };
 }

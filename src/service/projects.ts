@@ -64,7 +64,8 @@ async function readPages(
   const leftOut: string[] = [];
   for (let page: number | undefined; ; ) {
     const query = page === undefined ? {} : { query: new URLSearchParams({ page: String(page) }) };
-    const call = { method: "GET", path: ["v1", "projects"], retry: true, allowsHalfPairs: true, ...query } as const;
+    const how = { operation: "projects", method: "GET", retry: true, allowsHalfPairs: true } as const;
+    const call = { ...how, path: ["v1", "projects"], ...query };
     const answer = parseAnswer(ProjectsAnswer, await service.call(call, key, signal), LIST);
     const { projects, page: sent, limit } = answer;
     const before = found.size;

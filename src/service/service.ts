@@ -44,6 +44,8 @@ export type ServiceDeps = {
 };
 
 export type ServiceCall = {
+  /** What the metrics call it. */
+  readonly operation?: string;
   readonly method: "GET" | "POST" | "DELETE";
   /** The parts of the path; letters, digits, `_` and `-` only, so that no identifier can lead elsewhere. */
   readonly path: readonly string[];

@@ -117,6 +117,7 @@ function breakdownCall(
   beforeAttempt?: BreakdownOptions["beforeAttempt"],
 ): ServiceCall {
   return {
+    operation: "breakdown",
     method: "GET",
     path: ["v1", "projects", request.series.project.id, request.series.source, "breakdown"],
     query: breakdownQuery(request, dialect),

@@ -1,31 +1,14 @@
 import { expect, test } from "vitest";
-import { operationOf } from "../../src/service/attempts.ts";
 import type { AttemptReport, ServiceCall } from "../../src/service/service.ts";
 import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { KEY, limit, openTestService } from "./open-test-service.ts";
 
-const READ: ServiceCall = { method: "GET", path: ["v1", "projects", "p1", "usage", "breakdown"], retry: true };
+const READ: ServiceCall = { operation: "breakdown", method: "GET", path: ["v1", "projects", "p1"], retry: true };
 
 function collect(): { readonly reports: AttemptReport[]; readonly onAttempt: (report: AttemptReport) => void } {
   const reports: AttemptReport[] = [];
   return { reports, onAttempt: (report) => void reports.push(report) };
 }
-
-test.each<[ServiceCall["method"], string, string]>([
-  ["GET", "v1/projects/p1/usage/breakdown", "breakdown"],
-  ["GET", "v1/projects/p1/usage/fields", "fields"],
-  ["GET", "v1/projects/p1/keys", "list_keys"],
-  ["POST", "v1/projects/p1/keys", "create_key"],
-  ["GET", "v1/projects/p1/keys/k1", "read_key"],
-  ["DELETE", "v1/projects/p1/keys/k1", "delete_key"],
-  ["GET", "v1/auth/token", "token"],
-  ["GET", "v1/projects", "projects"],
-  ["GET", "v1/projects/keys/usage/breakdown", "breakdown"],
-  ["GET", "v1/projects/p1/balances", "balances"],
-  ["GET", "v1/projects/p1/members", "other"],
-])("%s %s is reported as the operation %s", (method, path, operation) => {
-  expect(operationOf({ method, path: path.split("/") })).toBe(operation);
-});
 
 test("every attempt of a call is reported, with its outcome", async () => {
   const { reports, onAttempt } = collect();
