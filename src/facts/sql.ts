@@ -259,16 +259,25 @@ where ${within(period)}${addsUp(grouping) ? "" : ` and ${isDrawn}`}
 group by 1, 2, 3, 4${compared}`;
 }
 
-/** The sums of every metric of usage in the two periods, in one row: \`hours\` and \`hours_before\`. */
+/**
+ * The sums of every metric of usage in the two periods, in one row: `hours` and `hours_before`. They are added up by day first: without that
+ * Postgres reads the whole table (210 ms in place of 4, with a million rows).
+ */
 export function figuresSql(question: Question, scope: Scope): string {
   const { view, conditions } = sourceOf(question, scope);
+  const { period, before } = question;
+  const ofDay = METRICS.map((metric) => `sum(${metric}) as ${metric}`).join(", ");
+  const selects = rangesOf(question).map(
+    (range) =>
+      `select usage_date, ${ofDay} from ${view} where ${[within(range), ...conditions].join(" and ")} group by 1`,
+  );
   const sums = (window: Window, end: string) =>
     METRICS.map((metric) => `sum(${metric}) filter (where ${within(window)}) as ${metric}${end}`);
-  const { period, before } = question;
-  const windows = rangesOf(question).map(within).join(" or ");
-  return `select ${[...sums(period, ""), ...(before ? sums(before, "_before") : [])].join(",\n  ")}
-from ${view}
-where ${[`(${windows})`, ...conditions].join("\n  and ")}`;
+  return `with day_amount as materialized (
+  ${selects.join("\n  union all\n  ")}
+)
+select ${[...sums(period, ""), ...(before ? sums(before, "_before") : [])].join(",\n  ")}
+from day_amount`;
 }
 
 /**
