@@ -9,7 +9,7 @@ import { type Database, type OnConnectionLost, openEmbedded, openPostgres } from
 import { isAccessDenied, isConnectionError } from "./db/connection/errors.ts";
 import { explainMissingRight } from "./db/connection/installation.ts";
 import { requireCurrentSchema } from "./db/connection/migrate.ts";
-import { raiseSequences } from "./db/recovery.ts";
+import { raiseSequences } from "./db/sequences.ts";
 import { AppError, errorText } from "./errors.ts";
 import { openLog } from "./log.ts";
 import { type Environment, proxyOf, proxySecrets } from "./proxy.ts";

@@ -27,16 +27,11 @@ create table usage_export.run (
   finished_at     timestamptz,
   status          text        not null default 'running'
                               check (status in ('running', 'ok', 'failed', 'stopped', 'skipped')),
-  requests        integer     not null default 0,
-  -- How many of its requests wait for workers or are with one; null if one process makes them all.
-  requests_open   integer     check (requests_open >= 0),
-  slices_planned  integer     not null default 0,
-  slices_complete integer     not null default 0,
-  slices_suspect  integer     not null default 0,
-  slices_failed   integer     not null default 0,
-  slices_stale    integer     not null default 0,
-  slices_undated  integer     not null default 0,
-  rows_changed    bigint      not null default 0,
+  -- How many of its projects wait for workers or are with one; null if one process makes all requests.
+  projects_open   integer     check (projects_open >= 0),
+  projects_failed integer     not null default 0,
+  -- Answers with a higher number were asked for since the run began.
+  fetch_no        bigint,
   error           text
 );
 create index run_started on usage_export.run (started_at);
@@ -48,41 +43,24 @@ create unique index run_scheduled on usage_export.run (kind, job, scheduled_for)
   where scheduled_for is not null;
 comment on table usage_export.run is 'Executions of jobs';
 
--- Without a primary key and a foreign key, because each would cost more than the row itself. The narrowest columns come last, so that no
--- space is lost between them.
-create table usage_export.run_request (
-  run_id       uuid        not null,
-  ended_at     timestamptz not null,
-  series_id    integer     not null,
-  -- The days it asked for; null if the service chose them.
-  first_day    date,
-  last_day     date,
-  -- From its last call until the answer had been read; null if the service was not asked.
-  took_ms      integer,
-  rows_changed integer     not null,
-  outcome      text        not null,
-  error_code   text,
-  -- Cut to 200 characters, because an outage fails all requests of a run.
-  error        text
+create table usage_export.run_project (
+  run_id          uuid        not null references usage_export.run on delete cascade,
+  project_id      text        not null,
+  -- Null while requests of the project are to be made.
+  finished_at     timestamptz,
+  requests        integer     not null default 0,
+  slices_planned  integer     not null,
+  slices_complete integer     not null default 0,
+  slices_suspect  integer     not null default 0,
+  slices_failed   integer     not null default 0,
+  slices_undated  integer     not null default 0,
+  slices_stale    integer     not null default 0,
+  rows_changed    bigint      not null default 0,
+  -- The first error.
+  error           text,
+  primary key (run_id, project_id)
 );
-create index run_request_run on usage_export.run_request (run_id);
-comment on table usage_export.run_request is 'The outcome of each usage request of the newest runs';
-
-create table usage_export.queued_request (
-  -- The series and the window: a request that several runs need is queued once.
-  request_key text    primary key,
-  run_id      uuid    not null,
-  -- The queue job that makes it, together with others.
-  chunk_id    uuid    not null,
-  -- The order of the requests of a run.
-  position    integer not null,
-  request     jsonb   not null,
-  -- Why its last attempt failed; null before that.
-  error       text,
-  error_code  text
-);
-create index queued_request_chunk on usage_export.queued_request (chunk_id);
-comment on table usage_export.queued_request is 'The usage requests of queued runs';
+comment on table usage_export.run_project is 'What a run did of each of its projects';
 
 create table usage_export.worker (
   worker_id         uuid        primary key,

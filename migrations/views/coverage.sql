@@ -14,7 +14,7 @@ from usage_export.slice sl
 join usage_export.series s using (series_id)
 left join usage_export.due_series d using (series_id)
 cross join lateral (
-  select sl.status = 'complete' and sl.closed_at is null and sl.usage_date between d.due_from and d.closing_until as is_missing
+  select sl.status = 'complete' and sl.closed_at is null and sl.usage_date between d.due_from and d.due_until as is_missing
 ) closing
 -- What is configured no more is not read again, so a failure of its last night would stay for ever.
 where s.superseded_at is null and (s.retired_at is null or sl.status = 'complete')

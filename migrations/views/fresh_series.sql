@@ -24,7 +24,7 @@ left join (
   join usage_export.due_series d using (series_id)
   cross join lateral (
     select sl.fetched_at is not null and sl.usage_date between d.due_from and d.due_until
-      and not (sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= d.closing_until) as is_read
+      and not (sl.status = 'complete' and sl.closed_at is null) as is_read
   ) read
   group by sl.series_id
 ) reading using (series_id);

@@ -1,10 +1,17 @@
 create or replace view bi.runs as
 select run_id, kind, job, trigger, scheduled_for, started_at, finished_at,
-  case when status = 'running' and heartbeat_at < now() - interval '1 minute' then 'interrupted' else status end
-    as status,
-  requests, slices_planned, slices_complete, slices_suspect, slices_failed, rows_changed, error,
-  slices_undated, slices_stale
-from usage_export.run;
+  case when status = 'running' and projects_open is null and heartbeat_at < now() - interval '1 minute' then 'interrupted'
+    else status end as status,
+  done.requests, done.slices_planned, done.slices_complete, done.slices_suspect, done.slices_failed, done.rows_changed, error,
+  done.slices_undated, done.slices_stale
+from usage_export.run r
+cross join lateral (
+  select coalesce(sum(requests), 0)::integer as requests, coalesce(sum(slices_planned), 0)::integer as slices_planned,
+    coalesce(sum(slices_complete), 0)::integer as slices_complete, coalesce(sum(slices_suspect), 0)::integer as slices_suspect,
+    coalesce(sum(slices_failed), 0)::integer as slices_failed, coalesce(sum(rows_changed), 0)::bigint as rows_changed,
+    coalesce(sum(slices_undated), 0)::integer as slices_undated, coalesce(sum(slices_stale), 0)::integer as slices_stale
+  from usage_export.run_project p where p.run_id = r.run_id
+) done;
 
 comment on view bi.runs is 'One row a run of a job, whether it reads usage, reads billing or rotates a key.';
 comment on column bi.runs.run_id is 'The run''s identifier';

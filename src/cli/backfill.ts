@@ -24,7 +24,6 @@ import { dayOf } from "../usage/days.ts";
 import { describeRequest, type RunCounts } from "../usage/export.ts";
 import { sliceCount, totalSliceCount, type UsageRequest } from "../usage/plan.ts";
 import { seriesText } from "../usage/series.ts";
-import { enqueueBackfill, type QueuedBackfill } from "../worker/runs.ts";
 import { exportJson, exportText, type JobResult } from "./export.ts";
 import { writeAnswer } from "./output.ts";
 import { progressBar, progressCount, progressEvents, ZERO_PROGRESS } from "./progress.ts";
@@ -39,7 +38,7 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
   const today = dayOf(new Date());
   // Which projects are discovered is known only below.
   if (!written.discovery) chooseBackfill(written, options, today);
-  if (!options.dryRun && !options.enqueue) await requireStaticKeys(app, written);
+  if (!options.dryRun) await requireStaticKeys(app, written);
 
   return withDatabase(app, async (db) => {
     const configured = options.dryRun ? await withKnownProjects(written, db) : await discoverProjects(app, written, db);
@@ -52,10 +51,6 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
     if (options.dryRun) {
       const { requestsPerSecond: rate } = config.service;
       writeAnswer(app, options, plans.map(planJson(rate)), () => planText(plans, options, rate));
-      return 0;
-    }
-    if (options.enqueue && plans.length > 0) {
-      writeAnswer(app, options, await enqueueBackfill(app, config, db, plans), enqueuedText);
       return 0;
     }
     return readNow(app, config, db, { options, choice, before, plans });
@@ -229,14 +224,3 @@ const planJson =
     seconds: secondsOf(requests, rate),
     requests: requests.map(describeRequest),
   });
-
-/** A run has no requests if queued requests of other runs cover the same days. */
-function enqueuedText(enqueued: readonly QueuedBackfill[]): string {
-  return enqueued
-    .map(({ job, runId, requests }) =>
-      requests > 0
-        ? `${job}: ${requests} requests handed to the workers, as run ${runId}\n`
-        : `${job}: nothing to hand over: the workers have all of these requests already\n`,
-    )
-    .join("");
-}

@@ -121,7 +121,6 @@ export const COMMANDS: readonly CommandDefinition[] = [
         .default("missing"),
       new Option("--dry-run", "prints what would be read and how long it takes, and calls nothing"),
       new Option("--verbose", "prints every request of a long dry run, and not only the largest projects"),
-      new Option("--enqueue", "leaves the reading to the running workers, and does not wait for it"),
       JSON_ANSWER,
     ],
     run: async (app, options) => (await import("./backfill.ts")).runBackfill(app, options as BackfillOptions),

@@ -99,7 +99,6 @@ export type BackfillOptions = Omit<SelectionOptions, "day"> & {
   readonly only: BackfillMode;
   readonly dryRun?: boolean;
   readonly verbose?: boolean;
-  readonly enqueue?: boolean;
   readonly json?: boolean;
 };
 

@@ -47,7 +47,7 @@ export type Completeness = {
  * query reads each slice once, where the views take several passes; only the slices of series that are not whole are looked at twice.
  *
  * Missing slices are due days without a slice, or with one that was last read before its day was over ("unclosed"). Today's slice is
- * not missing: `closing_until` is the newest day whose reading after its end is due. A series is fresh through the last day before its
+ * not missing: it is not due before it is over. A series is fresh through the last day before its
  * first missing day. If as many slices were read as there are days from the first due one to the newest one read, no day between them is
  * missing. Otherwise the first missing day is searched for, which is rare and slow.
  *
@@ -57,7 +57,7 @@ export async function readCompleteness(tx: Tx, listedMax: number): Promise<Compl
   const { rows } = await sql<CompletenessRow>`
     with known as materialized (
       select s.series_id, s.project_id, s.project, s.source, s."grouping", s.filter_key, s.filter, s.retired_at is null as is_active,
-        d.due_from, d.due_until, d.closing_until, stored.days,
+        d.due_from, d.due_until, stored.days,
         -- Then every slice counts as complete, and if any day is due, none is missing.
         stored.are_good and (d.series_id is null or stored.are_due) is true as is_whole
       from usage_export.series s
@@ -78,7 +78,7 @@ export async function readCompleteness(tx: Tx, listedMax: number): Promise<Compl
       join usage_export.slice sl using (series_id)
       cross join lateral (
         select sl.usage_date between k.due_from and k.due_until as due,
-          sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= k.closing_until as unclosed
+          sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= k.due_until as unclosed
       ) due
       where k.is_whole is not true
       group by series_id
@@ -97,7 +97,7 @@ export async function readCompleteness(tx: Tx, listedMax: number): Promise<Compl
             where not exists (
               select from usage_export.slice sl
               where sl.series_id = k.series_id and sl.usage_date = day::date and sl.fetched_at is not null
-                and not (sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= k.closing_until)
+                and not (sl.status = 'complete' and sl.closed_at is null)
             )
           )
         end) as fresh_through
@@ -182,7 +182,7 @@ export async function readGaps(tx: Tx, series: readonly SeriesHealth[]): Promise
         left join usage_export.slice sl
           on sl.series_id = any(${missing}::integer[]) and sl.series_id = d.series_id and sl.usage_date = day::date
         where d.series_id = any(${missing}::integer[])
-          and (sl.series_id is null or (sl.status = 'complete' and sl.closed_at is null and day <= d.closing_until))
+          and (sl.series_id is null or (sl.status = 'complete' and sl.closed_at is null))
       ) days
     ) stretches
     join unnest(${[...active.keys()]}::integer[]) with ordinality as listed (series_id, position) using (series_id)
@@ -270,7 +270,7 @@ export async function lastOutcomes(tx: Tx, jobs: readonly JobToJudge[]): Promise
       r.slices_suspect as suspect, r.slices_failed as failed, r.error
     from ${listed(jobs)}
     cross join lateral (
-      select * from usage_export.run r
+      select * from bi.runs r
       where r.kind = c.kind and r.job = c.name and r.status in ('ok', 'failed')
         and (
           r.trigger in ('schedule', 'manual') or r.scheduled_for is not null
@@ -302,7 +302,7 @@ export async function jobRecords(tx: Tx, jobs: readonly JobId[]): Promise<readon
       exists (
         select from usage_export.run r
         where r.kind = c.kind and r.job = c.name and r.status = 'running'
-          and (r.requests_open is not null or r.heartbeat_at > now() - interval '1 minute')
+          and (r.projects_open is not null or r.heartbeat_at > now() - interval '1 minute')
       ) as "isRunning"
     from ${listed(jobs)}
     left join lateral (

@@ -181,15 +181,6 @@ export type Tables = {
     project_id: string;
     read_at: Date;
   };
-  "usage_export.queued_request": {
-    request_key: string;
-    run_id: string;
-    chunk_id: string;
-    position: number;
-    request: unknown;
-    error: string | null;
-    error_code: string | null;
-  };
   "usage_export.rotation": {
     name: string;
     lease_owner: string | null;
@@ -209,27 +200,23 @@ export type Tables = {
     heartbeat_at: Generated<Date>;
     finished_at: Date | null;
     status: Generated<"running" | "ok" | "failed" | "stopped" | "skipped">;
+    projects_open: number | null;
+    projects_failed: Generated<number>;
+    fetch_no: string | null;
+    error: string | null;
+  };
+  "usage_export.run_project": {
+    run_id: string;
+    project_id: string;
+    finished_at: Date | null;
     requests: Generated<number>;
-    requests_open: number | null;
-    slices_planned: Generated<number>;
+    slices_planned: number;
     slices_complete: Generated<number>;
     slices_suspect: Generated<number>;
     slices_failed: Generated<number>;
-    slices_stale: Generated<number>;
     slices_undated: Generated<number>;
+    slices_stale: Generated<number>;
     rows_changed: Generated<string>;
-    error: string | null;
-  };
-  "usage_export.run_request": {
-    run_id: string;
-    ended_at: Date;
-    series_id: number;
-    first_day: string | null;
-    last_day: string | null;
-    took_ms: number | null;
-    rows_changed: number;
-    outcome: string;
-    error_code: string | null;
     error: string | null;
   };
   "usage_export.series": {

@@ -7,13 +7,8 @@ const TEXT_LENGTH_MAX = 1_000;
  * the cut leaves.
  */
 export function storableText(text: string): string {
-  return storableStart(text, TEXT_LENGTH_MAX);
-}
-
-/** The same for another length. No parameter of storableText, which is passed to `map`: that would pass an index as the length. */
-export function storableStart(text: string, lengthMax: number): string {
   return text
     .replaceAll("\0", "")
-    .slice(0, lengthMax)
+    .slice(0, TEXT_LENGTH_MAX)
     .replace(/[\ud800-\udbff]$/, "");
 }

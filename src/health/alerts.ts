@@ -111,7 +111,7 @@ function causeAlerts(causes: readonly FailureCause[]): readonly Alert[] {
 
 /** One line for all failures with the same cause. */
 function causeText(cause: FailureCause): string {
-  const { since, slices, slicesWithNumbers, series, requests, nextTry } = cause;
+  const { since, slices, slicesWithNumbers, series, nextTry } = cause;
   const numbers =
     slicesWithNumbers === 0
       ? "no numbers of these days yet"
@@ -120,7 +120,7 @@ function causeText(cause: FailureCause): string {
   const error = truncate(errorReason(cause.error), ERROR_LENGTH_MAX);
   return [
     `${head ?? "readings fail"} since ${instantText(since)}`,
-    `${requests > 0 ? `${counted(requests, "request")}, ` : ""}${counted(slices, "slice")} of ${series} series failed`,
+    `${counted(slices, "slice")} of ${series} series failed`,
     ...(nextTry ? [`next try ${instantText(nextTry)}`] : []),
     ...(cause.code === "unauthorized"
       ? [`with a key that works, usage-export export --project ${shellQuoted(cause.project ?? "")} reads them at once`]

@@ -6,6 +6,9 @@ import { writtenRotations } from "../config/rotations.ts";
 import type { Database } from "../db/connection/database.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot } from "../db/connection/transaction.ts";
 import {
+  PROJECT_OUTCOMES,
+  PROJECTS_PER_PAGE,
+  type ProjectFilter,
   type RecentRun,
   RUN_STATUSES,
   type RunDetails,
@@ -14,7 +17,6 @@ import {
   readRunDetails,
   recentRuns,
 } from "../db/jobs/recent-runs.ts";
-import { REQUESTS_PER_PAGE, type RequestFilter } from "../db/jobs/run-requests.ts";
 import {
   KEY_STATES,
   KEYS_PER_PAGE,
@@ -35,9 +37,10 @@ export {
   KEYS_PER_PAGE,
   type KeyFilter,
   type KeyStatus,
-  REQUESTS_PER_PAGE,
+  PROJECT_OUTCOMES,
+  PROJECTS_PER_PAGE,
+  type ProjectFilter,
   type RecentRun,
-  type RequestFilter,
   RUN_STATUSES,
   type RunDetails,
   type RunFilter,
@@ -49,7 +52,7 @@ export async function readRuns(db: Database, filter: RunFilter): Promise<RunList
 }
 
 /** Undefined if there is no such run. */
-export async function readRun(db: Database, runId: string, filter: RequestFilter): Promise<RunDetails | undefined> {
+export async function readRun(db: Database, runId: string, filter: ProjectFilter): Promise<RunDetails | undefined> {
   return readSnapshot(db, (tx) => readRunDetails(tx, runId, filter), BRIEF_SNAPSHOT_SECONDS);
 }
 

@@ -173,13 +173,10 @@ const QUEUE_STATE_WORDS = {
   dead: "given up in the last day",
 } as const;
 
-/** A job that is given up is copied to this queue. Counting the copy would count the job twice. */
-const DEAD_LETTER_QUEUE = "usage_request_dead";
-
 /** The total of each state as "3 waiting", in the order in which a job passes through the states. */
 export function queueTotals(queue: readonly QueueDepth[]): readonly { readonly jobs: number; readonly text: string }[] {
   return Object.entries(QUEUE_STATE_WORDS).map(([state, words]) => {
-    const counts = queue.filter((one) => one.state === state && one.queue !== DEAD_LETTER_QUEUE);
+    const counts = queue.filter((one) => one.state === state);
     const jobs = counts.reduce((sum, count) => sum + count.jobs, 0);
     return { jobs, text: `${jobs} ${words}` };
   });

@@ -1,10 +1,8 @@
-// The clocks that scheduled runs depend on: this machine's, the database's and the service's. Compares them, and recovers when
-// somebody sets the database's clock.
+// Compares the clocks that scheduled runs depend on: this machine's, the database's and the service's.
 
 import { type App, openServiceFor } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import { resetFutureTimes, secondsSetBack } from "../db/recovery.ts";
 
 /** By how many seconds each clock is ahead of this machine's clock; negative if it is behind. */
 export type Clocks = {
@@ -52,43 +50,4 @@ export function clockWarning({ databaseAheadSeconds: database, serviceAheadSecon
 function differenceText(seconds: number): string {
   if (seconds === 0) return "the same as";
   return `${Math.abs(seconds)} s ${seconds > 0 ? "ahead of" : "behind"}`;
-}
-
-/**
- * If the database's clock was set back, logs that and resets the stored times that are now in the future. Returns whether it was set
- * back: the caller must then compute the due times again.
- */
-export async function recoverFromClockSetBack(app: App, db: Database): Promise<boolean> {
-  const seconds = await secondsSetBack(db);
-  if (seconds === undefined) return false;
-  app.log.warn(
-    { seconds },
-    "the database's clock went back: work that is due by it now runs, and stored times in its future are reset",
-  );
-  await resetFutureTimes(db);
-  return true;
-}
-
-const STEP_FORWARD_MS_MIN = 30_000;
-
-/**
- * Each call compares the database's clock with this process's monotonic clock `now`, and logs if the database's clock went forward
- * since the previous call.
- */
-export function openClockWatch(
-  app: Pick<App, "log">,
-  db: Database,
-  now: () => number = () => performance.now(),
-): () => Promise<void> {
-  let aheadMsBefore: number | undefined;
-  return async () => {
-    const aheadMs = (await databaseNow(db)).getTime() - now();
-    const steppedMs = aheadMs - (aheadMsBefore ?? aheadMs);
-    aheadMsBefore = aheadMs;
-    if (steppedMs < STEP_FORWARD_MS_MIN) return;
-    app.log.warn(
-      { seconds: Math.round(steppedMs / 1000) },
-      "the database's clock went forward, or this machine slept: work that is due by it now runs",
-    );
-  };
 }

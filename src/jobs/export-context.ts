@@ -10,7 +10,6 @@ import type { RotationJob } from "../keys/policy.ts";
 import type { MasterKeys } from "../keys/seal.ts";
 import type { Secret } from "../secret.ts";
 import type { Service } from "../service/service.ts";
-import type { Backlog, Owner } from "../usage/backlog.ts";
 import type { Window } from "../usage/days.ts";
 import type { UsageRequest } from "../usage/plan.ts";
 import type { Dialect, Project } from "../usage/series.ts";
@@ -38,9 +37,6 @@ export type ExportContext = ServiceContext<Database> & {
   readonly firstDays: ReadonlyMap<string, Window>;
   readonly fetchNumbers: FetchNumbers;
   readonly writer: AnswerWriter;
-  /** The answers that wait for the database. While they have too many rows, no further request is made. */
-  readonly backlog: Backlog;
-  readonly ownerOf: (project: Project) => Owner;
 };
 
 export type KeyRing = {

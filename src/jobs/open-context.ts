@@ -11,16 +11,13 @@ import { openAnswerWriter } from "../db/usage/writer.ts";
 import { enlargeNewObjectSpace } from "../heap.ts";
 import type { MasterKeys } from "../keys/seal.ts";
 import type { ServiceDeps } from "../service/service.ts";
-import { openBacklog } from "../usage/backlog.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import type { BookChange } from "../usage/prices.ts";
 import { openKeyRing, openMasterKeys } from "./api-keys.ts";
-import { recoverFromClockSetBack } from "./clocks.ts";
 import { openDialects, openGroupingCheck } from "./dialects.ts";
 import { makeFirstDaysDue } from "./discover.ts";
 import type { ExportContext, KeyRing, RotationContext, ServiceContext } from "./export-context.ts";
 import type { PrintedKeys } from "./key-commands.ts";
-import { openOwners } from "./request-owners.ts";
 import { withSeenValues } from "./seen-values.ts";
 
 type ServiceOptions = Pick<ServiceDeps, "onAttempt" | "waitMsMax">;
@@ -65,7 +62,6 @@ export async function openExportContext(
   }
   enlargeNewObjectSpace();
   await raiseLaggingSequences(app, db);
-  await recoverFromClockSetBack(app, db);
   // A command that asks for certain days has read the values of those days.
   const config = configured.exports.some(({ seen }) => seen) ? configured : await withSeenValues(configured, db);
   const keys = await openKeyRing(app, config, db, { onFallback: onKeyFallback, masterKeys, printedKeys });
@@ -73,17 +69,13 @@ export async function openExportContext(
   const firstDays = await makeFirstDaysDue(db, config, ids);
   await putPricesInForce(app, config, db);
   await putBudgetsInForce(app, config, db);
-  // Twice as many as may call at once: when a call ends, the next request is ready for its slot.
-  const backlog = openBacklog(2 * config.service.maxConcurrent);
   const context = await connect(app, config, db, keys, options);
   return {
     ...context,
-    ownerOf: openOwners(context),
     ids,
     firstDays,
     fetchNumbers: openFetchNumbers(db),
-    writer: openAnswerWriter(db, backlog.untilIdle),
-    backlog,
+    writer: openAnswerWriter(db),
   };
 }
 

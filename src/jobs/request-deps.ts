@@ -1,10 +1,8 @@
 // What the export pipeline of usage/ needs for its requests, wired to the service, the keys and the database.
 
 import type { Logger } from "pino";
-import { raiseLaggingSequences } from "../app.ts";
 import type { Database } from "../db/connection/database.ts";
 import { isDatabaseFailure } from "../db/connection/errors.ts";
-import type { RecordOutcomes } from "../db/usage/batches.ts";
 import { storedDays } from "../db/usage/coverage.ts";
 import { recordFailure } from "../db/usage/failures.ts";
 import { endRefusals } from "../db/usage/refusals.ts";
@@ -34,43 +32,38 @@ export type RequestSettings = {
   readonly idOf: (request: UsageRequest) => number;
   readonly check: FilterCheck;
   readonly log: Logger;
-  /** Records outcomes in the transactions that store them. */
-  readonly record?: RecordOutcomes;
   /** Whether a request that fails for this reason is tried again by the same run. */
   readonly isRetried?: (code: string) => boolean;
 };
 
 export function requestDeps(context: RequestContext, settings: RequestSettings): RequestDeps {
-  const { app, db, fetchNumbers, backlog, ownerOf, writer } = context;
-  const { runId, policy, idOf, check, log, record, isRetried } = settings;
+  const { app, db, fetchNumbers, writer } = context;
+  const { runId, policy, idOf, check, log, isRetried } = settings;
   const { emptyGuard, cliffGuard, undated } = policy;
   /** The projects, and of what, whose key has worked in this run. */
   const works = new Set<string>();
   return {
     nextFetchNo: fetchNumbers,
-    backlog,
-    ownerOf: ({ series }) => ownerOf(series.project),
     log,
     isRetried,
     isDatabaseFailure,
     refusalOf: (request) => check.refusalOf(request, policy.checkFeatures),
-    fetch: (request, runDay, signal, onPermit) => fetchUsage(context, settings, request, runDay, { signal, onPermit }),
+    fetch: (request, runDay, signal, onPermit) =>
+      writer.whileAsking(() => fetchUsage(context, settings, request, runDay, { signal, onPermit })),
     async store(request, attempt, answer) {
       const { series, window } = request;
       const target = { seriesId: idOf(request), grouping: series.grouping, ownDays: window === undefined };
-      const how = { runId, emptyGuard, cliffGuard, undated, recording: record && { request, record } };
-      const stored = await writer({ ...answer, ...attempt, ...target, ...how });
+      const how = { runId, emptyGuard, cliffGuard, undated };
+      const stored = await writer.store({ ...answer, ...attempt, ...target, ...how });
       const read = `${series.source} ${series.project.id}`;
       if (!works.has(read)) await endRefusals(db, series.project.id, series.source);
       works.add(read);
-      // Either another process was faster, or the database was replaced by a copy of itself while this process ran.
-      if (stored.slices.some(({ decision }) => decision === "stale")) await raiseLaggingSequences(app, db);
       return stored;
     },
-    fail(request, fetchNo, days, { reason: unscrubbed, code, ...took }) {
-      const refusal = { reason: app.scrubber.scrub(unscrubbed), code };
-      const failure = { seriesId: idOf(request), days, fetchNo, ...refusal, isRetried: isRetried?.(code) ?? false };
-      return recordFailure(db, failure, async (tx) => record?.(tx, new Map([[request, { ...refusal, ...took }]])));
+    fail(request, fetchNo, days, { reason: unscrubbed, code }) {
+      const reason = app.scrubber.scrub(unscrubbed);
+      const isRepeated = isRetried?.(code) ?? false;
+      return recordFailure(db, { seriesId: idOf(request), days, fetchNo, reason, code, isRetried: isRepeated });
     },
   };
 }

@@ -18,7 +18,7 @@ import { deliverKey, staleFiles, testSink } from "../keys/sinks.ts";
 import type { Secret } from "../secret.ts";
 import { createKey, deleteKey, fetchToken, listKeys } from "../service/keys.ts";
 import { DAY_SECONDS } from "../usage/days.ts";
-import { NO_COUNTS, type RunTrigger } from "../usage/export.ts";
+import type { RunTrigger } from "../usage/export.ts";
 import type { RotationContext } from "./export-context.ts";
 import { lastUse } from "./key-last-use.ts";
 import { refusalReason, verifyKey } from "./verify-key.ts";
@@ -55,12 +55,12 @@ export async function runRotationJob(
     await startRun(db, { runId, kind: "rotation", job: job.name, trigger });
     const result = await rotateKey({ job, deps: rotationDeps(context, job, lease), signal }, request);
     const error = result.errors[0];
-    await finishRun(db, runId, result.status, NO_COUNTS, error && app.scrubber.scrub(error));
+    await finishRun(db, runId, result.status, error && app.scrubber.scrub(error));
     app.log.info({ rotation: job.name, runId, did: result.did, status: result.status }, "rotation finished");
     return result;
   } catch (error) {
     const status = signal.aborted ? "stopped" : "failed";
-    await finishRun(db, runId, status, NO_COUNTS, app.scrubber.scrub(errorText(error))).catch(() => {});
+    await finishRun(db, runId, status, app.scrubber.scrub(errorText(error))).catch(() => {});
     throw error;
   } finally {
     clearInterval(renewing);

@@ -2,33 +2,9 @@
 
 import { createHash } from "node:crypto";
 import type { StoredJob } from "../db/jobs/jobs.ts";
-import { type NextDue, type SeriesIds, seriesIdOf } from "../db/usage/series.ts";
-import { type ExportJob, seriesOf } from "../usage/plan.ts";
-import { type Series, seriesKey } from "../usage/series.ts";
 import { latestOccurrence, nextOccurrence, type Schedule } from "./cron.ts";
 
 export type ScheduledJob = Schedule & { readonly name: string; readonly jitterSeconds: number };
-
-/** When each series is read next by any of the jobs; undefined if none reads it again. */
-export function nextDueOf(
-  series: readonly Series[],
-  ids: SeriesIds,
-  jobs: readonly ExportJob[],
-  now: Date,
-): readonly NextDue[] {
-  const next = new Map(series.map((one): [number, Date | undefined] => [seriesIdOf(ids, one), undefined]));
-  for (const job of jobs) {
-    const at = nextRunAt(job, now);
-    if (at === undefined) continue;
-    for (const one of seriesOf(job)) {
-      const id = ids.get(seriesKey(one));
-      if (id === undefined || !next.has(id)) continue;
-      const other = next.get(id);
-      if (other === undefined || at < other) next.set(id, at);
-    }
-  }
-  return [...next].map(([seriesId, at]) => ({ seriesId, at }));
-}
 
 /** When a job runs next. Undefined if its schedule does not occur again. */
 export function nextRunAt(job: ScheduledJob, now: Date): Date | undefined {

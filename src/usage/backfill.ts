@@ -128,19 +128,28 @@ export type DueSlice = {
   readonly attemptedAt: Date | null;
   /** When the service was asked for the first answer of the current doubt. */
   readonly doubtedAt?: Date | null;
+  /** Why it failed. */
+  readonly code?: string | null;
 };
+
+/** The codes of failures that may be over in a minute. After any other failure another attempt would have the same result. */
+export const RETRIED_CODES: readonly string[] = ["unavailable", "rate_limited"];
+
+/** As `isDueForRetry` at the start of the run. What the run itself has tried is due again only if its failure may be over by now. */
+export function isDueInRun(slice: DueSlice, startedAt: Date): boolean {
+  const { attemptedAt, code } = slice;
+  if (slice.status !== "missing" && attemptedAt && attemptedAt >= startedAt) return RETRIED_CODES.includes(code ?? "");
+  return isDueForRetry(slice, startedAt);
+}
 
 const RETRY_DELAY_MS_FIRST = 60 * 60_000;
 const RETRY_DELAY_MS_MAX = DAY_MS;
-const CLOCK_STEP_MS_MIN = 60_000;
 
 export function isDueForRetry({ status, failures, attemptedAt, doubtedAt }: DueSlice, now: Date): boolean {
   if (status === "missing" || attemptedAt === null) return true;
   const delayMs =
     status === "suspect" && doubtedAt ? doubtRetryDelayMs(doubtedAt, attemptedAt) : sliceRetryDelayMs(failures);
-  const waitedMs = now.getTime() - attemptedAt.getTime();
-  // An attempt that is well in the future was recorded before the clock was set back.
-  return waitedMs >= delayMs || waitedMs < -CLOCK_STEP_MS_MIN;
+  return now.getTime() - attemptedAt.getTime() >= delayMs;
 }
 
 /** The delay grows with each failure: what is refused now is usually refused an hour later, too. */

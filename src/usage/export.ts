@@ -3,7 +3,6 @@
 
 import type { Logger } from "pino";
 import { AppError, type ErrorCode, errorCode, errorText, unexpectedStack } from "../errors.ts";
-import type { Backlog, BacklogEntry, Owner } from "./backlog.ts";
 import type { NormalisedSlice } from "./columns.ts";
 import { type Day, daysOf, type Window } from "./days.ts";
 import { sliceCount, totalSliceCount, type UsageRequest } from "./plan.ts";
@@ -50,20 +49,8 @@ export function pickCounts(counts: RunCounts): RunCounts {
   return addCounts(NO_COUNTS, counts);
 }
 
-/** The worst that became of a slice of a request. */
-export const REQUEST_OUTCOMES = ["failed", "suspect", "stale", "undated", "complete"] as const;
-export type RequestOutcome = (typeof REQUEST_OUTCOMES)[number];
-
-export function requestOutcome(outcome: StoredAnswer | FailedRequest): RequestOutcome {
-  if ("reason" in outcome) return "failed";
-  const has = (decision: SliceDecision) => outcome.slices.some((slice) => slice.decision === decision);
-  if (has("suspect")) return "suspect";
-  if (has("stale")) return "stale";
-  return outcome.slices.some(({ undated }) => undated) ? "undated" : "complete";
-}
-
 /** The counts that one request adds to its run, except `planned`, which is counted when the run begins. */
-export function countOutcome(request: UsageRequest, outcome: StoredAnswer | FailedRequest): RunCounts {
+function countOutcome(request: UsageRequest, outcome: StoredAnswer | FailedRequest): RunCounts {
   if ("reason" in outcome) return { ...NO_COUNTS, requests: 1, failed: sliceCount(request) };
   const counts: Record<keyof RunCounts, number> = { ...NO_COUNTS, requests: 1, rowsChanged: outcome.rowsChanged };
   for (const { decision, undated } of outcome.slices) {
@@ -74,27 +61,18 @@ export function countOutcome(request: UsageRequest, outcome: StoredAnswer | Fail
 }
 
 export type ExportDeps = RequestDeps & {
-  readonly onProgress?: (counts: RunCounts) => void;
-  readonly onOutcome?: (request: UsageRequest, outcome: StoredAnswer | FailedRequest) => void;
-  /** Called when every request was started. */
-  readonly onStarted?: () => void;
-  /** See `Admission` in backlog.ts. */
-  readonly onOnlyHeldBack?: (runs: number) => void;
-  /** Called with the failed requests once no request waits for the service. Answers may still wait for the database. */
-  readonly onAnswered?: (failed: readonly UsageRequest[]) => void;
+  /** Called with what each request adds to the counts. */
+  readonly onCounted?: (added: RunCounts) => void;
 };
 
 export type ExportRun = {
   readonly requests: readonly UsageRequest[];
   /** The day on which the run was planned. The failure of a request without a window is recorded under this day. */
   readonly runDay: Day;
+  /** How many requests are made at once, from their start until their answers are stored. */
+  readonly concurrency: number;
   /** Once it is aborted, no further request is started. Requests that were started are completed, unlike with `signal`. */
   readonly stopStarting?: AbortSignal;
-  /**
-   * Counts a request in the backlog until its answer is stored, not only until it is answered. If the process is killed, no more
-   * requests have to be repeated than the backlog holds.
-   */
-  readonly countsUntilStored?: boolean;
 };
 
 export type ExportResult = RunCounts & {
@@ -103,59 +81,42 @@ export type ExportResult = RunCounts & {
   readonly doubts: readonly RequestDoubt[];
 };
 export type RequestDoubt = { readonly request: UsageRequest; readonly reason: string };
-export type RequestFailure = FailedRequest & { readonly request: UsageRequest };
+type RequestFailure = FailedRequest & { readonly request: UsageRequest };
 
 /**
- * Makes every request, even if others fail, so that one broken project does not keep the others from being read. Failures are
+ * Makes every request, even if others fail, so that one broken filter does not keep the others from being read. Failures are
  * recorded on their slices and counted. Ends early only if a signal is aborted or the database is lost.
  */
 export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: AbortSignal): Promise<ExportResult> {
   const failures: RequestFailure[] = [];
   const doubts: RequestDoubt[] = [];
   let counts: RunCounts = { ...NO_COUNTS, planned: totalSliceCount(run.requests) };
-  const answered: Promise<void>[] = [];
-  const done: Promise<void>[] = [];
   let fatal: { readonly error: unknown } | undefined;
+  const waiting = run.requests.values();
+  const isOver = () => fatal !== undefined || signal.aborted || run.stopStarting?.aborted === true;
 
-  const runRequest = async (request: UsageRequest, onAnswer: () => void) => {
-    try {
-      const outcome = await exportRequest(request, run.runDay, deps, signal, onAnswer);
-      if ("reason" in outcome) failures.push({ request, ...outcome });
-      else
-        doubts.push(
-          ...outcome.slices.flatMap(({ doubt }) => (doubt === undefined ? [] : [{ request, reason: doubt }])),
-        );
-      counts = addCounts(counts, countOutcome(request, outcome));
-      deps.onOutcome?.(request, outcome);
-      deps.onProgress?.(counts);
-    } catch (error) {
-      fatal ??= { error };
-    } finally {
-      onAnswer();
+  async function makeRequests(): Promise<void> {
+    while (!isOver()) {
+      const { value: request } = waiting.next();
+      if (!request) return;
+      try {
+        const outcome = await exportRequest(request, run.runDay, deps, signal);
+        if ("reason" in outcome) failures.push({ request, ...outcome });
+        else
+          doubts.push(
+            ...outcome.slices.flatMap(({ doubt }) => (doubt === undefined ? [] : [{ request, reason: doubt }])),
+          );
+        const added = countOutcome(request, outcome);
+        counts = addCounts(counts, added);
+        deps.onCounted?.(added);
+      } catch (error) {
+        fatal ??= { error };
+      }
     }
-  };
+  }
 
-  const start = (request: UsageRequest, { answered: isAnswered, leave }: BacklogEntry) => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const onAnswer = () => {
-      if (run.countsUntilStored) isAnswered();
-      else leave();
-      resolve();
-    };
-    answered.push(promise);
-    done.push(runRequest(request, onAnswer).finally(leave));
-  };
-  await deps.backlog.admit(run.requests, {
-    ownerOf: deps.ownerOf,
-    start,
-    onOnlyHeldBack: deps.onOnlyHeldBack,
-    isOver: () => fatal !== undefined || signal.aborted || run.stopStarting?.aborted === true,
-  });
-  deps.onStarted?.();
-  await Promise.all(answered);
-  if (!fatal && !signal.aborted) deps.onAnswered?.(failures.map(({ request }) => request));
-  // Awaited before an error is thrown, too: no request may go on after this function has ended.
-  await Promise.all(done);
+  // All are awaited before an error is thrown: no request may go on after this function has ended.
+  await Promise.all(Array.from({ length: run.concurrency }, makeRequests));
   if (fatal) throw fatal.error;
   if (counts.requests < run.requests.length) signal.throwIfAborted();
   return { ...counts, failures, doubts };
@@ -176,16 +137,12 @@ type StoredSliceResult = {
 export type StoredAnswer = {
   readonly slices: readonly StoredSliceResult[];
   readonly rowsChanged: number;
-  /** From the last call until the answer had been read. */
-  readonly tookMs?: number;
 };
 
 /** Why a request has no answer that could be stored. */
-export type FailedRequest = {
+type FailedRequest = {
   readonly reason: string;
   readonly code: ErrorCode | "internal";
-  /** From the last call until it failed; left out if the service was not asked. */
-  readonly tookMs?: number;
 };
 
 export type FetchedAnswer = {
@@ -199,8 +156,6 @@ export type Attempt = {
   readonly fetchNo: number;
   /** `performance.now()` right before the call. */
   readonly askedMs: number;
-  /** From then until the answer had been read. */
-  readonly tookMs?: number;
 };
 
 export type RequestDeps = {
@@ -225,10 +180,6 @@ export type RequestDeps = {
   readonly isDatabaseFailure: (error: unknown) => boolean;
   /** Why this request must not be made, such as an unknown feature. Undefined if the request may be made. */
   readonly refusalOf: (request: UsageRequest) => Promise<string | undefined>;
-  /** Shared by all requests of the process. */
-  readonly backlog: Backlog;
-  /** Whose room in the backlog a request takes. */
-  readonly ownerOf: (request: UsageRequest) => Owner;
   readonly log: Logger;
 };
 
@@ -238,7 +189,6 @@ async function exportRequest(
   runDay: Day,
   deps: RequestDeps,
   signal: AbortSignal,
-  onAnswer: () => void = () => {},
 ): Promise<StoredAnswer | FailedRequest> {
   // The fetch number is taken before the call, so that this answer never replaces a later one. It is taken right before the call:
   // otherwise the answer to a request that waited long for its permit would count as older than answers that came before it.
@@ -247,32 +197,26 @@ async function exportRequest(
     askedMs: performance.now(),
   });
   let attempt = await nextAttempt();
-  let isAsked = false;
   const onPermit = async () => {
     attempt = await nextAttempt();
-    isAsked = true;
   };
-  const took = () => (isAsked ? { tookMs: performance.now() - attempt.askedMs } : {});
   try {
     const refusal = await deps.refusalOf(request);
     if (refusal !== undefined) throw new AppError("rejected", refusal);
     const answer = await deps.fetch(request, runDay, signal, onPermit);
-    onAnswer();
-    const answered = { ...attempt, ...took() };
-    const stored = await deps.backlog.countDuring(rowCount(answer), () => deps.store(request, answered, answer));
+    const stored = await deps.store(request, attempt, answer);
     deps.log.debug(describeRequest(request), `${request.series.source} request done`);
     return stored;
   } catch (error) {
     signal.throwIfAborted();
     // Any other error, also a mistake in this program, fails this request alone: the others of the run may not meet it.
     if (deps.isDatabaseFailure(error) || isStop(error)) throw error;
-    const refusal = { reason: errorText(error), code: errorCode(error) };
-    const failed = { ...refusal, ...took() };
+    const failed = { reason: errorText(error), code: errorCode(error) };
     await deps.fail(request, attempt.fetchNo, request.window ? daysOf(request.window) : [runDay], failed);
-    if (!deps.isRetried?.(refusal.code)) {
+    if (!deps.isRetried?.(failed.code)) {
       const stack = unexpectedStack(error);
       deps.log.error(
-        { ...refusal, ...describeRequest(request), ...(stack && { stack }) },
+        { ...failed, ...describeRequest(request), ...(stack && { stack }) },
         `${request.series.source} request failed`,
       );
     }

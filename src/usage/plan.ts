@@ -1,6 +1,6 @@
 // Decides which usage requests an export makes, and whether the configured window is long enough. Pure: the day is a parameter.
 
-import { addDays, type Day, dayCount, type Window } from "./days.ts";
+import { addDays, type Day, dayCount, daysOf, type Window } from "./days.ts";
 import { type FanOut, type Seen, seenDays, seenSeries } from "./fan-out.ts";
 import { type Filter, type Grouping, type Project, type Series, type Source, seriesKey } from "./series.ts";
 import type { Guards, Undated } from "./slice.ts";
@@ -170,14 +170,6 @@ export function planRun(
   return { requests: [...planExport(job, today, selection), ...again], runDay: today, due };
 }
 
-/**
- * Whether the run reads everything that was due when it was planned. Only then may the next scheduled time be stored as the next
- * due time: a run of old days must not hide a scheduled run that was missed.
- */
-export function readsEverythingDue({ requests, runDay, due }: ExportPlan): boolean {
-  return due ? due.through >= addDays(runDay, -1) : requests.some(({ window }) => window === undefined);
-}
-
 /** Newest first. A job reads its last complete days, and today if it is configured to. */
 function windowsOf(job: ExportJob, today: Day, selection: Selection): Window[] | undefined {
   if (!job.window) return undefined;
@@ -206,8 +198,43 @@ export function splitWindow(window: Window): Window[] {
   return stretches;
 }
 
+/** How many requests a project has at once. Of several projects none may take all slots, as its calls may hang. */
+export function requestsAtOnce({
+  maxConcurrent,
+  projects,
+}: {
+  readonly maxConcurrent: number;
+  readonly projects: number;
+}): number {
+  return projects === 1 ? 2 * maxConcurrent : Math.max(1, maxConcurrent - 1);
+}
+
+/** The days that a scheduled run reads; undefined if the service chooses them. */
+export function windowOf(job: ExportJob, runDay: Day): Window | undefined {
+  return windowsOf(job, runDay, {})?.[0];
+}
+
+/** What a run reads of a project: its window, except slices that are settled since the run began, and days that are missing before it. */
+export function planProject(
+  job: ExportJob,
+  runDay: Day,
+  {
+    isSettled,
+    gaps,
+  }: { readonly isSettled: (series: Series, day: Day | undefined) => boolean; readonly gaps: DaysToReread },
+  readsWindow: boolean,
+): UsageRequest[] {
+  const window = windowOf(job, runDay);
+  return seriesOf(job).flatMap((series) => {
+    if (!window) return readsWindow && !isSettled(series, undefined) ? [{ series, window }] : [];
+    const ofWindow = readsWindow ? daysOf(window).filter((day) => !isSettled(series, day)) : [];
+    const before = (gaps.get(seriesKey(series)) ?? []).filter((day) => !readsWindow || day < window.start);
+    return requestsOfDays(series, [...ofWindow, ...before]);
+  });
+}
+
 /** How many slices a request reads; 1 if only the answer shows how many. */
-export function sliceCount(request: UsageRequest): number {
+export function sliceCount(request: Pick<UsageRequest, "window">): number {
   return request.window ? dayCount(request.window) : 1;
 }
 

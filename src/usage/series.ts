@@ -66,7 +66,7 @@ export function groupingBy(dimensions: readonly string[]): Grouping | undefined 
   return isGrouping(grouping) ? grouping : undefined;
 }
 
-export function isGrouping(text: string): text is Grouping {
+function isGrouping(text: string): text is Grouping {
   return ALL_GROUPINGS.has(text);
 }
 

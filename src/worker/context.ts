@@ -3,20 +3,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type App, databaseUnreachable } from "../app.ts";
 import { type Config, jobsOf } from "../config/config.ts";
-import { type Database, databaseNow } from "../db/connection/database.ts";
+import type { Database } from "../db/connection/database.ts";
 import { isTransient } from "../db/connection/errors.ts";
 import { requireCurrentSchema } from "../db/connection/migrate.ts";
 import { registerJobs } from "../db/jobs/jobs.ts";
 import { openQueue, type Queue } from "../db/jobs/queue.ts";
-import { renewNextDue } from "../db/usage/series.ts";
 import type { ProcessMetrics } from "../health/metrics.ts";
 import { openKeyRing, openMasterKeys } from "../jobs/api-keys.ts";
 import type { ExportContext } from "../jobs/export-context.ts";
 import type { PrintedKeys } from "../jobs/key-commands.ts";
 import { openExportContext } from "../jobs/open-context.ts";
 import type { MasterKeys } from "../keys/seal.ts";
-import { nextDueOf } from "../schedule/due.ts";
-import { configuredSeries } from "../usage/plan.ts";
 import type { Liveness } from "./liveness.ts";
 
 /** `app.signal` aborts the claimed jobs. Another signal, which comes earlier, stops the worker from claiming more. */
@@ -25,7 +22,12 @@ export type WorkerContext = ExportContext & {
   /** Undefined if no rotation is configured. */
   readonly masterKeys: MasterKeys | undefined;
   readonly metrics: ProcessMetrics;
+  /** Each run repeats calls that the service refused in an earlier run: the key may have been given the right since then. */
+  readonly forgetFailuresOfEarlierRuns: (runId: string) => void;
 };
+
+/** More than the number of runs that overlap. */
+const RUNS_REMEMBERED = 16;
 
 const RETRY_MS = 1_000;
 /** A worker runs all day, so it waits for as long as the service asks, up to an hour. */
@@ -72,6 +74,7 @@ export async function openWorkerContext(
   db: Database,
   metrics: ProcessMetrics,
   printedKeys: PrintedKeys = new Map(),
+  reportDatabase: Liveness["reportDatabase"] = () => {},
 ): Promise<WorkerContext> {
   await requireCurrentSchema(db);
   const masterKeys = await masterKeysFor(app, config, db);
@@ -83,17 +86,21 @@ export async function openWorkerContext(
     waitMsMax: WAIT_MS_MAX,
   });
   try {
-    await renewDueTimes(context);
     await registerJobs(db, jobsOf(config));
-    return { ...context, masterKeys, queue: await openQueue(db, app.log), metrics };
+    const queue = await openQueue(db, app.log, reportDatabase);
+    return { ...context, masterKeys, queue, metrics, forgetFailuresOfEarlierRuns: onNewRun(context.service) };
   } catch (error) {
     await context[Symbol.asyncDispose]();
     throw error;
   }
 }
 
-/** Stores when each series is due next, by the configuration and the database's clock as they are now. */
-export async function renewDueTimes({ db, config, ids }: ExportContext): Promise<void> {
-  const series = configuredSeries(config.exports).map((one) => one.series);
-  await renewNextDue(db, nextDueOf(series, ids, config.exports, await databaseNow(db)));
+function onNewRun({ forgetAuthFailures }: ExportContext["service"]): (runId: string) => void {
+  const known: string[] = [];
+  return (runId) => {
+    if (known.includes(runId)) return;
+    known.push(runId);
+    known.splice(0, known.length - RUNS_REMEMBERED);
+    forgetAuthFailures();
+  };
 }

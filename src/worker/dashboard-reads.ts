@@ -14,7 +14,7 @@ import type { Run } from "../facts/scope.ts";
 import { readKeys, readRun, readRuns } from "../health/operations.ts";
 import { readHealth } from "../health/read-health.ts";
 import type { DashboardDeps } from "../web/dashboard/dashboard.ts";
-import { keyFilterOf, requestFilterOf, runFilterOf } from "../web/dashboard/lists.ts";
+import { keyFilterOf, projectFilterOf, runFilterOf } from "../web/dashboard/lists.ts";
 import type { ReportData } from "../web/dashboard/report-file.ts";
 import { comparedWindow, type View } from "../web/dashboard/view.ts";
 
@@ -52,7 +52,7 @@ export function dashboardReads(
         })),
       jobs: (view) => readRuns(db, runFilterOf(view)),
       async run(view) {
-        const filter = requestFilterOf(view);
+        const filter = projectFilterOf(view);
         return view.id === undefined ? undefined : readRun(db, view.id, filter);
       },
       keys: (view) => readKeys(db, config(), keyFilterOf(view)),

@@ -4,7 +4,6 @@ import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import type { RotationConfig } from "../config/rotations.ts";
 import { databaseNow } from "../db/connection/database.ts";
-import { inTransaction } from "../db/connection/transaction.ts";
 import { storedJobFinder, storedJobs } from "../db/jobs/jobs.ts";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
 import { finishRun, heartbeatRun, insertRun } from "../db/jobs/runs.ts";
@@ -13,7 +12,6 @@ import { runRotationJob } from "../jobs/run-rotation.ts";
 import { latestOccurrence } from "../schedule/cron.ts";
 import { startDelayMs } from "../schedule/due.ts";
 import { planTick } from "../schedule/plan-tick.ts";
-import { NO_COUNTS } from "../usage/export.ts";
 import type { WorkerContext } from "./context.ts";
 import { recordSkippedRun, reportRunEnd, type TickOutcome, tickJob } from "./runs.ts";
 
@@ -40,10 +38,10 @@ export async function tickRotation({ db, queue }: WorkerContext, job: RotationCo
   return tickJob(db, scheduled, {
     async start(tx, { trigger, scheduledFor }) {
       const runId = randomUUID();
-      const queueJob = { key: job.name, priority: 0, data: { runId, job: job.name, trigger } };
-      const [added] = await queue.add(tx, "rotation", [queueJob]);
+      const queueJob = { singletonKey: job.name, data: { runId, job: job.name, trigger } };
+      const added = await queue.add(tx, "rotation", [queueJob]);
       // The previous run's job is still in the queue.
-      if (!added) return recordSkippedRun(tx, scheduled, scheduledFor);
+      if (added === 0) return recordSkippedRun(tx, scheduled, scheduledFor);
       await insertRun(tx, { runId, kind: "rotation", job: job.name, trigger, scheduledFor });
       return { started: true };
     },
@@ -69,15 +67,15 @@ export async function handleRotation(
   onUnknownProject: () => void,
 ): Promise<void> {
   const { runId, job: name, trigger } = QueuedRotation.parse(claimed.data);
-  const { app, db, queue, config, masterKeys } = context;
+  const { app, db, config, masterKeys } = context;
   const job = config.rotations.find((rotation) => rotation.name === name);
   if (!job && claimed.retryCount < UNKNOWN_RETRIES_MAX) {
     onUnknownProject();
-    const reason = `no rotation ${JSON.stringify(name)} is in the configuration of this worker; the one that planned it may have a newer one`;
     await heartbeatRun(db, runId);
-    await queue.fail(claimed, { reason, code: "config" });
-    app.log.warn({ rotation: name, runId, reason }, "rotation left to another worker, or to be tried again");
-    return;
+    throw new AppError(
+      "config",
+      `no rotation ${JSON.stringify(name)} is in the configuration of this worker; the one that planned it may have a newer one`,
+    );
   }
   if (job && masterKeys) {
     const run = { kind: "rotation", job: name, group: job.group, trigger, runId } as const;
@@ -92,7 +90,6 @@ export async function handleRotation(
       app.log.error({ rotation: name, runId, code: errorCode(error), reason: errorText(error) }, "rotation failed");
     }
   } else {
-    await finishRun(db, runId, "failed", NO_COUNTS, `no rotation ${JSON.stringify(name)} is configured any more`);
+    await finishRun(db, runId, "failed", `no rotation ${JSON.stringify(name)} is configured any more`);
   }
-  await inTransaction(db, async (tx) => void (await queue.complete(tx, claimed)));
 }

@@ -1,24 +1,16 @@
-// A run that workers share, from the decision at a tick through its queue jobs to the report of its end.
+// A run from the decision at a tick to the report of its end.
 
 import { randomUUID } from "node:crypto";
-import type { App } from "../app.ts";
-import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { inTransaction, type Tx } from "../db/connection/transaction.ts";
 import { type JobId, lockJob, markScheduled } from "../db/jobs/jobs.ts";
-import { openQueue, type Queue } from "../db/jobs/queue.ts";
-import { addRequests } from "../db/jobs/queued-requests.ts";
-import { endRunsWithoutJobs, insertRun, insertSkippedRun, recordQueuedRequests, runningRuns } from "../db/jobs/runs.ts";
-import { nextFetchNo } from "../db/usage/fetch-numbers.ts";
-import { extendDue, registerSeries, type SeriesIds, seriesIdOf } from "../db/usage/series.ts";
+import { insertSkippedRun, runningRuns } from "../db/jobs/runs.ts";
 import { latestOccurrence } from "../schedule/cron.ts";
 import { type ScheduledJob, startDelayMs } from "../schedule/due.ts";
 import { planTick, type TickDecision } from "../schedule/plan-tick.ts";
 import { counted } from "../show/format.ts";
-import type { BackfillPlan } from "../usage/backfill.ts";
-import type { RunCounts, RunTrigger } from "../usage/export.ts";
-import { configuredSeries, type ExportJob, type ExportPlan, type Overlap, sliceCount } from "../usage/plan.ts";
-import { type Chunk, chunksOf, queuedRequest } from "./chunks.ts";
+import type { RunCounts } from "../usage/export.ts";
+import type { Overlap } from "../usage/plan.ts";
 import type { WorkerContext } from "./context.ts";
 
 export type TickOutcome = {
@@ -86,80 +78,6 @@ export async function recordSkippedRun(tx: Tx, { kind, name }: JobId, scheduledF
   return { started: false, skipped: true };
 }
 
-export type NewQueuedRun = {
-  readonly job: ExportJob;
-  readonly trigger: RunTrigger;
-  /** Its scheduled time; undefined if missing days or a person caused the run. */
-  readonly scheduledFor: Date | undefined;
-  readonly plan: ExportPlan;
-};
-
-export type QueuedRun = { readonly runId: string; readonly requests: number };
-
-/**
- * Starts a run whose requests all workers share. The run, its queue jobs and the days that become due are stored in one transaction.
- * Requests that are in the queue already, for another run, are left out. Undefined if that scheduled time has a run already.
- */
-export async function enqueueRun(
-  tx: Tx,
-  { queue, ids }: { readonly queue: Queue; readonly ids: SeriesIds },
-  { job, trigger, scheduledFor, plan }: NewQueuedRun,
-): Promise<QueuedRun | undefined> {
-  const runId = randomUUID();
-  if (!(await insertRun(tx, { runId, kind: "export", job: job.name, trigger, scheduledFor }))) return undefined;
-  const { requests, runDay, due } = plan;
-  if (due) await extendDue(tx, [...new Set(requests.map(({ series }) => seriesIdOf(ids, series)))], due);
-  const { emptyGuard, cliffGuard, checkFeatures, undated, name } = job;
-  const policy = { emptyGuard, cliffGuard, checkFeatures, undated };
-  const sameForAll = { runId, fetchNo: await nextFetchNo(tx), runDay, job: name, ...policy };
-  const chunks = chunksOf(requests, runDay).map((chunk) => {
-    const chunkId = randomUUID();
-    const data: Chunk = { ...sameForAll, chunkId };
-    const ofChunk = chunk.requests.map((request, position) => ({
-      ...queuedRequest({ ...request, seriesId: seriesIdOf(ids, request.series) }),
-      chunkId,
-      position,
-      slices: sliceCount(request),
-    }));
-    return { key: chunkId, priority: chunk.priority, data, rows: ofChunk };
-  });
-  const rows = chunks.flatMap(({ rows: ofChunk }) => ofChunk);
-  const added = await addRequests(tx, runId, rows);
-  const queued = rows.filter(({ key }) => added.has(key));
-  const queuedChunks = new Set(queued.map(({ chunkId }) => chunkId));
-  const jobs = chunks.filter(({ key }) => queuedChunks.has(key));
-  await queue.add(tx, "usage_request", jobs);
-  const slices = queued.reduce((sum, row) => sum + row.slices, 0);
-  await recordQueuedRequests(tx, runId, { requests: queued.length, slices });
-  return { runId, requests: queued.length };
-}
-
-export type QueuedBackfill = QueuedRun & { readonly job: string };
-
-/** Hands a backfill to the running workers: a queued run for each job. `config` has the values seen on the days of the backfill. */
-export async function enqueueBackfill(
-  app: App,
-  config: Config,
-  db: Database,
-  plans: readonly BackfillPlan[],
-): Promise<readonly QueuedBackfill[]> {
-  const ids = await registerSeries(db, configuredSeries(config.exports));
-  const queue = await openQueue(db, app.log);
-  try {
-    const enqueued: QueuedBackfill[] = [];
-    // A run without queue jobs keeps its requests from being queued for another run.
-    for (const { runId, job, error } of await endRunsWithoutJobs(db)) app.log.warn({ runId, job, error }, "run ended");
-    for (const { job, plan } of plans) {
-      const run = { job, trigger: "backfill", scheduledFor: undefined, plan } as const;
-      const queued = await inTransaction(db, (tx) => enqueueRun(tx, { queue, ids }, run));
-      if (queued) enqueued.push({ job: job.name, ...queued });
-    }
-    return enqueued;
-  } finally {
-    await queue.stop();
-  }
-}
-
 // Reports that a run ended: in the metrics, and in the log or, on a terminal, in a line for a person.
 
 export type EndedRun = {
@@ -171,7 +89,6 @@ export type EndedRun = {
   readonly status: string;
   readonly runId?: string;
   readonly seconds?: number;
-  readonly finishedAt?: string;
   /** The first error of the run. */
   readonly error?: string | null | undefined;
   /** Set for an export. */
@@ -186,7 +103,7 @@ export function reportRunEnd({ app, metrics }: Pick<WorkerContext, "app" | "metr
     app.write(`${runLine(run, new Date())}\n`);
     return;
   }
-  const { counts, error, finishedAt: _logged, group: _inName, ...rest } = run;
+  const { counts, error, group: _inName, ...rest } = run;
   const facts = { ...rest, ...counts, ...(error != null && { error }) };
   if (run.status === "ok") app.log.info(facts, "run finished");
   else app.log.warn(facts, run.status === "skipped" ? "run skipped" : "run finished");

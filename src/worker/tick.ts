@@ -1,46 +1,31 @@
-// A tick: one pass of planning over all jobs. It ends runs that lost their queue jobs, starts runs for due scheduled times and missing
-// days, and adds their queue jobs. A lock on the job's row keeps workers that tick at the same time from planning a job twice.
+// A tick: one pass of planning over all jobs. It ends runs that lost their queue jobs, and starts runs for due scheduled times and missing
+// days. A lock on the job's row keeps workers that tick at the same time from planning a job twice.
 
+import { randomUUID } from "node:crypto";
+import { keyName } from "../config/key-source.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
 import type { Tx } from "../db/connection/transaction.ts";
 import type { JobId } from "../db/jobs/jobs.ts";
-import { endRunsWithoutJobs } from "../db/jobs/runs.ts";
+import { endRunsWithoutJobs, insertRun, insertRunProjects, markQueued } from "../db/jobs/runs.ts";
 import { dueSlices, incompleteSeries } from "../db/usage/coverage.ts";
-import { markNextDue, registerIfChanged, seriesIdOf } from "../db/usage/series.ts";
+import { extendDue, registerSeries, seriesIdOf } from "../db/usage/series.ts";
 import { errorCode, errorText } from "../errors.ts";
-import { recoverFromClockSetBack } from "../jobs/clocks.ts";
 import { warnOfLeftOut, withSeenValues } from "../jobs/seen-values.ts";
-import { nextDueOf } from "../schedule/due.ts";
+import { nextRunAt } from "../schedule/due.ts";
 import { isDueForRetry } from "../usage/backfill.ts";
-import { dayOf } from "../usage/days.ts";
-import {
-  configuredSeries,
-  type ExportJob,
-  type ExportPlan,
-  planRun,
-  requestsOfDays,
-  seriesOf,
-  type UsageRequest,
-} from "../usage/plan.ts";
-import { renewDueTimes, type WorkerContext } from "./context.ts";
+import { addDays, dayOf } from "../usage/days.ts";
+import type { RunTrigger } from "../usage/export.ts";
+import { configuredSeries, dueDays, type ExportJob, seriesOf, sliceCount, windowOf } from "../usage/plan.ts";
+import type { Series } from "../usage/series.ts";
+import type { WorkerContext } from "./context.ts";
+import type { ProjectJob } from "./handle-project.ts";
 import { rotationsToPlan, tickRotation } from "./rotation.ts";
-import {
-  enqueueRun,
-  type NewQueuedRun,
-  NOTHING_DUE,
-  reportRunEnd,
-  STILL_RUNNING_REASON,
-  type TickOutcome,
-  tickJob,
-} from "./runs.ts";
+import { NOTHING_DUE, reportRunEnd, STILL_RUNNING_REASON, type TickOutcome, tickJob } from "./runs.ts";
 
 /** A failure of one job does not affect the others. Throws only if the database can't be reached. */
-export async function tick(opened: WorkerContext): Promise<TickOutcome> {
-  const context = await withCurrentValues(opened);
+export async function tick(context: WorkerContext): Promise<TickOutcome> {
   const { exports } = context.config;
-  // The stored due times were computed before the clock was set back.
-  if (await recoverFromClockSetBack(context.app, context.db)) await renewDueTimes(context);
-  // Before anything is planned: a run without queue jobs keeps its requests from being queued for another run.
+  // Before anything is planned: such a run keeps the next one from being started.
   for (const end of await endRunsWithoutJobs(context.db)) reportRunEnd(context, { ...end, kind: "export" });
   const outcomes: TickOutcome[] = [];
   for (const job of exports) {
@@ -57,15 +42,12 @@ export async function tick(opened: WorkerContext): Promise<TickOutcome> {
 }
 
 /** The context with the values of fan-outs as stored usage has them now: a run may have brought new ones since the last tick. */
-async function withCurrentValues(opened: WorkerContext): Promise<WorkerContext> {
+export async function withCurrentValues(opened: WorkerContext): Promise<WorkerContext> {
   const { app, config: configured, db } = opened;
   try {
     const config = await withSeenValues(configured, db);
     if (config === configured) return opened;
-    const { ids, isChanged } = await registerIfChanged(db, configuredSeries(config.exports));
-    const context = { ...opened, config, ids };
-    if (isChanged) await renewDueTimes(context);
-    return context;
+    return { ...opened, config, ids: await registerSeries(db, configuredSeries(config.exports)) };
   } catch (error) {
     if (isConnectionError(error)) throw error;
     app.log.error({ code: errorCode(error), reason: errorText(error) }, "the values of fan-out filters were not read");
@@ -93,64 +75,70 @@ async function tickSafely(
 }
 
 async function tickExport(context: WorkerContext, job: ExportJob): Promise<TickOutcome> {
+  let memo: ReadonlyMap<number, Series> | undefined;
+  // Tens of thousands, and at most ticks nothing is due.
+  const series = () => (memo ??= new Map(seriesOf(job).map((one) => [seriesIdOf(context.ids, one), one])));
   return tickJob(
     context.db,
     { ...job, kind: "export" },
     {
       async start(tx, { trigger, scheduledFor }, now) {
         warnOfLeftOut(context.app.log, job);
-        const planned = planRun(job, dayOf(now));
-        const gaps = await gapRequests(tx, context, job, now, planned.due);
-        const plan = { ...planned, requests: [...planned.requests, ...gaps] };
-        const outcome = await startRun(tx, context, { job, trigger, scheduledFor, plan });
-        // This comes last: missed days count as due only while the stored due time is in the past.
-        await markNextDue(tx, nextDueOf(seriesOf(job), context.ids, context.config.exports, now));
-        return outcome;
+        const today = dayOf(now);
+        const window = windowOf(job, today);
+        // Without a missing day before the window no project has to look for some.
+        const incomplete = window ? await incompleteSeries(tx, addDays(window.start, -1)) : [];
+        const withGaps = new Set(incomplete.map((id) => series().get(id)?.project.id));
+        const due = dueDays(job, today) ?? { through: addDays(today, -1) };
+        await extendDue(tx, [...series().keys()], { ...due, nextAt: nextRunAt(job, now) });
+        const planned = Map.groupBy(series().values(), ({ project }) => project.id);
+        const slices = sliceCount({ window });
+        const projects = job.projects.map(({ id }) => ({
+          ...{ id, hasGaps: withGaps.has(id), planned: slices * (planned.get(id)?.length ?? 0) },
+        }));
+        return startRun(tx, context, job, { trigger, scheduledFor, projects });
       },
       async idle(tx, now) {
-        const requests = await gapRequests(tx, context, job, now, undefined);
-        if (requests.length === 0) return NOTHING_DUE;
-        const plan = { requests, runDay: dayOf(now), due: undefined };
-        return startRun(tx, context, { job, trigger: "catchup", scheduledFor: undefined, plan });
+        const incomplete = job.window ? await incompleteSeries(tx) : [];
+        if (incomplete.length === 0) return NOTHING_DUE;
+        const own = incomplete.filter((id) => series().has(id));
+        const due = (await dueSlices(tx, own)).filter((slice) => isDueForRetry(slice, now));
+        const gaps = Map.groupBy(due, ({ seriesId }) => series().get(seriesId)?.project.id ?? "");
+        if (gaps.size === 0) return NOTHING_DUE;
+        const projects = [...gaps].map(([id, slices]) => ({ id, planned: slices.length, hasGaps: true }));
+        return startRun(tx, context, job, { trigger: "catchup", scheduledFor: undefined, projects });
       },
     },
   );
 }
 
-async function startRun(tx: Tx, context: WorkerContext, run: NewQueuedRun): Promise<TickOutcome> {
-  const queued = await enqueueRun(tx, context, run);
-  if (!queued) return NOTHING_DUE;
-  const { job, trigger, scheduledFor } = run;
-  context.app.log.info({ job: job.name, ...queued, trigger, scheduledFor }, "run started");
-  return { started: true };
-}
+type RunStart = {
+  readonly trigger: RunTrigger;
+  /** Its scheduled time; undefined if missing days caused the run. */
+  readonly scheduledFor: Date | undefined;
+  /** `planned`: how many slices are to be read. */
+  readonly projects: readonly { readonly id: string; readonly planned: number; readonly hasGaps: boolean }[];
+};
 
-/**
- * Requests for due days that are missing or to be read again, except those that `planned` reads anyway. Without a window there are
- * none: the service chooses the days.
- */
-async function gapRequests(
+/** Stores the run and its queue jobs, one for each project. Nothing if that scheduled time has a run already. */
+async function startRun(
   tx: Tx,
-  { ids }: WorkerContext,
+  { app, config, queue }: WorkerContext,
   job: ExportJob,
-  now: Date,
-  planned: ExportPlan["due"],
-): Promise<UsageRequest[]> {
-  if (!job.window) return [];
-  const incomplete = new Set(await incompleteSeries(tx));
-  if (incomplete.size === 0) return [];
-  const series = new Map(
-    seriesOf(job)
-      .map((one) => [seriesIdOf(ids, one), one] as const)
-      .filter(([id]) => incomplete.has(id)),
-  );
-  const slices = await dueSlices(tx, [...series.keys()]);
-  const gaps = slices.filter(
-    (slice) => isDueForRetry(slice, now) && (planned === undefined || slice.day < planned.oldest.start),
-  );
-  const bySeries = Map.groupBy(gaps, ({ seriesId }) => seriesId);
-  return [...series].flatMap(([id, one]) => {
-    const days = (bySeries.get(id) ?? []).map(({ day }) => day);
-    return requestsOfDays(one, days);
+  { trigger, scheduledFor, projects }: RunStart,
+): Promise<TickOutcome> {
+  const runId = randomUUID();
+  if (!(await insertRun(tx, { runId, kind: "export", job: job.name, trigger, scheduledFor }))) return NOTHING_DUE;
+  const planned = projects.map((one) => ({ projectId: one.id, planned: one.planned }));
+  await insertRunProjects(tx, runId, planned);
+  const keys = new Map(config.projects.map(({ id, key }) => [id, keyName(key)]));
+  const jobs = projects.map(({ id, hasGaps }) => {
+    const data: ProjectJob = { runId, projectId: id, hasGaps };
+    // A scheduled run comes before one of missing days: people look at the newest days.
+    return { data, priority: scheduledFor ? 1 : 0, group: { id: keys.get(id) ?? id } };
   });
+  await queue.add(tx, "export", jobs);
+  await markQueued(tx, runId, projects.length);
+  app.log.info({ job: job.name, runId, projects: projects.length, trigger, scheduledFor }, "run started");
+  return { started: true };
 }

@@ -1,4 +1,4 @@
-// The worker: plans at each tick, handles queue jobs, and releases what it can't finish when it has to stop.
+// The worker: plans at each tick, handles queue jobs, and gives back what it can't finish when it has to stop.
 
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -8,8 +8,9 @@ import type { App } from "../app.ts";
 import { serialTask } from "../async.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
+import { isConnectionError } from "../db/connection/errors.ts";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
-import { deleteOldRuns, heartbeatQueuedRuns } from "../db/jobs/runs.ts";
+import { deleteOldRuns } from "../db/jobs/runs.ts";
 import {
   type ConfigRefusal,
   deleteOldWorkers,
@@ -18,23 +19,33 @@ import {
   type NewWorker,
 } from "../db/jobs/workers.ts";
 import { retryRefusals } from "../db/usage/refusals.ts";
-import { AppError } from "../errors.ts";
+import { AppError, errorCode, errorText, unexpectedStack } from "../errors.ts";
 import type { ProcessMetrics } from "../health/metrics.ts";
 import { openNotifier } from "../health/notifier.ts";
 import type { Receivers } from "../health/webhook.ts";
-import { openClockWatch } from "../jobs/clocks.ts";
 import { judgeDays } from "../jobs/judge-days.ts";
 import type { PrintedKeys } from "../jobs/key-commands.ts";
+import { PROJECTS_AT_ONCE } from "../jobs/run-export.ts";
 import { programVersion } from "../package-files.ts";
 import { setTimers } from "../schedule/timers.ts";
 import { DAY_MS } from "../usage/days.ts";
-import { type Consumer, type ConsumerSettings, openConsumer } from "./consumer.ts";
 import { openWorkerContext, retryUntilReached, type WorkerContext } from "./context.ts";
-import { filterCheckByRun, handleChunk, handleDeadLetter } from "./handle-chunk.ts";
+import { handleProject } from "./handle-project.ts";
 import type { Liveness } from "./liveness.ts";
 import { openProjectWatch } from "./projects.ts";
 import { handleRotation } from "./rotation.ts";
-import { tick } from "./tick.ts";
+import { tick, withCurrentValues } from "./tick.ts";
+
+/**
+ * The states of a worker, one after the other:
+ *
+ * - opening: waits for its database
+ * - working: ticks, and claims queue jobs; until a signal, or until another configuration is to be taken up
+ * - draining: claims no more; the requests in flight are completed, the other ones of their projects stay in the queue
+ * - aborting: what is still in hand is aborted
+ * - closed
+ */
+type WorkerState = "opening" | "working" | "draining" | "aborting" | "closed";
 
 /** The part of `drainSeconds` that is reserved for releasing unfinished jobs. */
 const RELEASE_MS = 2_000;
@@ -46,6 +57,8 @@ const CLOSE_MS_MAX = 500;
 const JUDGE_MS = 5 * 60_000;
 /** A rotation whose delivery takes long must not hold up those of other projects. */
 const ROTATIONS_AT_ONCE = 8;
+/** A key that the service has paused leaves room for the projects of other keys. */
+const PROJECTS_OF_A_KEY = PROJECTS_AT_ONCE / 2;
 /** A tick that lost its database is repeated after this time, before the next minute. */
 const TICK_RETRY_MS = 5_000;
 
@@ -75,11 +88,16 @@ export async function newWorker(): Promise<NewWorker> {
  */
 export async function runWorker(app: App, config: Config, db: Database, deps: WorkerDeps): Promise<void> {
   const { worker, liveness, metrics, receivers, printedKeys, superseded, refusal, onReady } = deps;
+  let state: WorkerState = "opening";
+  const enter = (next: WorkerState) => {
+    app.log.debug({ from: state, to: next }, "worker state");
+    state = next;
+  };
   const hardStop = new AbortController();
   const workApp = { ...app, signal: hardStop.signal };
   const stop = AbortSignal.any([app.signal, superseded]);
-  const context = await retryUntilReached(app, liveness, app.signal, () =>
-    openWorkerContext(workApp, config, db, metrics, printedKeys),
+  const opened = await retryUntilReached(app, liveness, app.signal, () =>
+    openWorkerContext(workApp, config, db, metrics, printedKeys, liveness.reportDatabase),
   );
   // Retried separately: if the database is lost here, the context must not be opened a second time.
   await retryUntilReached(app, liveness, app.signal, async () => {
@@ -88,17 +106,16 @@ export async function runWorker(app: App, config: Config, db: Database, deps: Wo
     await heartbeatWorker(db, worker, refusal());
     await onReady?.();
   });
+  enter("working");
   app.log.info({ jobs: config.exports.length, rotations: config.rotations.length }, "worker started");
-  const consumers = openConsumers(context, liveness, hardStop.signal, deps.onProjectsChanged);
   const scrub = (text: string) => app.scrubber.scrub(text);
   const notifier = openNotifier({ db, config, log: app.log, scrub, metrics }, receivers, stop);
   const notifications = serialTask(notifier.tick);
-  const heartbeat = () => heartbeatWorker(db, worker, refusal());
-  const stopTicks = startTicks(context, heartbeat, liveness, {
-    onNewJobs: () => consumers.forEach((one) => void one.wake()),
+  const ticks = startTicks(opened, () => heartbeatWorker(db, worker, refusal()), liveness, {
     onFinished: notifications.request,
     onProjectsChanged: deps.onProjectsChanged,
   });
+  await startWork(ticks.current, stop, deps.onProjectsChanged);
   try {
     if (!stop.aborted) await once(stop, "abort");
     app.log.info(
@@ -107,12 +124,17 @@ export async function runWorker(app: App, config: Config, db: Database, deps: Wo
         : "worker takes up the changed configuration when its claimed jobs are finished",
     );
   } finally {
-    const drained = Promise.all([stopTicks(), notifications.stop(), ...consumers.map((one) => one.drain())]);
+    enter("draining");
+    const drained = Promise.all([ticks.stop(), notifications.stop(), opened.queue.drain()]);
     // Nothing presses while the process goes on, and a request that is cut off would have to be made again.
     if (!app.signal.aborted) await waitWhileRunning(app.signal, config.service.timeoutSeconds * 1000, drained);
-    await stopWithin(config.worker.drainSeconds * 1000, drained, hardStop);
+    await stopWithin(config.worker.drainSeconds * 1000, drained, () => {
+      enter("aborting");
+      hardStop.abort(new AppError("stopped", "the worker stops"));
+    });
     const signOff = app.signal.aborted ? markWorkerStopped(db, worker.workerId) : undefined;
-    await waitAtMost(CLOSE_MS_MAX, Promise.allSettled([signOff, context.queue.stop(), context.service.close()]));
+    await waitAtMost(CLOSE_MS_MAX, Promise.allSettled([signOff, opened.queue.stop(), opened.service.close()]));
+    enter("closed");
     if (app.signal.aborted) app.log.info("worker stopped");
   }
 }
@@ -125,76 +147,75 @@ async function waitWhileRunning(signal: AbortSignal, ms: number, promise: Promis
   over.abort();
 }
 
-function openConsumers(
-  context: WorkerContext,
-  liveness: Liveness,
-  hardStop: AbortSignal,
+/** Claims queue jobs from now on. `current` returns the context with the values of fan-outs as they are known now. */
+async function startWork(
+  current: () => WorkerContext,
+  stopping: AbortSignal,
   onUnknownProject: () => void,
-): readonly Consumer[] {
-  const { queue, service } = context;
-  // Each run repeats calls that the service refused in an earlier run: the key may have been given the right since then.
-  const filterCheckOf = filterCheckByRun(context, () => service.forgetAuthFailures());
-  const settings: readonly ConsumerSettings[] = [
-    {
-      queue: "usage_request",
-      idleMs: 1_000,
-      handle: (job, handling) => handleChunk(context, { filterCheckOf, onUnknownProject }, job, handling),
-    },
-    { queue: "usage_request_dead", idleMs: 5_000, handle: (job) => handleDeadLetter(context, job) },
-    {
-      queue: "rotation",
-      idleMs: 2_000,
-      handle: severalAtOnce(ROTATIONS_AT_ONCE, (job) => handleRotation(context, job, onUnknownProject)),
-    },
-  ];
-  return settings.map((one) =>
-    openConsumer(one, { queue, log: context.app.log, reportDatabase: liveness.reportDatabase, hardStop }),
-  );
+): Promise<void> {
+  const { queue } = current();
+  await queue.work("export", {
+    ...{ atOnce: PROJECTS_AT_ONCE, ofGroup: PROJECTS_OF_A_KEY },
+    handle: (job) =>
+      retriedIfFailed(current(), job, () => handleProject(current(), { stopping, onUnknownProject }, job)),
+  });
+  await queue.work("rotation", {
+    atOnce: ROTATIONS_AT_ONCE,
+    handle: (job) => retriedIfFailed(current(), job, () => handleRotation(current(), job, onUnknownProject)),
+  });
 }
 
-/** Lets the consumer claim the next job while fewer than `max` are being handled. */
-function severalAtOnce(max: number, handle: (job: ClaimedJob) => Promise<void>): ConsumerSettings["handle"] {
-  let handled = 0;
-  let onRoom = () => {};
-  return async (job, { onReady }) => {
-    handled++;
-    if (handled < max) onReady();
-    else onRoom = onReady;
-    try {
-      await handle(job);
-    } finally {
-      handled--;
-      onRoom();
-    }
-  };
+/** The queue stores the error of a job and tries it again: only the text, without anything secret. */
+async function retriedIfFailed(
+  { app }: WorkerContext,
+  { data, retryCount }: ClaimedJob,
+  handle: () => Promise<void>,
+): Promise<void> {
+  try {
+    await handle();
+  } catch (error) {
+    const reason = app.scrubber.scrub(errorText(error));
+    const code = errorCode(error);
+    const isExpected = app.signal.aborted || isConnectionError(error) || code !== "internal";
+    const facts = { data, attempt: retryCount + 1, code, reason, stack: unexpectedStack(error) };
+    app.log[isExpected ? "debug" : "error"](facts, "queue job failed, to be tried again");
+    const failure = new Error(reason);
+    delete failure.stack;
+    throw failure;
+  }
 }
 
 type TickListeners = {
-  readonly onNewJobs: () => void;
   /** Called after each tick, also after one that failed. */
   readonly onFinished: () => void;
   readonly onProjectsChanged: () => void;
 };
 
-/** Returns the function that stops the ticks. */
+type Ticks = {
+  /** The context of the newest tick. */
+  readonly current: () => WorkerContext;
+  readonly stop: () => Promise<void>;
+};
+
 function startTicks(
-  context: WorkerContext,
+  opened: WorkerContext,
   heartbeat: () => Promise<void>,
   liveness: Liveness,
-  { onNewJobs, onFinished, onProjectsChanged }: TickListeners,
-): () => Promise<void> {
-  const { app, config, db, metrics } = context;
-  const watchClock = openClockWatch(app, db);
+  { onFinished, onProjectsChanged }: TickListeners,
+): Ticks {
+  const { app, config, db, metrics } = opened;
+  let context = opened;
   const onRead = () => ticks.request();
   const watchProjects = openProjectWatch({ app, config, db, onChange: onProjectsChanged, onRead });
-  const maintain = openMaintenance(context, heartbeat);
+  const maintain = openMaintenance(opened, heartbeat);
   const ticks = serialTask(async () => {
     const startedMs = performance.now();
     try {
-      await watchClock();
-      const { started, wakeInMs } = (await watchProjects()) ?? (await tick(context));
+      const held = await watchProjects();
+      if (!held) context = await withCurrentValues(opened);
+      const { started, wakeInMs } = held ?? (await tick(context));
       metrics.tickEnded((performance.now() - startedMs) / 1000);
-      if (started) onNewJobs();
+      if (started) opened.queue.wake();
       if (wakeInMs !== undefined) timers.fireIn(wakeInMs);
       await maintain();
       app.log.debug({ started, wakeInMs }, "tick finished");
@@ -210,9 +231,12 @@ function startTicks(
   const schedules = new Map(jobs.map((job) => [`${job.schedule} ${job.timezone}`, job]));
   const timers = setTimers([...schedules.values()], ticks.request);
   ticks.request();
-  return async () => {
-    timers.stop();
-    await ticks.stop();
+  return {
+    current: () => context,
+    async stop() {
+      timers.stop();
+      await ticks.stop();
+    },
   };
 }
 
@@ -223,7 +247,6 @@ function openMaintenance(context: WorkerContext, heartbeat: () => Promise<void>)
   let judgedMs = Number.NEGATIVE_INFINITY;
   return async () => {
     await heartbeat();
-    await heartbeatQueuedRuns(db);
     if (performance.now() - judgedMs >= JUDGE_MS) {
       await judgeDays(context);
       judgedMs = performance.now();
@@ -236,11 +259,16 @@ function openMaintenance(context: WorkerContext, heartbeat: () => Promise<void>)
 }
 
 /** Gives claimed jobs time to end by themselves; those that have not are then aborted and released. */
-async function stopWithin(ms: number, drained: Promise<unknown>, hardStop: AbortController): Promise<void> {
+async function stopWithin(ms: number, drained: Promise<unknown>, abort: () => void): Promise<void> {
   const drainMs = Math.max(ms - SIGN_OFF_MS, ms / 2);
   const softMs = Math.max(drainMs - RELEASE_MS, drainMs / 2);
-  await waitAtMost(softMs, drained);
-  hardStop.abort(new AppError("stopped", "the worker stops"));
+  let isDrained = false;
+  await waitAtMost(
+    softMs,
+    drained.then(() => (isDrained = true)),
+  );
+  if (isDrained) return;
+  abort();
   await waitAtMost(drainMs - softMs, drained);
 }
 

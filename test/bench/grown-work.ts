@@ -71,7 +71,7 @@ export const storeNewRows: Work = async ({ db, config, ids, rows }, round) => {
       slices: days.map((day) => sliceOn(day, grouping)),
     };
   });
-  const write = openAnswerWriter(db, async () => {});
+  const write = openAnswerWriter(db).store;
   let stored = 0;
   const seconds = await secondsOf(async () => {
     for (const { rowsChanged } of await Promise.all(answers.map(write))) stored += rowsChanged;

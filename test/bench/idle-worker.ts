@@ -1,7 +1,6 @@
 // A program: does what a worker does in an hour in which nothing is due, without the pauses, and prints its time and memory. Needs
 // DATABASE_URL, the path of the configuration as its argument, and --expose-gc.
 
-import { heartbeatQueuedRuns } from "../../src/db/jobs/runs.ts";
 import type { WorkerContext } from "../../src/worker/context.ts";
 import { tick } from "../../src/worker/tick.ts";
 import { withWorkerContext } from "./worker-context.ts";
@@ -13,27 +12,17 @@ await withWorkerContext(process.env, process.argv[2] ?? "", idle);
 
 async function idle(context: WorkerContext): Promise<void> {
   let tickMs = 0;
-  let pollMs = 0;
   for (let minute = 1; minute <= MINUTES; minute++) {
     tickMs += await timed(async () => {
       const { started } = await tick(context);
       if (started) throw new Error("something was due");
-      await heartbeatQueuedRuns(context.db);
-    });
-    pollMs += await timed(async () => {
-      for (let second = 1; second <= 60; second++) {
-        await context.queue.claim("usage_request", 1);
-        if (second % 2 === 0) await context.queue.claim("rotation", 1);
-        if (second % 5 === 0) await context.queue.claim("usage_request_dead", 1);
-      }
     });
     if (minute % MINUTES_SHOWN === 0) {
       globalThis.gc?.();
       const { heapUsed, rss } = process.memoryUsage();
-      const figures = { minute, tickMs: tickMs / MINUTES_SHOWN, pollMs: pollMs / MINUTES_SHOWN, heapUsed, rss };
+      const figures = { minute, tickMs: tickMs / MINUTES_SHOWN, heapUsed, rss };
       process.stdout.write(`${JSON.stringify(figures)}\n`);
       tickMs = 0;
-      pollMs = 0;
     }
   }
 }

@@ -39,7 +39,7 @@ export async function measureIdle(databaseUrl: string, filters: number, days: nu
 }
 
 function describe(line: string): string {
-  const { minute, tickMs, pollMs, heapUsed, rss } = JSON.parse(line);
+  const { minute, tickMs, heapUsed, rss } = JSON.parse(line);
   const mb = (bytes: number) => (bytes / 1024 / 1024).toFixed(1).padStart(6);
-  return `  minute ${String(minute).padStart(2)}: ${tickMs.toFixed(1).padStart(6)} ms a tick, ${(pollMs / 60).toFixed(1)} ms for a second's looks into the queue, ${mb(heapUsed)} MB heap, ${mb(rss)} MB resident\n`;
+  return `  minute ${String(minute).padStart(2)}: ${tickMs.toFixed(1).padStart(6)} ms a tick, ${mb(heapUsed)} MB heap, ${mb(rss)} MB resident\n`;
 }

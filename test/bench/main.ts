@@ -15,7 +15,6 @@ import { measureMerge } from "./merge.ts";
 import { measurePlanning } from "./planning.ts";
 import { measureProjects } from "./projects.ts";
 import { measureQuestions } from "./questions.ts";
-import { measureQueue } from "./queue-rate.ts";
 import { measureRivals } from "./rivals.ts";
 import { measureRotations } from "./rotations.ts";
 import { measureRoundTrips } from "./round-trips.ts";
@@ -62,7 +61,6 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   questions: linesOf(measureQuestions),
   startup: linesOf(measureStartup),
   planning: linesOf(measurePlanning),
-  queue: linesOf(measureQueue),
   visitors: linesOf(measureVisitors),
   projects: linesOf(measureProjects),
   rotations: linesOf(measureRotations),

@@ -102,7 +102,7 @@ async function tickOnce(gaps: Gaps, databaseUrl: string): Promise<number> {
   return withWorkerContext(env, folder.file, async (context) => {
     const seconds = await secondsOf(() => tick(context));
     const { rows } = await sql<{ requests: number; slices: number }>`
-      select requests_open as requests, slices_planned as slices from usage_export.run
+      select ${gaps.requests} as requests, slices_planned as slices from bi.runs
     `.execute(context.db);
     requireWhole(gaps, rows[0]);
     return seconds;

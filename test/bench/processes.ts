@@ -6,8 +6,6 @@ import path from "node:path";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 
-export const PROGRAM = path.join(ROOT, "src/main.ts");
-
 let built: Promise<void> | undefined;
 
 /** Builds the package once, and returns the path of its program. */

@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import type { Database } from "../../src/db/connection/database.ts";
-import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
+import { endProject, finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { storeListedKeys } from "../../src/db/keys/listed-keys.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
@@ -164,7 +164,9 @@ async function storeRuns(db: Database): Promise<void> {
   };
   for (const status of ["ok", "failed"] as const) {
     const runId = randomUUID();
-    await startRun(db, { runId, kind: "export", job: "nightly", trigger: "manual" });
-    await finishRun(db, runId, status, counts, status === "ok" ? undefined : "<b>refused</b>");
+    const run = { runId, kind: "export", job: "nightly", trigger: "manual" } as const;
+    await startRun(db, run, [{ projectId: "p1", planned: counts.planned }]);
+    await endProject(db, runId, "p1", counts, undefined);
+    await finishRun(db, runId, status, status === "ok" ? undefined : "<b>refused</b>");
   }
 }

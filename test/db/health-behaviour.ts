@@ -15,7 +15,7 @@ import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
 import { type MetricSample, metricSamples } from "../../src/health/gauges.ts";
 import { readHealth } from "../../src/health/read-health.ts";
-import { NO_COUNTS, type RunTrigger } from "../../src/usage/export.ts";
+import type { RunTrigger } from "../../src/usage/export.ts";
 import { newIntent, newRotation } from "./keys/written-ledger.ts";
 import { configured, daysBack, newProject, slice, store } from "./stored-usage.ts";
 
@@ -308,7 +308,7 @@ export function testHealth(db: Database): void {
   async function run(job: string, trigger: RunTrigger, status: Parameters<typeof finishRun>[2]): Promise<void> {
     const runId = randomUUID();
     await startRun(db, { runId, kind: "export", job, trigger });
-    await finishRun(db, runId, status, NO_COUNTS, undefined);
+    await finishRun(db, runId, status, undefined);
   }
 
   async function interruptRun(job: string): Promise<void> {

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { lastRuns } from "../../src/db/health.ts";
 import { recentRuns } from "../../src/db/jobs/recent-runs.ts";
-import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
+import { endProject, finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { demoNumbers } from "../../src/db/usage/coverage.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
@@ -79,7 +79,7 @@ test("the last run of each job and kind is listed", async () => {
   for (const [kind, job, status] of runs) {
     const runId = randomUUID();
     await startRun(db, { runId, kind, job, trigger: "manual" });
-    await finishRun(db, runId, status, NO_COUNTS, status === "ok" ? undefined : `it ${status}`);
+    await finishRun(db, runId, status, status === "ok" ? undefined : `it ${status}`);
   }
   expect((await lastRuns(db, JOBS)).map(({ kind, job, status, error }) => [kind, job, status, error])).toEqual([
     ["export", "nightly", "failed", "it failed"],
@@ -92,8 +92,10 @@ test("the newest runs of all jobs are listed with the counts of their slices, th
   const counts = { ...NO_COUNTS, planned: 5, complete: 2, suspect: 1, failed: 1, stale: 1, rowsChanged: 7 };
   for (const error of ["first", "second", "third"]) {
     const runId = randomUUID();
-    await startRun(db, { runId, kind: "export", job: "weekly", trigger: "manual" });
-    await finishRun(db, runId, "failed", counts, error);
+    const run = { runId, kind: "export", job: "weekly", trigger: "manual" } as const;
+    await startRun(db, run, [{ projectId: "p1", planned: 5 }]);
+    await endProject(db, runId, "p1", counts, undefined);
+    await finishRun(db, runId, "failed", error);
   }
   const run = { job: "weekly", kind: "export", trigger: "manual", status: "failed" };
   const done = { planned: 5, complete: 2, suspect: 1, failed: 1, stale: 1, rowsChanged: 7 };

@@ -12,7 +12,6 @@ import { storeReading } from "../../src/db/projects.ts";
 import { markDue } from "../../src/db/usage/series.ts";
 import { readHealthFigures } from "../../src/health/read-health.ts";
 import type { Budget } from "../../src/usage/budgets.ts";
-import { NO_COUNTS } from "../../src/usage/export.ts";
 import type { Project } from "../../src/usage/series.ts";
 import { PRODUCTION, smallConfig } from "../cli/small-config.ts";
 import { newIntent, newRotation } from "../db/keys/written-ledger.ts";
@@ -45,7 +44,7 @@ test("every gauge that is read from the database gets a sample, and no sample ha
   await inTransaction(db, (tx) => markScheduled(tx, JOB, new Date("2026-03-17T02:15:00Z")));
   const runId = "00000000-0000-4000-8000-000000000001";
   await startRun(db, { runId, kind: "export", job: JOB.name, trigger: "schedule" });
-  await finishRun(db, runId, "ok", NO_COUNTS, undefined);
+  await finishRun(db, runId, "ok", undefined);
   await heartbeatWorker(db, { workerId: runId, host: "node-1", pid: 41, version: "1.2.3" });
   await (await newRotation(db)).key(newIntent(), "active");
   await storeReading(db, { list: "env ACCOUNT_KEY", listed: [], readAt: new Date() });

@@ -12,7 +12,6 @@ import { recordEvent } from "../../src/db/keys/events.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue } from "../../src/db/usage/series.ts";
-import { NO_COUNTS } from "../../src/usage/export.ts";
 import { farSchedule } from "../cli/workers.ts";
 import { newIntent, newRotation } from "../db/keys/written-ledger.ts";
 import { daysBack, store, total } from "../db/stored-usage.ts";
@@ -161,7 +160,7 @@ test("gaps are not notified while a run of the job is in progress; those that it
   await fixture.notifier().tick();
   expect(fixture.texts).toEqual([]);
 
-  await finishRun(db, runId, "stopped", NO_COUNTS, undefined);
+  await finishRun(db, runId, "stopped", undefined);
   await fixture.notifier().tick();
   expect(fixture.texts).toHaveLength(1);
 });

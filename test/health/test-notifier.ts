@@ -10,7 +10,6 @@ import { registerSeries } from "../../src/db/usage/series.ts";
 import { openNotifier } from "../../src/health/notifier.ts";
 import type { Receivers } from "../../src/health/webhook.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
-import { NO_COUNTS } from "../../src/usage/export.ts";
 import { configuredSeries } from "../../src/usage/plan.ts";
 import { farSchedule } from "../cli/workers.ts";
 import { answer, scriptedServer } from "../support/scripted-server.ts";
@@ -93,7 +92,7 @@ export async function openNotifierFixture(
     async endRun(status, error) {
       const runId = randomUUID();
       await startRun(db, { runId, kind: "export", job: name, trigger: "schedule" });
-      await finishRun(db, runId, status, NO_COUNTS, error);
+      await finishRun(db, runId, status, error);
     },
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };

@@ -8,7 +8,6 @@ import { FilterCheck } from "../../src/jobs/filter-check.ts";
 import { requestDeps } from "../../src/jobs/request-deps.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 import type { Service } from "../../src/service/service.ts";
-import { openBacklog } from "../../src/usage/backlog.ts";
 import type { Undated } from "../../src/usage/slice.ts";
 import { coverageOf, newSeries } from "../db/stored-usage.ts";
 import { KEY, openTestService } from "../service/open-test-service.ts";
@@ -30,14 +29,7 @@ function contextOf(service: Service, scrubber = new Scrubber()) {
     useToRotate: (_, call) => call(KEY),
   };
   const dialects = openDialects({ app, db, service, keys });
-  const backlog = openBacklog(2);
-  const ownerOf = ({ id }: { readonly id: string }) => ({ id, roomMax: 2, isPaused: () => false });
-  const shared = {
-    fetchNumbers: openFetchNumbers(db),
-    writer: openAnswerWriter(db, backlog.untilIdle),
-    backlog,
-    ownerOf,
-  };
+  const shared = { fetchNumbers: openFetchNumbers(db), writer: openAnswerWriter(db) };
   return { app, db, service, keys, dialects, groupings: openGroupingCheck(), ...shared };
 }
 

@@ -1,9 +1,6 @@
 import { expect, test } from "vitest";
 import type { StoredJob } from "../../src/db/jobs/jobs.ts";
-import { nextDueOf, nextRunAt, overdueSince, waitingSince } from "../../src/schedule/due.ts";
-import { seriesOf } from "../../src/usage/plan.ts";
-import { seriesKey } from "../../src/usage/series.ts";
-import { sampleJob } from "../usage/sample-request.ts";
+import { nextRunAt, overdueSince, waitingSince } from "../../src/schedule/due.ts";
 
 const DAILY = { name: "nightly", schedule: "15 2 * * *", timezone: "UTC", jitterSeconds: 0 };
 /** The last day of a month is never its first Monday. */
@@ -65,16 +62,4 @@ test("a job that never ran has been due since it was registered", () => {
   const job = stored({ scheduledThrough: undefined });
   expect(waitingSince(DAILY, job, at("01T12:00:00"))).toEqual(at("01T12:00:00"));
   expect(overdueSince(NEVER, job, at("25T12:00:00"))).toBeUndefined();
-});
-
-test("a series is due when the first job that reads it runs, and never if none reads it", () => {
-  const weekly = sampleJob({ name: "weekly", schedule: "0 3 * * 0", groupings: ["none", "model"] });
-  const nightly = sampleJob({ groupings: ["none"] });
-  const series = seriesOf(sampleJob({ groupings: ["none", "model", "tags"] }));
-  const ids = new Map(series.map((one, i) => [seriesKey(one), i]));
-  expect(nextDueOf(series, ids, [weekly, nightly], at("18T12:00:00"))).toEqual([
-    { seriesId: 0, at: at("19T02:15:00") },
-    { seriesId: 1, at: at("22T03:00:00") },
-    { seriesId: 2, at: undefined },
-  ]);
 });

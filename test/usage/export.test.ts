@@ -1,10 +1,7 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { isDatabaseFailure } from "../../src/db/connection/errors.ts";
 import { AppError } from "../../src/errors.ts";
-import { type Owner, openBacklog } from "../../src/usage/backlog.ts";
-import { emptySlice } from "../../src/usage/columns.ts";
 import {
   type ExportDeps,
   type ExportRun,
@@ -17,13 +14,10 @@ import { normalise } from "../../src/usage/normalise.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
 import { PROJECT, RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
 
-const ANY: Owner = { id: "any", roomMax: Number.POSITIVE_INFINITY, isPaused: () => false };
 const NEVER = new AbortController().signal;
 const LISTEN = sampleRequest("endpoint");
 const TOTAL = sampleRequest("none");
 const GOOD: FetchedAnswer = { slices: [] };
-
-const LARGE: FetchedAnswer = { slices: [{ ...emptySlice("2026-03-16"), rowCount: 10_001 }] };
 
 const BOTH_REPLACED: StoredAnswer = {
   slices: [
@@ -54,15 +48,14 @@ function testDeps(part: Partial<ExportDeps> = {}) {
     },
     isDatabaseFailure,
     refusalOf: async () => undefined,
-    backlog: openBacklog(2),
-    ownerOf: () => ANY,
     log: pino({}, { write: (line) => lines.push(line) }),
     ...part,
   };
   return { deps, failed, lines };
 }
 
-const run = (...requests: UsageRequest[]): ExportRun => ({ requests, runDay: RUN_DAY });
+const run = (...requests: UsageRequest[]): ExportRun => ({ requests, runDay: RUN_DAY, concurrency: 2 });
+const oneByOne = (...requests: UsageRequest[]): ExportRun => ({ ...run(...requests), concurrency: 1 });
 
 const failing = (reason: Error): Partial<ExportDeps> => ({
   fetch: async ({ series }) => {
@@ -192,7 +185,6 @@ test.each<[string, Partial<ExportDeps>]>([
 test("an answer is stored with the fetch number that was taken when its last attempt had its permit", async () => {
   const stored: number[] = [];
   const { deps } = testDeps({
-    backlog: openBacklog(1),
     fetch: async (_request, _runDay, _signal, onPermit) => {
       await onPermit();
       await onPermit();
@@ -203,7 +195,7 @@ test("an answer is stored with the fetch number that was taken when its last att
       return BOTH_REPLACED;
     },
   });
-  await exportUsage(run(TOTAL, LISTEN), deps, NEVER);
+  await exportUsage(oneByOne(TOTAL, LISTEN), deps, NEVER);
   expect(stored).toEqual([3, 6]);
 });
 
@@ -218,11 +210,10 @@ test("a failure is recorded with the fetch number of its last attempt", async ()
   expect(failed).toMatchObject([{ fetchNo: 2 }]);
 });
 
-test("no more requests are in flight at once than the backlog of the process allows, with several runs", async () => {
+test("no more requests are in flight at once than a run may have", async () => {
   let inFlight = 0;
   let inFlightMax = 0;
   const { deps } = testDeps({
-    backlog: openBacklog(3),
     fetch: async () => {
       inFlight++;
       inFlightMax = Math.max(inFlightMax, inFlight);
@@ -232,8 +223,8 @@ test("no more requests are in flight at once than the backlog of the process all
     },
   });
   const requests = Array.from({ length: 20 }, () => TOTAL);
-  const results = await Promise.all([run(...requests), run(...requests)].map((one) => exportUsage(one, deps, NEVER)));
-  expect(results).toMatchObject([{ requests: 20 }, { requests: 20 }]);
+  const result = await exportUsage({ ...run(...requests), concurrency: 3 }, deps, NEVER);
+  expect(result).toMatchObject({ requests: 20 });
   expect(inFlightMax).toBe(3);
 });
 
@@ -242,14 +233,13 @@ test("a stop is not a failure: it ends the run, and nothing is recorded as faile
   const reason = new AppError("stopped", "received SIGTERM");
   let calls = 0;
   const { deps, failed, lines } = testDeps({
-    backlog: openBacklog(1),
     fetch: async () => {
       calls++;
       stop.abort(reason);
       throw new Error("aborted by the client");
     },
   });
-  await expect(exportUsage(run(TOTAL, LISTEN), deps, stop.signal)).rejects.toBe(reason);
+  await expect(exportUsage(oneByOne(TOTAL, LISTEN), deps, stop.signal)).rejects.toBe(reason);
   expect({ calls, failed, lines }).toEqual({ calls: 1, failed: [], lines: [] });
 });
 
@@ -257,7 +247,6 @@ test("after stopStarting the requests in flight are completed, and no other is s
   const stop = new AbortController();
   let calls = 0;
   const { deps } = testDeps({
-    backlog: openBacklog(1),
     fetch: async () => {
       calls++;
       stop.abort();
@@ -265,7 +254,7 @@ test("after stopStarting the requests in flight are completed, and no other is s
       return GOOD;
     },
   });
-  const result = await exportUsage({ ...run(TOTAL, LISTEN, TOTAL), stopStarting: stop.signal }, deps, NEVER);
+  const result = await exportUsage({ ...oneByOne(TOTAL, LISTEN, TOTAL), stopStarting: stop.signal }, deps, NEVER);
   expect(calls).toBe(1);
   expect(result).toMatchObject({ requests: 1, complete: 2, failed: 0 });
 });
@@ -288,39 +277,20 @@ test("a run that ends early has no request in flight when it returns", async () 
   expect(open).toBe(0);
 });
 
-test("progress is reported after every request", async () => {
+test("what a request adds to the counts is reported", async () => {
   const seen: RunCounts[] = [];
   const { deps } = testDeps({
-    backlog: openBacklog(1),
     ...failing(new AppError("rejected", "no")),
-    onProgress: (counts) => seen.push({ ...counts }),
+    onCounted: (added) => seen.push(added),
   });
-  await exportUsage(run(TOTAL, LISTEN), deps, NEVER);
+  await exportUsage(oneByOne(TOTAL, LISTEN), deps, NEVER);
   expect(seen).toMatchObject([
-    { requests: 1, planned: 4, complete: 2, failed: 0 },
-    { requests: 2, planned: 4, complete: 2, failed: 2 },
+    { requests: 1, complete: 2, failed: 0 },
+    { requests: 1, complete: 0, failed: 2 },
   ]);
 });
 
-test("the next request is made while an answer waits for the database", async () => {
-  let calls = 0;
-  const { promise: allCalled, resolve } = Promise.withResolvers<void>();
-  const { deps } = testDeps({
-    backlog: openBacklog(1),
-    fetch: async () => {
-      if (++calls === 3) resolve();
-      return GOOD;
-    },
-    store: async () => {
-      await allCalled;
-      return BOTH_REPLACED;
-    },
-  });
-  const result = await exportUsage(run(TOTAL, LISTEN, TOTAL), deps, NEVER);
-  expect(result).toMatchObject({ requests: 3, complete: 6 });
-});
-
-test("if requests count until they are stored, the next one is not made before that", async () => {
+test("a request is in hand until its answer is stored", async () => {
   let unstored = 0;
   let most = 0;
   const { deps } = testDeps({
@@ -335,55 +305,8 @@ test("if requests count until they are stored, the next one is not made before t
     },
   });
   const requests = Array.from({ length: 10 }, () => TOTAL);
-  await exportUsage({ ...run(...requests), countsUntilStored: true }, deps, NEVER);
+  await exportUsage(run(...requests), deps, NEVER);
   expect(most).toBe(2);
-});
-
-test("onAnswered gets the failed requests once all are answered, while answers still wait for the database", async () => {
-  const { promise: allAnswered, resolve } = Promise.withResolvers<readonly UsageRequest[]>();
-  const { deps } = testDeps({
-    ...failing(new AppError("rejected", "no")),
-    store: async () => {
-      await allAnswered;
-      return BOTH_REPLACED;
-    },
-    onAnswered: resolve,
-  });
-  await exportUsage(run(TOTAL, LISTEN), deps, NEVER);
-  expect(await allAnswered).toEqual([LISTEN]);
-});
-
-test("no further request is made while many rows wait for the database", async () => {
-  let waiting = 0;
-  let most = 0;
-  const { deps } = testDeps({
-    fetch: async () => LARGE,
-    store: async () => {
-      most = Math.max(most, ++waiting);
-      await new Promise((resolve) => setImmediate(resolve));
-      waiting--;
-      return BOTH_REPLACED;
-    },
-  });
-  await exportUsage({ requests: Array.from({ length: 10 }, () => TOTAL), runDay: RUN_DAY }, deps, NEVER);
-  expect(most).toBe(2);
-});
-
-test("when the database is lost, no request is made that waited for rows to be stored", async () => {
-  let calls = 0;
-  const { deps } = testDeps({
-    fetch: async () => {
-      calls++;
-      return LARGE;
-    },
-    store: async () => {
-      await new Promise((resolve) => setImmediate(resolve));
-      throw new AppError("database", "gone");
-    },
-  });
-  const requests = Array.from({ length: 10 }, () => TOTAL);
-  await expect(exportUsage({ requests, runDay: RUN_DAY }, deps, NEVER)).rejects.toThrow("gone");
-  expect(calls).toBe(2);
 });
 
 test("a database that is lost while an answer is stored ends the run", async () => {
@@ -398,89 +321,6 @@ test("a database that is lost while an answer is stored ends the run", async () 
     },
   });
   const requests = Array.from({ length: 100 }, () => TOTAL);
-  await expect(exportUsage({ requests, runDay: RUN_DAY }, deps, NEVER)).rejects.toThrow("gone");
+  await expect(exportUsage(run(...requests), deps, NEVER)).rejects.toThrow("gone");
   expect(calls).toBeLessThan(10);
-});
-
-test("whoever waits until no request waits for the service can stop waiting", async () => {
-  const backlog = openBacklog(3);
-  const leaves: (() => void)[] = [];
-  await backlog.admit([1, 2], {
-    ownerOf: () => ANY,
-    start: (_, { leave }) => void leaves.push(leave),
-    isOver: () => false,
-  });
-  const over = new AbortController();
-  const stopped = backlog.untilIdle(over.signal);
-  over.abort();
-  leaves[0]?.();
-  await expect(stopped).resolves.toBeUndefined();
-});
-
-test("answers that wait for the database leave nobody waiting for the service, even if their requests still count", async () => {
-  const { deps } = testDeps({
-    store: async () => {
-      await deps.backlog.untilIdle(NEVER);
-      return BOTH_REPLACED;
-    },
-  });
-  const result = await exportUsage({ ...run(TOTAL, LISTEN), countsUntilStored: true }, deps, NEVER);
-  expect(result).toMatchObject({ requests: 2, complete: 4 });
-});
-
-const project = (id: string) => ({ ...TOTAL, series: { ...TOTAL.series, project: { id, name: id } } });
-
-test("requests of a paused key wait without taking up room, and are made when the pause is over", async () => {
-  let isPaused = true;
-  const made: string[] = [];
-  const { deps } = testDeps({
-    backlog: openBacklog(2),
-    ownerOf: ({ series }) => ({
-      id: series.project.id,
-      roomMax: 9,
-      isPaused: () => series.project.id === "a" && isPaused,
-    }),
-    async fetch({ series }) {
-      made.push(series.project.id);
-      return GOOD;
-    },
-  });
-  const heldBack: number[] = [];
-  const requests = [...["a", "a", "a", "b"].map(project)];
-  const all = exportUsage(run(...requests), { ...deps, onOnlyHeldBack: (runs) => void heldBack.push(runs) }, NEVER);
-  await expect.poll(() => heldBack).toEqual([1]);
-  expect(made).toEqual(["b"]);
-  isPaused = false;
-  expect(await all).toMatchObject({ requests: 4 });
-  expect(made).toEqual(["b", "a", "a", "a"]);
-});
-
-test("requests that wait because their keys were paused after their start leave their room to others", async () => {
-  const paused = new Set<string>();
-  const pausesEnd = Promise.withResolvers<void>();
-  const made: string[] = [];
-  const { deps } = testDeps({
-    backlog: openBacklog(2),
-    ownerOf: ({ series: { project } }) => ({
-      id: project.id,
-      roomMax: 9,
-      isPaused: () => paused.has(project.id),
-    }),
-    async fetch({ series: { project } }) {
-      made.push(project.id);
-      if (project.id !== "good") {
-        // The answer 429 comes when the backlog is full.
-        await sleep(20);
-        paused.add(project.id);
-        await pausesEnd.promise;
-      }
-      return GOOD;
-    },
-  });
-  const requests = ["a", "b", "c", "d", "e", "good", "good"].map(project);
-  const all = exportUsage(run(...requests), deps, NEVER);
-  await expect.poll(() => made, { timeout: 5_000 }).toEqual(["a", "b", "c", "d", "e", "good", "good"]);
-  paused.clear();
-  pausesEnd.resolve();
-  expect(await all).toMatchObject({ requests: 7, failed: 0 });
 });

@@ -1,6 +1,6 @@
 // The queues that workers share.
 
-export const QUEUE_NAMES = ["usage_request", "usage_request_dead", "rotation"] as const;
+export const QUEUE_NAMES = ["export", "rotation"] as const;
 
 export type QueueName = (typeof QUEUE_NAMES)[number];
 

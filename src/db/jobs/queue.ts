@@ -1,96 +1,68 @@
-// The queue through which workers share jobs: pg-boss, in a schema of its own. Only this file knows pg-boss.
+// The queues through which workers share jobs: pg-boss, in a schema of its own. Only this file knows pg-boss. A worker whose heartbeats
+// stop loses its jobs to another one, and a job that fails is tried again, later each time.
 
-import { randomUUID } from "node:crypto";
 import { CompiledQuery, sql } from "kysely";
-import type { Db, PgBoss } from "pg-boss";
+import type { Db, JobInsert, JobWithMetadata, PgBoss, WorkOptions } from "pg-boss";
 import type { Logger } from "pino";
 import { AppError, systemCode } from "../../errors.ts";
 import type { Database } from "../connection/database.ts";
 import { isConnectionError } from "../connection/errors.ts";
-import { inTransaction, setUntilCommit, type Tx } from "../connection/transaction.ts";
+import { setUntilCommit, type Tx } from "../connection/transaction.ts";
 import { QUEUE_NAMES, QUEUE_SCHEMA, type QueueName } from "./queue-names.ts";
 
-/** One attempt at a queue job. As soon as the job is claimed again, an older attempt can no longer complete, fail or release it. */
-export type ClaimedJob = {
-  readonly queue: QueueName;
-  /** Another one after each release. */
-  readonly id: string;
-  /** How many attempts failed before this one. */
-  readonly retryCount: number;
-  readonly data: unknown;
-  /** For a dead letter: why its last attempt failed. */
-  readonly lastError: string | undefined;
-  /** The code of that failure, if it had one. */
-  readonly lastCode: string | undefined;
+/** One attempt at a queue job. */
+export type ClaimedJob = Pick<JobWithMetadata<unknown>, "data" | "retryCount" | "retryLimit"> & {
+  /** Aborted if another process has claimed the job since. */
+  readonly signal: AbortSignal;
 };
 
-/** `requests` is how many requests of a chunk are left. */
-type JobFailure = { readonly reason: string; readonly code: string; readonly requests?: number };
-
-export type NewJob = {
-  /** While a job waits or is handled, no other job of the queue can have its key. */
-  readonly key: string;
-  readonly data: object;
-  /** Jobs with the highest priority are claimed first. */
-  readonly priority: number;
+type WorkSettings = {
+  /** How many jobs of the queue this process has in hand at most. */
+  readonly atOnce: number;
+  /** How many of these may have the same group. */
+  readonly ofGroup?: number;
+  /** A job whose handler throws is tried again. */
+  readonly handle: (job: ClaimedJob) => Promise<void>;
 };
 
 export type Queue = {
-  /** Adds jobs when the transaction commits, except those whose key is in the queue already. Returns the added ones. */
-  readonly add: <Job extends NewJob>(tx: Tx, queue: QueueName, jobs: readonly Job[]) => Promise<readonly Job[]>;
-  /** Claims at most `count` jobs: they belong to this process until it finishes or releases them, or its heartbeats stop. */
-  readonly claim: (queue: QueueName, count: number) => Promise<readonly ClaimedJob[]>;
-  /** Says that this process is alive and handles these jobs. */
-  readonly heartbeat: (jobs: readonly ClaimedJob[]) => Promise<void>;
-  /**
-   * Completes the job when the transaction commits. False if another process has claimed the job since: then the caller must not
-   * count the outcome.
-   */
-  readonly complete: (tx: Tx, job: ClaimedJob) => Promise<boolean>;
-  /** Schedules a retry, by any consumer, and returns its time. After the last attempt the job becomes a dead letter. */
-  readonly fail: (job: ClaimedJob, failure: JobFailure) => Promise<Date | undefined>;
-  /** For a dead letter: records how many requests are given up with it. The first number counts. */
-  readonly countGivenUp: (deadLetter: ClaimedJob, requests: number) => Promise<void>;
-  /** Returns the job to the queue, where it can be claimed after `delaySeconds` (0). This does not count as an attempt. */
-  readonly release: (job: ClaimedJob, delaySeconds?: number) => Promise<void>;
+  /** Adds jobs when the transaction commits. Returns how many were added: none whose `singletonKey` an `exclusive` queue has already. */
+  readonly add: (tx: Tx, queue: QueueName, jobs: readonly JobInsert[]) => Promise<number>;
+  readonly work: (queue: QueueName, settings: WorkSettings) => Promise<void>;
+  /** Looks for jobs at once: there may be new ones. */
+  readonly wake: () => void;
+  /** Claims no more. Resolves when no job is in hand. */
+  readonly drain: () => Promise<void>;
   readonly stop: () => Promise<void>;
 };
 
 /** After this time without a heartbeat a process counts as dead, and other processes claim its jobs. */
 const HEARTBEAT_SECONDS = 15;
+const HEARTBEAT_REFRESH_SECONDS = 4;
 /**
- * How often the queue looks for jobs of dead processes. Including HEARTBEAT_SECONDS and the first retry delay, such a job is claimed
- * again within 25 s.
+ * How often the queue looks for jobs of dead processes. Including HEARTBEAT_SECONDS, the first retry delay and the polling, such a job is
+ * claimed again within 25 s.
  */
 const SUPERVISE_SECONDS = 5;
+/** Some of the workers of a queue look for jobs this often. When one finds a job all look, so that an idle process makes few queries. */
+const POLL_SECONDS = 2;
+const POLLERS = 3;
+const RESERVE_POLL_SECONDS = 30;
 
 /** How long the queue keeps finished jobs. Their results are in our tables. */
 const KEEP_SECONDS = 7 * 24 * 60 * 60;
 
-const QUEUE_DEFAULTS = {
+/** Retries after 2, 4, 8 … 128 seconds: no slice fails in an outage of the service of up to four minutes. */
+const QUEUE_OPTIONS = {
   heartbeatSeconds: HEARTBEAT_SECONDS,
   deleteAfterSeconds: KEEP_SECONDS,
   expireInSeconds: 24 * 60 * 60 - 1,
-};
+  retryLimit: 7,
+  retryDelay: 2,
+  retryBackoff: true,
+} as const;
 
-/** How often a usage request is tried, including the first attempt. */
-export const REQUEST_ATTEMPTS_MAX = 8;
-
-const QUEUES = [
-  // Handling a dead letter needs only the database, so it succeeds once the database can be reached.
-  { ...QUEUE_DEFAULTS, name: "usage_request_dead", retryLimit: 1000, retryDelay: 2 },
-  // Retries after 2, 4, 8 … 128 seconds: no slice fails in an outage of the service of up to four minutes.
-  {
-    ...QUEUE_DEFAULTS,
-    name: "usage_request",
-    policy: "exclusive",
-    retryLimit: REQUEST_ATTEMPTS_MAX - 1,
-    retryDelay: 2,
-    retryBackoff: true,
-    deadLetter: "usage_request_dead",
-  },
-  { ...QUEUE_DEFAULTS, name: "rotation", policy: "exclusive", retryLimit: 7, retryDelay: 2, retryBackoff: true },
-] as const;
+const POLICIES = { export: "standard", rotation: "exclusive" } as const satisfies Record<QueueName, string>;
 
 const UNIQUE_VIOLATION = "23505";
 
@@ -107,7 +79,7 @@ export async function installQueue(db: Database): Promise<void> {
 }
 
 async function install(db: Database): Promise<void> {
-  const boss = await openBoss(db, { migrate: true, createSchema: true, supervise: false, db: onCatalogPath(db) });
+  const boss = await openBoss(onCatalogPath(db), { migrate: true, createSchema: true, supervise: false });
   // pg-boss reports failures of its background work as events. Without a listener they would end the process.
   let trouble: Error | undefined;
   boss.on("error", (error) => {
@@ -123,22 +95,24 @@ async function install(db: Database): Promise<void> {
 }
 
 async function createQueues(boss: PgBoss): Promise<void> {
-  for (const { name, deadLetter, policy, ...changeable } of QUEUES.map((one) => ({
-    deadLetter: undefined,
-    policy: undefined,
-    ...one,
-  }))) {
-    const options = { ...changeable, ...(deadLetter && { deadLetter }) };
-    await boss.createQueue(name, { ...options, ...(policy && { policy }) });
-    await boss.updateQueue(name, options);
+  for (const name of QUEUE_NAMES) {
+    await boss.createQueue(name, { ...QUEUE_OPTIONS, policy: POLICIES[name] });
+    await boss.updateQueue(name, QUEUE_OPTIONS);
   }
 }
 
-/** Throws if `installQueue` has not run for this version. */
-export async function openQueue(db: Database, log: Logger): Promise<Queue> {
-  const boss = await openBoss(db, { migrate: false, createSchema: false, supervise: true });
+/**
+ * `reportDatabase` is called without an error when the database answered the queue. Throws if `installQueue` has not run for this
+ * version.
+ */
+export async function openQueue(
+  db: Database,
+  log: Logger,
+  reportDatabase: (error?: unknown) => void = () => {},
+): Promise<Queue> {
+  const boss = await openBoss(onPool(db, reportDatabase), { migrate: false, createSchema: false, supervise: true });
   boss.on("error", (error) => {
-    // The consumers report an outage of the database, so it is no warning here.
+    // The database's own outage is reported by its statements, so it is no warning here.
     const level = isConnectionError(Object.assign(new Error(error.message), error)) ? "debug" : "warn";
     log[level]({ reason: error.message }, "queue error");
   });
@@ -150,104 +124,63 @@ export async function openQueue(db: Database, log: Logger): Promise<Queue> {
       throw error;
     throw new AppError("database", "the tables of the queue are not those of this version; run: usage-export migrate");
   }
-  return queueOn(boss, db);
+  return queueOn(boss);
 }
 
-function queueOn(boss: PgBoss, db: Database): Queue {
+function queueOn(boss: PgBoss): Queue {
+  const worked = new Set<QueueName>();
+  const wake = () => {
+    for (const { id } of boss.getWipData()) boss.notifyWorker(id);
+  };
   return {
-    async add(tx, queue, newJobs) {
-      const jobs = newJobs.map(({ key, data, priority }) => ({ id: randomUUID(), singletonKey: key, data, priority }));
-      const added = new Set(
-        jobs.length > 0 ? await boss.insert(queue, jobs, { db: onTransaction(tx), returnId: true }) : [],
-      );
-      return newJobs.filter((_, index) => added.has(jobs[index]?.id ?? ""));
+    async add(tx, queue, jobs) {
+      if (jobs.length === 0) return 0;
+      const added = await boss.insert(queue, [...jobs], { db: onTransaction(tx), returnId: true });
+      return added?.length ?? 0;
     },
-    async claim(queue, count) {
-      const jobs = await boss.fetch(queue, { batchSize: count, includeMetadata: true });
-      return jobs.map(({ id, retryCount, data, sourceOutput }) => ({
-        queue,
-        id,
-        retryCount,
-        data,
-        lastError: reasonIn(sourceOutput),
-        lastCode: sourceOutput !== null && "code" in sourceOutput ? String(sourceOutput.code) : undefined,
-      }));
+    async work(queue, { atOnce, ofGroup, handle }) {
+      worked.add(queue);
+      const work = async ([job]: JobWithMetadata<unknown>[]) => {
+        // There may be more: others look for it, and so does this one when it has handled this job.
+        wake();
+        if (job) await handle(job);
+      };
+      const pollers = Math.min(POLLERS, atOnce - 1);
+      for (const [localConcurrency, pollingIntervalSeconds] of [
+        [pollers, POLL_SECONDS],
+        [atOnce - pollers, pollers > 0 ? RESERVE_POLL_SECONDS : POLL_SECONDS],
+      ] as const) {
+        if (localConcurrency === 0) continue;
+        const options: WorkOptions & { includeMetadata: true } = {
+          ...{ localConcurrency, pollingIntervalSeconds, includeMetadata: true },
+          heartbeatRefreshSeconds: HEARTBEAT_REFRESH_SECONDS,
+          // Counted over all workers of the queue, and the second number is the one that counts.
+          ...(ofGroup !== undefined && { localGroupConcurrency: Math.min(ofGroup, localConcurrency) }),
+        };
+        await boss.work<unknown, void, typeof options>(queue, options, work);
+      }
     },
-    async heartbeat(claimed) {
-      for (const [queue, jobs] of Map.groupBy(claimed, (job) => job.queue))
-        await boss.touch(queue, jobs.map(attemptOf));
-    },
-    async complete(tx, job) {
-      return wasClaimed(await boss.complete(job.queue, attemptOf(job), null, { db: onTransaction(tx) }));
-    },
-    async fail(job, failure) {
-      await boss.fail(job.queue, attemptOf(job), failure);
-      const { rows } = await sql<{ at: Date }>`
-        select start_after as at from ${sql.id(QUEUE_SCHEMA, "job")}
-        where name = ${job.queue} and id = ${job.id} and state::text = 'retry'
-      `.execute(db);
-      return rows[0]?.at;
-    },
-    async countGivenUp({ queue, id }, requests) {
-      await sql`
-        update ${sql.id(QUEUE_SCHEMA, "job")} failed
-        set output = jsonb_build_object('requests', ${requests}::integer) || coalesce(failed.output, '{}')
-        from ${sql.id(QUEUE_SCHEMA, "job")} dead
-        where dead.name = ${queue} and dead.id = ${id} and failed.name = dead.source_name and failed.id = dead.source_id
-      `.execute(db);
-    },
-    async release(job, delaySeconds = 0) {
-      await inTransaction(db, async (tx) => {
-        const cancelled = await boss.cancel(job.queue, attemptOf(job), { db: onTransaction(tx) });
-        if (!wasClaimed(cancelled)) return;
-        await boss.resume(job.queue, job.id, { db: onTransaction(tx) });
-        // Without the time of its start, pg-boss does not count the next claim as a retry, so the delay after a failure does not grow with
-        // each release. As the count is then that of this claim again, another id tells the two apart.
-        await sql`
-          update ${sql.id(QUEUE_SCHEMA, "job")} set id = gen_random_uuid(), started_on = null, heartbeat_on = null,
-            start_after = greatest(start_after, now() + make_interval(secs => ${delaySeconds}))
-          where name = ${job.queue} and id = ${job.id}
-        `.execute(tx);
-      });
+    wake,
+    async drain() {
+      await Promise.all([...worked].map((queue) => boss.offWork(queue, { wait: true })));
     },
     stop: () => boss.stop({ close: false, graceful: false }),
   };
 }
 
-function attemptOf({ id, retryCount }: ClaimedJob): { readonly id: string; readonly retryCount: number } {
-  return { id, retryCount };
-}
+type BossOptions = { readonly migrate: boolean; readonly createSchema: boolean; readonly supervise: boolean };
 
-/** The reason that was passed to `fail`. If the heartbeats of a job stopped, the queue itself wrote the output, without a reason. */
-function reasonIn(output: object | null): string | undefined {
-  if (output === null) return undefined;
-  if ("reason" in output) return String(output.reason);
-  return "the process that read it ended";
-}
-
-/** pg-boss returns the number of changed jobs, but its types do not declare it. */
-function wasClaimed(answer: object): boolean {
-  return "affected" in answer && Number(answer.affected) === 1;
-}
-
-type BossOptions = {
-  readonly migrate: boolean;
-  readonly createSchema: boolean;
-  readonly supervise: boolean;
-  readonly db?: Db;
-};
-
-async function openBoss(db: Database, duties: BossOptions): Promise<PgBoss> {
+async function openBoss(db: Db, duties: BossOptions): Promise<PgBoss> {
   const { PgBoss } = await import("pg-boss");
   return new PgBoss({
-    db: onPool(db),
     ...duties,
+    db,
     schema: QUEUE_SCHEMA,
     // The worker plans the runs itself, by schedules and by coverage.
     schedule: false,
     superviseIntervalSeconds: SUPERVISE_SECONDS,
     monitorIntervalSeconds: SUPERVISE_SECONDS,
-    // Only the owner of an index can rebuild it, and a few hundred new rows a night do not bloat an index.
+    // Only the owner of an index can rebuild it, and a few thousand new rows a night do not bloat an index.
     reindex: false,
     monitorVacuum: false,
   });
@@ -257,17 +190,27 @@ async function openBoss(db: Database, duties: BossOptions): Promise<PgBoss> {
  * Lets pg-boss use our pool, so that a process has only one. pg-boss sends some transactions as one text, from BEGIN to COMMIT. If a
  * statement of such a text fails, the connection must be rolled back before it returns to the pool.
  */
-export function onPool(db: Database): Db {
+export function onPool(db: Database, reportDatabase: (error?: unknown) => void = () => {}): Db {
+  const execute: Db["executeSql"] = (text, values) =>
+    db.connection().execute(async (connection) => {
+      try {
+        return await executeRaw(connection, text, values);
+      } catch (error) {
+        await connection.executeQuery(CompiledQuery.raw("rollback")).catch(() => {});
+        throw error;
+      }
+    });
   return {
-    executeSql: (text, values) =>
-      db.connection().execute(async (connection) => {
-        try {
-          return await executeRaw(connection, text, values);
-        } catch (error) {
-          await connection.executeQuery(CompiledQuery.raw("rollback")).catch(() => {});
-          throw error;
-        }
-      }),
+    async executeSql(text, values) {
+      try {
+        const result = await execute(text, values);
+        reportDatabase();
+        return result;
+      } catch (error) {
+        if (isConnectionError(error)) reportDatabase(error);
+        throw error;
+      }
+    },
   };
 }
 
@@ -302,22 +245,15 @@ export type QueueDepth = {
   readonly jobs: number;
 };
 
-/**
- * Counts requests, not chunks of them. "dead" counts those whose last attempt failed in the last 24 hours. Older ones do not matter:
- * coverage says whether their days are complete.
- */
+/** "dead" counts jobs that were given up in the last 24 hours. Older ones do not matter: coverage says whether their days are complete. */
 export async function queueDepths(db: Database): Promise<readonly QueueDepth[]> {
   const { rows } = await sql<QueueDepth>`
-    select q.queue, s.label as state,
-      coalesce(sum(coalesce(r.requests, (j.output->>'requests')::integer, 1)) filter (where j.id is not null), 0)::integer as jobs
-    from unnest(${[...QUEUE_NAMES]}::text[]) as q (queue)
+    select q.queue, s.label as state, count(j.id)::integer as jobs
+    from unnest(${[...QUEUE_NAMES]}::text[], ${QUEUE_NAMES.map((name) => name)}::text[]) as q (queue, name)
     cross join (values ('created', 'waiting'), ('retry', 'retrying'), ('active', 'active'), ('failed', 'dead')) as s (state, label)
     left join ${sql.id(QUEUE_SCHEMA, "job")} j
       on j.name = q.queue and j.state::text = s.state
       and (s.state <> 'failed' or j.completed_on > now() - interval '24 hours')
-    left join (
-      select chunk_id, count(*)::integer as requests from usage_export.queued_request group by chunk_id
-    ) r on r.chunk_id = (j.data->>'chunkId')::uuid
     group by q.queue, s.label
   `.execute(db);
   return rows;

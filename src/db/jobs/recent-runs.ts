@@ -1,11 +1,9 @@
-// Reads the newest runs of all jobs or of one, and one run: how it ended, its requests, and those that are still open.
+// Reads the newest runs of all jobs or of one, and one run with its projects.
 
 import { sql } from "kysely";
-import type { Day } from "../../usage/days.ts";
 import type { RunCounts } from "../../usage/export.ts";
-import type { SeriesName } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
-import { type RequestFilter, type RunRequests, readRequests } from "./run-requests.ts";
+import { existingPage } from "../pages.ts";
 
 export type RecentRun = RunCounts & {
   readonly runId: string;
@@ -56,45 +54,66 @@ export async function recentRuns(db: Database, { job, status, page }: RunFilter)
   return { runs: rows.slice(0, RUNS_PER_PAGE), hasMore: rows.length > RUNS_PER_PAGE };
 }
 
-export type RunDetails = {
-  readonly run: RecentRun;
-  /** Requests that have no outcome yet, in the order in which they are made; at most 200. */
-  readonly open: readonly OpenRunRequest[];
-  readonly openLeftOut: number;
-  readonly requests: RunRequests;
+export const PROJECT_OUTCOMES = ["failed", "open", "ok"] as const;
+
+export type ProjectFilter = {
+  readonly outcome: (typeof PROJECT_OUTCOMES)[number] | undefined;
+  /** The name or the identifier of a project. */
+  readonly project: string | undefined;
+  /** From 1. */
+  readonly page: number;
 };
 
-type OpenRunRequest = SeriesName & {
-  readonly from: Day | null;
-  readonly to: Day | null;
-  /** Why its last attempt failed; null before that. */
+type ProjectOfRun = RunCounts & {
+  readonly project: string;
+  readonly outcome: (typeof PROJECT_OUTCOMES)[number];
+  readonly finishedAt: Date | null;
+  /** The first error. */
   readonly error: string | null;
 };
 
-const ROWS_MAX = 200;
+export type RunDetails = {
+  readonly run: RecentRun;
+  /** How many projects the filter lets through. */
+  readonly found: number;
+  /** Of these, the page: those that went wrong first, then the newest. */
+  readonly projects: readonly ProjectOfRun[];
+};
+
+export const PROJECTS_PER_PAGE = 100;
 
 /** Undefined if there is no such run. */
 export async function readRunDetails(
   db: Database,
   runId: string,
-  filter: RequestFilter,
+  { outcome, project, page }: ProjectFilter,
 ): Promise<RunDetails | undefined> {
   const { rows: runs } = await sql<RecentRun>`
     select ${recentRunColumns} from bi.runs where run_id::text = ${runId}
   `.execute(db);
   const [run] = runs;
   if (!run) return undefined;
-  const { rows: open } = await sql<OpenRunRequest & { readonly count: number }>`
-    select s.project, s.source, s."grouping", s.filter, r.request->'window'->>'start' as "from",
-      r.request->'window'->>'end' as "to", r.error, (count(*) over ())::integer as count
-    from usage_export.queued_request r
-    join usage_export.series s on s.series_id = (r.request->>'seriesId')::integer
-    where r.run_id::text = ${runId} order by r.chunk_id, r.position limit ${ROWS_MAX}
+  const filtered = sql`
+    from (
+      select p.*, coalesce(named.project, p.project_id) as project,
+        case when p.finished_at is null then 'open' when p.error is not null or slices_suspect + slices_failed > 0 then 'failed'
+          else 'ok' end as outcome
+      from usage_export.run_project p
+      left join (select project_id, min(project) as project from usage_export.series group by project_id) named using (project_id)
+      where run_id = ${run.runId}::uuid
+    ) p
+    where ${outcome === undefined ? sql`true` : sql`outcome = ${outcome}`}
+      and ${project === undefined ? sql`true` : sql`${project} in (project, project_id)`}
+  `;
+  const { rows: totals } = await sql<{ found: number }>`select count(*)::integer as found ${filtered}`.execute(db);
+  const found = totals[0]?.found ?? 0;
+  const { rows: projects } = await sql<ProjectOfRun>`
+    select project, outcome, finished_at as "finishedAt", error, requests, slices_planned as planned, slices_complete as complete,
+      slices_suspect as suspect, slices_failed as failed, slices_undated as undated, slices_stale as stale,
+      rows_changed::double precision as "rowsChanged"
+    ${filtered}
+    order by array_position(${[...PROJECT_OUTCOMES]}::text[], outcome), finished_at desc, project collate "C"
+    limit ${PROJECTS_PER_PAGE} offset ${(existingPage(page, found, PROJECTS_PER_PAGE) - 1) * PROJECTS_PER_PAGE}
   `.execute(db);
-  return {
-    run,
-    open,
-    openLeftOut: (open[0]?.count ?? 0) - open.length,
-    requests: await readRequests(db, run.runId, filter),
-  };
+  return { run, found, projects };
 }

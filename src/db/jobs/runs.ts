@@ -1,4 +1,4 @@
-// The rows of runs: started, counted request by request, ended and deleted.
+// The rows of runs and of their projects: started, counted project by project, ended and deleted.
 
 import { type RawBuilder, sql } from "kysely";
 import type { RunCounts, RunTrigger } from "../../usage/export.ts";
@@ -6,7 +6,6 @@ import type { Database } from "../connection/database.ts";
 import { execute, inTransaction, type Tx } from "../connection/transaction.ts";
 import { storableText } from "../storable-text.ts";
 import { QUEUE_SCHEMA } from "./queue-names.ts";
-import { deleteRequests } from "./run-requests.ts";
 
 export type NewRun = {
   readonly runId: string;
@@ -17,8 +16,11 @@ export type NewRun = {
   readonly scheduledFor?: Date | undefined;
 };
 
-export async function startRun(db: Database, run: NewRun): Promise<void> {
-  await inTransaction(db, (tx) => insertRun(tx, run));
+/** Starts a run of which a single process makes all requests, and ends it with `finishRun`. */
+export async function startRun(db: Database, run: NewRun, projects: readonly RunProject[] = []): Promise<void> {
+  await inTransaction(db, async (tx) => {
+    if (await insertRun(tx, run)) await insertRunProjects(tx, run.runId, projects);
+  });
 }
 
 /** False if the job already has a run for that scheduled time. */
@@ -53,14 +55,11 @@ export async function finishRun(
   db: Database,
   runId: string,
   status: "ok" | "failed" | "stopped",
-  { requests, planned, complete, suspect, failed, undated, stale, rowsChanged }: RunCounts,
   error: string | undefined,
 ): Promise<void> {
   const finish = sql`
     update usage_export.run
-    set status = ${status}, finished_at = now(), requests = ${requests}, slices_planned = ${planned},
-      slices_complete = ${complete}, slices_suspect = ${suspect}, slices_failed = ${failed}, slices_undated = ${undated},
-      slices_stale = ${stale}, rows_changed = ${rowsChanged}, error = ${error === undefined ? null : storableText(error)}
+    set status = ${status}, finished_at = now(), error = ${error === undefined ? null : storableText(error)}
     where run_id = ${runId}
   `;
   await execute(db, finish);
@@ -69,20 +68,16 @@ export async function finishRun(
 /** Limit for one statement: a job that runs every minute has some hundred thousand runs after a year or more. */
 const DELETED_AT_ONCE = 10_000;
 
-/** Requests of runs are kept for at most so many days after the run started: at 5,000 projects a night has 80,000 of them, which take 8 MB. */
-const REQUESTS_KEPT_DAYS = 14;
-
 export type DeletedRuns = { readonly runs: number; readonly keyEvents: number };
 
 /**
- * Deletes runs older than `keepDays`, the requests of older ones, and the events of keys that were retired longer ago than that. The newest run of each job,
+ * Deletes runs older than `keepDays`, and the events of keys that were retired longer ago than that. The newest run of each job,
  * outcome and trigger stays, because the job's health is read from it. Ages are counted from the earlier of this machine's time, `now`,
  * and the database's time: a clock that was set ahead must not delete everything.
  */
 export async function deleteOldRuns(db: Database, keepDays: number, now: Date): Promise<DeletedRuns> {
   const daysAgo = (days: number) => sql`least(now(), ${now}::timestamptz) - make_interval(days => ${days})`;
   const before = daysAgo(keepDays);
-  await deleteRequests(db, daysAgo(Math.min(keepDays, REQUESTS_KEPT_DAYS)));
   const deleteRuns = sql`
     delete from usage_export.run where run_id in (
       select run_id from usage_export.run old
@@ -105,24 +100,48 @@ export async function deleteOldRuns(db: Database, keepDays: number, now: Date): 
   return { runs, keyEvents: Number((await execute(db, deleteKeyEvents)).numAffectedRows ?? 0) };
 }
 
-// Queued runs: their requests are queue jobs that all workers share. Each finished request is counted, and the last one ends the run.
+// The projects of a run. A queued run has a queue job for each, and the last project ends the run.
 
-/**
- * Records how many requests were queued for the run, and how many slices they read. If none was queued, the run ends at once: the
- * queue has its requests for other runs already.
- */
-export async function recordQueuedRequests(
-  tx: Tx,
-  runId: string,
-  { requests, slices }: { readonly requests: number; readonly slices: number },
-): Promise<void> {
+export type RunProject = { readonly projectId: string /** The slices to read. */; readonly planned: number };
+
+export async function insertRunProjects(tx: Tx, runId: string, projects: readonly RunProject[]): Promise<void> {
+  await sql`
+    insert into usage_export.run_project (run_id, project_id, slices_planned)
+    select ${runId}::uuid, * from unnest(
+      ${projects.map(({ projectId }) => projectId)}::text[], ${projects.map(({ planned }) => planned)}::integer[]
+    )
+  `.execute(tx);
+}
+
+/** Lets the projects end the run, as their queue jobs are all in the queue. Without any the run ends at once. */
+export async function markQueued(tx: Tx, runId: string, projects: number): Promise<void> {
   await sql`
     update usage_export.run
-    set requests_open = ${requests}::integer, slices_planned = ${slices},
-      status = case when ${requests}::integer = 0 then 'ok' else status end,
-      finished_at = case when ${requests}::integer = 0 then now() end
+    set projects_open = ${projects}::integer, fetch_no = nextval('usage_export.fetch_no'),
+      status = case when ${projects}::integer = 0 then 'ok' else status end,
+      finished_at = case when ${projects}::integer = 0 then now() end
     where run_id = ${runId}
   `.execute(tx);
+}
+
+/** What a queue job needs to know of its run, and what earlier attempts at it did. */
+export type OpenProject = {
+  readonly job: string;
+  /** Undefined for a run of missing days alone. */
+  readonly scheduledFor: Date | undefined;
+  readonly startedAt: Date;
+  /** Answers with a higher number were asked for since the run began. */
+  readonly fetchNo: number;
+};
+
+/** Undefined if the project, or the run, has ended. */
+export async function openProject(db: Database, runId: string, projectId: string): Promise<OpenProject | undefined> {
+  const { rows } = await sql<Omit<OpenProject, "scheduledFor"> & { readonly scheduledFor: Date | null }>`
+    select r.job, r.scheduled_for as "scheduledFor", r.started_at as "startedAt", r.fetch_no::double precision as "fetchNo"
+    from usage_export.run r join usage_export.run_project p using (run_id)
+    where run_id = ${runId}::uuid and project_id = ${projectId} and p.finished_at is null and r.status = 'running'
+  `.execute(db);
+  return rows.map((row) => ({ ...row, scheduledFor: row.scheduledFor ?? undefined }))[0];
 }
 
 export type RunEnd = {
@@ -131,55 +150,69 @@ export type RunEnd = {
   readonly trigger: RunTrigger;
   readonly status: string;
   readonly seconds: number;
-  readonly finishedAt: string;
   /** The first error of the run. */
   readonly error: string | null;
   readonly counts: RunCounts;
 };
 
-/** The columns that a statement that ends a run returns. */
-const runEnd = sql`
-  run_id as "runId", job, trigger, status, error, finished_at::text as "finishedAt",
-  round(extract(epoch from finished_at - started_at))::double precision as seconds,
-  json_build_object(
-    'requests', requests, 'planned', slices_planned, 'complete', slices_complete, 'suspect', slices_suspect,
-    'failed', slices_failed, 'undated', slices_undated, 'stale', slices_stale, 'rowsChanged', rows_changed
-  ) as counts
-`;
-
-/**
- * Counts the outcomes of requests of a queued run. The last request ends the run. Returns the run if it ended; `hasEnded` tells whether
- * that was committed.
- */
-export async function recordOutcomes(
-  tx: Tx,
+/** Adds what an attempt did that is to be repeated. */
+export async function recordAttempt(
+  db: Database,
   runId: string,
-  { requests, complete, suspect, undated, failed, stale, rowsChanged }: RunCounts,
-  error: string | undefined,
-): Promise<RunEnd | undefined> {
-  const { rows } = await sql<RunEnd & { open: number }>`
-    update usage_export.run
-    set requests_open = requests_open - ${requests}, requests = requests + ${requests}, slices_complete = slices_complete + ${complete},
-      slices_suspect = slices_suspect + ${suspect}, slices_failed = slices_failed + ${failed},
-      slices_undated = slices_undated + ${undated},
-      slices_stale = slices_stale + ${stale}, rows_changed = rows_changed + ${rowsChanged}, heartbeat_at = now(),
-      error = coalesce(error, ${error === undefined ? null : storableText(error)}),
-      finished_at = case when requests_open <= ${requests} then now() end,
-      status = case when requests_open > ${requests} then 'running'
-        when slices_suspect + ${suspect} + slices_failed + ${failed} = 0 then 'ok' else 'failed' end
-    where run_id = ${runId} and requests_open > 0
-    returning ${runEnd}, requests_open as open
-  `.execute(tx);
-  const { open, ...end } = rows[0] ?? {};
-  return open === 0 ? (end as RunEnd) : undefined;
+  projectId: string,
+  { requests, rowsChanged }: RunCounts,
+): Promise<void> {
+  const add = sql`
+    update usage_export.run_project set requests = requests + ${requests}, rows_changed = rows_changed + ${rowsChanged}
+    where run_id = ${runId}::uuid and project_id = ${projectId} and finished_at is null
+  `;
+  await execute(db, add);
 }
 
-/** Whether the run has ended at that time, and not only in a transaction that was rolled back. */
-export async function hasEnded(db: Database, { runId, finishedAt }: RunEnd): Promise<boolean> {
-  const { rows } = await sql`
-    select from usage_export.run where run_id = ${runId} and finished_at = ${finishedAt}::text::timestamptz
+/** Ends the project, with its slices as they are now, and the run with its last project. Returns the run if it ended by this. Counts only once. */
+export async function endProject(
+  db: Database,
+  runId: string,
+  projectId: string,
+  counts: RunCounts,
+  error: string | undefined,
+): Promise<RunEnd | undefined> {
+  const { requests, planned, complete, suspect, failed, undated, stale, rowsChanged } = counts;
+  const text = error === undefined ? null : storableText(error);
+  const isBad = error !== undefined || suspect + failed > 0;
+  const end = sql<{ readonly open: number | null }>`
+    with ended as (
+      update usage_export.run_project
+      set finished_at = now(), requests = requests + ${requests}, slices_planned = ${planned}, slices_complete = ${complete},
+        slices_suspect = ${suspect}, slices_failed = ${failed}, slices_undated = ${undated}, slices_stale = ${stale},
+        rows_changed = rows_changed + ${rowsChanged}, error = ${text}
+      where run_id = ${runId}::uuid and project_id = ${projectId} and finished_at is null
+      returning run_id
+    )
+    update usage_export.run r
+    set heartbeat_at = now(), error = coalesce(r.error, ${text}), projects_open = projects_open - 1,
+      projects_failed = projects_failed + ${isBad ? 1 : 0}::integer,
+      finished_at = case when projects_open = 1 then now() end,
+      status = case when projects_open > 1 or projects_open is null then r.status
+        when projects_failed + ${isBad ? 1 : 0}::integer = 0 then 'ok' else 'failed' end
+    from ended where r.run_id = ended.run_id and r.status = 'running'
+    returning projects_open as open
+  `;
+  const { rows } = await execute(db, end);
+  return rows[0]?.open === 0 ? (await runEnds(db, [runId]))[0] : undefined;
+}
+
+async function runEnds(db: Database, runIds: readonly string[]): Promise<readonly RunEnd[]> {
+  const { rows } = await sql<RunEnd>`
+    select run_id as "runId", job, trigger, status, error,
+      round(extract(epoch from finished_at - started_at))::double precision as seconds,
+      json_build_object(
+        'requests', requests, 'planned', slices_planned, 'complete', slices_complete, 'suspect', slices_suspect,
+        'failed', slices_failed, 'undated', slices_undated, 'stale', slices_stale, 'rowsChanged', rows_changed
+      ) as counts
+    from bi.runs where run_id = any(${runIds}::uuid[])
   `.execute(db);
-  return rows.length > 0;
+  return rows;
 }
 
 /** The runs of a job that have not ended: queued runs, and runs of a single process that have a recent heartbeat. */
@@ -191,60 +224,30 @@ export async function runningRuns(
   const { rows } = await sql<{ readonly trigger: RunTrigger }>`
     select trigger from usage_export.run
     where kind = ${kind} and job = ${job} and status = 'running'
-      and (requests_open is not null or heartbeat_at > now() - interval '1 minute')
+      and (projects_open is not null or heartbeat_at > now() - interval '1 minute')
   `.execute(tx);
   return rows;
 }
 
 /**
- * Ends queued runs that have no job left in the queue, for example because somebody emptied it: otherwise they would block every
- * later run. Returns the ended runs.
+ * Ends queued runs that have no job left in the queue, because a project was given up after its last attempt, or somebody emptied the
+ * queue: otherwise they would block every later run. Coverage has what is missing. Returns the ended runs.
  */
 export async function endRunsWithoutJobs(db: Database): Promise<readonly RunEnd[]> {
-  const end = sql<RunEnd>`
+  const end = sql<{ readonly runId: string }>`
     update usage_export.run r
-    set status = 'failed', finished_at = now(), requests_open = 0,
-      -- Without a window an answer has any number of slices, so only the open requests can be counted.
-      slices_failed = greatest(
-        slices_planned - slices_complete - slices_suspect - slices_undated - slices_stale, slices_failed + requests_open
-      ),
-      error = coalesce(error, 'its work is not in the queue any more')
+    set status = 'failed', finished_at = now(), error = coalesce(error, 'projects were given up: their work is not in the queue any more')
     where r.run_id in (
       select lost.run_id from usage_export.run lost
-      where lost.status = 'running' and lost.requests_open > 0 and not exists (
+      where lost.status = 'running' and lost.projects_open > 0 and not exists (
         select from ${sql.id(QUEUE_SCHEMA, "job")} j
-        where j.name in ('usage_request', 'usage_request_dead') and j.state::text in ('created', 'retry', 'active')
+        where j.name = ${"export"} and j.state::text in ('created', 'retry', 'active')
           and j.data->>'runId' = lost.run_id::text
       )
       for update skip locked
     )
-    returning ${runEnd}
+    returning run_id as "runId"
   `;
-  const ended = await execute(db, end);
-  await execute(
-    db,
-    sql`
-      delete from usage_export.queued_request q where not exists (
-        select from usage_export.run r where r.run_id = q.run_id and r.status = 'running'
-      )
-    `,
-  );
-  return ended.rows;
-}
-
-/**
- * Renews the heartbeat of queued runs while some of their requests wait for a retry. A run that another transaction has locked is
- * skipped. That transaction counts requests of the run and renews its heartbeat; it may lock several runs in another order, so waiting
- * for it could deadlock.
- */
-export async function heartbeatQueuedRuns(db: Database): Promise<void> {
-  const heartbeat = sql`
-    update usage_export.run set heartbeat_at = now()
-    where run_id in (
-      select run_id from usage_export.run
-      where status = 'running' and requests_open is not null and heartbeat_at < now() - interval '15 seconds'
-      for update skip locked
-    )
-  `;
-  await execute(db, heartbeat);
+  const ended = (await execute(db, end)).rows.map(({ runId }) => runId);
+  return ended.length > 0 ? runEnds(db, ended) : [];
 }

@@ -1,10 +1,9 @@
 // Writes a batch of answers in one transaction: slices are replaced whole, and only rows that differ are written.
 
 import type { NormalisedSlice } from "../../usage/columns.ts";
-import type { Day } from "../../usage/days.ts";
-import type { Attempt, FailedRequest, FetchedAnswer, StoredAnswer } from "../../usage/export.ts";
+import { addDays, type Day, dayOf } from "../../usage/days.ts";
+import type { Attempt, FetchedAnswer, StoredAnswer } from "../../usage/export.ts";
 import { STORED_METRICS } from "../../usage/metrics.ts";
-import type { UsageRequest } from "../../usage/plan.ts";
 import type { Grouping } from "../../usage/series.ts";
 import {
   decideSlice,
@@ -48,15 +47,7 @@ export type Answer = FetchedAnswer &
     readonly undated: Undated;
     /** No window was sent: the answer itself says which days are due. */
     readonly ownDays: boolean;
-    /** Whose outcome is recorded in the transaction that stores the answer, and how: both are committed, or neither. */
-    readonly recording?: { readonly request: UsageRequest; readonly record: RecordOutcomes } | undefined;
   };
-
-/** Is called with all outcomes of a transaction that have this function. */
-export type RecordOutcomes = (
-  tx: Tx,
-  outcomes: ReadonlyMap<UsageRequest, StoredAnswer | FailedRequest>,
-) => Promise<void>;
 
 type IncomingSlice = NormalisedSlice &
   Pick<Answer, "seriesId" | "grouping" | "fetchNo" | "runId"> & { readonly answer: Answer };
@@ -152,27 +143,11 @@ async function decideAndWrite(
   const slicesOf = Map.groupBy(decided, ({ answer }) => answer);
   for (const answer of ownDays) {
     const days = slicesOf.get(answer)?.map(({ day }) => day) ?? [];
-    await extendDueByAnswer(tx, answer.seriesId, days);
+    await extendDueByAnswer(tx, answer.seriesId, days, addDays(dayOf(seenAt), -1));
   }
 
   const snapshotsOf = Map.groupBy(snapshots, ({ answer }) => answer);
-  const results = answers.map((answer) => ({
-    ...storedAnswer(slicesOf.get(answer) ?? [], snapshotsOf.get(answer) ?? [], changedRows),
-    ...(answer.tookMs !== undefined && { tookMs: answer.tookMs }),
-  }));
-  await recordAll(tx, answers, results);
-  return results;
-}
-
-async function recordAll(tx: Tx, answers: readonly Answer[], results: readonly StoredAnswer[]): Promise<void> {
-  const outcomes = new Map<RecordOutcomes, Map<UsageRequest, StoredAnswer>>();
-  for (const [i, { recording }] of answers.entries()) {
-    const stored = results[i];
-    if (!recording || !stored) continue;
-    const sameRecord = outcomes.get(recording.record) ?? new Map<UsageRequest, StoredAnswer>();
-    outcomes.set(recording.record, sameRecord.set(recording.request, stored));
-  }
-  for (const [record, sameRecord] of outcomes) await record(tx, sameRecord);
+  return answers.map((answer) => storedAnswer(slicesOf.get(answer) ?? [], snapshotsOf.get(answer) ?? [], changedRows));
 }
 
 function storedAnswer(
@@ -257,12 +232,12 @@ function groupsOf(slices: readonly IncomingSlice[]): GroupingValue[] {
   return [...groups.values()].flatMap((ofGrouping) => [...ofGrouping.values()]);
 }
 
-/** For an answer to a request without a window: the days that it names become due. */
-async function extendDueByAnswer(tx: Tx, seriesId: number, days: readonly Day[]): Promise<void> {
+/** For an answer to a request without a window: the days that it names become due. The newest one is only if it was over, as it is read again. */
+async function extendDueByAnswer(tx: Tx, seriesId: number, days: readonly Day[], yesterday: Day): Promise<void> {
   const sorted = [...days].sort();
   const [start, end] = [sorted[0], sorted.at(-1)];
   if (start === undefined || end === undefined) return;
-  await extendDue(tx, [seriesId], { first: start, oldest: { start, end }, through: end });
+  await extendDue(tx, [seriesId], { first: start, oldest: { start, end }, through: end < yesterday ? end : yesterday });
   await markDated(tx, seriesId);
   await deleteUndatedFailures(tx, [seriesId], end);
 }

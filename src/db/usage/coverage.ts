@@ -102,12 +102,13 @@ function isLeftInDoubt(dueSeries: string) {
 
 /**
  * The due series that have fewer good slices than due days. Each worker asks this every minute, and usually there are none: only the days of
- * these series are compared one by one.
+ * these series are compared one by one. With `through` only days up to that one count.
  */
-export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
+export async function incompleteSeries(tx: Tx, through?: Day): Promise<readonly number[]> {
   const { rows } = await sql<{ ids: readonly number[] }>`
     with doubtful as materialized (
-      select d.* from usage_export.due_series d
+      select d.series_id, d.due_from, least(d.due_until, ${through ?? null}::date) as due_until, d.window_days
+      from usage_export.due_series d
       left join usage_export.stored_days stored using (series_id)
       where (stored.are_good and stored.are_due) is not true
     )
@@ -119,13 +120,13 @@ export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
 /** `series`: rows of due_series, as a relation. */
 function lessThanDue(series: RawBuilder<unknown>) {
   return sql`
-    select d.series_id, d.due_from, d.due_until, d.closing_until, d.window_days
+    select d.series_id, d.due_from, d.due_until, d.window_days
     from ${series} d
     left join (
       select sl.series_id,
         count(*) filter (
-          where sl.status <> 'failed' and sl.usage_date between d.due_from and d.due_until
-            and (sl.closed_at is not null or sl.usage_date > d.closing_until) and not ${isLeftInDoubt("d")}
+          where sl.status <> 'failed' and sl.usage_date between d.due_from and d.due_until and sl.closed_at is not null
+            and not ${isLeftInDoubt("d")}
         ) as days
       from usage_export.slice sl
       join ${series} d using (series_id)
@@ -136,21 +137,57 @@ function lessThanDue(series: RawBuilder<unknown>) {
 }
 
 /** The days of these series that are due and missing, or to be read again. */
-export async function dueSlices(tx: Tx, seriesIds: readonly number[]): Promise<readonly DueSlice[]> {
+export async function dueSlices(tx: Tx | Database, seriesIds: readonly number[]): Promise<readonly DueSlice[]> {
   const asked = sql`(select * from usage_export.due_series where series_id = any(${integers(seriesIds)}::integer[]))`;
   const { rows } = await sql<DueSlice>`
     with incomplete as materialized (${lessThanDue(asked)})
     select i.series_id as "seriesId", to_char(day, 'YYYY-MM-DD') as day,
       case when sl.series_id is null or sl.status = 'complete' then 'missing' else sl.status end as status,
-      coalesce(sl.failures, 0) as failures, sl.attempted_at as "attemptedAt", sl.suspect_since as "doubtedAt"
+      coalesce(sl.failures, 0) as failures, sl.attempted_at as "attemptedAt", sl.suspect_since as "doubtedAt", sl.error_code as code
     from incomplete i
     cross join generate_series(i.due_from::timestamp, i.due_until::timestamp, interval '1 day') as day
     left join usage_export.slice sl on sl.series_id = i.series_id and sl.usage_date = day::date
     where sl.series_id is null or sl.status = 'failed'
-      or (sl.closed_at is null and sl.usage_date <= i.closing_until) or ${isLeftInDoubt("i")}
+      or sl.closed_at is null or ${isLeftInDoubt("i")}
     order by day desc, i.series_id
   `.execute(tx);
   return rows;
+}
+
+/** A slice that was read, or given up, since a run began. */
+export type SettledSlice = {
+  readonly seriesId: number;
+  /** Undefined if the service chooses the days: then the whole series is settled. */
+  readonly day: Day | undefined;
+  readonly status: SliceStatus;
+};
+
+/** Attempts since `startedAt` that failed for one of these reasons are to be repeated, so that they settle nothing. */
+export async function settledSlices(
+  db: Database,
+  seriesIds: readonly number[],
+  window: Window | undefined,
+  since: { readonly fetchNo: number; readonly startedAt: Date; readonly retriedCodes: readonly string[] },
+): Promise<readonly SettledSlice[]> {
+  const isSettled = sql`(
+    greatest(sl.fetch_no, sl.suspect_fetch_no) > ${since.fetchNo}
+    or (sl.status = 'failed' and sl.attempted_at >= ${since.startedAt} and not coalesce(sl.error_code, '') = any(${since.retriedCodes}::text[]))
+  )`;
+  const ids = sql`${integers(seriesIds)}::integer[]`;
+  const settled = window
+    ? sql<SettledSlice>`
+        select sl.series_id as "seriesId", to_char(sl.usage_date, 'YYYY-MM-DD') as day, sl.status
+        from usage_export.slice sl
+        where sl.series_id = any(${ids}) and sl.usage_date between ${window.start}::date and ${window.end}::date and ${isSettled}
+      `
+    : sql<SettledSlice>`
+        select sl.series_id as "seriesId", null as day, (array_agg(sl.status order by sl.status = 'failed' desc, sl.status desc))[1] as status
+        from usage_export.slice sl where sl.series_id = any(${ids}) and ${isSettled} group by sl.series_id
+        union
+        select n.series_id, null, 'complete' from usage_export.undated_snapshot n
+        where n.series_id = any(${ids}) and n.fetch_no > ${since.fetchNo}
+      `;
+  return (await settled.execute(db)).rows;
 }
 
 // What the demo shows of the views at its end.

@@ -1,7 +1,7 @@
 // Records why slices could not be read, and groups failed slices by cause.
 
 import { sql } from "kysely";
-import { sliceRetryDelayMs } from "../../usage/backfill.ts";
+import { RETRIED_CODES, sliceRetryDelayMs } from "../../usage/backfill.ts";
 import type { Day } from "../../usage/days.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
@@ -25,7 +25,6 @@ export type SliceFailure = {
 export async function recordFailure(
   db: Database,
   { seriesId, days, fetchNo, reason, code, isRetried = false }: SliceFailure,
-  inSameTransaction: (tx: Tx) => Promise<void> = async () => {},
 ): Promise<void> {
   const text = storableText(reason);
   await inTransaction(db, async (tx) => {
@@ -42,7 +41,6 @@ export async function recordFailure(
       where series_id = ${seriesId} and usage_date = any(${days}::text[]::date[])
         and greatest(fetch_no, suspect_fetch_no) < ${fetchNo}
     `.execute(tx);
-    await inSameTransaction(tx);
   });
 }
 
@@ -73,8 +71,6 @@ export type FailureCause = {
   /** Slices that still show the numbers of an earlier reading. */
   readonly slicesWithNumbers: number;
   readonly series: number;
-  /** Queued requests that wait for a retry or are being retried. */
-  readonly requests: number;
   /** When a worker makes the next attempt; undefined if none will. */
   readonly nextTry: Date | undefined;
   /** The newest error text. */
@@ -101,12 +97,12 @@ type FailedSlicesRow = {
 export async function failureCauses(tx: Tx, now: Date): Promise<readonly FailureCause[]> {
   const rows = await failedSlicesByCause(tx);
   if (rows.length === 0) return [];
-  const retries = await retriesByCode(tx);
+  const queueRetry = await nextQueueRetry(tx);
   const byCause = Map.groupBy(rows, ({ code, project, isBillingRefused, words }) =>
     JSON.stringify([code, project, isBillingRefused, words]),
   );
   return [...byCause.values()]
-    .map((group) => causeOf(group, retries.get(group[0]?.code ?? ""), now))
+    .map((group) => causeOf(group, RETRIED_CODES.includes(group[0]?.code ?? "") ? queueRetry : undefined, now))
     .sort((a, b) => b.slices - a.slices);
 }
 
@@ -137,28 +133,22 @@ async function failedSlicesByCause(tx: Tx): Promise<readonly FailedSlicesRow[]> 
   return rows;
 }
 
-type Retries = { readonly code: string; readonly requests: number; readonly nextTry: Date | null };
-
-async function retriesByCode(tx: Tx): Promise<ReadonlyMap<string, Retries>> {
-  const { rows } = await sql<Retries>`
-    select r.error_code as code, count(*)::integer as requests,
-      min(case when j.state::text = 'retry' then j.start_after else now() end) as "nextTry"
-    from usage_export.queued_request r
-    join ${sql.id(QUEUE_SCHEMA, "job")} j on (j.data->>'chunkId')::uuid = r.chunk_id
-    where j.name = 'usage_request' and j.state::text in ('retry', 'active') and r.error_code is not null
-    group by 1
+/** When the queue tries a project again next. */
+async function nextQueueRetry(tx: Tx): Promise<Date | undefined> {
+  const { rows } = await sql<{ at: Date | null }>`
+    select min(start_after) as at from ${sql.id(QUEUE_SCHEMA, "job")}
+    where name = ${"export"} and state::text = 'retry'
   `.execute(tx);
-  return new Map(rows.map((row) => [row.code, row]));
+  return rows[0]?.at ?? undefined;
 }
 
-function causeOf(rows: readonly FailedSlicesRow[], retries: Retries | undefined, now: Date): FailureCause {
+function causeOf(rows: readonly FailedSlicesRow[], queueRetry: Date | undefined, now: Date): FailureCause {
   const newest = rows.reduce((a, b) => (b.lastAttemptAt > a.lastAttemptAt ? b : a));
   const total = (count: (row: FailedSlicesRow) => number) => rows.reduce((sum, row) => sum + count(row), 0);
   const retryTimes = rows.flatMap((row) =>
     row.caughtUp ? [row.firstAttemptAt.getTime() + sliceRetryDelayMs(row.failures)] : [],
   );
-  // While the queue holds these requests, nothing else reads their days.
-  const nextTries = retries ? [Number(retries.nextTry)] : retryTimes;
+  if (queueRetry) retryTimes.push(queueRetry.getTime());
   return {
     code: newest.code ?? undefined,
     project: newest.project ?? undefined,
@@ -167,8 +157,7 @@ function causeOf(rows: readonly FailedSlicesRow[], retries: Retries | undefined,
     slices: total(({ slices }) => slices),
     slicesWithNumbers: total(({ slicesWithNumbers }) => slicesWithNumbers),
     series: new Set(rows.flatMap(({ seriesIds }) => seriesIds)).size,
-    requests: retries?.requests ?? 0,
-    nextTry: nextTries.length > 0 ? new Date(Math.max(Math.min(...nextTries), now.getTime())) : undefined,
+    nextTry: retryTimes.length > 0 ? new Date(Math.max(Math.min(...retryTimes), now.getTime())) : undefined,
     error: newest.error,
   };
 }

@@ -130,41 +130,18 @@ async function updatePeriods(tx: Tx): Promise<void> {
   `.execute(tx);
 }
 
-export type NextDue = { readonly seriesId: number; readonly at: Date | undefined };
-
-/** Stores the next scheduled time of each series. From then on, the day before that time is due. */
-export async function markNextDue(tx: Tx, next: readonly NextDue[]): Promise<void> {
-  await writeNextDue(tx, next, false);
-}
-
-/** As markNextDue, for schedules that may have changed. A stored time in the past stays: what became due then is still due. */
-export async function renewNextDue(db: Database, next: readonly NextDue[]): Promise<void> {
-  await inTransaction(db, (tx) => writeNextDue(tx, next, true));
-}
-
-async function writeNextDue(tx: Tx, next: readonly NextDue[], isPastKept: boolean): Promise<void> {
-  const seriesIds = next.map(({ seriesId }) => seriesId);
-  await lockSeries(tx, seriesIds);
-  // Thousands of series have the same time.
-  const times = [...new Set(next.map(({ at }) => at?.getTime()))];
-  const positions = new Map(times.map((ms, i) => [ms, i + 1]));
-  await sql`
-    update usage_export.series s set next_due_at = next.at
-    from (
-      select series_id, (${times.map((ms) => (ms === undefined ? null : new Date(ms).toISOString()))}::timestamptz[])[position] as at
-      from unnest(${integers(seriesIds)}::integer[], ${integers(next.map(({ at }) => positions.get(at?.getTime()) ?? 0))}::integer[])
-        as of_series (series_id, position)
-    ) next
-    where s.series_id = next.series_id and s.next_due_at is distinct from next.at
-      and not (${isPastKept}::boolean and coalesce(s.next_due_at <= now(), false))
-  `.execute(tx);
-}
+type NewlyDue = Pick<DueDays, "through"> &
+  /** Left out if only the answer shows which days are read: then the days of series that have any are due up to `through`. */
+  Partial<DueDays> & {
+    /** When the day after `through` is due even if no run begins. It counts if `through` is the newest day that is over. */
+    readonly nextAt?: Date | undefined;
+  };
 
 /**
  * Extends the due days of these series, a range without holes: a day in it that has no slice is missing. Older days extend the
  * range only if they adjoin it. Otherwise one old day that a person picked would make every day since then due.
  */
-export async function markDue(db: Database, seriesIds: readonly number[], due: DueDays): Promise<void> {
+export async function markDue(db: Database, seriesIds: readonly number[], due: NewlyDue): Promise<void> {
   await inTransaction(db, (tx) => extendDue(tx, seriesIds, due));
 }
 
@@ -172,19 +149,28 @@ export async function markDue(db: Database, seriesIds: readonly number[], due: D
 export async function extendDue(
   tx: Tx,
   seriesIds: readonly number[],
-  { first, oldest, through }: DueDays,
+  { first, oldest, through, nextAt }: NewlyDue,
 ): Promise<void> {
   await lockSeries(tx, seriesIds);
   const from = sql`${first ?? null}::date`;
+  const dueFrom = sql`
+    case
+      when due_from is null then ${from}
+      when ${oldest?.end ?? null}::date >= due_from - 1 then least(due_from, ${oldest?.start ?? null}::date)
+      else due_from
+    end
+  `;
+  const nextDue = sql`
+    case when ${nextAt ?? null}::timestamptz is null or ${through}::date < ${YESTERDAY} then next_due_at
+      when next_due_at > now() then least(next_due_at, ${nextAt ?? null}::timestamptz) else ${nextAt ?? null}::timestamptz end
+  `;
   await sql`
     update usage_export.series
-    set due_through = greatest(due_through, ${through}::date),
-      due_from = case
-        when due_from is null then ${from}
-        when ${oldest.end}::date >= due_from - 1 then least(due_from, ${oldest.start}::date)
-        else due_from
-      end
+    set due_through = greatest(due_through, ${through}::date), due_from = ${dueFrom}, next_due_at = ${nextDue}
     where series_id = any(${integers(seriesIds)}::integer[]) and (due_from is not null or ${from} is not null)
+      and (${oldest !== undefined}::boolean or undated_since is null)
+      and (due_through is null or due_through < ${through}::date or due_from is distinct from ${dueFrom}
+        or next_due_at is distinct from ${nextDue})
   `.execute(tx);
 }
 

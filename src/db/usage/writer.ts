@@ -2,14 +2,17 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { batched } from "../../async.ts";
-import type { Backlog } from "../../usage/backlog.ts";
 import { rowCount, type StoredAnswer } from "../../usage/export.ts";
 import type { Database } from "../connection/database.ts";
 import { isDatabaseFailure } from "../connection/errors.ts";
 import { type Answer, mergeAnswers } from "./batches.ts";
 import { sliceKey } from "./slices.ts";
 
-export type AnswerWriter = (answer: Answer) => Promise<StoredAnswer>;
+export type AnswerWriter = {
+  readonly store: (answer: Answer) => Promise<StoredAnswer>;
+  /** A batch waits a moment for more answers while there are requests whose answers may come. */
+  readonly whileAsking: <T>(ask: () => Promise<T>) => Promise<T>;
+};
 
 /** Rows in a transaction: several answers of the usual size, and little memory. A single answer may be larger. */
 const BATCH_ROWS_MAX = 5_000;
@@ -18,21 +21,28 @@ const GATHER_MS = 25;
 /** While the database works on one batch, the next one is prepared here. */
 const BATCHES_AT_ONCE = 2;
 
-/** `untilIdle` resolves when no more answers are coming soon: then a batch does not wait for them. */
-export function openAnswerWriter(db: Database, untilIdle: Backlog["untilIdle"]): AnswerWriter {
-  return batched<Answer, StoredAnswer>((batch) => writeBatch(db, batch), {
+export function openAnswerWriter(db: Database): AnswerWriter {
+  let asking = 0;
+  let idle = new AbortController();
+  const store = batched<Answer, StoredAnswer>((batch) => writeBatch(db, batch), {
     weightMax: BATCH_ROWS_MAX,
     weightOf: rowCount,
-    beforeBatch: () => gather(untilIdle),
+    beforeBatch: async () => {
+      if (asking > 0) await sleep(GATHER_MS, undefined, { signal: idle.signal }).catch(() => {});
+    },
     concurrency: BATCHES_AT_ONCE,
   });
-}
-
-async function gather(untilIdle: Backlog["untilIdle"]): Promise<void> {
-  const over = new AbortController();
-  const waited = sleep(GATHER_MS, undefined, { signal: over.signal }).catch(() => {});
-  await Promise.race([waited, untilIdle(over.signal)]);
-  over.abort();
+  return {
+    store,
+    async whileAsking(ask) {
+      if (asking++ === 0) idle = new AbortController();
+      try {
+        return await ask();
+      } finally {
+        if (--asking === 0) idle.abort();
+      }
+    },
+  };
 }
 
 type WriteOutcome = StoredAnswer | Error;

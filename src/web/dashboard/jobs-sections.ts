@@ -85,7 +85,7 @@ function nextRunCell({ nextRun, paused, overdueSince }: JobHealth): Html {
 
 const CAUSE_COLUMNS = [
   ...columns("Cause", "Since"),
-  ...numberColumns("Slices", "With earlier numbers", "Series", "Requests to retry"),
+  ...numberColumns("Slices", "With earlier numbers", "Series"),
   ...columns("Next try"),
 ];
 
@@ -95,7 +95,7 @@ function causesSection({ causes }: HealthState): readonly Section[] {
   const rows = causes.map((cause) => [
     html`<span class="state bad">${cause.code ?? "other"}</span>${cause.project === undefined ? undefined : html` of ${nameHtml(cause.project)}`} ${foldedText(cause.error)}`,
     instantHtml(cause.since),
-    ...[cause.slices, cause.slicesWithNumbers, cause.series, cause.requests].map((count) => roundedText(String(count))),
+    ...[cause.slices, cause.slicesWithNumbers, cause.series].map((count) => roundedText(String(count))),
     cause.nextTry ? instantHtml(cause.nextTry) : "no retry",
   ]);
   const body = table("Why slices are failed now, times in UTC", CAUSE_COLUMNS, rows);

@@ -5,12 +5,12 @@ import {
   existingPage,
   KEY_STATES,
   type KeyFilter,
-  type RequestFilter,
+  PROJECT_OUTCOMES,
+  type ProjectFilter,
   RUN_STATUSES,
   type RunFilter,
 } from "../../health/operations.ts";
 import { type Html, html } from "../../show/html.ts";
-import { REQUEST_OUTCOMES } from "../../usage/export.ts";
 import { type PageName, pageHref } from "./frame.ts";
 import { type View, viewParameters, viewQuery } from "./view.ts";
 
@@ -33,10 +33,10 @@ export function runFilterOf(view: View): RunFilter {
   return { job: chosen(view, "job"), status: chosenOf(view, "outcome", RUN_STATUSES), page: pageNumber(view) };
 }
 
-/** Which requests the page of a run shows. Throws InvalidQuestion. */
-export function requestFilterOf(view: View): RequestFilter {
+/** Which projects the page of a run shows. Throws InvalidQuestion. */
+export function projectFilterOf(view: View): ProjectFilter {
   return {
-    outcome: chosenOf(view, "outcome", REQUEST_OUTCOMES),
+    outcome: chosenOf(view, "outcome", PROJECT_OUTCOMES),
     project: view.project,
     page: pageNumber(view),
   };

@@ -11,7 +11,7 @@ import { holdAnswersFrom } from "../hold-answers.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { PRODUCTION, smallConfig } from "../small-config.ts";
-import { breakdowns, coverage, farSchedule, runs, serveAndConfigure, workOnce } from "../workers.ts";
+import { breakdowns, coverage, farSchedule } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -183,27 +183,6 @@ test("--only all reads every day again", async ({ context }) => {
 
   expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining("6 slices complete") });
   expect(slicesAsked(emulator).slice(asked).flat()).toHaveLength(6);
-});
-
-test("--enqueue hands all requests to the workers, and the second time none", async ({ context }) => {
-  const emulator = await serveAndConfigure(context, { exports: [{ groupings: GROUPINGS }] });
-  const range = lastDays(40);
-
-  const first = await context.run(backfill(range, "--enqueue"));
-  const second = await context.run(backfill(range, "--enqueue"));
-
-  expect(first).toMatchObject({
-    status: 0,
-    stdout: expect.stringMatching(/^nightly: 6 requests handed to the workers/),
-  });
-  expect(second).toMatchObject({ status: 0, stdout: expect.stringMatching(/^nightly: nothing to hand over/) });
-  expect(emulator.requests).toEqual([]);
-  await workOnce(context, db);
-  expect(await coverage(db)).toEqual({ complete: 120 });
-  const [handedOver] = (await runs(db)).filter(({ trigger }) => trigger === "backfill");
-  expect(handedOver).toMatchObject({ status: "ok", planned: 120, failed: 0 });
-  // The worker's own catch-up reads the last of these days at the same time. Of two answers for a day, the older is stale if it is stored last.
-  expect(Number(handedOver?.complete) + Number(handedOver?.stale)).toBe(120);
 });
 
 test("the JSON output has the runs, the range, and the command to run next", async ({ context }) => {

@@ -2,12 +2,11 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import { addDays, dayOf } from "../../../src/usage/days.ts";
 import { testDatabase } from "../../support/database.ts";
 import { completeDays, dueProjects, FIVE_REQUESTS, listedIn, makeListOld } from "../account.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { farSchedule, runs } from "../workers.ts";
+import { farSchedule } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -63,41 +62,4 @@ test("a worker ticks while the list of projects hangs, and takes it up when it c
   released.resolve();
 
   await expect.poll(() => completeDays(db)).toEqual({ alpha: 4, beta: 4 });
-});
-
-test("a project that another process has found is read at once by a worker that does not know it yet", async ({
-  context,
-}) => {
-  const { names, env } = await openAccount(context, farSchedule());
-  const worker = context.start(["start"], env);
-  await expect.poll(() => completeDays(db)).toEqual({ alpha: 4, beta: 4 });
-  names.set("c", "gamma");
-  const today = dayOf(new Date());
-  const days = ["--from", addDays(today, -2), "--to", addDays(today, -1)];
-
-  expect(await context.run(["backfill", ...days, "--enqueue"], env)).toMatchObject({ status: 0 });
-
-  await expect.poll(async () => (await completeDays(db)).gamma).toBe(2);
-  expect((await runs(db)).filter(({ failed }) => failed > 0)).toEqual([]);
-  expect(worker.count("usage request failed, to be tried again")).toBe(1);
-});
-
-test("a request that is queued for a project that has vanished meanwhile fails at once, and the others are made", async ({
-  context,
-}) => {
-  const { names, env } = await openAccount(context, farSchedule());
-  const today = dayOf(new Date());
-  const days = ["--from", addDays(today, -2), "--to", addDays(today, -1)];
-  expect(await context.run(["backfill", ...days, "--enqueue"], env)).toMatchObject({ status: 0 });
-  names.delete("b");
-  await sql`update usage_export.discovered_project set vanished_at = now() where project_id = 'b'`.execute(db);
-
-  const worker = context.start(["start"], env);
-
-  const error = 'project "beta" is no longer in the service\'s list of projects';
-  await expect
-    .poll(async () => (await sql`select status, error from bi.runs where error is not null`.execute(db)).rows)
-    .toMatchObject([{ status: "failed", error }]);
-  await expect.poll(async () => (await completeDays(db)).alpha).toBe(4);
-  expect(worker.count("to be tried again")).toBe(0);
 });

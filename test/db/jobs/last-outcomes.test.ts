@@ -12,8 +12,11 @@ async function lastOf(...runs: readonly [trigger: string, status: string][]) {
   const job = { kind: "export", name: `job-${randomUUID()}`, hasNoFailedSlice: true } as const;
   for (const [i, [trigger, status]] of runs.entries()) {
     await sql`
-      insert into usage_export.run (run_id, kind, job, trigger, status, started_at, slices_planned, slices_failed, error)
-      values (${randomUUID()}, 'export', ${job.name}, ${trigger}, ${status}, now() + make_interval(secs => ${i}), 4, ${i}, 'no')
+      with run as (
+        insert into usage_export.run (run_id, kind, job, trigger, status, started_at, error)
+        values (${randomUUID()}, 'export', ${job.name}, ${trigger}, ${status}, now() + make_interval(secs => ${i}), 'no') returning run_id
+      )
+      insert into usage_export.run_project (run_id, project_id, slices_planned, slices_failed) select run_id, 'p', 4, ${i} from run
     `.execute(db);
   }
   const [outcome] = await readSnapshot(db, (tx) => lastOutcomes(tx, [job]));

@@ -1,7 +1,19 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { deleteOldRuns, finishRun, heartbeatRun, startRun } from "../../../src/db/jobs/runs.ts";
+import { inTransaction } from "../../../src/db/connection/transaction.ts";
+import {
+  deleteOldRuns,
+  endProject,
+  finishRun,
+  heartbeatRun,
+  insertRun,
+  insertRunProjects,
+  markQueued,
+  openProject,
+  recordAttempt,
+  startRun,
+} from "../../../src/db/jobs/runs.ts";
 import { NO_COUNTS } from "../../../src/usage/export.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newRotation } from "../keys/written-ledger.ts";
@@ -43,32 +55,58 @@ test("starting a run twice, as after a COMMIT whose answer was lost, is the same
   expect(await run(runId)).toMatchObject({ status: "running" });
 });
 
-test("a finished run has its counts", async () => {
-  const runId = await startExport();
-  await finishRun(
-    db,
-    runId,
-    "failed",
-    { requests: 4, planned: 28, complete: 20, suspect: 1, failed: 6, undated: 0, stale: 1, rowsChanged: 5_000_000_000 },
-    "503",
-  );
+const COUNTS = {
+  requests: 4,
+  planned: 28,
+  complete: 20,
+  suspect: 1,
+  failed: 6,
+  undated: 0,
+  stale: 1,
+  rowsChanged: 5e9,
+};
+
+test("a run has the sums of its projects, of which each counts once, and the last one ends it", async () => {
+  const runId = randomUUID();
+  await inTransaction(db, async (tx) => {
+    await insertRun(tx, { runId, kind: "export", job: "nightly", trigger: "schedule", scheduledFor: new Date() });
+    await insertRunProjects(
+      tx,
+      runId,
+      ["a", "b", "c"].map((projectId) => ({ projectId, planned: 28 })),
+    );
+    await markQueued(tx, runId, 3);
+  });
+  expect(await openProject(db, runId, "a")).toMatchObject({ job: "nightly", scheduledFor: expect.any(Date) });
+  await recordAttempt(db, runId, "b", { ...NO_COUNTS, requests: 2, rowsChanged: 3 });
+  expect(
+    await endProject(db, runId, "a", { ...NO_COUNTS, requests: 4, planned: 28, complete: 28 }, undefined),
+  ).toBeUndefined();
+  for (const _ of ["its answer was lost", "again"])
+    expect(await endProject(db, runId, "b", COUNTS, "503")).toBeUndefined();
+  expect(await openProject(db, runId, "b")).toBeUndefined();
+  expect(await run(runId)).toMatchObject({ status: "running", slices_planned: 84, requests: 10 });
+
+  const end = await endProject(db, runId, "c", { ...NO_COUNTS, planned: 28, complete: 28 }, undefined);
+  expect(end).toMatchObject({ status: "failed", error: "503", counts: { planned: 84, complete: 76, failed: 6 } });
   expect(await run(runId)).toMatchObject({
     status: "failed",
     finished_at: expect.any(Date),
-    requests: 4,
-    slices_planned: 28,
-    slices_complete: 20,
+    requests: 10,
+    slices_planned: 84,
+    slices_complete: 76,
     slices_suspect: 1,
     slices_failed: 6,
     slices_stale: 1,
-    rows_changed: "5000000000",
+    rows_changed: "5000000003",
     error: "503",
   });
+  expect(await openProject(db, runId, "c")).toBeUndefined();
 });
 
 test("an error text with a null character is stored without it, and cut to 1,000 characters", async () => {
   const runId = await startExport();
-  await finishRun(db, runId, "failed", NO_COUNTS, `a\u0000b ${"x".repeat(5_000)}`);
+  await finishRun(db, runId, "failed", `a\u0000b ${"x".repeat(5_000)}`);
   const error = String((await run(runId))?.error);
   expect(error).toMatch(/^ab x+$/);
   expect(error).toHaveLength(1_000);
@@ -86,7 +124,7 @@ test("a run without a heartbeat for a minute counts as interrupted, until the ne
 
 test("a run that has ended never counts as interrupted, however old its last heartbeat is", async () => {
   const runId = await startExport();
-  await finishRun(db, runId, "ok", NO_COUNTS, undefined);
+  await finishRun(db, runId, "ok", undefined);
   await silentFor(runId, 100_000);
   expect(await run(runId)).toMatchObject({ status: "ok", error: null });
 });

@@ -238,15 +238,15 @@ test("names and errors from outside are shown unchanged and can't become markup"
   const readiness = { live: true, reasons: [HOSTILE] };
   const around = { health: { jobs: [paused], gaps: [gap] }, readiness, view: { project: HOSTILE } };
   const run = runLine({ job: HOSTILE, status: "failed", error: HOSTILE });
-  const { requests } = pageData().run ?? expect.fail("expected a run");
-  const request = { ...gap, outcome: "failed" as const, endedAt: NOW, tookMs: 1, rowsChanged: 0, code: HOSTILE };
+  const { projects: [project] = [] } = pageData().run ?? expect.fail("expected a run");
+  const hostile = { ...(project ?? expect.fail("expected a project")), project: HOSTILE, error: HOSTILE };
   const key = keyLine({ apiKeyId: HOSTILE, comment: HOSTILE, note: HOSTILE });
   const event = { at: NOW, rotation: HOSTILE, key: HOSTILE, event: HOSTILE, actor: HOSTILE, reason: HOSTILE };
   const pages = [
     pageOf("overview", {}, around),
     pageOf("quality", {}, around),
     pageOf("jobs", { runs: [run] }, around),
-    pageOf("run", { run, open: [gap], requests: { ...requests, requests: [request] } }, around),
+    pageOf("run", { run, projects: [hostile] }, around),
     pageOf(
       "keys",
       {
@@ -283,13 +283,6 @@ test("a list has links to its other pages, which keep what it is narrowed to", (
   expect(pageOf("jobs", { runs, hasMore: false }).body).not.toContain("page=");
 });
 
-test("the page of a run says so if its requests are not kept any more", () => {
-  const requests = { counts: [], causes: [], found: 0, requests: [] };
-  expect(textOf(pageOf("run", { requests }))).toContain("deleted 14 days after it started");
-  const run = runLine({ requests: 0, status: "running" });
-  expect(textOf(pageOf("run", { requests, run }))).toContain("None has an outcome yet.");
-});
-
 test("an active key over its maximum age is marked; a draining key is not", () => {
   const keys = [keyLine({ ageDays: 31 }), keyLine({ state: "draining", ageDays: 61 })];
   const { body } = pageOf("keys", { rotations: [rotationKeys({ keys })] });
@@ -317,10 +310,7 @@ test("of a rotation with more keys than a page shows, the keys are counted by st
 
 test("a page beyond the end of a list is its last one, with a link to the one before", () => {
   const view = { more: [["page", "99"] as const] };
-  const { run } = pageData();
-  if (!run) throw new Error("no run");
-  const requests = { ...run.requests, found: 300 };
-  for (const { body } of [pageOf("run", { requests }, { view }), pageOf("keys", { found: 300 }, { view })]) {
+  for (const { body } of [pageOf("run", { found: 300 }, { view }), pageOf("keys", { found: 300 }, { view })]) {
     expect(body).toMatch(/page=2">Previous page<\/a> · page 3<\/p>/);
   }
 });

@@ -3,6 +3,7 @@
 import type { KeyStatus } from "../../../src/db/keys/status.ts";
 import type { RotationKeys } from "../../../src/health/operations.ts";
 import type { HealthState } from "../../../src/health/state.ts";
+import { NO_COUNTS } from "../../../src/usage/export.ts";
 import { framePage } from "../../../src/web/dashboard/frame.ts";
 import { PAGE_CONTENT, type PageData } from "../../../src/web/dashboard/pages.ts";
 import type { View } from "../../../src/web/dashboard/view.ts";
@@ -15,15 +16,6 @@ import { WELL } from "../test-monitor.ts";
 const PERIOD = { ...DAYS, live: true, name: "28d" };
 export const VIEW: View = { period: PERIOD, compare: "before", project: undefined, id: undefined };
 
-const DAY = {
-  project: "production",
-  source: "usage" as const,
-  grouping: "model",
-  filter: "all",
-  from: "2026-03-01",
-  to: "2026-03-03",
-};
-
 /** What each page reads. */
 export function pageData(): PageData {
   return {
@@ -33,22 +25,13 @@ export function pageData(): PageData {
     jobs: { runs: [runLine()], hasMore: false },
     run: {
       run: runLine(),
-      open: [{ ...DAY, error: null }],
-      openLeftOut: 0,
-      requests: {
-        counts: [
-          { outcome: "complete", requests: 10 },
-          { outcome: "failed", requests: 2 },
-        ],
-        causes: [{ code: "unavailable", requests: 2, projects: 1, error: "the service answered 503" }],
-        found: 12,
-        requests: [
-          {
-            ...{ ...DAY, outcome: "failed", endedAt: new Date("2026-03-10T01:15:40Z"), tookMs: 1_250, rowsChanged: 0 },
-            ...{ code: "unavailable", error: "the service answered 503" },
-          },
-        ],
-      },
+      found: 12,
+      projects: [
+        {
+          ...{ project: "production", outcome: "failed", finishedAt: new Date("2026-03-10T01:15:40Z") },
+          ...{ ...NO_COUNTS, requests: 12, planned: 12, complete: 10, failed: 2, error: "the service answered 503" },
+        },
+      ],
     },
     keys: {
       rotations: [rotationKeys()],

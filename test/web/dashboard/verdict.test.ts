@@ -70,21 +70,21 @@ const CAUSE: FailureCause = {
     since: new Date("2026-03-10T03:23:10Z"),
     error: "connect ECONNREFUSED",
   },
-  ...{ slices: 12, slicesWithNumbers: 12, series: 6, requests: 5, nextTry: new Date("2026-03-10T06:01:00Z") },
+  ...{ slices: 12, slicesWithNumbers: 12, series: 6, nextTry: new Date("2026-03-10T06:01:00Z") },
 };
 
 test.each<[Partial<FailureCause>, string]>([
   [
     {},
-    "service not reachable since 2026-03-10 03:23 UTC; 5 requests, 12 slices of 6 series failed; next try 2026-03-10 06:01 UTC; last good numbers shown",
+    "service not reachable since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; next try 2026-03-10 06:01 UTC; last good numbers shown",
   ],
   [
-    { code: "unauthorized", project: "production", error: "the service answered 403", requests: 0, nextTry: undefined },
+    { code: "unauthorized", project: "production", error: "the service answered 403", nextTry: undefined },
     "key of project production refused (403) since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; with a key that works, usage-export export --project production reads them at once; last good numbers shown",
   ],
   [
     {
-      ...{ code: "unauthorized", project: "production", isBillingRefused: true, requests: 0, nextTry: undefined },
+      ...{ code: "unauthorized", project: "production", isBillingRefused: true, nextTry: undefined },
       error: "the service answered 403: the key lacks a scope",
     },
     "key of project production may not read billing (403): it needs billing:read since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; with a key that works, usage-export export --project production reads them at once; last good numbers shown",
@@ -93,7 +93,6 @@ test.each<[Partial<FailureCause>, string]>([
     {
       code: "bad_answer",
       error: 'expected "rows" to be an array (request id c8b6) (2 attempts)',
-      requests: 0,
       slicesWithNumbers: 3,
     },
     'readings fail since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; next try 2026-03-10 06:01 UTC; last good numbers shown for 3 of them; the newest error: expected "rows" to be an array',
