@@ -104,7 +104,7 @@ const PURE = [
 ];
 
 /** Packages whose functions are pure. */
-const PURE_PACKAGES = /^(zod|leven|echarts\/.+|echarts|node:path|node:util|date-fns\/\w+)$/;
+const PURE_PACKAGES = /^(zod|leven|jsonc-parser|echarts\/.+|echarts|node:path|node:util|date-fns\/\w+)$/;
 /** A hash is pure, unlike the rest of its package. */
 const PURE_IMPORT = 'import { hash } from "node:crypto";';
 const IMPURE =

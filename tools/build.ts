@@ -23,6 +23,8 @@ const bundle = await rolldown({
     ...Object.fromEntries(migrations.map((file) => [file.replace(/\.ts$/, ""), file])),
   },
   platform: "node",
+  // Its main module is UMD, whose inner modules no bundler finds.
+  resolve: { alias: { "jsonc-parser": path.join(ROOT, "node_modules/jsonc-parser/lib/esm/main.js") } },
   external: EXTERNAL,
   plugins: [lessOfPackages],
   transform: { target: OLDEST_NODE },

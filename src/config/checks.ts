@@ -7,6 +7,7 @@ import { type Filter, filterKey, NO_CONDITIONS, unlistedValues } from "../usage/
 import { TEMPORARY_KEY_FILE } from "./deliveries.ts";
 import { fanOutIssues } from "./fan-outs.ts";
 import { PLACEHOLDER_ID } from "./fields.ts";
+import type { Path } from "./json.ts";
 import {
   LenientConfig,
   type LenientExport,
@@ -14,15 +15,7 @@ import {
   type LenientProject,
   type LenientRotation,
 } from "./lenient.ts";
-import {
-  type ConfigIssue,
-  describeReceived,
-  describeValue,
-  formatPath,
-  oneOf,
-  type Path,
-  quoteAll,
-} from "./messages.ts";
+import { type ConfigIssue, describeReceived, describeValue, formatPath, oneOf, quoteAll } from "./messages.ts";
 import { overlapIssues } from "./prices.ts";
 import { isPattern, matchesPattern } from "./project-names.ts";
 import { Filter as FilterSchema } from "./schema.ts";

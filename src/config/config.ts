@@ -7,7 +7,7 @@ import type { ExportJob } from "../usage/plan.ts";
 import type { Price } from "../usage/prices.ts";
 import { resolveBudgets, type WrittenBudget } from "./budgets.ts";
 import { type CheckOptions, crossFieldIssues } from "./checks.ts";
-import { type DuplicateName, parseJson } from "./json.ts";
+import { type JsonDocument, parseJson } from "./json.ts";
 import { type KeyReference, keyIssues } from "./key-source.ts";
 import { type ConfigIssue, configError, defaultExpectation, toConfigIssues } from "./messages.ts";
 import { overlapIssues, PriceList } from "./prices.ts";
@@ -64,7 +64,11 @@ export type ParseOptions = CheckOptions & {
 
 /** `source` names the text in messages; relative paths start at `baseDir`. Throws one AppError that names every issue with its path. */
 export function parseConfig(text: string, options: ParseOptions): Config {
-  const file = parseFile(ConfigFile, text, options.source, (value) => crossFieldIssues(value, options));
+  return configFrom(parseJson(text, options.source), options);
+}
+
+export function configFrom(document: JsonDocument, options: ParseOptions): Config {
+  const file = checked(ConfigFile, document, options.source, (value) => crossFieldIssues(value, options));
   const { projects, rotations, monitor, notify, prices } = file;
   makePathsAbsolute({ projects, rotations, monitor, notify, prices }, options.baseDir);
   const templates = { written: rotations, ownPaths: options.ownPaths ?? {} };
@@ -76,7 +80,7 @@ export function parseConfig(text: string, options: ParseOptions): Config {
     ...projects.flatMap((one, i) => ("id" in one ? keyIssues(one.key, one, ["projects", i, "key"]) : [])),
     ...leftOut,
   ];
-  if (wrong.length > 0) throw configError(options.source, wrong, parseJson(text, options.source).positionOf);
+  if (wrong.length > 0) throw configError(options.source, wrong, document);
   const isForMany = rotations.some((one) => one.projects !== undefined);
   const resolved = {
     ...resolveNames(file),
@@ -90,7 +94,7 @@ export function parseConfig(text: string, options: ParseOptions): Config {
   const isKnown = ({ path: [, index] }: ConfigIssue) => file.budgets[Number(index)]?.project !== undefined;
   const entries = projects.flatMap((one, index) => ("discover" in one ? [{ ...one, index }] : []));
   const errors = entries.length === 0 ? issues : issues.filter(isKnown);
-  if (errors.length > 0) throw configError(options.source, errors, parseJson(text, options.source).positionOf);
+  if (errors.length > 0) throw configError(options.source, errors, document);
   const config = { ...resolved, prices: priceList, budgets };
   if (entries.length === 0) return config;
   const projectsOf = Object.fromEntries(file.exports.map((job) => [job.name, job.projects]));
@@ -100,31 +104,29 @@ export function parseConfig(text: string, options: ParseOptions): Config {
 function pricesInFile(file: string, { readPrices }: ParseOptions): readonly Price[] {
   return readPrices === undefined
     ? []
-    : parseFile(PriceList, readPrices(file), file, (value) => overlapIssues(value, []));
+    : checked(PriceList, parseJson(readPrices(file), file), file, (value) => overlapIssues(value, []));
 }
 
 /** `otherIssues` gets the value as it is in the file, so that its issues are reported together with those of the schema. */
-function parseFile<Schema extends z.ZodType>(
+function checked<Schema extends z.ZodType>(
   schema: Schema,
-  text: string,
+  document: JsonDocument,
   source: string,
   otherIssues: (value: unknown) => readonly ConfigIssue[],
 ): z.output<Schema> {
-  const { value, duplicates, positionOf } = parseJson(text, source);
+  const { value, duplicates } = document;
   // jitless: a schema that is used once costs more to compile than to run.
   const parsed = schema.safeParse(value, { error: defaultExpectation, reportInput: true, jitless: true });
   const issues = [
-    ...duplicates.map(toDuplicateIssue),
+    ...duplicates.map(({ path, firstLine }) => ({
+      path,
+      message: `is given twice, first in line ${firstLine}, and only the second would count; remove one of them`,
+    })),
     ...(parsed.success ? [] : toConfigIssues(parsed.error.issues)),
     ...otherIssues(value),
   ];
-  if (!parsed.success || issues.length > 0) throw configError(source, issues, positionOf);
+  if (!parsed.success || issues.length > 0) throw configError(source, issues, document);
   return parsed.data;
-}
-
-function toDuplicateIssue({ path, firstLine }: DuplicateName): ConfigIssue {
-  const message = `is given twice, first in line ${firstLine}, and only the second would count; remove one of them`;
-  return { path, message };
 }
 
 /** Every job, the exports first. */

@@ -3,8 +3,9 @@
 
 import { isReadUnderEach } from "../usage/fan-out.ts";
 import { filterKey, GROUPINGS, NO_CONDITIONS } from "../usage/series.ts";
+import type { Path } from "./json.ts";
 import type { LenientExport } from "./lenient.ts";
-import { type ConfigIssue, formatPath, type Path, quoteAll } from "./messages.ts";
+import { type ConfigIssue, formatPath, quoteAll } from "./messages.ts";
 import { FilterOfEach, Filter as FilterSchema } from "./schema.ts";
 
 type FanOutAtPath = { readonly each: FilterOfEach["each"]; readonly exportIndex: number; readonly path: Path };

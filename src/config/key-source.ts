@@ -14,7 +14,8 @@ import {
   VariableName,
   wholeNumber,
 } from "./fields.ts";
-import { type ConfigIssue, isKeyLike, type Path } from "./messages.ts";
+import type { Path } from "./json.ts";
+import { type ConfigIssue, isKeyLike } from "./messages.ts";
 import { fill, fillProblem, hasPlaceholder, placeholderProblem } from "./placeholders.ts";
 
 const { Env, File, looksLikeSecret } = referenceForms("key");

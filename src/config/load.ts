@@ -2,9 +2,11 @@
 
 import { isUtf8 } from "node:buffer";
 import path from "node:path";
+import { z } from "zod";
 import { AppError, systemCode } from "../errors.ts";
 import { readRegularFile } from "../files.ts";
-import { type Config, type ParseOptions, parseConfig } from "./config.ts";
+import { type Config, configFrom, type ParseOptions } from "./config.ts";
+import { parseJson } from "./json.ts";
 import { fileReadProblem } from "./messages.ts";
 
 /** Folder of the embedded database, relative to the working directory. */
@@ -24,10 +26,10 @@ export async function loadConfig(file: string, { onFile, ...options }: LoadOptio
       `the configuration ${fileReadProblem(file, cause)}; ${init}name another with --config FILE`,
     );
   });
-  const text = decode(file, bytes);
+  const document = parseJson(decode(file, bytes), file);
   const own = path.resolve(file);
   const baseDir = path.dirname(own);
-  const named = pricesFileIn(text);
+  const named = pricesFileIn(document.value);
   const prices = named === undefined ? undefined : path.resolve(baseDir, named);
   if (prices !== undefined) onFile?.(prices);
   const read = prices === undefined ? "" : await readPrices(prices).catch((error: Error) => error);
@@ -35,7 +37,7 @@ export async function loadConfig(file: string, { onFile, ...options }: LoadOptio
     [own]: "this configuration file",
     [path.resolve(DATA_FOLDER)]: "the folder of the embedded database",
   };
-  return parseConfig(text, {
+  return configFrom(document, {
     source: file,
     baseDir,
     ownPaths,
@@ -48,14 +50,9 @@ export async function loadConfig(file: string, { onFile, ...options }: LoadOptio
   });
 }
 
-/** As the file names it. Undefined if it names none, or can't be parsed: then its mistakes are reported, and no prices are needed. */
-function pricesFileIn(text: string): string | undefined {
-  try {
-    const file: unknown = JSON.parse(text.replace(/^\uFEFF/, ""))?.prices?.file;
-    return typeof file === "string" ? file : undefined;
-  } catch {
-    return undefined;
-  }
+/** As the file names it. Undefined if it names none, also by mistake. */
+function pricesFileIn(value: unknown): string | undefined {
+  return z.object({ prices: z.object({ file: z.string() }) }).safeParse(value).data?.prices.file;
 }
 
 async function readPrices(file: string): Promise<string> {

@@ -3,12 +3,8 @@
 
 import type { z } from "zod";
 import { AppError, systemCode } from "../errors.ts";
+import type { JsonDocument, Path } from "./json.ts";
 import { didYouMean } from "./suggestions.ts";
-
-export type Path = readonly (string | number)[];
-
-/** Both counted from 1. */
-export type Position = { readonly line: number; readonly column: number };
 
 export type ConfigIssue = { readonly path: Path; readonly message: string };
 
@@ -70,20 +66,18 @@ function kindOf(value: unknown): string {
 const ISSUES_SHOWN_MAX = 100;
 
 /** One line for each issue, in the order of the file, and how many more there are. Two checks may report the same path and message: it is one issue. */
-export function configError(
-  source: string,
-  issues: readonly ConfigIssue[],
-  positionOf: (path: Path) => Position,
-): AppError {
-  const lines = issues
-    .map((issue) => ({ ...issue, position: positionOf(issue.path) }))
-    .sort((a, b) => a.position.line - b.position.line || a.position.column - b.position.column)
-    .map(({ path, position, message }) => `- ${formatPath(path)} (line ${position.line}): ${message}`);
-  const different = [...new Set(lines)];
-  const count = different.length === 1 ? "1 error" : `${different.length} errors`;
-  const others = different.length - ISSUES_SHOWN_MAX;
-  const shown = [...different.slice(0, ISSUES_SHOWN_MAX), ...(others > 0 ? [`- and ${others} more`] : [])];
-  return new AppError("config", [`${source} has ${count}:`, ...shown].join("\n"));
+export function configError(source: string, issues: readonly ConfigIssue[], document: JsonDocument): AppError {
+  const different = new Map(issues.map((issue) => [JSON.stringify([issue.path, issue.message]), issue]));
+  const sorted = [...different.values()]
+    .map((issue) => ({ ...issue, offset: document.offsetOf(issue.path) }))
+    .sort((a, b) => a.offset - b.offset);
+  const count = sorted.length === 1 ? "1 error" : `${sorted.length} errors`;
+  const shown = sorted
+    .slice(0, ISSUES_SHOWN_MAX)
+    .map(({ path, offset, message }) => `- ${formatPath(path)} (line ${document.lineOf(offset)}): ${message}`);
+  const others = sorted.length - shown.length;
+  const more = others > 0 ? [`- and ${others} more`] : [];
+  return new AppError("config", [`${source} has ${count}:`, ...shown, ...more].join("\n"));
 }
 
 // Turns zod's issues into issues with messages of our own: zod's messages do not suggest the right field, and for a union they name

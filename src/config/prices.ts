@@ -6,7 +6,8 @@ import { overlappingPrices, type PRICE_DIMENSIONS, PRICE_VOLUMES, PRICED_TIMES, 
 import { DIMENSION_VALUES } from "../usage/series.ts";
 import { Currency, Day, Decimal, isGreater } from "./amounts.ts";
 import { FilePath, object, reporting, text } from "./fields.ts";
-import { type ConfigIssue, describeValue, formatPath, type Path, quoteAll } from "./messages.ts";
+import type { Path } from "./json.ts";
+import { type ConfigIssue, describeValue, formatPath, quoteAll } from "./messages.ts";
 import { didYouMean } from "./suggestions.ts";
 
 function digitsOf(currency: string): number {

@@ -3,8 +3,9 @@
 import { z } from "zod";
 import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT } from "../keys/policy.ts";
 import { FilePath, JitterSeconds, Name, object, Schedule, Timezone, template, text, wholeNumber } from "./fields.ts";
+import type { Path } from "./json.ts";
 import { KeySource } from "./key-source.ts";
-import type { Path } from "./messages.ts";
+
 import { hasPlaceholder, placeholderProblem } from "./placeholders.ts";
 
 const CommentTemplate = template(200, ["{comment}", "{id}"], (used) =>

@@ -3,8 +3,9 @@
 import path from "node:path";
 import type { RotationJob, Sink } from "../keys/policy.ts";
 import { deliveryConflict } from "./deliveries.ts";
+import type { Path } from "./json.ts";
 import { type KeyReference, keyIssues, keyOf } from "./key-source.ts";
-import type { ConfigIssue, Path } from "./messages.ts";
+import type { ConfigIssue } from "./messages.ts";
 import { fill, fillProblem } from "./placeholders.ts";
 import { projectsNamed } from "./project-names.ts";
 import type { WrittenRotation } from "./rotation-schema.ts";

@@ -5,8 +5,9 @@ import { readRegularFile } from "../files.ts";
 import { Secret } from "../secret.ts";
 import type { Config, SecretReference } from "./config.ts";
 import { isLoopback } from "./fields.ts";
+import type { Path } from "./json.ts";
 import { isPatternKey, type StaticKeyReference } from "./key-source.ts";
-import { fileReadProblem, formatPath, type Path, SCHEME_AND_KEY } from "./messages.ts";
+import { fileReadProblem, formatPath, SCHEME_AND_KEY } from "./messages.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

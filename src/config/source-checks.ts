@@ -1,8 +1,9 @@
 // Checks what only one of the two sources can be asked for: groupings, conditions and windows. Pure.
 
 import { BILLING_GROUPINGS, DIMENSIONS, DIMENSIONS_OF, GROUPINGS, type Source } from "../usage/series.ts";
+import type { Path } from "./json.ts";
 import { type LenientExport, LenientFilter } from "./lenient.ts";
-import { type ConfigIssue, describeValue, type Path } from "./messages.ts";
+import { type ConfigIssue, describeValue } from "./messages.ts";
 
 const OTHER_SOURCE: Readonly<Record<Source, string>> = {
   usage: 'that only billing has: give it an export with "source": "billing"',

@@ -3,61 +3,52 @@ import { expect, test } from "vitest";
 import { parseJson } from "../../src/config/json.ts";
 import { messageFor, SAMPLE } from "./sample-config.ts";
 
+const STRING = "expected a string in double quotes that ends on its line, with a backslash as";
+
 test.each([
   ["", "jobs.config.json is empty"],
-  [" \n\t", "jobs.config.json is empty"],
-  ["\uFEFF", "jobs.config.json is empty"],
-  ["{", "line 1, column 2: expected a name in double quotes, found the end of the file"],
-  ['{\n  "a": 1,\n}', 'line 3, column 1: expected a name in double quotes, found "}"; remove the comma before it'],
-  ["[1, 2,]", 'line 1, column 7: expected a value, found "]"; remove the comma before it'],
-  ['{\n  "a": 1\n  "b": 2\n}', 'line 3, column 3: expected "," or "}", found "\\""; a comma is missing before it'],
+  ["\uFEFF \n\t", "jobs.config.json is empty"],
+  ["// a note", "line 1, column 10: expected a value, found the end of the file"],
+  ["{", 'line 1, column 2: expected "}", found the end of the file'],
+  ['{\n  "a": 1\n  "b": 2\n}', 'line 3, column 3: expected ",", found "\\""'],
   ['{ "a" 1 }', 'line 1, column 7: expected ":", found "1"'],
   ['{ "a": }', 'line 1, column 8: expected a value, found "}"'],
+  ["{ 'a': 1 }", `expected a name or a value, found "'"; names and text are written in double quotes`],
   [
-    "{ 'a': 1 }",
-    'line 1, column 3: expected a name in double quotes, found "\'"; strings and names are written in double quotes',
+    '{ "a": yes }',
+    'line 1, column 8: expected a name or a value, found "y"; names and text are written in double quotes',
   ],
-  ["{ a: 1 }", 'found "a"; text is written in double quotes'],
-  ['{ "a": yes }', 'line 1, column 8: expected a value, found "y"; text is written in double quotes'],
-  ['{ "a": trueish }', 'line 1, column 8: expected a value, found "t"'],
-  ['{ "a": 1 } // note', 'line 1, column 12: expected the end of the file, found "/"; JSON has no comments: remove it'],
-  [
-    '{ "a": "C:\\secrets" }',
-    'column 8: expected a value, found "\\""; this string is not closed on its line, or holds a wrong escape',
-  ],
-  ['{ "a": "two\nlines" }', "this string is not closed on its line"],
-  ['{ "a": 01 }', 'line 1, column 8: expected a value, found "0"'],
+  ['{ "a": C:\\key }', 'expected a name or a value, found "C"; names and text'],
+  ['{ "a": "C:\\secrets" }', `line 1, column 8: ${STRING}`],
+  ['{ "a": "two\nlines" }', `line 1, column 8: ${STRING}`],
+  ['{ "a": 01 }', 'line 1, column 9: expected ",", found "1"'],
   ['{ "a": 1 } {}', 'line 1, column 12: expected the end of the file, found "{"'],
-  ["[1}", 'line 1, column 3: expected "," or "]", found "}"'],
-  ['{ "__proto__": {} }', 'expected a name other than "__proto__"'],
-  ["💥", 'line 1, column 1: expected a value, found "💥"'],
+  ["[1,,2]", 'line 1, column 4: expected a value, found ","'],
+  ['{ "a": 1 } /* note', 'line 1, column 12: expected a comment that ends with "*/"'],
+  ["💥", 'line 1, column 1: expected a name or a value, found "💥"'],
 ])("the text %j is refused with its line and column", (text, says) => {
   expect(messageFor(text)).toContain(says);
-});
-
-test("a text with more than 50 levels is refused", () => {
-  expect(messageFor("[".repeat(100_000))).toContain("line 1, column 52: expected at most 50 levels");
 });
 
 test.each(["5", '"text"', "null", "[]", "true"])("%s in place of the top-level object is refused", (text) => {
   expect(messageFor(text)).toContain("- the top level (line 1): expected an object { … }; got ");
 });
 
-test("a byte order mark is no error", () => {
-  expect(messageFor(`\uFEFF${JSON.stringify(SAMPLE)}`)).toBe("");
+test("comments, trailing commas and a byte order mark are allowed", () => {
+  const text = `\uFEFF// note\n${JSON.stringify(SAMPLE).replace(/\}$/, ", /* note */ }")}\n// note`;
+  expect(messageFor(text)).toBe("");
 });
 
-test("a repeated field is found at any depth, with the line of its first occurrence", () => {
-  const { value, duplicates } = parseJson(
-    '{\n "a": 1,\n "b": [{ "c": 1 },\n { "c": 1,\n "c": 2 }],\n "\\u0061": 3 }',
-    "x",
-  );
+test("a repeated field is found at any depth, with the line of its first occurrence, and the last counts", () => {
+  const text = '{\n "a": 1,\n "b": [{ "c": 1 },\n { "c": 1,\n "c": 2 }],\n "\\u0061": 3 }';
+  const { value, duplicates, offsetOf, lineOf } = parseJson(text, "x");
 
   expect(value).toEqual({ a: 3, b: [{ c: 1 }, { c: 2 }] });
   expect(duplicates).toEqual([
     { path: ["b", 1, "c"], firstLine: 4 },
     { path: ["a"], firstLine: 2 },
   ]);
+  expect(duplicates.map(({ path }) => lineOf(offsetOf(path)))).toEqual([5, 6]);
 });
 
 test("a repeated field is one error among the others", () => {
@@ -67,14 +58,15 @@ test("a repeated field is one error among the others", () => {
   expect(message).toContain("- projects (line 3): expected at least one entry");
 });
 
-test("a path has a line and column, and a missing path has those of its parent", () => {
-  const { positionOf } = parseJson('{\n  "a": [\n    1,\n    { "b": 2 }\n  ]\n}', "x");
+test("a missing path has the place of what is around it", () => {
+  const text = '{\n  "a": [\n    1,\n    { "b": 2 }\n  ]\n}';
+  const { offsetOf } = parseJson(text, "x");
 
-  expect(positionOf(["a"])).toEqual({ line: 2, column: 3 });
-  expect(positionOf(["a", 1])).toEqual({ line: 4, column: 5 });
-  expect(positionOf(["a", 1, "b"])).toEqual({ line: 4, column: 7 });
-  expect(positionOf(["a", 1, "missing", 3])).toEqual({ line: 4, column: 5 });
-  expect(positionOf(["missing"])).toEqual({ line: 1, column: 1 });
+  expect(text.slice(offsetOf(["a"]))).toMatch(/^"a"/);
+  expect(text.slice(offsetOf(["a", 1]))).toMatch(/^\{ "b"/);
+  expect(text.slice(offsetOf(["a", 1, "b"]))).toMatch(/^"b"/);
+  expect(offsetOf(["a", 1, "missing", 3])).toBe(offsetOf(["a", 1]));
+  expect(offsetOf(["missing"])).toBe(0);
 });
 
 test("a number that a double can't hold comes back as its text, all others as numbers", () => {
@@ -82,31 +74,14 @@ test("a number that a double can't hold comes back as its text, all others as nu
   expect(parseJson(text, "x").value).toEqual([0.1, 1.5, 0.0025, "9007199254740993", "0.12345678901234567890"]);
 });
 
-test("parseJson accepts the same texts as JSON.parse, with the same values", () => {
-  const spoiledJson = fc
-    .tuple(
-      fc.json({ maxDepth: 4 }),
-      fc.nat(),
-      fc.constantFrom("", ",", "]", "}", '"', "\\", "0", "-", " ", "e", "\u0001", "\u007f"),
-    )
-    .map(([text, at, inserted]) => text.slice(0, at % text.length) + inserted + text.slice((at % text.length) + 1));
-
+test("whatever JSON.parse accepts has the same value here", () => {
   fc.assert(
-    fc.property(fc.oneof(fc.json({ maxDepth: 4 }), spoiledJson), (text) => {
-      fc.pre(!text.includes("__proto__"));
-      expect(taken(() => parseJson(text, "x").value)).toEqual(taken(() => JSON.parse(text)));
+    fc.property(fc.json({ maxDepth: 4 }), (text) => {
+      expect(withNumbers(parseJson(text, "x").value)).toEqual(withNumbers(JSON.parse(text)));
     }),
-    { numRuns: 500 },
+    { numRuns: 200 },
   );
 });
-
-function taken(parse: () => unknown): unknown {
-  try {
-    return { value: withNumbers(parse()) };
-  } catch {
-    return "refused";
-  }
-}
 
 /** Makes texts of numbers and numbers equal. */
 function withNumbers(value: unknown): unknown {
