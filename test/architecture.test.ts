@@ -33,7 +33,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   usage: ["errors.ts"],
   keys: ["command.ts", "errors.ts", "files.ts", "secret.ts", "text.ts", "usage/days.ts"],
   service: ["async.ts", "errors.ts", "proxy.ts", "proxy-agent.ts", "secret.ts", "text.ts", "usage"],
-  config: ["errors.ts", "files.ts", "keys/policy.ts", "secret.ts", "service/auth-scheme.ts", "usage"],
+  config: ["decimal.ts", "errors.ts", "files.ts", "keys/policy.ts", "secret.ts", "service/auth-scheme.ts", "usage"],
   "db/connection": ["db/jobs/queue.ts", "db/schema.ts", "errors.ts", "package-files.ts"],
   "db/usage": ["async.ts", "db/connection", "db/jobs/queue-names.ts", "db/storable-text.ts", "errors.ts", "usage"],
   "db/jobs": ["db/connection", "db/pages.ts", "db/storable-text.ts", "errors.ts", "usage"],
@@ -57,7 +57,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   ],
   web: ["errors.ts", "package-files.ts", "show/html.ts", "secret.ts"],
   // Runs in the browser: nothing of Node.
-  "web/client": ["show/chart-description.ts", "show/format.ts"],
+  "web/client": ["decimal.ts", "show/chart-description.ts", "show/format.ts"],
   "web/dashboard": ["async.ts", "errors.ts", "facts", "health", "show", "usage", "web", "web/explore"],
   "web/explore": ["async.ts", "errors.ts", "facts", "show", "usage", "web", "web/dashboard"],
   show: ["facts", "text.ts", "usage"],

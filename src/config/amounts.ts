@@ -1,6 +1,7 @@
 // Amounts, days and currencies in the configuration, exact as they are written. Pure.
 
 import { z } from "zod";
+import { difference } from "../decimal.ts";
 import { isDay } from "../usage/days.ts";
 import { ExactNumber } from "../usage/json-value.ts";
 import { decimalText } from "../usage/metrics.ts";
@@ -47,10 +48,5 @@ export const Currency = z.string(CURRENCY).superRefine(
 /** Compares decimal texts exactly. True if one is no decimal number, which is an issue of its own. */
 export function isGreater(a: string, b: string): boolean {
   if (![a, b].every((text) => /^\d+(?:\.\d+)?$/.test(text))) return true;
-  const decimals = Math.max(...[a, b].map((text) => text.split(".")[1]?.length ?? 0));
-  const scaled = (text: string) => {
-    const [whole = "", fraction = ""] = text.split(".");
-    return BigInt(whole + fraction.padEnd(decimals, "0"));
-  };
-  return scaled(a) > scaled(b);
+  return !/^(-|0$)/.test(difference(a, b));
 }

@@ -1,5 +1,7 @@
 // The order of the cells of a table. Decimals are compared by their digits: as doubles, different amounts could be equal. Pure.
 
+import { difference } from "../../decimal.ts";
+
 /** `-1,234.50` and `1234.5`; undefined for any other text. */
 export function decimalOf(text: string): string | undefined {
   const plain = text
@@ -12,15 +14,8 @@ export function decimalOf(text: string): string | undefined {
 
 /** Negative if `a` is less. */
 export function compareDecimals(a: string, b: string): number {
-  const [one, other] = [scaled(a, b), scaled(b, a)];
-  return one < other ? -1 : one > other ? 1 : 0;
-}
-
-/** The decimal as a whole number, with as many places as the longer of the two. */
-function scaled(decimal: string, other: string): bigint {
-  const places = (text: string) => text.split(".")[1] ?? "";
-  const length = Math.max(places(decimal).length, places(other).length);
-  return BigInt(decimal.split(".")[0] + places(decimal).padEnd(length, "0"));
+  const more = difference(a, b);
+  return more === "0" ? 0 : more.startsWith("-") ? -1 : 1;
 }
 
 /** Decimals come before other texts. */
