@@ -80,7 +80,7 @@ export const GAUGES = {
     labelNames: ["project", "filter"],
   },
   queue_jobs: {
-    help: "Usage requests and rotations in the queue: waiting, retrying (waits for another attempt), active, or dead (given up in the last 24 hours)",
+    help: "Projects of runs, and rotations, in the queue: waiting, retrying (waits for another attempt), active, or dead (given up in the last 24 hours)",
     labelNames: ["queue", "state"],
   },
   budget_used_share: {

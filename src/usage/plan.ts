@@ -198,7 +198,7 @@ export function splitWindow(window: Window): Window[] {
   return stretches;
 }
 
-/** How many requests a project has at once. Of several projects none may take all slots, as its calls may hang. */
+/** How many requests a project has at once. Of several projects, also of different exports, none may take all slots: its calls may hang. */
 export function requestsAtOnce({
   maxConcurrent,
   projects,

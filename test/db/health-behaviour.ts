@@ -220,43 +220,21 @@ export function testHealth(db: Database): void {
   test("queue jobs are counted by state, failed ones for a day", async () => {
     await sql`
       insert into usage_export_queue.job (name, state, completed_on)
-      values ('usage_request', 'created', null), ('usage_request', 'created', null), ('usage_request', 'retry', null),
-        ('usage_request', 'active', null), ('usage_request', 'completed', now()), ('usage_request', 'cancelled', now()),
-        ('usage_request', 'failed', now() - interval '23 hours'), ('usage_request', 'failed', now() - interval '25 hours')
+      values ('export', 'created', null), ('export', 'created', null), ('export', 'retry', null),
+        ('export', 'active', null), ('export', 'completed', now()), ('export', 'cancelled', now()),
+        ('export', 'failed', now() - interval '23 hours'), ('export', 'failed', now() - interval '25 hours')
     `.execute(db);
     const metrics = (await samplesOf()).filter(({ gauge }) => gauge === "queue_jobs");
     const counts = Object.fromEntries(metrics.map(({ labels, value }) => [`${labels.queue} ${labels.state}`, value]));
     await sql`delete from usage_export_queue.job`.execute(db);
     expect(counts).toMatchObject({
-      "usage_request waiting": 2,
-      "usage_request retrying": 1,
-      "usage_request active": 1,
-      "usage_request dead": 1,
+      "export waiting": 2,
+      "export retrying": 1,
+      "export active": 1,
+      "export dead": 1,
       "rotation waiting": 0,
       "rotation dead": 0,
     });
-  });
-
-  test("the requests of a chunk are counted, and not the chunk; of a failed one those that were left", async () => {
-    const [waiting, active, failed] = [randomUUID(), randomUUID(), randomUUID()];
-    const data = (chunkId: string) => JSON.stringify({ chunkId });
-    await sql`
-      insert into usage_export_queue.job (name, state, singleton_key, completed_on, data, output)
-      values ('usage_request', 'created', 'a', null, ${data(waiting)}, null),
-        ('usage_request', 'active', 'b', null, ${data(active)}, null),
-        ('usage_request', 'failed', 'c', now(), ${data(failed)}, '{"requests": 7}')
-    `.execute(db);
-    await sql`
-      insert into usage_export.queued_request (request_key, run_id, chunk_id, position, request)
-      select chunk || n, gen_random_uuid(), chunk::uuid, n, '{}'
-      from (values (${waiting}, 50), (${active}, 3)) as chunks (chunk, requests), generate_series(1, requests) n
-    `.execute(db);
-    const counts = (await samplesOf())
-      .filter(({ gauge, labels }) => gauge === "queue_jobs" && labels.queue === "usage_request")
-      .map(({ labels, value }) => [labels.state, value]);
-    await sql`delete from usage_export_queue.job`.execute(db);
-    await sql`delete from usage_export.queued_request`.execute(db);
-    expect(Object.fromEntries(counts)).toEqual({ waiting: 50, retrying: 0, active: 3, dead: 7 });
   });
 
   async function samplesOf(config = configOf()): Promise<readonly MetricSample[]> {

@@ -9,17 +9,9 @@ test("an empty queue has 0 jobs in each state", () => {
 
 test("the jobs of one state are added up over all queues", () => {
   const texts = textsOf(
-    { queue: "usage_request", state: "waiting", jobs: 3 },
+    { queue: "export", state: "waiting", jobs: 3 },
     { queue: "rotation", state: "waiting", jobs: 1 },
-    { queue: "usage_request", state: "active", jobs: 2 },
+    { queue: "export", state: "active", jobs: 2 },
   );
   expect(texts).toEqual(["4 waiting", "0 waiting for a retry", "2 in progress", "0 given up in the last day"]);
-});
-
-test("a job that was given up counts once, although the dead letter queue has a copy of it", () => {
-  const texts = textsOf(
-    { queue: "usage_request", state: "dead", jobs: 1 },
-    { queue: "usage_request_dead", state: "waiting", jobs: 1 },
-  );
-  expect(texts).toEqual(["0 waiting", "0 waiting for a retry", "0 in progress", "1 given up in the last day"]);
 });

@@ -128,7 +128,7 @@ test("`status --json` has the same facts", async ({ context }) => {
     undated: [],
     usageAlerts: [],
     rotations: [],
-    queue: expect.arrayContaining([{ queue: "usage_request", state: "waiting", jobs: 0 }]),
+    queue: expect.arrayContaining([{ queue: "export", state: "waiting", jobs: 0 }]),
     windows: [],
   });
   expect(status).toBe(1);

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { readSnapshot } from "../../../src/db/connection/transaction.ts";
@@ -13,11 +12,7 @@ const { db } = await testDatabase();
 const DAYS = ["2026-03-15", "2026-03-16"];
 const NOW = new Date("2026-03-17T12:00:00Z");
 
-beforeEach(() =>
-  sql`truncate usage_export.series, usage_export.slice, usage_export.queued_request, usage_export_queue.job cascade`.execute(
-    db,
-  ),
-);
+beforeEach(() => sql`truncate usage_export.series, usage_export.slice, usage_export_queue.job cascade`.execute(db));
 
 async function fail(seriesId: number, reason: string, code: string, days: readonly string[] = DAYS): Promise<void> {
   await recordFailure(db, { seriesId, days, fetchNo: await nextFetchNo(db), reason, code });
@@ -47,7 +42,7 @@ test("an outage is one cause, whatever its error texts, with the number of its s
       slices: 4,
       slicesWithNumbers: 1,
       series: 2,
-      requests: 0,
+
       error: "did not answer within 30 s",
     },
   ]);
@@ -112,18 +107,10 @@ test("the next attempt is that of the queue, or else at the end of the retry del
   expect(await causes()).toMatchObject([{ nextTry: new Date("2026-03-17T13:00:00Z") }]);
   await sql`update usage_export.slice set attempted_at = '2026-03-17T09:00:00Z'`.execute(db);
   expect(await causes()).toMatchObject([{ nextTry: NOW }]);
-  const chunk = ["a", "b", "c"].map(() => randomUUID());
-  const job = (index: number) => JSON.stringify({ chunkId: chunk[index] });
   await sql`
-    insert into usage_export_queue.job (name, state, start_after, data)
-    values ('usage_request', 'retry', '2026-03-17T12:04:00Z', ${job(0)}), ('usage_request', 'active', now(), ${job(1)}),
-      ('usage_request', 'retry', '2026-03-17T12:01:00Z', ${job(2)})
+    insert into usage_export_queue.job (name, state, start_after)
+    values ('export', 'retry', '2026-03-17T12:04:00Z'), ('rotation', 'retry', '2026-03-17T12:01:00Z')
   `.execute(db);
-  await sql`
-    insert into usage_export.queued_request (request_key, run_id, chunk_id, position, request, error, error_code)
-    select key, gen_random_uuid(), chunk::uuid, 0, '{}', 'down', code
-    from (values ('1', ${chunk[0]}, 'unavailable'), ('2', ${chunk[0]}, 'unavailable'), ('3', ${chunk[0]}, null),
-      ('4', ${chunk[1]}, null), ('5', ${chunk[2]}, 'rate_limited')) as queued (key, chunk, code)
-  `.execute(db);
-  expect(await causes()).toMatchObject([{ requests: 2, nextTry: new Date("2026-03-17T12:04:00Z") }]);
+  await sql`update usage_export.slice set attempted_at = '2026-03-17T11:00:00Z'`.execute(db);
+  expect(await causes()).toMatchObject([{ nextTry: new Date("2026-03-17T12:04:00Z") }]);
 });

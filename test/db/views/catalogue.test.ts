@@ -47,7 +47,6 @@ const PROMISED: Readonly<Record<string, readonly string[]>> = {
   cost_difference: [...SERIES, "model", "currency", "estimated_amount", "billed_amount", "difference", "status"],
   balances: ["project_id", "project", "balance_id", "amount", "units", "read_at", "last_read_at", "ended_at"],
   runs: [],
-  run_requests: [],
   api_keys: [],
   usage_snapshot: [
     ...["project_id", "project", "grouping", "filter", "taken_at", "group_value", ...METRICS, "extra_metrics"],
@@ -186,5 +185,8 @@ test.each([
   "create view bi.mine as select 1",
   "create table usage_export.mine ()",
 ])("the reader is refused: %s", async (statement) => {
-  await expect(asReader(statement)).rejects.toMatchObject({ code: "42501" });
+  await expect(asReader(statement)).rejects.toMatchObject({
+    // 55000: nobody can write to a view that adds rows up.
+    code: expect.stringMatching(/^(42501|55000)$/),
+  });
 });
