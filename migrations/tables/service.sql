@@ -24,18 +24,6 @@ create table usage_export.service_dialect (
 );
 comment on table usage_export.service_dialect is 'The dialect that a probe found, for all processes and runs';
 
-create table usage_export.listed_name (
-  project_id    text        not null,
-  kind          text        not null check (kind in ('feature', 'model', 'tag')),
-  name          text        not null,
-  -- The id that the service filters a model by; empty for other kinds, and for a model without one.
-  model_id      text        not null default '',
-  first_seen_at timestamptz not null default now(),
-  primary key (project_id, kind, name, model_id)
-);
-comment on table usage_export.listed_name is
-  'Names that Get Fields listed: it lists what was used in its period only, and a name that was listed once stays known';
-
 create table usage_export.project_list (
   -- Where the key is: "env NAME" or "file PATH".
   list          text        not null,

@@ -7,8 +7,8 @@ import { isPattern } from "../config/project-names.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { storedLists, storedProjects, storeReading } from "../db/projects.ts";
 import { errorText } from "../errors.ts";
+import type { Finding, FindingGroup } from "../jobs/check-project.ts";
 import { readLists } from "../jobs/discover.ts";
-import type { Finding, FindingGroup } from "../jobs/project-probe.ts";
 import { counted, instantText } from "../show/format.ts";
 import { firstNames } from "../text.ts";
 import {

@@ -8,11 +8,11 @@ import { checkEncryption, checkInstallation } from "../db/connection/installatio
 import { isSchemaError } from "../db/connection/views.ts";
 import { AppError, errorText } from "../errors.ts";
 import { adviseWindows, renderAdvice } from "../health/read-health.ts";
+import type { Finding, FindingGroup } from "../jobs/check-project.ts";
 import { checkProject } from "../jobs/check-project.ts";
 import { FilterCheck } from "../jobs/filter-check.ts";
 import { requireSecrets } from "../jobs/monitor-secrets.ts";
 import { openServiceContext, putPricesInForce } from "../jobs/open-context.ts";
-import type { Finding, FindingGroup } from "../jobs/project-probe.ts";
 import { withSeenValues } from "../jobs/seen-values.ts";
 import { proxyOf } from "../proxy.ts";
 import { nextOccurrences } from "../schedule/cron.ts";

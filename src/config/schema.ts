@@ -231,7 +231,7 @@ const Export = object({
     .enum(FEATURE_CHECKS)
     .default("error")
     .describe(
-      "What happens to a filter with a feature, tag, model or other value that the service does not seem to know: its published interface does not name it, Get Fields never listed it, and the numbers read with it do not prove that it works.",
+      "What happens to a filter with a feature, tag, model or other value that neither the service's published interface nor Get Fields names, unless its numbers prove that it works: \"error\" stores nothing, \"warn\" stores the answer when a later run gets the same, \"off\" checks nothing.",
     ),
   emptyGuard: z
     .enum(GUARD_MODES)

@@ -6,12 +6,14 @@ import { AppError, errorText } from "../errors.ts";
 import { holdsScope } from "../keys/policy.ts";
 import { testSink } from "../keys/sinks.ts";
 import { fetchToken } from "../service/keys.ts";
-import { dependsOnDialect } from "../service/usage.ts";
+import { dependsOnDialect, fetchBreakdown, groupingName } from "../service/usage.ts";
 import { toPrintableLine } from "../text.ts";
-import { addDays, dayOf, type Window } from "../usage/days.ts";
+import type { NormalisedSlice } from "../usage/columns.ts";
+import { addDays, type Day, dayOf, type Window } from "../usage/days.ts";
 import type { FanOut } from "../usage/fan-out.ts";
 import { dayTotals, effectOf } from "../usage/filter-effect.ts";
-import { type ExportJob, seriesOf } from "../usage/plan.ts";
+import { normalise } from "../usage/normalise.ts";
+import { type ExportJob, seriesOf, type UsageRequest } from "../usage/plan.ts";
 import {
   ALL_USAGE,
   filterKey,
@@ -21,23 +23,33 @@ import {
   SOURCES,
   type Source,
 } from "../usage/series.ts";
-import { checkUndated } from "./check-undated.ts";
 import { DEFAULT_DIALECT } from "./dialects.ts";
 import type { ServiceContext } from "./export-context.ts";
-import { type FilterCheck, isRejected, type Strictness } from "./filter-check.ts";
-import {
-  type CheckResult,
-  type Finding,
-  fail,
-  fetchAnswer,
-  ok,
-  type Probe,
-  readSlices,
-  rowCount,
-  slicesOf,
-  totalOf,
-  warn,
-} from "./project-probe.ts";
+import type { FilterCheck, Strictness } from "./filter-check.ts";
+
+export type Finding = {
+  readonly what: string;
+  /** "warn": a person should look at it; it may be as intended. */
+  readonly state: "ok" | "warn" | "fail";
+  readonly text: string;
+};
+
+/** What was found of one subject of the check. */
+export type FindingGroup = { readonly of: string; readonly findings: readonly Finding[] };
+
+/** What the checks of one project need. */
+type Probe = ServiceContext & {
+  readonly filterCheck: FilterCheck;
+  readonly source: Source;
+  readonly project: Project;
+  readonly today: Day;
+};
+
+type CheckResult = Omit<Finding, "what">;
+
+const ok = (text: string): CheckResult => ({ state: "ok", text });
+const warn = (text: string): CheckResult => ({ state: "warn", text });
+const fail = (text: string): CheckResult => ({ state: "fail", text });
 
 type Check = {
   readonly what: string;
@@ -105,20 +117,18 @@ function sourceChecks(probe: Probe, jobs: readonly ExportJob[]): Check[] {
   );
   const filters = [...new Map(all.map((one) => [one.series.filter.name, one])).values()];
   const groupings = [...new Map(all.map((one) => [one.series.grouping, one])).values()];
-  const named = filters.filter(({ series, strictness }) => strictness !== "off" && namesOf(series).length > 0);
-  const windowless = jobs.filter((job) => !job.window);
   const checks: Check[] = [];
   const dependent = all.find(({ series }) => dependsOnDialect(series));
   // Billing is asked in the default dialect.
   if (dependent && probe.source === "usage" && probe.service.dialect === "auto") {
     checks.push({ what: "dialect", run: () => checkDialect(probe, dependent.windowed) });
   }
-  if (named.length > 0) checks.push({ what: "features", run: () => checkNames(probe, named) });
   for (const { series, windowed } of groupings) {
     const unfiltered = { ...series, filter: ALL_USAGE };
     checks.push({ what: `grouping ${series.grouping}`, run: () => checkGrouping(probe, unfiltered, windowed) });
   }
-  if (windowless.length > 0) checks.push({ what: "dates", run: () => checkUndated(probe, windowless) });
+  const [windowless] = jobs.filter((job) => !job.window);
+  if (windowless) checks.push({ what: "dates", run: () => checkDates(probe, windowless) });
   if (all.some(({ windowed }) => windowed)) checks.push({ what: "window", run: () => checkWindow(probe) });
   for (const one of filters.filter(({ series }) => filterKey(series.filter) !== NO_CONDITIONS)) {
     checks.push({ what: `filter ${one.series.filter.name}`, run: () => checkFilter(probe, one) });
@@ -190,29 +200,6 @@ type CheckedSeries = {
 /** How many days are requested where numbers are compared: a feature may not be used every day. */
 const RECENT_DAYS = 7;
 
-/** The names in a filter that the service may not know. */
-function namesOf({ source, filter: { features, dimensions } }: Series): string[] {
-  const values = source === "billing" ? Object.values(dimensions) : [dimensions.model, dimensions.tags];
-  return [...Object.keys(features), ...values].filter((name) => name !== undefined);
-}
-
-async function checkNames(probe: Probe, filters: readonly CheckedSeries[]): Promise<CheckResult> {
-  const { project, filterCheck } = probe;
-  let warning: string | undefined;
-  for (const { series, windowed, strictness } of filters) {
-    const { filter } = series;
-    const scope = { project, source: series.source, window: windowed ? lastDays(probe, RECENT_DAYS) : undefined };
-    for (const found of await filterCheck.findings(scope, filter)) {
-      const text = `filter "${filter.name}": ${found.text}`;
-      if (isRejected(found) && strictness === "error") return { state: "fail", text };
-      warning ??= text;
-    }
-  }
-  if (warning !== undefined) return warn(warning);
-  const names = filters.flatMap(({ series }) => namesOf(series));
-  return ok(`known: ${[...new Set(names)].join(", ")}`);
-}
-
 async function checkDialect({ dialects, project }: Probe, windowed: boolean): Promise<CheckResult> {
   const dialect = await dialects.probe(project, windowed);
   if (dialect !== undefined) return ok(`"${dialect}", as the service's answers show`);
@@ -228,6 +215,20 @@ async function checkGrouping(probe: Probe, series: Series, windowed: boolean): P
   await probe.groupings.require(request, answer, (other) => fetchAnswer(probe, other));
   const rows = rowCount(await slicesOf(probe, request, answer));
   return ok(`${rows} ${rows === 1 ? "row" : "rows"}${windowed ? " yesterday" : ""}`);
+}
+
+/** Whether the answers to an export without a window say which days they are about. */
+async function checkDates(probe: Probe, { undated }: ExportJob): Promise<CheckResult> {
+  const answer = await readSlices(probe, totalOf(probe), undefined);
+  const isDeclared = undated !== "snapshot";
+  if (!answer.some((slice) => slice.undated)) {
+    const text = "the answers name their days";
+    return isDeclared ? warn(`${text}, so "undated": "${undated}" has no effect`) : ok(text);
+  }
+  if (rowCount(answer) === 0) return ok("no usage, so it is unknown whether the answers carry dates");
+  return isDeclared
+    ? ok(`the answers carry no date, and are stored as "undated": "${undated}" says`)
+    : warn("the answers carry no date: they are snapshots in bi.usage_snapshot, and in no usage view, total or report");
 }
 
 /** If only the day before yesterday has usage, the service may leave out the last day of a window. */
@@ -251,13 +252,17 @@ async function checkFilter(probe: Probe, { series, windowed, strictness }: Check
     window: windowed ? lastDays(probe, RECENT_DAYS) : undefined,
   };
   // The total is read first, because numbers grow between two readings.
-  await filterCheck.readTotal(request, strict);
   const all = await readSlices(probe, totalOf(probe), request.window);
+  filterCheck.useTotal({ ...request, series: totalOf(probe) }, async () => all);
   const own = await readSlices(probe, request.series, request.window);
-  if (rowCount(all) === 0) return ok("there is no usage, so it is unknown whether the filter narrows the numbers");
-  const doubt = await filterCheck.doubtOf(request, own, await dialects.forRequest(request), strict);
-  if (doubt?.kind === "filter-ignored") return { state: strict === "error" ? "fail" : "warn", text: doubt.reason };
-  if (rowCount(own) === 0) return warn("no usage meets the filter on days that have usage");
+  const [unknown] = await filterCheck.unknownNames(request.series);
+  if (rowCount(all) === 0) {
+    const text = "there is no usage, so it is unknown whether the filter narrows the numbers";
+    return unknown ? warn(`${text}; ${unknown.text}`) : ok(text);
+  }
+  const dialect = await dialects.forRequest(request);
+  const doubt = await filterCheck.doubtOf(request, own, dialect, strict, async () => false);
+  if (doubt) return { state: doubt.isConfirmable ? "warn" : "fail", text: doubt.reason };
   const isAll = effectOf(dayTotals(all), dayTotals(own)) === "same";
   return ok(isAll ? "all usage meets the filter" : "the filter narrows the numbers");
 }
@@ -280,4 +285,32 @@ async function checkFanOut(probe: Probe, job: ExportJob, { dimension, atMost }: 
 /** The last complete days. */
 function lastDays({ today }: Probe, count: number): Window {
   return { start: addDays(today, -count), end: addDays(today, -1) };
+}
+
+// The usage requests of the checks.
+
+/** All usage of the project, or all that it costs. */
+function totalOf({ project, source }: Probe): Series {
+  return { project, source, grouping: "none", filter: ALL_USAGE };
+}
+
+async function readSlices(probe: Probe, series: Series, window: Window | undefined): Promise<NormalisedSlice[]> {
+  const request = { series, window };
+  return slicesOf(probe, request, await fetchAnswer(probe, request));
+}
+
+async function slicesOf(probe: Probe, request: UsageRequest, answer: unknown): Promise<NormalisedSlice[]> {
+  const dialect = await probe.dialects.forRequest(request);
+  return normalise(request, answer, probe.today, groupingName(request.series.grouping, dialect));
+}
+
+async function fetchAnswer(probe: Probe, request: UsageRequest): Promise<unknown> {
+  const { app, service, keys, dialects, filterCheck, project } = probe;
+  const dialect = await dialects.forRequest(request);
+  const sent = await filterCheck.asSent(request, dialect);
+  return keys.use(project, (key) => fetchBreakdown(service, sent, key, app.signal, { dialect }));
+}
+
+function rowCount(slices: readonly NormalisedSlice[]): number {
+  return slices.reduce((sum, slice) => sum + slice.rowCount, 0);
 }

@@ -1,24 +1,29 @@
-// Checks that the service knows the names in a filter before usage is requested with it. A filter with an unknown feature, or
-// with a tag or model that nobody has, would be answered with plausible but wrong numbers.
+// Checks whether the numbers of an answer are those of its filter. The service validates no parameter: a filter by a misspelt feature,
+// by a tag that nobody has, or by a name of the other dialect is answered with plausible but wrong numbers.
 
 import { randomUUID } from "node:crypto";
 import { memoizeAsync } from "../async.ts";
 import { didYouMean } from "../config/suggestions.ts";
-import { errorText } from "../errors.ts";
+import { AppError, errorText } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import { hasStatus } from "../service/answer.ts";
-import { DOCUMENTED_FEATURES } from "../service/fields.ts";
+import {
+  type BilledFields,
+  DOCUMENTED_FEATURES,
+  fetchBilledFields,
+  fetchFields,
+  type ListedFields,
+} from "../service/fields.ts";
 import { fetchBreakdown } from "../service/usage.ts";
 import type { NormalisedSlice } from "../usage/columns.ts";
 import { dayOf, type Window } from "../usage/days.ts";
 import {
+  type Condition,
+  conditionsOf,
   type DayTotals,
   dayTotals,
-  type Effect,
   effectOf,
   isIgnored,
-  type Opposite,
-  oppositesOf,
 } from "../usage/filter-effect.ts";
 import { normalise } from "../usage/normalise.ts";
 import type { ExportJob, UsageRequest } from "../usage/plan.ts";
@@ -26,47 +31,40 @@ import {
   ALL_USAGE,
   BILLING_DIMENSIONS,
   type Dialect,
-  type Dimension,
+  documentedValues,
   type Filter,
   filterKey,
   NO_CONDITIONS,
   type Project,
+  type Series,
   type Source,
-  unknownFeatures,
-  unlistedValues,
 } from "../usage/series.ts";
 import type { FilterDoubt } from "../usage/slice.ts";
 import type { ServiceContext } from "./export-context.ts";
-import { type KnownNames, openKnownNames } from "./known-names.ts";
 
 export type Strictness = ExportJob["checkFeatures"];
 
-export type FilterCheckDeps = Pick<ServiceContext, "app" | "db" | "service" | "keys" | "dialects">;
+export type FilterCheckDeps = Pick<ServiceContext, "app" | "service" | "keys" | "dialects">;
 
-/** A name in a filter that the service may not know, or may know as the name of several models. */
-export type NameFinding = {
-  readonly kind: "feature" | Dimension;
-  readonly name: string;
-  /**
-   * - `ignored`: with it the numbers are those of all usage
-   * - `unlisted`: the service has never listed it, and no usage has it
-   * - `ambiguous`: a model's name that stands for several models
-   * - `unproved`: the service has never listed it, and there is no usage that could show whether the service knows it
-   */
-  readonly state: "ignored" | "unlisted" | "ambiguous" | "unproved";
-  /** What the state means, and what to do. */
+/** A name in a filter that the service does not list, so that only the numbers can show whether it knows it. */
+export type UnknownName = {
+  readonly condition: Condition;
+  /** False if the service lists no names of this kind. */
+  readonly isListed: boolean;
+  /** What is known of it, and what may have been meant. */
   readonly text: string;
 };
 
 type Scope = { readonly project: Project; readonly source: Source; readonly window: Window | undefined };
 
-/** An empty answer is doubted only if this many days have usage: on a single day it is plausible that nothing fits the filter. */
+/** An empty answer for known names is doubted only from two days on: on a single day it is plausible that nothing fits the filter. */
 const SEVERAL_DAYS = 2;
 
-/** Keeps the names and totals that several requests need, so that each is requested once. If that fails, only the waiting callers fail. */
+/** Keeps the names and totals that several requests of a run need, so that each is requested once. If that fails, only the waiting callers fail. */
 export class FilterCheck {
   readonly #deps: FilterCheckDeps;
-  readonly #names: KnownNames;
+  readonly #fields = memoizeAsync<ListedFields | undefined>();
+  readonly #billed = memoizeAsync<BilledFields | undefined>();
   readonly #totals = memoizeAsync<DayTotals>();
   readonly #ignored = memoizeAsync<boolean>();
   /** By project id, why the service refused billing, and would refuse it again. */
@@ -74,24 +72,11 @@ export class FilterCheck {
 
   constructor(deps: FilterCheckDeps) {
     this.#deps = deps;
-    this.#names = openKnownNames(deps);
   }
 
-  /** Why a request must not be made; undefined if it may be. Throws if the names could not be checked. */
-  async refusalOf(
-    { series: { project, source, filter }, window }: UsageRequest,
-    strictness: Strictness,
-  ): Promise<string | undefined> {
-    const refused = source === "billing" ? this.#noBilling.get(project.id) : undefined;
-    if (refused !== undefined || strictness === "off") return refused;
-    const found = await this.findings({ project, source, window }, filter);
-    const wrong = found.find(isRejected);
-    if (wrong && (strictness === "error" || wrong.state === "ambiguous")) return wrong.text;
-    for (const { kind, name, state: nameState } of found) {
-      const fields = { project: project.name, filter: filter.name, [kind]: name, state: nameState };
-      this.#deps.app.log.warn(fields, `${kind} unknown to the service`);
-    }
-    return undefined;
+  /** Why a request must not be made; undefined if it may be. */
+  refusalOf({ series: { project, source } }: UsageRequest): string | undefined {
+    return source === "billing" ? this.#noBilling.get(project.id) : undefined;
   }
 
   /** Called with the failure of a request: a service without billing is asked for it once a run, and not once for each request. */
@@ -99,82 +84,53 @@ export class FilterCheck {
     if (source === "billing" && hasStatus(error, [404])) this.#noBilling.set(project.id, errorText(error));
   }
 
-  /** The names in the filter that the service may not know. */
-  async findings(scope: Scope, filter: Filter): Promise<NameFinding[]> {
-    // The service has answered a value that was seen in usage: it knows it, whatever it lists.
+  /** The names in the filter that the service does not list for the project. */
+  async unknownNames({
+    project,
+    source,
+    filter,
+  }: Pick<Series, "project" | "source" | "filter">): Promise<UnknownName[]> {
+    // A value that was seen in usage came from the service itself.
     if (filter.isSeen) return [];
-    const findings: NameFinding[] = unlistedValues(filter, scope.source).map(({ dimension, value, listed }) => ({
-      kind: dimension,
-      name: value,
-      state: "unlisted",
-      text: `"${value}" is no ${dimension} that the interface names (${listed.join(", ")})${didYouMean(value, listed)}`,
-    }));
-    for (const name of unknownFeatures(filter, DOCUMENTED_FEATURES)) {
-      findings.push(...(await this.#featureFindings(scope, filter, name)));
+    const unknown: UnknownName[] = [];
+    for (const condition of conditionsOf(filter)) {
+      const names = await this.#namesFor(project, source, condition);
+      if (!names || names.known.includes(condition.name)) continue;
+      const { known, isListed } = names;
+      const guess = didYouMean(condition.name, known);
+      const text = `the service ${isListed ? "does not list" : "does not say whether it knows"} the ${condition.text}${guess}`;
+      unknown.push({ condition, isListed, text });
     }
-    for (const kind of scope.source === "billing" ? BILLING_DIMENSIONS : (["model", "tags"] as const)) {
-      const name = filter.dimensions[kind];
-      if (name === undefined) continue;
-      const request: UsageRequest = {
-        series: { project: scope.project, source: scope.source, grouping: "none", filter },
-        window: scope.window,
-      };
-      const dialect = await this.#deps.dialects.forRequest(request);
-      const found = await this.#valueFindings(scope, kind, name, dialect);
-      const other = found.length > 0 ? await this.#deps.dialects.alternative(request, dialect) : undefined;
-      findings.push(...(other === undefined ? found : await this.#valueFindings(scope, kind, name, other)));
-    }
-    return findings;
+    return unknown;
   }
 
-  async #featureFindings(scope: Scope, filter: Filter, name: string): Promise<NameFinding[]> {
-    const names = this.#names;
-    const { matches, others } = await names.find(scope.project, "feature", name);
-    if (matches.length > 0) return [];
-    // If nobody uses the feature, `false` gives the numbers of all usage whether the service knows the feature or not, so `true`
-    // is requested.
-    const value = filter.features[name] === "false" ? "true" : (filter.features[name] ?? "true");
-    const shown = await this.#effect(scope, { features: { [name]: value } });
-    if (shown === "narrower") {
-      await names.prove(scope.project, "feature", name);
-      return [];
+  /** The names that a condition may have; undefined if any will do. Get Fields is read once a project, and only if a name needs it. */
+  async #namesFor(project: Project, source: Source, { kind, name }: Condition): Promise<Names | undefined> {
+    const { app, service, keys } = this.#deps;
+    const documented = kind === "feature" ? DOCUMENTED_FEATURES : (documentedValues(kind, source) ?? []);
+    if (documented.includes(name)) return undefined;
+    if (source === "billing") {
+      const dimension = BILLING_DIMENSIONS.find((one) => one === kind);
+      const ask = () => keys.use(project, (key) => fetchBilledFields(service, project.id, key, app.signal));
+      return dimension && namesOf(documented, (await this.#billed(project.id, ask))?.[dimension]);
     }
-    const guess = didYouMean(name, [...DOCUMENTED_FEATURES, ...others]);
-    if (shown === "same") {
-      const text = `the service knows no feature "${name}"${guess === "" ? `: w${SAME_NUMBERS}` : `${guess} W${SAME_NUMBERS}`}`;
-      return [{ kind: "feature", name, state: "ignored", text }];
+    if (kind !== "feature" && kind !== "model" && kind !== "tags") {
+      return documented.length > 0 ? { known: documented, isListed: true } : undefined;
     }
-    const text = `the service has never listed the feature "${name}", and no recent usage shows that it knows it${guess}`;
-    return [{ kind: "feature", name, state: "unproved", text }];
+    const fields = await this.#fieldsOf(project);
+    if (kind === "feature") return namesOf(documented, fields?.features);
+    if (kind === "tags") return namesOf([], fields?.tags?.flatMap(bothForms));
+    return namesOf(
+      [],
+      fields?.models?.flatMap((model) => [model.name, ...(model.id === undefined ? [] : [model.id])]),
+    );
   }
 
-  async #valueFindings(scope: Scope, kind: Dimension, name: string, dialect: Dialect): Promise<NameFinding[]> {
-    const names = this.#names;
-    const { project, source } = scope;
-    const listedKind = kind === "model" ? kind : "tag";
-    const { matches, others, isListed } =
-      source === "billing" ? await names.findBilled(project, kind, name) : await names.find(project, listedKind, name);
-    const ids = idsOf(matches, name);
-    if (kind === "model" && dialect === "2026" && ids.length > 1) {
-      const text = `${ids.length} models are called "${name}" (${ids.slice(0, 5).join(", ")}): filter by the id of one`;
-      return [{ kind, name, state: "ambiguous", text }];
-    }
-    if (matches.length > 0) return [];
-    const shown = await this.#effect(scope, { dimensions: { [kind]: name } }, dialect);
-    if (shown === "narrower" && source === "usage") await names.prove(project, listedKind, name);
-    if (shown === "narrower" || (shown === "empty" && !isListed)) return [];
-    const what = `${kind === "tags" ? "tag" : kind} "${name}"`;
-    const never = `the service has never listed the ${what}`;
-    const guess = didYouMean(name, others);
-    const findings = {
-      same: {
-        state: "ignored",
-        text: `the service does not narrow by the ${what}: w${SAME_NUMBERS}; it may know the filter by another name (service.dialect)`,
-      },
-      empty: { state: "unlisted", text: `${never}, and there is no usage with it${guess}` },
-      "no usage": { state: "unproved", text: `${never}, and there is no usage to tell by${guess}` },
-    } as const;
-    return [{ kind, name, ...findings[shown] }];
+  #fieldsOf(project: Project): Promise<ListedFields | undefined> {
+    const { app, service, keys } = this.#deps;
+    return this.#fields(project.id, () =>
+      keys.use(project, (key) => fetchFields(service, project.id, key, app.signal)),
+    );
   }
 
   /** The request with the names that the service filters by: in dialect "2026" a model's id in place of its name. */
@@ -182,12 +138,25 @@ export class FilterCheck {
     const { series } = request;
     const { model } = series.filter.dimensions;
     if (dialect !== "2026" || model === undefined) return request;
-    const { matches } = await this.#names.find(series.project, "model", model);
-    const [id, another] = idsOf(matches, model);
-    // If the name has several ids, choosing one would be a guess. A model that is given by its id stays as it is.
-    if (id === undefined || another !== undefined) return request;
+    const models = (await this.#fieldsOf(series.project))?.models ?? [];
+    // A model that is given by its id stays as it is.
+    if (models.some(({ id }) => id === model)) return request;
+    const ids = [...new Set(models.filter(({ name }) => name === model).flatMap(({ id }) => id ?? []))];
+    if (ids.length > 1) {
+      const some = ids.slice(0, 5).join(", ");
+      throw new AppError("rejected", `${ids.length} models are called "${model}" (${some}): filter by the id of one`);
+    }
+    const [id] = ids;
+    if (id === undefined) return request;
     const filter = { ...series.filter, dimensions: { ...series.filter.dimensions, model: id } };
     return { ...request, series: { ...series, filter } };
+  }
+
+  /** Filtered answers are compared with the run's own reading of the total, if it is made first. */
+  useTotal({ series, window }: UsageRequest, reading: () => Promise<readonly NormalisedSlice[]>): void {
+    if (series.grouping !== "none" || filterKey(series.filter) !== NO_CONDITIONS) return;
+    // Whoever reads the total reports its failure.
+    this.#totals(totalKey(series, window), async () => dayTotals(await reading())).catch(() => {});
   }
 
   /**
@@ -195,39 +164,61 @@ export class FilterCheck {
    * total has to be the older of the two.
    */
   async readTotal({ series, window }: UsageRequest, strictness: Strictness): Promise<void> {
-    const { project, source, filter } = series;
-    if (isCompared(filter, strictness)) await this.#readTotals({ project, source, window }, {});
+    if (isCompared(series.filter, strictness)) await this.#totalOf({ ...series, window });
   }
 
-  /** Why the numbers of an answer may not be those of the filter; undefined if there is no doubt. */
+  /**
+   * Why the numbers of an answer may not be those of the filter; undefined if there is no doubt. `hasRows` says whether an earlier
+   * answer with this filter was believed.
+   */
   async doubtOf(
-    { series: { project, source, filter }, window }: UsageRequest,
+    { series, window }: UsageRequest,
     slices: readonly NormalisedSlice[],
     dialect: Dialect,
     strictness: Strictness,
+    hasRows: () => Promise<boolean>,
   ): Promise<FilterDoubt | undefined> {
+    const { project, source, filter } = series;
     // An answer that names no day can't be compared with the total of a day.
     if (!isCompared(filter, strictness) || slices.some(({ undated }) => undated)) return undefined;
     const scope = { project, source, window };
-    const total = await this.#readTotals(scope, {});
+    const total = await this.#totalOf(scope);
     const shown = effectOf(total, dayTotals(slices));
-    if (shown === "no usage") return undefined;
-    if (shown === "empty") return total.size < SEVERAL_DAYS ? undefined : emptyDoubt(total.size, source);
-    const opposites = oppositesOf(filter, randomUUID());
+    const conditions = conditionsOf(filter);
+    const unknown = await this.unknownNames(series);
+    // Only a filter that the service applies makes the numbers smaller.
+    const isProved = shown === "narrower" && conditions.length === 1;
+    for (const { condition, isListed, text } of unknown) {
+      if (isProved && isListed && strictness === "error") continue;
+      this.#deps.app.log.warn({ project: project.name, filter: filter.name, [condition.kind]: condition.name }, text);
+    }
+    if (isProved || shown === "no usage") return undefined;
+    if (shown === "empty") {
+      // Stored usage shows on which days a seen value has none. It does not show whether this dialect has a filter for it.
+      if (filter.isSeen && !conditions.some((one) => one.hasOtherDialectName)) return undefined;
+      const [never] = (await hasRows()) ? [] : unknown;
+      if (never) return emptyDoubt(total.size, source, never, strictness);
+      return total.size < SEVERAL_DAYS ? undefined : emptyDoubt(total.size, source);
+    }
+    const isUnknown = (one: Condition) => unknown.some(({ condition }) => condition.text === one.text);
     // If there are several conditions, one may be ignored although the numbers differ from those of all usage.
-    const doubtful =
-      shown === "same" ? opposites : opposites.length > 1 ? opposites.filter((one) => one.hasOtherDialectName) : [];
-    for (const opposite of doubtful) {
-      const key = JSON.stringify([project.id, source, window, dialect, opposite.condition]);
-      const ignored = await this.#ignored(key, () => this.#isIgnoredBy(scope, total, opposite, dialect));
-      if (ignored) return ignoredDoubt(opposite, strictness, source);
+    const doubtful = conditions.filter((one) => shown === "same" || one.hasOtherDialectName || isUnknown(one));
+    for (const condition of doubtful) {
+      const key = JSON.stringify([totalKey(series, window), dialect, condition.text]);
+      if (!(await this.#ignored(key, () => this.#isIgnored(scope, total, condition, dialect)))) continue;
+      return ignoredDoubt(
+        condition,
+        unknown.find((one) => one.condition.text === condition.text),
+        strictness,
+      );
     }
     return undefined;
   }
 
-  async #isIgnoredBy(scope: Scope, total: DayTotals, { kind, filter }: Opposite, dialect: Dialect): Promise<boolean> {
+  /** Whether the service answers usage to the opposite of the condition, too, which no usage can meet together with it. */
+  async #isIgnored(scope: Scope, total: DayTotals, condition: Condition, dialect: Dialect): Promise<boolean> {
     try {
-      return isIgnored(kind, effectOf(total, await this.#readTotals(scope, filter, dialect)));
+      return isIgnored(condition, effectOf(total, await this.#read(scope, condition.opposite(randomUUID()), dialect)));
     } catch (error) {
       // A service that refuses the value knows the name.
       if (hasStatus(error, [400, 422])) return false;
@@ -235,56 +226,68 @@ export class FilterCheck {
     }
   }
 
-  /** What these conditions alone do to the numbers. All usage is read first, because the total has to be the older of the two. */
-  async #effect(scope: Scope, conditions: Partial<Filter>, dialect?: Dialect): Promise<Effect> {
-    const all = await this.#readTotals(scope, {}, dialect);
-    return effectOf(all, await this.#readTotals(scope, conditions, dialect));
+  #totalOf(scope: Scope): Promise<DayTotals> {
+    return this.#totals(totalKey(scope, scope.window), () => this.#read(scope, {}));
   }
 
-  /** Reads ungrouped usage under these conditions. The same usage is requested only once. */
-  #readTotals(scope: Scope, conditions: Partial<Filter>, dialect?: Dialect): Promise<DayTotals> {
+  /** Reads ungrouped usage under these conditions. */
+  async #read(scope: Scope, conditions: Partial<Filter>, dialect?: Dialect): Promise<DayTotals> {
     const { app, service, keys, dialects } = this.#deps;
     const { project, source, window } = scope;
-    return this.#totals(JSON.stringify([project.id, source, window, conditions, dialect]), async () => {
-      const series = { project, source, grouping: "none", filter: { ...ALL_USAGE, ...conditions } } as const;
-      const used = dialect ?? (await dialects.forRequest({ series, window }));
-      const sent = await this.asSent({ series, window }, used);
-      const call = (key: Secret) => fetchBreakdown(service, sent, key, app.signal, { dialect: used });
-      try {
-        return dayTotals(normalise(sent, await keys.use(project, call), dayOf(new Date())));
-      } catch (error) {
-        this.noteFailure(scope, error);
-        throw error;
-      }
-    });
+    const request: UsageRequest = {
+      series: { project, source, grouping: "none", filter: { ...ALL_USAGE, ...conditions } },
+      window,
+    };
+    const used = dialect ?? (await dialects.forRequest(request));
+    const call = (key: Secret) => fetchBreakdown(service, request, key, app.signal, { dialect: used });
+    try {
+      return dayTotals(normalise(request, await keys.use(project, call), dayOf(new Date())));
+    } catch (error) {
+      this.noteFailure(scope, error);
+      throw error;
+    }
   }
 }
 
-/** Whether the name is a reason not to make the request. An unproved name is none: the next run checks it again. */
-export function isRejected({ state }: NameFinding): boolean {
-  return state !== "unproved";
+type Names = { readonly known: readonly string[]; readonly isListed: boolean };
+
+/** `listed` is undefined if the service does not list names of the kind. */
+function namesOf(documented: readonly string[], listed: readonly string[] | undefined): Names {
+  return { known: [...documented, ...(listed ?? [])], isListed: listed !== undefined };
 }
 
-/** The ids that a model's name or id stands for. */
-function idsOf(matches: readonly { readonly name: string; readonly modelId: string }[], wanted: string): string[] {
-  if (matches.some(({ modelId }) => modelId === wanted)) return [wanted];
-  return [...new Set(matches.flatMap(({ modelId }) => (modelId === "" ? [] : [modelId])))];
+/** The service's own example lists the tag "dev" as "tag=dev". */
+function bothForms(tag: string): string[] {
+  return tag.startsWith("tag=") ? [tag, tag.slice("tag=".length)] : [tag];
 }
 
-const SAME_NUMBERS = "ith it the numbers are those of all usage";
+function totalKey({ project, source }: Pick<Series, "project" | "source">, window: Window | undefined): string {
+  return JSON.stringify([project.id, source, window]);
+}
 
 function isCompared(filter: Filter, strictness: Strictness): boolean {
   return strictness !== "off" && filterKey(filter) !== NO_CONDITIONS;
 }
 
-function emptyDoubt(days: number, source: Source): FilterDoubt {
+/** `unknown` is a name that no answer has proved yet: then the next empty answer proves nothing either. */
+function emptyDoubt(days: number, source: Source, unknown?: UnknownName, strictness?: Strictness): FilterDoubt {
   const [none, some] = source === "billing" ? ["no amount", "are amounts"] : ["no usage", "is usage"];
-  const reason = `${none} with the filter on any of ${days} days on which there ${some}; it counts when a run at least an hour later gets the same`;
+  const empty = `${none} with the filter on any of ${days} days on which there ${some}`;
+  if (unknown?.isListed && strictness === "error") {
+    return { kind: "filter-ignored", reason: `${empty}: ${unknown.text}`, isConfirmable: false };
+  }
+  const cause = unknown ? `: ${unknown.text}` : "";
+  const reason = `${empty}${cause}; it counts when a run at least an hour later gets the same`;
   return { kind: "filter-empty", reason, isConfirmable: true };
 }
 
-function ignoredDoubt({ condition, kind }: Opposite, strictness: Strictness, source: Source): FilterDoubt {
+function ignoredDoubt(
+  { text, kind }: Condition,
+  unknown: UnknownName | undefined,
+  strictness: Strictness,
+): FilterDoubt {
   const opposite = kind === "feature" ? "with the opposite value" : "with a value that nobody has";
-  const reason = `the service seems to ignore ${condition}: ${opposite} it answers ${source === "billing" ? "amounts" : "usage"} all the same; it may know the filter by another name (service.dialect)`;
+  const cause = unknown?.text ?? "it may know the filter by another name (service.dialect)";
+  const reason = `the service seems to ignore the ${text}: ${opposite} the numbers are the same; ${cause}`;
   return { kind: "filter-ignored", reason, isConfirmable: strictness === "warn" };
 }

@@ -6,7 +6,6 @@ import { isDatabaseFailure } from "../db/connection/errors.ts";
 import { storedDays } from "../db/usage/coverage.ts";
 import { recordFailure } from "../db/usage/failures.ts";
 import { endRefusals } from "../db/usage/refusals.ts";
-import { isKnownUnused } from "../db/usage/seen-values.ts";
 import { isNewestEmpty } from "../db/usage/slices.ts";
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
@@ -47,9 +46,14 @@ export function requestDeps(context: RequestContext, settings: RequestSettings):
     log,
     isRetried,
     isDatabaseFailure,
+<<<<<<< HEAD
     refusalOf: (request) => check.refusalOf(request, policy.checkFeatures),
     fetch: (request, runDay, signal, onPermit) =>
       writer.whileAsking(() => fetchUsage(context, settings, request, runDay, { signal, onPermit })),
+=======
+    refusalOf: async (request) => check.refusalOf(request),
+    fetch: (request, runDay, signal, onPermit) => fetchUsage(context, settings, request, runDay, { signal, onPermit }),
+>>>>>>> cffff81 (filters: one comparison with the total decides, Get Fields says which names are known; no stored names, no proofs of dates)
     async store(request, attempt, answer) {
       const { series, window } = request;
       const target = { seriesId: idOf(request), grouping: series.grouping, ownDays: window === undefined };
@@ -111,14 +115,16 @@ async function fetchUsage(
 
   await check.readTotal(request, policy.checkFeatures);
   const dialect = await dialects.forRequest(request);
-  const first = await askAndRead(dialect);
+  const reading = askAndRead(dialect);
+  check.useTotal(request, async () => orThrow((await reading).slices));
+  const first = await reading;
   const other = first.isFit ? undefined : await dialects.alternative(request, dialect);
   const { answer, slices, doubt } = other === undefined ? first : await askAndRead(other);
   // `onPermit` is not passed, because it takes a new fetch number: these requests use the number of the request itself.
   await groupings.require(request, answer, async (one) => ask(one, await dialects.forRequest(one)));
-  if (slices instanceof AppError) throw slices;
-  if (request.window) return { slices, doubt };
-  return { slices: await withEmptiedDays(db, idOf(request), answer, slices, policy), doubt };
+  const read = orThrow(slices);
+  if (request.window) return { slices: read, doubt };
+  return { slices: await withEmptiedDays(db, idOf(request), answer, read, policy), doubt };
 }
 
 function oneDay(day: Day): Window {
@@ -152,6 +158,11 @@ function valueOrAppError<T>(read: () => T): T | AppError {
   }
 }
 
+function orThrow<T>(value: T | AppError): T {
+  if (value instanceof AppError) throw value;
+  return value;
+}
+
 async function doubtOf(
   { db }: RequestContext,
   { check, policy, idOf }: RequestSettings,
@@ -159,11 +170,10 @@ async function doubtOf(
   slices: readonly NormalisedSlice[],
   dialect: Dialect,
 ): Promise<FilterDoubt | undefined> {
-  const doubt = await check.doubtOf(request, slices, dialect, policy.checkFeatures);
-  if (doubt?.kind !== "filter-empty") return doubt;
-  // An earlier run has already confirmed that these days have no usage, or usage by the filter's dimension shows that they have none.
-  const isKnown = (await isNewestEmpty(db, idOf(request))) || (await isKnownUnused(db, request));
-  return isKnown ? undefined : doubt;
+  const hasRows = async () => (await storedDays(db, idOf(request), undefined)).hasRows;
+  const doubt = await check.doubtOf(request, slices, dialect, policy.checkFeatures, hasRows);
+  // An earlier run has already confirmed that the days before have no usage.
+  return doubt?.kind === "filter-empty" && (await isNewestEmpty(db, idOf(request))) ? undefined : doubt;
 }
 
 /**

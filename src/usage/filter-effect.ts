@@ -3,7 +3,7 @@
 
 import type { NormalisedSlice } from "./columns.ts";
 import type { Day } from "./days.ts";
-import { DIMENSIONS, type Filter } from "./series.ts";
+import { DIMENSIONS, type Dimension, type Filter } from "./series.ts";
 
 /** By day, the sum of each metric over the rows. The sums are doubles and therefore rounded: they are compared, and never stored. */
 export type DayTotals = ReadonlyMap<Day, readonly number[]>;
@@ -49,39 +49,44 @@ function isLess(sums: readonly number[] | undefined, than: readonly number[]): b
   });
 }
 
-/** The opposite of one condition of a filter. If the service knows the condition, no usage meets both the condition and its opposite. */
-export type Opposite = {
-  /** The condition as text, such as `tags "prod"`. */
-  readonly condition: string;
-  readonly kind: "feature" | "dimension";
+/** One condition of a filter. */
+export type Condition = {
+  readonly kind: "feature" | Dimension;
+  /** The feature, or the value of the dimension. */
+  readonly name: string;
+  /** Such as `tag "prod"`. */
+  readonly text: string;
   /** Whether the two dialects use different names for it. */
   readonly hasOtherDialectName: boolean;
-  readonly filter: Pick<Filter, "features" | "dimensions">;
+  /** If the service knows the condition, no usage meets both the condition and its opposite. `unused` is a value that no usage has. */
+  readonly opposite: (unused: string) => Pick<Filter, "features" | "dimensions">;
 };
 
-/** `unusedValue` is a value that no usage has. */
-export function oppositesOf({ features, dimensions }: Filter, unusedValue: string): Opposite[] {
-  const opposite: Readonly<Record<string, string>> = { true: "false", false: "true" };
+const OPPOSITES: Readonly<Record<string, string>> = { true: "false", false: "true" };
+
+export function conditionsOf({ features, dimensions }: Filter): Condition[] {
   return [
     ...Object.entries(features).map(([name, value]) => ({
-      condition: `the feature "${name}"`,
       kind: "feature" as const,
+      name,
+      text: `feature "${name}"`,
       hasOtherDialectName: false,
-      filter: { features: { [name]: opposite[value] ?? unusedValue }, dimensions: {} },
+      opposite: (unused: string) => ({ features: { [name]: OPPOSITES[value] ?? unused }, dimensions: {} }),
     })),
-    ...DIMENSIONS.flatMap((dimension) => {
-      const value = dimensions[dimension];
-      if (value === undefined) return [];
-      const hasOtherDialectName = dimension === "tags" || dimension === "model" || dimension === "feature_set";
-      const filter = { features: {}, dimensions: { [dimension]: unusedValue } };
-      return [{ condition: `${dimension} "${value}"`, kind: "dimension" as const, hasOtherDialectName, filter }];
+    ...DIMENSIONS.flatMap((kind) => {
+      const name = dimensions[kind];
+      if (name === undefined) return [];
+      const text = `${kind === "tags" ? "tag" : kind} "${name}"`;
+      const hasOtherDialectName = kind === "tags" || kind === "model" || kind === "feature_set";
+      const opposite = (unused: string) => ({ features: {}, dimensions: { [kind]: unused } });
+      return [{ kind, name, text, hasOtherDialectName, opposite }];
     }),
   ];
 }
 
 /** Whether the numbers of the opposite prove that the service ignores the condition. */
-export function isIgnored(kind: Opposite["kind"], opposite: Effect): boolean {
+export function isIgnored({ kind }: Pick<Condition, "kind">, opposite: Effect): boolean {
   // No usage has the opposite value of a dimension, so any usage in the answer proves that the service ignores the condition. Usage
   // without a feature is normal, so for a feature only unchanged numbers prove it.
-  return kind === "dimension" ? opposite === "same" || opposite === "narrower" : opposite === "same";
+  return opposite === "same" || (kind !== "feature" && opposite === "narrower");
 }

@@ -155,8 +155,8 @@ export function seriesKey(series: Series): string {
   return JSON.stringify([series.source, series.project.id, series.grouping, filterKey(series.filter)]);
 }
 
-export function unknownFeatures(filter: Filter, known: readonly string[]): string[] {
-  return Object.keys(filter.features).filter((feature) => !known.includes(feature));
+export function documentedValues(dimension: Dimension, source: Source): readonly string[] | undefined {
+  return (source === "billing" ? BILLING_VALUES : DIMENSION_VALUES)[dimension];
 }
 
 export type UnlistedValue = {
@@ -167,10 +167,9 @@ export type UnlistedValue = {
 
 /** The filter's values that are not in the interface's list, for dimensions that have a list. */
 export function unlistedValues({ dimensions }: Pick<Filter, "dimensions">, source: Source): UnlistedValue[] {
-  const values = source === "billing" ? BILLING_VALUES : DIMENSION_VALUES;
   return DIMENSIONS.flatMap((dimension) => {
     const value = dimensions[dimension];
-    const listed = values[dimension];
+    const listed = documentedValues(dimension, source);
     return value === undefined || listed === undefined || listed.includes(value) ? [] : [{ dimension, value, listed }];
   });
 }

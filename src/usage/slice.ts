@@ -1,6 +1,6 @@
 // Decides what an answer does to a stored slice, and to the stored snapshots of answers without a date. Pure.
 
-import { addDays, DAY_MS, type Day, HOUR_MS } from "./days.ts";
+import { addDays, type Day, HOUR_MS } from "./days.ts";
 import { STORED_METRICS, type StoredMetric } from "./metrics.ts";
 
 /** `missing` includes a slice that was read only before its day was over. */
@@ -82,7 +82,7 @@ export type Guards = {
 export type SliceDecision = "stale" | "suspect" | "unchanged" | "replace";
 
 /** A passing fault of the service affects every run of that moment in the same way, so the confirmation must come later. */
-const CONFIRM_AFTER_MS = 60 * 60_000;
+const CONFIRM_AFTER_MS = HOUR_MS;
 
 export function decideSlice(stored: StoredSlice, incoming: IncomingSlice, guards: Guards): SliceDecision {
   const kept = reasonToKeep(stored, incoming);
@@ -208,52 +208,4 @@ export function decideSnapshot(newest: StoredSnapshot | undefined, incoming: Sto
   if (newest.fetchNo > incoming.fetchNo) return "stale";
   if (newest.fetchNo === incoming.fetchNo) return "repeated";
   return newest.contentHash === incoming.contentHash ? "unchanged" : "new";
-}
-
-/** The change from one snapshot of a series to the next. */
-export type SnapshotStep = {
-  /** Both were taken on the same UTC day. */
-  readonly sameDay: boolean;
-  readonly takenAt: Date;
-  readonly previousTakenAt: Date;
-  /** The change of all groups together. */
-  readonly change: "grew" | "same" | "fell";
-  /** It fell by more than half. */
-  readonly halved: boolean;
-};
-
-/**
- * - `running-total`: it grew within a day and never fell
- * - `day`: it counts from each midnight on
- * - `day-before`: it is the usage of the day before
- */
-export type ProvenSpan = "running-total" | "day" | "day-before";
-
-/** Less than a week: a number that is counted anew each week or month falls only once in this time. */
-const TWO_FALLS_MS_MAX = 6.5 * DAY_MS;
-
-/**
- * What the snapshots prove; undefined if they prove nothing. A sum over several days hardly falls by half from one snapshot to the
- * next, and a number that is counted anew each week or month does not fall twice within days. The number of a single day may do both.
- */
-export function provenSpan(steps: readonly SnapshotStep[]): ProvenSpan | undefined {
-  const within = steps.filter(({ sameDay }) => sameDay);
-  const across = steps.filter(({ sameDay }) => !sameDay);
-  const grewWithin = within.some(({ change }) => change === "grew");
-  if (steps.every(({ change }) => change !== "fell")) return grewWithin ? "running-total" : undefined;
-  if (within.some(({ change }) => change === "fell")) return undefined;
-  if (grewWithin) return across.length >= 2 && across.every(({ halved }) => halved) ? "day" : undefined;
-  const stayed = within.some((step) => step.takenAt.getTime() - step.previousTakenAt.getTime() >= HOUR_MS);
-  return stayed && fellTwice(across) ? "day-before" : undefined;
-}
-
-function fellTwice(across: readonly SnapshotStep[]): boolean {
-  const falls = across.filter(({ change }) => change === "fell");
-  return falls.some(
-    (one) =>
-      one.halved &&
-      falls.some(
-        (other) => other !== one && Math.abs(other.takenAt.getTime() - one.takenAt.getTime()) < TWO_FALLS_MS_MAX,
-      ),
-  );
 }

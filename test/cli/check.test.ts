@@ -91,29 +91,27 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
   },
   "a feature that the service does not know": {
     config: { exports: [{ filters: [{ name: "diarized", features: { diarise: true } }] }] },
-    found: /^fail project production: features: filter "diarized": .* "diarise"; did you mean "diarize"\?/m,
+    found: /^fail project production: filter diarized: .* "diarise"; did you mean "diarize"\?/m,
   },
   'a feature that the service does not know, with "checkFeatures": "warn"': {
     config: { exports: [{ checkFeatures: "warn", filters: [{ name: "diarized", features: { diarise: true } }] }] },
-    found: /^warn project production: features: filter "diarized": .* "diarise"; did you mean "diarize"\?/m,
+    found: /^warn project production: filter diarized: .* "diarise"; did you mean "diarize"\?/m,
     status: 0,
   },
   "a filter that changes no number, and a service that lists no features": {
     emulator: { fields: "missing" },
     config: { exports: [{ filters: [{ name: "diarized", features: { diarise: true } }] }] },
-    found: /^fail project production: features: filter "diarized": .* "diarise"; did you mean "diarize"\?/m,
+    found: /^fail project production: filter diarized: .* "diarise"; did you mean "diarize"\?/m,
   },
   "a feature that the interface names, and a service that lists no features": {
     emulator: { fields: "missing" },
     config: { exports: [{ filters: [DIARIZED] }] },
-    found: /^ok project production: features: known: diarize/m,
+    found: /^ok project production: filter diarized: the filter narrows the numbers/m,
     status: 0,
   },
   "a feature that nobody uses": {
     config: { exports: [{ filters: [{ name: "odd", features: { "aura-2": true } }] }] },
-    found:
-      /^warn project production: features: filter "odd": the service has never listed the feature "aura-2", and no recent/m,
-    status: 0,
+    found: /^fail project production: filter odd: no usage .* the service does not list the feature "aura-2"/m,
   },
   "a filter that the service ignores": {
     emulator: { dialect: "2026", usage: () => [{ requests: 5, tags: ["prod"] }, { requests: 7 }] },
@@ -121,7 +119,7 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
       service: { dialect: "interface" },
       exports: [{ filters: [{ name: "production", dimensions: { tags: "prod" } }] }],
     },
-    found: /^fail project production: filter production: .*ignore tags "prod".*service\.dialect/m,
+    found: /^fail project production: filter production: .*ignore the tag "prod".*service\.dialect/m,
   },
   "a filter that all usage meets": {
     emulator: { usage: () => [{ requests: 5, tags: ["prod"] }] },
@@ -131,7 +129,7 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
   },
   "a filter that no usage fits": {
     config: { exports: [{ filters: [{ name: "own", dimensions: { accessor: "nobody" } }] }] },
-    found: /^warn project production: filter own: no usage meets the filter on days that have usage/m,
+    found: /^warn project production: filter own: no usage with the filter on any of 7 days/m,
     status: 0,
   },
   "a day without usage": {

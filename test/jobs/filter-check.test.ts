@@ -29,12 +29,12 @@ test("the next request of a run repeats a Get Fields call that failed, and not o
     keys: { use: (_: unknown, call: (key: typeof KEY) => unknown) => call(KEY) },
   } as unknown as FilterCheckDeps);
 
-  const together = [check.refusalOf(REQUEST, "error"), check.refusalOf(REQUEST, "error")];
+  const together = [check.unknownNames(REQUEST.series), check.unknownNames(REQUEST.series)];
   expect((await Promise.allSettled(together)).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
   expect(server.requests).toHaveLength(5);
 
   isUnavailable = false;
-  expect(await check.refusalOf(REQUEST, "error")).toBeUndefined();
-  expect(await check.refusalOf(REQUEST, "error")).toBeUndefined();
+  expect(await check.unknownNames(REQUEST.series)).toEqual([]);
+  expect(await check.unknownNames(REQUEST.series)).toEqual([]);
   expect(server.requests).toHaveLength(6);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { dayTotals, type Effect, effectOf, isIgnored, oppositesOf } from "../../src/usage/filter-effect.ts";
+import { conditionsOf, dayTotals, type Effect, effectOf, isIgnored } from "../../src/usage/filter-effect.ts";
 import { normalise } from "../../src/usage/normalise.ts";
 import { billed } from "../db/stored-billing.ts";
 import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow } from "./sample-request.ts";
@@ -58,27 +58,27 @@ test("each condition has its own opposite", () => {
     dimensions: { tags: "prod", endpoint: "listen" },
   };
   expect(
-    oppositesOf(filter, "nobody").map(({ kind, hasOtherDialectName, filter: opposite }) => [
+    conditionsOf(filter).map(({ kind, hasOtherDialectName, opposite }) => [
       kind,
       hasOtherDialectName,
-      opposite,
+      opposite("nobody"),
     ]),
   ).toEqual([
     ["feature", false, { features: { diarize: "false" }, dimensions: {} }],
     ["feature", false, { features: { redact: "true" }, dimensions: {} }],
     ["feature", false, { features: { language: "nobody" }, dimensions: {} }],
-    ["dimension", false, { features: {}, dimensions: { endpoint: "nobody" } }],
-    ["dimension", true, { features: {}, dimensions: { tags: "nobody" } }],
+    ["endpoint", false, { features: {}, dimensions: { endpoint: "nobody" } }],
+    ["tags", true, { features: {}, dimensions: { tags: "nobody" } }],
   ]);
 });
 
 test.each([
-  ["dimension", "same", true],
-  ["dimension", "narrower", true],
-  ["dimension", "empty", false],
+  ["tags", "same", true],
+  ["tags", "narrower", true],
+  ["tags", "empty", false],
   ["feature", "same", true],
   ["feature", "narrower", false],
   ["feature", "empty", false],
 ] as const)('if the opposite of a %s has the effect "%s", the condition is ignored: %s', (kind, effect, ignored) => {
-  expect(isIgnored(kind, effect)).toBe(ignored);
+  expect(isIgnored({ kind }, effect)).toBe(ignored);
 });

@@ -2,7 +2,6 @@
 
 import { sql } from "kysely";
 import type { Day, Window } from "../../usage/days.ts";
-import type { UsageRequest } from "../../usage/plan.ts";
 import type { Dimension } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
 
@@ -17,11 +16,6 @@ export type StoredValue = {
 
 /** No service has as many values in use that a fan-out could read, which reads 500 at most. */
 const VALUES_MAX = 5_000;
-
-/** Any other group has no value. Postgres has no NUL, and no key or tag has one in its name. */
-const MEMBERS = sql`
-  case when named.group_key like '[%' and strpos(named.group_key, '\\u0000') = 0 then named.group_key else '[]' end::json
-`;
 
 /**
  * The members of the groups of all usage by the dimension on these days. Those with the most requests come first, then those with the
@@ -54,8 +48,9 @@ export async function storedValues(
       select g.project_id, v.value, min(g.first_day) as first_day, sum(g.requests) as requests, sum(g.hours) as hours
       from grouped g
       join usage_export.group_value named using (group_id)
+      -- Any other group has no value. Postgres has no NUL, and no key or tag has one in its name.
       cross join lateral json_array_elements_text(
-        ${MEMBERS}
+        case when named.group_key like '[%' and strpos(named.group_key, '\\u0000') = 0 then named.group_key else '[]' end::json
       ) as v (value)
       where v.value is not null
       group by g.project_id, v.value
@@ -67,34 +62,4 @@ export async function storedValues(
     limit ${VALUES_MAX}
   `.execute(db);
   return rows;
-}
-
-/**
- * Whether the request is for one value of one dimension, usage by that dimension was read on all its days after they were over, and none
- * of them has the value.
- */
-export async function isKnownUnused(
-  db: Database,
-  { series: { source, project, filter }, window }: UsageRequest,
-): Promise<boolean> {
-  const [[dimension, value] = [], ...others] = Object.entries(filter.dimensions);
-  if (!window || others.length > 0 || Object.keys(filter.features).length > 0) return false;
-  const { rows } = await sql<{ isUnused: boolean }>`
-    with series as materialized (
-      select series_id from usage_export.series
-      where source = ${source} and project_id = ${project.id} and "grouping" = ${dimension} and filter_key = '{}'
-        and superseded_at is null
-    )
-    select (
-      select count(*) from series s join usage_export.slice sl using (series_id)
-      where sl.usage_date between ${window.start}::date and ${window.end}::date and sl.status = 'complete' and sl.closed_at is not null
-    ) = ${window.end}::date - ${window.start}::date + 1 and not exists (
-      select from series s
-      join usage_export.snapshot_row r using (series_id)
-      join usage_export.group_value named using (group_id)
-      cross join lateral json_array_elements_text(${MEMBERS}) as member
-      where r.usage_date between ${window.start}::date and ${window.end}::date and not r.gone and member = ${value}
-    ) as "isUnused"
-  `.execute(db);
-  return rows[0]?.isUnused ?? false;
 }

@@ -1,4 +1,4 @@
-// Stores the series, which are never removed, so that their history stays, and the names that the service has listed.
+// Stores the series, which are never removed, so that their history stays.
 
 import { sql } from "kysely";
 import type { ConfiguredSeries, DueDays } from "../../usage/plan.ts";
@@ -185,56 +185,4 @@ export function seriesIdOf(ids: SeriesIds, series: Series): number {
   const id = ids.get(seriesKey(series));
   if (id === undefined) throw new Error(`series ${seriesKey(series)} is not registered`);
   return id;
-}
-
-// Remembers the names that the service has listed for a project: one answer lists only the names of its period.
-
-export type ListedName = {
-  readonly kind: "feature" | "model" | "tag";
-  readonly name: string;
-  /** For a model, its id, by which the service filters in dialect "2026"; empty if there is none. */
-  readonly modelId: string;
-};
-
-/** Longer names do not fit into an index entry, and no real name is as long. */
-const LISTED_NAME_LENGTH_MAX = 256;
-/** Limit for one answer: a longer list is not worth remembering. */
-const LISTED_NAMES_MAX = 5_000;
-
-export async function listedNames(db: Database, projectId: string): Promise<readonly ListedName[]> {
-  const { rows } = await sql<ListedName>`
-    select kind, name, model_id as "modelId" from usage_export.listed_name where project_id = ${projectId}
-    order by kind, name, model_id
-  `.execute(db);
-  return rows;
-}
-
-/** Safe to repeat: a stored name is not written again. */
-export async function storeListedNames(db: Database, projectId: string, listed: readonly ListedName[]): Promise<void> {
-  const names = listed
-    .filter(({ name, modelId }) => isStorable(name) && (modelId === "" || isStorable(modelId)))
-    .slice(0, LISTED_NAMES_MAX)
-    .sort((a, b) => (listedNameKey(a) < listedNameKey(b) ? -1 : 1));
-  if (names.length === 0) return;
-  await inTransaction(db, (tx) =>
-    sql`
-      insert into usage_export.listed_name (project_id, kind, name, model_id)
-      select ${projectId}, kind, name, model_id
-      from unnest(
-        ${names.map(({ kind }) => kind)}::text[], ${names.map(({ name }) => name)}::text[],
-        ${names.map(({ modelId }) => modelId)}::text[]
-      ) as listed (kind, name, model_id)
-      on conflict do nothing
-    `.execute(tx),
-  );
-}
-
-/** A fixed order: two processes that store the same names can't deadlock. */
-function listedNameKey({ kind, name, modelId }: ListedName): string {
-  return JSON.stringify([kind, name, modelId]);
-}
-
-/** Postgres text accepts neither NUL nor half of a surrogate pair. */
-function isStorable(text: string): boolean {
-  return text !== "" && text.length <= LISTED_NAME_LENGTH_MAX && !text.includes("\0") && text.isWellFormed();
 }

@@ -4,15 +4,12 @@ import { sql } from "kysely";
 import type { NormalisedSlice } from "../../usage/columns.ts";
 import { METRICS } from "../../usage/metrics.ts";
 import type { Grouping } from "../../usage/series.ts";
-import type { SnapshotDecision, SnapshotStep, StoredSnapshot } from "../../usage/slice.ts";
+import type { SnapshotDecision, StoredSnapshot } from "../../usage/slice.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
 import { deleteUndatedFailures } from "./failures.ts";
 import { type GroupIds, groupIdsOf, plainArray } from "./rows.ts";
 import { lockSeries } from "./series.ts";
-
-/** A few weeks of several readings a day. */
-const SNAPSHOTS_COMPARED_MAX = 200;
 
 /** The newest snapshot of a series; `contentNo` is the number of the snapshot whose rows it shares. */
 type NewestSnapshot = StoredSnapshot & { readonly snapshotNo: number; readonly contentNo: number };
@@ -131,40 +128,4 @@ export async function markDated(tx: Tx, seriesId: number): Promise<void> {
   await sql`
     update usage_export.series set undated_since = null where series_id = ${seriesId} and undated_since is not null
   `.execute(tx);
-}
-
-/**
- * The changes between the newest snapshots of a project's usage, the oldest first. One series is enough (the total, if it is
- * read), because all series of a project cover the same span.
- */
-export async function snapshotSteps(db: Database, projectId: string): Promise<readonly SnapshotStep[]> {
-  // The first metric that a row has, requests before all others: snapshots are only compared with each other.
-  const amount = sql.join(
-    [...METRICS].reverse().map((metric) => sql.ref(`r.${metric}`)),
-    sql`, `,
-  );
-  const { rows } = await sql<SnapshotStep>`
-    with chosen as (
-      select s.series_id from usage_export.series s
-      where s.project_id = ${projectId} and s.filter_key = '{}' and s.superseded_at is null
-        and exists (select from usage_export.undated_snapshot t where t.series_id = s.series_id)
-      order by s."grouping" <> 'none', s."grouping" limit 1
-    ), taken as (
-      select t.snapshot_no, t.taken_at, (
-        select coalesce(sum(coalesce(${amount})), 0) from usage_export.undated_row r
-        where r.series_id = t.series_id and r.snapshot_no = t.content_no
-      ) as amount
-      from usage_export.undated_snapshot t join chosen using (series_id)
-      order by t.snapshot_no desc limit ${SNAPSHOTS_COMPARED_MAX}
-    ), step as (
-      select taken_at, lag(taken_at) over taking as previous_taken_at, amount, lag(amount) over taking as before
-      from taken window taking as (order by snapshot_no)
-    )
-    select taken_at as "takenAt", previous_taken_at as "previousTakenAt",
-      (taken_at at time zone 'UTC')::date = (previous_taken_at at time zone 'UTC')::date as "sameDay",
-      case when amount > before then 'grew' when amount < before then 'fell' else 'same' end as change,
-      amount * 2 < before as halved
-    from step where before is not null order by taken_at
-  `.execute(db);
-  return rows;
 }

@@ -68,27 +68,6 @@ test("the packaged configuration works with the public example of Get Fields", a
 const RARE = { name: "rare", features: { "aura-2": true } };
 const rareConfig = (url: string, filters: readonly object[] = [RARE]) => smallConfig(url, { exports: [{ filters }] });
 
-test("a feature that was listed once stays known, and Get Fields is not requested again", async ({ context }) => {
-  const usage = [
-    { requests: 5, feature_set: ["aura-2"] },
-    { requests: 7, feature_set: ["Numerals.v2"] },
-  ];
-  const emulator = await context.serve({ usage: () => usage });
-  answerFieldsBy(emulator, { features: ["aura-2", "Numerals.v2"] });
-  await context.configure(rareConfig(emulator.url));
-  expect(await context.run(["export"])).toMatchObject({ status: 0 });
-  answerFieldsBy(emulator, PUBLIC_EXAMPLE);
-  const asked = calls(emulator, "/usage/fields");
-  const other = { name: "other", features: { "Numerals.v2": true } };
-  await context.configure(rareConfig(emulator.url, [RARE, other]));
-
-  const { status, stderr } = await context.run(["export"]);
-
-  expect({ status, unknown: stderr.includes("feature unknown") }).toEqual({ status: 0, unknown: false });
-  expect(calls(emulator, "/usage/fields")).toBe(asked);
-  expect(await lastCoverage(db)).toMatchObject({ rare: { status: "complete" }, other: { status: "complete" } });
-});
-
 test("a feature that is not listed is known if it changes the numbers", async ({ context }) => {
   const emulator = await context.serve({
     usage: () => [
@@ -106,9 +85,8 @@ test("a feature that is not listed is known if it changes the numbers", async ({
 
   const asked = calls(emulator, "/usage/");
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
-  // One series, one window: its breakdown, and the total that it is compared with.
-  expect(calls(emulator, "/usage/")).toBe(asked + 2);
-  expect(calls(emulator, "/usage/fields")).toBe(1);
+  // One series, one window: its breakdown, the total that it is compared with, and the names.
+  expect(calls(emulator, "/usage/")).toBe(asked + 3);
 });
 
 test("a filter by a feature that the numbers neither prove nor disprove is read, with a warning", async ({
@@ -119,7 +97,7 @@ test("a filter by a feature that the numbers neither prove nor disprove is read,
   await context.configure(rareConfig(emulator.url));
   const { status, stderr } = await context.run(["export"]);
   expect(status).toBe(0);
-  expect(stderr).toMatch(/"level":40.*"feature":"aura-2".*"state":"unproved"/);
+  expect(stderr).toMatch(/"level":40.*"feature":"aura-2".*does not list the feature/);
 });
 
 const TAGGED = [
@@ -138,23 +116,27 @@ async function filtered(): Promise<Readonly<Record<string, string>>> {
   return Object.fromEntries(rows.map(({ filter, requests }) => [filter, requests]));
 }
 
-test("a filter by an unlisted tag without usage fails, and a similar tag is suggested", async ({ context }) => {
+test("a filter by an unlisted tag without usage is doubted, however often it is read, and a similar tag is suggested", async ({
+  context,
+}) => {
   const emulator = await context.serve({ usage: () => TAGGED });
   await context.configure(smallConfig(emulator.url, { exports: [{ filters: [byTag("prod"), byTag("prodd")] }] }));
 
+  expect(await context.run(["export"])).toMatchObject({ status: 1 });
+  await makeDoubtsAnHourOlder(db);
   expect(await context.run(["export"])).toMatchObject({ status: 1 });
 
   expect(await filtered()).toEqual({ prod: "5 5" });
   expect(await lastCoverage(db)).toEqual({
     prod: { status: "complete", error: null },
     prodd: {
-      status: "failed",
-      error: expect.stringMatching(/never listed the tag "prodd".*no usage with it; did you mean "prod"\?/),
+      status: "suspect",
+      error: expect.stringMatching(/no usage with the filter.*not list the tag "prodd"; did you mean "prod"\?/),
     },
   });
   const { status, stdout } = await context.run(["check"]);
   expect(status).toBe(1);
-  expect(stdout).toMatch(/FAIL features: filter "prodd": .*never listed the tag "prodd".*did you mean "prod"\?/);
+  expect(stdout).toMatch(/FAIL filter prodd: .*not list the tag "prodd".*did you mean "prod"\?/);
 });
 
 test("a tag that is not listed but has usage is known by its numbers", async ({ context }) => {
@@ -168,10 +150,10 @@ test("a tag that is not listed but has usage is known by its numbers", async ({ 
 test("a tag is known in both forms, as listed (tag=production) and without the prefix (dev)", async ({ context }) => {
   const emulator = await context.serve({ usage: () => TAGGED });
   answerFieldsBy(emulator, PUBLIC_EXAMPLE);
-  await context.configure(
-    smallConfig(emulator.url, { exports: [{ filters: [byTag("dev"), byTag("tag=production")] }] }),
-  );
-  expect((await context.run(["check"])).stdout).toMatch(/ok {3}features: known: dev, tag=production\n/);
+  const filters = [byTag("dev"), byTag("tag=production"), byTag("test")];
+  await context.configure(smallConfig(emulator.url, { exports: [{ filters }] }));
+  const { stdout } = await context.run(["check"]);
+  expect(stdout.match(/does not list the tag "[^"]*"/g)).toEqual(['does not list the tag "test"']);
 });
 
 test("in dialect 2026 a filter by a model sends its id, whether the name or the id is configured", async ({
@@ -200,7 +182,7 @@ test("a filter by an unlisted model, or by a name that several models have, fail
 
   expect(await lastCoverage(db)).toMatchObject({
     "nova-3": { status: "failed", error: expect.stringMatching(/2 models are called "nova-3" \(id-1, id-2\)/) },
-    "nova-4": { status: "failed", error: expect.stringMatching(/never listed the model "nova-4".*mean "nova-3"\?/) },
+    "nova-4": { status: "suspect", error: expect.stringMatching(/not list the model "nova-4".*mean "nova-3"\?/) },
   });
   expect(calls(emulator, "model=nova-3")).toBe(0);
 });
@@ -230,7 +212,7 @@ test('a value that the interface does not name is an error, or with "checkFeatur
   await configure({ checkFeatures: "warn" });
   const { status, stderr } = await context.run(["export"]);
   expect(status).toBe(0);
-  expect(stderr).toMatch(/"level":40.*"deployment":"dedicated".*unknown to the service/);
+  expect(stderr).toMatch(/"level":40.*"deployment":"dedicated".*does not list/);
   expect(await filtered()).toEqual({ own: "3 3" });
 });
 
@@ -256,7 +238,7 @@ test("while the service ignores a filter, its days are suspect and none of its n
     all: { status: "complete" },
     prod: {
       status: "suspect",
-      error: expect.stringMatching(/ignore tags "prod".*a value that nobody has.*service\.dialect/),
+      error: expect.stringMatching(/ignore the tag "prod".*a value that nobody has.*service\.dialect/),
     },
   });
 });
@@ -268,7 +250,7 @@ test("an ignored condition of a filter is found even if the service honours the 
   await context.configure(smallConfig(emulator.url, { ...WRONG, exports: [{ filters }] }));
   expect(await context.run(["export"])).toMatchObject({ status: 1 });
   expect(await lastCoverage(db)).toEqual({
-    both: { status: "suspect", error: expect.stringContaining('ignore tags "prod"') },
+    both: { status: "suspect", error: expect.stringContaining('ignore the tag "prod"') },
   });
 });
 
@@ -323,3 +305,53 @@ test("with `checkFeatures` off no filter is checked, and only its breakdown is r
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(calls(emulator, "/usage/")).toBe(1);
 });
+
+/** Requests with these parameters get no usage, as from a service that takes an unknown name for a feature that nobody used. */
+const nothingWith =
+  (part: string): Emulator["fault"] =>
+  ({ path }) =>
+    path.includes(part) ? { kind: "body", change: (answer) => ({ ...answer, results: [] }) } : undefined;
+
+const MISSPELT = { name: "typo", features: { diarise: true } };
+
+test.for<readonly [string, object, Emulator["fault"], object, string]>([
+  ["a misspelt feature that the service ignores", {}, undefined, { filters: [MISSPELT] }, 'mean "diarize"'],
+  ["a misspelt feature that nobody used", {}, nothingWith("diarise"), { filters: [MISSPELT] }, 'mean "diarize"'],
+  [
+    "a misspelt feature that nobody used, beside a tag",
+    {},
+    nothingWith("diarise"),
+    { filters: [{ ...MISSPELT, dimensions: { tags: "prod" } }] },
+    'mean "diarize"',
+  ],
+  [
+    "a misspelt feature that is ignored, beside a tag",
+    {},
+    undefined,
+    { filters: [{ ...MISSPELT, dimensions: { tags: "prod" } }] },
+    'mean "diarize"',
+  ],
+  ["a misspelt tag", {}, undefined, { filters: [byTag("prodd")] }, 'mean "prod"'],
+  ["a tag of the other dialect", { dialect: "2026" }, undefined, { filters: [byTag("prod")] }, "service.dialect"],
+  ["a model of the other dialect", { dialect: "2026" }, undefined, { groupings: ["model"] }, "service.dialect"],
+  ["a service that does not group", { grouping: "ignored" }, undefined, { groupings: ["model"] }, "grouping"],
+])(
+  "%s is no usage that is stored as complete, in a window of one day and in a wider one",
+  async ([, service, fault, job, error], { context }) => {
+    for (const days of [1, 3]) {
+      const usage = () => TAGGED.map((record) => ({ ...record, endpoint: "listen", method: "sync" }));
+    const emulator = await context.serve({ usage, ...service });
+      emulator.fault = fault;
+      const options = { service: { dialect: "interface" }, exports: [{ window: { days }, ...job }] };
+      await context.configure(smallConfig(emulator.url, options));
+      for (let run = 0; run < 2; run++) {
+        expect(await context.run(["export"])).toMatchObject({ status: 1 });
+        await makeDoubtsAnHourOlder(db);
+      }
+      const stored = Object.values(await lastCoverage(db));
+      expect(stored).toEqual([
+        { status: expect.stringMatching(/suspect|failed/), error: expect.stringContaining(error) },
+      ]);
+    }
+  },
+);

@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { isKnownUnused, storedValues } from "../../../src/db/usage/seen-values.ts";
+import { storedValues } from "../../../src/db/usage/seen-values.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import type { Window } from "../../../src/usage/days.ts";
 import { seenFilter } from "../../../src/usage/fan-out.ts";
@@ -53,22 +53,6 @@ test("a tag that only billing has is no value of usage", async () => {
   const project = await storeTags({ "2026-03-17": [[["eu"], "2"]] });
   await storeBills(db, project, ["tags"], DAYS, [{ day: "2026-03-17", tags: ["billed"], dollars: "1" }]);
   expect((await storedValues(db, [project.id], "tags", DAYS)).map(({ value }) => value)).toEqual(["eu"]);
-});
-
-test("a value is known to be unused only on days that were read by its dimension, all of them, without it", async () => {
-  const project = await storeTags({
-    "2026-03-16": [[["eu", "prod"], "5"]],
-    "2026-03-17": [[["eu"], "5"]],
-    "2026-03-18": [],
-  });
-  const isUnused = (value: string, start: string, end: string) => {
-    const series = { project, source: "usage", grouping: "model", filter: seenFilter("tags", value) } as const;
-    return isKnownUnused(db, { series, window: { start, end } });
-  };
-  expect(await isUnused("prod", "2026-03-17", "2026-03-18")).toBe(true);
-  expect(await isUnused("prod", "2026-03-16", "2026-03-18")).toBe(false);
-  expect(await isUnused("prod", "2026-03-17", "2026-03-19")).toBe(false);
-  expect(await isUnused("eu", "2026-03-18", "2026-03-18")).toBe(true);
 });
 
 test("a value that is seen again is due from its new first day on, and not on the days without it", async () => {
