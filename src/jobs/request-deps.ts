@@ -46,14 +46,9 @@ export function requestDeps(context: RequestContext, settings: RequestSettings):
     log,
     isRetried,
     isDatabaseFailure,
-<<<<<<< HEAD
-    refusalOf: (request) => check.refusalOf(request, policy.checkFeatures),
+    refusalOf: async (request) => check.refusalOf(request),
     fetch: (request, runDay, signal, onPermit) =>
       writer.whileAsking(() => fetchUsage(context, settings, request, runDay, { signal, onPermit })),
-=======
-    refusalOf: async (request) => check.refusalOf(request),
-    fetch: (request, runDay, signal, onPermit) => fetchUsage(context, settings, request, runDay, { signal, onPermit }),
->>>>>>> cffff81 (filters: one comparison with the total decides, Get Fields says which names are known; no stored names, no proofs of dates)
     async store(request, attempt, answer) {
       const { series, window } = request;
       const target = { seriesId: idOf(request), grouping: series.grouping, ownDays: window === undefined };
