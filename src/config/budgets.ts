@@ -2,9 +2,10 @@
 
 import { z } from "zod";
 import { BUDGET_PERIODS, BUDGET_SCOPES, type Budget, SCOPE_GROUPINGS } from "../usage/budgets.ts";
+import type { Source } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import type { ExportJob } from "../usage/plan.ts";
-import { filterKey, type Grouping, NO_CONDITIONS, type Project, type Source } from "../usage/series.ts";
+import { filterKey, type Grouping, NO_CONDITIONS, type Project } from "../usage/series.ts";
 import { Currency, Day, Decimal, isGreater } from "./amounts.ts";
 import { Name, object, text } from "./fields.ts";
 import type { ConfigIssue } from "./messages.ts";

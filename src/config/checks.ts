@@ -3,6 +3,7 @@
 
 import path from "node:path";
 import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT } from "../keys/policy.ts";
+import { DIMENSIONS, dimension } from "../usage/dimensions.ts";
 import { type Filter, filterKey, NO_CONDITIONS, unlistedValues } from "../usage/series.ts";
 import { TEMPORARY_KEY_FILE } from "./deliveries.ts";
 import { fanOutIssues } from "./fan-outs.ts";
@@ -95,7 +96,7 @@ function exportIssues(config: Checked, job: LenientExport, path: Path): ConfigIs
       const dimensionsPath = [...path, "filters", i, "dimensions"];
       const dimensions = dimensionsIn(filter);
       return [
-        ...(service.dialect === "2026" ? featureSetIssues(dimensions, dimensionsPath) : []),
+        ...(service.dialect === "2026" ? foreignFilterIssues(dimensions, dimensionsPath) : []),
         ...((job.checkFeatures ?? "error") === "error" ? unlistedValueIssues(dimensions, job, dimensionsPath) : []),
       ];
     }),
@@ -117,10 +118,11 @@ function dimensionsIn(filter: unknown): Dimensions {
   return Object.fromEntries(Object.entries(dimensions).filter(([, value]) => value !== undefined));
 }
 
-function featureSetIssues({ feature_set }: Dimensions, path: Path): ConfigIssue[] {
-  if (feature_set === undefined) return [];
+function foreignFilterIssues(dimensions: Dimensions, path: Path): ConfigIssue[] {
   const message = 'the dialect "2026" has no such filter, only the grouping: remove it, or use the dialect "interface"';
-  return [{ path: [...path, "feature_set"], message }];
+  return DIMENSIONS.filter((one) => dimensions[one] !== undefined && dimension(one).in2026?.filter === null).map(
+    (one) => ({ path: [...path, one], message }),
+  );
 }
 
 /** The service answers a value it does not know with no usage, which looks like a day without usage. */

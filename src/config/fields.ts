@@ -4,7 +4,7 @@
 import { Cron } from "croner";
 import { validateDetailed } from "node-cron";
 import { z } from "zod";
-import { DIMENSIONS } from "../usage/series.ts";
+import { DIMENSIONS } from "../usage/dimensions.ts";
 import { describeValue, isKeyLike } from "./messages.ts";
 import { didYouMean } from "./suggestions.ts";
 

@@ -2,7 +2,8 @@
 // kind is undefined or empty. A broken entry of a list keeps its index, because the paths of issues contain the index.
 
 import { z } from "zod";
-import { groupingBy, SOURCES } from "../usage/series.ts";
+import { SOURCES } from "../usage/dimensions.ts";
+import { groupingBy } from "../usage/series.ts";
 
 const optionalText = z.string().optional().catch(undefined);
 const optionalNumber = z.number().optional().catch(undefined);

@@ -1,9 +1,9 @@
 // The schema of the price book, and the check that no usage has two prices. Pure.
 
 import { z } from "zod";
+import { documentedValues } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { overlappingPrices, type PRICE_DIMENSIONS, PRICE_VOLUMES, PRICED_TIMES, type Price } from "../usage/prices.ts";
-import { DIMENSION_VALUES } from "../usage/series.ts";
 import { Currency, Day, Decimal, isGreater } from "./amounts.ts";
 import { FilePath, object, reporting, text } from "./fields.ts";
 import type { Path } from "./json.ts";
@@ -83,7 +83,7 @@ const WrittenPrice = object({
 /** Any text: the interface's list may be older than the service. */
 function conditionOn(dimension: (typeof PRICE_DIMENSIONS)[number]): z.ZodExactOptional<z.ZodString> {
   return text(256)
-    .meta({ examples: [...(DIMENSION_VALUES[dimension] ?? [])] })
+    .meta({ examples: [...(documentedValues(dimension, "usage") ?? [])] })
     .exactOptional();
 }
 

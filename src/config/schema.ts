@@ -4,17 +4,17 @@
 import { z } from "zod";
 import { AUTH_SCHEMES } from "../service/auth-scheme.ts";
 import { SENSITIVITIES } from "../usage/anomalies.ts";
-import { EACH_DIMENSIONS } from "../usage/fan-out.ts";
-import { FEATURE_CHECKS, OVERLAPS } from "../usage/plan.ts";
 import {
   BILLING_DIMENSIONS,
-  DIALECTS,
-  DIMENSION_VALUES,
+  DIMENSIONS,
   type Dimension,
-  GROUPINGS,
-  groupingBy,
+  dimension,
+  documentedValues,
+  EACH_DIMENSIONS,
   SOURCES,
-} from "../usage/series.ts";
+} from "../usage/dimensions.ts";
+import { FEATURE_CHECKS, OVERLAPS } from "../usage/plan.ts";
+import { DIALECTS, GROUPINGS, groupingBy } from "../usage/series.ts";
 import { GUARD_MODES, UNDATED } from "../usage/slice.ts";
 import { BudgetList } from "./budgets.ts";
 import {
@@ -120,26 +120,19 @@ const FeatureValue = z
   )
   .transform(String);
 
-const Dimensions = object({
-  accessor: dimensionValue("accessor").describe("The public identifier of an API key."),
-  deployment: dimensionValue("deployment").describe("The deployment type."),
-  endpoint: dimensionValue("endpoint").describe("The endpoint used."),
-  feature_set: dimensionValue("feature_set").describe(
-    'The features used together. The dialect "2026" has no such filter.',
-  ),
-  line_item: dimensionValue("line_item").describe(
-    'The line item of the bill, such as "streaming::nova-3". Billing only.',
-  ),
-  method: dimensionValue("method").describe("The processing method."),
-  model: dimensionValue("model").describe("The model used."),
-  tags: dimensionValue("tags").describe("A tag used."),
-});
+const DimensionValues = object(
+  Object.fromEntries(DIMENSIONS.map((name) => [name, dimensionValue(name)])) as Record<
+    Dimension,
+    z.ZodExactOptional<z.ZodString>
+  >,
+);
 
 /** Any text: whether the interface lists the value is checked in checks.ts, since `checkFeatures` may allow others. */
-function dimensionValue(dimension: Dimension): z.ZodExactOptional<z.ZodString> {
-  const listed = DIMENSION_VALUES[dimension];
+function dimensionValue(name: Dimension): z.ZodExactOptional<z.ZodString> {
+  const listed = documentedValues(name, "usage");
   const value = text(256);
-  return (listed === undefined ? value : value.meta({ examples: [...listed] })).exactOptional();
+  const { description } = dimension(name);
+  return (listed === undefined ? value : value.meta({ examples: [...listed] })).exactOptional().describe(description);
 }
 
 export const Filter = object({
@@ -148,7 +141,7 @@ export const Filter = object({
     .record(FeatureName, FeatureValue)
     .prefault({})
     .describe("Features the usage was made with (true) or without (false). Several true ones are joined with OR."),
-  dimensions: Dimensions.prefault({}).describe("One value for each dimension to narrow to."),
+  dimensions: DimensionValues.prefault({}).describe("One value for each dimension to narrow to."),
 });
 
 export const FilterOfEach = object({
@@ -231,7 +224,7 @@ const Export = object({
     .enum(FEATURE_CHECKS)
     .default("error")
     .describe(
-      "What happens to a filter with a feature, tag, model or other value that neither the service's published interface nor Get Fields names, unless its numbers prove that it works: \"error\" stores nothing, \"warn\" stores the answer when a later run gets the same, \"off\" checks nothing.",
+      'What happens to a filter with a feature, tag, model or other value that neither the service\'s published interface nor Get Fields names, unless its numbers prove that it works: "error" stores nothing, "warn" stores the answer when a later run gets the same, "off" checks nothing.',
     ),
   emptyGuard: z
     .enum(GUARD_MODES)

@@ -1,6 +1,7 @@
 // Checks what only one of the two sources can be asked for: groupings, conditions and windows. Pure.
 
-import { BILLING_GROUPINGS, DIMENSIONS, DIMENSIONS_OF, GROUPINGS, type Source } from "../usage/series.ts";
+import { DIMENSIONS, DIMENSIONS_OF, type Source } from "../usage/dimensions.ts";
+import { BILLING_GROUPINGS, GROUPINGS } from "../usage/series.ts";
 import type { Path } from "./json.ts";
 import { type LenientExport, LenientFilter } from "./lenient.ts";
 import { type ConfigIssue, describeValue } from "./messages.ts";

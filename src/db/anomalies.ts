@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import { type AnomalySettings, TOLERANCES } from "../usage/anomalies.ts";
 import type { Day } from "../usage/days.ts";
-import { EACH_DIMENSIONS } from "../usage/fan-out.ts";
+import { EACH_DIMENSIONS } from "../usage/dimensions.ts";
 import type { Database } from "./connection/database.ts";
 import { inTransaction, type Tx } from "./connection/transaction.ts";
 

@@ -2,8 +2,9 @@
 
 import { sql } from "kysely";
 import type { Day } from "../usage/days.ts";
+import type { Source } from "../usage/dimensions.ts";
 import type { RunCounts } from "../usage/export.ts";
-import type { SeriesName, Source } from "../usage/series.ts";
+import type { SeriesName } from "../usage/series.ts";
 import type { SliceStatus } from "../usage/slice.ts";
 import type { Database } from "./connection/database.ts";
 import type { Tx } from "./connection/transaction.ts";

@@ -10,19 +10,12 @@ import { dependsOnDialect, fetchBreakdown, groupingName } from "../service/usage
 import { toPrintableLine } from "../text.ts";
 import type { NormalisedSlice } from "../usage/columns.ts";
 import { addDays, type Day, dayOf, type Window } from "../usage/days.ts";
+import { SOURCES, type Source } from "../usage/dimensions.ts";
 import type { FanOut } from "../usage/fan-out.ts";
 import { dayTotals, effectOf } from "../usage/filter-effect.ts";
 import { normalise } from "../usage/normalise.ts";
 import { type ExportJob, seriesOf, type UsageRequest } from "../usage/plan.ts";
-import {
-  ALL_USAGE,
-  filterKey,
-  NO_CONDITIONS,
-  type Project,
-  type Series,
-  SOURCES,
-  type Source,
-} from "../usage/series.ts";
+import { ALL_USAGE, filterKey, NO_CONDITIONS, type Project, type Series } from "../usage/series.ts";
 import { DEFAULT_DIALECT } from "./dialects.ts";
 import type { ServiceContext } from "./export-context.ts";
 import type { FilterCheck, Strictness } from "./filter-check.ts";

@@ -5,10 +5,11 @@ import { memoizeAsync } from "../async.ts";
 import { storeDialect, storedDialect } from "../db/dialect.ts";
 import { dependsOnDialect, hasModel, hasRows, probeDialect } from "../service/usage.ts";
 import { addDays, dayOf, type Window } from "../usage/days.ts";
+import { DIMENSIONS_OF, type Dimension, dimension } from "../usage/dimensions.ts";
 import { badAnswer } from "../usage/json-value.ts";
 import { groupingEvidence, nullDimensions } from "../usage/normalise.ts";
 import { REQUEST_DAYS_MAX, type UsageRequest } from "../usage/plan.ts";
-import { type Dialect, type Dimension, dimensionsOf, type Project, type Source } from "../usage/series.ts";
+import { type Dialect, dimensionsOf, type Project } from "../usage/series.ts";
 import type { Dialects, GroupingCheck, ServiceContext } from "./export-context.ts";
 
 /** Used while no usage shows the dialect. The public service speaks this one today. */
@@ -84,11 +85,6 @@ function recentDays(): Window {
 // If no row of an answer has a value of the requested dimension, checks whether the service groups at all. A service that ignores
 // `grouping` answers with the total and null in every dimension, which looks like usage without tags.
 
-/** Every request to the service, and every amount, has a value of these dimensions. */
-const ALWAYS_FILLED: Readonly<Record<Source, readonly Dimension[]>> = {
-  usage: ["endpoint", "method", "model"],
-  billing: ["line_item", "accessor", "deployment"],
-};
 const OTHER_GROUPINGS_MAX = 2;
 
 /**
@@ -107,7 +103,9 @@ export function openGroupingCheck(): GroupingCheck {
       const dimensions = dimensionsOf(grouping);
       if (missing.length === 0) return;
       if (missing.length < dimensions.length) return requireNoValueAlone(missing, request, ask);
-      const others = ALWAYS_FILLED[source].filter((one) => !dimensions.includes(one)).slice(0, OTHER_GROUPINGS_MAX);
+      const others = DIMENSIONS_OF[source]
+        .filter((one) => dimension(one).isAlwaysFilled?.includes(source) && !dimensions.includes(one))
+        .slice(0, OTHER_GROUPINGS_MAX);
       const isGrouping = await known(JSON.stringify([source, project.id]), () => hasValueBy(others, request, ask));
       if (isGrouping) return;
       throw badAnswer(

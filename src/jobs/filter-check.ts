@@ -17,6 +17,7 @@ import {
 import { fetchBreakdown } from "../service/usage.ts";
 import type { NormalisedSlice } from "../usage/columns.ts";
 import { dayOf, type Window } from "../usage/days.ts";
+import { BILLING_DIMENSIONS, documentedValues, type Source } from "../usage/dimensions.ts";
 import {
   type Condition,
   conditionsOf,
@@ -29,15 +30,12 @@ import { normalise } from "../usage/normalise.ts";
 import type { ExportJob, UsageRequest } from "../usage/plan.ts";
 import {
   ALL_USAGE,
-  BILLING_DIMENSIONS,
   type Dialect,
-  documentedValues,
   type Filter,
   filterKey,
   NO_CONDITIONS,
   type Project,
   type Series,
-  type Source,
 } from "../usage/series.ts";
 import type { FilterDoubt } from "../usage/slice.ts";
 import type { ServiceContext } from "./export-context.ts";

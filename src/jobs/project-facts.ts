@@ -8,7 +8,8 @@ import { errorText } from "../errors.ts";
 import { hasStatus } from "../service/answer.ts";
 import { fetchBalances } from "../service/balances.ts";
 import { readKeyList } from "../service/keys.ts";
-import type { Project, Source } from "../usage/series.ts";
+import type { Source } from "../usage/dimensions.ts";
+import type { Project } from "../usage/series.ts";
 import type { ExportContext } from "./export-context.ts";
 
 /** Never throws. Resolves to false if the service answered 404: it has nothing of that kind for the project. */

@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import type { Secret } from "../secret.ts";
-import type { BillingDimension, Source } from "../usage/series.ts";
+import type { BillingDimension, Source } from "../usage/dimensions.ts";
 import { parseAnswer } from "./answer.ts";
 import { callAllowingStatuses, type Service } from "./service.ts";
 

@@ -5,39 +5,31 @@ import { randomBytes } from "node:crypto";
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import type { Window } from "../usage/days.ts";
+import { DIMENSIONS, type Dimension, dimension, hasOtherName2026, type Source } from "../usage/dimensions.ts";
 import { isObject } from "../usage/json-value.ts";
 import type { UsageRequest } from "../usage/plan.ts";
-import {
-  DIMENSIONS,
-  type Dialect,
-  type Dimension,
-  dimensionsOf,
-  type Filter,
-  type Grouping,
-  type Project,
-  type Series,
-  type Source,
-} from "../usage/series.ts";
+import { type Dialect, dimensionsOf, type Filter, type Grouping, type Project, type Series } from "../usage/series.ts";
 import { hasStatus } from "./answer.ts";
 import { callAllowingStatuses, type Service, type ServiceCall } from "./service.ts";
 
-/** The names in dialect "2026" that differ from those of the interface: one dimension's as a grouping, another's as a filter. */
-const NAMES_OF_2026: Readonly<Partial<Record<Dimension, { grouping?: string; filter?: string }>>> = {
-  model: { grouping: "models" },
-  tags: { filter: "tag" },
-};
-
 /** Parameters with a fixed meaning. The service takes any other name for a feature, so no feature may have one of these names. */
-const RESERVED_PARAMETERS: ReadonlySet<string> = new Set(["start", "end", "grouping", "models", "tag", ...DIMENSIONS]);
+const RESERVED_PARAMETERS: ReadonlySet<string> = new Set([
+  ...["start", "end", "grouping"],
+  ...DIMENSIONS.flatMap((one) => [one, nameIn("2026", "grouping", one), nameIn("2026", "filter", one) ?? one]),
+]);
 
 /** The name of a grouping in a request; of several dimensions it is not one name, and has no dialect. */
 export function groupingName(grouping: Grouping, dialect: Dialect): string {
   const [dimension] = dimensionsOf(grouping);
-  return dimension === grouping ? dimensionName(dimension, dialect) : grouping;
+  return dimension === grouping ? nameIn(dialect, "grouping", dimension) : grouping;
 }
 
-function dimensionName(dimension: Dimension, dialect: Dialect): string {
-  return (dialect === "2026" ? NAMES_OF_2026[dimension]?.grouping : undefined) ?? dimension;
+/** Null if the dialect has no such filter. */
+function nameIn(dialect: Dialect, use: "grouping", name: Dimension): string;
+function nameIn(dialect: Dialect, use: "filter", name: Dimension): string | null;
+function nameIn(dialect: Dialect, use: "grouping" | "filter", name: Dimension): string | null {
+  const other = dialect === "2026" ? dimension(name).in2026?.[use] : undefined;
+  return other === undefined ? name : other;
 }
 
 /** What a key needs to read a breakdown. Sources differ on which of the scopes for usage it is. */
@@ -48,19 +40,20 @@ const BREAKDOWN_SCOPES: Readonly<Record<Source, readonly string[]>> = {
 
 /** Whether the two dialects write this request differently. */
 export function dependsOnDialect({ grouping, filter: { dimensions } }: Series): boolean {
-  const { model, tags, feature_set } = dimensions;
-  return grouping === "model" || [model, tags, feature_set].some((value) => value !== undefined);
+  return (
+    dimensionsOf(grouping).some((one) => hasOtherName2026(one, "grouping")) ||
+    DIMENSIONS.some((one) => dimensions[one] !== undefined && hasOtherName2026(one, "filter"))
+  );
 }
 
 export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialect): URLSearchParams {
   const { grouping, filter } = series;
-  const names = dialect === "2026" ? NAMES_OF_2026 : {};
   const query = new URLSearchParams();
   if (window !== undefined) {
     query.set("start", window.start);
     query.set("end", window.end);
   }
-  for (const dimension of dimensionsOf(grouping)) query.append("grouping", dimensionName(dimension, dialect));
+  for (const dimension of dimensionsOf(grouping)) query.append("grouping", nameIn(dialect, "grouping", dimension));
   for (const [feature, value] of Object.entries(filter.features)) {
     if (RESERVED_PARAMETERS.has(feature)) {
       throw new AppError(
@@ -70,13 +63,15 @@ export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialec
     }
     query.set(feature, value);
   }
-  if (dialect === "2026" && filter.dimensions.feature_set !== undefined) {
-    const message = `the filter "${filter.name}" narrows by feature_set, which this service only groups by (its dialect is "2026"): remove it`;
-    throw new AppError("rejected", message);
-  }
-  for (const dimension of DIMENSIONS) {
-    const value = filter.dimensions[dimension];
-    if (value !== undefined) query.set(names[dimension]?.filter ?? dimension, value);
+  for (const one of DIMENSIONS) {
+    const value = filter.dimensions[one];
+    if (value === undefined) continue;
+    const name = nameIn(dialect, "filter", one);
+    if (name === null) {
+      const message = `the filter "${filter.name}" narrows by ${one}, which this service only groups by (its dialect is "${dialect}"): remove it`;
+      throw new AppError("rejected", message);
+    }
+    query.set(name, value);
   }
   return query;
 }

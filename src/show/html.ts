@@ -2,6 +2,7 @@
 // (of models, tags, projects). Pure.
 
 import { escapeHtml } from "../text.ts";
+import { groupingNoun, isSet } from "../usage/dimensions.ts";
 
 /** Safe to insert into the content of other HTML. */
 export class Html {
@@ -128,14 +129,11 @@ function nameText(name: string | null): string {
   return name ?? NO_VALUE;
 }
 
-/** The groupings of which a group may be a set, which the service sends as a JSON array. */
-const SET_GROUPINGS = ["tags", "model", "feature_set"];
-
 /** A group of a grouping. Each member of a set is marked separately. */
 export function groupHtml(grouping: string, group: string | null): Html {
   const members = membersOf(grouping, group);
   if (members === undefined) return nameHtml(group);
-  if (members.length === 0) return html`<i>no ${grouping.replaceAll("_", " ")}</i>`;
+  if (members.length === 0) return html`<i>no ${groupingNoun(grouping)}</i>`;
   return html`<span class="chips">${members.map((member) => html`<span>${nameHtml(member)}</span> `)}</span>`;
 }
 
@@ -143,12 +141,12 @@ export function groupHtml(grouping: string, group: string | null): Html {
 export function groupText(grouping: string, group: string | null): string {
   const members = membersOf(grouping, group);
   if (members === undefined) return nameText(group);
-  return members.length === 0 ? `no ${grouping.replaceAll("_", " ")}` : members.map(nameText).join(", ");
+  return members.length === 0 ? `no ${groupingNoun(grouping)}` : members.map(nameText).join(", ");
 }
 
 /** Undefined if it is no set. */
 function membersOf(grouping: string, group: string | null): readonly (string | null)[] | undefined {
-  return group !== null && SET_GROUPINGS.includes(grouping) ? parseSet(group) : undefined;
+  return group !== null && isSet(grouping) ? parseSet(group) : undefined;
 }
 
 function parseSet(text: string): readonly (string | null)[] | undefined {

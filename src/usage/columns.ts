@@ -2,9 +2,9 @@
 
 import { hash } from "node:crypto";
 import type { Day } from "./days.ts";
+import type { Source } from "./dimensions.ts";
 import type { Group } from "./groups.ts";
 import { METRICS_OF, type RowMetrics, type StoredMetric } from "./metrics.ts";
-import type { Source } from "./series.ts";
 
 /** Rows in the order of their group keys, each of which occurs once. Every array has an element for each row. */
 export type Columns = {

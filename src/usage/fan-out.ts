@@ -1,13 +1,11 @@
 // Fan-out filters: each value of a dimension that was seen in stored usage is a filter. Pure.
 
 import type { Window } from "./days.ts";
-import type { Dimension, Filter, Grouping, Project, Series } from "./series.ts";
-
-/** The dimensions whose values the service can be asked for in every dialect. A model's name may stand for several models. */
-export const EACH_DIMENSIONS = ["accessor", "deployment", "endpoint", "method", "tags"] as const;
+import type { Dimension, EachDimension } from "./dimensions.ts";
+import type { Filter, Grouping, Project, Series } from "./series.ts";
 
 export type FanOut = {
-  readonly dimension: (typeof EACH_DIMENSIONS)[number];
+  readonly dimension: EachDimension;
   /** Of each project, only so many values are read: those with the most requests. */
   readonly atMost: number;
 };

@@ -3,7 +3,8 @@
 
 import type { NormalisedSlice } from "./columns.ts";
 import type { Day } from "./days.ts";
-import { DIMENSIONS, type Dimension, type Filter } from "./series.ts";
+import { DIMENSIONS, type Dimension, hasOtherName2026 } from "./dimensions.ts";
+import type { Filter } from "./series.ts";
 
 /** By day, the sum of each metric over the rows. The sums are doubles and therefore rounded: they are compared, and never stored. */
 export type DayTotals = ReadonlyMap<Day, readonly number[]>;
@@ -77,7 +78,7 @@ export function conditionsOf({ features, dimensions }: Filter): Condition[] {
       const name = dimensions[kind];
       if (name === undefined) return [];
       const text = `${kind === "tags" ? "tag" : kind} "${name}"`;
-      const hasOtherDialectName = kind === "tags" || kind === "model" || kind === "feature_set";
+      const hasOtherDialectName = hasOtherName2026(kind, "filter");
       const opposite = (unused: string) => ({ features: {}, dimensions: { [kind]: unused } });
       return [{ kind, name, text, hasOtherDialectName, opposite }];
     }),

@@ -1,8 +1,8 @@
 // Decides which values of a dimension are the same group. Pure.
 
+import type { Dimension } from "./dimensions.ts";
 import { badAnswer, describeJson } from "./json-value.ts";
 import { remembered } from "./remembered.ts";
-import type { Dimension } from "./series.ts";
 
 export type Group = {
   /** The identity of the group; never empty. The order and the repetition of values make no difference. */

@@ -1,7 +1,7 @@
 // Reads the metrics of a row as exact decimal text. Pure.
 
+import { DIMENSIONS_OF, dimension, type Source } from "./dimensions.ts";
 import { badAnswer, describeJson, ExactNumber, isNumber, type JsonObject, numberSource } from "./json-value.ts";
-import { DIMENSIONS_OF, type Source } from "./series.ts";
 
 /** The metrics of usage with a column of their own, in the order of the columns. */
 export const METRICS = [
@@ -28,7 +28,13 @@ export type RowMetrics = {
 };
 
 const KNOWN_NAMES: Readonly<Record<Source, ReadonlySet<string>>> = {
-  usage: new Set([...METRICS, ...DIMENSIONS_OF.usage, "models", "grouping", "start", "end"]),
+  usage: new Set([
+    ...METRICS,
+    ...DIMENSIONS_OF.usage.flatMap((one) => [one, dimension(one).in2026?.grouping ?? one]),
+    "grouping",
+    "start",
+    "end",
+  ]),
   billing: new Set(["dollars", ...DIMENSIONS_OF.billing, "grouping", "start", "end"]),
 };
 

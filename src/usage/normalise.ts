@@ -3,12 +3,13 @@
 
 import { columnsOf, type NormalisedSlice, type SnapshotRow, sliceOf } from "./columns.ts";
 import { addDays, type Day, dayCount, daysOf, isDay, type Window } from "./days.ts";
+import type { Dimension, Source } from "./dimensions.ts";
 import { combinedGroup, type Group, groupOf, isValue, UNGROUPED } from "./groups.ts";
 import { badAnswer, describeJson, isObject, type JsonObject } from "./json-value.ts";
 import { addMetrics, type RowMetrics, readMetrics } from "./metrics.ts";
 import type { UsageRequest } from "./plan.ts";
 import { remembered } from "./remembered.ts";
-import { type Dimension, dimensionsOf, type Source } from "./series.ts";
+import { dimensionsOf } from "./series.ts";
 
 /**
  * Returns the slices that an answer covers, each with all its rows. With a window, these are the days of the window. Without one,

@@ -1,8 +1,9 @@
 // Decides which usage requests an export makes, and whether the configured window is long enough. Pure: the day is a parameter.
 
 import { addDays, type Day, dayCount, daysOf, type Window } from "./days.ts";
+import type { Source } from "./dimensions.ts";
 import { type FanOut, type Seen, seenDays, seenSeries } from "./fan-out.ts";
-import { type Filter, type Grouping, type Project, type Series, type Source, seriesKey } from "./series.ts";
+import { type Filter, type Grouping, type Project, type Series, seriesKey } from "./series.ts";
 import type { Guards, Undated } from "./slice.ts";
 
 /** The service may answer a longer window in weeks instead of days, and its longest window is not published. */

@@ -2,9 +2,10 @@
 // Each amount of usage has one price at most. Pure.
 
 import { addDays, type Day } from "./days.ts";
+import type { Dimension } from "./dimensions.ts";
 import type { METRICS } from "./metrics.ts";
 import type { ConfiguredSeries } from "./plan.ts";
-import { type Dimension, filterKey } from "./series.ts";
+import { filterKey } from "./series.ts";
 
 /**
  * The dimensions that a price may be narrowed to. A request has one value of each: two prices with different values never price the

@@ -1,50 +1,21 @@
 // A series is the usage or the cost of one project, by one grouping, under one filter. Numbers of different series are never added up.
-// This file also has the names that groupings and filters may use. Pure.
+// Pure.
 
-/** Where the numbers of a series come from: the service's usage breakdown, or its billing breakdown. */
-export const SOURCES = ["usage", "billing"] as const;
-export type Source = (typeof SOURCES)[number];
-
-/** The dimensions of both sources, by their names in the dialect "interface". Another dialect may send other names. */
-export const DIMENSIONS = [
-  "accessor",
-  "deployment",
-  "endpoint",
-  "feature_set",
-  "line_item",
-  "method",
-  "model",
-  "tags",
-] as const;
-export type Dimension = (typeof DIMENSIONS)[number];
-
-export const USAGE_DIMENSIONS = [
-  "accessor",
-  "deployment",
-  "endpoint",
-  "feature_set",
-  "method",
-  "model",
-  "tags",
-] as const;
-export const BILLING_DIMENSIONS = ["accessor", "deployment", "line_item", "tags"] as const;
-export type BillingDimension = (typeof BILLING_DIMENSIONS)[number];
-export const DIMENSIONS_OF: Readonly<Record<Source, readonly Dimension[]>> = {
-  usage: USAGE_DIMENSIONS,
-  billing: BILLING_DIMENSIONS,
-};
+import {
+  BILLING_DIMENSIONS,
+  type BillingDimension,
+  DIMENSIONS,
+  type Dimension,
+  documentedValues,
+  type Source,
+  USAGE_DIMENSIONS,
+} from "./dimensions.ts";
 
 /** The groupings of usage: one dimension. "none" is the ungrouped total. */
 export const GROUPINGS = ["none", ...USAGE_DIMENSIONS] as const;
 export type UsageGrouping = (typeof GROUPINGS)[number];
 
-type Subset<T extends readonly string[]> = T extends readonly [
-  infer First extends string,
-  ...infer Rest extends string[],
-]
-  ? First | Subset<Rest> | `${First},${Subset<Rest>}`
-  : never;
-type BillingGrouping = "none" | Subset<typeof BILLING_DIMENSIONS>;
+type BillingGrouping = "none" | BillingDimension | `${BillingDimension},${string}`;
 
 /** The groupings of billing: any dimensions, in alphabetical order, joined by commas. */
 export const BILLING_GROUPINGS = ["none", ...subsetsOf(BILLING_DIMENSIONS)] as readonly BillingGrouping[];
@@ -78,15 +49,6 @@ const DIMENSIONS_BY_GROUPING = new Map<string, readonly Dimension[]>(
 export function dimensionsOf(grouping: Grouping): readonly Dimension[] {
   return DIMENSIONS_BY_GROUPING.get(grouping) ?? [];
 }
-
-/** The values that the service's published interface lists for a dimension. Values of other dimensions are free text. */
-export const DIMENSION_VALUES: Readonly<Partial<Record<Dimension, readonly string[]>>> = {
-  deployment: ["self-hosted", "hosted", "beta"],
-  endpoint: ["listen", "speak", "agent", "read"],
-  method: ["sync", "async", "streaming"],
-};
-
-const BILLING_VALUES: typeof DIMENSION_VALUES = { deployment: ["self-hosted", "hosted", "beta", "dedicated"] };
 
 /** A dialect is the set of names for dimensions that a service understands: two versions of its interface differ in them. */
 export const DIALECTS = ["interface", "2026"] as const;
@@ -153,10 +115,6 @@ export const NO_CONDITIONS = "{}";
 
 export function seriesKey(series: Series): string {
   return JSON.stringify([series.source, series.project.id, series.grouping, filterKey(series.filter)]);
-}
-
-export function documentedValues(dimension: Dimension, source: Source): readonly string[] | undefined {
-  return (source === "billing" ? BILLING_VALUES : DIMENSION_VALUES)[dimension];
 }
 
 export type UnlistedValue = {

@@ -1,8 +1,9 @@
 // Requests, jobs and answers with everything filled in, for tests that care about a part of them.
 
 import type { Window } from "../../src/usage/days.ts";
+import type { Source } from "../../src/usage/dimensions.ts";
 import type { ExportJob, UsageRequest } from "../../src/usage/plan.ts";
-import type { Filter, Grouping, Source } from "../../src/usage/series.ts";
+import type { Filter, Grouping } from "../../src/usage/series.ts";
 
 export const ALL_USAGE: Filter = { name: "all", features: {}, dimensions: {} };
 export const PROJECT = { id: "p1", name: "production" };

@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import type { Day, Window } from "../../usage/days.ts";
-import type { Dimension } from "../../usage/series.ts";
+import type { Dimension } from "../../usage/dimensions.ts";
 import type { Database } from "../connection/database.ts";
 
 export type StoredValue = {

@@ -130,7 +130,9 @@ test("a filter by tag narrows the amounts, whichever name the service's dialect 
   }
 });
 
-test("a value that the service does not list, and no amount has, is doubted until the service lists it", async ({ context }) => {
+test("a value that the service does not list, and no amount has, is doubted until the service lists it", async ({
+  context,
+}) => {
   const filters = [{ name: "typo", dimensions: { line_item: "streaming::nova-33" } }];
   const { run } = await serve(context, {}, { filters });
   expect(await run("export")).toMatchObject({ status: 1 });

@@ -1,0 +1,195 @@
+// What usage and billing can be grouped by and narrowed to: one entry for each dimension, from which the configuration, the requests, the
+// database and the pages take theirs. CONTRIBUTING.md says how to add one. Pure.
+
+/** Where the numbers of a series come from: the service's usage breakdown, or its billing breakdown. */
+export const SOURCES = ["usage", "billing"] as const;
+export type Source = (typeof SOURCES)[number];
+
+type Entry = {
+  /** As the interface calls it, as a grouping and as a filter. */
+  readonly name: string;
+  readonly sources: readonly Source[];
+  /** What the configuration says about a filter by it. */
+  readonly description: string;
+  /** As people call one group, and several. */
+  readonly noun: readonly [one: string, many: string];
+  /** Whether the usage of its groups adds up to the total; false if a request may count in several groups. */
+  readonly addsUp: boolean;
+  /** The order in which a change is explained by the dimensions: what people know best comes first. */
+  readonly rank: number;
+  /** Whether a group may have several values at once. */
+  readonly isSet: boolean;
+  /** Whether `each` may ask for every value: only if every dialect filters by the values that it groups by. */
+  readonly hasEach: boolean;
+  /** The names in dialect "2026" where they differ from `name`; as a filter null where it has none. */
+  readonly in2026?: { readonly grouping?: string; readonly filter?: string | null };
+  /** Whether dialect "2026" filters by other values than it groups by. */
+  readonly filtersById2026?: true;
+  /** The values that the published interface lists. Those of other dimensions are free text. */
+  readonly values?: Readonly<Partial<Record<Source, readonly string[]>>>;
+  /** Whether every request has a value of it, so that a grouped answer without any was not grouped. */
+  readonly isAlwaysFilled?: readonly Source[];
+};
+
+/** In alphabetical order, as the groupings by several of them are written. */
+const TABLE = [
+  {
+    name: "accessor",
+    sources: ["usage", "billing"],
+    description: "The public identifier of an API key.",
+    noun: ["API key", "API keys"],
+    addsUp: true,
+    rank: 3,
+    isSet: false,
+    hasEach: true,
+    isAlwaysFilled: ["billing"],
+  },
+  {
+    name: "deployment",
+    sources: ["usage", "billing"],
+    description: "The deployment type.",
+    noun: ["deployment", "deployments"],
+    addsUp: true,
+    rank: 7,
+    isSet: false,
+    hasEach: true,
+    values: {
+      usage: ["self-hosted", "hosted", "beta"],
+      billing: ["self-hosted", "hosted", "beta", "dedicated"],
+    },
+    isAlwaysFilled: ["billing"],
+  },
+  {
+    name: "endpoint",
+    sources: ["usage"],
+    description: "The endpoint used.",
+    noun: ["endpoint", "endpoints"],
+    addsUp: true,
+    rank: 5,
+    isSet: false,
+    hasEach: true,
+    values: { usage: ["listen", "speak", "agent", "read"] },
+    isAlwaysFilled: ["usage"],
+  },
+  {
+    name: "feature_set",
+    sources: ["usage"],
+    description: 'The features used together. The dialect "2026" has no such filter.',
+    noun: ["feature set", "feature sets"],
+    addsUp: false,
+    rank: 8,
+    isSet: true,
+    hasEach: false,
+    in2026: { filter: null },
+  },
+  {
+    name: "line_item",
+    sources: ["billing"],
+    description: 'The line item of the bill, such as "streaming::nova-3". Billing only.',
+    noun: ["line item", "line items"],
+    addsUp: true,
+    rank: 1,
+    isSet: false,
+    hasEach: false,
+    isAlwaysFilled: ["billing"],
+  },
+  {
+    name: "method",
+    sources: ["usage"],
+    description: "The processing method.",
+    noun: ["method", "methods"],
+    addsUp: true,
+    rank: 6,
+    isSet: false,
+    hasEach: true,
+    values: { usage: ["sync", "async", "streaming"] },
+    isAlwaysFilled: ["usage"],
+  },
+  {
+    name: "model",
+    sources: ["usage"],
+    description: "The model used.",
+    noun: ["model", "models"],
+    addsUp: true,
+    rank: 2,
+    isSet: true,
+    hasEach: false,
+    in2026: { grouping: "models" },
+    filtersById2026: true,
+    isAlwaysFilled: ["usage"],
+  },
+  {
+    name: "tags",
+    sources: ["usage", "billing"],
+    description: "A tag used.",
+    noun: ["tags", "sets of tags"],
+    addsUp: false,
+    rank: 4,
+    isSet: true,
+    hasEach: true,
+    in2026: { filter: "tag" },
+  },
+] as const satisfies readonly Entry[];
+
+type Entries = (typeof TABLE)[number];
+type NamesOf<E> = E extends { readonly name: infer Name } ? Name : never;
+export type Dimension = Entries["name"];
+export type UsageDimension = NamesOf<Extract<Entries, { readonly sources: readonly ["usage", ...Source[]] }>>;
+export type BillingDimension = NamesOf<
+  Extract<Entries, { readonly sources: readonly ["billing"] | readonly ["usage", "billing"] }>
+>;
+export type EachDimension = NamesOf<Extract<Entries, { readonly hasEach: true }>>;
+
+/** The entries by name, with the optional fields of all of them. */
+const ENTRIES: ReadonlyMap<string, Entry> = new Map(TABLE.map((entry) => [entry.name, entry]));
+
+export function dimension(name: Dimension): Entry {
+  const entry = ENTRIES.get(name);
+  if (!entry) throw new Error(`expected a dimension, got ${JSON.stringify(name)}`);
+  return entry;
+}
+
+function namesOf<Name extends Dimension>(isOne: (entry: Entry) => boolean): readonly Name[] {
+  return TABLE.filter(isOne).map(({ name }) => name as Name);
+}
+
+/** The dimensions of both sources. */
+export const DIMENSIONS = namesOf<Dimension>(() => true);
+export const USAGE_DIMENSIONS = namesOf<UsageDimension>(({ sources }) => sources.includes("usage"));
+export const BILLING_DIMENSIONS = namesOf<BillingDimension>(({ sources }) => sources.includes("billing"));
+export const EACH_DIMENSIONS = namesOf<EachDimension>(({ hasEach }) => hasEach);
+
+export const DIMENSIONS_OF: Readonly<Record<Source, readonly Dimension[]>> = {
+  usage: USAGE_DIMENSIONS,
+  billing: BILLING_DIMENSIONS,
+};
+
+/** The values that the published interface lists; undefined for dimensions with free text. */
+export function documentedValues(name: Dimension, source: Source): readonly string[] | undefined {
+  return dimension(name).values?.[source];
+}
+
+export function byRank(a: Dimension, b: Dimension): number {
+  return dimension(a).rank - dimension(b).rank;
+}
+
+/** Whether the two dialects ask differently for it, so that a service of the one does not understand the other. */
+export function hasOtherName2026(name: Dimension, use: "grouping" | "filter"): boolean {
+  const { in2026, filtersById2026 } = dimension(name);
+  return in2026?.[use] !== undefined || (use === "filter" && filtersById2026 === true);
+}
+
+/** Whether usage by the grouping adds up to the total. */
+export function addsUp(grouping: string): boolean {
+  return ENTRIES.get(grouping)?.addsUp ?? true;
+}
+
+/** Whether a group of the grouping may have several values. */
+export function isSet(grouping: string): boolean {
+  return ENTRIES.get(grouping)?.isSet ?? false;
+}
+
+/** As people call what a breakdown is by. */
+export function groupingNoun(grouping: string): string {
+  return ENTRIES.get(grouping)?.noun[0] ?? grouping;
+}
