@@ -24,15 +24,8 @@ create table usage_export.series (
   -- Since when another series has its name. It is hidden from the views, so that no day is shown twice.
   superseded_at timestamptz,
   unique (source, project_id, "grouping", filter_key),
-  -- Billing is grouped by any of its dimensions at once, in alphabetical order, joined by commas.
-  constraint series_grouping_check check (
-    case source
-      when 'usage' then "grouping" in
-        ('none', 'accessor', 'deployment', 'endpoint', 'feature_set', 'method', 'model', 'tags')
-      else "grouping" = 'none'
-        or string_to_array("grouping", ',') <@ array['accessor', 'deployment', 'line_item', 'tags']
-    end
-  )
+  -- A dimension or none; of billing also several dimensions, in alphabetical order. src/usage/dimensions.ts has their names.
+  constraint series_grouping_check check ("grouping" ~ '^[a-z_]+(,[a-z_]+)*$' and (source = 'billing' or "grouping" !~ ','))
 );
 create unique index series_name on usage_export.series (source, project_id, "grouping", filter)
   where superseded_at is null;

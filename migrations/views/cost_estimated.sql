@@ -39,34 +39,14 @@ from (
     null, m.quantity, null, null, null, 'model', r.finality
   from (
     select *, has_hours or has_total_hours or has_agent_hours as has_price_of_hours,
-      has_hours or has_total_hours or has_agent_hours or has_tokens_in or has_tokens_out or has_tts_characters or has_requests as has_price
+      {{metric " or ": has_$m}} as has_price
     from (
       -- All usage of the model less what is priced: a price without conditions prices all of it. Added up before it is split by metric,
       -- as that makes seven times as many rows.
       select s.project_id, r.usage_date, r.group_id, max(g.display) as model,
         max(s.project) filter (where s.filter_key = '{}') as project,
         max(usage_export.finality(r.usage_date, s.window_days, sl.closed_at, now())) filter (where s.filter_key = '{}') as finality,
-        sum(case when s.filter_key <> '{}' then case when p.hours @> r.usage_date then -r.hours end
-          when p.hours @> r.usage_date then 0 else r.hours end) as hours,
-        coalesce(bool_or(p.hours @> r.usage_date and r.hours > 0), false) as has_hours,
-        sum(case when s.filter_key <> '{}' then case when p.total_hours @> r.usage_date then -r.total_hours end
-          when p.total_hours @> r.usage_date then 0 else r.total_hours end) as total_hours,
-        coalesce(bool_or(p.total_hours @> r.usage_date and r.total_hours > 0), false) as has_total_hours,
-        sum(case when s.filter_key <> '{}' then case when p.agent_hours @> r.usage_date then -r.agent_hours end
-          when p.agent_hours @> r.usage_date then 0 else r.agent_hours end) as agent_hours,
-        coalesce(bool_or(p.agent_hours @> r.usage_date and r.agent_hours > 0), false) as has_agent_hours,
-        sum(case when s.filter_key <> '{}' then case when p.tokens_in @> r.usage_date then -r.tokens_in end
-          when p.tokens_in @> r.usage_date then 0 else r.tokens_in end) as tokens_in,
-        coalesce(bool_or(p.tokens_in @> r.usage_date and r.tokens_in > 0), false) as has_tokens_in,
-        sum(case when s.filter_key <> '{}' then case when p.tokens_out @> r.usage_date then -r.tokens_out end
-          when p.tokens_out @> r.usage_date then 0 else r.tokens_out end) as tokens_out,
-        coalesce(bool_or(p.tokens_out @> r.usage_date and r.tokens_out > 0), false) as has_tokens_out,
-        sum(case when s.filter_key <> '{}' then case when p.tts_characters @> r.usage_date then -r.tts_characters end
-          when p.tts_characters @> r.usage_date then 0 else r.tts_characters end) as tts_characters,
-        coalesce(bool_or(p.tts_characters @> r.usage_date and r.tts_characters > 0), false) as has_tts_characters,
-        sum(case when s.filter_key <> '{}' then case when p.requests @> r.usage_date then -r.requests end
-          when p.requests @> r.usage_date then 0 else r.requests end) as requests,
-        coalesce(bool_or(p.requests @> r.usage_date and r.requests > 0), false) as has_requests
+        {{metric: sum(case when s.filter_key <> '{}' then case when p.$m @> r.usage_date then -r.$m end when p.$m @> r.usage_date then 0 else r.$m end) as $m, coalesce(bool_or(p.$m @> r.usage_date and r.$m > 0), false) as has_$m}}
       from usage_export.snapshot_row r
       join usage_export.series s using (series_id)
       join usage_export.slice sl using (series_id, usage_date)
@@ -78,13 +58,7 @@ from (
     ) usage_of_model
   ) r
   cross join lateral (values
-    ('hours', r.hours, r.has_hours),
-    ('total_hours', r.total_hours, r.has_total_hours),
-    ('agent_hours', r.agent_hours, r.has_agent_hours),
-    ('tokens_in', r.tokens_in, r.has_tokens_in),
-    ('tokens_out', r.tokens_out, r.has_tokens_out),
-    ('tts_characters', r.tts_characters, r.has_tts_characters),
-    ('requests', r.requests, r.has_requests)
+    {{metric: ('$m', r.$m, r.has_$m)}}
   ) as m (metric, quantity, is_priced)
   where m.quantity > 0 and exists (select from usage_export.price where replaced_at is null)
   union all
@@ -96,8 +70,7 @@ from (
   join usage_export.slice sl using (series_id)
   join usage_export.snapshot_row r on r.series_id = sl.series_id and r.usage_date = sl.usage_date and not r.gone
   cross join lateral (values
-    ('hours', r.hours), ('total_hours', r.total_hours), ('agent_hours', r.agent_hours), ('tokens_in', r.tokens_in),
-    ('tokens_out', r.tokens_out), ('tts_characters', r.tts_characters), ('requests', r.requests)
+    {{metric: ('$m', r.$m)}}
   ) as m (metric, quantity)
   cross join lateral (
     select m.quantity - coalesce(sum(p.quantity), 0) as quantity

@@ -37,10 +37,7 @@ from (
   from bi.cost_estimated e
   join usage_export.price p using (price_id)
   join (values
-    ('hours', 'Hours', 'hours of audio'), ('total_hours', 'Hours', 'total hours'),
-    ('agent_hours', 'Hours', 'hours of agent connections'), ('tokens_in', 'Tokens', 'tokens received'),
-    ('tokens_out', 'Tokens', 'tokens produced'), ('tts_characters', 'Characters', 'characters turned into speech'),
-    ('requests', 'Requests', 'requests')
+    {{metric: ('$m', '$unit', '$what')}}
   ) as m (metric, unit, description) on m.metric = e.metric
   where e.price_id is not null and not exists (
     select from usage_export.billed_day d where d.project_id = e.project_id and d.usage_date = e.usage_date

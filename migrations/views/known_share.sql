@@ -17,16 +17,14 @@ cross join lateral (
     from (
       select (r.seen_at at time zone 'UTC')::date - r.usage_date as from_day,
         (r.superseded_at at time zone 'UTC')::date - r.usage_date as until_day,
-        sum(r.hours) as hours, sum(r.total_hours) as total_hours, sum(r.agent_hours) as agent_hours, sum(r.tokens_in) as tokens_in,
-        sum(r.tokens_out) as tokens_out, sum(r.tts_characters) as tts_characters, sum(r.requests) as requests
+        {{metric: sum(r.$m) as $m}}
       from usage_export.row_revision r
       join day using (usage_date)
       where r.series_id = s.series_id and r.kind <> 'gone' and r.usage_date >= (now() at time zone 'UTC')::date - 70
       group by from_day, until_day
     ) sums
     cross join lateral (values
-      ('hours', hours), ('total_hours', total_hours), ('agent_hours', agent_hours), ('tokens_in', tokens_in),
-      ('tokens_out', tokens_out), ('tts_characters', tts_characters), ('requests', requests)
+      {{metric: ('$m', $m)}}
     ) as m (metric, amount)
   )
   select metric, days_after, sum(amount) filter (where until_day is null) as final,

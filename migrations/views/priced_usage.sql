@@ -13,8 +13,6 @@ join usage_export.group_price p on p.group_id = r.group_id + 0 and p.filter_key 
   and case when r.usage_date < p.valid_from or r.usage_date > p.valid_until then false else true end
 -- A case, as a row for each metric, of which the price's is then chosen, takes several times as long.
 cross join lateral (
-  select case p.metric when 'hours' then r.hours when 'total_hours' then r.total_hours when 'agent_hours' then r.agent_hours
-    when 'tokens_in' then r.tokens_in when 'tokens_out' then r.tokens_out when 'tts_characters' then r.tts_characters
-    when 'requests' then r.requests end as quantity
+  select case p.metric {{metric " ": when '$m' then r.$m}} end as quantity
 ) m
 where not r.gone and s.superseded_at is null and s."grouping" = 'model' and m.quantity > 0;

@@ -9,16 +9,14 @@ join usage_export.series ts on ts.project_id = gs.project_id and ts."grouping" =
   and ts.superseded_at is null and ts.source = gs.source
 join usage_export.slice t on t.series_id = ts.series_id and t.usage_date = g.usage_date and t.fetch_no > 0
 cross join lateral (
-  select sum(r.hours) as hours, sum(r.total_hours) as total_hours, sum(r.agent_hours) as agent_hours,
-    sum(r.tokens_in) as tokens_in, sum(r.tokens_out) as tokens_out, sum(r.tts_characters) as tts_characters, sum(r.requests) as requests,
+  select {{metric: sum(r.$m) as $m}},
     -- What a day costs is not known if one of its groups has no amount.
     case when count(r.dollars) = count(*) then sum(r.dollars) end as dollars
   from usage_export.snapshot_row r
   where r.series_id = t.series_id and r.usage_date = t.usage_date and not r.gone
 ) t_sum
 cross join lateral (
-  select sum(r.hours) as hours, sum(r.total_hours) as total_hours, sum(r.agent_hours) as agent_hours,
-    sum(r.tokens_in) as tokens_in, sum(r.tokens_out) as tokens_out, sum(r.tts_characters) as tts_characters, sum(r.requests) as requests,
+  select {{metric: sum(r.$m) as $m}},
     -- What a day costs is not known if one of its groups has no amount.
     case when count(r.dollars) = count(*) then sum(r.dollars) end as dollars
   from usage_export.snapshot_row r
@@ -28,19 +26,13 @@ cross join lateral (
   select metric, case when t.rows = 0 then 0 else total end as total,
     case when g.rows = 0 then 0 else sum_of_groups end as sum_of_groups
   from (values
-    ('hours', t_sum.hours, g_sum.hours),
-    ('total_hours', t_sum.total_hours, g_sum.total_hours),
-    ('agent_hours', t_sum.agent_hours, g_sum.agent_hours),
-    ('tokens_in', t_sum.tokens_in, g_sum.tokens_in),
-    ('tokens_out', t_sum.tokens_out, g_sum.tokens_out),
-    ('tts_characters', t_sum.tts_characters, g_sum.tts_characters),
-    ('requests', t_sum.requests, g_sum.requests),
+    {{metric: ('$m', t_sum.$m, g_sum.$m)}},
     ('dollars', t_sum.dollars, g_sum.dollars)
   ) as v (metric, total, sum_of_groups)
   where (metric = 'dollars') = (gs.source = 'billing')
 ) m
 -- What is charged has one set of tags, and no set of features: billing by tags adds up.
-where case when gs.source = 'billing' then gs."grouping" <> 'none' else gs."grouping" not in ('none', 'tags', 'feature_set') end
+where case when gs.source = 'billing' then gs."grouping" <> 'none' else gs."grouping" not in ('none', {{overlapping}}) end
   and gs.filter_key = '{}' and gs.superseded_at is null
   -- Two slices without rows agree. Most days of most projects may be such, and adding their rows up takes longer than all else.
   and (t.rows > 0 or g.rows > 0)

@@ -13,13 +13,7 @@ left join lateral (
   limit 1
 ) old on true
 cross join lateral (values
-  ('hours', old.hours, c.hours, null::jsonb, null::jsonb),
-  ('total_hours', old.total_hours, c.total_hours, null, null),
-  ('agent_hours', old.agent_hours, c.agent_hours, null, null),
-  ('tokens_in', old.tokens_in, c.tokens_in, null, null),
-  ('tokens_out', old.tokens_out, c.tokens_out, null, null),
-  ('tts_characters', old.tts_characters, c.tts_characters, null, null),
-  ('requests', old.requests, c.requests, null, null),
+  {{metric: ('$m', old.$m, c.$m, null::jsonb, null::jsonb)}},
   ('dollars', old.dollars, c.dollars, null, null),
   ('extra_metrics', null, null, old.extra_metrics, c.extra_metrics)
 ) as m (metric, old_value, new_value, old_extra_metrics, new_extra_metrics)

@@ -7,16 +7,14 @@ cross join lateral (
   select sums.*, m.metric, coalesce(m.amount, 0) as amount, max(m.amount) over (partition by m.metric) > 0 as has_usage
   from (
     select sl.usage_date, sl.status, sl.closed_at, sl.fetched_at,
-      sum(r.hours) as hours, sum(r.total_hours) as total_hours, sum(r.agent_hours) as agent_hours, sum(r.tokens_in) as tokens_in,
-      sum(r.tokens_out) as tokens_out, sum(r.tts_characters) as tts_characters, sum(r.requests) as requests
+      {{metric: sum(r.$m) as $m}}
     from usage_export.slice sl
     left join usage_export.snapshot_row r on r.series_id = sl.series_id and r.usage_date = sl.usage_date and not r.gone
     where sl.series_id = s.series_id and sl.fetched_at is not null and sl.usage_date >= (now() at time zone 'UTC')::date - 80 - coalesce(s.window_days, 0)
     group by sl.series_id, sl.usage_date
   ) sums
   cross join lateral (values
-    ('hours', hours), ('total_hours', total_hours), ('agent_hours', agent_hours), ('tokens_in', tokens_in),
-    ('tokens_out', tokens_out), ('tts_characters', tts_characters), ('requests', requests)
+    {{metric: ('$m', $m)}}
   ) as m (metric, amount)
 ) d
 where d.has_usage;

@@ -8,6 +8,6 @@ cross join lateral (
   select count(*) as days from usage_export.slice sl
   where sl.series_id = s.series_id and sl.fetched_at is not null and sl.usage_date >= (now() at time zone 'UTC')::date - 100
 ) read
-where s.source = 'usage' and s.superseded_at is null and s.retired_at is null and s."grouping" not in ('feature_set', 'tags')
+where s.source = 'usage' and s.superseded_at is null and s.retired_at is null and s."grouping" not in ({{overlapping}})
 order by s.project_id, s.filter_key, read.days desc,
   array_position(array['none', 'endpoint', 'model', 'method', 'accessor', 'deployment'], s."grouping");

@@ -2,14 +2,13 @@
 create or replace function bi.usage_as_of(as_of timestamptz)
 returns table (
   project_id text, project text, usage_date date, "grouping" text, filter text, group_value text,
-  hours numeric, total_hours numeric, agent_hours numeric, tokens_in numeric, tokens_out numeric,
-  tts_characters numeric, requests numeric, extra_metrics jsonb,
+  {{metric: $m numeric}}, extra_metrics jsonb,
   finality text, revision integer, first_seen_at timestamptz, last_changed_at timestamptz
 )
 language sql stable
 begin atomic
   select h.project_id, h.project, h.usage_date, h."grouping", h.filter, h.group_value,
-    h.hours, h.total_hours, h.agent_hours, h.tokens_in, h.tokens_out, h.tts_characters, h.requests, h.extra_metrics,
+    {{metric: h.$m}}, h.extra_metrics,
     usage_export.finality(h.usage_date, h.window_days, h.closed_at, as_of),
     h.revision, h.first_seen_at, h.last_changed_at
   from bi.usage_history h

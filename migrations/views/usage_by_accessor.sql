@@ -1,6 +1,6 @@
 create or replace view bi.usage_by_accessor as
 select project_id, project, usage_date, group_value as accessor,
-  hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests, extra_metrics,
+  {{metric: $m}}, extra_metrics,
   finality, revision, first_seen_at, last_changed_at
 from usage_export.visible_row where "grouping" = 'accessor' and filter_key = '{}';
 

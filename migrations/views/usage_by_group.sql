@@ -1,7 +1,7 @@
 -- One pass over the rows of all groupings, where the views of one grouping would take a pass each.
 create or replace view bi.usage_by_group as
 select u.project_id, u.project, u.usage_date, u."grouping", u.group_value, coalesce(k.rotation, u.group_value) as lineage,
-  u.hours, u.total_hours, u.agent_hours, u.tokens_in, u.tokens_out, u.tts_characters, u.requests, u.extra_metrics,
+  {{metric: u.$m}}, u.extra_metrics,
   u.finality, u.revision, u.first_seen_at, u.last_changed_at
 from usage_export.visible_row u
 left join usage_export.api_key k

@@ -1,6 +1,6 @@
 create or replace view bi.usage_by_model_and_key as
 select u.project_id, u.project, u.usage_date, u.group_value as model, u.value as accessor,
-  u.hours, u.total_hours, u.agent_hours, u.tokens_in, u.tokens_out, u.tts_characters, u.requests, u.extra_metrics,
+  {{metric: u.$m}}, u.extra_metrics,
   u.finality, u.revision, u.first_seen_at, u.last_changed_at,
   k.rotation, coalesce(k.rotation, u.value) as lineage, coalesce(nullif(l.comment, ''), k.comment) as key_comment
 from bi.usage_by_two_dimensions u

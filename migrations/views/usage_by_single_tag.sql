@@ -1,9 +1,7 @@
 -- Each set of tags is counted under each of its tags, so the rows of a day overlap.
 create or replace view bi.usage_by_single_tag as
 select u.project_id, u.project, u.usage_date, t.tag,
-  sum(u.hours) as hours, sum(u.total_hours) as total_hours, sum(u.agent_hours) as agent_hours,
-  sum(u.tokens_in) as tokens_in, sum(u.tokens_out) as tokens_out, sum(u.tts_characters) as tts_characters,
-  sum(u.requests) as requests, coalesce(sum(u.requests) filter (where t.tags > 1), 0) as shared_requests,
+  {{metric: sum(u.$m) as $m}}, coalesce(sum(u.requests) filter (where t.tags > 1), 0) as shared_requests,
   -- All sets of a day are of one answer, and so have the same finality.
   min(u.finality) as finality, min(u.first_seen_at) as first_seen_at, max(u.last_changed_at) as last_changed_at
 from bi.usage_by_tags u

@@ -1,7 +1,7 @@
 -- Series whose filter is one value of one dimension: usage by that dimension and by the grouping.
 create or replace view bi.usage_by_two_dimensions as
 select r.project_id, r.project, r.usage_date, f.dimension, f.value, r."grouping", r.group_value,
-  r.hours, r.total_hours, r.agent_hours, r.tokens_in, r.tokens_out, r.tts_characters, r.requests, r.extra_metrics,
+  {{metric: r.$m}}, r.extra_metrics,
   r.finality, r.revision, r.first_seen_at, r.last_changed_at
 from usage_export.visible_row r
 join (

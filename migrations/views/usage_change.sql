@@ -36,7 +36,7 @@ begin atomic
       select distinct on (project_id) project_id, project, "grouping"
       from (
         select project_id, project, "grouping", bool_or(active) as is_active, count(*) as days
-        from covered where "grouping" not in ('feature_set', 'tags') group by project_id, project, "grouping"
+        from covered where "grouping" not in ({{overlapping}}) group by project_id, project, "grouping"
       ) known
       order by project_id, is_active desc, days desc,
         array_position(array['none', 'endpoint', 'model', 'method', 'accessor', 'deployment'], "grouping")
@@ -65,15 +65,14 @@ begin atomic
         (count(*) filter (where is_read and not is_final and is_after))::integer as days_not_final_after
       from series_day group by project_id, "grouping"
     ), total_day as materialized (
-      select t.project_id, u.usage_date, hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
+      select t.project_id, u.usage_date, {{metric: $m}}
       from bi.usage_total u
       join total_series t using (project_id)
       where t."grouping" = 'none' and (projects is null or u.project = any(projects) or u.project_id = any(projects))
         and u.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
       union all
       select t.project_id, u.usage_date,
-        sum(u.hours), sum(u.total_hours), sum(u.agent_hours), sum(u.tokens_in), sum(u.tokens_out), sum(u.tts_characters),
-        sum(u.requests)
+        {{metric: sum(u.$m)}}
       from bi.usage_by_group u
       join total_series t using (project_id, "grouping")
       where t."grouping" <> 'none' and (projects is null or u.project = any(projects) or u.project_id = any(projects))
@@ -89,8 +88,7 @@ begin atomic
       from series_day d
       join total_day u using (project_id, usage_date)
       cross join lateral (values
-        ('hours', u.hours), ('total_hours', u.total_hours), ('agent_hours', u.agent_hours), ('tokens_in', u.tokens_in),
-        ('tokens_out', u.tokens_out), ('tts_characters', u.tts_characters), ('requests', u.requests)
+        {{metric: ('$m', u.$m)}}
       ) as m (metric, amount)
       where d.total_is_read and m.amount is not null and (metrics is null or m.metric = any(metrics))
       group by d.project_id, d."grouping", m.metric
@@ -98,30 +96,12 @@ begin atomic
       select s.project_id, s."grouping", m.metric, s.group_value, m.amount_before, m.amount_after, m.first_day, m.last_day
       from (
         select project_id, "grouping", group_value,
-          sum(hours) filter (where not is_after) as hours_before, sum(hours) filter (where is_after) as hours_after,
-          sum(total_hours) filter (where not is_after) as total_hours_before, sum(total_hours) filter (where is_after) as total_hours_after,
-          sum(agent_hours) filter (where not is_after) as agent_hours_before, sum(agent_hours) filter (where is_after) as agent_hours_after,
-          sum(tokens_in) filter (where not is_after) as tokens_in_before, sum(tokens_in) filter (where is_after) as tokens_in_after,
-          sum(tokens_out) filter (where not is_after) as tokens_out_before, sum(tokens_out) filter (where is_after) as tokens_out_after,
-          sum(tts_characters) filter (where not is_after) as tts_characters_before, sum(tts_characters) filter (where is_after) as tts_characters_after,
-          sum(requests) filter (where not is_after) as requests_before, sum(requests) filter (where is_after) as requests_after,
-          min(usage_date) filter (where hours > 0) as hours_first, max(usage_date) filter (where hours > 0) as hours_last,
-          min(usage_date) filter (where total_hours > 0) as total_hours_first, max(usage_date) filter (where total_hours > 0) as total_hours_last,
-          min(usage_date) filter (where agent_hours > 0) as agent_hours_first, max(usage_date) filter (where agent_hours > 0) as agent_hours_last,
-          min(usage_date) filter (where tokens_in > 0) as tokens_in_first, max(usage_date) filter (where tokens_in > 0) as tokens_in_last,
-          min(usage_date) filter (where tokens_out > 0) as tokens_out_first, max(usage_date) filter (where tokens_out > 0) as tokens_out_last,
-          min(usage_date) filter (where tts_characters > 0) as tts_characters_first, max(usage_date) filter (where tts_characters > 0) as tts_characters_last,
-          min(usage_date) filter (where requests > 0) as requests_first, max(usage_date) filter (where requests > 0) as requests_last
+          {{metric: sum($m) filter (where not is_after) as $m_before, sum($m) filter (where is_after) as $m_after}},
+          {{metric: min(usage_date) filter (where $m > 0) as $m_first, max(usage_date) filter (where $m > 0) as $m_last}}
         from (
           select u.project_id, u."grouping", u.lineage as group_value, u.usage_date, d.is_after,
             -- A metric that nobody asks for need not be sorted and added up.
-            case when metrics is null or 'hours' = any(metrics) then u.hours end as hours,
-            case when metrics is null or 'total_hours' = any(metrics) then u.total_hours end as total_hours,
-            case when metrics is null or 'agent_hours' = any(metrics) then u.agent_hours end as agent_hours,
-            case when metrics is null or 'tokens_in' = any(metrics) then u.tokens_in end as tokens_in,
-            case when metrics is null or 'tokens_out' = any(metrics) then u.tokens_out end as tokens_out,
-            case when metrics is null or 'tts_characters' = any(metrics) then u.tts_characters end as tts_characters,
-            case when metrics is null or 'requests' = any(metrics) then u.requests end as requests
+            {{metric: case when metrics is null or '$m' = any(metrics) then u.$m end as $m}}
           from series_day d
           join bi.usage_by_group u using (project_id, "grouping", usage_date)
           where d.is_compared
@@ -129,13 +109,7 @@ begin atomic
         group by project_id, "grouping", group_value
       ) s
       cross join lateral (values
-        ('hours', s.hours_before, s.hours_after, s.hours_first, s.hours_last),
-        ('total_hours', s.total_hours_before, s.total_hours_after, s.total_hours_first, s.total_hours_last),
-        ('agent_hours', s.agent_hours_before, s.agent_hours_after, s.agent_hours_first, s.agent_hours_last),
-        ('tokens_in', s.tokens_in_before, s.tokens_in_after, s.tokens_in_first, s.tokens_in_last),
-        ('tokens_out', s.tokens_out_before, s.tokens_out_after, s.tokens_out_first, s.tokens_out_last),
-        ('tts_characters', s.tts_characters_before, s.tts_characters_after, s.tts_characters_first, s.tts_characters_last),
-        ('requests', s.requests_before, s.requests_after, s.requests_first, s.requests_last)
+        {{metric: ('$m', s.$m_before, s.$m_after, s.$m_first, s.$m_last)}}
       ) as m (metric, amount_before, amount_after, first_day, last_day)
       where (m.amount_before > 0 or m.amount_after > 0) and (metrics is null or m.metric = any(metrics))
     )

@@ -2,7 +2,7 @@
 -- showed under one name, as a filter's name may have had other conditions in between.
 create or replace view bi.usage_history as
 select s.project_id, p.project, c.usage_date, s."grouping", p.filter, g.display as group_value,
-  c.hours, c.total_hours, c.agent_hours, c.tokens_in, c.tokens_out, c.tts_characters, c.requests, c.extra_metrics,
+  {{metric: c.$m}}, c.extra_metrics,
   c.revision, c.first_seen_at, c.seen_at as last_changed_at, c.kind,
   greatest(c.seen_at, p.shown_from) as shown_from, least(c.superseded_at, p.shown_until) as shown_until,
   s.window_days, sl.closed_at

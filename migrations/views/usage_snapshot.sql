@@ -1,9 +1,9 @@
 create or replace view bi.usage_snapshot as
 select s.project_id, s.project, s."grouping", s.filter, t.snapshot_no as snapshot, t.taken_at,
   before.taken_at as previous_taken_at, t.rows, g.display as group_value,
-  r.hours, r.total_hours, r.agent_hours, r.tokens_in, r.tokens_out, r.tts_characters, r.requests, r.extra_metrics,
-  r.hours_change, r.total_hours_change, r.agent_hours_change, r.tokens_in_change, r.tokens_out_change, r.tts_characters_change, r.requests_change,
-  coalesce(least(r.hours_change, r.total_hours_change, r.agent_hours_change, r.tokens_in_change, r.tokens_out_change, r.tts_characters_change, r.requests_change) < 0, false) as fell,
+  {{metric: r.$m}}, r.extra_metrics,
+  {{metric: r.$m_change}},
+  coalesce(least({{metric: r.$m_change}}) < 0, false) as fell,
   coalesce(r.gone, false) as gone, t.run_id
 from usage_export.undated_snapshot t
 join usage_export.series s using (series_id)
@@ -12,28 +12,8 @@ left join usage_export.undated_snapshot before
 -- A snapshot without any row is one row, too.
 left join lateral (
   select coalesce(n.group_id, o.group_id) as group_id, n.group_id is null as gone,
-    n.hours, n.total_hours, n.agent_hours, n.tokens_in, n.tokens_out, n.tts_characters, n.requests, n.extra_metrics,
-    case when before.snapshot_no is not null
-      then case when n.group_id is null then 0 else n.hours end - case when o.group_id is null then 0 else o.hours end
-    end as hours_change,
-    case when before.snapshot_no is not null
-      then case when n.group_id is null then 0 else n.total_hours end - case when o.group_id is null then 0 else o.total_hours end
-    end as total_hours_change,
-    case when before.snapshot_no is not null
-      then case when n.group_id is null then 0 else n.agent_hours end - case when o.group_id is null then 0 else o.agent_hours end
-    end as agent_hours_change,
-    case when before.snapshot_no is not null
-      then case when n.group_id is null then 0 else n.tokens_in end - case when o.group_id is null then 0 else o.tokens_in end
-    end as tokens_in_change,
-    case when before.snapshot_no is not null
-      then case when n.group_id is null then 0 else n.tokens_out end - case when o.group_id is null then 0 else o.tokens_out end
-    end as tokens_out_change,
-    case when before.snapshot_no is not null
-      then case when n.group_id is null then 0 else n.tts_characters end - case when o.group_id is null then 0 else o.tts_characters end
-    end as tts_characters_change,
-    case when before.snapshot_no is not null
-      then case when n.group_id is null then 0 else n.requests end - case when o.group_id is null then 0 else o.requests end
-    end as requests_change
+    {{metric: n.$m}}, n.extra_metrics,
+    {{metric: case when before.snapshot_no is not null then case when n.group_id is null then 0 else n.$m end - case when o.group_id is null then 0 else o.$m end end as $m_change}}
   from (
     select * from usage_export.undated_row w where w.series_id = t.series_id and w.snapshot_no = t.content_no
   ) n
@@ -53,21 +33,9 @@ comment on column bi.usage_snapshot.taken_at is 'When it was read';
 comment on column bi.usage_snapshot.previous_taken_at is 'When the snapshot before it was read; NULL for the first';
 comment on column bi.usage_snapshot.rows is 'How many rows the answer had, a count';
 comment on column bi.usage_snapshot.group_value is 'The value of the grouped dimension; NULL for no value';
-comment on column bi.usage_snapshot.hours is 'Hours of audio, in hours, as the answer said; NULL where the service sent none';
-comment on column bi.usage_snapshot.total_hours is 'Total hours, in hours, as the service counts them, as the answer said; NULL where the service sent none';
-comment on column bi.usage_snapshot.agent_hours is 'Hours of agent connections, in hours, as the answer said; NULL where the service sent none';
-comment on column bi.usage_snapshot.tokens_in is 'Tokens received, a count, as the answer said; NULL where the service sent none';
-comment on column bi.usage_snapshot.tokens_out is 'Tokens produced, a count, as the answer said; NULL where the service sent none';
-comment on column bi.usage_snapshot.tts_characters is 'Characters turned into speech, a count, as the answer said; NULL where the service sent none';
-comment on column bi.usage_snapshot.requests is 'Requests, a count, as the answer said; NULL where the service sent none';
+{{metric ";\n": comment on column bi.usage_snapshot.$m is '$meaning, as the answer said; NULL where the service sent none'}};
 comment on column bi.usage_snapshot.extra_metrics is 'Metrics the service sent beside the known ones, a JSON object of numbers; NULL where it sent none';
-comment on column bi.usage_snapshot.hours_change is 'Hours of audio, in hours, more than in the snapshot before, where a group that was not there counts as 0; NULL for the first snapshot, and where one of the two has no such number';
-comment on column bi.usage_snapshot.total_hours_change is 'Total hours, in hours, as the service counts them, more than in the snapshot before, where a group that was not there counts as 0; NULL for the first snapshot, and where one of the two has no such number';
-comment on column bi.usage_snapshot.agent_hours_change is 'Hours of agent connections, in hours, more than in the snapshot before, where a group that was not there counts as 0; NULL for the first snapshot, and where one of the two has no such number';
-comment on column bi.usage_snapshot.tokens_in_change is 'Tokens received, a count, more than in the snapshot before, where a group that was not there counts as 0; NULL for the first snapshot, and where one of the two has no such number';
-comment on column bi.usage_snapshot.tokens_out_change is 'Tokens produced, a count, more than in the snapshot before, where a group that was not there counts as 0; NULL for the first snapshot, and where one of the two has no such number';
-comment on column bi.usage_snapshot.tts_characters_change is 'Characters turned into speech, a count, more than in the snapshot before, where a group that was not there counts as 0; NULL for the first snapshot, and where one of the two has no such number';
-comment on column bi.usage_snapshot.requests_change is 'Requests, a count, more than in the snapshot before, where a group that was not there counts as 0; NULL for the first snapshot, and where one of the two has no such number';
+{{metric ";\n": comment on column bi.usage_snapshot.$m_change is '$meaning, more than in the snapshot before, where a group that was not there counts as 0; NULL for the first snapshot, and where one of the two has no such number'}};
 comment on column bi.usage_snapshot.fell is 'Whether one of the numbers is lower than in the snapshot before: it was counted anew, or is of a span that moves, so that its change is no usage';
 comment on column bi.usage_snapshot.gone is 'Whether the group was in the snapshot before and is not in this one; its numbers are NULL';
 comment on column bi.usage_snapshot.run_id is 'The run that read it, see bi.runs; NULL where an earlier version read it';

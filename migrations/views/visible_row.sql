@@ -1,7 +1,7 @@
 -- The usage of the newest answers, of every series that is shown. Billing is in usage_export.visible_cost.
 create or replace view usage_export.visible_row as
 select s.project_id, s.project, r.usage_date, s."grouping", s.filter, s.filter_key, g.display as group_value,
-  r.hours, r.total_hours, r.agent_hours, r.tokens_in, r.tokens_out, r.tts_characters, r.requests, r.extra_metrics,
+  {{metric: r.$m}}, r.extra_metrics,
   usage_export.finality(r.usage_date, s.window_days, sl.closed_at, now()) as finality,
   r.revision, r.first_seen_at, r.last_changed_at
 from usage_export.snapshot_row r

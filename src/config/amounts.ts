@@ -4,7 +4,7 @@ import { z } from "zod";
 import { difference } from "../decimal.ts";
 import { isDay } from "../usage/days.ts";
 import { ExactNumber } from "../usage/json-value.ts";
-import { decimalText } from "../usage/metrics.ts";
+import { decimalText } from "../usage/row-metrics.ts";
 import { reporting } from "./fields.ts";
 import { describeValue } from "./messages.ts";
 import { didYouMean } from "./suggestions.ts";

@@ -4,7 +4,7 @@
 import { type Node, type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
 import { AppError } from "../errors.ts";
 import { ExactNumber } from "../usage/json-value.ts";
-import { decimalText } from "../usage/metrics.ts";
+import { decimalText } from "../usage/row-metrics.ts";
 
 export type Path = readonly (string | number)[];
 

@@ -4,6 +4,7 @@ import { sql } from "kysely";
 import { type AnomalySettings, TOLERANCES } from "../usage/anomalies.ts";
 import type { Day } from "../usage/days.ts";
 import { EACH_DIMENSIONS } from "../usage/dimensions.ts";
+import { METRIC_TABLE } from "../usage/metrics.ts";
 import type { Database } from "./connection/database.ts";
 import { inTransaction, type Tx } from "./connection/transaction.ts";
 
@@ -61,6 +62,10 @@ export async function judgeFinalDays(
   if (sensitivity === "off") return [];
   const pending = await pendingDays(db);
   if (pending.length === 0) return [];
+  const minimums = sql.join(
+    METRIC_TABLE.map(({ name, unit }) => sql`when metric = ${name} then ${minimum[unit]}::bigint`),
+    sql` `,
+  );
   const { rows } = await inTransaction(db, async (tx) => {
     await removeOldVerdicts(tx);
     return sql<JudgedDay>`
@@ -68,12 +73,7 @@ export async function judgeFinalDays(
         select * from unnest(${pending.map(({ seriesId }) => seriesId)}::integer[], ${pending.map(({ day }) => day)}::text[]::date[])
           as pending (series_id, usage_date)
       ), known as materialized (
-        select d.*, case
-            when metric = 'requests' then ${minimum.requests}::bigint
-            when metric like 'tokens%' then ${minimum.tokens}::bigint
-            when metric = 'tts_characters' then ${minimum.characters}::bigint
-            else ${minimum.hours}::bigint
-          end as minimum
+        select d.*, case ${minimums} end as minimum
         from usage_export.total_day d where series_id in (select series_id from pending) and finality <> 'open'
       ), judged as (
         insert into usage_export.judged_day

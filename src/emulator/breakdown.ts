@@ -50,8 +50,8 @@ function rowsOf(records: readonly UsageRecord[], query: BreakdownQuery, dialect:
   return groupsOf(matching, query.grouping).map((group) => ({
     ...sumOf(group.records),
     grouping: Object.fromEntries(
-      DIMENSIONS.map((dimension) => [
-        dimensionName(dimension, dialect),
+      NAMES.map((dimension) => [
+        nameIn(dialect, "grouping", dimension),
         dimension === query.grouping ? valueInDialect(group.value, dimension, dialect) : null,
       ]),
     ),
@@ -69,10 +69,6 @@ function groupsOf(records: readonly UsageRecord[], grouping: Dimension | undefin
     else groups.set(key, { value, records: [record] });
   }
   return [...groups.values()];
-}
-
-function dimensionName(dimension: Dimension, dialect: Dialect): string {
-  return dimension === "model" && dialect === "2026" ? "models" : dimension;
 }
 
 /** `model` of dialect "interface" is a text if a request used one model; `models` of dialect "2026" is always a list. */
@@ -95,32 +91,30 @@ export type BreakdownQuery = {
   readonly featuresNotUsed: readonly string[];
 };
 
-type DimensionNames = ReadonlyMap<string, Dimension>;
+const NAMES = Object.keys(DIMENSIONS) as Dimension[];
 
-const COMMON_GROUPINGS = ["accessor", "deployment", "endpoint", "feature_set", "method", "tags"] as const;
-const COMMON_FILTERS = ["accessor", "deployment", "endpoint", "method", "model"] as const;
+/** The parameter's name in a dialect; null if it has none. */
+function nameIn(dialect: Dialect, use: "grouping" | "filter", dimension: Dimension): string | null {
+  const names: { grouping2026?: string; filter2026?: string | null } = DIMENSIONS[dimension];
+  const other = dialect === "2026" ? names[`${use}2026`] : undefined;
+  return other === undefined ? dimension : other;
+}
 
-const GROUPINGS: Readonly<Record<Dialect, DimensionNames>> = {
-  interface: dimensionNames(COMMON_GROUPINGS, { model: "model" }),
-  "2026": dimensionNames(COMMON_GROUPINGS, { models: "model" }),
-};
-
-const FILTERS: Readonly<Record<Dialect, DimensionNames>> = {
-  interface: dimensionNames(COMMON_FILTERS, { feature_set: "feature_set", tags: "tags" }),
-  "2026": dimensionNames(COMMON_FILTERS, { tag: "tags" }),
-};
+function dimensionCalled(dialect: Dialect, use: "grouping" | "filter", name: string): Dimension | undefined {
+  return NAMES.find((dimension) => nameIn(dialect, use, dimension) === name);
+}
 
 export function parseBreakdownQuery(parameters: URLSearchParams, dialect: Dialect): BreakdownQuery {
   const dimensions = new Map<Dimension, string>();
   const features: { name: string; value: string }[] = [];
   for (const [name, value] of parameters) {
-    const dimension = FILTERS[dialect].get(name);
+    const dimension = dimensionCalled(dialect, "filter", name);
     if (dimension !== undefined) dimensions.set(dimension, value);
     else if (FEATURES.includes(name)) features.push({ name, value });
   }
   const named = (wanted: string) => features.filter(({ value }) => value === wanted).map(({ name }) => name);
   return {
-    grouping: GROUPINGS[dialect].get(parameters.get("grouping") ?? ""),
+    grouping: dimensionCalled(dialect, "grouping", parameters.get("grouping") ?? ""),
     dimensions,
     featuresUsed: named("true"),
     featuresNotUsed: named("false"),
@@ -142,10 +136,6 @@ function filterValues(record: UsageRecord, dimension: Dimension, dialect: Dialec
   const value: GroupValue = record[dimension] ?? null;
   const values = value === null ? [] : typeof value === "string" ? [value] : value;
   return dimension === "model" && dialect === "2026" ? values.map(modelId) : values;
-}
-
-function dimensionNames(common: readonly Dimension[], own: Readonly<Record<string, Dimension>>): DimensionNames {
-  return new Map([...common.map((name): [string, Dimension] => [name, name]), ...Object.entries(own)]);
 }
 
 // The answer of Get Fields: what was used in a period and can be filtered by.

@@ -17,9 +17,20 @@ const SCALE = {
 type Metric = keyof typeof SCALE;
 export type Amounts = Readonly<Record<Metric, number>>;
 
-/** Dimensions by the service's names; `model` is called `models` by the dialect of 2026. */
-export const DIMENSIONS = ["accessor", "endpoint", "feature_set", "model", "method", "tags", "deployment"] as const;
-export type Dimension = (typeof DIMENSIONS)[number];
+/** By name, what the dialect of 2026 calls a dimension where it differs; null if it has no such filter. */
+export const DIMENSIONS = {
+  accessor: {},
+  endpoint: {},
+  feature_set: { filter2026: null },
+  model: { grouping2026: "models" },
+  method: {},
+  tags: { filter2026: "tag" },
+  deployment: {},
+} as const satisfies Readonly<Record<string, { grouping2026?: string; filter2026?: string | null }>>;
+export type Dimension = keyof typeof DIMENSIONS;
+
+/** A request may have several values of these. */
+type SetDimension = "feature_set" | "model" | "tags";
 
 export type GroupValue = string | readonly string[] | null;
 
@@ -29,13 +40,8 @@ export type GroupValue = string | readonly string[] | null;
  * the rest if they are left out.
  */
 export type UsageRecord = Partial<Amounts> & {
-  readonly accessor?: string | null;
-  readonly endpoint?: string | null;
-  readonly feature_set?: readonly string[] | null;
-  readonly model?: readonly string[] | null;
-  readonly method?: string | null;
-  readonly tags?: readonly string[] | null;
-  readonly deployment?: string | null;
+  readonly [Name in Dimension]?: (Name extends SetDimension ? readonly string[] : string) | null;
+} & {
   readonly line_item?: string | null;
   readonly dollars?: string;
 };

@@ -4,7 +4,8 @@ import { hash } from "node:crypto";
 import type { Day } from "./days.ts";
 import type { Source } from "./dimensions.ts";
 import type { Group } from "./groups.ts";
-import { METRICS_OF, type RowMetrics, type StoredMetric } from "./metrics.ts";
+import { METRICS_OF, type StoredMetric } from "./metrics.ts";
+import type { RowMetrics } from "./row-metrics.ts";
 
 /** Rows in the order of their group keys, each of which occurs once. Every array has an element for each row. */
 export type Columns = {

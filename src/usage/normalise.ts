@@ -6,9 +6,9 @@ import { addDays, type Day, dayCount, daysOf, isDay, type Window } from "./days.
 import type { Dimension, Source } from "./dimensions.ts";
 import { combinedGroup, type Group, groupOf, isValue, UNGROUPED } from "./groups.ts";
 import { badAnswer, describeJson, isObject, type JsonObject } from "./json-value.ts";
-import { addMetrics, type RowMetrics, readMetrics } from "./metrics.ts";
 import type { UsageRequest } from "./plan.ts";
 import { remembered } from "./remembered.ts";
+import { addMetrics, type RowMetrics, readMetrics } from "./row-metrics.ts";
 import { dimensionsOf } from "./series.ts";
 
 /**

@@ -1,7 +1,7 @@
 // Decides what an answer does to a stored slice, and to the stored snapshots of answers without a date. Pure.
 
 import { addDays, type Day, HOUR_MS } from "./days.ts";
-import { STORED_METRICS, type StoredMetric } from "./metrics.ts";
+import { METRIC_TABLE, STORED_METRICS, type StoredMetric } from "./metrics.ts";
 
 /** `missing` includes a slice that was read only before its day was over. */
 export const SLICE_STATUSES = ["complete", "suspect", "failed", "missing"] as const;
@@ -146,20 +146,10 @@ function doubtKind(stored: StoredSlice, incoming: IncomingSlice, guards: Guards)
   return guards.cliffGuard === "confirm" && fallOf(stored, incoming) ? "fall" : undefined;
 }
 
-/**
- * The cliff guard applies from these amounts on. Smaller ones may well be restated to a tenth, such as a one-hour test under the wrong
- * tag.
- */
-const GUARDED_FROM: Readonly<Record<StoredMetric, number>> = {
-  requests: 100,
-  hours: 10,
-  total_hours: 10,
-  agent_hours: 10,
-  tokens_in: 10_000,
-  tokens_out: 10_000,
-  tts_characters: 10_000,
-  dollars: 10,
-};
+const GUARDED_FROM: ReadonlyMap<StoredMetric, number> = new Map([
+  ...METRIC_TABLE.map(({ name, guardedFrom }): [StoredMetric, number] => [name, guardedFrom]),
+  ["dollars", 10],
+]);
 
 const KEPT_SHARE_MIN = 0.1;
 
@@ -171,7 +161,7 @@ function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice): MetricFa
     const i = STORED_METRICS.indexOf(metric);
     const [before, after] = [totals[i], incoming.totals[i]];
     if (before === undefined || after === undefined) continue;
-    const isFall = before >= GUARDED_FROM[metric] && after < before * KEPT_SHARE_MIN;
+    const isFall = before >= (GUARDED_FROM.get(metric) ?? 0) && after < before * KEPT_SHARE_MIN;
     return isFall ? { metric, before, after } : undefined;
   }
   return undefined;

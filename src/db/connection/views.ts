@@ -7,6 +7,7 @@ import path from "node:path";
 import { sql } from "kysely";
 import { AppError } from "../../errors.ts";
 import { MIGRATIONS_FOLDER, programVersion } from "../../package-files.ts";
+import { expandLists } from "./expand-lists.ts";
 import { type Tx, tryStatement } from "./transaction.ts";
 
 const VIEWS_FOLDER = path.join(MIGRATIONS_FOLDER, "views");
@@ -44,7 +45,7 @@ function parseView(file: string, written: string): View {
       `migrations/views/${file}: expected "create or replace view" or "function" and the name of the file`,
     );
   }
-  const text = withIncluded(written, name);
+  const text = expandLists(withIncluded(written, name));
   const hash = createHash("sha256").update(text.replaceAll("\r\n", "\n")).digest("hex");
   return { name, text, hash };
 }
