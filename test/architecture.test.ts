@@ -34,7 +34,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   keys: ["command.ts", "errors.ts", "files.ts", "secret.ts", "text.ts", "usage/days.ts"],
   service: ["async.ts", "errors.ts", "proxy.ts", "proxy-agent.ts", "secret.ts", "text.ts", "usage"],
   config: ["decimal.ts", "errors.ts", "files.ts", "keys/policy.ts", "secret.ts", "service/auth-scheme.ts", "usage"],
-  "db/connection": ["db/jobs/queue.ts", "db/schema.ts", "errors.ts", "package-files.ts"],
+  "db/connection": [
+    "db/jobs/queue.ts",
+    "db/schema.ts",
+    "errors.ts",
+    "package-files.ts",
+    "usage/dimensions.ts",
+    "usage/metrics.ts",
+  ],
   "db/usage": ["async.ts", "db/connection", "db/jobs/queue-names.ts", "db/storable-text.ts", "errors.ts", "usage"],
   "db/jobs": ["db/connection", "db/pages.ts", "db/storable-text.ts", "errors.ts", "usage"],
   "db/keys": [

@@ -3,8 +3,7 @@
 -- The versions in force, those without replaced_at, never price the same usage of a day twice.
 create table usage_export.price (
   price_id     integer     generated always as identity primary key,
-  metric       text        not null check (metric in
-    ('hours', 'total_hours', 'agent_hours', 'tokens_in', 'tokens_out', 'tts_characters', 'requests')),
+  metric       text        not null,
   -- A name, the beginning of names followed by *, * alone for any usage, or the sorted JSON array of a set of models.
   model        text        not null,
   -- The conditions of the series that is priced, which is grouped by model.

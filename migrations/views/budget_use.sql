@@ -69,22 +69,20 @@ begin atomic
     cross join lateral (
       select u.usage_date,
         case b.metric
-          when 'hours' then u.hours when 'total_hours' then u.total_hours when 'agent_hours' then u.agent_hours
-          when 'tokens_in' then u.tokens_in when 'tokens_out' then u.tokens_out
-          when 'tts_characters' then u.tts_characters when 'requests' then u.requests
+          {{metric "\n          ": when '$m' then u.$m}}
         end as amount,
         false as is_unpriced
       from (
-        select project_id, usage_date, hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
+        select project_id, usage_date, {{metric: $m}}
         from bi.usage_total where b.scope = 'all'
         union all
-        select project_id, usage_date, hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
+        select project_id, usage_date, {{metric: $m}}
         from bi.usage_by_key where b.scope = 'key' and b.scope_value in (lineage, accessor)
         union all
-        select project_id, usage_date, hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
+        select project_id, usage_date, {{metric: $m}}
         from bi.usage_by_single_tag where b.scope = 'tag' and tag = b.scope_value
         union all
-        select project_id, usage_date, hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
+        select project_id, usage_date, {{metric: $m}}
         from bi.usage_by_model m where b.scope = 'model' and m.model in (select model.model from model)
       ) u
       where b.metric <> 'cost' and u.project_id = any(b.project_ids) and u.usage_date between b.first_day and period_end

@@ -11,7 +11,7 @@ import { METRIC_TABLE } from "../../usage/metrics.ts";
 export function expandLists(text: string): string {
   return text
     .replaceAll("{{overlapping}}", OVERLAPPING)
-    .replaceAll(/\{\{metric(?: "([^"]*)")?: ([^]*?)\}\}/g, (_, separator: string | undefined, one: string) =>
+    .replaceAll(/\{\{metric(?: "([^"]*)")?: ([\s\S]*?)\}\}/g, (_, separator: string | undefined, one: string) =>
       METRIC_TABLE.map(({ name, meaning, unit }) => {
         const [what = ""] = meaning.split(",");
         return one

@@ -1,7 +1,7 @@
 // Days that could not be read because the service refused the key: when they are read again.
 
 import { sql } from "kysely";
-import type { Source } from "../../usage/series.ts";
+import type { Source } from "../../usage/dimensions.ts";
 import type { Database } from "../connection/database.ts";
 import { execute } from "../connection/transaction.ts";
 

@@ -340,7 +340,7 @@ test.for<readonly [string, object, Emulator["fault"], object, string]>([
   async ([, service, fault, job, error], { context }) => {
     for (const days of [1, 3]) {
       const usage = () => TAGGED.map((record) => ({ ...record, endpoint: "listen", method: "sync" }));
-    const emulator = await context.serve({ usage, ...service });
+      const emulator = await context.serve({ usage, ...service });
       emulator.fault = fault;
       const options = { service: { dialect: "interface" }, exports: [{ window: { days }, ...job }] };
       await context.configure(smallConfig(emulator.url, options));

@@ -2,8 +2,8 @@
 
 import { expect, test } from "vitest";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
-import { normalise } from "../../../src/usage/normalise.ts";
 import { DIMENSIONS_OF, type Dimension, SOURCES } from "../../../src/usage/dimensions.ts";
+import { normalise } from "../../../src/usage/normalise.ts";
 import { testDatabase } from "../../support/database.ts";
 import { sampleRow } from "../../usage/sample-request.ts";
 import { configured, newProject, store, view } from "../stored-usage.ts";
