@@ -9,9 +9,10 @@ import type { AskedMetric, Split } from "../facts/question.ts";
 import type { Run } from "../facts/scope.ts";
 import { titleOf } from "../show/answer-chart.ts";
 import { changeSentences, partText, type Sentence } from "../show/changes.ts";
-import { exactText, nounOf, windowText } from "../show/format.ts";
+import { exactText, windowText } from "../show/format.ts";
 import { displayWidth, truncatedName } from "../show/html.ts";
 import { addDays, type Day, dayOf, type Window } from "../usage/days.ts";
+import { groupingNoun } from "../usage/dimensions.ts";
 import { comparedPeriod } from "../usage/periods.ts";
 import type { UsageGrouping } from "../usage/series.ts";
 import { writeAnswer } from "./output.ts";
@@ -114,7 +115,7 @@ function renderTable(change: Change, { grouping, parts }: ChangeSplit): string {
     hasEffects ? [signed(of?.volume), signed(of?.price)] : [];
   return textTable([
     [
-      `${titleOf(change)} by ${nounOf(grouping)}`,
+      `${titleOf(change)} by ${groupingNoun(grouping)}`,
       ...["before", "after", "change", ...(hasEffects ? ["by usage", "by prices"] : []), ""],
     ],
     ...parts.map((part) => [

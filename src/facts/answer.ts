@@ -3,7 +3,8 @@
 import { z } from "zod";
 import { plainDecimal } from "../decimal.ts";
 import { type Day, daysOf, type Window } from "../usage/days.ts";
-import { ASKED_METRICS, addsUp, isCost, type Question, SORTS, SPLITS } from "./question.ts";
+import { addsUp } from "../usage/dimensions.ts";
+import { ASKED_METRICS, isCost, type Question, SORTS, SPLITS } from "./question.ts";
 import type { CoveredDay, Gap, SeriesFacts } from "./scope.ts";
 import { DRAWN_MAX, type Scope, type UsageSql } from "./sql.ts";
 

@@ -3,9 +3,10 @@
 
 import { difference, sumOf } from "../decimal.ts";
 import type { Day } from "../usage/days.ts";
+import { addsUp, byRank, USAGE_DIMENSIONS } from "../usage/dimensions.ts";
 import { type AmountsOptions, amounts, type Basis, type Figure, figures, readBasis } from "./amounts.ts";
 import type { Answer } from "./answer.ts";
-import { type AskedMetric, addsUp, type Question, type Split } from "./question.ts";
+import type { AskedMetric, Question, Split } from "./question.ts";
 import type { Run } from "./scope.ts";
 import { effectsSql, projectConditions, type Scope } from "./sql.ts";
 
@@ -116,7 +117,7 @@ function isAsked(split: Split, available: readonly Split[], { projectCount }: An
 }
 
 /** By what the change of the main metric is split: the first that is exported. */
-const MAIN_SPLITS: readonly Split[] = ["model", "endpoint", "accessor", "tags", "method", "deployment", "feature_set"];
+const MAIN_SPLITS: readonly Split[] = USAGE_DIMENSIONS.toSorted(byRank);
 
 /** Of hours if there are any, else of requests; split by one grouping, and by project. */
 export async function mainChange(run: Run, question: Omit<ChangeQuestion, "metric" | "currency">): Promise<Change> {

@@ -27,14 +27,6 @@ export function splitsOf(metric: AskedMetric): readonly Split[] {
   return isCost(metric) ? COST_SPLITS[metric] : SPLITS.filter((one) => one !== "line_item");
 }
 
-/**
- * A request may have several tags or features and then counts in several groups, so sums over such groups would count it more than
- * once.
- */
-export function addsUp(split: Split): boolean {
-  return split !== "tags" && split !== "feature_set";
-}
-
 export const SORTS = ["amount", "before", "change", "group"] as const;
 
 export type Question = {

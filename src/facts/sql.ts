@@ -1,8 +1,9 @@
 // The SQL of a question. The statements read views of schema bi only, so a person can copy them and run them as usage_reader. Pure.
 
 import { addDays, type Window } from "../usage/days.ts";
+import { addsUp } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
-import { addsUp, isCost, type Question, type Split, splitsOf } from "./question.ts";
+import { isCost, type Question, type Split, splitsOf } from "./question.ts";
 
 /** How many groups have amounts by day. */
 export const DRAWN_MAX = 8;
@@ -88,11 +89,11 @@ export function groupConditions({ group }: Question, column: string): readonly s
 }
 
 function usageSource({ grouping }: Question, { filter }: Scope) {
-  if (filter === undefined) return { view: `bi.usage_${VIEWS[grouping]}`, column: COLUMNS[grouping], conditions: [] };
+  if (filter === undefined) return { view: `bi.usage_${viewOf(grouping)}`, column: columnOf(grouping), conditions: [] };
   const isValue = !["none", "accessor", "project"].includes(grouping);
   return {
     view: grouping === "accessor" ? FILTERED_BY_KEY : "bi.usage_filtered",
-    column: isValue ? "group_value" : COLUMNS[grouping],
+    column: isValue ? "group_value" : columnOf(grouping),
     conditions: [`"grouping" = ${literal(seriesGrouping(grouping))}`, `filter = ${literal(filter)}`],
   };
 }
@@ -105,7 +106,7 @@ function seriesGrouping(split: Split): Exclude<Split, "project"> {
 /** Amounts of different currencies are never added up. */
 function costSource({ metric, grouping }: Question, { filter, currency = "" }: Scope) {
   const inCurrency = `currency = ${literal(currency)}`;
-  const column = splitsOf(metric).includes(grouping) ? COLUMNS[grouping] : "null::text";
+  const column = splitsOf(metric).includes(grouping) ? columnOf(grouping) : "null::text";
   if (metric === "estimated_cost") return { view: "bi.cost_estimated", column, conditions: [inCurrency] };
   const filtered = filter === undefined ? [] : [`filter = ${literal(filter)}`];
   return {
@@ -122,31 +123,26 @@ const FILTERED_BY_KEY = `(
   ) usage`;
 
 /** All keys of a rotation are one group, as the key changes with every rotation. */
-const COLUMNS: Readonly<Record<Question["grouping"], string>> = {
+const COLUMNS: Readonly<Partial<Record<Split, string>>> = {
   none: "null::text",
   accessor: "lineage",
-  deployment: "deployment",
-  endpoint: "endpoint",
-  feature_set: "feature_set",
-  method: "method",
-  model: "model",
-  tags: "tags",
-  line_item: "line_item",
   project: "project_id",
 };
 
-const VIEWS: Readonly<Record<Question["grouping"], string>> = {
+function columnOf(split: Split): string {
+  return COLUMNS[split] ?? split;
+}
+
+const VIEWS: Readonly<Partial<Record<Split, string>>> = {
   none: "total",
   accessor: "by_key",
-  deployment: "by_deployment",
-  endpoint: "by_endpoint",
-  feature_set: "by_feature_set",
-  method: "by_method",
-  model: "by_model",
-  tags: "by_tags",
   line_item: "total",
   project: "total",
 };
+
+function viewOf(split: Split): string {
+  return VIEWS[split] ?? `by_${split}`;
+}
 
 export function within({ start, end }: Window): string {
   return `usage_date between date ${literal(start)} and date ${literal(end)}`;

@@ -1,21 +1,20 @@
 // A chart of amounts by day, which the browser draws, above the table of its exact numbers. Pure.
 
 import type { Answer } from "../facts/answer.ts";
-import { addsUp, isCost } from "../facts/question.ts";
+import { isCost } from "../facts/question.ts";
 import type { Day } from "../usage/days.ts";
+import { addsUp } from "../usage/dimensions.ts";
+import { METRIC_TABLE } from "../usage/metrics.ts";
 import { type ChartDescription, type ChartSeries, type DayMark, encodeDescription } from "./chart-description.ts";
 import { counted, daysHtml, exactText, metricName, windowText } from "./format.ts";
 import { columns, folded, groupHtml, groupText, type Html, html, nameHtml, numberColumns, table } from "./html.ts";
 
 type Group = Pick<Answer["groups"][number], "group" | "label">;
 
-const UNITS: Readonly<Record<string, string>> = {
-  ...{ hours: "hours", total_hours: "hours", agent_hours: "hours", requests: "requests" },
-  ...{ tokens_in: "tokens", tokens_out: "tokens", tts_characters: "characters" },
-};
+const UNITS: ReadonlyMap<string, string> = new Map(METRIC_TABLE.map(({ name, unit }) => [name, unit]));
 
 export function unitOf({ metric, currency }: Pick<Answer["question"], "metric" | "currency">): string {
-  return currency ?? UNITS[metric] ?? "";
+  return currency ?? UNITS.get(metric) ?? "";
 }
 
 export function titleOf({ metric, currency }: Pick<Answer["question"], "metric" | "currency">): string {

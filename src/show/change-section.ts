@@ -1,9 +1,10 @@
 // Why usage or cost changed, on a page: the words, and a table for each split, whose rows add up to the change. Pure.
 
 import type { Change, ChangePart, ChangeSplit } from "../facts/changes.ts";
+import { groupingNoun } from "../usage/dimensions.ts";
 import { groupCell, titleOf } from "./answer-chart.ts";
 import { changeSentences, type NamedGroup, partText, type Sentence } from "./changes.ts";
-import { exactText, nounOf } from "./format.ts";
+import { exactText } from "./format.ts";
 import { columns, folded, type Html, html, numberColumns, table } from "./html.ts";
 
 export function changeHtml(change: Change): Html {
@@ -34,9 +35,9 @@ function splitTable(change: Change, { grouping, parts }: ChangeSplit): Html | un
   ];
   const sums = [change.amountBefore, change.amount, change.change].map((amount) => exactText(amount ?? "–"));
   const total = [html`<b>total</b>`, ...sums, ...effects(change), undefined];
-  const title = `Change of ${titleOf(change)} by ${nounOf(grouping)}`;
+  const title = `Change of ${titleOf(change)} by ${groupingNoun(grouping)}`;
   const titles = [
-    ...columns(nounOf(grouping)),
+    ...columns(groupingNoun(grouping)),
     ...numberColumns("Before", "After", "Change", ...(hasEffects ? ["Usage", "Prices"] : [])),
     ...columns(""),
   ];

@@ -3,18 +3,9 @@
 import type { Answer } from "../facts/answer.ts";
 import type { Change, ChangePart, ChangeSplit, Effects } from "../facts/changes.ts";
 import type { Day, Window } from "../usage/days.ts";
+import { groupingNoun } from "../usage/dimensions.ts";
 import { titleOf } from "./answer-chart.ts";
-import {
-  changeText,
-  counted,
-  daysText,
-  exactText,
-  isZero,
-  nounOf,
-  roundedText,
-  signedText,
-  windowText,
-} from "./format.ts";
+import { changeText, counted, daysText, exactText, isZero, roundedText, signedText, windowText } from "./format.ts";
 
 /** A sentence in pieces, so that a page can set names apart from the text around them. */
 export type Sentence = readonly (string | NamedGroup)[];
@@ -31,7 +22,7 @@ export function changeSentences(change: Change): readonly Sentence[] {
     ...splits
       .filter(({ daysLacking }) => daysLacking > 0)
       .map((split) => [
-        `By ${nounOf(split.grouping)} it can't be split: ${counted(split.daysLacking, "day was", "days were")} not read by it.`,
+        `By ${groupingNoun(split.grouping)} it can't be split: ${counted(split.daysLacking, "day was", "days were")} not read by it.`,
       ]),
     // Billed are some projects, and estimated others.
     ...(currency !== null && costRowsLeftOut === 0
@@ -131,7 +122,7 @@ function contributors({ change }: Change, { grouping, parts }: ChangeSplit): rea
       ` ${isShare ? "accounts for " : ""}${signedText(ofPart)}${isShare ? ` of ${signedText(change)}` : ""}${why}`,
     ];
   });
-  return [[`By ${nounOf(grouping)}, `, ...named.flat(), "."]];
+  return [[`By ${groupingNoun(grouping)}, `, ...named.flat(), "."]];
 }
 
 function appeared({ grouping, parts }: ChangeSplit, status: "new" | "vanished"): readonly Sentence[] {
@@ -147,7 +138,7 @@ function appeared({ grouping, parts }: ChangeSplit, status: "new" | "vanished"):
       ],
     );
   const more = all.length > NAMED_MAX ? [` and ${all.length - NAMED_MAX} more`] : [];
-  return [[`${status === "new" ? "New" : "Vanished"} by ${nounOf(grouping)}: `, ...names, ...more, "."]];
+  return [[`${status === "new" ? "New" : "Vanished"} by ${groupingNoun(grouping)}: `, ...names, ...more, "."]];
 }
 
 /** The name of a part that is no group. */

@@ -1,6 +1,7 @@
 // Formats amounts, days and metric names for people: always in English, whatever the machine's language. Pure.
 
 import { addDays, type Day, dayCount, dayOf, startOfDay, type Window } from "../usage/days.ts";
+import { METRIC_TABLE } from "../usage/metrics.ts";
 import { type Html, html, joinHtml } from "./html.ts";
 
 // Each is made when it is first used: that takes milliseconds, and most commands show no amounts.
@@ -180,13 +181,7 @@ function stretchesOf(days: readonly Day[]): Window[] {
 }
 
 const METRIC_NAMES: ReadonlyMap<string, string> = new Map([
-  ["hours", "Hours"],
-  ["total_hours", "Total hours"],
-  ["agent_hours", "Agent hours"],
-  ["requests", "Requests"],
-  ["tokens_in", "Tokens in"],
-  ["tokens_out", "Tokens out"],
-  ["tts_characters", "TTS characters"],
+  ...METRIC_TABLE.map(({ name, label }) => [name, label] as const),
   ["estimated_cost", "Estimated cost"],
   ["billed_cost", "Billed cost"],
   ["dollars", "Billed dollars"],
@@ -201,11 +196,6 @@ export function metricName(column: string): string {
 export function metricUnit(column: string): string {
   const name = metricName(column);
   return /^[A-Z]{2}/.test(name) ? name : name.charAt(0).toLowerCase() + name.slice(1);
-}
-
-/** As people call a dimension. */
-export function nounOf(grouping: string): string {
-  return grouping === "accessor" ? "API key" : grouping.replaceAll("_", " ");
 }
 
 /** "+90", "-46". */

@@ -169,6 +169,7 @@ export function documentedValues(name: Dimension, source: Source): readonly stri
   return dimension(name).values?.[source];
 }
 
+/** The order in which a change is explained by the dimensions. */
 export function byRank(a: Dimension, b: Dimension): number {
   return dimension(a).rank - dimension(b).rank;
 }

@@ -17,8 +17,6 @@ type Entry = {
    * tag.
    */
   readonly guardedFrom: number;
-  /** Whether the Overview shows its total. */
-  readonly isHeadline: boolean;
 };
 
 /** In the order of the columns. */
@@ -29,7 +27,6 @@ export const METRIC_TABLE = [
     unit: "hours",
     meaning: "Hours of audio, in hours",
     guardedFrom: 10,
-    isHeadline: true,
   },
   {
     name: "total_hours",
@@ -37,7 +34,6 @@ export const METRIC_TABLE = [
     unit: "hours",
     meaning: "Total hours, in hours, as the service counts them",
     guardedFrom: 10,
-    isHeadline: false,
   },
   {
     name: "agent_hours",
@@ -45,7 +41,6 @@ export const METRIC_TABLE = [
     unit: "hours",
     meaning: "Hours of agent connections, in hours",
     guardedFrom: 10,
-    isHeadline: false,
   },
   {
     name: "tokens_in",
@@ -53,7 +48,6 @@ export const METRIC_TABLE = [
     unit: "tokens",
     meaning: "Tokens received, a count",
     guardedFrom: 10_000,
-    isHeadline: true,
   },
   {
     name: "tokens_out",
@@ -61,7 +55,6 @@ export const METRIC_TABLE = [
     unit: "tokens",
     meaning: "Tokens produced, a count",
     guardedFrom: 10_000,
-    isHeadline: true,
   },
   {
     name: "tts_characters",
@@ -69,7 +62,6 @@ export const METRIC_TABLE = [
     unit: "characters",
     meaning: "Characters turned into speech, a count",
     guardedFrom: 10_000,
-    isHeadline: true,
   },
   {
     name: "requests",
@@ -77,7 +69,6 @@ export const METRIC_TABLE = [
     unit: "requests",
     meaning: "Requests, a count",
     guardedFrom: 100,
-    isHeadline: true,
   },
 ] as const satisfies readonly Entry[];
 
@@ -85,9 +76,6 @@ export type Metric = (typeof METRIC_TABLE)[number]["name"];
 
 /** The metrics of usage with a column of their own. */
 export const METRICS = METRIC_TABLE.map(({ name }) => name) as readonly Metric[] as readonly [Metric, ...Metric[]];
-export const HEADLINE_METRICS: readonly Metric[] = METRIC_TABLE.filter(({ isHeadline }) => isHeadline).map(
-  ({ name }) => name,
-);
 
 /** The metrics of both sources with a column of their own. */
 export const STORED_METRICS = [...METRICS, "dollars"] as const;

@@ -4,7 +4,6 @@
 import type { Figure } from "../../facts/amounts.ts";
 import type { Answer } from "../../facts/answer.ts";
 import type { Overview } from "../../facts/overview.ts";
-import { addsUp } from "../../facts/question.ts";
 import { answerChart, groupCell, nameOf, projectNames, shareBar, titleOf } from "../../show/answer-chart.ts";
 import { budgetPeriod, budgetUnit, budgetUseText } from "../../show/budget-text.ts";
 import { whyNotCompared } from "../../show/changes.ts";
@@ -18,11 +17,11 @@ import {
   isZero,
   metricName,
   metricUnit,
-  nounOf,
 } from "../../show/format.ts";
 import { columns, folded, type Html, html, joinHtml, nameHtml, numberColumns, table } from "../../show/html.ts";
 import type { Section } from "../../show/page.ts";
 import type { BudgetUse } from "../../usage/budget-use.ts";
+import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
 import { lackingHtml } from "../explore/lacking.ts";
 import { pageHref } from "./frame.ts";
 import { type View, viewQuery } from "./view.ts";
@@ -56,7 +55,7 @@ function figuresHtml(data: Overview): Html {
     }</p>`;
   const shown = figures.map((figure) => figureHtml(figure, total));
   const why = before && whyNotCompared(total.lacking, before);
-  const from = totalFrom === "none" ? "" : `The figures are the sums by ${nounOf(totalFrom)}. `;
+  const from = totalFrom === "none" ? "" : `The figures are the sums by ${groupingNoun(totalFrom)}. `;
   return html`${lacking}<dl class="figures">${shown}</dl>
 <div class="below"><p class="note">${from}${why}${forecastHtml(data.forecasts)}</p>
 ${folded("Exact figures", exactTable(figures, total))}</div>`;
@@ -112,7 +111,7 @@ function groupHref(links: Links, answer: Answer, group: string | null): string |
 
 function chartSection(answer: Answer, links: Links): Section {
   const { grouping } = answer.question;
-  const title = `${titleOf(answer.question)} by day${grouping === "none" ? "" : ` and ${nounOf(grouping)}`}`;
+  const title = `${titleOf(answer.question)} by day${grouping === "none" ? "" : ` and ${groupingNoun(grouping)}`}`;
   const href = usageHref(links, answer);
   return {
     ...{ id: "usage-by-day", title, width: "two-thirds" },
@@ -151,7 +150,7 @@ function rankingSection(answer: Answer, { total }: Overview, links: Links, width
     ];
   });
   const caption = `The largest ${shown.length} of ${groups.length + (other?.groups ?? 0)}, by ${metricUnit(metric)}`;
-  const noun = nounOf(grouping);
+  const noun = groupingNoun(grouping);
   const titles = [
     ...columns(`${noun.charAt(0).toUpperCase()}${noun.slice(1)}`),
     ...numberColumns(metricName(metric), ...(compared ? ["Change"] : [])),

@@ -1,9 +1,10 @@
 // The choices of the page Usage: the fields of its form, and the links that change the question. Pure.
 
 import type { Answer } from "../../facts/answer.ts";
-import { addsUp, COSTS, SPLITS } from "../../facts/question.ts";
-import { metricName, nounOf } from "../../show/format.ts";
+import { COSTS, SPLITS } from "../../facts/question.ts";
+import { metricName } from "../../show/format.ts";
 import { type Html, type HtmlValue, html } from "../../show/html.ts";
+import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
 import { METRICS } from "../../usage/metrics.ts";
 import type { FrameContent } from "../dashboard/frame.ts";
 import { type View, viewQuery } from "../dashboard/view.ts";
@@ -71,7 +72,7 @@ export function groupingLinks({ question: { grouping }, available }: Answer, lin
     "Grouping",
     groupings.map((one) => {
       const href = link({ ...EVERY_GROUP, grouping: one, limit: undefined });
-      return [one === "none" ? "in all" : `by ${nounOf(one)}`, href, one === grouping];
+      return [one === "none" ? "in all" : `by ${groupingNoun(one)}`, href, one === grouping];
     }),
   );
 }

@@ -4,8 +4,9 @@ import type { Answer } from "../../facts/answer.ts";
 import { isCost } from "../../facts/question.ts";
 import { projectNames, tooLowNote, unreadNote } from "../../show/answer-chart.ts";
 import { whyNotCompared } from "../../show/changes.ts";
-import { counted, daysHtml, exactText, metricName, nounOf, windowText } from "../../show/format.ts";
+import { counted, daysHtml, exactText, metricName, windowText } from "../../show/format.ts";
 import { folded, type Html, html, joinHtml, nameHtml } from "../../show/html.ts";
+import { groupingNoun } from "../../usage/dimensions.ts";
 import { METRICS } from "../../usage/metrics.ts";
 import { EVERY_GROUP, type Link } from "./choices.ts";
 
@@ -98,13 +99,13 @@ function nothingExported({ available, question }: Answer, link: Link): Html {
       ? html`Known are: ${joinHtml(
           others.map(
             (one) =>
-              html`<a href="${link({ ...EVERY_GROUP, grouping: one })}">${one === "none" ? "in all" : `by ${nounOf(one)}`}</a>`,
+              html`<a href="${link({ ...EVERY_GROUP, grouping: one })}">${one === "none" ? "in all" : `by ${groupingNoun(one)}`}</a>`,
           ),
           ", ",
         )}.`
       : html`${setting}, and run <code>usage-export backfill</code> for the days before.`;
   const what = isCost(metric) ? metricName(metric) : "Usage";
-  const by = grouping === "none" ? "" : ` by ${nounOf(grouping)}`;
+  const by = grouping === "none" ? "" : ` by ${groupingNoun(grouping)}`;
   const under =
     filter === null
       ? undefined

@@ -1,7 +1,7 @@
 // The page Usage: the answer to a question as a chart with its tables, and the links that change the question. Pure.
 
 import type { Answer } from "../../facts/answer.ts";
-import { addsUp, isCost } from "../../facts/question.ts";
+import { isCost } from "../../facts/question.ts";
 import { answerChart, groupCell, nameOf, shareBar, titleOf, unitOf } from "../../show/answer-chart.ts";
 import {
   changeText,
@@ -10,12 +10,12 @@ import {
   exactText,
   headlineText,
   moneyText,
-  nounOf,
   roundedText,
   windowHtml,
 } from "../../show/format.ts";
 import { columns, groupHtml, type Html, html, nameHtml, numberColumns, sqlHtml, table } from "../../show/html.ts";
 import type { Window } from "../../usage/days.ts";
+import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
 import type { PageContent } from "../dashboard/pages.ts";
 import { fixedView, type View, viewQuery } from "../dashboard/view.ts";
 import { type ChartKind, controlsOf, EVERY_GROUP, groupingLinks, kindLinks, type Link, linker } from "./choices.ts";
@@ -34,7 +34,7 @@ export function usageContent(answer: Answer, view: View, kind: ChartKind): PageC
   }${isKnown ? downloads(answer, view, "groups") : undefined}`;
   const body = html`<div class="toolbar">${groupingLinks(answer, link)}${kindLinks(answer, link, kind)}</div>
 ${narrowedHtml(answer, link)}${shown}`;
-  const by = question.grouping === "none" ? "in all" : `by ${nounOf(question.grouping)}`;
+  const by = question.grouping === "none" ? "in all" : `by ${groupingNoun(question.grouping)}`;
   return {
     controls: controlsOf(answer),
     sections: [{ id: "usage", title: `${titleOf(question)} ${by}`, body }],
@@ -43,7 +43,7 @@ ${narrowedHtml(answer, link)}${shown}`;
 
 function narrowedHtml({ question: { group, grouping }, groups }: Answer, link: Link): Html | undefined {
   if (group === null) return undefined;
-  const noun = nounOf(grouping);
+  const noun = groupingNoun(grouping);
   const label = groups[0]?.label;
   const name = label ? html`${nameHtml(label)} (${nameHtml(group.value)})` : groupHtml(grouping, group.value);
   return html`<p>Only ${noun} ${name}<span class="links"> · <a href="${link(EVERY_GROUP)}">show every ${noun}</a></span></p>
@@ -91,7 +91,7 @@ function chartHtml(answer: Answer, view: View, kind: ChartKind): Html {
   const link = linker(view);
   return answerChart(answer, {
     id: "usage-by-day",
-    title: `${titleOf(question)} by day${question.grouping === "none" ? "" : ` and ${nounOf(question.grouping)}`}`,
+    title: `${titleOf(question)} by day${question.grouping === "none" ? "" : ` and ${groupingNoun(question.grouping)}`}`,
     kind,
     hrefOf: (group) => narrowed(answer, group, link),
     othersHref: moreGroups(answer, link),
@@ -122,7 +122,7 @@ function groupsTable(answer: Answer, link: Link): Html {
   const { grouping, sort } = question;
   const heading = (title: string, by: string) =>
     html`<a href="${link({ sort: by === "amount" ? undefined : by })}"${by === sort ? html` aria-current="true"` : undefined}>${title}</a>`;
-  const noun = nounOf(grouping);
+  const noun = groupingNoun(grouping);
   const titles = [
     ...columns(grouping === "none" ? "" : heading(`${noun.charAt(0).toUpperCase()}${noun.slice(1)}`, "group")),
     ...numberColumns(heading(titleOf(question), "amount")),
