@@ -133,13 +133,6 @@ export type Tables = {
     last_seen_at: Generated<Date>;
     unlisted_since: Date | null;
   };
-  "usage_export.listed_name": {
-    project_id: string;
-    kind: "feature" | "model" | "tag";
-    name: string;
-    model_id: Generated<string>;
-    first_seen_at: Generated<Date>;
-  };
   "usage_export.notice": {
     subject: string;
     state: "wrong" | "well";
@@ -149,7 +142,7 @@ export type Tables = {
   };
   "usage_export.price": {
     price_id: GeneratedAlways<number>;
-    metric: "hours" | "total_hours" | "agent_hours" | "tokens_in" | "tokens_out" | "tts_characters" | "requests";
+    metric: string;
     model: string;
     filter_key: string;
     currency: string;
