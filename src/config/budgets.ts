@@ -7,7 +7,7 @@ import { METRICS } from "../usage/metrics.ts";
 import type { ExportJob } from "../usage/plan.ts";
 import { filterKey, type Grouping, NO_CONDITIONS, type Project } from "../usage/series.ts";
 import { Currency, Day, Decimal, isGreater } from "./amounts.ts";
-import { Name, object, text } from "./fields.ts";
+import { Name, object, reportingIssues, text } from "./fields.ts";
 import type { ConfigIssue } from "./messages.ts";
 
 /** The currency of billing. */
@@ -39,11 +39,7 @@ const WrittenBudget = object({
 
 export type WrittenBudget = z.output<typeof WrittenBudget>;
 
-const BudgetEntry = WrittenBudget.superRefine((budget, context) => {
-  for (const { path, message } of problemsOf(budget)) context.addIssue({ code: "custom", path: [...path], message });
-});
-
-export const BudgetList = z.array(BudgetEntry);
+export const BudgetList = z.array(WrittenBudget.superRefine(reportingIssues(problemsOf)));
 
 /** What one field of a budget says about another. */
 function problemsOf(budget: WrittenBudget): ConfigIssue[] {

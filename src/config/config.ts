@@ -6,7 +6,8 @@ import type { Budget } from "../usage/budgets.ts";
 import type { ExportJob } from "../usage/plan.ts";
 import type { Price } from "../usage/prices.ts";
 import { resolveBudgets, type WrittenBudget } from "./budgets.ts";
-import { type CheckOptions, crossFieldIssues } from "./checks.ts";
+import { crossFieldIssues } from "./checks.ts";
+import { reportingIssues } from "./fields.ts";
 import { type JsonDocument, parseJson } from "./json.ts";
 import { type KeyReference, keyIssues } from "./key-source.ts";
 import { type ConfigIssue, configError, defaultExpectation, toConfigIssues } from "./messages.ts";
@@ -56,8 +57,14 @@ export type ConfiguredJob =
   | (ExportJob & { readonly kind: "export" })
   | (RotationConfig & { readonly kind: "rotation" });
 
-export type ParseOptions = CheckOptions & {
+export type ParseOptions = {
   readonly source: string;
+  /** Where relative paths start. */
+  readonly baseDir: string;
+  /** The program's own files and folders (absolute paths), and what each of them is. No key may be delivered there. */
+  readonly ownPaths?: Readonly<Record<string, string>>;
+  /** Accepts the placeholder project of the packaged example, because only the emulator is asked for it. */
+  readonly isExample?: boolean;
   /** Reads the file of prices that the configuration names. Without it such a file counts as empty. */
   readonly readPrices?: (file: string) => string;
 };
@@ -68,7 +75,8 @@ export function parseConfig(text: string, options: ParseOptions): Config {
 }
 
 export function configFrom(document: JsonDocument, options: ParseOptions): Config {
-  const file = checked(ConfigFile, document, options.source, (value) => crossFieldIssues(value, options));
+  const schema = ConfigFile.superRefine(reportingIssues((file) => crossFieldIssues(file, options.isExample)));
+  const file = checked(schema, document, options.source);
   const { projects, rotations, monitor, notify, prices } = file;
   makePathsAbsolute({ projects, rotations, monitor, notify, prices }, options.baseDir);
   const templates = { written: rotations, ownPaths: options.ownPaths ?? {} };
@@ -101,19 +109,13 @@ export function configFrom(document: JsonDocument, options: ParseOptions): Confi
   return { ...config, discovery: { entries, projectsOf, budgets: file.budgets, hasPrices } };
 }
 
+const FileOfPrices = PriceList.superRefine(reportingIssues((prices) => overlapIssues(prices, [])));
+
 function pricesInFile(file: string, { readPrices }: ParseOptions): readonly Price[] {
-  return readPrices === undefined
-    ? []
-    : checked(PriceList, parseJson(readPrices(file), file), file, (value) => overlapIssues(value, []));
+  return readPrices === undefined ? [] : checked(FileOfPrices, parseJson(readPrices(file), file), file);
 }
 
-/** `otherIssues` gets the value as it is in the file, so that its issues are reported together with those of the schema. */
-function checked<Schema extends z.ZodType>(
-  schema: Schema,
-  document: JsonDocument,
-  source: string,
-  otherIssues: (value: unknown) => readonly ConfigIssue[],
-): z.output<Schema> {
+function checked<Schema extends z.ZodType>(schema: Schema, document: JsonDocument, source: string): z.output<Schema> {
   const { value, duplicates } = document;
   // jitless: a schema that is used once costs more to compile than to run.
   const parsed = schema.safeParse(value, { error: defaultExpectation, reportInput: true, jitless: true });
@@ -123,7 +125,6 @@ function checked<Schema extends z.ZodType>(
       message: `is given twice, first in line ${firstLine}, and only the second would count; remove one of them`,
     })),
     ...(parsed.success ? [] : toConfigIssues(parsed.error.issues)),
-    ...otherIssues(value),
   ];
   if (!parsed.success || issues.length > 0) throw configError(source, issues, document);
   return parsed.data;

@@ -1,13 +1,15 @@
-// Finds key files of a rotation of many projects that have another use, too: a delivery replaces its file whatever the file holds. Pure.
+// Finds key files of rotations that have another use, too: a delivery replaces its file whatever the file holds. Pure.
 
 import path from "node:path";
 import type { Sink } from "../keys/policy.ts";
 import type { KeyReference } from "./key-source.ts";
-import type { ConfigIssue } from "./messages.ts";
+import { type ConfigIssue, formatPath } from "./messages.ts";
 import type { WrittenRotation } from "./rotation-schema.ts";
 
 /** Temporary files beside a key file, of this version and of earlier ones, which may still run at the same time. */
-export const TEMPORARY_KEY_FILE = /^\.(?:usage-export-.*|next|probe)$/s;
+const TEMPORARY_KEY_FILE = /^\.(?:usage-export-.*|next|probe)$/s;
+
+const CREATOR = "the file of the key that a rotation creates keys with";
 
 type Delivering = {
   readonly group?: string;
@@ -16,10 +18,7 @@ type Delivering = {
   readonly createWith?: KeyReference;
 };
 
-/**
- * Returns a function that says why a rotation can't deliver, given after those before it, whose files it knows. Files of rotations of one
- * project are checked where the rest of the file is (checks.ts).
- */
+/** Returns a function that says why a rotation can't deliver, given after those before it, whose files it knows. */
 export function deliveryConflict(
   ownPaths: Readonly<Record<string, string>>,
   written: readonly WrittenRotation[],
@@ -29,12 +28,12 @@ export function deliveryConflict(
   const besideTemporary = new Map<string, string>();
   const take = (file: string, use: string) => {
     uses.set(comparable(file), use);
-    for (const base of filesWithTemporary(file)) besideTemporary.set(comparable(base), use);
+    for (const base of filesWithTemporary(file))
+      besideTemporary.set(comparable(base), `a file whose temporary file is ${use}`);
   };
-  for (const { projects, deliver, createWith } of written) {
+  for (const { createWith } of written) {
     const creator = createWith?.kind === "rotation" ? createWith.first : createWith;
-    if (creator?.kind === "file") take(creator.path, "the file of the key that a rotation creates keys with");
-    if (projects === undefined) for (const file of filesOf(deliver)) take(file, "a file that another delivery writes");
+    if (creator?.kind === "file") take(creator.path, CREATOR);
   }
 
   function useOf(file: string): string | undefined {
@@ -47,23 +46,19 @@ export function deliveryConflict(
   }
 
   return ({ group, index, deliver, createWith }) => {
-    if (group === undefined) return undefined;
+    const ofOwn = group === undefined ? "" : " for each project";
     for (const [i, sink] of deliver.entries()) {
       if (sink.kind !== "file") continue;
+      const at = ["rotations", index, "deliver", i, "file"];
       const isCreator = createWith?.kind === "file" && comparable(createWith.path) === comparable(sink.path);
-      const use = isCreator ? "the file of the key that the rotation creates keys with" : useOf(sink.path);
+      const use = isCreator ? CREATOR : useOf(sink.path);
       if (use !== undefined) {
-        const message = `expected a file of its own for each project; ${sink.path} is ${use}`;
-        return { path: ["rotations", index, "deliver", i, "file"], message };
+        return { path: at, message: `expected a file of its own${ofOwn}; ${sink.path} is ${use}` };
       }
-      take(sink.path, "a file that another delivery writes");
+      take(sink.path, `already at ${formatPath(at)}`);
     }
     return undefined;
   };
-}
-
-function filesOf(sinks: readonly Sink[]): readonly string[] {
-  return sinks.flatMap((sink) => (sink.kind === "file" ? [sink.path] : []));
 }
 
 function isIn(file: string, folder: string): boolean {

@@ -5,7 +5,7 @@ import { Cron } from "croner";
 import { validateDetailed } from "node-cron";
 import { z } from "zod";
 import { DIMENSIONS } from "../usage/dimensions.ts";
-import { describeValue, isKeyLike } from "./messages.ts";
+import { type ConfigIssue, describeValue, isKeyLike } from "./messages.ts";
 import { didYouMean } from "./suggestions.ts";
 
 /**
@@ -37,6 +37,14 @@ export function reporting<Value>(problemOf: (value: Value) => string | undefined
   return (value: Value, context: z.RefinementCtx) => {
     const message = problemOf(value);
     if (message !== undefined) context.addIssue({ code: "custom", message });
+  };
+}
+
+/** For `superRefine`: reports what the parts of a value say about each other, once each of them is right. */
+export function reportingIssues<Value>(issuesOf: (value: Value) => readonly ConfigIssue[]) {
+  return (value: Value, context: z.RefinementCtx<Value>) => {
+    if (context.issues.length > 0) return;
+    for (const { path, message } of issuesOf(value)) context.addIssue({ code: "custom", path: [...path], message });
   };
 }
 

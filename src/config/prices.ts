@@ -5,7 +5,7 @@ import { documentedValues } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { overlappingPrices, type PRICE_DIMENSIONS, PRICE_VOLUMES, PRICED_TIMES, type Price } from "../usage/prices.ts";
 import { Currency, Day, Decimal, isGreater } from "./amounts.ts";
-import { FilePath, object, reporting, text } from "./fields.ts";
+import { FilePath, object, reporting, reportingIssues, text } from "./fields.ts";
 import type { Path } from "./json.ts";
 import { type ConfigIssue, describeValue, formatPath, quoteAll } from "./messages.ts";
 import { didYouMean } from "./suggestions.ts";
@@ -89,12 +89,12 @@ function conditionOn(dimension: (typeof PRICE_DIMENSIONS)[number]): z.ZodExactOp
 
 type WrittenPrice = z.output<typeof WrittenPrice>;
 
-const PriceEntry = WrittenPrice.superRefine((price, context) => {
-  for (const { path, message } of problemsOf(price)) context.addIssue({ code: "custom", path: [...path], message });
-}).transform(({ endpoint, method, deployment, ...price }): Price => {
-  const conditions = { ...(endpoint && { endpoint }), ...(method && { method }), ...(deployment && { deployment }) };
-  return { ...price, conditions, digits: digitsOf(price.currency) };
-});
+const PriceEntry = WrittenPrice.superRefine(reportingIssues(problemsOf)).transform(
+  ({ endpoint, method, deployment, ...price }): Price => {
+    const conditions = { ...(endpoint && { endpoint }), ...(method && { method }), ...(deployment && { deployment }) };
+    return { ...price, conditions, digits: digitsOf(price.currency) };
+  },
+);
 
 /** What one field of a price says about another. */
 function problemsOf({ metric, per, price, from, until, tiers }: WrittenPrice): ConfigIssue[] {
@@ -132,18 +132,12 @@ export const Prices = z
   })
   .transform((prices) => ("file" in prices ? { kind: "file" as const, path: prices.file } : prices));
 
-/** Reads the raw list, so that overlaps are reported together with other mistakes. Entries that have mistakes are left out. */
-export function overlapIssues(prices: unknown, base: Path): ConfigIssue[] {
-  const entries: readonly unknown[] = Array.isArray(prices) ? prices : [];
-  const valid = entries.flatMap((entry, index) => {
-    const { data } = PriceEntry.safeParse(entry);
-    return data ? [{ ...data, path: [...base, index] }] : [];
-  });
-  return overlappingPrices(valid).flatMap(({ index, earlier }) => {
-    const [price, other] = [valid[index], valid[earlier]];
-    if (!price || !other) return [];
-    const message = `prices the same usage as ${formatPath(other.path)} (${describePrice(other)}): usage has one price; end one of them with "until", or give them models, endpoints, methods or deployments that have nothing in common`;
-    return [{ path: price.path, message }];
+export function overlapIssues(prices: readonly Price[], base: Path): ConfigIssue[] {
+  return overlappingPrices(prices).flatMap(({ index, earlier }) => {
+    const other = prices[earlier];
+    if (!other) return [];
+    const message = `prices the same usage as ${formatPath([...base, earlier])} (${describePrice(other)}): usage has one price; end one of them with "until", or give them models, endpoints, methods or deployments that have nothing in common`;
+    return [{ path: [...base, index], message }];
   });
 }
 

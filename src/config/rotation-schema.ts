@@ -2,9 +2,21 @@
 
 import { z } from "zod";
 import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT } from "../keys/policy.ts";
-import { FilePath, JitterSeconds, Name, object, Schedule, Timezone, template, text, wholeNumber } from "./fields.ts";
+import {
+  FilePath,
+  JitterSeconds,
+  Name,
+  object,
+  reportingIssues,
+  Schedule,
+  Timezone,
+  template,
+  text,
+  wholeNumber,
+} from "./fields.ts";
 import type { Path } from "./json.ts";
 import { KeySource } from "./key-source.ts";
+import type { ConfigIssue } from "./messages.ts";
 
 import { hasPlaceholder, placeholderProblem } from "./placeholders.ts";
 
@@ -88,15 +100,13 @@ const Written = object({
   ),
 });
 
-export const Rotation = Written.superRefine((rotation, context) => {
-  for (const { path, message } of problemsOf(rotation)) context.addIssue({ code: "custom", path: [...path], message });
-});
+export const Rotation = Written.superRefine(reportingIssues(problemsOf));
 
 export type WrittenRotation = z.output<typeof Rotation>;
 
 /** What one field of a rotation says about another. */
 function problemsOf({ project, projects, deliver }: z.output<typeof Written>) {
-  const problems: { readonly path: Path; readonly message: string }[] = [];
+  const problems: ConfigIssue[] = [];
   const add = (path: Path, message: string) => void problems.push({ path, message });
   if (project === undefined && projects === undefined) add(["project"], 'missing; expected "project" or "projects"');
   if (project !== undefined && projects !== undefined) {

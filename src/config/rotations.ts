@@ -63,7 +63,9 @@ export function rotationsOf(
   const leftOut: LeftOut[] = [];
   const rotations: RotationConfig[] = [];
   const conflictOf = deliveryConflict(ownPaths, written);
-  for (const [index, one] of written.entries()) {
+  // Those of one project first: of two that would write one file, the project of a pattern is left out.
+  const singleFirst = [...written.entries()].sort(([, a], [, b]) => Number("projects" in a) - Number("projects" in b));
+  for (const [index, one] of singleFirst) {
     for (const project of projectsNamed(projects, one.projects ?? [one.project ?? ""])) {
       const issue = fillIssue(one, index, project);
       const rotation = issue ? undefined : rotationOf(one, index, project, written);
@@ -72,7 +74,7 @@ export function rotationsOf(
       else if (found) leftOut.push({ ...found, group: one.name, project });
     }
   }
-  return { rotations, leftOut };
+  return { rotations: rotations.sort((a, b) => a.index - b.index), leftOut };
 }
 
 function fillIssue(

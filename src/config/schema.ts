@@ -135,7 +135,7 @@ function dimensionValue(name: Dimension): z.ZodExactOptional<z.ZodString> {
   return (listed === undefined ? value : value.meta({ examples: [...listed] })).exactOptional().describe(description);
 }
 
-export const Filter = object({
+const Filter = object({
   name: Name.describe("The filter's name in the views. The same name means the same conditions in every export."),
   features: z
     .record(FeatureName, FeatureValue)

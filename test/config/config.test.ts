@@ -242,33 +242,41 @@ test("an absolute path is not changed", () => {
   expect(projects[1]?.key).toEqual({ kind: "file", path: "/run/secrets/key" });
 });
 
-test("every error is named at once, in the order of the file", () => {
+test("every wrong field is named at once, in the order of the file, and then what fields say about each other", () => {
+  const job = { name: "x", schedule: "0 2 * * *", projects: ["tow"], groupings: ["none", "none"] };
+  const rotation = { name: "r", schedule: "0 4 * * *", project: "two", comment: "c", scopes: ["a"], expiresInDays: 3 };
+  const projects = [
+    { id: "p1", name: "one", key: { env: "KEY" } },
+    { id: "p2", name: "one", key: { rotation: "nobody", first: { env: "KEY" } } },
+  ];
+  const contradicting = { ...MINIMAL, projects, exports: [job], rotations: [rotation] };
   const spoiled = {
+    ...contradicting,
     monitor: { prot: 1 },
     service: { baseUrl: "ftp://x", maxConcurrent: 0 },
-    projects: [
-      { id: "a/b", name: "one", key: "literal" },
-      { id: "p2", name: "one", key: { rotation: "nobody", first: { env: "KEY" } } },
-    ],
-    exports: [{ name: "x", schedule: "never", projects: ["tow"], groupings: ["models", "none", "none"], filters: [] }],
-    rotations: [{ name: "r", schedule: "0 4 * * *", project: "two", comment: "c", scopes: [], expiresInDays: 3 }],
+    projects: [{ id: "a/b", name: "one", key: "literal" }, projects[1]],
+    exports: [{ ...job, schedule: "never", groupings: ["models", "none", "none"], filters: [] }],
+    rotations: [{ ...rotation, scopes: [] }],
   };
+  const placesOf = (value: unknown) => errorsFor(JSON.stringify(value)).map((line) => line.split(" ")[1]);
 
-  expect(errorsFor(JSON.stringify(spoiled)).map((line) => line.split(" ")[1])).toEqual([
-    "monitor.prot",
+  expect(placesOf(spoiled)).toEqual([
     "service.baseUrl",
     "service.maxConcurrent",
     "projects[0].id",
     "projects[0].key",
+    "exports[0].schedule",
+    "exports[0].groupings[0]",
+    "exports[0].filters",
+    "rotations[0].scopes",
+    "monitor.prot",
+  ]);
+  expect(placesOf(contradicting)).toEqual([
     "projects[1].name",
     "projects[1].key.rotation",
-    "exports[0].schedule",
     "exports[0].projects[0]",
-    "exports[0].groupings[0]",
-    "exports[0].groupings[2]",
-    "exports[0].filters",
+    "exports[0].groupings[1]",
     "rotations[0].project",
-    "rotations[0].scopes",
     "rotations[0].expiresInDays",
   ]);
 });

@@ -90,7 +90,7 @@ test.each<[string, readonly object[], string]>([
   [
     "writes another's file",
     [FLEET, { ...FLEET, name: "second", projects: ["lab"] }],
-    "/srv/usage/keys/lab.key is a file that another delivery writes",
+    "/srv/usage/keys/lab.key is already at rotations[0].deliver[0].file",
   ],
 ])("a rotation is refused that %s", (_, rotations, says) => {
   const issues = issuesOf(textOf(rotations)).join("\n");
@@ -104,7 +104,7 @@ test.each<[string, Names, string]>([
       ["p1", "Prod"],
       ["p2", "prod"],
     ],
-    "another delivery writes",
+    "is already at rotations[0].deliver[0].file",
   ],
   [
     "make a temporary file of the other",
@@ -120,7 +120,7 @@ test.each<[string, Names, string]>([
       ["p1", "a.key.next"],
       ["p2", "a"],
     ],
-    "another delivery writes",
+    "is a file whose temporary file is already at",
   ],
   ["lead out of the folder", [["p1", "../jobs.config"]], "can't stand for"],
 ])("two projects never write one file, nor one a file with another use: names that %s", (_, projects, says) => {
@@ -137,7 +137,7 @@ test("no key is written over the configuration or the file of a key that creates
     issuesOf(textOf([{ ...FLEET, projects: ["*"], ...rest }], projects)).join("\n");
   expect(over([["p1", "jobs.config"]], { deliver: [{ file: "{project}.json" }] })).toContain("this configuration file");
   expect(over([["p1", "a"]], { deliver: [{ file: "keys/{id}" }], createWith: { file: "keys/{id}" } })).toContain(
-    "the file of the key that the rotation creates keys with",
+    "the file of the key that a rotation creates keys with",
   );
 });
 
