@@ -3,7 +3,7 @@
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { includes, listOf, withDiscovered } from "../config/discovered.ts";
-import { isPattern } from "../config/project-names.ts";
+import { isPattern } from "../config/patterns.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { storedLists, storedProjects, storeReading } from "../db/projects.ts";
 import { errorText } from "../errors.ts";

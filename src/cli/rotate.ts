@@ -1,7 +1,7 @@
 import { type App, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { quoteAll } from "../config/messages.ts";
-import { isPattern } from "../config/project-names.ts";
+import { isPattern } from "../config/patterns.ts";
 import { type RotationConfig, writtenRotations } from "../config/rotations.ts";
 import type { Database } from "../db/connection/database.ts";
 import { readLedger } from "../db/keys/ledger.ts";

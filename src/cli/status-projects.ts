@@ -1,7 +1,7 @@
 // What is missing in `status`: the gaps, the worst projects, and with --project what is missing of those that are asked for.
 
 import { type App, readConfig, withDatabase } from "../app.ts";
-import { matchesPattern } from "../config/project-names.ts";
+import { matchesPattern } from "../config/patterns.ts";
 import type { ProjectHealth } from "../db/health.ts";
 import { readHealth } from "../health/read-health.ts";
 import { type GapGroup, groupGaps, type HealthState, worstProjects } from "../health/state.ts";

@@ -6,8 +6,7 @@ import type { Source } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import type { ExportJob } from "../usage/plan.ts";
 import { filterKey, type Grouping, NO_CONDITIONS, type Project } from "../usage/series.ts";
-import { Currency, Day, Decimal, isGreater } from "./amounts.ts";
-import { Name, object, reportingIssues, text } from "./fields.ts";
+import { Currency, Day, Decimal, isGreater, Name, object, reportingIssues, text } from "./fields.ts";
 import type { ConfigIssue } from "./messages.ts";
 
 /** The currency of billing. */

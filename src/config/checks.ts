@@ -5,9 +5,10 @@ import { BILLING_GROUPINGS, type Filter, GROUPINGS, unlistedValues } from "../us
 import { PLACEHOLDER_ID } from "./fields.ts";
 import { filterIssues } from "./filter-checks.ts";
 import type { Path } from "./json.ts";
+import { keyIssues } from "./key-source.ts";
 import { type ConfigIssue, describeReceived, describeValue, formatPath, oneOf, quoteAll } from "./messages.ts";
+import { isPattern, matchesPattern } from "./patterns.ts";
 import { overlapIssues } from "./prices.ts";
-import { isPattern, matchesPattern } from "./project-names.ts";
 import type { WrittenRotation } from "./rotation-schema.ts";
 import type { ConfigFile, WrittenProject } from "./schema.ts";
 import { didYouMean } from "./suggestions.ts";
@@ -53,8 +54,12 @@ export function crossFieldIssues(file: ConfigFile, isExample = false): ConfigIss
   ];
 }
 
-function projectIssues(config: Checked, { id, name, key }: WrittenProject, path: Path, isExample: boolean) {
-  const issues = key.kind === "rotation" ? rotationReferenceIssues(config, key.rotation, name, [...path, "key"]) : [];
+function projectIssues(config: Checked, project: WrittenProject, path: Path, isExample: boolean): ConfigIssue[] {
+  const { id, name, key } = project;
+  const issues = [
+    ...keyIssues(key, project, [...path, "key"]),
+    ...(key.kind === "rotation" ? rotationReferenceIssues(config, key.rotation, name, [...path, "key"]) : []),
+  ];
   if (isExample || id !== PLACEHOLDER_ID) return issues;
   const message = `expected your project's id at the service, which its console shows; "${PLACEHOLDER_ID}" is only a placeholder`;
   return [...issues, { path: [...path, "id"], message }];

@@ -9,10 +9,10 @@ import { resolveBudgets, type WrittenBudget } from "./budgets.ts";
 import { crossFieldIssues } from "./checks.ts";
 import { reportingIssues } from "./fields.ts";
 import { type JsonDocument, parseJson } from "./json.ts";
-import { type KeyReference, keyIssues } from "./key-source.ts";
+import type { KeyReference } from "./key-source.ts";
 import { type ConfigIssue, configError, defaultExpectation, toConfigIssues } from "./messages.ts";
+import { projectsNamed } from "./patterns.ts";
 import { overlapIssues, PriceList } from "./prices.ts";
-import { projectsNamed } from "./project-names.ts";
 import { keyOfProject, type LeftOut, type RotationConfig, type RotationTemplates, rotationsOf } from "./rotations.ts";
 import { ConfigFile, type Discovery, type WrittenProject } from "./schema.ts";
 
@@ -84,11 +84,6 @@ export function configFrom(document: JsonDocument, options: ParseOptions): Confi
     templates,
     projects.filter((one) => "id" in one),
   );
-  const wrong = [
-    ...projects.flatMap((one, i) => ("id" in one ? keyIssues(one.key, one, ["projects", i, "key"]) : [])),
-    ...leftOut,
-  ];
-  if (wrong.length > 0) throw configError(options.source, wrong, document);
   const isForMany = rotations.some((one) => one.projects !== undefined);
   const resolved = {
     ...resolveNames(file),
@@ -101,7 +96,7 @@ export function configFrom(document: JsonDocument, options: ParseOptions): Confi
   // Which projects a budget for all of them counts is not known before they are discovered.
   const isKnown = ({ path: [, index] }: ConfigIssue) => file.budgets[Number(index)]?.project !== undefined;
   const entries = projects.flatMap((one, index) => ("discover" in one ? [{ ...one, index }] : []));
-  const errors = entries.length === 0 ? issues : issues.filter(isKnown);
+  const errors = [...leftOut, ...(entries.length === 0 ? issues : issues.filter(isKnown))];
   if (errors.length > 0) throw configError(options.source, errors, document);
   const config = { ...resolved, prices: priceList, budgets };
   if (entries.length === 0) return config;

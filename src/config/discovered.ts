@@ -4,7 +4,7 @@ import type { KnownProject } from "../usage/project-list.ts";
 import { resolveBudgets } from "./budgets.ts";
 import type { Config, ConfiguredProject } from "./config.ts";
 import { type KeyReference, keyIssues, keyName, keyOf, type StaticKeyReference } from "./key-source.ts";
-import { matchesPattern, projectsNamed } from "./project-names.ts";
+import { matchesPattern, projectsNamed } from "./patterns.ts";
 import { rotationsOf } from "./rotations.ts";
 import type { Discovery } from "./schema.ts";
 

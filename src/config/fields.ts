@@ -4,7 +4,11 @@
 import { Cron } from "croner";
 import { validateDetailed } from "node-cron";
 import { z } from "zod";
+import { difference } from "../decimal.ts";
+import { isDay } from "../usage/days.ts";
 import { DIMENSIONS } from "../usage/dimensions.ts";
+import { ExactNumber } from "../usage/json-value.ts";
+import { decimalText } from "../usage/row-metrics.ts";
 import { type ConfigIssue, describeValue, isKeyLike } from "./messages.ts";
 import { didYouMean } from "./suggestions.ts";
 
@@ -243,4 +247,46 @@ function baseUrlProblem(text: string): string | undefined {
 
 export function isLoopback(hostname: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(hostname);
+}
+
+// Amounts, days and currencies, exact as they are written.
+
+/** More than any amount has, and short enough for people to read. */
+const DECIMAL_LENGTH_MAX = 60;
+const DECIMAL = 'a decimal number of 0 or more, such as 0.0043 or "0.0043"';
+
+/** The output is exact text: a number with more digits than a double holds comes from the JSON as text. */
+export const Decimal = z
+  .union([z.number(DECIMAL), z.string(DECIMAL)], { error: DECIMAL })
+  .superRefine(
+    reporting((value) =>
+      exactText(value) === undefined ? `expected ${DECIMAL}; got ${describeValue(value)}` : undefined,
+    ),
+  )
+  .transform((value) => exactText(value) ?? "");
+
+function exactText(value: number | string): string | undefined {
+  const source = String(value);
+  if (source.length > DECIMAL_LENGTH_MAX || !/^\d+(?:\.\d+)?(?:[eE][+-]?\d{1,2})?$/.test(source)) return undefined;
+  return decimalText(new ExactNumber(source));
+}
+
+const DAY = 'a day that exists, such as "2026-01-31"';
+
+export const Day = z
+  .string(DAY)
+  .superRefine(reporting((value) => (isDay(value) ? undefined : `expected ${DAY}; got ${describeValue(value)}`)));
+
+const CURRENCY = 'the code of a currency, such as "USD" or "EUR"';
+
+export const Currency = z.string(CURRENCY).superRefine(
+  reporting((code) => {
+    const codes = Intl.supportedValuesOf("currency");
+    if (codes.includes(code)) return undefined;
+    return `expected ${CURRENCY}; got ${describeValue(code)}${didYouMean(code, codes)}`;
+  }),
+);
+
+export function isGreater(a: string, b: string): boolean {
+  return !/^(-|0$)/.test(difference(a, b));
 }

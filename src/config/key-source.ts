@@ -16,7 +16,7 @@ import {
 } from "./fields.ts";
 import type { Path } from "./json.ts";
 import { type ConfigIssue, isKeyLike } from "./messages.ts";
-import { fill, fillProblem, hasPlaceholder, placeholderProblem } from "./placeholders.ts";
+import { fill, fillProblem, hasPlaceholder, placeholderProblem } from "./patterns.ts";
 
 const { Env, File, looksLikeSecret } = referenceForms("key");
 

@@ -18,7 +18,7 @@ import type { Path } from "./json.ts";
 import { KeySource } from "./key-source.ts";
 import type { ConfigIssue } from "./messages.ts";
 
-import { hasPlaceholder, placeholderProblem } from "./placeholders.ts";
+import { hasPlaceholder, placeholderProblem } from "./patterns.ts";
 
 const CommentTemplate = template(200, ["{comment}", "{id}"], (used) =>
   used.includes("{comment}")

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { matchesPattern } from "../../src/config/project-names.ts";
+import { matchesPattern } from "../../src/config/patterns.ts";
 
 test.each([
   ["*", "", true],
