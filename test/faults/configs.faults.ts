@@ -5,8 +5,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { MISTAKES } from "../config/mistakes.ts";
 import { SAMPLE, sampleWith } from "../config/sample-config.ts";
-import { SPOILED } from "../config/spoiled-configs.ts";
 import { runProgram } from "../support/program.ts";
 import { rawServer } from "../support/scripted-server.ts";
 import { secondsSince } from "./count-tests.ts";
@@ -31,7 +31,7 @@ test("a configuration with one wrong value ends the program before it calls the 
     PRODUCTION_KEY: "0123456789abcdef",
     LAB_KEY: "0123456789abcdef",
   };
-  const cases = SPOILED.filter((_, n) => n % STEP === 0).values();
+  const cases = MISTAKES.filter((_, n) => n % STEP === 0).values();
   let count = 0;
   const wrong: string[] = [];
   const work = async () => {
@@ -55,7 +55,7 @@ test("a configuration with one wrong value ends the program before it calls the 
     part: "wrong configurations",
     kind,
     cases: count,
-    among: SPOILED.length,
+    among: MISTAKES.length,
     violations: wrong.length,
     seconds,
   });

@@ -1,0 +1,94 @@
+// Secrets are read from where the configuration says, and no message has any part of one.
+
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { parseConfig } from "../../src/config/config.ts";
+import {
+  neededAddresses,
+  neededForAccess,
+  neededKeys,
+  readSecret,
+  secretOf,
+  secretProblems,
+} from "../../src/config/secrets.ts";
+import { SAMPLE } from "./sample-config.ts";
+
+const VARIABLE = { kind: "env", name: "SECRET" } as const;
+const WORD = "open-sesame-open";
+const ADDRESS = `https://hooks.example.com/services/${WORD}`;
+
+const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-secrets-"));
+afterAll(() => rm(folder, { recursive: true }));
+
+test.each([
+  ["key", WORD, ""],
+  ["key", WORD, "\n"],
+  ["key", WORD, "\r\n"],
+  ["token", WORD, "\n"],
+  ["password", 'ä "pass: phrase" of words', ""],
+  ["address", ADDRESS, "\n"],
+  ["address", "HTTPS://hooks.example.com:8443/a?b=c", ""],
+  ["address", "http://[::1]:8080/x", ""],
+] as const)("the %s %j is read from a variable and from a file, without %j at its end", async (kind, secret, end) => {
+  const file = path.join(folder, "good");
+  await writeFile(file, `${secret}${end}`);
+  expect((await readSecret(kind, VARIABLE, { SECRET: `${secret}${end}` })).reveal()).toBe(secret);
+  expect((await readSecret(kind, { kind: "file", path: file }, {})).reveal()).toBe(secret);
+});
+
+test.each([
+  ["key", "", "is empty: expected the API key"],
+  ["key", " \n", "is empty"],
+  ["key", `"${WORD}"`, "remove the quotes"],
+  ["key", `${WORD}'`, "remove the quotes"],
+  ["key", `bearer ${WORD}`, 'begins with the word "bearer": remove it'],
+  ["key", `${WORD}\n\n`, "holds a space or line break"],
+  ["key", `${WORD}\u0000`, "holds a control character"],
+  ["key", `\u200b${WORD}`, "outside ASCII"],
+  ["key", "x".repeat(4097), "holds 4097 characters"],
+  ["token", "open-sesame-ope", "is too short to be safe: expected at least 16 characters, such as `openssl rand -hex"],
+  ["token", `Basic ${WORD}`, 'begins with the word "Basic": remove it'],
+  ["token", `${WORD} ${WORD}`, "expected the token alone"],
+  ["password", "", "is empty: expected the password"],
+  ["password", "open-sesame-ope", "is too short to be safe"],
+  ["password", `${WORD}\n${WORD}`, "expected the password alone, on one line"],
+  ["address", WORD, "expected an https address alone"],
+  ["address", `"${ADDRESS}"`, "remove the quotes"],
+  ["address", `${ADDRESS}\n${ADDRESS}`, "expected an https address alone"],
+  ["address", `ftp://hooks.example.com/${WORD}`, "expected an https address alone"],
+  ["address", "https://[open-sesame", "expected an https address alone"],
+  ["address", `http://127.0.0.1.example.com/${WORD}`, "expected https"],
+  ["address", `https://${WORD}@hooks.example.com`, "a name or password before an @"],
+  ["address", `${ADDRESS}/${"x".repeat(4096)}`, "characters: expected at most 4096"],
+] as const)("the %s %j is refused and not repeated", (kind, content, says) => {
+  const read = () => secretOf(kind, content, "environment variable SECRET");
+  expect(read).toThrow(says);
+  expect(read).toThrow(/^environment variable SECRET /);
+  expect(read).not.toThrow(/sesame|hooks/);
+});
+
+test("every secret that can't be read is named with its place, before any call", async () => {
+  const config = parseConfig(JSON.stringify(SAMPLE), { source: "jobs.config.json", baseDir: folder });
+  const problemsOf = (needed: Parameters<typeof secretProblems>[0]) => secretProblems(needed, { LAB_KEY: "" });
+
+  expect(await problemsOf(neededKeys(config))).toEqual([
+    "projects[0].key: environment variable PRODUCTION_KEY is not set: set it to the API key",
+    `projects[1].key: key file ${folder}/secrets/staging.key does not exist: expected a file with the API key alone`,
+    "projects[2].key.first: environment variable LAB_KEY is empty: expected the API key",
+  ]);
+  // Its rotation has made a key.
+  expect(await problemsOf(neededKeys(config, new Set(["lab-key"])))).toHaveLength(2);
+  expect(await problemsOf(neededForAccess(config.monitor))).toEqual([
+    `monitor.access.basic.password: password file ${folder}/secrets/monitor.password does not exist: expected a file with the password alone`,
+  ]);
+  expect(await problemsOf(neededForAccess({ ...config.monitor, access: { kind: "bearer", token: VARIABLE } }))).toEqual(
+    ["monitor.access.bearer: environment variable SECRET is not set: set it to the token"],
+  );
+  expect(await problemsOf(neededAddresses(config.notify))).toEqual([
+    "notify.webhook: environment variable NOTICES_URL is not set: set it to the address",
+    `notify.deadMan: address file ${folder}/secrets/dead-man.url does not exist: expected a file with the address alone`,
+  ]);
+  await expect(readSecret("key", { kind: "file", path: folder }, {})).rejects.toThrow(`key file ${folder} is a folder`);
+});
