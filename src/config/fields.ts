@@ -6,11 +6,12 @@ import { validateDetailed } from "node-cron";
 import { z } from "zod";
 import { difference } from "../decimal.ts";
 import { isDay } from "../usage/days.ts";
-import { DIMENSIONS } from "../usage/dimensions.ts";
+import { BILLING_DIMENSIONS, DIMENSIONS } from "../usage/dimensions.ts";
 import { ExactNumber } from "../usage/json-value.ts";
 import { decimalText } from "../usage/row-metrics.ts";
+import { GROUPINGS, groupingBy } from "../usage/series.ts";
 import { type ConfigIssue, describeValue, isKeyLike } from "./messages.ts";
-import { didYouMean } from "./suggestions.ts";
+import { didYouMean, nearMiss } from "./suggestions.ts";
 
 /**
  * An object that refuses unknown fields. The zod message of an unknown field is the list of known ones, as JSON: messages.ts makes
@@ -215,6 +216,34 @@ function reservedNameProblem(name: string): string | undefined {
   return `is no feature: the dimension belongs in "dimensions" of this filter, as ${JSON.stringify(dimension)}`;
 }
 
+export const FeatureValue = z
+  .union([z.boolean(), text(200)], { error: "true, false or a string" })
+  .superRefine(
+    reporting((value) => {
+      const guess = nearMiss(String(value), ["true", "false"]);
+      if (guess === undefined || guess === String(value)) return undefined;
+      return `expected true, false or a string; got ${describeValue(value)}, which the service would take as it is; did you mean ${guess}?`;
+    }),
+  )
+  .transform(String);
+
+const DimensionSet = z
+  .array(z.enum(BILLING_DIMENSIONS))
+  .min(1)
+  .superRefine(
+    reporting((dimensions) => {
+      const twice = dimensions.find((one, i) => dimensions.indexOf(one) < i);
+      return twice && `expected each dimension once; got ${describeValue(twice)} twice`;
+    }),
+  );
+
+/** A list becomes the text of the grouping. A list with a mistake becomes "none", and is reported. */
+export const GroupingSetting = z
+  .union([z.enum([...GROUPINGS, "line_item"]), DimensionSet], {
+    error: 'a dimension, "none" or a list of dimensions such as ["tags", "line_item"]',
+  })
+  .transform((grouping) => (typeof grouping === "string" ? grouping : (groupingBy(grouping) ?? "none")));
+
 const BASE_URL_EXAMPLE = 'such as "https://api.deepgram.com"';
 
 /** The output has no slash at its end. */
@@ -244,6 +273,21 @@ function baseUrlProblem(text: string): string | undefined {
   if (/\/v1\/?$/.test(url.pathname)) return 'expected the address without "/v1": that part of the path is added to it';
   return undefined;
 }
+
+/** The output has a slash at its end. */
+export const PublicUrl = z
+  .string()
+  .superRefine(
+    reporting((text) => {
+      if (/^https?:\/\/[^\s\\@?#<>"]+$/i.test(text) && URL.canParse(text)) return undefined;
+      const got = text.includes("@") ? "" : `; got ${describeValue(text)}`;
+      return `expected an address such as "https://usage.example.com", without a user name, password, "?" or "#"${got}`;
+    }),
+  )
+  .transform((text) => new URL(text).href.replace(/\/*$/, "/"))
+  .describe(
+    "The address at which people reach the dashboard, through any reverse proxy. Notifications name it and link to it.",
+  );
 
 export function isLoopback(hostname: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(hostname);

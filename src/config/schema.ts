@@ -5,7 +5,6 @@ import { z } from "zod";
 import { AUTH_SCHEMES } from "../service/auth-scheme.ts";
 import { SENSITIVITIES } from "../usage/anomalies.ts";
 import {
-  BILLING_DIMENSIONS,
   DIMENSIONS,
   type Dimension,
   dimension,
@@ -14,19 +13,21 @@ import {
   SOURCES,
 } from "../usage/dimensions.ts";
 import { FEATURE_CHECKS, OVERLAPS } from "../usage/plan.ts";
-import { DIALECTS, GROUPINGS, groupingBy } from "../usage/series.ts";
+import { DIALECTS } from "../usage/series.ts";
 import { GUARD_MODES, UNDATED } from "../usage/slice.ts";
 import { BudgetList } from "./budgets.ts";
 import {
   BaseUrl,
   FeatureName,
+  FeatureValue,
+  GroupingSetting,
   JitterSeconds,
   MaxConcurrent,
   Name,
   object,
   PLACEHOLDER_ID,
+  PublicUrl,
   RequestsPerSecond,
-  reporting,
   Schedule,
   secretReference,
   Timezone,
@@ -38,7 +39,6 @@ import { DiscoveredKey, KeySource, ListKey } from "./key-source.ts";
 import { describeValue } from "./messages.ts";
 import { Prices } from "./prices.ts";
 import { Rotation } from "./rotation-schema.ts";
-import { nearMiss } from "./suggestions.ts";
 
 const Service = object({
   baseUrl: BaseUrl.describe("The address of the service, without /v1. https, except for this machine."),
@@ -109,17 +109,6 @@ const ProjectEntry = z.union([Project, Discovery], {
   error: '{ "id": "ID", "name": "NAME", "key": { … } } or { "discover": true, "key": { … } }',
 });
 
-const FeatureValue = z
-  .union([z.boolean(), text(200)], { error: "true, false or a string" })
-  .superRefine(
-    reporting((value) => {
-      const guess = nearMiss(String(value), ["true", "false"]);
-      if (guess === undefined || guess === String(value)) return undefined;
-      return `expected true, false or a string; got ${describeValue(value)}, which the service would take as it is; did you mean ${guess}?`;
-    }),
-  )
-  .transform(String);
-
 const DimensionValues = object(
   Object.fromEntries(DIMENSIONS.map((name) => [name, dimensionValue(name)])) as Record<
     Dimension,
@@ -161,23 +150,6 @@ const Window = object({
   days: wholeNumber(1, 366).describe("How many complete days to read again at every run."),
   today: z.boolean().default(false).describe("Whether to add today, whose numbers still grow."),
 });
-
-const DimensionSet = z
-  .array(z.enum(BILLING_DIMENSIONS))
-  .min(1)
-  .superRefine(
-    reporting((dimensions) => {
-      const twice = dimensions.find((one, i) => dimensions.indexOf(one) < i);
-      return twice && `expected each dimension once; got ${describeValue(twice)} twice`;
-    }),
-  );
-
-/** A list becomes the text of the grouping. A list with a mistake becomes "none", and is reported. */
-const GroupingSetting = z
-  .union([z.enum([...GROUPINGS, "line_item"]), DimensionSet], {
-    error: 'a dimension, "none" or a list of dimensions such as ["tags", "line_item"]',
-  })
-  .transform((grouping) => (typeof grouping === "string" ? grouping : (groupingBy(grouping) ?? "none")));
 
 const Export = object({
   name: Name.describe("The export's name, as in `export --job NAME`."),
@@ -280,20 +252,6 @@ const Access = z
         : { kind: "basic" as const, ...access.basic },
   );
 
-const PublicUrl = z
-  .string()
-  .superRefine(
-    reporting((text) => {
-      if (/^https?:\/\/[^\s\\@?#<>"]+$/i.test(text) && URL.canParse(text)) return undefined;
-      const got = text.includes("@") ? "" : `; got ${describeValue(text)}`;
-      return `expected an address such as "https://usage.example.com", without a user name, password, "?" or "#"${got}`;
-    }),
-  )
-  .transform((text) => new URL(text).href.replace(/\/*$/, "/"))
-  .describe(
-    "The address at which people reach the dashboard, through any reverse proxy. Notifications name it and link to it.",
-  );
-
 const Monitor = object({
   host: z
     .string()
@@ -380,9 +338,13 @@ export const ConfigFile = object({
 
 export type ConfigFile = z.output<typeof ConfigFile>;
 
+/** VS Code and other editors take `allowComments` and `allowTrailingCommas` from the schema. */
 export function configJsonSchema(): object {
-  return z.toJSONSchema(ConfigFile.meta({ title: "usage-export: jobs.config.json" }), {
-    target: "draft-2020-12",
-    io: "input",
-  });
+  return z.toJSONSchema(
+    ConfigFile.meta({ title: "usage-export: jobs.config.json", allowComments: true, allowTrailingCommas: true }),
+    {
+      target: "draft-2020-12",
+      io: "input",
+    },
+  );
 }
