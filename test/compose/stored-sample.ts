@@ -123,8 +123,7 @@ function groupsOf(project: Project, grouping: Grouping): Groups {
     model: models.map((model, i) => [model, { requests: i < 2 ? "5" : "2", hours: "0.125", tokens_in: "5" }]),
     tags: [
       [["prod", "<script>"], { requests: "25", hours: "1" }],
-      [[], { requests: "4", hours: "0.5" }],
-      [null, { requests: "1" }],
+      [null, { requests: "5", hours: "0.5" }],
     ],
   };
   return groups[grouping] ?? [];

@@ -29,12 +29,6 @@ test.each([
   expect(isDueForRetry(slice({ failures, attemptedAt: hoursAgo(hours - 0.001) }), NOW)).toBe(false);
 });
 
-test("a failure with a time in the future, recorded before the clock was set back, delays no retry", () => {
-  expect(isDueForRetry(slice({ attemptedAt: hoursAgo(-24) }), NOW)).toBe(true);
-  // Another process recorded this failure just after the current time was read.
-  expect(isDueForRetry(slice({ attemptedAt: hoursAgo(-0.001) }), NOW)).toBe(false);
-});
-
 test.each([
   { doubtedHours: 0, hours: 1 },
   { doubtedHours: 1, hours: 1 },
