@@ -6,11 +6,10 @@ select distinct on (s.project_id, sl.usage_date) s.project_id, sl.usage_date, s.
 from usage_export.slice sl
 join usage_export.series s using (series_id)
 where s.source = 'billing' and s.filter_key = '{}' and s.superseded_at is null and sl.fetch_no > 0
-  -- As a query of one slice: all rows of usage have no amount either, and are not to be searched for.
-  and coalesce((
-    select bool_and(r.dollars is not null) from usage_export.snapshot_row r
-    where r.series_id = sl.series_id and r.usage_date = sl.usage_date and not r.gone
-  ), true)
+  and not exists (
+    select from usage_export.snapshot_row r
+    where r.series_id = sl.series_id and r.usage_date = sl.usage_date and not r.gone and r.dollars is null
+  )
 order by s.project_id, sl.usage_date, sl.status = 'complete' desc, s.retired_at is null desc,
   case s."grouping" when 'none' then 0 else cardinality(string_to_array(s."grouping", ',')) end desc,
   'line_item' = any(string_to_array(s."grouping", ',')) desc, s."grouping";

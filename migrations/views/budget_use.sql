@@ -7,7 +7,7 @@ returns table (
   days_read integer, days_missing integer, days_not_final integer, is_final boolean, is_settled boolean, last_read_at timestamptz,
   minimum_amount numeric
 )
-language sql stable strict security definer set jit = off cost 5000 rows 1
+language sql stable strict security definer set search_path = pg_catalog, pg_temp set jit = off cost 5000 rows 1
 begin atomic
   with b as materialized (
     -- The forecast is made of the 70 days before today and of the whole month.

@@ -4,9 +4,8 @@ select c.project_id, c.project, c.usage_date, c.model, c.endpoint, c.method, c.d
 from (
   -- Prices without tiers apart: conditions on the day reach their rows, which they could not through the sums over a month.
   select u.project_id, u.project, u.usage_date, u.model, u.endpoint, u.method, u.deployment, u.metric, 'priced' as status, u.currency,
-    u.quantity, t.unit_price as price, t.above as tier_above, u.price_id, 'model' as "grouping", u.finality
+    u.quantity, u.unit_price as price, 0::numeric as tier_above, u.price_id, 'model' as "grouping", u.finality
   from usage_export.priced_usage u
-  join usage_export.price_tier t using (price_id)
   where not u.has_tiers
   union all
   select u.project_id, u.project, u.usage_date, u.model, u.endpoint, u.method, u.deployment, u.metric, 'priced', u.currency,
@@ -62,22 +61,21 @@ from (
   ) as m (metric, quantity, is_priced)
   where m.quantity > 0 and exists (select from usage_export.price where replaced_at is null)
   union all
-  -- A day that was not read by model, less what is priced by filtered series. From the slices, as there are few such days: the planner
-  -- would search the rows of all days for them.
-  select s.project_id, s.project, sl.usage_date, null, null, null, null, m.metric, 'unpriced', null, rest.quantity, null, null, null, 'none',
+  -- A day that was not read by model, less what is priced by filtered series.
+  select s.project_id, s.project, sl.usage_date, null, null, null, null, m.metric, 'unpriced', null, m.quantity, null, null, null, 'none',
     usage_export.finality(sl.usage_date, s.window_days, sl.closed_at, now())
   from usage_export.series s
   join usage_export.slice sl using (series_id)
   join usage_export.snapshot_row r on r.series_id = sl.series_id and r.usage_date = sl.usage_date and not r.gone
-  cross join lateral (values
-    {{metric: ('$m', r.$m)}}
-  ) as m (metric, quantity)
   cross join lateral (
-    select m.quantity - coalesce(sum(p.quantity), 0) as quantity
+    select {{metric: coalesce(sum(p.quantity) filter (where p.metric = '$m'), 0) as $m}}
     from usage_export.priced_usage p
-    where p.project_id = s.project_id and p.usage_date = sl.usage_date and p.metric = m.metric
-  ) rest
-  where s.source = 'usage' and s."grouping" = 'none' and s.filter_key = '{}' and s.superseded_at is null and rest.quantity > 0
+    where p.project_id = s.project_id and p.usage_date = sl.usage_date
+  ) priced
+  cross join lateral (values
+    {{metric: ('$m', r.$m - priced.$m)}}
+  ) as m (metric, quantity)
+  where s.source = 'usage' and s."grouping" = 'none' and s.filter_key = '{}' and s.superseded_at is null and m.quantity > 0
     and exists (select from usage_export.price where replaced_at is null) and not exists (
       select from usage_export.series by_model join usage_export.slice read using (series_id)
       where by_model.project_id = s.project_id and by_model."grouping" = 'model' and by_model.filter_key = '{}'

@@ -1,18 +1,19 @@
 create or replace view bi.cost_estimated_monthly as
 with cost as (
-  select date_trunc('month', e.usage_date::timestamp)::date as month, e.project_id, e.project, e.amount,
-    array_position(array['open', 'settling', 'final'], e.finality) as stage,
-    p.currency, p.digits, p.metric, p.model, p.filter_key,
+  select e.*, p.currency, p.digits, p.metric, p.model, p.filter_key,
     -- After a change within the month the last price decides: its minimum, its currency, and whether each project has to reach it.
     first_value(p.minimum) over last_price as minimum, first_value(p.currency) over last_price as minimum_currency,
     first_value(p.volume) over last_price as volume
-  from bi.cost_estimated e
+  from (
+    select date_trunc('month', usage_date::timestamp)::date as month, project_id, max(project) as project, price_id, sum(amount) as amount,
+      min(array_position(array['open', 'settling', 'final'], finality)) as stage
+    from bi.cost_estimated
+    -- So that the planner leaves out what has no price.
+    where price_id is not null
+    group by 1, project_id, price_id
+  ) e
   join usage_export.price p using (price_id)
-  -- So that the planner leaves out what has no price.
-  where e.price_id is not null
-  window last_price as (
-    partition by date_trunc('month', e.usage_date::timestamp), p.metric, p.model, p.filter_key order by p.valid_from desc
-  )
+  window last_price as (partition by e.month, p.metric, p.model, p.filter_key order by p.valid_from desc)
 )
 select month, project_id, max(project) as project, currency, sum(amount) as usage_amount, sum(minimum_amount) as minimum_amount,
   round(sum(amount) + sum(minimum_amount), max(digits)) as amount, (array['open', 'settling', 'final'])[min(stage)] as finality

@@ -1,27 +1,26 @@
--- The prices in force, each with the groups of models that it covers and their names. Materialized, so that a price is compared with each
--- model once, and its conditions are read once, and not for each row of usage: those are joined by equality.
+-- The prices in force, each with the groups of models that it covers and their names. By "offset 0" a price is compared with each model once,
+-- and not with each row of usage: those are joined by equality. As a materialized query, the planner would know nothing of its columns.
 create or replace view usage_export.group_price as
-with covered as materialized (
-  select g.group_id, g.display as used_model, p.*,
-    p.filter_key::json #>> '{dimensions,endpoint}' as endpoint, p.filter_key::json #>> '{dimensions,method}' as method,
-    p.filter_key::json #>> '{dimensions,deployment}' as deployment,
-    -- A price without tiers still counts for the month's quantity if the price before or after it has tiers.
-    exists (
-      select from usage_export.price other join usage_export.price_tier t using (price_id)
-      where other.replaced_at is null and (other.metric, other.model, other.filter_key) = (p.metric, p.model, p.filter_key) and t.above > 0
-    ) as has_tiers
-  from usage_export.price p
-  join usage_export.group_value g on g."grouping" = 'model' and case
-    when p.model = '*' then true
-    when g.display is null then false
-    when right(p.model, 1) <> '*' then g.display = p.model
-    -- The text of this character can't be read from JSON.
-    when position('\u0000' in g.group_key) > 0 then false
-    else not exists (
-      select from json_array_elements_text(g.group_key::json) as member
-      where not coalesce(starts_with(member, left(p.model, -1)), false)
-    )
-  end
-  where p.replaced_at is null
-)
-select * from covered;
+select g.group_id, g.display as used_model, p.*,
+  p.filter_key::json #>> '{dimensions,endpoint}' as endpoint, p.filter_key::json #>> '{dimensions,method}' as method,
+  p.filter_key::json #>> '{dimensions,deployment}' as deployment,
+  (select unit_price from usage_export.price_tier t where t.price_id = p.price_id and t.above = 0) as unit_price,
+  -- A price without tiers still counts for the month's quantity if the price before or after it has tiers.
+  exists (
+    select from usage_export.price other join usage_export.price_tier t using (price_id)
+    where other.replaced_at is null and (other.metric, other.model, other.filter_key) = (p.metric, p.model, p.filter_key) and t.above > 0
+  ) as has_tiers
+from usage_export.price p
+join usage_export.group_value g on g."grouping" = 'model' and case
+  when p.model = '*' then true
+  when g.display is null then false
+  when right(p.model, 1) <> '*' then g.display = p.model
+  -- The text of this character can't be read from JSON.
+  when position('\u0000' in g.group_key) > 0 then false
+  else not exists (
+    select from json_array_elements_text(g.group_key::json) as member
+    where not coalesce(starts_with(member, left(p.model, -1)), false)
+  )
+end
+where p.replaced_at is null
+offset 0;

@@ -5,7 +5,7 @@ returns table (
   month date, filter text, unfiltered boolean, metric text, amount numeric, forecast numeric, low numeric, high numeric,
   days_known integer, days_not_final integer, days_ahead integer, amount_before numeric, "grouping" text
 )
-language sql stable strict security definer set jit = off cost 5000 rows 4
+language sql stable strict security definer set search_path = pg_catalog, pg_temp set jit = off cost 5000 rows 4
 begin atomic
 select date_trunc('month', today::timestamp)::date as month, d.filter, d.filter_key = '{}' as unfiltered, d.metric,
   f.amount, f.forecast, f.low, f.high, f.days_known, d.days_not_final, f.days_ahead,

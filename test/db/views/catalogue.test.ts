@@ -119,15 +119,15 @@ test("PUBLIC may call no function of bi and use no table or view of either schem
   expect(await names(open)).toEqual([]);
 });
 
-test("only the two functions behind budgets and forecasts run with their owner's rights (security definer), and no reader can name them", async () => {
+test("only the two functions behind budgets and forecasts run with their owner's rights (security definer), with a fixed search path, and no reader can name them", async () => {
   const privileged = sql<{ name: string }>`
-    select oid::regprocedure::text as name from pg_proc
+    select oid::regprocedure::text || ' ' || proconfig[1] as name from pg_proc
     where pronamespace in ('bi'::regnamespace, 'usage_export'::regnamespace) and prosecdef
     order by name
   `;
   expect(await names(privileged)).toEqual([
-    "usage_export.budget_use(text,date,date,date)",
-    "usage_export.project_forecast(text)",
+    "usage_export.budget_use(text,date,date,date) search_path=pg_catalog, pg_temp",
+    "usage_export.project_forecast(text) search_path=pg_catalog, pg_temp",
   ]);
   await expect(asReader("select usage_export.project_forecast('x')")).rejects.toThrow("permission denied for schema");
 });

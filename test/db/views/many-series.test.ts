@@ -13,8 +13,8 @@ const DAYS = 7;
 const JIT_ABOVE_COST = 100_000;
 
 await sql`
-  insert into usage_export.series (project_id, project, "grouping", filter_key, filter, window_days, due_from, due_through, next_due_at)
-  select 'project ' || n, 'project ' || n, 'model', '{}', 'all', 7, current_date - ${sql.lit(DAYS)}, current_date - 1,
+  insert into usage_export.series (source, project_id, project, "grouping", filter_key, filter, window_days, due_from, due_through, next_due_at)
+  select case n % 2 when 0 then 'billing' else 'usage' end, 'project ' || n, 'project ' || n, case n % 2 when 0 then 'none' else 'model' end, '{}', 'all', 7, current_date - ${sql.lit(DAYS)}, current_date - 1,
     now() + interval '1 day'
   from generate_series(1, ${sql.lit(SERIES)}) as n
 `.execute(db);
@@ -30,7 +30,16 @@ await sql`
     case when scope <> 'all' then 'x' end, metric, case metric when 'cost' then 'USD' end, period, 1, '{80}', 'the test'
   from unnest(array['all', 'key', 'tag', 'model']) as scope, unnest(array['cost', 'hours']) as metric, unnest(array['day', 'month']) as period
 `.execute(db);
-await sql`analyze usage_export.series, usage_export.slice, usage_export.budget`.execute(db);
+await sql`
+  with price as (
+    insert into usage_export.price (metric, model, filter_key, currency, digits, per, minimum, volume, valid_from, recorded_by)
+    values ('hours', '*', '{}', 'USD', 2, 'hour', 10, 'account', current_date - 300, 'the test') returning price_id
+  )
+  insert into usage_export.price_tier (price_id, above, price, unit_price) select price_id, above, 1, 1 from price, unnest('{0,10}'::numeric[]) as above
+`.execute(db);
+await sql`analyze usage_export.series, usage_export.slice, usage_export.budget, usage_export.price, usage_export.price_tier`.execute(
+  db,
+);
 
 test.each([
   "select * from bi.coverage_gaps",
@@ -39,6 +48,7 @@ test.each([
   "select * from bi.freshness",
   "select * from bi.budgets",
   "select * from bi.usage_forecast",
+  "select * from bi.focus_cost limit 100",
 ])("the estimated cost of %s is below that from which a query is compiled", async (question) => {
   const { rows } = await sql<{ "QUERY PLAN": readonly [{ Plan: { "Total Cost": number } }] }>`
     explain (format json) ${sql.raw(question)}
