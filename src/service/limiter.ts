@@ -46,6 +46,8 @@ export function openLimiter(caps: () => RateCaps, now: () => number, sleep: Slee
 
   /** Starts the calls that may start now, and is called again when another one may. */
   function serve(): void {
+    // A moment that passes while calls are started still gets its alarm.
+    const calledMs = now();
     for (const one of waiting) {
       const ms = pausedMs(one.key);
       if (ms > one.waitMsMax && waiting.delete(one))
@@ -54,7 +56,7 @@ export function openLimiter(caps: () => RateCaps, now: () => number, sleep: Slee
     for (let next = first(); next && waiting.delete(next); next = first()) next.resolve(start(next));
     const hasRoom = inFlight.length < slots();
     const startsMs = [...waiting].map(({ key }) => Math.max(pausedUntilMs(key), hasRoom ? nextStartMs : 0));
-    setAlarm(Math.min(...startsMs.filter((ms) => ms > now())));
+    setAlarm(Math.min(...startsMs.filter((ms) => ms > calledMs)));
   }
 
   /** Of the project with the fewest calls in flight. One whose calls hang holds its part of the slots, or leaves one free for the others. */
@@ -94,7 +96,7 @@ export function openLimiter(caps: () => RateCaps, now: () => number, sleep: Slee
       own.atMs = Number.POSITIVE_INFINITY;
       serve();
     };
-    if (Number.isFinite(atMs)) sleep(atMs - now(), own.end.signal).then(ring, () => {});
+    if (Number.isFinite(atMs)) sleep(Math.max(atMs - now(), 0), own.end.signal).then(ring, () => {});
   }
 
   return {
