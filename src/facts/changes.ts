@@ -53,8 +53,10 @@ export type Change = {
 
 export type ChangeSplit = {
   readonly grouping: Split;
-  /** Days of either period that were not read by this grouping. With any there are no parts. */
+  /** Days of either period that are not complete by this grouping, or were not read by it. With any there are no parts. */
   readonly daysLacking: number;
+  /** Those of them that were not read. */
+  readonly daysUnread: number;
   /** Those with the largest change first; then the other parts. */
   readonly parts: readonly ChangePart[];
 };
@@ -151,8 +153,9 @@ export async function totalSplit(
 function splitOf(answer: Answer, total: Answer, effects: ReadonlyMap<string | null, Effects> | null): ChangeSplit {
   const { grouping } = answer.question;
   const { incompleteDays, unreadDays, incompleteDaysBefore, unreadDaysBefore } = answer.lacking;
-  const daysLacking = [incompleteDays, unreadDays, incompleteDaysBefore, unreadDaysBefore].flat().length;
-  if (!answer.compared || !total.total) return { grouping, daysLacking, parts: [] };
+  const daysUnread = unreadDays.length + unreadDaysBefore.length;
+  const daysLacking = daysUnread + incompleteDays.length + incompleteDaysBefore.length;
+  if (!answer.compared || !total.total) return { grouping, daysLacking, daysUnread, parts: [] };
   const none = { group: null, label: null, status: null };
   const groups = answer.groups.map((one): ChangePart => {
     const of = changeAmounts(one);
@@ -182,7 +185,7 @@ function splitOf(answer: Answer, total: Answer, effects: ReadonlyMap<string | nu
       ...rest,
       effects: null,
     });
-  return { grouping, daysLacking, parts };
+  return { grouping, daysLacking, daysUnread, parts };
 }
 
 function changeAmounts({ amount, before }: Pick<Answer["groups"][number], "amount" | "before">): ChangeAmounts {

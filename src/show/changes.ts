@@ -21,8 +21,8 @@ export function changeSentences(change: Change): readonly Sentence[] {
     ...(["new", "vanished"] as const).flatMap((status) => splits.flatMap((split) => appeared(split, status))),
     ...splits
       .filter(({ daysLacking }) => daysLacking > 0)
-      .map((split) => [
-        `By ${groupingNoun(split.grouping)} it can't be split: ${counted(split.daysLacking, "day was", "days were")} not read by it.`,
+      .map(({ grouping, daysLacking, daysUnread }) => [
+        `By ${groupingNoun(grouping)} it can't be split: ${lackTexts(daysUnread, daysLacking - daysUnread).join(" and ")} by it.`,
       ]),
     // Billed are some projects, and estimated others.
     ...(currency !== null && costRowsLeftOut === 0
@@ -95,13 +95,17 @@ export function whyNotCompared(lacking: Answer["lacking"], before: Window): stri
 }
 
 function lackText(period: string, incomplete: readonly Day[], unread: readonly Day[]): string[] {
-  const of = (days: readonly Day[], one: string, many: string, what: string) =>
-    days.length === 0 ? [] : [`${counted(days.length, one, many)} ${what} (${daysText(days)})`];
-  const reasons = [
-    ...of(unread, "day was", "days were", "not read"),
-    ...of(incomplete, "day is", "days are", "not complete"),
-  ];
+  const named = [unread, incomplete].filter((days) => days.length > 0).map((days) => ` (${daysText(days)})`);
+  const reasons = lackTexts(unread.length, incomplete.length).map((text, i) => `${text}${named[i]}`);
   return reasons.length === 0 ? [] : [`in ${period} ${reasons.join(" and ")}`];
+}
+
+/** A day that was read may lack an amount: it is not complete, and must not be called unread. */
+function lackTexts(unread: number, incomplete: number): readonly string[] {
+  return [
+    ...(unread > 0 ? [`${counted(unread, "day was", "days were")} not read`] : []),
+    ...(incomplete > 0 ? [`${counted(incomplete, "day is", "days are")} not complete`] : []),
+  ];
 }
 
 const NAMED_MAX = 3;

@@ -7,6 +7,7 @@ import { readByStatements } from "../../src/db/connection/statements.ts";
 import { storePrices } from "../../src/db/prices.ts";
 import { type Change, changes, costChanges, mainChange } from "../../src/facts/changes.ts";
 import { overview } from "../../src/facts/overview.ts";
+import { changeSentences } from "../../src/show/changes.ts";
 import { comparedPeriod } from "../../src/usage/periods.ts";
 import { forgetAll, storeSeries } from "../db/reported-usage.ts";
 import { storeBills } from "../db/stored-charges.ts";
@@ -64,6 +65,18 @@ test("the groups that changed the most are listed, the others are one part, and 
   expect(change.splits[1]?.parts[0]?.label).toBe(one.name);
 });
 
+test("a split that lacks an amount is not complete, and is not called unread", async () => {
+  const charges = [1, 8].map((day) => ({ day: back(day), accessor: "key-1", dollars: `${day}` }));
+  await storeBills(db, newProject(), ["none", "accessor"], { start: back(8), end: back(1) }, charges);
+  await sql`
+    update usage_export.snapshot_row r set dollars = null from usage_export.series s
+    where s.series_id = r.series_id and s."grouping" = 'accessor' and dollars = 8
+  `.execute(db);
+  const change = await readByStatements(db, (run) => changes(run, { ...question, metric: "billed_cost" }));
+  expect(change).toMatchObject({ change: "-7", splits: [{ grouping: "accessor", daysLacking: 1, daysUnread: 0 }] });
+  expect(changeSentences(change)).toContainEqual(["By API key it can't be split: 1 day is not complete by it."]);
+});
+
 test("a day that was not read leaves no change, and a split that was not read is not made", async () => {
   const project = newProject();
   await storeSeries(db, [
@@ -73,7 +86,7 @@ test("a day that was not read leaves no change, and a split that was not read is
   const read = (days: typeof question) => readByStatements(db, (run) => changes(run, { ...days, metric: "hours" }));
   expect(await read(question)).toMatchObject({
     change: "1",
-    splits: [{ grouping: "model", daysLacking: 1, parts: [] }],
+    splits: [{ grouping: "model", daysLacking: 1, daysUnread: 1, parts: [] }],
   });
   const twoDays = { start: back(2), end: back(1) };
   const before = comparedPeriod(twoDays) ?? twoDays;

@@ -102,7 +102,7 @@ export function makeChange(parts: Partial<Change> = {}): Change {
     settlingDays: [addDays(LAST_DAY, -1), LAST_DAY],
     splits: [
       {
-        ...{ grouping: "model", daysLacking: 0 },
+        ...{ grouping: "model", daysLacking: 0, daysUnread: 0 },
         parts: [
           { ...none, part: "group", group: "nova-3", status: "changed", before: "990", after: "1100", change: "110" },
           { ...none, part: "group", group: "flux", status: "new", before: "0", after: "45.5", change: "45.5" },
