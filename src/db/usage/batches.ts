@@ -142,8 +142,7 @@ async function decideAndWrite(
   await writeSnapshots(tx, snapshots, groupIds, seenAt);
   const slicesOf = Map.groupBy(decided, ({ answer }) => answer);
   for (const answer of ownDays) {
-    const days = slicesOf.get(answer)?.map(({ day }) => day) ?? [];
-    await extendDueByAnswer(tx, answer.seriesId, days, addDays(dayOf(seenAt), -1));
+    await extendDueByAnswer(tx, answer.seriesId, slicesOf.get(answer) ?? [], addDays(dayOf(seenAt), -1));
   }
 
   const snapshotsOf = Map.groupBy(snapshots, ({ answer }) => answer);
@@ -232,12 +231,26 @@ function groupsOf(slices: readonly IncomingSlice[]): GroupingValue[] {
   return [...groups.values()].flatMap((ofGrouping) => [...ofGrouping.values()]);
 }
 
-/** For an answer to a request without a window: the days that it names become due. The newest one is only if it was over, as it is read again. */
-async function extendDueByAnswer(tx: Tx, seriesId: number, days: readonly Day[], yesterday: Day): Promise<void> {
-  const sorted = [...days].sort();
-  const [start, end] = [sorted[0], sorted.at(-1)];
-  if (start === undefined || end === undefined) return;
-  await extendDue(tx, [seriesId], { first: start, oldest: { start, end }, through: end < yesterday ? end : yesterday });
+/**
+ * For an answer to a request without a window: the days that it names become due. If the newest one was not over when the service was
+ * asked, the next run reads it again, so that it is due from then on.
+ */
+async function extendDueByAnswer(
+  tx: Tx,
+  seriesId: number,
+  slices: readonly { readonly day: Day; readonly askedAt: Date }[],
+  yesterday: Day,
+): Promise<void> {
+  const sorted = [...slices].sort((a, b) => (a.day < b.day ? -1 : 1));
+  const [oldest, newest] = [sorted[0], sorted.at(-1)];
+  if (!oldest || !newest) return;
+  const [start, end] = [oldest.day, newest.day];
+  const over = end < dayOf(newest.askedAt) ? end : addDays(end, -1);
+  await extendDue(tx, [seriesId], {
+    first: start,
+    oldest: { start, end },
+    through: over < yesterday ? over : yesterday,
+  });
   await markDated(tx, seriesId);
   await deleteUndatedFailures(tx, [seriesId], end);
 }
