@@ -156,8 +156,16 @@ async function startWork(
   const { queue } = current();
   await queue.work("export", {
     ...{ atOnce: PROJECTS_AT_ONCE, ofGroup: PROJECTS_OF_A_KEY },
-    handle: (job) =>
-      retriedIfFailed(current(), job, () => handleProject(current(), { stopping, onUnknownProject }, job)),
+    handle: (job, handBack) =>
+      retriedIfFailed(current(), job, async () => {
+        try {
+          await handleProject(current(), { stopping, onUnknownProject }, job);
+        } catch (error) {
+          if (errorCode(error) !== "stopped" || job.signal.aborted) throw error;
+          // Nothing has failed, and another worker can go on at once.
+          await handBack();
+        }
+      }),
   });
   await queue.work("rotation", {
     atOnce: ROTATIONS_AT_ONCE,

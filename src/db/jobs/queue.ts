@@ -11,7 +11,7 @@ import { setUntilCommit, type Tx } from "../connection/transaction.ts";
 import { QUEUE_NAMES, QUEUE_SCHEMA, type QueueName } from "./queue-names.ts";
 
 /** One attempt at a queue job. */
-export type ClaimedJob = Pick<JobWithMetadata<unknown>, "data" | "retryCount" | "retryLimit"> & {
+export type ClaimedJob = Pick<JobWithMetadata, "data" | "retryCount" | "retryLimit"> & {
   /** Aborted if another process has claimed the job since. */
   readonly signal: AbortSignal;
 };
@@ -21,8 +21,11 @@ type WorkSettings = {
   readonly atOnce: number;
   /** How many of these may have the same group. */
   readonly ofGroup?: number;
-  /** A job whose handler throws is tried again. */
-  readonly handle: (job: ClaimedJob) => Promise<void>;
+  /**
+   * A job whose handler throws is tried again later. A handler that calls `handBack` and returns leaves a new job for others, without the
+   * attempts of this one. An `exclusive` queue does not allow that.
+   */
+  readonly handle: (job: ClaimedJob, handBack: () => Promise<void>) => Promise<void>;
 };
 
 export type Queue = {
@@ -140,10 +143,10 @@ function queueOn(boss: PgBoss): Queue {
     },
     async work(queue, { atOnce, ofGroup, handle }) {
       worked.add(queue);
-      const work = async ([job]: JobWithMetadata<unknown>[]) => {
+      const work = async ([job]: JobWithMetadata[]) => {
         // There may be more: others look for it, and so does this one when it has handled this job.
         wake();
-        if (job) await handle(job);
+        if (job) await handle(job, () => addAnew(boss, job));
       };
       const pollers = Math.min(POLLERS, atOnce - 1);
       for (const [localConcurrency, pollingIntervalSeconds] of [
@@ -157,7 +160,7 @@ function queueOn(boss: PgBoss): Queue {
           // Counted over all workers of the queue, and the second number is the one that counts.
           ...(ofGroup !== undefined && { localGroupConcurrency: Math.min(ofGroup, localConcurrency) }),
         };
-        await boss.work<unknown, void, typeof options>(queue, options, work);
+        await boss.work<object, void, typeof options>(queue, options, work);
       }
     },
     wake,
@@ -166,6 +169,10 @@ function queueOn(boss: PgBoss): Queue {
     },
     stop: () => boss.stop({ close: false, graceful: false }),
   };
+}
+
+async function addAnew(boss: PgBoss, { name, data, priority, groupId }: JobWithMetadata): Promise<void> {
+  await boss.insert(name, [{ data, priority, ...(groupId && { group: { id: groupId } }) }]);
 }
 
 type BossOptions = { readonly migrate: boolean; readonly createSchema: boolean; readonly supervise: boolean };
