@@ -10,8 +10,10 @@ const database = await testDatabase();
 const { db } = database;
 const test = programTest(database);
 
-/** Makes the program treat its standard error as a terminal. */
-const TERMINAL = { NODE_OPTIONS: "--import=data:text/javascript,process.stderr.isTTY=true" };
+/** Makes the program treat its standard error as a terminal that is open. */
+const FAKE = `import tty from "node:tty"; import { syncBuiltinESMExports } from "node:module";
+  process.stderr.isTTY = true; tty.isatty = () => true; syncBuiltinESMExports();`;
+const TERMINAL = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(FAKE)}` };
 
 test("on a terminal start shows its address, the next run of each job, and a line for each run", async ({
   context,

@@ -61,7 +61,7 @@ test("the functions and operators of a hostile schema do not change what is stor
     { usage_date: "2026-03-17", status: "failed", error: "down" },
   ]);
   const { rows: runs } = await sql`
-    select run_id, status, slices_failed, finished_at > '2002-01-01' as "hasTime" from usage_export.run
+    select run_id, status, slices_failed, finished_at > '2002-01-01' as "hasTime" from bi.runs
   `.execute(clean);
   expect(runs).toEqual([{ run_id: runId, status: "failed", slices_failed: 1, hasTime: true }]);
   const { rows: wrongTimes } = await sql`select from usage_export.slice where attempted_at < '2002-01-01'`.execute(
