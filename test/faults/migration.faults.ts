@@ -80,7 +80,7 @@ async function schemaViolations(url: string): Promise<readonly string[]> {
     return [
       ...(isWhole ? [] : ["the schema is not that of a migrated database"]),
       ...current,
-      ...(queues.length === 3 ? [] : [`there are ${queues.length} queues and not 3`]),
+      ...(queues.length === 2 ? [] : [`there are ${queues.length} queues and not 2`]),
     ];
   } finally {
     await db.destroy();
