@@ -193,7 +193,7 @@ const ALWAYS_LIVE = { isLive: () => true, reasons: () => [] };
 /** Serves the dashboard until a signal stops the program. */
 async function serveDashboard(app: App, config: Config, db: Database): Promise<void> {
   const monitor = { host: "127.0.0.1", port: 0 };
-  const current = { config: { ...config, monitor }, access: undefined, isChangeRefused: false };
+  const current = { config: { ...config, monitor }, access: undefined };
   await using monitoring = await openMonitoring(app, () => current, { db, liveness: ALWAYS_LIVE });
   app.write(`dashboard: ${monitoring.url}/ until you press Ctrl-C\n`);
   if (!app.signal.aborted) await once(app.signal, "abort");

@@ -2,7 +2,7 @@ import { type App, raiseLaggingSequences, withDatabase } from "../app.ts";
 import { readSnapshot } from "../db/connection/transaction.ts";
 import { replaceSealed, sealedWithOthers } from "../db/keys/keystore.ts";
 import { type KeyStatus, keyStatuses, type RotationStatus, rotationRows, rotationStatus } from "../db/keys/status.ts";
-import { rotationWarnings } from "../health/alerts.ts";
+import { rotationWarnings } from "../health/rotation-conditions.ts";
 import { openMasterKeys } from "../jobs/api-keys.ts";
 import { needsAttention } from "../keys/plan.ts";
 import { openSealedKey, sealKey } from "../keys/seal.ts";

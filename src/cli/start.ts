@@ -52,8 +52,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
     },
   });
   const { current, refusal } = reloader;
-  const inForce = () => ({ ...current(), isChangeRefused: refusal() !== undefined });
-  await using monitoring = await openMonitoring(app, inForce, { db, liveness });
+  await using monitoring = await openMonitoring(app, current, { db, liveness });
   const { metrics } = monitoring;
   reloader.watch({
     onReload: metrics.configReloaded,

@@ -6,11 +6,10 @@ import type { CallPause } from "../db/calling-processes.ts";
 import type { Database } from "../db/connection/database.ts";
 import { type LastRun, type UndatedSeries, undatedSeries } from "../db/health.ts";
 import { type RotationRow, rotationStatus } from "../db/keys/status.ts";
-import { alertsOf } from "../health/alerts.ts";
-import { listText } from "../health/list-alerts.ts";
+import type { StoredList } from "../db/projects.ts";
+import { isWell, problemsOf } from "../health/conditions.ts";
 import { adviseWindows, type JobAdvice, readHealth, renderAdvice } from "../health/read-health.ts";
 import { type HealthState, type JobHealth, queueTotals, type WorkerHealth, worstProjects } from "../health/state.ts";
-import { usageAlertsOf } from "../health/usage-alerts.ts";
 import { type Clocks, clockWarning, compareClocks } from "../jobs/clocks.ts";
 import { deliveryWarnings } from "../jobs/delivered-files.ts";
 import { withKnownProjects } from "../jobs/discover.ts";
@@ -31,7 +30,7 @@ type Status = {
   readonly windows: readonly JobAdvice[];
 };
 
-/** Exit status 1 while there is any alert, so that a script need not read the answer. */
+/** Exit status 1 while there is any fault, so that a script need not read the answer. */
 export async function runStatus(app: App, options: StatusOptions): Promise<number> {
   if (options.project) return runStatusOfProjects(app, options.project, options);
   const written = await readConfig(app);
@@ -43,9 +42,8 @@ export async function runStatus(app: App, options: StatusOptions): Promise<numbe
     const [undated, windows] = [await undatedSeries(db), await adviseWindows(db, config.exports)];
     return { health, clocks, undated, windows };
   });
-  const alerts = statusAlerts(status.health);
-  app.write(options.json ? `${JSON.stringify(statusJson(status, alerts))}\n` : renderStatus(status, alerts));
-  return alerts.alerts.length === 0 ? 0 : 1;
+  app.write(options.json ? `${JSON.stringify(statusJson(status))}\n` : renderStatus(status));
+  return isWell(status.health) ? 0 : 1;
 }
 
 /** The health state with what only this machine knows: whether the key files are as they were delivered. */
@@ -59,27 +57,16 @@ export async function readStatusHealth(app: App, db: Database, config: Config): 
   return { ...health, rotations };
 }
 
-type StatusAlerts = {
-  /** The exit status depends on these alone. */
-  readonly alerts: readonly string[];
-  /** About the usage itself: budgets. */
-  readonly usageAlerts: readonly string[];
-};
-
-function statusAlerts(health: HealthState): StatusAlerts {
-  return {
-    alerts: alertsOf(health).map(({ text }) => text),
-    usageAlerts: usageAlertsOf(health).map(({ text }) => text),
-  };
-}
-
 const JOB_FIELDS = [
   ...(["kind", "job", "projects", "schedule", "timezone", "nextRun", "lastRun", "failedRun", "paused"] as const),
   ...(["needsWorker", "overdueSince"] as const),
 ];
 
+const CONDITION_FIELDS = ["name", "subject", "severity", "since", "text"] as const;
+
 /** Scripts read these fields. */
-function statusJson({ health, undated, clocks, windows }: Status, alerts: StatusAlerts) {
+function statusJson({ health, undated, clocks, windows }: Status) {
+  const { shown, faults } = problemsOf(health);
   const { readAt, callPauses, workers, slices, causes, queue, budgets } = health;
   return {
     readAt,
@@ -90,11 +77,13 @@ function statusJson({ health, undated, clocks, windows }: Status, alerts: Status
     causes,
     projectLists: health.lists,
     budgets,
-    rotations: health.rotations.map((rotation) => ({ ...rotationStatus(rotation), warnings: rotation.warnings })),
+    rotations: health.rotations.map(rotationStatus),
     gaps: health.gaps.map(({ key: _, ...gap }) => gap),
     gapsLeftOut: health.gapsLeftOut,
     projects: worstProjects(health.projects),
-    ...{ undated, queue, clocks, windows, ...alerts },
+    ...{ undated, queue, clocks, windows },
+    // The exit status is 1 while one of them is a fault.
+    conditions: shown.map((one) => ({ ...pick(one, CONDITION_FIELDS), isFault: faults.includes(one) })),
   };
 }
 
@@ -102,13 +91,15 @@ const UNDATED_SHOWN_MAX = 20;
 const WORKERS_SHOWN_MAX = 10;
 const PAUSES_SHOWN_MAX = 5;
 
-function renderStatus({ health, undated, clocks, windows }: Status, alerts: StatusAlerts): string {
+function renderStatus({ health, undated, clocks, windows }: Status): string {
+  const { faults, reminders } = problemsOf(health);
+  const texts = (conditions: typeof faults) => conditions.map(({ text }) => text);
   const { jobs, workers, slices, rotations, queue, callPauses } = health;
   const warning = clockWarning(clocks);
   const queued = queueTotals(queue).flatMap(({ jobs, text }) => (jobs > 0 ? [text] : []));
   const lines = [
-    ...(alerts.alerts.length === 0 ? [wellText(health)] : titled("not well:", alerts.alerts)),
-    ...titled("usage:", alerts.usageAlerts),
+    ...(faults.length === 0 ? [wellText(health)] : titled("not well:", texts(faults))),
+    ...titled("reminders:", texts(reminders)),
     ...jobs.flatMap(jobLines),
     ...workerLines(workers),
     ...firstOf(callPauses.map(pauseText), PAUSES_SHOWN_MAX, (more) => `and with ${counted(more, "more key")}`),
@@ -156,6 +147,12 @@ function otherKeysText({ pending, draining, orphan }: RotationRow["keys"]): stri
 function pauseText({ key, until }: CallPause): string {
   const calls = key === "" ? "calls to the service" : `calls with the key of ${key}`;
   return `${calls} are paused until ${instantText(until)}, as the service asked`;
+}
+
+/** "projects of env ACCOUNT_KEY: 120, 3 gone in the last 7 days, listed 2026-11-22 02:15 UTC" */
+function listText({ list, projects, vanished, readAt }: StoredList): string {
+  const gone = vanished > 0 ? `, ${vanished} gone in the last 7 days` : "";
+  return `projects of ${list}: ${projects}${gone}, ${readAt ? `listed ${instantText(readAt)}` : "never listed"}`;
 }
 
 function titled(title: string, texts: readonly string[]): readonly string[] {

@@ -3,10 +3,9 @@
 
 import type { ProjectHealth, SeriesHealth } from "../db/health.ts";
 import type { StoredList } from "../db/projects.ts";
-import { needsAttention } from "../keys/plan.ts";
 import type { BudgetUse } from "../usage/budget-use.ts";
 import { type Day, startOfDay } from "../usage/days.ts";
-import { openAnomalies } from "./anomaly-alerts.ts";
+import { problemsOf } from "./conditions.ts";
 import { type HealthFigures, type JobHealth, type RotationHealth, type SliceCounts, worstProjects } from "./state.ts";
 
 /** One number of the health state. */
@@ -23,6 +22,10 @@ const PROJECT_LABELS = ["project", "source"] as const;
 const JOB_LABELS = ["kind", "job_name"] as const;
 
 export const GAUGES = {
+  condition: {
+    help: "1 while the condition is wrong, as `usage-export status` lists it; absent while it is not",
+    labelNames: ["name", "subject", "severity"],
+  },
   newest_complete_day_timestamp_seconds: {
     help: "Midnight UTC at which the newest day begins up to which nothing of the series is missing",
     labelNames: SERIES_LABELS,
@@ -53,7 +56,6 @@ export const GAUGES = {
     help: "Runs of the job that failed or were interrupted since the last that ended well, without backfills",
     labelNames: JOB_LABELS,
   },
-  job_paused: { help: "1 while the job is paused, else 0", labelNames: JOB_LABELS },
   job_next_run_timestamp_seconds: {
     help: "When the job is due next; in the past while no worker has planned a run that is due; absent while it is paused",
     labelNames: JOB_LABELS,
@@ -64,21 +66,9 @@ export const GAUGES = {
   },
   api_keys: { help: "Keys in the ledger that exist or may exist, by state", labelNames: ["rotation", "state"] },
   api_keys_due_for_removal: { help: "Replaced keys whose grace days are over", labelNames: ["rotation"] },
-  api_key_fallback: {
-    help: "1 if the service refused the key in use in the last 7 days and the previous key was used, else 0",
-    labelNames: ["rotation"],
-  },
   rotation_failed_attempts: { help: "Failures of the rotation since its last success", labelNames: ["rotation"] },
-  rotation_needs_attention: {
-    help: "1 while the rotation creates no key until a person asks for it, else 0",
-    labelNames: ["rotation"],
-  },
   workers: { help: "Workers that ended a tick, which comes every minute, in the last two minutes", labelNames: [] },
   worker_last_seen_timestamp_seconds: { help: "When any worker ended its newest tick", labelNames: [] },
-  usage_anomalies: {
-    help: "Open alerts about final days whose usage was unusual",
-    labelNames: ["project", "filter"],
-  },
   queue_jobs: {
     help: "Projects of runs, and rotations, in the queue: waiting, retrying (waits for another attempt), active, or dead (given up in the last 24 hours)",
     labelNames: ["queue", "state"],
@@ -91,14 +81,6 @@ export const GAUGES = {
     help: "Which share of the budget will probably be used by the end of the current month; absent where no forecast is possible",
     labelNames: ["budget"],
   },
-  project_list_unread: {
-    help: "1 while the list of projects can't be read, so that those of the last one are exported, else 0",
-    labelNames: ["list"],
-  },
-  project_list_missing_projects: {
-    help: "Projects that are missing from a list which lacks more than half of them, so that it is not believed yet; 0 while it is",
-    labelNames: ["list"],
-  },
   project_list_projects: { help: "Projects that are read because of the list", labelNames: ["list"] },
   project_list_last_read_timestamp_seconds: {
     help: "When the list of projects was last read; absent if it never was",
@@ -106,25 +88,24 @@ export const GAUGES = {
   },
 } as const satisfies Readonly<Record<string, { readonly help: string; readonly labelNames: readonly string[] }>>;
 
-/** Of more series there are samples of projects alone; of more projects, jobs, rotations, budgets or anomalies only of the worst. */
+/** Of more series there are samples of projects alone; of more projects, jobs, rotations, budgets or conditions only of the worst. */
 export const LABELS_MAX = 200;
 /** Of more projects than LABELS_MAX. */
 const WORST_PROJECTS = 10;
 
 /** The gauges of a health state. A number that is not known has no sample. */
 export function metricSamples(state: HealthFigures): readonly MetricSample[] {
-  const { jobs, rotations, queue, workers, budgets, anomalies, lists } = state;
+  const { jobs, rotations, queue, workers, budgets, lists } = state;
   const seen = workers[0]?.lastSeenAt;
   const current = budgets.filter(({ isOver }) => !isOver);
+  const conditions = worst(problemsOf(state).shown, ({ severity }) => (severity === "critical" ? 1 : 0));
   return [
+    ...conditions.flatMap(({ name, subject, severity }) => sample("condition", { name, subject, severity }, 1)),
     ...coverageSamples(state),
     ...worst(jobs, ({ failures, overdueSince }) => failures + (overdueSince ? 1 : 0)).flatMap(jobSamples),
     ...worst(rotations, troubleOf).flatMap(rotationSamples),
     ...queue.flatMap(({ queue, state, jobs }) => sample("queue_jobs", { queue, state }, jobs)),
     ...worst(current, ({ percent }) => Number(percent)).flatMap(budgetSamples),
-    ...worst(anomalies, (usage) => openAnomalies(usage).length).flatMap((usage) =>
-      sample("usage_anomalies", { project: usage.project, filter: usage.filter }, openAnomalies(usage).length),
-    ),
     ...worst(lists, ({ error, waiting }) => (error === null ? 0 : 1e9) + waiting).flatMap(listSamples),
     ...sample("workers", {}, workers.filter(({ state }) => state === "live").length),
     ...sample("worker_last_seen_timestamp_seconds", {}, seen && seen.getTime() / 1000),
@@ -137,8 +118,8 @@ function worst<T>(all: readonly T[], badness: (one: T) => number): readonly T[] 
   return all.toSorted((a, b) => badness(b) - badness(a)).slice(0, LABELS_MAX);
 }
 
-function troubleOf({ warnings, failedAttempts, keys, ageSeconds }: RotationHealth): number {
-  return (warnings.length + failedAttempts + keys.orphan + keys.dueForRemoval) * 1e9 + (ageSeconds ?? 0);
+function troubleOf({ failedAttempts, keys, ageSeconds }: RotationHealth): number {
+  return (failedAttempts + keys.orphan + keys.dueForRemoval) * 1e9 + (ageSeconds ?? 0);
 }
 
 /** Of each series, or of each project, or of all together with the worst projects, so that there are never more than LABELS_MAX. */
@@ -188,29 +169,26 @@ function secondsOf(day: Day | null): number | null {
   return day === null ? null : startOfDay(day).getTime() / 1000;
 }
 
-function jobSamples({ kind, job, lastSuccess, failures, paused, firstUnplanned }: JobHealth) {
+function jobSamples({ kind, job, lastSuccess, failures, firstUnplanned }: JobHealth) {
   const labels = { kind, job_name: job };
   return [
     ...sample("job_last_success_timestamp_seconds", labels, lastSuccess),
     ...sample("job_failures", labels, failures),
-    ...sample("job_paused", labels, paused ? 1 : 0),
     ...sample("job_next_run_timestamp_seconds", labels, firstUnplanned && firstUnplanned.getTime() / 1000),
   ];
 }
 
-function rotationSamples({ rotation, ageSeconds, failedAttempts, fallback, keys }: RotationHealth) {
+function rotationSamples({ rotation, ageSeconds, failedAttempts, keys }: RotationHealth) {
   const { dueForRemoval, longDue: _, ...byState } = keys;
   return [
     ...sample("api_key_age_seconds", { rotation }, ageSeconds),
     ...Object.entries(byState).flatMap(([state, count]) => sample("api_keys", { rotation, state }, count)),
     ...sample("api_keys_due_for_removal", { rotation }, dueForRemoval),
-    ...sample("api_key_fallback", { rotation }, fallback === null ? 0 : 1),
     ...sample("rotation_failed_attempts", { rotation }, failedAttempts),
-    ...sample("rotation_needs_attention", { rotation }, needsAttention(failedAttempts) ? 1 : 0),
   ];
 }
 
-/** A metric is a double by its format: these are shares for charts and alert rules, and bi.budgets has the amounts. */
+/** A metric is a double by its format: these are shares for charts, and bi.budgets has the amounts. */
 function budgetSamples({ name, percent, forecastPercent }: BudgetUse) {
   const share = (text: string | null) => (text === null ? null : Number(text) / 100);
   return [
@@ -219,10 +197,8 @@ function budgetSamples({ name, percent, forecastPercent }: BudgetUse) {
   ];
 }
 
-function listSamples({ list, error, waiting, projects, readAt }: StoredList) {
+function listSamples({ list, projects, readAt }: StoredList) {
   return [
-    ...sample("project_list_unread", { list }, error === null ? 0 : 1),
-    ...sample("project_list_missing_projects", { list }, waiting),
     ...sample("project_list_projects", { list }, projects),
     ...sample("project_list_last_read_timestamp_seconds", { list }, readAt && readAt.getTime() / 1000),
   ];

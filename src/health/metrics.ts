@@ -6,7 +6,6 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import { ReadTimeout, shareInFlight } from "../async.ts";
 import { isStatementTimeout } from "../db/connection/errors.ts";
 import { errorText } from "../errors.ts";
-import { DAY_SECONDS } from "../usage/days.ts";
 import { GAUGES, type MetricSample, metricSamples } from "./gauges.ts";
 import type { HealthFigures } from "./state.ts";
 
@@ -17,8 +16,7 @@ export type MetricsDeps = {
   /** The configuration in force, read at each scrape. Its hash shows whether replicas have the same one. */
   readonly config: () => {
     readonly hash: string;
-    readonly rotations: readonly { readonly name: string; readonly maxAgeDays: number }[];
-    readonly isChangeRefused: boolean;
+    readonly rotations: readonly { readonly name: string }[];
   };
   /** Whether /readyz answers 200. */
   readonly ready: () => boolean;
@@ -92,24 +90,6 @@ function openProcessGauges(registry: Registry, { build, config, ready }: Metrics
     registers: [registry],
     collect() {
       this.set(ready() ? 1 : 0);
-    },
-  });
-  new Gauge({
-    name: "usage_export_config_refused",
-    help: "1 while the configuration has changed and is wrong, so that this process goes on with the one before, else 0.",
-    registers: [registry],
-    collect() {
-      this.set(config().isChangeRefused ? 1 : 0);
-    },
-  });
-  new Gauge({
-    name: "usage_export_api_key_max_age_seconds",
-    help: "The configured age at which a key is replaced.",
-    labelNames: ["rotation"],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const { name, maxAgeDays } of config().rotations) this.set({ rotation: name }, maxAgeDays * DAY_SECONDS);
     },
   });
   return {

@@ -1,4 +1,4 @@
-// Sends notifications to the webhook when alerts open or are resolved, and pings the dead man's switch while all is well.
+// Sends notifications to the webhook when conditions begin and end, and pings the dead man's switch while all is well.
 
 import os from "node:os";
 import type { Logger } from "pino";
@@ -7,8 +7,9 @@ import type { Database } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
 import { claimNotification, type LastSent, markSent, readLastSent, releaseNotification } from "../db/notifications.ts";
 import { errorText } from "../errors.ts";
-import { isWell, type Notification, notificationsOf, senderSuffix } from "./alerts.ts";
+import { conditionsOf, isWell } from "./conditions.ts";
 import type { NotificationTarget, ProcessMetrics } from "./metrics.ts";
+import { type Notification, notificationsOf, senderSuffix } from "./notifications.ts";
 import { readHealth } from "./read-health.ts";
 import type { HealthState } from "./state.ts";
 import { ping, postText, type Receiver, type Receivers, type WebhookLimits } from "./webhook.ts";
@@ -45,7 +46,7 @@ export function openNotifier(
   async function sendNotifications(to: Receiver, state: HealthState, lastSent: ReadonlyMap<string, LastSent>) {
     const startedMs = performance.now();
     const lastStates = new Map([...lastSent].map(([subject, sent]) => [subject, sent.state]));
-    for (const notification of notificationsOf(state, lastStates, scrub)) {
+    for (const notification of notificationsOf(conditionsOf(state), lastStates, scrub)) {
       if (stop.aborted || performance.now() - startedMs > SENDING_MS_MAX) return;
       await sendNotification(to, notification, lastSent.get(notification.subject));
     }

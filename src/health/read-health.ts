@@ -35,17 +35,9 @@ import { projectsText } from "../text.ts";
 import { jobSeries, NO_SERIES } from "../usage/job-series.ts";
 import { adviseWindow, type ExportJob, KNOWN_SHARE_ENOUGH, seriesOf, type WindowAdvice } from "../usage/plan.ts";
 import type { Grouping, Series } from "../usage/series.ts";
-import { rotationWarnings } from "./alerts.ts";
 import { LABELS_MAX } from "./gauges.ts";
 import { groupFinder, ledgerGroups, mergeJobs, mergeRotations } from "./rotation-groups.ts";
-import {
-  countSlices,
-  type FailedRun,
-  type HealthFigures,
-  type HealthState,
-  type JobHealth,
-  type RotationHealth,
-} from "./state.ts";
+import { countSlices, type FailedRun, type HealthFigures, type HealthState, type JobHealth } from "./state.ts";
 
 type HealthOptions = {
   /** Of which projects the gaps are listed; of all if left out. Everything else is of all. */
@@ -106,7 +98,11 @@ async function figuresAt(db: Database, tx: Tx, config: Config): Promise<HealthFi
     seriesCount,
     projects,
     slices: countSlices(projects),
-    rotations: rotations.map((row) => rotationHealth(config, configured.get(row.rotation), row)),
+    rotations: rotations.map((row) => {
+      const settings = configured.get(row.rotation);
+      const warnings = settings ? leftOutWarnings(config, row) : [];
+      return { ...row, ...(settings ? {} : NO_FAILURES), configured: settings, warnings };
+    }),
     queue: await queueDepths(tx),
     lists: await readLists(tx, config),
     ...(await readUsageFigures(db, tx, config)),
@@ -143,14 +139,8 @@ async function readUsageFigures(
   };
 }
 
-/** Nobody can end the failures of one that is not configured any more: they would be an alert for ever. */
-function rotationHealth(config: Config, configured: RotationHealth["configured"], row: RotationRow): RotationHealth {
-  if (configured) {
-    return { ...row, configured, warnings: [...rotationWarnings(row), ...leftOutWarnings(config, row)] };
-  }
-  const nothing = { failedAttempts: 0, lastError: null, fallback: null, fallbackAt: null };
-  return { ...row, ...nothing, configured, warnings: [] };
-}
+/** Nobody can end the failures of a rotation that is not configured any more. */
+const NO_FAILURES = { failedAttempts: 0, lastError: null, fallback: null, fallbackAt: null };
 
 /** Projects whose keys a rotation of many does not renew: their names or their files do not allow it. */
 function leftOutWarnings({ rotations, leftOut = [] }: Config, { rotation }: RotationRow): readonly string[] {

@@ -118,7 +118,7 @@ export type WorkerHealth = {
 export type RotationHealth = RotationRow & {
   /** Undefined if it is not configured any more. */
   readonly configured: Pick<RotationJob, "maxAgeDays" | "retire"> | undefined;
-  /** What a person should know of it. */
+  /** What a person should know of it beside its keys and its failures. */
   readonly warnings: readonly string[];
 };
 

@@ -34,8 +34,6 @@ export type MonitoredConfig = {
   readonly config: Config;
   /** What visitors must send; undefined if nothing. */
   readonly access: Access | undefined;
-  /** The files have a newer configuration, which is wrong. */
-  readonly isChangeRefused: boolean;
 };
 
 /** `current` is called at each request, as the configuration may be another one then. Throws `config` if it can't listen at the configured address. */
@@ -51,8 +49,8 @@ export async function openMonitoring(
     log: app.log,
     build: { version, schema: await newestMigration() },
     config() {
-      const { config, isChangeRefused } = current();
-      return { hash: hashOf(config), rotations: writtenRotations(config), isChangeRefused };
+      const { config } = current();
+      return { hash: hashOf(config), rotations: writtenRotations(config) };
     },
     ready: () => readiness().reasons.length === 0,
     readHealth: () => readHealthFigures(db, current().config),

@@ -18,7 +18,7 @@ export async function withWorkerContext<T>(
   const metrics = openMetrics({
     log: app.log,
     build: { version: "bench", schema: "bench" },
-    config: () => ({ hash: "bench", rotations: [], isChangeRefused: false }),
+    config: () => ({ hash: "bench", rotations: [] }),
     ready: () => true,
     readHealth: () => Promise.reject(new Error("nobody scrapes")),
   });

@@ -7,7 +7,8 @@ import type { Database } from "../../src/db/connection/database.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { readLastSent } from "../../src/db/notifications.ts";
 import { registerSeries } from "../../src/db/usage/series.ts";
-import { notificationsOf } from "../../src/health/alerts.ts";
+import { conditionsOf } from "../../src/health/conditions.ts";
+import { notificationsOf } from "../../src/health/notifications.ts";
 import type { AnomalySettings } from "../../src/usage/anomalies.ts";
 import { emptySlice } from "../../src/usage/columns.ts";
 import type { Project } from "../../src/usage/series.ts";
@@ -216,9 +217,9 @@ export function testAnomalies(db: Database): void {
     const sent = new Map([...(await readLastSent(db))].map(([one, { state }]) => [one, state]));
     const ofProject = (await inTransaction(db, readAnomalies)).filter((usage) => usage.project === name);
     expect(ofProject.map(({ anomalies }) => anomalies.length)).toEqual([1]);
-    const state = healthState({ anomalies: ofProject });
+    const conditions = conditionsOf(healthState({ anomalies: ofProject }));
     const isOfProject = (one: { subject: string }) => one.subject.includes(project.name);
-    expect(notificationsOf(state, sent, (text) => text).filter(isOfProject)).toEqual([]);
+    expect(notificationsOf(conditions, sent, (text) => text).filter(isOfProject)).toEqual([]);
   });
 
   test("an unusual day without a later usual one is over after 14 days", async () => {

@@ -13,6 +13,7 @@ import { recordEvent } from "../../src/db/keys/events.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
+import { problemsOf } from "../../src/health/conditions.ts";
 import { type MetricSample, metricSamples } from "../../src/health/gauges.ts";
 import { readHealth } from "../../src/health/read-health.ts";
 import type { RunTrigger } from "../../src/usage/export.ts";
@@ -92,15 +93,15 @@ export function testHealth(db: Database): void {
     expect(metrics.filter(({ labels }) => labels.project === project.name)).toEqual([]);
   });
 
-  test("the metrics of a job are its last success, the failures since then, its pause and its next run", async () => {
+  test("the metrics of a job are its last success, the failures since then, and its next run unless it is paused", async () => {
     const name = `job-${randomUUID()}`;
     const jobs: readonly JobId[] = [
       { kind: "export", name },
       { kind: "rotation", name },
     ];
     expect(await jobMetrics(jobs, name)).toEqual({
-      export: { job_failures: 0, job_paused: 0 },
-      rotation: { job_failures: 0, job_paused: 0 },
+      export: { job_failures: 0 },
+      rotation: { job_failures: 0 },
     });
 
     await registerJobs(db, jobs);
@@ -127,10 +128,9 @@ export function testHealth(db: Database): void {
       export: {
         job_last_success_timestamp_seconds: rows[0]?.at,
         job_failures: 3,
-        job_paused: 0,
         job_next_run_timestamp_seconds: Date.parse("2026-03-17T02:16:00Z") / 1000,
       },
-      rotation: { job_failures: 0, job_paused: 1 },
+      rotation: { job_failures: 0 },
     });
   });
 
@@ -148,7 +148,7 @@ export function testHealth(db: Database): void {
     const metrics = await rotationMetrics(rotation.job.name);
     expect(metrics.api_key_age_seconds).toBeCloseTo(3 * 86_400, -2);
     expect(metrics).toMatchObject({ pending: 0, active: 1, draining: 1, orphan: 1, api_keys_due_for_removal: 1 });
-    expect(metrics).toMatchObject({ api_key_fallback: 0, rotation_failed_attempts: 0, rotation_needs_attention: 0 });
+    expect(metrics).toMatchObject({ rotation_failed_attempts: 0 });
   });
 
   test("the age of a restored key counts from its restoration", async () => {
@@ -165,7 +165,7 @@ export function testHealth(db: Database): void {
     ["before the key came into use", "2 days", "1 day", 0],
     ["of the key in use", "1 day", "2 days", 1],
     ["of more than a week ago", "8 days", "9 days", 0],
-  ])("the metrics and `status` agree on a fallback %s", async (_name, eventAgo, activeAgo, fallback) => {
+  ])("a condition of the rotation is a fallback %s", async (_name, eventAgo, activeAgo, fallback) => {
     const rotation = await newRotation(db);
     const { name } = rotation.job;
     await rotation.key(newIntent(), "active");
@@ -176,22 +176,21 @@ export function testHealth(db: Database): void {
     await sql`
       update usage_export.api_key set active_since = now() - ${activeAgo}::interval where rotation = ${name}
     `.execute(db);
-    const status = (await readHealth(db, configOf(name))).rotations.find((one) => one.rotation === name);
-    expect(status?.warnings).toHaveLength(fallback);
-    expect(await rotationMetrics(name)).toMatchObject({ api_key_fallback: fallback });
+    expect((await conditionsOfRotation(name)).filter((one) => one === "key fallback")).toHaveLength(fallback);
   });
 
   test.each([
-    [4, 0],
-    [5, 1],
-  ])("after %i failed attempts rotation_needs_attention is %i", async (failures, attention) => {
-    const { job } = await newRotation(db);
-    await sql`update usage_export.rotation set failed_attempts = ${failures} where name = ${job.name}`.execute(db);
-    expect(await rotationMetrics(job.name)).toMatchObject({
-      rotation_failed_attempts: failures,
-      rotation_needs_attention: attention,
-    });
-  });
+    [4, "key attempts"],
+    [5, "key attention"],
+  ])(
+    "after %i failed attempts the metrics of a rotation have the number and the condition %s",
+    async (failures, condition) => {
+      const { job } = await newRotation(db);
+      await sql`update usage_export.rotation set failed_attempts = ${failures} where name = ${job.name}`.execute(db);
+      expect(await rotationMetrics(job.name)).toMatchObject({ rotation_failed_attempts: failures });
+      expect(await conditionsOfRotation(job.name)).toEqual([condition]);
+    },
+  );
 
   test("workers are counted while they have a recent heartbeat, with the time of the newest one", async () => {
     const seen: readonly [ago: string, stopped: boolean][] = [
@@ -281,6 +280,12 @@ export function testHealth(db: Database): void {
 
   async function rotationMetrics(rotation: string) {
     return valuesOf((await samplesOf(configOf(rotation))).filter(({ labels }) => labels.rotation === rotation));
+  }
+
+  /** The names of those that are wrong. */
+  async function conditionsOfRotation(rotation: string): Promise<readonly string[]> {
+    const { shown } = problemsOf(await readHealth(db, configOf(rotation)));
+    return shown.flatMap(({ name, subject }) => (subject === rotation ? name : []));
   }
 
   async function run(job: string, trigger: RunTrigger, status: Parameters<typeof finishRun>[2]): Promise<void> {

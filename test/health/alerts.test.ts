@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { LastOutcome } from "../../src/db/health.ts";
-import type { AlertPhase } from "../../src/health/alert.ts";
+import type { Phase } from "../../src/health/notifications.ts";
 import {
   exportOf,
   FAILED,
@@ -22,7 +22,7 @@ const GAPS = "gaps nightly";
 
 type Case = {
   readonly now: HealthParts;
-  readonly lastSent?: Readonly<Record<string, AlertPhase>>;
+  readonly lastSent?: Readonly<Record<string, Phase>>;
   readonly sent: readonly string[];
 };
 
@@ -119,11 +119,15 @@ const ROTATIONS: readonly [string, RotationFacts, RegExp | undefined][] = [
   [
     "too many failed attempts",
     { failedAttempts: 5, lastError: "the service answered 403" },
-    /^Rotation exporter: 5 attempts failed in a row, .* "rotate --now"\. The last error: the service answered 403$/,
+    /^Rotation exporter: needs attention: .* until rotate --now; 5 failed attempts, the last: the service answered 403$/,
   ],
   ["a key two days over its maximum age", { ageDays: 32 }, undefined],
   ["a key three days over its maximum age", { ageDays: 33 }, /is 33 days old and should have been replaced after 30/],
-  ["a key in use that was refused", { fallback: true }, /the service refused the key in use, and the one before it/],
+  [
+    "a key in use that was refused",
+    { fallback: true },
+    /the key in use was refused \(.*\), and the one before it was used in its place/,
+  ],
   ["a key whose secret is lost", { orphans: 1 }, /: 1 key may exist at the service whose secret is lost/],
   ["keys that a person should remove", { dueForRemoval: 2 }, /: 2 keys can be removed at the service/],
   ["keys that are about to be deleted automatically", { dueForRemoval: 2, retire: "delete" }, undefined],

@@ -2,11 +2,9 @@
 
 import { expect, test } from "vitest";
 import type { Anomaly, JudgedUsage } from "../../src/db/anomalies.ts";
-import type { AlertPhase } from "../../src/health/alert.ts";
-import { isWell, notificationsOf } from "../../src/health/alerts.ts";
-import { metricSamples } from "../../src/health/gauges.ts";
-import { usageAlertsOf } from "../../src/health/usage-alerts.ts";
-import { healthState } from "./sample-health-state.ts";
+import { isWell, problemsOf } from "../../src/health/conditions.ts";
+import type { Phase } from "../../src/health/notifications.ts";
+import { healthState, notified as notifiedOf } from "./sample-health-state.ts";
 
 const HIGH: Anomaly = {
   day: "2026-03-06",
@@ -23,25 +21,24 @@ function usage(anomalies: readonly Anomaly[], part: Partial<JudgedUsage> = {}): 
   return { project: "production", filter: "all", unfiltered: true, through: "2026-03-07", anomalies, ...part };
 }
 
-function notified(usages: readonly JudgedUsage[], lastSent: Readonly<Record<string, AlertPhase>> = {}) {
-  return notificationsOf(healthState({ anomalies: usages }), new Map(Object.entries(lastSent)), (text) => text);
+function notified(usages: readonly JudgedUsage[], lastSent: Readonly<Record<string, Phase>> = {}) {
+  return notifiedOf(healthState({ anomalies: usages }), lastSent);
 }
 
 const TEXT = "unusual usage of production on 2026-03-06: Requests: 12,345, usually 3,101 to 4,900";
 
 test("an unusual day is an alert with its amount and what is usual, and the program is well all the same", () => {
   const state = healthState({ anomalies: [usage([HIGH])] });
-  expect(usageAlertsOf(state)).toEqual([{ name: "anomaly production", section: "anomalies", text: TEXT }]);
+  expect(problemsOf(state).reminders).toMatchObject([{ name: "anomaly", subject: "production", text: TEXT }]);
   expect(isWell(state)).toBe(true);
 });
 
 test("many unusual days of a project and filter are one alert about the newest", () => {
   const days = [HIGH, { ...HIGH, day: "2026-03-05" }, { ...HIGH, day: "2026-03-01", isOpen: false }];
   const filtered = usage(days, { filter: "diarized", unfiltered: false });
-  expect(usageAlertsOf(healthState({ anomalies: [filtered] }))).toEqual([
+  expect(problemsOf(healthState({ anomalies: [filtered] })).shown).toMatchObject([
     {
-      name: "anomaly production diarized",
-      section: "anomalies",
+      subject: "production diarized",
       text: `${TEXT.replace("production", "production under diarized")}; also 1 day before it`,
     },
   ]);
@@ -49,7 +46,7 @@ test("many unusual days of a project and filter are one alert about the newest",
 
 test("it is notified once, and once when it is over", () => {
   const [opened, ...others] = notified([usage([HIGH])]);
-  expect(opened).toEqual({ subject: "anomaly production", state: "wrong", text: `${TEXT}.` });
+  expect(opened).toEqual({ subject: "anomaly production", state: "wrong", text: TEXT.replace("unusual", "Unusual") });
   expect(others).toEqual([]);
   const sent = { "anomaly production": "wrong" } as const;
   expect(notified([usage([{ ...HIGH, day: "2026-03-07" }, HIGH])], sent)).toEqual([]);
@@ -70,14 +67,5 @@ test("a filter of a project and a project with both names are notified apart", (
 
 test("an alert is not over while unusual days can't be read", () => {
   const state = healthState({ notRead: [{ kind: "anomaly", error: "statement timeout" }] });
-  expect(notificationsOf(state, new Map([["anomaly production", "wrong"]]), (text) => text)).toEqual([]);
-});
-
-test("the metric counts open alerts, and is 0 where days are judged and none is open", () => {
-  const usages = [usage([HIGH]), usage([{ ...HIGH, isOpen: false }], { filter: "diarized", unfiltered: false })];
-  const samples = metricSamples(healthState({ anomalies: usages })).filter(({ gauge }) => gauge === "usage_anomalies");
-  expect(samples.map(({ labels, value }) => [labels.filter, value])).toEqual([
-    ["all", 1],
-    ["diarized", 0],
-  ]);
+  expect(notifiedOf(state, { "anomaly production": "wrong" })).toEqual([]);
 });

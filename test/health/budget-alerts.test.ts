@@ -6,14 +6,13 @@ import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { storeBudgets } from "../../src/db/budgets.ts";
 import { databaseNow } from "../../src/db/connection/database.ts";
-import { isWell, notificationsOf } from "../../src/health/alerts.ts";
+import { isWell, problemsOf } from "../../src/health/conditions.ts";
 import { metricSamples } from "../../src/health/gauges.ts";
-import { usageAlertsOf } from "../../src/health/usage-alerts.ts";
 import type { Budget } from "../../src/usage/budgets.ts";
 import { addDays, type Day, dayOf } from "../../src/usage/days.ts";
 import { store, total } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
-import { healthState, makeBudgetUse } from "./sample-health-state.ts";
+import { healthState, makeBudgetUse, notified } from "./sample-health-state.ts";
 import { type NotifierFixture, openNotifierFixture } from "./test-notifier.ts";
 
 const { db } = await testDatabase();
@@ -123,7 +122,7 @@ test("many days that are caught up are one notification for all of them, once, a
   for (const day of days) await use(fixture, "150", day);
   await tickAll(fixture);
   expect(fixture.texts).toEqual([
-    expect.stringContaining(`Budget limit reached thresholds on 6 days from ${days[0]} to ${days.at(-1)}; bi.budgets`),
+    expect.stringMatching(/^6 changes at once of "budget"; .* The first: budget limit \(.*\) reached 100%/),
   ]);
   await use(fixture, "150", addDays(today, -20));
   await tickAll(fixture);
@@ -131,7 +130,9 @@ test("many days that are caught up are one notification for all of them, once, a
 
   for (const day of days) await use(fixture, "1", day);
   await tickAll(fixture);
-  expect(fixture.texts.slice(2)).toEqual([expect.stringContaining("is below thresholds again on 6 days")]);
+  expect(fixture.texts.slice(2)).toEqual([
+    expect.stringMatching(/^6 changes at once of "budget"; .* is below 100% again/),
+  ]);
 });
 
 test("what was sent of a budget long ago is forgotten, and its period is not notified again", async () => {
@@ -175,8 +176,8 @@ test("if budgets and unusual days can't be read, alerts about the program are no
   }
   expect(fixture.texts).toEqual([expect.stringContaining(`Export ${fixture.name} failed`)]);
   const state = healthState({ notRead: [{ kind: "budget", error: "statement timeout" }] });
-  expect(usageAlertsOf(state)).toMatchObject([
-    { name: "budget", text: "budgets: not read, as reading them failed: statement timeout" },
+  expect(problemsOf(state).reminders).toMatchObject([
+    { name: "unread", subject: "budget", text: "budgets: not read, as reading them failed: statement timeout" },
   ]);
 });
 
@@ -184,10 +185,9 @@ const USE = makeBudgetUse();
 
 test("the alert names the highest threshold, the forecast, and what is not in the numbers; the program is well", () => {
   const state = healthState({ budgets: [USE, { ...USE, name: "other", reached: [] }] });
-  expect(usageAlertsOf(state)).toEqual([
+  expect(problemsOf(state).reminders).toMatchObject([
     {
-      name: "budget limit 2026-03 80",
-      section: "budgets",
+      ...{ name: "budget", subject: "limit 2026-03 80", severity: "warning" },
       text: "budget limit (2026-03) reached 80%: 83.45% of 1,000 USD (estimated) used (835), forecast for the month: 1,120 (1,050 to 1,190); 1 day not read and not counted; 2 days not final; usage without a price or an amount not counted",
     },
   ]);
@@ -196,7 +196,7 @@ test("the alert names the highest threshold, the forecast, and what is not in th
 
 test("a budget of which nothing was read is not said to be unused", () => {
   const unread = { ...USE, used: null, percent: null, forecast: null, forecastPercent: null, reached: ["50"] };
-  const [alert] = usageAlertsOf(healthState({ budgets: [unread] }));
+  const [alert] = problemsOf(healthState({ budgets: [unread] })).reminders;
   expect(alert?.text).toContain("no day of it was read yet, of 1,000 USD (estimated)");
 });
 
@@ -206,15 +206,14 @@ test.each([
   ["each day was read", { used: "1", daysMissing: 0 }, ["budget limit 2026-03 80: well"]],
 ])("a budget below a threshold that was sent, if %s", (_, part, sent) => {
   const budgets = [{ ...USE, ...part, thresholds: ["80"], reached: [] }];
-  const lastSent = new Map([["budget limit 2026-03 80", "wrong" as const]]);
-  const notifications = notificationsOf(healthState({ budgets }), lastSent, (text) => text);
+  const notifications = notified(healthState({ budgets }), { "budget limit 2026-03 80": "wrong" });
   expect(notifications.map(({ subject, state }) => `${subject}: ${state}`)).toEqual(sent);
 });
 
 test("the metrics have the shares of current periods", () => {
   const past = { ...USE, start: "2026-02-01", end: "2026-02-28", isOver: true };
   const samples = metricSamples(healthState({ budgets: [past, USE] }));
-  expect(samples.filter(({ gauge }) => gauge.startsWith("budget") || gauge.startsWith("alert"))).toEqual([
+  expect(samples.filter(({ gauge }) => gauge.startsWith("budget"))).toEqual([
     { gauge: "budget_used_share", labels: { budget: "limit" }, value: 0.8345 },
     { gauge: "budget_forecast_share", labels: { budget: "limit" }, value: 1.1204 },
   ]);

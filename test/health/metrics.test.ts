@@ -9,7 +9,7 @@ const MISSING: SeriesHealth = {
 };
 const MISSING_LINE = 'usage_export_incomplete_slices{project="p",grouping="none",filter="all",status="missing"} 2';
 
-const CONFIG = { hash: "0123abcd", rotations: [{ name: "exporter", maxAgeDays: 30 }], isChangeRefused: false };
+const CONFIG = { hash: "0123abcd", rotations: [{ name: "exporter" }] };
 
 test("the events of this process are counted", async () => {
   const metrics = testMetrics({ config: () => CONFIG });
@@ -46,8 +46,6 @@ test("the first scrape has the facts about this process, and 0 for counters whos
     expect.arrayContaining([
       `usage_export_build_info{version="1.2.3",node_version="${process.version}",schema="0006_create_notice"} 1`,
       'usage_export_config_info{hash="0123abcd"} 1',
-      'usage_export_api_key_max_age_seconds{rotation="exporter"} 2592000',
-      "usage_export_config_refused 0",
       "usage_export_ready 0",
       'usage_export_api_key_fallbacks_total{rotation="exporter"} 0',
       'usage_export_notices_total{to="dead_man",result="failed"} 0',
@@ -59,13 +57,9 @@ test("after a change of the configuration a scrape shows the new one, and none o
   let config = CONFIG;
   const metrics = testMetrics({ config: () => config });
   await metrics.samples();
-  config = { hash: "4567", rotations: [{ name: "other", maxAgeDays: 1 }], isChangeRefused: true };
+  config = { hash: "4567", rotations: [{ name: "other" }] };
   const samples = await metrics.samples();
-  expect(samples.filter((line) => /config_info|config_refused|max_age/.test(line))).toEqual([
-    'usage_export_config_info{hash="4567"} 1',
-    "usage_export_config_refused 1",
-    'usage_export_api_key_max_age_seconds{rotation="other"} 86400',
-  ]);
+  expect(samples.filter((line) => /config_info/.test(line))).toEqual(['usage_export_config_info{hash="4567"} 1']);
   expect(samples).toContain('usage_export_api_key_fallbacks_total{rotation="other"} 0');
 });
 

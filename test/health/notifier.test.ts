@@ -215,9 +215,9 @@ test("each condition of a rotation that needs a person is notified", async () =>
   `.execute(db);
   await fixture.notifier().tick();
   expect(fixture.texts.map((text) => text.replace(`Rotation ${job.name}: `, ""))).toEqual([
-    expect.stringMatching(/^5 attempts failed in a row.*the service answered 403$/),
-    expect.stringMatching(/^the service refused the key in use/),
-    expect.stringMatching(/^the key in use is 40 days old and should have been replaced after 30\.$/),
+    expect.stringMatching(/^needs attention: .*the service answered 403$/),
+    expect.stringMatching(/^the key in use was refused/),
+    expect.stringMatching(/^the key in use is 40 days old and should have been replaced after 30: rotate --dry-run/),
     expect.stringMatching(/^1 key may exist at the service/),
     expect.stringMatching(/^1 key can be removed/),
   ]);
@@ -246,7 +246,7 @@ test("an unusual day that two workers judge is one notification, also after a re
     );
   await tickNew();
   await tickNew();
-  expect(fixture.texts).toEqual([`unusual usage of production on ${back(4)}: Requests: 9,000, usually 741 to 1,300.`]);
+  expect(fixture.texts).toEqual([`Unusual usage of production on ${back(4)}: Requests: 9,000, usually 741 to 1,300`]);
 
   await sql`update usage_export.judged_day set judged_at = judged_at - interval '1 day'`.execute(db);
   await read(3, 3, "1000");

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { withDiscovered } from "../../src/config/discovered.ts";
 import type { RotationRow } from "../../src/db/keys/status.ts";
-import { alertsOf, rotationWarnings } from "../../src/health/alerts.ts";
+import { problemsOf } from "../../src/health/conditions.ts";
 import { metricSamples } from "../../src/health/gauges.ts";
 import { groupFinder, ledgerGroups, mergeJobs, mergeRotations } from "../../src/health/rotation-groups.ts";
 import { healthState, jobLine, NOW, rotationLine } from "./sample-health-state.ts";
@@ -29,18 +29,18 @@ function failingFleet() {
   const rotations = mergeRotations(names.map(row), groupOf).map((one) => ({
     ...one,
     configured: { maxAgeDays: 30, retire: "keep" as const },
-    warnings: rotationWarnings(one),
+    warnings: [],
   }));
   return healthState({ jobs: mergeJobs(names.map(job), groupOf), rotations });
 }
 
 test("300 rotations that fail for one reason are one alert, with its name and the first projects", () => {
-  expect(alertsOf(failingFleet())).toMatchObject([
+  expect(problemsOf(failingFleet()).faults).toMatchObject([
     {
-      name: "rotation fleet",
+      ...{ name: "key attempts", subject: "fleet" },
       text: "rotation fleet: 2 failed attempts, the last: in 300 of 300 projects (prod-0, prod-1, prod-2 and 297 more), the vault is closed",
     },
-    { name: "rotation single" },
+    { name: "key attempts", subject: "single" },
   ]);
 });
 
@@ -53,8 +53,8 @@ test("300 overdue rotations are one alert", () => {
       series: jobLine().series,
     }),
   );
-  const alerts = alertsOf(healthState({ jobs: mergeJobs(jobs, groupOf) }));
-  expect(alerts.map(({ name }) => name)).toEqual(["overdue rotation fleet"]);
+  const alerts = problemsOf(healthState({ jobs: mergeJobs(jobs, groupOf) })).faults;
+  expect(alerts.map(({ name, subject }) => [name, subject])).toEqual([["overdue", "rotation fleet"]]);
   expect(alerts[0]?.text).toContain("is overdue since 2026-03-10 05:55");
 });
 

@@ -2,8 +2,8 @@
 
 import type { Gap, LastOutcome, SeriesHealth } from "../../src/db/health.ts";
 import type { RecentRun } from "../../src/db/jobs/recent-runs.ts";
-import type { AlertPhase } from "../../src/health/alert.ts";
-import { type Notification, notificationsOf } from "../../src/health/alerts.ts";
+import { conditionsOf } from "../../src/health/conditions.ts";
+import { type Notification, notificationsOf, type Phase } from "../../src/health/notifications.ts";
 import type { HealthState, JobHealth, RotationHealth, WorkerHealth } from "../../src/health/state.ts";
 import type { Retire } from "../../src/keys/policy.ts";
 import type { BudgetUse } from "../../src/usage/budget-use.ts";
@@ -171,7 +171,7 @@ export function gapsOf(slices: readonly UnreadSlice[] | undefined): HealthParts[
 /** The notifications to send if `lastSent` was sent before. */
 export function notificationsFor(
   { jobs = [], gaps, rotations = [] }: HealthParts,
-  lastSent: Readonly<Record<string, AlertPhase>> = {},
+  lastSent: Readonly<Record<string, Phase>> = {},
   scrub = (text: string) => text,
 ): readonly Notification[] {
   const known = gaps && !jobs.some(({ kind }) => kind === "export") ? [...jobs, ...exportOf(undefined)] : jobs;
@@ -182,7 +182,16 @@ export function notificationsFor(
     series: gaps?.slices?.map(seriesOf) ?? [],
     rotations,
   });
-  return notificationsOf(state, new Map(Object.entries(lastSent)), scrub);
+  return notified(state, lastSent, scrub);
+}
+
+/** The notifications to send about a state if `lastSent` was sent before. */
+export function notified(
+  state: HealthState,
+  lastSent: Readonly<Record<string, Phase>> = {},
+  scrub = (text: string) => text,
+): readonly Notification[] {
+  return notificationsOf(conditionsOf(state), new Map(Object.entries(lastSent)), scrub);
 }
 
 /** One for each slice, though several of them may be of one series. */

@@ -15,7 +15,7 @@ export function testMetrics(deps: Partial<MetricsDeps> = {}): TestMetrics {
   const metrics = openMetrics({
     log: pino({}, { write: (line) => lines.push(line) }),
     build: { version: "1.2.3", schema: "0006_create_notice" },
-    config: () => ({ hash: "0123abcd", rotations: [], isChangeRefused: false }),
+    config: () => ({ hash: "0123abcd", rotations: [] }),
     ready: () => true,
     readHealth: async () => healthState({ jobs: [] }),
     ...deps,

@@ -1,7 +1,7 @@
 // What every page of the dashboard has around its sections: the navigation, the verdict, and the choice of days and project. All links are
 // relative, because a proxy may serve the pages under another path.
 
-import type { Alert } from "../../health/alert.ts";
+import type { Condition } from "../../health/condition.ts";
 import type { HealthState } from "../../health/state.ts";
 import { counted, windowHtml } from "../../show/format.ts";
 import { type Html, html, joinHtml, nameHtml } from "../../show/html.ts";
@@ -18,7 +18,7 @@ import { scriptHead } from "../assets.ts";
 import type { Page } from "../page.ts";
 import { findProjects, knownProjects, projectValue } from "../projects.ts";
 import type { Readiness } from "../routes.ts";
-import { dashboardAlerts, verdictHtml } from "./verdict.ts";
+import { dashboardProblems, verdictHtml } from "./verdict.ts";
 import { comparedWindow, fixedView, PERIOD_TITLES, type View, viewParameters, viewQuery } from "./view.ts";
 
 type PageTraits = {
@@ -44,8 +44,8 @@ export type PageName = keyof typeof PAGES;
 
 const NAVIGATION: readonly PageName[] = ["overview", "usage", "cost", "quality", "jobs", "keys"];
 
-/** The page with the section that an alert is about. */
-const ALERT_PAGES: Readonly<Record<Alert["section"], PageName>> = {
+/** The page with the section that a condition is about. */
+const CONDITION_PAGES: Readonly<Record<Condition["section"], PageName>> = {
   jobs: "jobs",
   runs: "jobs",
   gaps: "quality",
@@ -95,17 +95,17 @@ export function framePage({
   controls,
   status = 200,
 }: FrameContent): Page {
-  const alerts = dashboardAlerts(health, readiness);
+  const problems = dashboardProblems(health, readiness);
   const shownTitle = title ?? PAGES[page].title;
-  const href = (section: Alert["section"]) =>
-    `${pageHref(page, ALERT_PAGES[section])}${viewQuery(shared(view))}#${section}`;
+  const href = (section: Condition["section"]) =>
+    `${pageHref(page, CONDITION_PAGES[section])}${viewQuery(shared(view))}#${section}`;
   const header = html`${navigation(page, view, health)}
-<div id="verdict">${verdictHtml(alerts, health, { href, isOpen: page === "overview" })}</div>
+<div id="verdict">${verdictHtml(problems, health, { href, isOpen: page === "overview" })}</div>
 <div class="heading"><h1>${shownTitle}</h1>${PAGES[page].choices.length > 0 ? html`${subtitle(page, view, health)}${periodLinks(page, view)}` : undefined}</div>
 ${toolbar(page, view, health, controls)}${notice}`;
   const isLive = view.period.live || PAGES[page].choices.length === 0;
   const well = health.jobs.length === 0 ? "No job is configured" : "All is well";
-  const verdict = alerts.length === 0 ? well : "Not all is well";
+  const verdict = problems.length === 0 ? well : "Not all is well";
   const head = scriptHead(rootOf(page) === "../" ? "../" : "", isLive);
   return {
     ...htmlPage(status, { title: `${verdict}: ${shownTitle}, usage-export`, header, sections, head }),

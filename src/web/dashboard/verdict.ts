@@ -1,53 +1,49 @@
 // The verdict at the top of each page: whether a person is needed, and for what. Pure.
 
-import type { Alert } from "../../health/alert.ts";
-import { alertsOf } from "../../health/alerts.ts";
+import type { Condition } from "../../health/condition.ts";
+import { problemsOf } from "../../health/conditions.ts";
 import type { HealthState } from "../../health/state.ts";
-import { usageAlertsOf } from "../../health/usage-alerts.ts";
 import { counted } from "../../show/format.ts";
 import { type Html, html } from "../../show/html.ts";
 import type { Readiness } from "../routes.ts";
 
-export type DashboardAlert = { readonly text: string; readonly section?: Alert["section"] };
+export type DashboardProblem = { readonly text: string; readonly section?: Condition["section"] };
 
 /** Makes the link to a section of some page. */
-export type SectionHref = (section: Alert["section"]) => string;
+export type SectionHref = (section: Condition["section"]) => string;
 
-/** First why the worker that shows the page can't work, then the alerts for which `status` would end with 1. */
-export function dashboardAlerts(health: HealthState, readiness: Readiness): readonly DashboardAlert[] {
+/** First why the worker that shows the page can't work, then the conditions for which `status` would end with 1. */
+export function dashboardProblems(health: HealthState, readiness: Readiness): readonly DashboardProblem[] {
   return [
     ...readiness.reasons.map((reason) => ({ text: `this worker can't work now: ${reason}` })),
-    ...alertsOf(health),
+    ...problemsOf(health).faults,
   ];
 }
 
-/**
- * `alerts` are the dashboardAlerts. Below them the alerts about the usage. `isOpen`: what is to be
- * looked at is listed at once, and not folded.
- */
+/** `problems` are the dashboardProblems; below them are the reminders. `isOpen`: what is to be looked at is listed at once, and not folded. */
 export function verdictHtml(
-  alerts: readonly DashboardAlert[],
+  problems: readonly DashboardProblem[],
   health: HealthState,
   { href, isOpen }: { readonly href: SectionHref; readonly isOpen: boolean },
 ): Html {
-  const list = (items: readonly DashboardAlert[]) =>
+  const list = (items: readonly DashboardProblem[]) =>
     items.map(({ text, section }) =>
       section === undefined ? html`<li>${text}</li>` : html`<li><a href="${href(section)}">${text}</a></li>`,
     );
-  const notice = (kind: string, title: string, items: readonly DashboardAlert[], open: boolean) =>
+  const notice = (kind: string, title: string, items: readonly DashboardProblem[], open: boolean) =>
     items.length === 0
       ? undefined
       : html`<details class="notice ${kind}"${open ? html` open` : undefined}><summary><strong>${title}</strong></summary>
 <ul>${list(items)}</ul></details>
 `;
-  const usage = usageAlertsOf(health);
+  const { reminders } = problemsOf(health);
   return html`${
-    alerts.length === 0 && health.jobs.length === 0
+    problems.length === 0 && health.jobs.length === 0
       ? html`<div class="notice none"><strong>No job is configured.</strong> Nothing is due before an export is added to <code>jobs.config.json</code>; <code>usage-export start</code> then runs it on schedule.</div>
 `
-      : alerts.length === 0
+      : problems.length === 0
         ? html`<div class="notice good"><strong>Nothing that is due is missing.</strong> ${counted(health.slices.complete, "slice")} complete; no job waits for a worker, and no key for a person.</div>
 `
-        : notice("bad", `${counted(alerts.length, "thing")} to look at`, alerts, isOpen)
-  }${notice("warn", `About the usage: ${counted(usage.length, "thing")} to look at`, usage, isOpen)}`;
+        : notice("bad", `${counted(problems.length, "thing")} to look at`, problems, isOpen)
+  }${notice("warn", `About usage and keys: ${counted(reminders.length, "thing")} to look at`, reminders, isOpen)}`;
 }

@@ -31,7 +31,7 @@ async function unusualDays(): Promise<readonly unknown[]> {
 test("a run finds that the newest final day is unusual; status says it", async ({ context }) => {
   await serve(context);
   expect((await context.run(BACKFILL)).stderr).toContain("unusual usage");
-  expect((await context.run(["status"])).stdout).toContain(`usage:\n  ${TEXT}\n`);
+  expect((await context.run(["status"])).stdout).toContain(`reminders:\n  ${TEXT}\n`);
 
   const again = await context.run(["export"]);
   expect(again.status).toBe(0);

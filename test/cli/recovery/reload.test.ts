@@ -105,7 +105,9 @@ test("a mistake in the changed configuration is shown everywhere until it is cor
   expect(logged).toContain("exports[0].groupings[0]");
 
   const page = async (name: string) => (await fetch(new URL(name, monitor))).text();
-  await expect.poll(() => page("/metrics")).toMatch(/^usage_export_config_refused 1$/m);
+  await expect
+    .poll(() => page("/metrics"))
+    .toMatch(/^usage_export_condition\{name="config",subject="",severity="warning"\} 1$/m);
   expect(await page("/metrics")).toMatch(/^usage_export_config_reloads_total\{result="refused"\} 1$/m);
   await expect.poll(() => page("/")).toContain("configuration refused since");
   // `status` needs a configuration of its own that is right.
@@ -119,7 +121,7 @@ test("a mistake in the changed configuration is shown everywhere until it is cor
   await replaceConfig(context, good);
   worker.kill("SIGHUP");
   await worker.waitFor("the configuration is valid again");
-  await expect.poll(() => page("/metrics")).toMatch(/^usage_export_config_refused 0$/m);
+  await expect.poll(() => page("/metrics")).not.toContain("usage_export_condition{");
   await expect.poll(async () => (await context.run(["status"])).stdout).toMatch(/^all is well/);
   expect(breakdowns(emulator)).toHaveLength(1);
 });

@@ -90,7 +90,12 @@ test("`status --json` has the same facts", async ({ context }) => {
   const { status, stdout } = await context.run(["status", "--json"]);
   expect(JSON.parse(stdout)).toEqual({
     readAt: expect.stringMatching(/Z$/),
-    alerts: ["1 slice missing: due and never read"],
+    conditions: [
+      {
+        ...{ name: "missing", subject: "", severity: "warning", since: null, isFault: true },
+        text: "1 slice missing: due and never read",
+      },
+    ],
     callPauses: [],
     workers: [],
     causes: [],
@@ -126,7 +131,6 @@ test("`status --json` has the same facts", async ({ context }) => {
       },
     ],
     undated: [],
-    usageAlerts: [],
     rotations: [],
     queue: expect.arrayContaining([{ queue: "export", state: "waiting", jobs: 0 }]),
     windows: [],

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { FailureCause } from "../../../src/db/usage/failures.ts";
-import { dashboardAlerts, verdictHtml } from "../../../src/web/dashboard/verdict.ts";
+import { dashboardProblems, verdictHtml } from "../../../src/web/dashboard/verdict.ts";
 import { healthState, jobLine, makeBudgetUse, NOW, rotationLine, worker } from "../../health/sample-health-state.ts";
 import { WELL } from "../test-monitor.ts";
 
@@ -12,20 +12,21 @@ const FAILED_RUN = {
   error: "no",
   overCompleteDays: true,
 } as const;
+const OUTCOME = { ...FAILED_RUN, planned: 0, suspect: 0, failed: 0 };
 
 test("a paused job is no alert", () => {
   const paused = jobLine({ paused: { at: NOW, why: "moving", by: "me" } });
-  expect(dashboardAlerts(healthState({ jobs: [paused] }), WELL)).toEqual([]);
+  expect(dashboardProblems(healthState({ jobs: [paused] }), WELL)).toEqual([]);
 });
 
 test("that no worker runs is no alert if no job needs a worker", () => {
   const jobs = [jobLine({ needsWorker: false })];
-  expect(dashboardAlerts(healthState({ jobs, workers: [] }), WELL)).toEqual([]);
+  expect(dashboardProblems(healthState({ jobs, workers: [] }), WELL)).toEqual([]);
 });
 
 test("a worker that stopped a moment ago is no alert, because it may be restarting", () => {
   const workers = [worker({ state: "stopped" })];
-  expect(dashboardAlerts(healthState({ workers }), WELL)).toEqual([]);
+  expect(dashboardProblems(healthState({ workers }), WELL)).toEqual([]);
 });
 
 test.each([
@@ -43,19 +44,29 @@ test.each([
     "jobs",
   ],
   [
-    { jobs: [jobLine({ failedRun: FAILED_RUN })] },
-    "export nightly failed in its run of 2026-03-10 06:00 UTC (manual): no",
+    { jobs: [jobLine({ failedRun: FAILED_RUN, outcome: OUTCOME })] },
+    "export nightly failed in its run of 2026-03-10 06:00 UTC (manual). The first error: no",
     "runs",
+  ],
+  [
+    { jobs: [jobLine({ failedRun: { ...FAILED_RUN, status: "interrupted" } })] },
+    "export nightly was interrupted in its run of 2026-03-10 06:00 UTC (manual): no",
+    "runs",
+  ],
+  [
+    { rotations: [rotationLine({ ageSeconds: 33 * 86_400 })] },
+    "rotation exporter: the key in use is 33 days old and should have been replaced after 30: rotate --dry-run says what is in the way.",
+    "keys",
   ],
   [{ rotations: [rotationLine({ warnings: ["2 failed attempts"] })] }, "rotation exporter: 2 failed attempts", "keys"],
 ])("the health state with %o makes one alert", (part, text, section) => {
-  expect(dashboardAlerts(healthState(part), WELL)).toMatchObject([{ text, section }]);
+  expect(dashboardProblems(healthState(part), WELL)).toMatchObject([{ text, section }]);
 });
 
 test("a rotation whose run failed is one alert: its warning if it has one, else the run", () => {
-  const jobs = [jobLine({ kind: "rotation", job: "exporter", failedRun: FAILED_RUN })];
+  const jobs = [jobLine({ kind: "rotation", job: "exporter", failedRun: FAILED_RUN, outcome: OUTCOME })];
   const alertsWith = (warnings: readonly string[]) =>
-    dashboardAlerts(healthState({ jobs, rotations: [rotationLine({ warnings })] }), WELL).map(({ text }) => text);
+    dashboardProblems(healthState({ jobs, rotations: [rotationLine({ warnings })] }), WELL).map(({ text }) => text);
   expect(alertsWith(["1 failed attempts, the last: no"])).toEqual([
     "rotation exporter: 1 failed attempts, the last: no",
   ]);
@@ -100,19 +111,19 @@ test.each<[Partial<FailureCause>, string]>([
 ])("failed slices with the same cause are one alert (%o)", (part, text) => {
   const causes = [{ ...CAUSE, ...part }];
   const slices = { ...SLICES, failed: 12 };
-  expect(dashboardAlerts(healthState({ causes, slices }), WELL)).toMatchObject([{ text, section: "gaps" }]);
+  expect(dashboardProblems(healthState({ causes, slices }), WELL)).toMatchObject([{ text, section: "gaps" }]);
 });
 
 test("only the five largest causes are listed, and the slices of the others are counted", () => {
   const causes = Array.from({ length: 8 }, (_, i) => ({ ...CAUSE, code: "bad_answer", error: `no ${i}` }));
-  const texts = dashboardAlerts(healthState({ causes }), WELL).map(({ text }) => text);
+  const texts = dashboardProblems(healthState({ causes }), WELL).map(({ text }) => text);
   expect(texts).toHaveLength(6);
   expect(texts.at(-1)).toBe("36 slices failed for other reasons");
 });
 
 test("the reasons why this worker can't work come first", () => {
   const readiness = { live: true, reasons: ["the database does not answer"] };
-  expect(dashboardAlerts(healthState({ slices: { ...SLICES, missing: 1 } }), readiness)).toMatchObject([
+  expect(dashboardProblems(healthState({ slices: { ...SLICES, missing: 1 } }), readiness)).toMatchObject([
     { text: "this worker can't work now: the database does not answer" },
     { section: "gaps" },
   ]);
@@ -126,8 +137,8 @@ test("without a job the verdict is not that all is well, and says what to do", (
 
 test("an alert about the usage is no reason to look, and is listed below", () => {
   const health = healthState({ budgets: [makeBudgetUse()] });
-  const alerts = dashboardAlerts(health, WELL);
+  const alerts = dashboardProblems(health, WELL);
   expect(alerts).toEqual([]);
   const page = verdictHtml(alerts, health, { href: (section) => `page#${section}`, isOpen: true }).toString();
-  expect(page).toContain("<strong>About the usage: 1 thing to look at</strong>");
+  expect(page).toContain("<strong>About usage and keys: 1 thing to look at</strong>");
 });
