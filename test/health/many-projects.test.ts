@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { ProjectHealth } from "../../src/db/health.ts";
 import { metricSamples } from "../../src/health/gauges.ts";
 import { countSlices, type HealthFigures } from "../../src/health/state.ts";
-import { healthState, jobLine, makeBudgetUse, rotationLine } from "./sample-health-state.ts";
+import { healthState, jobLine, makeBudgetUse, NOW, rotationLine } from "./sample-health-state.ts";
 import { testMetrics } from "./test-metrics.ts";
 
 function project(i: number, part: Partial<ProjectHealth> = {}): ProjectHealth {
@@ -72,14 +72,16 @@ test("of more than 200 projects there are totals and the ten worst, the worst of
 test("an answer of 5,000 projects, jobs, rotations and budgets is below 2 MB, and has what is wrong", async () => {
   const many = <T>(make: (i: number) => T) => Array.from({ length: 5_000 }, (_, i) => make(i));
   const state = stateOf(many(project), {
-    jobs: many((i) => jobLine({ job: `job-${i}`, failures: i === 4_321 ? 2 : 0 })),
-    rotations: many((i) => rotationLine({ rotation: `key-${i}`, failedAttempts: i === 4_321 ? 2 : 0 })),
+    jobs: many((i) => jobLine({ job: `job-${i}`, failures: i === 4_321 ? 2 : 0, overdueSince: NOW })),
+    rotations: many((i) => rotationLine({ rotation: `key-${i}`, failedAttempts: i === 4_321 ? 5 : 0 })),
     budgets: many((i) => makeBudgetUse({ name: `budget-${i}`, percent: i === 4_321 ? "99" : "1" })),
   });
   const { text } = await testMetrics({ readHealth: async () => state }).scrape();
   expect(text.length).toBeLessThan(2_000_000);
   expect(text).toContain('usage_export_job_failures{kind="export",job_name="job-4321"} 2');
-  expect(text).toContain('usage_export_rotation_failed_attempts{rotation="key-4321"} 2');
+  expect(text).toContain('usage_export_rotation_failed_attempts{rotation="key-4321"} 5');
   expect(text).toContain('usage_export_budget_used_share{budget="budget-4321"} 0.99');
+  expect(text).toContain('usage_export_condition{name="key attention",subject="key-4321",severity="critical"} 1');
+  expect(text.match(/^usage_export_condition\{/gm)).toHaveLength(200);
   expect(text).toContain("usage_export_series 80000");
 });

@@ -1,4 +1,4 @@
-// Alerts and notifications about unusual days.
+// Conditions and notifications about unusual days.
 
 import { expect, test } from "vitest";
 import type { Anomaly, JudgedUsage } from "../../src/db/anomalies.ts";

@@ -113,6 +113,20 @@ test.each(Object.entries(CASES))("what is sent if %s", (_, { now, lastSent, sent
   expect(notificationsFor(now, lastSent).map(({ subject, state }) => `${subject}: ${state}`)).toEqual(sent);
 });
 
+test("more than five jobs that fail at once are one notification, which covers each of them", () => {
+  const jobs = ["a", "b", "c", "d", "e", "f"].map((name) => jobOf("export", name, FAILED));
+  const covers = jobs.map(({ job }) => `export ${job}`);
+  expect(notificationsFor({ jobs: jobs.slice(1) })).toHaveLength(5);
+  expect(notificationsFor({ jobs })).toEqual([
+    {
+      ...{ subject: "many export", state: "wrong", covers },
+      text: expect.stringMatching(
+        /^6 changes at once of "export"; .* b, c, d and 2 more: .* The first: export a failed/,
+      ),
+    },
+  ]);
+});
+
 const ROTATIONS: readonly [string, RotationFacts, RegExp | undefined][] = [
   ["no key yet", { ageDays: null }, undefined],
   ["four failed attempts", { failedAttempts: 4, lastError: "no" }, undefined],
