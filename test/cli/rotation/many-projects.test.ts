@@ -113,7 +113,7 @@ test("a project without a key fails alone, and status has one line about the rot
   const alerts = stdout.split("\n").filter((line) => /^ {2}rotation /.test(line));
   expect(alerts).toEqual([
     expect.stringMatching(
-      /^ {2}rotation fleet: 1 failed attempts, the last: in 2 of 4 projects \(north-1, north-3\), /,
+      /^ {2}rotation fleet: 1 failed attempt, the last: in 2 of 4 projects \(north-1, north-3\), /,
     ),
   ]);
   expect(stdout).toContain("rotation fleet of 4 projects (* * * * * UTC)");
