@@ -30,7 +30,9 @@ test("a budget that is used up is shown by `status`, which still ends with 0, an
 
   const { status, stdout } = await context.run(["status"]);
   expect(stdout).toMatch(
-    new RegExp(`^all is well\nreminders:\n  budget calls \\(${yesterday}\\) reached 100%: [\\d.]+% of 0.5 requests used`),
+    new RegExp(
+      `^all is well\nreminders:\n  budget calls \\(${yesterday}\\) reached 100%: [\\d.]+% of 0.5 requests used`,
+    ),
   );
   expect(stdout).toMatch(/\nbudget calls \(\d{4}-\d\d-\d\d\): no day of it was read yet, of 0.5 requests\n/);
   expect(status).toBe(0);
