@@ -9,7 +9,8 @@ import type { Program } from "../../support/program.ts";
 import { holdAnswersFrom } from "../hold-answers.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
-import { breakdowns, coverage, manyFilters, runs, serveAndConfigure, waitForRuns } from "../workers.ts";
+import { smallConfig } from "../small-config.ts";
+import { breakdowns, coverage, farSchedule, manyFilters, runs, serveAndConfigure, waitForRuns } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -31,6 +32,31 @@ test("three workers make 300 requests once each, within the caps", async ({ cont
   expect(run).toMatchObject({ status: "ok", requests: 300, planned: 600, complete: 600, failed: 0 });
   await expectEachOnce(emulator);
   expectCapsKept(emulator);
+});
+
+test("two workers divide the projects of a run", async ({ context }) => {
+  const ids = Array.from({ length: 40 }, (_, i) => `divided-${i}`);
+  const secret = context.newSecret();
+  const emulator = await context.serve({
+    projects: () => ids.map((id) => ({ id, name: id })),
+    consoleKeys: [{ secret, projectId: "divided-0", scopes: ["member"], isAccountKey: true }],
+  });
+  const projects = ids.map((id) => ({ id, name: id, key: { env: "ACCOUNT_KEY" } }));
+  const exports = [{ projects: ["*"], schedule: farSchedule() }];
+  await context.configure({ ...smallConfig(emulator.url, { projects, exports }), monitor: { port: 0 } });
+  const env = { ACCOUNT_KEY: secret, USAGE_EXPORT_KEY: undefined, LOG_LEVEL: "debug" };
+  const workers = [1, 2].map(() => context.start(["start"], env));
+  const releaseAnswers = await holdAnswersFrom(emulator, 1);
+  const active = async () =>
+    (await sql`select from usage_export_queue.job where state = 'active'`.execute(db)).rows.length;
+  // A worker has up to 16 projects of a key.
+  await expect.poll(active).toBe(32);
+  emulator.fault = undefined;
+  releaseAnswers();
+  expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok", requests: 40, complete: 80 }]);
+  const done = workers.map((worker) => worker.count("usage request done"));
+  expect(Math.min(...done)).toBeGreaterThanOrEqual(16);
+  expect(breakdowns(emulator)).toHaveLength(40);
 });
 
 test("other workers do the jobs of a killed worker within 40 seconds, and store no number twice", async ({
