@@ -19,10 +19,11 @@ import { openBrowser, openPage } from "./browser.ts";
 const browser = await openBrowser();
 const { db } = await testDatabase();
 const back = await daysBack(db);
-const DAYS = Array.from({ length: 8 }, (_, i) => i + 1);
+const DAYS = Array.from({ length: 11 }, (_, i) => i + 1);
 const PERIOD = { from: back(4), to: back(1) };
-const BEFORE = { from: back(8), to: back(5) };
-const DUE = { start: back(8), end: back(1) };
+/** Four days are compared with those a week earlier. */
+const BEFORE = { from: back(11), to: back(8) };
+const DUE = { start: back(11), end: back(1) };
 
 async function storeEstimate(): Promise<void> {
   const models = Array.from({ length: 12 }, (_, i) => `nova-${i + 10}`);
