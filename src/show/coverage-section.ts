@@ -62,7 +62,8 @@ function undatedNote(undated: Coverage["undated"]): Html | undefined {
 const NOT_DUE = "not-due";
 /** More days need more width than a phone has: the map then scrolls in its box. */
 const DAYS_NARROW_MAX = 120;
-const LABELS_MAX = 6;
+/** As many as fit beside each other on a phone. */
+const LABELS_MAX = 4;
 const ERROR_COLUMNS = 160;
 /** Of more stretches, only those lead somewhere that have a row in the table below: thousands of links are slow, and long to tab through. */
 const STRETCHES_LINKED_MAX = 1_000;
