@@ -6,7 +6,7 @@ export type ConditionName =
   | ("worker" | "overdue" | "config" | "projects" | "export" | "rotation" | "interrupted")
   | ("missing" | "failed" | "suspect" | "gaps")
   | ("key" | "key attempts" | "key attention" | "key fallback" | "key age" | "key orphans" | "key removal")
-  | ("budget" | "anomaly" | "unread");
+  | ("budget" | "budget forecast" | "anomaly" | "unread");
 
 export type Condition = {
   readonly name: ConditionName;

@@ -33,7 +33,14 @@ export function conditionsOf(state: StateToJudge): readonly Condition[] {
 }
 
 /** Conditions that are about the usage, or that wait for a person while everything works: `status` lists them and ends with 0. */
-const REMINDERS: ReadonlySet<ConditionName> = new Set(["budget", "anomaly", "unread", "key orphans", "key removal"]);
+const REMINDERS: ReadonlySet<ConditionName> = new Set([
+  "budget",
+  "budget forecast",
+  "anomaly",
+  "unread",
+  "key orphans",
+  "key removal",
+]);
 
 /** What is wrong now, with the part of it for which `status` ends with 1. */
 export function problemsOf(state: StateToJudge) {

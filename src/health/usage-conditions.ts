@@ -15,6 +15,7 @@ export function usageConditions({ notRead, budgets, anomalies }: StateToJudge): 
       return { ...about, isWrong: true, text, section };
     }),
     ...budgets.flatMap(budgetConditions),
+    ...budgets.flatMap(forecastCondition),
     ...anomalies.map(anomalyCondition),
   ];
 }
@@ -36,6 +37,22 @@ function budgetConditions(use: BudgetUse): readonly Condition[] {
       told: !isTold ? "nowhere" : use.isBeforeStored ? "shown" : undefined,
     };
   });
+}
+
+/**
+ * A budget that will probably be exceeded. Once a threshold is reached, the text about that has the forecast. Not notified, because the
+ * forecast may change every day.
+ */
+function forecastCondition(use: BudgetUse): readonly Condition[] {
+  const { forecastPercent, reached, isOver } = use;
+  if (forecastPercent === null || isOver || reached.length > 0) return [];
+  return [
+    {
+      ...{ name: "budget forecast", subject: `${nameWord(use.name)} ${budgetPeriod(use)}`, since: null },
+      ...{ severity: "warning", told: "shown", section: "budgets", isWrong: Number(forecastPercent) > 100 },
+      text: `budget ${budgetTitle(use)} will probably be exceeded: ${budgetUseText(use)}`,
+    },
+  ];
 }
 
 /** One for each project and filter, however many of its days are unusual. */

@@ -184,7 +184,7 @@ test("if budgets and unusual days can't be read, alerts about the program are no
 const USE = makeBudgetUse();
 
 test("the alert names the highest threshold, the forecast, and what is not in the numbers; the program is well", () => {
-  const state = healthState({ budgets: [USE, { ...USE, name: "other", reached: [] }] });
+  const state = healthState({ budgets: [USE, { ...USE, name: "other", reached: [], forecastPercent: "99.1" }] });
   expect(problemsOf(state).reminders).toMatchObject([
     {
       ...{ name: "budget", subject: "limit 2026-03 80", severity: "warning" },
@@ -192,6 +192,13 @@ test("the alert names the highest threshold, the forecast, and what is not in th
     },
   ]);
   expect(isWell(state)).toBe(true);
+});
+
+test("a budget that will probably be exceeded is told before a threshold is reached", () => {
+  const state = healthState({ budgets: [{ ...USE, reached: [] }] });
+  expect(problemsOf(state).reminders).toMatchObject([
+    { name: "budget forecast", text: expect.stringContaining("budget limit (2026-03) will probably be exceeded: ") },
+  ]);
 });
 
 test("a budget of which nothing was read is not said to be unused", () => {

@@ -7,6 +7,8 @@ import { budgetsIn, storeBudgets } from "../../../src/db/budgets.ts";
 import { databaseNow } from "../../../src/db/connection/database.ts";
 import { inTransaction, readSnapshot } from "../../../src/db/connection/transaction.ts";
 import { storePrices } from "../../../src/db/prices.ts";
+import { recordFailure } from "../../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import { addDays, type Day, dayOf } from "../../../src/usage/days.ts";
 import { configuredSeries } from "../../../src/usage/plan.ts";
@@ -288,7 +290,9 @@ test("a day without billing is estimated, also while billing is configured", asy
   const rows = [rowOf("nova-3", { hours: "10" }, null, "model")];
   const days = [MONTH, addDays(MONTH, 1)].map((day) => rowsOn(day, rows));
   await store(db, id("one", "model"), days, { grouping: "model" });
-  // The days' billing may still be read.
+  // The days' billing may still be read, also if the service refused it once.
+  const failure = { seriesId: id("one", "none"), days: [MONTH], fetchNo: await nextFetchNo(db), reason: "down" };
+  await recordFailure(db, failure);
   expect(await budgets(columns, isMonth)).toEqual([["estimated", "6.0", "60", 2, 2]]);
 
   const bill = (day: Day, dollars: readonly BilledRow[]) =>
