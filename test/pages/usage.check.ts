@@ -23,7 +23,8 @@ const { db } = await testDatabase();
 const back = await daysBack(db);
 const DUE = { start: back(60), end: back(1) };
 const PERIOD = `from=${back(10)}&to=${back(1)}`;
-const BEFORE = { from: back(20), to: back(11) };
+/** Ten days are compared with those two weeks earlier. */
+const BEFORE = { from: back(24), to: back(15) };
 const GROUPS = 24;
 
 /** What a test stores: a value of the dimension, its number from 0, and how many days ago. */
@@ -31,7 +32,7 @@ type AmountOf = (i: number, daysAgo: number) => string;
 const amountOf: AmountOf = (i, daysAgo) => ((i + daysAgo) % 7 === 0 ? "0" : `${(i + 1) * 7 + daysAgo}.${i}25`);
 
 function usage(names: readonly unknown[], amount: AmountOf = amountOf): Usage {
-  const days = Array.from({ length: 20 }, (_, i) => i + 1);
+  const days = Array.from({ length: 24 }, (_, i) => i + 1);
   const numbers = (i: number, daysAgo: number) => ({ hours: amount(i, daysAgo), requests: String(daysAgo + i) });
   return Object.fromEntries(days.map((day) => [back(day), names.map((name, i) => [name, numbers(i, day)] as const)]));
 }
@@ -218,7 +219,7 @@ test("each choice changes the answer and the URL, and the back button leads back
   await page.getByLabel("From", { exact: true }).fill(back(3));
   await page.getByLabel("to", { exact: true }).fill(back(2));
   await page.getByRole("button", { name: "Show", exact: true }).click();
-  const short = { from: back(3), to: back(2), before: { from: back(5), to: back(4) } };
+  const short = { from: back(3), to: back(2), before: { from: back(10), to: back(9) } };
   await expectFigures(page, { grouping: "endpoint", metric: "requests", where: projectIs, ...short });
   expect(complaints).toEqual([]);
 });
