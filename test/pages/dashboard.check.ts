@@ -114,7 +114,7 @@ test("the pages show the numbers of the database, and an error unfolds to its wh
   const { rows: totals } = await sql<{ requests: string; hours: string }>`
     select sum(requests)::text as requests, trim_scale(sum(hours))::text as hours from bi.usage_total
   `.execute(db);
-  await page.getByText("Exact figures, and where they come from").click();
+  await page.locator("summary", { hasText: "Exact figures" }).first().click();
   const figures = page.getByRole("group", { name: "Exact figures" });
   const cellsOf = (name: string) =>
     figures.getByRole("row").filter({ hasText: name }).first().locator("th, td").allInnerTexts();
