@@ -86,7 +86,9 @@ test.each(["overview", "cost", "quality", "jobs", "run", "keys"] as const)(
 );
 
 test.each([0, 2])("the overview with %i budgets is as high as a screen when all is well", async (count) => {
-  const budgets = Array.from({ length: count }, () => makeBudgetUse({ name: LONG, percent: "40", reached: [] }));
+  const budgets = Array.from({ length: count }, () =>
+    makeBudgetUse({ name: LONG, percent: "40", forecastPercent: "90", reached: [] }),
+  );
   const shown = pageOf("overview", {}, { health: { budgets } });
   const monitor = await testMonitor({ pages: { "/page": () => shown } });
   onTestFinished(() => monitor[Symbol.asyncDispose]());

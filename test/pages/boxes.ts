@@ -58,9 +58,13 @@ export async function misplaced(page: Page): Promise<Misplaced> {
   return (await page.evaluate(MISPLACED)) as Misplaced;
 }
 
+/** A chart is drawn again a moment after the window has another width. */
+const CHARTS_FIT = `[...document.querySelectorAll(".plot svg")].every((svg) => svg.clientWidth <= svg.closest(".plot").clientWidth)`;
+
 export async function look(page: Page, name: string): Promise<void> {
   for (const width of [390, 768, 1440, 2560]) {
     await page.setViewportSize({ width, height: 900 });
+    await page.waitForFunction(CHARTS_FIT);
     for (const colorScheme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme });
       const { count, ...found } = await misplaced(page);
