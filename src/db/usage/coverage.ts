@@ -136,6 +136,9 @@ function lessThanDue(series: RawBuilder<unknown>) {
   `;
 }
 
+/** An attempt in the future was recorded before the database's clock was set back: a day must not wait until the clock has come that far. */
+const IS_BELIEVED = sql`sl.attempted_at < now() + interval '1 minute'`;
+
 /** The days of these series that are due and missing, or to be read again. */
 export async function dueSlices(tx: Tx | Database, seriesIds: readonly number[]): Promise<readonly DueSlice[]> {
   const asked = sql`(select * from usage_export.due_series where series_id = any(${integers(seriesIds)}::integer[]))`;
@@ -143,7 +146,7 @@ export async function dueSlices(tx: Tx | Database, seriesIds: readonly number[])
     with incomplete as materialized (${lessThanDue(asked)})
     select i.series_id as "seriesId", to_char(day, 'YYYY-MM-DD') as day,
       case when sl.series_id is null or sl.status = 'complete' then 'missing' else sl.status end as status,
-      coalesce(sl.failures, 0) as failures, sl.attempted_at as "attemptedAt", sl.suspect_since as "doubtedAt", sl.error_code as code
+      coalesce(sl.failures, 0) as failures, case when ${IS_BELIEVED} then sl.attempted_at end as "attemptedAt", sl.suspect_since as "doubtedAt", sl.error_code as code
     from incomplete i
     cross join generate_series(i.due_from::timestamp, i.due_until::timestamp, interval '1 day') as day
     left join usage_export.slice sl on sl.series_id = i.series_id and sl.usage_date = day::date
@@ -171,7 +174,7 @@ export async function settledSlices(
 ): Promise<readonly SettledSlice[]> {
   const isSettled = sql`(
     greatest(sl.fetch_no, sl.suspect_fetch_no) > ${since.fetchNo}
-    or (sl.status = 'failed' and sl.attempted_at >= ${since.startedAt} and not coalesce(sl.error_code, '') = any(${since.retriedCodes}::text[]))
+    or (sl.status = 'failed' and sl.attempted_at >= ${since.startedAt} and ${IS_BELIEVED} and not coalesce(sl.error_code, '') = any(${since.retriedCodes}::text[]))
   )`;
   const ids = sql`${integers(seriesIds)}::integer[]`;
   const settled = window

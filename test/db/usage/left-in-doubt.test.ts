@@ -1,9 +1,13 @@
 // A day that becomes suspect in the last run whose window has it: it is read again outside of the window.
 
+import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { inTransaction } from "../../../src/db/connection/transaction.ts";
-import { daysToReread, dueSlices } from "../../../src/db/usage/coverage.ts";
+import { daysToReread, dueSlices, settledSlices } from "../../../src/db/usage/coverage.ts";
+import { recordFailure } from "../../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { markDue } from "../../../src/db/usage/series.ts";
+import { isDueForRetry, RETRIED_CODES } from "../../../src/usage/backfill.ts";
 import { seriesKey } from "../../../src/usage/series.ts";
 import type { FilterDoubt } from "../../../src/usage/slice.ts";
 import { testDatabase } from "../../support/database.ts";
@@ -57,4 +61,25 @@ test("a day that is suspect because the service ignores the filter is not read a
   await store(db, seriesId, [slice(back(4), { listen: "9" })], { doubt });
   expect(await dueOf(seriesId)).toEqual([]);
   expect(await daysToReread(db, [series], back(0))).toEqual(new Map());
+});
+
+test("a day that failed while the database's clock was two days ahead is due at once when the clock is right again", async () => {
+  const { seriesId } = await readDays();
+  const failure = { seriesId, days: [back(2)], reason: "refused", code: "unauthorized" };
+  await recordFailure(db, { ...failure, fetchNo: await nextFetchNo(db) });
+  const startedAt = new Date(Date.now() - 60_000);
+  const isDue = async () => (await dueOf(seriesId)).map((slice) => isDueForRetry(slice, new Date()));
+  const settled = () =>
+    settledSlices(
+      db,
+      [seriesId],
+      { start: back(2), end: back(2) },
+      { fetchNo: 1e9, startedAt, retriedCodes: RETRIED_CODES },
+    );
+  expect([await isDue(), await settled()]).toMatchObject([[false], [{ status: "failed" }]]);
+
+  await sql`
+    update usage_export.slice set attempted_at = attempted_at + interval '2 days' where series_id = ${seriesId} and status = 'failed'
+  `.execute(db);
+  expect([await isDue(), await settled()]).toEqual([[true], []]);
 });
