@@ -5,11 +5,9 @@ import { quoteAll } from "../config/messages.ts";
 import { didYouMean } from "../config/suggestions.ts";
 import { AppError } from "../errors.ts";
 import { type BackfillJob, type BackfillMode, distinctSeries } from "../usage/backfill.ts";
-import { addDays, type Day, dayCount, type Window } from "../usage/days.ts";
-import { everyValue, isReadUnderEach, namesFanOut } from "../usage/fan-out.ts";
-import { DAYS_DEFAULT, periodError } from "../usage/periods.ts";
+import { addDays, DAYS_DEFAULT, type Day, dayCount, periodError, type Window } from "../usage/days.ts";
 import { type ExportJob, type Selection, seriesOf } from "../usage/plan.ts";
-import type { Grouping } from "../usage/series.ts";
+import { everyValue, type Grouping, isReadUnderEach, namesFanOut } from "../usage/series.ts";
 
 export type SelectionOptions = {
   readonly job?: readonly string[];

@@ -3,8 +3,7 @@
 // One filter has one name over all exports. The views identify a filter by its name, the database by its conditions: two names for
 // the same conditions would show the same usage twice, and two conditions with one name would show different usage as one.
 
-import { isReadUnderEach } from "../usage/fan-out.ts";
-import { type Filter, filterKey, NO_CONDITIONS } from "../usage/series.ts";
+import { type Filter, filterKey, isReadUnderEach, NO_CONDITIONS } from "../usage/series.ts";
 import type { Path } from "./json.ts";
 import { type ConfigIssue, formatPath, quoteAll } from "./messages.ts";
 import type { ConfigFile, FilterOfEach } from "./schema.ts";

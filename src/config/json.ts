@@ -3,8 +3,7 @@
 
 import { type Node, type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
 import { AppError } from "../errors.ts";
-import { ExactNumber } from "../usage/json-value.ts";
-import { decimalText } from "../usage/row-metrics.ts";
+import { decimalText, ExactNumber } from "../usage/json-value.ts";
 
 export type Path = readonly (string | number)[];
 

@@ -3,7 +3,6 @@
 
 import { z } from "zod";
 import { AUTH_SCHEMES } from "../service/auth-scheme.ts";
-import { SENSITIVITIES } from "../usage/anomalies.ts";
 import {
   DIMENSIONS,
   type Dimension,
@@ -12,6 +11,7 @@ import {
   EACH_DIMENSIONS,
   SOURCES,
 } from "../usage/dimensions.ts";
+import { SENSITIVITIES } from "../usage/metrics.ts";
 import { FEATURE_CHECKS, OVERLAPS } from "../usage/plan.ts";
 import { DIALECTS } from "../usage/series.ts";
 import { GUARD_MODES, UNDATED } from "../usage/slice.ts";

@@ -1,10 +1,9 @@
 // Judges days that have become final, once each, and reads the unusual ones.
 
 import { sql } from "kysely";
-import { type AnomalySettings, TOLERANCES } from "../usage/anomalies.ts";
 import type { Day } from "../usage/days.ts";
 import { EACH_DIMENSIONS } from "../usage/dimensions.ts";
-import { METRIC_TABLE } from "../usage/metrics.ts";
+import { type AnomalySettings, METRIC_TABLE, TOLERANCES } from "../usage/metrics.ts";
 import type { Database } from "./connection/database.ts";
 import { inTransaction, type Tx } from "./connection/transaction.ts";
 

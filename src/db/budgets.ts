@@ -1,8 +1,14 @@
 // Stores the configured budgets, and reads how much of them is used.
 
 import { type RawBuilder, sql } from "kysely";
-import type { BudgetUse } from "../usage/budget-use.ts";
-import { type Budget, type BudgetChange, budgetKey, changeBudgets, type LastBudget } from "../usage/budgets.ts";
+import {
+  type Budget,
+  type BudgetChange,
+  type BudgetUse,
+  budgetKey,
+  changeBudgets,
+  type LastBudget,
+} from "../usage/budgets.ts";
 import { addDays, dayOf, type Window } from "../usage/days.ts";
 import { type Database, databaseNow } from "./connection/database.ts";
 import { isStatementTimeout } from "./connection/errors.ts";

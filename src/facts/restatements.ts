@@ -2,8 +2,8 @@
 
 import type { Day } from "../usage/days.ts";
 import { METRICS } from "../usage/metrics.ts";
-import type { CurvePoint } from "../usage/plan.ts";
 import type { Series, SeriesName } from "../usage/series.ts";
+import type { CurvePoint } from "../usage/window-advice.ts";
 import type { CoverageScope } from "./coverage.ts";
 import { findProjects, type Run } from "./scope.ts";
 import { literal, projectConditions, within } from "./sql.ts";

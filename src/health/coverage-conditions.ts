@@ -88,16 +88,16 @@ function headOf({ code, project, isBillingRefused, error }: FailureCause): strin
 
 /**
  * There is no condition for a job whose newest outcome is failed: the notification about the failure covers its gaps, and gaps that
- * are left are sent once the job works again. There is also none while a job that reads the same series is paused, or has a run in
- * progress or about to start, which may fill the gaps.
+ * are left are sent once the job works again. There is also none while it, or another job that reads one of its series with gaps, is paused, or has a run in
+ * progress or about to start, which may fill them.
  */
 function gapsCondition({ kind, job, outcome, series }: JobHealth, state: StateToJudge): readonly Condition[] {
   if (kind !== "export" || outcome?.status === "failed") return [];
-  const readers = state.jobs.filter((other) => other.series.overlaps(series));
-  if (readers.some(({ isInProgress, paused }) => isInProgress || paused)) return [];
   const own = state.series.filter(
     ({ isActive, missing, failed, key }) => isActive && missing + failed > 0 && series.has(key),
   );
+  const readers = state.jobs.filter((other) => other.series === series || own.some(({ key }) => other.series.has(key)));
+  if (readers.some(({ isInProgress, paused }) => isInProgress || paused)) return [];
   const about = { name: "gaps", subject: job, severity: "warning", section: "gaps", told: "notified" } as const;
   return [{ ...about, isWrong: own.length > 0, text: gapsText(job, own, state), since: null }];
 }

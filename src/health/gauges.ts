@@ -3,7 +3,7 @@
 
 import type { ProjectHealth, SeriesHealth } from "../db/health.ts";
 import type { StoredList } from "../db/projects.ts";
-import type { BudgetUse } from "../usage/budget-use.ts";
+import type { BudgetUse } from "../usage/budgets.ts";
 import { type Day, startOfDay } from "../usage/days.ts";
 import { problemsOf } from "./conditions.ts";
 import { type HealthFigures, type JobHealth, type RotationHealth, type SliceCounts, worstProjects } from "./state.ts";

@@ -11,8 +11,8 @@ import type { RotationRow } from "../db/keys/status.ts";
 import type { StoredList } from "../db/projects.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import type { RotationJob } from "../keys/policy.ts";
-import type { BudgetUse } from "../usage/budget-use.ts";
-import type { JobSeries } from "../usage/job-series.ts";
+import type { BudgetUse } from "../usage/budgets.ts";
+import type { JobSeries } from "../usage/plan.ts";
 import type { SeriesName } from "../usage/series.ts";
 import type { SliceStatus } from "../usage/slice.ts";
 

@@ -3,7 +3,7 @@
 import type { Anomaly, JudgedUsage } from "../db/anomalies.ts";
 import { budgetPeriod, budgetTitle, budgetUseText } from "../show/budget-text.ts";
 import { counted, metricName, roundedText } from "../show/format.ts";
-import type { BudgetUse } from "../usage/budget-use.ts";
+import type { BudgetUse } from "../usage/budgets.ts";
 import { type Condition, nameWord, type StateToJudge } from "./condition.ts";
 
 export function usageConditions({ notRead, budgets, anomalies }: StateToJudge): readonly Condition[] {

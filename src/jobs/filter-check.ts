@@ -15,7 +15,6 @@ import {
   type ListedFields,
 } from "../service/fields.ts";
 import { fetchBreakdown } from "../service/usage.ts";
-import type { NormalisedSlice } from "../usage/columns.ts";
 import { dayOf, type Window } from "../usage/days.ts";
 import { BILLING_DIMENSIONS, documentedValues, type Source } from "../usage/dimensions.ts";
 import {
@@ -28,6 +27,7 @@ import {
 } from "../usage/filter-effect.ts";
 import { normalise } from "../usage/normalise.ts";
 import type { ExportJob, UsageRequest } from "../usage/plan.ts";
+import type { NormalisedSlice } from "../usage/rows.ts";
 import {
   ALL_USAGE,
   type Dialect,

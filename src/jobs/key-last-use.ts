@@ -7,10 +7,10 @@ import type { RotationJob } from "../keys/policy.ts";
 import type { LastUse } from "../keys/rotation-deps.ts";
 import { listKeys } from "../service/keys.ts";
 import { fetchBreakdown } from "../service/usage.ts";
-import type { NormalisedSlice } from "../usage/columns.ts";
 import { addDays, type Day, dayOf } from "../usage/days.ts";
 import { normalise } from "../usage/normalise.ts";
 import { splitWindow, type UsageRequest } from "../usage/plan.ts";
+import type { NormalisedSlice } from "../usage/rows.ts";
 import { ALL_USAGE } from "../usage/series.ts";
 import type { RotationContext } from "./export-context.ts";
 

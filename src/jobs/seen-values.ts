@@ -5,9 +5,16 @@ import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { type StoredValue, storedValues } from "../db/usage/seen-values.ts";
 import { addDays, type Day, dayOf, type Window } from "../usage/days.ts";
-import { type FanOut, type Seen, type SeenValue, type SeenValues, seenFilter } from "../usage/fan-out.ts";
 import type { ExportJob } from "../usage/plan.ts";
-import { type Filter, filterKey } from "../usage/series.ts";
+import {
+  type FanOut,
+  type Filter,
+  filterKey,
+  type Seen,
+  type SeenValue,
+  type SeenValues,
+  seenFilter,
+} from "../usage/series.ts";
 
 const VALUE_LENGTH_MAX = 256;
 

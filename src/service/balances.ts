@@ -2,8 +2,7 @@
 
 import { z } from "zod";
 import type { Secret } from "../secret.ts";
-import { ExactNumber } from "../usage/json-value.ts";
-import { decimalText } from "../usage/row-metrics.ts";
+import { decimalText, ExactNumber } from "../usage/json-value.ts";
 import { parseAnswer } from "./answer.ts";
 import type { Service } from "./service.ts";
 

@@ -1,6 +1,6 @@
 // The budgets in the periods of a report or a dashboard, as a table. Pure.
 
-import type { BudgetUse } from "../usage/budget-use.ts";
+import type { BudgetUse } from "../usage/budgets.ts";
 import { budgetPeriod, budgetUnit, lackingTexts } from "./budget-text.ts";
 import { exactText, roundedText } from "./format.ts";
 import { columns, type HtmlValue, html, nameHtml, numberColumns, table } from "./html.ts";

@@ -1,6 +1,6 @@
 // How much of a budget is used, in words. Pure.
 
-import type { BudgetUse } from "../usage/budget-use.ts";
+import type { BudgetUse } from "../usage/budgets.ts";
 import { counted, exactText, roundedText } from "./format.ts";
 
 /** "november (2026-11)"; a budget of days has the day. */

@@ -1,11 +1,12 @@
 // Calendar days in UTC, as text. Pure: text in, text out, so no time zone of the machine can shift a day.
 
-// A day in UTC always has 24 hours. Functions of date-fns that count hours know no time zone; those that count days use the machine's.
-// Each is imported from its own module: importing the whole package loads every locale, which takes a second and 300 MB.
 import { addHours } from "date-fns/addHours";
 import { millisecondsInDay, millisecondsInHour } from "date-fns/constants";
 import { differenceInHours } from "date-fns/differenceInHours";
 import { isValid } from "date-fns/isValid";
+
+// A day in UTC always has 24 hours. Functions of date-fns that count hours know no time zone; those that count days use the machine's.
+// Each is imported from its own module: importing the whole package loads every locale, which takes a second and 300 MB.
 
 export const HOUR_MS = millisecondsInHour;
 export const DAY_MS = millisecondsInDay;
@@ -44,4 +45,73 @@ export function isDay(text: string): boolean {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false;
   const instant = startOfDay(text);
   return isValid(instant) && dayOf(instant) === text;
+}
+
+// The periods that people choose, and the one rule for what a period is compared with. Pure.
+
+/** Whole weeks, so that the periods before have as many days of each weekday. */
+export const DAYS_DEFAULT = 28;
+/** A leap year. A chart can't show more days. */
+export const DAYS_MAX = 366;
+/** No usage is older, and Postgres has no year 0. */
+const DAY_MIN: Day = "2000-01-01";
+
+const WEEK_DAYS = 7;
+
+/** "before": the period before; "year": the same dates a year before. */
+export const COMPARISONS = ["before", "year", "none"] as const;
+export type Comparison = (typeof COMPARISONS)[number];
+
+/**
+ * What a period is compared with. A calendar month: the whole month before. Another period: as many days, whole weeks earlier, so that each
+ * day is compared with one of the same weekday; 30 days are 35 days earlier. "year": the same dates a year before, of which 29 February
+ * is the 28th.
+ */
+export function comparedPeriod(period: Window, comparison: Comparison = "before"): Window | undefined {
+  if (comparison === "none") return undefined;
+  if (comparison === "year") {
+    const window = { start: yearBefore(period.start), end: monthEndOr(period, yearBefore(period.end)) };
+    // Of 366 days the last may be the first again.
+    return window.end < period.start ? window : weeksBefore(period);
+  }
+  return isCalendarMonth(period) ? monthBefore(period) : weeksBefore(period);
+}
+
+function weeksBefore({ start, end }: Window): Window {
+  const days = Math.ceil(dayCount({ start, end }) / WEEK_DAYS) * WEEK_DAYS;
+  return { start: addDays(start, -days), end: addDays(end, -days) };
+}
+
+function monthBefore({ start }: Window): Window {
+  const end = addDays(start, -1);
+  return { start: `${end.slice(0, 8)}01`, end };
+}
+
+function isCalendarMonth({ start, end }: Window): boolean {
+  return start.endsWith("-01") && end.slice(0, 7) === start.slice(0, 7) && addDays(end, 1).endsWith("-01");
+}
+
+/** Of February 2025 the year before has a 29th. */
+function monthEndOr(period: Window, end: Day): Day {
+  const next = addDays(end, 1);
+  return isCalendarMonth(period) && !next.endsWith("-01") ? next : end;
+}
+
+/** Of 29 February it is 28 February. */
+function yearBefore(day: Day): Day {
+  const before = `${String(Number(day.slice(0, 4)) - 1).padStart(4, "0")}${day.slice(4)}`;
+  return isDay(before) ? before : `${before.slice(0, 8)}28`;
+}
+
+/** The first rule that the period breaks. `from` and `to` name the options or form fields of its first and last day, for the message. */
+export function periodError(
+  { start, end }: Window,
+  today: Day,
+  { from, to }: { readonly from: string; readonly to: string },
+): string | undefined {
+  if (end > today) return `${to}: expected ${today} or before, which is today in UTC; got ${end}`;
+  if (start > end) return `${from}: expected ${end} or before, which is the last day; got ${start}`;
+  if (start < DAY_MIN) return `${from}: expected ${DAY_MIN} or after; got ${start}`;
+  if (dayCount({ start, end }) <= DAYS_MAX) return undefined;
+  return `${from}: expected ${addDays(end, 1 - DAYS_MAX)} or after, as there are at most ${DAYS_MAX} days; got ${start}`;
 }

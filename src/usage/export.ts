@@ -3,9 +3,9 @@
 
 import type { Logger } from "pino";
 import { AppError, type ErrorCode, errorCode, errorText, unexpectedStack } from "../errors.ts";
-import type { NormalisedSlice } from "./columns.ts";
 import { type Day, daysOf, type Window } from "./days.ts";
 import { sliceCount, totalSliceCount, type UsageRequest } from "./plan.ts";
+import type { NormalisedSlice } from "./rows.ts";
 import type { SeriesName } from "./series.ts";
 import type { FilterDoubt, SliceDecision } from "./slice.ts";
 

@@ -1,9 +1,9 @@
 // Compares two answers to find out what a filter does. The service treats an unknown name as a feature and answers all the same, so
 // only the numbers show whether it knows the name. Pure.
 
-import type { NormalisedSlice } from "./columns.ts";
 import type { Day } from "./days.ts";
 import { DIMENSIONS, type Dimension, hasOtherName2026 } from "./dimensions.ts";
+import type { NormalisedSlice } from "./rows.ts";
 import type { Filter } from "./series.ts";
 
 /** By day, the sum of each metric over the rows. The sums are doubles and therefore rounded: they are compared, and never stored. */

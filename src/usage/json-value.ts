@@ -39,3 +39,28 @@ export function numberSource(value: number | ExactNumber): string {
 export function badAnswer(reason: string): AppError {
   return new AppError("bad_answer", reason);
 }
+
+// Decimal numbers as text, so that no digit is lost on the way to numeric columns.
+
+/** More digits than any real amount has, and few enough for Postgres and for people to read. */
+const DECIMAL_DIGITS_MAX = 400;
+
+/** The number without exponent and superfluous zeros; "0" for every zero. Undefined if the text is too long, or not a number. */
+export function decimalText(value: number | ExactNumber): string | undefined {
+  const source = value instanceof ExactNumber ? value.source : String(value);
+  // JavaScript writes a double in canonical form, unless it needs an exponent.
+  if (typeof value === "number" && Number.isFinite(value) && !source.includes("e")) return source;
+  const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source);
+  if (!parts) return undefined;
+  const [, sign = "", whole = "", fraction = "", exponent = "0"] = parts;
+  const digits = whole + fraction;
+  const point = whole.length + Number(exponent);
+  if (Math.abs(point) > DECIMAL_DIGITS_MAX || digits.length > DECIMAL_DIGITS_MAX) return undefined;
+
+  const padded = "0".repeat(Math.max(0, -point)) + digits + "0".repeat(Math.max(0, point - digits.length));
+  const split = Math.max(0, point);
+  const before = padded.slice(0, split).replace(/^0+/, "") || "0";
+  const after = padded.slice(split).replace(/0+$/, "");
+  const text = after === "" ? before : `${before}.${after}`;
+  return text === "0" ? text : sign + text;
+}

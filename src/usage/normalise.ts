@@ -1,14 +1,25 @@
 // Turns an answer of the service into rows by slice, or says why it can't be read. Pure. A doubtful answer is rejected whole:
 // a number that looks right and is wrong would cost more than a day that is late.
 
-import { columnsOf, type NormalisedSlice, type SnapshotRow, sliceOf } from "./columns.ts";
 import { addDays, type Day, dayCount, daysOf, isDay, type Window } from "./days.ts";
 import type { Dimension, Source } from "./dimensions.ts";
-import { combinedGroup, type Group, groupOf, isValue, UNGROUPED } from "./groups.ts";
 import { badAnswer, describeJson, isObject, type JsonObject } from "./json-value.ts";
 import type { UsageRequest } from "./plan.ts";
-import { remembered } from "./remembered.ts";
-import { addMetrics, type RowMetrics, readMetrics } from "./row-metrics.ts";
+import {
+  addMetrics,
+  columnsOf,
+  combinedGroup,
+  type Group,
+  groupOf,
+  isValue,
+  type NormalisedSlice,
+  type RowMetrics,
+  readMetrics,
+  remembered,
+  type SnapshotRow,
+  sliceOf,
+  UNGROUPED,
+} from "./rows.ts";
 import { dimensionsOf } from "./series.ts";
 
 /**

@@ -1,9 +1,20 @@
-// Decides which usage requests an export makes, and whether the configured window is long enough. Pure: the day is a parameter.
+// Decides which usage requests an export makes. Pure: the day is a parameter.
 
 import { addDays, type Day, dayCount, daysOf, type Window } from "./days.ts";
 import type { Source } from "./dimensions.ts";
-import { type FanOut, type Seen, seenDays, seenSeries } from "./fan-out.ts";
-import { type Filter, type Grouping, type Project, type Series, seriesKey } from "./series.ts";
+import {
+  type FanOut,
+  type Filter,
+  filterKey,
+  type Grouping,
+  isReadUnderEach,
+  type Project,
+  type Seen,
+  type Series,
+  seenDays,
+  seenSeries,
+  seriesKey,
+} from "./series.ts";
 import type { Guards, Undated } from "./slice.ts";
 
 /** The service may answer a longer window in weeks instead of days, and its longest window is not published. */
@@ -243,61 +254,30 @@ export function totalSliceCount(requests: readonly UsageRequest[]): number {
   return requests.reduce((sum, request) => sum + sliceCount(request), 0);
 }
 
-// Decides whether the window that is read again fits how late the service changes its numbers.
-
-/** For a series and a metric: how much of the final amount was known `daysAfter` days after the day. */
-export type CurvePoint = {
-  readonly daysAfter: number;
-  /** 0 to 1. */
-  readonly knownShare: number;
-  /** How many final days this point is computed from. */
-  readonly days: number;
+/** Which series an export reads, as a question instead of a list: thousands of projects have tens of thousands of series. */
+export type JobSeries = {
+  /** `key` is a seriesKey. Of a fan-out's filters each value counts, whenever it was seen. */
+  readonly has: (key: string) => boolean;
 };
 
-export type WindowAdvice = {
-  readonly advice: "longer" | "shorter";
-  /** The window to set in place of the configured one. */
-  readonly days: number;
-  /** After how many days enough was known. */
-  readonly knownAfterDays: number;
-  /** How many final days the advice is computed from. */
-  readonly restsOnDays: number;
-};
+export const NO_SERIES: JobSeries = { has: () => false };
 
-export const KNOWN_SHARE_ENOUGH = 0.999;
-
-/** Advice from fewer days could rest on exceptions. */
-const ADVICE_DAYS_MIN = 7;
-/** A window that is too long costs little. So it is reported only if it is three times as long as needed, and a week longer. */
-const MUCH_LONGER_FACTOR = 3;
-const MUCH_LONGER_DAYS = 7;
-
-/**
- * A window of N days reads a day for the last time N days after it. Numbers that still change at that reading may change later,
- * unseen. So the window is long enough only if the last reading changes nothing. The slowest of several curves counts. Undefined if
- * the window fits, or too few days are known.
- */
-export function adviseWindow(windowDays: number, curves: readonly (readonly CurvePoint[])[]): WindowAdvice | undefined {
-  const known = curves.flatMap((curve) => knownAfter(curve) ?? []);
-  const [slowest] = known.sort((a, b) => b.knownAfterDays - a.knownAfterDays || b.restsOnDays - a.restsOnDays);
-  if (!slowest) return undefined;
-  const { knownAfterDays } = slowest;
-  if (knownAfterDays > windowDays) return { advice: "longer", days: knownAfterDays + 1, ...slowest };
-  // The numbers changed up to the last reading, so nobody knows when they would have stopped.
-  if (knownAfterDays === windowDays) return { advice: "longer", days: windowDays * 2, ...slowest };
-  const enough = knownAfterDays + 1;
-  const isMuchLonger = windowDays >= enough * MUCH_LONGER_FACTOR && windowDays - enough >= MUCH_LONGER_DAYS;
-  return isMuchLonger ? { advice: "shorter", days: enough, ...slowest } : undefined;
+export function jobSeries({ source, projects, groupings, filters, fanOuts = [] }: ExportJob): JobSeries {
+  const projectIds = new Set(projects.map(({ id }) => id));
+  const filterKeys = new Set(filters.map(filterKey));
+  return {
+    has(key) {
+      const [itsSource, projectId, grouping, conditions] = JSON.parse(key);
+      if (itsSource !== source || !projectIds.has(projectId) || !groupings.includes(grouping)) return false;
+      return filterKeys.has(conditions) || isOfFanOut(fanOuts, grouping, conditions);
+    },
+  };
 }
 
-type KnownAfter = Pick<WindowAdvice, "knownAfterDays" | "restsOnDays">;
-
-/** After how many days enough is known and stays known. A number may be right, then wrong, then right again. */
-function knownAfter(curve: readonly CurvePoint[]): KnownAfter | undefined {
-  // On the day itself, only a part of its usage can be known.
-  const points = curve.filter(({ daysAfter }) => daysAfter > 0).sort((a, b) => a.daysAfter - b.daysAfter);
-  const last = points.at(-1);
-  if (!last || last.days < ADVICE_DAYS_MIN) return undefined;
-  const notYet = points.findLast(({ knownShare }) => knownShare < KNOWN_SHARE_ENOUGH);
-  return { knownAfterDays: (notYet?.daysAfter ?? 0) + 1, restsOnDays: last.days };
+function isOfFanOut(fanOuts: readonly FanOut[], grouping: string, conditions: string): boolean {
+  if (fanOuts.length === 0) return false;
+  const { features, dimensions = {} } = JSON.parse(conditions);
+  const [dimension, ...others] = Object.keys(dimensions);
+  if (features !== undefined || others.length > 0) return false;
+  return fanOuts.some((one) => one.dimension === dimension && isReadUnderEach(grouping, one.dimension));
 }

@@ -6,7 +6,7 @@ import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { storePrices } from "../../src/db/prices.ts";
 import { internGroups } from "../../src/db/usage/rows.ts";
 import { type Dimension, USAGE_DIMENSIONS } from "../../src/usage/dimensions.ts";
-import { groupOf, UNGROUPED } from "../../src/usage/groups.ts";
+import { groupOf, UNGROUPED } from "../../src/usage/rows.ts";
 import { GROUPINGS } from "../../src/usage/series.ts";
 import { runStatement } from "../support/postgres-admin.ts";
 import { type Prepared, prepareDatabase } from "./prepared-database.ts";

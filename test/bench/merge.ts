@@ -7,10 +7,9 @@ import { migrateToLatest } from "../../src/db/connection/migrate.ts";
 import { mergeAnswers } from "../../src/db/usage/batches.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
-import { columnsOf, type NormalisedSlice, sliceOf } from "../../src/usage/columns.ts";
 import { daysOf } from "../../src/usage/days.ts";
 import { USAGE_DIMENSIONS } from "../../src/usage/dimensions.ts";
-import { groupOf } from "../../src/usage/groups.ts";
+import { columnsOf, groupOf, type NormalisedSlice, sliceOf } from "../../src/usage/rows.ts";
 import { secondsOfCopy } from "./bare-copy.ts";
 import { median, secondsOf } from "./figures.ts";
 

@@ -6,13 +6,19 @@ import { type Database, databaseNow } from "../../src/db/connection/database.ts"
 import { type Answer, mergeAnswers } from "../../src/db/usage/batches.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
-import { columnsOf, type NormalisedSlice, type SnapshotRow, sliceOf } from "../../src/usage/columns.ts";
 import { addDays, type Day, dayOf } from "../../src/usage/days.ts";
 import type { Source } from "../../src/usage/dimensions.ts";
 import type { StoredAnswer } from "../../src/usage/export.ts";
-import { groupOf, UNGROUPED } from "../../src/usage/groups.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
 import type { ConfiguredSeries } from "../../src/usage/plan.ts";
+import {
+  columnsOf,
+  groupOf,
+  type NormalisedSlice,
+  type SnapshotRow,
+  sliceOf,
+  UNGROUPED,
+} from "../../src/usage/rows.ts";
 import { dimensionsOf, type Filter, type Grouping, type Project, type Series } from "../../src/usage/series.ts";
 import { ALL_USAGE } from "../usage/sample-request.ts";
 

@@ -8,7 +8,7 @@ import { storePrices } from "../../src/db/prices.ts";
 import { type Change, changes, costChanges, mainChange } from "../../src/facts/changes.ts";
 import { overview } from "../../src/facts/overview.ts";
 import { changeSentences } from "../../src/show/changes.ts";
-import { comparedPeriod } from "../../src/usage/periods.ts";
+import { comparedPeriod } from "../../src/usage/days.ts";
 import { forgetAll, storeSeries } from "../db/reported-usage.ts";
 import { storeBills } from "../db/stored-charges.ts";
 import { daysBack, newProject } from "../db/stored-usage.ts";

@@ -6,9 +6,9 @@ import { conditionsOf } from "../../src/health/conditions.ts";
 import { type Notification, notificationsOf, type Phase } from "../../src/health/notifications.ts";
 import type { HealthState, JobHealth, RotationHealth, WorkerHealth } from "../../src/health/state.ts";
 import type { Retire } from "../../src/keys/policy.ts";
-import type { BudgetUse } from "../../src/usage/budget-use.ts";
+import type { BudgetUse } from "../../src/usage/budgets.ts";
 import { DAY_SECONDS } from "../../src/usage/days.ts";
-import { type JobSeries, NO_SERIES } from "../../src/usage/job-series.ts";
+import { type JobSeries, NO_SERIES } from "../../src/usage/plan.ts";
 
 export const NOW = new Date("2026-03-10T06:00:30Z");
 
@@ -150,7 +150,7 @@ export function jobOf(kind: JobHealth["kind"], job: string, outcome: LastOutcome
 
 /** A job that reads the series with this key alone. */
 function seriesWith(key: string): JobSeries {
-  return { has: (other) => other === key, overlaps: (other) => other.has(key) };
+  return { has: (other) => other === key };
 }
 
 export function exportOf(outcome: LastOutcome | undefined): readonly JobHealth[] {

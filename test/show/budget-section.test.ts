@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { budgetSection } from "../../src/show/budget-section.ts";
-import type { BudgetUse } from "../../src/usage/budget-use.ts";
+import type { BudgetUse } from "../../src/usage/budgets.ts";
 
 const USE: BudgetUse = {
   ...{

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ExactNumber } from "../../src/usage/json-value.ts";
-import { decimalText } from "../../src/usage/row-metrics.ts";
+import { decimalText, ExactNumber } from "../../src/usage/json-value.ts";
 
 const zeros = (count: number) => "0".repeat(count);
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { combinedGroup, groupOf } from "../../src/usage/groups.ts";
+import { combinedGroup, groupOf } from "../../src/usage/rows.ts";
 
 const keyOf = (value: unknown) => groupOf("tags", value, 0).key;
 const shown = (value: unknown) => groupOf("model", value, 0).display;

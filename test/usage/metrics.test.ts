@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ExactNumber } from "../../src/usage/json-value.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
-import { readMetrics } from "../../src/usage/row-metrics.ts";
+import { readMetrics } from "../../src/usage/rows.ts";
 
 const ROW = 3;
 

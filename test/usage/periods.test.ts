@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { comparedPeriod, periodError } from "../../src/usage/periods.ts";
+import { comparedPeriod, periodError } from "../../src/usage/days.ts";
 
 test.each([
   // A whole calendar month with the one before.

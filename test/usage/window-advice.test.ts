@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { adviseWindow, type CurvePoint } from "../../src/usage/plan.ts";
+import { adviseWindow, type CurvePoint } from "../../src/usage/window-advice.ts";
 
 /** A curve with one share for each day after the day. */
 function curve(shares: readonly number[], days = 30): readonly CurvePoint[] {

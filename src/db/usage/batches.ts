@@ -1,9 +1,9 @@
 // Writes a batch of answers in one transaction: slices are replaced whole, and only rows that differ are written.
 
-import type { NormalisedSlice } from "../../usage/columns.ts";
 import { addDays, type Day, dayOf } from "../../usage/days.ts";
 import type { Attempt, FetchedAnswer, StoredAnswer } from "../../usage/export.ts";
 import { STORED_METRICS } from "../../usage/metrics.ts";
+import type { NormalisedSlice } from "../../usage/rows.ts";
 import type { Grouping } from "../../usage/series.ts";
 import {
   decideSlice,

@@ -3,9 +3,8 @@
 
 import { createHash } from "node:crypto";
 import { sql } from "kysely";
-import type { NormalisedSlice } from "../../usage/columns.ts";
-import type { Group } from "../../usage/groups.ts";
 import { STORED_METRICS, type StoredMetric } from "../../usage/metrics.ts";
+import type { Group, NormalisedSlice } from "../../usage/rows.ts";
 import type { Grouping } from "../../usage/series.ts";
 import type { Tx } from "../connection/transaction.ts";
 import { type SliceRef, sliceKey } from "./slices.ts";

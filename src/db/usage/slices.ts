@@ -1,9 +1,9 @@
 // Slices as they are stored: reading and locking them, and writing the decision on an answer.
 
 import { sql } from "kysely";
-import type { NormalisedSlice } from "../../usage/columns.ts";
 import { addDays, type Day, startOfDay } from "../../usage/days.ts";
 import { STORED_METRICS } from "../../usage/metrics.ts";
+import type { NormalisedSlice } from "../../usage/rows.ts";
 import type { DoubtKind, doubtAfter, SliceDecision, StoredSlice, Totals } from "../../usage/slice.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";

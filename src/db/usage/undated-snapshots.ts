@@ -1,8 +1,8 @@
 // Stores answers that carry no date: each as a snapshot of unknown span, never as the usage of a day.
 
 import { sql } from "kysely";
-import type { NormalisedSlice } from "../../usage/columns.ts";
 import { METRICS } from "../../usage/metrics.ts";
+import type { NormalisedSlice } from "../../usage/rows.ts";
 import type { Grouping } from "../../usage/series.ts";
 import type { SnapshotDecision, StoredSnapshot } from "../../usage/slice.ts";
 import type { Database } from "../connection/database.ts";

@@ -12,8 +12,7 @@ import {
   type PageOptions,
   type Section,
 } from "../../show/page.ts";
-import { dayCount, type Window } from "../../usage/days.ts";
-import { COMPARISONS } from "../../usage/periods.ts";
+import { COMPARISONS, dayCount, type Window } from "../../usage/days.ts";
 import { scriptHead } from "../assets.ts";
 import type { Page } from "../page.ts";
 import { findProjects, knownProjects, projectValue } from "../projects.ts";

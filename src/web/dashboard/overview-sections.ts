@@ -20,7 +20,7 @@ import {
 } from "../../show/format.ts";
 import { columns, folded, type Html, html, joinHtml, nameHtml, numberColumns, table } from "../../show/html.ts";
 import type { Section } from "../../show/page.ts";
-import type { BudgetUse } from "../../usage/budget-use.ts";
+import type { BudgetUse } from "../../usage/budgets.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
 import { lackingHtml } from "../explore/lacking.ts";
 import { pageHref } from "./frame.ts";

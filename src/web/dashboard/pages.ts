@@ -13,7 +13,7 @@ import { coverageSection } from "../../show/coverage-section.ts";
 import { type Html, html } from "../../show/html.ts";
 import type { Section } from "../../show/page.ts";
 import { restatementSection } from "../../show/restatement-section.ts";
-import type { BudgetUse } from "../../usage/budget-use.ts";
+import type { BudgetUse } from "../../usage/budgets.ts";
 import type { Page } from "../page.ts";
 import { anomaliesSection } from "./anomalies-section.ts";
 import { type FrameContent, framelessPage, type PageName, pageHref } from "./frame.ts";

@@ -4,7 +4,7 @@ import type { Overview } from "../../facts/overview.ts";
 import { counted, instantText, windowText } from "../../show/format.ts";
 import { html, nameHtml } from "../../show/html.ts";
 import { ADDING_UP_WARNING, htmlDocument } from "../../show/page.ts";
-import type { BudgetUse } from "../../usage/budget-use.ts";
+import type { BudgetUse } from "../../usage/budgets.ts";
 import { dayCount } from "../../usage/days.ts";
 import { overviewSections } from "./overview-sections.ts";
 

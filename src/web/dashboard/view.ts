@@ -1,15 +1,18 @@
 // What a page of the dashboard shows, as its URL says it: the period, the period to compare with, and what the usage is narrowed to.
 // Every state of a page is its URL, so bookmarks and the back button work. Pure.
 
-import { addDays, type Day, isDay, type Window } from "../../usage/days.ts";
 import {
+  addDays,
   COMPARISONS,
   type Comparison,
   comparedPeriod,
   DAYS_DEFAULT,
   DAYS_MAX,
+  type Day,
+  isDay,
   periodError,
-} from "../../usage/periods.ts";
+  type Window,
+} from "../../usage/days.ts";
 
 type Period = Window & {
   /** True for a period that changes with the day; false if the request named the dates. */

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { Answer } from "../../facts/answer.ts";
-import { COMPARISONS, DAYS_MAX } from "../../usage/periods.ts";
+import { COMPARISONS, DAYS_MAX } from "../../usage/days.ts";
 import { PERIOD_TITLES } from "../dashboard/view.ts";
 import { CSV_ROWS } from "./csv.ts";
 import { ProjectList, ProjectsParameters } from "./project-list.ts";

@@ -8,7 +8,7 @@ import { inTransaction } from "../../../src/db/connection/transaction.ts";
 import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { groupId, internGroups } from "../../../src/db/usage/rows.ts";
-import { groupOf } from "../../../src/usage/groups.ts";
+import { groupOf } from "../../../src/usage/rows.ts";
 import { testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 import { coverageOf, newProject, newSeries, shown, slice, store, view } from "../stored-usage.ts";

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import type { Answer } from "../../../src/db/usage/batches.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { openAnswerWriter } from "../../../src/db/usage/writer.ts";
-import type { NormalisedSlice } from "../../../src/usage/columns.ts";
+import type { NormalisedSlice } from "../../../src/usage/rows.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newSeries, rowOf, rowsOn, shown, slice } from "../stored-usage.ts";
 

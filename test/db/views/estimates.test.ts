@@ -3,8 +3,8 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { madeUpUsage, sumOf } from "../../../src/emulator/usage.ts";
-import { TOLERANCES } from "../../../src/usage/anomalies.ts";
 import { addDays, type Day, daysOf, type Window } from "../../../src/usage/days.ts";
+import { TOLERANCES } from "../../../src/usage/metrics.ts";
 import { testDatabase } from "../../support/database.ts";
 import { type Random, randomFrom } from "../../support/random.ts";
 

@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import type { SnapshotRow } from "../../../src/usage/columns.ts";
+import type { SnapshotRow } from "../../../src/usage/rows.ts";
 import type { Grouping, Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import { daysBack, newSeries, rowOf, rowsOn, store, totalRow, view } from "../stored-usage.ts";

@@ -4,8 +4,7 @@ import { expect, test } from "vitest";
 import { storeListedKeys } from "../../../src/db/keys/listed-keys.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import type { Dimension } from "../../../src/usage/dimensions.ts";
-import { seenFilter } from "../../../src/usage/fan-out.ts";
-import type { Filter, Grouping, Project } from "../../../src/usage/series.ts";
+import { type Filter, type Grouping, type Project, seenFilter } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import { configured, newProject, rowOf, rowsOn, store, total, view } from "../stored-usage.ts";
 

@@ -1,0 +1,261 @@
+// The rows of an answer: their groups, their metrics as exact decimal text, and the columns in which a slice's rows are hashed, compared
+// and stored. Pure.
+
+import { hash } from "node:crypto";
+import { sumOf } from "../decimal.ts";
+import type { Day } from "./days.ts";
+import { DIMENSIONS_OF, type Dimension, dimension, type Source } from "./dimensions.ts";
+import {
+  badAnswer,
+  decimalText,
+  describeJson,
+  type ExactNumber,
+  isNumber,
+  type JsonObject,
+  numberSource,
+} from "./json-value.ts";
+import { METRICS_OF, type StoredMetric } from "./metrics.ts";
+
+export type Group = {
+  /** The identity of the group; never empty. The order and the repetition of values make no difference. */
+  readonly key: string;
+  /** What the service keeps apart: as `key`, but of "no value" each shape is another one. */
+  readonly keyOfService: string;
+  /** The text for people; null for "no value". */
+  readonly display: string | null;
+};
+
+/** The one group of an answer that is not grouped. */
+export const UNGROUPED: Group = { key: "all", keyOfService: "all", display: null };
+
+/**
+ * The group of a row that is grouped by several dimensions at once, of its groups by each of them. It is shown as a JSON object with the
+ * value of each dimension: null for "no value", the tags as an array, and any other value as the text that it has as a group of its own.
+ */
+export function combinedGroup(dimensions: readonly Dimension[], groups: readonly Group[]): Group {
+  const member = (dimension: Dimension, i: number) =>
+    `"${dimension}":${memberText(dimension, groups[i]?.display ?? null)}`;
+  return {
+    key: JSON.stringify(groups.map(({ key }) => key)),
+    keyOfService: JSON.stringify(groups.map(({ keyOfService }) => keyOfService)),
+    display: `{${dimensions.map(member).join(",")}}`,
+  };
+}
+
+/** Postgres takes no text out of JSON that has an escaped NUL anywhere. */
+function memberText(dimension: Dimension, display: string | null): string {
+  if (dimension !== "tags" || display === null) return JSON.stringify(display);
+  if (!display.includes("\\u0000")) return display;
+  const tags: unknown[] = JSON.parse(display);
+  return JSON.stringify(tags.map((tag) => (typeof tag === "string" ? withoutNul(tag) : tag)));
+}
+
+/**
+ * A text and an array with that one text are the same group: the service has sent both for one dimension. Null, an absent value, an
+ * empty text, an empty array and an array of nothing but null or empty texts are all the one group "no value".
+ */
+export function groupOf(dimension: Dimension, value: unknown, row: number): Group {
+  if (value === undefined) return ABSENT;
+  if (value === null) return NULL;
+  const known = dimension === "tags" ? TAGS : OTHERS;
+  if (typeof value === "string") return known.ofText(value);
+  const values = Array.isArray(value) ? value : [value];
+  for (const one of values) {
+    if (one !== null && typeof one !== "string") {
+      throw badAnswer(
+        `results[${row}].${dimension}: expected a text, an array of texts or null, got ${describeJson(one)}`,
+      );
+    }
+  }
+  return known.ofArray(JSON.stringify(value));
+}
+
+/** Whether this is any value of a dimension but "no value". */
+export function isValue(value: unknown): boolean {
+  return Array.isArray(value) ? value.some(isValue) : value !== undefined && value !== null && value !== "";
+}
+
+const noValue = (shape: string): Group => ({ key: "null", keyOfService: shape, display: null });
+const ABSENT = noValue("absent");
+const NULL = noValue("null");
+
+// Tags are always shown as a JSON array, even a single one: the report parses it.
+const TAGS = rememberedGroups((_, key) => key);
+const OTHERS = rememberedGroups(displayOf);
+
+/** The same groups are in every answer of a series, so they are remembered. */
+function rememberedGroups(display: (values: readonly (string | null)[], key: string) => string | null) {
+  const groupFrom = (shape: string, value: readonly (string | null)[]): Group => {
+    if (!isValue(value)) return noValue(shape);
+    const values = canonicalSet(value);
+    const key = JSON.stringify(values);
+    return { key, keyOfService: key, display: display(values, key) };
+  };
+  return {
+    ofText: remembered((text) => groupFrom(JSON.stringify(text), [text])),
+    ofArray: remembered((array) => groupFrom(array, JSON.parse(array))),
+  };
+}
+
+/** A member without a value is null, as the service has sent it among models. */
+function canonicalSet(values: readonly (string | null)[]): (string | null)[] {
+  const texts = values.filter((value) => value !== null && value !== "");
+  const sorted = [...new Set(texts)].sort();
+  return texts.length < values.length ? [...sorted, null] : sorted;
+}
+
+function displayOf(values: readonly (string | null)[], key: string): string | null {
+  const [value = null] = values;
+  return values.length > 1 ? key : value && withoutNul(value);
+}
+
+/** Postgres accepts no NUL in a text, so it is shown as JSON would write it. */
+function withoutNul(text: string): string {
+  return text.replaceAll("\0", "\\u0000");
+}
+
+/** Both limits bound the memory; a result may be many times as long as its text. */
+const REMEMBERED_MAX = 10_000;
+const REMEMBERED_LENGTH_MAX = 100;
+
+/** Keeps the results of a function that would compute the same ones again and again. Nobody may change a result. */
+export function remembered<T>(compute: (text: string) => T): (text: string) => T {
+  const results = new Map<string, T>();
+  return (text) => {
+    const kept = results.get(text);
+    if (kept !== undefined) return kept;
+    const result = compute(text);
+    if (text.length > REMEMBERED_LENGTH_MAX) return result;
+    if (results.size >= REMEMBERED_MAX) results.clear();
+    results.set(text, result);
+    return result;
+  };
+}
+
+export type RowMetrics = {
+  /** In the order of METRICS_OF its source: exact decimal text; null if the service sent none. Only dollars may be negative. */
+  readonly values: readonly (string | null)[];
+  /** The numbers without a column of their own, as a JSON object with sorted names; null if there are none. */
+  readonly extra: string | null;
+};
+
+const KNOWN_NAMES: Readonly<Record<Source, ReadonlySet<string>>> = {
+  usage: knownNames("usage"),
+  billing: knownNames("billing"),
+};
+
+function knownNames(source: Source): ReadonlySet<string> {
+  const dimensions = DIMENSIONS_OF[source].flatMap((one) => [one, dimension(one).in2026?.grouping ?? one]);
+  return new Set([...METRICS_OF[source], ...dimensions, "grouping", "start", "end"]);
+}
+
+/** The service adds metrics without notice, so an unknown number is kept. An unknown value of another type is ignored. */
+export function readMetrics(row: JsonObject, rowNo: number, source: Source = "usage"): RowMetrics {
+  const metrics = METRICS_OF[source];
+  const values = metrics.map((metric) => readMetric(row[metric], rowNo, metric));
+  const extra: string[] = [];
+  for (const name in row) if (!KNOWN_NAMES[source].has(name)) extra.push(name);
+  const extraText = extra.length > 0 ? readExtra(row, extra, rowNo) : null;
+  // A contract may have no amounts in dollars, which are not 0.
+  if (extraText === null && source === "usage" && values.every((value) => value === null)) {
+    throw badAnswer(`results[${rowNo}]: the row has none of the metrics ${metrics.join(", ")}`);
+  }
+  return { values, extra: extraText };
+}
+
+function readExtra(row: JsonObject, names: string[], rowNo: number): string | null {
+  const members = names.sort().flatMap((name) => {
+    const value = row[name];
+    return isNumber(value) ? [`${JSON.stringify(name)}:${finiteText(value, rowNo, name)}`] : [];
+  });
+  return members.length > 0 ? `{${members.join(",")}}` : null;
+}
+
+function readMetric(value: unknown, rowNo: number, metric: StoredMetric): string | null {
+  // JavaScript writes these without an exponent.
+  if (typeof value === "number" && value >= 1e-6 && value < 1e21) return String(value);
+  if (value === undefined || value === null) return null;
+  if (value === 0) return "0";
+  if (!isNumber(value)) throw badAnswer(`results[${rowNo}].${metric}: expected a number, got ${describeJson(value)}`);
+  const text = finiteText(value, rowNo, metric);
+  // A credit is a negative amount.
+  if (text.startsWith("-") && metric !== "dollars") {
+    throw badAnswer(`results[${rowNo}].${metric}: expected 0 or more, got ${text.slice(0, 40)}`);
+  }
+  return text;
+}
+
+function finiteText(value: number | ExactNumber, rowNo: number, metric: string): string {
+  const double = typeof value === "number" ? value : Number(value.source);
+  const text = Number.isFinite(double) ? decimalText(value) : undefined;
+  if (text !== undefined) return text;
+  throw badAnswer(`results[${rowNo}].${metric}: expected a finite number, got ${numberSource(value).slice(0, 40)}`);
+}
+
+/** The sum of both rows, exactly. What only one of them has stays as it is. */
+export function addMetrics(a: RowMetrics, b: RowMetrics): RowMetrics {
+  const [one, other] = [extraNumbers(a), extraNumbers(b)];
+  const names = [...new Set([...Object.keys(one), ...Object.keys(other)])].sort();
+  const extra = names.map((name) => `${JSON.stringify(name)}:${addAmounts(one[name], other[name])}`);
+  return {
+    values: a.values.map((value, i) => addAmounts(value, b.values[i])),
+    extra: extra.length > 0 ? `{${extra.join(",")}}` : null,
+  };
+}
+
+function extraNumbers({ extra }: RowMetrics): Readonly<Record<string, string>> {
+  return JSON.parse(extra ?? "{}", (_, value, context?: { source?: string }) => context?.source ?? value);
+}
+
+function addAmounts(a: string | null | undefined, b: string | null | undefined): string | null {
+  return a == null || b == null ? (a ?? b ?? null) : sumOf(a, b);
+}
+
+/** Rows in the order of their group keys, each of which occurs once. Every array has an element for each row. */
+export type Columns = {
+  readonly groups: readonly Group[];
+  readonly metricNames: readonly StoredMetric[];
+  /** In the order of metricNames: the amounts of each metric, as RowMetrics has them. */
+  readonly metrics: readonly (readonly (string | null)[])[];
+  /** As RowMetrics has them. */
+  readonly extras: readonly (string | null)[];
+};
+
+export type SnapshotRow = { readonly group: Group; readonly metrics: RowMetrics };
+
+/** No two of the rows may have the same group. */
+export function columnsOf(rows: readonly SnapshotRow[], source: Source = "usage"): Columns {
+  const metricNames = METRICS_OF[source];
+  const sorted = [...rows].sort((a, b) => (a.group.key < b.group.key ? -1 : 1));
+  return {
+    groups: sorted.map(({ group }) => group),
+    metricNames,
+    metrics: metricNames.map((_, i) => sorted.map(({ metrics }) => metrics.values[i] ?? null)),
+    extras: sorted.map(({ metrics }) => metrics.extra),
+  };
+}
+
+export type NormalisedSlice = {
+  readonly day: Day;
+  /** Neither the rows nor the answer name a day, so `day` is that of the run. */
+  readonly undated: boolean;
+  readonly columns: Columns;
+  readonly rowCount: number;
+  /** Two slices with the same hash have the same groups and numbers. */
+  readonly contentHash: string;
+};
+
+export function sliceOf(day: Day, undated: boolean, columns: Columns): NormalisedSlice {
+  return { day, undated, columns, rowCount: columns.groups.length, contentHash: contentHash(columns) };
+}
+
+/** A day without usage. */
+export function emptySlice(day: Day): NormalisedSlice {
+  return sliceOf(day, false, columnsOf([]));
+}
+
+/** The hash is stored: with another text, every stored slice would look changed. */
+function contentHash({ groups, metrics, extras }: Columns): string {
+  const rows = groups.map(({ key }, row) => JSON.stringify([key, metrics.map((amounts) => amounts[row]), extras[row]]));
+  return hash("sha256", rows.join(""));
+}
