@@ -17,6 +17,9 @@ export const ASSETS_FOLDER = IS_BUNDLE ? path.join(PACKAGE_FOLDER, "dist/assets"
 /** The configuration's default path, in the working directory. The package contains an example of the same name. */
 export const CONFIG_FILE = "jobs.config.json";
 
+/** Folder of the embedded database, in the working directory. */
+export const DATA_FOLDER = "data";
+
 /** What users type before a command's name. */
 export const COMMAND = IS_BUNDLE ? "npx usage-export" : "npm run usage-export --";
 

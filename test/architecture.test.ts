@@ -16,6 +16,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   jobs: [
     ...[
       "app.ts",
+      "open-service.ts",
       "async.ts",
       "command.ts",
       "errors.ts",

@@ -1,7 +1,9 @@
 // The command `backfill`: reads the missing, the failed or all days of a range, and prints what is complete and what is left.
 
-import { type App, readConfig, withDatabase } from "../app.ts";
+import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
+import { loadConfig } from "../config/load.ts";
+import { withDatabase } from "../database.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { sliceStatuses } from "../db/usage/coverage.ts";
 import { requireStaticKeys } from "../jobs/api-keys.ts";
@@ -34,7 +36,7 @@ import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./sel
  * killed one ended.
  */
 export async function runBackfill(app: App, options: BackfillOptions): Promise<number> {
-  const written = await readConfig(app);
+  const written = await loadConfig(app.configPath);
   const today = dayOf(new Date());
   // Which projects are discovered is known only below.
   if (!written.discovery) chooseBackfill(written, options, today);

@@ -1,7 +1,9 @@
 // The command `check`: checks the configuration, the database and, per project, the key and what the service does with its requests.
 
-import { type App, databaseUrlOf, readConfig, withDatabase } from "../app.ts";
+import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
+import { loadConfig } from "../config/load.ts";
+import { databaseUrlOf, withDatabase } from "../database.ts";
 import { pendingChanges, unseenBudgets } from "../db/budgets.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { checkEncryption, checkInstallation } from "../db/connection/installation.ts";
@@ -34,7 +36,7 @@ type CheckOptions = {
 };
 
 export async function runCheck(app: App, options: CheckOptions): Promise<number> {
-  const config = await readConfig(app);
+  const config = await loadConfig(app.configPath);
   // Called for its error: --offline does not open the database.
   databaseUrlOf(app.env);
   const { receivers, access } = await requireSecrets(app, config);

@@ -1,8 +1,9 @@
 // The command `dump`: writes a view of schema bi to a file or to standard output.
 
 import path from "node:path";
-import { type App, withDatabase } from "../app.ts";
+import type { App } from "../app.ts";
 import { didYouMean } from "../config/suggestions.ts";
+import { withDatabase } from "../database.ts";
 import { readSnapshot, type Tx } from "../db/connection/transaction.ts";
 import { type DayRange, listViews, readViewRows, type View } from "../db/dump.ts";
 import { AppError } from "../errors.ts";

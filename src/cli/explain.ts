@@ -1,6 +1,7 @@
 // The command `explain`: why usage and cost rose or fell, in plain words and as tables that add up.
 
-import { type App, withDatabase } from "../app.ts";
+import type { App } from "../app.ts";
+import { withDatabase } from "../database.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { readByStatements } from "../db/connection/statements.ts";
 import { AppError } from "../errors.ts";

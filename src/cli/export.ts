@@ -1,6 +1,8 @@
 // The command `export`: runs export jobs now, in this process, and prints the result of each as text or JSON.
 
-import { type App, readConfig, withDatabase } from "../app.ts";
+import type { App } from "../app.ts";
+import { loadConfig } from "../config/load.ts";
+import { withDatabase } from "../database.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { deleteOldRuns } from "../db/jobs/runs.ts";
 import { daysToReread } from "../db/usage/coverage.ts";
@@ -38,7 +40,7 @@ import { chooseJobs, type SelectionOptions } from "./selection.ts";
 export type ExportOptions = SelectionOptions & { readonly json?: boolean };
 
 export async function runExport(app: App, options: ExportOptions): Promise<number> {
-  const written = await readConfig(app);
+  const written = await loadConfig(app.configPath);
   // Which projects are discovered is known only below.
   if (!written.discovery) chooseJobs(written, options, dayOf(new Date()));
   // Checked before the first call, so that a missing variable does not end a run halfway.

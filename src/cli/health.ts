@@ -2,7 +2,8 @@
 
 import { get } from "node:http";
 import { text } from "node:stream/consumers";
-import { type App, readConfig } from "../app.ts";
+import type { App } from "../app.ts";
+import { loadConfig } from "../config/load.ts";
 import { AppError } from "../errors.ts";
 import { monitorUrl } from "../web/routes.ts";
 
@@ -13,7 +14,7 @@ type HealthOptions = { /** Asks /livez instead of /readyz. */ readonly live?: bo
 
 /** Prints the worker's answer, which has the reasons if it is not healthy. Exit status 0 if it is healthy, else 1. */
 export async function runHealth(app: App, options: HealthOptions): Promise<number> {
-  const { monitor } = await readConfig(app);
+  const { monitor } = await loadConfig(app.configPath);
   if (monitor.port === 0) {
     throw new AppError("config", "monitor.port: expected a fixed port to ask at; got 0, which is any free one");
   }

@@ -1,9 +1,11 @@
 // The commands of `jobs`: lists jobs and their next runs, pauses and resumes them.
 
-import { type App, readConfig, withDatabase } from "../app.ts";
+import type { App } from "../app.ts";
 import { type Config, type ConfiguredJob, jobsOf } from "../config/config.ts";
+import { loadConfig } from "../config/load.ts";
 import { writtenRotations } from "../config/rotations.ts";
 import { didYouMean } from "../config/suggestions.ts";
+import { withDatabase } from "../database.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import {
   type JobId,
@@ -27,7 +29,7 @@ export type JobsPauseOptions = JobsOptions & { readonly why: string };
 
 /** Every job, when it runs next, and whether it is paused. */
 export async function runJobs(app: App, options: JobsOptions): Promise<number> {
-  const config = await readConfig(app);
+  const config = await loadConfig(app.configPath);
   const answer = await withDatabase(app, async (db) => listJobs(db, await withKnownProjects(config, db)));
   writeAnswer(app, options, answer, (jobs) => jobs.map(renderJob).join(""));
   return 0;
@@ -67,7 +69,7 @@ function groupedName(job: ConfiguredJob): string {
 
 /** The next times a job runs, by this machine's clock, so that it works without a database. */
 export async function runJobsNext(app: App, name: string, options: JobsNextOptions): Promise<number> {
-  const job = chooseJob(await readConfig(app), name, options.kind);
+  const job = chooseJob(await loadConfig(app.configPath), name, options.kind);
   const moments = nextOccurrences(job, new Date(), options.count).map(
     (moment) => new Date(moment.getTime() + startDelayMs(job, moment)),
   );
@@ -92,7 +94,7 @@ async function changePause(
   options: JobsOptions,
   change: (db: Database, job: JobId) => Promise<StoredJob>,
 ): Promise<number> {
-  const job = chooseJob(await readConfig(app), jobName, options.kind);
+  const job = chooseJob(await loadConfig(app.configPath), jobName, options.kind);
   const { kind, name, pause } = await withDatabase(app, (db) => change(db, job));
   writeAnswer(app, options, { kind, job: name, paused: pause }, ({ paused }) =>
     paused ? `${kind} ${name} ${renderPause(paused)}\n` : `${kind} ${name} runs on its schedule\n`,

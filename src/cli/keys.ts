@@ -1,7 +1,9 @@
-import { type App, raiseLaggingSequences, withDatabase } from "../app.ts";
+import type { App } from "../app.ts";
+import { withDatabase } from "../database.ts";
 import { readSnapshot } from "../db/connection/transaction.ts";
 import { replaceSealed, sealedWithOthers } from "../db/keys/keystore.ts";
 import { type KeyStatus, keyStatuses, type RotationStatus, rotationRows, rotationStatus } from "../db/keys/status.ts";
+import { raiseLaggingSequences } from "../db/sequences.ts";
 import { rotationWarnings } from "../health/rotation-conditions.ts";
 import { openMasterKeys } from "../jobs/api-keys.ts";
 import { needsAttention } from "../keys/plan.ts";
@@ -94,7 +96,7 @@ function renderKey(key: KeyStatus): string {
 /** Seals every key with the current master key. Safe to repeat and to interrupt: each key opens with one or the other. */
 export async function runRewrap(app: App, { json }: KeysOptions): Promise<number> {
   const rewrapped = await withDatabase(app, async (db) => {
-    await raiseLaggingSequences(app, db);
+    await raiseLaggingSequences(app.log, db);
     const masterKeys = await openMasterKeys(app, db);
     const others = await sealedWithOthers(db, masterKeys.current.id);
     for (const key of others) {

@@ -1,13 +1,15 @@
 // The command `migrate`: applies the migrations that are missing.
 
-import { type App, raiseLaggingSequences, withDatabaseToMigrate } from "../app.ts";
+import type { App } from "../app.ts";
+import { withDatabaseToMigrate } from "../database.ts";
 import { migrateToLatest } from "../db/connection/migrate.ts";
+import { raiseLaggingSequences } from "../db/sequences.ts";
 import { writeAnswer } from "./output.ts";
 
 export async function runMigrate(app: App, options: { readonly json?: boolean }): Promise<number> {
   const { migrations, views, hasReader } = await withDatabaseToMigrate(app, async (db) => {
     const migrated = await migrateToLatest(db, { onWait: (text) => app.log.warn(text), signal: app.signal });
-    await raiseLaggingSequences(app, db);
+    await raiseLaggingSequences(app.log, db);
     return migrated;
   });
   writeAnswer(app, options, { applied: migrations, views }, ({ applied }) => {

@@ -1,6 +1,7 @@
 // The command `report`: reads the usage of a period and writes it as one HTML file.
 
-import { type App, withDatabase } from "../app.ts";
+import type { App } from "../app.ts";
+import { withDatabase } from "../database.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { AppError } from "../errors.ts";
 import { InvalidQuestion } from "../facts/question.ts";

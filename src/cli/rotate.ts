@@ -1,8 +1,10 @@
-import { type App, readConfig, withDatabase } from "../app.ts";
+import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
+import { loadConfig } from "../config/load.ts";
 import { quoteAll } from "../config/messages.ts";
 import { isPattern } from "../config/patterns.ts";
 import { type RotationConfig, writtenRotations } from "../config/rotations.ts";
+import { withDatabase } from "../database.ts";
 import type { Database } from "../db/connection/database.ts";
 import { readLedger } from "../db/keys/ledger.ts";
 import { AppError, errorText } from "../errors.ts";
@@ -32,7 +34,7 @@ type Names = { readonly rotation: string; readonly project?: string };
 type RotationAnswer = Names & RotationResult;
 
 export async function runRotate(app: App, options: RotateOptions): Promise<number> {
-  const written = await readConfig(app);
+  const written = await loadConfig(app.configPath);
   // These are called for their errors, before the database is opened.
   requireOptions(written, options);
   if (!findsProjects(written, options)) chooseRotations(written, options);

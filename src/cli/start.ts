@@ -2,7 +2,8 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { isatty } from "node:tty";
-import { type App, databaseUrlOf, openDatabase } from "../app.ts";
+import type { App } from "../app.ts";
+import { databaseUrlOf, openDatabase } from "../database.ts";
 import type { Database } from "../db/connection/database.ts";
 import { requireCurrentSchema } from "../db/connection/migrate.ts";
 import { heartbeatWorker } from "../db/jobs/workers.ts";

@@ -1,7 +1,9 @@
 // What is missing in `status`: the gaps, the worst projects, and with --project what is missing of those that are asked for.
 
-import { type App, readConfig, withDatabase } from "../app.ts";
+import type { App } from "../app.ts";
+import { loadConfig } from "../config/load.ts";
 import { matchesPattern } from "../config/patterns.ts";
+import { withDatabase } from "../database.ts";
 import type { ProjectHealth } from "../db/health.ts";
 import { readHealth } from "../health/read-health.ts";
 import { type GapGroup, groupGaps, type HealthState, worstProjects } from "../health/state.ts";
@@ -49,7 +51,7 @@ export async function runStatusOfProjects(
   patterns: readonly string[],
   { json }: StatusOptions,
 ): Promise<number> {
-  const config = await readConfig(app);
+  const config = await loadConfig(app.configPath);
   const isAsked = (project: string) => patterns.some((pattern) => matchesPattern(pattern, project));
   const health = await withDatabase(app, async (db) =>
     readHealth(db, await withKnownProjects(config, db), { isShown: isAsked }),

@@ -1,7 +1,9 @@
 // The command `status`: prints the health state, the clocks, and windows that should be changed.
 
-import { type App, readConfig, withDatabase } from "../app.ts";
+import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
+import { loadConfig } from "../config/load.ts";
+import { withDatabase } from "../database.ts";
 import type { CallPause } from "../db/calling-processes.ts";
 import type { Database } from "../db/connection/database.ts";
 import { type LastRun, type UndatedSeries, undatedSeries } from "../db/health.ts";
@@ -33,7 +35,7 @@ type Status = {
 /** Exit status 1 while there is any fault, so that a script need not read the answer. */
 export async function runStatus(app: App, options: StatusOptions): Promise<number> {
   if (options.project) return runStatusOfProjects(app, options.project, options);
-  const written = await readConfig(app);
+  const written = await loadConfig(app.configPath);
   const status = await withDatabase(app, async (db): Promise<Status> => {
     const config = await withKnownProjects(written, db);
     const health = await readStatusHealth(app, db, config);

@@ -5,12 +5,10 @@ import path from "node:path";
 import { z } from "zod";
 import { AppError, systemCode } from "../errors.ts";
 import { readRegularFile } from "../files.ts";
+import { DATA_FOLDER } from "../package-files.ts";
 import { type Config, configFrom, type ParseOptions } from "./config.ts";
 import { parseJson } from "./json.ts";
 import { fileReadProblem } from "./messages.ts";
-
-/** Folder of the embedded database, relative to the working directory. */
-export const DATA_FOLDER = "data";
 
 type LoadOptions = Pick<ParseOptions, "isExample"> & {
   /** Called with the path of each further file that the configuration is made of, before it is read. */

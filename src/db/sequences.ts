@@ -1,6 +1,7 @@
 // Repairs sequences that a restore left behind.
 
 import { sql } from "kysely";
+import type { Logger } from "pino";
 import type { Database } from "./connection/database.ts";
 import { inTransaction, withRetries } from "./connection/transaction.ts";
 
@@ -9,6 +10,17 @@ const SEQUENCE_LOCK = 7_205_521_846_403;
 
 /** More numbers than other processes take between reading a sequence and raising it, so that the raise never lowers it. */
 const SEQUENCE_MARGIN = 100_000;
+
+/**
+ * Must run before anything is written. If tables were copied without their sequences, the stored fetches have higher numbers than
+ * new ones, and every new answer would count as stale.
+ */
+export async function raiseLaggingSequences(log: Pick<Logger, "warn">, db: Database): Promise<void> {
+  const sequences = await raiseSequences(db);
+  if (sequences.length > 0) {
+    log.warn({ sequences }, "sequences were behind what is stored, as after logical replication, and were raised");
+  }
+}
 
 /**
  * Raises the sequences that are behind the stored rows, and returns their names. Logical replication and copies of tables do not

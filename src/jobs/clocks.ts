@@ -1,8 +1,9 @@
 // Compares the clocks that scheduled runs depend on: this machine's, the database's and the service's.
 
-import { type App, openServiceFor } from "../app.ts";
+import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
+import { openServiceFor } from "../open-service.ts";
 
 /** By how many seconds each clock is ahead of this machine's clock; negative if it is behind. */
 export type Clocks = {

@@ -1,6 +1,6 @@
 // Discovers projects: lists those that a key can see, stores them, and puts them into the configuration.
 
-import { type App, openServiceFor } from "../app.ts";
+import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { listOf, withDiscovered } from "../config/discovered.ts";
 import { keyName } from "../config/key-source.ts";
@@ -19,6 +19,7 @@ import {
 } from "../db/projects.ts";
 import { extendDue, type SeriesIds, seriesIdOf } from "../db/usage/series.ts";
 import { AppError, errorText } from "../errors.ts";
+import { openServiceFor } from "../open-service.ts";
 import { hasStatus } from "../service/answer.ts";
 import { fetchProjects, type ProjectList } from "../service/projects.ts";
 import type { Service } from "../service/service.ts";

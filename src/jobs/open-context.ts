@@ -1,15 +1,17 @@
 // Opens the resources that commands and workers share, in a safe order, and closes them.
 
-import { type App, openServiceFor, raiseLaggingSequences } from "../app.ts";
+import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { storeBudgets } from "../db/budgets.ts";
 import type { Database } from "../db/connection/database.ts";
 import { storePrices } from "../db/prices.ts";
+import { raiseLaggingSequences } from "../db/sequences.ts";
 import { openFetchNumbers } from "../db/usage/fetch-numbers.ts";
 import { registerSeries } from "../db/usage/series.ts";
 import { openAnswerWriter } from "../db/usage/writer.ts";
 import { enlargeNewObjectSpace } from "../heap.ts";
 import type { MasterKeys } from "../keys/seal.ts";
+import { openServiceFor } from "../open-service.ts";
 import type { ServiceDeps } from "../service/service.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import type { BookChange } from "../usage/prices.ts";
@@ -43,7 +45,7 @@ export async function openRotationContext(
   config: Config,
   db: Database,
 ): Promise<RotationContext & AsyncDisposable> {
-  await raiseLaggingSequences(app, db);
+  await raiseLaggingSequences(app.log, db);
   const masterKeys = await openMasterKeys(app, db);
   const keys = await openKeyRing(app, config, db, { masterKeys });
   return { ...(await connect(app, config, db, keys)), masterKeys };
@@ -61,7 +63,7 @@ export async function openExportContext(
     throw new Error("the discovered projects were not added to the configuration");
   }
   enlargeNewObjectSpace();
-  await raiseLaggingSequences(app, db);
+  await raiseLaggingSequences(app.log, db);
   // A command that asks for certain days has read the values of those days.
   const config = configured.exports.some(({ seen }) => seen) ? configured : await withSeenValues(configured, db);
   const keys = await openKeyRing(app, config, db, { onFallback: onKeyFallback, masterKeys, printedKeys });

@@ -1,8 +1,9 @@
 // The opened resources that the parts of a worker share, and how they are opened once the database can be reached.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { type App, databaseUnreachable } from "../app.ts";
+import type { App } from "../app.ts";
 import { type Config, jobsOf } from "../config/config.ts";
+import { databaseUnreachable } from "../database.ts";
 import type { Database } from "../db/connection/database.ts";
 import { isTransient } from "../db/connection/errors.ts";
 import { requireCurrentSchema } from "../db/connection/migrate.ts";

@@ -4,9 +4,10 @@
 import { createHash } from "node:crypto";
 import path from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { type App, readConfig } from "../app.ts";
+import type { App } from "../app.ts";
 import { serialTask } from "../async.ts";
 import type { Config } from "../config/config.ts";
+import { loadConfig } from "../config/load.ts";
 import { isTransient } from "../db/connection/errors.ts";
 import type { ConfigRefusal } from "../db/jobs/workers.ts";
 import { AppError, errorText, systemCode } from "../errors.ts";
@@ -32,7 +33,7 @@ export async function loadForWorker(app: App, beforeSecrets: () => void = () => 
   // Read before the file itself is: a change in between is then noticed as one.
   const own = await readContents([path.resolve(app.configPath)]);
   const otherFiles: string[] = [];
-  const config = await readConfig(app, (file) => otherFiles.push(file));
+  const config = await loadConfig(app.configPath, { onFile: (file) => otherFiles.push(file) });
   beforeSecrets();
   const secrets = await requireSecrets(app, config);
   const others = await readContents([...otherFiles, ...monitorSecretFiles(config)]);

@@ -1,6 +1,8 @@
 // A whole export in this process: plan, calls, storing and the run's record, but not the start of the program.
 
-import { openApp, readConfig, withDatabase } from "../../src/app.ts";
+import { openApp } from "../../src/app.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import { withDatabase } from "../../src/database.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { openExportContext } from "../../src/jobs/open-context.ts";
 import { runExportJob } from "../../src/jobs/run-export.ts";
@@ -59,7 +61,7 @@ export async function withPipeline<T>(
   await (await prepareDatabase(databaseUrl, config)).db.destroy();
   const env = { DATABASE_URL: databaseUrl, LOG_LEVEL: "error", KEY };
   const app = await openApp(env, opened.file, new AbortController().signal);
-  const loaded = await readConfig(app);
+  const loaded = await loadConfig(app.configPath);
   return await withDatabase(app, async (db) => {
     await using context = await openExportContext(app, loaded, db);
     const run = async () => {

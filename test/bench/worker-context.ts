@@ -1,6 +1,8 @@
 // The context of a worker that neither listens on a port nor claims jobs.
 
-import { openApp, openDatabase, readConfig } from "../../src/app.ts";
+import { openApp } from "../../src/app.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import { openDatabase } from "../../src/database.ts";
 import { openMetrics } from "../../src/health/metrics.ts";
 import { openWorkerContext, type WorkerContext } from "../../src/worker/context.ts";
 
@@ -13,7 +15,7 @@ export async function withWorkerContext<T>(
   work: (context: WorkerContext) => Promise<T>,
 ): Promise<T> {
   const app = await openApp(env, configPath, new AbortController().signal);
-  const config = await readConfig(app);
+  const config = await loadConfig(app.configPath);
   const db = await openDatabase(app);
   const metrics = openMetrics({
     log: app.log,
