@@ -74,6 +74,7 @@ create table usage_export.slice (
   suspect_fetch_no bigint,
   primary key (series_id, usage_date)
 ) with (fillfactor = 80);
+create index slice_refused on usage_export.slice (series_id) where error_code = 'unauthorized';
 comment on table usage_export.slice is 'One series on one day: whether it is complete, and why not';
 
 create table usage_export.group_value (

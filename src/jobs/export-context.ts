@@ -5,7 +5,7 @@ import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import type { FetchNumbers } from "../db/usage/fetch-numbers.ts";
 import type { SeriesIds } from "../db/usage/series.ts";
-import type { AnswerWriter } from "../db/usage/writer.ts";
+import type { RunWriter } from "../db/usage/writer.ts";
 import type { RotationJob } from "../keys/policy.ts";
 import type { MasterKeys } from "../keys/seal.ts";
 import type { Secret } from "../secret.ts";
@@ -36,7 +36,7 @@ export type ExportContext = ServiceContext<Database> & {
   /** Of projects that were discovered just now, by their ids: the days before today that are read once. */
   readonly firstDays: ReadonlyMap<string, Window>;
   readonly fetchNumbers: FetchNumbers;
-  readonly writer: AnswerWriter;
+  readonly writer: RunWriter;
 };
 
 export type KeyRing = {

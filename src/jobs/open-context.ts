@@ -8,7 +8,7 @@ import { storePrices } from "../db/prices.ts";
 import { raiseLaggingSequences } from "../db/sequences.ts";
 import { openFetchNumbers } from "../db/usage/fetch-numbers.ts";
 import { registerSeries } from "../db/usage/series.ts";
-import { openAnswerWriter } from "../db/usage/writer.ts";
+import { openRunWriter } from "../db/usage/writer.ts";
 import { enlargeNewObjectSpace } from "../heap.ts";
 import type { MasterKeys } from "../keys/seal.ts";
 import { openServiceFor } from "../open-service.ts";
@@ -77,7 +77,7 @@ export async function openExportContext(
     ids,
     firstDays,
     fetchNumbers: openFetchNumbers(db),
-    writer: openAnswerWriter(db),
+    writer: openRunWriter(db),
   };
 }
 

@@ -5,7 +5,6 @@ import type { Database } from "../db/connection/database.ts";
 import { isDatabaseFailure } from "../db/connection/errors.ts";
 import { storedDays } from "../db/usage/coverage.ts";
 import { recordFailure } from "../db/usage/failures.ts";
-import { endRefusals } from "../db/usage/refusals.ts";
 import { isNewestEmpty } from "../db/usage/slices.ts";
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
@@ -39,8 +38,6 @@ export function requestDeps(context: RequestContext, settings: RequestSettings):
   const { app, db, fetchNumbers, writer } = context;
   const { runId, policy, idOf, check, log, isRetried } = settings;
   const { emptyGuard, cliffGuard, undated } = policy;
-  /** The projects, and of what, whose key has worked in this run. */
-  const works = new Set<string>();
   return {
     nextFetchNo: fetchNumbers,
     log,
@@ -49,15 +46,11 @@ export function requestDeps(context: RequestContext, settings: RequestSettings):
     refusalOf: async (request) => check.refusalOf(request),
     fetch: (request, runDay, signal, onPermit) =>
       writer.whileAsking(() => fetchUsage(context, settings, request, runDay, { signal, onPermit })),
-    async store(request, attempt, answer) {
+    store(request, attempt, answer) {
       const { series, window } = request;
       const target = { seriesId: idOf(request), grouping: series.grouping, ownDays: window === undefined };
       const how = { runId, emptyGuard, cliffGuard, undated };
-      const stored = await writer.store({ ...answer, ...attempt, ...target, ...how });
-      const read = `${series.source} ${series.project.id}`;
-      if (!works.has(read)) await endRefusals(db, series.project.id, series.source);
-      works.add(read);
-      return stored;
+      return writer.store({ ...answer, ...attempt, ...target, ...how });
     },
     fail(request, fetchNo, days, { reason: unscrubbed, code }) {
       const reason = app.scrubber.scrub(unscrubbed);

@@ -4,7 +4,7 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import { databaseNow } from "../db/connection/database.ts";
-import { endProject, finishRun, heartbeatRun, startRun } from "../db/jobs/runs.ts";
+import { endProjects, finishRun, heartbeatRun, startRun } from "../db/jobs/runs.ts";
 import { markDue, seriesIdOf } from "../db/usage/series.ts";
 import { errorText } from "../errors.ts";
 import { nextRunAt } from "../schedule/due.ts";
@@ -85,7 +85,8 @@ export async function runExportJob(
         reportProgress(total);
       };
       const result = await exportProject(context, { ...shared, requests, onCounted });
-      await endProject(db, runId, projectId, result, scrubbed(app, result));
+      const allowed = result.failures.length < result.requests ? job.source : undefined;
+      await context.writer.endProject({ runId, projectId, counts: result, error: scrubbed(app, result), allowed });
       return result;
     });
     const result = {
@@ -127,7 +128,10 @@ async function endUnfinished(
   runId: string,
   progress: ReadonlyMap<string, RunCounts>,
 ): Promise<void> {
-  for (const [projectId, counts] of progress) await endProject(db, runId, projectId, counts, undefined);
+  await endProjects(
+    db,
+    [...progress].map(([projectId, counts]) => ({ runId, projectId, counts })),
+  );
 }
 
 function scrubbed({ scrubber }: ExportContext["app"], { failures }: ExportResult): string | undefined {

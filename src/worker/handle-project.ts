@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
-import { endProject, type OpenProject, openProject, recordAttempt } from "../db/jobs/runs.ts";
+import { type OpenProject, openProject, type ProjectEnd, recordAttempt } from "../db/jobs/runs.ts";
 import { vanishedProjects } from "../db/projects.ts";
 import { dueSlices, type SettledSlice, settledSlices } from "../db/usage/coverage.ts";
 import { seriesIdOf } from "../db/usage/series.ts";
@@ -58,7 +58,7 @@ export async function handleProject(context: WorkerContext, deps: ProjectDeps, c
     deps.onUnknownProject();
     const reason = `project ${projectId} of export ${run.job} is not in the configuration of the worker that has it`;
     if (!isGone && !isLast) throw new AppError("config", reason);
-    await end(context, runId, projectId, NO_COUNTS, isGone ? undefined : reason);
+    await end(context, { runId, projectId, counts: NO_COUNTS, error: isGone ? undefined : reason });
     return;
   }
   const plan = await planOf(context, { ...job, projects: [project] }, run, data);
@@ -79,18 +79,15 @@ export async function handleProject(context: WorkerContext, deps: ProjectDeps, c
     log.warn({ code, reason, ...describeRequest(request), ...attempt }, "requests failed, to be tried again");
     throw new AppError("unavailable", reason);
   }
-  await end(context, runId, projectId, addCounts(plan.settled, result), result.failures[0]?.reason);
-  if (result.failures.length < result.requests) await readProjectFacts(context, [project], job.source);
+  const isAllowed = result.failures.length < result.requests;
+  const counts = addCounts(plan.settled, result);
+  const error = result.failures[0]?.reason;
+  await end(context, { runId, projectId, counts, error, allowed: isAllowed ? job.source : undefined });
+  if (isAllowed) await readProjectFacts(context, [project], job.source);
 }
 
-async function end(
-  context: WorkerContext,
-  runId: string,
-  projectId: string,
-  counts: RunCounts,
-  error: string | undefined,
-): Promise<void> {
-  const ended = await endProject(context.db, runId, projectId, counts, error && context.app.scrubber.scrub(error));
+async function end(context: WorkerContext, { error, ...project }: ProjectEnd): Promise<void> {
+  const ended = await context.writer.endProject({ ...project, error: error && context.app.scrubber.scrub(error) });
   if (ended) reportRunEnd(context, { ...ended, kind: "export" });
 }
 

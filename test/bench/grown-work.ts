@@ -5,7 +5,7 @@ import { sql } from "kysely";
 import { databaseNow } from "../../src/db/connection/database.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { seriesIdOf } from "../../src/db/usage/series.ts";
-import { openAnswerWriter } from "../../src/db/usage/writer.ts";
+import { openRunWriter } from "../../src/db/usage/writer.ts";
 import { openLog } from "../../src/log.ts";
 import { Scrubber } from "../../src/secret.ts";
 import { addDays, type Day, dayOf, daysOf } from "../../src/usage/days.ts";
@@ -71,7 +71,7 @@ export const storeNewRows: Work = async ({ db, config, ids, rows }, round) => {
       slices: days.map((day) => sliceOn(day, grouping)),
     };
   });
-  const write = openAnswerWriter(db).store;
+  const write = openRunWriter(db).store;
   let stored = 0;
   const seconds = await secondsOf(async () => {
     for (const { rowsChanged } of await Promise.all(answers.map(write))) stored += rowsChanged;

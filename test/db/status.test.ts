@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { lastRuns } from "../../src/db/health.ts";
 import { recentRuns } from "../../src/db/jobs/recent-runs.ts";
-import { endProject, finishRun, startRun } from "../../src/db/jobs/runs.ts";
+import { endProjects, finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { demoNumbers } from "../../src/db/usage/coverage.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
@@ -94,7 +94,7 @@ test("the newest runs of all jobs are listed with the counts of their slices, th
     const runId = randomUUID();
     const run = { runId, kind: "export", job: "weekly", trigger: "manual" } as const;
     await startRun(db, run, [{ projectId: "p1", planned: 5 }]);
-    await endProject(db, runId, "p1", counts, undefined);
+    await endProjects(db, [{ runId, projectId: "p1", counts }]);
     await finishRun(db, runId, "failed", error);
   }
   const run = { job: "weekly", kind: "export", trigger: "manual", status: "failed" };

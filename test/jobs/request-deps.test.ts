@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { nextFetchNo, openFetchNumbers } from "../../src/db/usage/fetch-numbers.ts";
-import { openAnswerWriter } from "../../src/db/usage/writer.ts";
+import { openRunWriter } from "../../src/db/usage/writer.ts";
 import { openDialects, openGroupingCheck } from "../../src/jobs/dialects.ts";
 import type { KeyRing } from "../../src/jobs/export-context.ts";
 import { FilterCheck } from "../../src/jobs/filter-check.ts";
@@ -29,7 +29,7 @@ function contextOf(service: Service, scrubber = new Scrubber()) {
     useToRotate: (_, call) => call(KEY),
   };
   const dialects = openDialects({ app, db, service, keys });
-  const shared = { fetchNumbers: openFetchNumbers(db), writer: openAnswerWriter(db) };
+  const shared = { fetchNumbers: openFetchNumbers(db), writer: openRunWriter(db) };
   return { app, db, service, keys, dialects, groupings: openGroupingCheck(), ...shared };
 }
 

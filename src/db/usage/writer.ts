@@ -1,39 +1,43 @@
-// Writes the answers of a process: answers that arrive while others are being written are written together afterwards.
+// Writes what runs get: answers, and the ends of projects. What arrives while a batch is written is written together afterwards.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { batched } from "../../async.ts";
 import { rowCount, type StoredAnswer } from "../../usage/export.ts";
 import type { Database } from "../connection/database.ts";
 import { isDatabaseFailure } from "../connection/errors.ts";
+import { endProjects, type ProjectEnd, type RunEnd } from "../jobs/runs.ts";
 import { type Answer, mergeAnswers } from "./batches.ts";
 import { sliceKey } from "./slices.ts";
 
-export type AnswerWriter = {
+export type RunWriter = {
   readonly store: (answer: Answer) => Promise<StoredAnswer>;
+  /** Returns the run for one of the projects that ended it. */
+  readonly endProject: (end: ProjectEnd) => Promise<RunEnd | undefined>;
   /** A batch waits a moment for more answers while there are requests whose answers may come. */
   readonly whileAsking: <T>(ask: () => Promise<T>) => Promise<T>;
 };
 
 /** Rows in a transaction: several answers of the usual size, and little memory. A single answer may be larger. */
 const BATCH_ROWS_MAX = 5_000;
+const BATCH_PROJECTS_MAX = 500;
 /** How long a batch waits for more answers. Nobody notices so short a wait, and a transaction costs as much as some hundred rows. */
 const GATHER_MS = 25;
 /** While the database works on one batch, the next one is prepared here. */
 const BATCHES_AT_ONCE = 2;
 
-export function openAnswerWriter(db: Database): AnswerWriter {
+export function openRunWriter(db: Database): RunWriter {
   let asking = 0;
   let idle = new AbortController();
-  const store = batched<Answer, StoredAnswer>((batch) => writeBatch(db, batch), {
-    weightMax: BATCH_ROWS_MAX,
-    weightOf: rowCount,
-    beforeBatch: async () => {
-      if (asking > 0) await sleep(GATHER_MS, undefined, { signal: idle.signal }).catch(() => {});
-    },
-    concurrency: BATCHES_AT_ONCE,
-  });
+  const beforeBatch = async () => {
+    if (asking > 0) await sleep(GATHER_MS, undefined, { signal: idle.signal }).catch(() => {});
+  };
   return {
-    store,
+    store: batched<Answer, StoredAnswer>((batch) => writeBatch(db, batch), {
+      ...{ weightMax: BATCH_ROWS_MAX, weightOf: rowCount, beforeBatch, concurrency: BATCHES_AT_ONCE },
+    }),
+    endProject: batched<ProjectEnd, RunEnd | undefined>((batch) => endProjects(db, batch), {
+      ...{ weightMax: BATCH_PROJECTS_MAX, weightOf: () => 1, beforeBatch },
+    }),
     async whileAsking(ask) {
       if (asking++ === 0) idle = new AbortController();
       try {

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { inTransaction } from "../../../src/db/connection/transaction.ts";
 import {
   deleteOldRuns,
-  endProject,
+  endProjects,
   finishRun,
   heartbeatRun,
   insertRun,
@@ -79,15 +79,17 @@ test("a run has the sums of its projects, of which each counts once, and the las
   });
   expect(await openProject(db, runId, "a")).toMatchObject({ job: "nightly", scheduledFor: expect.any(Date) });
   await recordAttempt(db, runId, "b", { ...NO_COUNTS, requests: 2, rowsChanged: 3 });
-  expect(
-    await endProject(db, runId, "a", { ...NO_COUNTS, requests: 4, planned: 28, complete: 28 }, undefined),
-  ).toBeUndefined();
+  const done = { ...NO_COUNTS, planned: 28, complete: 28 };
+  const [a, b] = [
+    { runId, projectId: "a", counts: { ...done, requests: 4 } },
+    { runId, projectId: "b", counts: COUNTS, error: "503" },
+  ];
   for (const _ of ["its answer was lost", "again"])
-    expect(await endProject(db, runId, "b", COUNTS, "503")).toBeUndefined();
+    expect(await endProjects(db, [a, b])).toEqual([undefined, undefined]);
   expect(await openProject(db, runId, "b")).toBeUndefined();
   expect(await run(runId)).toMatchObject({ status: "running", slices_planned: 84, requests: 10 });
 
-  const end = await endProject(db, runId, "c", { ...NO_COUNTS, planned: 28, complete: 28 }, undefined);
+  const [end] = await endProjects(db, [{ runId, projectId: "c", counts: done }]);
   expect(end).toMatchObject({ status: "failed", error: "503", counts: { planned: 84, complete: 76, failed: 6 } });
   expect(await run(runId)).toMatchObject({
     status: "failed",

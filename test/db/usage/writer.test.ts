@@ -6,7 +6,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Answer } from "../../../src/db/usage/batches.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
-import { openAnswerWriter } from "../../../src/db/usage/writer.ts";
+import { openRunWriter } from "../../../src/db/usage/writer.ts";
 import type { NormalisedSlice } from "../../../src/usage/rows.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newSeries, rowOf, rowsOn, shown, slice } from "../stored-usage.ts";
@@ -16,7 +16,7 @@ const DAY = "2026-03-16";
 const NEXT_DAY = "2026-03-17";
 /** A writer that expects more answers. */
 function openBusyWriter() {
-  const writer = openAnswerWriter(db);
+  const writer = openRunWriter(db);
   void writer.whileAsking(() => new Promise<void>(() => {}));
   return writer.store;
 }
@@ -74,7 +74,7 @@ test("answers of several series that come together are stored in one transaction
 
 test.each([
   { what: "more answers are coming", open: openBusyWriter, expected: 1 },
-  { what: "no more answers are coming", open: () => openAnswerWriter(db).store, expected: 2 },
+  { what: "no more answers are coming", open: () => openRunWriter(db).store, expected: 2 },
 ])("$what: an answer and the next one are stored in $expected transactions", async ({ open, expected }) => {
   const before = await transactions();
   const write = open();
