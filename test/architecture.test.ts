@@ -34,7 +34,16 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   usage: ["decimal.ts", "errors.ts"],
   keys: ["command.ts", "errors.ts", "files.ts", "secret.ts", "text.ts", "usage/days.ts"],
   service: ["async.ts", "errors.ts", "proxy.ts", "proxy-agent.ts", "secret.ts", "text.ts", "usage"],
-  config: ["decimal.ts", "errors.ts", "files.ts", "keys/policy.ts", "secret.ts", "service/auth-scheme.ts", "usage"],
+  config: [
+    "decimal.ts",
+    "errors.ts",
+    "files.ts",
+    "package-files.ts",
+    "keys/policy.ts",
+    "secret.ts",
+    "service/auth-scheme.ts",
+    "usage",
+  ],
   "db/connection": [
     "db/jobs/queue.ts",
     "db/schema.ts",
@@ -68,7 +77,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   "web/client": ["decimal.ts", "show/chart-description.ts", "show/format.ts"],
   "web/dashboard": ["async.ts", "errors.ts", "facts", "health", "show", "usage", "web", "web/explore"],
   "web/explore": ["async.ts", "errors.ts", "facts", "show", "usage", "web", "web/dashboard"],
-  show: ["facts", "text.ts", "usage"],
+  show: ["db/keys/status.ts", "facts", "keys/plan.ts", "text.ts", "usage"],
   // The tests compare the product with the emulator, so the emulator shares no code with it: a bug in shared code would not show.
   emulator: [],
 };

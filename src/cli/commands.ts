@@ -156,7 +156,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
     summary: "seals the ledger's keys with USAGE_EXPORT_MASTER_KEY, opening them with USAGE_EXPORT_MASTER_KEY_PREVIOUS",
     examples: ["keys rewrap"],
     options: [JSON_ANSWER],
-    run: async (app, options) => (await import("./keys.ts")).runRewrap(app, options),
+    run: async (app, options) => (await import("./rewrap.ts")).runRewrap(app, options),
   },
   {
     name: "start",

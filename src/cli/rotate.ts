@@ -1,7 +1,7 @@
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { loadConfig } from "../config/load.ts";
-import { quoteAll } from "../config/messages.ts";
+import { quoteAll, requireKnown } from "../config/messages.ts";
 import { isPattern } from "../config/patterns.ts";
 import { type RotationConfig, writtenRotations } from "../config/rotations.ts";
 import { withDatabase } from "../database.ts";
@@ -17,7 +17,6 @@ import { type RotationOptions, rotationRequest, runRotationJob } from "../jobs/r
 import { planRotation } from "../keys/plan.ts";
 import type { RotationResult } from "../keys/rotate.ts";
 import { readMasterKeys } from "../keys/seal.ts";
-import { requireKnown } from "./selection.ts";
 
 export type RotateOptions = {
   readonly job?: readonly string[];

@@ -1,8 +1,7 @@
 // Which jobs, series and days the command line asks for, checked against the configuration before anything is called. Pure.
 
 import type { Config } from "../config/config.ts";
-import { quoteAll } from "../config/messages.ts";
-import { didYouMean } from "../config/suggestions.ts";
+import { quoteAll, requireKnown } from "../config/messages.ts";
 import { AppError } from "../errors.ts";
 import { type BackfillJob, type BackfillMode, distinctSeries } from "../usage/backfill.ts";
 import { addDays, DAYS_DEFAULT, type Day, dayCount, periodError, type Window } from "../usage/days.ts";
@@ -72,19 +71,6 @@ function isSelected(job: ExportJob, selection: Selection): boolean {
         fanOuts.some(({ dimension }) => isReadUnderEach(grouping, dimension)),
     )
   );
-}
-
-/** `fault` says what is wrong with a quoted name that is not among those known. */
-export function requireKnown(
-  option: string,
-  given: readonly string[] | undefined,
-  known: readonly string[],
-  fault = (quotedName: string) => `${quotedName} is not configured`,
-): void {
-  const unknown = given?.find((name) => !known.includes(name));
-  if (unknown === undefined) return;
-  const found = `${fault(JSON.stringify(unknown))} (there is ${quoteAll(known) || "none"})`;
-  throw new AppError("config", `${option}: ${found}${didYouMean(unknown, known)}`);
 }
 
 export function notBegun(day: Day, today: Day): AppError {

@@ -2,6 +2,7 @@
 
 import type { App } from "../app.ts";
 import { loadConfig } from "../config/load.ts";
+import { requireKnown } from "../config/messages.ts";
 import { matchesPattern } from "../config/patterns.ts";
 import { withDatabase } from "../database.ts";
 import type { ProjectHealth } from "../db/health.ts";
@@ -11,7 +12,6 @@ import { withKnownProjects } from "../jobs/discover.ts";
 import { counted, windowText } from "../show/format.ts";
 import { firstOf } from "../text.ts";
 import { seriesText } from "../usage/series.ts";
-import { requireKnown } from "./selection.ts";
 
 const WORST_SHOWN = 10;
 const FOUND_SHOWN_MAX = 50;

@@ -200,6 +200,19 @@ export function quoteAll(words: readonly string[]): string {
   return `${quoted.join(", ")}${others > 0 ? ` and ${others} more` : ""}`;
 }
 
+/** Throws `config` for an option's name that is not known. `fault` says what is wrong with the quoted name. */
+export function requireKnown(
+  option: string,
+  given: readonly string[] | undefined,
+  known: readonly string[],
+  fault = (quotedName: string) => `${quotedName} is not configured`,
+): void {
+  const unknown = given?.find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  const found = `${fault(JSON.stringify(unknown))} (there is ${quoteAll(known) || "none"})`;
+  throw new AppError("config", `${option}: ${found}${didYouMean(unknown, known)}`);
+}
+
 const FILE_ERROR_REASONS: Readonly<Record<string, string>> = {
   ENOENT: "does not exist",
   ENOTDIR: "does not exist",

@@ -28,7 +28,7 @@ import {
   rotationRows,
 } from "../db/keys/status.ts";
 import { existingPage } from "../db/pages.ts";
-import { rotationWarnings } from "./rotation-conditions.ts";
+import { rotationWarnings } from "../show/keys.ts";
 import { ledgerGroups, mergeRotations } from "./rotation-groups.ts";
 
 export {

@@ -1,31 +1,12 @@
 // The conditions of a rotation. Each has a subject of its own: a key may wait weeks for its removal, and meanwhile the refusal of another
 // key must still be notified. Pure.
 
-import type { RotationStatus } from "../db/keys/status.ts";
 import { needsAttention } from "../keys/plan.ts";
 import { counted } from "../show/format.ts";
+import { attemptsText, fallbackText } from "../show/keys.ts";
 import { DAY_SECONDS } from "../usage/days.ts";
 import type { Condition } from "./condition.ts";
 import type { RotationHealth } from "./state.ts";
-
-type Failures = Pick<RotationStatus, "failedAttempts" | "lastError" | "fallback" | "fallbackAt">;
-
-/** What a person should know of a rotation, also of one that is not configured any more. */
-export function rotationWarnings(row: Failures): readonly string[] {
-  return [
-    ...(row.failedAttempts > 0 ? [attemptsText(row)] : []),
-    ...(row.fallback === null ? [] : [fallbackText(row)]),
-  ];
-}
-
-function attemptsText({ failedAttempts, lastError }: Failures): string {
-  const attention = needsAttention(failedAttempts) ? "needs attention: nothing is created until rotate --now; " : "";
-  return `${attention}${counted(failedAttempts, "failed attempt")}, the last: ${lastError}`;
-}
-
-function fallbackText({ fallback, fallbackAt }: Failures): string {
-  return `the key in use was refused (${fallbackAt?.toISOString()}), and the one before it was used in its place, see "keys": ${fallback}`;
-}
 
 /** How many days over its maximum age a key may be: it is replaced on the following night, or a night later if that one fails. */
 const LATE_DAYS_MAX = 2;
