@@ -99,6 +99,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   croner: ["schedule/cron.ts", "config/fields.ts"],
   "node-cron": ["schedule/timers.ts", "config/fields.ts"],
   echarts: ["web/client"],
+  hono: ["web/routes.ts"],
   idiomorph: ["web/client/live.ts"],
 };
 

@@ -23,6 +23,8 @@ const REPLACED: Readonly<Record<string, string>> = {
   "undici node:http2": "exports.constants = {};",
   // The size is Node's default.
   "undici node:http": "exports.maxHeaderSize = 16384; exports.IncomingMessage = class {};",
+  // It is given the whole of zod, with its texts in 50 languages, to add a method that this program does not call.
+  "@hono zod": "exports.z = { ZodType: class {} };",
   "commander node:child_process": "",
   "node-cron child_process": "",
   // The log is written in the main thread.

@@ -1,57 +1,158 @@
-// Which paths the monitor answers, to whom, and the URL at which it is reached.
+// The paths that the monitor answers, and to whom. No request changes anything. The first request loads this module: Hono takes 40 ms, which a
+// worker's start need not wait for.
 
-import type { Audience } from "./access.ts";
+import { getRequestListener, type HttpBindings } from "@hono/node-server";
+import { type Context, Hono, type MiddlewareHandler } from "hono";
+import { etag, RETAINED_304_HEADERS } from "hono/etag";
+import { secureHeaders } from "hono/secure-headers";
+import type { Logger } from "pino";
+import { errorText } from "../errors.ts";
+import { type Access, refusal } from "./access.ts";
 import { scriptPage, scriptPath } from "./assets.ts";
-import { type Page, textPage } from "./page.ts";
-
-export type Readiness = {
-  /** Whether the process works at all: if not, it should be restarted. */
-  readonly live: boolean;
-  /** Why it can't do its work now, a sentence each; none if it is ready. */
-  readonly reasons: readonly string[];
-};
-
-export type Answer = (query: URLSearchParams) => Page | Promise<Page>;
-
-export type Route = { readonly audience: Audience; readonly answer: Answer };
-
-/** Path to route. */
-export type Routes = Readonly<Record<string, Route>>;
+import { type Answer, type Page, pageBytes, type Readiness, textPage } from "./page.ts";
 
 export type MonitorDeps = {
+  readonly log: Logger;
+  /** Hides secrets in use from every page: the reason of a failure may quote one. */
+  readonly scrub: (text: string) => string;
+  /** What visitors must send now; undefined if nothing. */
+  readonly access: () => Access | undefined;
   readonly readiness: () => Readiness;
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
   /** The pages of the dashboard, by path. */
   readonly pages: Readonly<Record<string, Answer>>;
+  /** The read API, at /api/v1/, which the first request to it loads. */
+  readonly api: () => Promise<{ readonly fetch: (request: Request) => Response | Promise<Response> }>;
 };
 
-export function routesOf({ readiness, metrics, pages }: MonitorDeps): Routes {
-  const healthPage = (isGood: (now: Readiness) => boolean) => {
-    const now = readiness();
-    return isGood(now) ? textPage(200, ["ok"]) : textPage(503, now.reasons);
-  };
-  return {
-    ...Object.fromEntries(Object.entries(pages).map(([path, answer]) => [path, { audience: "people", answer }])),
-    "/livez": { audience: "anyone", answer: () => healthPage(({ live }) => live) },
-    "/readyz": { audience: "anyone", answer: () => healthPage(({ reasons }) => reasons.length === 0) },
-    "/metrics": {
-      audience: "machines",
-      async answer() {
-        const { contentType, text } = await metrics();
-        return { status: 200, contentType, body: text };
+type ServerState = {
+  /** Only this machine can reach the monitor. */
+  readonly isLoopback: boolean;
+  readonly isClosing: () => boolean;
+  /** A client that reads an answer more slowly than this is cut off: it counts among the answers in progress, whose number is limited. */
+  readonly sendMsMax: number;
+};
+
+type Env = { Bindings: HttpBindings };
+type Handler = MiddlewareHandler<Env>;
+
+/** Compressing less than this gains nothing, and the answer to a health check must not wait for the threads that compress. */
+const COMPRESSED_BYTES_MIN = 4_096;
+/**
+ * Limits for answers being made or sent. Health checks have none, because their answers are ready and small. People who want the same page
+ * wait for one reading of it, and are sent the same bytes, so that each of them takes some kilobytes; each scrape is a reading of its own.
+ */
+const SCRAPES_MAX = 50;
+const PAGES_MAX = 400;
+/** The Retry-After of an answer that is refused because too many are being made. */
+const BUSY_SECONDS = 5;
+
+const HEADERS = {
+  "cache-control": "no-store",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+};
+
+/** The listener for the requests of a server. */
+export function openRoutes(deps: MonitorDeps, server: ServerState) {
+  const { pages, readiness, metrics, log } = deps;
+  const send = sender(deps.scrub);
+  const app = new Hono<Env>();
+  app.use(finish(server), secureHeaders({ strictTransportSecurity: false, xFrameOptions: "DENY" }), async (c, next) =>
+    c.req.method === "GET" || c.req.method === "HEAD"
+      ? next()
+      : send(c, textPage(405, ["expected GET or HEAD"], { allow: "GET, HEAD" })),
+  );
+  const answerHealth = (c: Context, isGood: boolean) =>
+    send(c, isGood ? textPage(200, ["ok"]) : textPage(503, readiness().reasons));
+  app.get("/livez", (c) => answerHealth(c, readiness().live));
+  app.get("/readyz", (c) => answerHealth(c, readiness().reasons.length === 0));
+
+  app.use((c, next) => {
+    const refused = refusal(deps.access(), server.isLoopback, c.env.incoming.headers);
+    if (refused) return send(c, refused);
+    // Postgres refuses such a text.
+    if (!c.req.url.includes("%00")) return next();
+    return send(c, textPage(400, ["a parameter holds the character NUL, which is in no name"]));
+  });
+  app.get("/metrics", limit(SCRAPES_MAX, send), async (c) => {
+    const { contentType, text: body } = await metrics();
+    return send(c, { status: 200, contentType, body });
+  });
+  app.use(limit(PAGES_MAX, send), etag({ retainedHeaders: [...RETAINED_304_HEADERS, "x-as-of"] }));
+  for (const [path, answer] of Object.entries({ ...pages, [`/${scriptPath()}`]: scriptPage }))
+    app.get(path, async (c) => send(c, await answer(new URL(c.req.url).searchParams)));
+  app.get("/api/v1/*", async (c, next) => {
+    const answer = await (await deps.api()).fetch(c.req.raw);
+    return answer.status === 404 ? next() : send(c, await pageOf(answer));
+  });
+
+  const known = [...Object.keys(pages), "/livez", "/readyz", "/metrics", "/api/v1/openapi.json"];
+  app.notFound((c) => send(c, textPage(404, ["there is no such page; there are:", ...known])));
+  app.onError((error, c) => {
+    log.error({ path: c.req.path, reason: errorText(error) }, "monitor page failed");
+    return send(c, textPage(500, ["this page could not be made; the log says why"]));
+  });
+  return getRequestListener(app.fetch, { hostname: "localhost", autoCleanupIncoming: false });
+}
+
+type Send = (c: Context, page: Page) => Promise<Response>;
+
+function sender(scrub: (text: string) => string): Send {
+  return async (c, page) => {
+    const { plain, compressed, etag } = pageBytes(page, scrub);
+    const isCompressed =
+      plain.length >= COMPRESSED_BYTES_MIN &&
+      /\bgzip\b(?!\s*;\s*q=0(\.0+)?\s*(,|$))/i.test(c.req.header("accept-encoding") ?? "");
+    const body = isCompressed ? await compressed() : plain;
+    return new Response(body, {
+      status: page.status,
+      headers: {
+        "content-type": page.contentType,
+        "content-length": String(body.length),
+        vary: "accept-encoding",
+        ...(page.status === 200 && { etag }),
+        ...(page.asOf?.[0] !== undefined && { "x-as-of": page.asOf[0] }),
+        ...(isCompressed && { "content-encoding": "gzip" }),
+        ...page.headers,
       },
-    },
-    [`/${scriptPath()}`]: { audience: "people", answer: scriptPage },
+    });
   };
 }
 
-export type MonitorAddress = { readonly host: string; readonly port: number };
+/** Not with text(), which would leave out the byte order mark of a CSV. */
+async function pageOf(answer: Response): Promise<Page> {
+  const { "content-type": contentType = "", ...headers } = Object.fromEntries(answer.headers);
+  return { status: answer.status, contentType, body: Buffer.from(await answer.arrayBuffer()).toString(), headers };
+}
 
-/** A wildcard listens on every address, but requests can't be sent to it: loopback takes its place. */
-const WILDCARDS: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" };
+/** Adds the headers of every answer, unless it has its own, and ends one that is not read. */
+function finish({ isClosing, sendMsMax }: ServerState): Handler {
+  return async (c, next) => {
+    await next();
+    const { incoming, outgoing } = c.env;
+    // Not with c.header(), which would copy the body.
+    const { headers } = c.res;
+    for (const [name, value] of Object.entries(HEADERS)) if (!headers.has(name)) headers.set(name, value);
+    // The body of a request is not read. On a connection that stays open it would be taken for the next request, so the connection
+    // is closed.
+    const { "transfer-encoding": encoding, "content-length": length = "0" } = incoming.headers;
+    if (isClosing() || encoding !== undefined || Number(length) > 0) headers.set("connection", "close");
+    const timer = setTimeout(() => outgoing.destroy(), sendMsMax);
+    outgoing.once("close", () => clearTimeout(timer));
+  };
+}
 
-/** The URL for requests from this machine; without a slash at its end. */
-export function monitorUrl({ host, port }: MonitorAddress): string {
-  const reached = WILDCARDS[host] ?? host;
-  return `http://${reached.includes(":") ? `[${reached}]` : reached}:${port}`;
+/** Refuses a request while this many are being answered. */
+function limit(max: number, send: Send): Handler {
+  let inProgress = 0;
+  const busy = textPage(503, ["too many pages are being made at this moment: try again"], {
+    "retry-after": String(BUSY_SECONDS),
+    connection: "close",
+  });
+  return async (c, next) => {
+    if (inProgress >= max) return send(c, busy);
+    inProgress++;
+    c.env.outgoing.once("close", () => inProgress--);
+    return next();
+  };
 }

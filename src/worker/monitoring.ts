@@ -13,7 +13,6 @@ import { readHealthFigures } from "../health/read-health.ts";
 import { programVersion } from "../package-files.ts";
 import type { Access } from "../web/access.ts";
 import { openDashboard } from "../web/dashboard/dashboard.ts";
-import { openApi } from "../web/explore/api.ts";
 import { openUsagePage } from "../web/explore/usage-page.ts";
 import { openMonitor } from "../web/server.ts";
 import { dashboardReads } from "./dashboard-reads.ts";
@@ -65,11 +64,12 @@ export async function openMonitoring(
     readByStatements: <T>(read: (run: Run) => Promise<T>, signal: AbortSignal) =>
       readByStatements(db, read, { signal }),
   };
-  const api = openApi({ log: app.log, version, ...usage });
+  const loadApi = async () => (await import("../web/explore/api.ts")).openApi({ log: app.log, version, ...usage });
+  let api: ReturnType<typeof loadApi> | undefined;
   const usagePage = openUsagePage({ framed: dashboard.framed, ...usage });
   const deps = {
     ...{ log: app.log, scrub, access: () => current().access, readiness },
-    ...{ metrics: metrics.scrape, pages: { ...dashboard.pages, ...usagePage, ...api } },
+    ...{ metrics: metrics.scrape, pages: { ...dashboard.pages, ...usagePage }, api: () => (api ??= loadApi()) },
   };
   const monitor = await openMonitor(current().config.monitor, deps);
   app.log.info({ url: monitor.url }, "monitor listens");

@@ -6,8 +6,8 @@ import { amounts } from "../../src/facts/amounts.ts";
 import { type AskedMetric, splitsOf } from "../../src/facts/question.ts";
 import { addDays, dayOf } from "../../src/usage/days.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
-import { questionOf } from "../../src/web/explore/question.ts";
 import { randomFrom } from "../support/random.ts";
+import { askedBy } from "../web/explore/usage-site.ts";
 import type { NewDatabase } from "./figures.ts";
 import { type GrownDatabase, growDatabase, ROWS_A_DAY } from "./grown-database.ts";
 
@@ -54,7 +54,7 @@ async function questionsOf({ db }: Pick<GrownDatabase, "db">, kind: Kind): Promi
 }
 
 async function ask(db: GrownDatabase["db"], query: string): Promise<Measured> {
-  const question = questionOf(new URLSearchParams(query), dayOf(new Date()));
+  const question = askedBy(new URLSearchParams(query), dayOf(new Date()));
   const statements: string[] = [];
   const startedMs = performance.now();
   const { lacking } = await readByStatements(db, (run) =>

@@ -9,12 +9,11 @@ import { storePrices } from "../../src/db/prices.ts";
 import { amounts, ESTIMATE_ROWS_MAX } from "../../src/facts/amounts.ts";
 import type { Answer } from "../../src/facts/answer.ts";
 import { answerCsv } from "../../src/web/explore/csv.ts";
-import { questionOf } from "../../src/web/explore/question.ts";
 import { DIARIZED, forgetAll, storeSeries } from "../db/reported-usage.ts";
 import { storeBills, sumOf } from "../db/stored-charges.ts";
 import { daysBack, newProject } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
-import { usageSite } from "../web/explore/usage-site.ts";
+import { askedBy, usageSite } from "../web/explore/usage-site.ts";
 
 const { db } = await testDatabase();
 const back = await daysBack(db);
@@ -39,7 +38,7 @@ async function price(...prices: readonly (readonly [model: string, currency: str
 }
 
 async function ask(query: string): Promise<Answer> {
-  const question = questionOf(new URLSearchParams(`${PERIOD}&${query}`), back(0));
+  const question = askedBy(new URLSearchParams(`${PERIOD}&${query}`), back(0));
   return readByStatements(db, (run) => amounts(run, question));
 }
 
@@ -253,6 +252,6 @@ test("a day with a charge that has no amount is incomplete, and it is said whose
   expect(csv).toContain(`${back(2)},"incomplete","group",1,"key-2",,1,"false"`);
   expect(await ask(`${query}&group=key-1`)).toMatchObject({ complete: true, total: { amount: "30" } });
   const later = new URLSearchParams(`from=${back(1)}&to=${back(1)}&${query}`);
-  const next = await readByStatements(db, (run) => amounts(run, questionOf(later, back(0))));
+  const next = await readByStatements(db, (run) => amounts(run, askedBy(later, back(0))));
   expect(next).toMatchObject({ complete: true, lacking: { incompleteDays: [], incompleteDaysBefore: [] } });
 });

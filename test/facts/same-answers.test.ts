@@ -13,11 +13,10 @@ import { type Day, daysOf } from "../../src/usage/days.ts";
 import { addsUp } from "../../src/usage/dimensions.ts";
 import { GROUPINGS, type UsageGrouping } from "../../src/usage/series.ts";
 import { answerCsv } from "../../src/web/explore/csv.ts";
-import { questionOf } from "../../src/web/explore/question.ts";
 import { DIARIZED, forgetAll, storeSeries, type Usage } from "../db/reported-usage.ts";
 import { daysBack, newProject } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
-import { usageSite } from "../web/explore/usage-site.ts";
+import { askedBy, usageSite } from "../web/explore/usage-site.ts";
 
 const { db } = await testDatabase();
 const back = await daysBack(db);
@@ -85,7 +84,7 @@ test("a hundred random questions have the same answer on the page, in the API, t
         const site = usageSite(db);
         for (const asked of questions) {
           const query = queryOf(projects, asked);
-          const question = questionOf(query, today);
+          const question = askedBy(query, today);
           const answer = await readByStatements(db, (run) => amounts(run, question));
           expectSums(answer, projects, stored, isWhole);
           await expectSameFromSql(answer);

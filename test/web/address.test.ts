@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { monitorUrl } from "../../src/web/routes.ts";
+import { monitorUrl } from "../../src/web/address.ts";
 
 test.each([
   ["127.0.0.1", "http://127.0.0.1:9464"],

@@ -85,7 +85,9 @@ test.each(["/nothing", "/metrics/", "//", "/toString", "/__proto__"])(
     await using monitor = await testMonitor();
     const response = await fetch(monitor.url + path);
     expect(response.status).toBe(404);
-    expect(await response.text()).toMatch(/there are:\n\/\n\/report\.html\n\/livez\n\/readyz\n\/metrics\n$/);
+    expect(await response.text()).toMatch(
+      /there are:\n\/\n\/report\.html\n\/livez\n\/readyz\n\/metrics\n\/api\/v1\/openapi\.json\n$/,
+    );
   },
 );
 
@@ -170,6 +172,7 @@ test.each([
     readiness: () => WELL,
     metrics: never,
     pages: { "/": never, "/report.html": never },
+    api: never,
   };
   await expect(openMonitor({ host, port: other.port }, deps)).rejects.toMatchObject({
     code: "config",

@@ -1,9 +1,10 @@
 // Opens the monitor on a free port, with defaults for everything that a test does not set.
 
+import { Hono } from "hono";
 import { pino } from "pino";
-import { type Page, textPage } from "../../src/web/page.ts";
-import type { MonitorDeps, Readiness } from "../../src/web/routes.ts";
-import { type Monitor, openMonitor, type ServerDeps } from "../../src/web/server.ts";
+import { type Page, type Readiness, textPage } from "../../src/web/page.ts";
+import type { MonitorDeps } from "../../src/web/routes.ts";
+import { type Monitor, openMonitor } from "../../src/web/server.ts";
 
 export const WELL: Readiness = { live: true, reasons: [] };
 
@@ -15,7 +16,7 @@ function echoPage(word: string): (query: URLSearchParams) => Promise<Page> {
 }
 
 export async function testMonitor(
-  deps: Partial<MonitorDeps & ServerDeps> = {},
+  deps: Partial<MonitorDeps> = {},
   host = "127.0.0.1",
   sendMsMax?: number,
 ): Promise<TestMonitor> {
@@ -29,6 +30,7 @@ export async function testMonitor(
       access: () => undefined,
       metrics: async () => ({ contentType: "text/plain", text: "up 1\n" }),
       pages: { "/": echoPage("dashboard"), "/report.html": echoPage("report") },
+      api: async () => new Hono(),
       ...deps,
     },
     sendMsMax,

@@ -14,9 +14,8 @@ import {
 } from "../../show/page.ts";
 import { COMPARISONS, dayCount, type Window } from "../../usage/days.ts";
 import { scriptHead } from "../assets.ts";
-import type { Page } from "../page.ts";
+import type { Page, Readiness } from "../page.ts";
 import { findProjects, knownProjects, projectValue } from "../projects.ts";
-import type { Readiness } from "../routes.ts";
 import { dashboardProblems, verdictHtml } from "./verdict.ts";
 import { comparedWindow, fixedView, PERIOD_TITLES, type View, viewParameters, viewQuery } from "./view.ts";
 

@@ -5,7 +5,7 @@ import { problemsOf } from "../../health/conditions.ts";
 import type { HealthState } from "../../health/state.ts";
 import { counted } from "../../show/format.ts";
 import { type Html, html } from "../../show/html.ts";
-import type { Readiness } from "../routes.ts";
+import type { Readiness } from "../page.ts";
 
 export type DashboardProblem = { readonly text: string; readonly section?: Condition["section"] };
 

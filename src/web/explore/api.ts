@@ -1,21 +1,20 @@
-// The read API: answers about usage as JSON and CSV, for programs and people. It has the access rules of the pages.
+// The read API: answers about usage as JSON and CSV, for programs and people. Its description in OpenAPI is made of the same routes. It has the
+// access rules of the pages.
 
+import { createRoute, OpenAPIHono } from "@hono/zod-openapi";
 import type { Logger } from "pino";
-import type { z } from "zod";
+import { z } from "zod";
 import { oneAtATime, ReadTimeout } from "../../async.ts";
 import { errorText, systemCode } from "../../errors.ts";
 import { amounts } from "../../facts/amounts.ts";
-import type { Answer } from "../../facts/answer.ts";
+import { Answer } from "../../facts/answer.ts";
 import { InvalidQuestion, isCost } from "../../facts/question.ts";
 import type { Run } from "../../facts/scope.ts";
 import { dayOf } from "../../usage/days.ts";
-import type { Page } from "../page.ts";
-import type { Answer as AnswerTo } from "../routes.ts";
-import { answerCsv } from "./csv.ts";
-import { CsvParameters, openApiDocument } from "./openapi.ts";
-import { ProjectsParameters, readProjects } from "./project-list.ts";
-import { givenParameters, parseParameters, questionOf } from "./question.ts";
-import { readSeries, SeriesParameters } from "./series-list.ts";
+import { answerCsv, CSV_ROWS } from "./csv.ts";
+import { ProjectList, ProjectsParameters, readProjects } from "./project-list.ts";
+import { oneOf, parameters, problemOf, QuestionParameters, questionOf } from "./question.ts";
+import { readSeries, SeriesList, SeriesParameters } from "./series-list.ts";
 
 export type ApiDeps = {
   readonly log: Logger;
@@ -30,11 +29,20 @@ const RETRY_SECONDS = 5;
 /** Reading the answer takes longer than a request waits, so that asking again would not help. */
 class TooSlow extends Error {}
 
+const CsvParameters = parameters({
+  ...QuestionParameters.shape,
+  rows: oneOf(CSV_ROWS).default("groups").describe("Groups with their amounts, or amounts by day"),
+});
+
+const ErrorAnswer = z.object({
+  error: z.string().describe("A sentence that names the parameter, what it expects and what it got"),
+});
+
 export function openApi({ log, readByStatements, version }: ApiDeps, waitMsMax: number = WAIT_MS_MAX) {
   const inTurn = oneAtATime(waitMsMax);
 
   /** `advice` is what to do if the answer takes too long. */
-  async function read<T>(query: URLSearchParams, advice: string, work: (run: Run) => Promise<T>): Promise<T> {
+  async function read<T>(asked: object, advice: string, work: (run: Run) => Promise<T>): Promise<T> {
     const askedMs = performance.now();
     let waitedMs = Number.POSITIVE_INFINITY;
     const result = await inTurn((signal) => {
@@ -44,41 +52,106 @@ export function openApi({ log, readByStatements, version }: ApiDeps, waitMsMax: 
     if (result.ok) return result.value;
     const { error } = result;
     if (error instanceof InvalidQuestion) throw error;
-    log.warn({ query: String(query), reason: errorText(error) }, "read API: reading the usage failed");
+    log.warn({ ...asked, reason: errorText(error) }, "read API: reading the usage failed");
     if (!isTimeout(error)) throw error;
     // A question that had most of the time for itself is too slow; another one waited for those before it.
     if (waitedMs < waitMsMax / 2) throw new TooSlow(`the answer takes longer than ${waitMsMax / 1000} s: ${advice}`);
     throw new Error("other questions are being answered");
   }
 
-  const answerTo = (query: URLSearchParams, more: readonly string[] = []) => {
-    const question = questionOf(query, dayOf(new Date()), more);
-    return read(query, "ask for fewer days, for one project, or with compare=none", (run) => amounts(run, question));
-  };
+  async function answerTo(asked: z.output<typeof QuestionParameters>): Promise<Answer> {
+    const question = questionOf(asked, dayOf(new Date()));
+    return read(asked, "ask for fewer days, for one project, or with compare=none", (run) => amounts(run, question));
+  }
 
-  return {
-    "/api/v1/usage": orError(async (query) => jsonPage(200, await answerTo(query))),
-    "/api/v1/usage.csv": orError(async (query) => {
-      const { rows } = parseParameters(CsvParameters, givenParameters(query));
-      const answer = await answerTo(query, ["rows"]);
+  const api = new OpenAPIHono({
+    defaultHook: (result, c) => (result.success ? undefined : c.json({ error: problemOf(result.error) }, 400)),
+  });
+  api.openapi(routeOf("usage", "Usage by group and by day", QuestionParameters, json(Answer)), async (c) =>
+    c.json(await answerTo(c.req.valid("query")), 200),
+  );
+  api.openapi(
+    routeOf("usage.csv", "The same as CSV", CsvParameters, { "text/csv": { schema: z.string() } }),
+    async (c) => {
+      const { rows, ...asked } = c.req.valid("query");
+      const answer = await answerTo(asked);
       requireCost(answer);
-      return csvPage(answer, rows);
-    }),
-    "/api/v1/projects": orError(async (query) => {
-      const parameters = parseParameters(ProjectsParameters, givenParameters(query));
-      return jsonPage(200, await read(query, "query the view bi.series", (run) => readProjects(run, parameters)));
-    }),
-    "/api/v1/series": orError(async (query) => {
-      const parameters = parseParameters(SeriesParameters, givenParameters(query));
-      return jsonPage(
-        200,
-        await read(query, "ask for one project or one grouping, or query the view bi.series", (run) =>
-          readSeries(run, parameters),
-        ),
-      );
-    }),
-    "/api/v1/openapi.json": async () => jsonPage(200, openApiDocument(version)),
-  };
+      return c.body(answerCsv(answer, rows), 200, {
+        "content-type": "text/csv; charset=utf-8; header=present",
+        "content-disposition": `attachment; filename="${fileName(answer, rows)}"`,
+      });
+    },
+  );
+  api.openapi(
+    routeOf("projects", "Projects, also by a part of their name", ProjectsParameters, json(ProjectList)),
+    async (c) => {
+      const asked = c.req.valid("query");
+      return c.json(await read(asked, "query the view bi.series", (run) => readProjects(run, asked)), 200);
+    },
+  );
+  api.openapi(routeOf("series", "What can be asked for", SeriesParameters, json(SeriesList)), async (c) => {
+    const asked = c.req.valid("query");
+    const advice = "ask for one project or one grouping, or query the view bi.series";
+    return c.json(await read(asked, advice, (run) => readSeries(run, asked)), 200);
+  });
+  const { openAPIRegistry: registry } = api;
+  registry.registerPath(routeOf("openapi.json", "This description", parameters({}), json(z.looseObject({}))));
+  for (const [scheme, secret] of Object.entries({ basic: "password", bearer: "token" })) {
+    const description = `If monitor.access of the configuration names a ${secret}`;
+    registry.registerComponent("securitySchemes", scheme, { type: "http", scheme, description });
+  }
+  api.doc31("/api/v1/openapi.json", {
+    openapi: "3.1.0",
+    info: {
+      title: "usage-export read API",
+      version,
+      description:
+        "Reads usage that was exported, and changes nothing. Never add up amounts of different groupings or filters: each is the same usage counted again.",
+    },
+    servers: [{ url: "../.." }],
+    security: [{}, { basic: [] }, { bearer: [] }],
+  });
+  api.onError((error, c) => {
+    if (error instanceof InvalidQuestion) return c.json({ error: error.message }, 400);
+    if (error instanceof TooSlow) return c.json({ error: error.message }, 504);
+    const unavailable = { error: `the usage could not be read: ${errorText(error)}; try again` };
+    return c.json(unavailable, 503, { "retry-after": String(RETRY_SECONDS) });
+  });
+  return api;
+}
+
+type Content = Readonly<Record<string, { readonly schema: z.ZodType }>>;
+
+function routeOf<const Name extends string, Query extends z.ZodObject, C extends Content>(
+  name: Name,
+  summary: string,
+  query: Query,
+  content: C,
+) {
+  const refused = (description: string) => ({ description, content: json(ErrorAnswer) });
+  const plain = (description: string) => ({ description, content: { "text/plain": { schema: z.string() } } });
+  return createRoute({
+    method: "get",
+    path: `/api/v1/${name}`,
+    operationId: name,
+    summary,
+    request: { query },
+    responses: {
+      200: { description: "The answer", content },
+      400: refused("A parameter is wrong"),
+      401: plain("Without the credentials of monitor.access"),
+      403: plain("Not answered at this address without monitor.access"),
+      503: {
+        ...refused("The database is away or other questions are answered first"),
+        headers: z.object({ "Retry-After": z.int().describe("Seconds") }),
+      },
+      504: refused("The answer takes too long: asking again does not help, but what the error says may"),
+    },
+  });
+}
+
+function json<T extends z.ZodType>(schema: T) {
+  return { "application/json": { schema } };
 }
 
 /** The request waited as long as it may, or the server ended a statement that took as long (57014). */
@@ -107,30 +180,6 @@ function requireCost({ question: { metric, grouping, currency }, projectCount, a
     );
 }
 
-function orError(answer: AnswerTo): AnswerTo {
-  return async (query) => {
-    try {
-      return await answer(query);
-    } catch (error) {
-      if (error instanceof InvalidQuestion) return jsonPage(400, { error: error.message });
-      if (error instanceof TooSlow) return jsonPage(504, { error: error.message });
-      const unavailable = { error: `the usage could not be read: ${errorText(error)}; try again` };
-      return { ...jsonPage(503, unavailable), headers: { "retry-after": String(RETRY_SECONDS) } };
-    }
-  };
-}
-
-function jsonPage(status: number, value: object): Page {
-  return { status, contentType: "application/json; charset=utf-8", body: `${JSON.stringify(value)}\n` };
-}
-
-async function csvPage(answer: Answer, rows: z.output<typeof CsvParameters>["rows"]): Promise<Page> {
-  const { metric, grouping, from, to } = answer.question;
-  const name = ["usage", metric, ...(grouping === "none" ? [] : ["by", grouping]), rows, from, to].join("-");
-  return {
-    status: 200,
-    contentType: "text/csv; charset=utf-8; header=present",
-    body: answerCsv(answer, rows),
-    headers: { "content-disposition": `attachment; filename="${name}.csv"` },
-  };
+function fileName({ question: { metric, grouping, from, to } }: Answer, rows: string): string {
+  return `${["usage", metric, ...(grouping === "none" ? [] : ["by", grouping]), rows, from, to].join("-")}.csv`;
 }

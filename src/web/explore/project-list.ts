@@ -3,22 +3,18 @@
 import { z } from "zod";
 import type { Run } from "../../facts/scope.ts";
 import { findProjects } from "../projects.ts";
-import { aLimit, aText } from "./question.ts";
+import { aLimit, aNumber, aText, parameters } from "./question.ts";
 
 const LISTED_DEFAULT = 200;
 
-export const ProjectsParameters = z.strictObject({
+export const ProjectsParameters = parameters({
   search: aText
     .optional()
     .describe(
       "Only projects whose name or identifier contains this, in upper or lower case: those that are it come first, then those that begin with it",
     ),
   limit: aLimit(LISTED_DEFAULT).describe(`How many are on a page; at most 1000, and ${LISTED_DEFAULT} if left out`),
-  page: z
-    .string()
-    .regex(/^[1-9]\d{0,5}$/, "expected a whole number from 1")
-    .default("1")
-    .describe("The first page is 1; a page after the last is empty"),
+  page: aNumber(999_999, 1).describe("The first page is 1; a page after the last is empty"),
 });
 
 export const ProjectList = z.object({

@@ -4,11 +4,11 @@ import { z } from "zod";
 import type { Run } from "../../facts/scope.ts";
 import { literal } from "../../facts/sql.ts";
 import { GROUPINGS } from "../../usage/series.ts";
-import { aLimit, aText, oneOf } from "./question.ts";
+import { aLimit, aText, oneOf, parameters } from "./question.ts";
 
 const LISTED_DEFAULT = 200;
 
-export const SeriesParameters = z.strictObject({
+export const SeriesParameters = parameters({
   project: aText.optional().describe("The name or the identifier of a project"),
   grouping: oneOf(GROUPINGS).optional().describe("A grouping of usage"),
   limit: aLimit(LISTED_DEFAULT).describe(`How many series are listed; at most 1000, and ${LISTED_DEFAULT} if left out`),

@@ -6,9 +6,8 @@ import type { Run } from "../../facts/scope.ts";
 import { dayOf } from "../../usage/days.ts";
 import type { Dashboard } from "../dashboard/dashboard.ts";
 import { pageCache } from "../dashboard/page-cache.ts";
-import type { Page } from "../page.ts";
-import type { Answer } from "../routes.ts";
-import { givenParameters, PageParameters, parseParameters, questionOf, viewOf } from "./question.ts";
+import type { Answer, Page } from "../page.ts";
+import { givenParameters, ownParameters, PageParameters, parseParameters, questionOf, viewOf } from "./question.ts";
 
 type UsagePageDeps = Pick<Dashboard, "framed"> & {
   readonly readByStatements: <T>(read: (run: Run) => Promise<T>, signal: AbortSignal) => Promise<T>;
@@ -17,11 +16,11 @@ type UsagePageDeps = Pick<Dashboard, "framed"> & {
 /** Path to answer. */
 export function openUsagePage({ framed, readByStatements }: UsagePageDeps): Readonly<Record<string, Answer>> {
   const makePage = async (text: string): Promise<Page> => {
-    const [query, today] = [new URLSearchParams(text), dayOf(new Date())];
     try {
-      const more = Object.keys(PageParameters.shape);
-      const [view, question] = [viewOf(query, today, more), questionOf(query, today, more)];
-      const { chart } = parseParameters(PageParameters, givenParameters(query));
+      const [given, today] = [givenParameters(new URLSearchParams(text)), dayOf(new Date())];
+      const { chart, ...parameters } = parseParameters(PageParameters, given);
+      const view = { ...viewOf(given, today), more: ownParameters(given) };
+      const question = questionOf(parameters, today);
       return await framed("usage", view, async (signal) => {
         const { usageContent } = await import("./page.ts");
         const answer = await readByStatements((run) => amounts(run, question), signal);

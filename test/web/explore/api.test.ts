@@ -25,8 +25,13 @@ const back = await daysBack(db);
 const log = pino({ enabled: false });
 const api = openApi({ log, version: "1.2.3", readByStatements: (read) => readByStatements(db, read) });
 
+async function get(path: string, query: string | Record<string, string> = "", from = api) {
+  const response = await from.request(`/api/v1/${path}?${new URLSearchParams(query)}`);
+  return { status: response.status, headers: response.headers, body: await response.text() };
+}
+
 async function ask(query: string) {
-  const { status, body } = await api["/api/v1/usage"](new URLSearchParams(query));
+  const { status, body } = await get("usage", query);
   return { status, answer: JSON.parse(body) };
 }
 
@@ -37,7 +42,7 @@ function described(answer: unknown): Answer {
 
 test("the API answers at its paths, only to those who may see the pages", async () => {
   const access = () => ({ scheme: "Bearer", credentials: new Secret("a-token-of-some-length") }) as const;
-  await using monitor = await testMonitor({ pages: api, access });
+  await using monitor = await testMonitor({ api: async () => api, access });
   const authorization = { authorization: "Bearer a-token-of-some-length" };
   const document = z
     .object({ paths: z.record(z.string(), z.unknown()) })
@@ -45,12 +50,17 @@ test("the API answers at its paths, only to those who may see the pages", async 
   expect(Object.keys(document.paths)).toHaveLength(5);
   for (const one of Object.keys(document.paths)) {
     expect((await fetch(monitor.url + one)).status).toBe(401);
-    expect((await fetch(monitor.url + one, { headers: authorization })).status).toBe(200);
+    const response = await fetch(monitor.url + one, { headers: authorization });
+    expect(response.status).toBe(200);
+    const start = Buffer.from(await response.arrayBuffer()).toString("utf8", 0, 3);
+    expect(start === "\ufeff", "spreadsheets read a CSV as UTF-8 only with the byte order mark").toBe(
+      one.endsWith("csv"),
+    );
   }
 });
 
 test("the OpenAPI document is valid, and docs/api.md has the same paths and parameters", async () => {
-  const document = JSON.parse((await api["/api/v1/openapi.json"]()).body);
+  const document = JSON.parse((await get("openapi.json")).body);
   expect(await new Validator().validate(document)).toMatchObject({ valid: true });
   const page = fs.readFileSync(path.join(import.meta.dirname, "../../../docs/api.md"), "utf8");
   const cells = [...page.matchAll(/^\| ((?:`[^`]+`(?:, )?)+) \|/gm)].flatMap(([, cell = ""]) =>
@@ -108,10 +118,8 @@ test("an answer says what is missing, why, and which projects are left out", asy
       ]),
     },
   });
-  const csv = await api["/api/v1/usage.csv"](
-    new URLSearchParams(`from=${back(6)}&to=${back(1)}&compare=none&rows=days`),
-  );
-  expect(csv.headers).toMatchObject({ "content-disposition": expect.stringContaining(".csv") });
+  const csv = await get("usage.csv", `from=${back(6)}&to=${back(1)}&compare=none&rows=days`);
+  expect(csv.headers.get("content-disposition")).toContain(".csv");
   expect(csv.body).toContain(`${back(4)},"incomplete","group",1,"nova-3",1.5`);
   const only = await ask(`from=${back(3)}&to=${back(1)}&compare=none&project=${other.id}`);
   expect(only.answer).toMatchObject({ complete: true, lacking: { incompleteDays: [], gaps: [] } });
@@ -181,7 +189,7 @@ test("there is no change unless every day of both periods was read, and the answ
   await storeSeries(db, [{ ...series, usage: usage([1, 2]), due: { start: back(2), end: back(1) } }]);
   const query = `from=${back(2)}&to=${back(1)}`;
   const linesOf = async (more = "") => {
-    const { body } = await api["/api/v1/usage.csv"](new URLSearchParams(query + more));
+    const { body } = await get("usage.csv", query + more);
     return body.trimEnd().split("\r\n").slice(1);
   };
   const amounts = { amount: "3", before: null, change: null };
@@ -223,7 +231,7 @@ test("each row of the CSV says how many projects its amounts leave out", async (
   ]);
   const linesOf = async (rows: string) => {
     const query = `from=${back(2)}&to=${back(1)}&compare=none&grouping=endpoint&rows=${rows}`;
-    const { body } = await api["/api/v1/usage.csv"](new URLSearchParams(query));
+    const { body } = await get("usage.csv", query);
     return body.trimEnd().split("\r\n").slice(1);
   };
   expect(await linesOf("groups")).toEqual([
@@ -241,7 +249,7 @@ test("the CSV by day says how many sets of tags have no row of their own", async
   const due = { start: back(1), end: back(1) };
   await storeSeries(db, [{ project: newProject(), grouping: "tags", usage: { [back(1)]: sets }, due, windowDays: 1 }]);
   const query = `from=${back(1)}&to=${back(1)}&compare=none&grouping=tags&rows=days`;
-  const { body } = await api["/api/v1/usage.csv"](new URLSearchParams(query));
+  const { body } = await get("usage.csv", query);
   const lines = body.trimEnd().split("\r\n");
   expect(lines).toHaveLength(1 + 8 + 1);
   expect(lines.at(-1)).toMatch(/,"other",,,,3,"true",0,0,$/);
@@ -254,7 +262,7 @@ test("the list of series has what can be asked for", async () => {
     { project, grouping: "model" },
     { project, grouping: "tags" },
   ]);
-  const { body } = await api["/api/v1/series"](new URLSearchParams("grouping=tags&limit=1"));
+  const { body } = await get("series", "grouping=tags&limit=1");
   expect(z.strictObject(SeriesList.shape).parse(JSON.parse(body))).toEqual({
     count: 1,
     series: [
@@ -285,7 +293,7 @@ test("a thousand projects are listed page by page, and found by any part of thei
     all.slice(1).map((project) => ({ project, grouping: "none" })),
   );
   const list = async (parameters: Record<string, string>) => {
-    const { body } = await api["/api/v1/projects"](new URLSearchParams(parameters));
+    const { body } = await get("projects", parameters);
     return z.strictObject(ProjectList.shape).parse(JSON.parse(body));
   };
   const pages = await Promise.all([1, 2, 3, 4, 5, 6].map((page) => list({ limit: "200", page: String(page) })));
@@ -366,9 +374,9 @@ test("hostile names of projects, filters and groups are text in the SQL", async 
 /** An API whose reads take as long as `work`, and wait half a second at most. */
 function apiThat(work: (signal: AbortSignal) => Promise<never>) {
   const slow = openApi({ log, version: "1", readByStatements: (_, signal) => work(signal) }, 500);
-  return async (query: string, path: "/api/v1/usage" | "/api/v1/projects" | "/api/v1/series" = "/api/v1/usage") => {
-    const { status, headers, body } = await slow[path](new URLSearchParams(query));
-    return { status, headers, error: JSON.parse(body).error };
+  return async (query: string, path = "usage") => {
+    const { status, headers, body } = await get(path, query, slow);
+    return { status, retryAfter: headers.get("retry-after"), error: JSON.parse(body).error };
   };
 }
 
@@ -376,7 +384,7 @@ test("if the database can't be read, the answer is 503 with the reason", async (
   const askAway = apiThat(() => Promise.reject(new Error("connect ECONNREFUSED")));
   expect(await askAway("")).toEqual({
     status: 503,
-    headers: { "retry-after": "5" },
+    retryAfter: "5",
     error: expect.stringContaining("connect ECONNREFUSED"),
   });
 });
@@ -390,12 +398,12 @@ test("a question that takes too long is answered with 504 and what to ask for, o
   const [slow, later] = await Promise.all([askSlow("period=90d"), askSlow("period=7d")]);
   expect(slow).toEqual({
     status: 504,
-    headers: undefined,
+    retryAfter: null,
     error: "the answer takes longer than 0.5 s: ask for fewer days, for one project, or with compare=none",
   });
   expect(later).toEqual({
     status: 503,
-    headers: { "retry-after": "5" },
+    retryAfter: "5",
     error: expect.stringContaining("other questions are being answered; try again"),
   });
   // The database is asked nothing more for it.
@@ -404,10 +412,8 @@ test("a question that takes too long is answered with 504 and what to ask for, o
   const cut = apiThat(() => Promise.reject(Object.assign(new Error("canceling statement"), { code: "57014" })));
   expect((await cut("")).status).toBe(504);
   // The lists have no days and compare nothing.
-  expect((await cut("", "/api/v1/projects")).error).toBe(
-    "the answer takes longer than 0.5 s: query the view bi.series",
-  );
-  expect((await cut("", "/api/v1/series")).error).toBe(
+  expect((await cut("", "projects")).error).toBe("the answer takes longer than 0.5 s: query the view bi.series");
+  expect((await cut("", "series")).error).toBe(
     "the answer takes longer than 0.5 s: ask for one project or one grouping, or query the view bi.series",
   );
 });
