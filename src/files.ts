@@ -49,7 +49,8 @@ export async function readRegularFile(file: string): Promise<Buffer> {
     await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
     const stats = await handle.stat();
     if (!stats.isFile()) throw fileError(stats.isDirectory() ? "EISDIR" : "ENXIO", "not a regular file");
-    return handle.readFile();
+    // Awaited here: a reading that fails while the file is being closed would end the process.
+    return await handle.readFile();
   });
 }
 

@@ -25,7 +25,10 @@ const VALUE_PROBLEMS: Readonly<Record<SecretKind, (value: string) => string | un
   address: addressProblem,
 };
 
-/** Throws an AppError that says where the secret was looked for and how to fix it: `unavailable` if its file system does not answer. */
+/**
+ * Throws an AppError that says where the secret was looked for and how to fix it: `unavailable` if its file system does not answer, and of
+ * an API key if its file is there and can't be read.
+ */
 export async function readSecret(kind: SecretKind, reference: SecretReference, env: Environment): Promise<Secret> {
   const isVariable = reference.kind === "env";
   const source = isVariable ? `environment variable ${reference.name}` : `${kind} file ${reference.path}`;
@@ -47,16 +50,22 @@ async function readSecretFile(kind: SecretKind, path: string, expected: string):
   try {
     return (await readRegularFile(path)).toString("utf8");
   } catch (cause) {
+    const code = systemCode(cause);
     const problem = `${kind} file ${fileReadProblem(path, cause)}`;
-    if (systemCode(cause) === "ETIMEDOUT") throw new AppError("unavailable", problem);
+    if (code === "ETIMEDOUT" || (kind === "key" && !isWrongPath(code))) throw new AppError("unavailable", problem);
     throw new AppError("config", `${problem}: expected a file with ${expected} alone`, { cause });
   }
 }
 
+/** Whether a person gave another path than they meant, or no right to read it. Otherwise what the path leads to is broken, such as a share. */
+function isWrongPath(code: string): boolean {
+  return /^(ENOENT|ENOTDIR|EISDIR|ENAMETOOLONG|ELOOP|EACCES|EPERM)$/.test(code);
+}
+
 /**
  * Reads each secret, except those that a command prints, and returns why some could not be read, each with its path in the configuration. One
- * cause, such as a missing variable that many projects name, is one problem. A file system that does not answer is none: the calls that need
- * the secret fail, and no others.
+ * cause, such as a missing variable that many projects name, is one problem. A file that is `unavailable` is none: the calls that need the
+ * secret fail, and no others.
  */
 export async function secretProblems(needed: readonly NeededSecret[], env: Environment): Promise<string[]> {
   const problems = needed.map(async ({ path, kind, reference }) => {

@@ -92,3 +92,11 @@ test("every secret that can't be read is named with its place, before any call",
   ]);
   await expect(readSecret("key", { kind: "file", path: folder }, {})).rejects.toThrow(`key file ${folder} is a folder`);
 });
+
+test.runIf(process.platform === "linux")("a key file whose reading fails says so, and ends no process", async () => {
+  const broken = { kind: "file", path: "/proc/self/mem" } as const;
+  await expect(readSecret("key", broken, {})).rejects.toMatchObject({
+    code: "unavailable",
+    message: "key file /proc/self/mem could not be read (EIO)",
+  });
+});

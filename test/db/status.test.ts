@@ -105,4 +105,9 @@ test("the newest runs of all jobs are listed with the counts of their slices, th
     { ...run, ...done, error: "third" },
     { ...run, ...done, error: "second" },
   ]);
+  const found = async (job: string | undefined, status: "failed" | "ok" | undefined) =>
+    (await recentRuns(db, { job, status, page: 1 })).runs.map(({ error }) => error);
+  expect(await found("weekly", "failed")).toEqual(["third", "second", "first"]);
+  expect(await found("week", undefined)).toEqual([]);
+  expect(await found(undefined, "ok")).not.toContain("third");
 });

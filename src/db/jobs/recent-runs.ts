@@ -47,8 +47,8 @@ const RUNS_PER_PAGE = 50;
 export async function recentRuns(db: Database, { job, status, page }: RunFilter): Promise<RunList> {
   const { rows } = await sql<RecentRun>`
     select ${recentRunColumns} from bi.runs
-      ${job === undefined ? sql`` : sql`and (job = ${job} or starts_with(job, ${`${job}/`}))`}
-      ${status === undefined ? sql`` : sql`and status = ${status}`}
+    where ${job === undefined ? sql`true` : sql`(job = ${job} or starts_with(job, ${`${job}/`}))`}
+      and ${status === undefined ? sql`true` : sql`status = ${status}`}
     order by started_at desc, run_id limit ${RUNS_PER_PAGE + 1} offset ${(page - 1) * RUNS_PER_PAGE}
   `.execute(db);
   return { runs: rows.slice(0, RUNS_PER_PAGE), hasMore: rows.length > RUNS_PER_PAGE };
