@@ -94,13 +94,7 @@ create table usage_export.snapshot_row (
   series_id       integer     not null,
   usage_date      date        not null,
   group_id        integer     not null,
-  hours           numeric     check (hours >= 0 and hours < 'infinity'),
-  total_hours     numeric     check (total_hours >= 0 and total_hours < 'infinity'),
-  agent_hours     numeric     check (agent_hours >= 0 and agent_hours < 'infinity'),
-  tokens_in       numeric     check (tokens_in >= 0 and tokens_in < 'infinity'),
-  tokens_out      numeric     check (tokens_out >= 0 and tokens_out < 'infinity'),
-  tts_characters  numeric     check (tts_characters >= 0 and tts_characters < 'infinity'),
-  requests        numeric     check (requests >= 0 and requests < 'infinity'),
+  {{metric "\n  ": $m numeric check ($m >= 0 and $m < 'infinity'),}}
   -- Only rows of billing have it. Credits are negative.
   dollars         numeric     check (dollars > '-infinity' and dollars < 'infinity'),
   extra_metrics   jsonb,
@@ -122,13 +116,7 @@ create table usage_export.superseded_row (
   series_id       integer     not null,
   usage_date      date        not null,
   group_id        integer     not null,
-  hours           numeric,
-  total_hours     numeric,
-  agent_hours     numeric,
-  tokens_in       numeric,
-  tokens_out      numeric,
-  tts_characters  numeric,
-  requests        numeric,
+  {{metric "\n  ": $m numeric,}}
   dollars         numeric,
   extra_metrics   jsonb,
   gone            boolean     not null,
@@ -161,13 +149,7 @@ create table usage_export.undated_row (
   series_id      integer not null,
   snapshot_no    integer not null,
   group_id       integer not null,
-  hours          numeric check (hours >= 0 and hours < 'infinity'),
-  total_hours    numeric check (total_hours >= 0 and total_hours < 'infinity'),
-  agent_hours    numeric check (agent_hours >= 0 and agent_hours < 'infinity'),
-  tokens_in      numeric check (tokens_in >= 0 and tokens_in < 'infinity'),
-  tokens_out     numeric check (tokens_out >= 0 and tokens_out < 'infinity'),
-  tts_characters numeric check (tts_characters >= 0 and tts_characters < 'infinity'),
-  requests       numeric check (requests >= 0 and requests < 'infinity'),
+  {{metric "\n  ": $m numeric check ($m >= 0 and $m < 'infinity'),}}
   extra_metrics  jsonb,
   primary key (series_id, snapshot_no, group_id)
 );

@@ -10,4 +10,4 @@ cross join lateral (
 ) read
 where s.source = 'usage' and s.superseded_at is null and s.retired_at is null and s."grouping" not in ({{overlapping}})
 order by s.project_id, s.filter_key, read.days desc,
-  array_position(array['none', 'endpoint', 'model', 'method', 'accessor', 'deployment'], s."grouping");
+  array_position(array[{{totals}}], s."grouping");

@@ -39,7 +39,7 @@ begin atomic
         from covered where "grouping" not in ({{overlapping}}) group by project_id, project, "grouping"
       ) known
       order by project_id, is_active desc, days desc,
-        array_position(array['none', 'endpoint', 'model', 'method', 'accessor', 'deployment'], "grouping")
+        array_position(array[{{totals}}], "grouping")
     ), part_series as materialized (
       select t.project_id, t."grouping" as total_from, 'none' as "grouping", t."grouping" as read_from from total_series t
       union all

@@ -3,11 +3,11 @@
 
 import { Argument, Command, InvalidArgumentError, Option, type OptionValues } from "commander";
 import type { App } from "../app.ts";
-import type { Dialect } from "../emulator/breakdown.ts";
 import type { WindowMode } from "../emulator/routes.ts";
 import { CONFIG_FILE } from "../package-files.ts";
 import { BACKFILL_MODES } from "../usage/backfill.ts";
 import { isDay } from "../usage/days.ts";
+import type { Dialect } from "../usage/dimensions.ts";
 import { USAGE_DIMENSIONS } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { GROUPINGS, type Grouping, groupingBy } from "../usage/series.ts";

@@ -5,11 +5,11 @@ import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import type { Dialect } from "../emulator/breakdown.ts";
 import type { WindowMode } from "../emulator/routes.ts";
 import { type Emulator, startEmulator } from "../emulator/server.ts";
 import { AppError } from "../errors.ts";
 import { COMMAND } from "../package-files.ts";
+import type { Dialect } from "../usage/dimensions.ts";
 
 export type EmulatorCommand = {
   readonly port: number;

@@ -4,6 +4,7 @@
 import { z } from "zod";
 import { AUTH_SCHEMES } from "../service/auth-scheme.ts";
 import {
+  DIALECTS,
   DIMENSIONS,
   type Dimension,
   dimension,
@@ -13,7 +14,6 @@ import {
 } from "../usage/dimensions.ts";
 import { SENSITIVITIES } from "../usage/metrics.ts";
 import { FEATURE_CHECKS, OVERLAPS } from "../usage/plan.ts";
-import { DIALECTS } from "../usage/series.ts";
 import { GUARD_MODES, UNDATED } from "../usage/slice.ts";
 import { BudgetList } from "./budgets.ts";
 import {

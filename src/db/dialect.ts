@@ -1,7 +1,7 @@
 // Stores the dialect of each service, which a probe found: the set of parameter names that its version understands.
 
 import { sql } from "kysely";
-import type { Dialect } from "../usage/series.ts";
+import type { Dialect } from "../usage/dimensions.ts";
 import type { Database } from "./connection/database.ts";
 import { inTransaction } from "./connection/transaction.ts";
 

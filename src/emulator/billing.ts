@@ -1,13 +1,9 @@
 // What the service answers about cost: the billing breakdown, the values it can be filtered by, and balances. All are made from the
 // same records as usage. An amount is a whole number of the smallest unit, and is sent with all its digits. Pure.
 
-import type { Dialect } from "./breakdown.ts";
-import { uuidFrom } from "./catalogue.ts";
+import { BILLING_DIMENSIONS, type Dialect, type BillingDimension as Dimension, nameIn } from "../usage/dimensions.ts";
 import { daysOf, type Window } from "./days.ts";
-import type { Amounts, UsageRecord } from "./usage.ts";
-
-const DIMENSIONS = ["accessor", "deployment", "line_item", "tags"] as const;
-type Dimension = (typeof DIMENSIONS)[number];
+import { type Amounts, type GroupValue, sortedIfSet, type UsageRecord, uuidFrom } from "./usage.ts";
 
 export type BillingQuery = {
   readonly groupings: readonly Dimension[];
@@ -17,12 +13,12 @@ export type BillingQuery = {
 
 /** Groupings and filters may be repeated. As in a usage breakdown, nothing is refused: any other name or grouping is ignored. */
 export function parseBillingQuery(parameters: URLSearchParams, dialect: Dialect): BillingQuery {
-  const named = (name: string) => (name === "tags" && dialect === "2026" ? "tag" : name);
+  const named = (name: Dimension) => nameIn(dialect, "filter", name) ?? name;
   const groupings = parameters.getAll("grouping");
   return {
-    groupings: DIMENSIONS.filter((dimension) => groupings.includes(dimension)),
+    groupings: BILLING_DIMENSIONS.filter((dimension) => groupings.includes(dimension)),
     filters: new Map(
-      DIMENSIONS.map((dimension) => [dimension, parameters.getAll(named(dimension))] as const).filter(
+      BILLING_DIMENSIONS.map((dimension) => [dimension, parameters.getAll(named(dimension))] as const).filter(
         ([, values]) => values.length > 0,
       ),
     ),
@@ -43,7 +39,10 @@ export function billingBreakdown(
     const days = { start: day, end: day };
     return [...Map.groupBy(matching, (cost) => groupKey(cost, groupings)).values()].map((group) => {
       const dollars = jsonNumber(group.reduce((sum, cost) => sum + cost.dollars, 0n));
-      const values = DIMENSIONS.map((name) => [name, groupings.includes(name) ? (group[0]?.[name] ?? null) : null]);
+      const values = BILLING_DIMENSIONS.map((name) => [
+        name,
+        groupings.includes(name) ? (group[0]?.[name] ?? null) : null,
+      ]);
       const grouping = Object.fromEntries(values);
       return shape === "flat" ? { dollars, ...days, grouping } : { dollars, grouping: { ...days, ...grouping } };
     });
@@ -77,20 +76,17 @@ export function balances(projectId: string, records: readonly UsageRecord[]): Re
   return { balances: [balance] };
 }
 
-/** Part of a record's cost. `dollars` is in the smallest unit. */
-type Billed = Readonly<Record<"accessor" | "deployment" | "line_item", string | null>> & {
-  readonly tags: readonly string[] | null;
-  readonly dollars: bigint;
-};
+/** What a record costs, and which groups it is of. `dollars` is in the smallest unit. */
+type Billed = Readonly<Record<Dimension, GroupValue>> & { readonly dollars: bigint };
 
 function billedOf(record: UsageRecord): Billed {
-  const { accessor = null, deployment = null, tags = null } = record;
-  const line_item = record.line_item === undefined ? lineItemOf(record) : record.line_item;
-  const dollars = record.dollars === undefined ? priceOf(record, line_item) : smallestUnits(record.dollars);
-  return { accessor, deployment, tags, line_item, dollars };
+  const lineItem = record.line_item === undefined ? lineItemOf(record) : record.line_item;
+  const dollars = record.dollars === undefined ? priceOf(record, lineItem) : smallestUnits(record.dollars);
+  const groups = BILLING_DIMENSIONS.map((name) => [name, name === "line_item" ? lineItem : (record[name] ?? null)]);
+  return { ...(Object.fromEntries(groups) as Readonly<Record<Dimension, GroupValue>>), dollars };
 }
 
-function valuesOf(value: string | readonly string[] | null): readonly string[] {
+function valuesOf(value: GroupValue): readonly string[] {
   return value === null ? [] : typeof value === "string" ? [value] : value;
 }
 
@@ -98,9 +94,8 @@ function isIn(wanted: readonly string[]): (value: string) => boolean {
   return (value) => wanted.includes(value);
 }
 
-/** Tags in another order are the same group. */
 function groupKey(cost: Billed, groupings: readonly Dimension[]): string {
-  return JSON.stringify(groupings.map((name) => (name === "tags" ? (cost.tags?.toSorted() ?? null) : cost[name])));
+  return JSON.stringify(groupings.map((name) => sortedIfSet(cost[name])));
 }
 
 // Line items and prices. A line item reads `method::model`, where all voices of a generation are one model; some have no method.

@@ -1,8 +1,8 @@
 // What the service answers about usage: the breakdown (parameters read, records filtered, grouped and added up) and Get Fields. Pure.
 
-import { FEATURES, modelId } from "./catalogue.ts";
+import { type Dialect, type UsageDimension as Dimension, nameIn, USAGE_DIMENSIONS } from "../usage/dimensions.ts";
 import { daysOf, type Window } from "./days.ts";
-import { type Amounts, DIMENSIONS, type Dimension, type GroupValue, sumOf, type UsageRecord } from "./usage.ts";
+import { type Amounts, FEATURES, type GroupValue, modelId, sortedIfSet, sumOf, type UsageRecord } from "./usage.ts";
 
 export type BreakdownStyle = {
   readonly dialect: Dialect;
@@ -50,7 +50,7 @@ function rowsOf(records: readonly UsageRecord[], query: BreakdownQuery, dialect:
   return groupsOf(matching, query.grouping).map((group) => ({
     ...sumOf(group.records),
     grouping: Object.fromEntries(
-      NAMES.map((dimension) => [
+      USAGE_DIMENSIONS.map((dimension) => [
         nameIn(dialect, "grouping", dimension),
         dimension === query.grouping ? valueInDialect(group.value, dimension, dialect) : null,
       ]),
@@ -58,12 +58,12 @@ function rowsOf(records: readonly UsageRecord[], query: BreakdownQuery, dialect:
   }));
 }
 
-/** Two sets with the same members in another order are one group, shown in the order that was seen first. */
+/** A set is shown in the order that was seen first. */
 function groupsOf(records: readonly UsageRecord[], grouping: Dimension | undefined): RecordGroup[] {
   const groups = new Map<string, RecordGroup>();
   for (const record of records) {
     const value: GroupValue = grouping === undefined ? null : (record[grouping] ?? null);
-    const key = JSON.stringify(value === null || typeof value === "string" ? value : value.toSorted());
+    const key = JSON.stringify(sortedIfSet(value));
     const group = groups.get(key);
     if (group) group.records.push(record);
     else groups.set(key, { value, records: [record] });
@@ -80,9 +80,6 @@ function valueInDialect(value: GroupValue, dimension: Dimension, dialect: Dialec
 // The parameters of a usage breakdown, by the names of a dialect. Nothing is refused: a name that the dialect does not have is taken
 // for a feature, and an unknown feature narrows nothing.
 
-/** Which parameter names the service uses: "interface" means its published interface, "2026" the names that the public service accepts. */
-export type Dialect = "interface" | "2026";
-
 export type BreakdownQuery = {
   /** Undefined if the request has no grouping, or one that the dialect does not have. */
   readonly grouping: Dimension | undefined;
@@ -91,17 +88,8 @@ export type BreakdownQuery = {
   readonly featuresNotUsed: readonly string[];
 };
 
-const NAMES = Object.keys(DIMENSIONS) as Dimension[];
-
-/** The parameter's name in a dialect; null if it has none. */
-function nameIn(dialect: Dialect, use: "grouping" | "filter", dimension: Dimension): string | null {
-  const names: { grouping2026?: string; filter2026?: string | null } = DIMENSIONS[dimension];
-  const other = dialect === "2026" ? names[`${use}2026`] : undefined;
-  return other === undefined ? dimension : other;
-}
-
 function dimensionCalled(dialect: Dialect, use: "grouping" | "filter", name: string): Dimension | undefined {
-  return NAMES.find((dimension) => nameIn(dialect, use, dimension) === name);
+  return USAGE_DIMENSIONS.find((dimension) => nameIn(dialect, use, dimension) === name);
 }
 
 export function parseBreakdownQuery(parameters: URLSearchParams, dialect: Dialect): BreakdownQuery {

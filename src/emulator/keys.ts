@@ -3,7 +3,7 @@
 
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { z } from "zod";
-import { apiKeyId, uuidFrom } from "./catalogue.ts";
+import { apiKeyId, uuidFrom } from "./usage.ts";
 
 /** A key made in the service's web console. A project's first key can only be made there. Each belongs to a different person. */
 export type ConsoleKey = {

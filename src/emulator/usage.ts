@@ -1,38 +1,22 @@
 // Usage records of the emulator, their sums, and made-up usage: the same for the same seed, project and day. Pure.
 
-import { apiKeyId, pick, randomFrom } from "./catalogue.ts";
+import {
+  documentedValues,
+  isSet,
+  type SetDimension,
+  USAGE_DIMENSIONS,
+  type UsageDimension,
+} from "../usage/dimensions.ts";
+import { METRIC_TABLE, type Metric } from "../usage/metrics.ts";
 import { isWeekend } from "./days.ts";
 
-/** The metrics, and in how many parts of a unit each is added up. Hours are added in millionths, so that a sum is exact. */
-const SCALE = {
-  hours: 1e6,
-  total_hours: 1e6,
-  agent_hours: 1e6,
-  tokens_in: 1,
-  tokens_out: 1,
-  tts_characters: 1,
-  requests: 1,
-} as const;
-
-type Metric = keyof typeof SCALE;
 export type Amounts = Readonly<Record<Metric, number>>;
-
-/** By name, what the dialect of 2026 calls a dimension where it differs; null if it has no such filter. */
-export const DIMENSIONS = {
-  accessor: {},
-  endpoint: {},
-  feature_set: { filter2026: null },
-  model: { grouping2026: "models" },
-  method: {},
-  tags: { filter2026: "tag" },
-  deployment: {},
-} as const satisfies Readonly<Record<string, { grouping2026?: string; filter2026?: string | null }>>;
-export type Dimension = keyof typeof DIMENSIONS;
-
-/** A request may have several values of these. */
-type SetDimension = "feature_set" | "model" | "tags";
-
 export type GroupValue = string | readonly string[] | null;
+
+/** Two sets with the same members in another order are one group. */
+export function sortedIfSet(value: GroupValue): GroupValue {
+  return value === null || typeof value === "string" ? value : value.toSorted();
+}
 
 /**
  * A dimension left out is null, a metric left out is 0. Hours have at most six decimals and the other metrics none, so
@@ -40,7 +24,7 @@ export type GroupValue = string | readonly string[] | null;
  * the rest if they are left out.
  */
 export type UsageRecord = Partial<Amounts> & {
-  readonly [Name in Dimension]?: (Name extends SetDimension ? readonly string[] : string) | null;
+  readonly [Name in UsageDimension]?: (Name extends SetDimension ? readonly string[] : string) | null;
 } & {
   readonly line_item?: string | null;
   readonly dollars?: string;
@@ -50,20 +34,21 @@ export type UsageRecord = Partial<Amounts> & {
 export type UsageSource = (projectId: string, day: string, ageDays: number) => readonly UsageRecord[];
 
 export function sumOf(records: readonly UsageRecord[]): Amounts {
-  return eachMetric(
-    (metric) =>
-      records.reduce((sum, record) => sum + Math.round((record[metric] ?? 0) * SCALE[metric]), 0) / SCALE[metric],
-  );
+  return eachMetric((metric, parts) => {
+    const sum = records.reduce((sum, record) => sum + Math.round((record[metric] ?? 0) * parts), 0);
+    return sum / parts;
+  });
 }
 
 /** Rounded down. A greater share never gives a smaller amount. */
 function shareOf(amounts: Amounts, share: number): Amounts {
-  return eachMetric((metric) => Math.floor(Math.round(amounts[metric] * SCALE[metric]) * share) / SCALE[metric]);
+  return eachMetric((metric, parts) => Math.floor(Math.round(amounts[metric] * parts) * share) / parts);
 }
 
-function eachMetric(amountOf: (metric: Metric) => number): Amounts {
-  const metrics = Object.keys(SCALE) as Metric[];
-  return Object.fromEntries(metrics.map((metric) => [metric, amountOf(metric)])) as Amounts;
+/** `parts`: in how many parts of a unit the metric is added up. Hours are added in millionths, so that a sum is exact. */
+function eachMetric(amountOf: (metric: Metric, parts: number) => number): Amounts {
+  const amounts = METRIC_TABLE.map(({ name, unit }) => [name, amountOf(name, unit === "hours" ? 1e6 : 1)]);
+  return Object.fromEntries(amounts) as Amounts;
 }
 
 // Usage like that of a real project: the same for the same seed, project and day, whatever was requested before. Usage that arrives
@@ -103,6 +88,8 @@ function amountsOf({ endpoint, dailyRequests }: Workload, day: string, random: (
   const audioHours = endpoint === "listen" || endpoint === "agent" ? millionths((requests * size * 240) / 3600) : 0;
   const isLanguageModel = endpoint === "agent" || endpoint === "read";
   return {
+    // A metric that the table has and this function does not know counts requests.
+    ...eachMetric(() => requests),
     hours: audioHours,
     // The processed audio is longer than the received audio, because each channel of a recording may be processed separately.
     total_hours: millionths(audioHours * (1 + random() / 20)),
@@ -201,6 +188,7 @@ function workloadsOf(seed: number, projectId: string): Workload[] {
     const endpoint = ENDPOINTS[n % ENDPOINTS.length] ?? "listen";
     const profile = PROFILES[endpoint];
     return {
+      ...documented(randomFrom("dimensions", seed, projectId, n)),
       accessor: apiKeyId(seed, projectId, n % ACCESSORS),
       endpoint,
       method: pick(profile.methods, random),
@@ -212,4 +200,76 @@ function workloadsOf(seed: number, projectId: string): Workload[] {
       dailyRequests: Math.round(10 ** (1.3 + 2 * random())),
     };
   });
+}
+
+/** Of each dimension with documented values, any of them. */
+function documented(random: () => number): Partial<UsageRecord> {
+  return Object.fromEntries(
+    USAGE_DIMENSIONS.flatMap((name) => {
+      const [first, ...rest] = documentedValues(name, "usage") ?? [];
+      if (first === undefined) return [];
+      const value = pick([first, ...rest], random);
+      return [[name, isSet(name) ? [value] : value]];
+    }),
+  );
+}
+
+// What the service knows by name: features, models and key ids; and the seeded random numbers that ids and usage follow from. Pure.
+
+/**
+ * The features that can be filtered by. The last two are in the answer of Get Fields, but not among the parameters that the service
+ * publishes. A parameter with any other name is ignored.
+ */
+export const FEATURES: readonly string[] = `
+  alternatives callback callback_method channels custom_intent custom_intent_mode custom_topic custom_topic_mode
+  detect_entities detect_language diarize dictation encoding extra filler_words intents keyterm keywords language
+  measurements multichannel numerals paragraphs profanity_filter punctuate redact replace sample_rate search sentiment
+  smart_format summarize topics utt_split utterances version aura-2 Numerals.v2
+`
+  .trim()
+  .split(/\s+/);
+
+/** The id that stands for a model in Get Fields, and in filters of the dialect "2026". */
+export function modelId(name: string): string {
+  return uuidFrom("model", name);
+}
+
+/**
+ * The id of a project's nth API key made in the console. The accessors of made-up usage are the first of these ids, whether or not
+ * such keys exist.
+ */
+export function apiKeyId(seed: number, projectId: string, n: number): string {
+  return uuidFrom("key", seed, projectId, n);
+}
+
+// Seeded random numbers and ids: the same seed gives the same ones.
+
+/** Random numbers in [0, 1), always the same sequence for the same parts. */
+export function randomFrom(...parts: readonly (string | number)[]): () => number {
+  let state = fnvHash(JSON.stringify(parts));
+  // mulberry32: little code, and random enough for made-up usage.
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+export function uuidFrom(...parts: readonly (string | number)[]): string {
+  const random = randomFrom(...parts);
+  const digits = (count: number) =>
+    Array.from({ length: count }, () => Math.floor(random() * 16).toString(16)).join("");
+  return `${digits(8)}-${digits(4)}-4${digits(3)}-a${digits(3)}-${digits(12)}`;
+}
+
+export function pick<T>(choices: readonly [T, ...T[]], random: () => number): T {
+  return choices[Math.floor(random() * choices.length)] ?? choices[0];
+}
+
+/** FNV-1a. */
+function fnvHash(text: string): number {
+  let value = 0x811c9dc5;
+  for (const byte of new TextEncoder().encode(text)) value = Math.imul(value ^ byte, 0x01000193);
+  return value;
 }

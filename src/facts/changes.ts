@@ -3,7 +3,7 @@
 
 import { difference, sumOf } from "../decimal.ts";
 import type { Day } from "../usage/days.ts";
-import { addsUp, byRank, USAGE_DIMENSIONS } from "../usage/dimensions.ts";
+import { addsUp, byRank, TOTAL_GROUPINGS, USAGE_DIMENSIONS } from "../usage/dimensions.ts";
 import { type AmountsOptions, amounts, type Basis, type Figure, figures, readBasis } from "./amounts.ts";
 import type { Answer } from "./answer.ts";
 import type { AskedMetric, Question, Split } from "./question.ts";
@@ -78,9 +78,6 @@ export type ChangePart = ChangeAmounts & {
   readonly effects: Effects | null;
 };
 
-/** Their groups add up to the total, the best first. */
-const TOTALS: readonly Split[] = ["none", "line_item", "model", "endpoint", "method", "accessor", "deployment"];
-
 /** Throws InvalidQuestion if there is no such project. */
 export async function changes(
   run: Run,
@@ -145,7 +142,7 @@ export async function totalSplit(
 ): Promise<{ readonly totalFrom: Split; readonly available: readonly Split[]; readonly basis: Basis }> {
   const basis = await readBasis(run, question);
   const available = basis.scope.groupings;
-  const totalFrom = basis.scope.projectCount > 0 ? "none" : TOTALS.find((one) => available.includes(one));
+  const totalFrom = basis.scope.projectCount > 0 ? "none" : TOTAL_GROUPINGS.find((one) => available.includes(one));
   if (totalFrom === undefined || totalFrom === "none") return { totalFrom: "none", available, basis };
   return { totalFrom, available, basis: await readBasis(run, { ...question, grouping: totalFrom }) };
 }

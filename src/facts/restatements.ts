@@ -1,6 +1,7 @@
 // The totals that changed after the first reading of their day since it was over, and how much of a day's usage is known after how many days.
 
 import type { Day } from "../usage/days.ts";
+import { TOTAL_GROUPINGS } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import type { Series, SeriesName } from "../usage/series.ts";
 import type { CurvePoint } from "../usage/window-advice.ts";
@@ -37,7 +38,7 @@ export async function restatements(run: Run, { period, projects }: CoverageScope
 with total as (
   select distinct on (project_id) project_id, "grouping", filter from bi.series
   where ${["source = 'usage' and unfiltered and active", ...ofProjects].join(" and ")}
-  order by project_id, array_position(array['none', 'model', 'endpoint', 'method', 'accessor', 'deployment'], "grouping"), "grouping"
+  order by project_id, array_position(array[${TOTAL_GROUPINGS.map(literal).join(", ")}], "grouping"), "grouping"
 )
 select r.project, r."grouping", r.filter, r.usage_date as day, r.group_value as "group", r.metric,
   trim_scale(r.old_value)::text as old, trim_scale(r.new_value)::text as new, r.seen_at as "seenAt", (count(*) over ())::integer as count

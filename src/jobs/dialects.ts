@@ -5,11 +5,11 @@ import { memoizeAsync } from "../async.ts";
 import { storeDialect, storedDialect } from "../db/dialect.ts";
 import { dependsOnDialect, hasModel, hasRows, probeDialect } from "../service/usage.ts";
 import { addDays, dayOf, type Window } from "../usage/days.ts";
-import { DIMENSIONS_OF, type Dimension, dimension } from "../usage/dimensions.ts";
+import { DIMENSIONS_OF, type Dialect, type Dimension, dimension } from "../usage/dimensions.ts";
 import { badAnswer } from "../usage/json-value.ts";
 import { groupingEvidence, nullDimensions } from "../usage/normalise.ts";
 import { REQUEST_DAYS_MAX, type UsageRequest } from "../usage/plan.ts";
-import { type Dialect, dimensionsOf, type Project } from "../usage/series.ts";
+import { dimensionsOf, type Project } from "../usage/series.ts";
 import type { Dialects, GroupingCheck, ServiceContext } from "./export-context.ts";
 
 /** Used while no usage shows the dialect. The public service speaks this one today. */

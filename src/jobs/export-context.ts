@@ -11,8 +11,9 @@ import type { MasterKeys } from "../keys/seal.ts";
 import type { Secret } from "../secret.ts";
 import type { Service } from "../service/service.ts";
 import type { Window } from "../usage/days.ts";
+import type { Dialect } from "../usage/dimensions.ts";
 import type { UsageRequest } from "../usage/plan.ts";
-import type { Dialect, Project } from "../usage/series.ts";
+import type { Project } from "../usage/series.ts";
 
 /** What calls to the service need. */
 export type ServiceContext<Db extends Database | undefined = Database | undefined> = {

@@ -16,7 +16,7 @@ import {
 } from "../service/fields.ts";
 import { fetchBreakdown } from "../service/usage.ts";
 import { dayOf, type Window } from "../usage/days.ts";
-import { BILLING_DIMENSIONS, documentedValues, type Source } from "../usage/dimensions.ts";
+import { BILLING_DIMENSIONS, type Dialect, documentedValues, type Source } from "../usage/dimensions.ts";
 import {
   type Condition,
   conditionsOf,
@@ -28,15 +28,7 @@ import {
 import { normalise } from "../usage/normalise.ts";
 import type { ExportJob, UsageRequest } from "../usage/plan.ts";
 import type { NormalisedSlice } from "../usage/rows.ts";
-import {
-  ALL_USAGE,
-  type Dialect,
-  type Filter,
-  filterKey,
-  NO_CONDITIONS,
-  type Project,
-  type Series,
-} from "../usage/series.ts";
+import { ALL_USAGE, type Filter, filterKey, NO_CONDITIONS, type Project, type Series } from "../usage/series.ts";
 import type { FilterDoubt } from "../usage/slice.ts";
 import type { ServiceContext } from "./export-context.ts";
 

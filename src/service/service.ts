@@ -5,7 +5,7 @@ import type { Sleep } from "../async.ts";
 import type { ErrorCode } from "../errors.ts";
 import type { HttpProxy } from "../proxy.ts";
 import type { Secret } from "../secret.ts";
-import type { Dialect } from "../usage/series.ts";
+import type { Dialect } from "../usage/dimensions.ts";
 import { hasStatus, type ServiceAnswer } from "./answer.ts";
 import type { AuthScheme } from "./auth-scheme.ts";
 import type { Redact } from "./errors.ts";

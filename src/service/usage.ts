@@ -5,10 +5,10 @@ import { randomBytes } from "node:crypto";
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import type { Window } from "../usage/days.ts";
-import { DIMENSIONS, type Dimension, dimension, hasOtherName2026, type Source } from "../usage/dimensions.ts";
+import { DIMENSIONS, type Dialect, hasOtherName2026, nameIn, type Source } from "../usage/dimensions.ts";
 import { isObject } from "../usage/json-value.ts";
 import type { UsageRequest } from "../usage/plan.ts";
-import { type Dialect, dimensionsOf, type Filter, type Grouping, type Project, type Series } from "../usage/series.ts";
+import { dimensionsOf, type Filter, type Grouping, type Project, type Series } from "../usage/series.ts";
 import { hasStatus } from "./answer.ts";
 import { callAllowingStatuses, type Service, type ServiceCall } from "./service.ts";
 
@@ -22,14 +22,6 @@ const RESERVED_PARAMETERS: ReadonlySet<string> = new Set([
 export function groupingName(grouping: Grouping, dialect: Dialect): string {
   const [dimension] = dimensionsOf(grouping);
   return dimension === grouping ? nameIn(dialect, "grouping", dimension) : grouping;
-}
-
-/** Null if the dialect has no such filter. */
-function nameIn(dialect: Dialect, use: "grouping", name: Dimension): string;
-function nameIn(dialect: Dialect, use: "filter", name: Dimension): string | null;
-function nameIn(dialect: Dialect, use: "grouping" | "filter", name: Dimension): string | null {
-  const other = dialect === "2026" ? dimension(name).in2026?.[use] : undefined;
-  return other === undefined ? name : other;
 }
 
 /** What a key needs to read a breakdown. Sources differ on which of the scopes for usage it is. */

@@ -5,6 +5,10 @@
 export const SOURCES = ["usage", "billing"] as const;
 export type Source = (typeof SOURCES)[number];
 
+/** A dialect is the set of names for dimensions that a service understands: two versions of its interface differ in them. */
+export const DIALECTS = ["interface", "2026"] as const;
+export type Dialect = (typeof DIALECTS)[number];
+
 type Entry = {
   /** As the interface calls it, as a grouping and as a filter. */
   readonly name: string;
@@ -138,6 +142,7 @@ export type UsageDimension = NamesOf<Extract<Entries, { readonly sources: readon
 export type BillingDimension = NamesOf<
   Extract<Entries, { readonly sources: readonly ["billing"] | readonly ["usage", "billing"] }>
 >;
+export type SetDimension = NamesOf<Extract<Entries, { readonly isSet: true }>>;
 export type EachDimension = NamesOf<Extract<Entries, { readonly hasEach: true }>>;
 
 /** The entries by name, with the optional fields of all of them. */
@@ -174,6 +179,14 @@ export function byRank(a: Dimension, b: Dimension): number {
   return dimension(a).rank - dimension(b).rank;
 }
 
+/** As the dialect calls it; null if it has no such filter. */
+export function nameIn(dialect: Dialect, use: "grouping", name: Dimension): string;
+export function nameIn(dialect: Dialect, use: "grouping" | "filter", name: Dimension): string | null;
+export function nameIn(dialect: Dialect, use: "grouping" | "filter", name: Dimension): string | null {
+  const other = dialect === "2026" ? dimension(name).in2026?.[use] : undefined;
+  return other === undefined ? name : other;
+}
+
 /** Whether the two dialects ask differently for it, so that a service of the one does not understand the other. */
 export function hasOtherName2026(name: Dimension, use: "grouping" | "filter"): boolean {
   const { in2026, filtersById2026 } = dimension(name);
@@ -189,6 +202,9 @@ export function addsUp(grouping: string): boolean {
 export function isSet(grouping: string): boolean {
   return ENTRIES.get(grouping)?.isSet ?? false;
 }
+
+/** The groupings by at most one dimension whose groups add up to the total, the best known first. */
+export const TOTAL_GROUPINGS = ["none", ...DIMENSIONS.filter(addsUp).sort(byRank)] as const;
 
 /** As people call what a breakdown is by. */
 export function groupingNoun(grouping: string): string {

@@ -52,10 +52,6 @@ export function dimensionsOf(grouping: Grouping): readonly Dimension[] {
   return DIMENSIONS_BY_GROUPING.get(grouping) ?? [];
 }
 
-/** A dialect is the set of names for dimensions that a service understands: two versions of its interface differ in them. */
-export const DIALECTS = ["interface", "2026"] as const;
-export type Dialect = (typeof DIALECTS)[number];
-
 export type Project = { readonly id: string; readonly name: string };
 
 /** A named set of conditions; without conditions it is all usage, whatever its name. */

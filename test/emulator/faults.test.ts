@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import type { BreakdownRow } from "../../src/emulator/breakdown.ts";
-import { changeRows, type Fault } from "../../src/emulator/faults.ts";
-import { type Emulator, startEmulator } from "../../src/emulator/server.ts";
+import { changeRows, type Emulator, type Fault, startEmulator } from "../../src/emulator/server.ts";
 import { ask, breakdown, CONSOLE_KEY, NOON } from "./ask.ts";
 
 const start = (fault: Fault): Promise<Emulator> =>

@@ -3,7 +3,7 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import type { Fault, SeenRequest } from "../../src/emulator/faults.ts";
+import type { Fault, SeenRequest } from "../../src/emulator/server.ts";
 import { completeDays, dueProjects, FIVE_REQUESTS, listedIn, makeListOld } from "../cli/account.ts";
 import { type ProgramContext, programTest } from "../cli/program-context.ts";
 import { smallConfig } from "../cli/small-config.ts";

@@ -1,6 +1,6 @@
 // Ways to change the structure of an answer, which stays JSON. Pure.
 
-import { pick } from "../../src/emulator/catalogue.ts";
+import { pick } from "../../src/emulator/usage.ts";
 import { HOSTILE_NUMBERS } from "./hostile-numbers.ts";
 import type { JsonTree } from "./json-tree.ts";
 

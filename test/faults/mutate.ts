@@ -1,6 +1,6 @@
 // Changes the bytes or the structure of an answer at random, in the same way for the same seed. Pure.
 
-import { pick, randomFrom } from "../../src/emulator/catalogue.ts";
+import { pick, randomFrom } from "../../src/emulator/usage.ts";
 import { readTree, writeTree } from "./json-tree.ts";
 import { BYTES } from "./mutate-bytes.ts";
 import { STRUCTURAL } from "./mutate-structure.ts";

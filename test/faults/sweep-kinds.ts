@@ -1,7 +1,7 @@
 // The sweeps of one command: a test for each kind of fault, with as many points of each as the run takes.
 
 import { test } from "vitest";
-import { randomFrom } from "../../src/emulator/catalogue.ts";
+import { randomFrom } from "../../src/emulator/usage.ts";
 import { type CasePlan, faultOf, type Kind, nameOf, SQLSTATES } from "./case-plan.ts";
 import type { FaultEvent } from "./fault-decision.ts";
 import { ONLY_CASE, SEED, STRIDE, TAKES_ALL } from "./scope.ts";

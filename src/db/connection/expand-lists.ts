@@ -1,16 +1,17 @@
-// Writes the lists of dimensions and metrics into the SQL of views, so that no view keeps one of its own. Pure.
+// Writes the lists of dimensions and metrics into the SQL of tables and views, so that none keeps one of its own. Pure.
 
-import { addsUp, USAGE_DIMENSIONS } from "../../usage/dimensions.ts";
+import { addsUp, TOTAL_GROUPINGS, USAGE_DIMENSIONS } from "../../usage/dimensions.ts";
 import { METRIC_TABLE } from "../../usage/metrics.ts";
 
 /**
- * `{{overlapping}}`: the groupings that don't add up, as literals.
+ * `{{overlapping}}`: the groupings that don't add up, as literals; `{{totals}}`: those that do, and "none", the best first.
  * `{{metric: TEXT}}`: TEXT for each metric of usage, joined by commas; `{{metric "SEPARATOR": TEXT}}` by something else. In it `$m` is
  * the metric's name, `$meaning` and the shorter `$what` say what it is, and `$unit` is what it counts.
  */
 export function expandLists(text: string): string {
   return text
-    .replaceAll("{{overlapping}}", OVERLAPPING)
+    .replaceAll("{{overlapping}}", literals(USAGE_DIMENSIONS.filter((one) => !addsUp(one))))
+    .replaceAll("{{totals}}", literals(TOTAL_GROUPINGS))
     .replaceAll(/\{\{metric(?: "([^"]*)")?: ([\s\S]*?)\}\}/g, (_, separator: string | undefined, one: string) =>
       METRIC_TABLE.map(({ name, meaning, unit }) => {
         const [what = ""] = meaning.split(",");
@@ -23,6 +24,6 @@ export function expandLists(text: string): string {
     );
 }
 
-const OVERLAPPING = USAGE_DIMENSIONS.filter((one) => !addsUp(one))
-  .map((name) => `'${name}'`)
-  .join(", ");
+function literals(names: readonly string[]): string {
+  return names.map((name) => `'${name}'`).join(", ");
+}

@@ -9,6 +9,7 @@ import { AppError, systemCode } from "../../errors.ts";
 import { MIGRATIONS_FOLDER } from "../../package-files.ts";
 import { installQueue } from "../jobs/queue.ts";
 import type { Database } from "./database.ts";
+import { expandLists } from "./expand-lists.ts";
 import {
   describeMissingRight,
   explainMissingRight,
@@ -119,10 +120,10 @@ async function applyMigrations(tx: Tx, lockMs: number): Promise<Migrated> {
 async function applyMigration(tx: Tx, file: string): Promise<void> {
   const name = nameOf(file);
   try {
-    const { up }: { up: (db: Tx) => Promise<void> } = await import(
+    const { up }: { up: (db: Tx, expand: typeof expandLists) => Promise<void> } = await import(
       pathToFileURL(path.join(MIGRATIONS_FOLDER, file)).href
     );
-    await up(tx);
+    await up(tx, expandLists);
   } catch (cause) {
     const advice =
       hasCode(cause, DEPENDED_ON) && "detail" in cause

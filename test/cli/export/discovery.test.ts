@@ -2,8 +2,7 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import type { Fault, SeenRequest } from "../../../src/emulator/faults.ts";
-import type { Emulator } from "../../../src/emulator/server.ts";
+import type { Emulator, Fault, SeenRequest } from "../../../src/emulator/server.ts";
 import type { UsageRecord } from "../../../src/emulator/usage.ts";
 import { testDatabase } from "../../support/database.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";

@@ -2,7 +2,7 @@
 // ones.
 
 import { expect } from "vitest";
-import { changeRows, type Fault } from "../../../src/emulator/faults.ts";
+import { changeRows, type Fault } from "../../../src/emulator/server.ts";
 import { testDatabase } from "../../support/database.ts";
 import { programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";

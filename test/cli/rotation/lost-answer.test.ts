@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import type { Fault } from "../../../src/emulator/faults.ts";
+import type { Fault } from "../../../src/emulator/server.ts";
 import {
   ageKeys,
   createdKeys,

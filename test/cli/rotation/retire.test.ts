@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import type { FaultPlan } from "../../../src/emulator/faults.ts";
+import type { FaultPlan } from "../../../src/emulator/server.ts";
 import {
   ageKeys,
   createdKeys,

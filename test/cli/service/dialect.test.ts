@@ -2,8 +2,8 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import type { Dialect } from "../../../src/emulator/breakdown.ts";
 import type { Emulator } from "../../../src/emulator/server.ts";
+import type { Dialect } from "../../../src/usage/dimensions.ts";
 import { testDatabase } from "../../support/database.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";

@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { sql } from "kysely";
 import { expect } from "vitest";
-import type { SeenRequest } from "../../../src/emulator/faults.ts";
+import type { SeenRequest } from "../../../src/emulator/server.ts";
 import { testDatabase } from "../../support/database.ts";
 import { ALL_GROUPINGS } from "../numbers.ts";
 import { PROJECT_ID, programTest } from "../program-context.ts";

@@ -1,0 +1,135 @@
+// Follows CONTRIBUTING.md: a dimension is an entry and a view, a metric is an entry. Both are added to a copy of the sources, which then
+// has them everywhere.
+
+import { execFile } from "node:child_process";
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { addDays, dayOf } from "../../src/usage/days.ts";
+import { emptyDatabase } from "../db/connection/empty-database.ts";
+import { type ProgramResult, startScript } from "../support/program.ts";
+
+const ROOT = path.join(import.meta.dirname, "../..");
+const COPIED = ["src", "migrations", "tsconfig.json", "package.json"];
+
+const DIMENSION = `  {
+    name: "language",
+    sources: ["usage"],
+    description: "The spoken language.",
+    noun: ["language", "languages"],
+    addsUp: true,
+    rank: 9,
+    isSet: false,
+    hasEach: true,
+    values: { usage: ["en", "de"] },
+  },
+`;
+const METRIC = `  {
+    name: "words",
+    label: "Words",
+    unit: "requests",
+    meaning: "Words recognised, a count",
+    guardedFrom: 1_000,
+  },
+`;
+
+const opened = new AsyncDisposableStack();
+afterAll(() => opened.disposeAsync());
+
+let folder: string;
+let url: string;
+let baseUrl: string;
+
+/** Runs the changed program. */
+async function run(...args: readonly string[]): Promise<ProgramResult> {
+  return startChanged(args).ended;
+}
+
+function startChanged(args: readonly string[]) {
+  const env = { DATABASE_URL: url, USAGE_EXPORT_KEY: "0123456789abcdef0123456789abcdef01234567", LOG_LEVEL: "info" };
+  return startScript(path.join(folder, "src/main.ts"), args, { env, cwd: folder });
+}
+
+async function insert(file: string, entry: string, before: string): Promise<void> {
+  const text = await readFile(path.join(folder, file), "utf8");
+  expect(text.split(before)).toHaveLength(2);
+  await writeFile(
+    path.join(folder, file),
+    text.replace(before, () => `${entry}${before}`),
+  );
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), "usage-export-language-"));
+  opened.defer(() => rm(folder, { recursive: true }));
+  for (const name of COPIED) await cp(path.join(ROOT, name), path.join(folder, name), { recursive: true });
+  await symlink(path.join(ROOT, "node_modules"), path.join(folder, "node_modules"));
+  await insert("src/usage/dimensions.ts", DIMENSION, '  {\n    name: "line_item",');
+  await insert("src/usage/metrics.ts", METRIC, '  {\n    name: "requests",');
+  const views = path.join(folder, "migrations/views");
+  const view = await readFile(path.join(views, "usage_by_method.sql"), "utf8");
+  await writeFile(path.join(views, "usage_by_language.sql"), view.replaceAll("method", "language"));
+
+  const database = opened.use(await emptyDatabase());
+  url = database.url;
+  const emulator = opened.use(startChanged(["emulator", "--dialect", "2026"]));
+  baseUrl = /http:\S+/.exec(await emulator.waitFor("emulator answers at"))?.[0] ?? "";
+  const config = {
+    service: { baseUrl, dialect: "2026", requestsPerSecond: 100 },
+    projects: [{ id: "trial", name: "production", key: { env: "USAGE_EXPORT_KEY" } }],
+    exports: [
+      {
+        ...{ name: "nightly", schedule: "15 2 * * *", projects: ["production"], window: { days: 2 } },
+        groupings: ["none", "language"],
+        filters: [{ name: "all" }, { name: "english", dimensions: { language: "en" } }],
+      },
+    ],
+    monitor: { port: 0 },
+  };
+  await writeFile(path.join(folder, "jobs.config.json"), JSON.stringify(config));
+});
+
+test("tables and views follow from the entries, and nothing else has to be changed for the types", async () => {
+  expect(await run("migrate")).toMatchObject({ status: 0 });
+  const tsc = path.join(ROOT, "node_modules/typescript/bin/tsc");
+  await promisify(execFile)(process.execPath, [tsc, "--noEmit", "--project", folder]);
+});
+
+test("the dimension and the metric are in the schema of the configuration", async () => {
+  const { stdout } = await run("schema");
+  expect(stdout).toContain('"The spoken language.');
+  expect(stdout).toContain('"words"');
+});
+
+test("an export reads them, and a view, explain and dump show them", async () => {
+  const exported = await run("export");
+  expect(exported.status, exported.stderr).toBe(0);
+  const { stdout } = await run("dump", "--format", "csv", "--view", "usage_by_language");
+  const [names = "", ...rows] = stdout.trim().split("\n");
+  expect(names).toMatch(/^"project_id","project","usage_date","language",.*"words"/);
+  expect(rows.map((row) => row.split(",")[3])).toEqual(expect.arrayContaining(['"de"', '"en"']));
+  const filtered = await run("dump", "--format", "csv", "--view", "usage_filtered");
+  expect(filtered.stdout).toContain("english");
+  const day = addDays(dayOf(new Date()), -1);
+  const explained = await run("explain", "--day", day, "--grouping", "language", "--metric", "words");
+  expect(explained.stdout).toContain("Words in");
+});
+
+test("the page, the read API, its description and the CSV have them", async () => {
+  await using worker = startChanged(["start"]);
+  const { url: monitor } = JSON.parse(await worker.waitFor("monitor listens"));
+  const yesterday = addDays(dayOf(new Date()), -1);
+  const question = `metric=words&grouping=language&from=${yesterday}&to=${yesterday}`;
+  const read = async (address: string) => (await fetch(`${monitor}${address}`)).text();
+
+  const answer = JSON.parse(await read(`/api/v1/usage?${question}`));
+  expect(answer.groups.map(({ group }: { group: string }) => group).sort()).toEqual(["de", "en"]);
+  expect(Number(answer.total.amount)).toBeGreaterThan(0);
+  expect(await read(`/api/v1/usage.csv?${question}`)).toMatch(/\ben\b/);
+  expect(await read("/api/v1/openapi.json")).toMatch(/"language".*"words"|"words".*"language"/s);
+  const page = await read(`/usage?${question}`);
+  expect(page).toContain("Words");
+  expect(page).toContain("language");
+});
