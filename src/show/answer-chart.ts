@@ -79,6 +79,7 @@ export function answerChart(answer: Answer, { id, title, kind, hrefOf, othersHre
     kind: addsUp(grouping) ? kind : ("lines" as const),
     unit: unitOf(question),
     days: days.map(({ day }) => day),
+    changing: days.filter(({ state }) => state === "settling").map(({ day }) => day),
     series: [...layers.map(({ heading: _, ...one }) => one), ...line],
     marks: dayMarks(lacking),
   };

@@ -9,6 +9,8 @@ export type ChartDescription = {
   /** Follows an amount: "hours", "requests", "EUR". */
   readonly unit: string;
   readonly days: readonly Day[];
+  /** Days of which the amounts may still change: their bars are lighter. */
+  readonly changing?: readonly Day[];
   readonly series: readonly ChartSeries[];
   readonly marks: readonly DayMark[];
 };

@@ -28,7 +28,6 @@ export const CLIENT_STYLE = `
 .live{margin:0}
 .live.stale{margin:1rem 0 0;padding:.9rem 1.1rem;border-left:3px solid var(--warn);background:var(--wash)}
 .copy{font:inherit;font-size:.9rem;color:inherit;background:var(--wash);border:1px solid var(--soft);border-radius:4px;padding:.2rem .6rem;cursor:pointer}
-data[value]{cursor:copy}
 [data-copied]::after{content:" ✓ copied"}
 .sql pre{overflow-x:auto;padding:.75rem;background:var(--wash);font-size:.8rem;white-space:pre-wrap}
 .unseen{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}

@@ -1,9 +1,8 @@
 // Draws the charts of the page, from what it says they show: the amounts of a day appear beside the pointer, or are read out when the arrow keys
-// move along the days. The legend shows and hides series. Amounts stay the texts of the page.
+// move along the days. A click on a bar leads to its group alone; the legend shows and hides series. Amounts stay the texts of the page.
 
 import "echarts/lib/chart/bar.js";
 import "echarts/lib/chart/line.js";
-import "echarts/lib/component/dataZoomInside.js";
 import "echarts/lib/component/gridSimple.js";
 import "echarts/lib/component/legendPlain.js";
 import "echarts/lib/component/tooltip.js";
@@ -15,17 +14,9 @@ import {
   decodeDescription,
   seriesColour,
 } from "../../show/chart-description.ts";
-import { exactText, isZero } from "../../show/format.ts";
-import { type ChartOption, daysOption, seriesKey } from "./chart-option.ts";
+import { chartNumber, exactText, isZero } from "../../show/format.ts";
+import { chartOption, isLine, seriesKey } from "./chart-option.ts";
 import { ADDED, element } from "./element.ts";
-
-const LABEL_PX = 90;
-const BAR_WITH_GAP_PX = 5;
-const WEEK_DAYS = 7;
-
-type Zoom = { readonly start: number; readonly end: number };
-const WHOLE: Zoom = { start: 0, end: 100 };
-const ZOOM_STEP = 0.75;
 
 type DrawnChart = { readonly update: () => void; readonly dispose: () => void };
 const drawn = new Map<HTMLElement, DrawnChart>();
@@ -49,8 +40,7 @@ function drawChart(figure: HTMLElement): DrawnChart {
   const title = figure.querySelector("h3")?.textContent ?? "";
   const plot = element("div", { class: "plot", tabindex: "0", role: "slider", "aria-label": `${title}: a day` });
   const legend = element("ul", { class: "legend", "aria-label": `Legend of ${title}` });
-  const box = element("div", { class: "drawing", [ADDED]: "" }, plot, legend);
-  figure.querySelector("figcaption")?.after(box);
+  figure.querySelector("figcaption")?.after(element("div", { class: "drawing", [ADDED]: "" }, plot, legend));
   const canvas = init(plot, null, { renderer: "svg", locale: "EN" });
 
   let text = "";
@@ -58,10 +48,8 @@ function drawChart(figure: HTMLElement): DrawnChart {
   const hidden = new Set<string>();
   let day = -1;
 
-  const draw = (zoom: Zoom) => {
-    const tip = (index: number) => tipOf(description, hidden, index);
-    canvas.setOption(pointableOption(description, plot.clientWidth, hidden, zoom, tip), { notMerge: true });
-  };
+  const tip = (index: number) => tipOf(description, hidden, index);
+  const draw = () => canvas.setOption(chartOption(description, plot.clientWidth, hidden, tip), { notMerge: true });
   const update = () => {
     const now = figure.dataset.chart ?? "";
     if (now === text) return;
@@ -72,7 +60,7 @@ function drawChart(figure: HTMLElement): DrawnChart {
     plot.setAttribute("aria-valuemax", String(Math.max(description.days.length - 1, 0)));
     sayDay(plot, description, hidden, day);
     legend.replaceChildren(...legendItems(description, hidden));
-    draw(zoomOf(canvas));
+    draw();
   };
   legend.addEventListener("click", ({ target }) => {
     const button = target instanceof Element ? target.closest("button") : null;
@@ -85,56 +73,44 @@ function drawChart(figure: HTMLElement): DrawnChart {
   });
   plot.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const zoom = zoomBy(event.key, zoomOf(canvas));
-    if (zoom) canvas.dispatchAction({ type: "dataZoom", ...zoom });
     const moved = dayBy(event.key, day, description.days.length);
-    if (moved !== undefined) {
-      day = moved;
-      sayDay(plot, description, hidden, day);
-      pointAt(canvas, description, day);
-    }
-    if (zoom || moved !== undefined) event.preventDefault();
+    if (moved === undefined) return;
+    day = moved;
+    sayDay(plot, description, hidden, day);
+    pointAt(canvas, description, day);
+    event.preventDefault();
   });
   plot.addEventListener("blur", () => canvas.dispatchAction({ type: "hideTip" }));
+  canvas.getZr().on("click", ({ offsetX, offsetY }) => {
+    const href = barAt(canvas, description, hidden, offsetX, offsetY)?.href;
+    if (href !== undefined) location.assign(href);
+  });
   new ResizeObserver(() => {
     canvas.resize();
-    draw(zoomOf(canvas));
+    draw();
   }).observe(plot);
   update();
   return { update, dispose: () => canvas.dispose() };
 }
 
-function pointableOption(
-  description: ChartDescription,
-  widthPx: number,
-  hidden: ReadonlySet<string>,
-  zoom: Zoom,
-  tip: (index: number) => HTMLElement,
-): ChartOption {
-  const layout = {
-    labelsMax: Math.max(2, Math.floor(widthPx / LABEL_PX)),
-    gapDaysMax: widthPx / BAR_WITH_GAP_PX,
-  };
-  return {
-    animation: false,
-    textStyle: { fontFamily: "inherit" },
-    ...daysOption(description, layout, hidden),
-    tooltip: {
-      trigger: "axis",
-      className: "tip",
-      confine: true,
-      transitionDuration: 0,
-      padding: 0,
-      borderWidth: 0,
-      backgroundColor: "var(--paper)",
-      axisPointer: { type: "shadow", shadowStyle: { color: "var(--ink)", opacity: 0.1 } },
-      formatter: (points) => tip((Array.isArray(points) ? points[0] : points)?.dataIndex ?? 0),
-    },
-    dataZoom: [{ type: "inside", xAxisIndex: [0, 1], zoomOnMouseWheel: "shift", moveOnMouseWheel: false, ...zoom }],
-  };
-}
+// The bars and the amounts of a day.
 
-// The amounts of a day.
+/** The series of the bar at a point of the plot. */
+function barAt(
+  canvas: ECharts,
+  { kind, series }: ChartDescription,
+  hidden: ReadonlySet<string>,
+  x: number,
+  y: number,
+): ChartSeries | undefined {
+  const [index = -1, height = 0] = canvas.convertFromPixel({ xAxisIndex: 0, yAxisIndex: 0 }, [x, y]);
+  let top = 0;
+  return series.find((one, i) => {
+    if (isLine(one, kind) || hidden.has(seriesKey(i))) return false;
+    top += chartNumber(one.values[index] ?? "0");
+    return height >= 0 && height <= top;
+  });
+}
 
 type Amount = { readonly series: ChartSeries; readonly text: string };
 
@@ -195,37 +171,18 @@ function pointAt(canvas: ECharts, { days }: ChartDescription, index: number): vo
   if (Number.isFinite(x)) canvas.dispatchAction({ type: "showTip", x, y: canvas.getHeight() / 3 });
 }
 
+/** How many days each key moves on. */
+const STEPS: Readonly<Record<string, number>> = {
+  ...{ ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -7, PageUp: 7 },
+  ...{ Home: Number.NEGATIVE_INFINITY, End: Number.POSITIVE_INFINITY },
+};
+
 /** The day that a key moves to; undefined for another key. Before the first key, no day is chosen. */
 function dayBy(key: string, day: number, count: number): number | undefined {
-  const last = count - 1;
-  const from = day < 0 ? last + 1 : day;
-  const targets: Readonly<Record<string, number>> = {
-    ArrowLeft: from - 1,
-    ArrowDown: from - 1,
-    ArrowRight: day < 0 ? 0 : day + 1,
-    ArrowUp: day < 0 ? 0 : day + 1,
-    PageDown: from - WEEK_DAYS,
-    PageUp: from + WEEK_DAYS,
-    Home: 0,
-    End: last,
-  };
-  const target = Object.hasOwn(targets, key) ? targets[key] : undefined;
-  return target === undefined || count === 0 ? undefined : Math.min(Math.max(target, 0), last);
-}
-
-// The part of the days that is shown, in percent.
-
-function zoomOf(canvas: ECharts): Zoom {
-  const { dataZoom } = (canvas.getOption() ?? {}) as { dataZoom?: readonly Partial<Zoom>[] };
-  return { ...WHOLE, ...(dataZoom?.[0] && { start: dataZoom[0].start ?? 0, end: dataZoom[0].end ?? 100 }) };
-}
-
-function zoomBy(key: string, { start, end }: Zoom): Zoom | undefined {
-  if (key === "0" || key === "Escape") return WHOLE;
-  if (key !== "+" && key !== "-") return undefined;
-  const half = ((end - start) / 2) * (key === "+" ? ZOOM_STEP : 1 / ZOOM_STEP);
-  const centre = (start + end) / 2;
-  return { start: Math.max(centre - half, 0), end: Math.min(centre + half, 100) };
+  const step = STEPS[key];
+  if (step === undefined || count === 0) return undefined;
+  const from = day < 0 && step < 0 ? count : day;
+  return Math.min(Math.max(from + step, 0), count - 1);
 }
 
 // The legend.

@@ -1,9 +1,8 @@
 // What runs in the browser: everything works without it, except what it adds here.
 
 import { drawCharts } from "./charts.ts";
-import { listenForCopying, prepareCopying } from "./copy.ts";
+import { listenForChoices, listenForCopying, prepareCopying } from "./controls.ts";
 import { ADDED, element } from "./element.ts";
-import { listenForChoices } from "./forms.ts";
 import { keepUpToDate } from "./live.ts";
 import { listenForSorting, prepareTables } from "./tables.ts";
 
