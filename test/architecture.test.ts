@@ -64,7 +64,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
     "secret.ts",
     "usage",
   ],
-  facts: ["config/suggestions.ts", "decimal.ts", "usage"],
+  facts: ["config/messages.ts", "decimal.ts", "usage"],
   db: ["db/connection", "db/jobs", "errors.ts", "keys", "usage"],
   schedule: ["db/jobs", "db/usage", "usage"],
   health: [

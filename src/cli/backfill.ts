@@ -1,8 +1,7 @@
 // The command `backfill`: reads the missing, the failed or all days of a range, and prints what is complete and what is left.
 
 import type { App } from "../app.ts";
-import type { Config } from "../config/config.ts";
-import { loadConfig } from "../config/load.ts";
+import { type Config, loadConfig } from "../config/config.ts";
 import { withDatabase } from "../database.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { sliceStatuses } from "../db/usage/coverage.ts";

@@ -1,8 +1,7 @@
 // The command `check`: checks the configuration, the database and, per project, the key and what the service does with its requests.
 
 import type { App } from "../app.ts";
-import type { Config } from "../config/config.ts";
-import { loadConfig } from "../config/load.ts";
+import { type Config, loadConfig } from "../config/config.ts";
 import { databaseUrlOf, withDatabase } from "../database.ts";
 import { pendingChanges, unseenBudgets } from "../db/budgets.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
@@ -10,8 +9,7 @@ import { checkEncryption, checkInstallation } from "../db/connection/installatio
 import { isSchemaError } from "../db/connection/views.ts";
 import { AppError, errorText } from "../errors.ts";
 import { adviseWindows, renderAdvice } from "../health/read-health.ts";
-import type { Finding, FindingGroup } from "../jobs/check-project.ts";
-import { checkProject } from "../jobs/check-project.ts";
+import { checkProject, type Finding, type FindingGroup } from "../jobs/check-project.ts";
 import { FilterCheck } from "../jobs/filter-check.ts";
 import { requireSecrets } from "../jobs/monitor-secrets.ts";
 import { openServiceContext, putPricesInForce } from "../jobs/open-context.ts";

@@ -2,7 +2,7 @@
 
 import path from "node:path";
 import type { App } from "../app.ts";
-import { didYouMean } from "../config/suggestions.ts";
+import { didYouMean } from "../config/messages.ts";
 import { withDatabase } from "../database.ts";
 import { readSnapshot, type Tx } from "../db/connection/transaction.ts";
 import { type DayRange, listViews, readViewRows, type View } from "../db/dump.ts";

@@ -1,7 +1,7 @@
 // The command `export`: runs export jobs now, in this process, and prints the result of each as text or JSON.
 
 import type { App } from "../app.ts";
-import { loadConfig } from "../config/load.ts";
+import { loadConfig } from "../config/config.ts";
 import { withDatabase } from "../database.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { deleteOldRuns } from "../db/jobs/runs.ts";

@@ -3,7 +3,7 @@
 import { get } from "node:http";
 import { text } from "node:stream/consumers";
 import type { App } from "../app.ts";
-import { loadConfig } from "../config/load.ts";
+import { loadConfig } from "../config/config.ts";
 import { AppError } from "../errors.ts";
 import { monitorUrl } from "../web/address.ts";
 

@@ -1,10 +1,9 @@
 // The commands of `jobs`: lists jobs and their next runs, pauses and resumes them.
 
 import type { App } from "../app.ts";
-import { type Config, type ConfiguredJob, jobsOf } from "../config/config.ts";
-import { loadConfig } from "../config/load.ts";
+import { type Config, type ConfiguredJob, jobsOf, loadConfig } from "../config/config.ts";
+import { didYouMean } from "../config/messages.ts";
 import { writtenRotations } from "../config/rotations.ts";
-import { didYouMean } from "../config/suggestions.ts";
 import { withDatabase } from "../database.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import {

@@ -1,6 +1,5 @@
 import type { App } from "../app.ts";
-import type { Config } from "../config/config.ts";
-import { loadConfig } from "../config/load.ts";
+import { type Config, loadConfig } from "../config/config.ts";
 import { quoteAll, requireKnown } from "../config/messages.ts";
 import { isPattern } from "../config/patterns.ts";
 import { type RotationConfig, writtenRotations } from "../config/rotations.ts";

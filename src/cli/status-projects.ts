@@ -1,7 +1,7 @@
 // What is missing in `status`: the gaps, the worst projects, and with --project what is missing of those that are asked for.
 
 import type { App } from "../app.ts";
-import { loadConfig } from "../config/load.ts";
+import { loadConfig } from "../config/config.ts";
 import { requireKnown } from "../config/messages.ts";
 import { matchesPattern } from "../config/patterns.ts";
 import { withDatabase } from "../database.ts";

@@ -1,8 +1,7 @@
 // The command `status`: prints the health state, the clocks, and windows that should be changed.
 
 import type { App } from "../app.ts";
-import type { Config } from "../config/config.ts";
-import { loadConfig } from "../config/load.ts";
+import { type Config, loadConfig } from "../config/config.ts";
 import { withDatabase } from "../database.ts";
 import type { CallPause } from "../db/calling-processes.ts";
 import type { Database } from "../db/connection/database.ts";

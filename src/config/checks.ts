@@ -1,24 +1,38 @@
 // What one part of the configuration says about another. These mistakes are reported once every field by itself is right. Pure.
 
 import { DIMENSIONS, DIMENSIONS_OF, dimension, type Source } from "../usage/dimensions.ts";
-import { BILLING_GROUPINGS, type Filter, GROUPINGS, unlistedValues } from "../usage/series.ts";
+import {
+  BILLING_GROUPINGS,
+  type Filter,
+  filterKey,
+  GROUPINGS,
+  isReadUnderEach,
+  NO_CONDITIONS,
+  unlistedValues,
+} from "../usage/series.ts";
 import { PLACEHOLDER_ID } from "./fields.ts";
-import { filterIssues } from "./filter-checks.ts";
 import type { Path } from "./json.ts";
 import { keyIssues } from "./key-source.ts";
-import { type ConfigIssue, describeReceived, describeValue, formatPath, oneOf, quoteAll } from "./messages.ts";
+import {
+  type ConfigIssue,
+  describeReceived,
+  describeValue,
+  didYouMean,
+  formatPath,
+  oneOf,
+  quoteAll,
+} from "./messages.ts";
+import { overlapIssues } from "./money.ts";
 import { isPattern, matchesPattern } from "./patterns.ts";
-import { overlapIssues } from "./prices.ts";
-import type { WrittenRotation } from "./rotation-schema.ts";
-import type { ConfigFile, WrittenProject } from "./schema.ts";
-import { didYouMean } from "./suggestions.ts";
+import type { WrittenRotation } from "./rotations.ts";
+import type { ConfigFile, FilterOfEach, WrittenProject } from "./schema.ts";
 
 type Export = ConfigFile["exports"][number];
+type Report = (path: Path, message: string) => void;
 
 /** With the names looked up often: there may be thousands of projects. */
 type Checked = ConfigFile & {
-  /** Without those that discover others, whose name is a template. Each keeps its place in the file. */
-  readonly written: readonly { readonly project: WrittenProject; readonly path: Path }[];
+  readonly report: Report;
   readonly projectNames: Names<WrittenProject>;
   readonly rotationNames: Names<WrittenRotation>;
   readonly isDiscovering: boolean;
@@ -26,69 +40,50 @@ type Checked = ConfigFile & {
 
 /** `isExample` accepts the placeholder project of the packaged example, because only the emulator is asked for it. */
 export function crossFieldIssues(file: ConfigFile, isExample = false): ConfigIssue[] {
-  const { exports, rotations, prices, budgets } = file;
-  const written = file.projects.flatMap((project, i) =>
-    "id" in project ? [{ project, path: ["projects", i] as const }] : [],
-  );
+  const issues: ConfigIssue[] = [];
+  const report: Report = (path, message) => void issues.push({ path, message });
+  const { projects, exports, rotations, prices, budgets } = file;
+  // Without the entries that discover others, whose name is a template. Each project keeps its place in the file.
+  const written = projects.flatMap((project, i) => ("id" in project ? [{ project, at: ["projects", i] }] : []));
   const projectNames = namesOf(written.map(({ project }) => project));
-  const isDiscovering = written.length < file.projects.length;
-  const config = { ...file, written, projectNames, rotationNames: namesOf(rotations), isDiscovering };
-  const fieldOf = (field: "id" | "name") =>
-    written.map(({ project, path }) => ({ value: project[field], path: [...path, field] }));
-  const namesAt = (list: string, entries: readonly { readonly name: string }[]) =>
-    entries.map(({ name }, index) => ({ value: name, path: [list, index, "name"] }));
-  return [
-    ...duplicateIssues(fieldOf("id"), "each project once"),
-    ...duplicateIssues(fieldOf("name"), "a name that no other project has"),
-    ...written.flatMap(({ project, path }) => projectIssues(config, project, path, isExample)),
-    ...duplicateIssues(namesAt("exports", exports), "a name that no other export has"),
-    ...exports.flatMap((job, i) => exportIssues(config, job, ["exports", i])),
-    ...filterIssues(exports),
-    ...duplicateIssues(namesAt("rotations", rotations), "a name that no other rotation has"),
-    ...rotations.flatMap((job, i) => rotationIssues(config, job, ["rotations", i])),
-    ...("path" in prices ? [] : overlapIssues(prices, ["prices"])),
-    ...duplicateIssues(namesAt("budgets", budgets), "a name that no other budget has"),
-    ...budgets.flatMap(({ project }, i) =>
-      project === undefined ? [] : unknownProjectIssues(config, { value: project, path: ["budgets", i, "project"] }),
-    ),
-  ];
-}
+  const isDiscovering = written.length < projects.length;
+  const config = { ...file, report, projectNames, rotationNames: namesOf(rotations), isDiscovering };
+  const reportTwice = (list: string, expected: string, entries: readonly { readonly name: string }[]) =>
+    reportDuplicates(
+      report,
+      entries.map(({ name }, i) => ({ value: name, path: [list, i, "name"] })),
+      expected,
+    );
 
-function projectIssues(config: Checked, project: WrittenProject, path: Path, isExample: boolean): ConfigIssue[] {
-  const { id, name, key } = project;
-  const issues = [
-    ...keyIssues(key, project, [...path, "key"]),
-    ...(key.kind === "rotation" ? rotationReferenceIssues(config, key.rotation, name, [...path, "key"]) : []),
-  ];
-  if (isExample || id !== PLACEHOLDER_ID) return issues;
-  const message = `expected your project's id at the service, which its console shows; "${PLACEHOLDER_ID}" is only a placeholder`;
-  return [...issues, { path: [...path, "id"], message }];
-}
-
-function exportIssues(config: Checked, job: Export, path: Path): ConfigIssue[] {
-  const { source, window, undated, checkFeatures } = job;
-  const issues: ConfigIssue[] = [
-    ...namedProjectIssues(config, job.projects, [...path, "projects"]),
-    ...duplicateIssues(listAtPath(job.groupings, [...path, "groupings"]), "each grouping once"),
-    ...job.groupings.flatMap((grouping, i) => groupingIssues(source, grouping, [...path, "groupings", i])),
-  ];
-  // With a window, an answer that names no day is refused, so "undated" would have no effect.
-  if (window !== undefined && undated !== "snapshot") {
-    const message = `expected no "undated" beside "window": an answer to a window names its days; got ${JSON.stringify(undated)}`;
-    issues.push({ path: [...path, "undated"], message });
+  for (const [field, expected] of [
+    ["id", "each project once"],
+    ["name", "a name that no other project has"],
+  ] as const) {
+    reportDuplicates(
+      report,
+      written.map(({ project, at }) => ({ value: project[field], path: [...at, field] })),
+      expected,
+    );
   }
-  if (window === undefined && source === "billing") {
-    const message = 'missing; expected one beside "source": "billing", such as { "days": 7 }: amounts are by day';
-    issues.push({ path: [...path, "window"], message });
-  }
-  for (const [i, filter] of job.filters.entries()) {
-    if ("each" in filter) continue;
-    const at = [...path, "filters", i];
-    issues.push(...conditionIssues(source, filter, at));
-    if (config.service.dialect === "2026") issues.push(...foreignFilterIssues(filter, at));
-    if (checkFeatures === "error") issues.push(...unlistedValueIssues(filter, source, at));
-  }
+  for (const { project, at } of written) checkProject(config, project, at, isExample);
+  reportTwice("exports", "a name that no other export has", exports);
+  for (const [i, job] of exports.entries()) checkExport(config, job, ["exports", i]);
+  checkFilters(report, exports);
+  reportTwice("rotations", "a name that no other rotation has", rotations);
+  for (const [i, job] of rotations.entries()) checkRotation(config, job, ["rotations", i]);
+  if (!("path" in prices)) issues.push(...overlapIssues(prices, ["prices"]));
+  reportTwice("budgets", "a name that no other budget has", budgets);
+  for (const [i, { project }] of budgets.entries()) checkProjectName(config, project, ["budgets", i, "project"]);
   return issues;
+}
+
+function checkProject(config: Checked, project: WrittenProject, at: Path, isExample: boolean): void {
+  const { id, name, key } = project;
+  for (const { path, message } of keyIssues(key, project, [...at, "key"])) config.report(path, message);
+  if (key.kind === "rotation") checkRotationName(config, key.rotation, name, [...at, "key", "rotation"]);
+  if (isExample || id !== PLACEHOLDER_ID) return;
+  const what = `expected your project's id at the service, which its console shows; "${PLACEHOLDER_ID}" is only a placeholder`;
+  config.report([...at, "id"], what);
 }
 
 const OTHER_SOURCE: Readonly<Record<Source, string>> = {
@@ -98,158 +93,239 @@ const OTHER_SOURCE: Readonly<Record<Source, string>> = {
 
 const GROUPINGS_OF: Readonly<Record<Source, readonly string[]>> = { usage: GROUPINGS, billing: BILLING_GROUPINGS };
 
-function groupingIssues(source: Source, grouping: string, path: Path): ConfigIssue[] {
-  if (GROUPINGS_OF[source].includes(grouping)) return [];
-  return [{ path, message: `${describeValue(grouping)} is a grouping ${OTHER_SOURCE[source]}` }];
+function checkExport(config: Checked, job: Export, at: Path): void {
+  const { source, window, undated, groupings } = job;
+  const { report } = config;
+  checkProjectNames(config, job.projects, [...at, "projects"]);
+  reportDuplicates(report, listAt(groupings, [...at, "groupings"]), "each grouping once");
+  for (const [i, grouping] of groupings.entries()) {
+    if (GROUPINGS_OF[source].includes(grouping)) continue;
+    report([...at, "groupings", i], `${describeValue(grouping)} is a grouping ${OTHER_SOURCE[source]}`);
+  }
+  // With a window, an answer that names no day is refused, so "undated" would have no effect.
+  if (window !== undefined && undated !== "snapshot") {
+    const got = JSON.stringify(undated);
+    report(
+      [...at, "undated"],
+      `expected no "undated" beside "window": an answer to a window names its days; got ${got}`,
+    );
+  }
+  if (window === undefined && source === "billing") {
+    const message = 'missing; expected one beside "source": "billing", such as { "days": 7 }: amounts are by day';
+    report([...at, "window"], message);
+  }
+  for (const [i, filter] of job.filters.entries()) {
+    if (!("each" in filter)) checkConditions(config, job, filter, [...at, "filters", i]);
+  }
 }
 
-function conditionIssues(source: Source, { dimensions, features }: Filter, path: Path): ConfigIssue[] {
-  const foreign = DIMENSIONS.filter((one) => Object.hasOwn(dimensions, one) && !DIMENSIONS_OF[source].includes(one));
-  const issues = foreign.map((one) => ({
-    path: [...path, "dimensions", one],
-    message: `is a dimension ${OTHER_SOURCE[source]}`,
-  }));
-  if (source === "usage" || Object.keys(features).length === 0) return issues;
-  return [...issues, { path: [...path, "features"], message: `is a condition ${OTHER_SOURCE[source]}` }];
-}
-
-function foreignFilterIssues({ dimensions }: Filter, path: Path): ConfigIssue[] {
-  const message = 'the dialect "2026" has no such filter, only the grouping: remove it, or use the dialect "interface"';
-  return DIMENSIONS.filter((one) => dimensions[one] !== undefined && dimension(one).in2026?.filter === null).map(
-    (one) => ({ path: [...path, "dimensions", one], message }),
-  );
-}
-
-/** The service answers a value it does not know with no usage, which looks like a day without usage. */
-function unlistedValueIssues(filter: Filter, source: Source, path: Path): ConfigIssue[] {
-  return unlistedValues(filter, source).map(({ dimension: one, value, listed }) => {
+function checkConditions({ report, service }: Checked, job: Export, filter: Filter, at: Path): void {
+  const { source, checkFeatures } = job;
+  const { dimensions, features } = filter;
+  for (const one of DIMENSIONS.filter((name) => Object.hasOwn(dimensions, name))) {
+    const path = [...at, "dimensions", one];
+    if (!DIMENSIONS_OF[source].includes(one)) report(path, `is a dimension ${OTHER_SOURCE[source]}`);
+    if (service.dialect !== "2026" || dimension(one).in2026?.filter !== null) continue;
+    report(path, 'the dialect "2026" has no such filter, only the grouping: remove it, or use the dialect "interface"');
+  }
+  if (source !== "usage" && Object.keys(features).length > 0) {
+    report([...at, "features"], `is a condition ${OTHER_SOURCE[source]}`);
+  }
+  if (checkFeatures !== "error") return;
+  // The service answers a value it does not know with no usage, which looks like a day without usage.
+  for (const { dimension: one, value, listed } of unlistedValues(filter, source)) {
     const hint =
       didYouMean(value, listed) || '; "checkFeatures": "warn" allows values that the interface does not name';
-    const message = `expected ${oneOf(listed)}; got ${describeValue(value)}${hint}`;
-    return { path: [...path, "dimensions", one], message };
-  });
+    report([...at, "dimensions", one], `expected ${oneOf(listed)}; got ${describeValue(value)}${hint}`);
+  }
 }
 
-function rotationIssues(config: Checked, job: WrittenRotation, path: Path): ConfigIssue[] {
-  const { project, projects = [], createWith } = job;
-  return [
-    ...(project === undefined ? [] : unknownProjectIssues(config, { value: project, path: [...path, "project"] })),
-    ...namedProjectIssues(config, projects, [...path, "projects"]),
-    ...renamedDeliveryIssues(config, job, path),
-    ...sharedNameIssues(config, job, path),
-    ...duplicateIssues(listAtPath(job.scopes, [...path, "scopes"]), "each scope once"),
-    ...duplicateIssues(listAtPath(job.tags, [...path, "tags"]), "each tag once"),
-    ...expiryIssues(job, path),
-    ...(project !== undefined && createWith?.kind === "rotation"
-      ? rotationReferenceIssues(config, createWith.rotation, project, [...path, "createWith"])
-      : []),
-  ];
+// One filter has one name over all exports. The views identify a filter by its name, the database by its conditions: two names for
+// the same conditions would show the same usage twice, and two conditions with one name would show different usage as one.
+
+type FilterAt = { readonly filter: Filter; readonly job: Export; readonly at: Path };
+type FanOutAt = { readonly each: FilterOfEach["each"]; readonly job: Export; readonly at: Path };
+
+function checkFilters(report: Report, exports: readonly Export[]): void {
+  // Filters without an issue: a wrong one will be changed.
+  const accepted: FilterAt[] = [];
+  const fanOuts: FanOutAt[] = [];
+  for (const [i, job] of exports.entries()) {
+    for (const [n, filter] of job.filters.entries()) {
+      const at = ["exports", i, "filters", n];
+      if ("each" in filter) {
+        const problem = fanOutProblem({ each: filter.each, job, at }, fanOuts, exports);
+        if (problem !== undefined) report([...at, "each"], problem);
+        fanOuts.push({ each: filter.each, job, at });
+        continue;
+      }
+      const problem = filterProblem({ filter, job, at }, accepted);
+      if (problem === undefined) accepted.push({ filter, job, at });
+      else report([...at, "name"], problem);
+    }
+  }
+  // A series is known by the name of its filter, so no other filter may have the name of a value.
+  for (const { filter, at } of accepted) {
+    const fanOut = fanOuts.find(({ each }) => filter.name.startsWith(`${each}=`));
+    if (!fanOut) continue;
+    const message = `names that begin with "${fanOut.each}=" are those of the values of ${formatPath(fanOut.at)}: give this filter another name`;
+    report([...at, "name"], message);
+  }
+}
+
+function filterProblem({ filter, job }: FilterAt, earlier: readonly FilterAt[]): string | undefined {
+  const name = JSON.stringify(filter.name);
+  const conditions = filterKey(filter);
+  if (filter.name === "all" && conditions !== NO_CONDITIONS) {
+    return '"all" is all usage, without conditions: give this filter another name';
+  }
+  const ofName = earlier.filter((other) => other.filter.name === filter.name);
+  const twice = ofName.find((other) => other.job === job);
+  if (twice) return `expected each filter of an export once; ${name} is already at ${formatPath(twice.at)}`;
+
+  const otherMeaning = ofName.find((other) => filterKey(other.filter) !== conditions);
+  if (otherMeaning) {
+    return `${name} has other conditions at ${formatPath(otherMeaning.at)}: expected one meaning for a name; rename one of them`;
+  }
+  const same = earlier.find((other) => filterKey(other.filter) === conditions && other.filter.name !== filter.name);
+  if (!same) return undefined;
+  const what = conditions === NO_CONDITIONS ? "no conditions either" : "the same conditions";
+  return `${formatPath(same.at)} has ${what} and is called ${JSON.stringify(same.filter.name)}: expected one name, or the same usage is shown twice; use one of the two`;
+}
+
+function fanOutProblem(
+  { each, job }: FanOutAt,
+  earlier: readonly FanOutAt[],
+  exports: readonly Export[],
+): string | undefined {
+  if (job.source === "billing") return 'expected no "each" beside "source": "billing": only usage is fanned out';
+  const dimension = JSON.stringify(each);
+  const twice = earlier.find((other) => other.job === job && other.each === each);
+  if (twice) {
+    return `expected each dimension of an export once; ${dimension} is already at ${formatPath([...twice.at, "each"])}`;
+  }
+  if (job.window === undefined) return 'expected a "window" in this export: the values are those of its days';
+  // A grouping that is there twice has an issue of its own.
+  const isRight = new Set(job.groupings).size === job.groupings.length;
+  if (isRight && !job.groupings.some((grouping) => isReadUnderEach(grouping, each))) {
+    return `expected a grouping in this export besides "none" and ${dimension}: usage by ${dimension} has the numbers of these two for each value already`;
+  }
+  const read = new Set(exports.filter((one) => groupsBy(one, each)).flatMap(({ projects }) => projects));
+  const unread = job.projects.filter((name) => !read.has(name));
+  if (unread.length === 0) return undefined;
+  return `expected an export that groups ${quoteAll(unread)} by ${dimension} without conditions: what it stored says which values there are`;
+}
+
+function groupsBy({ source, groupings, filters }: Export, grouping: FilterOfEach["each"]): boolean {
+  // One called "all" must have no conditions, which is an issue of its own.
+  const isUnfiltered = (filter: Export["filters"][number]) =>
+    "name" in filter && (filter.name === "all" || filterKey(filter) === NO_CONDITIONS);
+  return source === "usage" && groupings.includes(grouping) && filters.some(isUnfiltered);
+}
+
+function checkRotation(config: Checked, job: WrittenRotation, at: Path): void {
+  const { report } = config;
+  const { project, projects = [], createWith, maxAgeDays, graceDays, expiresInDays } = job;
+  checkProjectName(config, project, [...at, "project"]);
+  checkProjectNames(config, projects, [...at, "projects"]);
+  checkDelivery(config, job, at);
+  // The rotations of the projects of a rotation are called NAME/ID in the ledger.
+  const group = config.rotations.find((one) => one.projects !== undefined && job.name.startsWith(`${one.name}/`));
+  if (group) {
+    const message = `expected a name that does not begin with ${JSON.stringify(`${group.name}/`)}: the keys of the projects of that rotation are stored under such names`;
+    report([...at, "name"], message);
+  }
+  reportDuplicates(report, listAt(job.scopes, [...at, "scopes"]), "each scope once");
+  reportDuplicates(report, listAt(job.tags, [...at, "tags"]), "each tag once");
+  // A key must not expire before its successor is in use everywhere: nobody would have a working key.
+  const neededDays = maxAgeDays + graceDays;
+  if (expiresInDays !== undefined && expiresInDays <= neededDays) {
+    const message = `expected more than ${neededDays} (maxAgeDays ${maxAgeDays} and graceDays ${graceDays}), or the key expires while it is in use; got ${expiresInDays}`;
+    report([...at, "expiresInDays"], message);
+  }
+  if (project !== undefined && createWith?.kind === "rotation") {
+    checkRotationName(config, createWith.rotation, project, [...at, "createWith", "rotation"]);
+  }
 }
 
 /**
  * Discovered projects have the names that the service lists. One may take over the name of another, and its key would then be delivered
  * over the other's.
  */
-function renamedDeliveryIssues(
-  { isDiscovering }: Checked,
+function checkDelivery(
+  { report, isDiscovering }: Checked,
   { projects = [], deliver }: WrittenRotation,
-  path: Path,
-): ConfigIssue[] {
-  if (!isDiscovering || !projects.some(isPattern)) return [];
-  const message =
-    'expected "{id}" beside "{project}" in it, or in its place: the name of a discovered project may change at the service, and the key of another project would be overwritten';
-  const isByName = (text: string) => text.includes("{project}") && !text.includes("{id}");
-  return deliver.flatMap((sink, i) => {
-    const at = [...path, "deliver", i, sink.kind];
-    if (sink.kind === "file") return isByName(sink.path) ? [{ path: at, message }] : [];
+  at: Path,
+): void {
+  if (!isDiscovering || !projects.some(isPattern)) return;
+  for (const [i, sink] of deliver.entries()) {
     // Each argument for itself: which of them names the place of the key is not known here.
-    return sink.command.flatMap((text, n) => (isByName(text) ? [{ path: [...at, n], message }] : []));
-  });
-}
-
-/** The rotations of the projects of a rotation are called NAME/ID in the ledger. */
-function sharedNameIssues({ rotations }: Checked, { name }: WrittenRotation, path: Path): ConfigIssue[] {
-  const group = rotations.find((one) => one.projects !== undefined && name.startsWith(`${one.name}/`));
-  if (group === undefined) return [];
-  const message = `expected a name that does not begin with ${JSON.stringify(`${group.name}/`)}: the keys of the projects of that rotation are stored under such names`;
-  return [{ path: [...path, "name"], message }];
-}
-
-/** A key must not expire before its successor is in use everywhere: nobody would have a working key. */
-function expiryIssues({ maxAgeDays, graceDays, expiresInDays }: WrittenRotation, path: Path): ConfigIssue[] {
-  const neededDays = maxAgeDays + graceDays;
-  if (expiresInDays === undefined || expiresInDays > neededDays) return [];
-  const message = `expected more than ${neededDays} (maxAgeDays ${maxAgeDays} and graceDays ${graceDays}), or the key expires while it is in use; got ${expiresInDays}`;
-  return [{ path: [...path, "expiresInDays"], message }];
+    const texts = sink.kind === "file" ? [sink.path] : sink.command;
+    for (const [n, text] of texts.entries()) {
+      if (!text.includes("{project}") || text.includes("{id}")) continue;
+      report(
+        [...at, "deliver", i, sink.kind, ...(sink.kind === "file" ? [] : [n])],
+        'expected "{id}" beside "{project}" in it, or in its place: the name of a discovered project may change at the service, and the key of another project would be overwritten',
+      );
+    }
+  }
 }
 
 /** A key belongs to one project: a key of another project's rotation can neither read this project nor create keys in it. */
-function rotationReferenceIssues(
-  { projectNames, rotationNames }: Checked,
-  name: string,
-  project: string,
-  keyPath: Path,
-): ConfigIssue[] {
-  const path = [...keyPath, "rotation"];
+function checkRotationName(config: Checked, name: string, project: string, path: Path): void {
+  const { projectNames, rotationNames, report } = config;
   const rotation = rotationNames.byName.get(name);
-  if (!rotation) return unknownNameIssues("a rotation", rotationNames, { value: name, path });
+  if (!rotation) {
+    reportUnknown(report, "a rotation", rotationNames, { value: name, path });
+    return;
+  }
   // A rotation whose project is not configured has an issue of its own.
   const isElsewhere =
     rotation.projects === undefined
       ? rotation.project !== project && projectNames.byName.has(rotation.project ?? "")
       : !rotation.projects.some((one) => matchesPattern(one, project));
-  if (!isElsewhere) return [];
-  return [{ path, message: "expected a rotation of this project; this one makes the keys of another project" }];
+  if (isElsewhere) report(path, "expected a rotation of this project; this one makes the keys of another project");
 }
 
 /** A pattern must fit a project of the file, unless others are discovered. */
-function namedProjectIssues(config: Checked, names: readonly string[], path: Path): ConfigIssue[] {
+function checkProjectNames(config: Checked, names: readonly string[], at: Path): void {
   const { all, byName } = config.projectNames;
-  const named = listAtPath(names, path);
-  return [
-    ...duplicateIssues(named, "each project once"),
-    ...named.flatMap((one) => {
-      const { value } = one;
-      if (!isPattern(value) || byName.has(value)) return unknownProjectIssues(config, one);
-      if (config.isDiscovering || all.some((name) => matchesPattern(value, name))) return [];
-      const message = `expected a pattern that fits a project (${quoteAll(all)}); got ${describeValue(value)}`;
-      return [{ path: one.path, message }];
-    }),
-  ];
+  const named = listAt(names, at);
+  reportDuplicates(config.report, named, "each project once");
+  for (const { value, path } of named) {
+    if (!isPattern(value) || byName.has(value)) checkProjectName(config, value, path);
+    else if (!config.isDiscovering && !all.some((name) => matchesPattern(value, name))) {
+      config.report(path, `expected a pattern that fits a project (${quoteAll(all)}); got ${describeValue(value)}`);
+    }
+  }
 }
 
-function unknownProjectIssues({ written, projectNames, isDiscovering }: Checked, named: NameAtPath): ConfigIssue[] {
-  const issues = unknownNameIssues("a project", projectNames, named);
-  if (issues.length === 0) return [];
-  const byId = written.find(({ project: { id, name } }) => id === named.value && name !== id);
-  if (byId !== undefined) {
-    const message = `expected the name of a project; got its id; did you mean ${JSON.stringify(byId.project.name)}?`;
-    return [{ path: named.path, message }];
-  }
-  const hint = isDiscovering ? '; discovered projects are named by a pattern such as "prod-*"' : "";
-  return issues.map((issue) => ({ ...issue, message: `${issue.message}${hint}` }));
+function checkProjectName(config: Checked, name: string | undefined, path: Path): void {
+  const { projectNames, report } = config;
+  if (name === undefined || projectNames.byName.has(name)) return;
+  const byId = [...projectNames.byName.values()].find(({ id }) => id === name);
+  const hint = config.isDiscovering ? '; discovered projects are named by a pattern such as "prod-*"' : "";
+  if (byId) report(path, `expected the name of a project; got its id; did you mean ${JSON.stringify(byId.name)}?`);
+  else reportUnknown(report, "a project", projectNames, { value: name, path }, hint);
 }
 
 // Names that must be given once, and names that must exist.
 
-type NameAtPath = { readonly value: string; readonly path: Path };
+type NameAt = { readonly value: string; readonly path: Path };
 
-function listAtPath(values: readonly string[], path: Path): NameAtPath[] {
+function listAt(values: readonly string[], path: Path): NameAt[] {
   return values.map((value, index) => ({ value, path: [...path, index] }));
 }
 
-/** One issue for each value that an earlier entry has too. */
-function duplicateIssues(named: readonly NameAtPath[], expected: string): ConfigIssue[] {
+/** Reports each value that an earlier entry has too. */
+function reportDuplicates(report: Report, named: readonly NameAt[], expected: string): void {
   const first = new Map<string, Path>();
-  return named.flatMap(({ value, path }) => {
+  for (const { value, path } of named) {
     const earlier = first.get(value);
-    if (earlier === undefined) {
-      first.set(value, path);
-      return [];
-    }
-    const message = `expected ${expected}; got ${describeReceived(path, value)}, which is already at ${formatPath(earlier)}`;
-    return [{ path, message }];
-  });
+    const got = describeReceived(path, value);
+    if (earlier) report(path, `expected ${expected}; got ${got}, which is already at ${formatPath(earlier)}`);
+    else first.set(value, path);
+  }
 }
 
 /** Each name once, and the first entry that has it. */
@@ -261,9 +337,14 @@ function namesOf<Entry extends { readonly name: string }>(entries: readonly Entr
   return { all: [...byName.keys()], byName };
 }
 
-function unknownNameIssues(what: string, { all, byName }: Names<unknown>, { value, path }: NameAtPath): ConfigIssue[] {
-  if (byName.has(value)) return [];
+function reportUnknown(
+  report: Report,
+  what: string,
+  { all }: Names<unknown>,
+  { value, path }: NameAt,
+  hint = "",
+): void {
   const choice = all.length === 0 ? "there is none" : quoteAll(all);
-  const message = `expected the name of ${what} (${choice}); got ${describeReceived(path, value)}${didYouMean(value, all)}`;
-  return [{ path, message }];
+  const got = `${describeReceived(path, value)}${didYouMean(value, all)}`;
+  report(path, `expected the name of ${what} (${choice}); got ${got}${hint}`);
 }

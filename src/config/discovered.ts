@@ -1,9 +1,9 @@
 // Puts discovered projects into the configuration, each as if it were written there. Pure.
 
 import type { KnownProject } from "../usage/project-list.ts";
-import { resolveBudgets } from "./budgets.ts";
 import type { Config, ConfiguredProject } from "./config.ts";
 import { type KeyReference, keyIssues, keyName, keyOf, type StaticKeyReference } from "./key-source.ts";
+import { resolveBudgets } from "./money.ts";
 import { matchesPattern, projectsNamed } from "./patterns.ts";
 import { rotationsOf } from "./rotations.ts";
 import type { Discovery } from "./schema.ts";

@@ -5,12 +5,13 @@ import { Cron } from "croner";
 import { validateDetailed } from "node-cron";
 import { z } from "zod";
 import { difference } from "../decimal.ts";
+import { errorText } from "../errors.ts";
 import { isDay } from "../usage/days.ts";
 import { BILLING_DIMENSIONS, DIMENSIONS } from "../usage/dimensions.ts";
 import { decimalText, ExactNumber } from "../usage/json-value.ts";
 import { GROUPINGS, groupingBy } from "../usage/series.ts";
-import { type ConfigIssue, describeValue, isKeyLike } from "./messages.ts";
-import { didYouMean, nearMiss } from "./suggestions.ts";
+import { type ConfigIssue, describeValue, didYouMean, isKeyLike, nearMiss } from "./messages.ts";
+import { placeholderProblem } from "./patterns.ts";
 
 /**
  * An object that refuses unknown fields. The zod message of an unknown field is the list of known ones, as JSON: messages.ts makes
@@ -56,16 +57,9 @@ export function reportingIssues<Value>(issuesOf: (value: Value) => readonly Conf
 export function template(
   lengthMax: number,
   placeholders: readonly string[],
-  problemOf: (used: readonly string[]) => string | undefined,
+  problemOf: (text: string) => string | undefined,
 ) {
-  return text(lengthMax).superRefine((value, context) => {
-    const used = value.match(/\{[^{}]*\}/g) ?? [];
-    const unknown = used.filter((one) => !placeholders.includes(one));
-    const noneOf = (one: string) => `${one} is none of ${placeholders.join(" and ")}${didYouMean(one, placeholders)}`;
-    for (const message of [...unknown.map(noneOf), problemOf(used)]) {
-      if (message !== undefined) context.addIssue({ code: "custom", message });
-    }
-  });
+  return text(lengthMax).superRefine(reporting((value) => placeholderProblem(value, placeholders) ?? problemOf(value)));
 }
 
 export function wholeNumber(min: number, max: number): z.ZodInt {
@@ -90,33 +84,24 @@ export const Name = text(100);
  */
 export const PLACEHOLDER_ID = "PROJECT_ID";
 
+const CRON = 'a cron expression (minute hour day month weekday) such as "15 2 * * *"';
+
 export const Schedule = z.string().superRefine(
   reporting((expression) => {
-    const [error] = validateDetailed(expression).errors;
-    if (error === undefined) return croner(expression);
-    const strange = /[^\s\w*,/#?-]/.exec(expression)?.[0];
-    const reason =
-      error.field !== "expression"
-        ? `its ${CRON_FIELDS[error.field] ?? error.field} is wrong`
-        : strange === undefined
-          ? error.message
-          : `a cron expression has no ${JSON.stringify(strange)}`;
-    return `expected a cron expression (minute hour day month weekday) such as "15 2 * * *"; got ${describeValue(expression)}: ${reason}`;
+    const reason = validateDetailed(expression).errors[0]?.message ?? cronerProblem(expression);
+    return reason && `expected ${CRON}; got ${describeValue(expression)}: ${reason}`;
   }),
 );
 
 /** node-cron wakes the worker and says best what is wrong; croner, which finds the times, knows no ranges such as 22-2. */
-function croner(expression: string): string | undefined {
+function cronerProblem(expression: string): string | undefined {
   try {
     new Cron(expression, { paused: true });
     return undefined;
   } catch (error) {
-    const reason = error instanceof Error ? error.message.replace("CronPattern: ", "") : "";
-    return `expected a cron expression such as "15 2 * * *"; got ${describeValue(expression)}: ${reason}`;
+    return errorText(error).replace("CronPattern: ", "");
   }
 }
-
-const CRON_FIELDS: Readonly<Record<string, string>> = { dayOfMonth: "day", dayOfWeek: "weekday" };
 
 export const Timezone = z.string().superRefine(
   reporting((zone) => {

@@ -20,14 +20,17 @@ import { fill, fillProblem, hasPlaceholder, placeholderProblem } from "./pattern
 
 const { Env, File, looksLikeSecret } = referenceForms("key");
 
-/** A file and a command whose texts pass the check. `also` says what may stand in them. */
-function fileAndCommand(checkText: ReturnType<typeof reporting<string>>, also: string) {
+const FORMS = '{ "env": "NAME" }, { "file": "PATH" }';
+const COMMAND_FORM = '{ "command": ["PROGRAM", "ARGUMENT"] }';
+
+/** The sources that need no database. `problemOf` checks the texts of a file and a command, and `also` says what may stand in them. */
+function staticForms(problemOf: (text: string) => string | undefined, also: string) {
   const KeyFile = object({
-    file: File.shape.file.superRefine(checkText).describe(`${File.shape.file.description}${also}`),
+    file: File.shape.file.superRefine(reporting(problemOf)).describe(`${File.shape.file.description}${also}`),
   });
   const Command = object({
     command: z
-      .array(text(1000).superRefine(checkText))
+      .array(text(1000).superRefine(reporting(problemOf)))
       .min(1)
       .superRefine(reporting(commandProblem))
       .describe(
@@ -39,13 +42,14 @@ function fileAndCommand(checkText: ReturnType<typeof reporting<string>>, also: s
       .default([])
       .describe("The environment variables that the command gets, besides PATH and HOME."),
   });
-  return { KeyFile, Command };
+  return [Env, KeyFile, Command] as const;
 }
 
-const { KeyFile, Command } = fileAndCommand(
-  reporting((value) => placeholderProblem(value, ["id", "name"])),
-  ' "{id}" and "{name}" stand for the project\'s.',
-);
+function staticKey(forms: ReturnType<typeof staticForms>) {
+  return z
+    .union(forms, { error: `${FORMS} or ${COMMAND_FORM} ${neverInThisFile("key")}` })
+    .transform(toStaticReference);
+}
 
 function commandProblem([program = "", ...args]: readonly string[]): string | undefined {
   if (hasPlaceholder(program)) return "expected a program without placeholders: they are for its arguments";
@@ -53,20 +57,18 @@ function commandProblem([program = "", ...args]: readonly string[]): string | un
   return isLiteral ? looksLikeSecret : undefined;
 }
 
-const FORMS = '{ "env": "NAME" }, { "file": "PATH" }';
-const COMMAND_FORM = '{ "command": ["PROGRAM", "ARGUMENT"] }';
-
-const First = z
-  .union([Env, KeyFile, Command], { error: `${FORMS} or ${COMMAND_FORM} ${neverInThisFile("key")}` })
-  .transform(toStaticReference);
+const ofProject = staticForms(
+  (value) => placeholderProblem(value, ["id", "name"]),
+  ' "{id}" and "{name}" stand for the project\'s.',
+);
 
 const Rotated = object({
   rotation: Name.describe("The name of the rotation that makes the key."),
-  first: First.describe("The key to use until the rotation has made one."),
+  first: staticKey(ofProject).describe("The key to use until the rotation has made one."),
 });
 
 export const KeySource = z
-  .union([Env, KeyFile, Command, Rotated], {
+  .union([...ofProject, Rotated], {
     error: `${FORMS}, ${COMMAND_FORM} or { "rotation": "NAME", "first": { "env": "NAME" } } ${neverInThisFile("key")}`,
   })
   .transform((key) => ("rotation" in key ? { kind: "rotation" as const, ...key } : toStaticReference(key)))
@@ -74,39 +76,24 @@ export const KeySource = z
     "Where the key of this project is found: an environment variable, a file, the output of a command, or a rotation. Never the key itself.",
   );
 
-const ofList = fileAndCommand(
-  reporting((value) =>
-    hasPlaceholder(value)
-      ? 'expected no placeholder: this key lists the projects, before any is known; "projectKey" may have "{id}"'
-      : undefined,
-  ),
-  "",
-);
-
-const STATIC_FORMS = { error: `${FORMS} or ${COMMAND_FORM} ${neverInThisFile("key")}` };
+const NOT_IN_A_LIST =
+  'expected no placeholder: this key lists the projects, before any is known; "projectKey" may have "{id}"';
 
 /** The key that lists projects. It can't be that of a rotation, which belongs to one project. */
-export const ListKey = z
-  .union([Env, ofList.KeyFile, ofList.Command], STATIC_FORMS)
-  .transform(toStaticReference)
-  .describe(
-    "Where the key is found that lists the projects: an environment variable, a file or the output of a command. Never the key itself. It also reads each project, if there is no `projectKey`.",
-  );
-
-const ofDiscovered = fileAndCommand(
-  reporting((value) => {
-    const problem = placeholderProblem(value, ["id"]);
-    return problem && `${problem}: the name of a discovered project may change at the service`;
-  }),
-  ' "{id}" stands for the project\'s.',
+export const ListKey = staticKey(
+  staticForms((value) => (hasPlaceholder(value) ? NOT_IN_A_LIST : undefined), ""),
+).describe(
+  "Where the key is found that lists the projects: an environment variable, a file or the output of a command. Never the key itself. It also reads each project, if there is no `projectKey`.",
 );
 
-export const DiscoveredKey = z
-  .union([Env, ofDiscovered.KeyFile, ofDiscovered.Command], STATIC_FORMS)
-  .transform(toStaticReference)
-  .describe("Where the key of each project found is found, if the one that lists them does not read them.");
+export const DiscoveredKey = staticKey(
+  staticForms((value) => {
+    const problem = placeholderProblem(value, ["id"]);
+    return problem && `${problem}: the name of a discovered project may change at the service`;
+  }, ' "{id}" stands for the project\'s.'),
+).describe("Where the key of each project found is found, if the one that lists them does not read them.");
 
-function toStaticReference(written: { env: string } | { file: string } | z.output<typeof Command>) {
+function toStaticReference(written: { env: string } | { file: string } | Omit<CommandReference, "kind">) {
   return "command" in written ? { kind: "command" as const, ...written } : toReference(written);
 }
 
@@ -125,19 +112,11 @@ export type CommandReference = {
 
 /** What a key is called in logs and in the database. Entries that find it in the same place have the same key. */
 export function keyName(key: KeyReference): string {
-  switch (key.kind) {
-    case "env":
-      return `env ${key.name}`;
-    case "file":
-      return `file ${key.path}`;
-    case "rotation":
-      return rotationKeyName(key.rotation);
-    case "command": {
-      // The arguments may be long.
-      const digest = hash("sha256", JSON.stringify(key.command));
-      return `command ${key.command[0]} ${digest.slice(0, 16)}`;
-    }
-  }
+  if (key.kind === "env") return `env ${key.name}`;
+  if (key.kind === "file") return `file ${key.path}`;
+  if (key.kind === "rotation") return rotationKeyName(key.rotation);
+  // The arguments may be long.
+  return `command ${key.command[0]} ${hash("sha256", JSON.stringify(key.command)).slice(0, 16)}`;
 }
 
 export function rotationKeyName(rotation: string): string {
@@ -159,16 +138,9 @@ export function isPatternKey(reference: KeyReference): boolean {
 
 /** The texts in which placeholders are replaced. */
 function patternsIn(reference: KeyReference): readonly string[] {
-  switch (reference.kind) {
-    case "env":
-      return [];
-    case "file":
-      return [reference.path];
-    case "command":
-      return reference.command;
-    case "rotation":
-      return patternsIn(reference.first);
-  }
+  const source = reference.kind === "rotation" ? reference.first : reference;
+  if (source.kind === "file") return [source.path];
+  return source.kind === "env" ? [] : source.command;
 }
 
 /**

@@ -1,10 +1,10 @@
-// Issues of the configuration in words: each with its path, line, what was expected and what was found. A value is shown only
-// where it can't be a secret. Pure.
+// Issues of the configuration in words: each with its path, line, what was expected and what was found, and what a misspelt word was
+// meant to be. A value is shown only where it can't be a secret. Pure.
 
+import leven from "leven";
 import type { z } from "zod";
 import { AppError, systemCode } from "../errors.ts";
 import type { JsonDocument, Path } from "./json.ts";
-import { didYouMean } from "./suggestions.ts";
 
 export type ConfigIssue = { readonly path: Path; readonly message: string };
 
@@ -127,41 +127,33 @@ function issuesFromZod(issue: ZodIssue, path: Path): ConfigIssue[] {
   }
 }
 
-/** The issues of the alternative that was meant, if that is clear; else one issue that names all alternatives. */
+/** The issues of the alternative that was meant, if one fits better than all others; else one issue that names all alternatives. */
 function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIssue[] {
+  const { input, errors } = issue;
   // For a string, only the strings that the union allows are reported, not the alternatives of other types.
-  const words = issue.errors.find(([inner]) => typeof issue.input === "string" && inner?.code === "invalid_value");
+  const words = errors.find(([inner]) => typeof input === "string" && inner?.code === "invalid_value");
   if (words) return toConfigIssues(words, path);
-  // For an object or a list, only the issues of the alternative that accepts this type are reported.
-  const ofKind = issue.errors.filter(
+  const ofKind = errors.filter(
     ([inner]) => inner && (inner.path.length > 0 || (inner.code !== "invalid_type" && inner.code !== "invalid_value")),
   );
-  if (typeof issue.input === "object" && ofKind[0] && ofKind.length === 1) return toConfigIssues(ofKind[0], path);
-  // An alternative with a field of one fixed value, such as "discover": true, is not meant where that field is missing.
-  const untagged = ofKind.filter((errors) => !errors.some(isMissingTag));
-  if (typeof issue.input === "object" && untagged[0] && untagged.length === 1 && ofKind.length > 1) {
-    return toConfigIssues(untagged[0], path);
-  }
-  // Of several alternatives, only the issues of the one that has all the fields that are given.
-  const hasFields = (errors: readonly ZodIssue[]) =>
-    !errors.some(({ code, path: at }) => code === "unrecognized_keys" && at.length === 0);
-  const [withFields, another] = ofKind.filter(hasFields);
-  if (withFields && !another) return toConfigIssues(withFields, path);
-  const alternatives = issue.errors.map((errors) => toConfigIssues(errors, path));
-  const [nearest, second] = alternatives.sort((a, b) => a.length - b.length);
-  if (nearest && second && nearest.length < second.length) return nearest;
+  const isObject = typeof input === "object" && ofKind.length > 0;
+  const [best, second] = (isObject ? ofKind : errors).toSorted((a, b) => misfit(a) - misfit(b));
+  if (best && (second ? misfit(best) < misfit(second) : isObject)) return toConfigIssues(best, path);
 
-  const unknown = issue.errors.flat().filter((inner) => inner.code === "unrecognized_keys");
+  const unknown = errors.flat().filter((inner) => inner.code === "unrecognized_keys");
   const known = unknown.flatMap(knownFields);
   const names = new Set(unknown.flatMap((inner) => inner.keys).filter((name) => !known.includes(name)));
   const guesses = [...names].map((name) => didYouMean(name, known));
   return [{ path, message: `${unexpectedMessage(issue, path)}${guesses.join("")}` }];
 }
 
-function isMissingTag(issue: ZodIssue): boolean {
-  return (
-    issue.code === "invalid_value" && issue.path.length === 1 && issue.input === undefined && issue.values.length === 1
-  );
+/** An alternative is hardly meant if it lacks a given field, or if its field of one fixed value, such as "discover": true, is missing. */
+function misfit(errors: readonly ZodIssue[]): number {
+  const isForeign = (issue: ZodIssue) =>
+    issue.path.length === 0
+      ? issue.code === "unrecognized_keys"
+      : issue.code === "invalid_value" && issue.input === undefined && issue.values.length === 1;
+  return errors.length + (errors.some(isForeign) ? 1000 : 0);
 }
 
 function unexpectedMessage(issue: ZodIssue, path: Path): string {
@@ -226,4 +218,51 @@ const FILE_ERROR_REASONS: Readonly<Record<string, string>> = {
 export function fileReadProblem(file: string, error: unknown): string {
   const code = systemCode(error);
   return `${file} ${FILE_ERROR_REASONS[code] ?? `could not be read (${code || "unknown reason"})`}`;
+}
+
+/** Shorter words are part of too many others. */
+const PART_LENGTH_MIN = 3;
+
+/** The candidate that the word was most likely meant to be, or undefined. */
+export function nearMiss(word: string, candidates: readonly string[]): string | undefined {
+  const wanted = plain(word);
+  const distanceMax = Math.max(1, Math.floor(wanted.length / 3));
+  const [nearest] = candidates
+    .map((candidate) => ({ candidate, distance: distance(wanted, plain(candidate)) }))
+    .filter((near) => near.distance <= distanceMax)
+    .sort((a, b) => a.distance - b.distance);
+  return nearest?.candidate ?? containing(wanted, candidates);
+}
+
+/** `; did you mean "model"?`, for the end of a message, or an empty text. */
+export function didYouMean(word: string, candidates: readonly string[]): string {
+  const guess = nearMiss(word, candidates);
+  return guess === undefined ? "" : `; did you mean ${JSON.stringify(guess)}?`;
+}
+
+function plain(word: string): string {
+  return word.toLowerCase().replaceAll(/[\s_-]/g, "");
+}
+
+function distance(a: string, b: string): number {
+  if (a === b) return 0;
+  // Two swapped letters are one mistake, which leven counts as two.
+  return sorted(a) === sorted(b) ? 1 : leven(a, b);
+}
+
+function sorted(word: string): string {
+  return [...word].sort().join("");
+}
+
+/**
+ * The candidate that contains the word, as "timeoutSeconds" for "timeout", or that the word begins with, as "warn" for "warning".
+ * Undefined if several candidates fit.
+ */
+function containing(wanted: string, candidates: readonly string[]): string | undefined {
+  const found = candidates.filter((candidate) => {
+    const word = plain(candidate);
+    const isPart = wanted.length >= PART_LENGTH_MIN && word.includes(wanted);
+    return isPart || (word.length > PART_LENGTH_MIN && wanted.startsWith(word));
+  });
+  return found.length === 1 ? found[0] : undefined;
 }

@@ -2,8 +2,7 @@
 // commands. Pure.
 
 import { AppError } from "../errors.ts";
-import { describeValue } from "./messages.ts";
-import { didYouMean } from "./suggestions.ts";
+import { describeValue, didYouMean } from "./messages.ts";
 
 export function isPattern(text: string): boolean {
   return text.includes("*");

@@ -1,12 +1,138 @@
-// Makes of each rotation in the file the rotations that the program runs: one for a project, also where the file has one for many. Pure.
+// The schema of a rotation, and the rotations that the program runs: one for each project, also where the file has one for many. Pure.
 
 import path from "node:path";
-import type { RotationJob, Sink } from "../keys/policy.ts";
+import { z } from "zod";
+import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT, type RotationJob, type Sink } from "../keys/policy.ts";
+import {
+  FilePath,
+  JitterSeconds,
+  Name,
+  object,
+  reportingIssues,
+  Schedule,
+  Timezone,
+  template,
+  text,
+  wholeNumber,
+} from "./fields.ts";
 import type { Path } from "./json.ts";
-import { type KeyReference, keyIssues, keyOf } from "./key-source.ts";
+import { type KeyReference, KeySource, keyIssues, keyOf } from "./key-source.ts";
 import { type ConfigIssue, formatPath } from "./messages.ts";
-import { fill, fillProblem, projectsNamed } from "./patterns.ts";
-import type { WrittenRotation } from "./rotation-schema.ts";
+import { fill, fillProblem, hasPlaceholder, placeholderProblem, projectsNamed } from "./patterns.ts";
+
+const CommentTemplate = template(200, ["comment", "id"], (text) =>
+  text.includes("{comment}")
+    ? undefined
+    : 'expected a template with "{comment}", such as "{comment} [{id}]": the keys of a rotation are known by it',
+);
+
+const WrittenSink = z
+  .union(
+    [
+      object({
+        file: FilePath.describe("The file to replace. A relative path starts at the folder of this file."),
+      }),
+      object({
+        command: z
+          .array(text(1000))
+          .min(1)
+          .describe("The program and its arguments, without a shell. The key comes on standard input."),
+        timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long the command may take."),
+      }),
+    ],
+    { error: '{ "file": "PATH" } or { "command": ["PROGRAM", "ARGUMENT"] }' },
+  )
+  .transform((sink) =>
+    "file" in sink ? { kind: "file" as const, path: sink.file } : { kind: "command" as const, ...sink },
+  );
+
+const Retire = z
+  .union([
+    z.enum(["keep", "delete"]),
+    object({
+      delete: z
+        .literal("by-age")
+        .describe("Deletes the key even if the service's usage does not tell whether it is in use."),
+    }),
+  ])
+  .transform((retire) => (typeof retire === "string" ? retire : "delete-by-age"));
+
+/** What stands for the project in the deliveries of a rotation of many projects. */
+const DELIVERY_PLACEHOLDERS = ["project", "id"];
+
+const Written = object({
+  name: Name.describe("The rotation's name, as in `rotate --job NAME`."),
+  schedule: Schedule.describe("When to check whether a key is due: a cron expression in the time zone."),
+  timezone: Timezone.default("UTC").describe("The IANA time zone of the schedule."),
+  jitterSeconds: JitterSeconds,
+  project: Name.exactOptional().describe("The name of the project whose key is rotated."),
+  projects: z
+    .array(Name)
+    .min(1)
+    .exactOptional()
+    .describe(
+      "In place of `project`: the names of the projects that each get a key of their own. A name with * is a pattern: it stands for every project that it fits.",
+    ),
+  createWith: KeySource.exactOptional().describe(
+    "A separate key that creates and deletes the keys of this rotation: only this key needs keys:write. Left out: the project's key.",
+  ),
+  comment: text(200).describe("What the service shows beside the key."),
+  commentTemplate: CommentTemplate.default("{comment} [{id}]").describe(
+    "How the comment is written; {id} is the rotation's own id, by which a key whose secret was lost is found.",
+  ),
+  scopes: z
+    .array(z.string().regex(/^[a-z][a-z0-9:_-]{0,99}$/, 'a scope or role such as "usage:read" or "member"'))
+    .min(1)
+    .describe('The scopes and roles of the new key, such as "member".'),
+  tags: z.array(text(128)).default([]).describe("The tags of the new key."),
+  maxAgeDays: wholeNumber(1, 3650).default(MAX_AGE_DAYS_DEFAULT).describe("The age at which a key is replaced."),
+  graceDays: wholeNumber(0, 365)
+    .default(GRACE_DAYS_DEFAULT)
+    .describe("How long the previous key must not have been seen in use before it is due for removal."),
+  expiresInDays: wholeNumber(1, 7300)
+    .exactOptional()
+    .describe(
+      "After how many days the service itself lets the key expire. More than maxAgeDays and graceDays together.",
+    ),
+  deliver: z.array(WrittenSink).prefault([]).describe("Where the new key is delivered, besides the sealed store."),
+  retire: Retire.prefault("keep").describe(
+    'What happens to a replaced key after its grace: "keep" lists it as due for removal; "delete" deletes it at the service once the usage by accessor covers the whole grace and does not show it.',
+  ),
+});
+
+export const Rotation = Written.superRefine(reportingIssues(problemsOf));
+
+export type WrittenRotation = z.output<typeof Rotation>;
+
+/** What one field of a rotation says about another. */
+function problemsOf({ project, projects, deliver }: z.output<typeof Written>): ConfigIssue[] {
+  if (projects === undefined) {
+    return project === undefined ? [{ path: ["project"], message: 'missing; expected "project" or "projects"' }] : [];
+  }
+  const both = 'expected either "project" or "projects"; this rotation has both';
+  return [
+    ...(project === undefined ? [] : [{ path: ["projects"], message: both }]),
+    ...deliver.flatMap((sink, i) => {
+      const message = deliveryProblem(sink);
+      return message === undefined ? [] : [{ path: ["deliver", i, sink.kind], message }];
+    }),
+  ];
+}
+
+function deliveryProblem(sink: Sink): string | undefined {
+  const texts = textsOf(sink);
+  const unknown = texts.flatMap((one) => placeholderProblem(one, DELIVERY_PLACEHOLDERS) ?? [])[0];
+  if (unknown !== undefined) return unknown;
+  if (!texts.some(hasPlaceholder)) {
+    return 'expected "{project}" or "{id}" in it: otherwise each project would overwrite the key of the one before';
+  }
+  if (sink.kind === "file" || !hasPlaceholder(texts[0] ?? "")) return undefined;
+  return "expected a program without placeholders: they are for its arguments";
+}
+
+function textsOf(sink: Sink): readonly string[] {
+  return sink.kind === "file" ? [sink.path] : sink.command;
+}
 
 export type RotationConfig = RotationJob & {
   /** The key that creates and deletes the rotation's keys; left out, the project's own key does. */
@@ -75,22 +201,13 @@ export function rotationsOf(
   return { rotations: rotations.sort((a, b) => a.index - b.index), leftOut };
 }
 
-function fillIssue(
-  { projects, deliver, createWith }: WrittenRotation,
-  index: number,
-  project: Named,
-): ConfigIssue | undefined {
+function fillIssue(one: WrittenRotation, index: number, project: Named): ConfigIssue | undefined {
   const at: Path = ["rotations", index];
-  const values = valuesOf(project);
-  const filled = projects === undefined ? [] : deliver;
-  const ofSinks = filled.flatMap((sink, i) => {
-    const texts = sink.kind === "file" ? [sink.path] : sink.command;
-    return texts.flatMap((text) => {
-      const message = fillProblem(text, values);
-      return message === undefined ? [] : [{ path: [...at, "deliver", i, sink.kind], message }];
-    });
-  });
-  return [...ofSinks, ...keyIssues(createWith, project, [...at, "createWith"])][0];
+  for (const [i, sink] of one.projects === undefined ? [] : one.deliver.entries()) {
+    const message = textsOf(sink).flatMap((text) => fillProblem(text, valuesOf(project)) ?? [])[0];
+    if (message !== undefined) return { path: [...at, "deliver", i, sink.kind], message };
+  }
+  return keyIssues(one.createWith, project, [...at, "createWith"])[0];
 }
 
 /** What stands for the project in a delivery. */
@@ -132,58 +249,33 @@ export function writtenRotations({
   return rotationTemplates?.written ?? rotations;
 }
 
-// Key files of rotations that have another use, too: a delivery replaces its file whatever the file holds.
-
-/** Temporary files beside a key file, of this version and of earlier ones, which may still run at the same time. */
-const TEMPORARY_KEY_FILE = /^\.(?:usage-export-.*|next|probe)$/s;
-
 const CREATOR = "the file of the key that a rotation creates keys with";
 
-type Delivering = {
-  readonly group?: string;
-  readonly index: number;
-  readonly deliver: readonly Sink[];
-  readonly createWith?: KeyReference;
-};
-
-/** Returns a function that says why a rotation can't deliver, given after those before it, whose files it knows. */
+/**
+ * Returns a function that says why a rotation can't deliver: a delivery replaces its file whatever the file holds. The rotations are given
+ * one after the other, and it knows the files of those before.
+ */
 function deliveryConflict(
   ownPaths: Readonly<Record<string, string>>,
   written: readonly WrittenRotation[],
-): (rotation: Delivering) => ConfigIssue | undefined {
+): (rotation: RotationConfig) => ConfigIssue | undefined {
   const uses = new Map<string, string>();
-  /** Files that have a temporary file with the name of a delivered one. */
-  const besideTemporary = new Map<string, string>();
-  const take = (file: string, use: string) => {
-    uses.set(comparable(file), use);
-    for (const base of filesWithTemporary(file))
-      besideTemporary.set(comparable(base), `a file whose temporary file is ${use}`);
-  };
   for (const { createWith } of written) {
     const creator = createWith?.kind === "rotation" ? createWith.first : createWith;
-    if (creator?.kind === "file") take(creator.path, CREATOR);
+    if (creator?.kind === "file") uses.set(comparable(creator.path), CREATOR);
   }
-
-  function useOf(file: string): string | undefined {
-    const own = Object.entries(ownPaths).find(([one]) => isIn(comparable(file), comparable(one)));
-    if (own) return own[1];
-    const taken = uses.get(comparable(file)) ?? besideTemporary.get(comparable(file));
-    if (taken !== undefined) return taken;
-    const base = filesWithTemporary(file).find((one) => uses.has(comparable(one)));
-    return base && `the temporary file of the delivery to ${base}`;
-  }
+  const ownUse = (file: string) => Object.entries(ownPaths).find(([own]) => isIn(file, comparable(own)))?.[1];
 
   return ({ group, index, deliver, createWith }) => {
-    const ofOwn = group === undefined ? "" : " for each project";
     for (const [i, sink] of deliver.entries()) {
       if (sink.kind !== "file") continue;
       const at = ["rotations", index, "deliver", i, "file"];
-      const isCreator = createWith?.kind === "file" && comparable(createWith.path) === comparable(sink.path);
-      const use = isCreator ? CREATOR : useOf(sink.path);
-      if (use !== undefined) {
-        return { path: at, message: `expected a file of its own${ofOwn}; ${sink.path} is ${use}` };
-      }
-      take(sink.path, `already at ${formatPath(at)}`);
+      const file = comparable(sink.path);
+      const isCreator = createWith?.kind === "file" && comparable(createWith.path) === file;
+      const use = isCreator ? CREATOR : (ownUse(file) ?? uses.get(file));
+      const ofOwn = group === undefined ? "" : " for each project";
+      if (use !== undefined) return { path: at, message: `expected a file of its own${ofOwn}; ${sink.path} is ${use}` };
+      uses.set(file, `already at ${formatPath(at)}`);
     }
     return undefined;
   };
@@ -196,11 +288,4 @@ function isIn(file: string, folder: string): boolean {
 /** Some file systems take names for the same that differ in case, or in how a letter with an accent is written. */
 function comparable(file: string): string {
   return file.normalize("NFC").toLowerCase();
-}
-
-/** The key files of which this file would be a temporary file. */
-function filesWithTemporary(file: string): readonly string[] {
-  return [...file.matchAll(/\.(?=usage-export-|next$|probe$)/g)]
-    .filter(({ index }) => TEMPORARY_KEY_FILE.test(file.slice(index)))
-    .map(({ index }) => file.slice(0, index));
 }

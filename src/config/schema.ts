@@ -15,7 +15,6 @@ import {
 import { SENSITIVITIES } from "../usage/metrics.ts";
 import { FEATURE_CHECKS, OVERLAPS } from "../usage/plan.ts";
 import { GUARD_MODES, UNDATED } from "../usage/slice.ts";
-import { BudgetList } from "./budgets.ts";
 import {
   BaseUrl,
   FeatureName,
@@ -37,8 +36,9 @@ import {
 } from "./fields.ts";
 import { DiscoveredKey, KeySource, ListKey } from "./key-source.ts";
 import { describeValue } from "./messages.ts";
-import { Prices } from "./prices.ts";
-import { Rotation } from "./rotation-schema.ts";
+import { BudgetList, Prices } from "./money.ts";
+import { hasPlaceholder } from "./patterns.ts";
+import { Rotation } from "./rotations.ts";
 
 const Service = object({
   baseUrl: BaseUrl.describe("The address of the service, without /v1. https, except for this machine."),
@@ -58,8 +58,8 @@ const Service = object({
 });
 
 /** The same placeholders as in `distinctName` of discovered.ts. */
-const NameTemplate = template(100, ["{name}", "{id}"], (used) =>
-  used.length === 0 ? 'expected a template with "{name}" or "{id}", such as "{name}"' : undefined,
+const NameTemplate = template(100, ["name", "id"], (text) =>
+  !hasPlaceholder(text) ? 'expected a template with "{name}" or "{id}", such as "{name}"' : undefined,
 );
 
 const Project = object({

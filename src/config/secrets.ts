@@ -7,7 +7,7 @@ import type { Config, SecretReference } from "./config.ts";
 import { isLoopback } from "./fields.ts";
 import type { Path } from "./json.ts";
 import { isPatternKey, type StaticKeyReference } from "./key-source.ts";
-import { fileReadProblem, formatPath, SCHEME_AND_KEY } from "./messages.ts";
+import { type ConfigIssue, fileReadProblem, formatPath, SCHEME_AND_KEY } from "./messages.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -32,28 +32,36 @@ const VALUE_PROBLEMS: Readonly<Record<SecretKind, (value: string) => string | un
 export async function readSecret(kind: SecretKind, reference: SecretReference, env: Environment): Promise<Secret> {
   const isVariable = reference.kind === "env";
   const source = isVariable ? `environment variable ${reference.name}` : `${kind} file ${reference.path}`;
-  const expected = kind === "key" ? "the API key" : `the ${kind}`;
-  const read = isVariable ? env[reference.name] : await readSecretFile(kind, reference.path, expected);
-  if (read === undefined) throw new AppError("config", `${source} is not set: set it to ${expected}`);
+  const read = isVariable ? env[reference.name] : await readSecretFile(kind, reference.path);
+  if (read === undefined) throw new AppError("config", `${source} is not set: set it to ${nameOf(kind)}`);
   return secretOf(kind, read.replace(/\r?\n$/, ""), source);
 }
 
 /** Throws an AppError if the value can't be a secret of the kind. `source` says where it is from. */
 export function secretOf(kind: SecretKind, value: string, source: string): Secret {
-  const empty = `is empty: expected ${kind === "key" ? "the API key" : `the ${kind}`}`;
-  const problem = value.trim() === "" ? empty : VALUE_PROBLEMS[kind](value);
+  const problem = valueProblem(kind, value);
   if (problem !== undefined) throw new AppError("config", `${source} ${problem}`);
   return new Secret(value);
 }
 
-async function readSecretFile(kind: SecretKind, path: string, expected: string): Promise<string> {
+function valueProblem(kind: SecretKind, value: string): string | undefined {
+  const { length } = [...value];
+  if (value.trim() === "") return `is empty: expected ${nameOf(kind)}`;
+  if (length > SECRET_LENGTH_MAX) return `holds ${length} characters: expected at most ${SECRET_LENGTH_MAX}`;
+  const isQuoted = kind !== "password" && /^["'`]|["'`]$/.test(value);
+  return isQuoted ? `looks quoted: remove the quotes around the ${kind}` : VALUE_PROBLEMS[kind](value);
+}
+
+const nameOf = (kind: SecretKind) => (kind === "key" ? "the API key" : `the ${kind}`);
+
+async function readSecretFile(kind: SecretKind, path: string): Promise<string> {
   try {
     return (await readRegularFile(path)).toString("utf8");
   } catch (cause) {
     const code = systemCode(cause);
     const problem = `${kind} file ${fileReadProblem(path, cause)}`;
     if (code === "ETIMEDOUT" || (kind === "key" && !isWrongPath(code))) throw new AppError("unavailable", problem);
-    throw new AppError("config", `${problem}: expected a file with ${expected} alone`, { cause });
+    throw new AppError("config", `${problem}: expected a file with ${nameOf(kind)} alone`, { cause });
   }
 }
 
@@ -82,14 +90,12 @@ export async function secretProblems(needed: readonly NeededSecret[], env: Envir
 }
 
 /** One text for each message, with the first of its places. */
-export function problemsByCause(problems: readonly { readonly path: Path; readonly message: string }[]): string[] {
+export function problemsByCause(problems: readonly ConfigIssue[]): string[] {
   const causes = Map.groupBy(problems, ({ message }) => message);
-  return [...causes].map(([message, places]) => `${formatPlaces(places)}: ${message}`);
-}
-
-function formatPlaces([first, ...others]: readonly { readonly path: Path }[]): string {
-  const more = others.length === 0 ? "" : ` and ${others.length} more`;
-  return `${formatPath(first?.path ?? [])}${more}`;
+  return [...causes].map(([message, [first, ...others]]) => {
+    const more = others.length === 0 ? "" : ` and ${others.length} more`;
+    return `${formatPath(first?.path ?? [])}${more}: ${message}`;
+  });
 }
 
 /** The API keys to be read from variables, files and commands. `rotated` names the rotations that have made a key: their projects no longer need a first key. */
@@ -138,28 +144,20 @@ const ACCESS_SECRET_LENGTH_MIN = 16;
 
 /** For a secret that is sent in a header without any encoding. */
 function headerValueProblem(secret: string, word: string, schemeHint = ""): string | undefined {
-  const quotes = quotesProblem(secret, word);
-  if (quotes !== undefined) return quotes;
   const scheme = SCHEME_AND_KEY.exec(secret)?.[1];
   if (scheme !== undefined)
     return `begins with the word "${scheme}": remove it, only the ${word} is expected${schemeHint}`;
   if (/\s/.test(secret)) return `holds a space or line break: expected the ${word} alone, on one line`;
-  if (!/^[\x21-\x7e]+$/.test(secret)) {
-    return `holds a control character or one outside ASCII: expected the ${word} alone, as it was shown`;
-  }
-  return tooLongProblem(secret);
+  if (/^[\x21-\x7e]+$/.test(secret)) return undefined;
+  return `holds a control character or one outside ASCII: expected the ${word} alone, as it was shown`;
 }
 
 function passwordProblem(password: string): string | undefined {
-  if (/[\p{Cc}\p{Cs}]/u.test(password)) {
-    return "holds a line break or another control character: expected the password alone, on one line";
-  }
-  return tooLongProblem(password) ?? tooShortProblem(password);
+  if (!/[\p{Cc}\p{Cs}]/u.test(password)) return tooShortProblem(password);
+  return "holds a line break or another control character: expected the password alone, on one line";
 }
 
 function addressProblem(text: string): string | undefined {
-  const problem = quotesProblem(text, "address") ?? tooLongProblem(text);
-  if (problem !== undefined) return problem;
   if (!/^https?:\/\/[^\s\\]+$/i.test(text) || !URL.canParse(text)) {
     return "does not hold an address: expected an https address alone, on one line";
   }
@@ -167,19 +165,8 @@ function addressProblem(text: string): string | undefined {
   if (username !== "" || password !== "") {
     return "holds a name or password before an @, which is not sent: expected an address that needs none";
   }
-  if (protocol === "http:" && !isLoopback(hostname)) {
-    return "begins with http://: expected https, since the address is a secret (http is for this machine only)";
-  }
-  return undefined;
-}
-
-function quotesProblem(secret: string, word: string): string | undefined {
-  return /^["'`]|["'`]$/.test(secret) ? `looks quoted: remove the quotes around the ${word}` : undefined;
-}
-
-function tooLongProblem(secret: string): string | undefined {
-  const { length } = [...secret];
-  return length > SECRET_LENGTH_MAX ? `holds ${length} characters: expected at most ${SECRET_LENGTH_MAX}` : undefined;
+  if (protocol === "https:" || isLoopback(hostname)) return undefined;
+  return "begins with http://: expected https, since the address is a secret (http is for this machine only)";
 }
 
 function tooShortProblem(secret: string): string | undefined {

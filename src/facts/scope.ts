@@ -1,7 +1,7 @@
 // Which stored series a question is about, and on which days their numbers can be relied on. Like the amounts, it is read from views of
 // schema bi.
 
-import { didYouMean } from "../config/suggestions.ts";
+import { didYouMean } from "../config/messages.ts";
 import { type Day, daysOf, type Window } from "../usage/days.ts";
 import { InvalidQuestion, isCost, type Question, SPLITS, type Split, splitsOf } from "./question.ts";
 import {

@@ -3,7 +3,7 @@
 
 import { randomUUID } from "node:crypto";
 import { memoizeAsync } from "../async.ts";
-import { didYouMean } from "../config/suggestions.ts";
+import { didYouMean } from "../config/messages.ts";
 import { AppError, errorText } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import { hasStatus } from "../service/answer.ts";

@@ -1,7 +1,7 @@
 // A whole export in this process: plan, calls, storing and the run's record, but not the start of the program.
 
 import { openApp } from "../../src/app.ts";
-import { loadConfig } from "../../src/config/load.ts";
+import { loadConfig } from "../../src/config/config.ts";
 import { withDatabase } from "../../src/database.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { openExportContext } from "../../src/jobs/open-context.ts";

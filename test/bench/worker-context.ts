@@ -1,7 +1,7 @@
 // The context of a worker that neither listens on a port nor claims jobs.
 
 import { openApp } from "../../src/app.ts";
-import { loadConfig } from "../../src/config/load.ts";
+import { loadConfig } from "../../src/config/config.ts";
 import { openDatabase } from "../../src/database.ts";
 import { openMetrics } from "../../src/health/metrics.ts";
 import { openWorkerContext, type WorkerContext } from "../../src/worker/context.ts";

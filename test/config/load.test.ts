@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { loadConfig } from "../../src/config/load.ts";
+import { loadConfig } from "../../src/config/config.ts";
 import { SAMPLE } from "./sample-config.ts";
 
 const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-config-"));

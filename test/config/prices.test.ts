@@ -5,8 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
-import { parseConfig } from "../../src/config/config.ts";
-import { loadConfig } from "../../src/config/load.ts";
+import { loadConfig, parseConfig } from "../../src/config/config.ts";
 import { errorsFor, SAMPLE, sampleWith } from "./sample-config.ts";
 
 const PRICE = { metric: "hours", model: "nova-3", currency: "USD", price: "0.0077", from: "2026-01-01" };

@@ -106,28 +106,9 @@ test.each<[string, Names, string]>([
     ],
     "is already at rotations[0].deliver[0].file",
   ],
-  [
-    "make a temporary file of the other",
-    [
-      ["p1", "a"],
-      ["p2", "a.key.usage-export-next"],
-    ],
-    "temporary file",
-  ],
-  [
-    "make it the temporary file, in the other order",
-    [
-      ["p1", "a.key.next"],
-      ["p2", "a"],
-    ],
-    "is a file whose temporary file is already at",
-  ],
   ["lead out of the folder", [["p1", "../jobs.config"]], "can't stand for"],
 ])("two projects never write one file, nor one a file with another use: names that %s", (_, projects, says) => {
-  const deliver =
-    says === "temporary file" || projects.length > 1
-      ? [{ file: "keys/{project}" }, { file: "keys/{project}.key" }]
-      : [{ file: "{project}.json" }];
+  const deliver = [{ file: "{project}.json" }];
   const issues = issuesOf(textOf([{ ...FLEET, projects: ["*"], deliver }], projects)).join("\n");
   expect(issues).toContain(says);
 });

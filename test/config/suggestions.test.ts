@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { didYouMean, nearMiss } from "../../src/config/suggestions.ts";
+import { didYouMean, nearMiss } from "../../src/config/messages.ts";
 
 const WORDS = ["none", "model", "method", "feature_set", "tags", "timeoutSeconds"];
 

@@ -5,7 +5,7 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { defineCommands } from "../../src/cli/commands.ts";
-import { loadConfig } from "../../src/config/load.ts";
+import { loadConfig } from "../../src/config/config.ts";
 
 const FOLDER = path.join(import.meta.dirname, "../../deploy/kubernetes");
 const KINDS: Readonly<Record<string, string>> = {

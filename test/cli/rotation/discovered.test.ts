@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { sql } from "kysely";
 import { expect } from "vitest";
-import { loadConfig } from "../../../src/config/load.ts";
+import { loadConfig } from "../../../src/config/config.ts";
 import { readKeys } from "../../../src/health/operations.ts";
 import { withKnownProjects } from "../../../src/jobs/discover.ts";
 import { completeDays, dueProjects, FIVE_REQUESTS, listedIn, makeListOld } from "../account.ts";
