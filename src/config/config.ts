@@ -77,7 +77,7 @@ export function parseConfig(text: string, options: ParseOptions): Config {
   return configFrom(parseJson(text, options.source), options);
 }
 
-export function configFrom(document: JsonDocument, options: ParseOptions): Config {
+function configFrom(document: JsonDocument, options: ParseOptions): Config {
   const schema = ConfigFile.superRefine(reportingIssues((file) => crossFieldIssues(file, options.isExample)));
   const file = checked(schema, document, options.source);
   const { projects, rotations, monitor, notify, prices } = file;
