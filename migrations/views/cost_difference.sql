@@ -25,7 +25,7 @@ select c.project_id, c.project, c.usage_date, c.model, c.currency, c.estimated_a
     coalesce(c.billed_amount, 0) - coalesce(c.estimated_amount, 0)
   end as difference,
   case
-    when not read.billing then 'billing_not_read'
+    when not coalesce(read.billing, false) then 'billing_not_read'
     when not read.usage then 'usage_not_read'
     when c.unmapped is not null then 'unmapped'
     when c.currency <> 'USD' then 'other_currency'
@@ -34,15 +34,18 @@ select c.project_id, c.project, c.usage_date, c.model, c.currency, c.estimated_a
     when not c.is_used then 'billed_only'
     else 'compared'
   end as status,
-  c.has_unpriced, c.line_items, c.used_models, c.is_final and read.billing and read.usage as is_final
+  c.has_unpriced,
+  -- Sorted here, as distinct and sorted aggregates would have all usage sorted first.
+  (select to_json(array_agg(distinct one collate "C"))::text from unnest(c.line_items) as one) as line_items,
+  (select to_json(array_agg(distinct one collate "C"))::text from unnest(c.used_models) as one) as used_models,
+  c.is_final and coalesce(read.billing and read.usage, false) as is_final
 from (
   select project_id, max(project) as project, usage_date, model, unmapped, currency,
     sum(estimated) as estimated_amount, sum(billed) as billed_amount, bool_or(is_billed) as is_billed, bool_or(not is_billed) as is_used,
     -- No amount is not 0: a difference from the other amounts would be too low.
     bool_or(is_billed and billed is null) as is_unknown,
     bool_or(is_unpriced) as has_unpriced, bool_and(is_final) as is_final,
-    to_json(array_agg(distinct line_item collate "C" order by line_item collate "C") filter (where line_item is not null))::text as line_items,
-    to_json(array_agg(distinct used collate "C" order by used collate "C") filter (where used is not null))::text as used_models
+    array_agg(line_item) filter (where line_item is not null) as line_items, array_agg(used) filter (where used is not null) as used_models
   from (
     -- Usage without a price is shown beside what is charged for it, which is always in dollars.
     select e.project_id, e.project, e.usage_date, u.model, case when u.model is null then 'usage of ' || coalesce(e.model, 'no model') end as unmapped,
@@ -67,13 +70,14 @@ from (
   ) part
   group by project_id, usage_date, model, unmapped, currency
 ) c
-cross join lateral (
-  select coalesce(bool_or(s.source = 'billing' and s."grouping" like '%line_item%'), false) as billing,
-    coalesce(bool_or(s.source = 'usage' and s."grouping" = 'model'), false) as usage
+left join (
+  select s.project_id, sl.usage_date, bool_or(s.source = 'billing') as billing, bool_or(s.source = 'usage') as usage
   from usage_export.series s
   join usage_export.slice sl using (series_id)
-  where s.project_id = c.project_id and s.filter_key = '{}' and s.superseded_at is null and sl.usage_date = c.usage_date and sl.fetch_no > 0
-) read;
+  where s.filter_key = '{}' and s.superseded_at is null and sl.fetch_no > 0
+    and case s.source when 'billing' then s."grouping" like '%line_item%' else s."grouping" = 'model' end
+  group by s.project_id, sl.usage_date
+) read using (project_id, usage_date);
 
 comment on view bi.cost_difference is 'What the price book estimates against what the service charges, one row a project, day, model and currency. A line item method::model is charged for the usage of the model whose name it has, or whose name begins with it and a hyphen; of several the longest. What can not be matched has a row of its own: no amount of bi.cost_estimated or of the line items is left out.';
 \ir ../columns/project.sql

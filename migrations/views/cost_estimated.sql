@@ -31,30 +31,31 @@ from (
     -- The three kinds of hours measure the same time, and requests come with all usage. Tokens and characters are paid for apart.
     case
       when m.is_priced then 'unpriced'
-      when m.metric = 'requests' and r.has_price then 'other_metric'
-      when m.metric in ('hours', 'total_hours', 'agent_hours') and r.has_price_of_hours then 'other_metric'
+      when m.metric = 'requests' and ({{metric " or ": r.has_$m}}) then 'other_metric'
+      when m.metric in ('hours', 'total_hours', 'agent_hours') and (r.has_hours or r.has_total_hours or r.has_agent_hours) then 'other_metric'
       else 'unpriced'
     end,
     null, m.quantity, null, null, null, 'model', r.finality
   from (
-    select *, has_hours or has_total_hours or has_agent_hours as has_price_of_hours,
-      {{metric " or ": has_$m}} as has_price
-    from (
-      -- All usage of the model less what is priced: a price without conditions prices all of it. Added up before it is split by metric,
-      -- as that makes seven times as many rows.
-      select s.project_id, r.usage_date, r.group_id, max(g.display) as model,
-        max(s.project) filter (where s.filter_key = '{}') as project,
-        max(usage_export.finality(r.usage_date, s.window_days, sl.closed_at, now())) filter (where s.filter_key = '{}') as finality,
-        {{metric: sum(case when s.filter_key <> '{}' then case when p.$m @> r.usage_date then -r.$m end when p.$m @> r.usage_date then 0 else r.$m end) as $m, coalesce(bool_or(p.$m @> r.usage_date and r.$m > 0), false) as has_$m}}
-      from usage_export.snapshot_row r
-      join usage_export.series s using (series_id)
-      join usage_export.slice sl using (series_id, usage_date)
-      join usage_export.group_value g using (group_id)
-      left join usage_export.priced_group p on p.group_id = r.group_id and p.filter_key = s.filter_key
-      where not r.gone and s.source = 'usage' and s.superseded_at is null and s."grouping" = 'model'
-        and (s.filter_key = '{}' or p.group_id is not null)
-      group by s.project_id, r.usage_date, r.group_id
-    ) usage_of_model
+    -- A group whose prices have no conditions, as nearly all: on a day with a price all its usage has it.
+    select u.project_id, u.project, u.usage_date, u.group_value as model, u.finality,
+      {{metric: case when p.$m @> u.usage_date then 0 else u.$m end as $m, p.$m @> u.usage_date and u.$m > 0 as has_$m}}
+    from usage_export.visible_row u
+    left join usage_export.priced_group p using (group_id)
+    where u."grouping" = 'model' and u.filter_key = '{}' and not coalesce(p.has_conditions, false)
+    union all
+    -- Of another all its usage, less that of each series with the conditions of a price.
+    select u.project_id, max(u.project) filter (where u.filter_key = '{}'), u.usage_date, max(u.group_value),
+      max(u.finality) filter (where u.filter_key = '{}'),
+      {{metric: sum(case when u.filter_key = '{}' then case when p.$m @> u.usage_date then 0 else u.$m end when c.$m @> u.usage_date then -u.$m end), bool_or(u.$m > 0 and case when u.filter_key = '{}' then p.$m else c.$m end @> u.usage_date)}}
+    from usage_export.visible_row u
+    join usage_export.priced_group p using (group_id)
+    left join (
+      select group_id, filter_key, {{metric: range_agg(daterange(valid_from, valid_until, '[]')) filter (where metric = '$m') as $m}}
+      from usage_export.group_price where filter_key <> '{}' group by group_id, filter_key
+    ) c using (group_id, filter_key)
+    where u."grouping" = 'model' and p.has_conditions and (u.filter_key = '{}' or c.group_id is not null)
+    group by u.project_id, u.usage_date, u.group_id
   ) r
   cross join lateral (values
     {{metric: ('$m', r.$m, r.has_$m)}}

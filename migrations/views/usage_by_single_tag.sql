@@ -12,6 +12,8 @@ left join lateral (
     case when strpos(u.tags, '\u0000') = 0 then u.tags else regexp_replace(u.tags, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\\\u0000', 'g') end::json
   ) as tag
   where tag is not null
+  -- Leaves no tag out, but the planner then expects ten tags of a set in place of a hundred.
+  limit length(u.tags)
 ) t on true
 group by u.project_id, u.project, u.usage_date, t.tag;
 

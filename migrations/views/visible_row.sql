@@ -1,6 +1,6 @@
 -- The usage of the newest answers, of every series that is shown. Billing is in usage_export.visible_cost.
 create or replace view usage_export.visible_row as
-select s.project_id, s.project, r.usage_date, s."grouping", s.filter, s.filter_key, g.display as group_value,
+select s.project_id, s.project, r.usage_date, s."grouping", s.filter, s.filter_key, r.group_id, g.display as group_value,
   {{metric: r.$m}}, r.extra_metrics,
   usage_export.finality(r.usage_date, s.window_days, sl.closed_at, now()) as finality,
   r.revision, r.first_seen_at, r.last_changed_at

@@ -42,7 +42,7 @@ async function changes(from: string, to: string): Promise<readonly string[]> {
   const { rows } = await sql<ViewRow>`
     select part, model, currency, status, trim_scale(quantity_before)::text || '>' || trim_scale(quantity_after)::text as quantity,
       trim_scale(change)::text as change, trim_scale(volume_effect)::text as volume, trim_scale(price_effect)::text as price
-    from bi.cost_change(${`2026-03-${from}`}::date, ${`2026-03-${to}`}::date) order by part desc, model
+    from bi.cost_change(${`2026-03-${from}`}::date, ${`2026-03-${to}`}::date) order by part desc, model, currency
   `.execute(db);
   return rows.map((row) =>
     Object.values(row)
