@@ -64,7 +64,7 @@ async function readChanges(run: Run, options: ExplainOptions, period: Window): P
   };
   const found: Change[] = [];
   for (const metric of new Set(options.metric)) {
-    if (metric === COST) found.push(...(await costChanges(run, question, { estimateRowsMax: Infinity })));
+    if (metric === COST) found.push(...(await costChanges(run, question)));
     else found.push(await changes(run, { ...question, metric: metric as AskedMetric }));
   }
   return found.filter(({ amount, amountBefore }) => (amount ?? amountBefore) !== null);

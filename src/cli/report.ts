@@ -48,7 +48,9 @@ export async function readReport(
   const period = choosePeriod(options, dayOf(now));
   const projects = options.project === undefined ? undefined : [options.project];
   const data = await namingOption(
-    readReportData(db, { period, before: comparedPeriod(period), projects }, { secondsMax: STATEMENT_SECONDS_MAX }),
+    readReportData(db, { period, before: comparedPeriod(period), projects }, now, {
+      secondsMax: STATEMENT_SECONDS_MAX,
+    }),
   );
   const { renderReport } = await import("../web/dashboard/report-file.ts");
   return { data, page: app.scrubber.scrub(renderReport(data, now, (await scriptPage()).body)) };

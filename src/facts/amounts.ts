@@ -17,8 +17,8 @@ import {
 } from "./scope.ts";
 import { figuresSql, literal, type Scope, usageSql } from "./sql.ts";
 
-/** An estimate takes about 25 ms for each thousand rows, most of it to find models without a price; a page should take less than a second. */
-export const ESTIMATE_ROWS_MAX = 30_000;
+/** Finding models without a price takes about 12 ms for each thousand rows of usage, twice as long as the estimate itself. */
+const PRICE_CHECK_ROWS_MAX = 60_000;
 
 /** What is known of the series of a question before their amounts are read. It is the same for every metric of usage. */
 export type Basis = {
@@ -39,8 +39,6 @@ export async function readBasis(run: Run, question: Question): Promise<Basis> {
 }
 
 export type AmountsOptions = {
-  /** An estimate from more rows is left out. */
-  readonly estimateRowsMax?: number;
   readonly basis?: Basis;
   /** It is a part of a total that says what is lacking, so that this need not. */
   readonly isPart?: boolean;
@@ -50,22 +48,20 @@ export type AmountsOptions = {
 export async function amounts(
   run: Run,
   question: Question,
-  { estimateRowsMax = ESTIMATE_ROWS_MAX, basis: known, isPart = false }: AmountsOptions = {},
+  { basis: known, isPart = false }: AmountsOptions = {},
 ): Promise<Answer> {
   const basis = known ?? (await readBasis(run, question));
   const { scope, lacking } = basis;
   const sql = usageSql(question, scope, basis.isCompared);
   const isEstimate = question.metric === "estimated_cost" && scope.projectCount > 0;
-  const costRows = isEstimate ? await countPricedRows(run, question, scope) : 0;
-  const costRowsLeftOut = costRows > estimateRowsMax ? costRows : 0;
-  const isWhole = isEstimate && !isPart && costRowsLeftOut === 0;
-  const isLeftOut = costRowsLeftOut > 0 || (isCost(question.metric) && scope.projectCount === 0);
-  const rows = isLeftOut ? [] : await run<UsageRow>(sql.both);
+  const isWhole = isEstimate && !isPart;
+  const rows = isCost(question.metric) && scope.projectCount === 0 ? [] : await run<UsageRow>(sql.both);
+  const isChecked = isWhole && (await countPricedRows(run, question, scope)) <= PRICE_CHECK_ROWS_MAX;
   return answerOf({
-    ...{ question, ...basis, rows, sql, costRowsLeftOut },
+    ...{ question, ...basis, rows, sql },
     labels: await readLabels(run, question, rows),
     gaps: lacking.incompleteDays.length > 0 && !isPart ? await readGaps(run, question, scope) : [],
-    unpricedModels: isWhole ? await countUnpriced(run, question, scope) : 0,
+    unpricedModels: isChecked ? await countUnpriced(run, question, scope) : isWhole ? null : 0,
     otherCurrencies: isWhole ? await readOtherCurrencies(run, question, scope) : [],
   });
 }

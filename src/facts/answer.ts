@@ -77,16 +77,16 @@ export const Answer = z.object({
         "Projects in the amounts, or in those of the compared period, that are no longer exported by this grouping and filter and were not read on all of the days; at most 20",
       ),
     projectsEndedCount: z.int(),
-    unpricedModels: z.int().describe("How many models have usage without a price, which an estimated cost lacks"),
+    unpricedModels: z
+      .int()
+      .nullable()
+      .describe(
+        "How many models have usage without a price, which an estimated cost lacks; null if it was not counted, because of many rows of usage: the view bi.cost_estimated has them, with the status unpriced",
+      ),
     otherCurrencies: z
       .array(z.string())
       .describe(
         "Currencies in which other usage of the period has a price: the amounts of an estimated cost are of one currency, and each of these has to be asked for",
-      ),
-    costRowsLeftOut: z
-      .int()
-      .describe(
-        "If an estimated cost would be calculated from too many rows of usage, it is left out, and this is how many",
       ),
   }),
   projects: z.array(z.string()).describe("The projects in the amounts; at most 20"),
@@ -178,9 +178,8 @@ export type Parts = {
   readonly gaps: readonly Gap[];
   /** Of an API key its comment, of a project its name, by the identifier. */
   readonly labels: ReadonlyMap<string | null, string>;
-  readonly unpricedModels: number;
+  readonly unpricedModels: number | null;
   readonly otherCurrencies: readonly string[];
-  readonly costRowsLeftOut: number;
   readonly sql: UsageSql;
 };
 
@@ -211,9 +210,8 @@ export function answerOf({ question, scope, rows, covered, labels, sql, isCompar
     projectsEndedCount: scope.endedCount,
     unpricedModels: parts.unpricedModels,
     otherCurrencies: [...parts.otherCurrencies],
-    costRowsLeftOut: parts.costRowsLeftOut,
   };
-  const hasEverything = scope.leftOutCount + scope.endedCount + parts.unpricedModels + parts.costRowsLeftOut === 0;
+  const hasEverything = scope.leftOutCount + scope.endedCount + (parts.unpricedModels ?? 0) === 0;
   return {
     question: understood(question, scope),
     complete: isWhole && hasEverything && !(isCost(question.metric) && scope.currency === undefined),

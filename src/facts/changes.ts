@@ -3,8 +3,8 @@
 
 import { difference, sumOf } from "../decimal.ts";
 import type { Day } from "../usage/days.ts";
-import { addsUp, byRank, TOTAL_GROUPINGS, USAGE_DIMENSIONS } from "../usage/dimensions.ts";
-import { type AmountsOptions, amounts, type Basis, type Figure, figures, readBasis } from "./amounts.ts";
+import { addsUp, TOTAL_GROUPINGS } from "../usage/dimensions.ts";
+import { amounts, type Basis, type Figure, readBasis } from "./amounts.ts";
 import type { Answer } from "./answer.ts";
 import type { AskedMetric, Question, Split } from "./question.ts";
 import type { Run } from "./scope.ts";
@@ -79,14 +79,10 @@ export type ChangePart = ChangeAmounts & {
 };
 
 /** Throws InvalidQuestion if there is no such project. */
-export async function changes(
-  run: Run,
-  { groupings, ...asked }: ChangeQuestion,
-  options: AmountsOptions = {},
-): Promise<Change> {
+export async function changes(run: Run, { groupings, ...asked }: ChangeQuestion): Promise<Change> {
   const question = { currency: undefined, filter: undefined, group: undefined, sort: "change", ...asked } as const;
   const { totalFrom, available, basis } = await totalSplit(run, { ...question, grouping: "none" });
-  const total = await amounts(run, { ...question, grouping: totalFrom }, { ...options, basis });
+  const total = await amounts(run, { ...question, grouping: totalFrom }, { basis });
   const sum = total.total ?? { amount: null, before: null, change: null };
   const effects =
     question.metric === "estimated_cost" && sum.change !== null
@@ -95,7 +91,7 @@ export async function changes(
   const splits: ChangeSplit[] = [];
   for (const grouping of sum.change === null ? [] : (groupings ?? available)) {
     if (!isAsked(grouping, available, total)) continue;
-    const answer = await amounts(run, { ...question, grouping }, { ...options, isPart: true });
+    const answer = await amounts(run, { ...question, grouping }, { isPart: true });
     splits.push(splitOf(answer, total, grouping === "model" ? effects : null));
   }
   const { period, before } = question;
@@ -113,19 +109,6 @@ export async function changes(
 /** A project by itself is no split. */
 function isAsked(split: Split, available: readonly Split[], { projectCount }: Answer): boolean {
   return split !== "none" && available.includes(split) && (split !== "project" || projectCount > 1);
-}
-
-/** By what the change of the main metric is split: the first that is exported. */
-const MAIN_SPLITS: readonly Split[] = USAGE_DIMENSIONS.toSorted(byRank);
-
-/** Of hours if there are any, else of requests; split by one grouping, and by project. */
-export async function mainChange(run: Run, question: Omit<ChangeQuestion, "metric" | "currency">): Promise<Change> {
-  const none = { currency: undefined, filter: undefined, group: undefined, sort: "change", metric: "hours" } as const;
-  const { totalFrom, available, basis } = await totalSplit(run, { ...question, ...none, grouping: "none" });
-  const sent = await figures(run, { ...question, ...none, grouping: totalFrom }, basis);
-  const main = MAIN_SPLITS.find((one) => available.includes(one));
-  const groupings = [...(main === undefined ? [] : [main]), "project" as const];
-  return changes(run, { ...question, metric: mainMetric(sent), groupings });
 }
 
 /** Hours, unless the service sends none or only 0. */
@@ -219,7 +202,6 @@ async function readEffects(run: Run, question: Question, scope: Scope): Promise<
 export async function costChanges(
   run: Run,
   question: Omit<ChangeQuestion, "metric" | "currency">,
-  options: AmountsOptions = {},
 ): Promise<readonly Change[]> {
   const all = { ...question, filter: undefined, group: undefined, currency: undefined, sort: "change" } as const;
   const { scope } = await readBasis(run, { ...all, metric: "estimated_cost", grouping: "none" });
@@ -229,14 +211,12 @@ where ${projectConditions(scope)[0] ?? "true"} group by project_id order by 1`);
   const billed = known.flatMap(({ id, isBilled }) => (isBilled ? id : []));
   const others = known.flatMap(({ id, isBilled }) => (isBilled ? [] : id));
   const charged =
-    billed.length > 0 ? [await changes(run, { ...question, metric: "billed_cost", projects: billed }, options)] : [];
+    billed.length > 0 ? [await changes(run, { ...question, metric: "billed_cost", projects: billed })] : [];
   const isExplained = charged.some(({ change }) => change !== null);
   const projects = isExplained ? others : question.projects;
   const found = [...charged];
   if (projects?.length !== 0)
     for (const currency of scope.currencies)
-      found.push(await changes(run, { ...question, metric: "estimated_cost", currency, projects }, options));
-  return found.filter(
-    ({ amount, amountBefore, lacking }) => (amount ?? amountBefore) !== null || lacking.costRowsLeftOut > 0,
-  );
+      found.push(await changes(run, { ...question, metric: "estimated_cost", currency, projects }));
+  return found.filter(({ amount, amountBefore }) => (amount ?? amountBefore) !== null);
 }

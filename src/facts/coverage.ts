@@ -76,10 +76,16 @@ select status, finality, usage_date as day, count(*)::integer as slices from bi.
     ...{ period, counts, finality: finalityOf(days) },
     ...(await readSeries(run, ofUsage, period, isWhole)),
     ...(isWhole ? { gaps: [], gapsLeftOut: 0 } : await readGaps(run, asked)),
-    undated: await run<SeriesName>(`
-select project, "grouping", filter from bi.coverage where ${[...ofUsage, "status = 'undated'"].join(" and ")} order by 1, 2, 3`),
+    undated: await undatedSeries(run, projects),
     ...(await readDifferences(run, ofProjects, period)),
   };
+}
+
+export async function undatedSeries(run: Run, projects: CoverageScope["projects"]): Promise<readonly SeriesName[]> {
+  const ofProjects = projectConditions({ projectIds: projects && (await findProjects(run, projects)) });
+  return run<SeriesName>(`
+select project, "grouping", filter from bi.coverage
+where ${["source = 'usage' and status = 'undated'", ...ofProjects].join(" and ")} order by 1, 2, 3`);
 }
 
 function finalityOf(days: readonly { readonly finality: string; readonly day: Day; readonly slices: number }[]) {

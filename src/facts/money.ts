@@ -1,39 +1,107 @@
-// What the current month is expected to amount to.
+// What the current month amounts to so far, and what it is expected to amount to.
 
-import type { Day, Window } from "../usage/days.ts";
+import { addDays, type Day, type Window } from "../usage/days.ts";
+import { amounts, readBasis } from "./amounts.ts";
+import type { Answer } from "./answer.ts";
+import { totalSplit } from "./changes.ts";
+import { isCost, type Question, type Split } from "./question.ts";
 import type { Run } from "./scope.ts";
-import { literal, projectConditions, type Scope } from "./sql.ts";
+import { coverageConditions, literal, sourceOf, within } from "./sql.ts";
+
+/** The metric that a page shows money by, and what its total is the sum of. */
+export type CostSource = { readonly metric: "billed_cost" | "estimated_cost"; readonly totalFrom: Split };
 
 /** An estimate of a whole month; the texts are rounded decimals, and no amounts. */
-export type Forecast = {
-  readonly metric: string;
-  /** The first day of the month. */
-  readonly month: Day;
-  readonly forecast: string;
-  readonly low: string;
-  readonly high: string;
+type Forecast = { readonly forecast: string; readonly low: string; readonly high: string };
+
+export type Money = {
+  /** The days of the month so far; its first day alone while that lasts. */
+  readonly period: Window;
+  /** Of the days so far, beside the whole month before. Of a cost, or of the main metric where no cost is known. */
+  readonly total: Answer;
+  /** Null with less than 14 known days. */
+  readonly forecast: Forecast | null;
 };
 
+type AskedQuestion = Omit<Question, "grouping" | "limit" | "sort" | "period" | "before">;
+
 /**
- * Of the current month; none if the period ends in another one. Of several projects the ends of the intervals are added up, so that the
- * interval is rather too wide. A metric of which one project has no forecast is left out.
+ * What is billed, if it is read of every project whose usage is; otherwise the estimate, if there are prices; otherwise what is billed of
+ * some projects. Undefined if nothing is known of any cost.
  */
-export async function forecasts(
+export async function costSource(
   run: Run,
-  { end }: Window,
-  metrics: readonly string[],
-  scope: Pick<Scope, "projectIds">,
-): Promise<readonly Forecast[]> {
-  if (metrics.length === 0) return [];
-  const isAsked = [
-    "unfiltered",
-    `month = date ${literal(`${end.slice(0, 7)}-01`)}`,
-    `metric in (${metrics.map(literal).join(", ")})`,
-    ...projectConditions(scope),
-  ];
-  const found = await run<Forecast>(`
-select month, metric, trim_scale(sum(forecast))::text as forecast, trim_scale(sum(low))::text as low, trim_scale(sum(high))::text as high
-from bi.usage_forecast where ${isAsked.join(" and ")}
-group by month, metric having count(forecast) = count(*)`);
-  return found.toSorted((a, b) => metrics.indexOf(a.metric) - metrics.indexOf(b.metric));
+  asked: Pick<Question, "period" | "projects">,
+  projectCount: number,
+): Promise<CostSource | undefined> {
+  const none = { before: undefined, currency: undefined, filter: undefined, group: undefined, limit: 1 } as const;
+  const question = { ...asked, ...none, sort: "amount", grouping: "none" } as const;
+  const billed = await totalSplit(run, { ...question, metric: "billed_cost" });
+  const billedCount = billed.basis.scope.projectCount;
+  const ofBills = { metric: "billed_cost", totalFrom: billed.totalFrom } as const;
+  if (billedCount > 0 && billedCount >= projectCount) return ofBills;
+  const { scope } = await readBasis(run, { ...question, metric: "estimated_cost" });
+  if (scope.currencies.length > 0 && scope.projectCount > 0) return { metric: "estimated_cost", totalFrom: "none" };
+  return billedCount > 0 ? ofBills : undefined;
+}
+
+/** `grouping` is what the total is the sum of. */
+export async function money(run: Run, asked: AskedQuestion, grouping: Split, today: Day): Promise<Money> {
+  const start = `${today.slice(0, 7)}-01`;
+  const end = addDays(today, -1);
+  const period = { start, end: end < start ? today : end };
+  const before = { start: `${addDays(start, -1).slice(0, 7)}-01`, end: addDays(start, -1) };
+  const question = { ...asked, grouping, period, before, limit: 1, sort: "amount" } as const;
+  const basis = await readBasis(run, question);
+  const total = await amounts(run, question, { basis });
+  return { period, total, forecast: await readForecast(run, { ...question, grouping }, basis.scope, today) };
+}
+
+/** How far back usage_export.month_forecast looks. */
+const HISTORY_DAYS = 70;
+/** Reading how much of a young day is known takes some milliseconds a project. Of more projects, such days are estimated themselves. */
+const KNOWN_SHARE_PROJECTS_MAX = 100;
+
+/** As budgets are forecast: docs/forecast.md has the method. A day that was not read of every project is estimated. */
+async function readForecast(
+  run: Run,
+  question: Question,
+  scope: Awaited<ReturnType<typeof readBasis>>["scope"],
+  today: Day,
+): Promise<Forecast | null> {
+  if (scope.projectCount === 0 || (isCost(question.metric) && scope.currency === undefined)) return null;
+  const history = { start: addDays(today, -HISTORY_DAYS), end: today };
+  const { view, conditions } = sourceOf({ ...question, group: undefined }, scope);
+  const isBilled = question.metric === "billed_cost";
+  const hasShares = !isBilled && scope.projectCount <= KNOWN_SHARE_PROJECTS_MAX;
+  // What is charged says nothing of how late usage becomes known.
+  const young = isBilled ? "1" : hasShares ? "coalesce(known_share, 1)" : "0";
+  const shares = hasShares
+    ? `
+  left join (
+    select project_id, days_after, known_share from usage_export.known_share
+    join usage_export.total_series t using (series_id, project_id)
+    where t.filter_key = '{}' and metric = ${literal(isCost(question.metric) ? "requests" : question.metric)}
+  ) late on late.project_id = c.project_id and finality = 'settling' and days_after = (fetched_at at time zone 'UTC')::date - usage_date`
+    : "";
+  const [found] = await run<Forecast>(`
+with amount as materialized (
+  select usage_date, sum(${isCost(question.metric) ? "amount" : question.metric}) as amount
+  from ${view} where ${[within(history), ...conditions].join(" and ")} group by usage_date
+), covered as (
+  select usage_date, count(*) as series, bool_and(fetched_at is not null and status <> 'missing') as is_read,
+    avg(case finality when 'open' then 0 when 'settling' then ${young} else 1 end) as known_share
+  from bi.coverage c${shares}
+  where ${coverageConditions(question, scope, [history]).replaceAll("project_id in", "c.project_id in")}
+  group by usage_date
+), day as (
+  select usage_date, coalesce(amount, 0) as amount, known_share from covered left join amount using (usage_date) where is_read
+)
+select trim_scale(forecast)::text as forecast, trim_scale(low)::text as low, trim_scale(high)::text as high
+from (
+  select array_agg(usage_date) as days, array_agg(amount) as amounts, array_agg(known_share) as known_shares from day
+) history
+cross join lateral usage_export.month_forecast(date ${literal(today)}, days, amounts, known_shares)
+where forecast is not null`);
+  return found ?? null;
 }

@@ -1,7 +1,6 @@
 // A chart of amounts by day, which the browser draws, above the table of its exact numbers. Pure.
 
 import type { Answer } from "../facts/answer.ts";
-import { isCost } from "../facts/question.ts";
 import type { Day } from "../usage/days.ts";
 import { addsUp } from "../usage/dimensions.ts";
 import { METRIC_TABLE } from "../usage/metrics.ts";
@@ -17,8 +16,8 @@ export function unitOf({ metric, currency }: Pick<Answer["question"], "metric" |
   return currency ?? UNITS.get(metric) ?? "";
 }
 
-export function titleOf({ metric, currency }: Pick<Answer["question"], "metric" | "currency">): string {
-  return `${metricName(metric)}${isCost(metric) && currency !== null ? ` in ${currency}` : ""}`;
+export function titleOf({ metric }: { readonly metric: string }): string {
+  return metricName(metric);
 }
 
 /** An API key by its comment and a project by its name, if no other of the groups has the same. */
@@ -89,7 +88,12 @@ export function answerChart(answer: Answer, { id, title, kind, hrefOf, othersHre
   ]);
   const caption = `${title.charAt(0).toLowerCase()}${title.slice(1)}`;
   const titles = [...columns("Day (UTC)"), ...numberColumns(...layers.map(({ heading }) => heading))];
-  const exact = table(`Exact ${caption}`, titles, rows, { sortable: true });
+  const exact = table(
+    `Exact ${caption}${question.currency === null ? "" : `, in ${question.currency}`}`,
+    titles,
+    rows,
+    { sortable: true },
+  );
   return html`<figure id="${id}-chart" data-chart="${encodeDescription(description)}">
 <figcaption><h3 id="${id}">${title}</h3></figcaption>
 ${folded(`Table: ${caption}`, html`${exact}${below}`)}</figure>

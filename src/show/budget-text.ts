@@ -22,7 +22,7 @@ export function budgetUseText(use: BudgetUse): string {
 }
 
 /** "tokens in"; for a cost "USD (estimated)". */
-export function budgetUnit({ metric, currency, costSource }: BudgetUse): string {
+function budgetUnit({ metric, currency, costSource }: BudgetUse): string {
   return currency === null
     ? metric.replaceAll("_", " ")
     : `${currency}${costSource === null ? "" : ` (${costSource})`}`;
@@ -38,7 +38,7 @@ function forecastText({ forecast, forecastLow, forecastHigh }: BudgetUse): strin
 }
 
 /** What is not in the numbers, or may still change in them. */
-export function lackingTexts(use: BudgetUse): readonly string[] {
+function lackingTexts(use: BudgetUse): readonly string[] {
   const { daysMissing, daysNotFinal, hasUnpriced, minimum } = use;
   return [
     ...(use.isNeverSeen ? [neverSeenText(use)] : []),

@@ -5,7 +5,7 @@ import type { Change, ChangePart, ChangeSplit, Effects } from "../facts/changes.
 import type { Day, Window } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
 import { titleOf } from "./answer-chart.ts";
-import { changeText, counted, daysText, exactText, isZero, roundedText, signedText, windowText } from "./format.ts";
+import { changeText, counted, daysText, isZero, type Measure, periodText, quantityText, signedText } from "./format.ts";
 
 /** A sentence in pieces, so that a page can set names apart from the text around them. */
 export type Sentence = readonly (string | NamedGroup)[];
@@ -14,24 +14,24 @@ export type NamedGroup = Pick<ChangePart, "group" | "label"> & { readonly groupi
 /** Everything worth knowing of one metric, the most important first. */
 export function changeSentences(change: Change): readonly Sentence[] {
   const { lacking, settlingDays, splits, currency, projects, projectCount } = change;
-  const { projectsLeftOut, projectsLeftOutCount, unpricedModels, costRowsLeftOut } = lacking;
+  const { projectsLeftOut, projectsLeftOutCount, unpricedModels } = lacking;
   return [
     headline(change),
     ...splits.flatMap((split) => contributors(change, split)),
-    ...(["new", "vanished"] as const).flatMap((status) => splits.flatMap((split) => appeared(split, status))),
+    ...(["new", "vanished"] as const).flatMap((status) => splits.flatMap((split) => appeared(change, split, status))),
     ...splits
       .filter(({ daysLacking }) => daysLacking > 0)
       .map(({ grouping, daysLacking, daysUnread }) => [
         `By ${groupingNoun(grouping)} it can't be split: ${lackTexts(daysUnread, daysLacking - daysUnread).join(" and ")} by it.`,
       ]),
     // Billed are some projects, and estimated others.
-    ...(currency !== null && costRowsLeftOut === 0
+    ...(currency !== null
       ? [[`Projects in it: ${moreText(projects.slice(0, PROJECTS_NAMED_MAX), projectCount)}.`]]
       : []),
-    ...(unpricedModels > 0
+    ...(unpricedModels
       ? [[`Usage of ${counted(unpricedModels, "model")} has no price and is not in these amounts.`]]
       : []),
-    ...(projectsLeftOutCount > 0 && costRowsLeftOut === 0
+    ...(projectsLeftOutCount > 0
       ? [[`Not included, as not exported like this: ${moreText(projectsLeftOut, projectsLeftOutCount)}.`]]
       : []),
     ...(settlingDays.length > 0
@@ -53,29 +53,25 @@ function moreText(names: readonly string[], count: number): string {
 function headline(change: Change): Sentence {
   const { period, before, amount, amountBefore, lacking, effects } = change;
   const title = titleOf(change);
-  const [is, was] = [windowText(period), windowText(before)];
-  if (lacking.costRowsLeftOut > 0)
-    return [
-      `${title} is left out here, because it would be calculated from ${exactText(String(lacking.costRowsLeftOut))} rows of usage, which takes seconds: choose fewer days or run usage-export explain, which has it.`,
-    ];
+  const [is, was] = [periodText(period), periodText(before)];
   const why = whyNotCompared(lacking, before);
   if (change.change === null || amount === null || amountBefore === null) {
-    const known = amount === null ? "" : `${title} in ${is}: ${roundedText(amount)}. `;
+    const known = amount === null ? "" : `${title} in ${is}: ${quantityText(amount, change)}. `;
     return [`${known}${why ?? `Nothing is known of ${was}.`}`];
   }
-  if (isZero(change.change)) return [`${title} did not change: ${roundedText(amount)} in ${is} as in ${was}.`];
+  if (isZero(change.change)) return [`${title} did not change: ${quantityText(amount, change)} in ${is} as in ${was}.`];
   const verb = change.change.startsWith("-") ? "fell" : "rose";
   const percent = changeText(amount, amountBefore);
   const by = /%$/.test(percent) ? ` by ${percent.replace(/^[+-]/, "")}` : "";
-  const why2 = effects ? `: ${effectsText(effects)}` : "";
+  const why2 = effects ? `: ${effectsText(effects, change)}` : "";
   return [
-    `${title} ${verb}${by}, from ${roundedText(amountBefore)} (${was}) to ${roundedText(amount)} (${is})${why2}.`,
+    `${title} ${verb}${by}, from ${quantityText(amountBefore, change)} (${was}) to ${quantityText(amount, change)} (${is})${why2}.`,
   ];
 }
 
-function effectsText({ volume, price }: Effects): string {
-  const usage = `${volume.startsWith("-") ? "less" : "more"} usage (${signedText(volume)})`;
-  const prices = `${price.startsWith("-") ? "lower" : "higher"} prices (${signedText(price)})`;
+function effectsText({ volume, price }: Effects, measure: Measure): string {
+  const usage = `${volume.startsWith("-") ? "less" : "more"} usage (${signedText(volume, measure)})`;
+  const prices = `${price.startsWith("-") ? "lower" : "higher"} prices (${signedText(price, measure)})`;
   if (isZero(price)) return usage;
   return isZero(volume) ? prices : `${usage} and ${prices}`;
 }
@@ -91,7 +87,7 @@ export function whyNotCompared(lacking: Answer["lacking"], before: Window): stri
     ...lackText("the period before", lacking.incompleteDaysBefore, lacking.unreadDaysBefore),
     ...(projectsEndedCount > 0 ? [`no longer exported: ${moreText(projectsEnded, projectsEndedCount)}`] : []),
   ];
-  return reasons.length === 0 ? undefined : `Not compared with ${windowText(before)}: ${reasons.join("; ")}.`;
+  return reasons.length === 0 ? undefined : `Not compared with ${periodText(before)}: ${reasons.join("; ")}.`;
 }
 
 function lackText(period: string, incomplete: readonly Day[], unread: readonly Day[]): string[] {
@@ -111,25 +107,26 @@ function lackTexts(unread: number, incomplete: number): readonly string[] {
 const NAMED_MAX = 3;
 
 /** The parts with the largest changes, the first with its share of the whole change. */
-function contributors({ change }: Change, { grouping, parts }: ChangeSplit): readonly Sentence[] {
+function contributors(of: Change, { grouping, parts }: ChangeSplit): readonly Sentence[] {
+  const { change } = of;
   const largest = parts.filter((one) => one.part === "group" && !isZero(one.change)).slice(0, NAMED_MAX);
   if (largest.length === 0) return [];
   const named = largest.map(({ group, label, change: ofPart, effects }, i): Sentence => {
     const isShare = i === 0 && change !== null && !isZero(change);
     const why =
       effects && !isZero(effects.price)
-        ? ` (usage ${signedText(effects.volume)}, prices ${signedText(effects.price)})`
+        ? ` (usage ${signedText(effects.volume, of)}, prices ${signedText(effects.price, of)})`
         : "";
     return [
       i > 0 ? ", " : "",
       { grouping, group, label },
-      ` ${isShare ? "accounts for " : ""}${signedText(ofPart)}${isShare ? ` of ${signedText(change)}` : ""}${why}`,
+      ` ${isShare ? "accounts for " : ""}${signedText(ofPart, of)}${isShare ? ` of ${signedText(change, of)}` : ""}${why}`,
     ];
   });
   return [[`By ${groupingNoun(grouping)}, `, ...named.flat(), "."]];
 }
 
-function appeared({ grouping, parts }: ChangeSplit, status: "new" | "vanished"): readonly Sentence[] {
+function appeared(of: Change, { grouping, parts }: ChangeSplit, status: "new" | "vanished"): readonly Sentence[] {
   const all = parts.filter((part) => part.status === status);
   if (all.length === 0) return [];
   const names = all
@@ -138,7 +135,7 @@ function appeared({ grouping, parts }: ChangeSplit, status: "new" | "vanished"):
       ({ group, label, change }, i): Sentence => [
         i > 0 ? ", " : "",
         { grouping, group, label },
-        ` (${signedText(change)})`,
+        ` (${signedText(change, of)})`,
       ],
     );
   const more = all.length > NAMED_MAX ? [` and ${all.length - NAMED_MAX} more`] : [];

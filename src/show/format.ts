@@ -17,7 +17,6 @@ const roundedFormat = once(
 const compactFormat = once(
   () => new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 4, useGrouping: true }),
 );
-const moneyFormat = once(() => new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 }));
 const percentFormat = once(
   () => new Intl.NumberFormat("en-US", { style: "percent", maximumFractionDigits: 1, signDisplay: "exceptZero" }),
 );
@@ -39,10 +38,58 @@ export function roundedText(amount: string): string {
   return isNumeric(amount) ? roundedFormat().format(amount) : amount;
 }
 
-/** 1,621.7 are "1,621.70"; less than a hundredth, 0.00123, stays "0.00123". */
-export function moneyText(amount: string): string {
+/** What an amount is of: a metric, and of a cost its currency. */
+export type Measure = { readonly metric: string; readonly currency: string | null };
+
+const MONEY_CENTS_MAX_DIGITS = 3;
+const moneyFormats = new Map<string, Intl.NumberFormat>();
+
+/** "$214,678", "$57.20"; less than a hundredth, "$0.00123". */
+export function moneyText(amount: string, currency: string): string {
+  if (!isNumeric(amount)) return amount;
   const isTiny = /^-?0\.00\d*[1-9]/.test(amount);
-  return isNumeric(amount) && !isTiny ? moneyFormat().format(amount) : roundedText(amount);
+  const digits = wholeDigits(amount) > MONEY_CENTS_MAX_DIGITS ? 0 : 2;
+  return moneyFormat(
+    currency,
+    isTiny ? { maximumSignificantDigits: 3 } : { minimumFractionDigits: digits, maximumFractionDigits: digits },
+  ).format(amount);
+}
+
+/** A code that Intl does not take as one stands behind the amount. */
+function moneyFormat(currency: string, digits: Intl.NumberFormatOptions): { format: (amount: `${number}`) => string } {
+  const key = JSON.stringify([currency, digits]);
+  const isCode = /^[A-Z]{3}$/.test(currency);
+  const format =
+    moneyFormats.get(key) ??
+    new Intl.NumberFormat("en-US", isCode ? { style: "currency", currency, ...digits } : digits);
+  moneyFormats.set(key, format);
+  return isCode ? format : { format: (amount) => `${format.format(amount)} ${currency}` };
+}
+
+/** For people, without the name of a metric: "$214,678", "3,116", "1.2B". */
+function shortText(amount: string, { currency }: Pick<Measure, "currency">): string {
+  return currency === null ? headlineText(amount) : moneyText(amount, currency);
+}
+
+/** "$214,678", "3,116 hours", "1.2B tokens in". */
+export function quantityText(amount: string, measure: Measure): string {
+  return measure.currency === null
+    ? `${headlineText(amount)} ${metricUnit(measure.metric)}`
+    : shortText(amount, measure);
+}
+
+/** "+$90", "-46 hours". */
+export function signedText(amount: string, measure: Measure): string {
+  return amount.startsWith("-") || isZero(amount) ? quantityText(amount, measure) : `+${quantityText(amount, measure)}`;
+}
+
+/** An estimate, which has three digits: "$239,000", "1.23M tokens in". */
+export function estimateText(amount: string, { metric, currency }: Measure): string {
+  if (!isNumeric(amount)) return amount;
+  const rounded = String(Number(Number(amount).toPrecision(3)));
+  return currency === null
+    ? quantityText(rounded, { metric, currency })
+    : moneyFormat(currency, { maximumSignificantDigits: 3 }).format(amount);
 }
 
 /** For a headline, whose width must not grow with the amount: with more than five digits "373.4K", with more than sixteen "1.23E17". */
@@ -68,8 +115,9 @@ export function exactText(amount: string): string {
 }
 
 /** Short; the exact amount appears on hover, and a click copies it. */
-export function amountHtml(amount: string, unit: string): Html {
-  return html`<data value="${amount}" title="${exactText(amount)} ${unit}">${headlineText(amount)}</data>`;
+export function amountHtml(amount: string, measure: Measure, shown = shortText(amount, measure)): Html {
+  const unit = measure.currency ?? metricUnit(measure.metric);
+  return html`<data value="${amount}" title="${exactText(amount)} ${unit}">${shown}</data>`;
 }
 
 /** A whole number with its noun in singular or plural. */
@@ -124,6 +172,28 @@ const STRETCHES_SHOWN_MAX = 6;
 /** "Nov 3", for an axis. */
 export function dayLabel(day: Day): string {
   return monthDayFormat().format(startOfDay(day));
+}
+
+const longMonthFormat = once(() => new Intl.DateTimeFormat("en-US", { month: "long", timeZone: "UTC" }));
+const periodFormat = once(
+  () => new Intl.DateTimeFormat("en-US", { month: "short", day: "numeric", year: "numeric", timeZone: "UTC" }),
+);
+
+/** "November". */
+export function monthName(day: Day): string {
+  return longMonthFormat().format(startOfDay(day));
+}
+
+/** "Oct 26 – Nov 22, 2026". */
+export function periodText({ start, end }: Window): string {
+  // Intl puts spaces around the dash that tests and people can't type.
+  return periodFormat()
+    .formatRange(startOfDay(start), startOfDay(end))
+    .replaceAll(/[\u2009\u202f]/g, " ");
+}
+
+export function periodHtml(window: Window): Html {
+  return html`<time title="${windowText(window)}">${periodText(window)}</time>`;
 }
 
 /** "2026-11-20 02:15 UTC". */
@@ -193,12 +263,7 @@ export function metricName(column: string): string {
 }
 
 /** Behind an amount, or within a sentence: "tokens in", "TTS characters". */
-export function metricUnit(column: string): string {
+function metricUnit(column: string): string {
   const name = metricName(column);
   return /^[A-Z]{2}/.test(name) ? name : name.charAt(0).toLowerCase() + name.slice(1);
-}
-
-/** "+90", "-46". */
-export function signedText(amount: string): string {
-  return amount.startsWith("-") || isZero(amount) ? roundedText(amount) : `+${roundedText(amount)}`;
 }

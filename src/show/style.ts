@@ -68,10 +68,10 @@ const CONTROL_STYLE = `
 .as-of{margin:0;color:var(--soft);font-size:.8rem}
 .heading{display:flex;flex-wrap:wrap;align-items:baseline;gap:0 1.25rem;margin:.5rem 0 .4rem}
 .heading .subtitle{margin:0}
-.toolbar{display:flex;flex-wrap:wrap;align-items:center;gap:.5rem 1.25rem;margin:0 0 .5rem}
-.toolbar form{display:flex;flex-wrap:wrap;align-items:center;gap:.5rem .75rem}
+.toolbar{display:flex;flex-wrap:wrap;align-items:center;gap:.5rem .9rem;margin:0 0 .5rem}
+.toolbar form{display:flex;flex-wrap:wrap;align-items:center;gap:.5rem .6rem}
 .toolbar label{display:flex;align-items:center;gap:.4rem;color:var(--soft);font-size:.8rem}
-.toolbar :is(input,select){min-width:0;max-width:12rem}
+.toolbar :is(input,select){min-width:0;max-width:10rem}
 .toolbar :is(input,select,button){font:inherit;font-size:.9rem;color:var(--ink);background:var(--paper);border:1px solid var(--soft);border-radius:4px;padding:.25rem .5rem;height:2.1rem}
 .toolbar button{background:var(--wash);cursor:pointer}
 .links{margin:0 0 0 auto;font-size:.9rem}
@@ -81,7 +81,7 @@ const CONTROL_STYLE = `
 .choices li:last-child a{border-radius:0 4px 4px 0}
 .choices [aria-current]{color:var(--ink);font-weight:600;background:var(--wash)}
 section>.toolbar{justify-content:space-between;margin:.4rem 0 1rem}
-.few{grid-template-columns:repeat(auto-fill,minmax(14rem,1fr));max-width:60rem}
+.few{max-width:60rem}
 .few .change{display:block;font-size:.9rem}
 .ranks table{width:100%;max-width:80rem}
 .ranks th[scope=row]{min-width:8rem}
@@ -112,28 +112,50 @@ td>details{width:16rem}
 .title{display:flex;flex-wrap:wrap;align-items:baseline;justify-content:space-between;gap:0 1rem;margin:0 0 .35rem}
 .title h2{margin:0}
 .title a{font-size:.9rem}
-.two-thirds figcaption,:is(.third,.half) caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
+.two-thirds figcaption,:is(.third,.quarter,.half) caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 .two-thirds .plot{min-height:12rem}
 main>:first-child{padding-top:.5rem}
+.lead{margin:.25rem 0 .75rem;max-width:72rem}
+.lead p{margin:0}
+.sentence{font-size:1.35rem;line-height:1.35;font-weight:600;letter-spacing:-.01em;text-wrap:pretty}
+.summary{display:grid;grid-template-columns:minmax(16rem,1fr) 3fr;gap:.75rem;margin-bottom:.5rem}
+.summary:not(:has(.money)){grid-template-columns:1fr}
+.summary dl{margin:0}
+.money>div{height:100%;padding:.4rem .9rem .5rem;border:1px solid var(--accent);border-radius:6px}
+.money dt{color:var(--soft)}
+.money dd{margin:0}
+.money .figure{font-size:2rem}
+.money .figure a{color:inherit;text-decoration:none}
+.figures dt a{color:inherit;text-decoration-color:var(--line)}
+.budgets{margin:0;padding:0;list-style:none;font-size:.9rem}
+.budgets li{display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 1rem;padding:.35rem 0 .45rem;border-bottom:1px solid var(--line)}
+.well{margin:0;color:var(--good)}
+.budget{display:block;width:100%;height:.55rem;margin:.25rem 0 .1rem;background:var(--wash)}
+.budget .used{fill:var(--accent)}
+.budget .expected{fill:var(--complete)}
+.budget.near .expected{fill:var(--warn);opacity:.55}
+.budget.over .used{fill:var(--bad)}
+.budget.over .expected{fill:var(--bad);opacity:.4}
+.budget .limit{fill:var(--ink)}
 .two-thirds .legend :is(button,a){padding-block:0}
 .two-thirds .legend{font-size:.8rem}
-:is(.third,.half,.two-thirds){padding-top:.7rem}
-:is(.third,.half,.two-thirds) :is(.title,details){margin-block:0}
-:is(.third,.half) small{display:inline}
-:is(.third,.half) tbody th{width:100%;max-width:0;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
-:is(.third,.half) th :is(bdi,.chips){display:inline;white-space:nowrap}
-:is(.third,.half,.two-thirds) :is(.scroll,figure){margin:0}
-:is(.third,.half) th:first-child{position:relative;z-index:0;padding-left:.4rem}
+:is(.third,.quarter,.half,.two-thirds){padding-top:.7rem}
+:is(.third,.quarter,.half,.two-thirds) :is(.title,details){margin-block:0}
+:is(.third,.quarter,.half) small{display:inline}
+:is(.third,.quarter,.half) tbody th{width:100%;max-width:0;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+:is(.third,.quarter,.half) th :is(bdi,.chips){display:inline;white-space:nowrap}
+:is(.third,.quarter,.half,.two-thirds) :is(.scroll,figure){margin:0}
+:is(.third,.quarter,.half) th:first-child{position:relative;z-index:0;padding-left:.4rem}
 a:has(.chips){text-decoration:none}
-:is(.third,.half) :is(td,tbody th){padding-block:.22rem}
-:is(.third,.half) tbody a{color:inherit;text-decoration-color:var(--soft)}
-:is(.third,.half) .share{position:absolute;inset:.1rem 0;height:calc(100% - .2rem);margin:0;z-index:-1}
-:is(.third,.half) .share rect{fill:var(--complete)}
+:is(.third,.quarter,.half) :is(td,tbody th){padding-block:.22rem}
+:is(.third,.quarter,.half) tbody a{color:inherit;text-decoration-color:var(--soft)}
+:is(.third,.quarter,.half) .share{position:absolute;inset:.1rem 0;height:calc(100% - .2rem);margin:0;z-index:-1}
+:is(.third,.quarter,.half) .share rect{fill:var(--complete)}
 .figure:has(data){display:inline-block;margin-right:.6rem}
 .below{display:flex;flex-wrap:wrap;align-items:baseline;justify-content:space-between;gap:0 1.5rem}
 .below>*{margin:0}
 .below>.note{flex:1 1 30rem;max-width:none}
-:is(.third,.half) .n{padding-left:.75rem}
+:is(.third,.quarter,.half) .n{padding-left:.75rem}
 .below details[open]{flex-basis:100%}
 @media (max-width:45rem){
 .toolbar label{flex-direction:column;align-items:stretch;gap:0}
@@ -178,18 +200,19 @@ i{color:var(--soft)}
 nav ul{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;margin:0;padding:0;list-style:none}
 nav a{text-decoration:none;color:var(--soft)}
 nav a:hover{color:var(--accent);text-decoration:underline}
-main{display:grid;grid-template-columns:repeat(6,minmax(0,1fr));gap:0 2rem}
+main{display:grid;grid-template-columns:repeat(12,minmax(0,1fr));gap:0 2rem}
 section{grid-column:1/-1;min-width:0;padding-top:1rem}
-.third{grid-column:span 2}
-.half{grid-column:span 3}
-.two-thirds{grid-column:span 4}
-:is(.third,.half) table{width:100%}
-:is(.third,.half) :is(th,small)>bdi{max-width:none}
-:is(.third,.half) .n{white-space:nowrap}
+.third{grid-column:span 4}
+.quarter{grid-column:span 3}
+.half{grid-column:span 6}
+.two-thirds{grid-column:span 8}
+:is(.third,.quarter,.half) table{width:100%}
+:is(.third,.quarter,.half) :is(th,small)>bdi{max-width:none}
+:is(.third,.quarter,.half) .n{white-space:nowrap}
 .note,.empty{color:var(--soft);max-width:60rem;font-size:.9rem}
-.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(10.5rem,1fr));gap:.75rem;margin:0 0 .5rem}
+.figures{display:flex;flex-wrap:wrap;gap:.75rem;margin:0 0 .5rem}
 .figures dt{color:var(--soft)}
-.figures>div{min-width:0;padding:.4rem .9rem .5rem;border:1px solid var(--line);border-radius:6px}
+.figures>div{flex:1 1 8.5rem;min-width:0;padding:.4rem .9rem .5rem;border:1px solid var(--line);border-radius:6px}
 .figures dd{margin:0}
 .figure{display:block;overflow-wrap:normal;font-size:1.5rem;line-height:1.3;font-weight:600;letter-spacing:-.02em}
 .exact{display:block;font-size:.8rem;color:var(--soft);overflow-wrap:anywhere}
@@ -234,7 +257,7 @@ tr:has(:target){background:var(--wash)}
 .share rect{fill:var(--accent)}
 footer{margin-top:.75rem;padding-top:.6rem;border-top:1px solid var(--line);color:var(--soft);font-size:.8rem}
 footer p{margin:0}${CONTROL_STYLE}${CLIENT_STYLE}@media (max-width:64rem){
-.third,.half,.two-thirds{grid-column:1/-1}
+.third,.quarter,.half,.two-thirds{grid-column:1/-1}
 .bar nav{flex-basis:100%;order:1}
 }
 @media (max-width:45rem){
@@ -242,7 +265,8 @@ body{padding:1rem 1rem 2rem}
 .heat col:first-child{width:8rem}
 caption{position:sticky;left:0;max-width:calc(100vw - 2rem)}
 .links{margin:0}
-.figures{grid-template-columns:1fr 1fr;gap:.5rem}
+.figures{gap:.5rem}
+.summary{grid-template-columns:1fr}
 :is(th,td)>bdi,small>bdi{max-width:10rem}
 .share{min-width:3.5rem}
 :is(th,td){padding-right:.9rem}
@@ -257,8 +281,8 @@ h2,h3,caption,figcaption,.note{break-after:avoid}
 .scroll{overflow:visible}
 .heat.long{min-width:0}
 .below{display:block}
-:is(.third,.half) tbody th{width:auto;max-width:none;overflow:visible;white-space:normal}
-:is(.third,.half) th :is(bdi,.chips){white-space:pre-wrap}
+:is(.third,.quarter,.half) tbody th{width:auto;max-width:none;overflow:visible;white-space:normal}
+:is(.third,.quarter,.half) th :is(bdi,.chips){white-space:pre-wrap}
 table{font-size:7pt;width:100%}
 :is(th,td){padding:.12rem .5rem .12rem 0}
 .share{min-width:3rem;margin-top:.15rem}

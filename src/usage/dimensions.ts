@@ -175,7 +175,7 @@ export function documentedValues(name: Dimension, source: Source): readonly stri
 }
 
 /** The order in which a change is explained by the dimensions. */
-export function byRank(a: Dimension, b: Dimension): number {
+function byRank(a: Dimension, b: Dimension): number {
   return dimension(a).rank - dimension(b).rank;
 }
 

@@ -5,7 +5,6 @@ import { budgetsIn } from "../db/budgets.ts";
 import type { Database } from "../db/connection/database.ts";
 import { readByStatements } from "../db/connection/statements.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot } from "../db/connection/transaction.ts";
-import { costChanges, mainChange } from "../facts/changes.ts";
 import { coverage } from "../facts/coverage.ts";
 import { overview } from "../facts/overview.ts";
 import type { Question } from "../facts/question.ts";
@@ -13,15 +12,13 @@ import { restatements } from "../facts/restatements.ts";
 import type { Run } from "../facts/scope.ts";
 import { readKeys, readRun, readRuns } from "../health/operations.ts";
 import { readHealth } from "../health/read-health.ts";
+import { dayOf } from "../usage/days.ts";
 import type { DashboardDeps } from "../web/dashboard/dashboard.ts";
 import { keyFilterOf, projectFilterOf, runFilterOf } from "../web/dashboard/lists.ts";
 import type { ReportData } from "../web/dashboard/report-file.ts";
 import { comparedWindow, type View } from "../web/dashboard/view.ts";
 
 const statementSecondsMax = BRIEF_SNAPSHOT_SECONDS;
-
-/** How many groups a table of changes lists. */
-const CHANGES_MAX = 8;
 
 export function dashboardReads(
   db: Database,
@@ -36,15 +33,7 @@ export function dashboardReads(
   return {
     readHealth: () => readHealth(db, config(), { statementSecondsMax }),
     read: {
-      overview: (view, signal) => read(signal, (run) => overview(run, question(view))),
-      cost(view, signal) {
-        const { before, ...asked } = { ...question(view), limit: CHANGES_MAX };
-        if (before === undefined) return Promise.resolve([]);
-        return read(signal, async (run) => [
-          await mainChange(run, { ...asked, before }),
-          ...(await costChanges(run, { ...asked, before })),
-        ]);
-      },
+      overview: (view, signal) => read(signal, (run) => overview(run, question(view), dayOf(new Date()))),
       quality: (view, signal) =>
         read(signal, async (run) => ({
           coverage: await coverage(run, question(view)),
@@ -57,7 +46,7 @@ export function dashboardReads(
       },
       keys: (view) => readKeys(db, config(), keyFilterOf(view)),
     },
-    readReport: (view, signal) => readReportData(db, question(view), { signal }),
+    readReport: (view, signal) => readReportData(db, question(view), new Date(), { signal }),
   };
 }
 
@@ -65,9 +54,10 @@ export function dashboardReads(
 export async function readReportData(
   db: Database,
   question: Pick<Question, "period" | "before" | "projects">,
+  now: Date,
   { secondsMax = statementSecondsMax, signal }: { readonly secondsMax?: number; readonly signal?: AbortSignal } = {},
 ): Promise<ReportData> {
-  const read = await readByStatements(db, (run) => overview(run, question), { secondsMax, signal });
+  const read = await readByStatements(db, (run) => overview(run, question, dayOf(now)), { secondsMax, signal });
   const budgets = await readSnapshot(db, (tx) => budgetsIn(db, tx, question.period), secondsMax);
   const isOfProject = question.projects !== undefined;
   // A budget of more projects than the report is of would say what the others used.

@@ -5,7 +5,7 @@ import { beforeEach, expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { readByStatements } from "../../src/db/connection/statements.ts";
 import { storePrices } from "../../src/db/prices.ts";
-import { type Change, changes, costChanges, mainChange } from "../../src/facts/changes.ts";
+import { type Change, changes, costChanges } from "../../src/facts/changes.ts";
 import { overview } from "../../src/facts/overview.ts";
 import { changeSentences } from "../../src/show/changes.ts";
 import { comparedPeriod } from "../../src/usage/days.ts";
@@ -56,7 +56,9 @@ test("the groups that changed the most are listed, the others are one part, and 
     { project: one, grouping: "model", usage: usageOf(before, now) },
     { project: other, grouping: "none", usage: usageOf([["", "1"]], [["", "3"]]) },
   ]);
-  const change = await readByStatements(db, (run) => mainChange(run, question));
+  const change = await readByStatements(db, (run) =>
+    changes(run, { ...question, metric: "hours", groupings: ["model", "project"] }),
+  );
   expect(change).toMatchObject({ metric: "hours", amountBefore: "17.5", amount: "15.25", change: "-2.25" });
   expect(partsOf(change)).toEqual([
     ["model", "b -7", "a 3", "others -0.25", "not attributed 2"],
@@ -154,7 +156,7 @@ test("the overview has every metric that the service sent; without a total, thos
     { project, grouping: "tags", usage: { [back(1)]: [[["x"], { requests: "9" }]] } },
   ]);
   const read = (projects: readonly string[] | undefined) =>
-    readByStatements(db, (run) => overview(run, { period, before: undefined, projects }));
+    readByStatements(db, (run) => overview(run, { period, before: undefined, projects }, back(0)));
   const all = await read(undefined);
   expect(all).toMatchObject({
     ...{ totalFrom: "model", total: { question: { metric: "requests" }, total: { amount: "9" } } },

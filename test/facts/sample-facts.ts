@@ -1,10 +1,9 @@
 // Made-up facts for tests of pages: what a reading of the database would give.
 
 import type { Answer } from "../../src/facts/answer.ts";
-import type { Change } from "../../src/facts/changes.ts";
 import type { Coverage } from "../../src/facts/coverage.ts";
 import type { Overview } from "../../src/facts/overview.ts";
-import { addDays, daysOf, type Window } from "../../src/usage/days.ts";
+import { daysOf, type Window } from "../../src/usage/days.ts";
 
 const LAST_DAY = "2026-03-09";
 export const PERIOD: Window = { start: "2026-02-10", end: LAST_DAY };
@@ -13,7 +12,7 @@ export const BEFORE: Window = { start: "2026-01-13", end: "2026-02-09" };
 export const NOTHING_LACKING: Answer["lacking"] = {
   ...{ incompleteDays: [], unreadDays: [], incompleteDaysBefore: [], unreadDaysBefore: [], gaps: [] },
   ...{ projectsLeftOut: [], projectsLeftOutCount: 0, projectsEnded: [], projectsEndedCount: 0 },
-  ...{ unpricedModels: 0, otherCurrencies: [], costRowsLeftOut: 0 },
+  ...{ unpricedModels: 0, otherCurrencies: [] },
 };
 
 type Group = { readonly group: string | null; readonly label?: string; readonly amount?: string };
@@ -60,7 +59,7 @@ const MODELS = ["nova-3", '["nova-3","aura-2"]', "nova-2-general", "whisper-larg
 export function makeOverview(parts: Partial<Overview> = {}): Overview {
   const named = (names: readonly string[]) => names.map((group) => ({ group }));
   return {
-    ...{ period: PERIOD, before: BEFORE, totalFrom: "none", forecasts: [] },
+    ...{ period: PERIOD, before: BEFORE, totalFrom: "none", cost: undefined, money: undefined, undated: [] },
     figures: [
       { metric: "hours", amount: "1619.7242069444444", before: "1503.9" },
       { metric: "tokens_in", amount: "0", before: "0" },
@@ -82,42 +81,6 @@ export function makeOverview(parts: Partial<Overview> = {}): Overview {
         groups: named(['["batch","team-0"]', '["team-1"]', "[]"]),
         total: null,
       }),
-    ],
-    ...parts,
-  };
-}
-
-export function makeChange(parts: Partial<Change> = {}): Change {
-  const none = { effects: null, groups: 1, label: null } as const;
-  return {
-    ...{ period: PERIOD, before: BEFORE, metric: "hours", currency: null, projects: ["production"], projectCount: 1 },
-    ...{
-      totalFrom: "none",
-      amount: "1150",
-      amountBefore: "1000",
-      change: "150",
-      effects: null,
-      lacking: NOTHING_LACKING,
-    },
-    settlingDays: [addDays(LAST_DAY, -1), LAST_DAY],
-    splits: [
-      {
-        ...{ grouping: "model", daysLacking: 0, daysUnread: 0 },
-        parts: [
-          { ...none, part: "group", group: "nova-3", status: "changed", before: "990", after: "1100", change: "110" },
-          { ...none, part: "group", group: "flux", status: "new", before: "0", after: "45.5", change: "45.5" },
-          {
-            ...none,
-            part: "not attributed",
-            group: null,
-            status: null,
-            groups: 0,
-            before: "10",
-            after: "4.5",
-            change: "-5.5",
-          },
-        ],
-      },
     ],
     ...parts,
   };

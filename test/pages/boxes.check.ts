@@ -3,7 +3,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { PageData } from "../../src/web/dashboard/pages.ts";
 import type { Page as WebPage } from "../../src/web/page.ts";
-import { makeAnswer, makeChange, makeCoverage, makeOverview, NOTHING_LACKING, PERIOD } from "../facts/sample-facts.ts";
+import { makeAnswer, makeCoverage, makeOverview, NOTHING_LACKING, PERIOD } from "../facts/sample-facts.ts";
 import { jobLine, makeBudgetUse, NOW, runLine } from "../health/sample-health-state.ts";
 import { pageOf } from "../web/dashboard/sample-pages.ts";
 import { testMonitor } from "../web/test-monitor.ts";
@@ -53,7 +53,6 @@ function widePage(page: keyof PageData): WebPage {
   };
   const data: Partial<{ readonly [P in keyof PageData]: Partial<PageData[P]> }> = {
     overview: wideOverview(),
-    cost: [makeChange({ amount: AMOUNT }), makeChange({ metric: "estimated_cost", currency: "EUR", amount: AMOUNT })],
     quality: {
       coverage: {
         ...{ ...coverage, series },
@@ -70,7 +69,7 @@ function widePage(page: keyof PageData): WebPage {
   return pageOf(page, data[page], { health: HEALTH, view: { project: LONG } });
 }
 
-test.each(["overview", "cost", "quality", "jobs", "run", "keys"] as const)(
+test.each(["overview", "quality", "jobs", "run", "keys"] as const)(
   "on the page %s no text is cut or lies over another, at four widths, in light and dark; Tab leads everywhere; it can be printed",
   async (name) => {
     const shown = widePage(name);

@@ -4,6 +4,7 @@ import {
   chartNumber,
   compactText,
   counted,
+  estimateText,
   exactText,
   headlineText,
   isZero,
@@ -102,12 +103,20 @@ test("a count has its noun in singular or plural, and a number for an axis is sh
 });
 
 test.each([
-  ["1621.7", "1,621.70"],
-  ["-97.5", "-97.50"],
-  ["0", "0.00"],
-  ["0.05", "0.05"],
-  ["0.00123456", "0.00123"],
-  ["9007199254740993.125", "9,007,199,254,740,993.13"],
-])("the amount of money %s is shown as %s", (amount, expected) => {
-  expect(moneyText(amount)).toBe(expected);
+  ["214678.4", "USD", "$214,678"],
+  ["-97.5", "USD", "-$97.50"],
+  ["0", "EUR", "€0.00"],
+  ["0.00123456", "USD", "$0.00123"],
+  ["9007199254740993.625", "USD", "$9,007,199,254,740,994"],
+  ["12.5", "Credits", "12.50 Credits"],
+])("the amount of money %s %s is shown as %s", (amount, currency, expected) => {
+  expect(moneyText(amount, currency)).toBe(expected);
+});
+
+test.each([
+  ["239012.25", "cost", "USD", "$239,000"],
+  ["1234567890", "tokens_in", null, "1.23B tokens in"],
+  ["3116.4", "hours", null, "3,120 hours"],
+])("the estimate %s of %s is shown with three digits, as %s %s", (amount, metric, currency, expected) => {
+  expect(estimateText(amount, { metric, currency })).toBe(expected);
 });

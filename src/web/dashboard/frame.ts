@@ -3,7 +3,7 @@
 
 import type { Condition } from "../../health/condition.ts";
 import type { HealthState } from "../../health/state.ts";
-import { counted, windowHtml } from "../../show/format.ts";
+import { counted, periodHtml } from "../../show/format.ts";
 import { type Html, html, joinHtml, nameHtml } from "../../show/html.ts";
 import {
   ADDING_UP_WARNING,
@@ -29,9 +29,8 @@ type PageTraits = {
 };
 
 export const PAGES = {
-  overview: { path: "/", title: "Overview", choices: ["period", "project", "compare"] },
-  usage: { path: "/usage", title: "Usage", choices: ["period", "project", "compare"] },
-  cost: { path: "/cost", title: "Cost and changes", choices: ["period", "project", "compare"] },
+  overview: { path: "/", title: "Overview", choices: ["period", "project", "compare"], own: ["by"] },
+  usage: { path: "/usage", title: "Usage & cost", choices: ["period", "project", "compare"] },
   quality: { path: "/quality", title: "Quality", choices: ["period", "project"] },
   jobs: { path: "/jobs", title: "Jobs and runs", choices: [], own: ["job", "outcome", "page"] },
   run: { path: "/jobs/run", title: "Run", choices: [], own: ["outcome", "page"] },
@@ -40,7 +39,7 @@ export const PAGES = {
 
 export type PageName = keyof typeof PAGES;
 
-const NAVIGATION: readonly PageName[] = ["overview", "usage", "cost", "quality", "jobs", "keys"];
+const NAVIGATION: readonly PageName[] = ["overview", "usage", "quality", "jobs", "keys"];
 
 /** The page with the section that a condition is about. */
 const CONDITION_PAGES: Readonly<Record<Condition["section"], PageName>> = {
@@ -48,8 +47,8 @@ const CONDITION_PAGES: Readonly<Record<Condition["section"], PageName>> = {
   runs: "jobs",
   gaps: "quality",
   keys: "keys",
-  budgets: "cost",
-  anomalies: "cost",
+  budgets: "overview",
+  anomalies: "quality",
 };
 
 export function ownParameters(page: PageName): readonly string[] {
@@ -75,6 +74,8 @@ export type FrameContent = {
   /** Left out, it is the page's. */
   readonly title?: string;
   readonly sections: readonly Section[];
+  /** What matters most, above everything else. */
+  readonly lead?: Html | undefined;
   /** Shown above the sections. */
   readonly notice?: Html | undefined;
   /** More fields for the form that chooses the days. `names` are those of the parameters that they set. */
@@ -89,6 +90,7 @@ export function framePage({
   readiness,
   title,
   sections,
+  lead,
   notice,
   controls,
   status = 200,
@@ -98,7 +100,7 @@ export function framePage({
   const href = (section: Condition["section"]) =>
     `${pageHref(page, CONDITION_PAGES[section])}${viewQuery(shared(view))}#${section}`;
   const header = html`${navigation(page, view, health)}
-<div id="verdict">${verdictHtml(problems, health, { href, isOpen: page === "overview" })}</div>
+${lead}<div id="verdict">${verdictHtml(problems, health, { href, isOpen: page === "overview" })}</div>
 <div class="heading"><h1>${shownTitle}</h1>${PAGES[page].choices.length > 0 ? html`${subtitle(page, view, health)}${periodLinks(page, view)}` : undefined}</div>
 ${toolbar(page, view, health, controls)}${notice}`;
   const isLive = view.period.live || PAGES[page].choices.length === 0;
@@ -160,9 +162,9 @@ function subtitle(page: PageName, view: View, health: HealthState): Html {
   const compared = canChoose(page, "compare") ? comparedWindow(view) : undefined;
   return html`<p class="subtitle">${joinHtml(
     [
-      html`${windowHtml(period)} (${counted(dayCount(period), "day")})`,
+      html`${periodHtml(period)} (${counted(dayCount(period), "day")})`,
       name === undefined ? "all projects" : html`project ${nameHtml(name)}`,
-      ...(compared ? [html`compared with ${windowHtml(compared)}${daysOfCompared(compared, period)}`] : []),
+      ...(compared ? [html`compared with ${periodHtml(compared)}${daysOfCompared(compared, period)}`] : []),
     ],
     " · ",
   )}</p>`;

@@ -83,6 +83,20 @@ function nextRunCell({ nextRun, paused, overdueSince }: JobHealth): Html {
     : next;
 }
 
+/** "The service does not answer (503)". */
+export function causeWords({
+  code,
+  error,
+  project,
+}: Pick<HealthState["causes"][number], "code" | "error" | "project">): string {
+  const [, status] = /\b([45]\d\d)\b/.exec(error) ?? [];
+  const answer = status === undefined ? "" : ` (${status})`;
+  const key = project === undefined ? "an API key" : `the API key of ${project}`;
+  if (code === "unavailable") return `The service does not answer${answer}`;
+  if (code === "unauthorized") return `The service refuses ${key}${answer}`;
+  return code === "rate_limited" ? `The service asks to wait${answer}` : `Reading usage fails${answer}`;
+}
+
 const CAUSE_COLUMNS = [
   ...columns("Cause", "Since"),
   ...numberColumns("Slices", "With earlier numbers", "Series"),

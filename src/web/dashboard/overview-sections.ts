@@ -1,141 +1,236 @@
-// What the overview and the report file show: how much was used, of what and by whom, on one screen. Each group leads to the page Usage, which
-// says more; in a file nothing leads anywhere. Pure.
+// What the overview and the report file show: what usage costs, how much was used, of what and by whom, on one screen. Everything leads to the
+// page Usage & cost, which says more; in a file nothing leads anywhere. Pure.
 
-import type { Figure } from "../../facts/amounts.ts";
 import type { Answer } from "../../facts/answer.ts";
 import type { Overview } from "../../facts/overview.ts";
 import { answerChart, groupCell, nameOf, projectNames, shareBar, titleOf } from "../../show/answer-chart.ts";
-import { budgetPeriod, budgetUnit, budgetUseText } from "../../show/budget-text.ts";
+import { budgetList } from "../../show/budgets.ts";
 import { whyNotCompared } from "../../show/changes.ts";
+import { seriesHtml } from "../../show/coverage-section.ts";
 import {
   amountHtml,
   changeText,
   chartNumber,
   counted,
+  estimateText,
   exactText,
-  headlineText,
   isZero,
+  type Measure,
   metricName,
-  metricUnit,
+  monthName,
+  quantityText,
 } from "../../show/format.ts";
-import { columns, folded, type Html, html, joinHtml, nameHtml, numberColumns, table } from "../../show/html.ts";
+import { columns, folded, type Html, html, joinHtml, numberColumns, table } from "../../show/html.ts";
 import type { Section } from "../../show/page.ts";
+import { wholeBudget } from "../../show/sentence.ts";
 import type { BudgetUse } from "../../usage/budgets.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
-import { lackingHtml } from "../explore/lacking.ts";
 import { pageHref } from "./frame.ts";
 import { type View, viewQuery } from "./view.ts";
 
 /** Left out, nothing leads anywhere. */
 type Links = { readonly view: View } | undefined;
 
-export function overviewSections(data: Overview, budgets: readonly BudgetUse[], links: Links): readonly Section[] {
-  const [byModel] = data.splits;
-  const drawn = byModel ?? data.total;
+/** `drawn` is the grouping of the chart; left out, it is the first split. */
+export function overviewSections(
+  data: Overview,
+  budgets: readonly BudgetUse[],
+  links: Links,
+  drawn?: string,
+): readonly Section[] {
+  const main = data.cost ?? data.total;
+  const ofMain = data.splits.filter(
+    ({ question, groups }) => question.metric === main.question.metric && groups.length > 0,
+  );
+  const chart = ofMain.find(({ question }) => question.grouping === drawn) ?? ofMain[0] ?? main;
+  const hasBudgets = budgets.length > 0;
+  const others = data.splits.length - (hasBudgets ? 0 : 1);
   return [
-    { id: "summary", title: "In short", body: figuresHtml(data), quiet: true },
-    ...(drawn.groups.length > 0 ? [chartSection(drawn, links)] : []),
+    { id: "summary", title: "In short", body: summaryHtml(data, budgets, links), quiet: true },
+    ...(chart.groups.length > 0 ? [chartSection(chart, ofMain, links)] : []),
+    ...(hasBudgets ? [budgetsSection(budgets)] : []),
+    // Beside the chart is the first ranking, if there are no budgets.
     ...data.splits.map((split, i) =>
-      rankingSection(split, data, links, i === 0 || budgets.length > 0 ? "third" : "half"),
+      rankingSection(split, data, links, (i === 0 && !hasBudgets) || others <= 3 ? "third" : "quarter"),
     ),
-    ...budgetsSection(budgets, links),
   ];
 }
 
 // The figures.
 
-function figuresHtml(data: Overview): Html {
-  const { figures, total, before, totalFrom } = data;
-  const lacking = html`${lackingHtml(total)}${leftOutHtml(total)}`;
-  if (figures.length === 0)
-    return html`${lacking}<p class="empty">${
-      total.days.every(({ state }) => state === "unread")
-        ? "None of these days was read."
-        : "The service sent no figures for this period."
-    }</p>`;
-  const shown = figures.map((figure) => figureHtml(figure, total));
-  const why = before && whyNotCompared(total.lacking, before);
-  const from = totalFrom === "none" ? "" : `The figures are the sums by ${groupingNoun(totalFrom)}. `;
-  return html`${lacking}<dl class="figures">${shown}</dl>
-<div class="below"><p class="note">${from}${why}${forecastHtml(data.forecasts)}</p>
-${folded("Exact figures", exactTable(figures, total))}</div>`;
+function summaryHtml(data: Overview, budgets: readonly BudgetUse[], links: Links): Html {
+  const { figures, total, cost, before, totalFrom, undated } = data;
+  const main = cost ?? total;
+  const used = figures.filter(({ amount }) => !isZero(amount));
+  const [first, ...others] = used.map(({ metric, amount, before: earlier }) =>
+    figureHtml(
+      { metric, currency: null },
+      amount,
+      total.compared ? earlier : undefined,
+      usageHref(links, { metric, grouping: "none" }),
+    ),
+  );
+  const ofCost = cost?.total?.amount
+    ? figureHtml(
+        cost.question,
+        cost.total.amount,
+        cost.compared ? cost.total.before : undefined,
+        usageHref(links, cost.question),
+      )
+    : undefined;
+  const why = before && whyNotCompared(main.lacking, before);
+  const notes = [
+    ...(totalFrom === "none" ? [] : [html`The figures are the sums by ${groupingNoun(totalFrom)}.`]),
+    ...(why === undefined ? [] : [html`${why}`]),
+    ...leftOutNotes(main),
+    ...undatedNotes(undated),
+  ];
+  return html`<div class="summary">${moneyHtml(data, budgets, links)}<dl class="figures">${ofCost ?? first}${ofCost && first}${others}</dl></div>
+<div class="below">${notes.length > 0 ? html`<p class="note">${joinHtml(notes, " ")}</p>` : undefined}${figures.length > 0 ? folded("Exact figures", exactTable(data)) : undefined}</div>`;
 }
 
-function leftOutHtml({ projectCount }: Answer): Html | undefined {
-  return projectCount === 0 ? html`<p class="note">No series that adds up to a total is exported.</p>` : undefined;
-}
-
-function figureHtml({ metric, amount, before }: Figure, { compared, lacking }: Answer): Html {
-  const low = lacking.incompleteDays.length > 0 ? html`<b class="flag">too low</b>` : undefined;
-  const change = compared ? html`<span class="change">${changeText(amount, before)}</span>` : undefined;
-  return html`<div><dt>${metricName(metric)}</dt><dd><span class="figure">${amountHtml(amount, metricUnit(metric))}</span>
-${low}${change}</dd></div>
+/** The month, whatever days are chosen: people are asked for it. */
+function moneyHtml({ money }: Overview, budgets: readonly BudgetUse[], links: Links): Html | undefined {
+  const amount = money?.total.total?.amount;
+  if (!money || !amount) return undefined;
+  const { question, total, lacking } = money.total;
+  const whole = wholeBudget(money.total, budgets);
+  const forecast = whole?.forecast
+    ? { forecast: whole.forecast, low: whole.forecastLow ?? whole.forecast, high: whole.forecastHigh ?? whole.forecast }
+    : money.forecast;
+  const href = usageHref(links, question, { ...THIS_MONTH });
+  const isWholeBefore = lacking.incompleteDaysBefore.length + lacking.unreadDaysBefore.length === 0;
+  const shown = html`${amountHtml(amount, question)}`;
+  return html`<dl class="money"><div><dt>${titleOf(question)} in ${monthName(money.period.start)} so far</dt>
+<dd class="figure">${href === undefined ? shown : html`<a href="${href}">${shown}</a>`}</dd>
+${
+  forecast
+    ? html`<dd>heading for <b>${estimateText(forecast.forecast, question)}</b> <span class="change">${estimateText(forecast.low, question)} to ${estimateText(forecast.high, question)}</span></dd>
+`
+    : undefined
+}${
+  isWholeBefore && total?.before && question.before
+    ? html`<dd class="change">${monthName(question.before.from)}: ${quantityText(total.before, question)}</dd>
+`
+    : undefined
+}</div></dl>
 `;
 }
 
-function exactTable(figures: readonly Figure[], { compared }: Answer): Html {
+const THIS_MONTH = { period: { live: true, name: "this-month" } };
+
+function figureHtml(
+  measure: Measure,
+  amount: string,
+  before: string | null | undefined,
+  href: string | undefined,
+): Html {
+  const shown = amountHtml(amount, measure);
+  const change = before === undefined ? undefined : html`<span class="change">${changeText(amount, before)}</span>`;
+  return html`<div><dt>${href === undefined ? titleOf(measure) : html`<a href="${href}">${titleOf(measure)}</a>`}</dt><dd><span class="figure">${shown}</span>
+${change}</dd></div>
+`;
+}
+
+function leftOutNotes({ projectCount, lacking, question }: Answer): readonly Html[] {
+  const { projectsLeftOut, projectsLeftOutCount, projectsEnded, projectsEndedCount, unpricedModels, otherCurrencies } =
+    lacking;
+  return [
+    ...(projectCount === 0 ? [html`No total of all usage is exported.`] : []),
+    ...(projectsLeftOutCount > 0
+      ? [html`Not in these figures: ${projectNames(projectsLeftOut, projectsLeftOutCount)}.`]
+      : []),
+    ...(projectsEndedCount > 0
+      ? [html`Only in part, as no longer exported: ${projectNames(projectsEnded, projectsEndedCount)}.`]
+      : []),
+    ...(unpricedModels
+      ? [html`Some usage of ${counted(unpricedModels, "model")} has no price and is not in the cost.`]
+      : []),
+    ...(otherCurrencies.length > 0
+      ? [html`Cost in ${otherCurrencies.join(", ")} comes on top of ${question.currency ?? ""}.`]
+      : []),
+  ];
+}
+
+function undatedNotes(undated: Overview["undated"]): readonly Html[] {
+  const [first] = undated;
+  if (!first) return [];
+  const others = undated.length > 1 ? ` and ${counted(undated.length - 1, "other")}` : "";
+  return [
+    html`The service's answers about ${seriesHtml(first)}${others} carry no date. It is not known which days those numbers are of, so no figure contains them.`,
+  ];
+}
+
+function exactTable({ figures, cost, total: { compared } }: Overview): Html {
   const titles = [...columns("Figure"), ...numberColumns("This period", ...(compared ? ["Before", "Change"] : []))];
-  const rows = figures.map(({ metric, amount, before }) => [
-    metricName(metric),
-    exactText(amount),
-    ...(compared ? [before === null ? "none sent" : exactText(before), changeText(amount, before)] : []),
+  const ofCost = cost?.total?.amount ? [{ ...cost.total, ...cost.question, amount: cost.total.amount }] : [];
+  const rows = [...ofCost.map((one) => ({ ...one, before: one.before })), ...figures].map((one) => [
+    "currency" in one ? `${metricName(one.metric)}, ${one.currency}` : metricName(one.metric),
+    exactText(one.amount),
+    ...(compared
+      ? [
+          one.before === null || typeof one.before !== "string" ? "none sent" : exactText(one.before),
+          changeText(one.amount, typeof one.before === "string" ? one.before : null),
+        ]
+      : []),
   ]);
   return table("Exact figures", titles, rows);
 }
 
-function forecastHtml(forecasts: Overview["forecasts"]): Html | undefined {
-  if (forecasts === "left out")
-    return html` The month is not estimated here: for so many projects that takes too long. Choose one of them, or ask <code>bi.usage_forecast</code>.`;
-  const [first] = forecasts;
-  if (!first) return undefined;
-  const texts = forecasts.map(
-    ({ metric, forecast, low, high }) =>
-      html`<b>${metricName(metric)}</b> ${headlineText(forecast)} (${headlineText(low)} to ${headlineText(high)})`,
-  );
-  return html` Estimated for all of ${first.month.slice(0, 7)}, from the usage so far: ${joinHtml(texts, ", ")}.`;
-}
-
 // The groups.
 
-/** The page Usage, with the same days. */
-function usageHref(links: Links, { question: { grouping, metric } }: Answer, group: object = {}): string | undefined {
+type Asked = { readonly metric: string; readonly grouping?: string };
+
+/** The page Usage & cost, with the same days. */
+function usageHref(
+  links: Links,
+  { metric, grouping = "none" }: Asked,
+  changes: object = {},
+  group: object = {},
+): string | undefined {
   const more = Object.entries<string>({ grouping, metric, ...group });
-  return links && `${pageHref("overview", "usage")}${viewQuery(links.view, { more })}`;
+  return links && `${pageHref("overview", "usage")}${viewQuery(links.view, { ...changes, more })}`;
 }
 
 /** Narrowed to a group. Undefined for a blank name: an empty parameter counts as left out. */
-function groupHref(links: Links, answer: Answer, group: string | null): string | undefined {
-  if (group === "" || answer.question.grouping === "none") return undefined;
-  return usageHref(links, answer, group === null ? { "no-value": "yes" } : { group });
+function groupHref(links: Links, { question }: Answer, group: string | null): string | undefined {
+  if (group === "" || question.grouping === "none") return undefined;
+  return usageHref(links, question, {}, group === null ? { "no-value": "yes" } : { group });
 }
 
-function chartSection(answer: Answer, links: Links): Section {
+function chartSection(answer: Answer, choices: readonly Answer[], links: Links): Section {
   const { grouping } = answer.question;
-  const title = `${titleOf(answer.question)} by day${grouping === "none" ? "" : ` and ${groupingNoun(grouping)}`}`;
-  const href = usageHref(links, answer);
+  const by = grouping === "none" ? "" : ` and ${groupingNoun(grouping)}`;
+  const title = `${titleOf(answer.question)} by day${by}`;
+  const others = choices.map(({ question }) => {
+    const href =
+      links && `${pageHref("overview", "overview")}${viewQuery(links.view, { more: [["by", question.grouping]] })}`;
+    const isShown = question.grouping === grouping;
+    return html`<li><a href="${href ?? ""}"${isShown ? html` aria-current="true"` : undefined}>${groupingNoun(question.grouping)}</a></li>`;
+  });
   return {
-    ...{ id: "usage-by-day", title, width: "two-thirds" },
-    ...(href !== undefined && { more: html`<a href="${href}">Open in Usage</a>` }),
+    ...{ id: "by-day-section", title, width: "two-thirds" },
+    ...(links && choices.length > 1 && { more: html`<ul class="choices" aria-label="By">${others}</ul>` }),
     body: answerChart(answer, {
-      id: "by-day",
-      title,
-      kind: "bars",
+      ...{ id: "by-day", title, kind: "bars" },
       hrefOf: (group) => groupHref(links, answer, group),
+      othersHref: usageHref(links, answer.question),
     }),
   };
 }
 
 const ROWS_MAX = 5;
-const TITLES: Readonly<Record<string, readonly [title: string, all: string]>> = {
-  model: ["Top models", "All models"],
-  accessor: ["Top keys", "All keys"],
-  tags: ["Top tags", "All sets of tags"],
+const TITLES: Readonly<Record<string, string>> = {
+  project: "Projects",
+  line_item: "Line items",
+  model: "Models",
+  accessor: "API keys",
+  tags: "Tags",
 };
 
-function rankingSection(answer: Answer, { total }: Overview, links: Links, width: "third" | "half"): Section {
+function rankingSection(answer: Answer, { total }: Overview, links: Links, width: "quarter" | "third"): Section {
   const { question, groups, other, compared, lacking } = answer;
-  const { grouping, metric } = question;
-  const [title = grouping, all = ""] = TITLES[grouping] ?? [];
+  const { grouping } = question;
   // Groups with nothing of the metric say nothing about its ranks.
   const shown = groups.filter(({ amount }) => !isZero(amount ?? "0")).slice(0, ROWS_MAX);
   const largest = chartNumber(shown[0]?.amount ?? "0");
@@ -145,20 +240,21 @@ function rankingSection(answer: Answer, { total }: Overview, links: Links, width
     const whole = nameOf(grouping, group, groups);
     return [
       html`${shareBar(chartNumber(group.amount ?? "0") / largest)}${href === undefined ? name : html`<a href="${href}" title="${whole}">${name}</a>`}`,
-      amountHtml(group.amount ?? "0", metric),
+      amountHtml(group.amount ?? "0", question),
       ...(compared ? [changeText(group.amount ?? "0", group.before ?? "0")] : []),
     ];
   });
-  const caption = `The largest ${shown.length} of ${groups.length + (other?.groups ?? 0)}, by ${metricUnit(metric)}`;
+  const all = groups.length + (other?.groups ?? 0);
   const noun = groupingNoun(grouping);
+  const caption = `The largest ${shown.length} of ${all}, by ${titleOf(question)}`;
   const titles = [
     ...columns(`${noun.charAt(0).toUpperCase()}${noun.slice(1)}`),
-    ...numberColumns(metricName(metric), ...(compared ? ["Change"] : [])),
+    ...numberColumns(titleOf(question), ...(compared ? ["Change"] : [])),
   ];
-  const more = lacking.unreadDays.length + lacking.incompleteDays.length;
-  const fewer = more > total.lacking.unreadDays.length + total.lacking.incompleteDays.length;
+  const days = lacking.unreadDays.length + lacking.incompleteDays.length;
+  const fewer = days > total.lacking.unreadDays.length + total.lacking.incompleteDays.length;
   const notes = [
-    ...(fewer ? [`${counted(more, "day")} of this period`] : []),
+    ...(fewer ? [`${counted(days, "day")} of this period`] : []),
     ...(lacking.projectsLeftOutCount > 0 ? [projectNames(lacking.projectsLeftOut, lacking.projectsLeftOutCount)] : []),
   ];
   const note =
@@ -167,32 +263,17 @@ function rankingSection(answer: Answer, { total }: Overview, links: Links, width
       : addsUp(grouping)
         ? undefined
         : html`<p class="note">A request with several tags counts for each.</p>`;
-  const href = usageHref(links, answer);
+  const href = usageHref(links, question);
+  const title = TITLES[grouping] ?? grouping;
   return {
-    ...{ id: `top-${grouping}`, title, width },
-    ...(href !== undefined && { more: html`<a href="${href}">${all}</a>` }),
+    ...{ id: `top-${grouping.replaceAll("_", "-")}`, title, width },
+    ...(href !== undefined && {
+      more: html`<a href="${href}" aria-label="All ${title}">${all > shown.length ? `All ${all}` : "More"}</a>`,
+    }),
     body: html`${shown.length === 0 ? html`<p class="empty">No usage in this period.</p>` : table(caption, titles, rows)}${note}`,
   };
 }
 
-/** Those that are used most. Of one project only its own, as others are of more. */
-function budgetsSection(budgets: readonly BudgetUse[], links: Links): readonly Section[] {
-  if (budgets.length === 0) return [];
-  const shown = budgets
-    .toSorted((a, b) => chartNumber(b.percent ?? "0") - chartNumber(a.percent ?? "0"))
-    .slice(0, ROWS_MAX);
-  const rows = shown.map((use) => [
-    html`${shareBar(Math.min(chartNumber(use.percent ?? "0") / 100, 1))}<span title="${budgetUseText(use)}">${nameHtml(use.name)}</span> <small>${budgetPeriod(use)}</small>`,
-    use.percent === null ? "not read" : `${use.percent}%`,
-    html`${amountHtml(use.amount, budgetUnit(use))} <small>${budgetUnit(use)}</small>`,
-  ]);
-  const caption = `The ${shown.length} of ${budgets.length} that are used most`;
-  const href = links && `${pageHref("overview", "cost")}${viewQuery(links.view)}#budgets`;
-  return [
-    {
-      ...{ id: "budgets", title: "Budgets", width: "third" },
-      ...(href !== undefined && { more: html`<a href="${href}">All budgets</a>` }),
-      body: table(caption, [...columns("Budget"), ...numberColumns("Used", "Of")], rows),
-    },
-  ];
+function budgetsSection(budgets: readonly BudgetUse[]): Section {
+  return { id: "budgets", title: "Budgets", width: "third", body: budgetList(budgets) };
 }

@@ -1,24 +1,23 @@
 // The sections of each page of the dashboard. The first request for a page loads this module, because the library for charts is large.
 
-import type { Change } from "../../facts/changes.ts";
 import type { Coverage } from "../../facts/coverage.ts";
 import type { Overview } from "../../facts/overview.ts";
 import { InvalidQuestion } from "../../facts/question.ts";
 import type { Restatements } from "../../facts/restatements.ts";
 import type { KeysData, RunDetails, RunList } from "../../health/operations.ts";
 import type { HealthState } from "../../health/state.ts";
-import { budgetSection } from "../../show/budget-section.ts";
-import { changeHtml } from "../../show/change-section.ts";
 import { coverageSection } from "../../show/coverage-section.ts";
+import { dayLabel } from "../../show/format.ts";
 import { type Html, html } from "../../show/html.ts";
-import type { Section } from "../../show/page.ts";
 import { restatementSection } from "../../show/restatement-section.ts";
+import { sentences, type Trouble } from "../../show/sentence.ts";
 import type { BudgetUse } from "../../usage/budgets.ts";
 import type { Page } from "../page.ts";
 import { anomaliesSection } from "./anomalies-section.ts";
 import { type FrameContent, framelessPage, type PageName, pageHref } from "./frame.ts";
-import { jobsSections } from "./jobs-sections.ts";
+import { causeWords, jobsSections } from "./jobs-sections.ts";
 import { keysSections } from "./keys-sections.ts";
+import { chosen } from "./lists.ts";
 import { overviewSections } from "./overview-sections.ts";
 import { differencesSection, finalitySection, gapsSection, stretchHrefs } from "./quality-sections.ts";
 import { runSections } from "./run-sections.ts";
@@ -27,15 +26,13 @@ import type { View } from "./view.ts";
 /** What each page reads besides the health state. */
 export type PageData = {
   readonly overview: Overview;
-  /** Of the usage; then what it cost. Empty if the days are compared with none. */
-  readonly cost: readonly Change[];
   readonly quality: { readonly coverage: Coverage; readonly restatements: Restatements };
   readonly jobs: RunList;
   readonly run: RunDetails | undefined;
   readonly keys: KeysData;
 };
 
-export type PageContent = Pick<FrameContent, "sections" | "title" | "notice" | "controls">;
+export type PageContent = Pick<FrameContent, "sections" | "title" | "lead" | "notice" | "controls">;
 
 type Render<P extends keyof PageData> = (data: PageData[P], view: View, health: HealthState) => PageContent;
 
@@ -43,24 +40,19 @@ export const PAGE_CONTENT: { readonly [P in keyof PageData]: Render<P> } = {
   overview(data, view, health) {
     const isNew = data.total.projectCount === 0 && data.total.available.groupings.length === 0;
     if (isNew) return { notice: nothingYet(health), sections: [] };
-    return { sections: overviewSections(data, budgetsOf(health.budgets, view.project, health), { view }) };
+    const budgets = budgetsOf(health.budgets, view.project, health);
+    return {
+      lead: leadHtml(sentences(data, budgets, troubleOf(data, health))),
+      sections: overviewSections(data, budgets, { view }, chosen(view, "by")),
+    };
   },
-  cost: (changes, _, health) => ({
-    sections: [
-      costSection(changes.filter(({ currency }) => currency !== null)),
-      budgetSection(health.budgets) ?? noBudgets(),
-      ...changes
-        .filter(({ currency, amount, amountBefore }) => currency === null && (amount ?? amountBefore) !== null)
-        .map((change) => ({ id: "what-changed", title: "What changed", body: changeHtml(change) })),
-      anomaliesSection(health),
-    ].flat(),
-  }),
   quality: ({ coverage, restatements }, view, health) => ({
     sections: [
       gapsSection(health),
       coverageSection(coverage, stretchHrefs(view, health)),
       finalitySection(coverage),
       differencesSection(coverage),
+      ...anomaliesSection(health),
       restatementSection(restatements),
     ],
   }),
@@ -94,19 +86,21 @@ function budgetsOf(budgets: readonly BudgetUse[], project: string | undefined, h
   return budgets.filter(({ projectIds }) => projectIds.every((id) => ids.includes(id)));
 }
 
-function costSection(changes: readonly Change[]): Section {
-  const body =
-    changes.length > 0
-      ? html`${changes.map(changeHtml)}`
-      : html`<p class="empty">No usage of these days has a price, and no billing of them was read. Set <code>prices</code> in the configuration to see what usage costs.</p>`;
-  return { id: "what-it-cost", title: "What it cost", body };
+/** The sentences of the overview, the first one large. */
+export function leadHtml([first, ...others]: readonly string[]): Html | undefined {
+  if (first === undefined) return undefined;
+  return html`<div class="lead"><p class="sentence">${first}</p>${others.length > 0 ? html`<p>${others.join(" ")}</p>` : undefined}</div>
+`;
 }
 
-function noBudgets(): Section {
+/** Set if the newest days are not there, and something that goes on is the reason. */
+function troubleOf({ total }: Overview, { causes }: HealthState): Trouble | undefined {
+  const [cause] = causes;
+  const newest = total.days.findLast(({ state }) => state === "final" || state === "settling");
+  if (!cause || newest?.day === total.days.at(-1)?.day) return undefined;
+  const why = causeWords(cause);
   return {
-    id: "budgets",
-    title: "Budgets",
-    body: html`<p class="empty">No budget is configured. Set <code>budgets</code> in the configuration to be told when usage or cost reaches a limit.</p>`,
+    text: newest ? `${why}: no new data since ${dayLabel(newest.day)}.` : `${why}: there is no data of these days.`,
   };
 }
 

@@ -3,7 +3,7 @@
 import type { Condition } from "../../health/condition.ts";
 import { problemsOf } from "../../health/conditions.ts";
 import type { HealthState } from "../../health/state.ts";
-import { counted } from "../../show/format.ts";
+import { counted, dayLabel } from "../../show/format.ts";
 import { type Html, html } from "../../show/html.ts";
 import type { Readiness } from "../page.ts";
 
@@ -18,6 +18,15 @@ export function dashboardProblems(health: HealthState, readiness: Readiness): re
     ...readiness.reasons.map((reason) => ({ text: `this worker can't work now: ${reason}` })),
     ...problemsOf(health).faults,
   ];
+}
+
+/** "All data up to Nov 22 is in." */
+function wellText({ projects }: HealthState): string {
+  const days = projects.flatMap(({ series, freshThrough }) =>
+    series > 0 && freshThrough !== null ? [freshThrough] : [],
+  );
+  const [oldest] = days.sort();
+  return oldest === undefined ? "Nothing is due yet." : `All data up to ${dayLabel(oldest)} is in.`;
 }
 
 /** `problems` are the dashboardProblems; below them are the reminders. `isOpen`: what is to be looked at is listed at once, and not folded. */
@@ -42,8 +51,8 @@ export function verdictHtml(
       ? html`<div class="notice none"><strong>No job is configured.</strong> Nothing is due before an export is added to <code>jobs.config.json</code>; <code>usage-export start</code> then runs it on schedule.</div>
 `
       : problems.length === 0
-        ? html`<div class="notice good"><strong>Nothing that is due is missing.</strong> ${counted(health.slices.complete, "slice")} complete; no job waits for a worker, and no key for a person.</div>
+        ? html`<p class="well"><strong>${wellText(health)}</strong></p>
 `
         : notice("bad", `${counted(problems.length, "thing")} to look at`, problems, isOpen)
-  }${notice("warn", `About usage and keys: ${counted(reminders.length, "thing")} to look at`, reminders, isOpen)}`;
+  }${notice("warn", `${counted(reminders.length, "note")} on usage, budgets and keys`, reminders, false)}`;
 }

@@ -160,7 +160,7 @@ function isTimeout(error: unknown): boolean {
 }
 
 /** A file without rows would look like a cost of nothing. */
-function requireCost({ question: { metric, grouping, currency }, projectCount, available, lacking }: Answer): void {
+function requireCost({ question: { metric, grouping, currency }, projectCount, available }: Answer): void {
   if (!isCost(metric)) return;
   const name = metric === "estimated_cost" ? "estimated cost" : "billed cost";
   if (currency === null)
@@ -173,11 +173,6 @@ function requireCost({ question: { metric, grouping, currency }, projectCount, a
       `grouping: the ${name} ${grouping === "none" ? "in all" : `by ${grouping}`} is not exported${known && `; known are: ${known}`}`,
     );
   }
-  const { costRowsLeftOut } = lacking;
-  if (costRowsLeftOut > 0)
-    throw new InvalidQuestion(
-      `metric: the estimated cost of these days would be calculated from ${costRowsLeftOut} rows of usage; choose fewer days, or query bi.cost_estimated`,
-    );
 }
 
 function fileName({ question: { metric, grouping, from, to } }: Answer, rows: string): string {

@@ -4,7 +4,7 @@ import type { Answer } from "../../facts/answer.ts";
 import { isCost } from "../../facts/question.ts";
 import { projectNames, tooLowNote, unreadNote } from "../../show/answer-chart.ts";
 import { whyNotCompared } from "../../show/changes.ts";
-import { counted, daysHtml, exactText, metricName, windowText } from "../../show/format.ts";
+import { counted, daysHtml, metricName, windowText } from "../../show/format.ts";
 import { folded, type Html, html, joinHtml, nameHtml } from "../../show/html.ts";
 import { groupingNoun } from "../../usage/dimensions.ts";
 import { METRICS } from "../../usage/metrics.ts";
@@ -28,7 +28,12 @@ export function lackingHtml({ complete, lacking, days, question }: Answer): Html
   const notes = [
     ...(incompleteDays.length > 0 ? [html`${tooLowNote(incompleteDays)}${gapsHtml(gaps)}`] : []),
     ...(unreadDays.length > 0 ? [unreadNote(unreadDays) ?? ""] : []),
-    ...(lacking.unpricedModels > 0
+    ...(lacking.unpricedModels === null
+      ? [
+          html`Models without a price cost nothing here. There is so much usage that they were not counted: <code>bi.cost_estimated</code> has them with the status <code>unpriced</code>.`,
+        ]
+      : []),
+    ...(lacking.unpricedModels
       ? [
           html`Without a price, so not in the cost: usage of ${counted(lacking.unpricedModels, "model")}. <code>bi.cost_estimated</code> has it with the status <code>unpriced</code>.`,
         ]
@@ -36,11 +41,6 @@ export function lackingHtml({ complete, lacking, days, question }: Answer): Html
     ...(lacking.otherCurrencies.length > 0
       ? [
           html`Not in these amounts, as currencies are never added up: usage with a price in ${lacking.otherCurrencies.join(", ")}. Choose the currency above.`,
-        ]
-      : []),
-    ...(lacking.costRowsLeftOut > 0
-      ? [
-          html`Left out, because it would be calculated from ${exactText(String(lacking.costRowsLeftOut))} rows of usage, which takes seconds: choose fewer days or a project, or run the SQL below.`,
         ]
       : []),
     ...(projectsLeftOutCount > 0
@@ -79,12 +79,12 @@ function gapsHtml(gaps: Answer["lacking"]["gaps"]): Html | undefined {
 
 /** Why there are no numbers, and what to do. */
 export function emptyHtml(answer: Answer, link: Link): Html | undefined {
-  const { projectCount, groups, question, lacking } = answer;
+  const { projectCount, groups, question } = answer;
   if (question.metric === "estimated_cost" && question.currency === null)
     return html`<p class="empty">No prices are configured. Add <code>prices</code> to the configuration; the cost of all stored usage is known then.</p>
 `;
   if (projectCount === 0) return nothingExported(answer, link);
-  return groups.length > 0 || lacking.costRowsLeftOut > 0 ? undefined : nothingUsed(answer, link);
+  return groups.length > 0 ? undefined : nothingUsed(answer, link);
 }
 
 function nothingExported({ available, question }: Answer, link: Link): Html {

@@ -1,8 +1,10 @@
 // The page Usage: the answer to a question as a chart with its tables, and the links that change the question. Pure.
 
 import type { Answer } from "../../facts/answer.ts";
+import type { Change } from "../../facts/changes.ts";
 import { isCost } from "../../facts/question.ts";
 import { answerChart, groupCell, nameOf, shareBar, titleOf, unitOf } from "../../show/answer-chart.ts";
+import { changeHtml } from "../../show/change-section.ts";
 import {
   changeText,
   chartNumber,
@@ -14,6 +16,7 @@ import {
   windowHtml,
 } from "../../show/format.ts";
 import { columns, groupHtml, type Html, html, nameHtml, numberColumns, sqlHtml, table } from "../../show/html.ts";
+import type { Section } from "../../show/page.ts";
 import type { Window } from "../../usage/days.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
 import type { PageContent } from "../dashboard/pages.ts";
@@ -24,20 +27,24 @@ import { emptyHtml, lackingHtml } from "./lacking.ts";
 type Group = Answer["groups"][number];
 type Amounts = Pick<Group, "amount" | "before" | "change">;
 
-export function usageContent(answer: Answer, view: View, kind: ChartKind): PageContent {
+export function usageContent(answer: Answer, change: Change | undefined, view: View, kind: ChartKind): PageContent {
   const { question, projectCount, groups } = answer;
   const link = linker(view);
   const empty = emptyHtml(answer, link);
   const isKnown = projectCount > 0 && (!isCost(question.metric) || question.currency !== null);
   const shown = html`${isKnown ? html`${totalHtml(answer)}${lackingHtml(answer)}` : undefined}${empty}${
-    groups.length > 0 ? html`${chartHtml(answer, view, kind)}${groupsTable(answer, link)}` : undefined
-  }${isKnown ? downloads(answer, view, "groups") : undefined}`;
+    groups.length > 0 ? chartHtml(answer, view, kind) : undefined
+  }`;
   const body = html`<div class="toolbar">${groupingLinks(answer, link)}${kindLinks(answer, link, kind)}</div>
 ${narrowedHtml(answer, link)}${shown}`;
   const by = question.grouping === "none" ? "in all" : `by ${groupingNoun(question.grouping)}`;
   return {
     controls: controlsOf(answer),
-    sections: [{ id: "usage", title: `${titleOf(question)} ${by}`, body }],
+    sections: [
+      { id: "usage", title: `${titleOf(question)} ${by}`, body },
+      ...(isKnown ? [groupsSection(answer, view, change !== undefined)] : []),
+      ...(change ? [{ id: "why", title: "What changed", body: changeHtml(change), width: "third" as const }] : []),
+    ],
   };
 }
 
@@ -117,6 +124,16 @@ function moreGroups({ question: { limit } }: Answer, link: Link): string | undef
   return more === undefined ? undefined : link({ limit: String(more) });
 }
 
+function groupsSection(answer: Answer, view: View, hasNeighbour: boolean): Section {
+  const { groups, question } = answer;
+  const table = groups.length > 0 ? groupsTable(answer, linker(view)) : undefined;
+  const title = question.grouping === "none" ? "Total" : `By ${groupingNoun(question.grouping)}`;
+  return {
+    ...{ id: "groups", title, width: hasNeighbour ? "two-thirds" : undefined },
+    body: html`${table}${downloads(answer, view, "groups")}`,
+  };
+}
+
 function groupsTable(answer: Answer, link: Link): Html {
   const { question, groups, other, total, compared } = answer;
   const { grouping, sort } = question;
@@ -172,8 +189,8 @@ function listed(answer: Answer): readonly Group[] {
 
 function amountCell(amount: string | null, question: Answer["question"], shown = (text: string) => text): Html {
   if (amount === null) return html`<span title="not known: not sent, or not read">–</span>`;
-  const rounded = isCost(question.metric) ? moneyText : roundedText;
-  return html`<data value="${amount}" title="${exactText(amount)} ${unitOf(question)}">${shown(rounded(amount))}</data>`;
+  const text = question.currency === null ? roundedText(amount) : moneyText(amount, question.currency);
+  return html`<data value="${amount}" title="${exactText(amount)} ${unitOf(question)}">${shown(text)}</data>`;
 }
 
 /** The links name the days, so that the file holds what the page shows also when it is loaded tomorrow. */

@@ -1,7 +1,8 @@
 // Answers the requests for the page Usage.
 
 import { amounts } from "../../facts/amounts.ts";
-import { InvalidQuestion } from "../../facts/question.ts";
+import { type Change, changes } from "../../facts/changes.ts";
+import { InvalidQuestion, type Question } from "../../facts/question.ts";
 import type { Run } from "../../facts/scope.ts";
 import { dayOf } from "../../usage/days.ts";
 import type { Dashboard } from "../dashboard/dashboard.ts";
@@ -13,6 +14,16 @@ type UsagePageDeps = Pick<Dashboard, "framed"> & {
   readonly readByStatements: <T>(read: (run: Run) => Promise<T>, signal: AbortSignal) => Promise<T>;
 };
 
+const REASON_SPLITS = ["project", "line_item", "model", "accessor"] as const;
+/** How many groups a table of changes lists. */
+const REASONS_MAX = 5;
+
+/** Why the whole rose or fell; undefined of a part of the usage, whose groups say it themselves. */
+async function reasons(run: Run, { before, filter, group, ...question }: Question): Promise<Change | undefined> {
+  if (!before || filter !== undefined || group !== undefined) return undefined;
+  return changes(run, { ...question, before, groupings: REASON_SPLITS, limit: REASONS_MAX });
+}
+
 /** Path to answer. */
 export function openUsagePage({ framed, readByStatements }: UsagePageDeps): Readonly<Record<string, Answer>> {
   const makePage = async (text: string): Promise<Page> => {
@@ -23,8 +34,11 @@ export function openUsagePage({ framed, readByStatements }: UsagePageDeps): Read
       const question = questionOf(parameters, today);
       return await framed("usage", view, async (signal) => {
         const { usageContent } = await import("./page.ts");
-        const answer = await readByStatements((run) => amounts(run, question), signal);
-        return () => usageContent(answer, view, chart);
+        const [answer, change] = await readByStatements(async (run) => {
+          const read = await amounts(run, question);
+          return [read, read.compared ? await reasons(run, question) : undefined] as const;
+        }, signal);
+        return () => usageContent(answer, change, view, chart);
       });
     } catch (error) {
       if (!(error instanceof InvalidQuestion)) throw error;

@@ -191,7 +191,7 @@ async function allUsage(): Promise<Readonly<Record<string, unknown>>> {
   shown.cost_change = await read(sql`select * from bi.cost_change(${between}) c order by c::text`);
   shown.usage_as_of = await read(sql`select * from bi.usage_as_of(now()) c order by c::text`);
   shown.overview = await readByStatements(db, (run) =>
-    overview(run, { period, before: undefined, projects: undefined }),
+    overview(run, { period, before: undefined, projects: undefined }, back(0)),
   );
   shown.keys = (await keyStatuses(db)).map(({ lastSeenInUse }) => lastSeenInUse);
   return shown;

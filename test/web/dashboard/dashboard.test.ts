@@ -36,7 +36,7 @@ function dashboard({ read, ...deps }: Changes = {}, limits?: Parameters<typeof o
       },
       ...deps,
       read: {
-        ...{ overview: reader("overview"), cost: reader("cost"), quality: reader("quality") },
+        ...{ overview: reader("overview"), quality: reader("quality") },
         ...{ jobs: reader("jobs"), run: reader("run"), keys: reader("keys") },
         ...read,
       },
@@ -54,14 +54,13 @@ function dashboard({ read, ...deps }: Changes = {}, limits?: Parameters<typeof o
 
 const never = () => new Promise<never>(() => {});
 
-test.each(["overview", "cost", "quality", "jobs", "run", "keys"] as const)(
+test.each(["overview", "quality", "jobs", "run", "keys"] as const)(
   "the page %s reads what it shows and the health state, and nothing else",
   async (page) => {
     const { done, ask } = dashboard();
     const paths = {
       overview: "/",
       run: "/jobs/run?id=1",
-      cost: "/cost",
       quality: "/quality",
       jobs: "/jobs",
       keys: "/keys",
@@ -231,7 +230,7 @@ test("if reading the usage takes too long, the page has its frame and the reason
   const { status, body } = await ask("/");
   expect(status).toBe(503);
   expect(body).toContain("This page could not be read.");
-  expect(body).toContain("Nothing that is due is missing.");
+  expect(body).toContain("Nothing is due yet.");
   expect((await ask("/keys")).body).toContain("Keys by rotation");
 });
 

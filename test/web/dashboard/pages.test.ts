@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Gap } from "../../../src/db/health.ts";
 import { PAGES, type PageName } from "../../../src/web/dashboard/frame.ts";
 import { invalidPage, type PageData, unavailablePage } from "../../../src/web/dashboard/pages.ts";
-import { BEFORE, makeAnswer, makeChange, makeCoverage, NOTHING_LACKING, PERIOD } from "../../facts/sample-facts.ts";
+import { BEFORE, makeAnswer, makeCoverage, NOTHING_LACKING, PERIOD } from "../../facts/sample-facts.ts";
 import { jobLine, makeBudgetUse, NOW, rotationLine, runLine } from "../../health/sample-health-state.ts";
 import { keyLine, pageData, pageOf, rotationKeys } from "./sample-pages.ts";
 
@@ -16,8 +16,7 @@ function textOf({ body }: { readonly body: string }): string {
 }
 
 test.each<[keyof PageData, readonly string[]]>([
-  ["overview", ["In short", "Hours by day and model", "Top models", "Top keys", "Top tags"]],
-  ["cost", ["What it cost", "Budgets", "What changed"]],
+  ["overview", ["In short", "Hours by day and model", "Models", "API keys", "Tags"]],
   ["quality", ["Gaps", "Coverage", "Open days", "Reconciliation", "Restatements"]],
   ["jobs", ["Jobs", "Runs"]],
   ["run", ["Outcome", "Projects"]],
@@ -27,11 +26,11 @@ test.each<[keyof PageData, readonly string[]]>([
   expect(status).toBe(200);
   expect(body).toMatch(/<title>All is well: [^<]*, usage-export<\/title>/);
   expect([...body.matchAll(/<h2[^>]*>([^<]*)</g)].map(([, title]) => title)).toEqual(sections);
-  expect(body).toContain("Nothing that is due is missing.");
+  expect(body).toContain("Nothing is due yet.");
   const root = page === "run" ? "../" : "./";
   const navigation = /<nav[\s\S]*?<\/nav>/.exec(body)?.[0] ?? "";
   const links = [...navigation.matchAll(/href="([^"]*)"/g)].map(([, href]) => href);
-  expect(links).toEqual(["", "usage", "cost", "quality", "jobs", "keys"].map((path) => `${root}${path}`));
+  expect(links).toEqual(["", "usage", "quality", "jobs", "keys"].map((path) => `${root}${path}`));
   expect(body.match(/aria-current="page"/g)).toHaveLength(1);
 });
 
@@ -91,42 +90,20 @@ test("where a day of either period was not read, no page shows a change, but the
   const answer = { compared: false, complete: false, lacking };
   const splits = [makeAnswer({ ...answer, groups: [{ group: "nova-3" }] })];
   const alone = textOf(pageOf("overview", { total: makeAnswer(answer), splits }));
-  const change = makeChange({ change: null, splits: [], lacking });
-  for (const text of [alone, textOf(pageOf("cost", [change]))]) {
-    expect(text).not.toMatch(/[+-]\d[\d.]*%|rose|fell/);
-    expect(text).toContain(
-      `Not compared with ${BEFORE.start} to ${BEFORE.end}: in this period 1 day was not read (${PERIOD.end}); in the period before 2 days are not complete (${BEFORE.start}, ${BEFORE.end}).`,
-    );
-  }
-});
-
-test("why usage changed is said in words, above the tables that add up to it", () => {
-  const text = textOf(pageOf("cost"));
-  expect(text).toContain(
-    "Hours rose by 15%, from 1,000 (2026-01-13 to 2026-02-09) to 1,150 (2026-02-10 to 2026-03-09). By model, nova-3 accounts for +110 of +150, flux +45.5. New by model: flux (+45.5).",
-  );
-  expect(text).toContain(
-    "nova-3 990 1,100 110 changed flux 0 45.5 45.5 new not attributed 10 4.5 -5.5 total 1,000 1,150 150",
-  );
-  const effects = { volume: "-1", price: "3" };
-  const cost = makeChange({
-    metric: "estimated_cost",
-    currency: "EUR",
-    amount: "9",
-    amountBefore: "7",
-    change: "2",
-    effects,
-  });
-  expect(textOf(pageOf("cost", [cost]))).toContain(
-    "Estimated cost in EUR rose by 28.6%, from 7 (2026-01-13 to 2026-02-09) to 9 (2026-02-10 to 2026-03-09): less usage (-1) and higher prices (+3).",
+  expect(alone).not.toMatch(/[+-]\d[\d.]*%|rose|fell/);
+  expect(alone).toContain(
+    `Not compared with Jan 13 – Feb 9, 2026: in this period 1 day was not read (${PERIOD.end}); in the period before 2 days are not complete (${BEFORE.start}, ${BEFORE.end}).`,
   );
 });
 
-test("the budgets that are used most are on the overview", () => {
-  const budgets = ["5", "120.5", null, "80", "81", "1"].map((percent, i) => makeBudgetUse({ name: `b${i}`, percent }));
-  const text = textOf(pageOf("overview", {}, { health: { budgets } }));
-  expect(text.split("All budgets")[1]).toMatch(/Budget Used Of b1 2026-03 120\.5% .* b4 .* b3 .* b0 .* b5 2026-03 1%/);
-  expect(text.split("All budgets")[1]).not.toContain("b2");
+test("budgets are bars of one scale on the overview, the fullest first", () => {
+  const budgets = ["5", "120.5", null, "80"].map((percent, i) =>
+    makeBudgetUse({ name: `b${i}`, percent, forecast: null, forecastPercent: null }),
+  );
+  const { body } = pageOf("overview", {}, { health: { budgets } });
+  expect(textOf({ body })).toMatch(/ b1 .*· 120%.* b3 .*· 80%.* b0 .*· 5%.* b2 /);
+  const widths = [...body.matchAll(/class="used" width="([^"]*)"/g)].map(([, width]) => width);
+  expect(widths).toEqual(["98.0%", "65.1%", "4.1%", "0.0%"]);
 });
 
 test("the overview says what a list has not that its figures have", () => {

@@ -8,7 +8,7 @@ import { framePage } from "../../../src/web/dashboard/frame.ts";
 import { PAGE_CONTENT, type PageData } from "../../../src/web/dashboard/pages.ts";
 import type { View } from "../../../src/web/dashboard/view.ts";
 import type { Page, Readiness } from "../../../src/web/page.ts";
-import { PERIOD as DAYS, makeChange, makeCoverage, makeOverview } from "../../facts/sample-facts.ts";
+import { PERIOD as DAYS, makeCoverage, makeOverview } from "../../facts/sample-facts.ts";
 import { healthState, runLine } from "../../health/sample-health-state.ts";
 import { WELL } from "../test-monitor.ts";
 
@@ -19,7 +19,6 @@ export const VIEW: View = { period: PERIOD, compare: "before", project: undefine
 export function pageData(): PageData {
   return {
     overview: makeOverview(),
-    cost: [makeChange()],
     quality: { coverage: makeCoverage(), restatements: { count: 0, newest: [] } },
     jobs: { runs: [runLine()], hasMore: false },
     run: {

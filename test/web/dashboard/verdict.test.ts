@@ -140,5 +140,5 @@ test("an alert about the usage is no reason to look, and is listed below", () =>
   const alerts = dashboardProblems(health, WELL);
   expect(alerts).toEqual([]);
   const page = verdictHtml(alerts, health, { href: (section) => `page#${section}`, isOpen: true }).toString();
-  expect(page).toContain("<strong>About usage and keys: 1 thing to look at</strong>");
+  expect(page).toContain("<strong>1 note on usage, budgets and keys</strong>");
 });

@@ -1,0 +1,144 @@
+// What matters most, in one or two sentences made from facts: the beginning of the overview, of the report file and of a notification. Pure.
+
+import type { Answer } from "../facts/answer.ts";
+import type { Overview } from "../facts/overview.ts";
+import type { BudgetUse } from "../usage/budgets.ts";
+import type { Day } from "../usage/days.ts";
+import { dayCount } from "../usage/days.ts";
+import { groupingNoun } from "../usage/dimensions.ts";
+import { nameOf } from "./answer-chart.ts";
+import {
+  changeText,
+  chartNumber,
+  counted,
+  dayLabel,
+  estimateText,
+  isZero,
+  type Measure,
+  monthName,
+  periodText,
+  quantityText,
+} from "./format.ts";
+
+/** Why nothing new comes in, if that is the case. */
+export type Trouble = { readonly text: string };
+
+/** What is said of a world with data. `trouble` comes first, as every number after it is older or too low. */
+export function sentences(data: Overview, budgets: readonly BudgetUse[], trouble: Trouble | undefined): string[] {
+  const lacking = trouble?.text ?? lackingSentence(data.cost ?? data.total);
+  const whole = data.money ? monthSentence(data.money, budgets) : periodSentence(data);
+  return [lacking, whole, changeSentence(data)].filter((one) => one !== undefined);
+}
+
+/** "Nov 20 – Nov 22 are not complete: 2 of 60 projects lack them." */
+function lackingSentence({ lacking, days }: Answer): string | undefined {
+  const { incompleteDays, unreadDays } = lacking;
+  const lackingDays = [...incompleteDays, ...unreadDays].sort();
+  const [first, last] = [lackingDays[0], lackingDays.at(-1)];
+  if (first === undefined || last === undefined) return undefined;
+  if (lackingDays.length === days.length && incompleteDays.length === 0) return "None of these days was read.";
+  const isStretch = dayCount({ start: first, end: last }) === lackingDays.length;
+  const which = isStretch
+    ? spanText(first, last)
+    : `${counted(lackingDays.length, "day")} from ${spanText(first, last)}`;
+  const what = incompleteDays.length > 0 ? "not complete" : "not read";
+  return `The numbers are too low: ${which} ${lackingDays.length === 1 ? "is" : "are"} ${what}.`;
+}
+
+function spanText(first: Day, last: Day): string {
+  return first === last ? dayLabel(first) : `${dayLabel(first)} – ${dayLabel(last)}`;
+}
+
+/** "November: $165,519 so far, heading for $239,000 ($232,000 to $246,000), 4.1 times the budget." */
+function monthSentence({ period, total, forecast }: NonNullable<Overview["money"]>, budgets: readonly BudgetUse[]) {
+  const { question } = total;
+  const amount = total.total?.amount ?? null;
+  if (amount === null) return undefined;
+  const so = quantityText(amount, question);
+  const estimated = question.metric === "estimated_cost" ? "an estimated " : "";
+  const whole = wholeBudget(total, budgets);
+  const expected = whole?.forecast ? budgetForecast(whole) : forecast;
+  const heading = expected
+    ? `, heading for ${estimateText(expected.forecast, question)} (${estimateText(expected.low, question)} to ${estimateText(expected.high, question)})`
+    : "";
+  const budget = whole && budgetText(whole, question);
+  return `${monthName(period.start)}: ${estimated}${so} so far${heading}${budget ? `, ${budget}` : ""}.`;
+}
+
+function budgetForecast({ forecast, forecastLow, forecastHigh }: BudgetUse) {
+  const amount = forecast ?? "0";
+  return { forecast: amount, low: forecastLow ?? amount, high: forecastHigh ?? amount };
+}
+
+/** The month's budget of all that the amount is of, so that both have one forecast. */
+export function wholeBudget({ question, projectCount }: Answer, budgets: readonly BudgetUse[]): BudgetUse | undefined {
+  return budgets.find(
+    ({ scope, period, currency, metric, projectIds, isOver }) =>
+      scope === "all" &&
+      period === "month" &&
+      !isOver &&
+      projectIds.length === projectCount &&
+      (question.currency === null ? metric === question.metric : currency === question.currency),
+  );
+}
+
+/** From this share of a budget on it is said how many times it is reached. */
+const TIMES_FROM_PERCENT = 200;
+
+function budgetText({ amount, percent, forecastPercent }: BudgetUse, measure: Measure): string {
+  const share = chartNumber(forecastPercent ?? percent ?? "0");
+  if (share >= TIMES_FROM_PERCENT) return `${(share / 100).toPrecision(2)} times the budget`;
+  return `${Math.round(share)}% of the budget of ${quantityText(amount, measure)}`;
+}
+
+function periodSentence({ cost, total, period }: Overview): string | undefined {
+  const { question, total: sum } = cost ?? total;
+  if (!sum || sum.amount === null) return undefined;
+  return `${periodText(period)}: ${quantityText(sum.amount, question)}${question.metric === "estimated_cost" ? " (estimated)" : ""}.`;
+}
+
+const STEADY_SHARE = 0.03;
+
+/** "That is 34% more than in the 28 days before: Call Centre US caused half of the rise, mostly one API key, agent-production." */
+function changeSentence(data: Overview): string | undefined {
+  const { question, total, compared } = data.cost ?? data.total;
+  if (!compared || !total?.change || !total.amount || !total.before || isZero(total.before)) return undefined;
+  const days = dayCount(data.period);
+  const last = `The ${days === 1 ? "day" : `${days} days`} to ${dayLabel(data.period.end)}`;
+  const share = Number(total.change) / Math.abs(Number(total.before));
+  const verb = question.currency === null ? "had" : "cost";
+  const amount = quantityText(total.amount, question);
+  if (Math.abs(share) < STEADY_SHARE) return `${last} ${verb} ${amount}, about the same as before.`;
+  const percent = changeText(total.amount, total.before).replace(/^[+-]/, "");
+  const isRise = share > 0;
+  const drivers = driversText(data, question.metric, total.change);
+  return `${last} ${verb} ${amount}, ${/^[\d.,]+%$/.test(percent) ? `${percent} ${isRise ? "more" : "less"} than` : `${percent} of`} before${drivers}.`;
+}
+
+/** The project that changed the most, and the key if it did most of that; without projects what the first split has. */
+function driversText({ splits }: Overview, metric: string, change: string): string {
+  const parts = splits
+    .filter(({ question, compared }) => question.metric === metric && compared && question.grouping !== "tags")
+    .flatMap((split) => driverOf(split, Number(change)) ?? []);
+  const [first] = parts;
+  if (!first || first.share < 0.2) return "";
+  const noun = Number(change) > 0 ? "rise" : "fall";
+  const key = parts.find(({ grouping }) => grouping === "accessor");
+  const isOneKey = key !== undefined && key !== first && key.share > first.share / 2;
+  return `: ${first.name} caused ${shareText(first.share)} of the ${noun}${isOneKey ? `, mostly one ${groupingNoun("accessor")}, ${key.name}` : ""}`;
+}
+
+function driverOf({ groups, question }: Answer, change: number) {
+  const ofChange = groups.map((group) => ({ group, share: Number(group.change ?? "0") / change }));
+  const [top] = ofChange.sort((a, b) => b.share - a.share);
+  if (!top || top.share <= 0) return undefined;
+  return { grouping: question.grouping, share: top.share, name: nameOf(question.grouping, top.group, groups) };
+}
+
+function shareText(share: number): string {
+  if (share > 1.05) return "more than all";
+  if (share > 0.95) return "nearly all";
+  if (share > 0.55) return "most";
+  if (share > 0.45) return "half";
+  return share > 0.3 ? "a third" : "a quarter";
+}

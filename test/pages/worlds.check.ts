@@ -1,0 +1,47 @@
+// What the pages say first in the worlds in which a person may meet them.
+
+import { expect, onTestFinished, test } from "vitest";
+import { databaseNow, openPostgres } from "../../src/db/connection/database.ts";
+import { openMonitoring } from "../../src/worker/monitoring.ts";
+import { copyDatabase } from "../support/database.ts";
+import { silentApp } from "../support/silent-app.ts";
+import { axeFindings } from "./axe.ts";
+import { openBrowser, openPage } from "./browser.ts";
+import { storeWorld, WORLDS } from "./worlds.ts";
+
+const browser = await openBrowser();
+
+const SAID: Readonly<Record<keyof typeof WORLDS, RegExp>> = {
+  cost: /^[A-Z][a-z]+: \$[\d,]+ so far, heading for \$[\d,]+ \(\$[\d,]+ to \$[\d,]+\), .* budget/,
+  large: /^[A-Z][a-z]+: an estimated \$[\d,]+ so far/,
+  outage: /no new data since [A-Z][a-z]+ \d+\.$/,
+  unreached: /there is no data/,
+  empty: /^There are no numbers yet/,
+};
+
+test.each(Object.entries(WORLDS))(
+  "in the world %s, the overview begins with what matters most",
+  async (name, world) => {
+    await using copy = await copyDatabase();
+    const db = openPostgres(copy.url);
+    onTestFinished(() => db.destroy());
+    const config = await storeWorld(db, world);
+    // On the first days of a month its sentence is shorter.
+    const isEarly = (await databaseNow(db)).getUTCDate() < 3;
+    const current = { config: { ...config, monitor: { host: "127.0.0.1", port: 0 } }, access: undefined };
+    await using monitoring = await openMonitoring(silentApp(), () => current, {
+      ...{ db, liveness: { isLive: () => true, reasons: () => [] } },
+    });
+    for (const path of ["", "usage"]) {
+      const { page, complaints } = await openPage(browser, `${monitoring.url}/${path}`, {
+        viewport: { width: 1440, height: 900 },
+      });
+      onTestFinished(() => page.context().close());
+      await page.waitForLoadState("networkidle");
+      expect(await axeFindings(page)).toEqual([]);
+      expect(complaints).toEqual([]);
+      const said = await page.locator(".sentence, .notice.none").first().textContent();
+      if (path === "" && !isEarly) expect(said).toMatch(SAID[name] ?? /./);
+    }
+  },
+);

@@ -1,0 +1,183 @@
+// Worlds in which a person may meet the pages: `node test/pages/worlds.ts cost` stores one in an embedded database, and serves its pages until
+// it is stopped. Worlds: cost, large, outage, empty, unreached. (`npm run demo -- --serve` is one more.)
+
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { type Config, parseConfig } from "../../src/config/config.ts";
+import { storeBudgets } from "../../src/db/budgets.ts";
+import { type Database, openEmbedded } from "../../src/db/connection/database.ts";
+import { migrateToLatest } from "../../src/db/connection/migrate.ts";
+import { storeListedKeys } from "../../src/db/keys/listed-keys.ts";
+import { storePrices } from "../../src/db/prices.ts";
+import { recordFailure } from "../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
+import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
+import { type Day, daysOf } from "../../src/usage/days.ts";
+import { configuredSeries } from "../../src/usage/plan.ts";
+import type { NormalisedSlice } from "../../src/usage/rows.ts";
+import type { Series } from "../../src/usage/series.ts";
+import { openMonitoring } from "../../src/worker/monitoring.ts";
+import { billed } from "../db/stored-billing.ts";
+import { daysBack, rowOf, rowsOn, store, total } from "../db/stored-usage.ts";
+import { silentApp } from "../support/silent-app.ts";
+
+const DAYS = 75;
+const WINDOW_DAYS = 7;
+const PRICE_PER_HOUR = 0.26;
+const REASON = "GET /v1/projects/usage/breakdown: 503 Service Unavailable (3 attempts)";
+
+type World = {
+  readonly projects: readonly string[];
+  readonly models: readonly string[];
+  /** How many of the models a project uses. */
+  readonly modelsUsed: number;
+  readonly billing?: boolean;
+  /** The newest days that were not read, of every project. */
+  readonly failedDays?: number;
+  readonly exported?: boolean;
+  readonly rest?: object;
+};
+
+const MODELS = ["nova-3", "nova-3-medical", "nova-2", "flux-general-en", "aura-2", "whisper-large"];
+const PROJECTS = ["Call Centre US", "Call Centre EU", "Meeting Notes", "Voice Agents", "Captions", "QA", "Research"];
+const LONG = "Customer Experience Analytics – Contact Centre Transcription";
+const LARGE: World = {
+  projects: Array.from({ length: 60 }, (_, i) => `${LONG} (region ${i + 1})`),
+  models: Array.from({ length: 120 }, (_, i) => `${MODELS[i % MODELS.length]}-custom-tenant-${i}`),
+  modelsUsed: 5,
+  rest: {
+    prices: [{ metric: "hours", model: "*", currency: "USD", price: String(PRICE_PER_HOUR), from: "2020-01-01" }],
+  },
+};
+
+const BUDGETS = [
+  { name: "everything", metric: "cost", currency: "USD", amount: 60_000, period: "month" },
+  { name: "call centres", metric: "cost", currency: "USD", amount: 20_000, period: "month", project: "Call Centre US" },
+  { name: "research hours", metric: "hours", amount: 9_000, period: "month", project: "Research" },
+];
+
+export const WORLDS: Readonly<Record<string, World>> = {
+  cost: {
+    ...{ projects: [...PROJECTS, "Sandbox"], models: MODELS, modelsUsed: 4, billing: true },
+    rest: { ...LARGE.rest, budgets: BUDGETS },
+  },
+  large: LARGE,
+  outage: { ...LARGE, failedDays: 3 },
+  unreached: { projects: PROJECTS.slice(0, 2), models: MODELS, modelsUsed: 2, failedDays: DAYS },
+  empty: { projects: PROJECTS.slice(0, 2), models: MODELS, modelsUsed: 2, exported: false },
+};
+
+/** Returns the configuration of the world that it has stored. */
+export async function storeWorld(db: Database, world: World): Promise<Config> {
+  const config = parseConfig(JSON.stringify(configOf(world)), { source: "world", baseDir: "/" });
+  await storePrices(db, config.prices, "the world");
+  await storeBudgets(db, config.budgets, "the world");
+  if (world.exported === false) return config;
+  const all = configuredSeries(config.exports);
+  const ids = await registerSeries(db, all);
+  const back = await daysBack(db);
+  const due = { start: back(DAYS), end: back(1) };
+  const { failedDays = 0 } = world;
+  for (const { series } of all) {
+    const seriesId = seriesIdOf(ids, series);
+    await markDue(db, [seriesId], { first: due.start, oldest: due, through: due.end });
+    const days = daysOf(due);
+    const slices = days.slice(0, DAYS - failedDays).map((day, i) => sliceOf(world, series, day, i));
+    if (slices.length > 0) await store(db, seriesId, slices, { grouping: series.grouping });
+    const failed = days.slice(DAYS - failedDays);
+    if (failed.length > 0)
+      await recordFailure(db, {
+        ...{ seriesId, days: failed, fetchNo: await nextFetchNo(db), reason: REASON, code: "service_unavailable" },
+      });
+  }
+  for (const { id } of config.projects)
+    await storeListedKeys(
+      db,
+      id,
+      KEYS.map((key) => keyOf(id, key)),
+    );
+  return config;
+}
+
+const KEYS = ["agent-production", "batch", "web demo"];
+
+function keyOf(projectId: string, comment: string) {
+  return { apiKeyId: `${projectId.slice(0, 13)}-${comment.length}`, comment, scopes: ["member"] };
+}
+
+function configOf({ projects, billing, rest }: World) {
+  const common = { schedule: "15 2 * * *", projects, window: { days: WINDOW_DAYS } };
+  const groupings = ["none", "model", "accessor", "tags"];
+  const bills = { ...common, name: "costs", source: "billing", groupings: ["none", "line_item", "accessor"] };
+  return {
+    service: { baseUrl: "https://api.example.com" },
+    projects: projects.map((name) => ({ id: randomUUID(), name, key: { env: "KEY" } })),
+    exports: [{ ...common, name: "nightly", groupings }, ...(billing ? [bills] : [])],
+    ...rest,
+  };
+}
+
+/** What a project uses on a day, by model; with weeks, growth, and one project and key that rose a lot in the last weeks. */
+function hoursOf({ projects, models, modelsUsed }: World, project: string, i: number): readonly [string, number][] {
+  const at = projects.indexOf(project);
+  const weekday = i % 7 < 5 ? 1 : 0.35;
+  const runaway = at === 0 && i > DAYS - 25 ? 2.2 : 1;
+  const size = (900 / (at + 1)) * weekday * (1 + i / 300) * runaway * (1 + ((i * 37 + at * 11) % 17) / 100);
+  return Array.from({ length: modelsUsed }, (_, n) => [models[(at * 2 + n) % models.length] ?? "", size / (n + 1)]);
+}
+
+function sliceOf(world: World, { project, source, grouping }: Series, day: Day, i: number): NormalisedSlice {
+  const models = hoursOf(world, project.name, i);
+  const sum = models.reduce((all, [, hours]) => all + hours, 0);
+  const parts: Readonly<Record<string, readonly (readonly [unknown, number])[]>> = {
+    model: models,
+    line_item: models.map(([model, hours]) => [`streaming::${model}`, hours]),
+    accessor: KEYS.map((key, n) => [keyOf(project.id, key).apiKeyId, (sum * (7 - 3 * n)) / 12]),
+    tags: [
+      [["production"], sum * 0.8],
+      [["staging", "batch"], sum * 0.2],
+    ],
+    none: [[null, sum]],
+  };
+  const rows = parts[grouping] ?? [];
+  if (source === "billing")
+    return billed(
+      day,
+      grouping,
+      rows.map(([value, hours]) => [
+        (hours * PRICE_PER_HOUR).toFixed(4),
+        grouping === "none" ? {} : { [grouping]: value },
+      ]),
+    );
+  const numbers = (hours: number) => ({
+    ...{ hours: hours.toFixed(3), total_hours: (hours * 1.1).toFixed(3), requests: String(Math.round(hours * 25)) },
+    ...{ tokens_in: String(Math.round(hours * 1800)), tokens_out: String(Math.round(hours * 300)) },
+  });
+  if (grouping === "none") return total(day, numbers(sum));
+  return rowsOn(
+    day,
+    rows.map(([value, hours]) => rowOf(value, numbers(hours), null, grouping)),
+  );
+}
+
+async function serve(name: string): Promise<void> {
+  const world = WORLDS[name];
+  if (!world) throw new Error(`expected one of ${Object.keys(WORLDS).join(", ")}`);
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "usage-export-world-"));
+  const db = await openEmbedded(folder);
+  await migrateToLatest(db);
+  const config = await storeWorld(db, world);
+  const current = { config: { ...config, monitor: { host: "127.0.0.1", port: 0 } }, access: undefined };
+  const liveness = { isLive: () => true, reasons: () => [] };
+  await using monitoring = await openMonitoring(silentApp(), () => current, { db, liveness });
+  process.stdout.write(`${name}: ${monitoring.url}/\n`);
+  await once(process, "SIGTERM");
+  await db.destroy();
+  fs.rmSync(folder, { recursive: true });
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) await serve(process.argv[2] ?? "cost");
