@@ -25,7 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
       "proxy.ts",
       "secret.ts",
       "text.ts",
-      "health/webhook.ts",
+      "worker/webhook.ts",
       "web/access.ts",
     ],
     ...["config", "db", "db/connection", "db/jobs", "db/keys", "db/usage", "keys", "schedule", "service", "usage"],
@@ -64,18 +64,28 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
     "secret.ts",
     "usage",
   ],
-  facts: ["config/messages.ts", "decimal.ts", "usage"],
+  facts: [
+    ...[
+      "config",
+      "db",
+      "db/connection",
+      "db/jobs",
+      "db/keys",
+      "db/usage",
+      "decimal.ts",
+      "errors.ts",
+      "keys",
+      "schedule",
+    ],
+    // The texts of conditions and warnings are facts, too.
+    ...["show/budget-text.ts", "show/format.ts", "show/keys.ts", "text.ts", "usage"],
+  ],
   db: ["db/connection", "db/jobs", "errors.ts", "keys", "usage"],
   schedule: ["db/jobs", "db/usage", "usage"],
-  health: [
-    ...["async.ts", "errors.ts", "proxy.ts", "proxy-agent.ts", "secret.ts", "text.ts"],
-    ...["config", "db", "db/connection", "db/jobs", "db/keys", "db/usage", "facts"],
-    ...["keys", "show", "schedule", "usage"],
-  ],
   web: ["errors.ts", "package-files.ts", "show/html.ts", "secret.ts"],
   // Runs in the browser: nothing of Node.
   "web/client": ["decimal.ts", "show/chart-description.ts", "show/format.ts"],
-  "web/dashboard": ["async.ts", "errors.ts", "facts", "health", "show", "usage", "web", "web/explore"],
+  "web/dashboard": ["async.ts", "errors.ts", "facts", "show", "usage", "web", "web/explore"],
   "web/explore": ["async.ts", "errors.ts", "facts", "show", "usage", "web", "web/dashboard"],
   show: ["db/keys/status.ts", "facts", "keys/plan.ts", "text.ts", "usage"],
   // The tests compare the product with the emulator, so the emulator shares its lists and no arithmetic: a bug there would not show.
@@ -87,12 +97,12 @@ const ASKED_FOR = ["node-cron", "undici", "kysely", "pg", "date-fns", "pino"];
 
 /** Packages that only these folders and files may import. */
 const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
-  kysely: ["db"],
+  kysely: ["db", "facts"],
   pg: ["db/connection/database.ts"],
   "@electric-sql/pglite": ["db/connection/database.ts"],
   "pg-boss": ["db/jobs/queue.ts"],
-  undici: ["proxy-agent.ts", "service/client.ts", "service/exchange.ts", "health/webhook.ts"],
-  "prom-client": ["health/metrics.ts"],
+  undici: ["proxy-agent.ts", "service/client.ts", "service/exchange.ts", "worker/webhook.ts"],
+  "prom-client": ["show/prometheus.ts"],
   jose: ["keys/seal.ts"],
   commander: ["cli/command-line.ts", "cli/commands.ts"],
   "cli-progress": ["cli/progress.ts"],

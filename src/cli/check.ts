@@ -8,7 +8,6 @@ import { type Database, databaseNow } from "../db/connection/database.ts";
 import { checkEncryption, checkInstallation } from "../db/connection/installation.ts";
 import { isSchemaError } from "../db/connection/views.ts";
 import { AppError, errorText } from "../errors.ts";
-import { adviseWindows, renderAdvice } from "../health/read-health.ts";
 import { checkProject, type Finding, type FindingGroup } from "../jobs/check-project.ts";
 import { FilterCheck } from "../jobs/filter-check.ts";
 import { requireSecrets } from "../jobs/monitor-secrets.ts";
@@ -25,6 +24,7 @@ import { configuredSeries, planExport } from "../usage/plan.ts";
 import { unreadPrices } from "../usage/prices.ts";
 import { checkLists } from "./check-lists.ts";
 import { writeAnswer } from "./output.ts";
+import { adviseWindows, renderAdvice } from "./window-advice.ts";
 
 type CheckOptions = {
   readonly offline?: boolean;

@@ -5,9 +5,8 @@ import { loadConfig } from "../config/config.ts";
 import { requireKnown } from "../config/messages.ts";
 import { matchesPattern } from "../config/patterns.ts";
 import { withDatabase } from "../database.ts";
-import type { ProjectHealth } from "../db/health.ts";
-import { readHealth } from "../health/read-health.ts";
-import { type GapGroup, groupGaps, type HealthState, worstProjects } from "../health/state.ts";
+import { type GapGroup, groupGaps, type ProjectHealth, worstProjects } from "../facts/completeness.ts";
+import { type HealthState, health as readHealth } from "../facts/health.ts";
 import { withKnownProjects } from "../jobs/discover.ts";
 import { counted, windowText } from "../show/format.ts";
 import { firstOf } from "../text.ts";
@@ -65,7 +64,7 @@ export async function runStatusOfProjects(
 }
 
 function answerJson({ readAt, gaps, gapsLeftOut }: HealthState, projects: readonly ProjectHealth[]) {
-  return { readAt, projects, gaps: gaps.map(({ key: _, ...gap }) => gap), gapsLeftOut };
+  return { readAt, projects, gaps, gapsLeftOut };
 }
 
 function answerText(health: HealthState, projects: readonly ProjectHealth[]): string {

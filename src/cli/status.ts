@@ -5,12 +5,13 @@ import { type Config, loadConfig } from "../config/config.ts";
 import { withDatabase } from "../database.ts";
 import type { CallPause } from "../db/calling-processes.ts";
 import type { Database } from "../db/connection/database.ts";
-import { type LastRun, type UndatedSeries, undatedSeries } from "../db/health.ts";
 import { type RotationRow, rotationStatus } from "../db/keys/status.ts";
 import type { StoredList } from "../db/projects.ts";
-import { isWell, problemsOf } from "../health/conditions.ts";
-import { adviseWindows, type JobAdvice, readHealth, renderAdvice } from "../health/read-health.ts";
-import { type HealthState, type JobHealth, queueTotals, type WorkerHealth, worstProjects } from "../health/state.ts";
+import { type UndatedSeries, undatedSeries, worstProjects } from "../facts/completeness.ts";
+import type { Condition } from "../facts/conditions.ts";
+import { type HealthState, isWell, queueTotals, health as readHealth } from "../facts/health.ts";
+import type { WorkerHealth } from "../facts/health-facts.ts";
+import type { JobHealth, LastRun } from "../facts/job-health.ts";
 import { type Clocks, clockWarning, compareClocks } from "../jobs/clocks.ts";
 import { deliveryWarnings } from "../jobs/delivered-files.ts";
 import { withKnownProjects } from "../jobs/discover.ts";
@@ -21,6 +22,7 @@ import { seriesText } from "../usage/series.ts";
 import { jobTitle, renderPause } from "./jobs.ts";
 import { pick } from "./output.ts";
 import { gapLines, runStatusOfProjects, type StatusOptions, worstProjectLines } from "./status-projects.ts";
+import { adviseWindows, type JobAdvice, renderAdvice } from "./window-advice.ts";
 
 type Status = {
   readonly health: HealthState;
@@ -49,13 +51,9 @@ export async function runStatus(app: App, options: StatusOptions): Promise<numbe
 
 /** The health state with what only this machine knows: whether the key files are as they were delivered. */
 export async function readStatusHealth(app: App, db: Database, config: Config): Promise<HealthState> {
-  const health = await readHealth(db, config);
   const deliveries = await deliveryWarnings(app, db, config);
-  const rotations = health.rotations.map((rotation) => ({
-    ...rotation,
-    warnings: [...rotation.warnings, ...(deliveries.get(rotation.rotation) ?? [])],
-  }));
-  return { ...health, rotations };
+  const rotationWarnings = [...deliveries].flatMap(([rotation, texts]) => texts.map((text) => ({ rotation, text })));
+  return readHealth(db, config, { rotationWarnings });
 }
 
 const JOB_FIELDS = [
@@ -63,12 +61,11 @@ const JOB_FIELDS = [
   ...(["needsWorker", "overdueSince"] as const),
 ];
 
-const CONDITION_FIELDS = ["name", "subject", "severity", "since", "text"] as const;
+const CONDITION_FIELDS = ["name", "subject", "severity", "isWrong", "since", "text"] as const;
 
 /** Scripts read these fields. */
 function statusJson({ health, undated, clocks, windows }: Status) {
-  const { shown, faults } = problemsOf(health);
-  const { readAt, callPauses, workers, slices, causes, queue, budgets } = health;
+  const { readAt, callPauses, workers, slices, causes, gaps, gapsLeftOut, queue, budgets } = health;
   return {
     readAt,
     callPauses,
@@ -79,12 +76,11 @@ function statusJson({ health, undated, clocks, windows }: Status) {
     projectLists: health.lists,
     budgets,
     rotations: health.rotations.map(rotationStatus),
-    gaps: health.gaps.map(({ key: _, ...gap }) => gap),
-    gapsLeftOut: health.gapsLeftOut,
+    ...{ gaps, gapsLeftOut },
     projects: worstProjects(health.projects),
     ...{ undated, queue, clocks, windows },
-    // The exit status is 1 while one of them is a fault.
-    conditions: shown.map((one) => ({ ...pick(one, CONDITION_FIELDS), isFault: faults.includes(one) })),
+    // The exit status is 1 while one of them is wrong.
+    conditions: health.conditions.map((one) => pick(one, CONDITION_FIELDS)),
   };
 }
 
@@ -93,14 +89,21 @@ const WORKERS_SHOWN_MAX = 10;
 const PAUSES_SHOWN_MAX = 5;
 
 function renderStatus({ health, undated, clocks, windows }: Status): string {
-  const { faults, reminders } = problemsOf(health);
-  const texts = (conditions: typeof faults) => conditions.map(({ text }) => text);
+  const texts = (part: (one: Condition) => boolean) => health.conditions.filter(part).map(({ text }) => text);
   const { jobs, workers, slices, rotations, queue, callPauses } = health;
   const warning = clockWarning(clocks);
   const queued = queueTotals(queue).flatMap(({ jobs, text }) => (jobs > 0 ? [text] : []));
   const lines = [
-    ...(faults.length === 0 ? [wellText(health)] : titled("not well:", texts(faults))),
-    ...titled("reminders:", texts(reminders)),
+    ...(isWell(health)
+      ? [wellText(health)]
+      : titled(
+          "not well:",
+          texts(({ isWrong }) => isWrong),
+        )),
+    ...titled(
+      "reminders:",
+      texts(({ isWrong }) => !isWrong),
+    ),
     ...jobs.flatMap(jobLines),
     ...workerLines(workers),
     ...firstOf(callPauses.map(pauseText), PAUSES_SHOWN_MAX, (more) => `and with ${counted(more, "more key")}`),

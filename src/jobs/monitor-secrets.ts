@@ -5,11 +5,11 @@ import type { App } from "../app.ts";
 import type { Config, SecretReference } from "../config/config.ts";
 import { neededAddresses, neededForAccess, readSecret, secretProblems } from "../config/secrets.ts";
 import { AppError } from "../errors.ts";
-import type { Receiver, Receivers } from "../health/webhook.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { proxyOf } from "../proxy.ts";
 import { Secret } from "../secret.ts";
 import type { Access } from "../web/access.ts";
+import type { Receiver, Receivers } from "../worker/webhook.ts";
 import { requireStaticKeys } from "./api-keys.ts";
 
 export type MonitorSecrets = { readonly receivers: Receivers; readonly access: Access | undefined };

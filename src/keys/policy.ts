@@ -42,7 +42,7 @@ export type RotationJob = {
  * What happens to a key that is due for removal. "delete": it is deleted at the service once the service's usage shows that
  * nobody uses it. "delete-by-age": it is deleted even if the service's usage does not tell whether it is used.
  */
-export type Retire = "keep" | "delete" | "delete-by-age";
+type Retire = "keep" | "delete" | "delete-by-age";
 
 /** A name for a sink. It changes only if the file or the command changes. */
 export function sinkId(sink: Sink): string {

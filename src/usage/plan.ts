@@ -5,9 +5,7 @@ import type { Source } from "./dimensions.ts";
 import {
   type FanOut,
   type Filter,
-  filterKey,
   type Grouping,
-  isReadUnderEach,
   type Project,
   type Seen,
   type Series,
@@ -252,32 +250,4 @@ export function sliceCount(request: Pick<UsageRequest, "window">): number {
 
 export function totalSliceCount(requests: readonly UsageRequest[]): number {
   return requests.reduce((sum, request) => sum + sliceCount(request), 0);
-}
-
-/** Which series an export reads, as a question instead of a list: thousands of projects have tens of thousands of series. */
-export type JobSeries = {
-  /** `key` is a seriesKey. Of a fan-out's filters each value counts, whenever it was seen. */
-  readonly has: (key: string) => boolean;
-};
-
-export const NO_SERIES: JobSeries = { has: () => false };
-
-export function jobSeries({ source, projects, groupings, filters, fanOuts = [] }: ExportJob): JobSeries {
-  const projectIds = new Set(projects.map(({ id }) => id));
-  const filterKeys = new Set(filters.map(filterKey));
-  return {
-    has(key) {
-      const [itsSource, projectId, grouping, conditions] = JSON.parse(key);
-      if (itsSource !== source || !projectIds.has(projectId) || !groupings.includes(grouping)) return false;
-      return filterKeys.has(conditions) || isOfFanOut(fanOuts, grouping, conditions);
-    },
-  };
-}
-
-function isOfFanOut(fanOuts: readonly FanOut[], grouping: string, conditions: string): boolean {
-  if (fanOuts.length === 0) return false;
-  const { features, dimensions = {} } = JSON.parse(conditions);
-  const [dimension, ...others] = Object.keys(dimensions);
-  if (features !== undefined || others.length > 0) return false;
-  return fanOuts.some((one) => one.dimension === dimension && isReadUnderEach(grouping, one.dimension));
 }

@@ -9,12 +9,12 @@ import { isTransient } from "../db/connection/errors.ts";
 import { requireCurrentSchema } from "../db/connection/migrate.ts";
 import { registerJobs } from "../db/jobs/jobs.ts";
 import { openQueue, type Queue } from "../db/jobs/queue.ts";
-import type { ProcessMetrics } from "../health/metrics.ts";
 import { openKeyRing, openMasterKeys } from "../jobs/api-keys.ts";
 import type { ExportContext } from "../jobs/export-context.ts";
 import type { PrintedKeys } from "../jobs/key-commands.ts";
 import { openExportContext } from "../jobs/open-context.ts";
 import type { MasterKeys } from "../keys/seal.ts";
+import type { ProcessMetrics } from "../show/prometheus.ts";
 import type { Liveness } from "./liveness.ts";
 
 /** `app.signal` aborts the claimed jobs. Another signal, which comes earlier, stops the worker from claiming more. */

@@ -6,12 +6,12 @@ import type { Database } from "../db/connection/database.ts";
 import { readByStatements } from "../db/connection/statements.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot } from "../db/connection/transaction.ts";
 import { coverage } from "../facts/coverage.ts";
+import { health } from "../facts/health.ts";
+import { readKeys, readRun, readRuns } from "../facts/operations.ts";
 import { overview } from "../facts/overview.ts";
 import type { Question } from "../facts/question.ts";
 import { restatements } from "../facts/restatements.ts";
 import type { Run } from "../facts/scope.ts";
-import { readKeys, readRun, readRuns } from "../health/operations.ts";
-import { readHealth } from "../health/read-health.ts";
 import { dayOf } from "../usage/days.ts";
 import type { DashboardDeps } from "../web/dashboard/dashboard.ts";
 import { keyFilterOf, projectFilterOf, runFilterOf } from "../web/dashboard/lists.ts";
@@ -31,7 +31,7 @@ export function dashboardReads(
   });
   const read = <T>(signal: AbortSignal, work: (run: Run) => Promise<T>) => readByStatements(db, work, { signal });
   return {
-    readHealth: () => readHealth(db, config(), { statementSecondsMax }),
+    readHealth: () => health(db, config(), { statementSecondsMax }),
     read: {
       overview: (view, signal) => read(signal, (run) => overview(run, question(view), dayOf(new Date()))),
       quality: (view, signal) =>

@@ -2,15 +2,19 @@
 
 import { createHash } from "node:crypto";
 import type { App } from "../app.ts";
+import { ReadTimeout, shareInFlight } from "../async.ts";
 import type { Config } from "../config/config.ts";
 import { writtenRotations } from "../config/rotations.ts";
 import type { Database } from "../db/connection/database.ts";
+import { isStatementTimeout } from "../db/connection/errors.ts";
 import { newestMigration } from "../db/connection/migrate.ts";
 import { readByStatements } from "../db/connection/statements.ts";
+import { BRIEF_SNAPSHOT_SECONDS } from "../db/connection/transaction.ts";
+import { errorText } from "../errors.ts";
+import { type HealthState, health } from "../facts/health.ts";
 import type { Run } from "../facts/scope.ts";
-import { type Metrics, openMetrics } from "../health/metrics.ts";
-import { readHealthFigures } from "../health/read-health.ts";
 import { programVersion } from "../package-files.ts";
+import { type Metrics, openMetrics } from "../show/prometheus.ts";
 import type { Access } from "../web/access.ts";
 import { openDashboard } from "../web/dashboard/dashboard.ts";
 import { openUsagePage } from "../web/explore/usage-page.ts";
@@ -43,16 +47,15 @@ export async function openMonitoring(
 ): Promise<Monitoring> {
   const hashOf = hashOfNewest();
   const readiness = () => ({ live: liveness.isLive(), reasons: liveness.reasons() });
+  const isReady = () => readiness().reasons.length === 0;
   const version = await programVersion();
   const metrics = openMetrics({
-    log: app.log,
     build: { version, schema: await newestMigration() },
     config() {
       const { config } = current();
       return { hash: hashOf(config), rotations: writtenRotations(config) };
     },
-    ready: () => readiness().reasons.length === 0,
-    readHealth: () => readHealthFigures(db, current().config),
+    ready: isReady,
   });
   const scrub = (text: string) => app.scrubber.scrub(text);
   const dashboard = openDashboard({
@@ -69,11 +72,40 @@ export async function openMonitoring(
   const usagePage = openUsagePage({ framed: dashboard.framed, ...usage });
   const deps = {
     ...{ log: app.log, scrub, access: () => current().access, readiness },
-    ...{ metrics: metrics.scrape, pages: { ...dashboard.pages, ...usagePage }, api: () => (api ??= loadApi()) },
+    metrics: openScrape(app.log, metrics, () => health(db, current().config, SCRAPED), isReady),
+    ...{ pages: { ...dashboard.pages, ...usagePage }, api: () => (api ??= loadApi()) },
   };
   const monitor = await openMonitor(current().config.monitor, deps);
   app.log.info({ url: monitor.url }, "monitor listens");
   return { metrics, url: monitor.url, [Symbol.asyncDispose]: () => monitor[Symbol.asyncDispose]() };
+}
+
+/** A scrape shows numbers only. */
+const SCRAPED = { withGaps: false, statementSecondsMax: BRIEF_SNAPSHOT_SECONDS };
+/** Half of the time that Prometheus waits for the answer to a scrape. */
+const SCRAPE_MS_MAX = 5_000;
+
+/** Answers scrapes, also while the database is away. */
+export function openScrape(
+  log: Pick<App["log"], "warn">,
+  metrics: Metrics,
+  readHealth: () => Promise<HealthState>,
+  isReady: () => boolean,
+): () => Promise<{ readonly contentType: string; readonly text: string }> {
+  const read = shareInFlight(readHealth, SCRAPE_MS_MAX);
+  let wasRead = true;
+  return async () => {
+    const reading = await read();
+    if (reading.ok) {
+      wasRead = true;
+      return metrics.scrape(reading.value, true);
+    }
+    if (wasRead) log.warn({ reason: errorText(reading.error) }, "metrics without the database");
+    wasRead = false;
+    // A reading that took too long does not show that the database is away. Only a worker that is ready still gets its answers.
+    const isTooSlow = reading.error instanceof ReadTimeout || isStatementTimeout(reading.error);
+    return metrics.scrape(undefined, isTooSlow && isReady());
+  };
 }
 
 /** Hashes a configuration only when it is another one than before: one with thousands of projects is long. */

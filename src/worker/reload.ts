@@ -11,7 +11,6 @@ import { isTransient } from "../db/connection/errors.ts";
 import type { ConfigRefusal } from "../db/jobs/workers.ts";
 import { AppError, errorText, systemCode } from "../errors.ts";
 import { readRegularFile } from "../files.ts";
-import type { ReloadResult } from "../health/metrics.ts";
 import { areSameSecrets, type MonitorSecrets, monitorSecretFiles, requireSecrets } from "../jobs/monitor-secrets.ts";
 
 /** A valid configuration with the secrets that the monitor needs. */
@@ -75,7 +74,7 @@ export type ReloaderDeps = {
 };
 
 type ReloadListener = {
-  readonly onReload: (result: ReloadResult) => void;
+  readonly onReload: (result: "taken" | "refused") => void;
   readonly onRefusalChange: (refusal: ConfigRefusal | undefined) => void;
 };
 

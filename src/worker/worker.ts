@@ -20,21 +20,21 @@ import {
 } from "../db/jobs/workers.ts";
 import { retryRefusals } from "../db/usage/refusals.ts";
 import { AppError, errorCode, errorText, unexpectedStack } from "../errors.ts";
-import type { ProcessMetrics } from "../health/metrics.ts";
-import { openNotifier } from "../health/notifier.ts";
-import type { Receivers } from "../health/webhook.ts";
 import { judgeDays } from "../jobs/judge-days.ts";
 import type { PrintedKeys } from "../jobs/key-commands.ts";
 import { PROJECTS_AT_ONCE } from "../jobs/run-export.ts";
 import { programVersion } from "../package-files.ts";
 import { setTimers } from "../schedule/timers.ts";
+import type { ProcessMetrics } from "../show/prometheus.ts";
 import { DAY_MS } from "../usage/days.ts";
 import { openWorkerContext, retryUntilReached, type WorkerContext } from "./context.ts";
 import { handleProject } from "./handle-project.ts";
 import type { Liveness } from "./liveness.ts";
+import { openNotifier } from "./notifier.ts";
 import { openProjectWatch } from "./projects.ts";
 import { handleRotation } from "./rotation.ts";
 import { tick, withCurrentValues } from "./tick.ts";
+import type { Receivers } from "./webhook.ts";
 
 /**
  * The states of a worker, one after the other:
@@ -109,8 +109,7 @@ export async function runWorker(app: App, config: Config, db: Database, deps: Wo
   enter("working");
   app.log.info({ jobs: config.exports.length, rotations: config.rotations.length }, "worker started");
   const scrub = (text: string) => app.scrubber.scrub(text);
-  const notifier = openNotifier({ db, config, log: app.log, scrub, metrics }, receivers, stop);
-  const notifications = serialTask(notifier.tick);
+  const notifications = serialTask(openNotifier({ db, config, log: app.log, scrub, metrics }, receivers, stop));
   const ticks = startTicks(opened, () => heartbeatWorker(db, worker, refusal()), liveness, {
     onFinished: notifications.request,
     onProjectsChanged: deps.onProjectsChanged,

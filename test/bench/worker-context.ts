@@ -3,7 +3,7 @@
 import { openApp } from "../../src/app.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import { openDatabase } from "../../src/database.ts";
-import { openMetrics } from "../../src/health/metrics.ts";
+import { openMetrics } from "../../src/show/prometheus.ts";
 import { openWorkerContext, type WorkerContext } from "../../src/worker/context.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -18,11 +18,9 @@ export async function withWorkerContext<T>(
   const config = await loadConfig(app.configPath);
   const db = await openDatabase(app);
   const metrics = openMetrics({
-    log: app.log,
     build: { version: "bench", schema: "bench" },
     config: () => ({ hash: "bench", rotations: [] }),
     ready: () => true,
-    readHealth: () => Promise.reject(new Error("nobody scrapes")),
   });
   const context = await openWorkerContext(app, config, db, metrics);
   try {

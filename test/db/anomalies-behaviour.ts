@@ -7,8 +7,7 @@ import type { Database } from "../../src/db/connection/database.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { readLastSent } from "../../src/db/notifications.ts";
 import { registerSeries } from "../../src/db/usage/series.ts";
-import { conditionsOf } from "../../src/health/conditions.ts";
-import { notificationsOf } from "../../src/health/notifications.ts";
+import { notificationsOf } from "../../src/show/notification.ts";
 import type { AnomalySettings } from "../../src/usage/metrics.ts";
 import { emptySlice } from "../../src/usage/rows.ts";
 import type { Project } from "../../src/usage/series.ts";
@@ -217,7 +216,7 @@ export function testAnomalies(db: Database): void {
     const sent = new Map([...(await readLastSent(db))].map(([one, { state }]) => [one, state]));
     const ofProject = (await inTransaction(db, readAnomalies)).filter((usage) => usage.project === name);
     expect(ofProject.map(({ anomalies }) => anomalies.length)).toEqual([1]);
-    const conditions = conditionsOf(healthState({ anomalies: ofProject }));
+    const { conditions } = healthState({ anomalies: ofProject });
     const isOfProject = (one: { subject: string }) => one.subject.includes(project.name);
     expect(notificationsOf(conditions, sent, (text) => text).filter(isOfProject)).toEqual([]);
   });

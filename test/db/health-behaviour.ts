@@ -13,9 +13,8 @@ import { recordEvent } from "../../src/db/keys/events.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
-import { problemsOf } from "../../src/health/conditions.ts";
-import { type MetricSample, metricSamples } from "../../src/health/gauges.ts";
-import { readHealth } from "../../src/health/read-health.ts";
+import { health } from "../../src/facts/health.ts";
+import { type MetricSample, metricSamples } from "../../src/show/prometheus.ts";
 import type { RunTrigger } from "../../src/usage/export.ts";
 import { newIntent, newRotation } from "./keys/written-ledger.ts";
 import { configured, daysBack, newProject, slice, store } from "./stored-usage.ts";
@@ -47,11 +46,10 @@ const PASTS: Readonly<Record<string, Past>> = {
 };
 
 export function testHealth(db: Database): void {
-  test("the health of each series agrees with the views, whatever its past", async () => {
-    const project = newProject();
+  test("the health of a project agrees with the views, whatever its past", async () => {
     const pasts = Object.entries(PASTS).map(([name, past]) => {
-      const filter = { name, features: { [name.replaceAll(/\W/g, "_")]: "true" }, dimensions: {} };
-      return { past, one: configured(project, "endpoint", { filter, windowDays: 2 }) };
+      const project = { ...newProject(), name };
+      return { past, one: configured(project, "endpoint", { windowDays: 2 }) };
     });
     const ids = await registerSeries(
       db,
@@ -61,22 +59,20 @@ export function testHealth(db: Database): void {
 
     const shown = new Map<string, Record<string, number>>();
     for (const { gauge, labels, value } of await samplesOf()) {
-      if (labels.project !== project.name) continue;
-      const counts = shown.get(labels.filter ?? "") ?? {};
-      counts[labels.status ?? gauge] = value;
-      shown.set(labels.filter ?? "", counts);
+      const { project = "", status = gauge } = labels;
+      if (project in PASTS) shown.set(project, { ...shown.get(project), [status]: value });
     }
-    expect(Object.fromEntries(shown)).toEqual(await viewed(project.id));
+    expect(Object.fromEntries(shown)).toEqual(await viewed());
     expect(shown.get("two stretches missing")).toMatchObject({ missing: 3, failed: 0, suspect: 0 });
   });
 
   test("the gaps are the stretches of bi.coverage_gaps, and the slices are counted as in bi.coverage", async () => {
-    const { gaps, slices } = await readHealth(db, configOf());
+    const { gaps, slices } = await health(db, configOf());
     const { rows } = await sql`
       select project, source, "grouping", filter, status, from_date as "from", to_date as "to", error
       from bi.coverage_gaps order by to_date desc, project, "grouping", filter
     `.execute(db);
-    expect(gaps.map(({ key: _, ...gap }) => gap)).toEqual(rows);
+    expect(gaps).toEqual(rows);
     expect(gaps.length).toBeGreaterThan(7);
     const { rows: counts } = await sql<{ status: string; slices: number }>`
       select status, count(*)::integer as slices from bi.coverage where status <> 'undated' group by status
@@ -237,7 +233,7 @@ export function testHealth(db: Database): void {
   });
 
   async function samplesOf(config = configOf()): Promise<readonly MetricSample[]> {
-    return metricSamples(await readHealth(db, config));
+    return metricSamples(await health(db, config));
   }
 
   async function live(seriesId: number, { due, read = [], failed = [], emptied = [] }: Past): Promise<void> {
@@ -254,21 +250,21 @@ export function testHealth(db: Database): void {
     if (failed.length > 0) await recordFailure(db, { seriesId, days: failed.map(back), fetchNo, reason: "down" });
   }
 
-  /** The same numbers from the views, by the name of the filter. */
-  async function viewed(projectId: string) {
-    const { rows } = await sql<{ filter: string; counts: Readonly<Record<string, number>> }>`
-      select s.filter, jsonb_strip_nulls(jsonb_build_object(
-        'missing', (select count(*) from bi.coverage c where c.project_id = s.project_id and c.filter = s.filter and c.status = 'missing'),
-        'failed', (select count(*) from bi.coverage c where c.project_id = s.project_id and c.filter = s.filter and c.status = 'failed'),
-        'suspect', (select count(*) from bi.coverage c where c.project_id = s.project_id and c.filter = s.filter and c.status = 'suspect'),
+  /** The same numbers from the views, by project. */
+  async function viewed() {
+    const { rows } = await sql<{ project: string; counts: Readonly<Record<string, number>> }>`
+      select s.project, jsonb_strip_nulls(jsonb_build_object(
+        'missing', (select count(*) from bi.coverage c where c.project_id = s.project_id and c.status = 'missing'),
+        'failed', (select count(*) from bi.coverage c where c.project_id = s.project_id and c.status = 'failed'),
+        'suspect', (select count(*) from bi.coverage c where c.project_id = s.project_id and c.status = 'suspect'),
         'newest_complete_day_timestamp_seconds', (
           select extract(epoch from f.fresh_through::timestamp at time zone 'UTC')::bigint from bi.freshness f
-          where f.project_id = s.project_id and f.filter = s.filter
+          where f.project_id = s.project_id
         )
       )) as counts
-      from usage_export.series s where s.project_id = ${projectId}
+      from usage_export.series s where s.project = any(${Object.keys(PASTS)})
     `.execute(db);
-    return Object.fromEntries(rows.map(({ filter, counts }) => [filter, counts]));
+    return Object.fromEntries(rows.map(({ project, counts }) => [project, counts]));
   }
 
   async function jobMetrics(jobs: readonly JobId[], name: string) {
@@ -282,10 +278,10 @@ export function testHealth(db: Database): void {
     return valuesOf((await samplesOf(configOf(rotation))).filter(({ labels }) => labels.rotation === rotation));
   }
 
-  /** The names of those that are wrong. */
+  /** Their names. */
   async function conditionsOfRotation(rotation: string): Promise<readonly string[]> {
-    const { shown } = problemsOf(await readHealth(db, configOf(rotation)));
-    return shown.flatMap(({ name, subject }) => (subject === rotation ? name : []));
+    const { conditions } = await health(db, configOf(rotation));
+    return conditions.flatMap(({ name, subject }) => (subject === rotation ? name : []));
   }
 
   async function run(job: string, trigger: RunTrigger, status: Parameters<typeof finishRun>[2]): Promise<void> {

@@ -5,7 +5,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { registerSeries } from "../../src/db/usage/series.ts";
-import { readHealth } from "../../src/health/read-health.ts";
+import { health as readHealth } from "../../src/facts/health.ts";
 import { testDatabase } from "../support/database.ts";
 import { configured, newProject } from "./stored-usage.ts";
 
@@ -61,11 +61,11 @@ test("counts, gaps and freshness are those of the views, whatever is stored", as
     from bi.coverage_gaps order by to_date desc, project, "grouping", filter, status, from_date, error
   `.execute(db);
   const sorted = (all: readonly unknown[]) => all.map((one) => JSON.stringify(one)).sort();
-  expect(sorted(health.gaps.map(({ key: _, ...gap }) => gap))).toEqual(sorted(gaps));
+  expect(sorted(health.gaps)).toEqual(sorted(gaps));
   const { rows: fresh } = await sql<{ project: string; day: string }>`
     select s.project, s.fresh_through as day from bi.freshness s where s.due_from is not null
   `.execute(db);
-  const freshThrough = new Map(health.series.map((one) => [one.project, one.freshThrough]));
+  const freshThrough = new Map(health.projects.map((one) => [one.project, one.freshThrough]));
   expect(fresh.map(({ project }) => ({ project, day: freshThrough.get(project) }))).toEqual(fresh);
   expect(gaps.length).toBeGreaterThan(50);
 });

@@ -1,14 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
-import { lastRuns } from "../../src/db/health.ts";
 import { recentRuns } from "../../src/db/jobs/recent-runs.ts";
 import { endProjects, finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { demoNumbers } from "../../src/db/usage/coverage.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue } from "../../src/db/usage/series.ts";
-import { readHealth } from "../../src/health/read-health.ts";
+import { health as readHealth } from "../../src/facts/health.ts";
 import { NO_COUNTS } from "../../src/usage/export.ts";
 import { emptySlice } from "../../src/usage/rows.ts";
 import { smallConfig } from "../cli/small-config.ts";
@@ -21,19 +20,11 @@ const CONFIG = parseConfig(JSON.stringify(smallConfig("http://127.0.0.1:1")), {
   source: "jobs.config.json",
   baseDir: "/srv",
 });
-const JOBS = [
-  { kind: "export", name: "nightly" },
-  { kind: "export", name: "weekly" },
-  { kind: "export", name: "never" },
-  { kind: "rotation", name: "nightly" },
-] as const;
-
 test("an empty database has no slices, gaps, workers, rotations or runs", async () => {
   expect(await readHealth(db, CONFIG)).toMatchObject({
     slices: { complete: 0, suspect: 0, failed: 0, missing: 0 },
-    ...{ gaps: [], series: [], causes: [], workers: [], rotations: [] },
+    ...{ gaps: [], causes: [], workers: [], rotations: [], jobs: [{ lastRun: undefined, failedRun: undefined }] },
   });
-  expect(await lastRuns(db, JOBS)).toEqual([]);
   expect(await recentRuns(db, { job: undefined, status: undefined, page: 1 })).toEqual({ runs: [], hasMore: false });
   expect(await demoNumbers(db)).toMatchObject({ slices: 0, complete: 0, gaps: 0, restatements: 0, latest: null });
 });
@@ -55,7 +46,7 @@ test("slices are counted by status, and gaps listed from the newest", async () =
   const { slices, gaps } = await readHealth(db, CONFIG);
   expect(slices).toEqual({ complete: 1, suspect: 1, failed: 1, missing: 4 });
   const gap = { project: project.name, source: "usage", grouping: "none", filter: "all" };
-  expect(gaps.map(({ key: _, ...one }) => one)).toEqual([
+  expect(gaps).toEqual([
     { ...gap, status: "missing", from: "2026-03-16", to: "2026-03-16", error: null },
     { ...gap, status: "failed", from: "2026-03-15", to: "2026-03-15", error: "down" },
     { ...gap, status: "missing", from: "2026-03-13", to: "2026-03-13", error: null },
@@ -67,25 +58,6 @@ test("slices are counted by status, and gaps listed from the newest", async () =
     gaps: 4,
     latest: { usage_date: "2026-03-14", requests: "5", hours: "2", finality: "final", revision: 1 },
   });
-});
-
-test("the last run of each job and kind is listed", async () => {
-  const runs = [
-    ["export", "nightly", "ok"],
-    ["export", "nightly", "failed"],
-    ["export", "weekly", "ok"],
-    ["rotation", "nightly", "stopped"],
-  ] as const;
-  for (const [kind, job, status] of runs) {
-    const runId = randomUUID();
-    await startRun(db, { runId, kind, job, trigger: "manual" });
-    await finishRun(db, runId, status, status === "ok" ? undefined : `it ${status}`);
-  }
-  expect((await lastRuns(db, JOBS)).map(({ kind, job, status, error }) => [kind, job, status, error])).toEqual([
-    ["export", "nightly", "failed", "it failed"],
-    ["export", "weekly", "ok", null],
-    ["rotation", "nightly", "stopped", "it stopped"],
-  ]);
 });
 
 test("the newest runs of all jobs are listed with the counts of their slices, the newest first", async () => {

@@ -1,18 +1,15 @@
+// The answer to a scrape.
+
 import { expect, test } from "vitest";
-import type { SeriesHealth } from "../../src/db/health.ts";
-import { healthState } from "./sample-health-state.ts";
+import { countSlices } from "../../src/facts/completeness.ts";
+import { healthState, jobLine, makeBudgetUse, NOW, projectLine, rotationLine } from "./sample-health-state.ts";
 import { testMetrics } from "./test-metrics.ts";
 
-const MISSING: SeriesHealth = {
-  ...{ seriesId: 1, key: "key", project: "p", source: "usage", grouping: "none", filter: "all", isActive: true },
-  ...{ complete: 0, missing: 2, failed: 0, suspect: 0, freshThrough: null },
-};
-const MISSING_LINE = 'usage_export_incomplete_slices{project="p",grouping="none",filter="all",status="missing"} 2';
-
-const CONFIG = { hash: "0123abcd", rotations: [{ name: "exporter" }] };
+const MISSING = projectLine({ missing: 2 });
+const MISSING_LINE = 'usage_export_incomplete_slices{project="production",source="usage",status="missing"} 2';
 
 test("the events of this process are counted", async () => {
-  const metrics = testMetrics({ config: () => CONFIG });
+  const metrics = testMetrics();
   metrics.runEnded({ kind: "export", job: "nightly", trigger: "schedule", status: "ok" });
   metrics.rowsChanged("nightly", 7);
   metrics.attemptEnded({ operation: "breakdown", result: "unavailable", seconds: 0.3, number: 1 });
@@ -30,7 +27,6 @@ test("the events of this process are counted", async () => {
       'usage_export_service_retries_total{operation="breakdown"} 1',
       'usage_export_service_request_duration_seconds_bucket{le="0.25",operation="breakdown"} 0',
       'usage_export_service_request_duration_seconds_bucket{le="0.5",operation="breakdown"} 1',
-      'usage_export_service_request_duration_seconds_bucket{le="60",operation="breakdown"} 1',
       'usage_export_service_request_duration_seconds_count{operation="breakdown"} 2',
       'usage_export_api_key_fallbacks_total{rotation="exporter"} 1',
       'usage_export_tick_duration_seconds_bucket{le="0.025"} 1',
@@ -41,8 +37,9 @@ test("the events of this process are counted", async () => {
   );
 });
 
-test("the first scrape has the facts about this process, and 0 for counters whose first increase matters", async () => {
-  expect(await testMetrics({ config: () => CONFIG, ready: () => false }).samples()).toEqual(
+test("the first scrape has the facts about this process, the metrics of Node, and 0 for counters whose first increase matters", async () => {
+  const metrics = testMetrics({ ready: () => false });
+  expect(await metrics.samples()).toEqual(
     expect.arrayContaining([
       `usage_export_build_info{version="1.2.3",node_version="${process.version}",schema="0006_create_notice"} 1`,
       'usage_export_config_info{hash="0123abcd"} 1',
@@ -51,45 +48,27 @@ test("the first scrape has the facts about this process, and 0 for counters whos
       'usage_export_notices_total{to="dead_man",result="failed"} 0',
     ]),
   );
-});
-
-test("after a change of the configuration a scrape shows the new one, and none of the rotations that are gone", async () => {
-  let config = CONFIG;
-  const metrics = testMetrics({ config: () => config });
-  await metrics.samples();
-  config = { hash: "4567", rotations: [{ name: "other" }] };
-  const samples = await metrics.samples();
-  expect(samples.filter((line) => /config_info/.test(line))).toEqual(['usage_export_config_info{hash="4567"} 1']);
-  expect(samples).toContain('usage_export_api_key_fallbacks_total{rotation="other"} 0');
-});
-
-test("a scrape also has the default metrics of the process and of Node", async () => {
-  const { text, contentType } = await testMetrics().scrape();
+  const { text, contentType } = await metrics.scrape();
   expect(contentType).toBe("text/plain; version=0.0.4; charset=utf-8");
   for (const name of ["process_resident_memory_bytes", "nodejs_eventloop_lag_seconds", "nodejs_active_handles"]) {
     expect(text).toContain(`\n${name}`);
   }
 });
 
-test("metrics that are opened twice in a process do not share their counts", async () => {
-  const [one, other] = [testMetrics(), testMetrics()];
-  one.rowsChanged("nightly", 1);
-  expect((await other.samples()).filter((line) => line.startsWith("usage_export_rows_changed_total"))).toEqual([]);
-});
-
-test("each scrape reads the gauges from the database, and a series that is gone has no sample", async () => {
-  const series = [MISSING];
-  const metrics = testMetrics({ readHealth: async () => healthState({ series }) });
-  expect(await metrics.samples()).toEqual(expect.arrayContaining([MISSING_LINE, "usage_export_database_up 1"]));
-  series.pop();
-  expect(await metrics.samples()).not.toContain(MISSING_LINE);
-});
-
-test("series of billing are told from those of usage by their source", async () => {
-  const series = [MISSING, { ...MISSING, source: "billing" as const, missing: 5 }];
-  const samples = await testMetrics({ readHealth: async () => healthState({ series }) }).samples();
-  expect(samples).toContain(MISSING_LINE);
-  expect(samples).toContain(MISSING_LINE.replace('"p"', '"p",source="billing"').replace(/2$/, "5"));
+test("each scrape has the configuration and the health state of its time, and a project that is gone has no sample", async () => {
+  let config = { hash: "0123abcd", rotations: [{ name: "exporter" }] };
+  const projects = [MISSING, { ...MISSING, source: "billing" as const, missing: 5 }];
+  const metrics = testMetrics({ config: () => config, readHealth: async () => healthState({ projects }) });
+  const billing = MISSING_LINE.replace('usage"', 'billing"').replace(/2$/, "5");
+  expect(await metrics.samples()).toEqual(
+    expect.arrayContaining([MISSING_LINE, billing, "usage_export_database_up 1"]),
+  );
+  config = { hash: "4567", rotations: [{ name: "other" }] };
+  projects.pop();
+  const samples = await metrics.samples();
+  expect(samples).not.toContain(billing);
+  expect(samples.filter((line) => /config_info/.test(line))).toEqual(['usage_export_config_info{hash="4567"} 1']);
+  expect(samples).toContain('usage_export_api_key_fallbacks_total{rotation="other"} 0');
 });
 
 test("without the database a scrape has all other metrics, and the reason is logged once", async () => {
@@ -97,7 +76,7 @@ test("without the database a scrape has all other metrics, and the reason is log
   const metrics = testMetrics({
     readHealth: async () => {
       if (isDown) throw new Error("connect ECONNREFUSED 10.0.0.1:5432");
-      return healthState({ series: [MISSING] });
+      return healthState({ projects: [MISSING] });
     },
   });
   metrics.rowsChanged("nightly", 1);
@@ -107,28 +86,60 @@ test("without the database a scrape has all other metrics, and the reason is log
     expect.arrayContaining(["usage_export_database_up 0", 'usage_export_rows_changed_total{job_name="nightly"} 1']),
   );
   expect(samples.join()).not.toMatch(/incomplete_slices|ECONNREFUSED/);
-  expect(metrics.lines).toHaveLength(1);
-  expect(metrics.lines[0]).toContain("ECONNREFUSED");
+  expect(metrics.lines).toEqual([expect.stringContaining("ECONNREFUSED")]);
 
   isDown = false;
   expect(await metrics.samples()).toEqual(expect.arrayContaining([MISSING_LINE, "usage_export_database_up 1"]));
 });
 
-test("a health state that can't be read in time does not make the database count as away, unless the worker misses it too", async () => {
-  let isReady = true;
-  const tooSlow = Object.assign(new Error("canceling statement due to statement timeout"), { code: "57014" });
-  const metrics = testMetrics({ ready: () => isReady, readHealth: () => Promise.reject(tooSlow) });
-  expect(await metrics.samples()).toEqual(
-    expect.arrayContaining(["usage_export_database_up 1", "usage_export_health_read 0"]),
-  );
-  isReady = false;
-  expect(await metrics.samples()).toEqual(
-    expect.arrayContaining(["usage_export_database_up 0", "usage_export_health_read 0"]),
-  );
+test.each([true, false])(
+  "a health state that can't be read in time counts the database as up if the worker is ready: %s",
+  async (isReady) => {
+    const tooSlow = Object.assign(new Error("canceling statement due to statement timeout"), { code: "57014" });
+    const metrics = testMetrics({ ready: () => isReady, readHealth: () => Promise.reject(tooSlow) });
+    expect(await metrics.samples()).toEqual(
+      expect.arrayContaining([`usage_export_database_up ${isReady ? 1 : 0}`, "usage_export_health_read 0"]),
+    );
+  },
+);
+
+test("a configured name with any characters is escaped in labels, and a budget has the shares of its current period", async () => {
+  const projects = [{ ...MISSING, project: 'a "b"\\\n' }];
+  const budgets = [makeBudgetUse({ start: "2026-02-01", isOver: true, percent: "1" }), makeBudgetUse()];
+  const samples = await testMetrics({ readHealth: async () => healthState({ projects, budgets }) }).samples();
+  expect(samples.join()).toContain('project="a \\"b\\"\\\\\\n"');
+  expect(samples.filter((line) => line.includes("budget="))).toEqual([
+    'usage_export_budget_used_share{budget="limit"} 0.8345',
+    'usage_export_budget_forecast_share{budget="limit"} 1.1204',
+  ]);
 });
 
-test("a configured name with any characters is escaped in labels", async () => {
-  const series = [{ ...MISSING, project: 'a "b"\\\n' }];
-  const samples = await testMetrics({ readHealth: async () => healthState({ series }) }).samples();
-  expect(samples.join()).toContain('project="a \\"b\\"\\\\\\n"');
+test("an answer of 5,000 projects, jobs, rotations and budgets is below 2 MB, and has the totals and the worst", async () => {
+  const many = <T>(make: (i: number) => T) => Array.from({ length: 5_000 }, (_, i) => make(i));
+  const isBad = (i: number) => i === 4_321;
+  const projects = [
+    ...many((i) => projectLine({ project: `p-${i}`, failed: isBad(i) ? 3 : 0, missing: i === 17 ? 500 : 0 })),
+    projectLine({ project: "retired", series: 0, suspect: 9 }),
+  ];
+  const state = healthState({
+    ...{ projects, slices: countSlices(projects) },
+    jobs: many((i) => jobLine({ job: `job-${i}`, failures: isBad(i) ? 2 : 0, overdueSince: NOW })),
+    rotations: many((i) => rotationLine({ rotation: `key-${i}`, failedAttempts: isBad(i) ? 5 : 0 })),
+    budgets: many((i) => makeBudgetUse({ name: `budget-${i}`, percent: isBad(i) ? "99" : "1" })),
+  });
+  const { text } = await testMetrics({ readHealth: async () => state }).scrape();
+  expect(text.length).toBeLessThan(2_000_000);
+  for (const line of [
+    'job_failures{kind="export",job_name="job-4321"} 2',
+    'rotation_failed_attempts{rotation="key-4321"} 5',
+    'budget_used_share{budget="budget-4321"} 0.99',
+    'condition{name="key attention",subject="key-4321",severity="critical"} 1',
+    'all_incomplete_slices{status="missing"} 500',
+    'incomplete_slices{project="p-17",source="usage",status="missing"} 500',
+    'incomplete_slices{project="p-4321",source="usage",status="failed"} 3',
+  ])
+    expect(text).toContain(`\nusage_export_${line}\n`);
+  expect(text).not.toContain("retired");
+  expect(text.match(/^usage_export_condition\{/gm)).toHaveLength(200);
+  expect(text.match(/^usage_export_newest_complete_day_timestamp_seconds\{/gm)).toHaveLength(200);
 });

@@ -3,10 +3,10 @@
 import { randomUUID } from "node:crypto";
 import os from "node:os";
 import { sql } from "kysely";
-import { expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { judgeFinalDays } from "../../src/db/anomalies.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
-import { markScheduled, pauseJob, registerJobs, resumeJob } from "../../src/db/jobs/jobs.ts";
+import { markScheduled, registerJobs } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { recordEvent } from "../../src/db/keys/events.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
@@ -19,6 +19,11 @@ import { testDatabase } from "../support/database.ts";
 import { type NotifierFixture, openNotifierFixture, SECRET } from "./test-notifier.ts";
 
 const { db } = await testDatabase();
+
+// What another test left would have ended in each test.
+beforeEach(async () => {
+  await sql`truncate usage_export.notice, usage_export.series cascade`.execute(db);
+});
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -39,7 +44,7 @@ test("two workers together send one notification when a job fails, and one when 
   await fixture.endRun("ok");
   await tickAll();
   await tickAll();
-  expect(fixture.texts.slice(1)).toEqual([expect.stringMatching(`^Export ${fixture.name} works again`)]);
+  expect(fixture.texts.slice(1)).toEqual([`Over: export ${fixture.name}.`]);
 });
 
 test.each([
@@ -136,23 +141,24 @@ async function twoGaps({ seriesId }: NotifierFixture): Promise<(days: number) =>
   return back;
 }
 
-test("gaps are notified once with their days, and once more when they are closed", async () => {
+test("missing and failed days are notified once, and once more when they are read", async () => {
   await using fixture = await openNotifierFixture(db);
   const back = await twoGaps(fixture);
   const fetchNo = await nextFetchNo(db);
   await recordFailure(db, { seriesId: fixture.seriesId, days: [back(2)], fetchNo, reason: "down" });
   for (let i = 0; i < 2; i++) await fixture.notifier().tick();
   expect(fixture.texts).toEqual([
-    `Export ${fixture.name} has gaps: 2 slices of 2 days from ${back(3)} to ${back(2)} (1 missing, 1 failed), of production / none / all.`,
+    `1 slice missing: due and never read; the newest: production / none / all, ${back(3)}`,
+    expect.stringMatching(/^Readings fail since .*; 1 slice of 1 series failed; .*; the newest error: down$/),
   ]);
 
   const answers = [3, 2].map((days) => total(back(days), { requests: "1" }));
   await store(db, fixture.seriesId, answers, { grouping: "none" });
   for (let i = 0; i < 2; i++) await fixture.notifier().tick();
-  expect(fixture.texts.slice(1)).toEqual([`Export ${fixture.name} has no gaps any more.`]);
+  expect(fixture.texts.slice(2)).toEqual(["Over: missing.", "Over: failed other."]);
 });
 
-test("gaps are not notified while a run of the job is in progress; those that it leaves are notified after it", async () => {
+test("missing days are not notified while a run of an export is in progress; those that it leaves are notified after it", async () => {
   await using fixture = await openNotifierFixture(db);
   await twoGaps(fixture);
   const runId = randomUUID();
@@ -165,29 +171,11 @@ test("gaps are not notified while a run of the job is in progress; those that it
   expect(fixture.texts).toHaveLength(1);
 });
 
-test("the gaps of a paused job are notified only after it was resumed and a tick has planned its run", async () => {
-  await using fixture = await openNotifierFixture(db);
-  await twoGaps(fixture);
-  const job = { kind: "export", name: fixture.name } as const;
-  await pauseJob(db, job, { why: "moving house", by: "me" });
-  await fixture.notifier().tick();
-  expect(fixture.texts).toEqual([]);
-
-  await resumeJob(db, job);
-  await fixture.notifier().tick();
-  expect(fixture.texts).toEqual([]);
-
-  // The next tick planned the run.
-  await inTransaction(db, (tx) => markScheduled(tx, job, new Date()));
-  await fixture.notifier().tick();
-  expect(fixture.texts).toHaveLength(1);
-});
-
 test.each([
-  ["gaps are not notified while the next tick is about to plan a run", "* * * * *", 90_000, 0],
-  ["gaps are notified while the job is overdue", farSchedule(), 2 * DAY_MS, 1],
-  ["gaps are notified while the job is overdue, even if its newest scheduled time is new", "* * * * *", 5 * 60_000, 1],
-])("%s", async (_, schedule, plannedAgoMs, notifications) => {
+  ["not notified while the next tick is about to plan a run", "* * * * *", 90_000, 0],
+  ["notified while the job is overdue", farSchedule(), 2 * DAY_MS, 1],
+  ["notified while the job is overdue, even if its newest scheduled time is new", "* * * * *", 5 * 60_000, 1],
+])("missing days are %s", async (_, schedule, plannedAgoMs, notifications) => {
   await using fixture = await openNotifierFixture(db, { schedule });
   await twoGaps(fixture);
   const job = { kind: "export", name: fixture.name } as const;
@@ -252,7 +240,5 @@ test("an unusual day that two workers judge is one notification, also after a re
   await read(3, 3, "1000");
   await tickNew();
   await tickNew();
-  expect(fixture.texts.slice(1)).toEqual([
-    `The alert about unusual usage of production is over; days are judged through ${back(3)}.`,
-  ]);
+  expect(fixture.texts.slice(1)).toEqual(["Over: anomaly production."]);
 });

@@ -7,10 +7,10 @@ import { parseConfig } from "../../src/config/config.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { registerSeries } from "../../src/db/usage/series.ts";
-import { openNotifier } from "../../src/health/notifier.ts";
-import type { Receivers } from "../../src/health/webhook.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 import { configuredSeries } from "../../src/usage/plan.ts";
+import { openNotifier } from "../../src/worker/notifier.ts";
+import type { Receivers } from "../../src/worker/webhook.ts";
 import { farSchedule } from "../cli/workers.ts";
 import { answer, scriptedServer } from "../support/scripted-server.ts";
 
@@ -86,7 +86,7 @@ export async function openNotifierFixture(
         deadMan: undefined,
         [receiver]: { path: `notify.${receiver}`, address: new Secret(`${server.origin}/${receiver}`) },
       };
-      const { tick } = openNotifier(context, receivers, stop, { timeoutMs: 30_000, delayMs: 1 });
+      const tick = openNotifier(context, receivers, stop, 30_000);
       return { tick, counts, lines };
     },
     async endRun(status, error) {

@@ -27,13 +27,13 @@ export async function renameAlerts(tx: Tx): Promise<void> {
   `.execute(tx);
 }
 
-/** As health/usage-conditions.ts names the condition. */
+/** As facts/conditions.ts names the condition. */
 function alertName(table: "s" | "p"): RawBuilder<string> {
   const [project, filter] = [sql.ref(`${table}.project`), sql.ref(`${table}.filter`)];
   return sql<string>`concat_ws(' ', 'anomaly', ${word(project)}, case when s.filter_key <> '{}' then ${word(filter)} end)`;
 }
 
-/** As nameWord in health/condition.ts. */
+/** As nameWord in facts/conditions.ts. */
 function word(name: RawBuilder<unknown>): RawBuilder<string> {
   return sql<string>`case when ${name} ~ '[[:space:]"]' then to_json(${name})::text else ${name} end`;
 }

@@ -1,6 +1,6 @@
 // The section of the dashboard about unusual days. Pure.
 
-import type { HealthState } from "../../health/state.ts";
+import type { HealthState } from "../../facts/health.ts";
 import { exactText, metricName, roundedText } from "../../show/format.ts";
 import { columns, html, nameHtml, numberColumns, table } from "../../show/html.ts";
 import type { Section } from "../../show/page.ts";

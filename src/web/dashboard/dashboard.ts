@@ -4,8 +4,8 @@
 import type { Logger } from "pino";
 import { memoizeAsync, oneAtATime, type ReadResult } from "../../async.ts";
 import { errorText } from "../../errors.ts";
+import type { HealthState } from "../../facts/health.ts";
 import { InvalidQuestion } from "../../facts/question.ts";
-import type { HealthState } from "../../health/state.ts";
 import { html } from "../../show/html.ts";
 import { contentSecurityPolicy } from "../../show/page.ts";
 import { dayOf } from "../../usage/days.ts";

@@ -1,8 +1,8 @@
 // What every page of the dashboard has around its sections: the navigation, the verdict, and the choice of days and project. All links are
 // relative, because a proxy may serve the pages under another path.
 
-import type { Condition } from "../../health/condition.ts";
-import type { HealthState } from "../../health/state.ts";
+import type { Condition } from "../../facts/conditions.ts";
+import type { HealthState } from "../../facts/health.ts";
 import { counted, periodHtml } from "../../show/format.ts";
 import { type Html, html, joinHtml, nameHtml } from "../../show/html.ts";
 import {

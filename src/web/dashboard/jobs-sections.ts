@@ -1,7 +1,9 @@
 // What the page of jobs and runs shows. Pure.
 
-import { type RecentRun, RUN_STATUSES, type RunList } from "../../health/operations.ts";
-import { type HealthState, type JobHealth, queueTotals, type WorkerHealth } from "../../health/state.ts";
+import { type HealthState, queueTotals } from "../../facts/health.ts";
+import type { WorkerHealth } from "../../facts/health-facts.ts";
+import type { JobHealth } from "../../facts/job-health.ts";
+import { type RecentRun, RUN_STATUSES, type RunList } from "../../facts/operations.ts";
 import { counted, roundedText } from "../../show/format.ts";
 import { columns, type Html, type HtmlValue, html, joinHtml, nameHtml, numberColumns, table } from "../../show/html.ts";
 import type { Section } from "../../show/page.ts";

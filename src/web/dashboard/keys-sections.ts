@@ -1,12 +1,6 @@
 // What the page of API keys shows. No secret is read for it. Pure.
 
-import {
-  KEY_STATES,
-  KEYS_PER_PAGE,
-  type KeyStatus,
-  type KeysData,
-  type RotationKeys,
-} from "../../health/operations.ts";
+import { KEY_STATES, KEYS_PER_PAGE, type KeyStatus, type KeysData, type RotationKeys } from "../../facts/operations.ts";
 import { counted, roundedText } from "../../show/format.ts";
 import { columns, folded, type Html, type HtmlValue, html, nameHtml, numberColumns, table } from "../../show/html.ts";
 import type { Section } from "../../show/page.ts";

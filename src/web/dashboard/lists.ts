@@ -1,6 +1,5 @@
 // Long lists: what a page narrows them to and which part it shows, as its URL says it, and the form and the links to choose that. Pure.
 
-import { InvalidQuestion } from "../../facts/question.ts";
 import {
   existingPage,
   KEY_STATES,
@@ -9,7 +8,8 @@ import {
   type ProjectFilter,
   RUN_STATUSES,
   type RunFilter,
-} from "../../health/operations.ts";
+} from "../../facts/operations.ts";
+import { InvalidQuestion } from "../../facts/question.ts";
 import { type Html, html } from "../../show/html.ts";
 import { type PageName, pageHref } from "./frame.ts";
 import { type View, viewParameters, viewQuery } from "./view.ts";

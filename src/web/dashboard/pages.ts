@@ -1,11 +1,11 @@
 // The sections of each page of the dashboard. The first request for a page loads this module, because the library for charts is large.
 
 import type { Coverage } from "../../facts/coverage.ts";
+import type { HealthState } from "../../facts/health.ts";
+import type { KeysData, RunDetails, RunList } from "../../facts/operations.ts";
 import type { Overview } from "../../facts/overview.ts";
 import { InvalidQuestion } from "../../facts/question.ts";
 import type { Restatements } from "../../facts/restatements.ts";
-import type { KeysData, RunDetails, RunList } from "../../health/operations.ts";
-import type { HealthState } from "../../health/state.ts";
 import { coverageSection } from "../../show/coverage-section.ts";
 import { dayLabel } from "../../show/format.ts";
 import { type Html, html } from "../../show/html.ts";

@@ -1,7 +1,7 @@
 // Which project a page is about, and what it shows if its address names none: the projects that may be meant. Pure.
 
+import type { HealthState } from "../../facts/health.ts";
 import { InvalidQuestion } from "../../facts/question.ts";
-import type { HealthState } from "../../health/state.ts";
 import { counted } from "../../show/format.ts";
 import { columns, html, nameHtml, table } from "../../show/html.ts";
 import { findProjects, knownProjects, projectValue } from "../projects.ts";

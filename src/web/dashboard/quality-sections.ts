@@ -1,7 +1,8 @@
 // What the page on the quality of the data shows besides the sections of the report. Pure.
 
+import { type GapGroup, groupGaps } from "../../facts/completeness.ts";
 import type { Coverage } from "../../facts/coverage.ts";
-import { type GapGroup, groupGaps, type HealthState } from "../../health/state.ts";
+import type { HealthState } from "../../facts/health.ts";
 import { type StretchHref, seriesHtml } from "../../show/coverage-section.ts";
 import { exactText, metricName, roundedText, windowText } from "../../show/format.ts";
 import { columns, type Html, html, nameHtml, numberColumns, table } from "../../show/html.ts";

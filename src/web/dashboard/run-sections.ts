@@ -1,6 +1,6 @@
 // What the page of one run shows. Pure.
 
-import { PROJECT_OUTCOMES, PROJECTS_PER_PAGE, type RunDetails } from "../../health/operations.ts";
+import { PROJECT_OUTCOMES, PROJECTS_PER_PAGE, type RunDetails } from "../../facts/operations.ts";
 import { counted, roundedText } from "../../show/format.ts";
 import { columns, type HtmlValue, html, numberColumns, table } from "../../show/html.ts";
 import type { Section } from "../../show/page.ts";

@@ -1,8 +1,7 @@
 // The verdict at the top of each page: whether a person is needed, and for what. Pure.
 
-import type { Condition } from "../../health/condition.ts";
-import { problemsOf } from "../../health/conditions.ts";
-import type { HealthState } from "../../health/state.ts";
+import type { Condition } from "../../facts/conditions.ts";
+import type { HealthState } from "../../facts/health.ts";
 import { counted, dayLabel } from "../../show/format.ts";
 import { type Html, html } from "../../show/html.ts";
 import type { Readiness } from "../page.ts";
@@ -16,7 +15,7 @@ export type SectionHref = (section: Condition["section"]) => string;
 export function dashboardProblems(health: HealthState, readiness: Readiness): readonly DashboardProblem[] {
   return [
     ...readiness.reasons.map((reason) => ({ text: `this worker can't work now: ${reason}` })),
-    ...problemsOf(health).faults,
+    ...health.conditions.filter(({ isWrong }) => isWrong),
   ];
 }
 
@@ -45,7 +44,7 @@ export function verdictHtml(
       : html`<details class="notice ${kind}"${open ? html` open` : undefined}><summary><strong>${title}</strong></summary>
 <ul>${list(items)}</ul></details>
 `;
-  const { reminders } = problemsOf(health);
+  const reminders = health.conditions.filter(({ isWrong }) => !isWrong);
   return html`${
     problems.length === 0 && health.jobs.length === 0
       ? html`<div class="notice none"><strong>No job is configured.</strong> Nothing is due before an export is added to <code>jobs.config.json</code>; <code>usage-export start</code> then runs it on schedule.</div>

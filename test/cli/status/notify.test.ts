@@ -1,4 +1,4 @@
-// What `start` sends to the receivers: that a job fails, that it works again, and that all is well.
+// What `start` sends to the receivers: that days fail, that they were read, and that all is well.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -42,7 +42,7 @@ test("the failure and the recovery of a job are one notification each, and a pin
   startAnother();
   await expect.poll(() => received.texts).toHaveLength(1);
   expect(received.texts[0]).toMatch(
-    /^Export nightly failed .* \(catchup\): 2 of 2 slices not read\. The first error: .*400/,
+    /^Readings fail since .*; 2 slices of 1 series failed; .*; the newest error: .*400/,
   );
   expect(received.pings).toEqual([]);
 
@@ -54,7 +54,7 @@ test("the failure and the recovery of a job are one notification each, and a pin
   await expect.poll(() => received.pings.length).toBeGreaterThan(0);
   // Another worker may still be sending the notification.
   await expect.poll(() => received.texts).toHaveLength(2);
-  expect(received.texts[1]).toMatch(/^Export nightly works again/);
+  expect(received.texts[1]).toMatch(/^Over: failed /);
 });
 
 test("at the start an address that is missing or invalid is refused with its configuration path and without its value", async ({

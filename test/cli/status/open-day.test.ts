@@ -4,9 +4,9 @@
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { inTransaction } from "../../../src/db/connection/transaction.ts";
-import { readCompleteness } from "../../../src/db/health.ts";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import type { Emulator } from "../../../src/emulator/server.ts";
+import { completeness } from "../../../src/facts/completeness.ts";
 import { testDatabase } from "../../support/database.ts";
 import { ageStoredData } from "../age-stored-data.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
@@ -56,7 +56,7 @@ test("status and the views show the day as missing and not final, keep its rows,
 
 test("the metrics count the day as missing, and only the days before it as fresh", async ({ context }) => {
   await readWhileOpen(context);
-  expect((await inTransaction(db, (tx) => readCompleteness(tx, 200))).series).toMatchObject([
+  expect((await inTransaction(db, (tx) => completeness(tx))).projects).toMatchObject([
     { complete: 2, missing: 5, failed: 0, suspect: 0, freshThrough: addDays(OPEN, -1) },
   ]);
 });

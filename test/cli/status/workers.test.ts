@@ -100,7 +100,7 @@ test("a run that failed or was killed is an alert until the next run succeeds, e
   for (const [change, alert] of [
     [
       sql`status = 'failed', error = 'the disk was full'`,
-      /nightly failed in its run of .* \(manual\)\. The first error: the disk was full/,
+      /nightly failed in its run of .* \(manual\): the disk was full/,
     ],
     [
       sql`status = 'running', finished_at = null, heartbeat_at = now() - interval '61 seconds'`,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Gap } from "../../../src/db/health.ts";
+import type { Gap } from "../../../src/facts/completeness.ts";
 import { PAGES, type PageName } from "../../../src/web/dashboard/frame.ts";
 import { invalidPage, type PageData, unavailablePage } from "../../../src/web/dashboard/pages.ts";
 import { BEFORE, makeAnswer, makeCoverage, NOTHING_LACKING, PERIOD } from "../../facts/sample-facts.ts";
@@ -168,7 +168,7 @@ test("only the newest gaps are listed, and the others are counted", () => {
 test("every anchor that a page links to exists once, on the page that the link leads to", () => {
   const health = {
     slices: { complete: 1, missing: 1, failed: 1, suspect: 1 },
-    rotations: [rotationLine({ warnings: ["no"] })],
+    rotations: [rotationLine({ failedAttempts: 1 })],
     jobs: [jobLine({ overdueSince: NOW })],
   };
   const ids = (page: keyof PageData) =>

@@ -1,8 +1,8 @@
 // The pages of a dashboard on which all is well, except for the parts that a test sets.
 
 import type { KeyStatus } from "../../../src/db/keys/status.ts";
-import type { RotationKeys } from "../../../src/health/operations.ts";
-import type { HealthState } from "../../../src/health/state.ts";
+import type { HealthState } from "../../../src/facts/health.ts";
+import type { RotationKeys } from "../../../src/facts/operations.ts";
 import { NO_COUNTS } from "../../../src/usage/export.ts";
 import { framePage } from "../../../src/web/dashboard/frame.ts";
 import { PAGE_CONTENT, type PageData } from "../../../src/web/dashboard/pages.ts";

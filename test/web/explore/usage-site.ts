@@ -3,9 +3,9 @@
 import { pino } from "pino";
 import type { Database } from "../../../src/db/connection/database.ts";
 import { readByStatements } from "../../../src/db/connection/statements.ts";
+import type { HealthState } from "../../../src/facts/health.ts";
 import type { Question } from "../../../src/facts/question.ts";
 import type { Run } from "../../../src/facts/scope.ts";
-import type { HealthState } from "../../../src/health/state.ts";
 import type { Day } from "../../../src/usage/days.ts";
 import { framePage } from "../../../src/web/dashboard/frame.ts";
 import { openApi } from "../../../src/web/explore/api.ts";

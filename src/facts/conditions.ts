@@ -1,0 +1,326 @@
+// The one list of conditions that a person should know of, computed from the rest of the health state. `status` and the pages show it, a
+// notification is sent when one of them begins and when it ends, and the metrics have a gauge of it. Pure.
+
+import type { Anomaly, JudgedUsage } from "../db/anomalies.ts";
+import type { StoredList } from "../db/projects.ts";
+import type { FailureCause } from "../db/usage/failures.ts";
+import { needsAttention } from "../keys/plan.ts";
+import { budgetPeriod, budgetTitle, budgetUseText } from "../show/budget-text.ts";
+import { counted, instantText, metricName, roundedText, windowText } from "../show/format.ts";
+import { attemptsText, fallbackText } from "../show/keys.ts";
+import { projectsText, shellQuoted, truncate } from "../text.ts";
+import type { BudgetUse } from "../usage/budgets.ts";
+import { DAY_SECONDS } from "../usage/days.ts";
+import { seriesText } from "../usage/series.ts";
+import { errorReason } from "./completeness.ts";
+import type { HealthFacts } from "./health-facts.ts";
+import type { ProjectJobHealth } from "./job-health.ts";
+import type { ProjectRotationHealth } from "./rotation-health.ts";
+
+type Traits = {
+  readonly severity: "critical" | "warning";
+  /** The section of the pages with the details. */
+  readonly section: "jobs" | "runs" | "gaps" | "keys" | "budgets" | "anomalies";
+  /** It is about the usage, or waits for a person while everything works: `status` lists it and ends with 0. */
+  readonly isReminder?: boolean;
+  /** It is shown and not notified: it may end by itself in a moment, or change every day. */
+  readonly isQuiet?: boolean;
+};
+
+const TRAITS = {
+  worker: { severity: "critical", section: "jobs", isQuiet: true },
+  overdue: { severity: "warning", section: "jobs", isQuiet: true },
+  config: { severity: "warning", section: "jobs" },
+  projects: { severity: "warning", section: "jobs" },
+  export: { severity: "warning", section: "runs" },
+  rotation: { severity: "warning", section: "runs" },
+  missing: { severity: "warning", section: "gaps" },
+  failed: { severity: "warning", section: "gaps" },
+  suspect: { severity: "warning", section: "gaps" },
+  key: { severity: "warning", section: "keys", isQuiet: true },
+  "key attempts": { severity: "warning", section: "keys" },
+  "key attention": { severity: "critical", section: "keys" },
+  "key fallback": { severity: "critical", section: "keys" },
+  "key age": { severity: "warning", section: "keys" },
+  "key orphans": { severity: "warning", section: "keys", isReminder: true },
+  "key removal": { severity: "warning", section: "keys", isReminder: true },
+  budget: { severity: "warning", section: "budgets", isReminder: true },
+  "budget forecast": { severity: "warning", section: "budgets", isReminder: true, isQuiet: true },
+  anomaly: { severity: "warning", section: "anomalies", isReminder: true },
+  unread: { severity: "warning", section: "jobs", isReminder: true, isQuiet: true },
+} as const satisfies Readonly<Record<string, Traits>>;
+
+type ConditionName = keyof typeof TRAITS;
+
+export type Condition = {
+  readonly name: ConditionName;
+  /** What it is about, in names of the configuration. Every replica uses the same, so that only one of them sends the notification. */
+  readonly subject: string;
+  readonly severity: Traits["severity"];
+  /** False for a reminder: the program works all the same. */
+  readonly isWrong: boolean;
+  /** What is the case, and the next step. */
+  readonly text: string;
+  readonly since: Date | null;
+  readonly section: Traits["section"];
+  readonly isQuiet: boolean;
+};
+
+/** Of a rotation of many projects, each of them may have the same condition. */
+type Found = Condition & { readonly member?: Member | undefined };
+
+type Member = { readonly rotation: string; readonly project: string };
+
+function memberOf(rotation: string, project: string | undefined): Member | undefined {
+  return project === undefined ? undefined : { rotation, project };
+}
+
+function condition(name: ConditionName, subject: string, text: string, part: Partial<Found> = {}): Found {
+  const { severity, section, isReminder = false, isQuiet = false }: Traits = TRAITS[name];
+  return { name, subject, severity, isWrong: !isReminder, text, since: null, section, isQuiet, ...part };
+}
+
+/**
+ * A configured name as one word of a subject: in quotes if it has a space or a quote, so that no subject begins with the name of something
+ * else.
+ */
+function nameWord(name: string): string {
+  return /^[^\s"]+$/.test(name) ? name : JSON.stringify(name);
+}
+
+/** Every condition that is the case. */
+export function conditionsOf(facts: HealthFacts): readonly Condition[] {
+  const worker = workerCondition(facts);
+  const rotations = facts.rotations.flatMap(rotationConditions);
+  // They say why the run of their rotation failed.
+  const attempts = new Set(
+    rotations.flatMap(({ name, subject, member }) =>
+      name === "key attempts" || name === "key attention" ? `${subject} ${member?.project}` : [],
+    ),
+  );
+  return mergeFound(
+    [
+      ...worker,
+      // Without any worker every job is overdue for the same reason, so one condition covers them all.
+      ...(worker.length > 0 ? [] : facts.jobs.flatMap(overdueCondition)),
+      ...configCondition(facts),
+      ...facts.lists.flatMap(listCondition),
+      ...facts.jobs
+        .filter(({ kind, job, project }) => kind === "export" || !attempts.has(`${job} ${project}`))
+        .flatMap(runCondition),
+      ...coverageConditions(facts),
+      ...rotations,
+      ...facts.rotationWarnings.map(({ rotation, text }) =>
+        condition("key", rotation, `rotation ${rotation}: ${text}`),
+      ),
+      ...usageConditions(facts),
+    ],
+    facts,
+  );
+}
+
+/** The same condition in many projects of a rotation is one, since it began in the first of them. */
+function mergeFound(found: readonly Found[], { jobs, rotations }: HealthFacts): readonly Condition[] {
+  const groups = Map.groupBy(found, (one) => (one.member ? `${one.name} ${one.subject}` : one));
+  return [...groups.values()].flatMap((members) => {
+    const { member, ...first } = members.reduce((a, b) => (Number(b.since) < Number(a.since) ? b : a));
+    if (!member) return [first];
+    const configured = jobs.filter((one) => one.kind === "rotation" && one.job === member.rotation).length;
+    const all = Math.max(configured, rotations.filter(({ rotation }) => rotation === member.rotation).length);
+    const names = members.map((one) => one.member?.project ?? "");
+    return [{ ...first, text: `${first.text}; in ${projectsText(names, all)}` }];
+  });
+}
+
+/** Not if another scheduler runs the exports: then no worker has registered the jobs, and none of them needs a worker. */
+function workerCondition({ jobs, workers }: HealthFacts): readonly Found[] {
+  if (!jobs.some(({ needsWorker }) => needsWorker) || workers.some(({ recent }) => recent)) return [];
+  const [last] = workers;
+  const seen = last
+    ? `the last one, ${last.host} pid ${last.pid}, was seen ${instantText(last.lastSeenAt)}`
+    : "none was seen";
+  const text = `no worker runs, so nothing is done on schedule: ${seen}; run: usage-export start`;
+  return [condition("worker", "", text, { since: last?.lastSeenAt ?? null })];
+}
+
+function overdueCondition({ kind, job, project, overdueSince }: ProjectJobHealth): readonly Found[] {
+  if (!overdueSince) return [];
+  const text = `${kind} ${job} is overdue since ${instantText(overdueSince)}: no worker has taken it up`;
+  return [condition("overdue", `${kind} ${job}`, text, { since: overdueSince, member: memberOf(job, project) })];
+}
+
+const ERROR_LENGTH_MAX = 200;
+
+/** A worker goes on with an earlier configuration. */
+function configCondition({ workers }: HealthFacts): readonly Found[] {
+  const refused = workers.filter(({ state, refusal }) => state === "live" && refusal);
+  const texts = refused.map(({ host, pid, refusal }) => {
+    const why = truncate((refusal?.reason ?? "").replaceAll(/\s*\n\s*/g, " "), ERROR_LENGTH_MAX * 2);
+    return `configuration refused since ${refusal && instantText(refusal.at)}: the worker ${host} pid ${pid} goes on with the one before; ${why}`;
+  });
+  return texts.length === 0
+    ? []
+    : [condition("config", "", texts.join("; "), { since: refused[0]?.refusal?.at ?? null })];
+}
+
+/** One for a list by which projects are discovered, however many projects it has. */
+function listCondition({ list, projects, waiting, waitingSince, error, failingSince }: StoredList): readonly Found[] {
+  if (error !== null && failingSince !== null) {
+    const kept = `${counted(projects, "project")} of the last list are exported, and new ones are not until it is mended`;
+    const text = `the projects of ${list} can't be listed since ${instantText(failingSince)}: ${kept}; ${truncate(error, ERROR_LENGTH_MAX)}`;
+    return [condition("projects", nameWord(list), text, { since: failingSince })];
+  }
+  if (waiting === 0 || waitingSince === null) return [];
+  const text = `${waiting} of ${projects} projects of ${list} are missing from the list since ${instantText(waitingSince)}, more than half: they are exported until a list an hour or more later lacks them, too, or until a person runs check --confirm-projects`;
+  return [condition("projects", nameWord(list), text, { since: waitingSince })];
+}
+
+/** Of a failed run that no other condition explains. */
+function runCondition({ kind, job, project, failedRun }: ProjectJobHealth): readonly Found[] {
+  if (!failedRun || failedRun.isExplained) return [];
+  const { status, startedAt, trigger, error } = failedRun;
+  const what = status === "failed" ? "failed" : "was interrupted";
+  const text = `${kind} ${job} ${what} in its run of ${instantText(startedAt)} (${trigger})${error === null ? "" : `: ${error}`}`;
+  return [condition(kind, job, text, { since: startedAt, member: memberOf(job, project) })];
+}
+
+const CAUSES_SHOWN_MAX = 5;
+
+/** Slices that are not complete; the failed ones by cause. Nothing is sent during a run of an export, which may read them. */
+function coverageConditions({ slices, causes, gaps, jobs }: HealthFacts): readonly Found[] {
+  const isQuiet = jobs.some(({ kind, isInProgress }) => kind === "export" && isInProgress);
+  const of = (name: "missing" | "failed" | "suspect", count: number, text: string, part: Partial<Found> = {}) =>
+    count === 0 ? [] : [condition(name, "", `${counted(count, "slice")} ${text}`, { isQuiet, ...part })];
+  const newest = gaps.find(({ status }) => status === "missing");
+  const where = newest && `; the newest: ${seriesText(newest)}, ${windowText({ start: newest.from, end: newest.to })}`;
+  const shown = causes.slice(0, CAUSES_SHOWN_MAX);
+  const others = shown.reduce((left, one) => left - one.slices, slices.failed);
+  return [
+    ...of("missing", slices.missing, `missing: due and never read${where ?? ""}`),
+    ...shown.flatMap((cause) =>
+      of("failed", cause.slices, "", { subject: cause.code ?? "other", text: causeText(cause), since: cause.since }),
+    ),
+    ...of("failed", others, "failed for other reasons", { subject: "other" }),
+    ...of("suspect", slices.suspect, "suspect: empty where there were numbers, which stay"),
+  ];
+}
+
+function causeText(cause: FailureCause): string {
+  const { since, slices, slicesWithNumbers, series, nextTry } = cause;
+  const numbers =
+    slicesWithNumbers === 0
+      ? "no numbers of these days yet"
+      : `last good numbers shown${slicesWithNumbers < slices ? ` for ${slicesWithNumbers} of them` : ""}`;
+  const head = causeTitle(cause);
+  const error = truncate(errorReason(cause.error), ERROR_LENGTH_MAX);
+  return [
+    `${head ?? "readings fail"} since ${instantText(since)}`,
+    `${counted(slices, "slice")} of ${series} series failed`,
+    ...(nextTry ? [`next try ${instantText(nextTry)}`] : []),
+    ...(cause.code === "unauthorized"
+      ? [`with a key that works, usage-export export --project ${shellQuoted(cause.project ?? "")} reads them at once`]
+      : []),
+    numbers,
+    // At the end and without quotation marks, because an error may contain any character.
+    ...(head === undefined && error !== "" ? [`the newest error: ${error}`] : []),
+  ].join("; ");
+}
+
+/** Undefined if only the text of the error says what happened. */
+function causeTitle({ code, project, isBillingRefused, error }: FailureCause): string | undefined {
+  const status = /the service answered (\d{3})/.exec(error)?.[1];
+  // What failed is the command that prints the key: the service was not called.
+  if (error.startsWith("the key command ")) return undefined;
+  switch (code) {
+    case "unavailable":
+      return status === undefined ? "service not reachable" : `service not available (${status})`;
+    case "rate_limited":
+      return `service asks for fewer calls (${status ?? "429"})`;
+    case "unauthorized":
+      if (isBillingRefused) return `key of project ${project} may not read billing (403): it needs billing:read`;
+      return `key of project ${project} refused${status === undefined ? "" : ` (${status})`}`;
+    default:
+      return undefined;
+  }
+}
+
+/** How many days over its maximum age a key may be: it is replaced on the following night, or a night later if that one fails. */
+const LATE_DAYS_MAX = 2;
+
+/** None if the rotation is not configured any more, as nobody could end them. */
+function rotationConditions(row: ProjectRotationHealth): readonly Found[] {
+  const { rotation, project, configured, failedAttempts, keys, fallback, fallbackAt } = row;
+  if (!configured) return [];
+  const { maxAgeDays, retire } = configured;
+  const ageDays = Math.floor((row.ageSeconds ?? 0) / DAY_SECONDS);
+  const removable = retire === "keep" ? keys.dueForRemoval : keys.longDue;
+  const of = (name: ConditionName, isTheCase: boolean, text: string, since: Date | null = null) =>
+    isTheCase
+      ? [condition(name, rotation, `rotation ${rotation}: ${text}`, { member: memberOf(rotation, project), since })]
+      : [];
+  return [
+    ...of(needsAttention(failedAttempts) ? "key attention" : "key attempts", failedAttempts > 0, attemptsText(row)),
+    ...of("key fallback", fallback !== null, fallbackText(row), fallbackAt),
+    ...of(
+      "key age",
+      ageDays > maxAgeDays + LATE_DAYS_MAX,
+      `the key in use is ${ageDays} days old and should have been replaced after ${maxAgeDays}: rotate --dry-run says what is in the way`,
+    ),
+    ...of(
+      "key orphans",
+      keys.orphan > 0,
+      `${counted(keys.orphan, "key")} may exist at the service whose secret is lost: "keys" shows the comment to find and remove it by`,
+    ),
+    ...of(
+      "key removal",
+      removable > 0,
+      retire === "keep"
+        ? `${counted(removable, "key")} can be removed at the service: "keys" shows which`
+        : `${counted(removable, "key")} due for removal, and not deleted: "keys" says why`,
+    ),
+  ];
+}
+
+function usageConditions({ notRead, budgets, anomalies }: HealthFacts): readonly Found[] {
+  return [
+    ...notRead.map(({ kind, error }) => {
+      const section = kind === "budget" ? "budgets" : "anomalies";
+      return condition("unread", kind, `${section}: not read, as reading them failed: ${error}`, { section });
+    }),
+    ...budgets.flatMap(budgetCondition),
+    ...anomalies.flatMap(anomalyCondition),
+  ];
+}
+
+/**
+ * The highest threshold that is reached, each with a subject of its own, so that each is notified once in a period; and a budget that will
+ * probably be exceeded. Once a threshold is reached, the text about that has the forecast.
+ */
+function budgetCondition(use: BudgetUse): readonly Found[] {
+  const subject = `${nameWord(use.name)} ${budgetPeriod(use)}`;
+  const threshold = use.reached.at(-1);
+  if (threshold !== undefined) {
+    const text = `budget ${budgetTitle(use)} reached ${threshold}%: ${budgetUseText(use)}`;
+    const severity = Number(threshold) >= 100 ? "critical" : "warning";
+    return [condition("budget", `${subject} ${threshold}`, text, { severity, isQuiet: use.isBeforeStored })];
+  }
+  if (use.isOver || Number(use.forecastPercent ?? 0) <= 100) return [];
+  const text = `budget ${budgetTitle(use)} will probably be exceeded: ${budgetUseText(use)}`;
+  return [condition("budget forecast", subject, text)];
+}
+
+/** One for each project and filter, however many of its days are unusual. */
+function anomalyCondition({ project, filter, unfiltered, anomalies }: JudgedUsage): readonly Found[] {
+  // The newest first.
+  const [newest, ...others] = anomalies.filter(({ isOpen }) => isOpen);
+  if (!newest) return [];
+  const name = unfiltered ? project : `${project} under ${filter}`;
+  const subject = [nameWord(project), ...(unfiltered ? [] : [nameWord(filter)])].join(" ");
+  const more = others.length > 0 ? `; also ${counted(others.length, "day")} before it` : "";
+  return [condition("anomaly", subject, `unusual usage of ${name} on ${newest.day}: ${anomalyText(newest)}${more}`)];
+}
+
+/** "12,345 requests, usually 3,100 to 4,900" */
+function anomalyText({ metric, amount, low, high }: Anomaly): string {
+  return `${metricName(metric)}: ${roundedText(amount)}, usually ${roundedText(low)} to ${roundedText(high)}`;
+}

@@ -1,0 +1,133 @@
+// What is known of the program at one moment, read in one snapshot: jobs, workers, coverage, rotations, queue, budgets and unusual days.
+
+import type { Config } from "../config/config.ts";
+import { listOf } from "../config/discovered.ts";
+import { type JudgedUsage, readAnomalies } from "../db/anomalies.ts";
+import { watchedBudgets } from "../db/budgets.ts";
+import { type CallPause, storedPauses } from "../db/calling-processes.ts";
+import { type Database, databaseNow } from "../db/connection/database.ts";
+import { type Tx, tryWithin } from "../db/connection/transaction.ts";
+import { type QueueDepth, queueDepths } from "../db/jobs/queue.ts";
+import { type StoredWorker, storedWorkers } from "../db/jobs/workers.ts";
+import { type StoredList, storedLists } from "../db/projects.ts";
+import { type FailureCause, failureCauses } from "../db/usage/failures.ts";
+import { errorText } from "../errors.ts";
+import type { BudgetUse } from "../usage/budgets.ts";
+import {
+  completeness,
+  countSlices,
+  type Gaps,
+  type ProjectHealth,
+  readGaps,
+  type SliceCounts,
+} from "./completeness.ts";
+import { jobHealth, type ProjectJobHealth } from "./job-health.ts";
+import {
+  leftOutWarnings,
+  type ProjectRotationHealth,
+  type RotationWarning,
+  rotationHealth,
+} from "./rotation-health.ts";
+
+/** What the conditions are computed from. A rotation of many projects is one for each of them here. */
+export type HealthFacts = Gaps & {
+  /** The moment of reading, by the database's clock. */
+  readonly readAt: Date;
+  /** The pauses that the service asked for. */
+  readonly callPauses: readonly CallPause[];
+  readonly jobs: readonly ProjectJobHealth[];
+  /** The worker seen last comes first. */
+  readonly workers: readonly WorkerHealth[];
+  /** One for each project and source. */
+  readonly projects: readonly ProjectHealth[];
+  readonly slices: SliceCounts;
+  /** Why slices are failed; the cause with the most slices comes first. */
+  readonly causes: readonly FailureCause[];
+  readonly rotations: readonly ProjectRotationHealth[];
+  readonly rotationWarnings: readonly RotationWarning[];
+  readonly queue: readonly QueueDepth[];
+  /** The lists of projects that the configuration discovers projects by. */
+  readonly lists: readonly StoredList[];
+  /** Budgets in the periods that somebody should watch. */
+  readonly budgets: readonly BudgetUse[];
+  /** The projects and filters of which days are judged, with their unusual days; empty if `anomalies` is off. */
+  readonly anomalies: readonly JudgedUsage[];
+  /** Which of budgets and anomalies could not be read, by the names of their conditions. Their lists are empty then; all else was read. */
+  readonly notRead: readonly { readonly kind: "budget" | "anomaly"; readonly error: string }[];
+};
+
+export type WorkerHealth = Omit<StoredWorker, "workerId" | "stoppedAt"> & {
+  /** "silent": the worker was not told to stop, but is no longer seen. */
+  readonly state: "live" | "silent" | "stopped";
+};
+
+export type FactsOptions = {
+  /** Of which projects the gaps are listed; of all if left out. Everything else is of all. */
+  readonly isShown?: (project: string) => boolean;
+  /** False: the gaps are not listed, which takes long in an outage of thousands of projects. */
+  readonly withGaps?: boolean;
+  /** What only the machine with the delivered key files knows. */
+  readonly rotationWarnings?: readonly RotationWarning[];
+};
+
+/** `tx` is a snapshot of `db`. */
+export async function healthFacts(
+  db: Database,
+  tx: Tx,
+  config: Config,
+  { isShown, withGaps = true, rotationWarnings = [] }: FactsOptions,
+): Promise<HealthFacts> {
+  const now = await databaseNow(tx);
+  const { projects, incomplete } = await completeness(tx, isShown);
+  const slices = countSlices(projects);
+  const workers = await storedWorkers(tx);
+  const causes = slices.failed > 0 ? await failureCauses(tx, now) : [];
+  // If no worker runs, nothing is retried.
+  const isRetried = workers.some(({ recent }) => recent);
+  return {
+    readAt: now,
+    callPauses: await storedPauses(tx),
+    jobs: await jobHealth(tx, config, projects, now),
+    workers: workers.map(({ workerId: _, stoppedAt, ...worker }) => ({
+      ...worker,
+      state: stoppedAt ? "stopped" : worker.recent ? "live" : "silent",
+    })),
+    ...{ projects, slices, ...(await readGaps(tx, withGaps ? incomplete : [])) },
+    causes: isRetried ? causes : causes.map((cause) => ({ ...cause, nextTry: undefined })),
+    rotations: await rotationHealth(tx, config),
+    rotationWarnings: [...leftOutWarnings(config), ...rotationWarnings],
+    queue: await queueDepths(tx),
+    lists: await configuredLists(tx, config),
+    ...(await usageFacts(db, tx, config)),
+  };
+}
+
+/** A list whose entry was removed from the configuration is of no interest any more. */
+async function configuredLists(tx: Tx, { discovery }: Config): Promise<readonly StoredList[]> {
+  if (!discovery) return [];
+  const configured = new Set(discovery.entries.map(listOf));
+  return (await storedLists(tx)).filter(({ list }) => configured.has(list));
+}
+
+/**
+ * Budgets and anomalies, which take longer to read the more usage is stored. If reading them fails, as by the time limit of a statement,
+ * everything that is said of the program itself is still known.
+ */
+async function usageFacts(
+  db: Database,
+  tx: Tx,
+  config: Config,
+): Promise<Pick<HealthFacts, "budgets" | "anomalies" | "notRead">> {
+  const budgets = await tryWithin(tx, () => watchedBudgets(db, tx));
+  const anomalies = await tryWithin(tx, async () =>
+    config.anomalies.sensitivity === "off" ? [] : await readAnomalies(tx),
+  );
+  return {
+    budgets: "value" in budgets ? budgets.value : [],
+    anomalies: "value" in anomalies ? anomalies.value : [],
+    notRead: [
+      ...("error" in budgets ? [{ kind: "budget" as const, error: errorText(budgets.error) }] : []),
+      ...("error" in anomalies ? [{ kind: "anomaly" as const, error: errorText(anomalies.error) }] : []),
+    ],
+  };
+}

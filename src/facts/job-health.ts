@@ -1,0 +1,222 @@
+// The health of jobs: when each runs next, how it ran last, and whether it waits for a worker.
+
+import { sql } from "kysely";
+import { type Config, jobsOf } from "../config/config.ts";
+import type { Tx } from "../db/connection/transaction.ts";
+import { type JobId, type Pause, type StoredJob, storedJobFinder, storedJobs } from "../db/jobs/jobs.ts";
+import type { RecentRun } from "../db/jobs/recent-runs.ts";
+import { nextRunAt, overdueSince, runAfter, type ScheduledJob, waitingSince } from "../schedule/due.ts";
+import type { ProjectHealth } from "./completeness.ts";
+import { mergeProjects } from "./rotation-health.ts";
+
+export type JobHealth = {
+  readonly kind: "export" | "rotation";
+  readonly job: string;
+  /** How many projects a rotation is for, if it is for many: then this is the state of all of them together. */
+  readonly projects?: number;
+  readonly schedule: string;
+  readonly timezone: string;
+  /** Undefined while the job is paused. */
+  readonly nextRun: Date | undefined;
+  /** The scheduled time of the first run that no worker has planned yet. It is in the past while that run waits for a worker. */
+  readonly firstUnplanned: Date | undefined;
+  readonly paused: Pause | undefined;
+  /** A worker should run this job: some worker has registered it, and it is not paused. */
+  readonly needsWorker: boolean;
+  /** The scheduled time that no worker has planned although a tick should have; undefined if there is none. */
+  readonly overdueSince: Date | undefined;
+  /** A run of the job is in progress or begins with the next tick. */
+  readonly isInProgress: boolean;
+  /** The newest run that was not skipped: a skipped one only says that the run before it was still running. */
+  readonly lastRun: LastRun | undefined;
+  readonly failedRun: FailedRun | undefined;
+  /** When the newest successful run ended, in seconds since 1970; null if none did. Backfills do not count. */
+  readonly lastSuccess: number | null;
+  /** Runs that failed or were interrupted since `lastSuccess`. */
+  readonly failures: number;
+};
+
+/** A job of one project; a rotation of many projects has one for each. */
+export type ProjectJobHealth = JobHealth & { readonly project?: string | undefined };
+
+export type LastRun = Pick<RecentRun, "trigger" | "status" | "startedAt" | "finishedAt" | "error"> & {
+  /** Scheduled times that were skipped since the run started. */
+  readonly skippedSince: number;
+};
+
+/**
+ * The newest run of the job that ended, unless it ended well. A stopped run says nothing about the job. Nor does a backfill that failed or
+ * was interrupted: a person chose its days.
+ */
+export type FailedRun = {
+  readonly status: "failed" | "interrupted";
+  readonly trigger: string;
+  readonly startedAt: Date;
+  readonly error: string | null;
+  /** Failed or suspect slices report this failure already. */
+  readonly isExplained: boolean;
+};
+
+/** Every configured job, the exports first. */
+export async function jobHealth(
+  tx: Tx,
+  config: Config,
+  projects: readonly ProjectHealth[],
+  now: Date,
+): Promise<readonly ProjectJobHealth[]> {
+  const jobs = jobsOf(config);
+  const storedOf = storedJobFinder(await storedJobs(tx));
+  const [runs, records] = [await newestRuns(tx, jobs), await jobRecords(tx, jobs)];
+  const failed = new Set(projects.flatMap((one) => (one.failed > 0 ? `${one.source} ${one.projectId}` : [])));
+  return jobs.map((job, i) => {
+    const { last, judged } = runs.get(i) ?? {};
+    const { isRunning = false, lastSuccess = null, failures = 0 } = records[i] ?? {};
+    const { kind, name, schedule, timezone } = job;
+    const hasFailedSlices = kind === "export" && job.projects.some(({ id }) => failed.has(`${job.source} ${id}`));
+    const isOfMany = kind === "rotation" && job.group !== undefined;
+    return {
+      ...{ kind, job: isOfMany ? job.group : name, ...(isOfMany && { project: job.project.name }), schedule, timezone },
+      ...plannedRuns(job, storedOf(job), last, isRunning, now),
+      ...{ lastRun: last, failedRun: failedRun(judged, hasFailedSlices), lastSuccess, failures },
+    };
+  });
+}
+
+function plannedRuns(
+  job: ScheduledJob,
+  stored: StoredJob | undefined,
+  lastRun: LastRun | undefined,
+  isRunning: boolean,
+  now: Date,
+): Pick<JobHealth, "nextRun" | "firstUnplanned" | "paused" | "needsWorker" | "overdueSince" | "isInProgress"> {
+  const isPaused = stored?.pause !== undefined;
+  const overdue = overdueSince(job, stored, now);
+  const isAboutToBegin = waitingSince(job, stored, now) !== undefined && !overdue;
+  return {
+    // Workers do not run a paused job until it is resumed.
+    nextRun: isPaused ? undefined : nextRunAt(job, now),
+    firstUnplanned: stored?.scheduledThrough && !isPaused ? runAfter(job, stored.scheduledThrough) : undefined,
+    paused: stored?.pause,
+    needsWorker: stored !== undefined && !isPaused,
+    // A run that waits for the end of the previous run is not overdue.
+    overdueSince: lastRun?.status === "running" ? undefined : overdue,
+    isInProgress: isAboutToBegin || isRunning,
+  };
+}
+
+function failedRun(judged: NewestRun | undefined, hasFailedSlices: boolean): FailedRun | undefined {
+  if (judged?.status !== "failed" && judged?.status !== "interrupted") return undefined;
+  const { status, trigger, startedAt, error, suspect } = judged;
+  return { status, trigger, startedAt, error, isExplained: hasFailedSlices || (suspect > 0 && error === null) };
+}
+
+// One index lookup for each job, and no pass over all runs: a job that ran for years has very many.
+
+type NewestRun = LastRun & { readonly suspect: number };
+
+/** By the index of the job: its newest run, and the newest that tells whether it works (see FailedRun). */
+async function newestRuns(
+  tx: Tx,
+  jobs: readonly JobId[],
+): Promise<ReadonlyMap<number, { readonly last?: LastRun; readonly judged?: NewestRun }>> {
+  const { rows } = await sql<NewestRun & { readonly index: number; readonly what: "last" | "judged" }>`
+    select c.index, r.what, r.trigger, r.status, r.started_at as "startedAt", r.finished_at as "finishedAt", r.error,
+      r.slices_suspect as suspect,
+      (
+        select count(*)::integer from usage_export.run skipped
+        where skipped.kind = c.kind and skipped.job = c.name and skipped.started_at > r.started_at and skipped.status = 'skipped'
+      ) as "skippedSince"
+    from ${listed(jobs)}
+    cross join lateral (
+      (
+        select 'last' as what, * from bi.runs where kind = c.kind and job = c.name and status <> 'skipped'
+        order by started_at desc limit 1
+      )
+      union all
+      (
+        select 'judged', * from bi.runs
+        where kind = c.kind and job = c.name and (status = 'ok' or (status in ('failed', 'interrupted') and trigger <> 'backfill'))
+        order by started_at desc limit 1
+      )
+    ) r
+  `.execute(tx);
+  const byJob = Map.groupBy(rows, ({ index }) => index);
+  return new Map(
+    [...byJob].map(([index, found]) => [
+      index,
+      Object.fromEntries(
+        found.map(({ index: _, what, suspect, ...run }) => [what, what === "last" ? run : { ...run, suspect }]),
+      ),
+    ]),
+  );
+}
+
+type JobRecord = Pick<JobHealth, "lastSuccess" | "failures"> & {
+  /** A run is in progress: workers share it, or its one process has sent a heartbeat within the last minute. */
+  readonly isRunning: boolean;
+};
+
+async function jobRecords(tx: Tx, jobs: readonly JobId[]): Promise<readonly JobRecord[]> {
+  const { rows } = await sql<JobRecord>`
+    select extract(epoch from ok.finished_at)::double precision as "lastSuccess",
+      (
+        select count(*)::integer from bi.runs r
+        where r.kind = c.kind and r.job = c.name and r.trigger <> 'backfill' and r.status in ('failed', 'interrupted')
+          and (ok.started_at is null or r.started_at > ok.started_at)
+      ) as failures,
+      exists (
+        select from usage_export.run r
+        where r.kind = c.kind and r.job = c.name and r.status = 'running'
+          and (r.projects_open is not null or r.heartbeat_at > now() - interval '1 minute')
+      ) as "isRunning"
+    from ${listed(jobs)}
+    left join lateral (
+      select started_at, finished_at from usage_export.run r
+      where r.kind = c.kind and r.job = c.name and r.trigger <> 'backfill' and r.status = 'ok'
+      order by started_at desc limit 1
+    ) ok on true
+    order by c.index
+  `.execute(tx);
+  return rows;
+}
+
+/** The jobs as a relation `c`. */
+function listed(jobs: readonly JobId[]) {
+  return sql`
+    (
+      select kind, name, position::integer - 1 as index
+      from unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[]) with ordinality as c (kind, name, position)
+    ) c
+  `;
+}
+
+/** Shows the jobs of a rotation of many projects as one, with the newest run that went wrong, or the newest of all. */
+export function mergeJobs(jobs: readonly ProjectJobHealth[]): readonly JobHealth[] {
+  return mergeProjects(
+    jobs,
+    ({ job }) => job,
+    (members, { project: _, ...first }): JobHealth => {
+      const all = members.toSorted((a, b) => Number(b.lastRun?.startedAt ?? 0) - Number(a.lastRun?.startedAt ?? 0));
+      const worst = all.find(({ lastRun }) => lastRun?.status === "failed" || lastRun?.status === "interrupted");
+      const successes = members.flatMap(({ lastSuccess }) => lastSuccess ?? []);
+      return {
+        ...first,
+        projects: members.length,
+        nextRun: earliest(members.map(({ nextRun }) => nextRun)),
+        firstUnplanned: earliest(members.map(({ firstUnplanned }) => firstUnplanned)),
+        needsWorker: members.some(({ needsWorker }) => needsWorker),
+        overdueSince: earliest(members.map((one) => one.overdueSince)),
+        isInProgress: members.some(({ isInProgress }) => isInProgress),
+        lastRun: (worst ?? all[0])?.lastRun,
+        failedRun: all.find((one) => one.failedRun)?.failedRun,
+        lastSuccess: successes.length > 0 ? Math.min(...successes) : null,
+        failures: Math.max(...members.map(({ failures }) => failures)),
+      };
+    },
+  );
+}
+
+function earliest(moments: readonly (Date | undefined)[]): Date | undefined {
+  const times = moments.flatMap((moment) => moment?.getTime() ?? []);
+  return times.length > 0 ? new Date(Math.min(...times)) : undefined;
+}

@@ -1,0 +1,88 @@
+// The notifications to send: the difference between the conditions and what was sent last. Pure.
+
+import type { Condition } from "../facts/conditions.ts";
+import { truncate } from "../text.ts";
+import { counted } from "./format.ts";
+
+export type Phase = "wrong" | "well";
+
+export type Notification = {
+  readonly subject: string;
+  readonly state: Phase;
+  readonly text: string;
+  /** If it is about many conditions, their subjects. */
+  readonly covers?: readonly string[];
+};
+
+type Change = Omit<Notification, "covers"> & { readonly name: string };
+
+/**
+ * One for each condition that began or ended since. `lastSent` has the phase that was sent last, by name and subject. So nothing is sent
+ * if a job fails again, or if its gaps grow.
+ */
+export function notificationsOf(
+  conditions: readonly Condition[],
+  lastSent: ReadonlyMap<string, Phase>,
+  scrub: (text: string) => string,
+): readonly Notification[] {
+  const current = Map.groupBy(conditions, subjectOf);
+  const begun = [...current].flatMap(([subject, same]): readonly Change[] => {
+    if (lastSent.get(subject) === "wrong" || same.every(({ isQuiet }) => isQuiet)) return [];
+    return same
+      .slice(0, 1)
+      .map(({ name }) => ({ name, subject, state: "wrong", text: same.map(({ text }) => text).join("; ") }));
+  });
+  const isAnomalyUnread = conditions.some(({ name, subject }) => name === "unread" && subject === "anomaly");
+  const ended = [...lastSent].flatMap(([subject, phase]): readonly Change[] => {
+    const [name = ""] = subject.split(" ");
+    // Each threshold of a budget is notified once in a period. Of what could not be read nothing has ended. A rotation may fail more.
+    const isKept =
+      ["budget", "many"].includes(name) ||
+      (name === "anomaly" && isAnomalyUnread) ||
+      current.has(subject.replace(/^key attempts /, "key attention "));
+    if (phase === "well" || current.has(subject) || isKept) return [];
+    return [{ name, subject, state: "well", text: `Over: ${subject}.` }];
+  });
+  return [...Map.groupBy([...begun, ...ended], ({ name, state }) => `${state} ${name}`).values()]
+    .flatMap((changes) => (changes.length > SINGLE_MAX ? digestOf(changes) : changes))
+    .map(({ name: _, ...one }) => ({ ...one, text: sanitizeText(one.text, scrub) }));
+}
+
+/** "export nightly", "budget november 2026-11 80", "config" */
+function subjectOf({ name, subject }: Condition): string {
+  return subject === "" ? name : `${name} ${subject}`;
+}
+
+/** More conditions of one name than this that change at once, as after an outage, are one notification. */
+const SINGLE_MAX = 5;
+const SUBJECTS_SHOWN_MAX = 3;
+
+function digestOf(changes: readonly Change[]): readonly (Notification & Pick<Change, "name">)[] {
+  const [first, ...others] = changes;
+  if (!first) return [];
+  const named = others.slice(0, SUBJECTS_SHOWN_MAX).map(({ subject }) => subject);
+  const rest = others.length - named.length;
+  // The text of the first may be as long as an error.
+  const text = `${counted(changes.length, "change")} at once of "${first.name}"; beside the first, ${named.join(", ")}${rest > 0 ? ` and ${rest} more` : ""}: usage-export status lists what is wrong. The first: ${first.text}`;
+  return [{ ...first, subject: `many ${first.name}`, text, covers: changes.map(({ subject }) => subject) }];
+}
+
+/** Appended to every text: who sent it, because several may write to one channel, and where to look. */
+export function senderSuffix(publicUrl: string | undefined, host: string): string {
+  if (publicUrl === undefined) return ` — usage-export on ${host}`;
+  return ` — usage-export at ${new URL(publicUrl).host}, ${publicUrl}`;
+}
+
+const NOTIFICATION_LENGTH_MAX = 500;
+
+/**
+ * The text as it is sent: on one line, without secrets, and not too long. The three characters that Slack interprets are escaped,
+ * because an error may quote anything, and `<!channel>` would notify everybody. Secrets are removed first: once cut or escaped, they
+ * would not be found.
+ */
+function sanitizeText(text: string, scrub: (text: string) => string): string {
+  const line = truncate(scrub(text).replaceAll(/\s+/g, " "), NOTIFICATION_LENGTH_MAX);
+  const sentence = line.charAt(0).toUpperCase() + line.slice(1);
+  // In some chats @channel would notify everybody too: an invisible character after the @ prevents that.
+  return sentence.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("@", "@\u200b");
+}

@@ -1,0 +1,114 @@
+// Sends notifications to the webhook when conditions begin and end, and pings the dead man's switch while all is well.
+
+import os from "node:os";
+import type { Logger } from "pino";
+import type { Config } from "../config/config.ts";
+import type { Database } from "../db/connection/database.ts";
+import { isConnectionError } from "../db/connection/errors.ts";
+import { claimNotification, type LastSent, markSent, readLastSent, releaseNotification } from "../db/notifications.ts";
+import { errorText } from "../errors.ts";
+import { type HealthState, health, isWell } from "../facts/health.ts";
+import { type Notification, notificationsOf, senderSuffix } from "../show/notification.ts";
+import type { ProcessMetrics } from "../show/prometheus.ts";
+import { ping, postText, type Receiver, type Receivers } from "./webhook.ts";
+
+export type NotifierContext = {
+  readonly db: Database;
+  readonly config: Config;
+  readonly log: Logger;
+  readonly scrub: (text: string) => string;
+  readonly metrics: Pick<ProcessMetrics, "notificationEnded">;
+};
+
+/** After this time a tick sends nothing more; the next tick sends the rest. */
+const SENDING_MS_MAX = 5_000;
+const MINUTE_MS = 60_000;
+
+const PROBLEMS = {
+  evaluate: "alerts not evaluated: reading the health state failed",
+  webhook: "notification not sent, will be retried",
+  dead_man: "dead man's switch not pinged",
+} as const;
+
+/** The returned function never throws. `stop` aborts the calls to the receivers. */
+export function openNotifier(
+  { db, config, log, scrub, metrics }: NotifierContext,
+  { webhook, deadMan }: Receivers,
+  stop: AbortSignal,
+  timeoutMs?: number,
+): () => Promise<void> {
+  const suffix = senderSuffix(config.monitor.publicUrl, os.hostname());
+  /** A problem is logged when it begins, and not again while it lasts. */
+  const problems = new Set<keyof typeof PROBLEMS>();
+  let pingedMinute: number | undefined;
+
+  function problemBegan(problem: keyof typeof PROBLEMS, error: unknown): void {
+    // An outage of the database is logged elsewhere.
+    const isNews = !problems.has(problem) && !isConnectionError(error);
+    if (isNews) log.warn({ reason: errorText(error) }, PROBLEMS[problem]);
+    problems.add(problem);
+  }
+
+  /** Returns whether `send` succeeded. */
+  async function attempt(target: "webhook" | "dead_man", send: () => Promise<void>): Promise<boolean> {
+    try {
+      await send();
+    } catch (error) {
+      if (stop.aborted) return false;
+      metrics.notificationEnded(target, "failed");
+      problemBegan(target, error);
+      return false;
+    }
+    metrics.notificationEnded(target, "sent");
+    if (problems.delete(target)) log.info({ to: target }, "receiver reached again");
+    return true;
+  }
+
+  async function send(to: Receiver, notification: Notification, lastSent: LastSent | undefined): Promise<void> {
+    const { subject, state, text } = notification;
+    const claim = await claimNotification(db, subject, lastSent);
+    if (claim === undefined) return;
+    if (await attempt("webhook", () => postText(to, `${text}${suffix}`, stop, timeoutMs))) {
+      await markSent(db, notification, claim);
+      log.info({ subject, state }, "notification sent");
+    } else await releaseNotification(db, subject, claim);
+  }
+
+  async function sendAll(
+    to: Receiver,
+    { conditions }: HealthState,
+    lastSent: ReadonlyMap<string, LastSent>,
+  ): Promise<void> {
+    const startedMs = performance.now();
+    const phases = new Map([...lastSent].map(([subject, { state }]) => [subject, state]));
+    for (const notification of notificationsOf(conditions, phases, scrub)) {
+      if (stop.aborted || performance.now() - startedMs > SENDING_MS_MAX) return;
+      await send(to, notification, lastSent.get(notification.subject));
+    }
+  }
+
+  async function evaluate(): Promise<void> {
+    const minute = Math.floor(Date.now() / MINUTE_MS);
+    // At most one ping a minute, however often a tick comes.
+    const isPingDue = deadMan !== undefined && minute !== pingedMinute;
+    if (!webhook && !isPingDue) return;
+    // `lastSent` is read before the health state. In the other order another replica could send a newer notification in between,
+    // and this replica would then send one from its older state.
+    const lastSent = webhook && (await readLastSent(db));
+    const state = await health(db, config);
+    if (webhook && lastSent) await sendAll(webhook, state, lastSent);
+    if (isPingDue && !stop.aborted && isWell(state)) {
+      pingedMinute = minute;
+      await attempt("dead_man", () => ping(deadMan, stop, timeoutMs));
+    }
+  }
+
+  return async () => {
+    try {
+      await evaluate();
+      problems.delete("evaluate");
+    } catch (error) {
+      if (!stop.aborted) problemBegan("evaluate", error);
+    }
+  };
+}

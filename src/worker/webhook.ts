@@ -1,0 +1,79 @@
+// Calls the webhook and the dead man's switch, once: the next tick calls again. Their addresses are secrets: an error names only the
+// configuration field. Redirects are not followed, and the body of the answer is ignored.
+
+import type { Dispatcher } from "undici";
+import { AppError, systemCode } from "../errors.ts";
+import type { HttpProxy } from "../proxy.ts";
+import { openAgent } from "../proxy-agent.ts";
+import type { Secret } from "../secret.ts";
+
+export type Receiver = {
+  /** The configuration field with the receiver's address. */
+  readonly path: "notify.webhook" | "notify.deadMan";
+  readonly address: Secret;
+  readonly proxy?: HttpProxy | undefined;
+};
+
+export type Receivers = { readonly webhook: Receiver | undefined; readonly deadMan: Receiver | undefined };
+
+const TIMEOUT_MS = 10_000;
+const BODY_BYTES_MAX = 64 * 1024;
+
+/**
+ * Posts `{ "text": … }` and nothing else: all chats accept that, and some, like Google's, refuse a message with a field they don't know.
+ * Throws `unavailable`.
+ */
+export async function postText(to: Receiver, text: string, signal: AbortSignal, timeoutMs?: number): Promise<void> {
+  const body = JSON.stringify({ text });
+  await call(to, { method: "POST", headers: { "content-type": "application/json" }, body }, signal, timeoutMs);
+}
+
+/** Tells the dead man's switch that all is well. Throws `unavailable`. */
+export async function ping(to: Receiver, signal: AbortSignal, timeoutMs?: number): Promise<void> {
+  await call(to, { method: "GET" }, signal, timeoutMs);
+}
+
+type RequestParts = Pick<Dispatcher.RequestOptions, "method" | "body"> & { readonly headers?: Record<string, string> };
+
+/** The agent is closed after the call: with one a minute, keeping a connection open gains nothing. */
+async function call(
+  { path, address, proxy }: Receiver,
+  parts: RequestParts,
+  signal: AbortSignal,
+  timeoutMs = TIMEOUT_MS,
+): Promise<void> {
+  const { origin, pathname, search } = new URL(address.reveal());
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+  const agent = openAgent({ allowH2: false }, proxy);
+  // undici ignores the signal while it connects.
+  const end = () => void agent.destroy();
+  limit.addEventListener("abort", end, { once: true });
+  try {
+    const request = { ...parts, origin, path: `${pathname}${search}`, signal: limit };
+    const { statusCode, body } = await agent.request(request);
+    await body.dump({ limit: BODY_BYTES_MAX, signal: limit }).catch(() => {});
+    if (statusCode >= 300) throw new AppError("unavailable", `${path} ${statusText(statusCode)}`);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof AppError && error.message.startsWith(path)) throw error;
+    const reason = limit.aborted
+      ? `did not answer within ${timeoutMs / 1000} s`
+      : `can't be reached: ${reasonOf(error)}`;
+    throw new AppError("unavailable", `${path} ${reason}`);
+  } finally {
+    limit.removeEventListener("abort", end);
+    await agent.destroy();
+  }
+}
+
+function statusText(status: number): string {
+  const redirect = status < 400 ? ", which leads elsewhere and is not followed: expected the address it leads to" : "";
+  return `answered ${status}${redirect}`;
+}
+
+/** Only the error's code, because its message may contain the address. An AppError is safe to show: it names only the proxy. */
+function reasonOf(error: unknown): string {
+  if (error instanceof AppError) return error.message;
+  if (error instanceof AggregateError) return reasonOf(error.errors[0]);
+  return systemCode(error) || "unknown reason";
+}

@@ -1,0 +1,351 @@
+// Which conditions follow from what is known.
+
+import { expect, test } from "vitest";
+import type { Anomaly, JudgedUsage } from "../../src/db/anomalies.ts";
+import type { FailureCause } from "../../src/db/usage/failures.ts";
+import { isWell } from "../../src/facts/health.ts";
+import type { HealthFacts } from "../../src/facts/health-facts.ts";
+import { FAILED_RUN, healthState, jobLine, makeBudgetUse, NOW, rotationLine, worker } from "./sample-health-state.ts";
+
+type Part = Partial<HealthFacts>;
+
+const conditionsOf = (part: Part) => healthState(part).conditions;
+
+const SLICES = { complete: 60, suspect: 0, failed: 0, missing: 0 };
+const SILENT = worker({ state: "silent", recent: false });
+const LIST = {
+  ...{ list: "env ACCOUNT_KEY", readAt: NOW, projects: 10, vanished: 0 },
+  ...{ error: null, failingSince: null, waiting: 0, waitingSince: null },
+};
+
+test.each<[string, Part]>([
+  ["a paused job", { jobs: [jobLine({ paused: { at: NOW, why: "moving", by: "me" } })] }],
+  ["no worker, and no job that needs one", { jobs: [jobLine({ needsWorker: false })], workers: [] }],
+  ["a worker that stopped a moment ago", { workers: [worker({ state: "stopped" })] }],
+  ["a failed run that slices explain", { jobs: [jobLine({ failedRun: { ...FAILED_RUN, isExplained: true } })] }],
+  ["the refusal of a worker that is gone", { workers: [{ ...SILENT, refusal: { reason: "no", at: NOW } }, worker()] }],
+  ["a list that was read", { lists: [LIST] }],
+  ["a key two days over its maximum age", { rotations: [rotationLine({ ageSeconds: 32 * 86_400 })] }],
+  ["no key yet", { rotations: [rotationLine({ ageSeconds: null })] }],
+  [
+    "keys that are about to be deleted",
+    { rotations: [rotationLine({ configured: { maxAgeDays: 30, retire: "delete" }, keys: { dueForRemoval: 2 } })] },
+  ],
+  [
+    "a rotation that is not configured any more",
+    { rotations: [rotationLine({ configured: undefined, keys: { orphan: 1 } })] },
+  ],
+  ["a budget far from its thresholds", { budgets: [makeBudgetUse({ reached: [], forecastPercent: "99.1" })] }],
+  ["unusual days that are over", { anomalies: [usage([{ day: "2026-03-01", isOpen: false }])] }],
+])("%s: no condition", (_, part) => {
+  expect(conditionsOf(part)).toEqual([]);
+});
+
+const CASES: readonly [name: string, section: string, text: string | RegExp, part: Part][] = [
+  ["missing", "gaps", "1 slice missing: due and never read", { slices: { ...SLICES, missing: 1 } }],
+  [
+    "missing",
+    "gaps",
+    "2 slices missing: due and never read; the newest: production / none / all, 2026-03-08 to 2026-03-09",
+    {
+      slices: { ...SLICES, missing: 2 },
+      gaps: [
+        {
+          project: "production",
+          grouping: "none",
+          filter: "all",
+          status: "missing",
+          from: "2026-03-08",
+          to: "2026-03-09",
+          error: null,
+        },
+      ],
+    },
+  ],
+  ["failed other", "gaps", "2 slices failed for other reasons", { slices: { ...SLICES, failed: 2 } }],
+  [
+    "suspect",
+    "gaps",
+    "3 slices suspect: empty where there were numbers, which stay",
+    { slices: { ...SLICES, suspect: 3 } },
+  ],
+  [
+    "overdue export nightly",
+    "jobs",
+    "export nightly is overdue since 2026-03-10 06:00 UTC: no worker has taken it up",
+    { jobs: [jobLine({ overdueSince: NOW })] },
+  ],
+  [
+    "worker",
+    "jobs",
+    "no worker runs, so nothing is done on schedule: the last one, node-1 pid 41, was seen 2026-03-10 06:00 UTC; run: usage-export start",
+    { jobs: [jobLine({ overdueSince: NOW })], workers: [SILENT] },
+  ],
+  [
+    "config",
+    "jobs",
+    "configuration refused since 2026-03-10 06:00 UTC: the worker node-1 pid 41 goes on with the one before; line 3: no",
+    { workers: [worker({ refusal: { reason: "line 3:\n  no", at: NOW } })] },
+  ],
+  [
+    'projects "env ACCOUNT_KEY"',
+    "jobs",
+    /^the projects of env ACCOUNT_KEY can't be listed since .*: 10 projects of the last list are exported, .*; HTTP 500$/,
+    { lists: [{ ...LIST, error: "HTTP 500", failingSince: NOW }] },
+  ],
+  [
+    'projects "env ACCOUNT_KEY"',
+    "jobs",
+    /^6 of 10 projects of env ACCOUNT_KEY are missing from the list since .*check --confirm-projects$/,
+    { lists: [{ ...LIST, waiting: 6, waitingSince: NOW }] },
+  ],
+  [
+    "export nightly",
+    "runs",
+    "export nightly failed in its run of 2026-03-10 06:00 UTC (manual): no",
+    { jobs: [jobLine({ failedRun: FAILED_RUN })] },
+  ],
+  [
+    "export nightly",
+    "runs",
+    "export nightly was interrupted in its run of 2026-03-10 06:00 UTC (manual)",
+    { jobs: [jobLine({ failedRun: { ...FAILED_RUN, status: "interrupted", error: null } })] },
+  ],
+  [
+    "rotation exporter",
+    "runs",
+    /^rotation exporter failed in its run of /,
+    { jobs: [jobLine({ kind: "rotation", job: "exporter", failedRun: FAILED_RUN })], rotations: [rotationLine()] },
+  ],
+  // Its attempts say why the run failed.
+  [
+    "key attempts exporter",
+    "keys",
+    "rotation exporter: 4 failed attempts, the last: the vault is closed",
+    {
+      jobs: [jobLine({ kind: "rotation", job: "exporter", failedRun: FAILED_RUN })],
+      rotations: [rotationLine({ failedAttempts: 4, lastError: "the vault is closed" })],
+    },
+  ],
+  [
+    "key attention exporter",
+    "keys",
+    "rotation exporter: needs attention: nothing is created until rotate --now; 5 failed attempts, the last: no",
+    { rotations: [rotationLine({ failedAttempts: 5, lastError: "no" })] },
+  ],
+  [
+    "key fallback exporter",
+    "keys",
+    'rotation exporter: the key in use was refused (2026-03-10T06:00:30.000Z), and the one before it was used in its place, see "keys": 401',
+    { rotations: [rotationLine({ fallback: "401", fallbackAt: NOW })] },
+  ],
+  [
+    "key age exporter",
+    "keys",
+    "rotation exporter: the key in use is 33 days old and should have been replaced after 30: rotate --dry-run says what is in the way",
+    { rotations: [rotationLine({ ageSeconds: 33 * 86_400 })] },
+  ],
+  [
+    "key exporter",
+    "keys",
+    "rotation exporter: the file is gone",
+    { rotationWarnings: [{ rotation: "exporter", text: "the file is gone" }] },
+  ],
+];
+
+test.each(CASES)("%s: wrong, with a text and a section (%#)", (name, section, text, part) => {
+  const state = healthState(part);
+  expect(state.conditions.map((one) => `${one.name} ${one.subject}`.trim())).toEqual([name]);
+  expect(state.conditions).toMatchObject([
+    { section, text: typeof text === "string" ? text : expect.stringMatching(text), isWrong: true },
+  ]);
+  expect(isWell(state)).toBe(false);
+});
+
+const BUDGET = "limit 2026-03";
+
+const REMINDERS: readonly [name: string, text: string | RegExp, part: Part][] = [
+  [
+    "key orphans exporter",
+    /: 1 key may exist at the service whose secret is lost/,
+    { rotations: [rotationLine({ keys: { orphan: 1 } })] },
+  ],
+  [
+    "key removal exporter",
+    /: 2 keys can be removed at the service/,
+    { rotations: [rotationLine({ keys: { dueForRemoval: 2 } })] },
+  ],
+  [
+    "key removal exporter",
+    /: 1 key due for removal, and not deleted: "keys" says why/,
+    {
+      rotations: [
+        rotationLine({ configured: { maxAgeDays: 30, retire: "delete" }, keys: { dueForRemoval: 2, longDue: 1 } }),
+      ],
+    },
+  ],
+  [
+    `budget ${BUDGET} 80`,
+    "budget limit (2026-03) reached 80%: 83.45% of 1,000 USD (estimated) used (835), forecast for the month: 1,120 (1,050 to 1,190); 1 day not read and not counted; 2 days not final; usage without a price or an amount not counted",
+    { budgets: [makeBudgetUse()] },
+  ],
+  [
+    `budget ${BUDGET} 50`,
+    "budget limit (2026-03) reached 50%: no day of it was read yet, of 1,000 USD (estimated); 31 days not read and not counted",
+    {
+      budgets: [
+        makeBudgetUse({
+          used: null,
+          percent: null,
+          forecast: null,
+          reached: ["50"],
+          daysMissing: 31,
+          daysNotFinal: 0,
+          hasUnpriced: false,
+        }),
+      ],
+    },
+  ],
+  [
+    `budget forecast ${BUDGET}`,
+    /^budget limit \(2026-03\) will probably be exceeded: /,
+    { budgets: [makeBudgetUse({ reached: [] })] },
+  ],
+  [
+    "anomaly production",
+    "unusual usage of production on 2026-03-06: Requests: 12,345, usually 3,101 to 4,900; also 1 day before it",
+    { anomalies: [usage([{}, { day: "2026-03-05" }, { day: "2026-03-01", isOpen: false }])] },
+  ],
+  [
+    'anomaly "acme eu" diarized',
+    /^unusual usage of acme eu under diarized on /,
+    { anomalies: [{ ...usage([{}]), project: "acme eu", filter: "diarized", unfiltered: false }] },
+  ],
+  [
+    "unread budget",
+    "budgets: not read, as reading them failed: statement timeout",
+    { notRead: [{ kind: "budget", error: "statement timeout" }] },
+  ],
+];
+
+test.each(REMINDERS)("%s: a reminder, and the program is well all the same (%#)", (name, text, part) => {
+  const state = healthState(part);
+  expect(state.conditions.map((one) => `${one.name} ${one.subject}`)).toEqual([name]);
+  expect(state.conditions).toMatchObject([
+    { text: typeof text === "string" ? text : expect.stringMatching(text), isWrong: false },
+  ]);
+  expect(isWell(state)).toBe(true);
+});
+
+function usage(anomalies: readonly Partial<Anomaly>[]): JudgedUsage {
+  const high: Anomaly = {
+    ...{ day: "2026-03-06", direction: "high", metric: "requests", isOpen: true },
+    ...{ amount: "12345", expected: "4000", low: "3100.5", high: "4900" },
+  };
+  const all = anomalies.map((one) => ({ ...high, ...one }));
+  return { project: "production", filter: "all", unfiltered: true, through: "2026-03-07", anomalies: all };
+}
+
+const CAUSE: FailureCause = {
+  ...{ code: "unavailable", project: undefined, isBillingRefused: false, error: "connect ECONNREFUSED" },
+  ...{ slices: 12, slicesWithNumbers: 12, series: 6 },
+  since: new Date("2026-03-10T03:23:10Z"),
+  nextTry: new Date("2026-03-10T06:01:00Z"),
+};
+
+test.each<[Partial<FailureCause>, string, string]>([
+  [
+    {},
+    "unavailable",
+    "service not reachable since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; next try 2026-03-10 06:01 UTC; last good numbers shown",
+  ],
+  [
+    { code: "unauthorized", project: "production", error: "the service answered 403", nextTry: undefined },
+    "unauthorized",
+    "key of project production refused (403) since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; with a key that works, usage-export export --project production reads them at once; last good numbers shown",
+  ],
+  [
+    {
+      ...{ code: "unauthorized", project: "production", isBillingRefused: true, nextTry: undefined },
+      error: "the service answered 403: the key lacks a scope",
+    },
+    "unauthorized",
+    "key of project production may not read billing (403): it needs billing:read since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; with a key that works, usage-export export --project production reads them at once; last good numbers shown",
+  ],
+  [
+    {
+      code: "bad_answer",
+      error: 'expected "rows" to be an array (request id c8b6) (2 attempts)',
+      slicesWithNumbers: 3,
+    },
+    "bad_answer",
+    'readings fail since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; next try 2026-03-10 06:01 UTC; last good numbers shown for 3 of them; the newest error: expected "rows" to be an array',
+  ],
+])("failed slices with the same cause are one condition (%o)", (part, subject, text) => {
+  const causes = [{ ...CAUSE, ...part }];
+  expect(conditionsOf({ causes, slices: { ...SLICES, failed: 12 } })).toMatchObject([
+    { name: "failed", subject, text },
+  ]);
+});
+
+test("only the five largest causes are listed, and the slices of the others are counted", () => {
+  const causes = Array.from({ length: 8 }, (_, i) => ({ ...CAUSE, code: "bad_answer", error: `no ${i}` }));
+  const texts = conditionsOf({ causes, slices: { ...SLICES, failed: 8 * 12 } }).map(({ text }) => text);
+  expect(texts).toHaveLength(6);
+  expect(texts.at(-1)).toBe("36 slices failed for other reasons");
+});
+
+// A rotation of many projects is one, whatever goes wrong in however many of them.
+
+const FLEET = Array.from({ length: 300 }, (_, i) => `prod-${i}`);
+
+test("what fails in 300 projects of a rotation is one condition with the first of them, and a rotation of one project is another", () => {
+  const failing = { failedAttempts: 2, lastError: "the vault is closed" };
+  const members = FLEET.map((project) => rotationLine({ rotation: "fleet", project, ...failing }));
+  const runs = [...FLEET, undefined].map((project) =>
+    jobLine({ kind: "rotation", job: project ? "fleet" : "single", project, failedRun: FAILED_RUN, failures: 2 }),
+  );
+  const state = healthState({ rotations: [...members, rotationLine({ rotation: "single", ...failing })], jobs: runs });
+  expect(state.conditions.map(({ name, subject, text }) => [name, subject, text])).toEqual([
+    [
+      ...["key attempts", "fleet"],
+      "rotation fleet: 2 failed attempts, the last: the vault is closed; in 300 of 300 projects (prod-0, prod-1, prod-2 and 297 more)",
+    ],
+    ["key attempts", "single", "rotation single: 2 failed attempts, the last: the vault is closed"],
+  ]);
+  expect(state.rotations).toMatchObject([
+    { rotation: "fleet", projects: 300, failedAttempts: 2, apiKeyId: null, keys: { active: 300 } },
+    { rotation: "single", keys: { active: 1 } },
+  ]);
+  expect(state.jobs).toMatchObject([{ job: "fleet", projects: 300, failures: 2 }, { job: "single" }]);
+});
+
+test("300 overdue rotations are one condition, since the first of them", () => {
+  const jobs = FLEET.map((project, i) =>
+    jobLine({ kind: "rotation", job: "fleet", project, overdueSince: new Date(NOW.getTime() - i * 1000) }),
+  );
+  expect(conditionsOf({ jobs })).toMatchObject([
+    { name: "overdue", subject: "rotation fleet", text: expect.stringContaining("is overdue since 2026-03-10 05:55") },
+  ]);
+});
+
+test("a project that works does not hide one that fails, and the last run shown is the one that failed", () => {
+  const jobs = ["ok", "failed", "ok"].map((status, i) => {
+    const lastRun = {
+      trigger: "schedule",
+      status,
+      startedAt: new Date(NOW.getTime() + i),
+      finishedAt: NOW,
+      error: null,
+    };
+    return jobLine({
+      ...{ kind: "rotation", job: "fleet", project: `prod-${i}`, lastRun: { ...lastRun, skippedSince: 0 } },
+      failedRun: status === "failed" ? FAILED_RUN : undefined,
+    });
+  });
+  const state = healthState({ jobs });
+  expect(state.jobs).toMatchObject([{ job: "fleet", projects: 3, lastRun: { status: "failed" } }]);
+  expect(state.conditions.map(({ text }) => text)).toEqual([
+    "rotation fleet failed in its run of 2026-03-10 06:00 UTC (manual): no; in 1 of 3 projects (prod-1)",
+  ]);
+});

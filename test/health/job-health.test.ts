@@ -1,0 +1,78 @@
+// Which runs of a job its health is judged by.
+
+import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { parseConfig } from "../../src/config/config.ts";
+import { readSnapshot } from "../../src/db/connection/transaction.ts";
+import { jobHealth } from "../../src/facts/job-health.ts";
+import { smallConfig } from "../cli/small-config.ts";
+import { testDatabase } from "../support/database.ts";
+import { projectLine } from "./sample-health-state.ts";
+
+const { db } = await testDatabase();
+
+type Run = readonly [trigger: string, status: string, part?: { readonly suspect?: number; readonly error?: string }];
+
+/** The health of a new job with these runs, of which the oldest comes first. */
+async function healthAfter(runs: readonly Run[], failed = 0) {
+  const name = `job-${randomUUID()}`;
+  for (const [i, [trigger, status, { suspect = 0, error = null } = {}]] of runs.entries()) {
+    await sql`
+      with run as (
+        insert into usage_export.run (run_id, kind, job, trigger, status, started_at, finished_at, error)
+        values (${randomUUID()}, 'export', ${name}, ${trigger}, ${status}, now() + make_interval(secs => ${i}), now(), ${error}) returning run_id
+      )
+      insert into usage_export.run_project (run_id, project_id, slices_planned, slices_suspect) select run_id, 'p', 1, ${suspect} from run
+    `.execute(db);
+  }
+  const text = JSON.stringify(smallConfig("http://127.0.0.1:1", { exports: [{ name }] }));
+  const config = parseConfig(text, { source: "jobs.config.json", baseDir: "/srv" });
+  const projects = [projectLine({ projectId: config.projects[0]?.id ?? "", failed })];
+  const [health] = await readSnapshot(db, (tx) => jobHealth(tx, config, projects, new Date()));
+  return health;
+}
+
+test("a job that never ran has no run, and nothing is in progress", async () => {
+  expect(await healthAfter([])).toMatchObject({
+    lastRun: undefined,
+    failedRun: undefined,
+    isInProgress: false,
+    failures: 0,
+  });
+});
+
+test("the newest run is the last one, with the skipped times since", async () => {
+  expect(
+    await healthAfter([
+      ["schedule", "ok"],
+      ["manual", "failed", { error: "no" }],
+      ["schedule", "skipped"],
+    ]),
+  ).toMatchObject({
+    lastRun: { trigger: "manual", status: "failed", error: "no", skippedSince: 1 },
+    failedRun: { status: "failed", trigger: "manual", error: "no", isExplained: false },
+    failures: 1,
+  });
+});
+
+test.each<[string, Run]>([
+  ["a failed backfill", ["backfill", "failed"]],
+  ["a stopped run", ["schedule", "stopped"]],
+  ["a skipped run", ["schedule", "skipped"]],
+  ["a run that has not ended", ["manual", "running"]],
+])("%s neither makes a job fail nor ends its failure", async (_, run) => {
+  expect(await healthAfter([["manual", "ok"], run])).toMatchObject({ failedRun: undefined });
+  expect(await healthAfter([["manual", "failed"], run])).toMatchObject({ failedRun: { trigger: "manual" } });
+});
+
+test("a failed run is explained by failed slices of its projects, and by suspect ones if it has no error", async () => {
+  expect(await healthAfter([["schedule", "failed", { error: "no" }]], 1)).toMatchObject({
+    failedRun: { isExplained: true },
+  });
+  expect(await healthAfter([["schedule", "failed", { suspect: 1 }]])).toMatchObject({
+    failedRun: { isExplained: true },
+  });
+  const both = { suspect: 1, error: "no" };
+  expect(await healthAfter([["schedule", "failed", both]])).toMatchObject({ failedRun: { isExplained: false } });
+});
