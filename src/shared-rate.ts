@@ -36,13 +36,11 @@ function openRate(db: Database | undefined, caps: () => RateCaps, log: Logger): 
     if (db) renewals ??= renewWhileUsed(db);
     else limiter.setShare(caps().maxConcurrent, Number.POSITIVE_INFINITY, false);
   });
-  /** Ends of pauses that are not stored yet, by the name of the key. */
-  const unstored = new Map<string, number>();
   let storing: Promise<unknown> | undefined;
   let isUsed = false;
   let renewals: Promise<void> | undefined;
   let rest = new AbortController();
-  const isBusy = () => isUsed || limiter.inFlight() + limiter.waiting() > 0;
+  const isBusy = () => isUsed || !limiter.isIdle();
 
   async function renewWhileUsed(to: Database): Promise<void> {
     while (isBusy()) {
@@ -50,7 +48,6 @@ function openRate(db: Database | undefined, caps: () => RateCaps, log: Logger): 
       isUsed = false;
       let isSettled = false;
       try {
-        await storePauses(to);
         isSettled = await renew(to);
       } catch (error) {
         if (limiter.slots() === 0) limiter.rejectWaiting(error);
@@ -86,13 +83,6 @@ function openRate(db: Database | undefined, caps: () => RateCaps, log: Logger): 
     }
   }
 
-  async function storePauses(to: Database): Promise<void> {
-    for (const [key, untilMs] of unstored) {
-      await storePause(to, key, Math.max(untilMs - now(), 0));
-      if (unstored.get(key) === untilMs) unstored.delete(key);
-    }
-  }
-
   function pause(key: string, ms: number): void {
     const isNews = ms > limiter.pausedMs(key) + LONG_PAUSE_MS;
     limiter.pause(key, ms);
@@ -103,9 +93,8 @@ function openRate(db: Database | undefined, caps: () => RateCaps, log: Logger): 
     ...limiter,
     pause(key, ms) {
       pause(key, ms);
-      unstored.set(key, now() + ms);
-      // At once, as other processes go on calling. If it fails, it is stored before the next renewal.
-      if (db) storing = storePauses(db).catch(() => {});
+      // If it can't be stored, the others are told by the service.
+      if (db) storing = storePause(db, key, ms).catch(() => {});
     },
     async rest() {
       isUsed = false;
