@@ -105,7 +105,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   "prom-client": ["show/prometheus.ts"],
   jose: ["keys/seal.ts"],
   commander: ["cli/command-line.ts", "cli/commands.ts"],
-  "cli-progress": ["cli/progress.ts"],
+  "cli-progress": ["cli/export.ts"],
   croner: ["schedule/cron.ts", "config/fields.ts"],
   "node-cron": ["schedule/timers.ts", "config/fields.ts"],
   echarts: ["web/client"],

@@ -25,9 +25,16 @@ import { dayOf } from "../usage/days.ts";
 import { describeRequest, type RunCounts } from "../usage/export.ts";
 import { sliceCount, totalSliceCount, type UsageRequest } from "../usage/plan.ts";
 import { seriesText } from "../usage/series.ts";
-import { exportJson, exportText, type JobResult } from "./export.ts";
+import {
+  exportJson,
+  exportText,
+  type JobResult,
+  progressBar,
+  progressCount,
+  progressEvents,
+  ZERO_PROGRESS,
+} from "./export.ts";
 import { writeAnswer } from "./output.ts";
-import { progressBar, progressCount, progressEvents, ZERO_PROGRESS } from "./progress.ts";
 import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./selection.ts";
 
 /**

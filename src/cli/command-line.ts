@@ -1,12 +1,14 @@
 // Runs the command that the command line names, reports its failure and returns its exit status.
 
-import { CommanderError } from "commander";
+import { Command, CommanderError } from "commander";
 import type { App } from "../app.ts";
 import { AppError, errorText } from "../errors.ts";
-import { programVersion } from "../package-files.ts";
+import { CONFIG_FILE, programVersion } from "../package-files.ts";
 import type { Environment } from "../proxy.ts";
 import { escapeControlCharacters } from "../text.ts";
-import { type CommandRun, defineCommands } from "./commands.ts";
+import { COMMANDS } from "./commands.ts";
+
+type CommandRun = (app: App) => Promise<number>;
 
 /** Runs one command and returns its exit status: 0 done, 1 failed, 2 the command line or the configuration is wrong. */
 export async function runCommandLine(args: readonly string[], env: Environment, signal: AbortSignal): Promise<number> {
@@ -22,6 +24,40 @@ export async function runCommandLine(args: readonly string[], env: Environment, 
   }
   if (!chosen) return 2;
   return runCommand(chosen.configPath, chosen.run, env, signal);
+}
+
+/** `choose` is called with the command that a parsed command line names. */
+export function defineCommands(version: string, choose: (configPath: string, run: CommandRun) => void): Command {
+  const program = new Command("usage-export")
+    .description("Nightly usage snapshots of a speech service in Postgres, and API keys that stay young.")
+    .version(version, "--version", "prints the version")
+    .exitOverride()
+    .showHelpAfterError("(--help shows what there is)")
+    // Without this, the options after `keys rewrap` would be parsed as options of `keys`, which has the same ones.
+    .enablePositionalOptions()
+    .helpCommand("help [command]", "what a command does and how to use it");
+
+  for (const definition of COMMANDS) {
+    const [word = "", subcommand] = definition.name.split(" ");
+    const parent = program.commands.find((one) => one.name() === word) ?? program;
+    const command = parent
+      .command(subcommand ?? word)
+      .description(definition.summary)
+      .exitOverride()
+      .allowExcessArguments(false)
+      .option("--config <file>", "the configuration", CONFIG_FILE)
+      .addHelpText(
+        "after",
+        () => `\nExamples:\n${definition.examples.map((line) => `  usage-export ${line}`).join("\n")}`,
+      )
+      .action(() => {
+        const options = command.opts();
+        choose(options.config, (app) => definition.run(app, options, command.args));
+      });
+    for (const argument of definition.arguments ?? []) command.addArgument(argument);
+    for (const option of definition.options ?? []) command.addOption(option);
+  }
+  return program;
 }
 
 async function runCommand(configPath: string, run: CommandRun, env: Environment, signal: AbortSignal): Promise<number> {

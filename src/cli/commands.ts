@@ -1,17 +1,16 @@
 // Which commands there are, with their options and examples. A command's own module is loaded when the command runs, so that no
 // command waits for the modules of another. --help loads none of them.
 
-import { Argument, Command, InvalidArgumentError, Option, type OptionValues } from "commander";
+import { Argument, InvalidArgumentError, Option, type OptionValues } from "commander";
 import type { App } from "../app.ts";
 import type { WindowMode } from "../emulator/routes.ts";
-import { CONFIG_FILE } from "../package-files.ts";
 import { BACKFILL_MODES } from "../usage/backfill.ts";
 import { isDay } from "../usage/days.ts";
-import type { Dialect } from "../usage/dimensions.ts";
-import { USAGE_DIMENSIONS } from "../usage/dimensions.ts";
+import { type Dialect, USAGE_DIMENSIONS } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { GROUPINGS, type Grouping, groupingBy } from "../usage/series.ts";
 import type { DumpOptions } from "./dump.ts";
+import type { EmulatorOptions } from "./emulator.ts";
 import type { ExplainOptions } from "./explain.ts";
 import type { JobsNextOptions, JobsPauseOptions } from "./jobs.ts";
 import type { ReportOptions } from "./report.ts";
@@ -28,8 +27,6 @@ type CommandDefinition = {
   readonly run: (app: App, options: OptionValues, args: readonly string[]) => Promise<number>;
 };
 
-export type CommandRun = (app: App) => Promise<number>;
-
 const JSON_ANSWER = new Option("--json", "answers in JSON");
 
 const SELECTION = [
@@ -42,10 +39,10 @@ const SELECTION = [
 ];
 
 const JOB_NAME = new Argument("<name>", "the job's name");
-const JOB_KIND = new Option(
-  "--kind <kind>",
-  "the kind of the job, where an export and a rotation have the same name",
-).choices(["export", "rotation"]);
+const JOB_KIND = new Option("--kind <kind>", "where an export and a rotation have the same name").choices([
+  "export",
+  "rotation",
+]);
 
 /** In the order of --help. A subcommand follows its command. */
 export const COMMANDS: readonly CommandDefinition[] = [
@@ -267,11 +264,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
   {
     name: "dump",
     summary: "writes a view of schema bi to a file or standard output",
-    examples: [
-      "dump --view usage_by_model --out usage.csv",
-      "dump --view usage_total --from 2026-01-01 --to 2026-01-31 --out january.csv",
-      "dump --view coverage_gaps --format jsonl",
-    ],
+    examples: ["dump --view usage_by_model --out usage.csv", "dump --view coverage_gaps --format jsonl"],
     options: [
       new Option("--view <name>", "the view, without the schema").makeOptionMandatory(),
       dayOption("--from", "the first day; left out: from the oldest day"),
@@ -289,8 +282,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
     summary: "prints the JSON Schema of the configuration",
     examples: ["schema"],
     run: async (app) => {
-      const { configJsonSchema } = await import("../config/schema.ts");
-      app.write(`${JSON.stringify(configJsonSchema(), null, 2)}\n`);
+      app.write(`${JSON.stringify((await import("../config/schema.ts")).configJsonSchema(), null, 2)}\n`);
       return 0;
     },
   },
@@ -316,46 +308,9 @@ export const COMMANDS: readonly CommandDefinition[] = [
         .default(1)
         .argParser(wholeNumber("a whole number")),
     ],
-    run: async (app, { port, dialect, window, seed, project }) => {
-      const { runEmulator } = await import("./emulator.ts");
-      return runEmulator({ port, dialect, window, seed, projects: project }, app.env, app.write, app.signal);
-    },
+    run: async (app, options) => (await import("./emulator.ts")).runEmulator(app, options as EmulatorOptions),
   },
 ];
-
-/** `choose` is called with the command that a parsed command line names. */
-export function defineCommands(version: string, choose: (configPath: string, run: CommandRun) => void): Command {
-  const program = new Command("usage-export")
-    .description("Nightly usage snapshots of a speech service in Postgres, and API keys that stay young.")
-    .version(version, "--version", "prints the version")
-    .exitOverride()
-    .showHelpAfterError("(--help shows what there is)")
-    // Without this, the options after `keys rewrap` would be parsed as options of `keys`, which has the same ones.
-    .enablePositionalOptions()
-    .helpCommand("help [command]", "what a command does and how to use it");
-
-  for (const definition of COMMANDS) {
-    const [word = "", subcommand] = definition.name.split(" ");
-    const parent = program.commands.find((one) => one.name() === word) ?? program;
-    const command = parent
-      .command(subcommand ?? word)
-      .description(definition.summary)
-      .exitOverride()
-      .allowExcessArguments(false)
-      .option("--config <file>", "the configuration", CONFIG_FILE)
-      .addHelpText(
-        "after",
-        () => `\nExamples:\n${definition.examples.map((line) => `  usage-export ${line}`).join("\n")}`,
-      )
-      .action(() => {
-        const options = command.opts();
-        choose(options.config, (app) => definition.run(app, options, command.args));
-      });
-    for (const argument of definition.arguments ?? []) command.addArgument(argument);
-    for (const option of definition.options ?? []) command.addOption(option);
-  }
-  return program;
-}
 
 // Parses the values of options. Commander puts the message behind "error: option ... argument '...' is invalid.".
 

@@ -5,21 +5,20 @@ import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import type { App } from "../app.ts";
 import type { WindowMode } from "../emulator/routes.ts";
 import { type Emulator, startEmulator } from "../emulator/server.ts";
 import { AppError } from "../errors.ts";
 import { COMMAND } from "../package-files.ts";
 import type { Dialect } from "../usage/dimensions.ts";
 
-export type EmulatorCommand = {
+export type EmulatorOptions = {
   readonly port: number;
-  /** Cannot be set: the emulator listens on 127.0.0.1 only, because anyone who reaches it may use it. */
-  readonly host?: never;
   readonly dialect: Dialect;
   readonly window: WindowMode;
   readonly seed: number;
-  /** With several, the first key may use each of them. */
-  readonly projects: readonly string[];
+  /** The projects' ids. With several, the first key may use each of them. */
+  readonly project: readonly string[];
 };
 
 const KEY_VARIABLE = "USAGE_EXPORT_KEY";
@@ -27,11 +26,10 @@ const KEY_VARIABLE = "USAGE_EXPORT_KEY";
 /** The first key of the emulator. `file` is the path of the key's file if this command made the key. */
 type FirstKey = AsyncDisposable & { readonly secret: string; readonly file: string | undefined };
 
+/** Listens on 127.0.0.1 only, because anyone who reaches it may use it. Runs until a signal stops it. */
 export async function runEmulator(
-  options: EmulatorCommand,
-  env: Readonly<Record<string, string | undefined>>,
-  write: (text: string) => void,
-  signal: AbortSignal,
+  { env, write, signal }: Pick<App, "env" | "write" | "signal">,
+  options: EmulatorOptions,
 ): Promise<number> {
   await using key = await openFirstKey(env[KEY_VARIABLE]);
   await using emulator = await listen(options, key.secret);
@@ -50,14 +48,17 @@ async function openFirstKey(given: string | undefined): Promise<FirstKey> {
   return { secret, file, [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) };
 }
 
-async function listen({ projects, ...options }: EmulatorCommand, secret: string): Promise<Emulator> {
+async function listen(
+  { port, dialect, window, seed, project: projects }: EmulatorOptions,
+  secret: string,
+): Promise<Emulator> {
   const account = projects.map((id) => ({ id, name: id }));
   const [first = ""] = projects;
   const key = { secret, projectId: first, scopes: ["member", "billing:read"], isAccountKey: projects.length > 1 };
   try {
-    return await startEmulator({ ...options, consoleKeys: [key], projects: () => account });
+    return await startEmulator({ port, dialect, window, seed, consoleKeys: [key], projects: () => account });
   } catch (cause) {
-    const address = `127.0.0.1:${options.port}`;
+    const address = `127.0.0.1:${port}`;
     throw new AppError("config", `cannot listen on ${address}: choose another --port, or 0 for any free one`, {
       cause,
     });
@@ -65,7 +66,7 @@ async function listen({ projects, ...options }: EmulatorCommand, secret: string)
 }
 
 function renderHint(
-  { dialect, window, seed, projects }: EmulatorCommand,
+  { dialect, window, seed, project: projects }: EmulatorOptions,
   url: string,
   file: string | undefined,
 ): string {

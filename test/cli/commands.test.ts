@@ -3,7 +3,8 @@
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { expect } from "vitest";
-import { COMMANDS as DEFINITIONS, defineCommands } from "../../src/cli/commands.ts";
+import { defineCommands } from "../../src/cli/command-line.ts";
+import { COMMANDS as DEFINITIONS } from "../../src/cli/commands.ts";
 import { PROJECT_ID, programTest } from "./program-context.ts";
 
 const test = programTest();

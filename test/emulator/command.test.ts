@@ -1,15 +1,15 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { expect, test } from "vitest";
-import { type EmulatorCommand, runEmulator } from "../../src/cli/emulator.ts";
+import { type EmulatorOptions, runEmulator } from "../../src/cli/emulator.ts";
 import { startEmulator } from "../../src/emulator/server.ts";
 
-const OPTIONS = { port: 0, dialect: "interface", window: "on", seed: 1, projects: ["demo"] } satisfies EmulatorCommand;
+const OPTIONS = { port: 0, dialect: "interface", window: "on", seed: 1, project: ["demo"] } satisfies EmulatorOptions;
 
 /** Starts the command, waits for its first output, and returns a function that stops it. */
-async function startCommand(env: Readonly<Record<string, string>>, options: EmulatorCommand = OPTIONS) {
+async function startCommand(env: Readonly<Record<string, string>>, options: EmulatorOptions = OPTIONS) {
   const stop = new AbortController();
   const said = Promise.withResolvers<string>();
-  const ended = runEmulator(options, env, said.resolve, stop.signal);
+  const ended = runEmulator({ env, write: said.resolve, signal: stop.signal }, options);
   const text = await Promise.race([said.promise, ended.then((status) => `ended with ${status}`)]);
   const url = /http:\/\/127\.0\.0\.1:\d+/.exec(text)?.[0] ?? "";
   return { text, url, stop: () => stop.abort(), ended };
@@ -49,7 +49,7 @@ test("the command prints the fields of a configuration for the emulator", async 
 });
 
 test("with several projects the key may use each of them, and the configuration that is printed names each", async () => {
-  const command = await startCommand({ USAGE_EXPORT_KEY: "one-key" }, { ...OPTIONS, projects: ["berlin", "paris"] });
+  const command = await startCommand({ USAGE_EXPORT_KEY: "one-key" }, { ...OPTIONS, project: ["berlin", "paris"] });
   const answer = await fetch(`${command.url}/v1/projects/paris/usage/breakdown`, {
     headers: { authorization: "Token one-key" },
   });
@@ -63,9 +63,11 @@ test("a port that is in use is refused with the code config", async () => {
   await using other = await startEmulator({ consoleKeys: [] });
   const options = { ...OPTIONS, port: Number(new URL(other.url).port) };
   const stopped = AbortSignal.timeout(5_000);
-  await expect(runEmulator(options, {}, () => {}, stopped)).rejects.toMatchObject({ code: "config" });
+  await expect(runEmulator({ env: {}, write: () => {}, signal: stopped }, options)).rejects.toMatchObject({
+    code: "config",
+  });
 });
 
 test("a signal that came before the start ends the command at once", async () => {
-  expect(await runEmulator(OPTIONS, {}, () => {}, AbortSignal.abort())).toBe(0);
+  expect(await runEmulator({ env: {}, write: () => {}, signal: AbortSignal.abort() }, OPTIONS)).toBe(0);
 });

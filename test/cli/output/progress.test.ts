@@ -7,7 +7,7 @@ import {
   progressBar,
   progressCount,
   progressEvents,
-} from "../../../src/cli/progress.ts";
+} from "../../../src/cli/export.ts";
 import { NO_COUNTS } from "../../../src/usage/export.ts";
 
 /** A stream that keeps what is written, with or without the marks of a terminal. */

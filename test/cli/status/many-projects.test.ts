@@ -1,7 +1,7 @@
 // `status` of several projects: the worst are named first, and --project answers about those whose names fit.
 
 import { expect } from "vitest";
-import { worstProjectLines } from "../../../src/cli/status-projects.ts";
+import { worstProjectLines } from "../../../src/cli/status.ts";
 import { parseConfig } from "../../../src/config/config.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
