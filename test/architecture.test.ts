@@ -115,19 +115,9 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
 
 /** Files that must be pure. The tests check them, and every other file whose opening comment says that it is pure. */
 const PURE = [
-  ...[
-    "backfill",
-    "days",
-    "filter-effect",
-    "json-value",
-    "metrics",
-    "normalise",
-    "plan",
-    "prices",
-    "rows",
-    "series",
-    "slice",
-  ].map((name) => `usage/${name}.ts`),
+  ...["backfill", "days", "json-value", "metrics", "normalise", "plan", "prices", "rows", "series", "slice"].map(
+    (name) => `usage/${name}.ts`,
+  ),
   ...["keys/plan.ts", "keys/policy.ts", "schedule/plan-tick.ts", "service/errors.ts", "service/retry.ts"],
 ];
 

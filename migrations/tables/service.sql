@@ -58,9 +58,3 @@ create table usage_export.discovered_project (
 );
 comment on table usage_export.discovered_project is 'The projects of project_list';
 
-create table usage_export.project_reading (
-  project_id text        primary key,
-  read_at    timestamptz not null
-);
-comment on table usage_export.project_reading is
-  'When keys and balances of a project were last read: a run has no time for those of thousands of projects, so the oldest come first';

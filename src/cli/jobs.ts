@@ -16,7 +16,7 @@ import {
   storedJobs,
 } from "../db/jobs/jobs.ts";
 import { AppError } from "../errors.ts";
-import { withKnownProjects } from "../jobs/discover.ts";
+import { withKnownProjects } from "../jobs/discovery.ts";
 import { nextOccurrences } from "../schedule/cron.ts";
 import { nextRunAt, type ScheduledJob, startDelayMs } from "../schedule/due.ts";
 import { counted, instantText } from "../show/format.ts";

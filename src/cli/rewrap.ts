@@ -4,7 +4,7 @@ import type { App } from "../app.ts";
 import { withDatabase } from "../database.ts";
 import { replaceSealed, sealedWithOthers } from "../db/keys/keystore.ts";
 import { raiseLaggingSequences } from "../db/sequences.ts";
-import { openMasterKeys } from "../jobs/api-keys.ts";
+import { openMasterKeys } from "../jobs/key-ring.ts";
 import { openSealedKey, sealKey } from "../keys/seal.ts";
 
 /** Seals every key with the current master key. Safe to repeat and to interrupt: each key opens with one or the other. */

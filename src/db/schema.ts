@@ -170,10 +170,6 @@ export type Tables = {
     error: string | null;
     failing_since: Date | null;
   };
-  "usage_export.project_reading": {
-    project_id: string;
-    read_at: Date;
-  };
   "usage_export.rotation": {
     name: string;
     lease_owner: string | null;

@@ -10,7 +10,7 @@ import { proxyOf } from "../proxy.ts";
 import { Secret } from "../secret.ts";
 import type { Access } from "../web/access.ts";
 import type { Receiver, Receivers } from "../worker/webhook.ts";
-import { requireStaticKeys } from "./api-keys.ts";
+import { requireStaticKeys } from "./key-ring.ts";
 
 export type MonitorSecrets = { readonly receivers: Receivers; readonly access: Access | undefined };
 

@@ -1,4 +1,4 @@
-// What a rotation needs from outside: jobs/run-rotation.ts wires it, a test gives its own.
+// What a rotation needs from outside: jobs/rotation.ts wires it, a test gives its own.
 
 import type { Logger } from "pino";
 import type { Secret } from "../secret.ts";

@@ -178,8 +178,6 @@ export type RequestDeps = {
   readonly isRetried?: ((code: FailedRequest["code"]) => boolean) | undefined;
   /** Whether the database caused the error and cannot be used, so that every other request would meet it, too. */
   readonly isDatabaseFailure: (error: unknown) => boolean;
-  /** Why this request must not be made, such as an unknown feature. Undefined if the request may be made. */
-  readonly refusalOf: (request: UsageRequest) => Promise<string | undefined>;
   readonly log: Logger;
 };
 
@@ -201,8 +199,6 @@ async function exportRequest(
     attempt = await nextAttempt();
   };
   try {
-    const refusal = await deps.refusalOf(request);
-    if (refusal !== undefined) throw new AppError("rejected", refusal);
     const answer = await deps.fetch(request, runDay, signal, onPermit);
     const stored = await deps.store(request, attempt, answer);
     deps.log.debug(describeRequest(request), `${request.series.source} request done`);

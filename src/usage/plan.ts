@@ -38,7 +38,7 @@ export type ExportJob = Guards & {
   readonly filters: readonly Filter[];
   /** Dimensions of which each value that was seen is a filter, too. */
   readonly fanOuts?: readonly FanOut[];
-  /** By project id, the values that were seen: see jobs/seen-values.ts. Left out until they are read from the database. */
+  /** By project id, the values that were seen: see jobs/discovery.ts. Left out until they are read from the database. */
   readonly seen?: Seen;
   /** If left out, no date is sent, and the answer is stored under the days that it names. */
   readonly window?: { readonly days: number; readonly today: boolean };

@@ -8,9 +8,8 @@ import { vanishedProjects } from "../db/projects.ts";
 import { dueSlices, type SettledSlice, settledSlices } from "../db/usage/coverage.ts";
 import { seriesIdOf } from "../db/usage/series.ts";
 import { AppError } from "../errors.ts";
-import { FilterCheck } from "../jobs/filter-check.ts";
-import { readProjectFacts } from "../jobs/project-facts.ts";
-import { exportProject } from "../jobs/run-export.ts";
+import { exportProject, readProjectFacts } from "../jobs/export.ts";
+import { FilterCheck } from "../jobs/filters.ts";
 import { isDueInRun, RETRIED_CODES } from "../usage/backfill.ts";
 import { type Day, dayOf } from "../usage/days.ts";
 import { addCounts, describeRequest, NO_COUNTS, type RunCounts } from "../usage/export.ts";
@@ -83,7 +82,7 @@ export async function handleProject(context: WorkerContext, deps: ProjectDeps, c
   const counts = addCounts(plan.settled, result);
   const error = result.failures[0]?.reason;
   await end(context, { runId, projectId, counts, error, allowed: isAllowed ? job.source : undefined });
-  if (isAllowed) await readProjectFacts(context, [project], job.source);
+  if (isAllowed) await readProjectFacts(context, project, job.source);
 }
 
 async function end(context: WorkerContext, { error, ...project }: ProjectEnd): Promise<void> {

@@ -8,7 +8,7 @@ import { type Database, databaseNow } from "../db/connection/database.ts";
 import { storedJobs } from "../db/jobs/jobs.ts";
 import { projectsVersion, storedLists } from "../db/projects.ts";
 import { errorCode, errorText } from "../errors.ts";
-import { refreshLists } from "../jobs/discover.ts";
+import { refreshLists } from "../jobs/discovery.ts";
 import { latestOccurrence, type Schedule } from "../schedule/cron.ts";
 import { waitingSince } from "../schedule/due.ts";
 import { NOTHING_DUE, type TickOutcome } from "./runs.ts";

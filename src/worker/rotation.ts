@@ -8,7 +8,7 @@ import { storedJobFinder, storedJobs } from "../db/jobs/jobs.ts";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
 import { finishRun, heartbeatRun, insertRun } from "../db/jobs/runs.ts";
 import { AppError, errorCode, errorText } from "../errors.ts";
-import { runRotationJob } from "../jobs/run-rotation.ts";
+import { runRotationJob } from "../jobs/rotation.ts";
 import { latestOccurrence } from "../schedule/cron.ts";
 import { startDelayMs } from "../schedule/due.ts";
 import { planTick } from "../schedule/plan-tick.ts";

@@ -10,7 +10,7 @@ import { endRunsWithoutJobs, insertRun, insertRunProjects, markQueued } from "..
 import { dueSlices, incompleteSeries } from "../db/usage/coverage.ts";
 import { extendDue, registerSeries, seriesIdOf } from "../db/usage/series.ts";
 import { errorCode, errorText } from "../errors.ts";
-import { warnOfLeftOut, withSeenValues } from "../jobs/seen-values.ts";
+import { warnOfLeftOut, withSeenValues } from "../jobs/discovery.ts";
 import { nextRunAt } from "../schedule/due.ts";
 import { isDueForRetry } from "../usage/backfill.ts";
 import { addDays, dayOf } from "../usage/days.ts";

@@ -11,18 +11,11 @@ import type { Database } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
 import { deleteOldRuns } from "../db/jobs/runs.ts";
-import {
-  type ConfigRefusal,
-  deleteOldWorkers,
-  heartbeatWorker,
-  markWorkerStopped,
-  type NewWorker,
-} from "../db/jobs/workers.ts";
+import { type ConfigRefusal, deleteOldWorkers, heartbeatWorker, markWorkerStopped, type NewWorker } from "../db/jobs/workers.ts";
 import { retryRefusals } from "../db/usage/refusals.ts";
 import { AppError, errorCode, errorText, unexpectedStack } from "../errors.ts";
-import { judgeDays } from "../jobs/judge-days.ts";
-import type { PrintedKeys } from "../jobs/key-commands.ts";
-import { PROJECTS_AT_ONCE } from "../jobs/run-export.ts";
+import { judgeDays, PROJECTS_AT_ONCE } from "../jobs/export.ts";
+import type { PrintedKeys } from "../jobs/key-ring.ts";
 import { programVersion } from "../package-files.ts";
 import { setTimers } from "../schedule/timers.ts";
 import type { ProcessMetrics } from "../show/prometheus.ts";

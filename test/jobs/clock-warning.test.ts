@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clockWarning } from "../../src/jobs/clocks.ts";
+import { clockWarning } from "../../src/jobs/inspection.ts";
 
 const warning = (databaseAheadSeconds: number, serviceAheadSeconds: number | null) =>
   clockWarning({ databaseAheadSeconds, serviceAheadSeconds });

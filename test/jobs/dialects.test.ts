@@ -4,7 +4,7 @@ import type { App } from "../../src/app.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { storedDialect } from "../../src/db/dialect.ts";
 import { openDialects } from "../../src/jobs/dialects.ts";
-import type { KeyRing } from "../../src/jobs/export-context.ts";
+import type { KeyRing } from "../../src/jobs/key-ring.ts";
 import type { Dialect } from "../../src/usage/dimensions.ts";
 import { KEY, limit, openTestService } from "../service/open-test-service.ts";
 import { answerJson, scriptedServer } from "../support/scripted-server.ts";

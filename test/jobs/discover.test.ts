@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
-import { readLists } from "../../src/jobs/discover.ts";
+import { readLists } from "../../src/jobs/discovery.ts";
 import { smallConfig } from "../cli/small-config.ts";
 import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { silentApp } from "../support/silent-app.ts";

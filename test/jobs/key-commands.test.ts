@@ -4,7 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { errorText } from "../../src/errors.ts";
-import { openKeyCommands, type PrintedKeys } from "../../src/jobs/key-commands.ts";
+import { openKeyCommands, type PrintedKeys } from "../../src/jobs/key-ring.ts";
 import { Scrubber } from "../../src/secret.ts";
 
 const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-key-commands-"));

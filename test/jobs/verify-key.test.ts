@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
-import { retryWhileUnknown } from "../../src/jobs/verify-key.ts";
+import { retryWhileUnknown } from "../../src/jobs/rotation.ts";
 import { Secret } from "../../src/secret.ts";
 
 const KEY = new Secret("0123456789abcdef0123456789abcdef01234567");

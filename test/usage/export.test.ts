@@ -47,7 +47,6 @@ function testDeps(part: Partial<ExportDeps> = {}) {
       failed.push({ grouping: series.grouping, fetchNo, days, reason });
     },
     isDatabaseFailure,
-    refusalOf: async () => undefined,
     log: pino({}, { write: (line) => lines.push(line) }),
     ...part,
   };
@@ -122,20 +121,6 @@ test("an answer that can't be read is a failure of its request", async () => {
   });
   expect(await exportUsage(run(TOTAL), deps, NEVER)).toMatchObject({ complete: 0, failed: 2 });
   expect(failed[0]?.reason).toBe("results[0].requests: expected 0 or more, got -1");
-});
-
-test("a request that must not be made is recorded as failed, without a call to the service", async () => {
-  let calls = 0;
-  const { deps, failed } = testDeps({
-    refusalOf: async () => 'the service knows no feature "diarise"',
-    fetch: async () => {
-      calls++;
-      return GOOD;
-    },
-  });
-  expect(await exportUsage(run(TOTAL), deps, NEVER)).toMatchObject({ failed: 2 });
-  expect(calls).toBe(0);
-  expect(failed[0]?.reason).toContain("diarise");
 });
 
 test.each(["22003", "22P05", "21000", "23514"])(

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { startEmulator } from "../../src/emulator/server.ts";
-import { withKnownProjects } from "../../src/jobs/discover.ts";
+import { withKnownProjects } from "../../src/jobs/discovery.ts";
 import { openProjectWatch } from "../../src/worker/projects.ts";
 import { NOTHING_DUE } from "../../src/worker/runs.ts";
 import { smallConfig } from "../cli/small-config.ts";

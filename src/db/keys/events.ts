@@ -36,25 +36,3 @@ export async function insertEvent(tx: Tx, event: KeyEvent, changeId: string | un
     .execute();
   return inserted.length > 0;
 }
-
-/** The actor of the newest delivery of this key to this sink. */
-export async function lastDeliveredBy(
-  db: Database,
-  rotation: string,
-  intentId: string,
-  sink: string,
-): Promise<string | undefined> {
-  const row = await inTransaction(db, (tx) =>
-    tx
-      .selectFrom("usage_export.key_event")
-      .select("actor")
-      .where("rotation", "=", rotation)
-      .where("intent_id", "=", intentId)
-      .where("event", "=", "delivered")
-      .where("reason", "=", storableText(`to ${sink}`))
-      .orderBy("event_id", "desc")
-      .limit(1)
-      .executeTakeFirst(),
-  );
-  return row?.actor;
-}

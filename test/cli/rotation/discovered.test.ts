@@ -6,7 +6,7 @@ import { sql } from "kysely";
 import { expect } from "vitest";
 import { loadConfig } from "../../../src/config/config.ts";
 import { readKeys } from "../../../src/facts/operations.ts";
-import { withKnownProjects } from "../../../src/jobs/discover.ts";
+import { withKnownProjects } from "../../../src/jobs/discovery.ts";
 import { completeDays, dueProjects, FIVE_REQUESTS, listedIn, makeListOld } from "../account.ts";
 import { PROGRAM, type RotationContext, rotationTest } from "./rotation-context.ts";
 

@@ -108,17 +108,13 @@ test("without the master key status still reports a delivered file that is gone"
   expect(stdout).toContain(`the delivered file ${context.sink} is gone`);
 });
 
-test("a missing folder is reported only on the machine that delivered into it", async ({ context }) => {
+test("a file in a folder that is not on this machine is not reported, as another machine may have delivered it", async ({
+  context,
+}) => {
   const folder = path.join(context.folder, "elsewhere");
   await mkdir(folder);
-  const file = path.join(folder, "exporter.key");
-  await context.configure({ deliver: [{ file }] });
+  await context.configure({ deliver: [{ file: path.join(folder, "exporter.key") }] });
   await context.prepare();
   await rm(folder, { recursive: true });
-  // context.prepare() delivers as the actor "the test", which is not this machine.
   expect((await context.run(["status"])).stdout).not.toContain("delivered file");
-  context.sinks.push(file);
-  expect((await context.run(["rotate"])).status).toBe(0);
-  await rm(folder, { recursive: true });
-  expect((await context.run(["status"])).stdout).toContain(`the delivered file ${file} is gone`);
 });

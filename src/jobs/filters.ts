@@ -4,7 +4,7 @@
 import { randomUUID } from "node:crypto";
 import { memoizeAsync } from "../async.ts";
 import { didYouMean } from "../config/messages.ts";
-import { AppError, errorText } from "../errors.ts";
+import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import { hasStatus } from "../service/answer.ts";
 import {
@@ -15,22 +15,22 @@ import {
   type ListedFields,
 } from "../service/fields.ts";
 import { fetchBreakdown } from "../service/usage.ts";
-import { dayOf, type Window } from "../usage/days.ts";
-import { BILLING_DIMENSIONS, type Dialect, documentedValues, type Source } from "../usage/dimensions.ts";
+import { type Day, dayOf, type Window } from "../usage/days.ts";
 import {
-  type Condition,
-  conditionsOf,
-  type DayTotals,
-  dayTotals,
-  effectOf,
-  isIgnored,
-} from "../usage/filter-effect.ts";
+  BILLING_DIMENSIONS,
+  DIMENSIONS,
+  type Dialect,
+  type Dimension,
+  documentedValues,
+  hasOtherName2026,
+  type Source,
+} from "../usage/dimensions.ts";
 import { normalise } from "../usage/normalise.ts";
 import type { ExportJob, UsageRequest } from "../usage/plan.ts";
 import type { NormalisedSlice } from "../usage/rows.ts";
 import { ALL_USAGE, type Filter, filterKey, NO_CONDITIONS, type Project, type Series } from "../usage/series.ts";
 import type { FilterDoubt } from "../usage/slice.ts";
-import type { ServiceContext } from "./export-context.ts";
+import type { ServiceContext } from "./context.ts";
 
 export type Strictness = ExportJob["checkFeatures"];
 
@@ -57,21 +57,9 @@ export class FilterCheck {
   readonly #billed = memoizeAsync<BilledFields | undefined>();
   readonly #totals = memoizeAsync<DayTotals>();
   readonly #ignored = memoizeAsync<boolean>();
-  /** By project id, why the service refused billing, and would refuse it again. */
-  readonly #noBilling = new Map<string, string>();
 
   constructor(deps: FilterCheckDeps) {
     this.#deps = deps;
-  }
-
-  /** Why a request must not be made; undefined if it may be. */
-  refusalOf({ series: { project, source } }: UsageRequest): string | undefined {
-    return source === "billing" ? this.#noBilling.get(project.id) : undefined;
-  }
-
-  /** Called with the failure of a request: a service without billing is asked for it once a run, and not once for each request. */
-  noteFailure({ project, source }: Pick<Scope, "project" | "source">, error: unknown): void {
-    if (source === "billing" && hasStatus(error, [404])) this.#noBilling.set(project.id, errorText(error));
   }
 
   /** The names in the filter that the service does not list for the project. */
@@ -142,7 +130,7 @@ export class FilterCheck {
     return { ...request, series: { ...series, filter } };
   }
 
-  /** Filtered answers are compared with the run's own reading of the total, if it is made first. */
+  /** Filtered answers are compared with the run's own reading of the total, if that is made first. */
   useTotal({ series, window }: UsageRequest, reading: () => Promise<readonly NormalisedSlice[]>): void {
     if (series.grouping !== "none" || filterKey(series.filter) !== NO_CONDITIONS) return;
     // Whoever reads the total reports its failure.
@@ -185,22 +173,19 @@ export class FilterCheck {
     if (isProved || shown === "no usage") return undefined;
     if (shown === "empty") {
       // Stored usage shows on which days a seen value has none. It does not show whether this dialect has a filter for it.
-      if (filter.isSeen && !conditions.some((one) => one.hasOtherDialectName)) return undefined;
+      if (filter.isSeen && !conditions.some(({ kind }) => kind !== "feature" && hasOtherName2026(kind, "filter"))) {
+        return undefined;
+      }
       const [never] = (await hasRows()) ? [] : unknown;
       if (never) return emptyDoubt(total.size, source, never, strictness);
       return total.size < SEVERAL_DAYS ? undefined : emptyDoubt(total.size, source);
     }
-    const isUnknown = (one: Condition) => unknown.some(({ condition }) => condition.text === one.text);
-    // If there are several conditions, one may be ignored although the numbers differ from those of all usage.
-    const doubtful = conditions.filter((one) => shown === "same" || one.hasOtherDialectName || isUnknown(one));
-    for (const condition of doubtful) {
+    const unknownOf = (one: Condition) => unknown.find(({ condition }) => condition.text === one.text);
+    // If there are several conditions, one that the service does not list may be ignored although the numbers are smaller.
+    for (const condition of conditions.filter((one) => shown === "same" || unknownOf(one) !== undefined)) {
       const key = JSON.stringify([totalKey(series, window), dialect, condition.text]);
       if (!(await this.#ignored(key, () => this.#isIgnored(scope, total, condition, dialect)))) continue;
-      return ignoredDoubt(
-        condition,
-        unknown.find((one) => one.condition.text === condition.text),
-        strictness,
-      );
+      return ignoredDoubt(condition, unknownOf(condition), strictness);
     }
     return undefined;
   }
@@ -230,12 +215,7 @@ export class FilterCheck {
     };
     const used = dialect ?? (await dialects.forRequest(request));
     const call = (key: Secret) => fetchBreakdown(service, request, key, app.signal, { dialect: used });
-    try {
-      return dayTotals(normalise(request, await keys.use(project, call), dayOf(new Date())));
-    } catch (error) {
-      this.noteFailure(scope, error);
-      throw error;
-    }
+    return dayTotals(normalise(request, await keys.use(project, call), dayOf(new Date())));
   }
 }
 
@@ -280,4 +260,86 @@ function ignoredDoubt(
   const cause = unknown?.text ?? "it may know the filter by another name (service.dialect)";
   const reason = `the service seems to ignore the ${text}: ${opposite} the numbers are the same; ${cause}`;
   return { kind: "filter-ignored", reason, isConfirmable: strictness === "warn" };
+}
+
+// What two answers show of a filter.
+
+/** By day, the sum of each metric over the rows. The sums are doubles and therefore rounded: they are compared, and never stored. */
+export type DayTotals = ReadonlyMap<Day, readonly number[]>;
+
+/**
+ * - `no usage`: the total has no usage, which proves nothing
+ * - `empty`: the total has usage, and the filtered answer has none
+ * - `same`: the filtered answer has on no day less than the total, or less of a credit
+ * - `narrower`: the filtered answer has usage, and on some day less than the total, or less of a credit
+ */
+export type Effect = "no usage" | "empty" | "same" | "narrower";
+
+/** Sums of doubles differ in their last digits if the order differs. */
+const SUM_TOLERANCE = 1e-9;
+
+/** Days of zeros are left out. A day counts whose amounts cancel each other: an amount below 0 is a credit. */
+export function dayTotals(slices: readonly NormalisedSlice[]): DayTotals {
+  const totals = new Map<Day, number[]>();
+  for (const { day, columns } of slices) {
+    const sums = columns.metrics.map((amounts) =>
+      amounts.reduce<number>((sum, amount) => sum + Number(amount ?? 0), 0),
+    );
+    const hasNumbers = columns.metrics.some((amounts) => amounts.some((amount) => Number(amount ?? 0) !== 0));
+    if (hasNumbers) totals.set(day, sums);
+  }
+  return totals;
+}
+
+/** `total` must have been read first: numbers grow between two readings, and never fall. */
+export function effectOf(total: DayTotals, filtered: DayTotals): Effect {
+  if (total.size === 0) return "no usage";
+  const days = [...total.keys()];
+  if (days.every((day) => !filtered.has(day))) return "empty";
+  return days.some((day) => isLess(filtered.get(day), total.get(day) ?? [])) ? "narrower" : "same";
+}
+
+function isLess(sums: readonly number[] | undefined, than: readonly number[]): boolean {
+  if (sums === undefined) return true;
+  return than.some((total, i) => {
+    const sum = sums[i] ?? 0;
+    const bound = total * (1 - SUM_TOLERANCE);
+    return total < 0 ? sum > bound : sum < bound;
+  });
+}
+
+/** One condition of a filter. */
+export type Condition = {
+  readonly kind: "feature" | Dimension;
+  /** The feature, or the value of the dimension. */
+  readonly name: string;
+  /** Such as `tag "prod"`. */
+  readonly text: string;
+  /** If the service knows the condition, no usage meets both the condition and its opposite. `unused` is a value that no usage has. */
+  readonly opposite: (unused: string) => Pick<Filter, "features" | "dimensions">;
+};
+
+const OPPOSITES: Readonly<Record<string, string>> = { true: "false", false: "true" };
+
+export function conditionsOf({ features, dimensions }: Filter): Condition[] {
+  return [
+    ...Object.entries(features).map(
+      ([name, value]): Condition => ({
+        ...{ kind: "feature", name, text: `feature "${name}"` },
+        opposite: (unused) => ({ features: { [name]: OPPOSITES[value] ?? unused }, dimensions: {} }),
+      }),
+    ),
+    ...DIMENSIONS.flatMap((kind): Condition[] => {
+      const name = dimensions[kind];
+      if (name === undefined) return [];
+      const text = `${kind === "tags" ? "tag" : kind} "${name}"`;
+      return [{ kind, name, text, opposite: (unused) => ({ features: {}, dimensions: { [kind]: unused } }) }];
+    }),
+  ];
+}
+
+/** Whether the numbers of the opposite prove that the service ignores the condition. */
+export function isIgnored({ kind }: Pick<Condition, "kind">, opposite: Effect): boolean {
+  // No usage has an unused value of a dimension. Usage without a feature is normal, so for a feature only unchanged numbers prove it.
+  return opposite === "same" || (kind !== "feature" && opposite === "narrower");
 }

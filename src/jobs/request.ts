@@ -18,8 +18,8 @@ import { answerDates, emptiedDays, normalise } from "../usage/normalise.ts";
 import type { AnswerPolicy, UsageRequest } from "../usage/plan.ts";
 import { emptySlice, type NormalisedSlice } from "../usage/rows.ts";
 import { dayOfUndated, type FilterDoubt } from "../usage/slice.ts";
-import type { ExportContext } from "./export-context.ts";
-import type { FilterCheck } from "./filter-check.ts";
+import type { ExportContext } from "./context.ts";
+import type { FilterCheck } from "./filters.ts";
 
 export type RequestContext = Omit<ExportContext, "config" | "ids" | "firstDays">;
 
@@ -36,14 +36,13 @@ export type RequestSettings = {
 
 export function requestDeps(context: RequestContext, settings: RequestSettings): RequestDeps {
   const { app, db, fetchNumbers, writer } = context;
-  const { runId, policy, idOf, check, log, isRetried } = settings;
+  const { runId, policy, idOf, log, isRetried } = settings;
   const { emptyGuard, cliffGuard, undated } = policy;
   return {
     nextFetchNo: fetchNumbers,
     log,
     isRetried,
     isDatabaseFailure,
-    refusalOf: async (request) => check.refusalOf(request),
     fetch: (request, runDay, signal, onPermit) =>
       writer.whileAsking(() => fetchUsage(context, settings, request, runDay, { signal, onPermit })),
     store(request, attempt, answer) {
@@ -74,13 +73,8 @@ async function fetchUsage(
   const { check, policy, idOf } = settings;
   const ask = async (one: UsageRequest, dialect: Dialect, options: BreakdownOptions = {}) => {
     const sent = await check.asSent(one, dialect);
-    try {
-      const call = (key: Secret) => fetchBreakdown(service, sent, key, signal, { ...options, dialect });
-      return await keys.use(one.series.project, call);
-    } catch (error) {
-      check.noteFailure(one.series, error);
-      throw error;
-    }
+    const call = (key: Secret) => fetchBreakdown(service, sent, key, signal, { ...options, dialect });
+    return keys.use(one.series.project, call);
   };
   const askAndRead = async (dialect: Dialect) => {
     let askedMs = performance.now();

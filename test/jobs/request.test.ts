@@ -3,9 +3,9 @@ import { expect, test } from "vitest";
 import { nextFetchNo, openFetchNumbers } from "../../src/db/usage/fetch-numbers.ts";
 import { openRunWriter } from "../../src/db/usage/writer.ts";
 import { openDialects, openGroupingCheck } from "../../src/jobs/dialects.ts";
-import type { KeyRing } from "../../src/jobs/export-context.ts";
-import { FilterCheck } from "../../src/jobs/filter-check.ts";
-import { requestDeps } from "../../src/jobs/request-deps.ts";
+import { FilterCheck } from "../../src/jobs/filters.ts";
+import type { KeyRing } from "../../src/jobs/key-ring.ts";
+import { requestDeps } from "../../src/jobs/request.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 import type { Service } from "../../src/service/service.ts";
 import type { Undated } from "../../src/usage/slice.ts";
@@ -95,22 +95,4 @@ test("an answer without a date that was asked for before midnight and came after
     message: expect.stringContaining("was asked for on 2026-03-18 and came on 2026-03-19"),
   });
   expect(await readUndated("snapshot", midnight)).toEqual([RUN_DAY]);
-});
-
-test("a service without billing is asked once a run, also when the first request is for the total that filters are compared with", async () => {
-  await using server = await scriptedServer((_request, response) => answerJson(response, 404, {}));
-  await using service = openTestService(server.origin);
-  const context = contextOf(service);
-  const { refusalOf, fetch } = requestDeps(context, settingsOf(context, 0));
-  const { series, window } = sampleRequest("none", undefined, "billing");
-  const request = {
-    series: { ...series, filter: { ...series.filter, name: "prod", dimensions: { tags: "prod" } } },
-    window,
-  };
-
-  const signal = context.app.signal;
-  await expect(fetch(request, RUN_DAY, signal, async () => {})).rejects.toThrow("does not offer the billing breakdown");
-  expect(server.requests).toHaveLength(1);
-  expect(await refusalOf(request)).toContain("does not offer the billing breakdown");
-  expect(server.requests).toHaveLength(1);
 });

@@ -1,4 +1,4 @@
-// Opens the resources that commands and workers share, in a safe order, and closes them.
+// The resources that commands and workers share: what they are, and how they are opened in a safe order and closed.
 
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
@@ -6,21 +6,44 @@ import { storeBudgets } from "../db/budgets.ts";
 import type { Database } from "../db/connection/database.ts";
 import { storePrices } from "../db/prices.ts";
 import { raiseLaggingSequences } from "../db/sequences.ts";
-import { openFetchNumbers } from "../db/usage/fetch-numbers.ts";
-import { registerSeries } from "../db/usage/series.ts";
-import { openRunWriter } from "../db/usage/writer.ts";
+import { type FetchNumbers, openFetchNumbers } from "../db/usage/fetch-numbers.ts";
+import { registerSeries, type SeriesIds } from "../db/usage/series.ts";
+import { openRunWriter, type RunWriter } from "../db/usage/writer.ts";
 import { enlargeNewObjectSpace } from "../heap.ts";
 import type { MasterKeys } from "../keys/seal.ts";
 import { openServiceFor } from "../open-service.ts";
-import type { ServiceDeps } from "../service/service.ts";
+import type { Service, ServiceDeps } from "../service/service.ts";
+import type { Window } from "../usage/days.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import type { BookChange } from "../usage/prices.ts";
-import { openKeyRing, openMasterKeys } from "./api-keys.ts";
-import { openDialects, openGroupingCheck } from "./dialects.ts";
-import { makeFirstDaysDue } from "./discover.ts";
-import type { ExportContext, KeyRing, RotationContext, ServiceContext } from "./export-context.ts";
-import type { PrintedKeys } from "./key-commands.ts";
-import { withSeenValues } from "./seen-values.ts";
+import { type Dialects, type GroupingCheck, openDialects, openGroupingCheck } from "./dialects.ts";
+import { makeFirstDaysDue, withSeenValues } from "./discovery.ts";
+import { type KeyRing, openKeyRing, openMasterKeys, type PrintedKeys } from "./key-ring.ts";
+
+/** What calls to the service need. */
+export type ServiceContext<Db extends Database | undefined = Database | undefined> = {
+  readonly app: App;
+  readonly config: Config;
+  /** Undefined only in `check`, which checks the projects also while the database can't be reached. */
+  readonly db: Db;
+  readonly service: Service;
+  readonly keys: KeyRing;
+  readonly dialects: Dialects;
+  readonly groupings: GroupingCheck;
+};
+
+export type RotationContext = Pick<ServiceContext<Database>, "app" | "db" | "service" | "keys"> & {
+  readonly masterKeys: MasterKeys;
+};
+
+/** Shared by all runs of a process, so that concurrent requests are fetched and stored in common batches. */
+export type ExportContext = ServiceContext<Database> & {
+  readonly ids: SeriesIds;
+  /** Of projects that were discovered just now, by their ids: the days before today that are read once. */
+  readonly firstDays: ReadonlyMap<string, Window>;
+  readonly fetchNumbers: FetchNumbers;
+  readonly writer: RunWriter;
+};
 
 type ServiceOptions = Pick<ServiceDeps, "onAttempt" | "waitMsMax">;
 type ContextOptions = ServiceOptions & {

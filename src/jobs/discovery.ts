@@ -1,5 +1,6 @@
 // Discovers projects: lists those that a key can see, stores them, and puts them into the configuration.
 
+import type { Logger } from "pino";
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { listOf, withDiscovered } from "../config/discovered.ts";
@@ -17,16 +18,26 @@ import {
   storedProjects,
   storeReading,
 } from "../db/projects.ts";
+import { type StoredValue, storedValues } from "../db/usage/seen-values.ts";
 import { extendDue, type SeriesIds, seriesIdOf } from "../db/usage/series.ts";
 import { AppError, errorText } from "../errors.ts";
 import { openServiceFor } from "../open-service.ts";
 import { hasStatus } from "../service/answer.ts";
 import { fetchProjects, type ProjectList } from "../service/projects.ts";
 import type { Service } from "../service/service.ts";
-import { addDays, dayOf, type Window } from "../usage/days.ts";
-import { configuredSeries } from "../usage/plan.ts";
+import { addDays, type Day, dayOf, type Window } from "../usage/days.ts";
+import { configuredSeries, type ExportJob } from "../usage/plan.ts";
 import type { ListChange } from "../usage/project-list.ts";
-import { openKeyCommands } from "./key-commands.ts";
+import {
+  type FanOut,
+  type Filter,
+  filterKey,
+  type Seen,
+  type SeenValue,
+  type SeenValues,
+  seenFilter,
+} from "../usage/series.ts";
+import { openKeyCommands } from "./key-ring.ts";
 
 /** The configuration with the projects that the service has listed so far. Calls no service. */
 export async function withKnownProjects(config: Config, db: Database): Promise<Config> {
@@ -168,5 +179,97 @@ function logChange({ log }: App, list: string, change: ListChange): void {
   log.warn(
     { list, missing: waiting.length },
     "more than half of the projects are missing from the list: they are exported until a list an hour or more later lacks them, too",
+  );
+}
+
+// Turns the fan-out filters of exports into filters for the values that stored usage has, and registers the series.
+
+const VALUE_LENGTH_MAX = 256;
+
+/**
+ * The configuration with the values that were seen on the days of each job's window, by the database's clock, and on the
+ * days that a person asks for. Without fan-outs the database is not asked.
+ */
+export async function withSeenValues(config: Config, db: Database, asked?: Window): Promise<Config> {
+  if (config.exports.every(({ fanOuts = [] }) => fanOuts.length === 0)) return config;
+  const today = dayOf(await databaseNow(db));
+  const named = new Map(config.exports.flatMap(({ filters }) => filters).map((one) => [filterKey(one), one]));
+  const exports: ExportJob[] = [];
+  for (const job of config.exports) exports.push({ ...job, seen: await readSeen(db, job, named, today, asked) });
+  return { ...config, exports };
+}
+
+/** For the start of a run: of which fan-outs not every value that was seen is read. */
+export function warnOfLeftOut(log: Logger, { name, projects, seen, fanOuts = [] }: ExportJob): void {
+  for (const { id, name: project } of projects) {
+    for (const { dimension, values, leftOut } of seen?.get(id) ?? []) {
+      if (leftOut === 0) continue;
+      const atMost = fanOuts.find((one) => one.dimension === dimension)?.atMost;
+      const fields = { job: name, project, each: dimension, read: values.length, leftOut, atMost };
+      log.warn(fields, "more values were seen than the filter reads: those with the most requests are read");
+    }
+  }
+}
+
+/** By filterKey, the filters that are configured with a name. */
+type NamedFilters = ReadonlyMap<string, Filter>;
+
+async function readSeen(
+  db: Database,
+  job: ExportJob,
+  named: NamedFilters,
+  today: Day,
+  asked: Window | undefined,
+): Promise<Seen> {
+  const seen = new Map<string, readonly SeenValues[]>();
+  if (!job.window) return seen;
+  const { days, today: isTodayRead } = job.window;
+  const window = { start: addDays(today, -days), end: isTodayRead ? today : addDays(today, -1) };
+  const ids = job.projects.map(({ id }) => id);
+  for (const fanOut of job.fanOuts ?? []) {
+    const ofWindow = await storedValues(db, ids, fanOut.dimension, window);
+    const ofAsked = asked ? await storedValues(db, ids, fanOut.dimension, asked) : [];
+    for (const id of ids) {
+      const [recent, others] = [ofWindow, ofAsked].map((all) => all.filter(({ projectId }) => projectId === id));
+      const values = seenValues(job, fanOut, named, recent ?? [], others ?? []);
+      seen.set(id, [...(seen.get(id) ?? []), values]);
+    }
+  }
+  return seen;
+}
+
+/** `recent` and `asked` have those with the most requests first. */
+function seenValues(
+  job: ExportJob,
+  { dimension, atMost }: FanOut,
+  named: NamedFilters,
+  recent: readonly StoredValue[],
+  asked: readonly StoredValue[],
+): SeenValues {
+  const filtersOfJob = new Set(job.filters.map(filterKey));
+  const values = new Map<string, SeenValue>();
+  for (const [all, isRecent] of [
+    [recent, true],
+    [asked, false],
+  ] as const) {
+    for (const { value, firstDay, lastRead } of all.filter(isFit).slice(0, atMost)) {
+      const filter = seenFilter(dimension, value);
+      const key = filterKey(filter);
+      if (filtersOfJob.has(key) || values.has(key)) continue;
+      // A configured filter with the same condition keeps its name.
+      values.set(key, {
+        filter: named.get(key) ?? filter,
+        days: isRecent ? { start: firstDay, end: lastRead } : undefined,
+      });
+    }
+  }
+  const leftOut = recent.length - Math.min(recent.filter(isFit).length, atMost);
+  return { dimension, values: [...values.values()], leftOut };
+}
+
+/** Whether a configured filter could have the value: people type it, and read it in logs. */
+function isFit({ value }: StoredValue): boolean {
+  return (
+    /^\S(?:.*\S)?$/u.test(value) && !/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(value) && value.length <= VALUE_LENGTH_MAX
   );
 }

@@ -3,12 +3,20 @@
 
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
+import { judgeFinalDays } from "../db/anomalies.ts";
+import { storeBalances } from "../db/balances.ts";
 import { databaseNow } from "../db/connection/database.ts";
+import { isConnectionError } from "../db/connection/errors.ts";
 import { endProjects, finishRun, heartbeatRun, startRun } from "../db/jobs/runs.ts";
+import { storeListedKeys } from "../db/keys/listed-keys.ts";
 import { markDue, seriesIdOf } from "../db/usage/series.ts";
 import { errorText } from "../errors.ts";
 import { nextRunAt } from "../schedule/due.ts";
+import { hasStatus } from "../service/answer.ts";
+import { fetchBalances } from "../service/balances.ts";
+import { readKeyList } from "../service/keys.ts";
 import { addDays, type Day } from "../usage/days.ts";
+import type { Source } from "../usage/dimensions.ts";
 import {
   addCounts,
   type ExportResult,
@@ -19,11 +27,10 @@ import {
   type RunTrigger,
 } from "../usage/export.ts";
 import { type ExportJob, type ExportPlan, requestsAtOnce, totalSliceCount, type UsageRequest } from "../usage/plan.ts";
-import type { ExportContext } from "./export-context.ts";
-import { FilterCheck } from "./filter-check.ts";
-import { judgeDays } from "./judge-days.ts";
-import { readProjectFacts } from "./project-facts.ts";
-import { requestDeps } from "./request-deps.ts";
+import type { Project } from "../usage/series.ts";
+import type { ExportContext } from "./context.ts";
+import { FilterCheck } from "./filters.ts";
+import { requestDeps } from "./request.ts";
 
 /** A third of the time after which a run without a heartbeat counts as interrupted. */
 const HEARTBEAT_MS = 20_000;
@@ -85,8 +92,11 @@ export async function runExportJob(
         reportProgress(total);
       };
       const result = await exportProject(context, { ...shared, requests, onCounted });
+      // A project whose requests all failed would not answer anything else either.
       const allowed = result.failures.length < result.requests ? job.source : undefined;
       await context.writer.endProject({ runId, projectId, counts: result, error: scrubbed(app, result), allowed });
+      const project = requests[0]?.series.project;
+      if (allowed && project) await readProjectFacts(context, project, allowed);
       return result;
     });
     const result = {
@@ -96,42 +106,20 @@ export async function runExportJob(
     };
     const status = result.failed + result.suspect === 0 ? "ok" : "failed";
     await finishRun(db, runId, status, scrubbed(app, result));
-    const refused = new Set(
-      results
-        .flatMap((one) => (one.failures.length === one.requests ? one.failures : []))
-        .map(({ request }) => request.series.project.id),
-    );
-    // A project whose requests all failed would not answer anything else either.
-    await readProjectFacts(
-      context,
-      job.projects.filter(({ id }) => projects.has(id) && !refused.has(id)),
-      job.source,
-    );
     await judgeDays(context);
     // On a terminal the command itself prints what failed.
     log[status === "ok" || app.terminal ? "info" : "warn"](pickCounts(result), "export finished");
     return result;
   } catch (error) {
     const status = app.signal.aborted ? "stopped" : "failed";
-    // If the database is lost, this fails, too, and the missing heartbeat shows that the run was interrupted.
-    await endUnfinished(context, runId, progress).catch(() => {});
+    // What the projects had done. If the database is lost, this fails, too, and the missing heartbeat shows that the run was interrupted.
+    const ends = [...progress].map(([projectId, counts]) => ({ runId, projectId, counts }));
+    await endProjects(db, ends).catch(() => {});
     await finishRun(db, runId, status, app.scrubber.scrub(errorText(error))).catch(() => {});
     throw error;
   } finally {
     clearInterval(heartbeat);
   }
-}
-
-/** What the projects had done when the run was stopped. */
-async function endUnfinished(
-  { db }: ExportContext,
-  runId: string,
-  progress: ReadonlyMap<string, RunCounts>,
-): Promise<void> {
-  await endProjects(
-    db,
-    [...progress].map(([projectId, counts]) => ({ runId, projectId, counts })),
-  );
 }
 
 function scrubbed({ scrubber }: ExportContext["app"], { failures }: ExportResult): string | undefined {
@@ -171,4 +159,54 @@ async function markPlannedDue(
   const seriesIds = [...new Set(requests.map(({ series }) => seriesIdOf(ids, series)))];
   const newlyDue = due ?? (job.window ? undefined : { through: addDays(runDay, -1) });
   if (newlyDue) await markDue(db, seriesIds, { ...newlyDue, nextAt: nextRunAt(job, await databaseNow(db)) });
+}
+
+/** A key that reads usage may lack the scope for billing, so balances are read in runs of billing only. */
+const READINGS = { usage: [syncKeyList], billing: [syncKeyList, readBalances] } as const;
+
+/** Long enough for an answer. If the service asks for a longer wait (Retry-After), the reading is skipped: it is not worth one. */
+const READING_MS_MAX = 10_000;
+
+/**
+ * Reads what a project has beside its numbers, once a run: its list of API keys and, if the run is of billing, its balances. Never throws:
+ * the run has succeeded without it.
+ */
+export async function readProjectFacts(context: ExportContext, project: Project, source: Source): Promise<void> {
+  const log = context.app.log.child({ project: project.name });
+  const signal = AbortSignal.any([context.app.signal, AbortSignal.timeout(READING_MS_MAX)]);
+  await Promise.all(READINGS[source].map((read) => read(context, project, log, signal)));
+}
+
+/** Stores the service's list of API keys, so that a deleted key keeps its comment and tags. */
+async function syncKeyList({ db, service, keys }: ExportContext, project: Project, log: Logger, signal: AbortSignal) {
+  try {
+    const listed = await keys.use(project, (key) => readKeyList(service, project.id, key, signal));
+    if (typeof listed === "object") await storeListedKeys(db, project.id, listed);
+    else log.debug("the service does not list the project's keys");
+  } catch (error) {
+    log.debug({ reason: errorText(error) }, "the project's keys were not listed");
+  }
+}
+
+async function readBalances({ db, service, keys }: ExportContext, project: Project, log: Logger, signal: AbortSignal) {
+  try {
+    await storeBalances(db, project, await keys.use(project, (key) => fetchBalances(service, project.id, key, signal)));
+  } catch (error) {
+    const reason = errorText(error);
+    if (hasStatus(error, [404])) log.info("the service does not offer balances");
+    else if (hasStatus(error, [401, 403])) log.info({ reason }, "the key may not read balances");
+    else log.warn({ reason }, "the balances were not read");
+  }
+}
+
+/** Judges the days that became final, and logs the unusual ones. Never throws, except if the database can't be reached: no run fails because its days could not be judged. */
+export async function judgeDays({ app, db, config }: Pick<ExportContext, "app" | "db" | "config">): Promise<void> {
+  try {
+    for (const { verdict, ...day } of await judgeFinalDays(db, config.anomalies)) {
+      if (verdict === "high" || verdict === "low") app.log.warn({ ...day, verdict }, "unusual usage");
+    }
+  } catch (error) {
+    if (isConnectionError(error)) throw error;
+    app.log.warn({ reason: errorText(error) }, "days not judged");
+  }
 }

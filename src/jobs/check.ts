@@ -10,14 +10,13 @@ import { dependsOnDialect, fetchBreakdown, groupingName } from "../service/usage
 import { toPrintableLine } from "../text.ts";
 import { addDays, type Day, dayOf, type Window } from "../usage/days.ts";
 import { SOURCES, type Source } from "../usage/dimensions.ts";
-import { dayTotals, effectOf } from "../usage/filter-effect.ts";
 import { normalise } from "../usage/normalise.ts";
 import { type ExportJob, seriesOf, type UsageRequest } from "../usage/plan.ts";
 import type { NormalisedSlice } from "../usage/rows.ts";
 import { ALL_USAGE, type FanOut, filterKey, NO_CONDITIONS, type Project, type Series } from "../usage/series.ts";
+import type { ServiceContext } from "./context.ts";
 import { DEFAULT_DIALECT } from "./dialects.ts";
-import type { ServiceContext } from "./export-context.ts";
-import type { FilterCheck, Strictness } from "./filter-check.ts";
+import { dayTotals, effectOf, type FilterCheck, type Strictness } from "./filters.ts";
 
 export type Finding = {
   readonly what: string;

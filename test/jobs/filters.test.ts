@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import type { App } from "../../src/app.ts";
-import { FilterCheck, type FilterCheckDeps } from "../../src/jobs/filter-check.ts";
+import { FilterCheck, type FilterCheckDeps } from "../../src/jobs/filters.ts";
 import { KEY, limit, openTestService } from "../service/open-test-service.ts";
 import { answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { ALL_USAGE, PROJECT, WINDOW } from "../usage/sample-request.ts";
