@@ -13,10 +13,10 @@ import { isSchemaError } from "../db/connection/views.ts";
 import { storedLists, storedProjects, storeReading } from "../db/projects.ts";
 import { AppError, errorText } from "../errors.ts";
 import { checkProject, type Finding, type FindingGroup } from "../jobs/check.ts";
+import { openServiceContext, putPricesInForce } from "../jobs/context.ts";
 import { readLists, withSeenValues } from "../jobs/discovery.ts";
 import { FilterCheck } from "../jobs/filters.ts";
 import { requireSecrets } from "../jobs/monitor-secrets.ts";
-import { openServiceContext, putPricesInForce } from "../jobs/context.ts";
 import { proxyOf } from "../proxy.ts";
 import { nextOccurrences } from "../schedule/cron.ts";
 import { neverSeenText } from "../show/budget-text.ts";
@@ -26,7 +26,13 @@ import type { Budget } from "../usage/budgets.ts";
 import { dayOf } from "../usage/days.ts";
 import { configuredSeries, planExport } from "../usage/plan.ts";
 import { unreadPrices } from "../usage/prices.ts";
-import { applyChange, changeList, type KnownProject, type ListChange, type ListedProject } from "../usage/project-list.ts";
+import {
+  applyChange,
+  changeList,
+  type KnownProject,
+  type ListChange,
+  type ListedProject,
+} from "../usage/project-list.ts";
 import { writeAnswer } from "./output.ts";
 import { adviseWindows, renderAdvice } from "./window-advice.ts";
 

@@ -8,15 +8,31 @@ import { withDatabase } from "../database.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { deleteOldRuns } from "../db/jobs/runs.ts";
 import { daysToReread } from "../db/usage/coverage.ts";
-import { requireStaticKeys } from "../jobs/key-ring.ts";
-import { discoverProjects, warnOfLeftOut, withSeenValues } from "../jobs/discovery.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
+import { discoverProjects, warnOfLeftOut, withSeenValues } from "../jobs/discovery.ts";
 import { runExportJob } from "../jobs/export.ts";
+import { requireStaticKeys } from "../jobs/key-ring.ts";
 import { durationText } from "../show/format.ts";
 import { firstOf } from "../text.ts";
 import { type Day, dayOf, daysOf, type Window } from "../usage/days.ts";
-import { describeRequest, type ExportResult, pickCounts, type RequestDoubt, type RunCounts, type RunTrigger } from "../usage/export.ts";
-import { type ExportJob, type ExportPlan, planRun, requestsOfDays, type Selection, seriesOf, totalSliceCount, type UsageRequest } from "../usage/plan.ts";
+import {
+  describeRequest,
+  type ExportResult,
+  pickCounts,
+  type RequestDoubt,
+  type RunCounts,
+  type RunTrigger,
+} from "../usage/export.ts";
+import {
+  type ExportJob,
+  type ExportPlan,
+  planRun,
+  requestsOfDays,
+  type Selection,
+  seriesOf,
+  totalSliceCount,
+  type UsageRequest,
+} from "../usage/plan.ts";
 import { seriesText } from "../usage/series.ts";
 import { writeAnswer } from "./output.ts";
 import { chooseJobs, type SelectionOptions } from "./selection.ts";

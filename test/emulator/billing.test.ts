@@ -95,14 +95,6 @@ test.each([
 });
 
 test.each([
-  ["tag=b", ["3"]],
-  ["tags=b", ["15"]],
-])("in dialect 2026, the filter %s selects the dollars %j", async (filter, dollars) => {
-  await using emulator = await start({ usage, dialect: "2026" });
-  expect((await rows(emulator, `${DAY}&${filter}`)).map((row) => row.dollars)).toEqual(dollars);
-});
-
-test.each([
   ["grouping=line_item", ["streaming::nova-3 3", "sync::aura-2 4", " 8"]],
   ["grouping=tags", ["b,a 3", "a 4", " 8"]],
   ["grouping=tags&grouping=line_item", ["streaming::nova-3 b,a 3", "sync::aura-2 a 4", "  8"]],
@@ -123,37 +115,12 @@ test.each([
   expect(found).toEqual(groups);
 });
 
-test.each(["nested", "flat"] as const)(
-  "a row of shape %s has its day, and null for what was not asked for",
-  async (shape) => {
-    await using emulator = await start({ shape, usage });
-    const [row] = await rows(emulator, `${DAY}&grouping=tags`);
-    const day = { start: "2026-03-10", end: "2026-03-10" };
-    const dimensions = { accessor: null, deployment: null, line_item: null, tags: ["b", "a"] };
-    expect(row).toEqual(
-      shape === "flat"
-        ? { dollars: "3", ...day, grouping: dimensions }
-        : { dollars: "3", grouping: { ...day, ...dimensions } },
-    );
-  },
-);
-
 test("amounts of 28 digits, amounts below 0 and tenths are added up exactly", async () => {
   const amounts = ["0.1", "0.2", "12345678901234.56789012345678", "-12345678901234.06789012345677"];
   await using emulator = await start({ usage: () => amounts.map((dollars) => ({ dollars })) });
   expect(await rows(emulator, DAY)).toMatchObject([{ dollars: "0.80000000000001" }]);
   await using credit = await start({ usage: () => [{ dollars: "-0.05" }] });
   expect(await rows(credit, DAY)).toMatchObject([{ dollars: "-0.05" }]);
-});
-
-test("a cost that arrives late raises its day, and the answer is always by day", async () => {
-  await using emulator = await start({ window: "undated" });
-  const ofTenth = async (instant: string) => {
-    emulator.now = () => new Date(instant);
-    return (await rows(emulator, "")).find(({ grouping }) => grouping.start === "2026-03-10")?.dollars ?? "";
-  };
-  const early = await ofTenth("2026-03-11T02:00:00Z");
-  expect(exact(await ofTenth("2026-03-20T02:00:00Z"))).toBeGreaterThan(exact(early));
 });
 
 test("the fields name what cost something in the days asked for, and line items have a name for people", async () => {
@@ -200,15 +167,4 @@ test.each(OPERATIONS)("%s needs the scope billing:read, which a member lacks and
   expect(refused.status).toBe(403);
   expect(await refused.text()).toContain("'billing:read' scope");
   expect((await ask(emulator, path, { secret: "of-an-admin" })).status).toBe(200);
-});
-
-test.each(OPERATIONS)("a service that does not offer billing answers %s with 404", async (path) => {
-  await using emulator = await start({ billing: "missing" });
-  expect((await ask(emulator, path)).status).toBe(404);
-  expect((await ask(emulator, "usage/breakdown")).status).toBe(200);
-});
-
-test.each(["billing/breakdown", "billing/fields"])("%s refuses a day that does not exist", async (path) => {
-  await using emulator = await start();
-  expect((await ask(emulator, `${path}?start=2026-02-30`)).status).toBe(400);
 });

@@ -54,49 +54,6 @@ test.each(addingUp)(
   },
 );
 
-test("a day has several groups in each dimension, and fewer requests at the weekend", async () => {
-  await using emulator = await start();
-  for (const dimension of ["accessor", "feature_set", "model", "tags"]) {
-    const { results } = await breakdown(emulator, `start=2026-03-10&end=2026-03-10&grouping=${dimension}`);
-    expect(results.length, dimension).toBeGreaterThanOrEqual(6);
-    expect(results.length, dimension).toBeLessThanOrEqual(12);
-  }
-  const { results: week } = await breakdown(emulator, WEEK);
-  expect(week[6]?.requests).toBeLessThan((week[0]?.requests ?? 0) / 2);
-});
-
-test("the same seed gives the same usage, and another seed gives other usage", async () => {
-  await using one = await start({ seed: 7 });
-  await using same = await start({ seed: 7 });
-  await using other = await start({ seed: 8 });
-  const query = `${WEEK}&grouping=tags`;
-  expect(await breakdown(same, query)).toEqual(await breakdown(one, query));
-  expect(await breakdown(other, query)).not.toEqual(await breakdown(one, query));
-});
-
-test("in a row only the requested dimension has a value", async () => {
-  await using emulator = await start();
-  const { results } = await breakdown(emulator, `${WEEK}&grouping=endpoint`);
-  expect(results[0]?.grouping).toEqual({
-    start: "2026-03-09",
-    end: "2026-03-09",
-    accessor: null,
-    deployment: null,
-    endpoint: "listen",
-    feature_set: null,
-    method: null,
-    model: null,
-    tags: null,
-  });
-});
-
-test("flat rows have their days next to the metrics", async () => {
-  await using emulator = await start({ shape: "flat" });
-  const { results } = await breakdown(emulator, "start=2026-03-09&end=2026-03-09");
-  expect(results).toMatchObject([{ start: "2026-03-09", end: "2026-03-09" }]);
-  expect(results[0]?.grouping).not.toHaveProperty("start");
-});
-
 const RECORDS: readonly UsageRecord[] = [
   { model: ["nova-3"], feature_set: ["diarize"], tags: ["b", "a"], requests: 1 },
   { model: ["nova-3"], feature_set: ["diarize", "utterances"], tags: ["a", "b"], requests: 2 },
@@ -171,25 +128,5 @@ test("the same tags in another order are one group, and usage without tags is a 
     [["b", "a"], 3],
     [["a"], 4],
     [null, 8],
-  ]);
-});
-
-test("hours add up to the millionth, without an error of floating point", async () => {
-  await using emulator = await start({ usage: () => [0.1, 0.2, 0.000001].map((hours) => ({ hours })) });
-  expect((await breakdown(emulator, DAY)).results[0]?.hours).toBe(0.300001);
-});
-
-test("the function `usage` gets the project, the day and the day's age", async () => {
-  const asked: [string, string, number][] = [];
-  await using emulator = await start({
-    usage: (...about) => {
-      asked.push(about);
-      return [];
-    },
-  });
-  expect((await breakdown(emulator, "start=2026-03-17&end=2026-03-18")).results).toEqual([]);
-  expect(asked).toEqual([
-    ["p1", "2026-03-17", 1.5],
-    ["p1", "2026-03-18", 0.5],
   ]);
 });

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import type { BreakdownRow } from "../../src/emulator/breakdown.ts";
-import { changeRows, type Emulator, type Fault, startEmulator } from "../../src/emulator/server.ts";
+import { type Emulator, type Fault, startEmulator } from "../../src/emulator/server.ts";
 import { ask, breakdown, CONSOLE_KEY, NOON } from "./ask.ts";
 
 const start = (fault: Fault): Promise<Emulator> =>
@@ -23,52 +22,6 @@ test("an injected answer is sent with its status, headers and body, and the requ
   expect(response.headers.has("dg-request-id")).toBe(false);
   expect(await response.text()).toBe("wait");
   expect(emulator.keys()).toHaveLength(1);
-});
-
-test.each(["<html>sign in</html>", "{}", "null", "", new Uint8Array([0x22, 0xff, 0x22])])(
-  "the body %s is sent unchanged",
-  async (body) => {
-    await using emulator = await start({ kind: "answer", status: 200, body });
-    const response = await ask(emulator, QUERY);
-    expect(response.status).toBe(200);
-    expect(Buffer.from(await response.arrayBuffer())).toEqual(Buffer.from(body));
-  },
-);
-
-test("a redirect is sent with its location", async () => {
-  await using emulator = await start({ kind: "answer", status: 302, headers: { location: "http://127.0.0.1:9/" } });
-  const response = await fetch(emulator.url, { redirect: "manual" });
-  expect([response.status, response.headers.get("location")]).toEqual([302, "http://127.0.0.1:9/"]);
-});
-
-test.each([
-  ["negative", (row: BreakdownRow) => [{ ...row, requests: -row.requests }], [-2]],
-  ["doubled", (row: BreakdownRow) => [row, row], [2, 2]],
-  ["removed", () => [], []],
-])("rows can be %s", async (_, change, expected) => {
-  await using emulator = await start(changeRows((rows) => rows.slice(0, 1).flatMap(change)));
-  const answer = await breakdown(emulator, DAYS);
-  expect(answer).toMatchObject({ start: "2026-03-10", end: "2026-03-11" });
-  expect(answer.results.map(({ requests }) => requests)).toEqual(expected);
-});
-
-test("a body fault changes the answer of any endpoint, and the request has its effect", async () => {
-  await using emulator = await start({ kind: "body", change: ({ key: _, ...rest }) => rest });
-  const response = await ask(emulator, "keys", NEW_KEY);
-  expect(await response.json()).toMatchObject({ comment: "exporter" });
-  expect(emulator.keys()).toHaveLength(2);
-});
-
-test("if a body fault returns a text, the text is sent unchanged", async () => {
-  await using emulator = await start({ kind: "body", change: (json) => `${JSON.stringify(json)} and more` });
-  expect(await (await ask(emulator, QUERY)).text()).toMatch(/^\{"start":.*\} and more$/);
-});
-
-test("a dropped connection has no answer and no effect", async () => {
-  await using emulator = await start({ kind: "drop" });
-  await expect(ask(emulator, "keys", NEW_KEY)).rejects.toThrow("fetch failed");
-  expect(emulator.keys()).toHaveLength(1);
-  expect(emulator.requests).toMatchObject([{ method: "POST", status: undefined }]);
 });
 
 test("a request whose answer is lost has its effect: the key is created, and nobody has its secret", async () => {
@@ -94,55 +47,12 @@ test("a cut answer ends in its middle, at once", async () => {
   expect(response.status).toBe(200);
 });
 
-test("a stalled answer sends its headers, and nothing more until the client disconnects", async () => {
-  await using emulator = await start({ kind: "stall" });
-  const client = new AbortController();
-  const response = await ask(emulator, QUERY, { signal: client.signal });
-  expect(response.status).toBe(200);
-  const reading = response.text();
-  client.abort();
-  await expect(reading).rejects.toThrow("aborted");
-});
-
-test("closing ends a stalled answer", async () => {
-  const emulator = await start({ kind: "stall" });
-  const response = await ask(emulator, QUERY);
-  await emulator.close();
-  await expect(response.text()).rejects.toThrow("terminated");
-});
-
 test("a trickling answer arrives byte by byte, and complete", async () => {
   await using emulator = await start({ kind: "trickle", everyMs: 1 });
   const response = await ask(emulator, "/v1/projects");
   const chunks = await Array.fromAsync(response.body ?? []);
   expect(chunks.length).toBeGreaterThan(10);
   expect(JSON.parse(Buffer.concat(chunks).toString())).toEqual({ projects: [{ project_id: "p1", name: "p1" }] });
-});
-
-test("closing does not wait for the rest of a trickling answer", async () => {
-  const emulator = await start({ kind: "trickle", everyMs: 600_000 });
-  const response = await ask(emulator, QUERY);
-  await emulator.close();
-  await expect(response.text()).rejects.toThrow("terminated");
-});
-
-test("a delayed answer is sent after the delay", async () => {
-  await using emulator = await start({ kind: "delay", delayMs: 30 });
-  const startedMs = performance.now();
-  expect((await ask(emulator, QUERY)).status).toBe(200);
-  expect(performance.now() - startedMs).toBeGreaterThanOrEqual(29);
-});
-
-test("an answer that is held until its client has disconnected is never sent", async () => {
-  const emulator = await startEmulator({ consoleKeys: [CONSOLE_KEY] });
-  const client = new AbortController();
-  emulator.fault = () => {
-    client.abort();
-    return { kind: "hold", until: new Promise(() => {}) };
-  };
-  await expect(ask(emulator, QUERY, { signal: client.signal })).rejects.toThrow("aborted");
-  await emulator.close();
-  expect(emulator.requests).toMatchObject([{ status: undefined }]);
 });
 
 test("a held answer has the numbers of the time of its request, and can arrive after a later one", async () => {

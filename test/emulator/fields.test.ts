@@ -30,8 +30,3 @@ test("in dialect 2026 a filter by the model id from Get Fields selects the model
   const { results } = await breakdown(emulator, `start=2026-03-09&end=2026-03-09&model=${id}`);
   expect(results.map(({ requests }) => requests)).toEqual([5]);
 });
-
-test("a service without Get Fields answers 404", async () => {
-  await using emulator = await start({ fields: "missing" });
-  expect((await ask(emulator, "usage/fields")).status).toBe(404);
-});

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type EmulatorOptions, startEmulator } from "../../src/emulator/server.ts";
-import { ask, breakdown, CONSOLE_KEY, NOON } from "./ask.ts";
+import { breakdown, CONSOLE_KEY, NOON } from "./ask.ts";
 
 const start = (options: Partial<EmulatorOptions> = {}) =>
   startEmulator({ consoleKeys: [CONSOLE_KEY], now: () => NOON, usage: () => [{ requests: 1 }], ...options });
@@ -23,21 +23,6 @@ test.each([
     expect(answer.results).toHaveLength(days);
   },
 );
-
-test.each(["2026-02-30", "2026-3-1", "yesterday", "2026-03-01T00:00:00Z", ""])(
-  "a start that is not a day, '%s', is refused",
-  async (day) => {
-    await using emulator = await start();
-    expect((await ask(emulator, `usage/breakdown?start=${day}`)).status).toBe(400);
-  },
-);
-
-test("a service that ignores the window answers for the last 30 days", async () => {
-  await using emulator = await start({ window: "ignored" });
-  const answer = await breakdown(emulator, "start=2026-03-01&end=2026-03-02");
-  expect(answer).toMatchObject({ start: "2026-02-16", end: "2026-03-17" });
-  expect(answer.results).toHaveLength(30);
-});
 
 /** A day has as many requests as its number in the month, so that a sum shows which days it includes. */
 const dayOfMonth: EmulatorOptions["usage"] = (_, day) => [{ requests: Number(day.slice(-2)) }];
