@@ -58,10 +58,3 @@ test("a port that is in use is refused with the code config", async () => {
     code: "config",
   });
 });
-<<<<<<< HEAD
-
-test("a signal that came before the start ends the command at once", async () => {
-  expect(await runEmulator({ env: {}, write: () => {}, signal: AbortSignal.abort() }, OPTIONS)).toBe(0);
-});
-=======
->>>>>>> c174c555 (emulator tests: what the product's own tests show of it goes)
