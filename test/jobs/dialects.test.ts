@@ -8,7 +8,7 @@ import type { KeyRing } from "../../src/jobs/key-ring.ts";
 import type { Dialect } from "../../src/usage/dimensions.ts";
 import { KEY, limit, openTestService } from "../service/open-test-service.ts";
 import { answerJson, scriptedServer } from "../support/scripted-server.ts";
-import { PROJECT, sampleAnswer, sampleRequest, sampleRow, windowless } from "../usage/sample-request.ts";
+import { sampleAnswer, sampleRequest, sampleRow, windowless } from "../usage/sample-request.ts";
 
 vi.mock("../../src/db/dialect.ts", () => ({ storedDialect: vi.fn(), storeDialect: vi.fn() }));
 
@@ -86,15 +86,6 @@ test("an answer by model fits if it has no rows, or if one of them names a model
   expect(fits(BY_MODEL, sampleAnswer([sampleRow("2026-03-17", { models: "nova" })]))).toBe(true);
   expect(fits(BY_MODEL, unnamed)).toBe(false);
   expect(fits(sampleRequest("endpoint"), unnamed)).toBe(true);
-});
-
-test("`check` probes even if an earlier probe found the dialect, but not if it is configured", async () => {
-  await using opened = await open("auto", () => "interface");
-  expect(await opened.dialects.probe(PROJECT, true)).toBe("interface");
-  expect(await opened.dialects.probe(PROJECT, true)).toBe("interface");
-  expect(opened.server.requests.length).toBeGreaterThanOrEqual(2);
-  await using configured = await open("2026", () => "interface");
-  expect(await configured.dialects.probe(PROJECT, true)).toBe("2026");
 });
 
 test("a dialect that is found while another request reads the database is used by that request, too", async () => {

@@ -36,13 +36,6 @@ test("an answer without any value is refused if answers by other dimensions have
   });
 });
 
-test("the dimension of the request itself is not requested again", async () => {
-  const ask = service("model");
-  const answer = sampleAnswer([sampleRow("2026-03-17", { endpoint: null })]);
-  await openGroupingCheck().require(sampleRequest("endpoint"), answer, ask);
-  expect(ask.mock.calls.map(([{ series }]) => series.grouping)).toEqual(["method", "model"]);
-});
-
 test("the result holds for all requests of the project, and a check that failed is repeated", async () => {
   const { require } = openGroupingCheck();
   await expect(require(BY_TAGS, NO_TAGS, () => Promise.reject(new Error("away")))).rejects.toThrow("away");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { FAILED_ATTEMPTS_MAX, needsAttention, planRotation } from "../../src/keys/plan.ts";
+import { FAILED_ATTEMPTS_MAX, planRotation } from "../../src/keys/plan.ts";
 import { daysAgo, draining, JOB, key, ledger, NOW, pending } from "./sample-ledger.ts";
 
 test("a rollback without a previous key is blocked, with the reason", () => {
@@ -24,10 +24,6 @@ test("a pending key is delivered, and a person's request is fulfilled, however m
   const many = { failedAttempts: 9 };
   expect(planRotation(JOB, ledger([DUE, pending("verified")], many), NOW).next?.kind).toBe("deliver");
   expect(planRotation(JOB, ledger([DUE], many), NOW, { freshRequestedAt: NOW }).next?.kind).toBe("create");
-});
-
-test("a rotation needs attention from five failed attempts on", () => {
-  expect([4, 5, 6].map(needsAttention)).toEqual([false, true, true]);
 });
 
 test("with nothing to do the plan says when the key is due", () => {

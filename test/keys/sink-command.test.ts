@@ -41,10 +41,6 @@ test("the key is neither among the command's arguments nor in its environment, w
   expect(await written("environment")).not.toContain(KEY.reveal());
 });
 
-test("a command that succeeds without reading the key is a success", async () => {
-  await expect(run("exit 0")).resolves.toBeUndefined();
-});
-
 const HINT = "its output is not shown, as it may hold the key; run it by hand to see why";
 
 test.each([
@@ -55,10 +51,6 @@ test.each([
     code: "delivery",
     message: `the command "sh" ${failure}: ${HINT}`,
   });
-});
-
-test("a command with much output succeeds", async () => {
-  await expect(run("head -c 300000 /dev/zero | tr '\\0' x")).resolves.toBeUndefined();
 });
 
 test("at the time limit the command and the processes that it started are ended", async () => {
@@ -75,13 +67,6 @@ test("a command that ignores signals is ended at the time limit too", async () =
   expect(performance.now() - startedMs).toBeLessThan(30_000);
 });
 
-test("a process that a command leaves running does not delay the delivery", async () => {
-  const startedMs = performance.now();
-  await expect(run('sleep 60 & echo $! > "$1/pid"; exit 0')).resolves.toBeUndefined();
-  expect(performance.now() - startedMs).toBeLessThan(30_000);
-  process.kill(Number(await written("pid")));
-});
-
 test("a missing program fails the test of the sink, and the delivery", async () => {
   const program = "no-such-program-anywhere";
   await expect(testKeyCommand(program)).rejects.toMatchObject({
@@ -93,13 +78,6 @@ test("a missing program fails the test of the sink, and the delivery", async () 
     code: "delivery",
     message: `the command "${program}" could not be run (ENOENT): ${HINT}`,
   });
-});
-
-test.each([
-  ["by its name", "sh"],
-  ["by its path", "/bin/sh"],
-])("a program that can be found %s passes the test of the sink, and is not run", async (_, program) => {
-  await expect(testKeyCommand(program)).resolves.toBeUndefined();
 });
 
 test("a file that may not be run, and a folder, fail the test of the sink", async () => {

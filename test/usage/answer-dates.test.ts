@@ -53,33 +53,6 @@ test.each<[string, Record<string, unknown>, string]>([
   );
 });
 
-test.each<unknown>([
-  "2026-02-30",
-  "yesterday",
-  "2026-03-16T12:00:00Z",
-  "2026-03-16T00:00:00+02:00",
-  20260316,
-  true,
-  {},
-])("an answer whose start is %j is refused", (start) => {
-  expect(() => answerDates({ ...WINDOW, start }, undefined)).toThrow("start: expected a day as YYYY-MM-DD, got ");
-});
-
-test("without a window the answer may name its own period, or none", () => {
-  expect(answerDates({ start: "2026-03-01", end: "2026-03-17" }, undefined)).toEqual({
-    start: "2026-03-01",
-    end: "2026-03-17",
-  });
-  expect(answerDates({}, undefined)).toBeUndefined();
-  expect(answerDates({ start: "2026-03-01" }, undefined)).toBeUndefined();
-});
-
-test("a period that ends before it starts is refused", () => {
-  expect(() => answerDates({ start: "2026-03-17", end: "2026-03-16" }, undefined)).toThrow(
-    "the answer's window ends before it starts: 2026-03-17 to 2026-03-16",
-  );
-});
-
 const DATED = { day: "2026-03-16", undated: false };
 
 test.each<[string, Record<string, unknown>]>([
@@ -164,17 +137,6 @@ test("without a window, a period that begins after tomorrow is refused, and one 
   expect(() => until("2026-03-20", "2026-03-20")).toThrow("got 2026-03-20 to 2026-03-20");
   expect(() => until("2026-03-20", "2026-03-31")).toThrow("got 2026-03-31 to 2026-03-31");
   expect(until("2026-03-01", "2026-03-31")).toEqual([{ day: RUN_DAY, undated: false }]);
-});
-
-test("without a window, an answer without rows covers the last day of its period, not the day of the run", () => {
-  const period = { start: "2026-03-01", end: "2026-03-10" };
-  expect(coveredDays(undefined, period, [], RUN_DAY)).toEqual([{ day: "2026-03-10", undated: false }]);
-});
-
-test("without a window, an answer whose period ends after today also covers the days from its last row to today", () => {
-  const period = { start: "2026-03-01", end: "2026-03-31" };
-  const days = coveredDays(undefined, period, ["2026-03-16"], RUN_DAY).map(({ day }) => day);
-  expect(days).toEqual(["2026-03-16", "2026-03-17", "2026-03-18"]);
 });
 
 test("the emptied days are those from the oldest stored day to the day before the first covered one", () => {

@@ -8,10 +8,9 @@ import {
   rangeState,
 } from "../../src/usage/backfill.ts";
 import { addDays, type Day, daysOf, type Window } from "../../src/usage/days.ts";
-import { type ExportJob, sliceCount } from "../../src/usage/plan.ts";
-import { seriesKey } from "../../src/usage/series.ts";
+import type { ExportJob } from "../../src/usage/plan.ts";
 import type { SliceStatus } from "../../src/usage/slice.ts";
-import { ALL_USAGE, PROJECT, sampleJob } from "./sample-request.ts";
+import { PROJECT, sampleJob } from "./sample-request.ts";
 
 const TODAY = "2026-03-18";
 const WEEK: Window = { start: "2026-03-11", end: "2026-03-17" };
@@ -53,22 +52,6 @@ test.each<[BackfillMode, readonly string[]]>([
   expect(planned([sampleJob()], WEEK, only, STATES)).toEqual(windows.map((window) => `nightly: none ${window}`));
 });
 
-test.each<[string, BackfillMode, SliceStatus]>([
-  ["nothing is missing where every day was read", "missing", "complete"],
-  ["a suspect day is not missing", "missing", "suspect"],
-  ["a failed day is not missing", "missing", "failed"],
-  ["a day that was never read has not failed", "failed", "complete"],
-])("%s", (_, only, status) => {
-  const days = Object.fromEntries(daysOf(WEEK).map((day) => [day, status]));
-  expect(planned([sampleJob()], WEEK, only, known({ none: days }))).toEqual([]);
-});
-
-test("a range of one day is one request", () => {
-  expect(planned([sampleJob()], { start: "2026-03-17", end: "2026-03-17" })).toEqual([
-    "nightly: none 2026-03-17 to 2026-03-17",
-  ]);
-});
-
 test("the newest days of all series come first, in requests of at most 31 days", () => {
   const job = sampleJob({ groupings: ["none", "model"] });
   expect(planned([job], { start: "2026-02-01", end: "2026-03-17" })).toEqual([
@@ -76,15 +59,6 @@ test("the newest days of all series come first, in requests of at most 31 days",
     "nightly: model 2026-02-15 to 2026-03-17",
     "nightly: none 2026-02-01 to 2026-02-14",
     "nightly: model 2026-02-01 to 2026-02-14",
-  ]);
-});
-
-test("the series whose newest missing day is later comes first", () => {
-  const job = sampleJob({ groupings: ["none", "model"] });
-  const slices = known({ none: { "2026-03-17": "complete", "2026-03-16": "complete" } });
-  expect(planned([job], { start: "2026-03-15", end: "2026-03-17" }, "missing", slices)).toEqual([
-    "nightly: model 2026-03-15 to 2026-03-17",
-    "nightly: none 2026-03-15 to 2026-03-15",
   ]);
 });
 
@@ -100,12 +74,6 @@ test("a series that two jobs read is read once, by the first", () => {
     "nightly: model 2026-03-17 to 2026-03-17",
     "weekly: tags 2026-03-17 to 2026-03-17",
   ]);
-});
-
-test("a selection narrows the series", () => {
-  const job = sampleJob({ groupings: ["none", "model"] });
-  const [one] = distinctSeries([job], { groupings: ["model"] });
-  expect(one?.series.map(({ grouping }) => grouping)).toEqual(["model"]);
 });
 
 test.each<[string, BackfillMode, Window, unknown]>([
@@ -155,13 +123,6 @@ test("for any stored statuses, each mode reads exactly its days, each once, and 
   );
 });
 
-test("a range of ten years is split into requests of at most 31 days without losing a day", () => {
-  const range = { start: "2016-03-11", end: "2026-03-17" };
-  const [one] = planBackfill(distinctSeries([sampleJob()], {}), range, "all", new Map(), TODAY);
-  const counts = one?.plan.requests.map(sliceCount) ?? [];
-  expect([Math.max(...counts), counts.reduce((sum, count) => sum + count, 0)]).toEqual([31, daysOf(range).length]);
-});
-
 test("each status that is left to read comes with its mode and its first and last day", () => {
   expect(rangeState(distinctSeries([sampleJob()], {}), WEEK, STATES)).toEqual({
     slices: 7,
@@ -172,14 +133,4 @@ test("each status that is left to read comes with its mode and its first and las
       { status: "missing", only: "missing", days: { start: "2026-03-14", end: "2026-03-16" } },
     ],
   });
-});
-
-test("nothing is left of a range that is complete", () => {
-  const days = Object.fromEntries(daysOf(WEEK).map((day) => [day, "complete" as const]));
-  expect(rangeState(distinctSeries([sampleJob()], {}), WEEK, known({ none: days })).left).toEqual([]);
-});
-
-test("the known slices of this test have the same keys as the series", () => {
-  const series = { project: PROJECT, source: "usage", grouping: "none", filter: ALL_USAGE } as const;
-  expect([...known({ none: {} }).keys()]).toEqual([seriesKey(series)]);
 });

@@ -23,10 +23,6 @@ test("without a window no day is due before the answer is known", () => {
   expect(dueDays(job, TODAY)).toBeUndefined();
 });
 
-test("a selection of no days makes no day due", () => {
-  expect(dueDays(sampleJob(), TODAY, { days: [] })).toBeUndefined();
-});
-
 test.each<[string, readonly string[], DueDays]>([
   [
     "before yesterday give no first due day",

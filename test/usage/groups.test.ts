@@ -84,27 +84,6 @@ test.each<[string, unknown, string | null]>([
   expect(shown(value)).toBe(display);
 });
 
-test.each<[unknown, string | null]>([
-  [["b", "a"], '["a","b"]'],
-  [["a"], '["a"]'],
-  ["a", '["a"]'],
-  [[], null],
-  ["", null],
-  [null, null],
-  [undefined, null],
-])("the tags %j are shown as %j: always a sorted array, unless there is no value", (value, display) => {
-  expect(groupOf("tags", value, 0).display).toBe(display);
-});
-
-test("a value of 100 kB stays whole", () => {
-  const long = "é".repeat(50_000);
-  expect(groupOf("model", long, 0)).toEqual({
-    key: JSON.stringify([long]),
-    keyOfService: JSON.stringify([long]),
-    display: long,
-  });
-});
-
 test.each<[unknown, string]>([
   [3, "got the number 3"],
   [true, "got the boolean true"],

@@ -15,28 +15,6 @@ test("a metric that is absent or null is not 0", () => {
   expect(values).toEqual(["0", null, null, null, null, null, "2"]);
 });
 
-test.each([
-  [0.000001, "0.000001"],
-  [1e-7, "0.0000001"],
-  [999999999999999900000, "999999999999999900000"],
-  [1e21, "1000000000000000000000"],
-  [new ExactNumber("9007199254740993"), "9007199254740993"],
-])("%s is read as %s, without an exponent", (hours, text) => {
-  expect(readMetrics({ hours }, ROW).values[0]).toBe(text);
-});
-
-test("minus zero is zero", () => {
-  expect(readMetrics({ hours: -0, requests: new ExactNumber("-0.0") }, ROW).values).toEqual([
-    "0",
-    null,
-    null,
-    null,
-    null,
-    null,
-    "0",
-  ]);
-});
-
 test("an unknown number is kept as an exact extra metric, and other unknown values are ignored", () => {
   const row = {
     requests: 1,
@@ -50,10 +28,6 @@ test("an unknown number is kept as an exact extra metric, and other unknown valu
     nested: { depth: 1 },
   };
   expect(readMetrics(row, ROW).extra).toBe('{"balance":-2,"credits":1.5,"zebra_minutes":9007199254740993}');
-});
-
-test("a row may have extra metrics only", () => {
-  expect(readMetrics({ credits: 1 }, ROW)).toMatchObject({ extra: '{"credits":1}' });
 });
 
 test("the dates and the dimensions of a flat row are no extra metrics", () => {
@@ -88,10 +62,4 @@ test.each<[unknown, string]>([
   [{ value: 1 }, "results[3].hours: expected a number, got an object"],
 ])("%s is refused for a metric", (value, reason) => {
   expect(() => readMetrics({ hours: value, requests: 1 }, ROW)).toThrow(reason);
-});
-
-test("an extra metric that is not finite is refused too", () => {
-  expect(() => readMetrics({ requests: 1, credits: new ExactNumber("1e999") }, ROW)).toThrow(
-    "results[3].credits: expected a finite number, got 1e999",
-  );
 });

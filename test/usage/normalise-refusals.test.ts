@@ -61,42 +61,11 @@ test("null in every row is accepted only under the name by which the dimension w
   expect(() => normalise(sampleRequest("model"), answer("model"), RUN_DAY, "models")).toThrow("service.dialect");
 });
 
-test("an answer that does not name the requested window is refused", () => {
-  expect(refusal(sampleRequest("none"), { results: [sampleRow(DAY)] })).toContain(
-    "the answer names none as its window",
-  );
-  expect(refusal(sampleRequest("none"), sampleAnswer([], { start: "2026-02-16" }))).toContain(
-    "the answer names 2026-02-16 to 2026-03-17 as its window",
-  );
-});
-
-test("an answer with a row outside the window is refused", () => {
-  expect(refusal(sampleRequest("none"), sampleAnswer([sampleRow(DAY), sampleRow("2026-03-18")]))).toBe(
-    "results[1]: 2026-03-18 lies outside the window 2026-03-16 to 2026-03-17",
-  );
-});
-
-test("without a window, an answer with a row outside the period that it names is refused", () => {
-  const answer = { start: "2026-03-01", end: "2026-03-10", results: [sampleRow(DAY)] };
-  expect(refusal(windowless("none"), answer)).toContain("2026-03-17 lies outside the window 2026-03-01 to 2026-03-10");
-});
-
 test("an answer in which only some rows name a day is refused", () => {
   const results = [sampleRow(DAY, { endpoint: "listen" }), { requests: 3, endpoint: "speak" }];
   expect(refusal(windowless("endpoint"), { results })).toBe(
     "1 of 2 rows name no day, and nobody knows which days they are of",
   );
-});
-
-test("an answer in weeks is refused", () => {
-  expect(refusal(sampleRequest("none"), sampleAnswer([], { resolution: { units: "week", amount: 1 } }))).toContain(
-    "expected buckets of one day",
-  );
-});
-
-test("a bucket of several days is refused", () => {
-  const row = { requests: 1, grouping: { start: "2026-03-16", end: DAY } };
-  expect(refusal(sampleRequest("none"), sampleAnswer([row]))).toContain("expected a bucket of one day");
 });
 
 test("the same group twice with different numbers is refused, in whatever order its values are", () => {

@@ -44,13 +44,6 @@ test("each day of the window is a slice with its rows, even a day without rows",
   ]);
 });
 
-test("an answer without results says that there was no usage", () => {
-  expect(shownByDay(normalise(sampleRequest("model"), sampleAnswer([]), RUN_DAY))).toEqual({
-    [FIRST]: [],
-    [SECOND]: [],
-  });
-});
-
 test("rows belong to the days that they name, whatever their order", () => {
   const results = [sampleRow(SECOND, {}, { requests: 2 }), sampleRow(FIRST, {}, { requests: 1 })];
   expect(requestsByDay(normalise(sampleRequest("none"), sampleAnswer(results), RUN_DAY))).toEqual({
@@ -103,28 +96,10 @@ test("the same row twice is one row, even if its values are in another order", (
   expect(shownByDay(slices)).toEqual({ [SECOND]: ['["a","b"]'] });
 });
 
-test("a total that is sent twice is one row", () => {
-  const results = [sampleRow(SECOND), sampleRow(SECOND)];
-  expect(requestsByDay(normalise(sampleRequest("none", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY))).toEqual({
-    [SECOND]: ["1"],
-  });
-});
-
 test("dimensions that were not asked for do not split the total", () => {
   const results = [sampleRow(SECOND, { endpoint: "listen", model: ["nova"], tags: null })];
   const slices = normalise(sampleRequest("none", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY);
   expect(slices[0]?.columns.groups.map(({ key }) => key)).toEqual(["all"]);
-});
-
-test("the rows of an answer about one day need not name the day", () => {
-  const answer = sampleAnswer([{ requests: 4 }], ONE_DAY);
-  expect(requestsByDay(normalise(sampleRequest("none", ONE_DAY), answer, RUN_DAY))).toEqual({ [SECOND]: ["4"] });
-});
-
-test("an unknown number of a row is kept", () => {
-  const answer = sampleAnswer([{ requests: 4, credits: 2.5, start: SECOND, end: SECOND }]);
-  const [, slice] = normalise(sampleRequest("none"), answer, RUN_DAY);
-  expect(slice?.columns.extras).toEqual(['{"credits":2.5}']);
 });
 
 test("without a window, all days from the first row to the last are covered, even those without rows", () => {

@@ -7,11 +7,9 @@ import {
   planExport,
   REQUEST_DAYS_MAX,
   type Selection,
-  seriesOf,
-  sliceCount,
 } from "../../src/usage/plan.ts";
 import type { Filter } from "../../src/usage/series.ts";
-import { ALL_USAGE, PROJECT, sampleJob, sampleRequest, windowless } from "./sample-request.ts";
+import { ALL_USAGE, PROJECT, sampleJob } from "./sample-request.ts";
 
 const TODAY = "2026-03-18";
 const LISTEN: Filter = { name: "listen", features: {}, dimensions: { endpoint: "listen" } };
@@ -27,28 +25,10 @@ test("a job reads its last complete days, without today", () => {
   ]);
 });
 
-test("a job of one day reads yesterday", () => {
-  expect(windowsOf(sampleJob({ window: { days: 1, today: false } }))).toEqual([
-    { start: "2026-03-17", end: "2026-03-17" },
-  ]);
-});
-
 test("a job that is configured to read today reads it, too", () => {
   expect(windowsOf(sampleJob({ window: { days: 2, today: true } }))).toEqual([
     { start: "2026-03-16", end: "2026-03-18" },
   ]);
-});
-
-test.each<[number, readonly number[]]>([
-  [30, [30]],
-  [31, [31]],
-  [32, [31, 1]],
-  [62, [31, 31]],
-  [63, [31, 31, 1]],
-])("a window of %i days is read in requests of %j days, the newest first", (days, counts) => {
-  const windows = windowsOf(sampleJob({ window: { days, today: false } })).filter((window) => window !== undefined);
-  expect(windows.map(dayCount)).toEqual(counts);
-  expect(windows[0]?.end).toBe("2026-03-17");
 });
 
 test("the newest days of every series are read before older days of any series", () => {
@@ -73,10 +53,6 @@ test("selected days replace the window, and consecutive days become one request"
     { start: "2026-02-28", end: "2026-03-01" },
     { start: "2025-12-31", end: "2026-01-01" },
   ]);
-});
-
-test("a selection of no days makes no request", () => {
-  expect(windowsOf(sampleJob(), TODAY, { days: [] })).toEqual([]);
 });
 
 const aDay = fc.integer({ min: 0, max: 40_000 }).map((days) => addDays("1990-01-01", days));
@@ -112,21 +88,6 @@ test("the requests for any selected days cover each of them exactly once, and no
       expect(windows.every((window) => dayCount(window) <= REQUEST_DAYS_MAX)).toBe(true);
     }),
   );
-});
-
-test("every grouping is read under every filter of every project", () => {
-  const job = sampleJob({ projects: [PROJECT, STAGING], filters: [ALL_USAGE, LISTEN], groupings: ["none", "model"] });
-  const names = seriesOf(job).map(({ project, filter, grouping }) => `${project.name} ${filter.name} ${grouping}`);
-  expect(names.sort()).toEqual([
-    "production all model",
-    "production all none",
-    "production listen model",
-    "production listen none",
-    "staging all model",
-    "staging all none",
-    "staging listen model",
-    "staging listen none",
-  ]);
 });
 
 test.each<[string, Selection, readonly string[]]>([
@@ -167,9 +128,4 @@ test("a series that one job reads with a window and another job without has the 
     expect(configuredSeries(jobs).map(({ windowDays }) => windowDays)).toEqual([7]);
   }
   expect(configuredSeries([dateless]).map(({ windowDays }) => windowDays)).toEqual([undefined]);
-});
-
-test("a request counts one slice for each day, and one in all if only the answer names the days", () => {
-  expect(sliceCount(sampleRequest("none", { start: "2024-02-01", end: "2024-03-01" }))).toBe(30);
-  expect(sliceCount(windowless("none"))).toBe(1);
 });

@@ -87,13 +87,6 @@ test("the same prices again change nothing", () => {
   expect(book.store(prices.toReversed())).toBe("-0 +0");
 });
 
-test("a price whose first day moved keeps its old days", () => {
-  const book = new Book();
-  book.store([priced({})]);
-  expect(book.store([priced({ from: "2026-06-01", price: "2" })])).toBe("-1 +2");
-  expect(book.text).toBe("2026-01-01..2026-05-31 nova-3 1, 2026-06-01.. nova-3 2");
-});
-
 test("a price that was removed from the file stays, and another price for past days takes its place on just these", () => {
   const book = new Book();
   book.store([priced({})]);
@@ -111,23 +104,6 @@ test("null takes a price away from its days, and the price before comes back if 
   expect(book.text).toBe("2026-01-01..2026-02-28 nova-3 1");
   book.store([priced({})]);
   expect(book.text).toBe("2026-01-01.. nova-3 1");
-});
-
-test("an end that is added to a price ends it, and so does a next price with an end", () => {
-  const book = new Book();
-  book.store([priced({})]);
-  expect(book.store([priced({ until: "2026-03-31" })])).toBe("-1 +1");
-  expect(book.text).toBe("2026-01-01..2026-03-31 nova-3 1");
-  book.store([priced({})]);
-  book.store([priced({}), priced({ from: "2026-03-01", until: "2026-04-30", price: "2" })]);
-  expect(book.text).toBe("2026-01-01..2026-02-28 nova-3 1, 2026-03-01..2026-04-30 nova-3 2");
-});
-
-test("null with the first day of a price takes away all of it", () => {
-  const book = new Book();
-  book.store([priced({})]);
-  book.store([priced({ price: null, until: "2026-03-31" })]);
-  expect(book.text).toBe("");
 });
 
 test("without the newer price in the file the older one does not grow over its days, unless it is given an end there", () => {

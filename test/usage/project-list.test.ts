@@ -58,19 +58,6 @@ test("half of the projects may vanish at once, and without any project before no
   expect(current(read([0, ""], [1, "a"]))).toBe("a");
 });
 
-test("an empty list is in doubt, even of a single project", () => {
-  expect(current(read([0, "a"], [1, ""]))).toBe("a");
-  expect(current(read([0, "a"], [1, ""], [61, ""]))).toBe("");
-});
-
-test("a list of as many other projects is in doubt", () => {
-  expect(current(read([0, "abc"], [1, "xyz"]))).toBe("abc");
-});
-
-test("a person's confirmation makes a short list hold at once", () => {
-  expect(current(read([0, "abcd"], [1, "ax", "confirmed"]))).toBe("ax");
-});
-
 test("a project that is listed again is no longer in doubt, and begins to wait anew if it is missing once more", () => {
   expect(waiting(read([0, "abcd"], [10, "a"], [20, "abcd"]))).toBe("");
   expect(current(read([0, "abcd"], [10, "a"], [20, "abcd"], [75, "a"]))).toBe("abcd");
