@@ -52,18 +52,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
     "usage/dimensions.ts",
     "usage/metrics.ts",
   ],
-  "db/usage": ["async.ts", "db/connection", "db/jobs/queue-names.ts", "db/storable-text.ts", "errors.ts", "usage"],
-  "db/jobs": ["db/connection", "db/pages.ts", "db/storable-text.ts", "errors.ts", "usage"],
-  "db/keys": [
-    "db/connection",
-    "db/pages.ts",
-    "db/schema.ts",
-    "db/storable-text.ts",
-    "errors.ts",
-    "keys",
-    "secret.ts",
-    "usage",
-  ],
+  "db/usage": ["async.ts", "db/connection", "db/jobs", "db/limits.ts", "errors.ts", "usage"],
+  "db/jobs": ["db/connection", "db/limits.ts", "errors.ts", "usage"],
+  "db/keys": ["db/connection", "db/schema.ts", "db/limits.ts", "errors.ts", "keys", "secret.ts", "usage"],
   facts: [
     ...[
       "config",

@@ -3,7 +3,7 @@
 import type { App } from "../app.ts";
 import { withDatabase } from "../database.ts";
 import { databaseNow } from "../db/connection/database.ts";
-import { readByStatements } from "../db/connection/statements.ts";
+import { readByStatements } from "../db/connection/transaction.ts";
 import { AppError } from "../errors.ts";
 import { type Change, type ChangePart, type ChangeSplit, changes, costChanges } from "../facts/changes.ts";
 import type { AskedMetric, Split } from "../facts/question.ts";

@@ -3,7 +3,7 @@
 import type { App } from "../app.ts";
 import { withDatabaseToMigrate } from "../database.ts";
 import { migrateToLatest } from "../db/connection/migrate.ts";
-import { raiseLaggingSequences } from "../db/sequences.ts";
+import { raiseLaggingSequences } from "../db/usage/fetch-numbers.ts";
 import { writeAnswer } from "./output.ts";
 
 export async function runMigrate(app: App, options: { readonly json?: boolean }): Promise<number> {

@@ -3,7 +3,7 @@
 import type { App } from "../app.ts";
 import { withDatabase } from "../database.ts";
 import { replaceSealed, sealedWithOthers } from "../db/keys/keystore.ts";
-import { raiseLaggingSequences } from "../db/sequences.ts";
+import { raiseLaggingSequences } from "../db/usage/fetch-numbers.ts";
 import { openMasterKeys } from "../jobs/key-ring.ts";
 import { openSealedKey, sealKey } from "../keys/seal.ts";
 

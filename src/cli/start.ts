@@ -6,7 +6,7 @@ import type { App } from "../app.ts";
 import { databaseUrlOf, openDatabase } from "../database.ts";
 import type { Database } from "../db/connection/database.ts";
 import { requireCurrentSchema } from "../db/connection/migrate.ts";
-import { heartbeatWorker } from "../db/jobs/workers.ts";
+import { heartbeatWorker } from "../db/jobs/jobs.ts";
 import { AppError } from "../errors.ts";
 import { withKnownProjects } from "../jobs/discovery.ts";
 import type { PrintedKeys } from "../jobs/key-ring.ts";

@@ -1,7 +1,7 @@
 // Compares each export's window with how late the service has changed its numbers.
 
 import type { Database } from "../db/connection/database.ts";
-import { runOn } from "../db/connection/statements.ts";
+import { runOn } from "../db/connection/transaction.ts";
 import { restatementCurves } from "../facts/restatements.ts";
 import { counted } from "../show/format.ts";
 import { type ExportJob, seriesOf } from "../usage/plan.ts";

@@ -4,9 +4,9 @@
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
-import { WATCHED_DAYS_MAX } from "./budgets.ts";
 import type { Database } from "./connection/database.ts";
 import { inTransaction } from "./connection/transaction.ts";
+import { WATCHED_DAYS_MAX } from "./money.ts";
 
 /** Longer than it takes to send a notification. */
 const CLAIM_SECONDS = 60;

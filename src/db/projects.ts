@@ -10,7 +10,7 @@ import {
 } from "../usage/project-list.ts";
 import type { Database } from "./connection/database.ts";
 import { execute, inTransaction, type Tx } from "./connection/transaction.ts";
-import { storableText } from "./storable-text.ts";
+import { storableText } from "./limits.ts";
 
 /** Every project of every list, those that have vanished, too. */
 export async function storedProjects(db: Database | Tx, list?: string): Promise<readonly KnownProject[]> {

@@ -3,12 +3,12 @@
 import type { Config } from "../config/config.ts";
 import { listOf } from "../config/discovered.ts";
 import { type JudgedUsage, readAnomalies } from "../db/anomalies.ts";
-import { watchedBudgets } from "../db/budgets.ts";
 import { type CallPause, storedPauses } from "../db/calling-processes.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { type Tx, tryWithin } from "../db/connection/transaction.ts";
+import { type StoredWorker, storedWorkers } from "../db/jobs/jobs.ts";
 import { type QueueDepth, queueDepths } from "../db/jobs/queue.ts";
-import { type StoredWorker, storedWorkers } from "../db/jobs/workers.ts";
+import { watchedBudgets } from "../db/money.ts";
 import { type StoredList, storedLists } from "../db/projects.ts";
 import { type FailureCause, failureCauses } from "../db/usage/failures.ts";
 import { errorText } from "../errors.ts";

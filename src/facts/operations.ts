@@ -27,7 +27,7 @@ export {
   type RunList,
 } from "../db/jobs/recent-runs.ts";
 export { KEY_STATES, KEYS_PER_PAGE, type KeyFilter, type KeyStatus } from "../db/keys/status.ts";
-export { existingPage } from "../db/pages.ts";
+export { existingPage } from "../db/limits.ts";
 
 export async function readRuns(db: Database, filter: RunFilter): Promise<RunList> {
   return readSnapshot(db, (tx) => recentRuns(tx, filter), BRIEF_SNAPSHOT_SECONDS);

@@ -2,11 +2,9 @@
 
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
-import { storeBudgets } from "../db/budgets.ts";
 import type { Database } from "../db/connection/database.ts";
-import { storePrices } from "../db/prices.ts";
-import { raiseLaggingSequences } from "../db/sequences.ts";
-import { type FetchNumbers, openFetchNumbers } from "../db/usage/fetch-numbers.ts";
+import { storeBudgets, storePrices } from "../db/money.ts";
+import { type FetchNumbers, openFetchNumbers, raiseLaggingSequences } from "../db/usage/fetch-numbers.ts";
 import { registerSeries, type SeriesIds } from "../db/usage/series.ts";
 import { openRunWriter, type RunWriter } from "../db/usage/writer.ts";
 import { enlargeNewObjectSpace } from "../heap.ts";

@@ -4,7 +4,7 @@
 import type { App } from "../app.ts";
 import { memoizeAsync } from "../async.ts";
 import type { Database } from "../db/connection/database.ts";
-import { storeDialect, storedDialect } from "../db/dialect.ts";
+import { storeDialect, storedDialect } from "../db/project-facts.ts";
 import type { Service } from "../service/service.ts";
 import { dependsOnDialect, hasModel, hasRows, probeDialect } from "../service/usage.ts";
 import { addDays, dayOf, type Window } from "../usage/days.ts";

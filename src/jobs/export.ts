@@ -4,11 +4,10 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import { judgeFinalDays } from "../db/anomalies.ts";
-import { storeBalances } from "../db/balances.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
 import { endProjects, finishRun, heartbeatRun, startRun } from "../db/jobs/runs.ts";
-import { storeListedKeys } from "../db/keys/listed-keys.ts";
+import { storeBalances, storeListedKeys } from "../db/project-facts.ts";
 import { markDue, seriesIdOf } from "../db/usage/series.ts";
 import { errorText } from "../errors.ts";
 import { nextRunAt } from "../schedule/due.ts";

@@ -1,10 +1,9 @@
 // What the pages of the dashboard read from the database. A page waits for each, so each statement has a short limit.
 
 import type { Config } from "../config/config.ts";
-import { budgetsIn } from "../db/budgets.ts";
 import type { Database } from "../db/connection/database.ts";
-import { readByStatements } from "../db/connection/statements.ts";
-import { BRIEF_SNAPSHOT_SECONDS, readSnapshot } from "../db/connection/transaction.ts";
+import { BRIEF_SNAPSHOT_SECONDS, readByStatements, readSnapshot } from "../db/connection/transaction.ts";
+import { budgetsIn } from "../db/money.ts";
 import { coverage } from "../facts/coverage.ts";
 import { health } from "../facts/health.ts";
 import { readKeys, readRun, readRuns } from "../facts/operations.ts";

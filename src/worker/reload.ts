@@ -8,7 +8,7 @@ import type { App } from "../app.ts";
 import { serialTask } from "../async.ts";
 import { type Config, loadConfig } from "../config/config.ts";
 import { isTransient } from "../db/connection/errors.ts";
-import type { ConfigRefusal } from "../db/jobs/workers.ts";
+import type { ConfigRefusal } from "../db/jobs/jobs.ts";
 import { AppError, errorText, systemCode } from "../errors.ts";
 import { readRegularFile } from "../files.ts";
 import { areSameSecrets, type MonitorSecrets, monitorSecretFiles, requireSecrets } from "../jobs/monitor-secrets.ts";

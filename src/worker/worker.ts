@@ -9,16 +9,15 @@ import { serialTask } from "../async.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
-import type { ClaimedJob } from "../db/jobs/queue.ts";
-import { deleteOldRuns } from "../db/jobs/runs.ts";
 import {
   type ConfigRefusal,
   deleteOldWorkers,
   heartbeatWorker,
   markWorkerStopped,
   type NewWorker,
-} from "../db/jobs/workers.ts";
-import { retryRefusals } from "../db/usage/refusals.ts";
+} from "../db/jobs/jobs.ts";
+import type { ClaimedJob } from "../db/jobs/queue.ts";
+import { deleteOldRuns, retryRefusals } from "../db/jobs/runs.ts";
 import { AppError, errorCode, errorText, unexpectedStack } from "../errors.ts";
 import { judgeDays, PROJECTS_AT_ONCE } from "../jobs/export.ts";
 import type { PrintedKeys } from "../jobs/key-ring.ts";

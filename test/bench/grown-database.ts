@@ -3,7 +3,7 @@
 
 import type { Database } from "../../src/db/connection/database.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
-import { storePrices } from "../../src/db/prices.ts";
+import { storePrices } from "../../src/db/money.ts";
 import { internGroups } from "../../src/db/usage/rows.ts";
 import { type Dimension, USAGE_DIMENSIONS } from "../../src/usage/dimensions.ts";
 import { groupOf, UNGROUPED } from "../../src/usage/rows.ts";

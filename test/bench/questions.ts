@@ -1,7 +1,7 @@
 // What a question of the Usage page or the read API takes with millions of rows: 200 random questions about usage and 100 about each cost,
 // and the plans of the slowest.
 
-import { readByStatements } from "../../src/db/connection/statements.ts";
+import { readByStatements } from "../../src/db/connection/transaction.ts";
 import { amounts } from "../../src/facts/amounts.ts";
 import { type AskedMetric, splitsOf } from "../../src/facts/question.ts";
 import { addDays, dayOf } from "../../src/usage/days.ts";

@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import type { Database } from "../../src/db/connection/database.ts";
 import { endProjects, finishRun, startRun } from "../../src/db/jobs/runs.ts";
-import { storeListedKeys } from "../../src/db/keys/listed-keys.ts";
+import { storeListedKeys } from "../../src/db/project-facts.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";

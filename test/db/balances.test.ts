@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { sql } from "kysely";
 import { expect, test, vi } from "vitest";
-import { type Balance, storeBalances } from "../../src/db/balances.ts";
+import { type Balance, storeBalances } from "../../src/db/project-facts.ts";
 import { registerSeries } from "../../src/db/usage/series.ts";
 import type { Project } from "../../src/usage/series.ts";
 import { testDatabase } from "../support/database.ts";

@@ -6,10 +6,16 @@ import { expect, test } from "vitest";
 import { type Config, parseConfig } from "../../src/config/config.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
-import { type JobId, markScheduled, pauseJob, registerJobs } from "../../src/db/jobs/jobs.ts";
+import {
+  heartbeatWorker,
+  type JobId,
+  markScheduled,
+  markWorkerStopped,
+  pauseJob,
+  registerJobs,
+} from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
-import { heartbeatWorker, markWorkerStopped } from "../../src/db/jobs/workers.ts";
-import { recordEvent } from "../../src/db/keys/events.ts";
+import { recordEvent } from "../../src/db/keys/keystore.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";

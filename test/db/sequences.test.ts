@@ -1,8 +1,7 @@
 // Repairs a database whose tables were copied without its sequences, as logical replication does.
 
 import { expect, test } from "vitest";
-import { raiseSequences } from "../../src/db/sequences.ts";
-import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
+import { nextFetchNo, raiseSequences } from "../../src/db/usage/fetch-numbers.ts";
 import { testDatabase } from "../support/database.ts";
 import { forgetSequences } from "../support/forget-sequences.ts";
 import { newSeries, shown, slice, store } from "./stored-usage.ts";

@@ -3,8 +3,8 @@
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
-import { readByStatements } from "../../src/db/connection/statements.ts";
-import { storePrices } from "../../src/db/prices.ts";
+import { readByStatements } from "../../src/db/connection/transaction.ts";
+import { storePrices } from "../../src/db/money.ts";
 import { type Change, changes, costChanges } from "../../src/facts/changes.ts";
 import { overview } from "../../src/facts/overview.ts";
 import { changeSentences } from "../../src/show/changes.ts";

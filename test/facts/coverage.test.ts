@@ -1,7 +1,7 @@
 // What the page on the quality of the data reads, compared with what is stored.
 
 import { beforeEach, expect, test } from "vitest";
-import { readByStatements } from "../../src/db/connection/statements.ts";
+import { readByStatements } from "../../src/db/connection/transaction.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { coverage } from "../../src/facts/coverage.ts";

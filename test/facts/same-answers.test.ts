@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { readByStatements } from "../../src/db/connection/statements.ts";
+import { readByStatements } from "../../src/db/connection/transaction.ts";
 import { amounts } from "../../src/facts/amounts.ts";
 import type { Answer } from "../../src/facts/answer.ts";
 import { changes } from "../../src/facts/changes.ts";

@@ -3,11 +3,10 @@
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { judgeFinalDays } from "../../src/db/anomalies.ts";
-import { storeBudgets } from "../../src/db/budgets.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
-import { markScheduled, registerJobs } from "../../src/db/jobs/jobs.ts";
+import { heartbeatWorker, markScheduled, registerJobs } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
-import { heartbeatWorker } from "../../src/db/jobs/workers.ts";
+import { storeBudgets } from "../../src/db/money.ts";
 import { storeReading } from "../../src/db/projects.ts";
 import { markDue } from "../../src/db/usage/series.ts";
 import { health } from "../../src/facts/health.ts";

@@ -8,7 +8,7 @@ import { judgeFinalDays } from "../../src/db/anomalies.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { markScheduled, registerJobs } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
-import { recordEvent } from "../../src/db/keys/events.ts";
+import { recordEvent } from "../../src/db/keys/keystore.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue } from "../../src/db/usage/series.ts";

@@ -2,7 +2,7 @@ import { pino } from "pino";
 import { expect, test, vi } from "vitest";
 import type { App } from "../../src/app.ts";
 import type { Database } from "../../src/db/connection/database.ts";
-import { storedDialect } from "../../src/db/dialect.ts";
+import { storedDialect } from "../../src/db/project-facts.ts";
 import { openDialects } from "../../src/jobs/dialects.ts";
 import type { KeyRing } from "../../src/jobs/key-ring.ts";
 import type { Dialect } from "../../src/usage/dimensions.ts";
@@ -10,7 +10,7 @@ import { KEY, limit, openTestService } from "../service/open-test-service.ts";
 import { answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { sampleAnswer, sampleRequest, sampleRow, windowless } from "../usage/sample-request.ts";
 
-vi.mock("../../src/db/dialect.ts", () => ({ storedDialect: vi.fn(), storeDialect: vi.fn() }));
+vi.mock("../../src/db/project-facts.ts", () => ({ storedDialect: vi.fn(), storeDialect: vi.fn() }));
 
 const keys: KeyRing = {
   nameOf: () => undefined,

@@ -5,7 +5,7 @@ import { sql } from "kysely";
 import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
-import { storePrices } from "../../src/db/prices.ts";
+import { storePrices } from "../../src/db/money.ts";
 import { decodeDescription } from "../../src/show/chart-description.ts";
 import { forgetAll, storeSeries } from "../db/reported-usage.ts";
 import { storeBills } from "../db/stored-charges.ts";

@@ -1,93 +1,30 @@
-// Inspects the database that the program is installed in: whether it can be migrated, what `check` reports about it, and the
-// rights of the role that BI tools use.
+// What a database has to offer the program: the rights that are missing, what `check` reports about it, and the role that BI tools use.
 
 import { sql } from "kysely";
 import { AppError, systemCode } from "../../errors.ts";
 import type { Database } from "./database.ts";
 import { type Tx, tryStatement } from "./transaction.ts";
 
-const SCHEMAS = ["usage_export", "bi", "usage_export_queue"] as const;
-
 /** SQLSTATE of a missing right. */
 const NOT_ALLOWED = "42501";
 
-type Installation = {
-  readonly user: string;
-  readonly database: string;
-  readonly databaseOwner: string;
-  readonly mayCreateSchemas: boolean;
-  /** Whether a migration has been applied. */
-  readonly isInstalled: boolean;
-  /** Why the database takes no writes; null if it takes them. */
-  readonly readOnly: "standby" | "setting" | null;
-  readonly encoding: string;
-  /** The superusers among this user and the owners of the schemas. */
-  readonly superusers: readonly string[];
-};
-
-type Schema = {
-  readonly name: string;
-  readonly owner: string;
-  /** This user owns the schema, or is a member of the role that does. */
-  readonly isOwn: boolean;
-  readonly mayCreate: boolean;
-  /** Descriptions of the objects in the schema. */
-  readonly objects: readonly string[];
-};
-
-/**
- * Throws an error with the problem and the next step before anything is created: a failed statement ends the transaction, and
- * later statements would report only that.
- */
-export async function prepareSchemas(tx: Tx): Promise<void> {
-  const installation = await readInstallation(tx);
-  if (installation.readOnly) {
-    throw new AppError("database", `${READ_ONLY_TEXTS[installation.readOnly]}. Nothing was changed`);
-  }
-  if (installation.isInstalled) return;
-  const problem = schemaProblem(installation, await readSchemas(tx));
-  if (problem !== undefined) throw new AppError("database", `${problem}. Nothing was changed`);
-  await sql`create schema if not exists usage_export`.execute(tx);
-  await sql`
-    create table usage_export.kysely_migration (name varchar(255) not null primary key, timestamp varchar(255) not null)
-  `.execute(tx);
-}
-
-function schemaProblem(installation: Installation, schemas: readonly Schema[]): string | undefined {
-  const { user, database, databaseOwner, mayCreateSchemas } = installation;
-  for (const { name, owner, isOwn, mayCreate, objects } of schemas) {
-    const [first, ...others] = objects;
-    // The queue's library manages its own tables.
-    if (first !== undefined && name !== "usage_export_queue") {
-      const more = others.length > 0 ? ` and ${others.length} more` : "";
-      return `schema ${name} holds objects of another program: ${first}${more}; rename it (alter schema ${name} rename to ...), or give usage-export another database`;
-    }
-    if (name === "bi" && !isOwn) {
-      return `schema bi exists, is empty, and belongs to ${owner}: have it dropped (drop schema bi), or given to ${user} (alter schema bi owner to ${quoted(user)})`;
-    }
-    if (!mayCreate) {
-      return `user ${user} may create nothing in schema ${name}: have ${owner} run: grant usage, create on schema ${name} to ${quoted(user)}`;
-    }
-  }
-  if (schemas.length < SCHEMAS.length && !mayCreateSchemas) {
-    return `user ${user} may create no schema in database ${database}: have ${databaseOwner} run: grant create on database ${quoted(database)} to ${quoted(user)}`;
-  }
-  return undefined;
-}
-
-/** The problem and the next step after the server refused a statement for lack of a right. */
+/** The next step after the server refused a statement for lack of a right. */
 export async function describeMissingRight(db: Database): Promise<string> {
-  const { rows } = await sql<{ user: string; owner: string | null; ownerIsSuperuser: boolean | null }>`
-    select current_user::pg_catalog.text as user, rolname::pg_catalog.text as owner, rolsuper as "ownerIsSuperuser"
-    from (values (1)) as one
+  const { rows } = await sql<{ user: string; grant: string; owner: string | null; ownerIsSuperuser: boolean | null }>`
+    select current_user::pg_catalog.text as user, rolname::pg_catalog.text as owner, rolsuper as "ownerIsSuperuser",
+      pg_catalog.format('have %s run: grant create on database %I to %I', pg_catalog.pg_get_userbyid(datdba), datname, current_user) as grant
+    from pg_catalog.pg_database
     left join (
       pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = relnamespace join pg_catalog.pg_roles r on r.oid = relowner
     ) on nspname = 'usage_export' and relname = 'kysely_migration'
+    where datname = pg_catalog.current_database()
   `.execute(db);
-  const { user = "", owner = null, ownerIsSuperuser } = rows[0] ?? {};
-  if (owner === null || owner === user) return `user ${user} lacks a right that it needs`;
-  const grant = ownerIsSuperuser ? "" : `, or have an administrator run: grant ${quoted(owner)} to ${quoted(user)}`;
-  return `this is user ${user}, and the tables are ${owner}'s: connect as ${owner}${grant}`;
+  const { user = "", owner = null, ownerIsSuperuser, grant = "" } = rows[0] ?? {};
+  if (owner === null)
+    return `user ${user} may not create the schemas usage_export, usage_export_queue and bi: ${grant}`;
+  if (owner === user) return `user ${user} lacks a right that it needs`;
+  const other = ownerIsSuperuser ? "" : `, or have an administrator run: grant ${quoted(owner)} to ${quoted(user)}`;
+  return `this is user ${user}, and the tables are ${owner}'s: connect as ${owner}${other}`;
 }
 
 /** The error for a person, with the next step, if the server refused a statement for lack of a right; every other error as it is. */
@@ -96,56 +33,9 @@ export async function explainMissingRight(db: Database, error: unknown): Promise
   return new AppError("database", `${error.message}: ${await describeMissingRight(db)}`, { cause: error });
 }
 
-/** Whether the server refused a statement for lack of a right. */
 export function isMissingRight(error: unknown): error is Error {
   return error instanceof Error && (systemCode(error) === NOT_ALLOWED || isMissingRight(error.cause));
 }
-
-async function readInstallation(db: Database): Promise<Installation> {
-  const { rows } = await sql<Installation>`
-    select current_user::text as user, datname::text as database, pg_get_userbyid(datdba)::text as "databaseOwner",
-      has_database_privilege(oid, 'create') as "mayCreateSchemas", current_setting('server_encoding') as encoding,
-      exists (
-        select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = relnamespace
-        where nspname = 'usage_export' and relname = 'kysely_migration'
-      ) as "isInstalled",
-      case
-        when pg_is_in_recovery() then 'standby'
-        when current_setting('transaction_read_only') = 'on' then 'setting'
-      end as "readOnly",
-      array(
-        select rolname::text from pg_catalog.pg_roles
-        where rolsuper and (rolname = current_user or oid in (
-          select nspowner from pg_catalog.pg_namespace where nspname in ('bi', 'usage_export')))
-      ) as superusers
-    from pg_catalog.pg_database where datname = current_database()
-  `.execute(db);
-  const [installation] = rows;
-  if (!installation) throw new AppError("database", "the database is not in its own list of databases");
-  return installation;
-}
-
-async function readSchemas(tx: Tx): Promise<readonly Schema[]> {
-  const { rows } = await sql<Schema>`
-    select nspname::text as name, pg_get_userbyid(nspowner)::text as owner, pg_has_role(nspowner, 'usage') as "isOwn",
-      has_schema_privilege(n.oid, 'create') as "mayCreate", array(
-        select pg_describe_object(d.classid, d.objid, 0) from pg_depend d
-        where d.refclassid = 'pg_namespace'::regclass and d.refobjid = n.oid and d.deptype = 'n'
-          -- A table and a composite type are listed once: the type of a table's rows, and the relation of a composite type, do not
-          -- depend on the schema themselves.
-          and d.classid in ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_type'::regclass, 'pg_operator'::regclass)
-        order by 1
-      ) as objects
-    from pg_namespace n where nspname = any(${sql.val([...SCHEMAS])}) order by nspname
-  `.execute(tx);
-  return rows;
-}
-
-const READ_ONLY_TEXTS = {
-  standby: "the database is a standby, which takes no writes: connect to the primary",
-  setting:
-    "the database is read-only (default_transaction_read_only is on, for it or for this user): turn that off, or connect to another one",
-};
 
 function quoted(name: string): string {
   return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
@@ -155,9 +45,27 @@ export type DatabaseFinding = { readonly what: string; readonly state: "ok" | "w
 
 /** What a person should know about the database that the program uses; empty if there is nothing to report. */
 export async function checkInstallation(db: Database): Promise<readonly DatabaseFinding[]> {
-  const { readOnly, encoding, superusers } = await readInstallation(db);
+  const { rows } = await sql<{
+    encoding: string;
+    superusers: readonly string[];
+    isStandby: boolean;
+    isReadOnly: boolean;
+  }>`
+    select current_setting('server_encoding') as encoding, pg_is_in_recovery() as "isStandby",
+      current_setting('transaction_read_only') = 'on' as "isReadOnly",
+      array(
+        select rolname::text from pg_roles
+        where rolsuper and (rolname = current_user or oid in (select nspowner from pg_namespace where nspname in ('bi', 'usage_export')))
+      ) as superusers
+  `.execute(db);
+  const { encoding = "", superusers = [], isStandby = false, isReadOnly = false } = rows[0] ?? {};
   const findings: DatabaseFinding[] = [];
-  if (readOnly) findings.push({ what: "writes", state: "fail", text: READ_ONLY_TEXTS[readOnly] });
+  if (isStandby || isReadOnly) {
+    const text = isStandby
+      ? "the database is a standby, which takes no writes: connect to the primary"
+      : "the database is read-only (default_transaction_read_only is on, for it or for this user): turn that off, or connect to another one";
+    findings.push({ what: "writes", state: "fail", text });
+  }
   if (encoding !== "UTF8") {
     findings.push({
       what: "encoding",

@@ -1,23 +1,17 @@
 // Allows one process at a time in a folder. The lock is one of the operating system, on an open file: it ends with its process,
 // however that ends, and works across containers that share the folder, where process ids mean nothing.
 
-import { mkdir, readFile, readlink, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import type { DatabaseSync } from "node:sqlite";
-import { z } from "zod";
 import { AppError } from "../../errors.ts";
 
-/** Who holds the lock. It is only shown, never relied on. */
-const Holder = z.object({ pid: z.number(), command: z.string(), host: z.string(), pidNamespace: z.string() });
-type Holder = z.output<typeof Holder>;
-
 const SQLITE_BUSY = 5;
-const SQLITE_NOTADB = 26;
 
 /**
- * Returns the function that releases the lock. Throws `database` if another process holds the lock (the error names it), if the
- * folder can't be created or written to, or if a lock of an earlier version may be held.
+ * Returns the function that releases the lock. Throws `database` if another process holds the lock (the error names it), or if the
+ * folder can't be created or written to.
  */
 export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   const holderFile = path.join(folder, "lock.holder");
@@ -35,7 +29,8 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   try {
     // The journal is kept in memory, because SQLite would otherwise create a journal file beside the lock file.
     lock.exec("pragma journal_mode = memory; begin exclusive");
-    await writeFile(holderFile, JSON.stringify(await describeSelf()), { mode: 0o600 });
+    const command = process.argv.slice(2, 3).map((name) => ` (usage-export ${name})`);
+    await writeFile(holderFile, `process ${process.pid}${command} on ${os.hostname()}`, { mode: 0o600 });
   } catch (error) {
     lock.close();
     throw await refusal(folder, holderFile, error);
@@ -59,12 +54,6 @@ async function openLock(file: string): Promise<DatabaseSync> {
 
 async function refusal(folder: string, holderFile: string, cause: unknown): Promise<AppError> {
   const code = cause instanceof Error && "errcode" in cause ? cause.errcode : undefined;
-  if (code === SQLITE_NOTADB) {
-    return new AppError(
-      "database",
-      `the embedded database in ${folder} may be in use: an earlier version of usage-export left the file "lock" in it. Make sure that none of its processes runs there, then delete that file`,
-    );
-  }
   if (code !== SQLITE_BUSY) {
     return new AppError(
       "database",
@@ -72,28 +61,10 @@ async function refusal(folder: string, holderFile: string, cause: unknown): Prom
       { cause },
     );
   }
+  // The text is only shown, never relied on.
+  const holder = (await readFile(holderFile, "utf8").catch(() => "")) || "another process";
   return new AppError(
     "database",
-    `the embedded database in ${folder} is in use by ${await describeHolder(holderFile)}; it serves one process at a time: wait for it, stop it, or set DATABASE_URL to a Postgres server`,
+    `the embedded database in ${folder} is in use by ${holder}; it serves one process at a time: wait for it, stop it, or set DATABASE_URL to a Postgres server`,
   );
-}
-
-async function describeSelf(): Promise<Holder> {
-  const command = process.argv.slice(2, 3).join(" ");
-  return { pid: process.pid, command, host: os.hostname(), pidNamespace: await pidNamespace() };
-}
-
-async function describeHolder(file: string): Promise<string> {
-  const holder = await readFile(file, "utf8")
-    .then((text) => Holder.parse(JSON.parse(text)))
-    .catch(() => undefined);
-  if (!holder) return "another process";
-  const isHere = holder.host === os.hostname() && holder.pidNamespace === (await pidNamespace());
-  const where = isHere ? "" : ` of another container or machine, ${holder.host}`;
-  return `process ${holder.pid}${holder.command ? ` (usage-export ${holder.command})` : ""}${where}`;
-}
-
-/** Identifies the pid namespace, within which process ids are unique. Empty if the system has no pid namespaces. */
-async function pidNamespace(): Promise<string> {
-  return readlink("/proc/self/ns/pid").catch(() => "");
 }

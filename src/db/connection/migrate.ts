@@ -9,17 +9,11 @@ import { AppError, systemCode } from "../../errors.ts";
 import { MIGRATIONS_FOLDER } from "../../package-files.ts";
 import { installQueue } from "../jobs/queue.ts";
 import type { Database } from "./database.ts";
-import { expandLists } from "./expand-lists.ts";
-import {
-  describeMissingRight,
-  explainMissingRight,
-  isMissingRight,
-  prepareSchemas,
-  repairReader,
-} from "./installation.ts";
+import { describeMissingRight, explainMissingRight, isMissingRight, repairReader } from "./installation.ts";
 import { withStatementTimeout } from "./timeouts.ts";
 import { setUntilCommit, type Tx } from "./transaction.ts";
 import {
+  expandLists,
   newerVersion,
   olderVersion,
   replaceViews,
@@ -110,7 +104,6 @@ async function applyMigrations(tx: Tx, lockMs: number): Promise<Migrated> {
   });
   await sql`select pg_advisory_xact_lock(${sql.lit(MIGRATION_LOCK)})`.execute(tx);
   await setUntilCommit(tx, { lock_timeout: `${lockMs}ms` });
-  await prepareSchemas(tx);
   const migrations = await missingMigrations(await appliedMigrations(tx));
   for (const file of migrations) await applyMigration(tx, file);
   const views = await replaceViews(tx);
@@ -179,63 +172,38 @@ function nameOf(file: string): string {
   return path.parse(file).name;
 }
 
-async function appliedMigrations(db: Database): Promise<readonly string[]> {
-  const { rows: tables } = await sql`
-    select where to_regclass('usage_export.kysely_migration') is not null
-  `.execute(db);
-  if (tables.length === 0) return [];
+/** Creates the table of migrations if it is missing. Creating a schema that exists needs a right that an owner of the tables may lack. */
+async function appliedMigrations(tx: Tx): Promise<readonly string[]> {
+  const { rows: schemas } = await sql`select from pg_namespace where nspname = 'usage_export'`.execute(tx);
+  if (schemas.length === 0) await sql`create schema usage_export`.execute(tx);
+  await sql`
+    create table if not exists usage_export.kysely_migration (name varchar(255) primary key, timestamp varchar(255) not null)
+  `.execute(tx);
   const { rows } = await sql<{ name: string }>`
     select name from usage_export.kysely_migration order by name
-  `.execute(db);
+  `.execute(tx);
   return rows.map(({ name }) => name);
 }
 
-// Finds the sessions that block a change of the schema: they have read what is to change, and their transaction is still open.
-
-type LockHolder = {
-  readonly pid: number;
-  readonly transaction: string;
-  readonly user: string | null;
-  readonly application: string | null;
-  readonly relations: readonly string[];
-};
-
-/** A session that still holds its locks after this time is not just running a short query. */
-const LOCK_SAMPLE_MS = 300;
-const LOCK_HOLDERS_NAMED_MAX = 3;
-
-/** Names the sessions and the next step, worded as the beginning of a sentence. */
+/**
+ * Names the sessions that have read what is to change and whose transactions are still open, and the next step, worded as the beginning of
+ * a sentence.
+ */
 async function describeLockHolders(db: Database): Promise<string> {
-  const before = await readLockHolders(db);
-  await sleep(LOCK_SAMPLE_MS);
-  const transactions = new Set(before.map(({ transaction }) => transaction));
-  const holders = (await readLockHolders(db)).filter(({ transaction }) => transactions.has(transaction));
-  if (holders.length === 0)
-    return "the objects to be changed are in use, but the sessions that use them could not be found: wait until they end";
-  return holders.slice(0, LOCK_HOLDERS_NAMED_MAX).map(describeLockHolder).join("; ");
-}
-
-function describeLockHolder({ pid, user, application, relations }: LockHolder): string {
-  const [first = "", ...others] = relations;
-  const what = others.length === 0 ? `${first} is` : `${first} and ${others.length} more are`;
-  const who = [`user ${user ?? "unknown"}`, ...(application ? [application] : [])]
-    .join(", ")
-    .replaceAll(/[^ -~]/g, "?");
-  return `${what} in use by process ${pid} of the database (${who}), whose transaction is open: end it there, or by select pg_terminate_backend(${pid})`;
-}
-
-async function readLockHolders(db: Database): Promise<readonly LockHolder[]> {
-  const { rows } = await sql<LockHolder>`
-    select l.pid, l.virtualtransaction as transaction, a.usename::text as "user", a.application_name as application,
-      array_agg(distinct n.nspname || '.' || c.relname order by n.nspname || '.' || c.relname) as relations
+  const { rows } = await sql<{ pid: number; who: string; relation: string }>`
+    select l.pid, concat_ws(', ', 'user ' || coalesce(a.usename, 'unknown'), nullif(a.application_name, '')) as who,
+      min(n.nspname || '.' || c.relname) as relation
     from pg_catalog.pg_locks l
     join pg_catalog.pg_database d on d.oid = l.database and d.datname = current_database()
     join pg_catalog.pg_class c on c.oid = l.relation and c.relkind in ('r', 'v')
     join pg_catalog.pg_namespace n on n.oid = c.relnamespace and n.nspname in ('bi', 'usage_export')
     left join pg_catalog.pg_stat_activity a on a.pid = l.pid
     where l.granted and l.pid <> pg_backend_pid()
-    group by l.pid, l.virtualtransaction, a.usename, a.application_name
-    order by l.pid
+    group by l.pid, who order by l.pid limit 3
   `.execute(db);
-  return rows;
+  const holders = rows.map(
+    ({ pid, who, relation }) =>
+      `${relation} is in use by process ${pid} of the database (${who.replaceAll(/[^ -~]/g, "?")}), whose transaction is open: end it there, or by select pg_terminate_backend(${pid})`,
+  );
+  return holders.join("; ") || "the objects to be changed are in use: wait until the sessions that use them end";
 }

@@ -97,6 +97,40 @@ export async function readSnapshot<T>(
   return withStatementTimeout(statementSecondsMax * 1000, () => transaction.execute(snapshot));
 }
 
+/** Runs a statement, which has no parameters, and returns its rows. */
+export type Run = <Row>(statement: string) => Promise<readonly Row[]>;
+
+type ReadOptions = {
+  /** Of each statement. */
+  readonly secondsMax?: number;
+  /** Once it is aborted, no further statement is sent. */
+  readonly signal?: AbortSignal | undefined;
+};
+
+export async function readByStatements<T>(
+  db: Database,
+  read: (run: Run) => Promise<T>,
+  { secondsMax = BRIEF_SNAPSHOT_SECONDS, signal }: ReadOptions = {},
+): Promise<T> {
+  return readSnapshot(
+    db,
+    async (tx) => {
+      // With the default of 4 the planner reads the whole table for some days of each series, as it does not know that the rows of a
+      // day are stored together.
+      await setUntilCommit(tx, { random_page_cost: "1.1" });
+      return read(runOn(tx, signal));
+    },
+    secondsMax,
+  );
+}
+
+export function runOn(db: Database, signal?: AbortSignal): Run {
+  return async <Row>(statement: string) => {
+    signal?.throwIfAborted();
+    return (await sql.raw<Row>(statement).execute(db)).rows;
+  };
+}
+
 /** Settings that end with the transaction: a pooler would hand those of a session to other clients. */
 export async function setUntilCommit(tx: Tx, settings: Readonly<Record<string, string>>): Promise<void> {
   // Literals instead of parameters: the fault tests rewrite a limit in the text of the statement on its way to the server.

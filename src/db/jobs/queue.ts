@@ -8,7 +8,7 @@ import { AppError, systemCode } from "../../errors.ts";
 import type { Database } from "../connection/database.ts";
 import { isConnectionError } from "../connection/errors.ts";
 import { setUntilCommit, type Tx } from "../connection/transaction.ts";
-import { QUEUE_NAMES, QUEUE_SCHEMA, type QueueName } from "./queue-names.ts";
+import { QUEUE_NAMES, QUEUE_SCHEMA, type QueueName } from "./jobs.ts";
 
 /** One attempt at a queue job. */
 export type ClaimedJob = Pick<JobWithMetadata, "data" | "retryCount" | "retryLimit"> & {

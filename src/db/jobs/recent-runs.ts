@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import type { RunCounts } from "../../usage/export.ts";
 import type { Database } from "../connection/database.ts";
-import { existingPage } from "../pages.ts";
+import { existingPage } from "../limits.ts";
 
 export type RecentRun = RunCounts & {
   readonly runId: string;

@@ -5,9 +5,8 @@ import type { Source } from "../../usage/dimensions.ts";
 import type { RunCounts, RunTrigger } from "../../usage/export.ts";
 import type { Database } from "../connection/database.ts";
 import { execute, inTransaction, type Tx } from "../connection/transaction.ts";
-import { storableText } from "../storable-text.ts";
-import { AT_ONCE } from "../usage/refusals.ts";
-import { QUEUE_SCHEMA } from "./queue-names.ts";
+import { storableText } from "../limits.ts";
+import { QUEUE_SCHEMA } from "./jobs.ts";
 
 export type NewRun = {
   readonly runId: string;
@@ -278,4 +277,18 @@ export async function endRunsWithoutJobs(db: Database): Promise<readonly RunEnd[
   `;
   const ended = (await execute(db, end)).rows.map(({ runId }) => runId);
   return ended.length > 0 ? runEnds(db, ended) : [];
+}
+
+/** Long ago, so that the days are due at once. */
+const AT_ONCE = sql`to_timestamp(0)`;
+
+/** Whoever starts a worker may have given a project another key. */
+export async function retryRefusals(db: Database): Promise<void> {
+  await execute(
+    db,
+    sql`
+      update usage_export.slice set attempted_at = ${AT_ONCE}, failures = 0
+      where status = 'failed' and error_code = 'unauthorized'
+    `,
+  );
 }

@@ -1,8 +1,8 @@
-// Reads and replaces the sealed secrets of the ledger's keys.
+// Reads and replaces the sealed secrets of the ledger's keys; and the history of the keys: who changed what, when and why.
 
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
-import { insertEvent } from "./events.ts";
+import { storableText } from "../limits.ts";
 
 export type SealedKey = {
   readonly intentId: string;
@@ -121,4 +121,37 @@ export async function replaceSealed(
     const reason = `sealed with the master key ${masterKey}, before with ${key.masterKey}`;
     await insertEvent(tx, { rotation, intentId, event: "rewrapped", actor, reason }, undefined);
   });
+}
+
+export type KeyEvent = {
+  readonly rotation: string;
+  /** The key's id in the ledger, which it has before the service makes it. Undefined if the event is about no single key. */
+  readonly intentId: string | undefined;
+  readonly event: string;
+  readonly actor: string;
+  readonly reason: string;
+};
+
+/** Records an event that does not change the ledger. */
+export async function recordEvent(db: Database, event: KeyEvent): Promise<void> {
+  await inTransaction(db, (tx) => insertEvent(tx, event, undefined));
+}
+
+/** False if an event with this change id exists: an earlier attempt was committed, although its acknowledgement was lost. */
+export async function insertEvent(tx: Tx, event: KeyEvent, changeId: string | undefined): Promise<boolean> {
+  const { rotation, intentId, event: name, actor, reason } = event;
+  const inserted = await tx
+    .insertInto("usage_export.key_event")
+    .values({
+      change_id: changeId ?? null,
+      rotation,
+      intent_id: intentId ?? null,
+      event: name,
+      actor,
+      reason: storableText(reason),
+    })
+    .onConflict((conflict) => conflict.column("change_id").doNothing())
+    .returning("event_id")
+    .execute();
+  return inserted.length > 0;
 }

@@ -12,10 +12,9 @@ import { type MasterKeys, openSealedKey, sealKey } from "../../keys/seal.ts";
 import type { Scrubber } from "../../secret.ts";
 import type { Database } from "../connection/database.ts";
 import { commitDurably, inTransaction, type Tx } from "../connection/transaction.ts";
+import { storableText } from "../limits.ts";
 import type { Tables } from "../schema.ts";
-import { storableText } from "../storable-text.ts";
-import { insertEvent } from "./events.ts";
-import { sealedKey } from "./keystore.ts";
+import { insertEvent, sealedKey } from "./keystore.ts";
 import { type Lease, renewLease, requireLease } from "./lease.ts";
 
 type LedgerOptions = {

@@ -3,7 +3,7 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Day } from "../../usage/days.ts";
 import type { Database } from "../connection/database.ts";
-import { existingPage } from "../pages.ts";
+import { existingPage } from "../limits.ts";
 
 export type KeyStatus = {
   readonly rotation: string;

@@ -6,8 +6,8 @@ import type { Day, Window } from "../../usage/days.ts";
 import { filterKey, type Series, seriesKey } from "../../usage/series.ts";
 import type { SliceStatus } from "../../usage/slice.ts";
 import type { Database } from "../connection/database.ts";
-import { integers } from "../connection/integers.ts";
 import type { Tx } from "../connection/transaction.ts";
+import { integers } from "./series.ts";
 
 /** A past day whose readings all began before it ended. */
 const IS_UNCLOSED = sql`

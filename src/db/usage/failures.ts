@@ -5,8 +5,8 @@ import { RETRIED_CODES, sliceRetryDelayMs } from "../../usage/backfill.ts";
 import type { Day } from "../../usage/days.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
-import { QUEUE_SCHEMA } from "../jobs/queue-names.ts";
-import { storableText } from "../storable-text.ts";
+import { QUEUE_SCHEMA } from "../jobs/jobs.ts";
+import { storableText } from "../limits.ts";
 import { lockSlices } from "./slices.ts";
 
 export type SliceFailure = {

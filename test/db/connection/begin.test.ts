@@ -2,7 +2,7 @@
 
 import pg from "pg";
 import { afterAll, beforeEach, expect, test } from "vitest";
-import { joinBegin } from "../../../src/db/connection/begin.ts";
+import { joinBegin } from "../../../src/db/connection/timeouts.ts";
 import { testDatabase } from "../../support/database.ts";
 
 const { url } = await testDatabase();

@@ -117,9 +117,10 @@ test("a migration behind a reader's open transaction lets other readers pass, na
       });
     }
     const [pid] = (await reader.query("select pg_backend_pid() as pid")).rows.map((row) => row.pid);
-    expect(waits[0]).toContain(`more are in use by process ${pid} of the database (user `);
     expect(waits[0]).toMatch(
-      /^bi\.usage_total .*, a tool\), whose transaction is open: end it there, or by select pg_terminate/,
+      new RegExp(
+        `bi\\.usage_total is in use by process ${pid} .*, a tool\\), whose transaction is open: end it there, or by`,
+      ),
     );
     await reader.query("commit");
     expect((await migrated).views).toContain("bi.usage_total");
@@ -230,51 +231,15 @@ test("an empty schema bi of the same user is used, and its grants are kept", asy
   );
 });
 
-test.each<[string, (role: string, name: string) => string, (role: string, name: string) => string]>([
-  [
-    "may create no schema",
+test("the error for a user who may create no schema has the grant", async () => {
+  await withRole(
     () => "",
-    (role, name) =>
-      `user ${role} may create no schema in database ${name}: have postgres run: grant create on database ${name} to ${role}. Nothing was changed`,
-  ],
-  [
-    "may create nothing in the schema that was made for it",
-    (role, name) => `grant create on database ${name} to ${role}; create schema usage_export`,
-    (role) =>
-      `user ${role} may create nothing in schema usage_export: have postgres run: grant usage, create on schema usage_export to ${role}. Nothing was changed`,
-  ],
-  [
-    "finds an empty schema bi of somebody else",
-    (role, name) => `alter database ${name} owner to ${role}; create schema bi`,
-    (role) =>
-      `schema bi exists, is empty, and belongs to postgres: have it dropped (drop schema bi), or given to ${role} (alter schema bi owner to ${role}). Nothing was changed`,
-  ],
-  [
-    "finds somebody else's tables in schema bi",
-    (role, name) => `
-      alter database ${name} owner to ${role}; create schema bi authorization ${role};
-      create table bi.sales (); create function bi.total() returns integer language sql return 1`,
-    () =>
-      "schema bi holds objects of another program: function bi.total() and 1 more; rename it (alter schema bi rename to ...), or give usage-export another database. Nothing was changed",
-  ],
-  [
-    "finds a schema usage_export of another program",
-    (role, name) =>
-      `alter database ${name} owner to ${role}; create schema usage_export; create table usage_export.run ()`,
-    () =>
-      "schema usage_export holds objects of another program: table usage_export.run; rename it (alter schema usage_export rename to ...), or give usage-export another database. Nothing was changed",
-  ],
-  [
-    "may only read",
-    (role, name) =>
-      `alter database ${name} owner to ${role}; alter role ${role} set default_transaction_read_only = on`,
-    () =>
-      "the database is read-only (default_transaction_read_only is on, for it or for this user): turn that off, or connect to another one. Nothing was changed",
-  ],
-])("the error for a user who %s says what is in the way and what to do", async (_, prepare, message) => {
-  await withRole(prepare, async (db, role, name) => {
-    await expect(migrateToLatest(db)).rejects.toMatchObject({ code: "database", message: message(role, name) });
-  });
+    async (db, role, name) => {
+      const grant = `have postgres run: grant create on database ${name} to ${role}`;
+      const message = `user ${role} may not create the schemas usage_export, usage_export_queue and bi: ${grant}. Nothing was changed`;
+      await expect(migrateToLatest(db)).rejects.toMatchObject({ code: "database", message });
+    },
+  );
 });
 
 test.each(["nosuperuser", "superuser"])(

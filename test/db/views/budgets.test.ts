@@ -3,10 +3,9 @@
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { parseConfig } from "../../../src/config/config.ts";
-import { budgetsIn, storeBudgets } from "../../../src/db/budgets.ts";
 import { databaseNow } from "../../../src/db/connection/database.ts";
 import { inTransaction, readSnapshot } from "../../../src/db/connection/transaction.ts";
-import { storePrices } from "../../../src/db/prices.ts";
+import { budgetsIn, storeBudgets, storePrices } from "../../../src/db/money.ts";
 import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";

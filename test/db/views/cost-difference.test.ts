@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { parseConfig } from "../../../src/config/config.ts";
-import { storePrices } from "../../../src/db/prices.ts";
+import { storePrices } from "../../../src/db/money.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import type { Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";

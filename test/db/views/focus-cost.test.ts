@@ -4,8 +4,8 @@
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { parseConfig } from "../../../src/config/config.ts";
-import { storeListedKeys } from "../../../src/db/keys/listed-keys.ts";
-import { storePrices } from "../../../src/db/prices.ts";
+import { storePrices } from "../../../src/db/money.ts";
+import { storeListedKeys } from "../../../src/db/project-facts.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import type { ConfiguredSeries } from "../../../src/usage/plan.ts";
 import type { Grouping, Project } from "../../../src/usage/series.ts";

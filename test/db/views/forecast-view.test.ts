@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { parseConfig } from "../../../src/config/config.ts";
-import { storeBudgets } from "../../../src/db/budgets.ts";
+import { storeBudgets } from "../../../src/db/money.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import { addDays, type Day, daysOf } from "../../../src/usage/days.ts";
 import { testDatabase } from "../../support/database.ts";

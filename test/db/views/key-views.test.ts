@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { type ListedKey, storeListedKeys } from "../../../src/db/keys/listed-keys.ts";
+import { type ListedKey, storeListedKeys } from "../../../src/db/project-facts.ts";
 import type { Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newIntent, newKey, newRotation } from "../keys/written-ledger.ts";

@@ -1,7 +1,7 @@
 // Usage by two dimensions: the series whose filter is one value of one dimension.
 
 import { expect, test } from "vitest";
-import { storeListedKeys } from "../../../src/db/keys/listed-keys.ts";
+import { storeListedKeys } from "../../../src/db/project-facts.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import type { Dimension } from "../../../src/usage/dimensions.ts";
 import { type Filter, type Grouping, type Project, seenFilter } from "../../../src/usage/series.ts";

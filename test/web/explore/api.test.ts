@@ -5,7 +5,7 @@ import { sql } from "kysely";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { readByStatements } from "../../../src/db/connection/statements.ts";
+import { readByStatements } from "../../../src/db/connection/transaction.ts";
 import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { Answer } from "../../../src/facts/answer.ts";

@@ -2,7 +2,7 @@
 
 import { pino } from "pino";
 import type { Database } from "../../../src/db/connection/database.ts";
-import { readByStatements } from "../../../src/db/connection/statements.ts";
+import { readByStatements } from "../../../src/db/connection/transaction.ts";
 import type { HealthState } from "../../../src/facts/health.ts";
 import type { Question } from "../../../src/facts/question.ts";
 import type { Run } from "../../../src/facts/scope.ts";

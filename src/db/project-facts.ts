@@ -1,0 +1,119 @@
+// What is learnt of the service beside usage: the parameter names that its version understands, and the keys and balances of each project.
+
+import { sql } from "kysely";
+import type { Dialect } from "../usage/dimensions.ts";
+import type { Project } from "../usage/series.ts";
+import type { Database } from "./connection/database.ts";
+import { inTransaction } from "./connection/transaction.ts";
+import { storableText } from "./limits.ts";
+
+export async function storedDialect(db: Database, serviceUrl: string): Promise<Dialect | undefined> {
+  const { rows } = await sql<{ dialect: Dialect }>`
+    select dialect from usage_export.service_dialect where service = ${serviceUrl}
+  `.execute(db);
+  return rows[0]?.dialect;
+}
+
+export async function storeDialect(db: Database, serviceUrl: string, dialect: Dialect): Promise<void> {
+  await inTransaction(db, (tx) =>
+    sql`
+      insert into usage_export.service_dialect as known (service, dialect) values (${serviceUrl}, ${dialect})
+      on conflict (service) do update set dialect = excluded.dialect, found_at = now()
+      where known.dialect <> excluded.dialect
+    `.execute(tx),
+  );
+}
+
+export type ListedKey = {
+  readonly apiKeyId: string;
+  readonly comment: string;
+  readonly scopes: readonly string[];
+  /** Undefined if the service sent none: the tags that it sent earlier are kept. */
+  readonly tags?: readonly string[] | undefined;
+  /** A time as the service writes it; one that can't be parsed is ignored. */
+  readonly created?: string | undefined;
+};
+
+/**
+ * `listed` is the whole list of a project. An empty list is ignored, because it lacks the very key that the service was called with.
+ * Safe to repeat.
+ */
+export async function storeListedKeys(db: Database, projectId: string, listed: readonly ListedKey[]): Promise<void> {
+  const keys = [...new Map(listed.map((key) => [key.apiKeyId, key])).values()];
+  if (keys.length === 0) return;
+  const ids = keys.map(({ apiKeyId }) => apiKeyId);
+  await inTransaction(db, async (tx) => {
+    await sql`
+      insert into usage_export.listed_key as known (project_id, api_key_id, comment, tags, scopes, created_at)
+      select ${projectId}, api_key_id, comment,
+        case when tags is not null then array(select json_array_elements_text(tags::json)) end,
+        array(select json_array_elements_text(scopes::json)), created_at::timestamptz
+      from unnest(
+        ${ids}::text[], ${keys.map(({ comment }) => storableText(comment))}::text[],
+        ${keys.map(({ tags }) => tags && sortedJson(tags))}::text[], ${keys.map(({ scopes }) => sortedJson(scopes))}::text[],
+        ${keys.map(({ created }) => instantOf(created))}::text[]
+      ) as listed (api_key_id, comment, tags, scopes, created_at)
+      on conflict (project_id, api_key_id) do update
+      set comment = coalesce(nullif(excluded.comment, ''), known.comment), tags = coalesce(excluded.tags, known.tags),
+        scopes = excluded.scopes, created_at = coalesce(excluded.created_at, known.created_at),
+        last_seen_at = now(), unlisted_since = null
+    `.execute(tx);
+    await sql`
+      update usage_export.listed_key set unlisted_since = now()
+      where project_id = ${projectId} and unlisted_since is null and api_key_id <> all(${ids}::text[])
+    `.execute(tx);
+  });
+}
+
+/** Sorted, because their order means nothing and may differ in each answer. */
+function sortedJson(texts: readonly string[]): string {
+  return JSON.stringify(texts.map((text) => storableText(text)).sort());
+}
+
+function instantOf(text: string | undefined): string | null {
+  const ms = Date.parse(text ?? "");
+  return Number.isNaN(ms) ? null : new Date(ms).toISOString();
+}
+
+export type Balance = {
+  readonly balanceId: string;
+  /** Exact decimal text, which may be negative. */
+  readonly amount: string;
+  /** The currency as the service writes it; null if it sent none. */
+  readonly units: string | null;
+  readonly purchaseOrderId: string | null;
+};
+
+/** `balances` are all that the service lists: the stretch of any other has ended. */
+export async function storeBalances(db: Database, project: Project, balances: readonly Balance[]): Promise<void> {
+  const texts = (of: (balance: Balance) => string | null) =>
+    balances.map((balance) => {
+      const text = of(balance);
+      return text === null ? null : storableText(text);
+    });
+  const listed = sql`
+    unnest(
+      ${texts(({ balanceId }) => balanceId)}::text[], ${balances.map(({ amount }) => amount)}::numeric[],
+      ${texts(({ units }) => units)}::text[], ${texts(({ purchaseOrderId }) => purchaseOrderId)}::text[]
+    ) as listed (balance_id, amount, units, purchase_order_id)
+  `;
+  await inTransaction(db, async (tx) => {
+    await sql`
+      update usage_export.balance b set ended_at = now()
+      where b.project_id = ${project.id} and b.ended_at is null and not exists (
+        select from ${listed}
+        where listed.balance_id = b.balance_id
+          and (listed.amount, listed.units, listed.purchase_order_id) is not distinct from (b.amount, b.units, b.purchase_order_id)
+      )
+    `.execute(tx);
+    await sql`
+      insert into usage_export.balance as known (project_id, project, balance_id, amount, units, purchase_order_id)
+      select ${project.id}, ${project.name}, balance_id, amount, units, purchase_order_id from ${listed}
+      on conflict (project_id, balance_id) where ended_at is null
+      do update set project = excluded.project, last_read_at = now()
+      -- Another run may have stored another amount at the same time: this run did not read that one.
+      where (known.amount, known.units, known.purchase_order_id)
+        is not distinct from (excluded.amount, excluded.units, excluded.purchase_order_id)
+    `.execute(tx);
+  });
+}
