@@ -12,7 +12,6 @@ import {
 } from "../usage/series.ts";
 import { PLACEHOLDER_ID } from "./fields.ts";
 import type { Path } from "./json.ts";
-import { keyIssues } from "./key-source.ts";
 import {
   type ConfigIssue,
   describeReceived,
@@ -24,8 +23,9 @@ import {
 } from "./messages.ts";
 import { overlapIssues } from "./money.ts";
 import { isPattern, matchesPattern } from "./patterns.ts";
+import { keyIssues, type WrittenProject } from "./projects.ts";
 import type { WrittenRotation } from "./rotations.ts";
-import type { ConfigFile, FilterOfEach, WrittenProject } from "./schema.ts";
+import type { ConfigFile, FilterOfEach } from "./schema.ts";
 
 type Export = ConfigFile["exports"][number];
 type Report = (path: Path, message: string) => void;

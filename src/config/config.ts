@@ -12,12 +12,12 @@ import type { Price } from "../usage/prices.ts";
 import { crossFieldIssues } from "./checks.ts";
 import { reportingIssues } from "./fields.ts";
 import { type JsonDocument, parseJson } from "./json.ts";
-import type { KeyReference } from "./key-source.ts";
 import { type ConfigIssue, configError, defaultExpectation, fileReadProblem, toConfigIssues } from "./messages.ts";
 import { overlapIssues, PriceList, resolveBudgets, type WrittenBudget } from "./money.ts";
 import { projectsNamed } from "./patterns.ts";
+import type { Discovery, KeyReference, WrittenProject } from "./projects.ts";
 import { keyOfProject, type LeftOut, type RotationConfig, type RotationTemplates, rotationsOf } from "./rotations.ts";
-import { ConfigFile, type Discovery, type WrittenProject } from "./schema.ts";
+import { ConfigFile } from "./schema.ts";
 
 /** `baseUrl` has no slash at its end, `publicUrl` has one. */
 export type Config = Omit<ConfigFile, "$schema" | "projects" | "exports" | "rotations" | "prices" | "budgets"> & {

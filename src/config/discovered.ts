@@ -2,11 +2,10 @@
 
 import type { KnownProject } from "../usage/project-list.ts";
 import type { Config, ConfiguredProject } from "./config.ts";
-import { type KeyReference, keyIssues, keyName, keyOf, type StaticKeyReference } from "./key-source.ts";
 import { resolveBudgets } from "./money.ts";
 import { matchesPattern, projectsNamed } from "./patterns.ts";
+import { type Discovery, type KeyReference, keyIssues, keyName, keyOf, type StaticKeyReference } from "./projects.ts";
 import { rotationsOf } from "./rotations.ts";
-import type { Discovery } from "./schema.ts";
 
 /** What the list of projects that a key sees is called in the database and in messages. */
 export function listOf({ key }: { readonly key: StaticKeyReference }): string {

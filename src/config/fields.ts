@@ -123,9 +123,7 @@ function isTimezone(zone: string): boolean {
 
 export const JitterSeconds = wholeNumber(0, 3600)
   .default(0)
-  .describe(
-    "How much later than its schedule a run starts at most; the delay differs from run to run. Many installations then do not call at the same moment.",
-  );
+  .describe("A run starts up to so many seconds later: another number each time, the same in every worker.");
 
 export const FilePath = text(1000).superRefine(
   reporting((path) =>

@@ -60,36 +60,44 @@ const Per = z
   .transform(String);
 
 const Tier = object({
-  above: Decimal.describe("The quantity of the month after which the tier begins, in the unit of the metric."),
+  above: Decimal.describe(
+    "The quantity of the month after which the tier begins, in the unit of the metric (hours, also if the price is per minute).",
+  ),
   price: Decimal.describe("The price of what is above it."),
 });
 
 const WrittenPrice = object({
   metric: z.enum(METRICS).describe("The metric that is paid for."),
   model: Model.describe(
-    'The model: a name; the beginning of names, such as "nova-*"; "*" for any usage; a list for requests that use just these models at once.',
+    'A name; the beginning of names, such as "nova-*"; "*" for any usage, also without a model; or a list, for requests that use just these models at once. Such a set is priced only by its list, or by a beginning that all of its models have.',
   ),
   endpoint: conditionOn("endpoint").describe(
     "Only usage of this endpoint. Needs an export by model with just this filter.",
   ),
   method: conditionOn("method").describe("Only usage by this processing method, in the same way."),
   deployment: conditionOn("deployment").describe("Only usage of this deployment type, in the same way."),
-  currency: Currency.describe("The currency, an ISO 4217 code."),
+  currency: Currency.describe("An ISO 4217 code. Its decimals are those that monthly amounts are rounded to."),
   price: Decimal.nullable().describe(
     "The price, as a number or as text; every digit counts. null: these days have no price, even if one was stored.",
   ),
-  per: Per.prefault(1).describe("How much the price is for: a power of ten, or a unit of time for a metric in hours."),
+  per: Per.prefault(1).describe(
+    'How much the price is for: a power of ten, or "hour", "minute" or "second" for a metric in hours.',
+  ),
   from: Day.describe("The first day the price is valid for, in UTC."),
   until: Day.exactOptional().describe("The last day. Left out: until the next price of the same usage."),
   tiers: z
     .array(Tier)
     .prefault([])
     .describe("Other prices for what a calendar month has above a quantity; what is below keeps its price."),
-  minimum: Decimal.exactOptional().describe("What a calendar month with such usage costs at least, in the currency."),
+  minimum: Decimal.exactOptional().describe(
+    "What a calendar month with such usage costs at least. What a month lacks to it belongs to no day, and is in `bi.cost_estimated_monthly`.",
+  ),
   volume: z
     .enum(PRICE_VOLUMES)
     .default("account")
-    .describe("Whose quantities count together for tiers and minimum: all projects, or each by itself."),
+    .describe(
+      'Whose quantities count together for tiers and minimum: "account" takes all projects of the database, as published price lists do; "project" takes each by itself.',
+    ),
 });
 
 /** Any text: the interface's list may be older than the service. */
@@ -172,7 +180,9 @@ const WrittenBudget = object({
   key: text(256)
     .exactOptional()
     .describe("Only usage of this key: the name of a rotation, whichever of its keys is used, or an accessor."),
-  tag: text(256).exactOptional().describe("Only usage with this tag, whatever other tags it has."),
+  tag: text(256)
+    .exactOptional()
+    .describe("Only usage with this tag, whatever other tags it has: budgets of tags overlap."),
   model: text(256).exactOptional().describe("Only usage of this model, also together with others."),
   metric: z.enum([...METRICS, "cost"]).describe('What is counted: a metric, or "cost".'),
   currency: Currency.exactOptional().describe("The currency of a cost, an ISO 4217 code."),

@@ -16,9 +16,9 @@ import {
   wholeNumber,
 } from "./fields.ts";
 import type { Path } from "./json.ts";
-import { type KeyReference, KeySource, keyIssues, keyOf } from "./key-source.ts";
 import { type ConfigIssue, formatPath } from "./messages.ts";
 import { fill, fillProblem, hasPlaceholder, placeholderProblem, projectsNamed } from "./patterns.ts";
+import { type KeyReference, KeySource, keyIssues, keyOf } from "./projects.ts";
 
 const CommentTemplate = template(200, ["comment", "id"], (text) =>
   text.includes("{comment}")
@@ -62,10 +62,12 @@ const DELIVERY_PLACEHOLDERS = ["project", "id"];
 
 const Written = object({
   name: Name.describe("The rotation's name, as in `rotate --job NAME`."),
-  schedule: Schedule.describe("When to check whether a key is due: a cron expression in the time zone."),
-  timezone: Timezone.default("UTC").describe("The IANA time zone of the schedule."),
+  schedule: Schedule.describe("When to check whether a key is due: as for exports."),
+  timezone: Timezone.default("UTC").describe("As for exports."),
   jitterSeconds: JitterSeconds,
-  project: Name.exactOptional().describe("The name of the project whose key is rotated."),
+  project: Name.exactOptional().describe(
+    "The name of the project whose key is rotated. Its key creates the new keys, unless `createWith` names another.",
+  ),
   projects: z
     .array(Name)
     .min(1)
@@ -74,16 +76,18 @@ const Written = object({
       "In place of `project`: the names of the projects that each get a key of their own. A name with * is a pattern: it stands for every project that it fits.",
     ),
   createWith: KeySource.exactOptional().describe(
-    "A separate key that creates and deletes the keys of this rotation: only this key needs keys:write. Left out: the project's key.",
+    "The key that creates, lists and deletes the keys of this rotation, in one of the forms of `projects[].key`. Then only it needs keys:write and keys:read; the rotated keys need project:read and usage:read. Left out: the project's key.",
   ),
   comment: text(200).describe("What the service shows beside the key."),
   commentTemplate: CommentTemplate.default("{comment} [{id}]").describe(
-    "How the comment is written; {id} is the rotation's own id, by which a key whose secret was lost is found.",
+    "How the comment is written; {id} is the program's mark of this one key, by which a key whose secret was lost is found.",
   ),
   scopes: z
     .array(z.string().regex(/^[a-z][a-z0-9:_-]{0,99}$/, 'a scope or role such as "usage:read" or "member"'))
     .min(1)
-    .describe('The scopes and roles of the new key, such as "member".'),
+    .describe(
+      "The scopes and roles of the new key. Without `createWith` they include keys:write or a role that has it, such as `member`. `self-hosted:products` creates a self-hosted key.",
+    ),
   tags: z.array(text(128)).default([]).describe("The tags of the new key."),
   maxAgeDays: wholeNumber(1, 3650).default(MAX_AGE_DAYS_DEFAULT).describe("The age at which a key is replaced."),
   graceDays: wholeNumber(0, 365)
@@ -96,7 +100,7 @@ const Written = object({
     ),
   deliver: z.array(WrittenSink).prefault([]).describe("Where the new key is delivered, besides the sealed store."),
   retire: Retire.prefault("keep").describe(
-    'What happens to a replaced key after its grace: "keep" lists it as due for removal; "delete" deletes it at the service once the usage by accessor covers the whole grace and does not show it.',
+    'What happens to a replaced key after its grace: "keep" lists it as due for removal; "delete" deletes it at the service, once the usage by accessor covers all days of grace, has usage of the last 3 days, tells keys apart and does not show this one; { "delete": "by-age" } also if the usage can\'t tell.',
   ),
 });
 

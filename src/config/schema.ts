@@ -24,24 +24,23 @@ import {
   MaxConcurrent,
   Name,
   object,
-  PLACEHOLDER_ID,
   PublicUrl,
   RequestsPerSecond,
   Schedule,
   secretReference,
   Timezone,
-  template,
   text,
   wholeNumber,
 } from "./fields.ts";
-import { DiscoveredKey, KeySource, ListKey } from "./key-source.ts";
 import { describeValue } from "./messages.ts";
 import { BudgetList, Prices } from "./money.ts";
-import { hasPlaceholder } from "./patterns.ts";
+import { ProjectEntry } from "./projects.ts";
 import { Rotation } from "./rotations.ts";
 
 const Service = object({
-  baseUrl: BaseUrl.describe("The address of the service, without /v1. https, except for this machine."),
+  baseUrl: BaseUrl.describe(
+    "The address of the service, without /v1. It begins with https:, except for a service on this machine.",
+  ),
   authScheme: z
     .enum(AUTH_SCHEMES)
     .default("Token")
@@ -50,63 +49,17 @@ const Service = object({
     .enum(["auto", ...DIALECTS])
     .default("auto")
     .describe(
-      'The parameter names that the service uses: "auto" probes for them. "2026" sends grouping=models and tag= instead of model and tags=.',
+      'The parameter names to send: "2026" (grouping=models, tag=), "interface" (model, tags), or "auto", which finds out.',
     ),
-  requestsPerSecond: RequestsPerSecond.default(5).describe("The most calls a second, over all replicas."),
-  maxConcurrent: MaxConcurrent.default(4).describe("The most calls at the same time."),
-  timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long one attempt of a call may take."),
-});
-
-/** The same placeholders as in `distinctName` of discovered.ts. */
-const NameTemplate = template(100, ["name", "id"], (text) =>
-  !hasPlaceholder(text) ? 'expected a template with "{name}" or "{id}", such as "{name}"' : undefined,
-);
-
-const Project = object({
-  // An id with a dot or a slash, even an escaped one, could make the URL lead outside the project's path.
-  id: z
-    .string()
-    .regex(/^[A-Za-z0-9_-]{1,128}$/, 'a project id: 1 to 128 letters, digits, "-" and "_"')
-    // For editors only: the demo accepts the placeholder, and every other command reports it with its own message.
-    .meta({ pattern: `^(?!${PLACEHOLDER_ID}$)[A-Za-z0-9_-]{1,128}$` })
-    .describe("The project's id at the service."),
-  name: Name.describe("The project's name here, in exports, rotations and views."),
-  key: KeySource,
-});
-
-export type WrittenProject = z.output<typeof Project>;
-
-const Pattern = text(200);
-
-const Discovery = object({
-  discover: z.literal(true).describe("Reads every project that the key can see, as the service lists them."),
-  key: ListKey,
-  projectKey: DiscoveredKey.exactOptional(),
-  include: z
-    .array(Pattern)
-    .min(1)
-    .prefault(["*"])
-    .describe(
-      "Patterns of names or ids at the service; * stands for any text. Only projects that one of them fits are read.",
-    ),
-  exclude: z
-    .array(Pattern)
-    .prefault([])
-    .describe("Patterns of names or ids at the service. Projects that one of them fits are not read."),
-  name: NameTemplate.default("{name}").describe(
-    "The name here of a project found: {name} is its name at the service, {id} its id. Two projects never get the same name.",
+  requestsPerSecond: RequestsPerSecond.default(5).describe(
+    "The most calls a second, of all programs on one database together: workers, `export`, `backfill`, `rotate`, `check`.",
   ),
-  backfill: wholeNumber(0, 3660)
-    .default(0)
-    .describe(
-      "How many days before the day on which a project is first seen are read, too, by every export with a window.",
-    ),
-});
-
-export type Discovery = z.output<typeof Discovery>;
-
-const ProjectEntry = z.union([Project, Discovery], {
-  error: '{ "id": "ID", "name": "NAME", "key": { … } } or { "discover": true, "key": { … } }',
+  maxConcurrent: MaxConcurrent.default(4).describe(
+    "The most calls at the same time, shared in the same way: programs that call at once get even shares within seconds.",
+  ),
+  timeoutSeconds: wholeNumber(1, 600)
+    .default(30)
+    .describe("How long one attempt of a call may take, including its whole answer."),
 });
 
 const DimensionValues = object(
@@ -129,8 +82,10 @@ const Filter = object({
   features: z
     .record(FeatureName, FeatureValue)
     .prefault({})
-    .describe("Features the usage was made with (true) or without (false). Several true ones are joined with OR."),
-  dimensions: DimensionValues.prefault({}).describe("One value for each dimension to narrow to."),
+    .describe("Names of features, each with true, false or a text. The service joins several true ones with OR."),
+  dimensions: DimensionValues.prefault({}).describe(
+    "Names of dimensions, each with a value. A model is given by name or id: today's service takes the id, which the program looks up.",
+  ),
 });
 
 export const FilterOfEach = object({
@@ -141,7 +96,7 @@ export const FilterOfEach = object({
     ),
   atMost: wholeNumber(1, 500)
     .default(50)
-    .describe("Of each project, only so many values are read: those with the most requests."),
+    .describe("Of each project, only so many values are read: those with the most requests. At most 500."),
 });
 
 export type FilterOfEach = z.output<typeof FilterOfEach>;
@@ -153,14 +108,18 @@ const Window = object({
 
 const Export = object({
   name: Name.describe("The export's name, as in `export --job NAME`."),
-  schedule: Schedule.describe("When to run: a cron expression (minute hour day month weekday) in the time zone."),
-  timezone: Timezone.default("UTC").describe("The IANA time zone of the schedule. Days of usage are always UTC days."),
+  schedule: Schedule.describe(
+    "A cron expression of five fields (minute hour day month weekday), or six with seconds first. If both day and weekday are restricted, both must match.",
+  ),
+  timezone: Timezone.default("UTC").describe(
+    "The time zone of the schedule. A time that daylight saving skips runs right after the gap, one that comes twice runs once. Days of usage are always UTC days.",
+  ),
   jitterSeconds: JitterSeconds,
   overlap: z
     .enum(OVERLAPS)
     .default("skip")
     .describe(
-      "What happens to a run that is due before the previous run has ended: it is skipped, or it runs afterwards.",
+      'What happens to a run that is due before the one before it has ended: "skip" leaves it out and records that, "queue" runs it afterwards.',
     ),
   source: z
     .enum(SOURCES)
@@ -172,10 +131,10 @@ const Export = object({
     .array(Name)
     .min(1)
     .describe(
-      "The names of the projects to read. A name with * is a pattern: it stands for every project that it fits.",
+      "The names of the projects to read. A name with * is a pattern and stands for every project that it fits. Discovered projects are named by patterns alone, so that a typo is an error.",
     ),
   window: Window.exactOptional().describe(
-    "The days to ask for. Left out, no date is sent, and the days of a missed run can't be read later.",
+    "The days to ask for. Left out, no date is sent, the answer is stored under its own days, and the days of a missed run can't be read later.",
   ),
   groupings: z
     .array(GroupingSetting)
@@ -196,7 +155,7 @@ const Export = object({
     .enum(FEATURE_CHECKS)
     .default("error")
     .describe(
-      'What happens to a filter with a feature, tag, model or other value that neither the service\'s published interface nor Get Fields names, unless its numbers prove that it works: "error" stores nothing, "warn" stores the answer when a later run gets the same, "off" checks nothing.',
+      'What happens to a filter with a name that neither the service\'s interface nor Get Fields knows, unless its numbers prove that it works: "error" stores nothing, "warn" stores the answer when a later run gets the same, "off" checks nothing.',
     ),
   emptyGuard: z
     .enum(GUARD_MODES)
@@ -257,11 +216,11 @@ const Monitor = object({
     .string()
     .regex(/^[A-Za-z0-9.:_-]{1,253}$/, 'a host name or address such as "127.0.0.1", without a port')
     .default("127.0.0.1")
-    .describe("The address the dashboard, the metrics and the health checks listen on."),
+    .describe("Where `start` serves the dashboard, the metrics and the health checks."),
   port: wholeNumber(0, 65_535).default(9464).describe("Its port; 0 takes a free one."),
   publicUrl: PublicUrl.exactOptional(),
   access: Access.exactOptional().describe(
-    'What a visitor must send for everything but the health checks. Required if `host` is not an address of this machine alone; "none" lets everybody in.',
+    'What a visitor must send for everything but `/livez` and `/readyz`: { "bearer": { "env": "NAME" } } or { "basic": { "username": "…", "password": { "env": "NAME" } } }, each secret of at least 16 characters. Required if `host` is not an address of this machine alone; "none" lets everybody in, for example behind a proxy that asks.',
   ),
 }).superRefine(({ host, access }, context) => {
   if (access !== undefined || /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i.test(host)) return;
@@ -274,12 +233,12 @@ const Notify = object({
   webhook: secretReference("address")
     .exactOptional()
     .describe(
-      'Where { "text": … } is posted when something goes wrong and when it is well again. Never the address itself.',
+      '{ "env": "NAME" } or { "file": "PATH" } with the address, a secret, to which { "text": … } is posted when something goes wrong and when it is well again. For Slack, Mattermost, Google Chat and Discord (`…/slack`); not for Teams.',
     ),
   deadMan: secretReference("address")
     .exactOptional()
     .describe(
-      "What is called every minute while all is well. The service at that address raises an alarm when the calls stop. Never the address itself.",
+      "The same, for an address that each worker calls (GET) every minute while `status` would exit with 0. Its receiver raises the alarm when the calls stop: give it a grace time longer than the longest run.",
     ),
 });
 
@@ -299,7 +258,9 @@ const Anomalies = object({
       'How far a final day must differ from what is usual to be an alert: 8 ("low"), 6 ("normal") or 5 ("high") times the usual spread. "off" judges no day.',
     ),
   minimum: object({
-    requests: wholeNumber(1, MINIMUM_MAX).default(100).describe("Requests a day."),
+    requests: wholeNumber(1, MINIMUM_MAX)
+      .default(100)
+      .describe("Requests a day. A day with less, and of which less is expected, is not judged by them."),
     hours: wholeNumber(1, MINIMUM_MAX).default(10).describe("Hours a day."),
     tokens: wholeNumber(1, MINIMUM_MAX).default(10_000).describe("Tokens a day, received or produced."),
     characters: wholeNumber(1, MINIMUM_MAX).default(10_000).describe("Characters turned into speech a day."),
@@ -311,7 +272,9 @@ const Anomalies = object({
 const Runs = object({
   keepDays: wholeNumber(1, 36_500)
     .default(400)
-    .describe("How many days runs and the events of retired keys are kept. Numbers and coverage are kept for ever."),
+    .describe(
+      "How many days runs and the events of retired keys are kept; the newest runs of each job always stay. Numbers, coverage and the key ledger are kept for ever.",
+    ),
 });
 
 export const ConfigFile = object({

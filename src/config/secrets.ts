@@ -6,8 +6,8 @@ import { Secret } from "../secret.ts";
 import type { Config, SecretReference } from "./config.ts";
 import { isLoopback } from "./fields.ts";
 import type { Path } from "./json.ts";
-import { isPatternKey, type StaticKeyReference } from "./key-source.ts";
 import { type ConfigIssue, fileReadProblem, formatPath, SCHEME_AND_KEY } from "./messages.ts";
+import { isPatternKey, type StaticKeyReference } from "./projects.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -4,7 +4,7 @@ import type { App } from "../app.ts";
 import { batched } from "../async.ts";
 import { isProgram, runCommand } from "../command.ts";
 import type { Config } from "../config/config.ts";
-import { type CommandReference, type KeyReference, keyName, type StaticKeyReference } from "../config/key-source.ts";
+import { type CommandReference, type KeyReference, keyName, type StaticKeyReference } from "../config/projects.ts";
 import { neededKeys, problemsByCause, readSecret, secretOf, secretProblems } from "../config/secrets.ts";
 import type { Database } from "../db/connection/database.ts";
 import { masterKeysUsed, recordEvent, rotationsWithKey, usableKeys } from "../db/keys/keystore.ts";

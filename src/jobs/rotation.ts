@@ -4,7 +4,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { App } from "../app.ts";
 import { memoizeAsync } from "../async.ts";
-import { rotationKeyName } from "../config/key-source.ts";
+import { rotationKeyName } from "../config/projects.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { finishRun, heartbeatRun, startRun } from "../db/jobs/runs.ts";
 import { LEASE_SECONDS, type Lease, releaseLease, renewLease, takeLease } from "../db/keys/lease.ts";

@@ -2,7 +2,7 @@
 // days. A lock on the job's row keeps workers that tick at the same time from planning a job twice.
 
 import { randomUUID } from "node:crypto";
-import { keyName } from "../config/key-source.ts";
+import { keyName } from "../config/projects.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
 import type { Tx } from "../db/connection/transaction.ts";
 import type { JobId } from "../db/jobs/jobs.ts";

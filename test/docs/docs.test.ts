@@ -11,6 +11,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { defineCommands } from "../../src/cli/command-line.ts";
 import { parseConfig } from "../../src/config/config.ts";
+import { configJsonSchema } from "../../src/config/schema.ts";
 import { startEmulator } from "../../src/emulator/server.ts";
 import { testMetrics } from "../health/test-metrics.ts";
 import { copyDatabase, testDatabase } from "../support/database.ts";
@@ -78,12 +79,19 @@ test("every option that the pages name exists", () => {
   expect([...new Set(named)].filter((option) => !known.has(option))).toEqual([]);
 });
 
-test("the tables of the configuration have every field, and no other", () => {
-  const schema: Schema = JSON.parse(read("jobs.config.schema.json"));
-  const fields = fieldsOf(schema, "").filter((field) => field !== "$schema");
-  const documented = firstCells(read("docs/configuration.md")).filter((name) => !/^[A-Z_]+$/.test(name));
-  expect(documented).toEqual(expect.arrayContaining(fields));
-  expect(documented.filter((name) => !fields.some((field) => field.startsWith(name)))).toEqual([]);
+const FIELDS = fieldsOf(JSON.parse(JSON.stringify(configJsonSchema())), "").filter(({ field }) => field !== "$schema");
+
+test("the tables of the configuration are made of its schema", async () => {
+  const marked = /(?<=<!-- fields: (.*) -->\n)(?:\|.*\n)*/g;
+  const rowsIn = (of: string) => FIELDS.filter(({ field }) => of.split(" ").some((name) => field.startsWith(name)));
+  const page = read("docs/configuration.md");
+  const made = page.replaceAll(marked, (_, of: string) => {
+    const rows = rowsIn(of).map(({ field, standard, text }) => `| \`${field}\` | ${standard} | ${text} |\n`);
+    return `| Field | Default | Meaning |\n| --- | --- | --- |\n${rows.join("")}`;
+  });
+  // `--update` writes the tables anew.
+  await expect(made).toMatchFileSnapshot("../../docs/configuration.md");
+  expect(FIELDS.filter(({ field }) => !made.includes(`| \`${field}\` |`))).toEqual([]);
 });
 
 /** An example is a whole export, fields of an export, or fields of the top level; the rest is from the configuration of the README. */
@@ -172,25 +180,32 @@ test("the README's configuration and commands work, with a service and an empty 
 });
 
 type Schema = {
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly items?: Schema;
   readonly anyOf?: readonly Schema[];
 };
 
-/** The paths of all fields; those inside alternatives belong to their field, except those of a list. */
-function fieldsOf({ properties = {}, items, anyOf = [] }: Schema, at: string): string[] {
+type Field = { readonly field: string; readonly standard: string; readonly text: string };
+
+/** All fields; those inside alternatives belong to their field, except those of a list. */
+function fieldsOf({ properties = {}, required = [], items, anyOf = [] }: Schema, at: string): Field[] {
   if (items?.properties) return fieldsOf(items, `${at}[]`);
   const list = anyOf.find((alternative) => alternative.items?.properties);
   if (list) return fieldsOf(list, at);
   return Object.entries(properties).flatMap(([name, schema]) => {
     const field = at === "" ? name : `${at}.${name}`;
+    const { default: value, description: text = "" } = schema;
+    const standard = required.includes(name) ? "" : value === undefined ? "none" : `\`${JSON.stringify(value)}\``;
+    const self = { field, standard, text };
     // Its fields are the dimensions of the service, each with a value.
-    if (name === "dimensions") return [field];
+    if (name === "dimensions") return [self];
     // A filter has one of two shapes, and so has an entry of the projects.
-    if (name === "filters" || field === "projects")
-      return (schema.items?.anyOf ?? []).flatMap((shape) => fieldsOf(shape, `${field}[]`));
-    const inside = fieldsOf(schema, field);
-    return inside.length > 0 ? inside : [field];
+    const shapes = name === "filters" || field === "projects" ? (schema.items?.anyOf ?? []) : [];
+    const inside = shapes.length > 0 ? shapes.flatMap((one) => fieldsOf(one, `${field}[]`)) : fieldsOf(schema, field);
+    return at === "" && inside.length > 0 ? inside : [self, ...inside];
   });
 }
 

@@ -1,4 +1,5 @@
-// Where a key is found: the schema, and what a source with placeholders means for one project. Pure.
+// The schema of a project, of an entry that discovers projects, and of where their keys are found; what a source with placeholders means
+// for one project. Pure.
 
 import { hash } from "node:crypto";
 import path from "node:path";
@@ -7,8 +8,10 @@ import {
   Name,
   neverInThisFile,
   object,
+  PLACEHOLDER_ID,
   referenceForms,
   reporting,
+  template,
   text,
   toReference,
   VariableName,
@@ -80,13 +83,11 @@ const NOT_IN_A_LIST =
   'expected no placeholder: this key lists the projects, before any is known; "projectKey" may have "{id}"';
 
 /** The key that lists projects. It can't be that of a rotation, which belongs to one project. */
-export const ListKey = staticKey(
-  staticForms((value) => (hasPlaceholder(value) ? NOT_IN_A_LIST : undefined), ""),
-).describe(
+const ListKey = staticKey(staticForms((value) => (hasPlaceholder(value) ? NOT_IN_A_LIST : undefined), "")).describe(
   "Where the key is found that lists the projects: an environment variable, a file or the output of a command. Never the key itself. It also reads each project, if there is no `projectKey`.",
 );
 
-export const DiscoveredKey = staticKey(
+const DiscoveredKey = staticKey(
   staticForms((value) => {
     const problem = placeholderProblem(value, ["id"]);
     return problem && `${problem}: the name of a discovered project may change at the service`;
@@ -96,6 +97,58 @@ export const DiscoveredKey = staticKey(
 function toStaticReference(written: { env: string } | { file: string } | Omit<CommandReference, "kind">) {
   return "command" in written ? { kind: "command" as const, ...written } : toReference(written);
 }
+
+/** The same placeholders as in `distinctName` of discovered.ts. */
+const NameTemplate = template(100, ["name", "id"], (text) =>
+  !hasPlaceholder(text) ? 'expected a template with "{name}" or "{id}", such as "{name}"' : undefined,
+);
+
+const Project = object({
+  // An id with a dot or a slash, even an escaped one, could make the URL lead outside the project's path.
+  id: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{1,128}$/, 'a project id: 1 to 128 letters, digits, "-" and "_"')
+    // For editors only: the demo accepts the placeholder, and every other command reports it with its own message.
+    .meta({ pattern: `^(?!${PLACEHOLDER_ID}$)[A-Za-z0-9_-]{1,128}$` })
+    .describe("The project's id at the service. `PROJECT_ID` is the placeholder of the example, and is refused."),
+  name: Name.describe("The project's name here, in exports, rotations and views."),
+  key: KeySource,
+});
+
+export type WrittenProject = z.output<typeof Project>;
+
+const Pattern = text(200);
+
+const Discovery = object({
+  discover: z.literal(true).describe("Reads every project that the key can see, as the service lists them."),
+  key: ListKey,
+  projectKey: DiscoveredKey.exactOptional(),
+  include: z
+    .array(Pattern)
+    .min(1)
+    .prefault(["*"])
+    .describe(
+      "Patterns of names or ids at the service; * stands for any text. Only projects that one of them fits are read.",
+    ),
+  exclude: z
+    .array(Pattern)
+    .prefault([])
+    .describe("Patterns of names or ids at the service. Projects that one of them fits are not read."),
+  name: NameTemplate.default("{name}").describe(
+    "The name here: {name} is the one at the service, {id} the id. Of several projects with one name, the one that has had it longest keeps it, and the others get their id added in brackets.",
+  ),
+  backfill: wholeNumber(0, 3660)
+    .default(0)
+    .describe(
+      "How many days before the day on which a project is first seen are read, too, by every export with a window.",
+    ),
+});
+
+export type Discovery = z.output<typeof Discovery>;
+
+export const ProjectEntry = z.union([Project, Discovery], {
+  error: '{ "id": "ID", "name": "NAME", "key": { … } } or { "discover": true, "key": { … } }',
+});
 
 /** `first` of a rotation is the key to use until the rotation has made one. */
 export type KeyReference = z.output<typeof KeySource>;
