@@ -1,22 +1,23 @@
-// Which days of usage were read: how many slices have each status, the series that lack the most days, and what is not complete.
+// Which days were read, by project: the state of each day, and what is not complete.
 
 import type { Day, Window } from "../usage/days.ts";
 import type { SeriesName } from "../usage/series.ts";
-import type { SliceStatus } from "../usage/slice.ts";
 import { findProjects, type Run } from "./scope.ts";
 import { literal, projectConditions, within } from "./sql.ts";
 
+/**
+ * What is known of a project's day. "stale": the newest reading of something failed, and the numbers of an earlier one are shown, which were
+ * right then. "suspect": the newest answer was empty or much lower, so the numbers before it are shown. "missing": there are no numbers.
+ */
+export const DAY_QUALITIES = ["complete", "stale", "suspect", "missing"] as const;
+export type DayQuality = (typeof DAY_QUALITIES)[number];
+
 export type Coverage = {
   readonly period: Window;
-  readonly counts: Readonly<Record<SliceStatus, number>>;
-  readonly finality: readonly FinalityCount[];
-  /** How many series are configured. */
-  readonly seriesCount: number;
+  /** How many projects are configured. */
+  readonly projectCount: number;
   /** Those that lack the most days first, then by name; at most 60. */
-  readonly series: readonly SeriesCoverage[];
-  /** What is not complete in the period, as ranges of days, the newest first; at most 50. */
-  readonly gaps: readonly CoverageGap[];
-  readonly gapsLeftOut: number;
+  readonly projects: readonly ProjectCoverage[];
   /** Series whose answers carry no date: no figure contains their numbers. */
   readonly undated: readonly SeriesName[];
   /** Days on which the sum over a grouping differs from the total; "left out" of too many projects. */
@@ -24,26 +25,25 @@ export type Coverage = {
   readonly differencesLeftOut: number;
 };
 
-/** How many slices of the period have a finality, and on which days. */
-type FinalityCount = Window & {
-  readonly finality: string;
-  readonly days: number;
-  readonly slices: number;
-};
-
-type KnownSeries = SeriesName & { readonly projectId: string };
-
-export type SeriesCoverage = KnownSeries & {
-  /** Of the days that were due or read. */
-  readonly statuses: Readonly<Record<Day, SliceStatus>>;
+export type ProjectCoverage = {
+  readonly projectId: string;
+  readonly project: string;
+  /** Of the days that were due or read: the worst of what was read for it. */
+  readonly days: Readonly<Record<Day, DayQuality>>;
   /** The newest day, of all time, up to which nothing is missing; null if there is none. */
   readonly freshThrough: Day | null;
-  readonly dueThrough: Day | null;
   readonly fetchedAt: Date | null;
+  /** What is not complete in the period, the newest first; at most 20 of them. */
+  readonly gaps: readonly CoverageGap[];
 };
 
-export type CoverageGap = KnownSeries &
-  Window & { readonly status: Exclude<SliceStatus, "complete">; readonly error: string | null };
+export type CoverageGap = Window & {
+  readonly source: string;
+  readonly grouping: string;
+  readonly filter: string;
+  readonly quality: Exclude<DayQuality, "complete">;
+  readonly error: string | null;
+};
 
 type Difference = {
   readonly source: string;
@@ -62,20 +62,12 @@ export type CoverageScope = {
   readonly projects: readonly string[] | undefined;
 };
 
-/** Throws InvalidQuestion if there is no such project. */
+/** Of usage and billing together. Throws InvalidQuestion if there is no such project. */
 export async function coverage(run: Run, { period, projects }: CoverageScope): Promise<Coverage> {
   const ofProjects = projectConditions({ projectIds: projects && (await findProjects(run, projects)) });
-  const ofUsage = ["source = 'usage'", ...ofProjects];
-  const asked = [...ofUsage, within(period)].join(" and ");
-  const days = await run<{ status: SliceStatus; finality: string; day: Day; slices: number }>(`
-select status, finality, usage_date as day, count(*)::integer as slices from bi.coverage where ${asked} group by 1, 2, 3`);
-  const isWhole = days.every(({ status }) => status === "complete");
-  const counts = { complete: 0, suspect: 0, failed: 0, missing: 0 };
-  for (const { status, slices } of days) counts[status] += slices;
   return {
-    ...{ period, counts, finality: finalityOf(days) },
-    ...(await readSeries(run, ofUsage, period, isWhole)),
-    ...(isWhole ? { gaps: [], gapsLeftOut: 0 } : await readGaps(run, asked)),
+    period,
+    ...(await readProjects(run, ofProjects, period)),
     undated: await undatedSeries(run, projects),
     ...(await readDifferences(run, ofProjects, period)),
   };
@@ -88,80 +80,70 @@ select project, "grouping", filter from bi.coverage
 where ${["source = 'usage' and status = 'undated'", ...ofProjects].join(" and ")} order by 1, 2, 3`);
 }
 
-function finalityOf(days: readonly { readonly finality: string; readonly day: Day; readonly slices: number }[]) {
-  return [...Map.groupBy(days, ({ finality }) => finality)]
-    .map(([finality, of]): FinalityCount => {
-      const known = [...new Set(of.map(({ day }) => day))].sort();
-      const slices = of.reduce((sum, one) => sum + one.slices, 0);
-      return { finality, start: known[0] ?? "", end: known.at(-1) ?? "", days: known.length, slices };
-    })
-    .sort((a, b) => (a.start < b.start ? -1 : 1));
-}
+const PROJECTS_MAX = 60;
+const GAPS_MAX = 20;
 
-const SERIES_MAX = 60;
+const QUALITY = `case when status in ('complete', 'suspect') then status when fetched_at is not null then 'stale' else 'missing' end`;
 
-type SeriesRow = KnownSeries & { readonly count: number };
-type DayRow = KnownSeries & { readonly day: Day; readonly status: SliceStatus };
-type FreshRow = KnownSeries & Pick<SeriesCoverage, "freshThrough" | "dueThrough" | "fetchedAt">;
+type ProjectRow = Pick<ProjectCoverage, "projectId" | "project"> & { readonly count: number };
+type DayRow = { readonly projectId: string; readonly day: Day; readonly rank: number };
+type FreshRow = Pick<ProjectCoverage, "projectId" | "freshThrough" | "fetchedAt">;
 
-/** Suspect days count less than those that were not read: their numbers were right once. */
-async function readSeries(
+async function readProjects(
   run: Run,
-  ofUsage: readonly string[],
+  ofProjects: readonly string[],
   period: Window,
-  isWhole: boolean,
-): Promise<Pick<Coverage, "series" | "seriesCount">> {
-  const lacking = `
+): Promise<Pick<Coverage, "projects" | "projectCount">> {
+  const asked = [within(period), "status <> 'undated'", ...ofProjects].join(" and ");
+  const rows = await run<ProjectRow>(`
+select project_id as "projectId", project, (count(*) over ())::integer as count
+from (select project_id, max(project) as project from bi.series where ${["active", ...ofProjects].join(" and ")} group by project_id) known
 left join (
-  select project_id, "grouping", filter, count(*) filter (where status <> 'suspect') as unread, count(*) as lacking
-  from bi.coverage where ${[...ofUsage, within(period), "status <> 'complete'"].join(" and ")}
-  group by 1, 2, 3
-) bad using (project_id, "grouping", filter)`;
-  const rows = await run<SeriesRow>(`
-select project_id as "projectId", project, "grouping", filter, (count(*) over ())::integer as count
-from bi.series${isWhole ? "" : lacking}
-where ${[...ofUsage, "active"].join(" and ")}
-order by ${isWhole ? "" : "unread desc nulls last, lacking desc nulls last, "}project collate "C", "grouping", filter collate "C", project_id
-limit ${SERIES_MAX}`);
-  if (rows.length === 0) return { series: [], seriesCount: 0 };
-  const keys = rows.map((one) => `(${[one.projectId, one.grouping, one.filter].map(literal).join(", ")})`).join(", ");
-  const ofShown = `source = 'usage' and (project_id, "grouping", filter) in (${keys})`;
+  select project_id, count(*) filter (where ${QUALITY} = 'missing') as missing, count(*) as lacking
+  from bi.coverage where ${asked} and status <> 'complete' group by project_id
+) bad using (project_id)
+order by missing desc nulls last, lacking desc nulls last, project collate "C", project_id
+limit ${PROJECTS_MAX}`);
+  if (rows.length === 0) return { projects: [], projectCount: 0 };
+  const ofShown = `project_id in (${rows.map(({ projectId }) => literal(projectId)).join(", ")})`;
   const days = await run<DayRow>(`
-select project_id as "projectId", "grouping", filter, usage_date as day, status from bi.coverage
-where ${ofShown} and ${within(period)}`);
+select project_id as "projectId", usage_date as day,
+  max(array_position(array[${DAY_QUALITIES.map(literal).join(", ")}], ${QUALITY})) - 1 as rank
+from bi.coverage where ${ofShown} and ${asked} group by 1, 2`);
   const fresh = await run<FreshRow>(`
-select project_id as "projectId", "grouping", filter, case when fresh_through >= due_from then fresh_through end as "freshThrough",
-  due_through as "dueThrough", fetched_at as "fetchedAt"
-from bi.freshness where ${ofShown}`);
-  const keyOf = (one: Omit<KnownSeries, "project">) => JSON.stringify([one.projectId, one.grouping, one.filter]);
-  const daysOf = Map.groupBy(days, keyOf);
-  const freshOf = new Map(fresh.map((one) => [keyOf(one), one]));
-  const none = { freshThrough: null, dueThrough: null, fetchedAt: null };
-  const series = rows.map(({ count: _, ...one }) => ({
-    ...{ ...none, ...freshOf.get(keyOf(one)), ...one },
-    statuses: Object.fromEntries((daysOf.get(keyOf(one)) ?? []).map(({ day, status }) => [day, status])),
+select project_id as "projectId", min(case when fresh_through >= due_from then fresh_through end) as "freshThrough", max(fetched_at) as "fetchedAt"
+from bi.freshness where ${ofShown} group by project_id`);
+  const gaps = days.some(({ rank }) => rank > 0) ? await readGaps(run, `${ofShown} and ${asked}`) : [];
+  const freshOf = new Map(fresh.map((one) => [one.projectId, one]));
+  const daysOf = Map.groupBy(days, ({ projectId }) => projectId);
+  const gapsOf = Map.groupBy(gaps, ({ projectId }) => projectId);
+  const projects = rows.map(({ projectId, project }) => ({
+    ...{ projectId, project, freshThrough: null, fetchedAt: null },
+    ...freshOf.get(projectId),
+    days: Object.fromEntries(
+      (daysOf.get(projectId) ?? []).map(({ day, rank }) => [day, DAY_QUALITIES[rank] ?? "missing"] as const),
+    ),
+    gaps: (gapsOf.get(projectId) ?? []).map(({ projectId: _, ...gap }) => gap),
   }));
-  return { series, seriesCount: rows[0]?.count ?? 0 };
+  return { projects, projectCount: rows[0]?.count ?? 0 };
 }
-
-const GAPS_MAX = 50;
 
 /** bi.coverage_gaps has no suspect days, and its stretches do not end with the period. */
-async function readGaps(run: Run, asked: string): Promise<Pick<Coverage, "gaps" | "gapsLeftOut">> {
-  const rows = await run<CoverageGap & { readonly count: number }>(`
-select project, project_id as "projectId", "grouping", filter, status, min(usage_date) as start, max(usage_date) as "end",
-  (array_agg(error order by usage_date desc))[1] as error, (count(*) over ())::integer as count
-from (
-  select c.*, usage_date - (row_number() over (
-    partition by project_id, "grouping", filter, status, error is null order by usage_date))::integer as stretch
-  from bi.coverage c
-  where ${asked} and status <> 'complete'
-) stretches
-group by project_id, project, "grouping", filter, status, error is null, stretch
-order by "end" desc, project collate "C", "grouping", filter collate "C", status
-limit ${GAPS_MAX}`);
-  const gaps = rows.map(({ count: _, ...gap }) => gap);
-  return { gaps, gapsLeftOut: (rows[0]?.count ?? 0) - gaps.length };
+async function readGaps(run: Run, asked: string): Promise<readonly (CoverageGap & { readonly projectId: string })[]> {
+  return run(`
+select "projectId", source, "grouping", filter, quality, start, "end", error from (
+  select project_id as "projectId", source, "grouping", filter, quality, min(usage_date) as start, max(usage_date) as "end",
+    (array_agg(error order by usage_date desc))[1] as error,
+    row_number() over (partition by project_id order by max(usage_date) desc, source desc, "grouping", filter collate "C") as nth
+  from (
+    select *, usage_date - (row_number() over (
+      partition by project_id, source, "grouping", filter, quality, error is null order by usage_date))::integer as stretch
+    from (select *, ${QUALITY} as quality from bi.coverage where ${asked} and status <> 'complete') bad
+  ) stretches
+  group by project_id, source, "grouping", filter, quality, error is null, stretch
+) gaps
+where nth <= ${GAPS_MAX}
+order by nth`);
 }
 
 const DIFFERENCES_MAX = 50;

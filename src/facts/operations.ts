@@ -26,7 +26,7 @@ export {
   type RunFilter,
   type RunList,
 } from "../db/jobs/recent-runs.ts";
-export { KEY_STATES, KEYS_PER_PAGE, type KeyFilter, type KeyStatus } from "../db/keys/status.ts";
+export { KEYS_PER_PAGE, type KeyFilter, type KeyStatus } from "../db/keys/status.ts";
 export { existingPage } from "../db/limits.ts";
 
 export async function readRuns(db: Database, filter: RunFilter): Promise<RunList> {

@@ -5,7 +5,7 @@ import type { Day } from "../usage/days.ts";
 import { addsUp } from "../usage/dimensions.ts";
 import { METRIC_TABLE } from "../usage/metrics.ts";
 import { type ChartDescription, type ChartSeries, type DayMark, encodeDescription } from "./chart-description.ts";
-import { counted, daysHtml, exactText, metricName, windowText } from "./format.ts";
+import { counted, daysHtml, exactText, metricName, periodText } from "./format.ts";
 import { columns, folded, groupHtml, groupText, type Html, html, nameHtml, numberColumns, table } from "./html.ts";
 
 type Group = Pick<Answer["groups"][number], "group" | "label">;
@@ -67,7 +67,7 @@ export function answerChart(answer: Answer, { id, title, kind, hrefOf, othersHre
     compared && before && earlier
       ? [
           {
-            name: `${windowText({ start: before.from, end: before.to })}, in all`,
+            name: `Total of ${periodText({ start: before.from, end: before.to })}`,
             look: "before",
             values: earlier.map(({ amount }) => amount),
             days: earlier.map(({ day }) => day),

@@ -67,7 +67,7 @@ function moneyFormat(currency: string, digits: Intl.NumberFormatOptions): { form
 }
 
 /** For people, without the name of a metric: "$214,678", "3,116", "1.2B". */
-function shortText(amount: string, { currency }: Pick<Measure, "currency">): string {
+export function shortText(amount: string, { currency }: Pick<Measure, "currency">): string {
   return currency === null ? headlineText(amount) : moneyText(amount, currency);
 }
 
@@ -213,7 +213,7 @@ export function windowText({ start, end }: Window): string {
 }
 
 /** Like windowText, but without line breaks within a day. */
-export function windowHtml({ start, end }: Window): Html {
+function windowHtml({ start, end }: Window): Html {
   return start === end ? dayHtml(start) : html`${dayHtml(start)} to ${dayHtml(end)}`;
 }
 

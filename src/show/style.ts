@@ -236,22 +236,19 @@ small{color:var(--soft)}
 small.key{display:block;margin:0}
 time{white-space:nowrap}
 .chips>span{display:inline-block;padding:0 .45em;background:var(--wash);border:1px solid var(--line);border-radius:3px}
-.heat{table-layout:fixed;width:100%;border-collapse:separate;border-spacing:0 3px}
-.heat.long{min-width:62rem}
-.heat col:first-child{width:16rem}
-.heat th{padding:0 .75rem 0 0;border:0;line-height:1.5rem}
-.heat thead th+th{padding:0 0 0 .25rem;border-left:1px solid var(--soft);white-space:nowrap}
-.heat th>span{display:flex;white-space:pre}
-.heat :is(bdi,i){overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
-.heat td{position:relative;padding:0;border:0}
-.heat td:focus-within{z-index:1}
-.heat a{display:block;height:1.5rem}
 .key>span{margin-right:1rem;white-space:nowrap}
-:is(.heat,.key) .complete{background:var(--complete)}
-:is(.heat,.key) .suspect{background:linear-gradient(var(--complete) 50%,var(--warn) 0)}
-:is(.heat,.key) .failed{background:var(--bad)}
-:is(.heat,.key) .missing{background:repeating-linear-gradient(-45deg,var(--bad) 0 1.5px,var(--wash) 1.5px 5px)}
-:is(.heat,.key) .not-due,.swatch.dotted{background:radial-gradient(var(--hatch) 1px,var(--wash) 1.5px) 0 0/5px 5px}
+.strip{display:block;width:100%;min-width:14rem;height:1.1rem;border-radius:2px;background:var(--wash)}
+.strip .complete{fill:var(--complete)}
+.strip .stale{fill:var(--rest)}
+.strip .suspect{fill:var(--warn)}
+.strip .missing{fill:var(--bad)}
+.strip .not-due{fill:var(--wash)}
+.key .complete{background:var(--complete)}
+.key .stale{background:var(--rest)}
+.key .suspect{background:var(--warn)}
+.key .missing{background:var(--bad)}
+.swatch.not-due{background:var(--wash)}
+.swatch.dotted{background:radial-gradient(var(--hatch) 1px,var(--wash) 1.5px) 0 0/5px 5px}
 tr:has(:target){background:var(--wash)}
 .share{display:block;width:100%;min-width:6rem;height:.4rem;margin-top:.3rem}
 .share rect{fill:var(--accent)}
@@ -262,7 +259,6 @@ footer p{margin:0}${CONTROL_STYLE}${CLIENT_STYLE}@media (max-width:64rem){
 }
 @media (max-width:45rem){
 body{padding:1rem 1rem 2rem}
-.heat col:first-child{width:8rem}
 caption{position:sticky;left:0;max-width:calc(100vw - 2rem)}
 .links{margin:0}
 .figures{gap:.5rem}
@@ -279,7 +275,6 @@ section{padding-top:1.5rem}
 h2,h3,caption,figcaption,.note{break-after:avoid}
 .drawing,.notice,.note,.figures,tr{break-inside:avoid}
 .scroll{overflow:visible}
-.heat.long{min-width:0}
 .below{display:block}
 :is(.third,.quarter,.half) tbody th{width:auto;max-width:none;overflow:visible;white-space:normal}
 :is(.third,.quarter,.half) th :is(bdi,.chips){white-space:pre-wrap}
@@ -289,6 +284,6 @@ table{font-size:7pt;width:100%}
 details::details-content{display:block;content-visibility:visible;block-size:auto}
 summary{display:none}
 a{color:inherit;text-decoration:none}
-.share,.drawing,.status,.notice,.heat td,.swatch{print-color-adjust:exact;-webkit-print-color-adjust:exact}
+.share,.drawing,.status,.notice,.strip,.swatch{print-color-adjust:exact;-webkit-print-color-adjust:exact}
 }
 `;

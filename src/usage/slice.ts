@@ -4,7 +4,7 @@ import { addDays, type Day, HOUR_MS } from "./days.ts";
 import { METRIC_TABLE, STORED_METRICS, type StoredMetric } from "./metrics.ts";
 
 /** `missing` includes a slice that was read only before its day was over. */
-export const SLICE_STATUSES = ["complete", "suspect", "failed", "missing"] as const;
+const SLICE_STATUSES = ["complete", "suspect", "failed", "missing"] as const;
 export type SliceStatus = (typeof SLICE_STATUSES)[number];
 
 /**

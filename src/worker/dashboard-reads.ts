@@ -33,17 +33,22 @@ export function dashboardReads(
     readHealth: () => health(db, config(), { statementSecondsMax }),
     read: {
       overview: (view, signal) => read(signal, (run) => overview(run, question(view), dayOf(new Date()))),
-      quality: (view, signal) =>
-        read(signal, async (run) => ({
-          coverage: await coverage(run, question(view)),
-          restatements: await restatements(run, question(view)),
-        })),
-      jobs: (view) => readRuns(db, runFilterOf(view)),
+      async health(view, signal) {
+        const asked = question(view);
+        const [ofUsage, runs, keys] = await Promise.all([
+          read(signal, async (run) => ({
+            coverage: await coverage(run, asked),
+            restatements: await restatements(run, asked),
+          })),
+          readRuns(db, runFilterOf(view)),
+          readKeys(db, config(), keyFilterOf(view)),
+        ]);
+        return { ...ofUsage, runs, keys };
+      },
       async run(view) {
         const filter = projectFilterOf(view);
         return view.id === undefined ? undefined : readRun(db, view.id, filter);
       },
-      keys: (view) => readKeys(db, config(), keyFilterOf(view)),
     },
     readReport: (view, signal) => readReportData(db, question(view), new Date(), { signal }),
   };

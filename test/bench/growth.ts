@@ -20,7 +20,7 @@ const QUESTIONS = {
 };
 
 const READS: readonly (readonly [what: string, work: Work])[] = [
-  ...["/", "/cost", "/quality", "/jobs", "/keys"].map((path) => [`dashboard ${path}`, readPage(path)] as const),
+  ...["/", "/usage", "/data-health"].map((path) => [`dashboard ${path}`, readPage(path)] as const),
   ...Object.entries(QUESTIONS).map(([what, question]) => [`BI: ${what}`, ask(question)] as const),
 ];
 

@@ -113,7 +113,7 @@ async function measureQuietWorker({ program, env }: Workers, config: object): Pr
   const checks: Taken[] = [];
   for (let round = 0; round < ROUNDS; round++) checks.push(await timed(program, ["health"], own.folder, env));
   lines.push(`  ${"health".padEnd(24)}${text(checks)}`);
-  for (const path of ["/metrics", "/", "/quality", "/usage", "/report.html"]) {
+  for (const path of ["/metrics", "/", "/data-health", "/usage", "/report.html"]) {
     const taken: Taken[] = [];
     for (let round = 0; round < ROUNDS; round++) {
       const [askedMs, cpu] = [performance.now(), await cpuOf(worker.pid)];

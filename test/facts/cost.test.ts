@@ -201,7 +201,7 @@ test("the billed cost is what the service charges, credits included, by each gro
   expect(page).toContain("Billed cost by model is not exported. Known are: <a");
   const byKey = (await siteAt("/usage", "metric=billed_cost&grouping=accessor"))?.body ?? "";
   expect(byKey).toContain("Billed cost by API key");
-  expect(byKey).toMatch(/title="10.2501 USD">10.25</);
+  expect(byKey).toMatch(/title="10.2501 USD">\$10.25</);
   // A credit has no bar beside the others.
   expect(byKey.match(/class="share"/g)).toHaveLength(1);
 });

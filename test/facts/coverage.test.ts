@@ -19,36 +19,40 @@ beforeEach(() => forgetAll(db));
 const read = (projects?: readonly string[]) => readByStatements(db, (run) => coverage(run, { period, projects }));
 const restated = () => readByStatements(db, (run) => restatements(run, { period, projects: undefined }));
 
-test("the series that lack the most days come first, with the status of each day, and gaps are stretches of days", async () => {
+test("the projects that lack the most come first, with the state of each day: old numbers are told from none", async () => {
   const [bad, good] = [newProject(), { ...newProject(), name: "a good one" }];
   const usage = (days: readonly number[]) => Object.fromEntries(days.map((day) => [back(day), []]));
   const [seriesId = 0] = await storeSeries(db, [
     { project: bad, grouping: "model", usage: usage([1]), due: period, windowDays: 1 },
     { project: good, grouping: "none", usage: usage([1, 2, 3, 4]), due: period, windowDays: 1 },
   ]);
-  const failure = { seriesId, days: [back(2)], reason: "the service was away", fetchNo: await nextFetchNo(db) };
+  const failure = {
+    seriesId,
+    days: [back(2), back(1)],
+    reason: "the service was away",
+    fetchNo: await nextFetchNo(db),
+  };
   await recordFailure(db, failure);
 
   const all = await read();
+  const gap = { source: "usage", grouping: "model", filter: "all" };
   expect(all).toMatchObject({
-    counts: { complete: 5, suspect: 0, failed: 1, missing: 2 },
-    seriesCount: 2,
-    series: [
+    projectCount: 2,
+    projects: [
       {
-        ...{ projectId: bad.id, grouping: "model", dueThrough: back(1), freshThrough: null },
-        statuses: { [back(4)]: "missing", [back(3)]: "missing", [back(2)]: "failed", [back(1)]: "complete" },
+        ...{ projectId: bad.id, freshThrough: null },
+        days: { [back(4)]: "missing", [back(3)]: "missing", [back(2)]: "missing", [back(1)]: "stale" },
+        gaps: [
+          { ...gap, quality: "stale", start: back(1), end: back(1), error: "the service was away" },
+          { ...gap, quality: "missing", start: back(2), end: back(2), error: "the service was away" },
+          { ...gap, quality: "missing", start: back(4), end: back(3), error: null },
+        ],
       },
-      { projectId: good.id, freshThrough: back(1) },
+      { projectId: good.id, freshThrough: back(1), gaps: [] },
     ],
-    gaps: [
-      { projectId: bad.id, status: "failed", start: back(2), end: back(2), error: "the service was away" },
-      { projectId: bad.id, status: "missing", start: back(4), end: back(3), error: null },
-    ],
-    ...{ gapsLeftOut: 0, undated: [], differences: [] },
+    ...{ undated: [], differences: [] },
   });
-  expect(all.finality.reduce((sum, { slices }) => sum + slices, 0)).toBe(8);
-  const whole = await read([good.id]);
-  expect(whole).toMatchObject({ seriesCount: 1, counts: { complete: 4 }, gaps: [], series: [{ projectId: good.id }] });
+  expect(await read([good.id])).toMatchObject({ projectCount: 1, projects: [{ projectId: good.id }] });
   await expect(read(["nobody"])).rejects.toThrow('project: no usage of a project "nobody" was ever asked for');
 });
 

@@ -87,17 +87,13 @@ export function makeOverview(parts: Partial<Overview> = {}): Overview {
 }
 
 export function makeCoverage(parts: Partial<Coverage> = {}): Coverage {
-  const days = daysOf(PERIOD);
-  const names = { project: "production", projectId: "project-0", filter: "all" };
-  const read = { freshThrough: LAST_DAY, dueThrough: LAST_DAY, fetchedAt: new Date("2026-03-10T02:15:31Z") };
-  const statuses = Object.fromEntries(days.map((day) => [day, "complete" as const]));
+  const days = Object.fromEntries(daysOf(PERIOD).map((day) => [day, "complete" as const]));
+  const read = { freshThrough: LAST_DAY, fetchedAt: new Date("2026-03-10T02:15:31Z") };
   return {
     period: PERIOD,
-    counts: { complete: days.length * 2, suspect: 0, failed: 0, missing: 0 },
-    finality: [{ finality: "settling", start: "2026-03-07", end: LAST_DAY, days: 3, slices: 6 }],
-    seriesCount: 2,
-    series: ["model", "none"].map((grouping) => ({ ...names, grouping, ...read, statuses })),
-    ...{ gaps: [], gapsLeftOut: 0, undated: [], differences: [], differencesLeftOut: 0 },
+    projectCount: 1,
+    projects: [{ project: "production", projectId: "project-0", days, ...read, gaps: [] }],
+    ...{ undated: [], differences: [], differencesLeftOut: 0 },
     ...parts,
   };
 }

@@ -67,7 +67,7 @@ test("keys that the service repeats are in no log, page, notification, file, rep
   await expect.poll(() => notifications.length, POLL).toBeGreaterThan(0);
 
   const texts: Record<string, string> = { notifications: notifications.join("\n") };
-  const pages = ["/", "/usage", "/cost", "/quality", "/jobs", "/keys", "/api/v1/usage", "/api/v1/series"];
+  const pages = ["/", "/usage", "/data-health", "/api/v1/usage", "/api/v1/series"];
   for (const path of [...pages, "/report.html", "/livez", "/readyz", "/metrics", "/nowhere"]) {
     texts[path] = await (await fetch(`${url}${path}`)).text();
   }
@@ -77,7 +77,7 @@ test("keys that the service repeats are in no log, page, notification, file, rep
 
   const requests = emulator.requests.map(({ path }) => ({ target: path, headers: {}, body: "" }));
   expect(await leakViolations([context.key], { texts, folders: [context.folder], requests })).toEqual([]);
-  expect(texts["/jobs"]).toContain("[secret]");
+  expect(texts["/data-health"]).toContain("[secret]");
 });
 
 base("a key that a gateway quotes or a delivery command prints is shown and stored nowhere", LIMIT, async () => {

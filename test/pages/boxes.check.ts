@@ -42,8 +42,10 @@ function wideOverview() {
 
 function widePage(page: keyof PageData): WebPage {
   const coverage = makeCoverage();
-  const series = coverage.series.map((one) => ({ ...one, project: LONG, filter: LONG }));
-  const [first] = series;
+  const gap = { source: "usage", grouping: "model", filter: LONG, start: PERIOD.end, end: PERIOD.end };
+  const projects = coverage.projects.map((one) => ({
+    ...{ ...one, project: LONG, gaps: [{ ...gap, quality: "missing" as const, error: LONG }] },
+  }));
   const difference = {
     source: "billing" as const,
     project: LONG,
@@ -53,23 +55,23 @@ function widePage(page: keyof PageData): WebPage {
   };
   const data: Partial<{ readonly [P in keyof PageData]: Partial<PageData[P]> }> = {
     overview: wideOverview(),
-    quality: {
+    health: {
       coverage: {
-        ...{ ...coverage, series },
-        gaps: first ? [{ ...first, start: PERIOD.end, end: PERIOD.end, status: "failed", error: LONG }] : [],
+        ...{ ...coverage, projects },
         differences: [{ ...difference, total: AMOUNT, sumOfGroups: AMOUNT, difference: AMOUNT }],
       },
-    },
-    jobs: {
-      runs: [
-        runLine({ job: LONG, status: "failed", error: LONG, rowsChanged: Number(AMOUNT), requests: Number(AMOUNT) }),
-      ],
+      runs: {
+        runs: [
+          runLine({ job: LONG, status: "failed", error: LONG, rowsChanged: Number(AMOUNT), requests: Number(AMOUNT) }),
+        ],
+        hasMore: false,
+      },
     },
   };
   return pageOf(page, data[page], { health: HEALTH, view: { project: LONG } });
 }
 
-test.each(["overview", "quality", "jobs", "run", "keys"] as const)(
+test.each(["overview", "health", "run"] as const)(
   "on the page %s no text is cut or lies over another, at four widths, in light and dark; Tab leads everywhere; it can be printed",
   async (name) => {
     const shown = widePage(name);

@@ -77,13 +77,13 @@ async function expectProjectsOfSql(page: Page, runId: string): Promise<void> {
   expect(await projects.locator("tbody tr").count()).toBe(all.length);
 }
 
-const PATHS = ["", "cost", "quality", "jobs", "keys"];
+const PATHS = ["", "usage", "data-health"];
 
 test("nothing from outside becomes markup, the console stays empty, and a page requests nothing else", async ({
   context,
 }) => {
   const root = `${await startWorker(context)}/`;
-  const { page: jobs } = await openPage(browser, `${root}jobs`);
+  const { page: jobs } = await openPage(browser, `${root}data-health`);
   await jobs.locator("#runs tbody a").first().click();
   const paths = [...PATHS, jobs.url().slice(root.length)];
   await jobs.context().close();
@@ -125,19 +125,19 @@ test("the pages show the numbers of the database, and an error unfolds to its wh
   const largest = page.locator("#top-accessor tbody tr").first();
   const amount = await largest.locator("data").getAttribute("value");
   await largest.getByRole("link").click();
-  expect(await page.locator("h1").innerText()).toBe("Usage");
+  expect(await page.locator("h1").innerText()).toBe("Usage & cost");
   expect(await page.locator(".ranks tbody tr").count()).toBe(1);
   expect(await page.locator(".ranks tbody data").first().getAttribute("value")).toBe(amount);
   await page.goBack();
 
-  await page.getByRole("link", { name: "Quality", exact: true }).click();
-  const { rows: slices } = await sql<{ status: string; count: string }>`
-    select status, count(*)::text as count from bi.coverage group by status
+  await page.getByRole("link", { name: "Data health", exact: true }).click();
+  const { rows: days } = await sql<{ days: number }>`
+    select count(distinct usage_date)::integer as days from bi.coverage where status <> 'complete'
   `.execute(db);
-  const note = await page.locator("#gaps .note").first().innerText();
-  for (const { status, count } of slices) expect(note).toContain(`${count} ${status}`);
+  expect(await page.locator("#gaps .strip").first().getAttribute("aria-label")).toContain(
+    `${days[0]?.days} day${days[0]?.days === 1 ? "" : "s"} not complete`,
+  );
 
-  await page.getByRole("link", { name: "Jobs and runs", exact: true }).click();
   const error = page.locator("#runs details").first();
   const whole = error.locator("> bdi");
   expect(await whole.isVisible()).toBe(false);
@@ -171,7 +171,7 @@ test("a new run appears on the open page by itself", async ({ context }) => {
   const url = await startWorker(context);
   const { page } = await openPage(browser, "about:blank");
   await page.clock.install();
-  await page.goto(new URL("jobs", url).href);
+  await page.goto(new URL("data-health", url).href);
   const rows = page.locator("#runs tbody tr");
   const before = await rows.count();
   await rows.first().locator("a").focus();
@@ -202,9 +202,9 @@ test("days, project and comparison are chosen by links and the form; the back bu
   await page.getByLabel("From", { exact: true }).fill("2026-01-02");
   await page.getByLabel("to", { exact: true }).fill("2026-01-03");
   await page.getByRole("button", { name: "Show", exact: true }).click();
-  expect(await page.locator(".subtitle").innerText()).toContain("2026-01-02 to 2026-01-03 (2 days)");
-  await page.getByRole("link", { name: "Quality", exact: true }).click();
-  expect(await page.locator(".subtitle").innerText()).toContain("2026-01-02 to 2026-01-03 (2 days)");
+  expect(await page.locator(".subtitle").innerText()).toContain("Jan 2 – 3, 2026 (2 days)");
+  await page.getByRole("link", { name: "Data health", exact: true }).click();
+  expect(await page.locator(".subtitle").innerText()).toContain("Jan 2 – 3, 2026 (2 days)");
 
   await page.goBack();
   expect(await page.locator("h1").innerText()).toBe("Overview");

@@ -90,7 +90,7 @@ export async function storeWorld(db: Database, world: World): Promise<Config> {
     const failed = days.slice(DAYS - failedDays);
     if (failed.length > 0)
       await recordFailure(db, {
-        ...{ seriesId, days: failed, fetchNo: await nextFetchNo(db), reason: REASON, code: "service_unavailable" },
+        ...{ seriesId, days: failed, fetchNo: await nextFetchNo(db), reason: REASON, code: "unavailable" },
       });
   }
   for (const { id } of config.projects)

@@ -3,7 +3,6 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Day } from "../../usage/days.ts";
 import type { Database } from "../connection/database.ts";
-import { existingPage } from "../limits.ts";
 
 export type KeyStatus = {
   readonly rotation: string;
@@ -19,14 +18,9 @@ export type KeyStatus = {
   readonly note: string | null;
 };
 
-export const KEY_STATES = ["active", "pending", "draining", "orphan", "retired"] as const;
-
 export type KeyFilter = {
   /** Part of the name of the rotation or of the project, of the identifier of either, of the key or of its comment. */
   readonly search: string | undefined;
-  readonly state: (typeof KEY_STATES)[number] | undefined;
-  /** From 1. */
-  readonly page: number;
 };
 
 export const KEYS_PER_PAGE = 100;
@@ -37,18 +31,17 @@ export type KeyPage = {
   readonly found: number;
 };
 
-/** Without a state those that still exist or may exist. */
-export async function keyPage(db: Database, { search, state, page }: KeyFilter): Promise<KeyPage> {
+/** The first of those that still exist or may exist. */
+export async function keyPage(db: Database, { search }: KeyFilter): Promise<KeyPage> {
   const condition = sql`
-    ${state === undefined ? sql`k.state <> 'retired'` : sql`k.state = ${state}`}
+    k.state <> 'retired'
     ${search === undefined ? sql`` : sql`and ${contains(sql`concat_ws(' ', k.rotation, k.project, k.project_id, k.api_key_id, k.comment)`, search)}`}
   `;
   const { rows } = await sql<{ found: number }>`
     select count(*)::integer as found from usage_export.api_key k where ${condition}
   `.execute(db);
   const found = rows[0]?.found ?? 0;
-  const start = (existingPage(page, found, KEYS_PER_PAGE) - 1) * KEYS_PER_PAGE;
-  return { keys: await selectKeys(db, condition, sql`limit ${KEYS_PER_PAGE} offset ${start}`), found };
+  return { keys: await selectKeys(db, condition, sql`limit ${KEYS_PER_PAGE}`), found };
 }
 
 function contains(text: RawBuilder<unknown>, search: string): RawBuilder<unknown> {

@@ -1,5 +1,6 @@
 // Cells that the tables of several pages have. Pure.
 
+import type { HealthState } from "../../facts/health.ts";
 import { instantText } from "../../show/format.ts";
 import { type Html, html, truncatedName } from "../../show/html.ts";
 
@@ -27,4 +28,18 @@ export function foldedText(text: string | null): Html | undefined {
   const start = truncatedName(text, SUMMARY_COLUMNS);
   if (start === text) return html`<bdi>${text}</bdi>`;
   return html`<details><summary><bdi>${start}</bdi></summary><bdi>${text}</bdi></details>`;
+}
+
+/** "The service does not answer (503)". */
+export function causeWords({
+  code,
+  error,
+  project,
+}: Pick<HealthState["causes"][number], "code" | "error" | "project">): string {
+  const [, status] = /\b([45]\d\d)\b/.exec(error) ?? [];
+  const answer = status === undefined ? "" : ` (${status})`;
+  const key = project === undefined ? "an API key" : `the API key of ${project}`;
+  if (code === "unavailable") return `The service does not answer${answer}`;
+  if (code === "unauthorized") return `The service refuses ${key}${answer}`;
+  return code === "rate_limited" ? `The service asks to wait${answer}` : `Reading usage fails${answer}`;
 }

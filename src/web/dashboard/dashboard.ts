@@ -46,7 +46,7 @@ const READ_LIMITS = { healthMs: 8_000, pageMs: 8_000 };
 const UNKNOWN_ID = 'unknown parameter "id"; only the page of a run has it';
 
 /** Of these pages the reads are short and read no usage, so that they do not wait for pages that do. */
-const SHORT_READS: readonly PageName[] = ["jobs", "run", "keys"];
+const SHORT_READS: readonly PageName[] = ["run"];
 
 export function openDashboard(
   { log, readiness, readHealth, read, readReport }: DashboardDeps,
@@ -67,7 +67,7 @@ export function openDashboard(
     if (!health.ok) {
       const reason = errorText(health.error);
       log.warn({ reason }, "dashboard not available: reading the health state failed");
-      return pages.unavailablePage(page, [...new Set([...readiness().reasons, reason])]);
+      return pages.unavailablePage([...new Set([...readiness().reasons, reason])]);
     }
     const frame = { page, view, health: health.value, readiness: readiness() };
     try {
@@ -114,7 +114,7 @@ export function openDashboard(
     if (report.error instanceof InvalidQuestion) return pages.invalidPage("overview", report.error.message);
     const reason = errorText(report.error);
     log.warn({ ...view.period, reason }, "report not available: reading the usage failed");
-    return pages.unavailablePage("overview", [reason]);
+    return pages.unavailablePage([reason]);
   }
 
   const cached = pageCache(({ page, view }: { readonly page: keyof PageData | "report"; readonly view: View }) =>

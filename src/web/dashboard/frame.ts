@@ -31,24 +31,27 @@ type PageTraits = {
 export const PAGES = {
   overview: { path: "/", title: "Overview", choices: ["period", "project", "compare"], own: ["by"] },
   usage: { path: "/usage", title: "Usage & cost", choices: ["period", "project", "compare"] },
-  quality: { path: "/quality", title: "Quality", choices: ["period", "project"] },
-  jobs: { path: "/jobs", title: "Jobs and runs", choices: [], own: ["job", "outcome", "page"] },
-  run: { path: "/jobs/run", title: "Run", choices: [], own: ["outcome", "page"] },
-  keys: { path: "/keys", title: "Keys", choices: [], own: ["search", "state", "page"] },
+  health: {
+    path: "/data-health",
+    title: "Data health",
+    choices: ["period", "project"],
+    own: ["job", "outcome", "page", "search"],
+  },
+  run: { path: "/run", title: "Run", choices: [], own: ["outcome", "page"] },
 } as const satisfies Readonly<Record<string, PageTraits>>;
 
 export type PageName = keyof typeof PAGES;
 
-const NAVIGATION: readonly PageName[] = ["overview", "usage", "quality", "jobs", "keys"];
+const NAVIGATION: readonly PageName[] = ["overview", "usage", "health"];
 
 /** The page with the section that a condition is about. */
 const CONDITION_PAGES: Readonly<Record<Condition["section"], PageName>> = {
-  jobs: "jobs",
-  runs: "jobs",
-  gaps: "quality",
-  keys: "keys",
+  jobs: "health",
+  runs: "health",
+  gaps: "health",
+  keys: "health",
   budgets: "overview",
-  anomalies: "quality",
+  anomalies: "health",
 };
 
 export function ownParameters(page: PageName): readonly string[] {
@@ -56,14 +59,9 @@ export function ownParameters(page: PageName): readonly string[] {
   return traits.own ?? [];
 }
 
-/** The relative way to the root. */
-function rootOf(page: PageName): string {
-  return PAGES[page].path.lastIndexOf("/") > 0 ? "../" : "./";
-}
-
-/** The relative link from one page to another, without a query. */
-export function pageHref(from: PageName, to: PageName): string {
-  return `${rootOf(from)}${PAGES[to].path.slice(1)}`;
+/** The relative link to a page, without a query. */
+export function pageHref(page: PageName): string {
+  return `.${PAGES[page].path}`;
 }
 
 export type FrameContent = {
@@ -98,7 +96,7 @@ export function framePage({
   const problems = dashboardProblems(health, readiness);
   const shownTitle = title ?? PAGES[page].title;
   const href = (section: Condition["section"]) =>
-    `${pageHref(page, CONDITION_PAGES[section])}${viewQuery(shared(view))}#${section}`;
+    `${pageHref(CONDITION_PAGES[section])}${viewQuery(shared(view))}#${section}`;
   const header = html`${navigation(page, view, health)}
 ${lead}<div id="verdict">${verdictHtml(problems, health, { href, isOpen: page === "overview" })}</div>
 <div class="heading"><h1>${shownTitle}</h1>${PAGES[page].choices.length > 0 ? html`${subtitle(page, view, health)}${periodLinks(page, view)}` : undefined}</div>
@@ -106,7 +104,7 @@ ${toolbar(page, view, health, controls)}${notice}`;
   const isLive = view.period.live || PAGES[page].choices.length === 0;
   const well = health.jobs.length === 0 ? "No job is configured" : "All is well";
   const verdict = problems.length === 0 ? well : "Not all is well";
-  const head = scriptHead(rootOf(page) === "../" ? "../" : "", isLive);
+  const head = scriptHead("", isLive);
   return {
     ...htmlPage(status, { title: `${verdict}: ${shownTitle}, usage-export`, header, sections, head }),
     asOf: [asOfText(health)],
@@ -148,10 +146,10 @@ function asOfText({ readAt }: HealthState): string {
 function navigation(page: PageName, view: View, health: HealthState): Html {
   const query = viewQuery(shared(view));
   const links = NAVIGATION.map((name) => {
-    const isCurrent = name === page || (name === "jobs" && page === "run");
-    return html`<li><a href="${pageHref(page, name)}${query}"${isCurrent ? html` aria-current="page"` : undefined}>${PAGES[name].title}</a></li>`;
+    const isCurrent = name === page || (name === "health" && page === "run");
+    return html`<li><a href="${pageHref(name)}${query}"${isCurrent ? html` aria-current="page"` : undefined}>${PAGES[name].title}</a></li>`;
   });
-  return html`<div class="bar"><a class="brand" href="${pageHref(page, "overview")}">usage-export</a>
+  return html`<div class="bar"><a class="brand" href="${pageHref("overview")}">usage-export</a>
 <nav aria-label="Pages"><ul>${links}</ul></nav>
 <p class="as-of">as of <time id="as-of">${asOfText(health)}</time></p></div>`;
 }
@@ -196,7 +194,7 @@ function toolbar(
 ): Html | undefined {
   if (PAGES[page].choices.length === 0) return undefined;
   const { period, compare } = view;
-  const here = pageHref(page, page);
+  const here = pageHref(page);
   const choices = Object.entries(PERIOD_TITLES).map(([name, title]) => {
     const isCurrent = name === period.name;
     const href = `${here}${viewQuery(view, { period: { ...period, name } })}`;
@@ -220,9 +218,9 @@ ${projectField(view, health)}${comparison}${controls?.fields}<button>Show</butto
 function periodLinks(page: PageName, view: View): Html {
   const { name } = view.period;
   const fixed = fixedView(view);
-  const keep = `${pageHref(page, page)}${viewQuery(fixed)}`;
+  const keep = `${pageHref(page)}${viewQuery(fixed)}`;
   const report = viewQuery(fixed, { id: undefined, more: [] });
-  return html`<p class="links">${name === undefined ? undefined : html`<a href="${keep}">Keep these days</a> · `}<a href="${rootOf(page)}report.html${report}">As a file to send on</a></p>`;
+  return html`<p class="links">${name === undefined ? undefined : html`<a href="${keep}">Link to these days</a> · `}<a href="./report.html${report}">Download report</a></p>`;
 }
 
 function projectField({ project }: View, health: HealthState): Html | undefined {

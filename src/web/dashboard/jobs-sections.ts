@@ -1,11 +1,21 @@
-// What the page of jobs and runs shows. Pure.
+// Jobs, workers and runs. Pure.
 
 import { type HealthState, queueTotals } from "../../facts/health.ts";
 import type { WorkerHealth } from "../../facts/health-facts.ts";
 import type { JobHealth } from "../../facts/job-health.ts";
 import { type RecentRun, RUN_STATUSES, type RunList } from "../../facts/operations.ts";
 import { counted, roundedText } from "../../show/format.ts";
-import { columns, type Html, type HtmlValue, html, joinHtml, nameHtml, numberColumns, table } from "../../show/html.ts";
+import {
+  columns,
+  folded,
+  type Html,
+  type HtmlValue,
+  html,
+  joinHtml,
+  nameHtml,
+  numberColumns,
+  table,
+} from "../../show/html.ts";
 import type { Section } from "../../show/page.ts";
 import { foldedText, instantHtml, stateHtml } from "./cells.ts";
 import { pageHref } from "./frame.ts";
@@ -16,19 +26,29 @@ import { type View, viewQuery } from "./view.ts";
 
 const WORKERS_SHOWN_MAX = 20;
 
-export function jobsSections(health: HealthState, runs: RunList, view: View): readonly Section[] {
-  return [jobsSection(health), ...causesSection(health), runsSection(runs, health, view)];
+/** None if no job is configured and none was. */
+export function jobsSection({ jobs, queue, workers, callPauses }: HealthState): readonly Section[] {
+  if (jobs.length === 0) return [];
+  const texts = queueTotals(queue).flatMap((one) => (one.jobs > 0 ? [one.text] : []));
+  const rows = jobs.map((job) => [jobCell(job), lastSuccessCell(job), lastRunCell(job), nextRunCell(job)]);
+  const titles = columns("Job", "Last success", "Last run", "Next run");
+  const waiting = texts.length > 0 ? html`<p>In the queue: ${texts.join(", ")}.</p>` : undefined;
+  return [
+    {
+      ...{ id: "jobs", title: "Jobs" },
+      body: html`${table("Times in UTC", titles, rows)}${waiting}${pausesHtml(callPauses)}
+${workersHtml(workers)}`,
+    },
+  ];
 }
 
-function jobsSection({ jobs, queue, workers, callPauses }: HealthState): Section {
-  const texts = queueTotals(queue).map(({ text }) => text);
-  const rows = jobs.map((job) => [jobCell(job), lastRunCell(job), nextRunCell(job)]);
-  return {
-    id: "jobs",
-    title: "Jobs",
-    body: html`${table("When they ran last and run next, in UTC", columns("Job", "Last run", "Next run"), rows)}<p>In the queue: ${texts.join(", ")}.</p>${pausesHtml(callPauses)}
-${workersHtml(workers)}`,
-  };
+const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
+/** "every day 02:15", "every Monday 05:00"; another schedule as it is written. */
+export function scheduleText(schedule: string): string {
+  const [, minute = "", hour = "", days = ""] = /^(\d{1,2}) (\d{1,2}) \* \* (\*|[0-7])$/.exec(schedule.trim()) ?? [];
+  if (minute === "") return schedule;
+  return `every ${days === "*" ? "day" : WEEKDAYS[Number(days)]} ${hour.padStart(2, "0")}:${minute.padStart(2, "0")}`;
 }
 
 const PAUSES_SHOWN_MAX = 20;
@@ -63,11 +83,18 @@ function workersHtml(workers: readonly WorkerHealth[]): Html {
       nameHtml(worker.version),
     ]);
   const titles = columns("Worker", "State", "Last seen", "Started", "Version");
-  return table("Workers of the last week, in UTC", titles, rows);
+  return folded(
+    `${counted(workers.length, "worker")} seen in the last week`,
+    table("Workers, times in UTC", titles, rows),
+  );
 }
 
 function jobCell({ kind, job, schedule, timezone }: JobHealth): Html {
-  return html`${nameHtml(job)} <small>${kind} at <code>${schedule}</code> ${timezone}</small>`;
+  return html`${nameHtml(job)} <small>${kind}, ${scheduleText(schedule)} (${timezone})</small>`;
+}
+
+function lastSuccessCell({ lastSuccess }: JobHealth): Html | string {
+  return lastSuccess === null ? "never" : instantHtml(new Date(lastSuccess * 1000));
 }
 
 function lastRunCell({ lastRun }: JobHealth): Html | string {
@@ -85,69 +112,38 @@ function nextRunCell({ nextRun, paused, overdueSince }: JobHealth): Html {
     : next;
 }
 
-/** "The service does not answer (503)". */
-export function causeWords({
-  code,
-  error,
-  project,
-}: Pick<HealthState["causes"][number], "code" | "error" | "project">): string {
-  const [, status] = /\b([45]\d\d)\b/.exec(error) ?? [];
-  const answer = status === undefined ? "" : ` (${status})`;
-  const key = project === undefined ? "an API key" : `the API key of ${project}`;
-  if (code === "unavailable") return `The service does not answer${answer}`;
-  if (code === "unauthorized") return `The service refuses ${key}${answer}`;
-  return code === "rate_limited" ? `The service asks to wait${answer}` : `Reading usage fails${answer}`;
-}
-
-const CAUSE_COLUMNS = [
-  ...columns("Cause", "Since"),
-  ...numberColumns("Slices", "With earlier numbers", "Series"),
-  ...columns("Next try"),
-];
-
-/** Failed slices by their cause: an outage fails many at once. None if nothing is failed. */
-function causesSection({ causes }: HealthState): readonly Section[] {
-  if (causes.length === 0) return [];
-  const rows = causes.map((cause) => [
-    html`<span class="state bad">${cause.code ?? "other"}</span>${cause.project === undefined ? undefined : html` of ${nameHtml(cause.project)}`} ${foldedText(cause.error)}`,
-    instantHtml(cause.since),
-    ...[cause.slices, cause.slicesWithNumbers, cause.series].map((count) => roundedText(String(count))),
-    cause.nextTry ? instantHtml(cause.nextTry) : "no retry",
-  ]);
-  const body = table("Why slices are failed now, times in UTC", CAUSE_COLUMNS, rows);
-  return [{ id: "causes", title: "Failures by cause", body }];
-}
-
 // Runs with their errors.
 
 export const RUN_COLUMNS = [
   ...columns("Started", "Job", "Outcome"),
-  ...numberColumns("Took", "Requests", "Slices", "Rows changed"),
+  ...numberColumns("Took", "Requests", "Readings", "Rows changed"),
 ];
 
 /** More jobs are not listed: their name is typed. */
 const JOBS_LISTED_MAX = 100;
 
-function runsSection({ runs, hasMore }: RunList, { jobs }: HealthState, view: View): Section {
+/** None if no job is configured and none has run. */
+export function runsSection({ runs, hasMore }: RunList, { jobs }: HealthState, view: View): readonly Section[] {
+  if (jobs.length + runs.length === 0 && view.more === undefined) return [];
   const rows = runs.map((run) => [
-    html`<a href="${pageHref("jobs", "run")}${viewQuery(view, { id: run.runId, more: [] })}">${instantHtml(run.startedAt)}</a>`,
+    html`<a href="${pageHref("run")}${viewQuery(view, { id: run.runId, more: [] })}">${instantHtml(run.startedAt)}</a>`,
     ...runCells(run),
   ]);
   const job = chosen(view, "job");
   const names = [...new Set([...jobs.map((one) => one.job), ...(job === undefined ? [] : [job])])].sort();
-  const form = listForm("jobs", view, [
+  const form = listForm("health", view, [
     names.length > JOBS_LISTED_MAX ? textField("Job", "job", job) : selectField("Job", "job", names, job),
     selectField("Outcome", "outcome", RUN_STATUSES, chosen(view, "outcome")),
   ]);
   const none =
     view.more === undefined
       ? html`<p class="empty">No job has run yet. <code>usage-export export</code> runs one now; <code>usage-export start</code> runs all of them on schedule.</p>`
-      : nothingListed("jobs", view, "runs");
+      : nothingListed("health", view, "runs");
   const body =
     rows.length === 0
       ? html`${view.more === undefined ? undefined : form}${none}`
-      : html`${form}${table("The newest first, times in UTC", RUN_COLUMNS, rows)}${pageLinks("jobs", view, hasMore)}`;
-  return { id: "runs", title: "Runs", body };
+      : html`${form}${table("The newest first, times in UTC", RUN_COLUMNS, rows)}${pageLinks("health", view, hasMore)}`;
+  return [{ id: "runs", title: "Runs", body }];
 }
 
 /** A rotation makes no usage requests, and reads no slices. */

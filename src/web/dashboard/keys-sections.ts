@@ -1,100 +1,112 @@
-// What the page of API keys shows. No secret is read for it. Pure.
+// The API keys that the program renews, the next rotation first. No secret is read for it. Pure.
 
-import { KEY_STATES, KEYS_PER_PAGE, type KeyStatus, type KeysData, type RotationKeys } from "../../facts/operations.ts";
-import { counted, roundedText } from "../../show/format.ts";
-import { columns, folded, type Html, type HtmlValue, html, nameHtml, numberColumns, table } from "../../show/html.ts";
+import { KEYS_PER_PAGE, type KeyStatus, type KeysData, type RotationKeys } from "../../facts/operations.ts";
+import { counted } from "../../show/format.ts";
+import { columns, type Html, html, nameHtml, numberColumns, table } from "../../show/html.ts";
 import type { Section } from "../../show/page.ts";
 import { foldedText, instantHtml, stateHtml } from "./cells.ts";
-import { chosen, listForm, pageLinksOf, selectField, textField } from "./lists.ts";
+import { chosen, listForm, textField } from "./lists.ts";
 import type { View } from "./view.ts";
 
-const KEY_COLUMNS = [
-  ...[...columns("Key", "State"), ...numberColumns("Age")],
-  ...columns("Last seen in use", "Due for removal", "Comment", "Note"),
+const COLUMNS = [
+  ...columns("Rotation", "Next rotation", "Key in use"),
+  ...numberColumns("Age"),
+  ...columns("Last used", "All keys"),
 ];
 
-/** The parameters that the URL may have are all about the keys that are listed. */
+/** None where no rotation is configured and no key was made. */
 export function keysSections({ rotations, found, events }: KeysData, view: View): readonly Section[] {
-  const isNarrowed = chosen(view, "search") !== undefined || chosen(view, "state") !== undefined;
-  const keys =
-    rotations.length === 0 && !isNarrowed
-      ? html`<p class="empty">No rotation is configured. <code>rotations</code> in the configuration lets usage-export renew API keys.</p>`
-      : listHtml(rotations, found, view, isNarrowed);
-  return [{ id: "keys", title: "Keys by rotation", body: keys }, ...(events.length > 0 ? [eventsSection(events)] : [])];
-}
-
-function listHtml(rotations: KeysData["rotations"], found: number, view: View, isNarrowed: boolean): Html {
-  const form = listForm("keys", view, [
-    textField("Search", "search", chosen(view, "search")),
-    selectField("State", "state", KEY_STATES, chosen(view, "state")),
-  ]);
-  const [gone, configured] = [true, false].map((isGone) =>
-    rotations.filter(({ maxAgeDays, keys }) => (maxAgeDays === null) === isGone && (!isNarrowed || keys.length > 0)),
+  const search = chosen(view, "search");
+  if (rotations.length === 0 && search === undefined) return [];
+  const lines = rotations
+    .filter(({ keys, warnings }) => search === undefined || keys.length + warnings.length > 0)
+    .flatMap(linesOf)
+    .sort((a, b) => a.daysLeft - b.daysLeft);
+  const warnings = rotations.flatMap(({ rotation, warnings: texts }) =>
+    texts.map((text) => html`<p class="notice bad">${nameHtml(rotation)}: ${text}</p>\n`),
   );
-  const summary = isNarrowed ? html`<p class="note">${counted(found, "key")} found.</p>\n` : undefined;
-  const retired = gone?.map((one) => rotationHtml(one)) ?? [];
-  // Keys that a person searched for, and what needs a person, are not folded.
-  const isOpen = isNarrowed || gone?.some(({ warnings }) => warnings.length > 0);
-  const ended =
-    retired.length === 0
-      ? undefined
-      : isOpen
-        ? html`${retired}`
-        : folded(`${counted(retired.length, "rotation")} not configured any more`, html`${retired}`);
-  return html`${form}${summary}${configured?.map((one) => rotationHtml(one))}${ended}${pageLinksOf("keys", view, found, KEYS_PER_PAGE)}`;
-}
-
-function eventsSection(events: KeysData["events"]): Section {
-  const rows = events.map(({ at, rotation, key, event, actor, reason }) => [
-    instantHtml(at),
-    event.replaceAll("_", " "),
-    nameHtml(rotation),
-    key === null ? "–" : nameHtml(key),
-    nameHtml(actor),
-    foldedText(reason),
-  ]);
-  const titles = columns("At", "Event", "Rotation", "Key", "By", "Why");
-  return { id: "events", title: "Events", body: table("The newest, times in UTC", titles, rows) };
-}
-
-function rotationHtml({ rotation, isOfMany, maxAgeDays, warnings, counts, keys }: RotationKeys): Html {
-  const retired = maxAgeDays === null ? " (not configured any more)" : "";
-  const alerts = warnings.map((warning) => html`<p class="notice bad">${warning}</p>\n`);
-  const rows = keys.map((key) => [...(isOfMany ? [nameHtml(key.project)] : []), ...keyCells(key, maxAgeDays)]);
-  const columnsShown = isOfMany ? [...columns("Project"), ...KEY_COLUMNS] : KEY_COLUMNS;
-  const states = Object.entries(counts).filter(([, count]) => count > 0);
-  const all = states.reduce((sum, [, count]) => sum + count, 0);
-  const summary =
-    all > keys.length
-      ? html`<p class="note">${counted(all, "key")}: ${states.map(([state, count]) => `${roundedText(String(count))} ${state}`).join(", ")}; ${keys.length} of them on this page.</p>\n`
+  const isLong = found > KEYS_PER_PAGE || search !== undefined;
+  const form = isLong ? listForm("health", view, [textField("Search keys", "search", search)]) : undefined;
+  const note =
+    found > KEYS_PER_PAGE
+      ? html`<p class="note">The first ${KEYS_PER_PAGE} of ${counted(found, "key")}: search for the others.</p>\n`
       : undefined;
   const shown =
-    rows.length > 0
-      ? table(`Keys of ${rotation}, times in UTC`, columnsShown, rows)
-      : all === 0
-        ? html`<p class="empty">It has created no key yet.</p>\n`
-        : undefined;
-  return html`<h3>${nameHtml(rotation)}${retired}</h3>
-${alerts}${summary}${shown}`;
+    lines.length === 0
+      ? html`<p class="empty">There are no such keys.</p>\n`
+      : table("The next rotation first, times in UTC", COLUMNS, lines.map(lineCells));
+  return [{ id: "keys", title: "API keys", body: html`${warnings}${form}${note}${shown}${eventsHtml(events)}` }];
 }
 
-function keyCells(key: KeyStatus, maxAgeDays: number | null): readonly HtmlValue[] {
-  const { apiKeyId, intentId, state, ageDays, lastSeenInUse, dueForRemovalAt, comment, note } = key;
-  // Only the key in use is replaced when it reaches its maximum age.
-  const limitDays = state === "active" ? maxAgeDays : null;
+type Line = { readonly rotation: RotationKeys; readonly keys: readonly KeyStatus[]; readonly daysLeft: number };
+
+/** One for each project of a rotation. Of a rotation that is not configured any more nothing is due. */
+function linesOf(rotation: RotationKeys): readonly Line[] {
+  if (rotation.keys.length === 0)
+    return [{ rotation, keys: [], daysLeft: rotation.maxAgeDays === null ? Infinity : 0 }];
+  return [...Map.groupBy(rotation.keys, ({ projectId }) => projectId).values()].map((keys) => {
+    const inUse = keys.find(({ state }) => state === "active");
+    const daysLeft =
+      rotation.maxAgeDays === null ? Infinity : rotation.maxAgeDays - (inUse?.ageDays ?? rotation.maxAgeDays);
+    return { rotation, keys, daysLeft };
+  });
+}
+
+function lineCells({ rotation: { rotation, maxAgeDays, isOfMany }, keys, daysLeft }: Line) {
+  const inUse = keys.find(({ state }) => state === "active");
+  const project = isOfMany ? html` <small>${nameHtml(keys[0]?.project ?? "")}</small>` : undefined;
+  const isOld = inUse !== undefined && maxAgeDays !== null && inUse.ageDays > maxAgeDays;
+  const age = inUse && (maxAgeDays === null ? counted(inUse.ageDays, "day") : `${inUse.ageDays} of ${maxAgeDays} days`);
   return [
-    apiKeyId === null ? `not known; its comment holds ${intentId}` : nameHtml(apiKeyId),
-    stateHtml(state),
-    ageHtml(ageDays, limitDays),
-    lastSeenInUse ?? "unknown",
-    dueForRemovalAt ? html`since ${instantHtml(dueForRemovalAt)}` : "no",
-    foldedText(comment),
-    foldedText(note),
+    html`${nameHtml(rotation)}${project}`,
+    nextText(maxAgeDays, daysLeft),
+    inUse?.apiKeyId ? nameHtml(inUse.apiKeyId) : "none",
+    isOld ? html`<span class="state warn">${age}</span>` : (age ?? "–"),
+    inUse ? (inUse.lastSeenInUse ?? "not yet seen") : "–",
+    keys.length === 0 ? "none made yet" : keysHtml(keys),
   ];
 }
 
-function ageHtml(ageDays: number, limitDays: number | null): HtmlValue {
-  if (limitDays === null) return `${ageDays} days`;
-  const text = `${ageDays} of ${limitDays} days`;
-  return ageDays > limitDays ? html`<span class="state warn">${text}</span>` : text;
+function nextText(maxAgeDays: number | null, daysLeft: number): string {
+  if (maxAgeDays === null) return "none: not configured any more";
+  return daysLeft <= 0 ? "with its next run" : `in ${counted(daysLeft, "day")}`;
+}
+
+function keysHtml(keys: readonly KeyStatus[]): Html {
+  const items = keys.map(
+    ({ apiKeyId, intentId, state, ageDays, dueForRemovalAt, comment, note }) =>
+      html`<li>${stateHtml(state)} ${apiKeyId === null ? html`not known; its comment holds ${nameHtml(intentId)}` : nameHtml(apiKeyId)}, ${counted(ageDays, "day")} old${
+        dueForRemovalAt ? html`, due for removal since ${instantHtml(dueForRemovalAt)}` : undefined
+      } ${foldedText(comment)} ${foldedText(note)}</li>`,
+  );
+  const states = [...Map.groupBy(keys, ({ state }) => state)].map(([state, of]) => `${of.length} ${state}`).join(", ");
+  return html`<details><summary>${states}</summary><ul>${items}</ul></details>`;
+}
+
+/** A rotation is one event: the steps of a key are folded. */
+function eventsHtml(events: KeysData["events"]): Html | undefined {
+  if (events.length === 0) return undefined;
+  const rows = [...Map.groupBy(events, ({ rotation, key }) => JSON.stringify([rotation, key])).values()].flatMap(
+    (steps) => {
+      const [newest] = steps;
+      if (!newest) return [];
+      const items = steps.map(
+        ({ at, event, actor, reason }) =>
+          html`<li>${instantHtml(at)} ${event.replaceAll("_", " ")} by ${nameHtml(actor)}: ${foldedText(reason)}</li>`,
+      );
+      return [
+        [
+          instantHtml(newest.at),
+          nameHtml(newest.rotation),
+          newest.key === null ? "–" : nameHtml(newest.key),
+          html`<details><summary>${newest.event.replaceAll("_", " ")}${steps.length > 1 ? `, ${counted(steps.length, "step")}` : ""}</summary><ul>${items}</ul></details>`,
+        ],
+      ];
+    },
+  );
+  return table(
+    "What happened to keys, the newest first, times in UTC",
+    columns("At", "Rotation", "Key", "Newest step"),
+    rows,
+  );
 }

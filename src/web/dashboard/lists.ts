@@ -2,7 +2,6 @@
 
 import {
   existingPage,
-  KEY_STATES,
   type KeyFilter,
   PROJECT_OUTCOMES,
   type ProjectFilter,
@@ -28,7 +27,7 @@ function chosenOf<const Value extends string>(view: View, name: string, values: 
   return value;
 }
 
-/** Which runs the page Jobs shows. Throws InvalidQuestion. */
+/** Which runs the page Data health shows. Throws InvalidQuestion. */
 export function runFilterOf(view: View): RunFilter {
   return { job: chosen(view, "job"), status: chosenOf(view, "outcome", RUN_STATUSES), page: pageNumber(view) };
 }
@@ -42,9 +41,9 @@ export function projectFilterOf(view: View): ProjectFilter {
   };
 }
 
-/** Which keys the page Keys shows. Throws InvalidQuestion. */
+/** Which keys the page Data health shows. */
 export function keyFilterOf(view: View): KeyFilter {
-  return { search: chosen(view, "search"), state: chosenOf(view, "state", KEY_STATES), page: pageNumber(view) };
+  return { search: chosen(view, "search") };
 }
 
 /** From 1. */
@@ -76,7 +75,7 @@ export function pageLinks(
 function pageLink(page: PageName, view: View, to: number, title: string): Html {
   const others = (view.more ?? []).filter(([name]) => name !== "page");
   const more = to === 1 ? others : [...others, ["page", String(to)] as const];
-  return html`<a href="${pageHref(page, page)}${viewQuery(view, { more })}">${title}</a>`;
+  return html`<a href="${pageHref(page)}${viewQuery(view, { more })}">${title}</a>`;
 }
 
 /** In place of a list that is narrowed to nothing, or of a page after its last. */
@@ -85,7 +84,7 @@ export function nothingListed(page: PageName, view: View, things: string): Html 
   if (now > 1)
     return html`<p class="empty">The list ends before page ${now}. ${pageLink(page, view, 1, "Show its first page")}</p>
 `;
-  const all = `${pageHref(page, page)}${viewQuery(view, { more: [] })}`;
+  const all = `${pageHref(page)}${viewQuery(view, { more: [] })}`;
   return html`<p class="empty">There are no such ${things}. <a href="${all}">Show all ${things}</a></p>
 `;
 }
@@ -93,7 +92,7 @@ export function nothingListed(page: PageName, view: View, things: string): Html 
 /** Fields of which the values narrow the list; what else the URL says is kept. */
 export function listForm(page: PageName, view: View, fields: readonly Html[], replaced: Partial<View> = {}): Html {
   const keep = viewParameters(view, { ...replaced, more: [] });
-  return html`<div class="toolbar"><form action="${pageHref(page, page)}" method="get" autocomplete="off">${keep.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
+  return html`<div class="toolbar"><form action="${pageHref(page)}" method="get" autocomplete="off">${keep.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 ${fields}<button>Show</button></form></div>
 `;
 }

@@ -189,7 +189,7 @@ function usageHref(
   group: object = {},
 ): string | undefined {
   const more = Object.entries<string>({ grouping, metric, ...group });
-  return links && `${pageHref("overview", "usage")}${viewQuery(links.view, { ...changes, more })}`;
+  return links && `${pageHref("usage")}${viewQuery(links.view, { ...changes, more })}`;
 }
 
 /** Narrowed to a group. Undefined for a blank name: an empty parameter counts as left out. */
@@ -203,8 +203,7 @@ function chartSection(answer: Answer, choices: readonly Answer[], links: Links):
   const by = grouping === "none" ? "" : ` and ${groupingNoun(grouping)}`;
   const title = `${titleOf(answer.question)} by day${by}`;
   const others = choices.map(({ question }) => {
-    const href =
-      links && `${pageHref("overview", "overview")}${viewQuery(links.view, { more: [["by", question.grouping]] })}`;
+    const href = links && `${pageHref("overview")}${viewQuery(links.view, { more: [["by", question.grouping]] })}`;
     const isShown = question.grouping === grouping;
     return html`<li><a href="${href ?? ""}"${isShown ? html` aria-current="true"` : undefined}>${groupingNoun(question.grouping)}</a></li>`;
   });

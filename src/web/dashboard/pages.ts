@@ -1,35 +1,27 @@
 // The sections of each page of the dashboard. The first request for a page loads this module, because the library for charts is large.
 
-import type { Coverage } from "../../facts/coverage.ts";
 import type { HealthState } from "../../facts/health.ts";
-import type { KeysData, RunDetails, RunList } from "../../facts/operations.ts";
+import type { RunDetails } from "../../facts/operations.ts";
 import type { Overview } from "../../facts/overview.ts";
 import { InvalidQuestion } from "../../facts/question.ts";
-import type { Restatements } from "../../facts/restatements.ts";
-import { coverageSection } from "../../show/coverage-section.ts";
 import { dayLabel } from "../../show/format.ts";
 import { type Html, html } from "../../show/html.ts";
-import { restatementSection } from "../../show/restatement-section.ts";
 import { sentences, type Trouble } from "../../show/sentence.ts";
 import type { BudgetUse } from "../../usage/budgets.ts";
 import type { Page } from "../page.ts";
-import { anomaliesSection } from "./anomalies-section.ts";
+import { causeWords } from "./cells.ts";
 import { type FrameContent, framelessPage, type PageName, pageHref } from "./frame.ts";
-import { causeWords, jobsSections } from "./jobs-sections.ts";
-import { keysSections } from "./keys-sections.ts";
+import { type DataHealth, healthSections } from "./health-sections.ts";
 import { chosen } from "./lists.ts";
 import { overviewSections } from "./overview-sections.ts";
-import { differencesSection, finalitySection, gapsSection, stretchHrefs } from "./quality-sections.ts";
 import { runSections } from "./run-sections.ts";
 import type { View } from "./view.ts";
 
 /** What each page reads besides the health state. */
 export type PageData = {
   readonly overview: Overview;
-  readonly quality: { readonly coverage: Coverage; readonly restatements: Restatements };
-  readonly jobs: RunList;
+  readonly health: DataHealth;
   readonly run: RunDetails | undefined;
-  readonly keys: KeysData;
 };
 
 export type PageContent = Pick<FrameContent, "sections" | "title" | "lead" | "notice" | "controls">;
@@ -46,17 +38,7 @@ export const PAGE_CONTENT: { readonly [P in keyof PageData]: Render<P> } = {
       sections: overviewSections(data, budgets, { view }, chosen(view, "by")),
     };
   },
-  quality: ({ coverage, restatements }, view, health) => ({
-    sections: [
-      gapsSection(health),
-      coverageSection(coverage, stretchHrefs(view, health)),
-      finalitySection(coverage),
-      differencesSection(coverage),
-      ...anomaliesSection(health),
-      restatementSection(restatements),
-    ],
-  }),
-  jobs: (runs, view, health) => ({ sections: jobsSections(health, runs, view) }),
+  health: (data, view, health) => ({ sections: healthSections(data, view, health) }),
   run(details, view) {
     const { id } = view;
     if (!details)
@@ -65,7 +47,6 @@ export const PAGE_CONTENT: { readonly [P in keyof PageData]: Render<P> } = {
       );
     return { title: `Run of ${details.run.job}`, sections: runSections(details, view) };
   },
-  keys: (data, view) => ({ sections: keysSections(data, view) }),
 };
 
 function nothingYet({ jobs }: HealthState): Html {
@@ -106,8 +87,8 @@ function troubleOf({ total }: Overview, { causes }: HealthState): Trouble | unde
 
 const RETRY_SECONDS = 10;
 
-export function unavailablePage(page: PageName, reasons: readonly string[]): Page {
-  const root = pageHref(page, "overview");
+export function unavailablePage(reasons: readonly string[]): Page {
+  const root = pageHref("overview");
   const lead = html`<div class="notice bad"><strong>The state of the jobs can't be read now.</strong>
 <ul>${reasons.map((reason) => html`<li><bdi>${reason}</bdi></li>`)}</ul></div>
 <p>This page is requested again every ${RETRY_SECONDS} seconds. <a href="${root}readyz">/readyz</a> and <a href="${root}metrics">/metrics</a> still answer.</p>`;
@@ -117,6 +98,6 @@ export function unavailablePage(page: PageName, reasons: readonly string[]): Pag
 
 export function invalidPage(page: PageName, error: string): Page {
   const lead = html`<div class="notice bad"><strong>This can't be shown.</strong> <bdi>${error}</bdi></div>
-<p><a href="${pageHref(page, page === "run" ? "jobs" : page)}">Show the newest days</a></p>`;
+<p><a href="${pageHref(page === "run" ? "health" : page)}">Show the newest days</a></p>`;
   return framelessPage(400, "Invalid address", lead);
 }

@@ -26,7 +26,7 @@ export function projectChoice(
   const found = findProjects(known, text);
   if (found.length === 0) throw new InvalidQuestion(`project: no series of ${JSON.stringify(text)} is known`);
   const rows = found.slice(0, FOUND_SHOWN_MAX).map((one) => {
-    const href = `${pageHref(page, page)}${viewQuery(view, { project: projectValue(one, known) })}`;
+    const href = `${pageHref(page)}${viewQuery(view, { project: projectValue(one, known) })}`;
     return [html`<a href="${href}">${nameHtml(one.name)}</a>`, nameHtml(one.id), one.isExported ? "yes" : "no longer"];
   });
   const leftOut = found.length - rows.length;

@@ -72,7 +72,7 @@ export function groupingLinks({ question: { grouping }, available }: Answer, lin
     "Grouping",
     groupings.map((one) => {
       const href = link({ ...EVERY_GROUP, grouping: one, limit: undefined });
-      return [one === "none" ? "in all" : `by ${groupingNoun(one)}`, href, one === grouping];
+      return [one === "none" ? "total" : `by ${groupingNoun(one)}`, href, one === grouping];
     }),
   );
 }

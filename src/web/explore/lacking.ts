@@ -99,7 +99,7 @@ function nothingExported({ available, question }: Answer, link: Link): Html {
       ? html`Known are: ${joinHtml(
           others.map(
             (one) =>
-              html`<a href="${link({ ...EVERY_GROUP, grouping: one })}">${one === "none" ? "in all" : `by ${groupingNoun(one)}`}</a>`,
+              html`<a href="${link({ ...EVERY_GROUP, grouping: one })}">${one === "none" ? "in total" : `by ${groupingNoun(one)}`}</a>`,
           ),
           ", ",
         )}.`

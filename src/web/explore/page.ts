@@ -12,8 +12,9 @@ import {
   exactText,
   headlineText,
   moneyText,
+  periodHtml,
   roundedText,
-  windowHtml,
+  shortText,
 } from "../../show/format.ts";
 import { columns, groupHtml, type Html, html, nameHtml, numberColumns, sqlHtml, table } from "../../show/html.ts";
 import type { Section } from "../../show/page.ts";
@@ -37,11 +38,11 @@ export function usageContent(answer: Answer, change: Change | undefined, view: V
   }`;
   const body = html`<div class="toolbar">${groupingLinks(answer, link)}${kindLinks(answer, link, kind)}</div>
 ${narrowedHtml(answer, link)}${shown}`;
-  const by = question.grouping === "none" ? "in all" : `by ${groupingNoun(question.grouping)}`;
+  const by = question.grouping === "none" ? "" : `by ${groupingNoun(question.grouping)}`;
   return {
     controls: controlsOf(answer),
     sections: [
-      { id: "usage", title: `${titleOf(question)} ${by}`, body },
+      { id: "usage", title: `${titleOf(question)} ${by}`.trim(), body },
       ...(isKnown ? [groupsSection(answer, view, change !== undefined)] : []),
       ...(change ? [{ id: "why", title: "What changed", body: changeHtml(change), width: "third" as const }] : []),
     ],
@@ -64,13 +65,13 @@ function totalHtml({ total, groups, question }: Answer): Html | undefined {
   const sum = total ?? (question.group === null ? undefined : groups[0]);
   if (!sum || sum.amount === null) return undefined;
   const { before, from, to } = question;
-  const span = (window: Window) => html`<span class="change">${windowHtml(window)}</span>`;
+  const span = (window: Window) => html`<span class="change">${periodHtml(window)}</span>`;
   const ofPeriod = html`${exactBeside(sum.amount)}${span({ start: from, end: to })}`;
-  const figures = [figureHtml(titleOf(question), headlineText(sum.amount), ofPeriod)];
+  const figures = [figureHtml(titleOf(question), shortText(sum.amount, question), ofPeriod)];
   if (before && sum.before !== null && sum.change !== null) {
     const ofBefore = html`${exactBeside(sum.before)}${span({ start: before.from, end: before.to })}`;
     const difference = html`<span class="exact">${signed(exactText(sum.change))} ${unitOf(question)}</span>`;
-    figures.push(figureHtml("Before", headlineText(sum.before), ofBefore));
+    figures.push(figureHtml("Before", shortText(sum.before, question), ofBefore));
     figures.push(figureHtml("Change", changeText(sum.amount, sum.before), difference));
   }
   return html`<dl class="figures few">${figures}</dl>
@@ -158,7 +159,7 @@ function groupsTable(answer: Answer, link: Link): Html {
   const largest = Math.max(...groups.map(({ amount }) => chartNumber(amount ?? "0")));
   const rows = listed(answer).map((one) => {
     const href = narrowed(answer, one.group, link);
-    const name = grouping === "none" ? "in all" : groupCell(grouping, one, groups);
+    const name = grouping === "none" ? "Total" : groupCell(grouping, one, groups);
     const length = chartNumber(one.amount ?? "0");
     // A credit has none.
     const bar = groups.length > 1 && length >= 0 ? shareBar(length / largest) : undefined;

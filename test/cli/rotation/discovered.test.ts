@@ -180,9 +180,9 @@ test("a project whose new name can't be delivered is not gone: its failures stay
   );
   expect(gone.stdout).toContain("rotation fleet: leaves out 1 of 1 projects (../beta): ");
 
-  // On the page Keys it is configured, too, though it rotates no project now.
+  // On the page Data health it is configured, too, though it rotates no project now.
   const config = await withKnownProjects(await loadConfig(path.join(folder, "jobs.config.json")), db);
-  const { rotations } = await readKeys(db, config, { search: undefined, state: undefined, page: 1 });
+  const { rotations } = await readKeys(db, config, { search: undefined });
   expect(rotations.find(({ rotation }) => rotation === "fleet")).toMatchObject({ isOfMany: true, maxAgeDays: 30 });
 });
 

@@ -36,8 +36,7 @@ function dashboard({ read, ...deps }: Changes = {}, limits?: Parameters<typeof o
       },
       ...deps,
       read: {
-        ...{ overview: reader("overview"), quality: reader("quality") },
-        ...{ jobs: reader("jobs"), run: reader("run"), keys: reader("keys") },
+        ...{ overview: reader("overview"), health: reader("health"), run: reader("run") },
         ...read,
       },
     },
@@ -54,16 +53,14 @@ function dashboard({ read, ...deps }: Changes = {}, limits?: Parameters<typeof o
 
 const never = () => new Promise<never>(() => {});
 
-test.each(["overview", "quality", "jobs", "run", "keys"] as const)(
+test.each(["overview", "health", "run"] as const)(
   "the page %s reads what it shows and the health state, and nothing else",
   async (page) => {
     const { done, ask } = dashboard();
     const paths = {
       overview: "/",
-      run: "/jobs/run?id=1",
-      quality: "/quality",
-      jobs: "/jobs",
-      keys: "/keys",
+      run: "/run?id=1",
+      health: "/data-health",
     };
     expect(await ask(paths[page])).toMatchObject({ status: 200 });
     expect(done.toSorted()).toEqual(["health", page].sort());
@@ -74,14 +71,14 @@ test("concurrent requests for one page are read once, and another page uses the 
   const { done, ask } = dashboard();
   const pages = await Promise.all([ask("/"), ask("/"), ask("/?days=28")]);
   expect(pages.map(({ status }) => status)).toEqual([200, 200, 200]);
-  await ask("/keys");
-  expect(done.toSorted()).toEqual(["health", "keys", "overview"]);
+  await ask("/run?id=1");
+  expect(done.toSorted()).toEqual(["health", "overview", "run"]);
 });
 
 test("an invalid period is refused, and nothing is read", async () => {
   const { done, ask } = dashboard();
   expect(await ask("/?days=1000")).toMatchObject({ status: 400 });
-  expect(await ask("/keys?days=1000")).toMatchObject({ status: 400 });
+  expect(await ask("/run?days=1000")).toMatchObject({ status: 400 });
   expect(await ask("/report.html?from=2026-01-01")).toMatchObject({ status: 400 });
   expect(done).toEqual([]);
 });
@@ -91,7 +88,7 @@ test("an unknown project and an unknown run are refused with a reason", async ()
   const project = await ask("/?project=production-2");
   expect(project).toMatchObject({ status: 400 });
   expect(project.body).toContain("project: no series of &quot;production-2&quot; is known");
-  const run = await ask("/jobs/run?id=1");
+  const run = await ask("/run?id=1");
   expect(run).toMatchObject({ status: 400 });
   expect(run.body).toContain("id: there is no run 1");
 });
@@ -117,12 +114,12 @@ test("of thousands of projects those that have the entered text are offered, in 
   const customers = Array.from({ length: 5_000 }, (_, i) => `customer ${i}`);
   const { ask } = dashboard(withProjects(["eu-prod", "prod", "50% off", "<b>prod", ...customers]));
   const kept = { from: "2026-01-01", to: "2026-01-07" };
-  const page = await ask("/quality?from=2026-01-01&to=2026-01-07&project=Prod");
+  const page = await ask("/data-health?from=2026-01-01&to=2026-01-07&project=Prod");
   expect(page.status).toBe(200);
   expect(offered(page)).toEqual([
-    ["prod", "/quality", { ...kept, project: "prod" }],
-    ["&lt;b&gt;prod", "/quality", { ...kept, project: "<b>prod" }],
-    ["eu-prod", "/quality", { ...kept, project: "eu-prod" }],
+    ["prod", "/data-health", { ...kept, project: "prod" }],
+    ["&lt;b&gt;prod", "/data-health", { ...kept, project: "<b>prod" }],
+    ["eu-prod", "/data-health", { ...kept, project: "eu-prod" }],
   ]);
   // The text can be changed without script, and the list of all projects is not a part of the page.
   expect(page.body).toContain('name="project" value="Prod"');
@@ -133,10 +130,10 @@ test("of thousands of projects those that have the entered text are offered, in 
   expect(many.body).toContain("5,000 projects found");
   expect(many.body).toContain("And 4,980 more projects");
   expect(offered(await ask("/?project=%25"))).toMatchObject([["50% off", "/", {}]]);
-  const ofRun = offered(await ask("/jobs/run?id=7&outcome=failed&project=prod-"));
+  const ofRun = offered(await ask("/run?id=7&outcome=failed&project=prod-"));
   expect(ofRun).toEqual([]);
-  expect(offered(await ask("/jobs/run?id=7&outcome=failed&project=EU"))).toEqual([
-    ["eu-prod", "/jobs/run", { id: "7", outcome: "failed", project: "eu-prod" }],
+  expect(offered(await ask("/run?id=7&outcome=failed&project=EU"))).toEqual([
+    ["eu-prod", "/run", { id: "7", outcome: "failed", project: "eu-prod" }],
   ]);
 });
 
@@ -231,7 +228,7 @@ test("if reading the usage takes too long, the page has its frame and the reason
   expect(status).toBe(503);
   expect(body).toContain("This page could not be read.");
   expect(body).toContain("Nothing is due yet.");
-  expect((await ask("/keys")).body).toContain("Keys by rotation");
+  expect((await ask("/run?id=1")).body).toContain("Outcome");
 });
 
 test("if reading the usage fails, the page has its frame with the reason", async () => {

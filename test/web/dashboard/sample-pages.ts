@@ -19,8 +19,6 @@ export const VIEW: View = { period: PERIOD, compare: "before", project: undefine
 export function pageData(): PageData {
   return {
     overview: makeOverview(),
-    quality: { coverage: makeCoverage(), restatements: { count: 0, newest: [] } },
-    jobs: { runs: [runLine()], hasMore: false },
     run: {
       run: runLine(),
       found: 12,
@@ -31,19 +29,24 @@ export function pageData(): PageData {
         },
       ],
     },
-    keys: {
-      rotations: [rotationKeys()],
-      found: 1,
-      events: [
-        {
-          ...{
-            at: new Date("2026-03-01T12:00:00Z"),
-            rotation: "exporter",
-            key: "11111111-2222-3333-4444-555555555555",
+    health: {
+      coverage: makeCoverage(),
+      restatements: { count: 0, newest: [] },
+      runs: { runs: [runLine()], hasMore: false },
+      keys: {
+        rotations: [rotationKeys()],
+        found: 1,
+        events: [
+          {
+            ...{
+              at: new Date("2026-03-01T12:00:00Z"),
+              rotation: "exporter",
+              key: "11111111-2222-3333-4444-555555555555",
+            },
+            ...{ event: "activated", actor: "worker node-1", reason: "every sink has it" },
           },
-          ...{ event: "activated", actor: "worker node-1", reason: "every sink has it" },
-        },
-      ],
+        ],
+      },
     },
   };
 }

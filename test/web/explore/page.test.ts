@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { windowText } from "../../../src/show/format.ts";
+import { periodText } from "../../../src/show/format.ts";
 import { addDays, dayCount, daysOf, type Window } from "../../../src/usage/days.ts";
 import type { Page } from "../../../src/web/page.ts";
 import { DIARIZED, forgetAll, storeSeries } from "../../db/reported-usage.ts";
@@ -107,7 +107,7 @@ test("last month is compared with the whole month before it, on the page, in the
   expect(page).toMatch(new RegExp(`compared with <time title="${before.start} to ${before.end}">`));
   expect(rowsOf(page)[0]?.slice(0, 3)).toEqual(["nova-3", days, daysBefore]);
   expect(page).toContain(`between date &#39;${before.start}&#39; and date &#39;${before.end}&#39;`);
-  expect(page).toContain(`"name":"${windowText(before)}, in all"`.replaceAll('"', "&quot;"));
+  expect(page).toContain(`"name":"Total of ${periodText(before)}"`.replaceAll('"', "&quot;"));
   const [, csvQuery = ""] = /href="api\/v1\/usage\.csv\?([^"]*rows=groups)"/.exec(page) ?? [];
   const [, jsonQuery = ""] = /href="api\/v1\/usage\?([^"]*)"/.exec(page) ?? [];
   for (const query of [jsonQuery, "period=last-month"]) {
