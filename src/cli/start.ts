@@ -13,8 +13,7 @@ import type { PrintedKeys } from "../jobs/key-ring.ts";
 import { requireStartable, retryUntilReached } from "../worker/context.ts";
 import { type Liveness, openLiveness } from "../worker/liveness.ts";
 import { openMonitoring } from "../worker/monitoring.ts";
-import { lacksProjects } from "../worker/projects.ts";
-import { type Loaded, loadForWorker, openReloader } from "../worker/reload.ts";
+import { type Loaded, loadForWorker, openReloader, type Reloader } from "../worker/reload.ts";
 import { newWorker, runWorker } from "../worker/worker.ts";
 import { listJobs, renderJob } from "./jobs.ts";
 
@@ -40,62 +39,58 @@ export async function runStart(app: App, { embedded = false }: StartOptions): Pr
   return 0;
 }
 
+/**
+ * | State | Works with | Until |
+ * | --- | --- | --- |
+ * | waiting | the first configuration: the monitor answers | the database is reached |
+ * | working | the configuration in force | another one is taken up: works with that; or a signal |
+ * | stopping | | the work in hand is finished, `drainSeconds` at most |
+ *
+ * Whatever keeps a worker from working with its first configuration ends it. Another configuration is taken up only if nothing does.
+ */
 async function work(app: App, first: Loaded, db: Database, liveness: Liveness): Promise<void> {
   const worker = await newWorker();
-  await using reloader = openReloader(first, {
-    log: app.log,
-    async load() {
-      await requireCurrentSchema(db);
-      const loaded = await loadForWorker(app);
-      const config = await withKnownProjects(loaded.config, db);
-      await requireStartable(app, config, db);
-      return { ...loaded, config };
-    },
-  });
-  const { current, refusal } = reloader;
-  await using monitoring = await openMonitoring(app, current, { db, liveness });
-  const { metrics } = monitoring;
-  reloader.watch({
-    onReload: metrics.configReloaded,
-    // `status` reads it. If the database is away, the next tick stores it.
-    onRefusalChange: (refusal) => void heartbeatWorker(db, worker, refusal).catch(() => {}),
-  });
   const printedKeys: PrintedKeys = new Map();
+  let reloader: Reloader | undefined;
+  await using monitoring = await openMonitoring(app, () => reloader?.current() ?? first, { db, liveness });
   using _ = onHangup(app, () => {
     // A person asks for it, as after a change in the vault.
     printedKeys.clear();
-    reloader.retry();
+    reloader?.request();
   });
   // Without a terminal nobody reads this: the log says the same.
   const writeToTerminal = (text: string) => (app.terminal ? app.write(text) : undefined);
   writeToTerminal(`dashboard, health and metrics: ${monitoring.url}/\n`);
+
+  const withProjects = async (loaded: Loaded) => {
+    await requireCurrentSchema(db);
+    return { ...loaded, config: await withKnownProjects(loaded.config, db) };
+  };
+  const complete = await retryUntilReached(app, liveness, app.signal, () => withProjects(first));
+  await using opened = openReloader(complete, {
+    log: app.log,
+    async load() {
+      const loaded = await withProjects(await loadForWorker(app));
+      await requireStartable(app, loaded.config, db);
+      return loaded;
+    },
+    onReload: monitoring.metrics.configReloaded,
+    // `status` reads it. If the database is away, the next tick stores it.
+    onRefusalChange: (refusal) => void heartbeatWorker(db, worker, refusal).catch(() => {}),
+  });
+  reloader = opened;
   // The actor includes the process id, so that the process can be looked up while it lives.
   const workerApp = { ...app, actor: `${app.actor} worker, pid ${process.pid}` };
   while (!app.signal.aborted) {
-    const { config } = current();
-    if (lacksProjects(config)) {
-      const complete = await retryUntilReached(app, liveness, app.signal, async () => {
-        await requireCurrentSchema(db);
-        return withKnownProjects(config, db);
-      });
-      if (current().config === config) reloader.complete(complete);
-      continue;
-    }
-    const [loaded, superseded] = [current(), reloader.superseded()];
+    const { config, receivers, superseded } = opened.current();
     const onReady = async () => {
-      if (current() === loaded) reloader.started();
-      writeToTerminal((await listJobs(db, loaded.config)).map(renderJob).join(""));
+      writeToTerminal((await listJobs(db, config)).map(renderJob).join(""));
       writeToTerminal("one line for each run follows; Ctrl-C stops the worker when its claimed jobs are finished\n");
     };
-    const deps = {
-      ...{ worker, liveness, metrics, receivers: loaded.receivers, printedKeys, superseded, refusal, onReady },
-      onProjectsChanged: reloader.request,
-    };
-    try {
-      await runWorker(workerApp, loaded.config, db, deps);
-    } catch (error) {
-      if (app.signal.aborted || !reloader.revert(loaded, error)) throw error;
-    }
+    await runWorker(workerApp, config, db, {
+      ...{ worker, liveness, metrics: monitoring.metrics, receivers, printedKeys, superseded, onReady },
+      ...{ refusal: opened.refusal, onProjectsChanged: opened.request },
+    });
   }
 }
 

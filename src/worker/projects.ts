@@ -18,11 +18,6 @@ const FRESH_MS = 5 * 60_000;
 /** How long nothing is planned while lists are being read. A list that takes longer is taken up when it has been read. */
 const HOLD_MS = 60_000;
 
-/** Whether the configuration lacks its discovered projects, as it was loaded before the database was reached. */
-export function lacksProjects({ discovery }: Config): boolean {
-  return discovery !== undefined && discovery.version === undefined;
-}
-
 type ProjectWatch = {
   readonly app: App;
   readonly config: Config;

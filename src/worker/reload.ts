@@ -47,33 +47,18 @@ async function readContents(files: Iterable<string>): Promise<Contents> {
 }
 
 export type Reloader = AsyncDisposable & {
-  /** The configuration in force: it may be another one at each call. */
-  readonly current: () => Loaded;
-  /** Aborted when the configuration in force is replaced. */
-  readonly superseded: () => AbortSignal;
-  /** Puts another form of the configuration in force in place of the current one, before anybody works with that. */
-  readonly complete: (config: Config) => void;
-  /** Loads the configuration soon, whether or not a file has changed. */
-  readonly request: () => void;
-  /** As `request`, for a person: also a configuration with which the worker could not start is tried again. */
-  readonly retry: () => void;
-  /** The worker has started with the configuration in force. */
-  readonly started: () => void;
-  /** The worker could not start with `failed`: the one that it started with last is in force again. False if there is none. */
-  readonly revert: (failed: Loaded, error: unknown) => boolean;
+  /** The configuration in force. `superseded` is aborted when another one is taken up. */
+  readonly current: () => Loaded & { readonly superseded: AbortSignal };
   /** Why the newest configuration is not in force; undefined if it is. */
   readonly refusal: () => ConfigRefusal | undefined;
-  /** Begins to compare the files. */
-  readonly watch: (listener: ReloadListener) => void;
+  /** Reads the configuration soon, whether or not a file has changed. */
+  readonly request: () => void;
 };
 
 export type ReloaderDeps = {
   readonly log: Pick<App["log"], "info" | "error">;
-  /** Throws why the worker could not start with the configuration, as far as that can be found out before it ends its work. */
+  /** Throws why the worker can't work with the configuration, so that it finds out before it ends its work. */
   readonly load: () => Promise<Loaded>;
-};
-
-type ReloadListener = {
   readonly onReload: (result: "taken" | "refused") => void;
   readonly onRefusalChange: (refusal: ConfigRefusal | undefined) => void;
 };
@@ -84,127 +69,95 @@ const COMPARE_MS = 2_000;
 const RECHECK_MS = 30_000;
 
 /**
- * | State | The worker | It can't start with `loaded` | Another configuration is taken up |
- * | --- | --- | --- | --- |
- * | `first` | starts, with nothing to go back to | it ends | `first` |
- * | `trying` | starts | `running` with `fallback`; `loaded` is `unusable` | `trying`, with the same `fallback` |
- * | `running` | has started | `running` with `fallback`, if there is one | `trying`, with `loaded` as `fallback` |
+ * Each check of the files is a step to the next state:
+ *
+ * | What was read | The next state |
+ * | --- | --- |
+ * | nothing, as the files are the same | the same |
+ * | nothing, as the database is away | the same: the next check reads again |
+ * | the configuration in force | without a refusal |
+ * | another one | `inForce` is it, without a refusal; `superseded` of the one before is aborted |
+ * | one that is wrong, or that needs another process | `inForce` stays, with a refusal |
  */
-type InForce = {
-  readonly is: "first" | "trying" | "running";
-  readonly loaded: Loaded;
-  /** Aborted when another one is taken up. */
+type State = {
+  readonly inForce: Loaded;
   readonly superseded: AbortController;
-  /** The one before with which the worker has started. */
-  readonly fallback?: Loaded | undefined;
+  readonly refusal: ConfigRefusal | undefined;
+  /** Of the files that were read last, whether their configuration is in force or refused. */
+  readonly contents: Contents;
+  readonly readMs: number;
+  /** Somebody asked for a check whose result is still to come. */
+  readonly isRequested: boolean;
 };
 
 export function openReloader(
   first: Loaded,
-  { log, load }: ReloaderDeps,
+  { log, load, onReload, onRefusalChange }: ReloaderDeps,
   { compareMs = COMPARE_MS, recheckMs = RECHECK_MS } = {},
 ): Reloader {
-  let inForce: InForce = { is: "first", loaded: first, superseded: new AbortController() };
-  /** The newest files, why they are refused, and whether the worker was found unable to start with them: each attempt ends its work. */
-  let files: { readonly contents: Contents; readonly readMs: number } = { ...first, readMs: performance.now() };
-  let refusal: ConfigRefusal | undefined;
-  let unusable: Loaded | undefined;
-  let isForced = false;
-  let listener: ReloadListener = { onReload: () => {}, onRefusalChange: () => {} };
+  let state: State = {
+    ...{ inForce: first, superseded: new AbortController(), refusal: undefined },
+    ...{ contents: first.contents, readMs: performance.now(), isRequested: false },
+  };
 
   function refuse(error: unknown): void {
     const reason = errorText(error);
-    if (refusal?.reason === reason) return;
-    refusal = { reason, at: refusal?.at ?? new Date() };
+    if (state.refusal?.reason === reason) return;
+    state = { ...state, refusal: { reason, at: state.refusal?.at ?? new Date() } };
     log.error({ reason }, "the changed configuration is refused: the worker goes on with the one before");
-    listener.onReload("refused");
-    listener.onRefusalChange(refusal);
+    onReload("refused");
+    onRefusalChange(state.refusal);
   }
 
-  function take(next: Loaded): void {
-    const { is, loaded, superseded, fallback } = inForce;
-    requireUnchangeable(loaded.config, next.config);
-    if (unusable && isSame(unusable, next)) return;
-    unusable = undefined;
+  function accept(next: Loaded): void {
+    const { inForce, superseded, refusal } = state;
     if (refusal) {
-      refusal = undefined;
+      state = { ...state, refusal: undefined };
       log.info("the configuration is valid again");
-      listener.onRefusalChange(undefined);
+      onRefusalChange(undefined);
     }
-    if (isSame(loaded, next)) return;
-    inForce = {
-      is: is === "first" ? "first" : "trying",
-      loaded: next,
-      superseded: new AbortController(),
-      fallback: is === "running" ? loaded : fallback,
-    };
-    log.info(describeChange(loaded.config, next.config), "the configuration has changed and is taken up");
-    listener.onReload("taken");
+    if (isDeepStrictEqual(inForce.config, next.config) && areSameSecrets(inForce, next)) return;
+    state = { ...state, inForce: next, superseded: new AbortController() };
+    log.info(describeChange(inForce.config, next.config), "the configuration has changed and is taken up");
+    onReload("taken");
     superseded.abort();
   }
 
   const checks = serialTask(async () => {
-    const wasForced = isForced;
-    isForced = false;
-    const contents = await readContents(files.contents.keys());
-    const isRecheck = refusal !== undefined && performance.now() - files.readMs >= recheckMs;
-    if (!wasForced && !isRecheck && isDeepStrictEqual(files.contents, contents)) return;
-    files = { ...files, readMs: performance.now() };
+    const { contents, readMs, refusal, isRequested } = state;
+    const found = await readContents(contents.keys());
+    const isRecheck = refusal !== undefined && performance.now() - readMs >= recheckMs;
+    if (!isRequested && !isRecheck && isDeepStrictEqual(contents, found)) return;
+    state = { ...state, readMs: performance.now(), isRequested: false };
     try {
       const next = await load();
-      files = { ...files, contents: next.contents };
-      take(next);
+      requireUnchangeable(state.inForce.config, next.config);
+      state = { ...state, contents: next.contents };
+      accept(next);
     } catch (error) {
-      // A database that is away does not show that the configuration is wrong: the next check tries again.
-      if (isTransient(error)) return;
-      files = { ...files, contents };
+      // A database that is away does not show that the configuration is wrong.
+      if (isTransient(error)) {
+        state = { ...state, isRequested: true };
+        return;
+      }
+      state = { ...state, contents: found };
       refuse(error);
     }
   });
-  let timer: NodeJS.Timeout | undefined;
-
-  const request = () => {
-    isForced = true;
-    checks.request();
-  };
+  const timer = setInterval(checks.request, compareMs);
 
   return {
-    current: () => inForce.loaded,
-    superseded: () => inForce.superseded.signal,
-    refusal: () => refusal,
-    watch(newListener) {
-      listener = newListener;
-      timer = setInterval(checks.request, compareMs);
-    },
-    complete(config) {
-      inForce = { ...inForce, loaded: { ...inForce.loaded, config } };
-    },
-    request,
-    started() {
-      inForce = { ...inForce, is: "running" };
-    },
-    retry() {
-      unusable = undefined;
-      request();
-    },
-    revert(failed, error) {
-      const { loaded, fallback } = inForce;
-      if (failed !== loaded) return true;
-      if (fallback === undefined) return false;
-      unusable = failed;
-      inForce = { ...inForce, is: "running", loaded: fallback, fallback: undefined };
-      refuse(error);
-      return true;
+    current: () => ({ ...state.inForce, superseded: state.superseded.signal }),
+    refusal: () => state.refusal,
+    request() {
+      state = { ...state, isRequested: true };
+      checks.request();
     },
     async [Symbol.asyncDispose]() {
       clearInterval(timer);
       await checks.stop();
     },
   };
-}
-
-function isSame(a: Loaded, b: Loaded): boolean {
-  return isDeepStrictEqual(a.config, b.config) && areSameSecrets(a, b);
 }
 
 /** Throws for a change that would need another process. */

@@ -32,10 +32,9 @@ async function openFolder() {
     if (outage) throw outage;
     return loadForWorker(app);
   };
-  const reloader = openReloader(await loadForWorker(app), { log: app.log, load }, TIMES);
   const results: string[] = [];
-  reloader.started();
-  reloader.watch({ onReload: (result) => results.push(result), onRefusalChange: () => {} });
+  const listeners = { onReload: (result: string) => void results.push(result), onRefusalChange: () => {} };
+  const reloader = openReloader(await loadForWorker(app), { log: app.log, load, ...listeners }, TIMES);
   const rate = () => reloader.current().config.service.requestsPerSecond;
   const setOutage = (error: Error | undefined) => {
     outage = error;
@@ -57,12 +56,12 @@ const test = base.extend<{ opened: Awaited<ReturnType<typeof openFolder>> }>({
 test("a file that is written, replaced by a new one, or reached by another symbolic link is taken up", async ({
   opened: { folder, file, write, reloader, rate, results },
 }) => {
-  const before = reloader.superseded();
+  const before = reloader.current().superseded;
   // As most editors do.
   await write(configText(2));
   await expect.poll(rate).toBe(2);
   expect(before.aborted).toBe(true);
-  expect(reloader.superseded().aborted).toBe(false);
+  expect(reloader.current().superseded.aborted).toBe(false);
 
   // As a shell does. The length stays the same.
   await writeFile(file, configText(3));
@@ -90,7 +89,7 @@ test("a file that is half written is refused, and taken up when it is whole", as
   await write(text.slice(0, text.length / 2));
   await expect.poll(() => reloader.refusal()?.reason).toMatch(/JSON/);
   expect(rate()).toBe(1);
-  expect(reloader.superseded().aborted).toBe(false);
+  expect(reloader.current().superseded.aborted).toBe(false);
   await write(text);
   await expect.poll(rate).toBe(2);
   expect(reloader.refusal()).toBeUndefined();
@@ -116,7 +115,7 @@ test("what was wrong is right again when the file is as it was before", async ({
   await expect.poll(() => reloader.refusal()?.reason).toMatch(/does not exist/);
   await write(configText(1));
   await expect.poll(() => reloader.refusal()).toBeUndefined();
-  expect(reloader.superseded().aborted).toBe(false);
+  expect(reloader.current().superseded.aborted).toBe(false);
   expect(results).toEqual(["refused"]);
 });
 
@@ -144,59 +143,4 @@ test("what a running worker can't change is refused, with the next step", async 
     .poll(() => reloader.refusal()?.reason)
     .toBe("monitor.port: a running worker can't change it from 9464 to 1234; restart the worker, or undo the change");
   expect(rate()).toBe(1);
-});
-
-test("a configuration with which the worker can't start is refused, and not tried again before it changes", async ({
-  opened: { write, reloader, rate, results },
-}) => {
-  await write(configText(2));
-  await expect.poll(rate).toBe(2);
-  expect(reloader.revert(reloader.current(), new Error("no room"))).toBe(true);
-  expect([rate(), reloader.refusal()?.reason]).toEqual([1, "no room"]);
-  const { superseded } = reloader;
-  const before = superseded();
-  reloader.request();
-  await write(`${configText(2)}\n`);
-  await expect.poll(() => results.length).toBe(2);
-  expect([rate(), before.aborted]).toEqual([1, false]);
-  await write(configText(3));
-  await expect.poll(rate).toBe(3);
-  expect(reloader.refusal()).toBeUndefined();
-});
-
-test("a configuration with which the worker could not start is tried again when a person asks for it", async ({
-  opened: { write, reloader, rate, results },
-}) => {
-  await write(configText(2));
-  await expect.poll(rate).toBe(2);
-  reloader.revert(reloader.current(), new Error("no room"));
-  expect(rate()).toBe(1);
-  reloader.retry();
-  await expect.poll(rate).toBe(2);
-  expect(reloader.refusal()).toBeUndefined();
-  expect(results).toEqual(["taken", "refused", "taken"]);
-});
-
-test("after two changes with which the worker can't start, the last configuration that it started with is in force", async ({
-  opened: { write, reloader, rate },
-}) => {
-  await write(configText(2));
-  await expect.poll(rate).toBe(2);
-  // It is edited again before the worker has ended its work under the first one.
-  await write(configText(3));
-  await expect.poll(rate).toBe(3);
-  expect(reloader.revert(reloader.current(), new Error("no room"))).toBe(true);
-  expect(rate()).toBe(1);
-  reloader.started();
-  await write(configText(4));
-  await expect.poll(rate).toBe(4);
-  reloader.started();
-  await write(configText(5));
-  await expect.poll(rate).toBe(5);
-  reloader.revert(reloader.current(), new Error("no room"));
-  expect(rate()).toBe(4);
-});
-
-test("without a configuration before it, the failure of the worker is not hidden", async ({ opened: { reloader } }) => {
-  expect(reloader.revert(reloader.current(), new Error("no room"))).toBe(false);
 });
