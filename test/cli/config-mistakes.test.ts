@@ -2,7 +2,6 @@
 // connection to the database, which would be refused here.
 
 import { expect } from "vitest";
-import { addDays, dayOf } from "../../src/emulator/days.ts";
 import { programTest } from "./program-context.ts";
 import { PRODUCTION, smallConfig } from "./small-config.ts";
 
@@ -17,45 +16,17 @@ type Mistake = {
 };
 
 const inJob = (fields: Readonly<Record<string, unknown>>) => (url: string) => smallConfig(url, { exports: [fields] });
-const inService = (fields: Readonly<Record<string, unknown>>) => (url: string) => smallConfig(url, { service: fields });
-const inProject = (fields: Readonly<Record<string, unknown>>) => (url: string) =>
-  smallConfig(url, { projects: [{ ...PRODUCTION, ...fields }] });
-const filters = [{ name: "all" }, { name: "diarized", features: { diarize: true } }];
 
 const MISTAKES: Readonly<Record<string, Mistake>> = {
   "an unknown grouping": {
     config: inJob({ groupings: ["none", "acessor"] }),
     messages: [/exports\[0\]\.groupings\[1\]/, /got "acessor"/, /did you mean "accessor"\?/],
   },
-  "an unknown field": {
-    config: inJob({ windows: { days: 2 } }),
-    messages: [/exports\[0\]\.windows/, /did you mean "window"\?/],
-  },
-  "an unknown dimension of a filter": {
-    config: inJob({ filters: [{ name: "x", dimensions: { endpiont: "listen" } }] }),
-    messages: [/exports\[0\]\.filters\[0\]\.dimensions/, /did you mean "endpoint"\?/],
-  },
-  "http to another host": {
-    config: inService({ baseUrl: "http://api.example.com" }),
-    messages: [/service\.baseUrl/, /https:\/\/api\.example\.com/],
-  },
-  "a project id that leads elsewhere": { config: inProject({ id: ".." }), messages: [/projects\[0\]\.id/, /"\.\."/] },
-  "an invalid schedule": { config: inJob({ schedule: "15 25 * * *" }), messages: [/exports\[0\]\.schedule/, /hour/] },
-  "a project that is not configured": {
-    config: inJob({ projects: ["prodution"] }),
-    messages: [/exports\[0\]\.projects\[0\]/, /did you mean "production"\?/],
-  },
   "a key variable that is not set": {
     env: { USAGE_EXPORT_KEY: undefined },
     messages: [/projects\[0\]\.key/, /USAGE_EXPORT_KEY is not set/],
   },
-  "a key variable that is empty": { env: { USAGE_EXPORT_KEY: "" }, messages: [/USAGE_EXPORT_KEY is empty/] },
-  "a key file that is missing": {
-    config: inProject({ key: { file: "secrets/no.key" } }),
-    messages: [/projects\[0\]\.key/, /no\.key/, /does not exist/],
-  },
   "broken JSON": { config: () => '{\n  "service": {,}\n}', messages: [/line 2, column 15/] },
-  "an empty file": { config: () => "", messages: [/jobs\.config\.json is empty/] },
   "a configuration file that does not exist": {
     args: ["export", "--config", "nowhere.json"],
     messages: [/nowhere\.json does not exist/, /--config/],
@@ -66,46 +37,17 @@ const MISTAKES: Readonly<Record<string, Mistake>> = {
     messages: [/unknown option '--projcet'/, /Did you mean --project\?/],
   },
   "an argument too many": { args: ["export", "nightly"], messages: [/too many arguments/] },
-  "an unknown job": {
-    args: ["export", "--job", "nightli"],
-    messages: [/--job: "nightli"/, /did you mean "nightly"\?/],
-  },
-  "an unknown project": {
-    args: ["export", "--project", "producton"],
-    messages: [/--project/, /did you mean "production"\?/],
-  },
   "an unknown grouping to narrow to": {
     args: ["export", "--grouping", "acessor"],
     messages: [/--grouping/, /accessor/],
   },
-  "an unknown filter": {
-    config: inJob({ filters }),
-    args: ["export", "--filter", "diarised"],
-    messages: [/--filter: "diarised"/, /did you mean "diarized"\?/],
-  },
-  "a combination that no job has": {
-    args: ["export", "--grouping", "tags"],
-    messages: [/no export has this combination/],
-  },
   "a day that does not exist": { args: ["export", "--day", "2026-02-30"], messages: [/--day/, /2026-02-30/] },
-  "a day in the future": {
-    args: ["export", "--day", addDays(dayOf(new Date()), 2)],
-    messages: [/--day/, /has not begun/],
-  },
-  "a day for an export without a window": {
-    config: inJob({ window: undefined }),
-    args: ["export", "--day", "2026-01-01"],
-    messages: [/--day/, /has no "window"/],
-  },
+  "an unknown job": { args: ["export", "--job", "nightli"], messages: [/--job: "nightli"/, /mean "nightly"\?/] },
   "an option without its value": { args: ["export", "--job"], messages: [/--job.*argument missing/] },
   "an unknown log level": { env: { LOG_LEVEL: "loud" }, messages: [/LOG_LEVEL/, /"loud"/, /debug/] },
   "a variable that turns off the checks of certificates": {
     env: { NODE_TLS_REJECT_UNAUTHORIZED: "0" },
     messages: [/NODE_TLS_REJECT_UNAUTHORIZED=0/, /NODE_EXTRA_CA_CERTS/],
-  },
-  "a configuration without exports": {
-    config: (url) => ({ ...smallConfig(url), exports: [] }),
-    messages: [/no export/, /"exports"/],
   },
 };
 
@@ -131,15 +73,6 @@ test("a key in the configuration is refused, and not shown", async ({ context })
 
   expect(status).toBe(2);
   expect(stderr).toMatch(/projects\[0\]\.key.*"env"/);
-});
-
-test("all mistakes of a configuration are reported at once", async ({ context }) => {
-  const config = smallConfig("http://api.example.com", { exports: [{ groupings: ["modle"], schedule: "now" }] });
-  await context.configure(config);
-
-  const { stderr } = await context.run(["export"]);
-
-  expect(stderr).toContain("3 errors");
 });
 
 test("without a command, the list of commands is printed", async ({ context }) => {
