@@ -24,7 +24,7 @@ import { counted, durationText, instantText } from "../show/format.ts";
 import { firstNames } from "../text.ts";
 import type { Budget } from "../usage/budgets.ts";
 import { dayOf } from "../usage/days.ts";
-import { configuredSeries, planExport } from "../usage/plan.ts";
+import { configuredSeries, planRun } from "../usage/plan.ts";
 import { unreadPrices } from "../usage/prices.ts";
 import {
   applyChange,
@@ -131,7 +131,7 @@ function checkNights({ exports, service: { requestsPerSecond } }: Config): Findi
     const moments = nextOccurrences(job, now, OCCURRENCES).map((moment) => moment.getTime() / 1000);
     const secondsBetween = Math.min(...moments.slice(1).map((moment, i) => moment - (moments[i] ?? 0)));
     // Besides the requests, a run reads each project's list of keys.
-    const calls = planExport(job, dayOf(now)).length + job.projects.length;
+    const calls = planRun(job, dayOf(now)).requests.length + job.projects.length;
     const seconds = Math.ceil(calls / requestsPerSecond);
     if (seconds <= secondsBetween) return [];
     const text = `this night has ${counted(calls, "call")}, at ${requestsPerSecond} a second it takes ${durationText(seconds)}, longer than the ${durationText(secondsBetween)} until the next`;

@@ -78,7 +78,9 @@ export async function runExportNow(
   warnOfLeftOut(context.app.log, job);
   // By the database's clock, which all replicas share.
   const today = dayOf(await databaseNow(context.db));
-  const planned = planRun(job, today, selection, await daysToReread(context.db, seriesOf(job, selection), today));
+  const planned = planRun(job, today, selection, {
+    toReread: await daysToReread(context.db, seriesOf(job, selection), today),
+  });
   const plan = { ...planned, requests: [...planned.requests, ...firstRequests(context, job, selection, planned)] };
   const progress = progressBar(label, totalSliceCount(plan.requests), process.stderr);
   try {

@@ -30,7 +30,6 @@ export function billingBreakdown(
   window: Window,
   usageOn: (day: string) => readonly UsageRecord[],
   { groupings, filters }: BillingQuery,
-  shape: "nested" | "flat",
 ): Readonly<Record<string, unknown>> {
   const results = daysOf(window).flatMap((day) => {
     const matching = usageOn(day)
@@ -44,7 +43,7 @@ export function billingBreakdown(
         groupings.includes(name) ? (group[0]?.[name] ?? null) : null,
       ]);
       const grouping = Object.fromEntries(values);
-      return shape === "flat" ? { dollars, ...days, grouping } : { dollars, grouping: { ...days, ...grouping } };
+      return { dollars, grouping: { ...days, ...grouping } };
     });
   });
   return { ...window, resolution: { units: "day", amount: 1 }, results };

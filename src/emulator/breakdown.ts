@@ -1,62 +1,36 @@
 // What the service answers about usage: the breakdown (parameters read, records filtered, grouped and added up) and Get Fields. Pure.
 
 import { type Dialect, type UsageDimension as Dimension, nameIn, USAGE_DIMENSIONS } from "../usage/dimensions.ts";
-import { daysOf, type Window } from "./days.ts";
 import { type Amounts, FEATURES, type GroupValue, modelId, sortedIfSet, sumOf, type UsageRecord } from "./usage.ts";
 
-export type BreakdownStyle = {
-  readonly dialect: Dialect;
-  /** "nested": a row's days are in its `grouping`; "flat": they are beside its metrics. */
-  readonly shape: "nested" | "flat";
-};
-
 export type BreakdownRow = Amounts & {
-  readonly start?: string;
-  readonly end?: string;
-  /** The dimensions, all null except the one asked for; with the shape "nested" also the row's days. */
+  /** The dimensions, all null except the one asked for, and the row's day where it is named. */
   readonly grouping: Readonly<Record<string, GroupValue>>;
 };
 
-type RecordGroup = { readonly value: GroupValue; readonly records: UsageRecord[] };
-
-/** One row for each day of the window and each group that used something on it. */
-export function dailyBreakdown(
-  window: Window,
-  usageOn: (day: string) => readonly UsageRecord[],
-  query: BreakdownQuery,
-  style: BreakdownStyle,
-): Readonly<Record<string, unknown>> {
-  const results = daysOf(window).flatMap((day) => {
-    const days = { start: day, end: day };
-    return rowsOf(usageOn(day), query, style.dialect).map(
-      ({ grouping, ...amounts }): BreakdownRow =>
-        style.shape === "flat" ? { ...amounts, ...days, grouping } : { ...amounts, grouping: { ...days, ...grouping } },
-    );
-  });
-  return { ...window, resolution: { units: "day", amount: 1 }, results };
-}
-
-/** The sums of all records, without naming their days. */
-export function undatedBreakdown(
+/** One row for each group that used something. Without a `day` the rows name none. */
+export function breakdownRows(
   records: readonly UsageRecord[],
   query: BreakdownQuery,
-  style: BreakdownStyle,
-): Readonly<Record<string, unknown>> {
-  return { results: rowsOf(records, query, style.dialect) };
-}
-
-function rowsOf(records: readonly UsageRecord[], query: BreakdownQuery, dialect: Dialect): BreakdownRow[] {
+  dialect: Dialect,
+  day?: string,
+): BreakdownRow[] {
   const matching = records.filter((record) => matchesQuery(record, query, dialect));
   return groupsOf(matching, query.grouping).map((group) => ({
     ...sumOf(group.records),
-    grouping: Object.fromEntries(
-      USAGE_DIMENSIONS.map((dimension) => [
-        nameIn(dialect, "grouping", dimension),
-        dimension === query.grouping ? valueInDialect(group.value, dimension, dialect) : null,
-      ]),
-    ),
+    grouping: {
+      ...(day !== undefined && { start: day, end: day }),
+      ...Object.fromEntries(
+        USAGE_DIMENSIONS.map((dimension) => [
+          nameIn(dialect, "grouping", dimension),
+          dimension === query.grouping ? valueInDialect(group.value, dimension, dialect) : null,
+        ]),
+      ),
+    },
   }));
 }
+
+type RecordGroup = { readonly value: GroupValue; readonly records: UsageRecord[] };
 
 /** A set is shown in the order that was seen first. */
 function groupsOf(records: readonly UsageRecord[], grouping: Dimension | undefined): RecordGroup[] {

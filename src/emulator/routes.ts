@@ -1,12 +1,14 @@
 // The emulator's endpoints. They check a request's key, then its project, then its scope, and answer from usage or keys.
 
+import type { Dialect } from "../usage/dimensions.ts";
 import { balances, billingBreakdown, billingFields, parseBillingQuery } from "./billing.ts";
-import { type BreakdownStyle, dailyBreakdown, fieldsOf, parseBreakdownQuery, undatedBreakdown } from "./breakdown.ts";
+import { breakdownRows, fieldsOf, parseBreakdownQuery } from "./breakdown.ts";
 import { addDays, ageDays, dayOf, daysOf, isDay, type Window, windowOf } from "./days.ts";
 import { type ApiKey, type KeyStore, mayDo, parseKeyRequest } from "./keys.ts";
 import type { UsageRecord, UsageSource } from "./usage.ts";
 
-export type Service = BreakdownStyle & {
+export type Service = {
+  readonly dialect: Dialect;
   readonly window: WindowMode;
   /** "ignored": every request is answered as if it had no grouping. */
   readonly grouping: "on" | "ignored";
@@ -134,10 +136,11 @@ function answerBreakdown(call: Call, service: Service): Answer | Refusal {
   const window = requestedWindow(call, service);
   if (!window) return badRequest(WRONG_DAYS);
   if (!isUndated(service.window)) {
-    return ok(dailyBreakdown(window, (day) => usageOn(day, call, service), query, service));
+    const rowsOf = (day: string) => breakdownRows(usageOn(day, call, service), query, service.dialect, day);
+    return ok({ ...window, resolution: { units: "day", amount: 1 }, results: daysOf(window).flatMap(rowsOf) });
   }
   const records = daysOf(summaryWindow(call, service, window)).flatMap((day) => usageOn(day, call, service));
-  return ok(undatedBreakdown(records, query, service));
+  return ok({ results: breakdownRows(records, query, service.dialect) });
 }
 
 function answerFields(call: Call, service: Service): Answer | Refusal {
@@ -182,7 +185,7 @@ function answerBillingBreakdown(call: Call, service: Service): Answer | Refusal 
   if (!window) return badRequest(WRONG_DAYS);
   const parsed = parseBillingQuery(call.url.searchParams, service.dialect);
   const query = service.grouping === "ignored" ? { ...parsed, groupings: [] } : parsed;
-  return ok(billingBreakdown(window, (day) => usageOn(day, call, service), query, service.shape));
+  return ok(billingBreakdown(window, (day) => usageOn(day, call, service), query));
 }
 
 function answerBillingFields(call: Call, service: Service): Answer | Refusal {

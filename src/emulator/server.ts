@@ -103,7 +103,7 @@ export type Emulator = AsyncDisposable &
 export async function startEmulator(options: EmulatorOptions): Promise<Emulator> {
   const { port = 0, seed = 1, consoleKeys, fault, now = () => new Date(), ...settings } = options;
   const service: Service = {
-    ...{ dialect: "interface", shape: "nested", window: "on", grouping: "on", fields: "on", billing: "on" },
+    ...{ dialect: "interface", window: "on", grouping: "on", fields: "on", billing: "on" },
     countsFrom: addDays(dayOf(now()), -30),
     usage: madeUpUsage(seed),
     projects: () => projectsOf(consoleKeys),

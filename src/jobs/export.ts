@@ -56,7 +56,7 @@ export async function exportProject(context: ExportContext, project: ProjectRun)
   const { maxConcurrent } = config.service;
   const idOf = ({ series }: UsageRequest) => seriesIdOf(ids, series);
   const deps = requestDeps(context, { runId, policy: job, check, idOf, log, ...(isRetried && { isRetried }) });
-  const concurrency = requestsAtOnce({ maxConcurrent, projects: config.projects.length });
+  const concurrency = requestsAtOnce(maxConcurrent, config.projects.length);
   const run = { requests, runDay, concurrency, ...(stopStarting && { stopStarting }) };
   return exportUsage(run, { ...deps, ...(onCounted && { onCounted }) }, app.signal);
 }

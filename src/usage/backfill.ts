@@ -5,10 +5,10 @@ import {
   dueDays,
   type ExportJob,
   type ExportPlan,
+  newestFirst,
   requestsOfDays,
   type Selection,
   seriesOf,
-  type UsageRequest,
 } from "./plan.ts";
 import { type Series, seriesKey } from "./series.ts";
 import type { SliceStatus } from "./slice.ts";
@@ -70,12 +70,6 @@ export function planBackfill(
 
 function isWanted(only: BackfillMode, status: SliceStatus = "missing"): boolean {
   return only === "all" || only === status;
-}
-
-function newestFirst(a: UsageRequest, b: UsageRequest): number {
-  const [endOfA, endOfB] = [a.window?.end ?? "", b.window?.end ?? ""];
-  if (endOfA === endOfB) return 0;
-  return endOfA > endOfB ? -1 : 1;
 }
 
 /** How complete the slices of a range are. */

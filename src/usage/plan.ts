@@ -106,17 +106,6 @@ export function configuredSeries(jobs: readonly ExportJob[]): ConfiguredSeries[]
   return [...configured.values()];
 }
 
-/**
- * One request for each series and stretch of at most 31 days. The newest stretches come first, so that the days people look at are
- * fresh even if the service stops answering half-way. Without a window it is one request for each series.
- */
-export function planExport(job: ExportJob, today: Day, selection: Selection = {}): UsageRequest[] {
-  const series = seriesOf(job, selection);
-  const windows = windowsOf(job, today, selection);
-  const stretches = windows ? windows.flatMap(splitWindow) : [undefined];
-  return stretches.flatMap((stretch) => series.map((one) => ({ series: one, window: stretch })));
-}
-
 /** Requests for some days of one series: one for each stretch of consecutive days, the newest first. */
 export function requestsOfDays(series: Series, days: readonly Day[]): UsageRequest[] {
   return consecutiveDays(days)
@@ -161,23 +150,46 @@ export type ExportPlan = {
 /** By seriesKey, the days that were not read since they ended, or whose newest answer is in doubt. */
 export type DaysToReread = ReadonlyMap<string, readonly Day[]>;
 
-/** Unless days were picked, a run also reads the days before the window that need another reading. */
+type KnownDays = {
+  readonly toReread?: DaysToReread;
+  /** Whether the slice, or without a window the series, was read since the run began. */
+  readonly isSettled?: (series: Series, day: Day | undefined) => boolean;
+  /** False for a run that only reads what is left of earlier days. */
+  readonly readsWindow?: boolean;
+};
+
+/**
+ * What a run reads: its window, or the picked days, except settled slices; and, unless days were picked, the days before the window that
+ * need another reading. A request has at most 31 days of one series, or no window at all. The newest days come first, so that the
+ * days people look at are fresh even if the service stops answering half-way.
+ */
 export function planRun(
   job: ExportJob,
   today: Day,
   selection: Selection = {},
-  toReread: DaysToReread = new Map(),
+  { toReread = new Map(), isSettled, readsWindow = true }: KnownDays = {},
 ): ExportPlan {
+  const windows = windowsOf(job, today, selection);
   const due = dueDays(job, today, selection);
-  const before = due && !selection.days ? seriesOf(job, selection) : [];
-  const again = before.flatMap((series) => {
-    const days = toReread.get(seriesKey(series)) ?? [];
-    return requestsOfDays(
-      series,
-      days.filter((day) => due !== undefined && day < due.oldest.start),
-    );
+  const stretches = windows?.flatMap(splitWindow);
+  const requests = seriesOf(job, selection).flatMap((series): UsageRequest[] => {
+    if (!windows || !stretches) {
+      return readsWindow && !isSettled?.(series, undefined) ? [{ series, window: undefined }] : [];
+    }
+    const before = selection.days
+      ? []
+      : (toReread.get(seriesKey(series)) ?? []).filter((day) => !readsWindow || !due || day < due.oldest.start);
+    if (readsWindow && !isSettled && before.length === 0) return stretches.map((window) => ({ series, window }));
+    const own = readsWindow ? windows.flatMap(daysOf).filter((day) => !isSettled?.(series, day)) : [];
+    return requestsOfDays(series, [...own, ...before]);
   });
-  return { requests: [...planExport(job, today, selection), ...again], runDay: today, due };
+  return { requests: requests.sort(newestFirst), runDay: today, due };
+}
+
+export function newestFirst(a: UsageRequest, b: UsageRequest): number {
+  const [endOfA, endOfB] = [a.window?.end ?? "", b.window?.end ?? ""];
+  if (endOfA === endOfB) return 0;
+  return endOfA > endOfB ? -1 : 1;
 }
 
 /** Newest first. A job reads its last complete days, and today if it is configured to. */
@@ -209,38 +221,13 @@ export function splitWindow(window: Window): Window[] {
 }
 
 /** How many requests a project has at once. Of several projects, also of different exports, none may take all slots: its calls may hang. */
-export function requestsAtOnce({
-  maxConcurrent,
-  projects,
-}: {
-  readonly maxConcurrent: number;
-  readonly projects: number;
-}): number {
+export function requestsAtOnce(maxConcurrent: number, projects: number): number {
   return projects === 1 ? 2 * maxConcurrent : Math.max(1, maxConcurrent - 1);
 }
 
 /** The days that a scheduled run reads; undefined if the service chooses them. */
 export function windowOf(job: ExportJob, runDay: Day): Window | undefined {
   return windowsOf(job, runDay, {})?.[0];
-}
-
-/** What a run reads of a project: its window, except slices that are settled since the run began, and days that are missing before it. */
-export function planProject(
-  job: ExportJob,
-  runDay: Day,
-  {
-    isSettled,
-    gaps,
-  }: { readonly isSettled: (series: Series, day: Day | undefined) => boolean; readonly gaps: DaysToReread },
-  readsWindow: boolean,
-): UsageRequest[] {
-  const window = windowOf(job, runDay);
-  return seriesOf(job).flatMap((series) => {
-    if (!window) return readsWindow && !isSettled(series, undefined) ? [{ series, window }] : [];
-    const ofWindow = readsWindow ? daysOf(window).filter((day) => !isSettled(series, day)) : [];
-    const before = (gaps.get(seriesKey(series)) ?? []).filter((day) => !readsWindow || day < window.start);
-    return requestsOfDays(series, [...ofWindow, ...before]);
-  });
 }
 
 /** How many slices a request reads; 1 if only the answer shows how many. */

@@ -13,14 +13,7 @@ import { FilterCheck } from "../jobs/filters.ts";
 import { isDueInRun, RETRIED_CODES } from "../usage/backfill.ts";
 import { type Day, dayOf } from "../usage/days.ts";
 import { addCounts, describeRequest, NO_COUNTS, type RunCounts } from "../usage/export.ts";
-import {
-  type DaysToReread,
-  type ExportJob,
-  planProject,
-  seriesOf,
-  type UsageRequest,
-  windowOf,
-} from "../usage/plan.ts";
+import { type DaysToReread, type ExportJob, planRun, seriesOf, type UsageRequest, windowOf } from "../usage/plan.ts";
 import { type Series, seriesKey } from "../usage/series.ts";
 import type { WorkerContext } from "./context.ts";
 import { reportRunEnd } from "./runs.ts";
@@ -116,7 +109,12 @@ async function planOf(
   const settledKeys = new Set(settled.map(({ seriesId, day }) => `${seriesId} ${day ?? ""}`));
   const isSettled = (series: Series, day: Day | undefined) =>
     settledKeys.has(`${seriesIdOf(ids, series)} ${day ?? ""}`);
-  const requests = planProject(job, runDay, { isSettled, gaps }, scheduledFor !== undefined);
+  const requests = planRun(
+    job,
+    runDay,
+    {},
+    { isSettled, toReread: gaps, readsWindow: scheduledFor !== undefined },
+  ).requests;
   return { requests, runDay, settled: settled.reduce(addSettled, { ...NO_COUNTS, planned: 0 }) };
 }
 

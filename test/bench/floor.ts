@@ -9,7 +9,7 @@ import { openPostgres } from "../../src/db/connection/database.ts";
 import { breakdownQuery } from "../../src/service/usage.ts";
 import { dayOf } from "../../src/usage/days.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
-import { planExport } from "../../src/usage/plan.ts";
+import { planRun } from "../../src/usage/plan.ts";
 import { seriesKey } from "../../src/usage/series.ts";
 import { openConfigFolder } from "./config-folder.ts";
 import { median, type NewDatabase, ratio } from "./figures.ts";
@@ -105,7 +105,7 @@ const floor: Prepare = async (service, _folder, databaseUrl, json) => {
   await using prepared = await prepareDatabase(databaseUrl, json);
   const { config, ids } = prepared;
   const requests = config.exports
-    .flatMap((job) => planExport(job, dayOf(new Date())))
+    .flatMap((job) => planRun(job, dayOf(new Date())).requests)
     .map((request): FloorRequest => {
       const { series } = request;
       const seriesId = ids.get(seriesKey(series));

@@ -1,13 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { addDays, type Day, dayCount, daysOf, type Window } from "../../src/usage/days.ts";
-import {
-  configuredSeries,
-  type ExportJob,
-  planExport,
-  REQUEST_DAYS_MAX,
-  type Selection,
-} from "../../src/usage/plan.ts";
+import { configuredSeries, type ExportJob, planRun, REQUEST_DAYS_MAX, type Selection } from "../../src/usage/plan.ts";
 import type { Filter } from "../../src/usage/series.ts";
 import { ALL_USAGE, PROJECT, sampleJob } from "./sample-request.ts";
 
@@ -16,7 +10,7 @@ const LISTEN: Filter = { name: "listen", features: {}, dimensions: { endpoint: "
 const STAGING = { id: "p2", name: "staging" };
 
 function windowsOf(job: ExportJob, today: Day = TODAY, selection?: Selection): (Window | undefined)[] {
-  return planExport(job, today, selection).map(({ window }) => window);
+  return planRun(job, today, selection).requests.map(({ window }) => window);
 }
 
 test("a job reads its last complete days, without today", () => {
@@ -33,7 +27,7 @@ test("a job that is configured to read today reads it, too", () => {
 
 test("the newest days of every series are read before older days of any series", () => {
   const job = sampleJob({ groupings: ["none", "model"], window: { days: 40, today: false } });
-  expect(planExport(job, TODAY).map(({ series, window }) => [window?.end, series.grouping])).toEqual([
+  expect(planRun(job, TODAY).requests.map(({ series, window }) => [window?.end, series.grouping])).toEqual([
     ["2026-03-17", "none"],
     ["2026-03-17", "model"],
     ["2026-02-14", "none"],
@@ -98,7 +92,7 @@ test.each<[string, Selection, readonly string[]]>([
   ["no project at all", { projects: [] }, []],
 ])("a selection of %s narrows the plan", (_, selection, expected) => {
   const job = sampleJob({ projects: [PROJECT, STAGING], filters: [ALL_USAGE, LISTEN] });
-  const requests = planExport(job, TODAY, selection);
+  const { requests } = planRun(job, TODAY, selection);
   expect(requests.map(({ series }) => `${series.project.name} ${series.filter.name} ${series.grouping}`)).toEqual(
     expected,
   );
