@@ -91,21 +91,6 @@ test("days that are caught up give one alert a budget, threshold and day, also l
   expect(fixture.texts.slice(2)).toEqual([]);
 });
 
-test("many days that are caught up are one notification for all of them, once", async () => {
-  await using fixture = await openNotifierFixture(db);
-  await setBudget(fixture, { period: "day", thresholds: ["80", "100"], from: addDays(today, -60) });
-  await sql`update usage_export.budget set recorded_at = now() - interval '60 days'`.execute(db);
-  const days = Array.from({ length: 6 }, (_, i) => addDays(today, -40 + i));
-  for (const day of days) await use(fixture, "150", day);
-  await tickAll(fixture);
-  expect(fixture.texts).toEqual([
-    expect.stringMatching(/^6 changes at once of "budget"; .* The first: budget limit \(.*\) reached 100%/),
-  ]);
-  await use(fixture, "150", addDays(today, -20));
-  await tickAll(fixture);
-  expect(fixture.texts.slice(1)).toEqual([expect.stringContaining(`(${addDays(today, -20)}) reached 100%`)]);
-});
-
 test("what was sent of a budget long ago is forgotten, and its period is not notified again", async () => {
   await using fixture = await openNotifierFixture(db);
   await setBudget(fixture, { period: "day", thresholds: ["100"], from: addDays(today, -450) });

@@ -4,16 +4,13 @@ import { randomUUID } from "node:crypto";
 import os from "node:os";
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
-import { judgeFinalDays } from "../../src/db/anomalies.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { markScheduled, registerJobs } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
-import { recordEvent } from "../../src/db/keys/keystore.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue } from "../../src/db/usage/series.ts";
 import { farSchedule } from "../cli/workers.ts";
-import { newIntent, newRotation } from "../db/keys/written-ledger.ts";
 import { daysBack, store, total } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
 import { type NotifierFixture, openNotifierFixture, SECRET } from "./test-notifier.ts";
@@ -183,62 +180,4 @@ test.each([
   await inTransaction(db, (tx) => markScheduled(tx, job, new Date(Date.now() - plannedAgoMs)));
   await fixture.notifier().tick();
   expect(fixture.texts).toHaveLength(notifications);
-});
-
-test("each condition of a rotation that needs a person is notified", async () => {
-  const { job, write, key } = await newRotation(db);
-  await using fixture = await openNotifierFixture(db, { name: job.name });
-  const [old, lost] = [newIntent(), newIntent()];
-  await key(old, "draining");
-  await write({ kind: "due-for-removal", intentId: old });
-  await key(lost, "intent");
-  await write({ kind: "orphan", intentId: lost });
-  await sql`
-    update usage_export.api_key set requested_at = now() - interval '40 days', active_since = now() - interval '40 days'
-    where rotation = ${job.name}
-  `.execute(db);
-  await recordEvent(db, { rotation: job.name, intentId: undefined, event: "fallback", actor: "me", reason: "refused" });
-  await sql`
-    update usage_export.rotation set failed_attempts = 5, last_error = 'the service answered 403' where name = ${job.name}
-  `.execute(db);
-  await fixture.notifier().tick();
-  expect(fixture.texts.map((text) => text.replace(`Rotation ${job.name}: `, ""))).toEqual([
-    expect.stringMatching(/^needs attention: .*the service answered 403$/),
-    expect.stringMatching(/^the key in use was refused/),
-    expect.stringMatching(/^the key in use is 40 days old and should have been replaced after 30: rotate --dry-run/),
-    expect.stringMatching(/^1 key may exist at the service/),
-    expect.stringMatching(/^1 key can be removed/),
-  ]);
-});
-
-test("an unusual day that two workers judge is one notification, also after a restart, and one when it is over", async () => {
-  await using fixture = await openNotifierFixture(db);
-  const back = await daysBack(db);
-  const settings = {
-    sensitivity: "normal",
-    minimum: { requests: 100, hours: 10, tokens: 10_000, characters: 10_000 },
-  } as const;
-  const read = async (from: number, to: number, requests: string) => {
-    const days = Array.from({ length: from - to + 1 }, (_, n) => total(back(to + n), { requests }));
-    await store(db, fixture.seriesId, days, { grouping: "none" });
-  };
-  await read(60, 5, "1000");
-  await read(4, 4, "9000");
-  // Each of these workers has just started. The last one works on alone.
-  const tickNew = () =>
-    Promise.all(
-      [1, 2].map(async () => {
-        await judgeFinalDays(db, settings);
-        await fixture.notifier().tick();
-      }),
-    );
-  await tickNew();
-  await tickNew();
-  expect(fixture.texts).toEqual([`Unusual usage of production on ${back(4)}: Requests: 9,000, usually 741 to 1,300`]);
-
-  await sql`update usage_export.judged_day set judged_at = judged_at - interval '1 day'`.execute(db);
-  await read(3, 3, "1000");
-  await tickNew();
-  await tickNew();
-  expect(fixture.texts.slice(1)).toEqual(["Over: anomaly production."]);
 });
