@@ -41,7 +41,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
     "package-files.ts",
     "keys/policy.ts",
     "secret.ts",
-    "service/auth-scheme.ts",
+    "service/service.ts",
     "usage",
   ],
   "db/connection": [
@@ -92,7 +92,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   pg: ["db/connection/database.ts"],
   "@electric-sql/pglite": ["db/connection/database.ts"],
   "pg-boss": ["db/jobs/queue.ts"],
-  undici: ["proxy-agent.ts", "service/client.ts", "service/exchange.ts", "worker/webhook.ts"],
+  undici: ["proxy-agent.ts", "service/client.ts", "worker/webhook.ts"],
   "prom-client": ["show/prometheus.ts"],
   jose: ["keys/seal.ts"],
   commander: ["cli/command-line.ts", "cli/commands.ts"],
@@ -109,7 +109,7 @@ const PURE = [
   ...["backfill", "days", "json-value", "metrics", "normalise", "plan", "prices", "rows", "series", "slice"].map(
     (name) => `usage/${name}.ts`,
   ),
-  ...["keys/plan.ts", "keys/policy.ts", "schedule/plan-tick.ts", "service/errors.ts", "service/retry.ts"],
+  ...["keys/plan.ts", "keys/policy.ts", "schedule/plan-tick.ts", "service/errors.ts"],
 ];
 
 /** Packages whose functions are pure. */

@@ -2,7 +2,7 @@
 // checked in checks.ts.
 
 import { z } from "zod";
-import { AUTH_SCHEMES } from "../service/auth-scheme.ts";
+import { AUTH_SCHEMES } from "../service/service.ts";
 import {
   DIALECTS,
   DIMENSIONS,

@@ -12,8 +12,8 @@ import { markDue, seriesIdOf } from "../db/usage/series.ts";
 import { errorText } from "../errors.ts";
 import { nextRunAt } from "../schedule/due.ts";
 import { hasStatus } from "../service/answer.ts";
-import { fetchBalances } from "../service/balances.ts";
 import { readKeyList } from "../service/keys.ts";
+import { fetchBalances } from "../service/projects.ts";
 import { addDays, type Day } from "../usage/days.ts";
 import type { Source } from "../usage/dimensions.ts";
 import {

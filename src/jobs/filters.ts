@@ -13,7 +13,7 @@ import {
   fetchBilledFields,
   fetchFields,
   type ListedFields,
-} from "../service/fields.ts";
+} from "../service/projects.ts";
 import { fetchBreakdown } from "../service/usage.ts";
 import { type Day, dayOf, type Window } from "../usage/days.ts";
 import {

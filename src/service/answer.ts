@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { AppError } from "../errors.ts";
+import type { Secret } from "../secret.ts";
 import { ExactNumber } from "../usage/json-value.ts";
 import {
   type CallDescription,
@@ -10,18 +11,11 @@ import {
   isUncompressed,
   type Redact,
   type Reply,
+  type ResponseHeaders,
   requestIdOf,
   sanitizeLine,
 } from "./errors.ts";
-import type { ResponseHeaders } from "./retry.ts";
-
-export type ServiceAnswer = {
-  readonly status: number;
-  /** The parsed body; undefined for a 204 to a call that allows it, and for any other status than 2xx that the call expects. */
-  readonly value: unknown;
-  /** The service's id of the call, for an error message. A function, because most answers lead to none, and removing secrets takes time. */
-  readonly requestId: () => string | undefined;
-};
+import type { Service, ServiceAnswer, ServiceCall } from "./service.ts";
 
 const HEADER_LENGTH_MAX = 100;
 
@@ -121,6 +115,23 @@ function detailsOf(status: number, requestId: string | undefined): AppError["det
 /** Whether the service answered with one of these statuses. */
 export function hasStatus(error: unknown, statuses: readonly number[]): boolean {
   return error instanceof AppError && statuses.some((status) => error.details.status === status);
+}
+
+/** Returns undefined instead of throwing if the service answered with one of `statuses`, which this call expects. */
+export async function callAllowingStatuses(
+  service: Service,
+  statuses: readonly number[],
+  call: ServiceCall,
+  key: Secret,
+  signal: AbortSignal,
+): Promise<ServiceAnswer | undefined> {
+  try {
+    const answer = await service.call({ ...call, expected: statuses }, key, signal);
+    return statuses.includes(answer.status) ? undefined : answer;
+  } catch (error) {
+    if (hasStatus(error, statuses)) return undefined;
+    throw error;
+  }
 }
 
 // Parses JSON: numbers keep their value, and text that could not be stored as it was sent is refused.

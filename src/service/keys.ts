@@ -3,8 +3,8 @@
 import { z } from "zod";
 import { AppError } from "../errors.ts";
 import { isFreeOfSecret, Secret } from "../secret.ts";
-import { hasStatus, Id, parseAnswer } from "./answer.ts";
-import { callAllowingStatuses, type Service } from "./service.ts";
+import { callAllowingStatuses, hasStatus, Id, parseAnswer } from "./answer.ts";
+import type { Service } from "./service.ts";
 
 const TOKEN = { api_key_id: Id, scopes: z.array(z.string()).nullish(), created: z.string().nullish() };
 const TokenObject = z.object(TOKEN);

@@ -1,12 +1,16 @@
-// Lists the projects that a key can see: GET /v1/projects.
+// What the service says of projects besides their usage: which ones a key can see, what their usage can be filtered by, and their balances.
 
 import { z } from "zod";
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import { toPrintableLine, truncate } from "../text.ts";
+import type { BillingDimension, Source } from "../usage/dimensions.ts";
+import { decimalText, ExactNumber } from "../usage/json-value.ts";
 import type { ListedProject } from "../usage/project-list.ts";
-import { Id, parseAnswer } from "./answer.ts";
+import { callAllowingStatuses, Id, parseAnswer } from "./answer.ts";
 import type { Service } from "./service.ts";
+
+// GET /v1/projects
 
 /** No key sees nearly as many. A longer list is more likely a service that never ends its pages. */
 const PROJECTS_MAX = 20_000;
@@ -93,4 +97,139 @@ function badList(problem: string): AppError {
 
 function printableName(name: string | null | undefined): string {
   return truncate(toPrintableLine(name ?? ""), NAME_LENGTH_MAX);
+}
+
+// GET /v1/projects/{id}/usage/fields or …/billing/fields. The answer lists only what was used in its period, so the service may know names
+// that it does not list.
+
+/** The features that the service's documentation names, whether a project used them or not. */
+export const DOCUMENTED_FEATURES: readonly string[] = [
+  ...["alternatives", "callback", "callback_method", "channels", "custom_intent", "custom_intent_mode"],
+  ...["custom_topic", "custom_topic_mode", "detect_entities", "detect_language", "diarize", "dictation", "encoding"],
+  ...["extra", "filler_words", "intents", "keyterm", "keywords", "language", "measurements", "multichannel"],
+  ...["numerals", "paragraphs", "profanity_filter", "punctuate", "redact", "replace", "sample_rate", "search"],
+  ...["sentiment", "smart_format", "summarize", "topics", "utt_split", "utterances", "version"],
+];
+
+const OptionalText = z.string().optional().catch(undefined);
+/** In dialect "2026" the service filters by `model_id`, not by the name. */
+const Model = z
+  .object({ name: z.string(), model_id: OptionalText, language: OptionalText, version: OptionalText })
+  .transform(({ model_id: id, ...model }) => ({ ...model, id }))
+  .optional()
+  .catch(undefined);
+
+/**
+ * A member is undefined if the service does not list names of that kind. Unreadable entries are dropped; in `features`, one makes the
+ * whole answer unreadable.
+ */
+const FieldsAnswer = z.object({
+  features: z.array(z.string()).nullish().transform(present),
+  models: z.array(Model).nullish().catch(undefined).transform(present),
+  tags: z.array(OptionalText).nullish().catch(undefined).transform(present),
+});
+
+function present<T>(entries: readonly (T | undefined)[] | null | undefined): readonly T[] | undefined {
+  return entries?.filter((entry) => entry !== undefined);
+}
+
+export type ListedFields = Readonly<z.output<typeof FieldsAnswer>>;
+
+const BilledValues = z
+  .array(OptionalText)
+  .nullish()
+  .catch(undefined)
+  .transform((values) => values?.filter((value) => value !== undefined));
+
+/** A line item has a name for people, too, which is not used. */
+const BillingFieldsAnswer = z.object({
+  accessors: BilledValues,
+  deployments: BilledValues,
+  line_items: z.record(z.string(), z.unknown()).optional().catch(undefined),
+  tags: BilledValues,
+});
+
+/** By dimension, the values that amounts have; undefined if the service does not list them. */
+export type BilledFields = Readonly<Record<BillingDimension, readonly string[] | undefined>>;
+
+/** Undefined if the service has no such list. */
+export async function fetchBilledFields(
+  service: Service,
+  projectId: string,
+  key: Secret,
+  signal: AbortSignal,
+): Promise<BilledFields | undefined> {
+  const answer = await fetchList(service, [projectId, "billing"], ["billing:read"], key, signal);
+  if (!answer) return undefined;
+  const { accessors, deployments, line_items, tags } = parseAnswer(BillingFieldsAnswer, answer, "billing fields");
+  return { accessor: accessors, deployment: deployments, line_item: line_items && Object.keys(line_items), tags };
+}
+
+/** Undefined if the service has no such list. */
+export async function fetchFields(
+  service: Service,
+  projectId: string,
+  key: Secret,
+  signal: AbortSignal,
+): Promise<ListedFields | undefined> {
+  const answer = await fetchList(service, [projectId, "usage"], ["project:read", "usage:read"], key, signal);
+  return answer && parseAnswer(FieldsAnswer, answer, "fields of the project");
+}
+
+/** Sent without dates, because then the answer covers the longest period. */
+function fetchList(
+  service: Service,
+  of: readonly [projectId: string, source: Source],
+  scopes: readonly string[],
+  key: Secret,
+  signal: AbortSignal,
+) {
+  const path = ["v1", "projects", ...of, "fields"];
+  const call = { operation: "fields", method: "GET", path, retry: true, scopes } as const;
+  return callAllowingStatuses(service, [404], call, key, signal);
+}
+
+// GET /v1/projects/{id}/balances
+
+const Amount = z.union([z.number(), z.instanceof(ExactNumber)]).transform((value, context) => {
+  const text = decimalText(value);
+  if (text !== undefined) return text;
+  context.addIssue("not a number that can be kept with all its digits");
+  return z.NEVER;
+});
+
+const Balance = z
+  .object({
+    balance_id: z.string().min(1),
+    amount: Amount,
+    units: z.string().nullish(),
+    purchase_order_id: z.string().nullish(),
+  })
+  .transform(({ balance_id, amount, units, purchase_order_id }) => ({
+    balanceId: balance_id,
+    amount,
+    units: units ?? null,
+    purchaseOrderId: purchase_order_id ?? null,
+  }));
+
+const BalancesAnswer = z.object({
+  balances: z
+    .array(Balance)
+    .refine((all) => new Set(all.map(({ balanceId }) => balanceId)).size === all.length, "a balance is in it twice"),
+});
+
+/** A refusal (403), and a service that does not offer balances (404), are errors as any other. */
+export async function fetchBalances(
+  service: Service,
+  projectId: string,
+  key: Secret,
+  signal: AbortSignal,
+): Promise<readonly z.output<typeof Balance>[]> {
+  const path = ["v1", "projects", projectId, "balances"];
+  const answer = await service.call(
+    { operation: "balances", method: "GET", path, retry: true, scopes: ["billing:read"] },
+    key,
+    signal,
+  );
+  return parseAnswer(BalancesAnswer, answer, "the balances").balances;
 }

@@ -6,10 +6,12 @@ import type { ErrorCode } from "../errors.ts";
 import type { HttpProxy } from "../proxy.ts";
 import type { Secret } from "../secret.ts";
 import type { Dialect } from "../usage/dimensions.ts";
-import { hasStatus, type ServiceAnswer } from "./answer.ts";
-import type { AuthScheme } from "./auth-scheme.ts";
 import type { Redact } from "./errors.ts";
 import type { Rate } from "./limiter.ts";
+
+/** The word before the key in the Authorization header; with "none" the header is the key alone. `init` tries them in this order. */
+export const AUTH_SCHEMES = ["Token", "Bearer", "none"] as const;
+export type AuthScheme = (typeof AUTH_SCHEMES)[number];
 
 /** "auto": a probe finds the dialect, see jobs/dialects.ts. */
 type DialectSetting = Dialect | "auto";
@@ -68,6 +70,14 @@ export type ServiceCall = {
   readonly expected?: readonly number[];
 };
 
+export type ServiceAnswer = {
+  readonly status: number;
+  /** The parsed body; undefined for a 204 to a call that allows it, and for any other status than 2xx that the call expects. */
+  readonly value: unknown;
+  /** The service's id of the call, for an error message. A function, because most answers lead to none, and removing secrets takes time. */
+  readonly requestId: () => string | undefined;
+};
+
 export type Service = {
   readonly baseUrl: string;
   readonly dialect: DialectSetting;
@@ -107,20 +117,3 @@ export type AttemptReport = {
 };
 
 export type OnAttempt = (report: AttemptReport) => void;
-
-/** Returns undefined instead of throwing if the service answered with one of `statuses`, which this call expects. */
-export async function callAllowingStatuses(
-  service: Service,
-  statuses: readonly number[],
-  call: ServiceCall,
-  key: Secret,
-  signal: AbortSignal,
-): Promise<ServiceAnswer | undefined> {
-  try {
-    const answer = await service.call({ ...call, expected: statuses }, key, signal);
-    return statuses.includes(answer.status) ? undefined : answer;
-  } catch (error) {
-    if (hasStatus(error, statuses)) return undefined;
-    throw error;
-  }
-}

@@ -9,8 +9,8 @@ import { DIMENSIONS, type Dialect, hasOtherName2026, nameIn, type Source } from 
 import { isObject } from "../usage/json-value.ts";
 import type { UsageRequest } from "../usage/plan.ts";
 import { dimensionsOf, type Filter, type Grouping, type Project, type Series } from "../usage/series.ts";
-import { hasStatus } from "./answer.ts";
-import { callAllowingStatuses, type Service, type ServiceCall } from "./service.ts";
+import { callAllowingStatuses, hasStatus } from "./answer.ts";
+import type { Service, ServiceCall } from "./service.ts";
 
 /** Parameters with a fixed meaning. The service takes any other name for a feature, so no feature may have one of these names. */
 const RESERVED_PARAMETERS: ReadonlySet<string> = new Set([

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { readAnswer } from "../../src/service/answer.ts";
-import type { ResponseHeaders } from "../../src/service/retry.ts";
+import type { ResponseHeaders } from "../../src/service/errors.ts";
 import type { ServiceCall } from "../../src/service/service.ts";
 import { answer, scriptedServer } from "../support/scripted-server.ts";
 import { KEY, limit, openTestService } from "./open-test-service.ts";

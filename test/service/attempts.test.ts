@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { sleep } from "../../src/async.ts";
 import { AppError } from "../../src/errors.ts";
 import type { Outcome } from "../../src/service/answer.ts";
-import { openAttempts } from "../../src/service/attempts.ts";
+import { openAttempts } from "../../src/service/retry.ts";
 import type { ServiceCall } from "../../src/service/service.ts";
 import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { KEY, limit, openTestService } from "./open-test-service.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fetchBalances } from "../../src/service/balances.ts";
+import { fetchBalances } from "../../src/service/projects.ts";
 import { type Script, scriptedServer } from "../support/scripted-server.ts";
 import { KEY, limit, openTestService } from "./open-test-service.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Secret } from "../../src/secret.ts";
+import type { ResponseHeaders } from "../../src/service/errors.ts";
 import { readErrorBody, redactorFor } from "../../src/service/errors.ts";
-import type { ResponseHeaders } from "../../src/service/retry.ts";
 import { ENCODINGS } from "../support/encodings.ts";
 import { findSecrets } from "../support/leak-search.ts";
 

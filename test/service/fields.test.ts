@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fetchFields } from "../../src/service/fields.ts";
+import { fetchFields } from "../../src/service/projects.ts";
 import { answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { KEY, limit, openTestService } from "./open-test-service.ts";
 

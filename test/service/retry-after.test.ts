@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type ResponseHeaders, requestedWait } from "../../src/service/retry.ts";
+import { type ResponseHeaders, requestedWait } from "../../src/service/errors.ts";
 
 const NOW_MS = Date.parse("2026-03-01T12:00:00Z");
 const DATE = "Sun, 01 Mar 2026 12:00:00 GMT";

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { ATTEMPTS_MAX, type FailureKind, isTransient, retryDelayMs } from "../../src/service/retry.ts";
+import { type FailureKind, isTransient } from "../../src/service/errors.ts";
+import { ATTEMPTS_MAX, retryDelayMs } from "../../src/service/retry.ts";
 
 const transient = (count: number): FailureKind[] => Array.from({ length: count }, () => "transient" as const);
 
