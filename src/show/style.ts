@@ -113,23 +113,32 @@ td>details{width:16rem}
 .title h2{margin:0}
 .title a{font-size:.9rem}
 .two-thirds figcaption,:is(.third,.quarter,.half) caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
-.two-thirds .plot{min-height:12rem}
+.two-thirds .plot{min-height:11rem}
 main>:first-child{padding-top:.5rem}
-.lead{margin:.25rem 0 .75rem;max-width:72rem}
+.lead{margin:.25rem 0 .4rem}
 .lead p{margin:0}
-.sentence{font-size:1.35rem;line-height:1.35;font-weight:600;letter-spacing:-.01em;text-wrap:pretty}
-.summary{display:grid;grid-template-columns:minmax(16rem,1fr) 3fr;gap:.75rem;margin-bottom:.5rem}
+.sentence{font-size:1.3rem;line-height:1.35;font-weight:600;letter-spacing:-.01em;text-wrap:pretty}
+.summary{display:grid;grid-template-columns:minmax(20rem,1fr) 3fr;gap:.75rem;margin-bottom:.4rem}
 .summary:not(:has(.money)){grid-template-columns:1fr}
 .summary dl{margin:0}
 .money>div{height:100%;padding:.4rem .9rem .5rem;border:1px solid var(--accent);border-radius:6px}
 .money dt{color:var(--soft)}
-.money dd{margin:0}
+.money dd{display:inline;margin:0 .4rem 0 0;font-size:.9rem}
+.money .figure{display:block}
 .money .figure{font-size:2rem}
 .money .figure a{color:inherit;text-decoration:none}
 .figures dt a{color:inherit;text-decoration-color:var(--line)}
 .budgets{margin:0;padding:0;list-style:none;font-size:.9rem}
 .budgets li{display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 1rem;padding:.35rem 0 .45rem;border-bottom:1px solid var(--line)}
 .well{margin:0;color:var(--good)}
+#verdict:has(.well){display:flex;flex-wrap:wrap;align-items:baseline;gap:0 1rem}
+.well~.notice{margin:0;padding-block:0;border:0;background:none}
+.well~.notice strong{font-weight:400}
+.well~.notice[open]{flex-basis:100%}
+#summary>details{margin:-.2rem 0 0;font-size:.9rem}
+.quarter thead th{font-size:.8rem}
+.quarter :is(th,td){padding-right:.4rem}
+.quarter .n{padding-left:.3rem}
 .budget{display:block;width:100%;height:.55rem;margin:.25rem 0 .1rem;background:var(--wash)}
 .budget .used{fill:var(--accent)}
 .budget .expected{fill:var(--complete)}
@@ -139,7 +148,7 @@ main>:first-child{padding-top:.5rem}
 .budget .limit{fill:var(--ink)}
 .two-thirds .legend :is(button,a){padding-block:0}
 .two-thirds .legend{font-size:.8rem}
-:is(.third,.quarter,.half,.two-thirds){padding-top:.7rem}
+:is(.third,.quarter,.half,.two-thirds){padding-top:.5rem}
 :is(.third,.quarter,.half,.two-thirds) :is(.title,details){margin-block:0}
 :is(.third,.quarter,.half) small{display:inline}
 :is(.third,.quarter,.half) tbody th{width:100%;max-width:0;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
@@ -152,11 +161,7 @@ a:has(.chips){text-decoration:none}
 :is(.third,.quarter,.half) .share{position:absolute;inset:.1rem 0;height:calc(100% - .2rem);margin:0;z-index:-1}
 :is(.third,.quarter,.half) .share rect{fill:var(--complete)}
 .figure:has(data){display:inline-block;margin-right:.6rem}
-.below{display:flex;flex-wrap:wrap;align-items:baseline;justify-content:space-between;gap:0 1.5rem}
-.below>*{margin:0}
-.below>.note{flex:1 1 30rem;max-width:none}
 :is(.third,.quarter,.half) .n{padding-left:.75rem}
-.below details[open]{flex-basis:100%}
 @media (max-width:45rem){
 .toolbar label{flex-direction:column;align-items:stretch;gap:0}
 }
@@ -196,7 +201,6 @@ i{color:var(--soft)}
 .notice.bad strong,.flag,.status{color:var(--bad)}
 .notice.bad p{margin-top:.5rem}
 .status.suspect{color:var(--warn)}
-.sections{margin:1.5rem 0 0;padding:0 0 .75rem;border-bottom:1px solid var(--line)}
 nav ul{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;margin:0;padding:0;list-style:none}
 nav a{text-decoration:none;color:var(--soft)}
 nav a:hover{color:var(--accent);text-decoration:underline}
@@ -275,7 +279,6 @@ section{padding-top:1.5rem}
 h2,h3,caption,figcaption,.note{break-after:avoid}
 .drawing,.notice,.note,.figures,tr{break-inside:avoid}
 .scroll{overflow:visible}
-.below{display:block}
 :is(.third,.quarter,.half) tbody th{width:auto;max-width:none;overflow:visible;white-space:normal}
 :is(.third,.quarter,.half) th :is(bdi,.chips){white-space:pre-wrap}
 table{font-size:7pt;width:100%}

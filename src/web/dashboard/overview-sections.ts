@@ -44,13 +44,14 @@ export function overviewSections(
   );
   const chart = ofMain.find(({ question }) => question.grouping === drawn) ?? ofMain[0] ?? main;
   const hasBudgets = budgets.length > 0;
-  const others = data.splits.length - (hasBudgets ? 0 : 1);
+  const splits = data.splits.filter(({ groups }) => groups.some(({ amount }) => !isZero(amount ?? "0")));
+  const others = splits.length - (hasBudgets ? 0 : 1);
   return [
     { id: "summary", title: "In short", body: summaryHtml(data, budgets, links), quiet: true },
     ...(chart.groups.length > 0 ? [chartSection(chart, ofMain, links)] : []),
     ...(hasBudgets ? [budgetsSection(budgets)] : []),
     // Beside the chart is the first ranking, if there are no budgets.
-    ...data.splits.map((split, i) =>
+    ...splits.map((split, i) =>
       rankingSection(split, data, links, (i === 0 && !hasBudgets) || others <= 3 ? "third" : "quarter"),
     ),
   ];
@@ -78,7 +79,7 @@ function summaryHtml(data: Overview, budgets: readonly BudgetUse[], links: Links
         usageHref(links, cost.question),
       )
     : undefined;
-  const why = before && whyNotCompared(main.lacking, before);
+  const why = before && main.total?.amount ? whyNotCompared(main.lacking, before) : undefined;
   const notes = [
     ...(totalFrom === "none" ? [] : [html`The figures are the sums by ${groupingNoun(totalFrom)}.`]),
     ...(why === undefined ? [] : [html`${why}`]),
@@ -86,7 +87,7 @@ function summaryHtml(data: Overview, budgets: readonly BudgetUse[], links: Links
     ...undatedNotes(undated),
   ];
   return html`<div class="summary">${moneyHtml(data, budgets, links)}<dl class="figures">${ofCost ?? first}${ofCost && first}${others}</dl></div>
-<div class="below">${notes.length > 0 ? html`<p class="note">${joinHtml(notes, " ")}</p>` : undefined}${figures.length > 0 ? folded("Exact figures", exactTable(data)) : undefined}</div>`;
+${notes.length > 0 ? html`<p class="note">${joinHtml(notes, " ")}</p>` : undefined}${figures.length > 0 ? folded("Exact figures", exactTable(data)) : undefined}`;
 }
 
 /** The month, whatever days are chosen: people are asked for it. */
@@ -269,7 +270,7 @@ function rankingSection(answer: Answer, { total }: Overview, links: Links, width
     ...(href !== undefined && {
       more: html`<a href="${href}" aria-label="All ${title}">${all > shown.length ? `All ${all}` : "More"}</a>`,
     }),
-    body: html`${shown.length === 0 ? html`<p class="empty">No usage in this period.</p>` : table(caption, titles, rows)}${note}`,
+    body: html`${table(caption, titles, rows)}${note}`,
   };
 }
 

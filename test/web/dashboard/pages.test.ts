@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import { PAGES, type PageName } from "../../../src/web/dashboard/frame.ts";
 import { scheduleText } from "../../../src/web/dashboard/jobs-sections.ts";
 import { invalidPage, type PageData, unavailablePage } from "../../../src/web/dashboard/pages.ts";
-import { BEFORE, makeAnswer, makeCoverage, NOTHING_LACKING, PERIOD } from "../../facts/sample-facts.ts";
+import { renderReport } from "../../../src/web/dashboard/report-file.ts";
+import { BEFORE, makeAnswer, makeCoverage, makeOverview, NOTHING_LACKING, PERIOD } from "../../facts/sample-facts.ts";
 import { jobLine, makeBudgetUse, NOW, rotationLine, runLine } from "../../health/sample-health-state.ts";
 import { keyLine, pageData, pageOf, rotationKeys } from "./sample-pages.ts";
 
@@ -138,6 +139,15 @@ test("budgets are bars of one scale on the overview, the fullest first", () => {
   expect(textOf({ body })).toMatch(/ b1 .*· 120%.* b3 .*· 80%.* b0 .*· 5%.* b2 /);
   const widths = [...body.matchAll(/class="used" width="([^"]*)"/g)].map(([, width]) => width);
   expect(widths).toEqual(["98.0%", "65.1%", "4.1%", "0.0%"]);
+});
+
+test("the overview and the report say whose answers carry no date", () => {
+  const undated = ["model", "tags"].map((grouping) => ({ project: "lab", grouping, filter: "all" }));
+  const report = renderReport({ overview: makeOverview({ undated }), budgets: [], isOfProject: false }, NOW, "");
+  for (const body of [pageOf("overview", { undated }).body, report])
+    expect(textOf({ body })).toContain(
+      "The service's answers about lab , by model and 1 other carry no date. It is not known which days those numbers are of, so no figure contains them.",
+    );
 });
 
 test("the overview says what a list has not that its figures have", () => {
