@@ -10,6 +10,7 @@ import { errorText } from "../errors.ts";
 import { type Access, refusal } from "./access.ts";
 import { scriptPage, scriptPath } from "./assets.ts";
 import { type Answer, type Page, pageBytes, type Readiness, textPage } from "./page.ts";
+import { type SharingLimits, sharePages } from "./shared-pages.ts";
 
 export type MonitorDeps = {
   readonly log: Logger;
@@ -25,12 +26,13 @@ export type MonitorDeps = {
   readonly api: () => Promise<{ readonly fetch: (request: Request) => Response | Promise<Response> }>;
 };
 
-type ServerState = {
+/** A client that reads an answer more slowly than `sendMs` is cut off: it counts among the answers in progress, whose number is limited. */
+export type Limits = SharingLimits & { readonly sendMs: number };
+
+type ServerState = Limits & {
   /** Only this machine can reach the monitor. */
   readonly isLoopback: boolean;
   readonly isClosing: () => boolean;
-  /** A client that reads an answer more slowly than this is cut off: it counts among the answers in progress, whose number is limited. */
-  readonly sendMsMax: number;
 };
 
 type Env = { Bindings: HttpBindings };
@@ -79,8 +81,12 @@ export function openRoutes(deps: MonitorDeps, server: ServerState) {
     return send(c, { status: 200, contentType, body });
   });
   app.use(limit(PAGES_MAX, send), etag({ retainedHeaders: [...RETAINED_304_HEADERS, "x-as-of"] }));
+  const shared = sharePages(server);
   for (const [path, answer] of Object.entries({ ...pages, [`/${scriptPath()}`]: scriptPage }))
-    app.get(path, async (c) => send(c, await answer(new URL(c.req.url).searchParams)));
+    app.get(path, async (c) => {
+      const { search, searchParams } = new URL(c.req.url);
+      return send(c, await shared(path + search, async () => answer(searchParams)));
+    });
   app.get("/api/v1/*", async (c, next) => {
     const answer = await (await deps.api()).fetch(c.req.raw);
     return answer.status === 404 ? next() : send(c, await pageOf(answer));
@@ -126,7 +132,7 @@ async function pageOf(answer: Response): Promise<Page> {
 }
 
 /** Adds the headers of every answer, unless it has its own, and ends one that is not read. */
-function finish({ isClosing, sendMsMax }: ServerState): Handler {
+function finish({ isClosing, sendMs }: ServerState): Handler {
   return async (c, next) => {
     await next();
     const { incoming, outgoing } = c.env;
@@ -137,7 +143,7 @@ function finish({ isClosing, sendMsMax }: ServerState): Handler {
     // is closed.
     const { "transfer-encoding": encoding, "content-length": length = "0" } = incoming.headers;
     if (isClosing() || encoding !== undefined || Number(length) > 0) headers.set("connection", "close");
-    const timer = setTimeout(() => outgoing.destroy(), sendMsMax);
+    const timer = setTimeout(() => outgoing.destroy(), sendMs);
     outgoing.once("close", () => clearTimeout(timer));
   };
 }

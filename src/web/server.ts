@@ -5,7 +5,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { AppError, errorText, systemCode } from "../errors.ts";
 import { isLoopbackAddress, type MonitorAddress, monitorUrl } from "./address.ts";
-import type { MonitorDeps } from "./routes.ts";
+import type { Limits, MonitorDeps } from "./routes.ts";
 
 export type Monitor = AsyncDisposable & {
   /** Without a slash at its end. */
@@ -17,17 +17,18 @@ const SOCKET_IDLE_MS_MAX = 10_000;
 /** Limit for the headers and the body together; a health check sends both at once. */
 const REQUEST_MS_MAX = 3_000;
 const CONNECTION_CHECK_MS = 1_000;
-const SEND_MS_MAX = 30_000;
 /** When the monitor closes, answers in progress have this long to end. */
 const CLOSE_MS_MAX = 500;
 /** Limit for connections without a request in progress: the client is still sending one, or keeps the connection open. */
 const IDLE_CONNECTIONS_MAX = 500;
 
+const LIMITS: Limits = { sendMs: 30_000, newMs: 5_000, waitMs: 1_000 };
+
 /** Throws `config` if it can't listen at the address. */
 export async function openMonitor(
   address: MonitorAddress,
   deps: MonitorDeps,
-  sendMsMax: number = SEND_MS_MAX,
+  limits: Limits = LIMITS,
 ): Promise<Monitor> {
   const server = createServer({
     headersTimeout: REQUEST_MS_MAX,
@@ -40,7 +41,7 @@ export async function openMonitor(
   const bound = boundAddress(server);
   const isLoopback = isLoopbackAddress(bound.address);
   const load = async () =>
-    (await import("./routes.ts")).openRoutes(deps, { isLoopback, isClosing: () => !server.listening, sendMsMax });
+    (await import("./routes.ts")).openRoutes(deps, { ...limits, isLoopback, isClosing: () => !server.listening });
   let listener: ReturnType<typeof load> | undefined;
   server.on("request", async (request, response) => {
     try {

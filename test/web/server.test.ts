@@ -271,7 +271,7 @@ test("clients that read nothing of large pages block neither health checks nor t
 
 test("a client that does not read its answer is cut off", async () => {
   const large = incompressiblePage(16_000_000);
-  await using monitor = await testMonitor({ pages: { "/": async () => large } }, "127.0.0.1", 200);
+  await using monitor = await testMonitor({ pages: { "/": async () => large } }, "127.0.0.1", { sendMs: 200 });
   const [socket] = await halfSent(monitor.port, 1, "");
   if (!socket) throw new Error("no connection");
   socket.write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");

@@ -3,7 +3,7 @@
 import { Hono } from "hono";
 import { pino } from "pino";
 import { type Page, type Readiness, textPage } from "../../src/web/page.ts";
-import type { MonitorDeps } from "../../src/web/routes.ts";
+import type { Limits, MonitorDeps } from "../../src/web/routes.ts";
 import { type Monitor, openMonitor } from "../../src/web/server.ts";
 
 export const WELL: Readiness = { live: true, reasons: [] };
@@ -18,7 +18,7 @@ function echoPage(word: string): (query: URLSearchParams) => Promise<Page> {
 export async function testMonitor(
   deps: Partial<MonitorDeps> = {},
   host = "127.0.0.1",
-  sendMsMax?: number,
+  limits: Partial<Limits> = {},
 ): Promise<TestMonitor> {
   const lines: string[] = [];
   const monitor = await openMonitor(
@@ -33,7 +33,7 @@ export async function testMonitor(
       api: async () => new Hono(),
       ...deps,
     },
-    sendMsMax,
+    { sendMs: 30_000, newMs: 0, waitMs: 30_000, ...limits },
   );
   return { ...monitor, port: Number(new URL(monitor.url).port), lines };
 }

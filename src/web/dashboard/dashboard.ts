@@ -1,5 +1,5 @@
 // Answers the requests for the pages of the dashboard and the report file. At most one read of the health state and one of the usage are
-// in progress, and each page is cached for some seconds, so visitors can't slow the worker down.
+// in progress, so visitors can't slow the worker down.
 
 import type { Logger } from "pino";
 import { memoizeAsync, oneAtATime, type ReadResult } from "../../async.ts";
@@ -12,7 +12,6 @@ import { dayOf } from "../../usage/days.ts";
 import { scriptPage } from "../assets.ts";
 import type { Answer, Page, Readiness } from "../page.ts";
 import { framePage, ownParameters, PAGES, type PageName } from "./frame.ts";
-import { CACHE_MS, pageCache } from "./page-cache.ts";
 import type { PageContent, PageData } from "./pages.ts";
 import { projectChoice } from "./project-choice.ts";
 import type { ReportData } from "./report-file.ts";
@@ -43,6 +42,9 @@ export type Dashboard = {
  */
 const READ_LIMITS = { healthMs: 8_000, pageMs: 8_000 };
 
+/** How long one reading of the health state serves all pages. */
+const HEALTH_MS = 5_000;
+
 const UNKNOWN_ID = 'unknown parameter "id"; only the page of a run has it';
 
 /** Of these pages the reads are short and read no usage, so that they do not wait for pages that do. */
@@ -55,8 +57,7 @@ export function openDashboard(
   const inTurnForHealth = oneAtATime(limits.healthMs);
   const inTurnForUsage = oneAtATime(limits.pageMs);
   const inTurnForShortReads = oneAtATime(limits.pageMs);
-  // One read serves all pages that are asked for within some seconds.
-  const remembered = memoizeAsync<ReadResult<HealthState>>(({ ok }) => (ok ? CACHE_MS : 0));
+  const remembered = memoizeAsync<ReadResult<HealthState>>(({ ok }) => (ok ? HEALTH_MS : 0));
 
   async function framed(page: PageName, view: View, readContent: ReadContent): Promise<Page> {
     const loading = import("./pages.ts");
@@ -117,15 +118,12 @@ export function openDashboard(
     return pages.unavailablePage([reason]);
   }
 
-  const cached = pageCache(({ page, view }: { readonly page: keyof PageData | "report"; readonly view: View }) =>
-    page === "report" ? reportFile(view) : ownPage(page, view),
-  );
   const answerBy =
     (page: keyof PageData | "report"): Answer =>
     async (query) => {
       const view = readView(query, dayOf(new Date()), page === "report" ? [] : ownParameters(page));
       const error = "error" in view ? view.error : page !== "run" && view.id !== undefined ? UNKNOWN_ID : undefined;
-      if (!("error" in view) && error === undefined) return cached({ page, view });
+      if (!("error" in view) && error === undefined) return page === "report" ? reportFile(view) : ownPage(page, view);
       return (await import("./pages.ts")).invalidPage(page === "report" ? "overview" : page, error ?? "");
     };
   const own = (Object.keys(read) as (keyof PageData)[]).map((page) => [PAGES[page].path, answerBy(page)] as const);

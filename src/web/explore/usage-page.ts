@@ -6,8 +6,7 @@ import { InvalidQuestion, type Question } from "../../facts/question.ts";
 import type { Run } from "../../facts/scope.ts";
 import { dayOf } from "../../usage/days.ts";
 import type { Dashboard } from "../dashboard/dashboard.ts";
-import { pageCache } from "../dashboard/page-cache.ts";
-import type { Answer, Page } from "../page.ts";
+import type { Answer } from "../page.ts";
 import { givenParameters, ownParameters, PageParameters, parseParameters, questionOf, viewOf } from "./question.ts";
 
 type UsagePageDeps = Pick<Dashboard, "framed"> & {
@@ -26,9 +25,9 @@ async function reasons(run: Run, { before, filter, group, ...question }: Questio
 
 /** Path to answer. */
 export function openUsagePage({ framed, readByStatements }: UsagePageDeps): Readonly<Record<string, Answer>> {
-  const makePage = async (text: string): Promise<Page> => {
+  const usagePage: Answer = async (query) => {
     try {
-      const [given, today] = [givenParameters(new URLSearchParams(text)), dayOf(new Date())];
+      const [given, today] = [givenParameters(query), dayOf(new Date())];
       const { chart, ...parameters } = parseParameters(PageParameters, given);
       const view = { ...viewOf(given, today), more: ownParameters(given) };
       const question = questionOf(parameters, today);
@@ -45,6 +44,5 @@ export function openUsagePage({ framed, readByStatements }: UsagePageDeps): Read
       return (await import("../dashboard/pages.ts")).invalidPage("usage", error.message);
     }
   };
-  const cached = pageCache(makePage);
-  return { "/usage": (query) => cached(String(query)) };
+  return { "/usage": usagePage };
 }
