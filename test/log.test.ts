@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { openLog } from "../src/log.ts";
+import { openLog } from "../src/app.ts";
 import { Scrubber, Secret } from "../src/secret.ts";
 
 const SECRET = "open-sesame-41";

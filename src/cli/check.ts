@@ -2,8 +2,7 @@
 // with its requests.
 
 import type { App } from "../app.ts";
-import { type Config, loadConfig } from "../config/config.ts";
-import { includes, listOf, withDiscovered } from "../config/discovered.ts";
+import { type Config, includes, listOf, loadConfig, withDiscovered } from "../config/config.ts";
 import { isPattern } from "../config/patterns.ts";
 import { databaseUrlOf, withDatabase } from "../database.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";

@@ -98,7 +98,7 @@ function toStaticReference(written: { env: string } | { file: string } | Omit<Co
   return "command" in written ? { kind: "command" as const, ...written } : toReference(written);
 }
 
-/** The same placeholders as in `distinctName` of discovered.ts. */
+/** The same placeholders as in `distinctName` of config.ts. */
 const NameTemplate = template(100, ["name", "id"], (text) =>
   !hasPlaceholder(text) ? 'expected a template with "{name}" or "{id}", such as "{name}"' : undefined,
 );

@@ -1,7 +1,6 @@
 // What is known of the program at one moment, read in one snapshot: jobs, workers, coverage, rotations, queue, budgets and unusual days.
 
-import type { Config } from "../config/config.ts";
-import { listOf } from "../config/discovered.ts";
+import { type Config, listOf } from "../config/config.ts";
 import { type JudgedUsage, readAnomalies } from "../db/anomalies.ts";
 import { type CallPause, storedPauses } from "../db/calling-processes.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";

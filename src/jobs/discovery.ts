@@ -2,10 +2,8 @@
 
 import type { Logger } from "pino";
 import type { App } from "../app.ts";
-import type { Config } from "../config/config.ts";
-import { listOf, withDiscovered } from "../config/discovered.ts";
-import type { Discovery } from "../config/projects.ts";
-import { keyName } from "../config/projects.ts";
+import { type Config, listOf, withDiscovered } from "../config/config.ts";
+import { type Discovery, keyName } from "../config/projects.ts";
 import { readSecret } from "../config/secrets.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { inTransaction } from "../db/connection/transaction.ts";

@@ -5,7 +5,7 @@ export type ListedProject = { readonly id: string; readonly name: string };
 
 /** A project that the service has listed at some time, as it is stored. */
 export type KnownProject = ListedProject & {
-  /** Which list it is in: that of a key. See `listOf` in config/discovered.ts. */
+  /** Which list it is in: that of a key. See `listOf` in config/config.ts. */
   readonly list: string;
   readonly firstSeenAt: Date;
   /** Since when it has its name. */

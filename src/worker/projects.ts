@@ -2,8 +2,7 @@
 // whichever worker has read it.
 
 import type { App } from "../app.ts";
-import type { Config } from "../config/config.ts";
-import { listOf } from "../config/discovered.ts";
+import { type Config, listOf } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { storedJobs } from "../db/jobs/jobs.ts";
 import { projectsVersion, storedLists } from "../db/projects.ts";

@@ -2,11 +2,11 @@
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
+import { openLog } from "../../src/app.ts";
 import { databaseNow } from "../../src/db/connection/database.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { seriesIdOf } from "../../src/db/usage/series.ts";
 import { openRunWriter } from "../../src/db/usage/writer.ts";
-import { openLog } from "../../src/log.ts";
 import { Scrubber } from "../../src/secret.ts";
 import { addDays, type Day, dayOf, daysOf } from "../../src/usage/days.ts";
 import { type Dimension, USAGE_DIMENSIONS } from "../../src/usage/dimensions.ts";

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { parseConfig } from "../../src/config/config.ts";
-import { listOf, withDiscovered } from "../../src/config/discovered.ts";
+import { listOf, parseConfig, withDiscovered } from "../../src/config/config.ts";
 import { neededKeys } from "../../src/config/secrets.ts";
 import type { KnownProject } from "../../src/usage/project-list.ts";
 import { errorsFor } from "./sample-config.ts";

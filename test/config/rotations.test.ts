@@ -1,8 +1,7 @@
 // A rotation of many projects in the configuration.
 
 import { expect, test } from "vitest";
-import { parseConfig } from "../../src/config/config.ts";
-import { withDiscovered } from "../../src/config/discovered.ts";
+import { parseConfig, withDiscovered } from "../../src/config/config.ts";
 import { errorsFor } from "./sample-config.ts";
 
 type Names = readonly (readonly [id: string, name: string])[];
