@@ -88,17 +88,6 @@ test("a 204 is an answer only to a call that allows it", () => {
   expect(readAnswer(DESCRIPTION, reply, [], (text) => text).ok).toBe(false);
 });
 
-test("a request that a gateway answered with an HTML page is sent once more", async () => {
-  await using server = await scriptedServer(({ number }, response) =>
-    number === 1
-      ? answer(response, 200, "<html><title>Log in</title></html>", { "content-type": "text/html" })
-      : answer(response, 200, "{}", JSON_TYPE),
-  );
-  await using service = openTestService(server.origin);
-  await service.call(READ, KEY, limit());
-  expect(server.requests).toHaveLength(2);
-});
-
 test("an HTML page of a gateway in two attempts is a bad answer", async () => {
   await using server = await scriptedServer((_request, response) =>
     answer(response, 200, "<html>[]</html>", { "content-type": "text/html", "dg-request-id": "r-5" }),
@@ -109,15 +98,6 @@ test("an HTML page of a gateway in two attempts is a bad answer", async () => {
     details: { status: 200, requestId: "r-5" },
   });
   expect(server.requests).toHaveLength(2);
-});
-
-test("a 204 to a call that expects a body is a bad answer", async () => {
-  await using server = await scriptedServer((_request, response) => answer(response, 204, ""));
-  await using service = openTestService(server.origin);
-  await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
-    code: "bad_answer",
-    details: { status: 204 },
-  });
 });
 
 test.each([

@@ -1,8 +1,8 @@
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
 import { sleep } from "../../src/async.ts";
-import { fetchProjects } from "../../src/service/projects.ts";
-import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
+import { fetchBalances, fetchFields, fetchProjects } from "../../src/service/projects.ts";
+import { answer, answerJson, type Script, scriptedServer } from "../support/scripted-server.ts";
 import { KEY, limit, openTestService } from "./open-test-service.ts";
 
 /** Lists the projects at a server that answers each request with the next body, and then with the last one again. */
@@ -118,4 +118,97 @@ test.each<[string, (page: number, response: ServerResponse) => void, string]>([
     code: "unavailable",
     message: expect.stringContaining(`the list of projects: it did not come to its end in 0.5 s${found}`),
   });
+});
+
+// Fields
+
+const LISTS_NOTHING = { features: undefined, models: undefined, tags: undefined };
+const NOVA = { name: "nova-3", language: "en", version: "1", model_id: "6f0c" };
+
+test.each<[string, unknown, unknown]>([
+  ["features", { features: ["diarize", "aura-2"] }, { ...LISTS_NOTHING, features: ["diarize", "aura-2"] }],
+  ["no features", { features: [] }, { ...LISTS_NOTHING, features: [] }],
+  ["null for features", { features: null }, LISTS_NOTHING],
+  ["tags", { tags: ["a", null] }, { ...LISTS_NOTHING, tags: ["a"] }],
+  [
+    "models",
+    { models: [NOVA, { name: "old" }, { odd: true }] },
+    {
+      ...LISTS_NOTHING,
+      models: [
+        { name: "nova-3", id: "6f0c", language: "en", version: "1" },
+        { name: "old", id: undefined, language: undefined, version: undefined },
+      ],
+    },
+  ],
+  ["values that are not lists", { models: "nova", tags: {} }, LISTS_NOTHING],
+])("fields with %s are read, and the request has no dates", async (_name, body, fields) => {
+  await using server = await scriptedServer((_request, response) => answerJson(response, 200, body));
+  await using service = openTestService(server.origin);
+  expect(await fetchFields(service, "p1", KEY, limit())).toEqual(fields);
+  expect(server.requests[0]?.target).toBe("/v1/projects/p1/usage/fields");
+});
+
+test("fetchFields returns undefined if the service has no list of fields", async () => {
+  await using server = await scriptedServer((_request, response) => answerJson(response, 404, {}));
+  await using service = openTestService(server.origin);
+  expect(await fetchFields(service, "p1", KEY, limit())).toBeUndefined();
+});
+
+test.each([[[]], ["text"], [null], [{ features: "diarize" }], [{ features: [1] }]])(
+  "the list of fields %j is a bad answer",
+  async (body) => {
+    await using server = await scriptedServer((_request, response) => answerJson(response, 200, body));
+    await using service = openTestService(server.origin);
+    await expect(fetchFields(service, "p1", KEY, limit())).rejects.toMatchObject({
+      code: "bad_answer",
+      message: expect.stringContaining("fields of the project: the answer has another shape"),
+    });
+  },
+);
+
+// Balances
+
+async function balancesAt(status: number, body: string) {
+  const script: Script = (_request, response) => {
+    response.writeHead(status, { "content-type": "application/json" }).end(body);
+  };
+  await using server = await scriptedServer(script);
+  await using service = openTestService(server.origin);
+  return await fetchBalances(service, "p1", KEY, limit());
+}
+
+const balanceOf = (amount: string, rest = "") => `{"balances":[{"balance_id":"b","amount":${amount}${rest}}]}`;
+
+test.each([
+  ["0.30000000000000004", "0.30000000000000004"],
+  ["12345678901234.56789012345678", "12345678901234.56789012345678"],
+  ["-0.05", "-0.05"],
+  ["1.50", "1.5"],
+  ["2.5e3", "2500"],
+  ["0", "0"],
+])("the amount %s is read as %s, with every digit", async (sent, amount) => {
+  const balance = { balanceId: "b", amount, units: "usd", purchaseOrderId: "po" };
+  expect(await balancesAt(200, balanceOf(sent, ',"units":"usd","purchase_order_id":"po"'))).toEqual([balance]);
+});
+
+test("a balance without unit and purchase order has null for both, and unknown members are ignored", async () => {
+  const balance = { balanceId: "b", amount: "1", units: null, purchaseOrderId: null };
+  expect(await balancesAt(200, balanceOf("1", ',"units":null,"colour":"red"'))).toEqual([balance]);
+  expect(await balancesAt(200, '{"balances":[]}')).toEqual([]);
+});
+
+test.each([
+  balanceOf('"1"'),
+  balanceOf("null"),
+  balanceOf("1e999"),
+  '{"balances":[{"balance_id":"","amount":1}]}',
+  '{"balances":[{"balance_id":"b","amount":1},{"balance_id":"b","amount":2}]}',
+  "{}",
+])("the answer %s can't be read", async (body) => {
+  await expect(balancesAt(200, body)).rejects.toMatchObject({ code: "bad_answer" });
+});
+
+test("the error of a refusal names the scope that the key lacks", async () => {
+  await expect(balancesAt(403, "{}")).rejects.toThrow("the scope billing:read");
 });
