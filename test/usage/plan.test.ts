@@ -1,7 +1,15 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { addDays, type Day, dayCount, daysOf, type Window } from "../../src/usage/days.ts";
-import { configuredSeries, type ExportJob, planRun, REQUEST_DAYS_MAX, type Selection } from "../../src/usage/plan.ts";
+import {
+  configuredSeries,
+  type DueDays,
+  dueDays,
+  type ExportJob,
+  planRun,
+  REQUEST_DAYS_MAX,
+  type Selection,
+} from "../../src/usage/plan.ts";
 import type { Filter } from "../../src/usage/series.ts";
 import { ALL_USAGE, PROJECT, sampleJob } from "./sample-request.ts";
 
@@ -122,4 +130,44 @@ test("a series that one job reads with a window and another job without has the 
     expect(configuredSeries(jobs).map(({ windowDays }) => windowDays)).toEqual([7]);
   }
   expect(configuredSeries([dateless]).map(({ windowDays }) => windowDays)).toEqual([undefined]);
+});
+
+const YESTERDAY = "2026-03-17";
+
+test("a scheduled run makes its whole window due, up to yesterday", () => {
+  expect(dueDays(sampleJob({ window: { days: 40, today: false } }), TODAY)).toEqual({
+    first: "2026-02-06",
+    oldest: { start: "2026-02-06", end: YESTERDAY },
+    through: YESTERDAY,
+  });
+});
+
+test("today is read and never due", () => {
+  expect(dueDays(sampleJob({ window: { days: 1, today: true } }), TODAY)?.through).toBe(YESTERDAY);
+  expect(dueDays(sampleJob(), TODAY, { days: [TODAY] })?.through).toBe(YESTERDAY);
+});
+
+test("without a window no day is due before the answer is known", () => {
+  const { window: _, ...job } = sampleJob();
+  expect(dueDays(job, TODAY)).toBeUndefined();
+});
+
+test.each<[string, readonly string[], DueDays]>([
+  [
+    "before yesterday give no first due day",
+    ["2025-06-01", "2025-06-02"],
+    { first: undefined, oldest: { start: "2025-06-01", end: "2025-06-02" }, through: "2025-06-02" },
+  ],
+  [
+    "up to yesterday are due",
+    ["2026-03-16", YESTERDAY],
+    { first: "2026-03-16", oldest: { start: "2026-03-16", end: YESTERDAY }, through: YESTERDAY },
+  ],
+  [
+    "up to yesterday are due, except those before a gap",
+    ["2025-06-01", "2026-03-16", YESTERDAY],
+    { first: "2026-03-16", oldest: { start: "2025-06-01", end: "2025-06-01" }, through: YESTERDAY },
+  ],
+])("days that were picked %s", (_, days, due) => {
+  expect(dueDays(sampleJob(), TODAY, { days })).toEqual(due);
 });
