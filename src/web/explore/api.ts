@@ -12,9 +12,8 @@ import { InvalidQuestion, isCost } from "../../facts/question.ts";
 import type { Run } from "../../facts/scope.ts";
 import { dayOf } from "../../usage/days.ts";
 import { answerCsv, CSV_ROWS } from "./csv.ts";
-import { ProjectList, ProjectsParameters, readProjects } from "./project-list.ts";
+import { ProjectList, ProjectsParameters, readProjects, readSeries, SeriesList, SeriesParameters } from "./lists.ts";
 import { oneOf, parameters, problemOf, QuestionParameters, questionOf } from "./question.ts";
-import { readSeries, SeriesList, SeriesParameters } from "./series-list.ts";
 
 export type ApiDeps = {
   readonly log: Logger;

@@ -13,66 +13,39 @@ export function answerCsv(answer: Answer, rows: CsvRows): string {
   return csvHeader(columns) + all.map((row) => csvLine(columns, row)).join("");
 }
 
-const text = (name: string): CsvColumn => ({ name, isText: true });
-const plain = (name: string): CsvColumn => ({ name, isText: false });
-
+const TEXTS = new Set(["state", "part", "group", "complete", "currency"]);
 /** Of the whole answer, in each row. */
-const LACKING_COLUMNS: readonly CsvColumn[] = [
-  text("complete"),
-  plain("projects_left_out"),
-  plain("projects_ended"),
-  text("currency"),
-];
+const LACKING = ["complete", "projects_left_out", "projects_ended", "currency"];
+const columnsOf = (...names: readonly string[]): CsvColumn[] =>
+  [...names, ...LACKING].map((name) => ({ name, isText: TEXTS.has(name) }));
+
+const GROUP_COLUMNS = columnsOf(
+  ...["part", "rank", "group", "amount", "amount_before", "change", "groups"],
+  ...["incomplete_days", "unread_days", "incomplete_days_before", "unread_days_before"],
+);
+const DAY_COLUMNS = columnsOf("usage_date", "state", "part", "rank", "group", "amount", "groups");
 
 function lackingCells({ complete, lacking, question }: Answer): Row {
   const counts = [lacking.projectsLeftOutCount, lacking.projectsEndedCount].map(String);
   return [String(complete), ...counts, question.currency];
 }
 
-const GROUP_COLUMNS: readonly CsvColumn[] = [
-  text("part"),
-  plain("rank"),
-  text("group"),
-  plain("amount"),
-  plain("amount_before"),
-  plain("change"),
-  plain("groups"),
-  plain("incomplete_days"),
-  plain("unread_days"),
-  plain("incomplete_days_before"),
-  plain("unread_days_before"),
-  ...LACKING_COLUMNS,
-];
-
 function groupRows(answer: Answer): Row[] {
   const { groups, other, total, lacking } = answer;
-  const lackingDays = [
-    lacking.incompleteDays,
-    lacking.unreadDays,
-    lacking.incompleteDaysBefore,
-    lacking.unreadDaysBefore,
-  ].map(({ length }) => String(length));
+  const { incompleteDays, unreadDays, incompleteDaysBefore, unreadDaysBefore } = lacking;
+  const lackingDays = [incompleteDays, unreadDays, incompleteDaysBefore, unreadDaysBefore].map(
+    (days) => `${days.length}`,
+  );
   return [
-    ...groups.map(({ rank, group, ...amounts }) => ["group", String(rank), group, ...texts(amounts), "1"]),
-    ...(other ? [["other", null, null, ...texts(other), String(other.groups)]] : []),
-    ...(total ? [["total", null, null, ...texts(total), String(groups.length + (other?.groups ?? 0))]] : []),
+    ...groups.map((one) => ["group", `${one.rank}`, one.group, ...amountCells(one), "1"]),
+    ...(other ? [["other", null, null, ...amountCells(other), `${other.groups}`]] : []),
+    ...(total ? [["total", null, null, ...amountCells(total), `${groups.length + (other?.groups ?? 0)}`]] : []),
   ].map((row) => [...row, ...lackingDays, ...lackingCells(answer)]);
 }
 
-function texts({ amount, before, change }: Pick<Answer["groups"][number], "amount" | "before" | "change">) {
+function amountCells({ amount, before, change }: Pick<Answer["groups"][number], "amount" | "before" | "change">) {
   return [amount, before, change];
 }
-
-const DAY_COLUMNS: readonly CsvColumn[] = [
-  plain("usage_date"),
-  text("state"),
-  text("part"),
-  plain("rank"),
-  text("group"),
-  plain("amount"),
-  plain("groups"),
-  ...LACKING_COLUMNS,
-];
 
 function dayRows(answer: Answer): Row[] {
   const { days, groups, other, otherByDay, beforeByDay } = answer;

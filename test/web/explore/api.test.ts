@@ -11,8 +11,7 @@ import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { Answer } from "../../../src/facts/answer.ts";
 import { Secret } from "../../../src/secret.ts";
 import { openApi } from "../../../src/web/explore/api.ts";
-import { ProjectList } from "../../../src/web/explore/project-list.ts";
-import { SeriesList } from "../../../src/web/explore/series-list.ts";
+import { ProjectList, SeriesList } from "../../../src/web/explore/lists.ts";
 import { forgetAll, storeSeries } from "../../db/reported-usage.ts";
 import { daysBack, newProject } from "../../db/stored-usage.ts";
 import { HOSTILE_NAMES } from "../../show/hostile-names.ts";
@@ -59,16 +58,16 @@ test("the API answers at its paths, only to those who may see the pages", async 
   }
 });
 
-test("the OpenAPI document is valid, and docs/api.md has the same paths and parameters", async () => {
+test("the OpenAPI document is valid and says what each parameter means, and docs/api.md has the same paths", async () => {
   const document = JSON.parse((await get("openapi.json")).body);
   expect(await new Validator().validate(document)).toMatchObject({ valid: true });
   const page = fs.readFileSync(path.join(import.meta.dirname, "../../../docs/api.md"), "utf8");
-  const cells = [...page.matchAll(/^\| ((?:`[^`]+`(?:, )?)+) \|/gm)].flatMap(([, cell = ""]) =>
-    [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name),
-  );
-  const parameters: { name: string; schema: { default?: string } }[] =
-    document.paths["/api/v1/usage.csv"].get.parameters;
-  expect(cells.sort()).toEqual([...Object.keys(document.paths), ...parameters.map(({ name }) => name)].sort());
+  const paths = [...page.matchAll(/^\| `(\/api[^`]+)` \|/gm)].map(([, one]) => one);
+  expect(paths.sort()).toEqual(Object.keys(document.paths).sort());
+  const { parameters } = document.paths["/api/v1/usage.csv"].get;
+  const names = ["project", "metric", "grouping", "no-value", "limit", "rows"];
+  for (const name of names)
+    expect(parameters).toContainEqual(expect.objectContaining({ name, description: expect.stringMatching(/.{20}/) }));
 });
 
 test("an answer says what is missing, why, and which projects are left out", async () => {
