@@ -1,11 +1,11 @@
 // What the current month amounts to so far, and what it is expected to amount to.
 
 import { addDays, type Day, type Window } from "../usage/days.ts";
+import { TOTAL_GROUPINGS } from "../usage/dimensions.ts";
 import { amounts, readBasis } from "./amounts.ts";
 import type { Answer } from "./answer.ts";
-import { totalSplit } from "./changes.ts";
 import { isCost, type Question, type Split } from "./question.ts";
-import type { Run } from "./scope.ts";
+import { type Run, readScope } from "./scope.ts";
 import { coverageConditions, literal, sourceOf, within } from "./sql.ts";
 
 /** The metric that a page shows money by, and what its total is the sum of. */
@@ -19,7 +19,7 @@ export type Money = {
   readonly period: Window;
   /** Of the days so far, beside the whole month before. Of a cost, or of the main metric where no cost is known. */
   readonly total: Answer;
-  /** Null with less than 14 known days. */
+  /** Null with less than 14 known days, and of more than 1,000 projects. */
   readonly forecast: Forecast | null;
 };
 
@@ -36,11 +36,16 @@ export async function costSource(
 ): Promise<CostSource | undefined> {
   const none = { before: undefined, currency: undefined, filter: undefined, group: undefined, limit: 1 } as const;
   const question = { ...asked, ...none, sort: "amount", grouping: "none" } as const;
-  const billed = await totalSplit(run, { ...question, metric: "billed_cost" });
-  const billedCount = billed.basis.scope.projectCount;
-  const ofBills = { metric: "billed_cost", totalFrom: billed.totalFrom } as const;
+  const total = await readScope(run, { ...question, metric: "billed_cost" });
+  const totalFrom = total.projectCount > 0 ? "none" : TOTAL_GROUPINGS.find((one) => total.groupings.includes(one));
+  const billed =
+    totalFrom === undefined || totalFrom === "none"
+      ? total
+      : await readScope(run, { ...question, metric: "billed_cost", grouping: totalFrom });
+  const billedCount = billed.projectCount;
+  const ofBills = { metric: "billed_cost", totalFrom: totalFrom ?? "none" } as const;
   if (billedCount > 0 && billedCount >= projectCount) return ofBills;
-  const { scope } = await readBasis(run, { ...question, metric: "estimated_cost" });
+  const scope = await readScope(run, { ...question, metric: "estimated_cost" });
   if (scope.currencies.length > 0 && scope.projectCount > 0) return { metric: "estimated_cost", totalFrom: "none" };
   return billedCount > 0 ? ofBills : undefined;
 }
@@ -61,6 +66,8 @@ export async function money(run: Run, asked: AskedQuestion, grouping: Split, tod
 const HISTORY_DAYS = 70;
 /** Reading how much of a young day is known takes some milliseconds a project. Of more projects, such days are estimated themselves. */
 const KNOWN_SHARE_PROJECTS_MAX = 100;
+/** Of more projects it would take a second to say which of the 70 days were read of each, and there is no forecast. */
+const FORECAST_PROJECTS_MAX = 1_000;
 
 /** As budgets are forecast: docs/forecast.md has the method. A day that was not read of every project is estimated. */
 async function readForecast(
@@ -69,7 +76,12 @@ async function readForecast(
   scope: Awaited<ReturnType<typeof readBasis>>["scope"],
   today: Day,
 ): Promise<Forecast | null> {
-  if (scope.projectCount === 0 || (isCost(question.metric) && scope.currency === undefined)) return null;
+  if (
+    scope.projectCount === 0 ||
+    scope.projectCount > FORECAST_PROJECTS_MAX ||
+    (isCost(question.metric) && scope.currency === undefined)
+  )
+    return null;
   const history = { start: addDays(today, -HISTORY_DAYS), end: today };
   const { view, conditions } = sourceOf({ ...question, group: undefined }, scope);
   const isBilled = question.metric === "billed_cost";

@@ -1,4 +1,4 @@
-// The choices of the page Usage: the fields of its form, and the links that change the question. Pure.
+// The choices of the page Usage & cost: the fields of its form, and the links that change the question. Pure.
 
 import type { Answer } from "../../facts/answer.ts";
 import { COSTS, SPLITS } from "../../facts/question.ts";

@@ -1,4 +1,4 @@
-// The page Usage: the answer to a question as a chart with its tables, and the links that change the question. Pure.
+// The page Usage & cost: the answer to a question as a chart with its tables, and the links that change the question. Pure.
 
 import type { Answer } from "../../facts/answer.ts";
 import type { Change } from "../../facts/changes.ts";

@@ -1,4 +1,4 @@
-// Answers the requests for the page Usage.
+// Answers the requests for the page Usage & cost.
 
 import { amounts } from "../../facts/amounts.ts";
 import { type Change, changes } from "../../facts/changes.ts";
