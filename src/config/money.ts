@@ -118,29 +118,30 @@ const PriceEntry = WrittenPrice.superRefine(reportingIssues(priceProblems)).tran
 
 /** What one field of a price says about another. */
 function priceProblems({ metric, per, price, from, until, tiers }: WrittenPrice): ConfigIssue[] {
-  const issues: ConfigIssue[] = [];
+  const issues = risingIssues(
+    tiers.map(({ above }, i) => ({ amount: above, path: ["tiers", i, "above"] })),
+    "tier",
+  );
+  const add = (field: string, message: string) => void issues.push({ path: [field], message });
   if (PRICED_TIMES.includes(per) && !metric.endsWith("hours")) {
-    issues.push({
-      path: ["per"],
-      message: `expected a power of ten, as ${metric} is not measured in time; got "${per}"`,
-    });
+    add("per", `expected a power of ten, as ${metric} is not measured in time; got "${per}"`);
   }
   if (until !== undefined && until < from) {
-    issues.push({ path: ["until"], message: `expected a day not before "from", which is ${from}; got "${until}"` });
+    add("until", `expected a day not before "from", which is ${from}; got "${until}"`);
   }
-  if (price === null && tiers.length > 0) {
-    issues.push({ path: ["tiers"], message: 'expected no tiers where "price" is null' });
-  }
-  for (const [i, { above }] of tiers.entries()) {
-    const before = tiers[i - 1]?.above ?? "0";
-    if (!isGreater(above, before)) {
-      issues.push({
-        path: ["tiers", i, "above"],
-        message: `expected more than ${before}, each tier above the one before; got ${above}`,
-      });
-    }
-  }
+  if (price === null && tiers.length > 0) add("tiers", 'expected no tiers where "price" is null');
   return issues;
+}
+
+function risingIssues(
+  amounts: readonly { readonly amount: string; readonly path: Path }[],
+  each: string,
+): ConfigIssue[] {
+  return amounts.flatMap(({ amount, path }, i) => {
+    const before = amounts[i - 1]?.amount ?? "0";
+    if (isGreater(amount, before)) return [];
+    return [{ path, message: `expected more than ${before}, each ${each} above the one before; got ${amount}` }];
+  });
 }
 
 export const PriceList = z.array(PriceEntry);
@@ -203,35 +204,20 @@ export const BudgetList = z.array(WrittenBudget.superRefine(reportingIssues(budg
 /** What one field of a budget says about another. */
 function budgetProblems(budget: WrittenBudget): ConfigIssue[] {
   const { metric, currency, amount, thresholds, period, from } = budget;
-  const issues: ConfigIssue[] = [];
-  const scopes = SCOPED.filter((scope) => budget[scope] !== undefined);
-  for (const scope of scopes.slice(1)) {
-    issues.push({
-      path: [scope],
-      message: `expected one of ${SCOPED.join(", ")}; this budget has "${scopes[0]}", too`,
-    });
-  }
+  const issues = risingIssues(
+    thresholds.map((one, i) => ({ amount: one, path: ["thresholds", i] })),
+    "threshold",
+  );
+  const add = (field: string, message: string) => void issues.push({ path: [field], message });
+  const [first, ...others] = SCOPED.filter((scope) => budget[scope] !== undefined);
+  for (const scope of others) add(scope, `expected one of ${SCOPED.join(", ")}; this budget has "${first}", too`);
   if (metric === "cost" && currency === undefined) {
-    issues.push({ path: ["currency"], message: 'missing; expected the currency of the cost, such as "USD"' });
+    add("currency", 'missing; expected the currency of the cost, such as "USD"');
   }
-  if (metric !== "cost" && currency !== undefined) {
-    issues.push({ path: ["currency"], message: `expected no currency: ${metric} has none` });
-  }
-  if (!isGreater(amount, "0")) issues.push({ path: ["amount"], message: "expected more than 0; got 0" });
+  if (metric !== "cost" && currency !== undefined) add("currency", `expected no currency: ${metric} has none`);
+  if (!isGreater(amount, "0")) add("amount", "expected more than 0; got 0");
   if (period === "month" && from !== undefined && !from.endsWith("-01")) {
-    issues.push({
-      path: ["from"],
-      message: `expected the first day of a month, as the budget is by month; got ${from}`,
-    });
-  }
-  for (const [i, threshold] of thresholds.entries()) {
-    const before = thresholds[i - 1] ?? "0";
-    if (!isGreater(threshold, before)) {
-      issues.push({
-        path: ["thresholds", i],
-        message: `expected more than ${before}, each threshold above the one before; got ${threshold}`,
-      });
-    }
+    add("from", `expected the first day of a month, as the budget is by month; got ${from}`);
   }
   return issues;
 }
