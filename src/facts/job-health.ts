@@ -152,7 +152,10 @@ async function newestRuns(
 }
 
 type JobRecord = Pick<JobHealth, "lastSuccess" | "failures"> & {
-  /** A run is in progress: workers share it, or its one process has sent a heartbeat within the last minute. */
+  /**
+   * A run is in progress that may read the days that are missing now: workers share it, or its one process has sent a heartbeat within the
+   * last minute. A backfill and a run of hours don't count, so that missing days are notified beside them.
+   */
   readonly isRunning: boolean;
 };
 
@@ -167,6 +170,7 @@ async function jobRecords(tx: Tx, jobs: readonly JobId[]): Promise<readonly JobR
       exists (
         select from usage_export.run r
         where r.kind = c.kind and r.job = c.name and r.status = 'running'
+          and r.trigger <> 'backfill' and r.started_at > now() - interval '2 hours'
           and (r.projects_open is not null or r.heartbeat_at > now() - interval '1 minute')
       ) as "isRunning"
     from ${listed(jobs)}
