@@ -90,6 +90,8 @@ begin atomic
       select c.usage_date, case when c.currency = b.currency then c.amount end, c.currency is distinct from b.currency
       from bi.cost_estimated c
       where b.metric = 'cost' and c.status <> 'other_metric' and c.project_id = any(b.project_ids)
+        -- In one expression: the planner would take it for another condition on the day.
+        and case when c.month >= date_trunc('month', (select first_day from b)::timestamp) and c.month <= period_end then true else false end
         -- A day whose billing was read has no estimate.
         and c.usage_date between (select min(usage_date) from reading where not is_billed)
           and (select max(usage_date) from reading where not is_billed)
@@ -171,6 +173,7 @@ begin atomic
         from bi.cost_estimated c
         join usage_export.price using (price_id)
         where c.price_id is not null and c.usage_date between period_start and period_end
+          and case when c.month >= date_trunc('month', period_start::timestamp) and c.month <= period_end then true else false end
         window last_price as (partition by price.metric, price.model, price.filter_key order by price.valid_from desc)
       ) e
       where b.metric = 'cost' and b.scope = 'all' and b.period = 'month' and not coalesce(s.is_billed, false)

@@ -1,15 +1,16 @@
 create or replace view bi.cost_estimated as
 select c.project_id, c.project, c.usage_date, c.model, c.endpoint, c.method, c.deployment,
-  c.metric, c.status, c.currency, c.quantity, c.price, c.quantity * c.price as amount, c.tier_above, c.price_id, c."grouping", c.finality
+  c.metric, c.status, c.currency, c.quantity, c.price, c.quantity * c.price as amount, c.tier_above, c.price_id, c."grouping", c.finality,
+  c.month
 from (
-  -- Prices without tiers apart: conditions on the day reach their rows, which they could not through the sums over a month.
+  -- Prices without tiers apart: conditions on the day reach their rows. Through the sums over a month only conditions on the month do.
   select u.project_id, u.project, u.usage_date, u.model, u.endpoint, u.method, u.deployment, u.metric, 'priced' as status, u.currency,
-    u.quantity, u.unit_price as price, 0::numeric as tier_above, u.price_id, 'model' as "grouping", u.finality
+    u.quantity, u.unit_price as price, 0::numeric as tier_above, u.price_id, 'model' as "grouping", u.finality, u.month
   from usage_export.priced_usage u
   where not u.has_tiers
   union all
   select u.project_id, u.project, u.usage_date, u.model, u.endpoint, u.method, u.deployment, u.metric, 'priced', u.currency,
-    least(u.through, t.below) - greatest(u.through - u.quantity, t.above), t.unit_price, t.above, u.price_id, 'model', u.finality
+    least(u.through, t.below) - greatest(u.through - u.quantity, t.above), t.unit_price, t.above, u.price_id, 'model', u.finality, u.month
   from (
     -- The month's quantity with this row: within a day the projects and models come one after the other, in a fixed order. It goes on when
     -- the price changes, also to another volume.
@@ -17,10 +18,10 @@ from (
     from usage_export.priced_usage p
     where p.has_tiers
     window of_all as (
-      partition by p.metric, p.price_model, p.filter_key, date_trunc('month', p.usage_date::timestamp)
+      partition by p.metric, p.price_model, p.filter_key, p.month
       order by p.usage_date, p.project_id collate "C", p.model collate "C", p.group_id rows unbounded preceding
     ), of_project as (
-      partition by p.metric, p.price_model, p.filter_key, date_trunc('month', p.usage_date::timestamp), p.project_id
+      partition by p.metric, p.price_model, p.filter_key, p.month, p.project_id
       order by p.usage_date, p.model collate "C", p.group_id rows unbounded preceding
     )
   ) u
@@ -35,7 +36,7 @@ from (
       when m.metric in ('hours', 'total_hours', 'agent_hours') and (r.has_hours or r.has_total_hours or r.has_agent_hours) then 'other_metric'
       else 'unpriced'
     end,
-    null, m.quantity, null, null, null, 'model', r.finality
+    null, m.quantity, null, null, null, 'model', r.finality, date_trunc('month', r.usage_date::timestamp)::date
   from (
     -- A group whose prices have no conditions, as nearly all: on a day with a price all its usage has it.
     select u.project_id, u.project, u.usage_date, u.group_value as model, u.finality,
@@ -64,7 +65,7 @@ from (
   union all
   -- A day that was not read by model, less what is priced by filtered series.
   select s.project_id, s.project, sl.usage_date, null, null, null, null, m.metric, 'unpriced', null, m.quantity, null, null, null, 'none',
-    usage_export.finality(sl.usage_date, s.window_days, sl.closed_at, now())
+    usage_export.finality(sl.usage_date, s.window_days, sl.closed_at, now()), date_trunc('month', sl.usage_date::timestamp)::date
   from usage_export.series s
   join usage_export.slice sl using (series_id)
   join usage_export.snapshot_row r on r.series_id = sl.series_id and r.usage_date = sl.usage_date and not r.gone
@@ -101,3 +102,4 @@ comment on column bi.cost_estimated.tier_above is 'The quantity of the month aft
 comment on column bi.cost_estimated.price_id is 'The price, as in bi.price_book; NULL where there is none';
 comment on column bi.cost_estimated."grouping" is 'Which series the row is from: model, or none where the day was not read by model';
 comment on column bi.cost_estimated.finality is 'open: the day was not over when it was read; settling: it is still read again; final: it is not read again';
+comment on column bi.cost_estimated.month is 'The first day of the month, in UTC. With tiered prices a condition on it is faster than one on the day alone';
