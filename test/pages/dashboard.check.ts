@@ -195,7 +195,7 @@ test("days, project and comparison are chosen by links and the form; the back bu
   const { page, complaints } = await openPage(browser, url);
   await page.getByRole("link", { name: "7 days", exact: true }).click();
   expect(new URL(page.url()).search).toBe("?period=7d");
-  expect(await page.locator(".choices [aria-current]").innerText()).toBe("7 days");
+  expect(await page.locator(".toolbar .choices [aria-current]").innerText()).toBe("7 days");
 
   await Promise.all([page.waitForNavigation(), page.getByLabel("Compare with").selectOption("none")]);
   expect(new URL(page.url()).searchParams.get("compare")).toBe("none");
@@ -209,7 +209,7 @@ test("days, project and comparison are chosen by links and the form; the back bu
   await page.goBack();
   expect(await page.locator("h1").innerText()).toBe("Overview");
   await page.goBack();
-  expect(await page.locator(".choices [aria-current]").innerText()).toBe("7 days");
+  expect(await page.locator(".toolbar .choices [aria-current]").innerText()).toBe("7 days");
   expect(complaints).toEqual([]);
 
   const answer = await page.goto(`${url}/?from=2026-01-03&to=2026-01-02`);

@@ -260,15 +260,15 @@ test("a row narrows, headings sort, others open, and CSV and SQL have what is sh
   expect(await names()).toHaveLength(GROUPS + 1);
 
   const shown = (await rowsOf(page, "tbody")).map(([, amount]) => amount);
-  const links = page.locator("#usage > .links");
+  const links = page.locator("#groups > .links");
   const [download] = await Promise.all([page.waitForEvent("download"), links.getByText("Download CSV").click()]);
   const csv = fs
     .readFileSync(await download.path(), "utf8")
     .trimEnd()
     .split("\r\n");
   expect(csv.filter((line) => line.startsWith('"group"')).map((line) => line.split(",").at(3))).toEqual(shown);
-  await page.locator("#usage > .sql summary").click();
-  await page.locator("#usage > .sql").getByRole("button", { name: "Copy SQL" }).click();
+  await page.locator("#groups > .sql summary").click();
+  await page.locator("#groups > .sql").getByRole("button", { name: "Copy SQL" }).click();
   await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toContain("with day_amount");
   const rows = await asReader((await page.evaluate("navigator.clipboard.readText()")) as string);
   expect(rows.filter(({ part }) => part === "group").map(({ amount }) => Number(amount))).toEqual(shown.map(Number));

@@ -265,10 +265,11 @@ function rankingSection(answer: Answer, { total }: Overview, links: Links, width
         : html`<p class="note">A request with several tags counts for each.</p>`;
   const href = usageHref(links, question);
   const title = TITLES[grouping] ?? grouping;
+  const more = all > shown.length ? `All ${all}` : "More";
   return {
     ...{ id: `top-${grouping.replaceAll("_", "-")}`, title, width },
     ...(href !== undefined && {
-      more: html`<a href="${href}" aria-label="All ${title}">${all > shown.length ? `All ${all}` : "More"}</a>`,
+      more: html`<a href="${href}" aria-label="${more} ${title}">${more}</a>`,
     }),
     body: html`${table(caption, titles, rows)}${note}`,
   };
