@@ -11,7 +11,7 @@ export type Section = {
   readonly title: string;
   readonly body: Html;
   /** How much of the width it takes on a wide screen, beside other sections; the whole width if left out. */
-  readonly width?: "quarter" | "third" | "half" | "two-thirds" | undefined;
+  readonly width?: "quarter" | "third" | "two-thirds" | undefined;
   /** A link to more of it, beside the title. */
   readonly more?: Html;
   /** The title is not shown, because what is shown needs none; screen readers have it. */

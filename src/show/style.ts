@@ -112,7 +112,7 @@ td>details{width:16rem}
 .title{display:flex;flex-wrap:wrap;align-items:baseline;justify-content:space-between;gap:0 1rem;margin:0 0 .35rem}
 .title h2{margin:0}
 .title a{font-size:.9rem}
-.two-thirds figcaption,:is(.third,.quarter,.half) caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
+.two-thirds figcaption,:is(.third,.quarter) caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 .two-thirds .plot{min-height:11rem}
 main>:first-child{padding-top:.5rem}
 .lead{margin:.25rem 0 .4rem}
@@ -148,20 +148,20 @@ main>:first-child{padding-top:.5rem}
 .budget .limit{fill:var(--ink)}
 .two-thirds .legend :is(button,a){padding-block:0}
 .two-thirds .legend{font-size:.8rem}
-:is(.third,.quarter,.half,.two-thirds){padding-top:.5rem}
-:is(.third,.quarter,.half,.two-thirds) :is(.title,details){margin-block:0}
-:is(.third,.quarter,.half) small{display:inline}
-:is(.third,.quarter,.half) tbody th{width:100%;max-width:0;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
-:is(.third,.quarter,.half) th :is(bdi,.chips){display:inline;white-space:nowrap}
-:is(.third,.quarter,.half,.two-thirds) :is(.scroll,figure){margin:0}
-:is(.third,.quarter,.half) th:first-child{position:relative;z-index:0;padding-left:.4rem}
+:is(.third,.quarter,.two-thirds){padding-top:.5rem}
+:is(.third,.quarter,.two-thirds) :is(.title,details){margin-block:0}
+:is(.third,.quarter) small{display:inline}
+:is(.third,.quarter) tbody th{width:100%;max-width:0;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+:is(.third,.quarter) th :is(bdi,.chips){display:inline;white-space:nowrap}
+:is(.third,.quarter,.two-thirds) :is(.scroll,figure){margin:0}
+:is(.third,.quarter) th:first-child{position:relative;z-index:0;padding-left:.4rem}
 a:has(.chips){text-decoration:none}
-:is(.third,.quarter,.half) :is(td,tbody th){padding-block:.22rem}
-:is(.third,.quarter,.half) tbody a{color:inherit;text-decoration-color:var(--soft)}
-:is(.third,.quarter,.half) .share{position:absolute;inset:.1rem 0;height:calc(100% - .2rem);margin:0;z-index:-1}
-:is(.third,.quarter,.half) .share rect{fill:var(--complete)}
+:is(.third,.quarter) :is(td,tbody th){padding-block:.22rem}
+:is(.third,.quarter) tbody a{color:inherit;text-decoration-color:var(--soft)}
+:is(.third,.quarter) .share{position:absolute;inset:.1rem 0;height:calc(100% - .2rem);margin:0;z-index:-1}
+:is(.third,.quarter) .share rect{fill:var(--complete)}
 .figure:has(data){display:inline-block;margin-right:.6rem}
-:is(.third,.quarter,.half) .n{padding-left:.75rem}
+:is(.third,.quarter) .n{padding-left:.75rem}
 @media (max-width:45rem){
 .toolbar label{flex-direction:column;align-items:stretch;gap:0}
 }
@@ -198,9 +198,8 @@ i{color:var(--soft)}
 .notice.bad{border-color:var(--bad);background:var(--bad-wash)}
 .notice.warn{border-color:var(--warn)}
 .notice.warn strong{color:var(--warn)}
-.notice.bad strong,.flag,.status{color:var(--bad)}
+.notice.bad strong,.flag{color:var(--bad)}
 .notice.bad p{margin-top:.5rem}
-.status.suspect{color:var(--warn)}
 nav ul{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;margin:0;padding:0;list-style:none}
 nav a{text-decoration:none;color:var(--soft)}
 nav a:hover{color:var(--accent);text-decoration:underline}
@@ -208,11 +207,10 @@ main{display:grid;grid-template-columns:repeat(12,minmax(0,1fr));gap:0 2rem}
 section{grid-column:1/-1;min-width:0;padding-top:1rem}
 .third{grid-column:span 4}
 .quarter{grid-column:span 3}
-.half{grid-column:span 6}
 .two-thirds{grid-column:span 8}
-:is(.third,.quarter,.half) table{width:100%}
-:is(.third,.quarter,.half) :is(th,small)>bdi{max-width:none}
-:is(.third,.quarter,.half) .n{white-space:nowrap}
+:is(.third,.quarter) table{width:100%}
+:is(.third,.quarter) :is(th,small)>bdi{max-width:none}
+:is(.third,.quarter) .n{white-space:nowrap}
 .note,.empty{color:var(--soft);max-width:60rem;font-size:.9rem}
 .figures{display:flex;flex-wrap:wrap;gap:.75rem;margin:0 0 .5rem}
 .figures dt{color:var(--soft)}
@@ -253,12 +251,11 @@ time{white-space:nowrap}
 .key .missing{background:var(--bad)}
 .swatch.not-due{background:var(--wash)}
 .swatch.dotted{background:radial-gradient(var(--hatch) 1px,var(--wash) 1.5px) 0 0/5px 5px}
-tr:has(:target){background:var(--wash)}
 .share{display:block;width:100%;min-width:6rem;height:.4rem;margin-top:.3rem}
 .share rect{fill:var(--accent)}
 footer{margin-top:.75rem;padding-top:.6rem;border-top:1px solid var(--line);color:var(--soft);font-size:.8rem}
 footer p{margin:0}${CONTROL_STYLE}${CLIENT_STYLE}@media (max-width:64rem){
-.third,.quarter,.half,.two-thirds{grid-column:1/-1}
+.third,.quarter,.two-thirds{grid-column:1/-1}
 .bar nav{flex-basis:100%;order:1}
 }
 @media (max-width:45rem){
@@ -279,14 +276,14 @@ section{padding-top:1.5rem}
 h2,h3,caption,figcaption,.note{break-after:avoid}
 .drawing,.notice,.note,.figures,tr{break-inside:avoid}
 .scroll{overflow:visible}
-:is(.third,.quarter,.half) tbody th{width:auto;max-width:none;overflow:visible;white-space:normal}
-:is(.third,.quarter,.half) th :is(bdi,.chips){white-space:pre-wrap}
+:is(.third,.quarter) tbody th{width:auto;max-width:none;overflow:visible;white-space:normal}
+:is(.third,.quarter) th :is(bdi,.chips){white-space:pre-wrap}
 table{font-size:7pt;width:100%}
 :is(th,td){padding:.12rem .5rem .12rem 0}
 .share{min-width:3rem;margin-top:.15rem}
 details::details-content{display:block;content-visibility:visible;block-size:auto}
 summary{display:none}
 a{color:inherit;text-decoration:none}
-.share,.drawing,.status,.notice,.strip,.swatch{print-color-adjust:exact;-webkit-print-color-adjust:exact}
+.share,.drawing,.notice,.strip,.swatch{print-color-adjust:exact;-webkit-print-color-adjust:exact}
 }
 `;
