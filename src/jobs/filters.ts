@@ -173,16 +173,16 @@ export class FilterCheck {
     if (isProved || shown === "no usage") return undefined;
     if (shown === "empty") {
       // Stored usage shows on which days a seen value has none. It does not show whether this dialect has a filter for it.
-      if (filter.isSeen && !conditions.some(({ kind }) => kind !== "feature" && hasOtherName2026(kind, "filter"))) {
-        return undefined;
-      }
+      if (filter.isSeen && !conditions.some(hasOtherDialectName)) return undefined;
       const [never] = (await hasRows()) ? [] : unknown;
       if (never) return emptyDoubt(total.size, source, never, strictness);
       return total.size < SEVERAL_DAYS ? undefined : emptyDoubt(total.size, source);
     }
     const unknownOf = (one: Condition) => unknown.find(({ condition }) => condition.text === one.text);
-    // If there are several conditions, one that the service does not list may be ignored although the numbers are smaller.
-    for (const condition of conditions.filter((one) => shown === "same" || unknownOf(one) !== undefined)) {
+    // If there are several conditions, one may be ignored although the numbers are smaller.
+    const mayBeIgnored = (one: Condition) =>
+      shown === "same" || unknownOf(one) !== undefined || hasOtherDialectName(one);
+    for (const condition of conditions.filter(mayBeIgnored)) {
       const key = JSON.stringify([totalKey(series, window), dialect, condition.text]);
       if (!(await this.#ignored(key, () => this.#isIgnored(scope, total, condition, dialect)))) continue;
       return ignoredDoubt(condition, unknownOf(condition), strictness);
@@ -336,6 +336,11 @@ export function conditionsOf({ features, dimensions }: Filter): Condition[] {
       return [{ kind, name, text, opposite: (unused) => ({ features: {}, dimensions: { [kind]: unused } }) }];
     }),
   ];
+}
+
+/** Whether a service of the other dialect does not understand the condition. */
+function hasOtherDialectName({ kind }: Condition): boolean {
+  return kind !== "feature" && hasOtherName2026(kind, "filter");
 }
 
 /** Whether the numbers of the opposite prove that the service ignores the condition. */
