@@ -46,7 +46,9 @@ export async function openMonitor(
   server.on("request", async (request, response) => {
     try {
       listener ??= load();
-      (await listener)(request, response);
+      const answer = await listener;
+      // A client that is gone already would count as one whose answer is in progress for ever.
+      if (!response.destroyed) void answer(request, response);
     } catch (error) {
       // Such as too many open files: the next request loads the routes again.
       listener = undefined;
