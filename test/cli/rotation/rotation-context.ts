@@ -19,6 +19,7 @@ import { type DecideFault, PASS } from "../../faults/fault-decision.ts";
 import { copyDatabase } from "../../support/database.ts";
 import { type Places, passwordsIn, type Search, searchPlaces } from "../../support/leaks.ts";
 import { type Program, type ProgramResult, startProgram } from "../../support/program.ts";
+import { forgetServerLog } from "../../support/server-log.ts";
 import { type HttpProxy, startHttpProxy } from "./http-proxy.ts";
 
 export const PROJECT_ID = "project-1";
@@ -71,6 +72,7 @@ export function rotationTest(options: RotationOptions = {}) {
     onTestFinished(async () => {
       await using open = context;
       expect((await open.leaks()).leaks).toEqual([]);
+      forgetServerLog();
     });
     return context;
   });
