@@ -115,7 +115,7 @@ function renderTable(change: Change, { grouping, parts }: ChangeSplit): string {
     hasEffects ? [signed(of?.volume), signed(of?.price)] : [];
   return textTable([
     [
-      `${titleOf(change)} by ${groupingNoun(grouping)}`,
+      `${titleOf(change)}${change.currency === null ? "" : ` in ${change.currency}`} by ${groupingNoun(grouping)}`,
       ...["before", "after", "change", ...(hasEffects ? ["by usage", "by prices"] : []), ""],
     ],
     ...parts.map((part) => [

@@ -35,7 +35,7 @@ function splitTable(change: Change, { grouping, parts }: ChangeSplit): Html | un
   ];
   const sums = [change.amountBefore, change.amount, change.change].map((amount) => exactText(amount ?? "–"));
   const total = [html`<b>total</b>`, ...sums, ...effects(change), undefined];
-  const title = `Change of ${titleOf(change)} by ${groupingNoun(grouping)}`;
+  const title = `Change of ${titleOf(change)} by ${groupingNoun(grouping)}${change.currency === null ? "" : `, in ${change.currency}`}`;
   const titles = [
     ...columns(groupingNoun(grouping)),
     ...numberColumns("Before", "After", "Change", ...(hasEffects ? ["Usage", "Prices"] : [])),

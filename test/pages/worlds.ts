@@ -7,6 +7,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
+import { sql } from "kysely";
 import { type Config, parseConfig } from "../../src/config/config.ts";
 import { type Database, openEmbedded } from "../../src/db/connection/database.ts";
 import { migrateToLatest } from "../../src/db/connection/migrate.ts";
@@ -93,6 +94,7 @@ export async function storeWorld(db: Database, world: World): Promise<Config> {
         ...{ seriesId, days: failed, fetchNo: await nextFetchNo(db), reason: REASON, code: "unavailable" },
       });
   }
+  await sql`analyze`.execute(db);
   for (const { id } of config.projects)
     await storeListedKeys(
       db,

@@ -3,6 +3,7 @@
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
+import { periodText } from "../../../src/show/format.ts";
 import { storeSeries } from "../../db/reported-usage.ts";
 import { storeBills } from "../../db/stored-charges.ts";
 import { newProject } from "../../db/stored-usage.ts";
@@ -20,6 +21,7 @@ const today = dayOf(new Date());
 const yesterday = addDays(today, -1);
 /** The day that yesterday is compared with: the same weekday. */
 const weekBefore = addDays(yesterday, -7);
+const [YESTERDAY, WEEK_BEFORE] = [yesterday, weekBefore].map((day) => periodText({ start: day, end: day }));
 
 type Json = {
   readonly changes: readonly {
@@ -56,7 +58,7 @@ test("the parts of each breakdown add up to the change that bi.usage_total shows
   const { status, stdout } = await context.run(["explain", "--day", yesterday, "--grouping", "model", "--limit", "2"]);
   expect(status).toBe(0);
   expect(stdout).toMatch(
-    new RegExp(`^Requests (rose|fell) by [0-9.]+%, from .* \\(${weekBefore}\\) to .* \\(${yesterday}\\)\\.\\n`),
+    new RegExp(`^Requests (rose|fell) by [0-9.]+%, from .* \\(${WEEK_BEFORE}\\) to .* \\(${YESTERDAY}\\)\\.\\n`),
   );
   expect(stdout).toContain(`1 day is not final yet and may still change: ${yesterday}.`);
   expect(stdout).toMatch(/\nRequests by model +before +after +change\n(.+ changed\n){2}\d+ others? .*\ntotal /);
@@ -128,7 +130,7 @@ test("with prices it says what the change costs, and how much of that is due to 
   const { status, stdout } = await context.run(["explain", "--day", yesterday, "--metric", "cost"]);
   expect(status).toBe(0);
   expect(stdout).toContain(
-    `Estimated cost in USD rose by 260%, from 5 (${weekBefore}) to 18 (${yesterday}): more usage (+10) and higher prices (+3).`,
+    `Estimated cost rose by 260%, from $5.00 (${WEEK_BEFORE}) to $18.00 (${YESTERDAY}): more usage (+$10.00) and higher prices (+$3.00).`,
   );
   expect(stdout).toMatch(/\nnova +5 +18 +\+13 +\+10 +\+3 +changed\ntotal +5 +18 +\+13 +\+10 +\+3\n/);
   const json = JSON.parse((await context.run(["explain", "--day", yesterday, "--json"])).stdout);
@@ -158,11 +160,11 @@ test("with billing it says what the service charges more for, and estimates only
   await context.run(["check"]);
   const { status, stdout } = await context.run(["explain", "--day", yesterday, "--metric", "cost"]);
   expect(status).toBe(0);
-  expect(stdout).toContain(`Billed cost in USD rose by 16.7%, from 1.5 (${weekBefore}) to 1.75 (${yesterday}).`);
+  expect(stdout).toContain(`Billed cost rose by 16.7%, from $1.50 (${WEEK_BEFORE}) to $1.75 (${YESTERDAY}).`);
   expect(stdout).toContain("New by line item: sync::aura-2");
   expect(stdout).toMatch(/\nstreaming::nova-3 +1.5 +1.75 +\+0.25 +changed\n/);
   expect(stdout).toMatch(/\ntotal +1.5 +1.7500000000000000000000000025 +\+0.2500000000000000000000000025\n/);
-  expect(stdout).toContain(`Estimated cost in USD rose by 200%, from 5 (${weekBefore}) to 15 (${yesterday})`);
+  expect(stdout).toContain(`Estimated cost rose by 200%, from $5.00 (${WEEK_BEFORE}) to $15.00 (${YESTERDAY})`);
   expect(stdout).toContain("Projects in it: other.");
   const json = JSON.parse((await context.run(["explain", "--day", yesterday, "--metric", "cost", "--json"])).stdout);
   expect(json.changes).toMatchObject([

@@ -38,7 +38,7 @@ test("a budget that is used up is shown by `status`, which still ends with 0, an
   expect(status).toBe(0);
   await context.run(["report", "--out", "report.html"]);
   const report = await readFile(path.join(context.folder, "report.html"), "utf8");
-  expect(report).toMatch(/id="budgets"[\s\S]*>calls<[\s\S]*<td[^>]*>\d+%<\/td>/);
+  expect(report).toMatch(/id="budgets"[\s\S]*>calls<[\s\S]*of 0\.5 requests · \d+%/);
 });
 
 test("`check` says what an export would change in the budgets, and a budget that no export reads is an error that names the fix", async ({
