@@ -40,8 +40,9 @@ test.each(Object.entries(WORLDS))(
       await page.waitForLoadState("networkidle");
       expect(await axeFindings(page)).toEqual([]);
       expect(complaints).toEqual([]);
+      if (path !== "" || isEarly) continue;
       const said = await page.locator(".sentence, .notice.none").first().textContent();
-      if (path === "" && !isEarly) expect(said).toMatch(SAID[name] ?? /./);
+      expect(said).toMatch(SAID[name] ?? /./);
     }
   },
 );
