@@ -112,9 +112,7 @@ test.for([
   [["jobs.config.json"], 0, "this configuration file"],
   [["data"], 0, "the folder of the embedded database"],
   [["a.key", "data/pg/a.key"], 1, "the folder of the embedded database"],
-  [["a.key", "a.key.next"], 1, /the temporary file of the delivery to \/\S+\/a.key/],
-  [["a.key.probe", "./a.key"], 1, /a.key is a file whose temporary file is already at rotations\[0\]\.deliver\[0\]/],
-  [["a.key", "a.key.usage-export-next"], 1, /the temporary file of the delivery to \/\S+\/a.key/],
+  [["a.key", "./A.key"], 1, "is already at rotations[0].deliver[0].file"],
   [["a.key", "creator.key"], 1, "the file of the key that a rotation creates keys with"],
 ] as const)("deliveries to %j are refused before the service is called", async ([files, wrong, what], { context }) => {
   await context.configure({ deliver: files.map((file) => ({ file })), createWith: { file: "creator.key" } });
