@@ -1,6 +1,6 @@
 // The service is called no faster and no more often than the service and the configuration allow.
 
-import { writeFile } from "node:fs/promises";
+import { rename, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -81,7 +81,17 @@ test("after a 401 the key file is read again, so that a run can use a replaced k
   const emulator = await context.serve({
     consoleKeys: [{ secret: renewed, projectId: PROJECT_ID, scopes: ["member"] }],
   });
-  emulator.fault = ({ keyId }) => (keyId === undefined ? { kind: "hold", until: writeFile(file, renewed) } : undefined);
+  // Renamed into place, as a file that is being written is empty for a moment.
+  let replaced: Promise<void> | undefined;
+  const replace = async () => {
+    await writeFile(`${file}.new`, renewed);
+    await rename(`${file}.new`, file);
+  };
+  emulator.fault = ({ keyId }) => {
+    if (keyId !== undefined) return undefined;
+    replaced ??= replace();
+    return { kind: "hold", until: replaced };
+  };
   const projects = [{ ...PRODUCTION, key: { file: "exporter.key" } }];
   await context.configure(smallConfig(emulator.url, { projects, exports: MANY }));
 
