@@ -32,7 +32,7 @@ test.each(Object.entries(WORLDS))(
     await using monitoring = await openMonitoring(silentApp(), () => current, {
       ...{ db, liveness: { isLive: () => true, reasons: () => [] } },
     });
-    for (const path of ["", "usage"]) {
+    for (const path of ["", "usage", "data-health"]) {
       const { page, complaints } = await openPage(browser, `${monitoring.url}/${path}`, {
         viewport: { width: 1440, height: 900 },
       });
