@@ -154,7 +154,7 @@ async function newestRuns(
 type JobRecord = Pick<JobHealth, "lastSuccess" | "failures"> & {
   /**
    * A run is in progress that may read the days that are missing now: workers share it, or its one process has sent a heartbeat within the
-   * last minute. A backfill and a run of hours don't count, so that missing days are notified beside them.
+   * last minute. A run of hours does not count, so that missing days are notified beside it.
    */
   readonly isRunning: boolean;
 };
@@ -170,7 +170,7 @@ async function jobRecords(tx: Tx, jobs: readonly JobId[]): Promise<readonly JobR
       exists (
         select from usage_export.run r
         where r.kind = c.kind and r.job = c.name and r.status = 'running'
-          and r.trigger <> 'backfill' and r.started_at > now() - interval '2 hours'
+          and r.started_at > now() - interval '2 hours'
           and (r.projects_open is not null or r.heartbeat_at > now() - interval '1 minute')
       ) as "isRunning"
     from ${listed(jobs)}
