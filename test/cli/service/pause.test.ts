@@ -62,7 +62,7 @@ test("a pause of hours is cut to an hour, and status and dashboard show its end"
   expect(callPauses).toMatchObject([
     { key: "env USAGE_EXPORT_KEY", until: expect.stringContaining(until?.replace(" ", "T") ?? "") },
   ]);
-  expect(await (await fetch(`${url}/jobs`)).text()).toContain("env USAGE_EXPORT_KEY");
+  expect(await (await fetch(`${url}/data-health`)).text()).toContain("env USAGE_EXPORT_KEY");
 
   expect(breakdowns(emulator)).toHaveLength(1);
 });
