@@ -186,8 +186,8 @@ function runCondition({ kind, job, project, failedRun }: ProjectJobHealth): read
 
 const CAUSES_SHOWN_MAX = 5;
 
-/** Slices that are not complete; the failed ones by cause. Nothing is sent during a run of an export, which may read them. */
-function coverageConditions({ slices, causes, gaps, jobs }: HealthFacts): readonly Found[] {
+/** Slices that are not complete; the failed ones by cause. Missing days are not sent during a run of an export, which may read them. */
+function coverageConditions({ slices, causes, gaps, jobs, readAt }: HealthFacts): readonly Found[] {
   const isQuiet = jobs.some(({ kind, isInProgress }) => kind === "export" && isInProgress);
   const of = (name: "missing" | "failed" | "suspect", count: number, text: string, part: Partial<Found> = {}) =>
     count === 0 ? [] : [condition(name, "", `${counted(count, "slice")} ${text}`, { isQuiet, ...part })];
@@ -198,11 +198,22 @@ function coverageConditions({ slices, causes, gaps, jobs }: HealthFacts): readon
   return [
     ...of("missing", slices.missing, `missing: due and never read${where ?? ""}`),
     ...shown.flatMap((cause) =>
-      of("failed", cause.slices, "", { subject: cause.code ?? "other", text: causeText(cause), since: cause.since }),
+      of("failed", cause.slices, "", {
+        ...{ subject: cause.code ?? "other", text: causeText(cause), since: cause.since },
+        isQuiet: isFirstRetried(cause, readAt),
+      }),
     ),
-    ...of("failed", others, "failed for other reasons", { subject: "other" }),
+    ...of("failed", others, "failed for other reasons", { subject: "other", isQuiet: false }),
     ...of("suspect", slices.suspect, "suspect: empty where there were numbers, which stay"),
   ];
+}
+
+const MINUTE_MS = 60_000;
+
+/** The failure is new and is tried again within minutes, as after a short outage of the service: it is not sent yet. */
+function isFirstRetried({ since, nextTry }: FailureCause, readAt: Date): boolean {
+  const isNew = Number(readAt) - Number(since) < 15 * MINUTE_MS;
+  return isNew && nextTry !== undefined && Number(nextTry) - Number(readAt) < 5 * MINUTE_MS;
 }
 
 function causeText(cause: FailureCause): string {

@@ -154,7 +154,7 @@ async function newestRuns(
 type JobRecord = Pick<JobHealth, "lastSuccess" | "failures"> & {
   /**
    * A run is in progress that may read the days that are missing now: workers share it, or its one process has sent a heartbeat within the
-   * last minute. A run of hours does not count, so that missing days are notified beside it.
+   * last minute. A run of hours does not count, nor a catch-up soon after another run: what is missing then is notified beside it.
    */
   readonly isRunning: boolean;
 };
@@ -171,6 +171,10 @@ async function jobRecords(tx: Tx, jobs: readonly JobId[]): Promise<readonly JobR
         select from usage_export.run r
         where r.kind = c.kind and r.job = c.name and r.status = 'running'
           and r.started_at > now() - interval '2 hours'
+          and (r.trigger <> 'catchup' or not exists (
+            select from usage_export.run b
+            where b.kind = r.kind and b.job = r.job and b.started_at > now() - interval '2 hours' and b.started_at < r.started_at and b.status <> 'running'
+          ))
           and (r.projects_open is not null or r.heartbeat_at > now() - interval '1 minute')
       ) as "isRunning"
     from ${listed(jobs)}

@@ -288,6 +288,18 @@ test.each<[Partial<FailureCause>, string, string]>([
   ]);
 });
 
+test.each([
+  ["a new failure that is tried again in a minute is not sent", 1, 1, true],
+  ["a new failure that is tried again in an hour is sent", 1, 60, false],
+  ["a failure of 20 minutes is sent, whenever it is tried again", 20, 1, false],
+  ["a failure that nothing tries again is sent", 1, undefined, false],
+])("%s", (_, minutesAgo, triedInMinutes, isQuiet) => {
+  const minutesFromNow = (minutes: number) => new Date(NOW.getTime() + minutes * 60_000);
+  const nextTry = triedInMinutes === undefined ? undefined : minutesFromNow(triedInMinutes);
+  const causes = [{ ...CAUSE, since: minutesFromNow(-minutesAgo), nextTry }];
+  expect(conditionsOf({ causes, slices: { ...SLICES, failed: 12 } })).toMatchObject([{ isQuiet }]);
+});
+
 test("only the five largest causes are listed, and the slices of the others are counted", () => {
   const causes = Array.from({ length: 8 }, (_, i) => ({ ...CAUSE, code: "bad_answer", error: `no ${i}` }));
   const texts = conditionsOf({ causes, slices: { ...SLICES, failed: 8 * 12 } }).map(({ text }) => text);
