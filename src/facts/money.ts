@@ -91,10 +91,10 @@ async function readForecast(
   const shares = hasShares
     ? `
   left join (
-    select project_id, days_after, known_share from usage_export.known_share
+    select project_id as late_project_id, days_after, known_share from usage_export.known_share
     join usage_export.total_series t using (series_id, project_id)
     where t.filter_key = '{}' and metric = ${literal(isCost(question.metric) ? "requests" : question.metric)}
-  ) late on late.project_id = c.project_id and finality = 'settling' and days_after = (fetched_at at time zone 'UTC')::date - usage_date`
+  ) late on late_project_id = project_id and finality = 'settling' and days_after = (fetched_at at time zone 'UTC')::date - usage_date`
     : "";
   const [found] = await run<Forecast>(`
 with amount as materialized (
@@ -103,8 +103,8 @@ with amount as materialized (
 ), covered as (
   select usage_date, count(*) as series, bool_and(fetched_at is not null and status <> 'missing') as is_read,
     avg(case finality when 'open' then 0 when 'settling' then ${young} else 1 end) as known_share
-  from bi.coverage c${shares}
-  where ${coverageConditions(question, scope, [history]).replaceAll("project_id in", "c.project_id in")}
+  from bi.coverage${shares}
+  where ${coverageConditions(question, scope, [history])}
   group by usage_date
 ), day as (
   select usage_date, coalesce(amount, 0) as amount, known_share from covered left join amount using (usage_date) where is_read
