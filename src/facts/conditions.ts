@@ -188,7 +188,7 @@ const CAUSES_SHOWN_MAX = 5;
 
 /** Slices that are not complete; the failed ones by cause. Missing days are not sent during a run of an export, which may read them. */
 function coverageConditions({ slices, causes, gaps, jobs, readAt }: HealthFacts): readonly Found[] {
-  const isQuiet = jobs.some(({ kind, isInProgress }) => kind === "export" && isInProgress);
+  const isQuiet = jobs.some(({ kind, mayReadMissing }) => kind === "export" && mayReadMissing);
   const of = (name: "missing" | "failed" | "suspect", count: number, text: string, part: Partial<Found> = {}) =>
     count === 0 ? [] : [condition(name, "", `${counted(count, "slice")} ${text}`, { isQuiet, ...part })];
   const newest = gaps.find(({ status }) => status === "missing");

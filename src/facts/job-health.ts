@@ -25,8 +25,8 @@ export type JobHealth = {
   readonly needsWorker: boolean;
   /** The scheduled time that no worker has planned although a tick should have; undefined if there is none. */
   readonly overdueSince: Date | undefined;
-  /** A run of the job is in progress or begins with the next tick. */
-  readonly isInProgress: boolean;
+  /** A run is in progress that may read the days that are missing now, or one begins with the next tick. */
+  readonly mayReadMissing: boolean;
   /** The newest run that was not skipped: a skipped one only says that the run before it was still running. */
   readonly lastRun: LastRun | undefined;
   readonly failedRun: FailedRun | undefined;
@@ -70,13 +70,13 @@ export async function jobHealth(
   const failed = new Set(projects.flatMap((one) => (one.failed > 0 ? `${one.source} ${one.projectId}` : [])));
   return jobs.map((job, i) => {
     const { last, judged } = runs.get(i) ?? {};
-    const { isRunning = false, lastSuccess = null, failures = 0 } = records[i] ?? {};
+    const { hasReadingRun = false, lastSuccess = null, failures = 0 } = records[i] ?? {};
     const { kind, name, schedule, timezone } = job;
     const hasFailedSlices = kind === "export" && job.projects.some(({ id }) => failed.has(`${job.source} ${id}`));
     const isOfMany = kind === "rotation" && job.group !== undefined;
     return {
       ...{ kind, job: isOfMany ? job.group : name, ...(isOfMany && { project: job.project.name }), schedule, timezone },
-      ...plannedRuns(job, storedOf(job), last, isRunning, now),
+      ...plannedRuns(job, storedOf(job), last, hasReadingRun, now),
       ...{ lastRun: last, failedRun: failedRun(judged, hasFailedSlices), lastSuccess, failures },
     };
   });
@@ -86,9 +86,9 @@ function plannedRuns(
   job: ScheduledJob,
   stored: StoredJob | undefined,
   lastRun: LastRun | undefined,
-  isRunning: boolean,
+  hasReadingRun: boolean,
   now: Date,
-): Pick<JobHealth, "nextRun" | "firstUnplanned" | "paused" | "needsWorker" | "overdueSince" | "isInProgress"> {
+): Pick<JobHealth, "nextRun" | "firstUnplanned" | "paused" | "needsWorker" | "overdueSince" | "mayReadMissing"> {
   const isPaused = stored?.pause !== undefined;
   const overdue = overdueSince(job, stored, now);
   const isAboutToBegin = waitingSince(job, stored, now) !== undefined && !overdue;
@@ -100,7 +100,7 @@ function plannedRuns(
     needsWorker: stored !== undefined && !isPaused,
     // A run that waits for the end of the previous run is not overdue.
     overdueSince: lastRun?.status === "running" ? undefined : overdue,
-    isInProgress: isAboutToBegin || isRunning,
+    mayReadMissing: isAboutToBegin || hasReadingRun,
   };
 }
 
@@ -156,7 +156,7 @@ type JobRecord = Pick<JobHealth, "lastSuccess" | "failures"> & {
    * A run is in progress that may read the days that are missing now: workers share it, or its one process has sent a heartbeat within the
    * last minute. A run of hours does not count, nor a catch-up soon after another run: what is missing then is notified beside it.
    */
-  readonly isRunning: boolean;
+  readonly hasReadingRun: boolean;
 };
 
 async function jobRecords(tx: Tx, jobs: readonly JobId[]): Promise<readonly JobRecord[]> {
@@ -172,11 +172,12 @@ async function jobRecords(tx: Tx, jobs: readonly JobId[]): Promise<readonly JobR
         where r.kind = c.kind and r.job = c.name and r.status = 'running'
           and r.started_at > now() - interval '2 hours'
           and (r.trigger <> 'catchup' or not exists (
-            select from usage_export.run b
-            where b.kind = r.kind and b.job = r.job and b.started_at > now() - interval '2 hours' and b.started_at < r.started_at and b.status <> 'running'
+            select from usage_export.run earlier
+            where earlier.kind = r.kind and earlier.job = r.job and earlier.status <> 'running'
+              and earlier.started_at > now() - interval '2 hours' and earlier.started_at < r.started_at
           ))
           and (r.projects_open is not null or r.heartbeat_at > now() - interval '1 minute')
-      ) as "isRunning"
+      ) as "hasReadingRun"
     from ${listed(jobs)}
     left join lateral (
       select started_at, finished_at from usage_export.run r
@@ -214,7 +215,7 @@ export function mergeJobs(jobs: readonly ProjectJobHealth[]): readonly JobHealth
         firstUnplanned: earliest(members.map(({ firstUnplanned }) => firstUnplanned)),
         needsWorker: members.some(({ needsWorker }) => needsWorker),
         overdueSince: earliest(members.map((one) => one.overdueSince)),
-        isInProgress: members.some(({ isInProgress }) => isInProgress),
+        mayReadMissing: members.some(({ mayReadMissing }) => mayReadMissing),
         lastRun: (worst ?? all[0])?.lastRun,
         failedRun: all.find((one) => one.failedRun)?.failedRun,
         lastSuccess: successes.length > 0 ? Math.min(...successes) : null,

@@ -37,7 +37,7 @@ test("a job that never ran has no run, and nothing is in progress", async () => 
   expect(await healthAfter([])).toMatchObject({
     lastRun: undefined,
     failedRun: undefined,
-    isInProgress: false,
+    mayReadMissing: false,
     failures: 0,
   });
 });
@@ -89,7 +89,7 @@ test("a run in progress may read what is missing, but not one of hours or a catc
   const text = JSON.stringify(smallConfig("http://127.0.0.1:1", { exports }));
   const config = parseConfig(text, { source: "jobs.config.json", baseDir: "/srv" });
   const jobs = await readSnapshot(db, (tx) => jobHealth(tx, config, [], new Date()));
-  expect(jobs.map(({ job, isInProgress }) => [job, isInProgress])).toEqual([
+  expect(jobs.map(({ job, mayReadMissing }) => [job, mayReadMissing])).toEqual([
     ["begun", true],
     ["long", false],
     ["first", true],

@@ -31,10 +31,10 @@ const CASES: readonly [name: string, part: Part, lastSent: Sent, sent: readonly 
   ],
   ["days are missing", MISSING, {}, ["missing: wrong"]],
   ["more days are missing than were sent", MISSING, { missing: "wrong" }, []],
-  ["days are missing that a run may read", { ...MISSING, jobs: [jobLine({ isInProgress: true })] }, {}, []],
+  ["days are missing that a run may read", { ...MISSING, jobs: [jobLine({ mayReadMissing: true })] }, {}, []],
   [
     "days that were sent are missing in a run",
-    { ...MISSING, jobs: [jobLine({ isInProgress: true })] },
+    { ...MISSING, jobs: [jobLine({ mayReadMissing: true })] },
     { missing: "wrong" },
     [],
   ],

@@ -27,7 +27,7 @@ export function jobLine(part: Partial<ProjectJobHealth> = {}): ProjectJobHealth 
     lastRun: { ...runLine(), skippedSince: 0 },
     nextRun: new Date("2026-03-11T01:15:00Z"),
     firstUnplanned: new Date("2026-03-11T01:15:00Z"),
-    ...{ paused: undefined, overdueSince: undefined, needsWorker: true, isInProgress: false },
+    ...{ paused: undefined, overdueSince: undefined, needsWorker: true, mayReadMissing: false },
     ...{ failedRun: undefined, lastSuccess: null, failures: 0 },
     ...part,
   };
