@@ -13,19 +13,6 @@ export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Waits until the promise is fulfilled or rejected. */
-export async function waitUntilSettled(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted();
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const stop = () => reject(signal.reason);
-  signal.addEventListener("abort", stop, { once: true });
-  try {
-    await Promise.race([promise.catch(() => undefined), aborted]);
-  } finally {
-    signal.removeEventListener("abort", stop);
-  }
-}
-
 // Joins items that are given at the same time into a batch: while one batch runs, the next one fills.
 
 export type Batching<In> = {

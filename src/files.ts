@@ -4,7 +4,7 @@ import { constants } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import path from "node:path";
 
-export const READ_MS_MAX = 5_000;
+const READ_MS_MAX = 5_000;
 
 /** Folders in which the work on a file is over its limit and has not ended yet. */
 const silentFolders = new Set<string>();

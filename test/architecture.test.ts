@@ -73,12 +73,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   ],
   db: ["db/connection", "db/jobs", "errors.ts", "keys", "usage"],
   schedule: ["db/jobs", "db/usage", "usage"],
-  web: ["errors.ts", "package-files.ts", "show/html.ts", "secret.ts"],
+  web: ["async.ts", "errors.ts", "facts", "package-files.ts", "show", "secret.ts", "usage"],
   // Runs in the browser: nothing of Node.
-  "web/client": ["decimal.ts", "show/chart-description.ts", "show/format.ts"],
-  "web/dashboard": ["async.ts", "errors.ts", "facts", "show", "usage", "web", "web/explore"],
-  "web/explore": ["async.ts", "errors.ts", "facts", "show", "usage", "web", "web/dashboard"],
-  show: ["db/keys/status.ts", "facts", "keys/plan.ts", "text.ts", "usage"],
+  "web/client": ["show/chart-description.ts", "show/format.ts"],
+  "web/dashboard": ["async.ts", "errors.ts", "facts", "show", "usage", "web"],
+  show: ["decimal.ts", "db/keys/status.ts", "facts", "keys/plan.ts", "text.ts", "usage"],
   // The tests compare the product with the emulator, so the emulator shares its lists and no arithmetic: a bug there would not show.
   emulator: ["usage/dimensions.ts", "usage/metrics.ts"],
 };
@@ -101,7 +100,6 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   "node-cron": ["schedule/timers.ts", "config/fields.ts"],
   echarts: ["web/client"],
   hono: ["web/routes.ts"],
-  idiomorph: ["web/client/live.ts"],
 };
 
 /** Files that must be pure. The tests check them, and every other file whose opening comment says that it is pure. */

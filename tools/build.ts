@@ -1,6 +1,6 @@
 // Builds what users install: the sources as JavaScript, with every package but the embedded database bundled in. Each command's
 // part is a chunk of its own, loaded when used, so that `--help` does not pay for charts or the queue. Builds into `dist`, or into the
-// folder given as an argument.
+// folder given as an argument; a second one is a module of the sources that the tests load beside the program.
 
 import fs from "node:fs";
 import path from "node:path";
@@ -20,6 +20,7 @@ const bundle = await rolldown({
   cwd: ROOT,
   input: {
     "usage-export": "src/main.ts",
+    ...(process.argv[3] && { [path.basename(process.argv[3], ".ts")]: process.argv[3] }),
     ...Object.fromEntries(migrations.map((file) => [file.replace(/\.ts$/, ""), file])),
   },
   platform: "node",
@@ -43,8 +44,8 @@ const { output } = await bundle.write({
   comments: { legal: true, annotation: false, jsdoc: false },
 });
 fs.chmodSync(path.join(DIST, "usage-export.cjs"), 0o755);
-for (const folder of ["migrations/tables", "migrations/views", "migrations/columns"]) {
-  fs.cpSync(path.join(ROOT, folder), path.join(DIST, folder), { recursive: true });
+for (const part of ["migrations/tables", "migrations/views", "migrations/columns.json"]) {
+  fs.cpSync(path.join(ROOT, part), path.join(DIST, part), { recursive: true });
 }
 const script = await clientBundle();
 fs.mkdirSync(path.join(DIST, "assets"));

@@ -1,6 +1,6 @@
 -- Prices, budgets, balances, and the days that were compared with the days before them.
 
--- The versions in force, those without replaced_at, never price the same usage of a day twice.
+-- No two prices are for the same usage of a day.
 create table usage_export.price (
   price_id     integer     generated always as identity primary key,
   metric       text        not null,
@@ -9,23 +9,15 @@ create table usage_export.price (
   -- The conditions of the series that is priced, which is grouped by model.
   filter_key   text        not null,
   currency     text        not null,
-  -- How many decimals amounts in the currency are rounded to.
-  digits       integer     not null check (digits >= 0),
   -- A power of ten, or hour, minute or second.
   per          text        not null,
-  -- The least amount of a calendar month.
-  minimum      numeric     check (minimum >= 0 and minimum < 'infinity'),
-  -- Whose quantities decide together on tier and minimum.
+  -- Whose quantities decide together on the tier.
   volume       text        not null check (volume in ('account', 'project')),
   valid_from   date        not null,
   -- The last day; null without an end.
-  valid_until  date        check (valid_until >= valid_from),
-  recorded_at  timestamptz not null default now(),
-  recorded_by  text        not null,
-  -- Null while it is in force.
-  replaced_at  timestamptz
+  valid_until  date        check (valid_until >= valid_from)
 );
-comment on table usage_export.price is 'The price book: a row is a version of a price';
+comment on table usage_export.price is 'The price book, as configured';
 
 create table usage_export.price_tier (
   price_id   integer not null references usage_export.price,
@@ -41,13 +33,9 @@ create table usage_export.price_tier (
 comment on table usage_export.price_tier is 'The tiers of a price';
 
 create table usage_export.budget (
-  name         text        not null,
-  -- The first day of the first period that the version holds for. A period is a month or a day in UTC.
+  name         text        primary key,
+  -- The first day of the first period. A period is a month or a day in UTC.
   valid_from   date        not null,
-  -- The last day of the last one; null while the budget is configured like this.
-  valid_until  date        check (valid_until >= valid_from),
-  -- The first day as configured; null if the configuration names none.
-  from_day     date,
   project_ids  text[]      not null,
   -- Null for all projects that were configured.
   project      text,
@@ -61,12 +49,10 @@ create table usage_export.budget (
   amount       numeric     not null check (amount > 0 and amount < 'infinity'),
   -- In percent of the amount, in rising order.
   thresholds   numeric[]   not null,
-  recorded_at  timestamptz not null default now(),
-  recorded_by  text        not null,
-  primary key (name, valid_from)
+  -- Since when it is as it is.
+  recorded_at  timestamptz not null default now()
 );
-create unique index budget_current on usage_export.budget (name) where valid_until is null;
-comment on table usage_export.budget is 'Budgets: a row is a version of one';
+comment on table usage_export.budget is 'Budgets, as configured';
 
 create table usage_export.balance (
   project_id        text        not null,

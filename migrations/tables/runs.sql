@@ -3,7 +3,7 @@
 create table usage_export.job (
   kind              text        not null check (kind in ('export', 'rotation')),
   name              text        not null,
-  -- The newest moment of its schedule that a run took up, or that was skipped. Workers lock the row while they decide.
+  -- The newest moment of its schedule that a run took up. Workers lock the row while they decide.
   scheduled_through timestamptz,
   paused_at         timestamptz,
   paused_why        text,
@@ -26,7 +26,7 @@ create table usage_export.run (
   heartbeat_at    timestamptz not null default now(),
   finished_at     timestamptz,
   status          text        not null default 'running'
-                              check (status in ('running', 'ok', 'failed', 'stopped', 'skipped')),
+                              check (status in ('running', 'ok', 'failed', 'stopped')),
   -- How many of its projects wait for workers or are with one; null if one process makes all requests.
   projects_open   integer     check (projects_open >= 0),
   projects_failed integer     not null default 0,

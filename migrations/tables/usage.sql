@@ -44,6 +44,13 @@ create index series_period_series on usage_export.series_period (series_id);
 create unique index series_period_open on usage_export.series_period (series_id) where shown_until is null;
 comment on table usage_export.series_period is 'When a series was shown, and under which names';
 
+create table usage_export.configured (
+  what   text primary key check (what in ('series', 'prices', 'budgets')),
+  -- A hash of what the configuration said of it when it was stored last.
+  digest text not null
+);
+comment on table usage_export.configured is 'Which configuration the series, prices and budgets are of';
+
 -- A fetch takes its number before its call. A slice never goes back to a lower one.
 create sequence usage_export.fetch_no;
 
@@ -72,8 +79,14 @@ create table usage_export.slice (
   suspect_since    timestamptz,
   -- The newest doubtful fetch: an older one does not settle the doubt.
   suspect_fetch_no bigint,
+  -- When what the views show of it last changed, in which transaction, and a moment before that transaction got its number. A later number is
+  -- given at a later moment, so these tell bi.changed_days up to when every change is visible.
+  changed_at       timestamptz,
+  changed_in       xid8,
+  changed_after    timestamptz,
   primary key (series_id, usage_date)
 ) with (fillfactor = 80);
+create index slice_changed on usage_export.slice (changed_at);
 create index slice_refused on usage_export.slice (series_id) where error_code = 'unauthorized';
 comment on table usage_export.slice is 'One series on one day: whether it is complete, and why not';
 

@@ -13,25 +13,18 @@ left join (
 ) u on u.project_id = k.project_id and u.accessor = k.api_key_id;
 
 comment on view bi.api_keys is 'The ledger of API keys, one row a key that was made or may have been made. Never a secret.';
-\ir ../columns/project.sql
-comment on column bi.api_keys.rotation is 'The rotation that made the key';
-comment on column bi.api_keys.api_key_id is 'The service''s identifier of the key; NULL while it is not known';
 comment on column bi.api_keys.intent_id is 'The rotation''s own identifier, which stands in the key''s comment at the service';
 comment on column bi.api_keys.comment is 'The comment the key was made with';
-comment on column bi.api_keys.state is 'pending: on its way; active: in use; draining: replaced, still valid; retired: gone; orphan: made or perhaps made, its secret lost';
-comment on column bi.api_keys.scopes is 'The scopes the service granted';
+comment on column bi.api_keys.state is 'pending: on its way; active: in use; draining: replaced, still valid; retired: gone; orphan: its secret is lost';
 comment on column bi.api_keys.requested_at is 'When the key was asked for';
-comment on column bi.api_keys.created_at is 'When the service says it made the key';
 comment on column bi.api_keys.active_since is 'When it was taken into use';
 comment on column bi.api_keys.draining_since is 'When another took its place';
 comment on column bi.api_keys.due_for_removal_at is 'Since when it can be removed at the service';
 comment on column bi.api_keys.retired_at is 'When it was found or made to be gone';
 comment on column bi.api_keys.expires_at is 'When it ends by itself; NULL where it does not';
-comment on column bi.api_keys.age_days is 'Its age in days, since it was asked for';
-comment on column bi.api_keys.last_seen_in_use is 'The newest stored day with usage by this key, a calendar day in UTC; NULL where none is known: usage names keys by accessor, which need not be the key''s identifier';
+comment on column bi.api_keys.age_days is 'Days since it was asked for';
+comment on column bi.api_keys.last_seen_in_use is 'The oldest and the newest stored day with usage by this key; NULL where none is known';
 comment on column bi.api_keys.note is 'Why it is in this state, where that needs words';
-comment on column bi.api_keys.accessor is 'The accessor of stored usage that is this key''s identifier; NULL where there is none: usage need not name keys by their identifier';
-comment on column bi.api_keys.first_seen_in_use is 'The oldest stored day with usage by this key, a calendar day in UTC; NULL where none is known';
-comment on column bi.api_keys.lineage_order is 'Its place among the keys of its rotation, a count from 1 for the oldest';
-comment on column bi.api_keys.key_tags is 'The key''s tags at the service, a sorted JSON array; NULL where they are not known';
-comment on column bi.api_keys.unlisted_since is 'Since when the service lists it no more, though it lists others: it was deleted, or is not shown to the key that asks; NULL while it is listed, or where it never was';
+comment on column bi.api_keys.accessor is 'The key as usage names it; NULL where no usage does';
+comment on column bi.api_keys.first_seen_in_use is 'The oldest and the newest stored day with usage by this key; NULL where none is known';
+comment on column bi.api_keys.lineage_order is 'Its place among the keys of its rotation, from 1 for the oldest';

@@ -6,9 +6,8 @@ create or replace function bi.billed_change(
 )
 returns table (
   project_id text, project text, currency text, "grouping" text, part text, group_value text,
-  amount_before numeric, amount_after numeric, change numeric, status text, first_day date, last_day date,
-  days_compared integer, days_lacking_before integer, days_lacking_after integer,
-  days_not_final_before integer, days_not_final_after integer, is_final boolean, total_from text, read_from text
+  amount_before numeric, amount_after numeric, change numeric, status text,
+  days_compared integer, days_lacking_before integer, days_lacking_after integer, is_final boolean, total_from text, read_from text
 )
 language sql stable
 begin atomic
@@ -74,9 +73,7 @@ begin atomic
     ), series as materialized (
       select project_id, "grouping", total_from, read_from, (count(*) filter (where is_compared) / 2)::integer as days_compared,
         (count(*) filter (where not is_read and not is_after))::integer as days_lacking_before,
-        (count(*) filter (where not is_read and is_after))::integer as days_lacking_after,
-        (count(*) filter (where is_read and not is_final and not is_after))::integer as days_not_final_before,
-        (count(*) filter (where is_read and not is_final and is_after))::integer as days_not_final_after
+        (count(*) filter (where not is_read and is_after))::integer as days_lacking_after, bool_and(is_final) as is_final
       from series_day group by project_id, "grouping", total_from, read_from
     ), total as materialized (
       -- Of all days, and of those that are compared.
@@ -92,8 +89,7 @@ begin atomic
     ), group_change as materialized (
       select d.project_id, d."grouping", value.group_value,
         coalesce(sum(c.amount) filter (where not d.is_after), 0) as amount_before,
-        coalesce(sum(c.amount) filter (where d.is_after), 0) as amount_after,
-        min(c.usage_date) filter (where c.amount <> 0) as first_day, max(c.usage_date) filter (where c.amount <> 0) as last_day
+        coalesce(sum(c.amount) filter (where d.is_after), 0) as amount_after
       from series_day d
       join cost c on c.project_id = d.project_id and c."grouping" = d.read_from and c.usage_date = d.usage_date
       cross join lateral (
@@ -112,18 +108,16 @@ begin atomic
         when c.amount_after = 0 then 'vanished'
         else 'changed'
       end as status,
-      c.first_day, c.last_day, s.days_compared, s.days_lacking_before, s.days_lacking_after,
-      s.days_not_final_before, s.days_not_final_after,
-      s.days_lacking_before + s.days_lacking_after + s.days_not_final_before + s.days_not_final_after = 0 as is_final,
+      s.days_compared, s.days_lacking_before, s.days_lacking_after, s.is_final,
       s.total_from, s.read_from
     from (
-      select g.project_id, g."grouping", 'group' as part, g.group_value, g.amount_before, g.amount_after, g.first_day, g.last_day
+      select g.project_id, g."grouping", 'group' as part, g.group_value, g.amount_before, g.amount_after
       from group_change g
       union all
-      select project_id, "grouping", 'group', null, compared_before, compared_after, null, null from total where "grouping" = 'none'
+      select project_id, "grouping", 'group', null, compared_before, compared_after from total where "grouping" = 'none'
       union all
       select t.project_id, t."grouping", 'not attributed', null,
-        t.compared_before - coalesce(g.amount_before, 0), t.compared_after - coalesce(g.amount_after, 0), null, null
+        t.compared_before - coalesce(g.amount_before, 0), t.compared_after - coalesce(g.amount_after, 0)
       from total t
       left join (
         select project_id, "grouping", sum(amount_before) as amount_before, sum(amount_after) as amount_after
@@ -132,7 +126,7 @@ begin atomic
       where t."grouping" <> 'none'
         and (t.compared_before <> coalesce(g.amount_before, 0) or t.compared_after <> coalesce(g.amount_after, 0))
       union all
-      select project_id, "grouping", 'days not compared', null, amount_before - compared_before, amount_after - compared_after, null, null
+      select project_id, "grouping", 'days not compared', null, amount_before - compared_before, amount_after - compared_after
       from total where amount_before <> compared_before or amount_after <> compared_after
     ) c
     join total_series t on t.project_id = c.project_id

@@ -8,15 +8,14 @@ select b.name, b.project, b.project_ids, b.scope, b.scope_value, b.metric, b.cur
   case when b.metric = 'cost' then
     nullif(concat_ws(' and ', case when u.is_billed then 'billed' end, case when u.is_estimated then 'estimated' end), '')
   end as cost_source,
-  u.days_read, u.days_missing, u.days_not_final, u.is_final, u.is_settled, u.last_read_at,
-  case when b.metric = 'cost' then u.minimum_amount end as minimum_amount
+  u.days_read, u.days_missing, u.days_not_final, u.is_final, u.is_settled, u.last_read_at
 from usage_export.budget b
 cross join (select (now() at time zone 'UTC')::date as today) clock
 cross join lateral (
   select first::date as period_start,
     case b.period when 'month' then (first + interval '1 month')::date - 1 else first::date end as period_end
   from generate_series(
-    b.valid_from::timestamp, least(b.valid_until, clock.today)::timestamp,
+    b.valid_from::timestamp, clock.today::timestamp,
     case b.period when 'month' then interval '1 month' else interval '1 day' end
   ) as first
 ) p

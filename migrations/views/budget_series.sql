@@ -25,7 +25,7 @@ left join usage_export.series bill on b.metric = 'cost' and b.currency = 'USD'
 cross join lateral (
   select case when s.source = 'billing' or s.filter_key = '{}' then datemultirange(daterange(null, null)) else (
     select range_agg(daterange(price.valid_from, price.valid_until, '[]'))
-    from usage_export.price where price.replaced_at is null and price.filter_key = s.filter_key
+    from usage_export.price where price.filter_key = s.filter_key
   ) end as days
 ) priced
 where case

@@ -4,8 +4,7 @@
 create or replace function usage_export.budget_use(budget_name text, budget_from date, period_start date, period_end date)
 returns table (
   used numeric, has_unpriced boolean, forecast numeric, forecast_low numeric, forecast_high numeric, is_billed boolean, is_estimated boolean,
-  days_read integer, days_missing integer, days_not_final integer, is_final boolean, is_settled boolean, last_read_at timestamptz,
-  minimum_amount numeric
+  days_read integer, days_missing integer, days_not_final integer, is_final boolean, is_settled boolean, last_read_at timestamptz
 )
 language sql stable strict security definer set search_path = pg_catalog, pg_temp set jit = off cost 5000 rows 1
 begin atomic
@@ -47,12 +46,6 @@ begin atomic
       where series_id = coalesce(billed.series_id, s.series_id) and usage_date = day.usage_date offset 0
     ) sl on true
     cross join lateral (select case when billed.series_id is null then s.window_days else s.billing_window_days end as window_days) its
-  ), late as materialized (
-    select t.project_id, k.days_after, k.known_share
-    from usage_export.total_series t
-    join usage_export.known_share k using (series_id)
-    where t.project_id = any((select project_ids from b where is_current)::text[]) and k.project_id = any((select project_ids from b where is_current)::text[]) and t.filter_key = '{}'
-      and k.metric = (select case metric when 'cost' then 'requests' else metric end from b)
   ), model as materialized (
     -- The groups of usage that a budget of a model counts: the model alone, and each set of models that holds it.
     select g.display as model
@@ -121,19 +114,15 @@ begin atomic
   ), day as materialized (
     -- A day counts as read when it was for every project. Where its billing was read, that decides, and not the usage. Nothing waits
     -- for a series on days before the first one that it was to read, nor after the last one that was read if it is not read any more; a
-    -- day that no series was to read is not read. What is known of a day that is read again is that of its projects' totals. What was
-    -- charged is taken as it is: how late usage becomes known says nothing about it.
+    -- day that no series was to read is not read.
     select usage_date, coalesce(bool_and(r.fetched_at is not null) filter (where r.is_needed), false) as is_read,
       max(r.fetched_at) as fetched_at,
       coalesce(bool_and(r.is_settled and r.status = 'complete') filter (where r.is_needed), false) as is_final,
       bool_and(r.is_settled) as is_settled, bool_or(r.is_billed) as is_billed,
       bool_or(not r.is_billed and r.fetched_at is not null) as is_estimated,
-      avg(case r.finality when 'open' then 0 when 'settling' then coalesce(late.known_share, 1) else 1 end)
-        filter (where r.is_needed) as known_share,
+      bool_and(usage_export.is_known(usage_date, r.finality, r.fetched_at)) filter (where r.is_needed) as is_known,
       max(a.amount) as amount, bool_or(a.has_unpriced) as has_unpriced
     from reading r
-    left join late on late.project_id = r.project_id and r.finality = 'settling' and not r.is_billed
-      and late.days_after = (r.fetched_at at time zone 'UTC')::date - r.usage_date
     left join amount a using (usage_date)
     group by usage_date
   ), sums as materialized (
@@ -147,43 +136,15 @@ begin atomic
     from day d cross join b
     where d.usage_date >= period_start
   ), history as (
-    select array_agg(usage_date) as days, array_agg(coalesce(amount, 0)) as amounts, array_agg(known_share) as known_shares
+    select array_agg(usage_date) as days, array_agg(coalesce(amount, 0)) as amounts, array_agg(is_known) as are_known
     from day where is_read and usage_date >= (select today - 70 from b where is_current)
   )
-  select s.used + lacking.now, s.has_unpriced,
-    round(f.forecast + lacking.forecast, 6), round(f.low + lacking.low, 6), round(f.high + lacking.high, 6), s.is_billed, s.is_estimated,
-    s.days_read, s.days_missing, s.days_not_final, s.is_final, s.is_settled, s.last_read_at, lacking.now
+  select s.used, s.has_unpriced, round(f.forecast, 6), round(f.low, 6), round(f.high, 6), s.is_billed, s.is_estimated,
+    s.days_read, s.days_missing, s.days_not_final, s.is_final, s.is_settled, s.last_read_at
   from b
   cross join sums s
   cross join history
-  left join lateral usage_export.month_forecast(b.today, history.days, history.amounts, history.known_shares) f on true
-  cross join lateral (
-    -- What is lacking to the minimum of prices, as in bi.cost_estimated_monthly: now, and if each price keeps its part of what is used. It
-    -- belongs to a month and all usage, and a bill has it already.
-    select coalesce(sum(greatest(minimum - amount, 0)), 0) as now,
-      coalesce(sum(greatest(minimum - coalesce(amount * f.forecast / nullif(s.used, 0), 0), 0)), 0) as forecast,
-      coalesce(sum(greatest(minimum - coalesce(amount * f.low / nullif(s.used, 0), 0), 0)), 0) as low,
-      coalesce(sum(greatest(minimum - coalesce(amount * f.high / nullif(s.used, 0), 0), 0)), 0) as high
-    from (
-      select sum(e.amount) as amount, max(e.minimum) as minimum
-      from (
-        select c.project_id, c.currency, c.amount, price.metric, price.model, price.filter_key,
-          first_value(price.minimum) over last_price as minimum, first_value(price.currency) over last_price as minimum_currency,
-          first_value(price.volume) over last_price as volume
-        from bi.cost_estimated c
-        join usage_export.price using (price_id)
-        where c.price_id is not null and c.usage_date between period_start and period_end
-          and case when c.month >= date_trunc('month', period_start::timestamp) and c.month <= period_end then true else false end
-        window last_price as (partition by price.metric, price.model, price.filter_key order by price.valid_from desc)
-      ) e
-      where b.metric = 'cost' and b.scope = 'all' and b.period = 'month' and not coalesce(s.is_billed, false)
-        and exists (select from usage_export.price where replaced_at is null and minimum > 0)
-        and e.currency = b.currency and e.minimum_currency = b.currency
-        -- A minimum that all projects share can't be split among them.
-        and case e.volume when 'project' then e.project_id = any(b.project_ids) else b.project is null end
-      group by case e.volume when 'project' then e.project_id end, e.metric, e.model, e.filter_key
-    ) priced
-  ) lacking;
+  left join lateral usage_export.month_forecast(b.today, history.days, history.amounts, history.are_known) f on true;
 end;
 
 comment on function usage_export.budget_use(text, date, date, date) is 'What was used of a budget in one period: with the days that are missing or not final, and the forecast of the current month.';

@@ -4,5 +4,3 @@ select project_id, project, usage_date, deployment,
 from usage_export.visible_cost where "grouping" = 'deployment' and filter_key = '{}';
 
 comment on view bi.cost_by_deployment is 'What the service charges by deployment type, one row a project, day and value.';
-\ir ../columns/cost.sql
-comment on column bi.cost_by_deployment.deployment is 'The deployment type that was used; NULL for no value';

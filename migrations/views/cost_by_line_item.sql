@@ -4,5 +4,3 @@ select project_id, project, usage_date, line_item,
 from usage_export.visible_cost where "grouping" = 'line_item' and filter_key = '{}';
 
 comment on view bi.cost_by_line_item is 'What the service charges by line item, one row a project, day and value.';
-\ir ../columns/cost.sql
-comment on column bi.cost_by_line_item.line_item is 'What is paid for, as the service names it, such as streaming::nova-3; NULL for no value';

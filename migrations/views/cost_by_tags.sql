@@ -4,5 +4,3 @@ select project_id, project, usage_date, tags,
 from usage_export.visible_cost where "grouping" = 'tags' and filter_key = '{}';
 
 comment on view bi.cost_by_tags is 'What the service charges by set of tags, one row a project, day and value.';
-\ir ../columns/cost.sql
-comment on column bi.cost_by_tags.tags is 'The whole set of tags of the requests, a sorted JSON array; NULL for no value';

@@ -23,7 +23,7 @@ begin atomic
       union all
       select false, n, before_start + n from generate_series(0, before_end - before_start) as n
     ), price as materialized (
-      select distinct conditions, valid_from, valid_until from bi.price_book where replaced_at is null
+      select distinct conditions, valid_from, valid_until from bi.price_book
     ), covered as materialized (
       -- Which days count as read is decided as in bi.usage_change.
       select c.project_id, c.project, c.conditions, c.unfiltered, d.is_after, d.n,

@@ -61,7 +61,7 @@ from (
   cross join lateral (values
     {{metric: ('$m', r.$m, r.has_$m)}}
   ) as m (metric, quantity, is_priced)
-  where m.quantity > 0 and exists (select from usage_export.price where replaced_at is null)
+  where m.quantity > 0 and exists (select from usage_export.price)
   union all
   -- A day that was not read by model, less what is priced by filtered series.
   select s.project_id, s.project, sl.usage_date, null, null, null, null, m.metric, 'unpriced', null, m.quantity, null, null, null, 'none',
@@ -78,28 +78,20 @@ from (
     {{metric: ('$m', r.$m - priced.$m)}}
   ) as m (metric, quantity)
   where s.source = 'usage' and s."grouping" = 'none' and s.filter_key = '{}' and s.superseded_at is null and m.quantity > 0
-    and exists (select from usage_export.price where replaced_at is null) and not exists (
+    and exists (select from usage_export.price) and not exists (
       select from usage_export.series by_model join usage_export.slice read using (series_id)
       where by_model.project_id = s.project_id and by_model."grouping" = 'model' and by_model.filter_key = '{}'
         and by_model.superseded_at is null and read.usage_date = sl.usage_date and read.fetch_no > 0
     )
 ) c;
 
-comment on view bi.cost_estimated is 'What usage costs by the price book, one row a project, day, model, price, metric and tier. No quantity is in two rows: the amounts of a currency may be added up. What has no price is shown with price and amount NULL. Exact; empty without a price book.';
-\ir ../columns/project.sql
-comment on column bi.cost_estimated.usage_date is 'The day of the usage, a calendar day in UTC';
-comment on column bi.cost_estimated.model is 'The model used; a sorted JSON array where there were several; NULL for no value, and where grouping is none';
-comment on column bi.cost_estimated.endpoint is 'The endpoint that the price is for; NULL where the price is for any';
-comment on column bi.cost_estimated.method is 'The processing method that the price is for; NULL where the price is for any';
-comment on column bi.cost_estimated.deployment is 'The deployment type that the price is for; NULL where the price is for any';
-comment on column bi.cost_estimated.metric is 'The metric, by the name of its column in bi.usage_total';
-comment on column bi.cost_estimated.status is 'priced; unpriced: no price covers it; other_metric: other hours of the same usage have a price, or these are requests of usage that has one';
-comment on column bi.cost_estimated.currency is 'The currency of price and amount, an ISO 4217 code; NULL where there is no price';
-comment on column bi.cost_estimated.quantity is 'How much, in the unit of the metric; always above 0';
-comment on column bi.cost_estimated.price is 'The price of one unit of the metric: of an hour, a token, a character, a request; NULL where there is none';
+comment on view bi.cost_estimated is 'What usage costs by the price book, one row a project, day, model, price, metric and tier, exact. What has no price is shown with price and amount NULL. The amounts of a currency may be added up.';
+comment on column bi.cost_estimated.endpoint is 'What the price is for; NULL for any';
+comment on column bi.cost_estimated.method is 'What the price is for; NULL for any';
+comment on column bi.cost_estimated.deployment is 'What the price is for; NULL for any';
+comment on column bi.cost_estimated.status is 'priced; unpriced: no price covers it; other_metric: another metric of the same usage has a price';
+comment on column bi.cost_estimated.quantity is 'How much, in the unit of the metric';
+comment on column bi.cost_estimated.price is 'The price of one unit of the metric; NULL where there is none';
 comment on column bi.cost_estimated.amount is 'quantity * price, exact and not rounded; NULL where there is no price';
-comment on column bi.cost_estimated.tier_above is 'The quantity of the month after which the tier begins that the row is in; 0 without tiers; NULL where there is no price';
-comment on column bi.cost_estimated.price_id is 'The price, as in bi.price_book; NULL where there is none';
+comment on column bi.cost_estimated.tier_above is 'The quantity of the month after which the row''s tier begins; NULL where there is no price';
 comment on column bi.cost_estimated."grouping" is 'Which series the row is from: model, or none where the day was not read by model';
-comment on column bi.cost_estimated.finality is 'open: the day was not over when it was read; settling: it is still read again; final: it is not read again';
-comment on column bi.cost_estimated.month is 'The first day of the month, in UTC. With tiered prices a condition on it is faster than one on the day alone';

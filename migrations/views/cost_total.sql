@@ -4,4 +4,3 @@ select project_id, project, usage_date,
 from usage_export.visible_cost where "grouping" = 'none' and filter_key = '{}';
 
 comment on view bi.cost_total is 'What the service charges, one row a project and day. Of projects with an export of billing that groups by none.';
-\ir ../columns/cost.sql

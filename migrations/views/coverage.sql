@@ -38,17 +38,9 @@ cross join lateral (
 ) newest
 where s.undated_since is not null and s.window_days is null and s.superseded_at is null and s.retired_at is null;
 
-comment on view bi.coverage is 'One row a slice: a series (source, project, grouping, filter) on one day, and whether its numbers can be relied on. A series whose answers carry no date has no days, and one row that says so.';
-\ir ../columns/project.sql
-comment on column bi.coverage."grouping" is 'The dimension the numbers are grouped by, or none; for billing also several, joined by commas';
-comment on column bi.coverage.filter is 'The filter''s name in the configuration';
-comment on column bi.coverage.usage_date is 'The day of the usage, a calendar day in UTC; NULL where the status is undated';
-comment on column bi.coverage.status is 'complete: the newest reading is stored; suspect: the newest answer had no rows, or less than a tenth of the numbers, and the rows before it are kept; failed: the newest reading failed, and the rows of the last good one are kept; missing: due, and never read, or not since the day was over; undated: the answers carry no date, and their numbers are in bi.usage_snapshot and in no other view';
-comment on column bi.coverage.finality is 'open: the day was not over when it was read; settling: it is still read again; final: it is not read again; NULL where the status is undated';
+comment on view bi.coverage is 'One row a slice: a series (source, project, grouping, filter) on one day, and whether its numbers can be relied on.';
+comment on column bi.coverage.usage_date is 'The day of the usage or cost, in UTC; NULL where the status is undated';
+comment on column bi.coverage.status is 'complete: the newest reading is stored; suspect: the newest answer was doubtful, and the rows before it stay; failed: the newest reading failed, and the rows of the last good one stay; missing: due, and not read since the day was over; undated: the answers carry no date, see bi.usage_snapshot';
 comment on column bi.coverage.fetched_at is 'When the rows that are shown were read; NULL while there was no good reading';
-comment on column bi.coverage.rows is 'How many rows the slice has, a count';
-comment on column bi.coverage.error is 'Why the slice is failed, suspect or undated, or is missing although it has rows; NULL otherwise';
-comment on column bi.coverage.unfiltered is 'Whether the filter has no conditions: the slice is one of bi.usage_total or bi.usage_by_*, and not of bi.usage_filtered';
-comment on column bi.coverage.conditions is 'The conditions of the filter, a JSON object with sorted keys; {} without conditions';
-comment on column bi.coverage.active is 'Whether the series is still configured';
-comment on column bi.coverage.source is 'Which breakdown of the service the numbers are from: usage or billing';
+comment on column bi.coverage.rows is 'How many rows the slice has';
+comment on column bi.coverage.error is 'Why it is failed, suspect or undated, or is missing although it has rows';

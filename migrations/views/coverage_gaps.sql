@@ -14,12 +14,8 @@ select project_id, project, "grouping", filter, 'missing', from_date, to_date, t
 from usage_export.unread_stretch;
 
 comment on view bi.coverage_gaps is 'The stretches of days that are missing or failed, one row a stretch.';
-\ir ../columns/project.sql
-comment on column bi.coverage_gaps."grouping" is 'The dimension the numbers are grouped by, or none; for billing also several, joined by commas';
-comment on column bi.coverage_gaps.filter is 'The filter''s name in the configuration';
-comment on column bi.coverage_gaps.status is 'missing: due, and never read, or not since the day was over; failed: the newest reading failed';
-comment on column bi.coverage_gaps.from_date is 'The first day of the stretch';
-comment on column bi.coverage_gaps.to_date is 'The last day of the stretch';
-comment on column bi.coverage_gaps.days is 'How many days the stretch has, a count';
-comment on column bi.coverage_gaps.error is 'Why the newest day of the stretch failed, or is missing although it has rows; NULL when it was never read';
-comment on column bi.coverage_gaps.source is 'Which breakdown of the service the numbers are from: usage or billing';
+comment on column bi.coverage_gaps.status is 'missing or failed, as in bi.coverage';
+comment on column bi.coverage_gaps.from_date is 'The first and the last day of the stretch';
+comment on column bi.coverage_gaps.to_date is 'The first and the last day of the stretch';
+comment on column bi.coverage_gaps.days is 'How many days the stretch has';
+comment on column bi.coverage_gaps.error is 'Why its newest day failed, or is missing although it has rows';

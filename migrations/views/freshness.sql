@@ -9,12 +9,7 @@ where c.status = 'undated' and not exists (
   where s.source = c.source and s.project_id = c.project_id and s."grouping" = c."grouping" and s.filter = c.filter
 );
 
-comment on view bi.freshness is 'Per series, the newest day up to which nothing is missing; NULL where its answers carry no date, so that it has no days.';
-\ir ../columns/project.sql
-comment on column bi.freshness."grouping" is 'The dimension the numbers are grouped by, or none; for billing also several, joined by commas';
-comment on column bi.freshness.filter is 'The filter''s name in the configuration';
-comment on column bi.freshness.fresh_through is 'The newest day up to which every due day has been read at least once after it was over; the day before due_from while none has; NULL for a series without days';
-comment on column bi.freshness.due_from is 'The first day that was ever due';
+comment on view bi.freshness is 'Per series, the newest day up to which nothing is missing.';
+comment on column bi.freshness.fresh_through is 'The newest day up to which every due day was read after it was over; NULL for a series without days';
 comment on column bi.freshness.due_through is 'The newest day that is due';
 comment on column bi.freshness.fetched_at is 'When a day of the series was last read well; NULL while none was';
-comment on column bi.freshness.source is 'Which breakdown of the service the numbers are from: usage or billing';

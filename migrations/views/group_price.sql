@@ -1,4 +1,4 @@
--- The prices in force, each with the groups of models that it covers and their names. By "offset 0" a price is compared with each model once,
+-- The prices, each with the groups of models that it covers and their names. By "offset 0" a price is compared with each model once,
 -- and not with each row of usage: those are joined by equality. As a materialized query, the planner would know nothing of its columns.
 create or replace view usage_export.group_price as
 select g.group_id, g.display as used_model, p.*,
@@ -8,7 +8,7 @@ select g.group_id, g.display as used_model, p.*,
   -- A price without tiers still counts for the month's quantity if the price before or after it has tiers.
   exists (
     select from usage_export.price other join usage_export.price_tier t using (price_id)
-    where other.replaced_at is null and (other.metric, other.model, other.filter_key) = (p.metric, p.model, p.filter_key) and t.above > 0
+    where (other.metric, other.model, other.filter_key) = (p.metric, p.model, p.filter_key) and t.above > 0
   ) as has_tiers
 from usage_export.price p
 join usage_export.group_value g on g."grouping" = 'model' and case
@@ -22,5 +22,4 @@ join usage_export.group_value g on g."grouping" = 'model' and case
     where not coalesce(starts_with(member, left(p.model, -1)), false)
   )
 end
-where p.replaced_at is null
 offset 0;

@@ -1,10 +1,10 @@
 -- Estimates the amount of the whole month of `today` from days that were read: the days of the month and the 56 days before `today`, in any
--- order. A known_share is how much of the day's final amount is usually known by now, NULL or 1 for a final day. Of a day with less
--- than half known, of the running day and of a day that is not among them, only its weekday is known.
+-- order. Of a day that is not known, as one that may still lack usage, what is stored is the least; of a day that is not among them only its
+-- weekday is known.
 --
 -- A day ahead is its weekday's share of a week, times the level of the last 14 days, times the trend if there is a clear one. Single days of more
 -- than 3 times their usual amount count as 3 times, so that one spike does not raise the rest of the month. Reads no table.
-create or replace function usage_export.month_forecast(today date, days date[], amounts numeric[], known_shares numeric[])
+create or replace function usage_export.month_forecast(today date, days date[], amounts numeric[], are_known boolean[])
 returns table (amount numeric, forecast numeric, low numeric, high numeric, days_known integer, days_ahead integer)
 -- Strict and with its rows, as its plan within a reader's would be compiled (JIT) again and again.
 language sql immutable strict parallel safe rows 1 cost 1000
@@ -13,12 +13,11 @@ begin atomic
     select date_trunc('month', today::timestamp)::date as first_day,
       (date_trunc('month', today::timestamp) + interval '1 month')::date - 1 as last_day
   ), stored as (
-    select day, coalesce(amount, 0) as amount, coalesce(known_share, 1) as known_share
-    from unnest(days, amounts, known_shares) as stored (day, amount, known_share)
+    select day, coalesce(amount, 0) as amount, is_known from unnest(days, amounts, are_known) as stored (day, amount, is_known)
   ), known as materialized (
-    select day, amount / known_share as amount, extract(isodow from day)::integer as weekday,
+    select day, amount, extract(isodow from day)::integer as weekday,
       (max(day) over () - day) / 7 as week, row_number() over (order by day desc) as age
-    from stored where day < today and day >= today - 70 and known_share >= 0.5
+    from stored where day < today and day >= today - 70 and is_known
   ), history as materialized (
     select * from known where week < 8
   ), profile as materialized (
@@ -81,10 +80,10 @@ begin atomic
     where is_enough or sums.days_ahead = 0
   )
   select sums.amount, round(e.forecast, 6),
-    -- What is stored already is the least, unless too much is stored as a rule.
-    round(greatest(e.forecast - e.margin, least(e.amount, e.forecast)), 6), round(e.forecast + e.margin, 6),
+    -- What is stored already is the least.
+    round(greatest(e.forecast - e.margin, e.amount), 6), round(e.forecast + e.margin, 6),
     sums.days_known, sums.days_ahead
   from sums left join estimate e on true;
 end;
 
-comment on function usage_export.month_forecast(date, date[], numeric[], numeric[]) is 'Estimates a month from the days that were read. Reads no table; docs/forecast.md has the method and its measured error.';
+comment on function usage_export.month_forecast(date, date[], numeric[], boolean[]) is 'Estimates a month from the days that were read. Reads no table; docs/forecast.md has the method and its measured error.';

@@ -12,5 +12,5 @@ join usage_export.group_price p on p.group_id = u.group_id + 0
 cross join lateral (
   select case p.metric {{metric " ": when '$m' then u.$m}} end as quantity
 ) m
-where u."grouping" = 'model' and u.filter_key in (select filter_key from usage_export.price where replaced_at is null)
+where u."grouping" = 'model' and u.filter_key in (select filter_key from usage_export.price)
   and case when p.filter_key <> u.filter_key or u.usage_date < p.valid_from or u.usage_date > p.valid_until then false else m.quantity > 0 end;

@@ -16,18 +16,15 @@ cross join lateral (select (today_month.start - interval '1 month')::date as sta
 cross join lateral (
   select t.series_id, t.filter, t.filter_key, t."grouping", t.metric,
     array_agg(t.usage_date) as days, array_agg(t.amount) as amounts,
-    -- Of the running day, and of one that was read only before it was over, the numbers are merely the least.
-    array_agg(case t.finality when 'open' then 0 when 'settling' then coalesce(k.known_share, 1) else 1 end) as known_shares,
+    array_agg(usage_export.is_known(t.usage_date, t.finality, t.fetched_at)) as are_known,
     (count(*) filter (where t.usage_date >= today_month.start and t.finality = 'settling'))::integer as days_not_final,
     count(*) filter (where t.usage_date >= previous_month.start and t.usage_date < today_month.start and t.finality <> 'open') as days_before,
     sum(t.amount) filter (where t.usage_date >= previous_month.start and t.usage_date < today_month.start) as amount_before
   from usage_export.total_day t
-  left join usage_export.known_share k on k.project_id = of_project and k.series_id = t.series_id and k.metric = t.metric and t.finality = 'settling'
-    and k.days_after = (t.fetched_at at time zone 'UTC')::date - t.usage_date
   where t.project_id = of_project
   group by t.series_id, t.filter, t.filter_key, t."grouping", t.metric
 ) d
-cross join lateral usage_export.month_forecast(today, d.days, d.amounts, d.known_shares) as f;
+cross join lateral usage_export.month_forecast(today, d.days, d.amounts, d.are_known) as f;
 end;
 
 comment on function usage_export.project_forecast(text) is 'What the current month of a project is expected to amount to, one row a filter and metric.';

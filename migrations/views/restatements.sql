@@ -21,18 +21,10 @@ where c.restates and s.superseded_at is null
   and (m.old_value is distinct from m.new_value or m.old_extra_metrics is distinct from m.new_extra_metrics);
 
 comment on view bi.restatements is 'Every change of a number after its day had first been stored, one row a metric.';
-\ir ../columns/project.sql
-comment on column bi.restatements."grouping" is 'The dimension the numbers are grouped by, or none; for billing also several, joined by commas';
-comment on column bi.restatements.filter is 'The filter''s name in the configuration';
-comment on column bi.restatements.usage_date is 'The day of the usage, a calendar day in UTC';
-comment on column bi.restatements.group_value is 'The value of the grouped dimension, a JSON object where there are several dimensions; NULL for no value';
-comment on column bi.restatements.kind is 'changed: the number is another; appeared: the group was not there before; gone: the group is not there any more';
-comment on column bi.restatements.metric is 'The metric that changed, by the name of its column';
-comment on column bi.restatements.old_value is 'The number before; NULL where there was none';
-comment on column bi.restatements.new_value is 'The number after; NULL where there is none';
-comment on column bi.restatements.old_extra_metrics is 'For the metric extra_metrics, the object before';
-comment on column bi.restatements.new_extra_metrics is 'For the metric extra_metrics, the object after';
-comment on column bi.restatements.revision is 'The row''s revision with the new number';
+comment on column bi.restatements.kind is 'changed: the number is another; appeared: the group is new; gone: the group is there no more';
+comment on column bi.restatements.old_value is 'The number before, and after; NULL where there was none';
+comment on column bi.restatements.new_value is 'The number before, and after; NULL where there was none';
+comment on column bi.restatements.old_extra_metrics is 'For the metric extra_metrics, the object before, and after';
+comment on column bi.restatements.new_extra_metrics is 'For the metric extra_metrics, the object before, and after';
 comment on column bi.restatements.seen_at is 'When the change was stored';
-comment on column bi.restatements.days_late is 'Days from the day of the usage to the day the change was seen, both in UTC';
-comment on column bi.restatements.source is 'Which breakdown of the service the numbers are from: usage or billing';
+comment on column bi.restatements.days_late is 'Days from the day of the usage to the day the change was seen';

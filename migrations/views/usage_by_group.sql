@@ -9,7 +9,3 @@ left join usage_export.api_key k
 where u.filter_key = '{}' and u."grouping" <> 'none';
 
 comment on view bi.usage_by_group is 'All usage by each grouping but none, one row a project, day, grouping and value. Choose one grouping: each of them has the same usage.';
-\ir ../columns/usage.sql
-comment on column bi.usage_by_group."grouping" is 'The dimension the usage is grouped by';
-comment on column bi.usage_by_group.group_value is 'The value of the dimension; a sorted JSON array where there were several; NULL for no value';
-comment on column bi.usage_by_group.lineage is 'The line to chart: of an accessor that a rotation made the rotation, whichever of its keys was used; the value itself otherwise';

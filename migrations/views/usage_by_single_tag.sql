@@ -17,11 +17,6 @@ left join lateral (
 ) t on true
 group by u.project_id, u.project, u.usage_date, t.tag;
 
-comment on view bi.usage_by_single_tag is 'All usage by tag, one row a project, day and tag. Usage with several tags counts under each of them: never add up over tags. shared_requests says how much overlaps.';
-\ir ../columns/project.sql
-\ir ../columns/metrics.sql
+comment on view bi.usage_by_single_tag is 'All usage by tag, one row a project, day and tag. Usage with several tags counts under each of them: never add up over tags.';
 comment on column bi.usage_by_single_tag.tag is 'A tag of the requests; NULL for usage without tags';
-comment on column bi.usage_by_single_tag.shared_requests is 'How many of the requests have other tags, too, and are counted under those as well, a count';
-comment on column bi.usage_by_single_tag.finality is 'open: the day was not over when it was read; settling: it is still read again; final: it is not read again';
-comment on column bi.usage_by_single_tag.first_seen_at is 'When usage with the tag was first stored for this day';
-comment on column bi.usage_by_single_tag.last_changed_at is 'When a number of usage with the tag last changed';
+comment on column bi.usage_by_single_tag.shared_requests is 'How many of the requests have other tags, too, and are counted under those as well';

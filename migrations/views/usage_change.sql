@@ -6,9 +6,8 @@ create or replace function bi.usage_change(
 )
 returns table (
   project_id text, project text, metric text, "grouping" text, part text, group_value text,
-  amount_before numeric, amount_after numeric, change numeric, status text, first_day date, last_day date,
-  days_compared integer, days_lacking_before integer, days_lacking_after integer,
-  days_not_final_before integer, days_not_final_after integer, is_final boolean, total_from text
+  amount_before numeric, amount_after numeric, change numeric, status text,
+  days_compared integer, days_lacking_before integer, days_lacking_after integer, is_final boolean, total_from text
 )
 language sql stable
 begin atomic
@@ -60,9 +59,7 @@ begin atomic
       select project_id, "grouping",
         (count(*) filter (where is_compared) / 2)::integer as days_compared,
         (count(*) filter (where not is_read and not is_after))::integer as days_lacking_before,
-        (count(*) filter (where not is_read and is_after))::integer as days_lacking_after,
-        (count(*) filter (where is_read and not is_final and not is_after))::integer as days_not_final_before,
-        (count(*) filter (where is_read and not is_final and is_after))::integer as days_not_final_after
+        (count(*) filter (where not is_read and is_after))::integer as days_lacking_after, bool_and(is_final) as is_final
       from series_day group by project_id, "grouping"
     ), total_day as materialized (
       select t.project_id, u.usage_date, {{metric: $m}}
@@ -93,13 +90,12 @@ begin atomic
       where d.total_is_read and m.amount is not null and (metrics is null or m.metric = any(metrics))
       group by d.project_id, d."grouping", m.metric
     ), group_change as materialized (
-      select s.project_id, s."grouping", m.metric, s.group_value, m.amount_before, m.amount_after, m.first_day, m.last_day
+      select s.project_id, s."grouping", m.metric, s.group_value, m.amount_before, m.amount_after
       from (
         select project_id, "grouping", group_value,
-          {{metric: sum($m) filter (where not is_after) as $m_before, sum($m) filter (where is_after) as $m_after}},
-          {{metric: min(usage_date) filter (where $m > 0) as $m_first, max(usage_date) filter (where $m > 0) as $m_last}}
+          {{metric: sum($m) filter (where not is_after) as $m_before, sum($m) filter (where is_after) as $m_after}}
         from (
-          select u.project_id, u."grouping", u.lineage as group_value, u.usage_date, d.is_after,
+          select u.project_id, u."grouping", u.lineage as group_value, d.is_after,
             -- A metric that nobody asks for need not be sorted and added up.
             {{metric: case when metrics is null or '$m' = any(metrics) then u.$m end as $m}}
           from series_day d
@@ -109,8 +105,8 @@ begin atomic
         group by project_id, "grouping", group_value
       ) s
       cross join lateral (values
-        {{metric: ('$m', s.$m_before, s.$m_after, s.$m_first, s.$m_last)}}
-      ) as m (metric, amount_before, amount_after, first_day, last_day)
+        {{metric: ('$m', s.$m_before, s.$m_after)}}
+      ) as m (metric, amount_before, amount_after)
       where (m.amount_before > 0 or m.amount_after > 0) and (metrics is null or m.metric = any(metrics))
     )
     select t.project_id, t.project, c.metric, c."grouping", c.part, c.group_value, c.amount_before, c.amount_after,
@@ -122,21 +118,19 @@ begin atomic
         when coalesce(c.amount_after, 0) = 0 then 'vanished'
         else 'changed'
       end as status,
-      c.first_day, c.last_day, s.days_compared, s.days_lacking_before, s.days_lacking_after,
-      s.days_not_final_before, s.days_not_final_after,
-      s.days_lacking_before + s.days_lacking_after + s.days_not_final_before + s.days_not_final_after = 0 as is_final,
+      s.days_compared, s.days_lacking_before, s.days_lacking_after, s.is_final,
       t."grouping" as total_from
     from (
       -- A metric that the total does not have has no change to explain.
-      select g.project_id, g."grouping", g.metric, 'group' as part, g.group_value, g.amount_before, g.amount_after, g.first_day, g.last_day
+      select g.project_id, g."grouping", g.metric, 'group' as part, g.group_value, g.amount_before, g.amount_after
       from group_change g
       join total using (project_id, "grouping", metric)
       union all
-      select project_id, "grouping", metric, 'group', null, compared_before, compared_after, null, null
+      select project_id, "grouping", metric, 'group', null, compared_before, compared_after
       from total where "grouping" = 'none'
       union all
       select t.project_id, t."grouping", t.metric, 'not attributed', null,
-        t.compared_before - coalesce(g.amount_before, 0), t.compared_after - coalesce(g.amount_after, 0), null, null
+        t.compared_before - coalesce(g.amount_before, 0), t.compared_after - coalesce(g.amount_after, 0)
       from total t
       left join (
         select project_id, "grouping", metric, sum(amount_before) as amount_before, sum(amount_after) as amount_after
@@ -146,7 +140,7 @@ begin atomic
         and (t.compared_before <> coalesce(g.amount_before, 0) or t.compared_after <> coalesce(g.amount_after, 0))
       union all
       select project_id, "grouping", metric, 'days not compared', null,
-        amount_before - compared_before, amount_after - compared_after, null, null
+        amount_before - compared_before, amount_after - compared_after
       from total where amount_before <> compared_before or amount_after <> compared_after
     ) c
     join total_series t on t.project_id = c.project_id

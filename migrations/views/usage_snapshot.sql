@@ -24,18 +24,12 @@ left join lateral (
 left join usage_export.group_value g on g.group_id = r.group_id
 where s.superseded_at is null;
 
-comment on view bi.usage_snapshot is 'Answers of the service that carry no date, one row a series, reading and group: what it said at that moment of a span that nobody knows, such as all time. Never the usage of a day: no other view, no total and no report has these numbers. Never add up over snapshots; the _change columns of a service that counts on may be added up.';
-\ir ../columns/project.sql
-comment on column bi.usage_snapshot."grouping" is 'The dimension the usage is grouped by, or none';
-comment on column bi.usage_snapshot.filter is 'The filter''s name in the configuration';
-comment on column bi.usage_snapshot.snapshot is 'The number of the snapshot in its series, a count from 1';
+comment on view bi.usage_snapshot is 'Answers of the service that carry no date, one row a series, reading and group. No other view has these numbers. Never add up over snapshots.';
+comment on column bi.usage_snapshot.snapshot is 'The number of the snapshot in its series, from 1';
 comment on column bi.usage_snapshot.taken_at is 'When it was read';
 comment on column bi.usage_snapshot.previous_taken_at is 'When the snapshot before it was read; NULL for the first';
-comment on column bi.usage_snapshot.rows is 'How many rows the answer had, a count';
-comment on column bi.usage_snapshot.group_value is 'The value of the grouped dimension; NULL for no value';
-{{metric ";\n": comment on column bi.usage_snapshot.$m is '$meaning, as the answer said; NULL where the service sent none'}};
-comment on column bi.usage_snapshot.extra_metrics is 'Metrics the service sent beside the known ones, a JSON object of numbers; NULL where it sent none';
-{{metric ";\n": comment on column bi.usage_snapshot.$m_change is '$meaning, more than in the snapshot before, where a group that was not there counts as 0; NULL for the first snapshot, and where one of the two has no such number'}};
-comment on column bi.usage_snapshot.fell is 'Whether one of the numbers is lower than in the snapshot before: it was counted anew, or is of a span that moves, so that its change is no usage';
+comment on column bi.usage_snapshot.rows is 'How many rows the answer had';
+{{metric ";\n": comment on column bi.usage_snapshot.$m_change is 'How much it rose since the snapshot before'}};
+comment on column bi.usage_snapshot.fell is 'Whether one of the numbers is lower than in the snapshot before, so that its change is no usage';
 comment on column bi.usage_snapshot.gone is 'Whether the group was in the snapshot before and is not in this one; its numbers are NULL';
-comment on column bi.usage_snapshot.run_id is 'The run that read it, see bi.runs; NULL where an earlier version read it';
+comment on column bi.usage_snapshot.run_id is 'The run that read it, see bi.runs';

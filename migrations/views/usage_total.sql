@@ -5,4 +5,3 @@ select project_id, project, usage_date,
 from usage_export.visible_row where "grouping" = 'none' and filter_key = '{}';
 
 comment on view bi.usage_total is 'All usage, one row a project and day.';
-\ir ../columns/usage.sql

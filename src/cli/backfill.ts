@@ -24,15 +24,7 @@ import { dayOf } from "../usage/days.ts";
 import { describeRequest, type RunCounts } from "../usage/export.ts";
 import { sliceCount, totalSliceCount, type UsageRequest } from "../usage/plan.ts";
 import { seriesText } from "../usage/series.ts";
-import {
-  exportJson,
-  exportText,
-  type JobResult,
-  progressBar,
-  progressCount,
-  progressEvents,
-  ZERO_PROGRESS,
-} from "./export.ts";
+import { exportJson, exportText, type JobResult, progressBar, progressCount, ZERO_PROGRESS } from "./export.ts";
 import { writeAnswer } from "./output.ts";
 import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./selection.ts";
 
@@ -57,7 +49,7 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
     const plans = planBackfill(choice.jobs, choice.range, options.only, before, dayOf(await databaseNow(db)));
     if (options.dryRun) {
       const { requestsPerSecond: rate } = config.service;
-      writeAnswer(app, options, plans.map(planJson(rate)), () => planText(plans, options, rate));
+      writeAnswer(app, options, plans.map(planJson(rate)), () => planText(plans, rate));
       return 0;
     }
     return readNow(app, config, db, { options, choice, before, plans });
@@ -113,7 +105,7 @@ async function runPlans(
 ): Promise<void> {
   await using context = await openExportContext(app, config, db);
   const planned = totalSliceCount(plans.flatMap(({ plan }) => plan.requests));
-  const progress = app.terminal ? progressBar("backfill", planned, process.stderr) : progressEvents(app.log, planned);
+  const progress = progressBar("backfill", planned, process.stderr);
   let before = ZERO_PROGRESS;
   try {
     for (const { job, plan } of plans) {
@@ -185,9 +177,9 @@ function followUpCommands({ options, configPath, state }: BackfillResult): Follo
 const REQUESTS_SHOWN_MAX = 50;
 const PROJECTS_SHOWN_MAX = 20;
 
-function planText(plans: readonly BackfillPlan[], { verbose = false }: BackfillOptions, rate: number): string {
+function planText(plans: readonly BackfillPlan[], rate: number): string {
   const requests = plans.flatMap(({ plan }) => plan.requests);
-  const isWhole = verbose || requests.length <= REQUESTS_SHOWN_MAX;
+  const isWhole = requests.length <= REQUESTS_SHOWN_MAX;
   const seconds = secondsOf(requests, rate);
   const lines = [
     ...(isWhole ? requests.map(requestText) : plans.flatMap(summaryLines)),
@@ -215,7 +207,7 @@ function summaryLines({ job, plan: { requests } }: BackfillPlan): string[] {
     `${job.name}: ${text(totalSliceCount(requests), requests.length)} of ${counted(projects.length, "project")}`,
     ...projects.slice(0, PROJECTS_SHOWN_MAX).map((one) => `  ${one.project}: ${text(one.slices, one.requests)}`),
     ...(others.length > 0
-      ? [`  and ${others.length} more projects: ${text(sum("slices"), sum("requests"))}; --verbose prints each request`]
+      ? [`  and ${others.length} more projects: ${text(sum("slices"), sum("requests"))}; --json has each request`]
       : []),
   ];
 }

@@ -6,25 +6,23 @@ import { type Config, includes, listOf, loadConfig, withDiscovered } from "../co
 import { isPattern } from "../config/patterns.ts";
 import { databaseUrlOf, withDatabase } from "../database.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import { checkEncryption, checkInstallation } from "../db/connection/installation.ts";
+import { checkInstallation } from "../db/connection/installation.ts";
+import { runOn } from "../db/connection/transaction.ts";
 import { isSchemaError } from "../db/connection/views.ts";
-import { pendingChanges, unseenBudgets } from "../db/money.ts";
 import { storedLists, storedProjects, storeReading } from "../db/projects.ts";
 import { AppError, errorText } from "../errors.ts";
+import { shortWindows } from "../facts/restatements.ts";
 import { checkProject, type Finding, type FindingGroup } from "../jobs/check.ts";
-import { openServiceContext, putPricesInForce } from "../jobs/context.ts";
+import { openServiceContext } from "../jobs/context.ts";
 import { readLists, withSeenValues } from "../jobs/discovery.ts";
 import { FilterCheck } from "../jobs/filters.ts";
 import { requireSecrets } from "../jobs/monitor-secrets.ts";
 import { proxyOf } from "../proxy.ts";
 import { nextOccurrences } from "../schedule/cron.ts";
-import { neverSeenText } from "../show/budget-text.ts";
 import { counted, durationText, instantText } from "../show/format.ts";
 import { firstNames } from "../text.ts";
-import type { Budget } from "../usage/budgets.ts";
 import { dayOf } from "../usage/days.ts";
-import { configuredSeries, planRun } from "../usage/plan.ts";
-import { unreadPrices } from "../usage/prices.ts";
+import { planRun } from "../usage/plan.ts";
 import {
   applyChange,
   changeList,
@@ -33,7 +31,6 @@ import {
   type ListedProject,
 } from "../usage/project-list.ts";
 import { writeAnswer } from "./output.ts";
-import { adviseWindows, renderAdvice } from "./window-advice.ts";
 
 type CheckOptions = {
   readonly offline?: boolean;
@@ -46,20 +43,15 @@ export async function runCheck(app: App, options: CheckOptions): Promise<number>
   const config = await loadConfig(app.configPath);
   // Called for its error: --offline does not open the database.
   databaseUrlOf(app.env);
-  const { receivers, access } = await requireSecrets(app, config);
+  await requireSecrets(app, config);
   const proxy = proxyOf(app.env);
-  const ok = (what: string, text: string): Finding => ({ what, state: "ok", text });
-  const findings = [
-    ok("file", app.configPath),
-    ...[receivers.webhook, receivers.deadMan].flatMap((receiver) =>
-      receiver ? [ok(receiver.path, "its address can be read; nothing was sent there")] : [],
-    ),
-    ...(access ? [ok("monitor.access", "its secret can be read")] : []),
-    ...(proxy ? [ok("proxy", `https goes through ${proxy.name}, except to the hosts that NO_PROXY names`)] : []),
+  const findings: Finding[] = [
+    { what: "file", state: "ok", text: app.configPath },
+    ...(proxy ? [{ what: "proxy", state: "ok" as const, text: `https goes through ${proxy.name}` }] : []),
+    // The calls of a night can be counted when the projects are known.
+    ...(config.discovery ? [] : checkNights(config)),
   ];
-  const groups: FindingGroup[] = [
-    { of: "configuration", findings: [...findings, ...(config.discovery ? [] : checkExports(config))] },
-  ];
+  const groups: FindingGroup[] = [{ of: "configuration", findings }];
   if (!options.offline) groups.push(...(await checkOnline(app, config, options)));
   writeAnswer(app, options, groups, (all) => all.map(renderFindings).join(""));
   return groups.every((group) => group.findings.every(({ state }) => state !== "fail")) ? 0 : 1;
@@ -74,24 +66,19 @@ async function checkOnline(app: App, written: Config, options: CheckOptions): Pr
       const { config, groups } = await checkLists(app, written, db, confirmed);
       const findings = [
         ...(await checkDatabase(app, db)),
-        ...(await checkWindows(db, config)),
-        ...(await checkStoredPrices(app, db, config)),
-        ...(await checkStoredBudgets(db, config)),
-        ...(config.discovery ? checkExports(config) : []),
+        ...(await checkWindows(db)),
+        ...(config.discovery ? checkNights(config) : []),
       ];
       return [{ of, findings }, ...groups, ...(await checkProjects(app, config, db))];
     });
   } catch (error) {
     app.signal.throwIfAborted();
     if (error instanceof AppError && error.code === "config") throw error;
-    const findings: Finding[] = [{ what: whatFailed(error), state: "fail", text: errorText(error) }];
+    const what = error instanceof AppError && isSchemaError(error) ? "schema" : "connection";
+    const findings: Finding[] = [{ what, state: "fail", text: errorText(error) }];
     const { config, groups } = await checkLists(app, written, undefined, confirmed);
     return [{ of, findings }, ...groups, ...(await checkProjects(app, config, undefined))];
   }
-}
-
-function whatFailed(error: unknown): string {
-  return error instanceof AppError && isSchemaError(error) ? "schema" : "connection";
 }
 
 /** If the two clocks differ by more, windows and late usage could be off by a day around midnight. */
@@ -103,22 +90,16 @@ async function checkDatabase(app: App, db: Database): Promise<Finding[]> {
     skewMs <= SKEW_MS_MAX
       ? { what: "clock", state: "ok", text: "agrees with this machine's" }
       : { what: "clock", state: "warn", text: `differs from this machine's by ${Math.round(skewMs / 1000)} s` };
-  const url = databaseUrlOf(app.env);
-  // The embedded database has no other users and no network connection.
-  const found =
-    url === undefined ? [] : [...(await checkInstallation(db)), ...checkEncryption(new URL(url), app.env.PGSSLMODE)];
+  // The embedded database has no other users.
+  const found = databaseUrlOf(app.env) === undefined ? [] : await checkInstallation(db);
   return [{ what: "schema", state: "ok", text: "up to date" }, clock, ...found];
 }
 
-/** No finding for a window that is neither too short nor longer than needed, nor if too little is stored to judge the window. */
-async function checkWindows(db: Database, { exports }: Config): Promise<Finding[]> {
-  const advice = await adviseWindows(db, exports);
-  return advice.map((one) => ({ what: `window of ${one.job}`, state: "warn", text: renderAdvice(one) }));
-}
-
-/** Whether the exports read what is priced, and end before they begin again. Both need to know the projects. */
-function checkExports(config: Config): Finding[] {
-  return [...checkPrices(config), ...checkNights(config)];
+async function checkWindows(db: Database): Promise<Finding[]> {
+  return (await shortWindows(runOn(db))).map(({ windowDays, days }) => ({
+    ...{ what: `window of ${counted(windowDays, "day")}`, state: "warn" },
+    text: `may be too short: ${days} of the last 70 days still changed when they were read for the last time, and later changes are not seen; consider a longer one`,
+  }));
 }
 
 /** Of the next runs the two that are closest together: enough of them to see a schedule that rests at weekends. */
@@ -136,50 +117,6 @@ function checkNights({ exports, service: { requestsPerSecond } }: Config): Findi
     const text = `this night has ${counted(calls, "call")}, at ${requestsPerSecond} a second it takes ${durationText(seconds)}, longer than the ${durationText(secondsBetween)} until the next`;
     return [{ what: `export ${job.name}`, state: "warn", text }];
   });
-}
-
-/** Usage is priced by the series that are read by model: a price whose series no export reads prices nothing. */
-function checkPrices({ prices, exports }: Config): Finding[] {
-  return unreadPrices(prices, configuredSeries(exports)).map(({ index, conditions, projects }) => {
-    const isNarrowed = Object.keys(conditions).length > 0;
-    const filter = isNarrowed
-      ? `the filter { "dimensions": ${JSON.stringify(conditions)} } alone`
-      : "a filter without conditions";
-    const text = `prices nothing in ${firstNames(projects, NAMES_SHOWN_MAX)}: no export reads its usage; add the grouping "model" with ${filter} to an export`;
-    return { what: `prices[${index}]`, state: "warn", text };
-  });
-}
-
-const NAMES_SHOWN_MAX = 20;
-
-/** Stores them, as an export does. */
-async function checkStoredPrices(app: App, db: Database, config: Config): Promise<Finding[]> {
-  if (config.prices.length === 0) return [];
-  const { added, replaced } = await putPricesInForce(app, config, db);
-  const isChanged = added.length + replaced.length > 0;
-  const text = isChanged
-    ? `${counted(added.length, "version")} added, ${replaced.length} replaced`
-    : "stored as configured";
-  return [{ what: "prices", state: "ok", text }];
-}
-
-/** Does not store them: `check` is also for a configuration that nobody uses yet. */
-async function checkStoredBudgets(db: Database, config: Config): Promise<Finding[]> {
-  if (config.budgets.length === 0) return [];
-  const { length } = await pendingChanges(db, config.budgets);
-  const text =
-    length > 0 ? `${counted(length, "budget")} to change when an export or a worker starts` : "stored as configured";
-  const unseen = await unseenBudgets(db, config.budgets);
-  return [
-    { what: "budgets", state: "ok", text },
-    ...config.budgets
-      .filter(({ name }) => unseen.has(name))
-      .map((budget): Finding => ({ what: `budget ${budget.name}`, state: "warn", text: unseenText(budget) })),
-  ];
-}
-
-function unseenText({ scope, scopeValue }: Budget): string {
-  return `${neverSeenText({ scope, scopeValue: scopeValue ?? null })}: correct the ${scope} if it is misspelt`;
 }
 
 /** Of discovered projects, only so many are checked: each takes some calls, and they share a key. */
@@ -200,6 +137,8 @@ async function checkProjects(app: App, config: Config, db: Database | undefined)
   }
   return groups;
 }
+
+const NAMES_SHOWN_MAX = 20;
 
 const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;
 
@@ -249,8 +188,10 @@ export async function checkLists(
     const change = changeList(listed, known, now, isConfirmed);
     if (db && isConfirmed) await storeReading(db, { list, listed, readAt: now, isConfirmed });
     after.push(...applyChange(list, known, change, now));
-    const changed = known.length > 0 ? changeFindings(change, known, isConfirmed) : [];
-    groups.push({ of, findings: [listFinding(config, list, listed), ...leftOutFindings(leftOut), ...changed] });
+    const findings = [listFinding(config, list, listed, change), ...waitingFindings(change)];
+    const text = firstNames(leftOut, NAMES_SHOWN_MAX);
+    if (leftOut.length > 0) findings.push({ what: "left out", state: "warn", text });
+    groups.push({ of, findings });
   }
   const expanded = withDiscovered(config, after);
   const unused = patternFindings(expanded);
@@ -258,51 +199,26 @@ export async function checkLists(
   return { config: expanded, groups };
 }
 
-function listFinding({ projects, discovery }: Config, list: string, listed: readonly ListedProject[]): Finding {
+function listFinding(
+  { discovery }: Config,
+  list: string,
+  listed: readonly ListedProject[],
+  { added, vanished }: ListChange,
+): Finding {
   const entries = discovery?.entries.filter((entry) => listOf(entry) === list) ?? [];
-  const written = new Set(projects.filter(({ isDiscovered }) => !isDiscovered).map(({ id }) => id));
   const included = listed.filter((project) => entries.some((entry) => includes(entry, project)));
-  const inFile = included.filter(({ id }) => written.has(id)).length;
-  const counts = [
-    `${counted(included.length - inFile, "project")} discovered`,
-    ...(included.length < listed.length ? [`${listed.length - included.length} not included or excluded`] : []),
-    ...(inFile > 0 ? [`${inFile} with an entry in the file`] : []),
-  ];
-  const text = `${listed.length} listed: ${counts.join(", ")}`;
+  const text = `${listed.length} listed, ${included.length} of them included; since the last run ${added.length} new, ${vanished.length} gone`;
   return { what: "list", state: included.length === 0 ? "warn" : "ok", text };
 }
 
-function leftOutFindings(leftOut: readonly string[]): Finding[] {
-  if (leftOut.length === 0) return [];
-  return [{ what: "left out", state: "warn", text: firstNames(leftOut, NAMES_SHOWN_MAX) }];
-}
-
-function changeFindings(
-  { added, returned, renamed, vanished, waiting }: ListChange,
-  known: readonly KnownProject[],
-  isConfirmed: boolean,
-): Finding[] {
-  const changes = Object.entries({ new: added, "back again": returned, renamed, gone: vanished }).flatMap(
-    ([what, projects]) => (projects.length > 0 ? [`${projects.length} ${what} (${namesOf(projects)})`] : []),
+function waitingFindings({ waiting }: ListChange): Finding[] {
+  if (waiting.length === 0) return [];
+  const names = firstNames(
+    waiting.map(({ name }) => name),
+    NAMES_SHOWN_MAX,
   );
-  const when = isConfirmed ? "taken up" : "the next run takes them up";
-  const current = known.filter(({ vanishedAt }) => vanishedAt === undefined).length;
-  const doubt = `${waiting.length} of ${current} are missing, more than half (${namesOf(waiting)}): they are read as before until a list an hour or more later lacks them, too; if they are gone, run check --confirm-projects`;
-  return [
-    ...(changes.length > 0
-      ? [{ what: "changes", state: "ok" as const, text: `since the last run ${changes.join(", ")}; ${when}` }]
-      : []),
-    ...(waiting.length > 0 ? [{ what: "missing", state: "warn" as const, text: doubt }] : []),
-  ];
-}
-
-const CHANGED_SHOWN_MAX = 3;
-
-function namesOf(projects: readonly ListedProject[]): string {
-  return firstNames(
-    projects.map(({ name }) => name),
-    CHANGED_SHOWN_MAX,
-  );
+  const text = `${waiting.length} are missing, more than half (${names}): they are read as before until a list an hour or more later lacks them, too; if they are gone, run check --confirm-projects`;
+  return [{ what: "missing", state: "warn", text }];
 }
 
 /** Exports that read nothing, as a pattern of them fits no project. */

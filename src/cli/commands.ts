@@ -3,7 +3,6 @@
 
 import { Argument, InvalidArgumentError, Option, type OptionValues } from "commander";
 import type { App } from "../app.ts";
-import type { WindowMode } from "../emulator/routes.ts";
 import { BACKFILL_MODES } from "../usage/backfill.ts";
 import { isDay } from "../usage/days.ts";
 import { type Dialect, USAGE_DIMENSIONS } from "../usage/dimensions.ts";
@@ -39,11 +38,6 @@ const SELECTION = [
 ];
 
 const JOB_NAME = new Argument("<name>", "the job's name");
-const JOB_KIND = new Option("--kind <kind>", "where an export and a rotation have the same name").choices([
-  "export",
-  "rotation",
-]);
-
 /** In the order of --help. A subcommand follows its command. */
 export const COMMANDS: readonly CommandDefinition[] = [
   {
@@ -118,7 +112,6 @@ export const COMMANDS: readonly CommandDefinition[] = [
         .choices(BACKFILL_MODES)
         .default("missing"),
       new Option("--dry-run", "prints what would be read and how long it takes, and calls nothing"),
-      new Option("--verbose", "prints every request of a long dry run, and not only the largest projects"),
       JSON_ANSWER,
     ],
     run: async (app, options) => (await import("./backfill.ts")).runBackfill(app, options as BackfillOptions),
@@ -182,7 +175,6 @@ export const COMMANDS: readonly CommandDefinition[] = [
     examples: ["jobs next nightly --count 10"],
     arguments: [JOB_NAME],
     options: [
-      JOB_KIND,
       JSON_ANSWER,
       new Option("--count <number>", "how many")
         .default(5)
@@ -197,7 +189,6 @@ export const COMMANDS: readonly CommandDefinition[] = [
     examples: ['jobs pause nightly --why "the service is moved until Monday"'],
     arguments: [JOB_NAME],
     options: [
-      JOB_KIND,
       JSON_ANSWER,
       new Option("--why <reason>", "what the others should know").argParser(parseReason).makeOptionMandatory(),
     ],
@@ -209,7 +200,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
     summary: "the workers run the job again, and catch up what was due",
     examples: ["jobs resume nightly"],
     arguments: [JOB_NAME],
-    options: [JOB_KIND, JSON_ANSWER],
+    options: [JSON_ANSWER],
     run: async (app, options, [name = ""]) => (await import("./jobs.ts")).runJobsResume(app, name, options),
   },
   {
@@ -231,6 +222,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
       dayOption("--from", "the first day; 28 days in all where it is left out"),
       dayOption("--to", "the last day; yesterday in UTC where it is left out"),
       new Option("--project <name>", "only this project"),
+      new Option("--weekly", "prints the last 7 days in some sentences, as notify.report sends them"),
     ],
     run: async (app, options) => (await import("./report.ts")).runReport(app, options as ReportOptions),
   },
@@ -264,7 +256,11 @@ export const COMMANDS: readonly CommandDefinition[] = [
   {
     name: "dump",
     summary: "writes a view of schema bi to a file or standard output",
-    examples: ["dump --view usage_by_model --out usage.csv", "dump --view coverage_gaps --format jsonl"],
+    examples: [
+      "dump --view usage_by_model --out usage.csv",
+      "dump --view coverage_gaps --format jsonl",
+      "dump --view usage_by_model --changed-since beginning --out usage.csv",
+    ],
     options: [
       new Option("--view <name>", "the view, without the schema").makeOptionMandatory(),
       dayOption("--from", "the first day; left out: from the oldest day"),
@@ -274,6 +270,10 @@ export const COMMANDS: readonly CommandDefinition[] = [
         "csv for spreadsheets, jsonl for programs; left out: the ending of --out decides",
       ).choices(["csv", "jsonl"]),
       new Option("--out <file>", "the file to write; - writes to standard output").default("-"),
+      new Option(
+        "--changed-since <moment>",
+        "only the days that changed since the moment that the last such dump printed; the first time: beginning",
+      ),
     ],
     run: async (app, options) => (await import("./dump.ts")).runDump(app, options as DumpOptions),
   },
@@ -297,12 +297,6 @@ export const COMMANDS: readonly CommandDefinition[] = [
       new Option("--dialect <name>", "which parameter and field names: the published interface's, or those of 2026")
         .choices(["interface", "2026"] satisfies readonly Dialect[])
         .default("interface"),
-      new Option(
-        "--window <mode>",
-        "start and end: applied (on), or ignored (the last 30 days); or one sum without a date: of yesterday (undated), of start to end (unnamed), of all days (cumulative)",
-      )
-        .choices(["on", "ignored", "undated", "unnamed", "cumulative"] satisfies readonly WindowMode[])
-        .default("on"),
       new Option("--project <id...>", "the projects' ids; the key may use each of them").default(["trial"]),
       new Option("--seed <number>", "the number from which the usage is made up")
         .default(1)

@@ -5,16 +5,27 @@ import type { App } from "../app.ts";
 import { didYouMean } from "../config/messages.ts";
 import { withDatabase } from "../database.ts";
 import { readSnapshot, type Tx } from "../db/connection/transaction.ts";
-import { type DayRange, listViews, readViewRows, type View } from "../db/dump.ts";
+import {
+  CHANGED_DAYS,
+  type Changes,
+  type DayRange,
+  hasStoredDays,
+  listViews,
+  readChangedDays,
+  readViewRows,
+  type View,
+} from "../db/dump.ts";
 import { AppError } from "../errors.ts";
 import { csvHeader, csvLine } from "../show/csv.ts";
 import { checkOutputPath, writeFileAtomically, writeStandardOutput } from "./output.ts";
 
+type ChosenRows = DayRange & Changes & { readonly view: string };
+
 /** `format` left out: the ending of `out` decides. `out` "-" is standard output. */
-export type DumpOptions = DayRange & { readonly view: string; readonly format?: string; readonly out: string };
+export type DumpOptions = ChosenRows & { readonly format?: string; readonly out: string };
 
 export async function runDump(app: App, options: DumpOptions): Promise<number> {
-  const { view: name, from, to, out } = options;
+  const { from, to, out } = options;
   const format = options.format ?? path.extname(out).slice(1).toLowerCase();
   if (format !== "csv" && format !== "jsonl") {
     const expected = "expected csv or jsonl, or --out with a file that ends in .csv or .jsonl";
@@ -23,25 +34,81 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
   if (from !== undefined && to !== undefined && from > to) {
     throw new AppError("config", `--from: expected ${to}, which is --to, or a day before it; got ${from}`);
   }
+  const changedSince = options.changedSince === undefined ? undefined : parseMoment(options.changedSince);
+  if (changedSince !== undefined && out === "-") {
+    throw new AppError(
+      "config",
+      "--changed-since: expected --out with a file: the days to delete are written beside it",
+    );
+  }
   if (out !== "-") await checkOutputPath(out, "--out");
-  let rowCount = 0;
+  const write = (file: string, view: View, rows: AsyncIterable<Rows>) => writeRows(app, { file, format, view, rows });
   const dump = async (tx: Tx) => {
-    const view = chooseView(await listViews(tx), name, options);
-    const pieces = async function* () {
-      if (format === "csv") yield csvHeader(view.columns);
-      for await (const rows of readViewRows(tx, view, options)) {
-        rowCount += rows.length;
-        yield rows.map((row) => (format === "csv" ? csvOf(view, row) : jsonOf(view, row))).join("");
-      }
-    };
-    await (out === "-" ? writeStandardOutput(pieces(), app.signal) : writeFileAtomically(out, pieces(), app.signal));
+    const view = chooseView(await listViews(tx), { ...options, changedSince });
+    const days = changedSince === undefined ? "" : await dumpDays(tx, write, view, changedSince, out);
+    const count = await write(out, view, readViewRows(tx, view, { from, to, changedSince }));
+    if (out !== "-") app.write(`${count} rows of bi.${view.name} written to ${out}\n${days}`);
   };
   await withDatabase(app, (db) => readSnapshot(db, dump, 10 * 60));
-  if (out !== "-") app.write(`${rowCount} rows of bi.${name} written to ${out}\n`);
   return 0;
 }
 
-function chooseView(views: readonly View[], name: string, { from, to }: DayRange): View {
+type Rows = readonly (readonly (string | null)[])[];
+
+type Write = (file: string, view: View, rows: AsyncIterable<Rows>) => Promise<number>;
+
+type RowFile = {
+  readonly file: string;
+  readonly format: string;
+  readonly view: View;
+  readonly rows: AsyncIterable<Rows>;
+};
+
+/** Returns the number of rows. */
+async function writeRows(app: App, { file, format, view, rows: read }: RowFile): Promise<number> {
+  let count = 0;
+  const pieces = async function* () {
+    if (format === "csv") yield csvHeader(view.columns);
+    for await (const rows of read) {
+      count += rows.length;
+      yield rows.map((row) => (format === "csv" ? csvOf(view, row) : jsonOf(view, row))).join("");
+    }
+  };
+  await (file === "-" ? writeStandardOutput(pieces(), app.signal) : writeFileAtomically(file, pieces(), app.signal));
+  return count;
+}
+
+/** Writes the changed days to a file beside `out`, and returns the text that says so. */
+async function dumpDays(tx: Tx, write: Write, view: View, changedSince: string, out: string): Promise<string> {
+  const { dir, name, ext } = path.parse(out);
+  const file = path.join(dir, `${name}.days${ext}`);
+  let next: string = changedSince;
+  const days = async function* () {
+    for await (const rows of readChangedDays(tx, view, changedSince)) {
+      next = JSON.parse(rows[0]?.at(-1) ?? "null") ?? next;
+      yield rows;
+    }
+  };
+  const count = await write(file, CHANGED_DAYS, days());
+  return `${count} days to delete before they are inserted: ${file}\nnext time: --changed-since ${next === BEGINNING ? "beginning" : next}\n`;
+}
+
+/** As Postgres writes it. */
+const BEGINNING = "-infinity";
+
+/** A moment as ISO 8601 with its zone, or "beginning"; returned as Postgres reads it. */
+function parseMoment(text: string): string {
+  if (text === "beginning") return BEGINNING;
+  if (/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text) && !Number.isNaN(Date.parse(text))) {
+    return text;
+  }
+  throw new AppError(
+    "config",
+    `--changed-since: expected beginning or a moment such as 2026-11-22T02:15:00Z; got ${JSON.stringify(text)}`,
+  );
+}
+
+function chooseView(views: readonly View[], { view: name, from, to, changedSince }: ChosenRows): View {
   const view = views.find((one) => one.name === name);
   const names = views.map((one) => one.name);
   if (!view) {
@@ -50,6 +117,10 @@ function chooseView(views: readonly View[], name: string, { from, to }: DayRange
   }
   if ((from ?? to) !== undefined && !view.days) {
     throw new AppError("config", `--from, --to: the rows of bi.${name} have no day to choose them by; leave them out`);
+  }
+  if (changedSince !== undefined && !hasStoredDays(view)) {
+    const able = views.filter(hasStoredDays).map((one) => one.name);
+    throw new AppError("config", `--changed-since: expected one of the views ${able.join(", ")}; got ${name}`);
   }
   return view;
 }

@@ -6,7 +6,6 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { App } from "../app.ts";
-import type { WindowMode } from "../emulator/routes.ts";
 import { type Emulator, startEmulator } from "../emulator/server.ts";
 import { AppError } from "../errors.ts";
 import { COMMAND } from "../package-files.ts";
@@ -15,7 +14,6 @@ import type { Dialect } from "../usage/dimensions.ts";
 export type EmulatorOptions = {
   readonly port: number;
   readonly dialect: Dialect;
-  readonly window: WindowMode;
   readonly seed: number;
   /** The projects' ids. With several, the first key may use each of them. */
   readonly project: readonly string[];
@@ -48,15 +46,12 @@ async function openFirstKey(given: string | undefined): Promise<FirstKey> {
   return { secret, file, [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) };
 }
 
-async function listen(
-  { port, dialect, window, seed, project: projects }: EmulatorOptions,
-  secret: string,
-): Promise<Emulator> {
+async function listen({ port, dialect, seed, project: projects }: EmulatorOptions, secret: string): Promise<Emulator> {
   const account = projects.map((id) => ({ id, name: id }));
   const [first = ""] = projects;
   const key = { secret, projectId: first, scopes: ["member", "billing:read"], isAccountKey: projects.length > 1 };
   try {
-    return await startEmulator({ port, dialect, window, seed, consoleKeys: [key], projects: () => account });
+    return await startEmulator({ port, dialect, seed, consoleKeys: [key], projects: () => account });
   } catch (cause) {
     const address = `127.0.0.1:${port}`;
     throw new AppError("config", `cannot listen on ${address}: choose another --port, or 0 for any free one`, {
@@ -66,7 +61,7 @@ async function listen(
 }
 
 function renderHint(
-  { dialect, window, seed, project: projects }: EmulatorOptions,
+  { dialect, seed, project: projects }: EmulatorOptions,
   url: string,
   file: string | undefined,
 ): string {
@@ -74,7 +69,7 @@ function renderHint(
     service: { baseUrl: url, dialect },
     projects: projects.map((id) => ({ id, name: id, key: { env: KEY_VARIABLE } })),
   };
-  return `The service's emulator answers at ${url} (dialect ${dialect}, window ${window}, seed ${seed}) until it is stopped.
+  return `The service's emulator answers at ${url} (dialect ${dialect}, seed ${seed}) until it is stopped.
 
 Its first key is ${file === undefined ? `the one in ${KEY_VARIABLE}` : `in ${file}: export ${KEY_VARIABLE}="$(cat ${file})"`}
 

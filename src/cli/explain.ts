@@ -8,9 +8,8 @@ import { AppError } from "../errors.ts";
 import { type Change, type ChangePart, type ChangeSplit, changes, costChanges } from "../facts/changes.ts";
 import type { AskedMetric, Split } from "../facts/question.ts";
 import type { Run } from "../facts/scope.ts";
-import { titleOf } from "../show/answer-chart.ts";
 import { changeSentences, partText, type Sentence } from "../show/changes.ts";
-import { exactText, windowText } from "../show/format.ts";
+import { exactText, metricName, windowText } from "../show/format.ts";
 import { displayWidth, truncatedName } from "../show/html.ts";
 import { addDays, comparedPeriod, type Day, dayOf, type Window } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
@@ -115,7 +114,7 @@ function renderTable(change: Change, { grouping, parts }: ChangeSplit): string {
     hasEffects ? [signed(of?.volume), signed(of?.price)] : [];
   return textTable([
     [
-      `${titleOf(change)}${change.currency === null ? "" : ` in ${change.currency}`} by ${groupingNoun(grouping)}`,
+      `${metricName(change.metric)}${change.currency === null ? "" : ` in ${change.currency}`} by ${groupingNoun(grouping)}`,
       ...["before", "after", "change", ...(hasEffects ? ["by usage", "by prices"] : []), ""],
     ],
     ...parts.map((part) => [

@@ -1,7 +1,6 @@
 // The command `export`: runs export jobs now, in this process, with a progress bar on a terminal, and prints the result of each.
 
 import { SingleBar } from "cli-progress";
-import type { Logger } from "pino";
 import type { App } from "../app.ts";
 import { loadConfig } from "../config/config.ts";
 import { withDatabase } from "../database.ts";
@@ -163,18 +162,6 @@ export function progressCount(
   return { done: before.done + complete + suspect + undated + failed + stale, failed: before.failed + failed };
 }
 
-/** `secondsLeft` is undefined while nothing is done. */
-function progressState({ done, failed }: ProgressCount, planned: number, elapsedMs: number) {
-  const perSecond = elapsedMs > 0 ? (done * 1000) / elapsedMs : 0;
-  return {
-    done,
-    planned,
-    failed,
-    perSecond: Math.round(perSecond * 10) / 10,
-    secondsLeft: perSecond > 0 ? Math.ceil(Math.max(planned - done, 0) / perSecond) : undefined,
-  };
-}
-
 type OutputStream = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
 
 /** Writes nothing to a stream that is no terminal, and removes the bar at the end. `now` is a monotonic clock. */
@@ -195,13 +182,17 @@ export function progressBar(
   });
   bar.start(planned, 0, { pace: "" });
   return {
-    show: (done) => bar.update(done.done, { pace: paceText(progressState(done, planned, now() - startedMs)) }),
+    show: (done) => bar.update(done.done, { pace: paceText(done, planned, now() - startedMs) }),
     stop: () => bar.stop(),
   };
 }
 
-function paceText({ failed, perSecond, secondsLeft }: ReturnType<typeof progressState>): string {
-  const left = secondsLeft === undefined ? "" : `, ${perSecond} a second, ${durationText(secondsLeft)} left`;
+function paceText({ done, failed }: ProgressCount, planned: number, elapsedMs: number): string {
+  const perSecond = elapsedMs > 0 ? (done * 1000) / elapsedMs : 0;
+  const left =
+    perSecond > 0
+      ? `, ${Math.round(perSecond * 10) / 10} a second, ${durationText(Math.ceil(Math.max(planned - done, 0) / perSecond))} left`
+      : "";
   return `${failed > 0 ? `, ${failed} failed` : ""}${left}`;
 }
 
@@ -211,29 +202,4 @@ const CURSOR_JUMPS = ["\x1b7", "\x1b8"];
 function withoutCursorJumps(stream: OutputStream): OutputStream {
   const write = (text: string) => CURSOR_JUMPS.includes(text) || stream.write(text);
   return Object.create(stream, { write: { value: write } });
-}
-
-const EVENT_EVERY_MS = 5_000;
-
-/** Logs an event at the start, every few seconds, and at the end. */
-export function progressEvents(log: Logger, planned: number, now = () => performance.now()): Progress {
-  const startedMs = now();
-  let logged = ZERO_PROGRESS;
-  let loggedMs = startedMs;
-  let latest = ZERO_PROGRESS;
-  const logLatest = () => {
-    logged = latest;
-    loggedMs = now();
-    log.info(progressState(latest, planned, loggedMs - startedMs), "backfill progress");
-  };
-  logLatest();
-  return {
-    show(done) {
-      latest = done;
-      if (now() - loggedMs >= EVENT_EVERY_MS) logLatest();
-    },
-    stop() {
-      if (logged !== latest) logLatest();
-    },
-  };
 }

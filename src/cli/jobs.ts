@@ -17,12 +17,11 @@ import {
 } from "../db/jobs/jobs.ts";
 import { AppError } from "../errors.ts";
 import { withKnownProjects } from "../jobs/discovery.ts";
-import { nextOccurrences } from "../schedule/cron.ts";
-import { nextRunAt, type ScheduledJob, startDelayMs } from "../schedule/due.ts";
+import { nextOccurrence, nextOccurrences, type Schedule } from "../schedule/cron.ts";
 import { counted, instantText } from "../show/format.ts";
 import { writeAnswer } from "./output.ts";
 
-type JobsOptions = { readonly json?: boolean; readonly kind?: JobId["kind"] };
+type JobsOptions = { readonly json?: boolean };
 export type JobsNextOptions = JobsOptions & { readonly count: number };
 export type JobsPauseOptions = JobsOptions & { readonly why: string };
 
@@ -44,7 +43,7 @@ export async function listJobs(db: Database, config: Config): Promise<readonly L
     const { kind, schedule, timezone } = job;
     const rows = members.map(storedOf);
     const pause = rows[0]?.pause;
-    const nextRuns = pause ? [] : members.flatMap((one) => nextRunAt(one, now)?.getTime() ?? []);
+    const nextRuns = pause ? [] : members.flatMap((one) => nextOccurrence(one, now)?.getTime() ?? []);
     const handled = rows.flatMap((row) => row?.scheduledThrough?.getTime() ?? []);
     return [
       {
@@ -68,10 +67,8 @@ function groupedName(job: ConfiguredJob): string {
 
 /** The next times a job runs, by this machine's clock, so that it works without a database. */
 export async function runJobsNext(app: App, name: string, options: JobsNextOptions): Promise<number> {
-  const job = chooseJob(await loadConfig(app.configPath), name, options.kind);
-  const moments = nextOccurrences(job, new Date(), options.count).map(
-    (moment) => new Date(moment.getTime() + startDelayMs(job, moment)),
-  );
+  const job = chooseJob(await loadConfig(app.configPath), name);
+  const moments = nextOccurrences(job, new Date(), options.count);
   writeAnswer(app, options, { job: name, timezone: job.timezone, next: moments }, ({ timezone, next }) =>
     next.map((moment) => `${instantText(moment)} (${localTime(moment, timezone)})\n`).join(""),
   );
@@ -93,7 +90,7 @@ async function changePause(
   options: JobsOptions,
   change: (db: Database, job: JobId) => Promise<StoredJob>,
 ): Promise<number> {
-  const job = chooseJob(await loadConfig(app.configPath), jobName, options.kind);
+  const job = chooseJob(await loadConfig(app.configPath), jobName);
   const { kind, name, pause } = await withDatabase(app, (db) => change(db, job));
   writeAnswer(app, options, { kind, job: name, paused: pause }, ({ paused }) =>
     paused ? `${kind} ${name} ${renderPause(paused)}\n` : `${kind} ${name} runs on its schedule\n`,
@@ -101,20 +98,15 @@ async function changePause(
   return 0;
 }
 
-function chooseJob(config: Config, name: string, kind: JobId["kind"] | undefined): JobId & ScheduledJob {
+function chooseJob(config: Config, name: string): JobId & Schedule {
   const jobs = [
     ...config.exports.map((one) => ({ ...one, kind: "export" as const })),
     ...writtenRotations(config).map((one) => ({ ...one, kind: "rotation" as const })),
-  ].filter((one) => kind === undefined || one.kind === kind);
-  const [job, other] = jobs.filter((one) => one.name === name);
-  if (!job) {
-    const names = jobs.map((one) => one.name);
-    throw new AppError("config", `no job ${JSON.stringify(name)} is configured${didYouMean(name, names)}`);
-  }
-  if (other) {
-    throw new AppError("config", `there is an export and a rotation ${JSON.stringify(name)}: say which with --kind`);
-  }
-  return job;
+  ];
+  const job = jobs.find((one) => one.name === name);
+  if (job) return job;
+  const names = jobs.map((one) => one.name);
+  throw new AppError("config", `no job ${JSON.stringify(name)} is configured${didYouMean(name, names)}`);
 }
 
 type ListedJob = {

@@ -5,16 +5,18 @@ import { isPattern } from "../config/patterns.ts";
 import { type RotationConfig, writtenRotations } from "../config/rotations.ts";
 import { withDatabase } from "../database.ts";
 import type { Database } from "../db/connection/database.ts";
+import { sealedKey } from "../db/keys/keystore.ts";
 import { readLedger } from "../db/keys/ledger.ts";
 import { AppError, errorText } from "../errors.ts";
 import { openRotationContext, type RotationContext } from "../jobs/context.ts";
-import { firstReadingFailure, refreshLists, withKnownProjects } from "../jobs/discovery.ts";
-import { inspectFiles } from "../jobs/inspection.ts";
+import { discoverProjects, withKnownProjects } from "../jobs/discovery.ts";
 import { requireStaticKeys } from "../jobs/key-ring.ts";
 import { type RotationOptions, rotationRequest, runRotationJob } from "../jobs/rotation.ts";
-import { planRotation } from "../keys/plan.ts";
+import { activeKey, type LedgerKey } from "../keys/ledger.ts";
+import { type Inspection, planRotation } from "../keys/plan.ts";
 import type { RotationResult } from "../keys/rotate.ts";
-import { readMasterKeys } from "../keys/seal.ts";
+import { openSealedKey, readMasterKeys } from "../keys/seal.ts";
+import { staleFiles } from "../keys/sinks.ts";
 
 export type RotateOptions = {
   readonly job?: readonly string[];
@@ -38,13 +40,11 @@ export async function runRotate(app: App, options: RotateOptions): Promise<numbe
   await requireStaticKeys(app, written);
   readMasterKeys(app.env);
   return withDatabase(app, async (db) => {
-    const failure = await readNeededLists(app, written, db, options);
-    const config = await withKnownProjects(written, db);
-    const jobs = chooseKnown(config, options, failure);
-    if (options.dryRun) return showPlans(app, db, jobs, options);
-    const status = await rotateAll(app, config, db, jobs, options);
-    if (failure) throw failure;
-    return status;
+    // The list is never read to put a key back, which is an emergency.
+    const readsLists = !options.dryRun && !options.rollback && findsProjects(written, options);
+    const config = readsLists ? await discoverProjects(app, written, db) : await withKnownProjects(written, db);
+    const jobs = chooseRotations(config, options);
+    return options.dryRun ? showPlans(app, db, jobs, options) : rotateAll(app, config, db, jobs, options);
   });
 }
 
@@ -61,32 +61,9 @@ function requireOptions(config: Config, { job, now, rollback }: RotateOptions): 
 }
 
 /** Whether a chosen rotation may be for projects that only the service's list names. */
-function findsProjects({ discovery, rotationTemplates }: Config, { job: names }: RotateOptions): boolean {
-  const chosen = rotationTemplates?.written.filter(({ name }) => names?.includes(name) ?? true) ?? [];
+function findsProjects({ discovery, writtenForMany }: Config, { job: names }: RotateOptions): boolean {
+  const chosen = writtenForMany?.filter(({ name }) => names?.includes(name) ?? true) ?? [];
   return discovery !== undefined && chosen.some(({ projects }) => projects?.some(isPattern));
-}
-
-/**
- * Reads the lists of projects only if a chosen rotation may need them, and never to put a key back, which is an emergency. If a list can't
- * be read, the projects of the last one are rotated. Returns the error of a list that was never read.
- */
-async function readNeededLists(
-  app: App,
-  config: Config,
-  db: Database,
-  options: RotateOptions,
-): Promise<AppError | undefined> {
-  if (options.dryRun || options.rollback || !findsProjects(config, options)) return undefined;
-  return firstReadingFailure(db, await refreshLists(app, config, db));
-}
-
-/** If a list was never read, that is why there is nothing to rotate. */
-function chooseKnown(config: Config, options: RotateOptions, failure: AppError | undefined): readonly RotationConfig[] {
-  try {
-    return chooseRotations(config, options);
-  } catch (error) {
-    throw failure ?? error;
-  }
 }
 
 function chooseRotations(config: Config, options: RotateOptions): readonly RotationConfig[] {
@@ -188,13 +165,29 @@ type PlanAnswer = Awaited<ReturnType<typeof planAnswer>>;
 
 async function planAnswer(app: App, db: Database, job: RotationConfig, options: RotationOptions) {
   const { ledger, now } = await readLedger(db, job);
-  const inspection = await inspectFiles(app, db, job, ledger);
+  const inspection = await inspectFiles(app, db, job, activeKey(ledger));
   const { next, idle, blocked, cleanup } = planRotation(job, ledger, now, rotationRequest(options, now), inspection);
   const steps = [...(next ? [next] : []), ...cleanup].map((step) => {
     const key = "key" in step ? step.key : undefined;
     return { step: step.kind, apiKeyId: key?.apiKeyId ?? key?.intentId, reason: step.reason };
   });
   return { ...namesOf(job), steps, idle, blocked };
+}
+
+async function inspectFiles(
+  { env, scrubber }: App,
+  db: Database,
+  { deliver }: RotationConfig,
+  active: LedgerKey | undefined,
+): Promise<Inspection | undefined> {
+  const sealed = active && (await sealedKey(db, active.intentId));
+  if (!sealed) return undefined;
+  const secret = await openSealedKey(sealed, readMasterKeys(env), scrubber);
+  return {
+    intentId: active.intentId,
+    refusal: undefined,
+    stale: await staleFiles(deliver, active.deliveredTo, secret),
+  };
 }
 
 function renderPlan({ steps, idle, blocked, ...names }: PlanAnswer): string {

@@ -82,7 +82,6 @@ export type BackfillOptions = Omit<SelectionOptions, "day"> & {
   readonly to: Day;
   readonly only: BackfillMode;
   readonly dryRun?: boolean;
-  readonly verbose?: boolean;
   readonly json?: boolean;
 };
 

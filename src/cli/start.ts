@@ -74,7 +74,6 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
       await requireStartable(app, loaded.config, db);
       return loaded;
     },
-    onReload: monitoring.metrics.configReloaded,
     // `status` reads it. If the database is away, the next tick stores it.
     onRefusalChange: (refusal) => void heartbeatWorker(db, worker, refusal).catch(() => {}),
   });

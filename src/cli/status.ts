@@ -1,44 +1,32 @@
-// The command `status`: prints the health state, the clocks, and windows that should be changed; with --project what is missing of some
-// projects.
+// The command `status`: prints the health state; with --project what is missing of some projects.
 
 import type { App } from "../app.ts";
-import { type Config, loadConfig } from "../config/config.ts";
+import { loadConfig } from "../config/config.ts";
 import { requireKnown } from "../config/messages.ts";
 import { matchesPattern } from "../config/patterns.ts";
 import { withDatabase } from "../database.ts";
 import type { CallPause } from "../db/calling-processes.ts";
-import type { Database } from "../db/connection/database.ts";
+import { runOn } from "../db/connection/transaction.ts";
 import { type RotationRow, rotationStatus } from "../db/keys/status.ts";
 import type { StoredList } from "../db/projects.ts";
-import {
-  type GapGroup,
-  groupGaps,
-  type ProjectHealth,
-  type UndatedSeries,
-  undatedSeries,
-  worstProjects,
-} from "../facts/completeness.ts";
+import { type GapGroup, groupGaps, type ProjectHealth, worstProjects } from "../facts/completeness.ts";
 import type { Condition } from "../facts/conditions.ts";
+import { undatedSeries } from "../facts/coverage.ts";
 import { type HealthState, isWell, queueTotals, health as readHealth } from "../facts/health.ts";
 import type { WorkerHealth } from "../facts/health-facts.ts";
 import type { JobHealth, LastRun } from "../facts/job-health.ts";
 import { withKnownProjects } from "../jobs/discovery.ts";
-import { type Clocks, clockWarning, compareClocks, deliveryWarnings } from "../jobs/inspection.ts";
 import { budgetTitle, budgetUseText } from "../show/budget-text.ts";
 import { counted, instantText, windowText } from "../show/format.ts";
 import { firstOf } from "../text.ts";
-import { seriesText } from "../usage/series.ts";
+import { type SeriesName, seriesText } from "../usage/series.ts";
 import { jobTitle, renderPause } from "./jobs.ts";
 import { pick } from "./output.ts";
-import { adviseWindows, type JobAdvice, renderAdvice } from "./window-advice.ts";
 
 type Status = {
   readonly health: HealthState;
-  readonly clocks: Clocks;
   /** Series whose answers carry no dates, so that their days are neither complete nor missing. */
-  readonly undated: readonly UndatedSeries[];
-  /** Exports whose window should be changed. */
-  readonly windows: readonly JobAdvice[];
+  readonly undated: readonly SeriesName[];
 };
 
 /** Exit status 1 while there is any fault, so that a script need not read the answer. */
@@ -47,21 +35,11 @@ export async function runStatus(app: App, options: StatusOptions): Promise<numbe
   const written = await loadConfig(app.configPath);
   const status = await withDatabase(app, async (db): Promise<Status> => {
     const config = await withKnownProjects(written, db);
-    const health = await readStatusHealth(app, db, config);
-    // While calls are paused, the service is not asked for its time.
-    const clocks = await compareClocks(app, config, db, health.callPauses.length === 0);
-    const [undated, windows] = [await undatedSeries(db), await adviseWindows(db, config.exports)];
-    return { health, clocks, undated, windows };
+    const health = await readHealth(db, config);
+    return { health, undated: await undatedSeries(runOn(db), undefined) };
   });
   app.write(options.json ? `${JSON.stringify(statusJson(status))}\n` : renderStatus(status));
   return isWell(status.health) ? 0 : 1;
-}
-
-/** The health state with what only this machine knows: whether the key files are as they were delivered. */
-export async function readStatusHealth(app: App, db: Database, config: Config): Promise<HealthState> {
-  const deliveries = await deliveryWarnings(app, db, config);
-  const rotationWarnings = [...deliveries].flatMap(([rotation, texts]) => texts.map((text) => ({ rotation, text })));
-  return readHealth(db, config, { rotationWarnings });
 }
 
 const JOB_FIELDS = [
@@ -72,7 +50,7 @@ const JOB_FIELDS = [
 const CONDITION_FIELDS = ["name", "subject", "severity", "isWrong", "since", "text"] as const;
 
 /** Scripts read these fields. */
-function statusJson({ health, undated, clocks, windows }: Status) {
+function statusJson({ health, undated }: Status) {
   const { readAt, callPauses, workers, slices, causes, gaps, gapsLeftOut, queue, budgets } = health;
   return {
     readAt,
@@ -86,7 +64,7 @@ function statusJson({ health, undated, clocks, windows }: Status) {
     rotations: health.rotations.map(rotationStatus),
     ...{ gaps, gapsLeftOut },
     projects: worstProjects(health.projects),
-    ...{ undated, queue, clocks, windows },
+    ...{ undated, queue },
     // The exit status is 1 while one of them is wrong.
     conditions: health.conditions.map((one) => pick(one, CONDITION_FIELDS)),
   };
@@ -96,10 +74,9 @@ const UNDATED_SHOWN_MAX = 20;
 const WORKERS_SHOWN_MAX = 10;
 const PAUSES_SHOWN_MAX = 5;
 
-function renderStatus({ health, undated, clocks, windows }: Status): string {
+function renderStatus({ health, undated }: Status): string {
   const texts = (part: (one: Condition) => boolean) => health.conditions.filter(part).map(({ text }) => text);
   const { jobs, workers, slices, rotations, queue, callPauses } = health;
-  const warning = clockWarning(clocks);
   const queued = queueTotals(queue).flatMap(({ jobs, text }) => (jobs > 0 ? [text] : []));
   const lines = [
     ...(isWell(health)
@@ -115,8 +92,6 @@ function renderStatus({ health, undated, clocks, windows }: Status): string {
     ...jobs.flatMap(jobLines),
     ...workerLines(workers),
     ...firstOf(callPauses.map(pauseText), PAUSES_SHOWN_MAX, (more) => `and with ${counted(more, "more key")}`),
-    ...(warning ? [`warning: ${warning}`] : []),
-    ...windows.map((advice) => `window of ${advice.job}: ${renderAdvice(advice)}`),
     `slices: ${slices.complete} complete, ${slices.suspect} suspect, ${slices.failed} failed, ${slices.missing} missing`,
     ...worstProjectLines(health.projects),
     ...gapLines(health),
@@ -200,13 +175,12 @@ function renderWorker({ host, pid, version, startedAt, lastSeenAt, state }: Work
   return `${host} pid ${pid}, version ${version}, started ${instantText(startedAt)}, ${since} ${instantText(lastSeenAt)}`;
 }
 
-function renderRun({ status, startedAt, trigger, error, skippedSince }: LastRun): string {
-  const skipped = skippedSince > 0 ? `, ${counted(skippedSince, "scheduled time")} skipped since` : "";
-  return `${status}, ${instantText(startedAt)}, ${trigger}${skipped}${error === null ? "" : `: ${error}`}`;
+function renderRun({ status, startedAt, trigger, error }: LastRun): string {
+  return `${status}, ${instantText(startedAt)}, ${trigger}${error === null ? "" : `: ${error}`}`;
 }
 
-function renderUndated({ snapshots, takenAt, ...series }: UndatedSeries): string {
-  return `undated: ${seriesText(series)}: ${counted(snapshots, "snapshot")}, the newest of ${instantText(takenAt)}; the answers carry no date, see bi.usage_snapshot`;
+function renderUndated(series: SeriesName): string {
+  return `undated: ${seriesText(series)}: the answers carry no date, see bi.usage_snapshot`;
 }
 
 const WORST_SHOWN = 10;

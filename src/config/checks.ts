@@ -23,7 +23,7 @@ import {
 } from "./messages.ts";
 import { overlapIssues } from "./money.ts";
 import { isPattern, matchesPattern } from "./patterns.ts";
-import { keyIssues, type WrittenProject } from "./projects.ts";
+import type { WrittenProject } from "./projects.ts";
 import type { WrittenRotation } from "./rotations.ts";
 import type { ConfigFile, FilterOfEach } from "./schema.ts";
 
@@ -70,8 +70,12 @@ export function crossFieldIssues(file: ConfigFile, isExample = false): ConfigIss
   for (const [i, job] of exports.entries()) checkExport(config, job, ["exports", i]);
   checkFilters(report, exports);
   reportTwice("rotations", "a name that no other rotation has", rotations);
+  for (const [i, { name }] of rotations.entries()) {
+    if (!exports.some((job) => job.name === name)) continue;
+    report(["rotations", i, "name"], `expected a name that no export has, as commands choose a job by it`);
+  }
   for (const [i, job] of rotations.entries()) checkRotation(config, job, ["rotations", i]);
-  if (!("path" in prices)) issues.push(...overlapIssues(prices, ["prices"]));
+  issues.push(...overlapIssues(prices));
   reportTwice("budgets", "a name that no other budget has", budgets);
   for (const [i, { project }] of budgets.entries()) checkProjectName(config, project, ["budgets", i, "project"]);
   return issues;
@@ -79,7 +83,6 @@ export function crossFieldIssues(file: ConfigFile, isExample = false): ConfigIss
 
 function checkProject(config: Checked, project: WrittenProject, at: Path, isExample: boolean): void {
   const { id, name, key } = project;
-  for (const { path, message } of keyIssues(key, project, [...at, "key"])) config.report(path, message);
   if (key.kind === "rotation") checkRotationName(config, key.rotation, name, [...at, "key", "rotation"]);
   if (isExample || id !== PLACEHOLDER_ID) return;
   const what = `expected your project's id at the service, which its console shows; "${PLACEHOLDER_ID}" is only a placeholder`;
@@ -228,7 +231,6 @@ function checkRotation(config: Checked, job: WrittenRotation, at: Path): void {
   const { project, projects = [], createWith, maxAgeDays, graceDays, expiresInDays } = job;
   checkProjectName(config, project, [...at, "project"]);
   checkProjectNames(config, projects, [...at, "projects"]);
-  checkDelivery(config, job, at);
   // The rotations of the projects of a rotation are called NAME/ID in the ledger.
   const group = config.rotations.find((one) => one.projects !== undefined && job.name.startsWith(`${one.name}/`));
   if (group) {
@@ -245,29 +247,6 @@ function checkRotation(config: Checked, job: WrittenRotation, at: Path): void {
   }
   if (project !== undefined && createWith?.kind === "rotation") {
     checkRotationName(config, createWith.rotation, project, [...at, "createWith", "rotation"]);
-  }
-}
-
-/**
- * Discovered projects have the names that the service lists. One may take over the name of another, and its key would then be delivered
- * over the other's.
- */
-function checkDelivery(
-  { report, isDiscovering }: Checked,
-  { projects = [], deliver }: WrittenRotation,
-  at: Path,
-): void {
-  if (!isDiscovering || !projects.some(isPattern)) return;
-  for (const [i, sink] of deliver.entries()) {
-    // Each argument for itself: which of them names the place of the key is not known here.
-    const texts = sink.kind === "file" ? [sink.path] : sink.command;
-    for (const [n, text] of texts.entries()) {
-      if (!text.includes("{project}") || text.includes("{id}")) continue;
-      report(
-        [...at, "deliver", i, sink.kind, ...(sink.kind === "file" ? [] : [n])],
-        'expected "{id}" beside "{project}" in it, or in its place: the name of a discovered project may change at the service, and the key of another project would be overwritten',
-      );
-    }
   }
 }
 

@@ -3,10 +3,9 @@
 
 import { isUtf8 } from "node:buffer";
 import path from "node:path";
-import { z } from "zod";
+import type { z } from "zod";
 import { AppError, systemCode } from "../errors.ts";
 import { readRegularFile } from "../files.ts";
-import { DATA_FOLDER } from "../package-files.ts";
 import type { Budget } from "../usage/budgets.ts";
 import type { ExportJob } from "../usage/plan.ts";
 import type { Price } from "../usage/prices.ts";
@@ -15,18 +14,17 @@ import { crossFieldIssues } from "./checks.ts";
 import { reportingIssues } from "./fields.ts";
 import { type JsonDocument, parseJson } from "./json.ts";
 import { type ConfigIssue, configError, defaultExpectation, fileReadProblem, toConfigIssues } from "./messages.ts";
-import { overlapIssues, PriceList, resolveBudgets, type WrittenBudget } from "./money.ts";
+import { resolveBudgets, type WrittenBudget } from "./money.ts";
 import { matchesPattern, projectsNamed } from "./patterns.ts";
 import {
   type Discovery,
   type KeyReference,
-  keyIssues,
   keyName,
   keyOf,
   type StaticKeyReference,
   type WrittenProject,
 } from "./projects.ts";
-import { keyOfProject, type LeftOut, type RotationConfig, type RotationTemplates, rotationsOf } from "./rotations.ts";
+import { deliveryIssues, keyOfProject, type RotationConfig, rotationsOf, type WrittenRotation } from "./rotations.ts";
 import { ConfigFile } from "./schema.ts";
 
 /** `baseUrl` has no slash at its end, `publicUrl` has one. */
@@ -37,10 +35,8 @@ export type Config = Omit<ConfigFile, "$schema" | "projects" | "exports" | "rota
   readonly budgets: readonly Budget[];
   readonly exports: readonly ExportJob[];
   readonly rotations: readonly RotationConfig[];
-  /** Left out if no rotation is for many projects. */
-  readonly rotationTemplates?: RotationTemplates;
-  /** Discovered projects that rotations of many projects leave out. */
-  readonly leftOut?: readonly LeftOut[];
+  /** The rotations as the file has them; left out if none is for many projects. */
+  readonly writtenForMany?: readonly WrittenRotation[];
   /** What is needed to add discovered projects; left out if no entry of the file discovers any. */
   readonly discovery?: DiscoverySettings;
 };
@@ -74,53 +70,34 @@ export type ParseOptions = {
   readonly source: string;
   /** Where relative paths start. */
   readonly baseDir: string;
-  /** The program's own files and folders (absolute paths), and what each of them is. No key may be delivered there. */
-  readonly ownPaths?: Readonly<Record<string, string>>;
   /** Accepts the placeholder project of the packaged example, because only the emulator is asked for it. */
   readonly isExample?: boolean;
-  /** Reads the file of prices that the configuration names. Without it such a file counts as empty. */
-  readonly readPrices?: (file: string) => string;
 };
 
 /** `source` names the text in messages; relative paths start at `baseDir`. Throws one AppError that names every issue with its path. */
 export function parseConfig(text: string, options: ParseOptions): Config {
-  return configFrom(parseJson(text, options.source), options);
-}
-
-function configFrom(document: JsonDocument, options: ParseOptions): Config {
+  const document = parseJson(text, options.source);
   const schema = ConfigFile.superRefine(reportingIssues((file) => crossFieldIssues(file, options.isExample)));
   const file = checked(schema, document, options.source);
   const { projects, rotations, monitor, notify, prices } = file;
-  makePathsAbsolute({ projects, rotations, monitor, notify, prices }, options.baseDir);
-  const templates = { written: rotations, ownPaths: options.ownPaths ?? {} };
-  const { rotations: ofProjects, leftOut } = rotationsOf(
-    templates,
-    projects.filter((one) => "id" in one),
-  );
-  const isForMany = rotations.some((one) => one.projects !== undefined);
+  makePathsAbsolute({ projects, rotations, monitor, notify }, options.baseDir);
+  const written = projects.filter((one) => "id" in one);
   const resolved = {
     ...resolveNames(file),
-    rotations: ofProjects,
-    ...(isForMany && { rotationTemplates: templates }),
+    rotations: rotationsOf(rotations, written),
+    ...(rotations.some((one) => one.projects !== undefined) && { writtenForMany: rotations }),
   };
-  const priceList = "path" in prices ? pricesInFile(prices.path, options) : prices;
-  const hasPrices = "path" in prices || priceList.length > 0;
+  const hasPrices = prices.length > 0;
   const { budgets, issues } = resolveBudgets(file.budgets, { ...resolved, hasPrices });
   // Which projects a budget for all of them counts is not known before they are discovered.
   const isKnown = ({ path: [, index] }: ConfigIssue) => file.budgets[Number(index)]?.project !== undefined;
   const entries = projects.flatMap((one, index) => ("discover" in one ? [{ ...one, index }] : []));
-  const errors = [...leftOut, ...(entries.length === 0 ? issues : issues.filter(isKnown))];
+  const errors = [...deliveryIssues(rotations, written), ...(entries.length === 0 ? issues : issues.filter(isKnown))];
   if (errors.length > 0) throw configError(options.source, errors, document);
-  const config = { ...resolved, prices: priceList, budgets };
+  const config = { ...resolved, prices, budgets };
   if (entries.length === 0) return config;
   const projectsOf = Object.fromEntries(file.exports.map((job) => [job.name, job.projects]));
   return { ...config, discovery: { entries, projectsOf, budgets: file.budgets, hasPrices } };
-}
-
-const FileOfPrices = PriceList.superRefine(reportingIssues((prices) => overlapIssues(prices, [])));
-
-function pricesInFile(file: string, { readPrices }: ParseOptions): readonly Price[] {
-  return readPrices === undefined ? [] : checked(FileOfPrices, parseJson(readPrices(file), file), file);
 }
 
 function checked<Schema extends z.ZodType>(schema: Schema, document: JsonDocument, source: string): z.output<Schema> {
@@ -175,13 +152,8 @@ function resolveNames({ $schema, exports, rotations, prices, budgets, ...rest }:
   };
 }
 
-type LoadOptions = Pick<ParseOptions, "isExample"> & {
-  /** Called with the path of each further file that the configuration is made of, before it is read. */
-  readonly onFile?: (file: string) => void;
-};
-
 /** Relative paths in the file start at the file's folder. Throws an AppError that names every issue. */
-export async function loadConfig(file: string, { onFile, ...options }: LoadOptions = {}): Promise<Config> {
+export async function loadConfig(file: string, options: Pick<ParseOptions, "isExample"> = {}): Promise<Config> {
   const bytes = await readRegularFile(file).catch((cause: unknown) => {
     const init = systemCode(cause) === "ENOENT" ? "make one with: usage-export init, or " : "";
     throw new AppError(
@@ -189,46 +161,8 @@ export async function loadConfig(file: string, { onFile, ...options }: LoadOptio
       `the configuration ${fileReadProblem(file, cause)}; ${init}name another with --config FILE`,
     );
   });
-  const document = parseJson(decode(file, bytes), file);
-  const own = path.resolve(file);
-  const baseDir = path.dirname(own);
-  const named = pricesFileIn(document.value);
-  const prices = named === undefined ? undefined : path.resolve(baseDir, named);
-  if (prices !== undefined) onFile?.(prices);
-  const read = prices === undefined ? "" : await readPrices(prices).catch((error: Error) => error);
-  const ownPaths = {
-    [own]: "this configuration file",
-    [path.resolve(DATA_FOLDER)]: "the folder of the embedded database",
-  };
-  return configFrom(document, {
-    source: file,
-    baseDir,
-    ownPaths,
-    // Called if nothing else is wrong.
-    readPrices() {
-      if (read instanceof Error) throw read;
-      return read;
-    },
-    ...options,
-  });
-}
-
-/** As the file names it. Undefined if it names none, also by mistake. */
-function pricesFileIn(value: unknown): string | undefined {
-  return z.object({ prices: z.object({ file: z.string() }) }).safeParse(value).data?.prices.file;
-}
-
-async function readPrices(file: string): Promise<string> {
-  const bytes = await readRegularFile(file).catch((cause: unknown) => {
-    const problem = `prices.file: ${fileReadProblem(file, cause)}: expected a file with a list of prices`;
-    throw new AppError("config", problem, { cause });
-  });
-  return decode(file, bytes);
-}
-
-function decode(file: string, bytes: Buffer): string {
   if (!isUtf8(bytes)) throw new AppError("config", `${file} is not UTF-8 text: save it as UTF-8`);
-  return bytes.toString("utf8");
+  return parseConfig(bytes.toString("utf8"), { source: file, baseDir: path.dirname(path.resolve(file)), ...options });
 }
 
 /** What the list of projects that a key sees is called in the database and in messages. */
@@ -259,8 +193,8 @@ export function withDiscovered(config: Config, known: readonly KnownProject[], v
   const readers = { projects: everSeen, exports: exportsOf(everSeen), hasPrices: discovery.hasPrices };
   // A budget whose usage is not read is reported when the file is parsed, as far as its projects are known then.
   const { budgets } = resolveBudgets(discovery.budgets, readers);
-  const ofProjects = config.rotationTemplates && rotationsOf(config.rotationTemplates, projects);
-  return { ...config, ...ofProjects, projects, exports, budgets, discovery: { ...discovery, version } };
+  const rotations = config.writtenForMany ? rotationsOf(config.writtenForMany, projects) : config.rotations;
+  return { ...config, rotations, projects, exports, budgets, discovery: { ...discovery, version } };
 }
 
 type Found = { readonly project: ConfiguredProject; readonly hasVanished: boolean };
@@ -283,37 +217,16 @@ function discoveredProjects(
   }
   // The project that has had a name longest keeps the plain name, also after it has vanished: the views go on showing it, and who looks
   // for a name there does not get the numbers of another project that is renamed to it.
-  // A project may be in several lists, and be read by another one later: the first of them counts.
-  const named = new Map<string, number>();
-  const nameOf = ({ id, name }: KnownProject) => `${id} ${name}`;
-  for (const one of known) {
-    named.set(nameOf(one), Math.min(one.namedAt.getTime(), named.get(nameOf(one)) ?? Number.POSITIVE_INFINITY));
-  }
-  const namedOf = ({ found }: { readonly found: KnownProject }) => named.get(nameOf(found)) ?? 0;
   const taken = new Set(written.map(({ name }) => name));
   return [...chosen.values()]
-    .sort((a, b) => namedOf(a) - namedOf(b) || (a.found.id < b.found.id ? -1 : 1))
+    .sort((a, b) => Number(a.found.namedAt) - Number(b.found.namedAt) || (a.found.id < b.found.id ? -1 : 1))
     .map(({ entry, found }) => {
-      const name = distinctName(entry.name, found, taken);
+      let { name } = found;
+      while (taken.has(name)) name = `${name} (${found.id})`;
       taken.add(name);
       const { backfill } = entry;
-      const key = keyOfDiscovered(entry, found.id);
+      const key = keyOf(entry.projectKey ?? entry.key, found.id);
       const project = { id: found.id, name, key, isDiscovered: true as const, ...(backfill > 0 && { backfill }) };
       return { project, hasVanished: found.vanishedAt !== undefined };
     });
-}
-
-/**
- * The key that reads the project. An id that can't be put in leaves the placeholder as it is: such a key is not found, which is a failure of
- * this project and not of all.
- */
-function keyOfDiscovered({ key, projectKey = key }: Discovery, id: string): KeyReference {
-  const project = { id, name: id };
-  return keyIssues(projectKey, project, []).length > 0 ? projectKey : keyOf(projectKey, project);
-}
-
-function distinctName(template: string, { id, name }: KnownProject, taken: ReadonlySet<string>): string {
-  let distinct = template.replaceAll(/\{(?:name|id)\}/g, (placeholder) => (placeholder === "{id}" ? id : name));
-  while (taken.has(distinct)) distinct = `${distinct} (${id})`;
-  return distinct;
 }

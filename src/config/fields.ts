@@ -11,7 +11,6 @@ import { BILLING_DIMENSIONS, DIMENSIONS } from "../usage/dimensions.ts";
 import { decimalText, ExactNumber } from "../usage/json-value.ts";
 import { GROUPINGS, groupingBy } from "../usage/series.ts";
 import { type ConfigIssue, describeValue, didYouMean, isKeyLike, nearMiss } from "./messages.ts";
-import { placeholderProblem } from "./patterns.ts";
 
 /**
  * An object that refuses unknown fields. The zod message of an unknown field is the list of known ones, as JSON: messages.ts makes
@@ -51,15 +50,6 @@ export function reportingIssues<Value>(issuesOf: (value: Value) => readonly Conf
     if (context.issues.length > 0) return;
     for (const { path, message } of issuesOf(value)) context.addIssue({ code: "custom", path: [...path], message });
   };
-}
-
-/** A text with some of these placeholders. `problemOf` says what is wrong with those that it uses. */
-export function template(
-  lengthMax: number,
-  placeholders: readonly string[],
-  problemOf: (text: string) => string | undefined,
-) {
-  return text(lengthMax).superRefine(reporting((value) => placeholderProblem(value, placeholders) ?? problemOf(value)));
 }
 
 export function wholeNumber(min: number, max: number): z.ZodInt {
@@ -120,10 +110,6 @@ function isTimezone(zone: string): boolean {
     return false;
   }
 }
-
-export const JitterSeconds = wholeNumber(0, 3600)
-  .default(0)
-  .describe("A run starts up to so many seconds later: another number each time, the same in every worker.");
 
 export const FilePath = text(1000).superRefine(
   reporting((path) =>

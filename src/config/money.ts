@@ -7,24 +7,9 @@ import { METRICS } from "../usage/metrics.ts";
 import type { ExportJob } from "../usage/plan.ts";
 import { overlappingPrices, type PRICE_DIMENSIONS, PRICE_VOLUMES, PRICED_TIMES, type Price } from "../usage/prices.ts";
 import { filterKey, type Grouping, NO_CONDITIONS, type Project } from "../usage/series.ts";
-import {
-  Currency,
-  Day,
-  Decimal,
-  FilePath,
-  isGreater,
-  Name,
-  object,
-  reporting,
-  reportingIssues,
-  text,
-} from "./fields.ts";
+import { Currency, Day, Decimal, isGreater, Name, object, reporting, reportingIssues, text } from "./fields.ts";
 import type { Path } from "./json.ts";
-import { type ConfigIssue, describeValue, didYouMean, formatPath, quoteAll } from "./messages.ts";
-
-function digitsOf(currency: string): number {
-  return new Intl.NumberFormat("en", { style: "currency", currency }).resolvedOptions().maximumFractionDigits ?? 2;
-}
+import { type ConfigIssue, describeValue, didYouMean, quoteAll } from "./messages.ts";
 
 const MODEL =
   'a model, the beginning of models such as "nova-*", "*" for any usage, or a list of models that are used together';
@@ -76,9 +61,9 @@ const WrittenPrice = object({
   ),
   method: conditionOn("method").describe("Only usage by this processing method, in the same way."),
   deployment: conditionOn("deployment").describe("Only usage of this deployment type, in the same way."),
-  currency: Currency.describe("An ISO 4217 code. Its decimals are those that monthly amounts are rounded to."),
+  currency: Currency.describe("An ISO 4217 code."),
   price: Decimal.nullable().describe(
-    "The price, as a number or as text; every digit counts. null: these days have no price, even if one was stored.",
+    "The price, as a number or as text; every digit counts. null: these days have no price.",
   ),
   per: Per.prefault(1).describe(
     'How much the price is for: a power of ten, or "hour", "minute" or "second" for a metric in hours.',
@@ -89,14 +74,11 @@ const WrittenPrice = object({
     .array(Tier)
     .prefault([])
     .describe("Other prices for what a calendar month has above a quantity; what is below keeps its price."),
-  minimum: Decimal.exactOptional().describe(
-    "What a calendar month with such usage costs at least. What a month lacks to it belongs to no day, and is in `bi.cost_estimated_monthly`.",
-  ),
   volume: z
     .enum(PRICE_VOLUMES)
     .default("account")
     .describe(
-      'Whose quantities count together for tiers and minimum: "account" takes all projects of the database, as published price lists do; "project" takes each by itself.',
+      'Whose quantities count together for tiers: "account" takes all projects of the database, as published price lists do; "project" takes each by itself.',
     ),
 });
 
@@ -112,7 +94,7 @@ type WrittenPrice = z.output<typeof WrittenPrice>;
 const PriceEntry = WrittenPrice.superRefine(reportingIssues(priceProblems)).transform(
   ({ endpoint, method, deployment, ...price }): Price => {
     const conditions = { ...(endpoint && { endpoint }), ...(method && { method }), ...(deployment && { deployment }) };
-    return { ...price, conditions, digits: digitsOf(price.currency) };
+    return { ...price, conditions };
   },
 );
 
@@ -146,19 +128,12 @@ function risingIssues(
 
 export const PriceList = z.array(PriceEntry);
 
-/** The list, or the file that has it. */
-export const Prices = z
-  .union([PriceList, object({ file: FilePath.describe("A JSON file with a list of prices.") })], {
-    error: 'a list of prices, or { "file": "prices.json" }',
-  })
-  .transform((prices) => ("file" in prices ? { kind: "file" as const, path: prices.file } : prices));
-
-export function overlapIssues(prices: readonly Price[], base: Path): ConfigIssue[] {
+export function overlapIssues(prices: readonly Price[]): ConfigIssue[] {
   return overlappingPrices(prices).flatMap(({ index, earlier }) => {
     const other = prices[earlier];
     if (!other) return [];
-    const message = `prices the same usage as ${formatPath([...base, earlier])} (${describePrice(other)}): usage has one price; end one of them with "until", or give them models, endpoints, methods or deployments that have nothing in common`;
-    return [{ path: [...base, index], message }];
+    const message = `prices the same usage as prices[${earlier}] (${describePrice(other)}): usage has one price; end one of them with "until", or give them models, endpoints, methods or deployments that have nothing in common`;
+    return [{ path: ["prices", index], message }];
   });
 }
 
@@ -254,50 +229,32 @@ export function resolveBudgets(
 }
 
 /** A budget whose usage no export reads would never be used up, whatever happens. */
-function unreadIssues(budget: Budget, readers: Readers): string[] {
-  const { scope, metric, currency, projects } = budget;
+function unreadIssues({ scope, metric, currency, projects }: Budget, { exports, hasPrices }: Readers): string[] {
   if (projects.length === 0) return ["no export reads any project, so nothing is counted: add an export"];
-  if (metric !== "cost") return unreadProjects(projects, readers, "usage", SCOPE_GROUPINGS[scope]);
-  const hasBill = scope !== "model" && currency === BILLED;
-  const billed = hasBill ? readProjects(readers, "billing", SCOPE_GROUPINGS[scope]) : new Set();
-  const others = projects.filter(({ id }) => !billed.has(id));
-  if (scope === "key" || scope === "tag") {
-    if (currency !== BILLED)
-      return [`the cost of a ${scope} is known from billing alone, and the service bills in ${BILLED}`];
-    return unreadProjects(others, readers, "billing", SCOPE_GROUPINGS[scope]);
+  const grouping = SCOPE_GROUPINGS[scope];
+  const isBilled = metric === "cost" && currency === BILLED && scope !== "model";
+  const isPriced = metric === "cost" && hasPrices && (scope === "all" || scope === "model");
+  const sources: readonly (readonly [Source, Grouping])[] = [
+    ...(metric === "cost" ? [] : [["usage", grouping] as const]),
+    ...(isBilled ? [["billing", grouping] as const] : []),
+    ...(isPriced ? [["usage", "model"] as const] : []),
+  ];
+  const unpriced = scope === "all" || scope === "model" ? 'there are no "prices"' : `prices are not for one ${scope}`;
+  if (sources.length === 0) {
+    return [
+      `nothing says what this costs in ${currency}: the service bills in ${BILLED}, not by model, and ${unpriced}`,
+    ];
   }
-  if (others.length === 0) return [];
-  if (!readers.hasPrices && currency !== BILLED) {
-    return [`nothing says what usage costs in ${currency}, as the service bills in ${BILLED}: add "prices"`];
-  }
-  if (!readers.hasPrices) {
-    const bill = scope === "all" ? ', or an export with "source": "billing" and the grouping "none"' : "";
-    return [`nothing says what usage of ${others[0]?.name} costs: add "prices"${bill}`];
-  }
-  return unreadProjects(others, readers, "usage", "model");
+  const readers = exports.filter((job) =>
+    sources.some(([source, by]) => job.source === source && job.groupings.includes(by) && isUnfiltered(job)),
+  );
+  const read = new Set(readers.flatMap((job) => job.projects.map(({ id }) => id)));
+  const needed = sources.map(([source, by]) => `the ${source} by the grouping ${JSON.stringify(by)}`).join(" or ");
+  return projects
+    .filter(({ id }) => !read.has(id))
+    .map(({ name }) => `no export reads ${needed} of ${name} without conditions, of which this budget is made: add it`);
 }
 
-function unreadProjects(projects: readonly Project[], readers: Readers, source: Source, grouping: Grouping): string[] {
-  const { exports } = readers;
-  const read = readProjects(readers, source, grouping);
-  const unread = projects.filter(({ id }) => !read.has(id));
-  return unread.map(({ name }) => {
-    const index = exports.findIndex((job) => job.source === source && job.projects.some((one) => one.name === name));
-    const ofSource = source === "billing" ? ' and "source": "billing"' : "";
-    const place =
-      index === -1 ? `an export that has ${JSON.stringify(name)} in its "projects"${ofSource}` : `exports[${index}]`;
-    const filter =
-      index === -1 || hasUnfiltered(exports[index]) ? "" : ', and a filter without conditions to its "filters"';
-    return `no export reads the ${source} of ${name} by the grouping ${JSON.stringify(grouping)} without conditions, of which this budget is made: add ${JSON.stringify(grouping)} to the "groupings" of ${place}${filter}`;
-  });
-}
-
-/** The ids of the projects of which an export reads the source by the grouping without conditions. */
-function readProjects({ exports }: Readers, source: Source, grouping: Grouping): ReadonlySet<string> {
-  const jobs = exports.filter((job) => job.source === source && job.groupings.includes(grouping) && hasUnfiltered(job));
-  return new Set(jobs.flatMap(({ projects }) => projects.map(({ id }) => id)));
-}
-
-function hasUnfiltered(job: ExportJob | undefined): boolean {
-  return job?.filters.some((filter) => filterKey(filter) === NO_CONDITIONS) ?? false;
+function isUnfiltered({ filters }: ExportJob): boolean {
+  return filters.some((filter) => filterKey(filter) === NO_CONDITIONS);
 }

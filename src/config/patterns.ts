@@ -1,8 +1,4 @@
-// Texts that stand for several projects: patterns of names, in which * is any text, and placeholders such as "{id}" in paths and
-// commands. Pure.
-
-import { AppError } from "../errors.ts";
-import { describeValue, didYouMean } from "./messages.ts";
+// Texts that stand for several projects: patterns of names, in which * is any text, and "{id}" in paths and commands. Pure.
 
 export function isPattern(text: string): boolean {
   return text.includes("*");
@@ -44,45 +40,20 @@ export function projectsNamed(
   return [...new Map(named.map(({ id, name }) => [id, { id, name }])).values()];
 }
 
-// Placeholders: what is put in is the id or the name of a project.
+// The placeholder for the id of a project, in the path of a file or in an argument. An id has no slash and no dot.
 
-/** What is put in, by the word between the braces. */
-export type Values = Readonly<Record<string, string>>;
+const ID = "{id}";
 
-const PLACEHOLDER = /\{([A-Za-z]+)\}/g;
-
-/**
- * What may become a part of a path or of an argument. Without a slash or backslash it can't lead to another folder; without a dot at its
- * beginning it is neither ".." nor hidden; without "-" there no command takes it for an option.
- */
-const SAFE_VALUE = /^[\p{L}\p{N}_][\p{L}\p{M}\p{N} ._-]*$/u;
-
-function wordsIn(text: string): readonly string[] {
-  return [...text.matchAll(PLACEHOLDER)].map(([, word = ""]) => word);
+export function hasId(text: string): boolean {
+  return text.includes(ID);
 }
 
-export function hasPlaceholder(text: string): boolean {
-  return wordsIn(text).length > 0;
+export function putId(text: string, id: string): string {
+  return text.replaceAll(ID, id);
 }
 
-/** What is wrong with the text itself: a placeholder that is not among `known`. */
-export function placeholderProblem(text: string, known: readonly string[]): string | undefined {
-  const unknown = wordsIn(text).find((word) => !known.includes(word));
-  if (unknown === undefined) return undefined;
-  const braces = (words: readonly string[]) => words.map((word) => `{${word}}`);
-  return `{${unknown}} is none of ${braces(known).join(" and ")}${didYouMean(`{${unknown}}`, braces(known))}`;
-}
-
-/** Why the text can't be filled for a project; undefined if it can. */
-export function fillProblem(text: string, values: Values): string | undefined {
-  const word = wordsIn(text).find((one) => !SAFE_VALUE.test(values[one] ?? ""));
-  if (word === undefined) return undefined;
-  return `{${word}} can't stand for ${describeValue(values[word] ?? "")}: only letters, digits, spaces, ".", "_" and "-" are put into a path or a command, and no "." or "-" at the beginning; use {id}, or rename the project`;
-}
-
-/** Throws `config` where `fillProblem` finds something. */
-export function fill(text: string, values: Values): string {
-  const problem = fillProblem(text, values);
-  if (problem !== undefined) throw new AppError("config", problem);
-  return text.replaceAll(PLACEHOLDER, (_, word: string) => values[word] ?? "");
+/** What is wrong with a text that may have the placeholder: another word between braces. */
+export function placeholderProblem(text: string): string | undefined {
+  const unknown = (text.match(/\{[A-Za-z]+\}/g) ?? []).find((word) => word !== ID);
+  return unknown && `expected ${ID}, which stands for the project's id, and no other placeholder; got ${unknown}`;
 }

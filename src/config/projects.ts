@@ -11,67 +11,57 @@ import {
   PLACEHOLDER_ID,
   referenceForms,
   reporting,
-  template,
   text,
   toReference,
   VariableName,
   wholeNumber,
 } from "./fields.ts";
-import type { Path } from "./json.ts";
-import { type ConfigIssue, isKeyLike } from "./messages.ts";
-import { fill, fillProblem, hasPlaceholder, placeholderProblem } from "./patterns.ts";
+import { isKeyLike } from "./messages.ts";
+import { hasId, placeholderProblem, putId } from "./patterns.ts";
 
 const { Env, File, looksLikeSecret } = referenceForms("key");
 
 const FORMS = '{ "env": "NAME" }, { "file": "PATH" }';
 const COMMAND_FORM = '{ "command": ["PROGRAM", "ARGUMENT"] }';
 
-/** The sources that need no database. `problemOf` checks the texts of a file and a command, and `also` says what may stand in them. */
-function staticForms(problemOf: (text: string) => string | undefined, also: string) {
-  const KeyFile = object({
-    file: File.shape.file.superRefine(reporting(problemOf)).describe(`${File.shape.file.description}${also}`),
-  });
-  const Command = object({
-    command: z
-      .array(text(1000).superRefine(reporting(problemOf)))
-      .min(1)
-      .superRefine(reporting(commandProblem))
-      .describe(
-        `The program and its arguments, without a shell. It prints the key, and nothing else, on standard output.${also}`,
-      ),
-    timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long the command may take."),
-    variables: z
-      .array(VariableName)
-      .default([])
-      .describe("The environment variables that the command gets, besides PATH and HOME."),
-  });
-  return [Env, KeyFile, Command] as const;
-}
+const BY_ID = ' "{id}" stands for the id of the project.';
 
-function staticKey(forms: ReturnType<typeof staticForms>) {
-  return z
-    .union(forms, { error: `${FORMS} or ${COMMAND_FORM} ${neverInThisFile("key")}` })
-    .transform(toStaticReference);
-}
+/** The sources that need no database. With `{id}` in it, a file or a command is another one for each project. */
+const KeyFile = object({
+  file: File.shape.file.superRefine(reporting(placeholderProblem)).describe(`${File.shape.file.description}${BY_ID}`),
+});
+const Command = object({
+  command: z
+    .array(text(1000).superRefine(reporting(placeholderProblem)))
+    .min(1)
+    .superRefine(reporting(commandProblem))
+    .describe(
+      `The program and its arguments, without a shell. It prints the key, and nothing else, on standard output.${BY_ID}`,
+    ),
+  timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long the command may take."),
+  variables: z
+    .array(VariableName)
+    .default([])
+    .describe("The environment variables that the command gets, besides PATH and HOME."),
+});
+
+const StaticKey = z
+  .union([Env, KeyFile, Command], { error: `${FORMS} or ${COMMAND_FORM} ${neverInThisFile("key")}` })
+  .transform(toStaticReference);
 
 function commandProblem([program = "", ...args]: readonly string[]): string | undefined {
-  if (hasPlaceholder(program)) return "expected a program without placeholders: they are for its arguments";
+  if (hasId(program)) return "expected a program without {id}: it is for the arguments";
   const isLiteral = ["echo", "printf"].includes(path.basename(program)) && args.some(isKeyLike);
   return isLiteral ? looksLikeSecret : undefined;
 }
 
-const ofProject = staticForms(
-  (value) => placeholderProblem(value, ["id", "name"]),
-  ' "{id}" and "{name}" stand for the project\'s.',
-);
-
 const Rotated = object({
   rotation: Name.describe("The name of the rotation that makes the key."),
-  first: staticKey(ofProject).describe("The key to use until the rotation has made one."),
+  first: StaticKey.describe("The key to use until the rotation has made one."),
 });
 
 export const KeySource = z
-  .union([...ofProject, Rotated], {
+  .union([Env, KeyFile, Command, Rotated], {
     error: `${FORMS}, ${COMMAND_FORM} or { "rotation": "NAME", "first": { "env": "NAME" } } ${neverInThisFile("key")}`,
   })
   .transform((key) => ("rotation" in key ? { kind: "rotation" as const, ...key } : toStaticReference(key)))
@@ -83,25 +73,17 @@ const NOT_IN_A_LIST =
   'expected no placeholder: this key lists the projects, before any is known; "projectKey" may have "{id}"';
 
 /** The key that lists projects. It can't be that of a rotation, which belongs to one project. */
-const ListKey = staticKey(staticForms((value) => (hasPlaceholder(value) ? NOT_IN_A_LIST : undefined), "")).describe(
+const ListKey = StaticKey.superRefine(reporting((key) => (isPatternKey(key) ? NOT_IN_A_LIST : undefined))).describe(
   "Where the key is found that lists the projects: an environment variable, a file or the output of a command. Never the key itself. It also reads each project, if there is no `projectKey`.",
 );
 
-const DiscoveredKey = staticKey(
-  staticForms((value) => {
-    const problem = placeholderProblem(value, ["id"]);
-    return problem && `${problem}: the name of a discovered project may change at the service`;
-  }, ' "{id}" stands for the project\'s.'),
-).describe("Where the key of each project found is found, if the one that lists them does not read them.");
+const DiscoveredKey = StaticKey.describe(
+  "Where the key of each project found is found, if the one that lists them does not read them.",
+);
 
 function toStaticReference(written: { env: string } | { file: string } | Omit<CommandReference, "kind">) {
   return "command" in written ? { kind: "command" as const, ...written } : toReference(written);
 }
-
-/** The same placeholders as in `distinctName` of config.ts. */
-const NameTemplate = template(100, ["name", "id"], (text) =>
-  !hasPlaceholder(text) ? 'expected a template with "{name}" or "{id}", such as "{name}"' : undefined,
-);
 
 const Project = object({
   // An id with a dot or a slash, even an escaped one, could make the URL lead outside the project's path.
@@ -134,9 +116,6 @@ const Discovery = object({
     .array(Pattern)
     .prefault([])
     .describe("Patterns of names or ids at the service. Projects that one of them fits are not read."),
-  name: NameTemplate.default("{name}").describe(
-    "The name here: {name} is the one at the service, {id} the id. Of several projects with one name, the one that has had it longest keeps it, and the others get their id added in brackets.",
-  ),
   backfill: wholeNumber(0, 3660)
     .default(0)
     .describe(
@@ -176,39 +155,22 @@ export function rotationKeyName(rotation: string): string {
   return `rotation ${rotation}`;
 }
 
-type ProjectNames = { readonly id: string; readonly name: string };
-
-/** Why the source can't be filled for the project: its name could lead elsewhere. */
-export function keyIssues(reference: KeyReference | undefined, { id, name }: ProjectNames, path: Path): ConfigIssue[] {
-  const problem = reference && patternsIn(reference).flatMap((text) => fillProblem(text, { id, name }) ?? [])[0];
-  return problem === undefined ? [] : [{ path, message: problem }];
-}
-
 /** Whether it stands for another key in each project. */
 export function isPatternKey(reference: KeyReference): boolean {
-  return patternsIn(reference).some(hasPlaceholder);
-}
-
-/** The texts in which placeholders are replaced. */
-function patternsIn(reference: KeyReference): readonly string[] {
   const source = reference.kind === "rotation" ? reference.first : reference;
-  if (source.kind === "file") return [source.path];
-  return source.kind === "env" ? [] : source.command;
+  if (source.kind === "file") return hasId(source.path);
+  return source.kind === "command" && source.command.some(hasId);
 }
 
-/**
- * The source of this project's key. Throws `config` if its name can't be put in. A source without placeholders is returned itself, so that
- * projects that share a key share one object.
- */
-export function keyOf(reference: KeyReference, project: ProjectNames): KeyReference {
+/** The source of this project's key. A source without `{id}` is returned itself, so that projects that share a key share one object. */
+export function keyOf(reference: KeyReference, id: string): KeyReference {
   if (!isPatternKey(reference)) return reference;
-  return reference.kind === "rotation"
-    ? { ...reference, first: filled(reference.first, project) }
-    : filled(reference, project);
+  return reference.kind === "rotation" ? { ...reference, first: filled(reference.first, id) } : filled(reference, id);
 }
 
-function filled(reference: StaticKeyReference, { id, name }: ProjectNames): StaticKeyReference {
-  const put = (text: string) => fill(text, { id, name });
-  if (reference.kind === "file") return { ...reference, path: put(reference.path) };
-  return reference.kind === "env" ? reference : { ...reference, command: reference.command.map(put) };
+function filled(reference: StaticKeyReference, id: string): StaticKeyReference {
+  if (reference.kind === "file") return { ...reference, path: putId(reference.path, id) };
+  return reference.kind === "env"
+    ? reference
+    : { ...reference, command: reference.command.map((one) => putId(one, id)) };
 }

@@ -13,14 +13,13 @@ import {
   SOURCES,
 } from "../usage/dimensions.ts";
 import { SENSITIVITIES } from "../usage/metrics.ts";
-import { FEATURE_CHECKS, OVERLAPS } from "../usage/plan.ts";
+import { FEATURE_CHECKS } from "../usage/plan.ts";
 import { GUARD_MODES, UNDATED } from "../usage/slice.ts";
 import {
   BaseUrl,
   FeatureName,
   FeatureValue,
   GroupingSetting,
-  JitterSeconds,
   MaxConcurrent,
   Name,
   object,
@@ -33,7 +32,7 @@ import {
   wholeNumber,
 } from "./fields.ts";
 import { describeValue } from "./messages.ts";
-import { BudgetList, Prices } from "./money.ts";
+import { BudgetList, PriceList } from "./money.ts";
 import { ProjectEntry } from "./projects.ts";
 import { Rotation } from "./rotations.ts";
 
@@ -114,13 +113,6 @@ const Export = object({
   timezone: Timezone.default("UTC").describe(
     "The time zone of the schedule. A time that daylight saving skips runs right after the gap, one that comes twice runs once. Days of usage are always UTC days.",
   ),
-  jitterSeconds: JitterSeconds,
-  overlap: z
-    .enum(OVERLAPS)
-    .default("skip")
-    .describe(
-      'What happens to a run that is due before the one before it has ended: "skip" leaves it out and records that, "queue" runs it afterwards.',
-    ),
   source: z
     .enum(SOURCES)
     .default("usage")
@@ -173,7 +165,7 @@ const Export = object({
     .enum(UNDATED)
     .default("snapshot")
     .describe(
-      'Without a window: how an answer without any date is stored. "snapshot": as a snapshot of unknown span (bi.usage_snapshot). "day" and "day-before": as the usage of the day on which it is read, by the service\'s clock, or of the day before it; use these only if `check` proves it.',
+      'Without a window: how an answer without any date is stored. "snapshot": as a snapshot of unknown span (bi.usage_snapshot). "day" and "day-before": as the usage of the day on which it is read, by the service\'s clock, or of the day before it; use these only if the vendor says so.',
     ),
 });
 
@@ -240,6 +232,9 @@ const Notify = object({
     .describe(
       "The same, for an address that each worker calls (GET) every minute while `status` would exit with 0. Its receiver raises the alarm when the calls stop: give it a grace time longer than the longest run.",
     ),
+  report: Schedule.exactOptional().describe(
+    'A cron expression in UTC, such as "0 8 * * 1": then the usage and cost of the last 7 days are posted to `webhook`, in the words of `report --weekly`.',
+  ),
 });
 
 const Worker = object({
@@ -248,8 +243,6 @@ const Worker = object({
     .describe("How long a worker that is asked to stop may take to finish the work it has claimed."),
 });
 
-const MINIMUM_MAX = 1_000_000_000;
-
 const Anomalies = object({
   sensitivity: z
     .enum(["off", ...SENSITIVITIES])
@@ -257,16 +250,6 @@ const Anomalies = object({
     .describe(
       'How far a final day must differ from what is usual to be an alert: 8 ("low"), 6 ("normal") or 5 ("high") times the usual spread. "off" judges no day.',
     ),
-  minimum: object({
-    requests: wholeNumber(1, MINIMUM_MAX)
-      .default(100)
-      .describe("Requests a day. A day with less, and of which less is expected, is not judged by them."),
-    hours: wholeNumber(1, MINIMUM_MAX).default(10).describe("Hours a day."),
-    tokens: wholeNumber(1, MINIMUM_MAX).default(10_000).describe("Tokens a day, received or produced."),
-    characters: wholeNumber(1, MINIMUM_MAX).default(10_000).describe("Characters turned into speech a day."),
-  })
-    .prefault({})
-    .describe("A day with less, and of which less is expected, is not judged by that metric."),
 });
 
 const Runs = object({
@@ -286,8 +269,8 @@ export const ConfigFile = object({
     .describe("The projects, each with the key that reads it, and entries that discover the projects of a key."),
   exports: z.array(Export).prefault([]).describe("The jobs that export usage."),
   rotations: z.array(Rotation).prefault([]).describe("The jobs that replace API keys."),
-  prices: Prices.prefault([]).describe(
-    "What usage costs: the prices, or the file that has the list of them. Stored in the database, where old days keep their prices.",
+  prices: PriceList.prefault([]).describe(
+    "What usage costs, each price from its own day on. A changed price holds for past days, too: add one with a later day instead.",
   ),
   budgets: BudgetList.prefault([]).describe(
     "How much may be used or cost in a month or a day, and at which part of it there is an alert.",

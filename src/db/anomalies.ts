@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import type { Day } from "../usage/days.ts";
 import { EACH_DIMENSIONS } from "../usage/dimensions.ts";
-import { type AnomalySettings, METRIC_TABLE, TOLERANCES } from "../usage/metrics.ts";
+import { type AnomalySettings, JUDGED_MINIMUM, METRIC_TABLE, TOLERANCES } from "../usage/metrics.ts";
 import type { Database } from "./connection/database.ts";
 import { inTransaction, type Tx } from "./connection/transaction.ts";
 
@@ -54,15 +54,12 @@ export type JudgedDay = {
 };
 
 /** Returns the days that this call judged. A day that another process judges at the same time is in the result of one of them. */
-export async function judgeFinalDays(
-  db: Database,
-  { sensitivity, minimum }: AnomalySettings,
-): Promise<readonly JudgedDay[]> {
+export async function judgeFinalDays(db: Database, { sensitivity }: AnomalySettings): Promise<readonly JudgedDay[]> {
   if (sensitivity === "off") return [];
   const pending = await pendingDays(db);
   if (pending.length === 0) return [];
   const minimums = sql.join(
-    METRIC_TABLE.map(({ name, unit }) => sql`when metric = ${name} then ${minimum[unit]}::bigint`),
+    METRIC_TABLE.map(({ name, unit }) => sql`when metric = ${name} then ${JUDGED_MINIMUM[unit]}::bigint`),
     sql` `,
   );
   const { rows } = await inTransaction(db, async (tx) => {

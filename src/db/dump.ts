@@ -1,11 +1,14 @@
 // Reads a view of schema bi for a dump, a few rows at a time, all as of one moment and always in the same order.
 
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { Day } from "../usage/days.ts";
 import { setUntilCommit, type Tx } from "./connection/transaction.ts";
 
 /** Both days are included. */
 export type DayRange = { readonly from?: Day | undefined; readonly to?: Day | undefined };
+
+/** Only days that have changed since this moment, a timestamp of Postgres. */
+export type Changes = { readonly changedSince?: string | undefined };
 
 /** A column that is not text is a number, a day or a time. */
 type Column = { readonly name: string; readonly isText: boolean };
@@ -30,26 +33,66 @@ export async function listViews(tx: Tx): Promise<readonly View[]> {
   });
 }
 
+/** Views whose rows are those of stored days, so that bi.changed_days says which of them are new. */
+const HAS_STORED_DAYS = /^(usage|cost)_(total|filtered|by_\w+)$/;
+
+export function hasStoredDays({ name }: View): boolean {
+  return HAS_STORED_DAYS.test(name);
+}
+
+/** The changed days of a view, as a view. The last column, the same in each row, is the moment to give next time. */
+export const CHANGED_DAYS: View = {
+  name: "changed_days",
+  columns: [
+    { name: "project_id", isText: true },
+    { name: "project", isText: true },
+    { name: "usage_date", isText: false },
+    { name: "next_since", isText: false },
+  ],
+};
+
+export function readChangedDays(tx: Tx, of: View, changedSince: string) {
+  return readRows(tx, CHANGED_DAYS, sql`(${changedDays(of, changedSince)})`, sql`true`);
+}
+
+function changedDays({ name }: View, since: string) {
+  return sql`
+    select distinct project_id, project, usage_date, next_since from bi.changed_days(${since}::timestamptz)
+    where source = ${name.startsWith("cost") ? "billing" : "usage"}
+  `;
+}
+
 /** Yields rows of JSON texts: every digit is kept. Their order is the same in every locale. */
-export async function* readViewRows(tx: Tx, { name, columns, days = [] }: View, { from, to }: DayRange) {
+export function readViewRows(tx: Tx, view: View, { from, to, changedSince }: DayRange & Changes) {
+  const [first = sql`null`, last = first] = (view.days ?? []).map((column) => sql`${sql.ref(`v.${column}`)}::date`);
+  const isChanged =
+    changedSince === undefined
+      ? sql`true`
+      : sql`(v.project_id, v.usage_date) in (select project_id, usage_date from (${changedDays(view, changedSince)}) c)`;
+  const isChosen = sql`
+    ${from ? sql`${last} >= ${from}::date` : sql`true`} and ${to ? sql`${first} <= ${to}::date` : sql`true`} and ${isChanged}
+  `;
+  return readRows(tx, view, sql.id("bi", view.name), isChosen);
+}
+
+async function* readRows(tx: Tx, { columns }: View, relation: RawBuilder<unknown>, isChosen: RawBuilder<unknown>) {
   // All rows are read, while a cursor is planned to return its first rows early. It ends if nobody reads on, because the database
   // keeps what is replaced meanwhile.
   const reading = { cursor_tuple_fraction: "1", idle_in_transaction_session_timeout: "10min" };
   await setUntilCommit(tx, { timezone: "UTC", ...reading });
   const value = (column: string) => sql.ref(`v.${column}`);
-  const [first = sql`null`, last = first] = days.map((column) => sql`${value(column)}::date`);
   const order = columns.map((one) => (one.isText ? sql`${value(one.name)}::text collate "C"` : value(one.name)));
   await sql`
     declare dumped no scroll cursor for
     select ${sql.join(columns.map((one) => sql`to_json(${value(one.name)})::text as ${sql.id(one.name)}`))}
-    from ${sql.id("bi", name)} v
-    where ${from ? sql`${last} >= ${from}::date` : sql`true`} and ${to ? sql`${first} <= ${to}::date` : sql`true`}
+    from ${relation} v where ${isChosen}
     order by ${sql.join(order)}
   `.execute(tx);
   const next = sql<Readonly<Record<string, string | null>>>`fetch ${sql.lit(BATCH_ROWS)} from dumped`;
   for (;;) {
     const { rows } = await next.execute(tx);
     if (rows.length > 0) yield rows.map((row) => columns.map((column) => row[column.name] ?? null));
-    if (rows.length < BATCH_ROWS) return;
+    if (rows.length < BATCH_ROWS) break;
   }
+  await sql`close dumped`.execute(tx);
 }

@@ -1,4 +1,4 @@
-// What is cut: texts of the service, and lists that are read a page at a time.
+// Texts of the service that are stored are cut.
 
 const TEXT_LENGTH_MAX = 1_000;
 
@@ -11,9 +11,4 @@ export function storableText(text: string): string {
     .replaceAll("\0", "")
     .slice(0, TEXT_LENGTH_MAX)
     .replace(/[\ud800-\udbff]$/, "");
-}
-
-/** The page to show of a list of `found` entries: a list that has become shorter may end before `page`, and then shows its last one. From 1. */
-export function existingPage(page: number, found: number, perPage: number): number {
-  return Math.min(page, Math.max(1, Math.ceil(found / perPage)));
 }

@@ -1,149 +1,71 @@
 // Stores the configured prices and budgets, and reads how much of the budgets is used.
 
 import { type RawBuilder, sql } from "kysely";
-import {
-  type Budget,
-  type BudgetChange,
-  type BudgetUse,
-  budgetKey,
-  changeBudgets,
-  type LastBudget,
-} from "../usage/budgets.ts";
-import { addDays, dayOf, type Window } from "../usage/days.ts";
-import {
-  type BookChange,
-  changeBook,
-  type Price,
-  priceFilterKey,
-  type StoredPrice,
-  unitFactor,
-} from "../usage/prices.ts";
-import { type Database, databaseNow } from "./connection/database.ts";
+import type { Budget, BudgetUse } from "../usage/budgets.ts";
+import type { Window } from "../usage/days.ts";
+import { type Price, priceFilterKey, unitFactor, withEnds } from "../usage/prices.ts";
+import { storeConfigured } from "./connection/configured.ts";
+import type { Database } from "./connection/database.ts";
 import { isStatementTimeout } from "./connection/errors.ts";
-import { inTransaction, type Tx } from "./connection/transaction.ts";
+import type { Tx } from "./connection/transaction.ts";
 
-/**
- * Puts the configured prices in force, and returns what was changed: nothing if they already are. No version is ever deleted. `by` is
- * recorded with new versions.
- */
-export async function storePrices(db: Database, prices: readonly Price[], by: string): Promise<BookChange> {
-  if (prices.length === 0) return { replaced: [], added: [] };
-  const readChange = async (db: Database) => changeBook(await pricesInForce(db), prices);
-  // Nearly always nothing has changed since the last start. Then no process waits for another.
-  const { replaced, added } = await readChange(db);
-  if (replaced.length + added.length === 0) return { replaced, added };
-  return inTransaction(db, async (tx) => {
-    // Two processes that start at once would both insert the same prices.
-    await sql`lock table usage_export.price in share row exclusive mode`.execute(tx);
-    const change = await readChange(tx);
-    await sql`
-      update usage_export.price set replaced_at = now() where price_id = any(${change.replaced}::integer[])
-    `.execute(tx);
-    for (const price of change.added) await insertPrice(tx, price, by);
-    return change;
+/** Stores the prices as the configuration has them; those that it has no more go. Returns whether any has changed. */
+export async function storePrices(db: Database, prices: readonly Price[]): Promise<boolean> {
+  const book = withEnds(prices).filter(({ price }) => price !== null);
+  return storeConfigured(db, "prices", JSON.stringify(book), async (tx) => {
+    await sql`delete from usage_export.price_tier`.execute(tx);
+    await sql`delete from usage_export.price`.execute(tx);
+    for (const price of book) await insertPrice(tx, price);
   });
 }
 
-type PriceRow = Omit<StoredPrice, "conditions"> & { readonly filterKey: string };
-
-async function pricesInForce(db: Database): Promise<readonly StoredPrice[]> {
-  // JSON with text in place of numbers, so that no number becomes a double.
-  const { rows } = await sql<{ price: PriceRow }>`
-    select json_strip_nulls(json_build_object(
-      'id', price_id, 'metric', metric, 'model', model, 'filterKey', filter_key, 'currency', currency, 'digits', digits, 'per', per,
-      'minimum', minimum::text, 'volume', volume, 'from', valid_from, 'until', valid_until,
-      'price', (select price::text from usage_export.price_tier t where t.price_id = p.price_id and above = 0),
-      'tiers', (
-        select coalesce(json_agg(json_build_object('above', above::text, 'price', price::text) order by above), '[]')
-        from usage_export.price_tier t where t.price_id = p.price_id and above > 0
-      )
-    )) as price
-    from usage_export.price p where replaced_at is null order by price_id
-  `.execute(db);
-  return rows.map(({ price: { filterKey, ...price } }) => ({
-    ...price,
-    conditions: JSON.parse(filterKey).dimensions ?? {},
-  }));
-}
-
-async function insertPrice(tx: Tx, price: Price, by: string): Promise<void> {
+async function insertPrice(tx: Tx, price: Price): Promise<void> {
   const tiers = [{ above: "0", price: price.price }, ...price.tiers];
   await sql`
-    with version as (
-      insert into usage_export.price
-        (metric, model, filter_key, currency, digits, per, minimum, volume, valid_from, valid_until, recorded_by)
+    with new as (
+      insert into usage_export.price (metric, model, filter_key, currency, per, volume, valid_from, valid_until)
       values (
-        ${price.metric}, ${price.model}, ${priceFilterKey(price)}, ${price.currency}, ${price.digits}, ${price.per},
-        ${price.minimum ?? null}::numeric, ${price.volume}, ${price.from}::date, ${price.until ?? null}::date, ${by}
+        ${price.metric}, ${price.model}, ${priceFilterKey(price)}, ${price.currency}, ${price.per},
+        ${price.volume}, ${price.from}::date, ${price.until ?? null}::date
       )
       returning price_id
     )
     insert into usage_export.price_tier (price_id, above, below, price, unit_price)
     select price_id, above, lead(above) over (order by above), price, price * ${unitFactor(price.per)}::numeric
-    from version
+    from new
     cross join unnest(${tiers.map(({ above }) => above)}::numeric[], ${tiers.map(({ price }) => price)}::numeric[]) as t (above, price)
   `.execute(tx);
 }
 
-/** Puts the configured budgets in force, and returns what was changed: nothing if they already are. */
-export async function storeBudgets(
-  db: Database,
-  budgets: readonly Budget[],
-  by: string,
-): Promise<readonly BudgetChange[]> {
-  // Nearly always nothing has changed since the last start. Then no process waits for another.
-  if ((await pendingChanges(db, budgets)).length === 0) return [];
-  return inTransaction(db, async (tx) => {
-    // Two processes that start at once would both insert the same budgets.
-    await sql`lock table usage_export.budget in share row exclusive mode`.execute(tx);
-    const changes = await pendingChanges(tx, budgets);
-    for (const change of changes) await writeChange(tx, change, by);
-    return changes;
+/**
+ * Stores the budgets as the configuration has them; those that it has no more go. A budget without a first day begins with the period in which
+ * it is first stored. Returns whether any has changed.
+ */
+export async function storeBudgets(db: Database, budgets: readonly Budget[]): Promise<boolean> {
+  return storeConfigured(db, "budgets", JSON.stringify(budgets), async (tx) => {
+    await sql`delete from usage_export.budget where name <> all(${budgets.map(({ name }) => name)}::text[])`.execute(
+      tx,
+    );
+    for (const budget of budgets) await writeBudget(tx, budget);
   });
 }
 
-/** What `storeBudgets` would change. */
-export async function pendingChanges(db: Database, budgets: readonly Budget[]): Promise<readonly BudgetChange[]> {
-  return changeBudgets(await lastBudgets(db), budgets, dayOf(await databaseNow(db)));
-}
+const BUDGET_COLUMNS = "project_ids project scope scope_value metric currency period amount thresholds".split(" ");
 
-type BudgetRow = Omit<Budget, "projects"> & {
-  readonly ids: readonly string[];
-  readonly isRemoved: boolean;
-};
-
-async function lastBudgets(db: Database): Promise<readonly LastBudget[]> {
-  // JSON with text in place of numbers, so that no number becomes a double.
-  const { rows } = await sql<{ budget: BudgetRow }>`
-    select distinct on (name) json_strip_nulls(json_build_object(
-      'isRemoved', valid_until is not null, 'name', name, 'project', project, 'ids', project_ids, 'scope', scope, 'scopeValue', scope_value, 'metric', metric,
-      'currency', currency, 'amount', amount::text, 'period', period, 'thresholds', thresholds::text[], 'from', from_day
-    )) as budget
-    from usage_export.budget order by name, valid_from desc
-  `.execute(db);
-  return rows.map(({ budget: { ids, isRemoved, ...budget } }) => ({
-    ...{ name: budget.name, period: budget.period, from: budget.from, isRemoved },
-    key: budgetKey({ ...budget, projects: ids.map((id) => ({ id })) }),
-  }));
-}
-
-async function writeChange(tx: Tx, { name, start, budget }: BudgetChange, by: string): Promise<void> {
+async function writeBudget(tx: Tx, budget: Budget): Promise<void> {
+  const { name, project, scope, scopeValue, metric, currency, period, amount, thresholds, from } = budget;
+  const firstDay = sql`date_trunc(${period}, coalesce(${from ?? null}::date, (now() at time zone 'UTC')::date)::timestamp)::date`;
+  const columnsOf = (table: string) => sql.join(BUDGET_COLUMNS.map((column) => sql.ref(`${table}${column}`)));
   await sql`
-    delete from usage_export.budget where name = ${name} and valid_from >= ${start}::date
-  `.execute(tx);
-  await sql`
-    update usage_export.budget set valid_until = ${addDays(start, -1)}::date
-    where name = ${name} and (valid_until is null or valid_until >= ${start}::date)
-  `.execute(tx);
-  if (!budget) return;
-  await sql`
-    insert into usage_export.budget
-      (name, valid_from, from_day, project_ids, project, scope, scope_value, metric, currency, period, amount, thresholds, recorded_by)
+    insert into usage_export.budget as b (name, valid_from, ${columnsOf("")})
     values (
-      ${name}, ${start}::date, ${budget.from ?? null}::date, ${budget.projects.map(({ id }) => id)}::text[], ${budget.project ?? null},
-      ${budget.scope}, ${budget.scopeValue ?? null}, ${budget.metric}, ${budget.currency ?? null}, ${budget.period},
-      ${budget.amount}::numeric, ${budget.thresholds}::numeric[], ${by}
+      ${name}, ${firstDay}, ${budget.projects.map(({ id }) => id).sort()}::text[], ${project ?? null}, ${scope}, ${scopeValue ?? null},
+      ${metric}, ${currency ?? null}, ${period}, ${amount}::numeric, ${thresholds}::numeric[]
     )
+    on conflict (name) do update
+    set (${columnsOf("")}) = row(${columnsOf("excluded.")}),
+      valid_from = case when ${from === undefined}::boolean and b.period = excluded.period then b.valid_from else excluded.valid_from end,
+      recorded_at = case when (${columnsOf("b.")}) is distinct from (${columnsOf("excluded.")}) then now() else b.recorded_at end
   `.execute(tx);
 }
 
@@ -214,8 +136,7 @@ async function basisOf(tx: Tx): Promise<{ readonly basis: string | null; readonl
   const { rows } = await sql<{ basis: string | null; limitMs: number }>`
     select case when exists (select from usage_export.budget) then json_build_array(
       floor(extract(epoch from now()) / 600),
-      (select json_agg(b order by name, valid_from) from usage_export.budget b),
-      (select array[count(*), count(replaced_at)] from usage_export.price),
+      (select json_agg(c order by what) from usage_export.configured c),
       (select count(*) from usage_export.api_key),
       (select json_agg(json_build_array(series_id, window_days, superseded_at, retired_at) order by series_id) from usage_export.series),
       (select json_build_array(count(*), sum(fetch_no), max(fetched_at), count(*) filter (where status = 'complete')) from usage_export.slice)
@@ -278,19 +199,6 @@ function isNeverSeen(scope: RawBuilder<string>, value: RawBuilder<string | null>
   )`;
 }
 
-/** The names of those whose key, tag or model no stored usage or cost has, although usage by keys, tags or models is stored. */
-export async function unseenBudgets(db: Database, budgets: readonly Budget[]): Promise<ReadonlySet<string>> {
-  const { rows } = await sql<{ name: string }>`
-    select b.name
-    from unnest(
-      ${budgets.map(({ name }) => name)}::text[], ${budgets.map(({ scope }) => scope)}::text[],
-      ${budgets.map(({ scopeValue }) => scopeValue ?? null)}::text[]
-    ) as b (name, scope, scope_value)
-    where ${isNeverSeen(sql.ref("b.scope"), sql.ref("b.scope_value"))}
-  `.execute(db);
-  return new Set(rows.map(({ name }) => name));
-}
-
 const useColumns = sql`
   p.name, p.project_ids as "projectIds", p.scope, p.scope_value as "scopeValue", p.metric, p.currency, p.cost_source as "costSource", p.period, p.period_start as start, p.period_end as "end",
   trim_scale(p.amount)::text as amount, trim_scale(p.used)::text as used, trim_scale(trunc(p.used * 100 / p.amount, 2))::text as percent,
@@ -298,11 +206,9 @@ const useColumns = sql`
   trim_scale(trunc(p.forecast * 100 / p.amount, 2))::text as "forecastPercent",
   p.thresholds::text[] as thresholds, p.reached::text[] as reached,
   p.days_missing as "daysMissing", p.days_not_final as "daysNotFinal", p.has_unpriced as "hasUnpriced", p.is_final as "isFinal",
-  case when p.minimum_amount > 0 then trim_scale(p.minimum_amount)::text end as minimum,
   coalesce(p.used, 0) = 0 and ${isNeverSeen(sql.ref("p.scope"), sql.ref("p.scope_value"))} as "isNeverSeen",
   p.period_end < (now() at time zone 'UTC')::date as "isOver",
   exists (
-    select from usage_export.budget b where b.name = p.name and p.period_start >= b.valid_from
-      and (b.valid_until is null or p.period_start <= b.valid_until) and p.period_end < (b.recorded_at at time zone 'UTC')::date
+    select from usage_export.budget b where b.name = p.name and p.period_end < (b.recorded_at at time zone 'UTC')::date
   ) as "isBeforeStored"
 `;

@@ -72,7 +72,7 @@ export async function markSent(
     `.execute(tx);
     await sql`
       delete from usage_export.notice
-      where subject like 'budget %' and since < now() - make_interval(days => ${BUDGET_KEPT_DAYS})
+      where (subject like 'budget %' or subject like 'report %') and since < now() - make_interval(days => ${BUDGET_KEPT_DAYS})
     `.execute(tx);
     const others = covers.filter((one) => one !== subject).sort();
     if (rows.length === 0 || others.length === 0) return;

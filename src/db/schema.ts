@@ -42,8 +42,6 @@ export type Tables = {
   "usage_export.budget": {
     name: string;
     valid_from: string;
-    valid_until: string | null;
-    from_day: string | null;
     project_ids: readonly string[];
     project: string | null;
     scope: "all" | "key" | "tag" | "model";
@@ -54,7 +52,6 @@ export type Tables = {
     amount: string;
     thresholds: readonly string[];
     recorded_at: Generated<Date>;
-    recorded_by: string;
   };
   "usage_export.call_pause": {
     key: string;
@@ -64,6 +61,10 @@ export type Tables = {
     process_id: string;
     slots: number;
     seen_at: Date;
+  };
+  "usage_export.configured": {
+    what: "series" | "prices" | "budgets";
+    digest: string;
   };
   "usage_export.discovered_project": {
     list: string;
@@ -146,15 +147,10 @@ export type Tables = {
     model: string;
     filter_key: string;
     currency: string;
-    digits: number;
     per: string;
-    minimum: string | null;
     volume: "account" | "project";
     valid_from: string;
     valid_until: string | null;
-    recorded_at: Generated<Date>;
-    recorded_by: string;
-    replaced_at: Date | null;
   };
   "usage_export.price_tier": {
     price_id: number;
@@ -188,7 +184,7 @@ export type Tables = {
     started_at: Generated<Date>;
     heartbeat_at: Generated<Date>;
     finished_at: Date | null;
-    status: Generated<"running" | "ok" | "failed" | "stopped" | "skipped">;
+    status: Generated<"running" | "ok" | "failed" | "stopped">;
     projects_open: number | null;
     projects_failed: Generated<number>;
     fetch_no: string | null;
@@ -255,6 +251,9 @@ export type Tables = {
     suspect_run: string | null;
     suspect_since: Date | null;
     suspect_fetch_no: string | null;
+    changed_at: Date | null;
+    changed_in: undefined | null;
+    changed_after: Date | null;
   };
   "usage_export.snapshot_row": {
     series_id: number;

@@ -49,7 +49,7 @@ export function billingBreakdown(
   return { ...window, resolution: { units: "day", amount: 1 }, results };
 }
 
-/** What cost something, and can be filtered by. A line item has a name for people. */
+/** What cost something, and can be filtered by. A line item is listed with a name for people, which is its own here. */
 export function billingFields(records: readonly UsageRecord[]): Readonly<Record<string, unknown>> {
   const costs = records.map(billedOf);
   const distinct = (name: Dimension) => [...new Set(costs.flatMap((cost) => valuesOf(cost[name])))].sort();
@@ -57,7 +57,7 @@ export function billingFields(records: readonly UsageRecord[]): Readonly<Record<
     accessors: distinct("accessor"),
     deployments: distinct("deployment"),
     tags: distinct("tags"),
-    line_items: Object.fromEntries(distinct("line_item").map((name) => [name, labelOf(name)])),
+    line_items: Object.fromEntries(distinct("line_item").map((name) => [name, name])),
   };
 }
 
@@ -134,16 +134,6 @@ function priceOf(record: UsageRecord, lineItem: string | null): bigint {
     product(quantity, smallestUnits(method === "streaming" ? streaming : price)),
     smallestUnits(DISCOUNTED),
   );
-}
-
-/** "Nova 3 (Streaming)" for `streaming::nova-3`. */
-function labelOf(lineItem: string): string {
-  const [method = "", model] = lineItem.split("::").map((part) => part.split("-").map(capitalised).join(" "));
-  return model === undefined ? method : `${model} (${method})`;
-}
-
-function capitalised(word: string): string {
-  return word.slice(0, 1).toUpperCase() + word.slice(1);
 }
 
 // Exact amounts, as whole numbers of 10^-DECIMALS.

@@ -8,18 +8,18 @@ export type BreakdownRow = Amounts & {
   readonly grouping: Readonly<Record<string, GroupValue>>;
 };
 
-/** One row for each group that used something. Without a `day` the rows name none. */
+/** One row for each group that used something. */
 export function breakdownRows(
   records: readonly UsageRecord[],
   query: BreakdownQuery,
   dialect: Dialect,
-  day?: string,
+  day: string,
 ): BreakdownRow[] {
   const matching = records.filter((record) => matchesQuery(record, query, dialect));
   return groupsOf(matching, query.grouping).map((group) => ({
     ...sumOf(group.records),
     grouping: {
-      ...(day !== undefined && { start: day, end: day }),
+      ...{ start: day, end: day },
       ...Object.fromEntries(
         USAGE_DIMENSIONS.map((dimension) => [
           nameIn(dialect, "grouping", dimension),

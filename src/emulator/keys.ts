@@ -117,18 +117,12 @@ type KeyRequest = {
 };
 
 /** The service may accept unknown fields. The emulator refuses them, so that a misspelt field is noticed. */
-const Body = z
-  .strictObject({
-    comment: z.string(),
-    scopes: z.array(z.string().refine(isScope, "unknown scope")).min(1),
-    tags: z.array(z.string().max(128)).min(1).optional(),
-    expiration_date: z.iso.datetime({ offset: true }).optional(),
-    time_to_live_in_seconds: z.int().positive().optional(),
-  })
-  .refine(
-    (body) => body.expiration_date === undefined || body.time_to_live_in_seconds === undefined,
-    "expiration_date and time_to_live_in_seconds exclude each other",
-  );
+const Body = z.strictObject({
+  comment: z.string(),
+  scopes: z.array(z.string().refine(isScope, "unknown scope")).min(1),
+  tags: z.array(z.string().max(128)).min(1).optional(),
+  time_to_live_in_seconds: z.int().positive().optional(),
+});
 
 /** The request, or what is wrong with it. */
 export function parseKeyRequest(text: string, now: Date): KeyRequest | string {
@@ -139,13 +133,12 @@ export function parseKeyRequest(text: string, now: Date): KeyRequest | string {
   const scopes = grantedScopes(data.scopes);
   const kind = kindOfKey(scopes);
   if (kind === "half") return "a self-hosted key needs both self-hosted product scopes";
-  const { comment, tags, expiration_date: date, time_to_live_in_seconds: seconds } = data;
-  const expiresMs = seconds === undefined ? date && Date.parse(date) : now.getTime() + seconds * 1000;
+  const { comment, tags, time_to_live_in_seconds: seconds } = data;
   return {
     comment,
     scopes,
     tags: kind === "self-hosted" ? undefined : tags,
-    expiresAt: expiresMs === undefined ? undefined : new Date(expiresMs),
+    expiresAt: seconds === undefined ? undefined : new Date(now.getTime() + seconds * 1000),
   };
 }
 

@@ -3,44 +3,27 @@
 import type { Dialect } from "../usage/dimensions.ts";
 import { balances, billingBreakdown, billingFields, parseBillingQuery } from "./billing.ts";
 import { breakdownRows, fieldsOf, parseBreakdownQuery } from "./breakdown.ts";
-import { addDays, ageDays, dayOf, daysOf, isDay, type Window, windowOf } from "./days.ts";
+import { ageDays, dayOf, daysOf, isDay, type Window, windowOf } from "./days.ts";
 import { type ApiKey, type KeyStore, mayDo, parseKeyRequest } from "./keys.ts";
 import type { UsageRecord, UsageSource } from "./usage.ts";
 
 export type Service = {
   readonly dialect: Dialect;
-  readonly window: WindowMode;
-  /** "ignored": every request is answered as if it had no grouping. */
-  readonly grouping: "on" | "ignored";
-  /** The first day of the cumulative summary. */
+  /** The first day whose usage the balance pays for. */
   readonly countsFrom: string;
-  /** "missing": Get Fields answers 404. */
-  readonly fields: "on" | "missing";
-  /** "missing": the service does not offer billing, and its operations answer 404. */
-  readonly billing: "on" | "missing";
   readonly usage: UsageSource;
   readonly keys: KeyStore;
   /** The projects of the account at this moment, which an account key sees. */
   readonly projects: () => readonly AccountProject[];
-  /** How many projects a page of the list has; undefined if the list comes whole. */
-  readonly pageSize: number | undefined;
 };
 
 export type AccountProject = { readonly id: string; readonly name: string };
 
-/**
- * How the emulator treats `start` and `end`, and which days its answer names:
- * - "on": both are honoured, and the answer names them
- * - "ignored": both are ignored like any unknown name; the answer names and covers the last 30 days
- * - "undated": both are ignored; the answer is one summary of yesterday that names no day
- * - "unnamed": both are honoured; the answer is one summary of their days that names none; without both it covers yesterday
- * - "cumulative": both are ignored; the answer is one summary of all usage up to now, and names no day
- */
-export type WindowMode = "on" | "ignored" | "undated" | "unnamed" | "cumulative";
-
 /** A request as it came, with the key that its secret belongs to. */
 export type IncomingRequest = {
   readonly method: string;
+  /** As it came, with the query. */
+  readonly path: string;
   readonly url: URL;
   readonly caller: ApiKey | undefined;
   readonly contentType: string;
@@ -86,7 +69,6 @@ const ROUTES: readonly Route[] = [
   { method: "GET", path: new RegExp(`^${PROJECT}/balances$`), scope: "billing:read", answer: answerBalances },
   { method: "POST", path: KEYS, scope: "keys:write", answer: createKey },
   { method: "GET", path: KEYS, scope: "keys:read", answer: listKeys },
-  { method: "GET", path: KEY, scope: "keys:read", answer: getKey },
   { method: "DELETE", path: KEY, scope: "keys:write", answer: deleteKey },
   { method: "GET", path: /^\/v1\/projects$/, scope: undefined, answer: listProjects },
   { method: "GET", path: /^\/v1\/auth\/token$/, scope: undefined, answer: describeCaller },
@@ -102,7 +84,7 @@ function route(incoming: IncomingRequest, service: Service): Answer | Refusal {
   const { method, url, caller } = incoming;
   if (!caller) return INVALID_CREDENTIALS;
   const found = ROUTES.find((one) => one.method === method && one.path.test(url.pathname));
-  if (!found || (found.scope === "billing:read" && service.billing === "missing")) return notFound("no such path");
+  if (!found) return notFound("no such path");
   const { project, key } = found.path.exec(url.pathname)?.groups ?? {};
   const visible = projectsOf(caller, service);
   const named = visible.find(({ id }) => encodeURIComponent(id) === project);
@@ -119,54 +101,30 @@ function projectsOf({ projectId, isAccountKey }: ApiKey, service: Service): read
   return isAccountKey ? service.projects() : [{ id: projectId, name: projectId }];
 }
 
-/** A list in pages says which page it is, counted from 0, and how many projects a page has. */
-function listProjects({ caller, url }: Call, service: Service): Answer {
-  const projects = projectsOf(caller, service).map(({ id, name }) => ({ project_id: id, name }));
-  const { pageSize: limit } = service;
-  if (limit === undefined) return ok({ projects });
-  const page = Number(url.searchParams.get("page") ?? 0);
-  return ok({ page, limit, projects: projects.slice(page * limit, (page + 1) * limit) });
+function listProjects({ caller }: Call, service: Service): Answer {
+  return ok({ projects: projectsOf(caller, service).map(({ id, name }) => ({ project_id: id, name })) });
 }
 
 // What the service answers about usage.
 
 function answerBreakdown(call: Call, service: Service): Answer | Refusal {
-  const parsed = parseBreakdownQuery(call.url.searchParams, service.dialect);
-  const query = service.grouping === "ignored" ? { ...parsed, grouping: undefined } : parsed;
-  const window = requestedWindow(call, service);
+  const query = parseBreakdownQuery(call.url.searchParams, service.dialect);
+  const window = requestedWindow(call);
   if (!window) return badRequest(WRONG_DAYS);
-  if (!isUndated(service.window)) {
-    const rowsOf = (day: string) => breakdownRows(usageOn(day, call, service), query, service.dialect, day);
-    return ok({ ...window, resolution: { units: "day", amount: 1 }, results: daysOf(window).flatMap(rowsOf) });
-  }
-  const records = daysOf(summaryWindow(call, service, window)).flatMap((day) => usageOn(day, call, service));
-  return ok({ results: breakdownRows(records, query, service.dialect) });
+  const rowsOf = (day: string) => breakdownRows(usageOn(day, call, service), query, service.dialect, day);
+  return ok({ ...window, resolution: { units: "day", amount: 1 }, results: daysOf(window).flatMap(rowsOf) });
 }
 
 function answerFields(call: Call, service: Service): Answer | Refusal {
-  if (service.fields === "missing") return notFound("no such path");
-  const window = requestedWindow(call, service);
+  const window = requestedWindow(call);
   if (!window) return badRequest(WRONG_DAYS);
   return ok(fieldsOf(daysOf(window).flatMap((day) => usageOn(day, call, service))));
 }
 
 const WRONG_DAYS = "start and end must be days, YYYY-MM-DD";
 
-function isUndated(window: WindowMode): boolean {
-  return window !== "on" && window !== "ignored";
-}
-
-/** The days of a summary that does not name its days. */
-function summaryWindow({ url, now }: Call, { window, countsFrom }: Service, requested: Window): Window {
-  if (window === "cumulative") return { start: countsFrom, end: dayOf(now) };
-  if (window === "unnamed" && ["start", "end"].some((name) => url.searchParams.has(name))) return requested;
-  const yesterday = addDays(dayOf(now), -1);
-  return { start: yesterday, end: yesterday };
-}
-
 /** Undefined if `start` or `end` is no day. */
-function requestedWindow({ url, now }: Call, { window }: Service): Window | undefined {
-  if (window !== "on" && window !== "unnamed") return windowOf(undefined, undefined, now);
+function requestedWindow({ url, now }: Call): Window | undefined {
   const start = url.searchParams.get("start") ?? undefined;
   const end = url.searchParams.get("end") ?? undefined;
   if ([start, end].some((day) => day !== undefined && !isDay(day))) return undefined;
@@ -181,15 +139,14 @@ function usageOn(day: string, { caller, now }: Call, { usage }: Service): readon
 // What the service answers about cost, always by day.
 
 function answerBillingBreakdown(call: Call, service: Service): Answer | Refusal {
-  const window = requestedWindow(call, service);
+  const window = requestedWindow(call);
   if (!window) return badRequest(WRONG_DAYS);
-  const parsed = parseBillingQuery(call.url.searchParams, service.dialect);
-  const query = service.grouping === "ignored" ? { ...parsed, groupings: [] } : parsed;
+  const query = parseBillingQuery(call.url.searchParams, service.dialect);
   return ok(billingBreakdown(window, (day) => usageOn(day, call, service), query));
 }
 
 function answerBillingFields(call: Call, service: Service): Answer | Refusal {
-  const window = requestedWindow(call, service);
+  const window = requestedWindow(call);
   if (!window) return badRequest(WRONG_DAYS);
   return ok(billingFields(daysOf(window).flatMap((day) => usageOn(day, call, service))));
 }
@@ -215,11 +172,6 @@ function createKey(call: Call, { keys }: Service): Answer | Refusal {
 
 function listKeys({ caller, now }: Call, { keys }: Service): Answer {
   return ok({ api_keys: keys.visibleTo(caller, now).map(withMember) });
-}
-
-function getKey(call: Call, service: Service): Answer | Refusal {
-  const key = findVisibleKey(call, service);
-  return key ? ok(withMember(key)) : notFound("no such key");
 }
 
 /** Nothing protects the caller's own key, nor the last key of a project. */

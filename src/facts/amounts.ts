@@ -10,12 +10,10 @@ import {
   countUnpriced,
   type Run,
   readCoveredDays,
-  readGaps,
-  readOtherCurrencies,
   readScope,
   type SeriesFacts,
 } from "./scope.ts";
-import { figuresSql, literal, type Scope, usageSql } from "./sql.ts";
+import { copiedSql, figuresSql, literal, type Scope, usageSql } from "./sql.ts";
 
 /** Finding models without a price takes about 12 ms for each thousand rows of usage, twice as long as the estimate itself. */
 const PRICE_CHECK_ROWS_MAX = 60_000;
@@ -51,18 +49,18 @@ export async function amounts(
   { basis: known, isPart = false }: AmountsOptions = {},
 ): Promise<Answer> {
   const basis = known ?? (await readBasis(run, question));
-  const { scope, lacking } = basis;
-  const sql = usageSql(question, scope, basis.isCompared);
+  const { scope } = basis;
   const isEstimate = question.metric === "estimated_cost" && scope.projectCount > 0;
   const isWhole = isEstimate && !isPart;
-  const rows = isCost(question.metric) && scope.projectCount === 0 ? [] : await run<UsageRow>(sql.both);
+  const rows =
+    isCost(question.metric) && scope.projectCount === 0
+      ? []
+      : await run<UsageRow>(usageSql(question, scope, basis.isCompared));
   const isChecked = isWhole && (await countPricedRows(run, question, scope)) <= PRICE_CHECK_ROWS_MAX;
   return answerOf({
-    ...{ question, ...basis, rows, sql },
+    ...{ question, ...basis, rows, sql: copiedSql(question, scope, basis.isCompared) },
     labels: await readLabels(run, question, rows),
-    gaps: lacking.incompleteDays.length > 0 && !isPart ? await readGaps(run, question, scope) : [],
     unpricedModels: isChecked ? await countUnpriced(run, question, scope) : isWhole ? null : 0,
-    otherCurrencies: isWhole ? await readOtherCurrencies(run, question, scope) : [],
   });
 }
 
@@ -90,9 +88,16 @@ async function readLabels(run: Run, { grouping }: Question, rows: readonly Usage
   const named = await run<{ id: string; label: string }>(
     grouping === "accessor"
       ? `
-select api_key_id as id, max(comment) as label from bi.listed_keys
-where comment <> '' and api_key_id in (${ids.join(", ")})
-group by api_key_id`
+select id, comment || case when min(project) over same <> max(project) over same then ' (' || project || ')' else '' end as label
+from (
+  select api_key_id as id, max(comment) as comment, max(project) as project
+  from bi.listed_keys k cross join lateral (
+    select project from bi.series where project_id = k.project_id order by active desc limit 1
+  ) named
+  where comment <> '' and api_key_id in (${ids.join(", ")})
+  group by api_key_id
+) keys
+window same as (partition by comment)`
       : `
 select project_id as id, (array_agg(project order by active desc, project))[1] as label from bi.series
 where project_id in (${ids.join(", ")}) group by project_id`,

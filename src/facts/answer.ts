@@ -5,8 +5,8 @@ import { plainDecimal } from "../decimal.ts";
 import { type Day, daysOf, type Window } from "../usage/days.ts";
 import { addsUp } from "../usage/dimensions.ts";
 import { ASKED_METRICS, isCost, type Question, SORTS, SPLITS } from "./question.ts";
-import type { CoveredDay, Gap, SeriesFacts } from "./scope.ts";
-import { DRAWN_MAX, type Scope, type UsageSql } from "./sql.ts";
+import type { CoveredDay, SeriesFacts } from "./scope.ts";
+import { type CopiedSql, DRAWN_MAX, type Scope } from "./sql.ts";
 
 const DAY_STATES = ["final", "settling", "incomplete", "unread"] as const;
 type DayState = (typeof DAY_STATES)[number];
@@ -54,19 +54,6 @@ export const Answer = z.object({
     unreadDays: z.array(aDay).describe("Days of the period with the state unread"),
     incompleteDaysBefore: z.array(aDay).describe("The same of the compared period"),
     unreadDaysBefore: z.array(aDay),
-    gaps: z
-      .array(
-        z.object({
-          project: z.string(),
-          status: z
-            .enum(["missing", "failed", "suspect", "open", "amount_unknown"])
-            .describe("amount_unknown: the service sent a charge without an amount"),
-          ...aWindow.shape,
-          days: z.int(),
-          error: z.string().nullable(),
-        }),
-      )
-      .describe("Whose days are incomplete; at most 20"),
     projectsLeftOut: z
       .array(z.string())
       .describe("Projects whose usage is exported, but not by this grouping and filter; at most 20"),
@@ -86,7 +73,7 @@ export const Answer = z.object({
     otherCurrencies: z
       .array(z.string())
       .describe(
-        "Currencies in which other usage of the period has a price: the amounts of an estimated cost are of one currency, and each of these has to be asked for",
+        "Other currencies that prices are in: the amounts of an estimated cost are of one currency, and each of these has to be asked for",
       ),
   }),
   projects: z.array(z.string()).describe("The projects in the amounts; at most 20"),
@@ -130,7 +117,7 @@ export const Answer = z.object({
     .describe("The days of the compared period; null if there is none, and for tags and feature_set"),
   sql: z
     .object({ groups: z.string(), days: z.string() })
-    .describe("The statements that give these amounts, to be run as usage_reader"),
+    .describe("Statements that give these amounts, of every group, to be run as usage_reader"),
 });
 export type Answer = z.output<typeof Answer>;
 
@@ -175,12 +162,10 @@ export type Parts = {
   readonly covered: ReadonlyMap<Day, CoveredDay>;
   readonly lacking: LackingDays;
   readonly isCompared: boolean;
-  readonly gaps: readonly Gap[];
   /** Of an API key its comment, of a project its name, by the identifier. */
   readonly labels: ReadonlyMap<string | null, string>;
   readonly unpricedModels: number | null;
-  readonly otherCurrencies: readonly string[];
-  readonly sql: UsageSql;
+  readonly sql: CopiedSql;
 };
 
 export function answerOf({ question, scope, rows, covered, labels, sql, isCompared, ...parts }: Parts): Answer {
@@ -203,13 +188,12 @@ export function answerOf({ question, scope, rows, covered, labels, sql, isCompar
   };
   const lacking = {
     ...parts.lacking,
-    gaps: [...parts.gaps],
     projectsLeftOut: [...scope.leftOut],
     projectsLeftOutCount: scope.leftOutCount,
     projectsEnded: [...scope.ended],
     projectsEndedCount: scope.endedCount,
     unpricedModels: parts.unpricedModels,
-    otherCurrencies: [...parts.otherCurrencies],
+    otherCurrencies: scope.currencies.filter((one) => one !== scope.currency),
   };
   const hasEverything = scope.leftOutCount + scope.endedCount + (parts.unpricedModels ?? 0) === 0;
   return {
@@ -237,7 +221,7 @@ export function answerOf({ question, scope, rows, covered, labels, sql, isCompar
       question.before && addsUp(question.grouping)
         ? daysWithAmounts(rowsOf("before of day"), daysOf(question.before).map(withState))
         : null,
-    sql: { groups: sql.groups, days: sql.days },
+    sql,
   };
 }
 

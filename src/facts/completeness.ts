@@ -1,7 +1,6 @@
 // How complete the series are, as bi.coverage and bi.freshness show it, and which of their days are missing or failed.
 
 import { sql } from "kysely";
-import type { Database } from "../db/connection/database.ts";
 import type { Tx } from "../db/connection/transaction.ts";
 import type { Day } from "../usage/days.ts";
 import type { Source } from "../usage/dimensions.ts";
@@ -183,26 +182,4 @@ export function groupGaps(gaps: readonly Gap[]): readonly GapGroup[] {
   return [...groups.values()].flatMap((group) =>
     group.slice(0, 1).map(({ status, from, to, error }) => ({ status, from, to, error, series: group })),
   );
-}
-
-export type UndatedSeries = SeriesName & {
-  readonly snapshots: number;
-  /** When the newest snapshot was taken. */
-  readonly takenAt: Date;
-};
-
-/** The series whose answers carry no date, so that they have no days. */
-export async function undatedSeries(db: Database): Promise<readonly UndatedSeries[]> {
-  const { rows } = await sql<UndatedSeries>`
-    select s.project, s."grouping", s.filter, newest.snapshot_no as snapshots, newest.taken_at as "takenAt"
-    from usage_export.series s
-    cross join lateral (
-      select snapshot_no, taken_at from usage_export.undated_snapshot n
-      where n.series_id = s.series_id order by snapshot_no desc limit 1
-    ) newest
-    where s.undated_since is not null and s.window_days is null and s.superseded_at is null
-      and s.retired_at is null
-    order by s.project collate "C", s."grouping", s.filter collate "C"
-  `.execute(db);
-  return rows;
 }

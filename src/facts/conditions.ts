@@ -37,7 +37,6 @@ const TRAITS = {
   missing: { severity: "warning", section: "gaps" },
   failed: { severity: "warning", section: "gaps" },
   suspect: { severity: "warning", section: "gaps" },
-  key: { severity: "warning", section: "keys", isQuiet: true },
   "key attempts": { severity: "warning", section: "keys" },
   "key attention": { severity: "critical", section: "keys" },
   "key fallback": { severity: "critical", section: "keys" },
@@ -110,9 +109,6 @@ export function conditionsOf(facts: HealthFacts): readonly Condition[] {
         .flatMap(runCondition),
       ...coverageConditions(facts),
       ...rotations,
-      ...facts.rotationWarnings.map(({ rotation, text }) =>
-        condition("key", rotation, `rotation ${rotation}: ${text}`),
-      ),
       ...usageConditions(facts),
     ],
     facts,

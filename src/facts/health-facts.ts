@@ -21,12 +21,7 @@ import {
   type SliceCounts,
 } from "./completeness.ts";
 import { jobHealth, type ProjectJobHealth } from "./job-health.ts";
-import {
-  leftOutWarnings,
-  type ProjectRotationHealth,
-  type RotationWarning,
-  rotationHealth,
-} from "./rotation-health.ts";
+import { type ProjectRotationHealth, rotationHealth } from "./rotation-health.ts";
 
 /** What the conditions are computed from. A rotation of many projects is one for each of them here. */
 export type HealthFacts = Gaps & {
@@ -43,7 +38,6 @@ export type HealthFacts = Gaps & {
   /** Why slices are failed; the cause with the most slices comes first. */
   readonly causes: readonly FailureCause[];
   readonly rotations: readonly ProjectRotationHealth[];
-  readonly rotationWarnings: readonly RotationWarning[];
   readonly queue: readonly QueueDepth[];
   /** The lists of projects that the configuration discovers projects by. */
   readonly lists: readonly StoredList[];
@@ -65,8 +59,6 @@ export type FactsOptions = {
   readonly isShown?: (project: string) => boolean;
   /** False: the gaps are not listed, which takes long in an outage of thousands of projects. */
   readonly withGaps?: boolean;
-  /** What only the machine with the delivered key files knows. */
-  readonly rotationWarnings?: readonly RotationWarning[];
 };
 
 /** `tx` is a snapshot of `db`. */
@@ -74,7 +66,7 @@ export async function healthFacts(
   db: Database,
   tx: Tx,
   config: Config,
-  { isShown, withGaps = true, rotationWarnings = [] }: FactsOptions,
+  { isShown, withGaps = true }: FactsOptions,
 ): Promise<HealthFacts> {
   const now = await databaseNow(tx);
   const { projects, incomplete } = await completeness(tx, isShown);
@@ -94,7 +86,6 @@ export async function healthFacts(
     ...{ projects, slices, ...(await readGaps(tx, withGaps ? incomplete : [])) },
     causes: isRetried ? causes : causes.map((cause) => ({ ...cause, nextTry: undefined })),
     rotations: await rotationHealth(tx, config),
-    rotationWarnings: [...leftOutWarnings(config), ...rotationWarnings],
     queue: await queueDepths(tx),
     lists: await configuredLists(tx, config),
     ...(await usageFacts(db, tx, config)),

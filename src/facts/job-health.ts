@@ -4,10 +4,11 @@ import { sql } from "kysely";
 import { type Config, jobsOf } from "../config/config.ts";
 import type { Tx } from "../db/connection/transaction.ts";
 import { type JobId, type Pause, type StoredJob, storedJobFinder, storedJobs } from "../db/jobs/jobs.ts";
-import type { RecentRun } from "../db/jobs/recent-runs.ts";
-import { nextRunAt, overdueSince, runAfter, type ScheduledJob, waitingSince } from "../schedule/due.ts";
+import { nextOccurrence, type Schedule } from "../schedule/cron.ts";
+import { overdueSince, waitingSince } from "../schedule/due.ts";
 import type { ProjectHealth } from "./completeness.ts";
 import { mergeProjects } from "./rotation-health.ts";
+import type { RecentRun } from "./runs.ts";
 
 export type JobHealth = {
   readonly kind: "export" | "rotation";
@@ -18,8 +19,6 @@ export type JobHealth = {
   readonly timezone: string;
   /** Undefined while the job is paused. */
   readonly nextRun: Date | undefined;
-  /** The scheduled time of the first run that no worker has planned yet. It is in the past while that run waits for a worker. */
-  readonly firstUnplanned: Date | undefined;
   readonly paused: Pause | undefined;
   /** A worker should run this job: some worker has registered it, and it is not paused. */
   readonly needsWorker: boolean;
@@ -27,22 +26,17 @@ export type JobHealth = {
   readonly overdueSince: Date | undefined;
   /** A run is in progress that may read the days that are missing now, or one begins with the next tick. */
   readonly mayReadMissing: boolean;
-  /** The newest run that was not skipped: a skipped one only says that the run before it was still running. */
+  /** The newest run. */
   readonly lastRun: LastRun | undefined;
   readonly failedRun: FailedRun | undefined;
   /** When the newest successful run ended, in seconds since 1970; null if none did. Backfills do not count. */
   readonly lastSuccess: number | null;
-  /** Runs that failed or were interrupted since `lastSuccess`. */
-  readonly failures: number;
 };
 
 /** A job of one project; a rotation of many projects has one for each. */
 export type ProjectJobHealth = JobHealth & { readonly project?: string | undefined };
 
-export type LastRun = Pick<RecentRun, "trigger" | "status" | "startedAt" | "finishedAt" | "error"> & {
-  /** Scheduled times that were skipped since the run started. */
-  readonly skippedSince: number;
-};
+export type LastRun = Pick<RecentRun, "trigger" | "status" | "startedAt" | "finishedAt" | "error">;
 
 /**
  * The newest run of the job that ended, unless it ended well. A stopped run says nothing about the job. Nor does a backfill that failed or
@@ -66,42 +60,44 @@ export async function jobHealth(
 ): Promise<readonly ProjectJobHealth[]> {
   const jobs = jobsOf(config);
   const storedOf = storedJobFinder(await storedJobs(tx));
-  const [runs, records] = [await newestRuns(tx, jobs), await jobRecords(tx, jobs)];
+  const runs = await newestRuns(tx, jobs);
   const failed = new Set(projects.flatMap((one) => (one.failed > 0 ? `${one.source} ${one.projectId}` : [])));
   return jobs.map((job, i) => {
-    const { last, judged } = runs.get(i) ?? {};
-    const { hasReadingRun = false, lastSuccess = null, failures = 0 } = records[i] ?? {};
+    const { last, judged, success } = runs.get(i) ?? {};
     const { kind, name, schedule, timezone } = job;
     const hasFailedSlices = kind === "export" && job.projects.some(({ id }) => failed.has(`${job.source} ${id}`));
     const isOfMany = kind === "rotation" && job.group !== undefined;
     return {
       ...{ kind, job: isOfMany ? job.group : name, ...(isOfMany && { project: job.project.name }), schedule, timezone },
-      ...plannedRuns(job, storedOf(job), last, hasReadingRun, now),
-      ...{ lastRun: last, failedRun: failedRun(judged, hasFailedSlices), lastSuccess, failures },
+      ...plannedRuns(job, storedOf(job), last, now),
+      ...{ lastRun: last && lastRun(last), failedRun: failedRun(judged, hasFailedSlices) },
+      lastSuccess: success?.finishedAt ? success.finishedAt.getTime() / 1000 : null,
     };
   });
 }
 
 function plannedRuns(
-  job: ScheduledJob,
+  job: Schedule,
   stored: StoredJob | undefined,
-  lastRun: LastRun | undefined,
-  hasReadingRun: boolean,
+  last: NewestRun | undefined,
   now: Date,
-): Pick<JobHealth, "nextRun" | "firstUnplanned" | "paused" | "needsWorker" | "overdueSince" | "mayReadMissing"> {
+): Pick<JobHealth, "nextRun" | "paused" | "needsWorker" | "overdueSince" | "mayReadMissing"> {
   const isPaused = stored?.pause !== undefined;
   const overdue = overdueSince(job, stored, now);
   const isAboutToBegin = waitingSince(job, stored, now) !== undefined && !overdue;
   return {
     // Workers do not run a paused job until it is resumed.
-    nextRun: isPaused ? undefined : nextRunAt(job, now),
-    firstUnplanned: stored?.scheduledThrough && !isPaused ? runAfter(job, stored.scheduledThrough) : undefined,
+    nextRun: isPaused ? undefined : nextOccurrence(job, now),
     paused: stored?.pause,
     needsWorker: stored !== undefined && !isPaused,
     // A run that waits for the end of the previous run is not overdue.
-    overdueSince: lastRun?.status === "running" ? undefined : overdue,
-    mayReadMissing: isAboutToBegin || hasReadingRun,
+    overdueSince: last?.status === "running" ? undefined : overdue,
+    mayReadMissing: isAboutToBegin || last?.hasReadingRun === true,
   };
+}
+
+function lastRun({ trigger, status, startedAt, finishedAt, error }: NewestRun): LastRun {
+  return { trigger, status, startedAt, finishedAt, error };
 }
 
 function failedRun(judged: NewestRun | undefined, hasFailedSlices: boolean): FailedRun | undefined {
@@ -112,46 +108,8 @@ function failedRun(judged: NewestRun | undefined, hasFailedSlices: boolean): Fai
 
 // One index lookup for each job, and no pass over all runs: a job that ran for years has very many.
 
-type NewestRun = LastRun & { readonly suspect: number };
-
-/** By the index of the job: its newest run, and the newest that tells whether it works (see FailedRun). */
-async function newestRuns(
-  tx: Tx,
-  jobs: readonly JobId[],
-): Promise<ReadonlyMap<number, { readonly last?: LastRun; readonly judged?: NewestRun }>> {
-  const { rows } = await sql<NewestRun & { readonly index: number; readonly what: "last" | "judged" }>`
-    select c.index, r.what, r.trigger, r.status, r.started_at as "startedAt", r.finished_at as "finishedAt", r.error,
-      r.slices_suspect as suspect,
-      (
-        select count(*)::integer from usage_export.run skipped
-        where skipped.kind = c.kind and skipped.job = c.name and skipped.started_at > r.started_at and skipped.status = 'skipped'
-      ) as "skippedSince"
-    from ${listed(jobs)}
-    cross join lateral (
-      (
-        select 'last' as what, * from bi.runs where kind = c.kind and job = c.name and status <> 'skipped'
-        order by started_at desc limit 1
-      )
-      union all
-      (
-        select 'judged', * from bi.runs
-        where kind = c.kind and job = c.name and (status = 'ok' or (status in ('failed', 'interrupted') and trigger <> 'backfill'))
-        order by started_at desc limit 1
-      )
-    ) r
-  `.execute(tx);
-  const byJob = Map.groupBy(rows, ({ index }) => index);
-  return new Map(
-    [...byJob].map(([index, found]) => [
-      index,
-      Object.fromEntries(
-        found.map(({ index: _, what, suspect, ...run }) => [what, what === "last" ? run : { ...run, suspect }]),
-      ),
-    ]),
-  );
-}
-
-type JobRecord = Pick<JobHealth, "lastSuccess" | "failures"> & {
+type NewestRun = LastRun & {
+  readonly suspect: number;
   /**
    * A run is in progress that may read the days that are missing now: workers share it, or its one process has sent a heartbeat within the
    * last minute. A run of hours does not count, nor a catch-up soon after another run: what is missing then is notified beside it.
@@ -159,14 +117,14 @@ type JobRecord = Pick<JobHealth, "lastSuccess" | "failures"> & {
   readonly hasReadingRun: boolean;
 };
 
-async function jobRecords(tx: Tx, jobs: readonly JobId[]): Promise<readonly JobRecord[]> {
-  const { rows } = await sql<JobRecord>`
-    select extract(epoch from ok.finished_at)::double precision as "lastSuccess",
-      (
-        select count(*)::integer from bi.runs r
-        where r.kind = c.kind and r.job = c.name and r.trigger <> 'backfill' and r.status in ('failed', 'interrupted')
-          and (ok.started_at is null or r.started_at > ok.started_at)
-      ) as failures,
+/** "last": the newest that was not skipped; "judged": the newest that tells whether the job works (see FailedRun); "success": see `lastSuccess`. */
+type NewestRuns = { readonly [What in "last" | "judged" | "success"]?: NewestRun };
+
+/** By the index of the job. */
+async function newestRuns(tx: Tx, jobs: readonly JobId[]): Promise<ReadonlyMap<number, NewestRuns>> {
+  const { rows } = await sql<NewestRun & { readonly index: number; readonly what: keyof NewestRuns }>`
+    select c.index, r.what, r.trigger, r.status, r.started_at as "startedAt", r.finished_at as "finishedAt", r.error,
+      r.slices_suspect as suspect,
       exists (
         select from usage_export.run r
         where r.kind = c.kind and r.job = c.name and r.status = 'running'
@@ -179,14 +137,27 @@ async function jobRecords(tx: Tx, jobs: readonly JobId[]): Promise<readonly JobR
           and (r.projects_open is not null or r.heartbeat_at > now() - interval '1 minute')
       ) as "hasReadingRun"
     from ${listed(jobs)}
-    left join lateral (
-      select started_at, finished_at from usage_export.run r
-      where r.kind = c.kind and r.job = c.name and r.trigger <> 'backfill' and r.status = 'ok'
-      order by started_at desc limit 1
-    ) ok on true
-    order by c.index
+    cross join lateral (
+      (
+        select 'last' as what, * from bi.runs where kind = c.kind and job = c.name
+        order by started_at desc limit 1
+      )
+      union all
+      (
+        select 'judged', * from bi.runs
+        where kind = c.kind and job = c.name and (status = 'ok' or (status in ('failed', 'interrupted') and trigger <> 'backfill'))
+        order by started_at desc limit 1
+      )
+      union all
+      (
+        select 'success', * from bi.runs
+        where kind = c.kind and job = c.name and status = 'ok' and trigger <> 'backfill'
+        order by started_at desc limit 1
+      )
+    ) r
   `.execute(tx);
-  return rows;
+  const byJob = Map.groupBy(rows, ({ index }) => index);
+  return new Map([...byJob].map(([index, found]) => [index, Object.fromEntries(found.map((run) => [run.what, run]))]));
 }
 
 /** The jobs as a relation `c`. */
@@ -212,14 +183,12 @@ export function mergeJobs(jobs: readonly ProjectJobHealth[]): readonly JobHealth
         ...first,
         projects: members.length,
         nextRun: earliest(members.map(({ nextRun }) => nextRun)),
-        firstUnplanned: earliest(members.map(({ firstUnplanned }) => firstUnplanned)),
         needsWorker: members.some(({ needsWorker }) => needsWorker),
         overdueSince: earliest(members.map((one) => one.overdueSince)),
         mayReadMissing: members.some(({ mayReadMissing }) => mayReadMissing),
         lastRun: (worst ?? all[0])?.lastRun,
         failedRun: all.find((one) => one.failedRun)?.failedRun,
         lastSuccess: successes.length > 0 ? Math.min(...successes) : null,
-        failures: Math.max(...members.map(({ failures }) => failures)),
       };
     },
   );

@@ -64,8 +64,6 @@ export async function money(run: Run, asked: AskedQuestion, grouping: Split, tod
 
 /** How far back usage_export.month_forecast looks. */
 const HISTORY_DAYS = 70;
-/** Reading how much of a young day is known takes some milliseconds a project. Of more projects, such days are estimated themselves. */
-const KNOWN_SHARE_PROJECTS_MAX = 100;
 /** Of more projects it would take a second to say which of the 70 days were read of each, and there is no forecast. */
 const FORECAST_PROJECTS_MAX = 1_000;
 
@@ -84,36 +82,24 @@ async function readForecast(
     return null;
   const history = { start: addDays(today, -HISTORY_DAYS), end: today };
   const { view, conditions } = sourceOf({ ...question, group: undefined }, scope);
-  const isBilled = question.metric === "billed_cost";
-  const hasShares = !isBilled && scope.projectCount <= KNOWN_SHARE_PROJECTS_MAX;
-  // What is charged says nothing of how late usage becomes known.
-  const young = isBilled ? "1" : hasShares ? "coalesce(known_share, 1)" : "0";
-  const shares = hasShares
-    ? `
-  left join (
-    select project_id as late_project_id, days_after, known_share from usage_export.known_share
-    join usage_export.total_series t using (series_id, project_id)
-    where t.filter_key = '{}' and metric = ${literal(isCost(question.metric) ? "requests" : question.metric)}
-  ) late on late_project_id = project_id and finality = 'settling' and days_after = (fetched_at at time zone 'UTC')::date - usage_date`
-    : "";
   const [found] = await run<Forecast>(`
 with amount as materialized (
   select usage_date, sum(${isCost(question.metric) ? "amount" : question.metric}) as amount
   from ${view} where ${[within(history), ...conditions].join(" and ")} group by usage_date
 ), covered as (
   select usage_date, count(*) as series, bool_and(fetched_at is not null and status <> 'missing') as is_read,
-    avg(case finality when 'open' then 0 when 'settling' then ${young} else 1 end) as known_share
-  from bi.coverage${shares}
+    bool_and(usage_export.is_known(usage_date, finality, fetched_at)) as is_known
+  from bi.coverage
   where ${coverageConditions(question, scope, [history])}
   group by usage_date
 ), day as (
-  select usage_date, coalesce(amount, 0) as amount, known_share from covered left join amount using (usage_date) where is_read
+  select usage_date, coalesce(amount, 0) as amount, is_known from covered left join amount using (usage_date) where is_read
 )
 select trim_scale(forecast)::text as forecast, trim_scale(low)::text as low, trim_scale(high)::text as high
 from (
-  select array_agg(usage_date) as days, array_agg(amount) as amounts, array_agg(known_share) as known_shares from day
+  select array_agg(usage_date) as days, array_agg(amount) as amounts, array_agg(is_known) as are_known from day
 ) history
-cross join lateral usage_export.month_forecast(date ${literal(today)}, days, amounts, known_shares)
+cross join lateral usage_export.month_forecast(date ${literal(today)}, days, amounts, are_known)
 where forecast is not null`);
   return found ?? null;
 }

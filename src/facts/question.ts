@@ -27,7 +27,7 @@ export function splitsOf(metric: AskedMetric): readonly Split[] {
   return isCost(metric) ? COST_SPLITS[metric] : SPLITS.filter((one) => one !== "line_item");
 }
 
-export const SORTS = ["amount", "before", "change", "group"] as const;
+export const SORTS = ["amount", "change"] as const;
 
 export type Question = {
   readonly period: Window;

@@ -1,10 +1,9 @@
-// The totals that changed after the first reading of their day since it was over, and how much of a day's usage is known after how many days.
+// The totals that changed after the first reading of their day since it was over, and windows that end too early to see all changes.
 
 import type { Day } from "../usage/days.ts";
 import { TOTAL_GROUPINGS } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
-import type { Series, SeriesName } from "../usage/series.ts";
-import type { CurvePoint } from "../usage/window-advice.ts";
+import type { SeriesName } from "../usage/series.ts";
 import type { CoverageScope } from "./coverage.ts";
 import { findProjects, type Run } from "./scope.ts";
 import { literal, projectConditions, within } from "./sql.ts";
@@ -56,18 +55,19 @@ limit ${NEWEST_MAX}`);
   return { count: rows[0]?.count ?? 0, newest: rows.map(({ count: _, ...one }) => one) };
 }
 
-/** Each curve is of one series and metric. Scans the whole history of these series, so ask for few and small ones. */
-export async function restatementCurves(
-  run: Run,
-  series: readonly Series[],
-): Promise<readonly (readonly CurvePoint[])[]> {
-  if (series.length === 0) return [];
-  const keys = series.map(
-    ({ project, grouping, filter }) => `(${[project.id, grouping, filter.name].map(literal).join(", ")})`,
-  );
-  const rows = await run<CurvePoint & { curve: string }>(`
-select days_after as "daysAfter", known_share::double precision as "knownShare", days,
-  concat_ws(' ', project_id, "grouping", filter, metric) as curve
-from bi.restatement_curve where (project_id, "grouping", filter) in (${keys.join(", ")})`);
-  return [...Map.groupBy(rows, ({ curve }) => curve).values()];
+/** A window after whose last reading of a day usage still changed. */
+export type ShortWindow = { readonly windowDays: number; readonly days: number };
+
+const LATE_DAYS_MIN = 7;
+
+/** Of the last 70 days: at least 7 changed when their window read them for the last time, so that later changes were probably not seen. */
+export function shortWindows(run: Run): Promise<readonly ShortWindow[]> {
+  return run<ShortWindow>(`
+select s.window_days as "windowDays", count(distinct r.usage_date)::integer as days
+from usage_export.series s
+join usage_export.superseded_row r using (series_id)
+where s.source = 'usage' and s.filter_key = '{}' and s.retired_at is null and s.superseded_at is null
+  and r.usage_date > (now() at time zone 'UTC')::date - 70
+  and (r.superseded_at at time zone 'UTC')::date - r.usage_date >= s.window_days
+group by s.window_days having count(distinct r.usage_date) >= ${LATE_DAYS_MIN} order by s.window_days`);
 }

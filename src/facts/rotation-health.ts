@@ -1,11 +1,10 @@
 // The health of rotations: their keys and their failures. A rotation of many projects is shown as one.
 
 import type { Config } from "../config/config.ts";
-import { rotationName, writtenRotations } from "../config/rotations.ts";
+import { writtenRotations } from "../config/rotations.ts";
 import type { Tx } from "../db/connection/transaction.ts";
 import { type RotationRow, rotationRows } from "../db/keys/status.ts";
 import type { RotationJob } from "../keys/policy.ts";
-import { projectsText } from "../text.ts";
 
 export type RotationHealth = RotationRow & {
   /** Undefined if it is not configured any more. */
@@ -28,39 +27,23 @@ export async function rotationHealth(tx: Tx, config: Config): Promise<readonly P
   });
 }
 
-/** What a person should know of a rotation beside its keys and its failures. */
-export type RotationWarning = { readonly rotation: string; readonly text: string };
-
-/** Projects whose keys a rotation of many does not renew: their names or their files do not allow it. */
-export function leftOutWarnings({ rotations, leftOut = [] }: Config): readonly RotationWarning[] {
-  return [...Map.groupBy(leftOut, ({ group }) => group)].map(([rotation, own]) => {
-    const names = own.map(({ project }) => project.name);
-    const all = own.length + rotations.filter(({ group }) => group === rotation).length;
-    return { rotation, text: `leaves out ${projectsText(names, all)}: ${own[0]?.message}` };
-  });
-}
-
 type WrittenName = { readonly rotation: string; readonly project?: string };
 
 /**
  * Finds the name in the configuration, and of a rotation of many projects the project, by the name in the ledger. The rotations of
- * projects that are gone are one: each was called after its rotation and its project, and is not configured any more. A project that its
- * rotation leaves out is not gone.
+ * projects that are gone are one: each was called after its rotation and its project, and is not configured any more.
  */
 export function writtenNames(
-  config: Pick<Config, "rotations" | "leftOut" | "rotationTemplates">,
+  config: Pick<Config, "rotations" | "writtenForMany">,
 ): (ledgerName: string, projectId: string | null) => WrittenName {
-  const { rotations, leftOut = [], rotationTemplates } = config;
-  const known = new Map<string, WrittenName>([
-    ...leftOut.map(
-      ({ group, project }) => [rotationName(group, project), { rotation: group, project: project.name }] as const,
-    ),
-    ...rotations.map(
-      ({ name, group, project }) =>
-        [name, group ? { rotation: group, project: project.name } : { rotation: name }] as const,
-    ),
-  ]);
-  const ofMany = rotationTemplates?.written.flatMap(({ name, projects }) => (projects ? [name] : [])) ?? [];
+  const { rotations, writtenForMany } = config;
+  const known = new Map<string, WrittenName>(
+    rotations.map(({ name, group, project }) => [
+      name,
+      group ? { rotation: group, project: project.name } : { rotation: name },
+    ]),
+  );
+  const ofMany = writtenForMany?.flatMap(({ name, projects }) => (projects ? [name] : [])) ?? [];
   return (ledgerName, projectId) => {
     const isMember = projectId !== null && ledgerName.endsWith(`/${projectId}`);
     const former = isMember

@@ -79,9 +79,7 @@ function costChoices({ metric }: Question, { groupings, filters }: Pick<SeriesFa
 }
 
 async function readCurrencies(run: Run, { currency }: Question): Promise<readonly string[]> {
-  const rows = await run<{ name: string }>(
-    "select distinct currency as name from bi.price_book where replaced_at is null order by 1",
-  );
+  const rows = await run<{ name: string }>("select distinct currency as name from bi.price_book order by 1");
   const names = rows.map(({ name }) => name);
   if (currency === undefined || names.includes(currency)) return names;
   throw new InvalidQuestion(`currency: no price is in ${JSON.stringify(currency)}${didYouMean(currency, names)}`);
@@ -104,21 +102,6 @@ export async function countUnpriced(run: Run, question: Question, scope: Scope):
 select count(distinct coalesce(model, ''))::integer as count from bi.cost_estimated
 where status = 'unpriced' and "grouping" = 'model' and ${estimateConditions(question, scope)}`);
   return counted?.count ?? 0;
-}
-
-/** In which other currencies usage of the period is priced. */
-export async function readOtherCurrencies(
-  run: Run,
-  question: Question,
-  scope: Scope & Pick<SeriesFacts, "currencies">,
-): Promise<readonly string[]> {
-  const { currency, currencies } = scope;
-  if (currency === undefined || currencies.length < 2) return [];
-  const rows = await run<{ name: string }>(`
-select distinct currency as name from bi.cost_estimated
-where currency <> ${literal(currency)} and ${estimateConditions(question, scope)}
-order by 1`);
-  return rows.map(({ name }) => name);
 }
 
 function estimateConditions(question: Question, scope: Scope): string {
@@ -259,15 +242,6 @@ export type CoveredDay = {
   readonly settling: number;
 };
 
-export type Gap = {
-  readonly project: string;
-  readonly status: "missing" | "failed" | "suspect" | "open" | "amount_unknown";
-  readonly from: Day;
-  readonly to: Day;
-  readonly days: number;
-  readonly error: string | null;
-};
-
 export async function readCoveredDays(
   run: Run,
   question: Question,
@@ -281,20 +255,6 @@ from bi.coverage
 where ${coverageConditions(question, scope, windowsOf(question))}
 group by usage_date`);
   return new Map(days.map((day) => [day.day, day]));
-}
-
-/** What the period lacks, by project; at most 20 stretches. */
-export async function readGaps(run: Run, question: Question, scope: Scope): Promise<readonly Gap[]> {
-  return run<Gap>(`
-select project, state as status, min(usage_date) as "from", max(usage_date) as "to", count(*)::integer as days,
-  (array_agg(error order by usage_date desc))[1] as error
-from (
-  select *, case when status <> 'complete' then status when finality = 'open' then 'open' else 'amount_unknown' end as state from bi.coverage
-  where ${coverageConditions(question, scope, [question.period])} and ${isIncomplete(question, scope)}
-) incomplete
-group by project_id, project, state
-order by days desc, project collate "C", status
-limit ${NAMES_MAX}`);
 }
 
 /** The numbers of the day are too low, or may be. */

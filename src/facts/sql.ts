@@ -18,14 +18,8 @@ export type Scope = {
   readonly currency?: string | undefined;
 };
 
-export type UsageSql = {
-  /** One row for each listed group, one for the others together, and one for the total. */
-  readonly groups: string;
-  /** One row for each day and group: the largest groups, and the others together. */
-  readonly days: string;
-  /** The rows of both, from one pass over the usage. */
-  readonly both: string;
-};
+/** Statements as a person would write them, for people to copy: of the groups, and of the groups by day. */
+export type CopiedSql = { readonly groups: string; readonly days: string };
 
 /** A literal with the same meaning whatever the settings of the session. Invisible characters and those that change the direction of a text are written as escapes. */
 export function literal(text: string): string {
@@ -37,35 +31,46 @@ export function literal(text: string): string {
   return escaped.includes("\\") ? `E'${escaped}'` : `'${escaped}'`;
 }
 
-/** `isCompared`: all days of both periods were read, so that the difference is a change. */
-export function usageSql(question: Question, scope: Scope, isCompared: boolean): UsageSql {
-  const usage = usageOf(question, scope, isCompared);
-  const groups = groupsOf(question, isCompared);
-  const days = daysOf(question);
-  const order = `order by part, ${ORDERS[question.sort]}`;
-  return {
-    groups: `${usage}\nselect * from (\n${groups}\n) by_group\n${order}`,
-    days: `${usage}\n${days}\norder by usage_date, part, rank`,
-    both: `${usage}
+/**
+ * One row for each listed group, one for the others together, and one for the total; and the same of each day, for the largest groups.
+ * `isCompared`: all days of both periods were read, so that the difference is a change.
+ */
+export function usageSql(question: Question, scope: Scope, isCompared: boolean): string {
+  return `${usageOf(question, scope, isCompared)}
 select * from (
 select part, rank, "group", null::date as usage_date, amount, amount_before, change, groups from (
-${groups}
+${groupsOf(question, isCompared)}
 ) by_group
 union all
 select part || ' of day', rank, "group", usage_date, amount, null, null, null from (
-${days}
+${daysOf(question)}
 ) by_day
 ) answer
-${order}`,
-  };
+order by part, rank`;
 }
 
-const ORDERS: Readonly<Record<Question["sort"], string>> = {
-  amount: "rank",
-  before: "amount_before desc nulls last, rank",
-  change: "rank",
-  group: `"group" collate "C" nulls last, rank`,
-};
+/** Has every group, also one of which all amounts are 0. */
+export function copiedSql(question: Question, scope: Scope, isCompared: boolean): CopiedSql {
+  const { view, column, conditions } = sourceOf(question, scope);
+  const { metric, grouping, period, before } = question;
+  const amount = isCost(metric) ? "amount" : metric;
+  const group = grouping === "none" ? [] : [column];
+  const where = (windows: readonly Window[]) =>
+    `from ${view}\nwhere ${[windows.map(within).join(" or "), ...conditions].map((one, i) => (i === 0 && windows.length > 1 ? `(${one})` : one)).join("\n  and ")}`;
+  const sums =
+    before && isCompared
+      ? [
+          `sum(${amount}) filter (where ${within(period)}) as ${metric}`,
+          `sum(${amount}) filter (where ${within(before)}) as ${metric}_before`,
+        ]
+      : [`sum(${amount}) as ${metric}`];
+  const by = (columns: readonly string[]) => (columns.length > 0 ? `\ngroup by ${columns.join(", ")}` : "");
+  const windows = before && isCompared ? [period, before] : [period];
+  return {
+    groups: `select ${[...group, ...sums].join(",\n  ")}\n${where(windows)}${by(group)}${group.length > 0 ? `\norder by ${metric} desc nulls last` : ""}`,
+    days: `select ${["usage_date", ...group, `sum(${amount}) as ${metric}`].join(", ")}\n${where([period])}${by(["usage_date", ...group])}\norder by usage_date, ${metric} desc nulls last`,
+  };
+}
 
 /** The view with the rows of a question, the column with their group, and the conditions beside the days. */
 export function sourceOf(question: Question, scope: Scope) {
@@ -160,8 +165,7 @@ export function groupingCondition({ metric, grouping }: Question): string {
 
 export function filterCondition({ metric }: Question, { filter }: Scope): string {
   if (metric === "estimated_cost" && filter !== undefined) return "false";
-  if (metric === "estimated_cost")
-    return "(unfiltered or conditions in (select conditions from bi.price_book where replaced_at is null))";
+  if (metric === "estimated_cost") return "(unfiltered or conditions in (select conditions from bi.price_book))";
   return filter === undefined ? "unfiltered" : `(not unfiltered and filter = ${literal(filter)})`;
 }
 

@@ -13,7 +13,6 @@ import { openServiceFor } from "../open-service.ts";
 import type { Service, ServiceDeps } from "../service/service.ts";
 import type { Window } from "../usage/days.ts";
 import { configuredSeries } from "../usage/plan.ts";
-import type { BookChange } from "../usage/prices.ts";
 import { type Dialects, type GroupingCheck, openDialects, openGroupingCheck } from "./dialects.ts";
 import { makeFirstDaysDue, withSeenValues } from "./discovery.ts";
 import { type KeyRing, openKeyRing, openMasterKeys, type PrintedKeys } from "./key-ring.ts";
@@ -45,8 +44,6 @@ export type ExportContext = ServiceContext<Database> & {
 
 type ServiceOptions = Pick<ServiceDeps, "onAttempt" | "waitMsMax">;
 type ContextOptions = ServiceOptions & {
-  /** Called when the service refused the key in use and an older one was used instead. */
-  readonly onKeyFallback?: (rotation: string) => void;
   /** Left out, they are read if a project is called with a key of the ledger. */
   readonly masterKeys?: MasterKeys | undefined;
   readonly printedKeys?: PrintedKeys;
@@ -77,7 +74,7 @@ export async function openExportContext(
   app: App,
   configured: Config,
   db: Database,
-  { onKeyFallback, masterKeys, printedKeys, ...options }: ContextOptions = {},
+  { masterKeys, printedKeys, ...options }: ContextOptions = {},
 ): Promise<ExportContext & AsyncDisposable> {
   // Without its discovered projects the configuration would retire all their series.
   if (configured.discovery && configured.discovery.version === undefined) {
@@ -87,11 +84,13 @@ export async function openExportContext(
   await raiseLaggingSequences(app.log, db);
   // A command that asks for certain days has read the values of those days.
   const config = configured.exports.some(({ seen }) => seen) ? configured : await withSeenValues(configured, db);
-  const keys = await openKeyRing(app, config, db, { onFallback: onKeyFallback, masterKeys, printedKeys });
+  const keys = await openKeyRing(app, config, db, { masterKeys, printedKeys });
   const ids = await registerSeries(db, configuredSeries(config.exports));
   const firstDays = await makeFirstDaysDue(db, config, ids);
-  await putPricesInForce(app, config, db);
-  await putBudgetsInForce(app, config, db);
+  // Logged, as each command may bring another configuration. The first one nearly always has neither.
+  const { prices, budgets } = config;
+  if (await storePrices(db, prices)) app.log[levelOf(prices)]({ prices: prices.length }, "prices changed");
+  if (await storeBudgets(db, budgets)) app.log[levelOf(budgets)]({ budgets: budgets.length }, "budgets changed");
   const context = await connect(app, config, db, keys, options);
   return {
     ...context,
@@ -100,20 +99,6 @@ export async function openExportContext(
     fetchNumbers: openFetchNumbers(db),
     writer: openRunWriter(db),
   };
-}
-
-/** Logged, as the prices in force may be for days long past, and each command may bring another configuration. */
-export async function putPricesInForce(app: App, { prices }: Config, db: Database): Promise<BookChange> {
-  const change = await storePrices(db, prices, app.actor);
-  const facts = { added: change.added.length, replaced: change.replaced.length };
-  if (facts.added + facts.replaced > 0) app.log.info(facts, "prices changed");
-  return change;
-}
-
-/** Logged for the same reason. */
-async function putBudgetsInForce(app: App, { budgets }: Config, db: Database): Promise<void> {
-  const changes = await storeBudgets(db, budgets, app.actor);
-  if (changes.length > 0) app.log.info({ budgets: changes.map(({ name }) => name) }, "budgets changed");
 }
 
 /** Makes no call to the database, so a failure of the database can't leave the service open. */
@@ -128,4 +113,8 @@ async function connect<Db extends Database | undefined>(
   const dialects = openDialects({ app, db, service, keys });
   const close = () => service.close();
   return { app, config, db, service, keys, dialects, groupings: openGroupingCheck(), [Symbol.asyncDispose]: close };
+}
+
+function levelOf(stored: readonly unknown[]): "info" | "debug" {
+  return stored.length > 0 ? "info" : "debug";
 }

@@ -122,22 +122,13 @@ async function readList(
  * the projects as they are, with a warning in the log. Throws if a list was never read: nothing is known to export then.
  */
 export async function discoverProjects(app: App, config: Config, db: Database): Promise<Config> {
-  const failure = await firstReadingFailure(db, await refreshLists(app, config, db));
-  if (failure) throw failure;
-  return withKnownProjects(config, db);
-}
-
-/** The error of a list that could not be read, and never was: none of its projects is known. */
-export async function firstReadingFailure(
-  db: Database,
-  failures: ReadonlyMap<string, AppError>,
-): Promise<AppError | undefined> {
+  const failures = await refreshLists(app, config, db);
   const stored = failures.size > 0 ? await storedLists(db) : [];
   for (const [list, error] of failures) {
     if (stored.some((one) => one.list === list && one.readAt !== null)) continue;
-    return new AppError(error.code, `the projects of ${list}: ${error.message}`, { cause: error });
+    throw new AppError(error.code, `the projects of ${list}: ${error.message}`, { cause: error });
   }
-  return undefined;
+  return withKnownProjects(config, db);
 }
 
 /** Lists the projects at the service, and stores what has changed. Returns why lists could not be read, which is stored and logged, too. */

@@ -10,7 +10,7 @@ import { endProjects, finishRun, heartbeatRun, startRun } from "../db/jobs/runs.
 import { storeBalances, storeListedKeys } from "../db/project-facts.ts";
 import { markDue, seriesIdOf } from "../db/usage/series.ts";
 import { errorText } from "../errors.ts";
-import { nextRunAt } from "../schedule/due.ts";
+import { nextOccurrence } from "../schedule/cron.ts";
 import { hasStatus } from "../service/answer.ts";
 import { readKeyList } from "../service/keys.ts";
 import { fetchBalances } from "../service/projects.ts";
@@ -157,7 +157,7 @@ async function markPlannedDue(
 ): Promise<void> {
   const seriesIds = [...new Set(requests.map(({ series }) => seriesIdOf(ids, series)))];
   const newlyDue = due ?? (job.window ? undefined : { through: addDays(runDay, -1) });
-  if (newlyDue) await markDue(db, seriesIds, { ...newlyDue, nextAt: nextRunAt(job, await databaseNow(db)) });
+  if (newlyDue) await markDue(db, seriesIds, { ...newlyDue, nextAt: nextOccurrence(job, await databaseNow(db)) });
 }
 
 /** A key that reads usage may lack the scope for billing, so balances are read in runs of billing only. */

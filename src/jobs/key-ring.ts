@@ -9,7 +9,7 @@ import { neededKeys, problemsByCause, readSecret, secretOf, secretProblems } fro
 import type { Database } from "../db/connection/database.ts";
 import { masterKeysUsed, recordEvent, rotationsWithKey, usableKeys } from "../db/keys/keystore.ts";
 import { AppError } from "../errors.ts";
-import { holdsScope, type RotationJob, scopesProblem } from "../keys/policy.ts";
+import { holdsScope, type RotationJob } from "../keys/policy.ts";
 import { isDamaged, type MasterKeys, openSealedKey, readMasterKeys, requireMasterKeys } from "../keys/seal.ts";
 import type { Scrubber, Secret } from "../secret.ts";
 import { isKeyRejected } from "../service/errors.ts";
@@ -48,14 +48,11 @@ type KeyRingDeps = {
   /** Undefined without a database, and if no key is rotated. */
   readonly masterKeys: MasterKeys | undefined;
   readonly commands: KeyCommands;
-  readonly onFallback: (rotation: string) => void;
   /** When each fallback was reported last, by its reason. */
   readonly reportedMs: Map<string, number>;
 };
 
 type KeyRingOptions = {
-  /** Called when the service refused the key in use and an older one was used instead. */
-  readonly onFallback?: ((rotation: string) => void) | undefined;
   /** Left out, they are read if a project is called with a key of the ledger. */
   readonly masterKeys?: MasterKeys | undefined;
   /** Left out, each key command runs when its key is needed first. */
@@ -70,7 +67,7 @@ export async function openKeyRing(
   app: App,
   config: Config,
   db: Database | undefined,
-  { onFallback = () => {}, masterKeys: given, printedKeys }: KeyRingOptions = {},
+  { masterKeys: given, printedKeys }: KeyRingOptions = {},
 ): Promise<KeyRing> {
   throwProblems(await missingKeys(app, config, db ? await rotationsWithKey(db) : new Set()));
   const projectKeys = new Map(config.projects.map(({ id, key }) => [id, key]));
@@ -80,9 +77,7 @@ export async function openKeyRing(
   const isRotated = [...projectKeys.values(), ...creators.values()].some(({ kind }) => kind === "rotation");
   const masterKeys = given ?? (db && isRotated ? await openMasterKeys(app, db) : undefined);
   const commands = openKeyCommands(app, printedKeys);
-  const groups = new Map(config.rotations.map(({ name, group }) => [name, group]));
-  const countFallback = (rotation: string) => onFallback(groups.get(rotation) ?? rotation);
-  const deps: KeyRingDeps = { app, db, masterKeys, commands, onFallback: countFallback, reportedMs: new Map() };
+  const deps: KeyRingDeps = { app, db, masterKeys, commands, reportedMs: new Map() };
   return {
     nameOf({ id }) {
       const key = projectKeys.get(id);
@@ -175,13 +170,12 @@ async function storedKeys({ app, db, masterKeys }: KeyRingDeps, project: Project
 
 /** The call succeeded, but a person must know that the key in use does not work. */
 async function reportFallback(
-  { app, db, onFallback, reportedMs }: KeyRingDeps,
+  { app, db, reportedMs }: KeyRingDeps,
   project: Project,
   rotation: string,
   trouble: { readonly reason: string; readonly refused?: string },
   used: CandidateKey,
 ): Promise<void> {
-  onFallback(rotation);
   const reason = `${trouble.reason}; ${used.id} was used in its place`;
   // Reported again after a day: an alert that is not renewed counts as resolved.
   const nowMs = Date.now();
@@ -212,8 +206,6 @@ async function missingKeys(app: App, config: Config, rotated: ReadonlySet<string
 function rotationProblems({ rotations, projects }: Config): string[] {
   const problems = rotations.flatMap(({ name, scopes, createWith, index }) => {
     const path = `rotations[${index}].scopes`;
-    const problem = scopesProblem(scopes);
-    if (problem !== undefined) return [`${path}: ${problem}`];
     const makesItsSuccessor = createWith
       ? createWith.kind === "rotation" && createWith.rotation === name
       : projects.some(({ key }) => key.kind === "rotation" && key.rotation === name);

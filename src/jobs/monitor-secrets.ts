@@ -19,7 +19,7 @@ export async function requireSecrets(app: App, config: Config): Promise<MonitorS
   await requireStaticKeys(app, config);
   const receivers = await requireReceivers(app, config);
   const access = await requireAccess(app, config);
-  if (config.rotations.length > 0 || config.rotationTemplates) readMasterKeys(app.env);
+  if (config.rotations.length > 0 || config.writtenForMany) readMasterKeys(app.env);
   return { receivers, access };
 }
 

@@ -2,8 +2,8 @@
 
 import { AppError } from "../errors.ts";
 import { activeKey, type LedgerKey } from "./ledger.ts";
-import { type CleanupStep, clockSkewText, graceLeft } from "./plan.ts";
-import type { LastUse, RotationDeps, RotationTask, ServiceKey } from "./rotation-deps.ts";
+import { type CleanupStep, clockSkewText } from "./plan.ts";
+import type { RotationDeps, RotationTask, ServiceKey } from "./rotation-deps.ts";
 
 /** `changed`: the ledger or the service was changed. `kept`: why the key was not removed; undefined if nobody has to know. */
 type CleanupOutcome = { readonly changed: boolean; readonly kept?: string };
@@ -23,8 +23,8 @@ export async function runCleanupStep(task: RotationTask, step: CleanupStep): Pro
 
 async function markDueForRemoval(task: RotationTask, key: LedgerKey, reason: string): Promise<CleanupOutcome> {
   const { deps } = task;
-  const { seen, text } = await checkUse(task, key, true);
-  if (seen === "in-grace") return keepKey(deps, key, text);
+  await requireAgreeingClocks(deps);
+  const { seen, text } = await deps.lastUse(key);
   if (seen === "yes") return keepKey(deps, key, `replaced key still in use: ${text}`);
   const proof = seen === "unknown" ? `by its age alone, as its use is not known: ${text}` : text;
   await deps.ledger.write({ kind: "due-for-removal", intentId: key.intentId }, `${reason}; ${proof}`);
@@ -36,46 +36,32 @@ async function markDueForRemoval(task: RotationTask, key: LedgerKey, reason: str
  * delete any key: one that is in use, the one that this rotation calls with, the project's last one.
  */
 async function deleteKey(task: RotationTask, key: LedgerKey, reason: string): Promise<CleanupOutcome> {
-  const { job, deps } = task;
+  const { deps } = task;
   const { apiKeyId, intentId } = key;
   if (apiKeyId === undefined) return { changed: false };
-  // The grace period begins when a key is replaced: one that was never active has none.
-  const { seen, text } = await checkUse(task, key, key.activeSince !== undefined);
-  if (seen === "in-grace") return keepKey(deps, key, text);
+  await requireAgreeingClocks(deps);
+  const { seen, text } = await deps.lastUse(key);
   if (seen === "yes") {
     const kept = `not deleted: ${text}`;
     // The key is then no longer due for removal.
     if (key.dueForRemovalAt) await deps.ledger.write({ kind: "in-use", intentId }, kept);
     return keepKey(deps, key, kept);
   }
-  if (seen === "unknown" && job.retire !== "delete-by-age") {
+  if (seen === "unknown") {
     if (await retireUnlisted(deps, key)) return { changed: true };
     const kept = `${reason}; not deleted: ${text}`;
     // Written once, not in every run.
     if (key.note !== kept) await deps.ledger.write({ kind: "kept", intentId }, kept);
     return keepKey(deps, key, kept);
   }
-  const [listed, callerIds] = await Promise.all([deps.list(), deps.callerIds()]);
-  if (callerIds.includes(apiKeyId)) {
+  if ((await deps.callerIds()).includes(apiKeyId)) {
     return keepKey(deps, key, "key not deleted: it is the one this rotation calls with");
-  }
-  if (listed && !listed.some((other) => other.apiKeyId !== apiKeyId)) {
-    return keepKey(deps, key, "key not deleted: it is the last one");
   }
   await deps.ledger.confirmLease();
   const outcome = await deps.remove(apiKeyId);
-  const proof = seen === "unknown" ? `by its age alone, as its use is not known: ${text}` : text;
   const result = outcome === "deleted" ? "deleted at the service" : "the service no longer had it";
-  await deps.ledger.write({ kind: "retired", intentId }, `${reason}; ${proof}; ${result}`);
+  await deps.ledger.write({ kind: "retired", intentId }, `${reason}; ${text}; ${result}`);
   return { changed: true };
-}
-
-type UseCheck = LastUse | { readonly seen: "in-grace"; readonly text: string };
-
-async function checkUse({ job, deps }: RotationTask, key: LedgerKey, hasGrace: boolean): Promise<UseCheck> {
-  const clocks = await trustedClocks(deps);
-  const graceText = hasGrace ? graceLeft(job, key, (await deps.ledger.read()).ledger, clocks) : undefined;
-  return graceText === undefined ? deps.lastUse(key) : { seen: "in-grace", text: graceText };
 }
 
 function keepKey({ log }: RotationDeps, { apiKeyId }: LedgerKey, kept: string): CleanupOutcome {
@@ -84,11 +70,9 @@ function keepKey({ log }: RotationDeps, { apiKeyId }: LedgerKey, kept: string): 
 }
 
 /** Throws if the database's clock has jumped: all ages in the ledger are computed with it. */
-async function trustedClocks(deps: RotationDeps) {
-  const clocks = await deps.clocks();
-  const doubt = clockSkewText(clocks);
+async function requireAgreeingClocks(deps: RotationDeps): Promise<void> {
+  const doubt = clockSkewText(await deps.clocks());
   if (doubt !== undefined) throw new AppError("database", doubt);
-  return clocks;
 }
 
 async function searchOrphan(deps: RotationDeps, { intentId }: LedgerKey, giveUp: boolean): Promise<boolean> {
@@ -103,7 +87,7 @@ async function searchOrphan(deps: RotationDeps, { intentId }: LedgerKey, giveUp:
     return true;
   }
   if (!giveUp || !(await isCompleteList(deps, listed))) return false;
-  await trustedClocks(deps);
+  await requireAgreeingClocks(deps);
   await deps.ledger.write({ kind: "retired", intentId }, "the service lists no key with this id in its comment");
   return true;
 }

@@ -235,8 +235,6 @@ function orphanSteps(job: RotationJob, key: LedgerKey, now: Date): CleanupStep[]
   if (key.apiKeyId !== undefined) {
     return [{ kind: job.retire === "keep" ? "recheck" : "delete", key, reason: "nobody has its secret" }];
   }
-  // Without the intent's id in its comment, the orphan can't be distinguished from a key that somebody uses.
-  if (!key.comment.includes(key.intentId)) return [];
   const giveUp = now.getTime() - key.requestedAt.getTime() > UNLISTED_MS_MAX;
   return [{ kind: "search", key, giveUp, reason: "it may exist: the answer to its create was lost" }];
 }
@@ -259,35 +257,5 @@ export function clockSkewText({ database, machine, service }: Clocks): string | 
   const whose = service ? "the service's" : "this machine's";
   const skewMs = database.getTime() - (service ?? machine).getTime();
   if (Math.abs(skewMs) <= CLOCK_SKEW_MS_MAX) return undefined;
-  const direction = skewMs > 0 ? "ahead of" : "behind";
-  return `the database's clock is ${durationText(Math.abs(skewMs))} ${direction} ${whose}: no key is retired until they agree`;
-}
-
-/** Why a replaced key is still in its grace period by at least one clock; undefined if the period is over by all of them. */
-export function graceLeft(job: RotationJob, key: LedgerKey, ledger: Ledger, clocks: Clocks): string | undefined {
-  const replacedMs = replacedForMs(key, ledger, clocks);
-  if (replacedMs >= job.graceDays * DAY_MS - CLOCK_SKEW_MS_MAX) return undefined;
-  const days = Math.max(0, Math.floor(replacedMs / DAY_MS));
-  return `its grace of ${job.graceDays} days is not over by every clock: by one of them it was replaced ${days} days ago`;
-}
-
-/**
- * A lower bound of the time since the key was replaced: by the clock that gives the shortest time, and at most the time since the
- * service created its successor, because the service's clock is independent of ours.
- */
-function replacedForMs(key: LedgerKey, { keys }: Ledger, { database, machine, service }: Clocks): number {
-  const since = key.drainingSince;
-  if (!since) return 0;
-  const nowMs = Math.min(database.getTime(), machine.getTime(), service?.getTime() ?? Number.POSITIVE_INFINITY);
-  const [successor] = keys
-    .filter(({ activeSince }) => activeSince !== undefined && activeSince >= since)
-    .sort((a, b) => Number(a.activeSince) - Number(b.activeSince));
-  const bySuccessorMs = successor?.createdAt ? nowMs - successor.createdAt.getTime() : Number.POSITIVE_INFINITY;
-  return Math.min(nowMs - since.getTime(), bySuccessorMs);
-}
-
-function durationText(ms: number): string {
-  const hours = ms / (60 * 60 * 1000);
-  if (hours < 2) return `${Math.round(ms / 60_000)} minutes`;
-  return hours < 48 ? `${Math.round(hours)} hours` : `${Math.round(hours / 24)} days`;
+  return `the database's clock is over 5 minutes ${skewMs > 0 ? "ahead of" : "behind"} ${whose}: no key is retired until they agree`;
 }

@@ -19,12 +19,8 @@ export type RotationJob = {
   /** A cron expression, in `timezone`. */
   readonly schedule: string;
   readonly timezone: string;
-  /** The job starts at most this much later than scheduled. */
-  readonly jitterSeconds: number;
   readonly project: { readonly id: string; readonly name: string };
   readonly comment: string;
-  /** How the comment of a key is written: "{comment}" and "{id}" are replaced. */
-  readonly commentTemplate: string;
   /** At least one. */
   readonly scopes: readonly string[];
   /** The tags of a regular key. A self-hosted key has none, so none are sent for it. */
@@ -35,14 +31,12 @@ export type RotationJob = {
   /** More than maxAgeDays and graceDays together. If it is left out, keys do not expire. */
   readonly expiresInDays?: number;
   readonly deliver: readonly Sink[];
-  readonly retire: Retire;
+  /**
+   * What happens to a key that is due for removal. "delete": it is deleted at the service once the service's usage shows that nobody uses
+   * it.
+   */
+  readonly retire: "keep" | "delete";
 };
-
-/**
- * What happens to a key that is due for removal. "delete": it is deleted at the service once the service's usage shows that
- * nobody uses it. "delete-by-age": it is deleted even if the service's usage does not tell whether it is used.
- */
-type Retire = "keep" | "delete" | "delete-by-age";
 
 /** A name for a sink. It changes only if the file or the command changes. */
 export function sinkId(sink: Sink): string {
@@ -50,10 +44,8 @@ export function sinkId(sink: Sink): string {
 }
 
 /** The comment by which a key is found at the service. */
-export function commentOf({ commentTemplate, comment }: RotationJob, intentId: string): string {
-  return commentTemplate.replaceAll(/\{comment\}|\{id\}/g, (placeholder) =>
-    placeholder === "{id}" ? intentId : comment,
-  );
+export function commentOf({ comment }: RotationJob, intentId: string): string {
+  return `${comment} [${intentId}]`;
 }
 
 // What scopes and roles allow. Pure.
@@ -82,14 +74,6 @@ export function holdsScope(granted: readonly string[], scope: string): boolean {
     const given = [...expandScopes([held]), ...(ROLES[held] ?? [])];
     return given.some((one) => one === scope || (one.endsWith("*") && scope.startsWith(one.slice(0, -1))));
   });
-}
-
-/** What is wrong with the scopes of a request, if anything is. */
-export function scopesProblem(asked: readonly string[]): string | undefined {
-  const products = SELF_HOSTED_PRODUCTS.filter((product) => expandScopes(asked).includes(product));
-  return products.length === 1
-    ? `a self-hosted key has both of ${SELF_HOSTED_PRODUCTS.join(" and ")}, or self-hosted:products for the two; got ${products[0]} alone`
-    : undefined;
 }
 
 /** One call makes both kinds of key; the requested scopes decide which. */

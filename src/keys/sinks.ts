@@ -1,7 +1,7 @@
 // Delivers a key to its sinks: files and commands. Safe to repeat: delivering the same key again changes nothing.
 
 import { randomBytes } from "node:crypto";
-import { lstat, mkdir, open, realpath, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, open, realpath, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { isProgram, runCommand } from "../command.ts";
 import { AppError, systemCode } from "../errors.ts";
@@ -82,21 +82,12 @@ export async function writeKeyFile(file: string, key: Secret): Promise<void> {
   try {
     const target = await prepareTarget(file);
     const temporary = ownFile(target, "next");
-    await removeOwn(temporary);
+    await rm(temporary, { force: true });
     await replaceFile(target, [`${key.reveal()}\n`], { temporary, mode: MODE_FILE });
     await syncFolder(path.dirname(target));
   } catch (cause) {
     throw new AppError("delivery", `the key file ${file} could not be written`, { cause });
   }
-}
-
-/** Removes a temporary file that a crash left. Throws if the file with that name is not this program's. */
-async function removeOwn(file: string): Promise<void> {
-  const existing = await lstat(file).catch(() => undefined);
-  if (!existing) return;
-  const isOwn = existing.isFile() && existing.uid === process.getuid?.() && (existing.mode & 0o077) === 0;
-  if (!isOwn) throw new Error(`${file} is in the way, and this program did not make it: remove it`);
-  await rm(file);
 }
 
 /** Creates the file's folder. If the file is a link, returns the link's target: the link stays, and the target is replaced. */

@@ -15,9 +15,6 @@ import type { Service, ServiceAnswer, ServiceCall, ServiceDeps, ServiceSettings 
 const WAIT_MS_MAX = 5 * 60_000;
 const SHOWN_ID_LENGTH_MAX = 60;
 
-/** Limit for reading the service's clock: no command should wait long for a comparison of clocks. */
-const FETCH_TIME_SECONDS = 3;
-
 /** About a hundred thousand rows. It bounds the memory that a body without an end takes. */
 const BODY_BYTES_MAX = 32 * 1024 * 1024;
 /**
@@ -56,7 +53,8 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     const options = requestOptions(base, settings.authScheme, call, key);
     const description = { ...call, what: `${call.method} /${call.path.join("/")}`, scopes: call.scopes ?? [] };
     // The first three parts of the path name the project: v1, projects, its id.
-    const use = { key, project: call.path.slice(0, 3).join("/"), operation: description.what };
+    const project = call.path.slice(0, 3).join("/");
+    const use = { key, operation: description.what };
     const agent = call.retry ? shared : unshared;
     const limit = { seconds: settings.timeoutSeconds, signal: call.retry ? signal : undefined };
     // A 401 or 403 stays an error, as authFailures remembers it.
@@ -87,11 +85,11 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
 
     const attempt = {
       key: key.name,
-      project: use.project,
+      project,
       prepare,
       send: deps.onAttempt ? withReport(send, call, signal, now, deps.onAttempt) : send,
     };
-    return await authFailures.guard(use, signal, () => attempts(attempt, call.retry, signal));
+    return await authFailures.guard(use, () => attempts(attempt, call.retry, signal));
   }
 
   return {
@@ -104,13 +102,6 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     },
     forgetAuthFailures: authFailures.forget,
     serviceTime: () => (serviceAheadMs === undefined ? undefined : new Date(serviceAheadMs + now())),
-    async fetchTime(signal) {
-      const head = { origin, path: pathname, method: "HEAD" } as const;
-      const reply = await exchange(shared, head, { seconds: FETCH_TIME_SECONDS, signal }).catch(() => undefined);
-      signal.throwIfAborted();
-      const timeMs = reply && serviceTimeMs(reply.headers);
-      return timeMs === undefined ? undefined : new Date(timeMs);
-    },
     async close() {
       // Destroyed, not closed: close() would also wait for a connection that is never made.
       await Promise.all([shared.destroy(), unshared.destroy()]);

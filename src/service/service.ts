@@ -99,8 +99,6 @@ export type Service = {
    * result may be behind the service's time, but never ahead of it.
    */
   readonly serviceTime: () => Date | undefined;
-  /** The service's current time, asked for without a key; undefined if no answer carries it within some seconds. */
-  readonly fetchTime: (signal: AbortSignal) => Promise<Date | undefined>;
   /** Ends calls in flight with an error. */
   readonly close: () => Promise<void>;
 };

@@ -1,14 +1,13 @@
 // Reads a breakdown of usage or billing (GET /v1/projects/{id}/usage/breakdown or …/billing/breakdown) and finds out which dialect of
 // their parameters the service speaks. What the answer must look like is checked by usage/.
 
-import { randomBytes } from "node:crypto";
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import type { Window } from "../usage/days.ts";
 import { DIMENSIONS, type Dialect, hasOtherName2026, nameIn, type Source } from "../usage/dimensions.ts";
 import { isObject } from "../usage/json-value.ts";
 import type { UsageRequest } from "../usage/plan.ts";
-import { dimensionsOf, type Filter, type Grouping, type Project, type Series } from "../usage/series.ts";
+import { ALL_USAGE, dimensionsOf, type Grouping, type Project, type Series } from "../usage/series.ts";
 import { callAllowingStatuses, hasStatus } from "./answer.ts";
 import type { Service, ServiceCall } from "./service.ts";
 
@@ -135,24 +134,10 @@ export type DialectProbe = {
   readonly signal: AbortSignal;
 };
 
-/** Undefined if the answers do not show it, for example because the window has no usage. */
+/** Undefined if the answers do not show it, for example because the window has no usage of a model. */
 export async function probeDialect(probe: DialectProbe): Promise<Dialect | undefined> {
-  let total: unknown;
-  for (const dialect of PROBED_DIALECTS) {
-    const answer = await fetchProbe(probe, dialect, "model", {});
-    if (hasModel(answer)) return dialect;
-    total ??= answer;
-  }
-  // No model has usage, so the filter is probed with a tag that nobody has: a service that knows the filter's name answers
-  // without rows. If it does so for both names, nothing is proved.
-  if (!hasRows(total)) return undefined;
-  const tags = `usage_export_probe_${randomBytes(4).toString("hex")}`;
-  const narrowing: Dialect[] = [];
-  for (const dialect of PROBED_DIALECTS) {
-    const answer = await fetchProbe(probe, dialect, "none", { tags });
-    if (answer !== undefined && !hasRows(answer)) narrowing.push(dialect);
-  }
-  return narrowing.length === 1 ? narrowing[0] : undefined;
+  for (const dialect of PROBED_DIALECTS) if (hasModel(await fetchProbe(probe, dialect))) return dialect;
+  return undefined;
 }
 
 /** Whether some row of an answer by model names one. */
@@ -170,14 +155,8 @@ export function hasRows(answer: unknown): boolean {
 }
 
 /** Undefined if the service refuses the request. A service that treats unknown names as features never does. */
-async function fetchProbe(
-  { service, project, window, key, signal }: DialectProbe,
-  dialect: Dialect,
-  grouping: "none" | "model",
-  dimensions: Filter["dimensions"],
-): Promise<unknown> {
-  const filter: Filter = { name: "all", features: {}, dimensions };
-  const request: UsageRequest = { series: { project, source: "usage", grouping, filter }, window };
+async function fetchProbe({ service, project, window, key, signal }: DialectProbe, dialect: Dialect): Promise<unknown> {
+  const request: UsageRequest = { series: { project, source: "usage", grouping: "model", filter: ALL_USAGE }, window };
   const answer = await callAllowingStatuses(service, [400, 422], breakdownCall(request, dialect), key, signal);
   return answer?.value;
 }

@@ -39,17 +39,16 @@ function forecastText({ forecast, forecastLow, forecastHigh }: BudgetUse): strin
 
 /** What is not in the numbers, or may still change in them. */
 function lackingTexts(use: BudgetUse): readonly string[] {
-  const { daysMissing, daysNotFinal, hasUnpriced, minimum } = use;
+  const { daysMissing, daysNotFinal, hasUnpriced } = use;
   return [
     ...(use.isNeverSeen ? [neverSeenText(use)] : []),
     ...(daysMissing > 0 ? [`${counted(daysMissing, "day")} not read and not counted`] : []),
     ...(daysNotFinal > 0 ? [`${counted(daysNotFinal, "day")} not final`] : []),
     ...(hasUnpriced ? ["usage without a price or an amount not counted"] : []),
-    ...(minimum === null ? [] : [`${roundedText(minimum)} of it lacking to the minimum of prices`]),
   ];
 }
 
 /** 'no usage of tag "prodd" was ever read' */
-export function neverSeenText({ scope, scopeValue }: Pick<BudgetUse, "scope" | "scopeValue">): string {
+function neverSeenText({ scope, scopeValue }: Pick<BudgetUse, "scope" | "scopeValue">): string {
   return `no usage of ${scope} ${JSON.stringify(scopeValue)} was ever read`;
 }

@@ -1,15 +1,36 @@
-// What a change of usage or cost says in plain words. Pure.
+// Why usage or cost rose or fell, in plain words. Pure.
 
 import type { Answer } from "../facts/answer.ts";
 import type { Change, ChangePart, ChangeSplit, Effects } from "../facts/changes.ts";
 import type { Day, Window } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
-import { titleOf } from "./answer-chart.ts";
-import { changeText, counted, daysText, isZero, type Measure, periodText, quantityText, signedText } from "./format.ts";
+import { groupCell } from "./answer-chart.ts";
+import {
+  changeText,
+  counted,
+  daysText,
+  isZero,
+  type Measure,
+  metricName,
+  periodText,
+  quantityText,
+  signedText,
+} from "./format.ts";
+import { type Html, html } from "./html.ts";
 
 /** A sentence in pieces, so that a page can set names apart from the text around them. */
 export type Sentence = readonly (string | NamedGroup)[];
-export type NamedGroup = Pick<ChangePart, "group" | "label"> & { readonly grouping: string };
+type NamedGroup = Pick<ChangePart, "group" | "label"> & { readonly grouping: string };
+
+export function changeHtml(change: Change): Html {
+  // The page says above which days may still change.
+  const [headline, ...more] = changeSentences({ ...change, settlingDays: [] }).map((sentence) =>
+    sentence.map((piece) => (typeof piece === "string" ? piece : groupCell(piece.grouping, piece, []))),
+  );
+  return html`<p>${headline}</p>
+<ul>${more.map((sentence) => html`<li>${sentence}</li>`)}</ul>
+`;
+}
 
 /** Everything worth knowing of one metric, the most important first. */
 export function changeSentences(change: Change): readonly Sentence[] {
@@ -52,7 +73,7 @@ function moreText(names: readonly string[], count: number): string {
 
 function headline(change: Change): Sentence {
   const { period, before, amount, amountBefore, lacking, effects } = change;
-  const title = titleOf(change);
+  const title = metricName(change.metric);
   const [is, was] = [periodText(period), periodText(before)];
   const why = whyNotCompared(lacking, before);
   if (change.change === null || amount === null || amountBefore === null) {

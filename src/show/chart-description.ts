@@ -1,18 +1,20 @@
-// What a chart over days shows. The server draws it as SVG, and writes it on the page; the browser reads it there and draws it again, to be
-// pointed at. Pure.
-
-import type { Day } from "../usage/days.ts";
+// What a chart of amounts over days, weeks or months shows. The server writes it on the page; the browser draws it. Pure.
 
 export type ChartDescription = {
   /** Bars are stacked, the first series at the bottom; lines are not. */
   readonly kind: "bars" | "lines";
-  /** Follows an amount: "hours", "requests", "EUR". */
+  /** Follows an amount: "hours", "requests". */
   readonly unit: string;
-  readonly days: readonly Day[];
-  /** Days of which the amounts may still change: their bars are lighter. */
-  readonly changing?: readonly Day[];
+  /** Of a cost. */
+  readonly currency: string | null;
+  /** For the axis, one for each bar: "Nov 3". */
+  readonly labels: readonly string[];
+  /** What a bar is of, different for each: "2026-11-03". */
+  readonly titles: readonly string[];
+  /** The bars of which the amounts may still change, by their index: they are lighter. */
+  readonly changing: readonly number[];
   readonly series: readonly ChartSeries[];
-  readonly marks: readonly DayMark[];
+  readonly marks: readonly BarMark[];
 };
 
 export type ChartSeries = {
@@ -22,18 +24,18 @@ export type ChartSeries = {
   readonly hint?: string | undefined;
   /** A number from 0 is a colour of the palette; "rest": the other groups added up; "before": the period compared with, as a dashed line. */
   readonly look: number | "rest" | "before";
-  /** Exact decimal texts, one for each day of the chart; null if nothing is known. */
+  /** Exact decimal texts, one for each bar; null if nothing is known. */
   readonly values: readonly (string | null)[];
-  /** The days of the values, if they are not those of the chart. */
-  readonly days?: readonly Day[] | undefined;
+  /** What the values are of, if not of what the bars are. */
+  readonly titles?: readonly string[] | undefined;
   /** A relative link to a page about this series only. */
   readonly href?: string | undefined;
 };
 
-/** A background behind some days. */
-export type DayMark = {
+/** A background behind some bars. */
+export type BarMark = {
   readonly label: string;
-  readonly days: readonly Day[];
+  readonly at: readonly number[];
   readonly pattern: "hatched" | "dotted";
 };
 
@@ -44,35 +46,4 @@ const PALETTE_SIZE = 8;
 export function seriesColour({ look }: ChartSeries): string {
   if (look === "rest") return "var(--rest)";
   return look === "before" ? "var(--soft)" : `var(--series-${(look % PALETTE_SIZE) + 1})`;
-}
-
-/** JSON for an attribute, in which a quotation mark takes six characters: values are therefore joined. */
-export function encodeDescription({ series, ...rest }: ChartDescription): string {
-  return JSON.stringify({
-    ...rest,
-    days: rest.days.join(" "),
-    series: series.map(({ values, days, ...one }) => ({
-      ...one,
-      values: values.map((value) => value ?? "-").join(" "),
-      days: days?.join(" "),
-    })),
-  });
-}
-
-/** Only for what encodeDescription made. */
-export function decodeDescription(text: string): ChartDescription {
-  const { days, series, ...rest } = JSON.parse(text);
-  return {
-    ...rest,
-    days: words(days),
-    series: series.map(({ values, days, ...one }: Record<string, string>) => ({
-      ...one,
-      values: words(values).map((value) => (value === "-" ? null : value)),
-      ...(days === undefined ? {} : { days: words(days) }),
-    })),
-  };
-}
-
-function words(text = ""): string[] {
-  return text === "" ? [] : text.split(" ");
 }

@@ -30,29 +30,32 @@ export function coverageSection(coverage: Coverage, usageHref: UsageHref): Secti
   return { id: "gaps", title: "Projects", body: bodyOf(coverage, usageHref) };
 }
 
-const COLUMNS = columns("Project", "Days", "All in up to", "Last read", "What lacks");
+const COLUMNS = columns("Project", "Days", "All in up to", "Last read");
 /** An outage makes the same row for each project. */
 const UNFOLDED_MAX = 12;
 
 function bodyOf({ period, projects, projectCount, undated }: Coverage, usageHref: UsageHref): Html {
   if (projects.length === 0) return html`<p class="empty">No project is read yet.</p>`;
+  const hasGaps = projects.some(({ gaps }) => gaps.length > 0);
+  const titles = hasGaps ? [...COLUMNS, ...columns("What lacks")] : COLUMNS;
   const rows = projects.map((one) => [
     html`<a href="${usageHref(one, period)}">${nameHtml(one.project)}</a>`,
     strip(period, one),
     one.freshThrough ?? "never",
     one.fetchedAt === null ? "never" : instantText(one.fetchedAt),
-    gapsHtml(one),
+    ...(hasGaps ? [gapsHtml(one)] : []),
   ]);
   const more = projectCount - projects.length;
   const keys = [...DAY_QUALITIES, "not-due" as const].filter((quality) =>
     projects.some(({ days }) => isShown(period, days, quality)),
   );
-  return html`${undatedHtml(undated)}<p class="note key">${keys.map((quality) => html`<span><span class="swatch ${quality}"></span>${QUALITY_WORDS[quality]}</span> `)}</p>
-${table(`Days from ${periodText(period)}, the projects that lack the most first`, COLUMNS, rows.slice(0, UNFOLDED_MAX))}${
+  const key = html`<p class="note key">${keys.map((quality) => html`<span><span class="swatch ${quality}"></span>${QUALITY_WORDS[quality]}</span> `)}</p>`;
+  return html`${undatedHtml(undated)}${keys.some((one) => one !== "complete") ? key : html`<p class="note">Every day is complete.</p>`}
+${table(`Days from ${periodText(period)}, the projects that lack the most first`, titles, rows.slice(0, UNFOLDED_MAX))}${
   rows.length > UNFOLDED_MAX
     ? folded(
         counted(rows.length - UNFOLDED_MAX, "more project"),
-        table("More projects", COLUMNS, rows.slice(UNFOLDED_MAX)),
+        table("More projects", titles, rows.slice(UNFOLDED_MAX)),
       )
     : undefined
 }${

@@ -27,8 +27,6 @@ function once<T>(make: () => T): () => T {
 }
 
 const HEADLINE_DIGITS_MAX = 5;
-/** With more digits a compact number would show more than its four significant ones, because Intl has no name beyond trillions. */
-const NAMED_DIGITS_MAX = 16;
 
 /** The largest number that a chart gets. Sums of such numbers stay finite. */
 const CHART_NUMBER_MAX = 1e300;
@@ -92,18 +90,10 @@ export function estimateText(amount: string, { metric, currency }: Measure): str
     : moneyFormat(currency, { maximumSignificantDigits: 3 }).format(amount);
 }
 
-/** For a headline, whose width must not grow with the amount: with more than five digits "373.4K", with more than sixteen "1.23E17". */
+/** For a headline, whose width must not grow with the amount: with more than five digits "373.4K". */
 export function headlineText(amount: string): string {
   if (!isNumeric(amount) || wholeDigits(amount) <= HEADLINE_DIGITS_MAX) return roundedText(amount);
-  return wholeDigits(amount) <= NAMED_DIGITS_MAX ? compactFormat().format(amount) : powerOfTen(amount);
-}
-
-/** Computed from the text: to Intl, an amount beyond the range of a double is infinite. */
-function powerOfTen(amount: string): string {
-  const [, sign = "", digits = ""] = /^(-?)(\d+)/.exec(amount) ?? [];
-  const hundredths = Math.round(Number(digits.slice(0, 4)) / 10);
-  const [mantissa, exponent] = hundredths === 1000 ? [1, digits.length] : [hundredths / 100, digits.length - 1];
-  return `${sign}${mantissa}E${exponent}`;
+  return compactFormat().format(amount);
 }
 
 /** Every digit, with separators. */
@@ -125,11 +115,14 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${exactText(String(count))} ${count === 1 ? one : many}`;
 }
 
-/** For an axis. */
-export function compactText(value: number): string {
-  return Math.abs(value) < 10 ** NAMED_DIGITS_MAX
-    ? compactFormat().format(value)
-    : value.toExponential(2).replace("e+", "E");
+function compactText(value: number): string {
+  return compactFormat().format(value);
+}
+
+/** For an axis: "$20K", "1.2B". */
+export function axisText(value: number, currency: string | null): string {
+  if (currency === null || !/^[A-Z]{3}$/.test(currency)) return compactText(value);
+  return moneyFormat(currency, { notation: "compact", maximumSignificantDigits: 3 }).format(`${value}`);
 }
 
 /** For lengths in a chart only; a figure would lose digits. */

@@ -53,22 +53,15 @@ export function numberColumns(...titles: readonly HtmlValue[]): readonly Column[
 }
 
 type Row = readonly HtmlValue[];
-type TableOptions = {
-  /** In a served page, a click on a heading sorts the rows. */
-  readonly sortable?: boolean;
-  /** The last rows, wherever the others are sorted to. */
-  readonly totals?: readonly Row[];
-};
-
-/** The first cell of each row is its heading. A wide table scrolls in a box of its own. */
+/** The first cell of each row is its heading; `totals` are the last rows. A wide table scrolls in a box of its own. */
 export function table(
   caption: string,
   columns: readonly Column[],
   rows: readonly Row[],
-  { sortable, totals = [] }: TableOptions = {},
+  totals: readonly Row[] = [],
 ): Html {
   const rowHtml = (row: Row) => html`<tr>${row.map((cell, i) => cellHtml(cell, columns[i]?.numeric, i === 0))}</tr>\n`;
-  return html`<div class="scroll" role="group" aria-label="${caption}" tabindex="0"><table${sortable ? html` data-sort` : undefined}>
+  return html`<div class="scroll" role="group" aria-label="${caption}" tabindex="0"><table>
 <caption>${caption}</caption>
 <thead><tr>${columns.map(({ title, numeric }) => html`<th scope="col"${numericClass(numeric)}>${title}</th>`)}</tr></thead>
 <tbody>
@@ -87,6 +80,33 @@ function numericClass(numeric: boolean | undefined): Html | undefined {
   return numeric ? html` class="n"` : undefined;
 }
 
+/** Without a zone: the captions say that all times are in UTC. */
+export function instantHtml(moment: Date): Html {
+  const text = moment.toISOString();
+  return html`<time datetime="${text}">${text.slice(0, 16).replace("T", " ")}</time>`;
+}
+
+/** The colour of a state, which is shown by its word too. */
+const STATE_CLASSES: Readonly<Record<string, "good" | "warn" | "bad">> = {
+  ...{ ok: "good", active: "good" },
+  ...{ stopped: "warn", paused: "warn", draining: "warn" },
+  ...{ failed: "bad", interrupted: "bad", orphan: "bad", overdue: "bad" },
+};
+
+export function stateHtml(name: string): Html {
+  return html`<span class="state ${STATE_CLASSES[name]}">${name}</span>`;
+}
+
+const SUMMARY_COLUMNS = 120;
+
+/** The whole text, folded if it is long. */
+export function foldedText(text: string | null): Html | undefined {
+  if (text === null || text === "") return undefined;
+  const start = truncatedName(text, SUMMARY_COLUMNS);
+  if (start === text) return html`<bdi>${text}</bdi>`;
+  return html`<details><summary><bdi>${start}</bdi></summary><bdi>${text}</bdi></details>`;
+}
+
 /** Closed on a screen, open on paper. */
 export function folded(summary: string, content: Html): Html {
   return html`<details>
@@ -96,8 +116,13 @@ ${content}</details>
 }
 
 /** Shown by the script of a served page: without it nothing could be copied. */
-export function copyButton(label: string, text: string): Html {
+function copyButton(label: string, text: string): Html {
   return html`<button type="button" class="copy" hidden data-copy="${text}">${label}</button>`;
+}
+
+/** Copies the whole URL that a relative link leads to. */
+export function copyLink(label: string, href: string): Html {
+  return html`<button type="button" class="copy" hidden data-copy-link="${href}">${label}</button>`;
 }
 
 /** The statement that gives the numbers above it. */
@@ -105,6 +130,10 @@ export function sqlHtml(statement: string): Html {
   return html`<details class="sql"><summary>SQL</summary>
 <p>${copyButton("Copy SQL", statement)}</p><pre tabindex="0"><code>${statement}</code></pre></details>
 `;
+}
+
+export function optionHtml(value: string, title: string, isChosen: boolean): Html {
+  return html`<option value="${value}"${isChosen ? html` selected` : undefined}>${title}</option>`;
 }
 
 const NO_VALUE = "no value";

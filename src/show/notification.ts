@@ -35,9 +35,9 @@ export function notificationsOf(
   const isAnomalyUnread = conditions.some(({ name, subject }) => name === "unread" && subject === "anomaly");
   const ended = [...lastSent].flatMap(([subject, phase]): readonly Change[] => {
     const [name = ""] = subject.split(" ");
-    // Each threshold of a budget is notified once in a period. Of what could not be read nothing has ended. A rotation may fail more.
+    // Each threshold of a budget is notified once in a period, and a report once. Of what could not be read nothing has ended. A rotation may fail more.
     const isKept =
-      ["budget", "many"].includes(name) ||
+      ["budget", "many", "report"].includes(name) ||
       (name === "anomaly" && isAnomalyUnread) ||
       current.has(subject.replace(/^key attempts /, "key attention "));
     if (phase === "well" || current.has(subject) || isKept) return [];
@@ -80,8 +80,12 @@ const NOTIFICATION_LENGTH_MAX = 500;
  * because an error may quote anything, and `<!channel>` would notify everybody. Secrets are removed first: once cut or escaped, they
  * would not be found.
  */
-function sanitizeText(text: string, scrub: (text: string) => string): string {
-  const line = truncate(scrub(text).replaceAll(/\s+/g, " "), NOTIFICATION_LENGTH_MAX);
+export function sanitizeText(
+  text: string,
+  scrub: (text: string) => string,
+  lengthMax = NOTIFICATION_LENGTH_MAX,
+): string {
+  const line = truncate(scrub(text).replaceAll(/\s+/g, " "), lengthMax);
   const sentence = line.charAt(0).toUpperCase() + line.slice(1);
   // In some chats @channel would notify everybody too: an invisible character after the @ prevents that.
   return sentence.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("@", "@\u200b");

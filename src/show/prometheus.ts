@@ -17,7 +17,6 @@ type HealthGauge = {
   readonly samples: (health: HealthState) => readonly (readonly [...labels: string[], value: Value])[];
 };
 
-const secondsOf = (moment: Date | null | undefined): Value => moment && moment.getTime() / 1000;
 const startOf = (day: Day | null): Value => (day === null ? null : startOfDay(day).getTime() / 1000);
 /** A metric is a double by its format: these are shares for charts, and bi.budgets has the amounts. */
 const shareOf = (percent: string | null): Value => (percent === null ? null : Number(percent) / 100);
@@ -57,48 +56,15 @@ const GAUGES: Readonly<Record<string, HealthGauge>> = {
     labels: JOB,
     samples: ({ jobs }) => jobs.map(({ kind, job, lastSuccess }) => [kind, job, lastSuccess]),
   },
-  job_failures: {
-    help: "Runs of the job that failed or were interrupted since the last that ended well, without backfills",
-    labels: JOB,
-    samples: ({ jobs }) => jobs.map(({ kind, job, failures }) => [kind, job, failures]),
-  },
-  job_next_run_timestamp_seconds: {
-    help: "When the job is due next; in the past while no worker has planned a run that is due; absent while it is paused",
-    labels: JOB,
-    samples: ({ jobs }) => jobs.map(({ kind, job, firstUnplanned }) => [kind, job, secondsOf(firstUnplanned)]),
-  },
   api_key_age_seconds: {
     help: "How long ago the key in use was requested, or put back by a person",
     labels: ["rotation"],
     samples: ({ rotations }) => rotations.map(({ rotation, ageSeconds }) => [rotation, ageSeconds]),
   },
-  api_keys: {
-    help: "Keys in the ledger that exist or may exist, by state",
-    labels: ["rotation", "state"],
-    samples: ({ rotations }) =>
-      rotations.flatMap(({ rotation, keys: { dueForRemoval: _, longDue: _long, ...byState } }) =>
-        Object.entries(byState).map(([state, count]) => [rotation, state, count] as const),
-      ),
-  },
-  api_keys_due_for_removal: {
-    help: "Replaced keys whose grace days are over",
-    labels: ["rotation"],
-    samples: ({ rotations }) => rotations.map(({ rotation, keys }) => [rotation, keys.dueForRemoval]),
-  },
-  rotation_failed_attempts: {
-    help: "Failures of the rotation since its last success",
-    labels: ["rotation"],
-    samples: ({ rotations }) => rotations.map(({ rotation, failedAttempts }) => [rotation, failedAttempts]),
-  },
   workers: {
     help: "Workers that ended a tick, which comes every minute, in the last two minutes",
     labels: [],
     samples: ({ workers }) => [[workers.filter(({ state }) => state === "live").length]],
-  },
-  worker_last_seen_timestamp_seconds: {
-    help: "When any worker ended its newest tick",
-    labels: [],
-    samples: ({ workers }) => [[secondsOf(workers[0]?.lastSeenAt)]],
   },
   queue_jobs: {
     help: "Projects of runs, and rotations, in the queue: waiting, retrying (waits for another attempt), active, or dead (given up in the last 24 hours)",
@@ -114,16 +80,6 @@ const GAUGES: Readonly<Record<string, HealthGauge>> = {
     help: "Which share of the budget will probably be used by the end of the current month; absent where no forecast is possible",
     labels: ["budget"],
     samples: ({ budgets }) => budgets.map(({ name, forecastPercent }) => [name, shareOf(forecastPercent)]),
-  },
-  project_list_projects: {
-    help: "Projects that are read because of the list",
-    labels: ["list"],
-    samples: ({ lists }) => lists.map(({ list, projects }) => [list, projects]),
-  },
-  project_list_last_read_timestamp_seconds: {
-    help: "When the list of projects was last read; absent if it never was",
-    labels: ["list"],
-    samples: ({ lists }) => lists.map(({ list, readAt }) => [list, secondsOf(readAt)]),
   },
 };
 
@@ -144,19 +100,18 @@ export function metricSamples(health: HealthState): readonly MetricSample[] {
   );
 }
 
-/** Of more projects, jobs, rotations, budgets, lists or conditions there are samples of the worst alone. */
+/** Of more projects, jobs, rotations, budgets or conditions there are samples of the worst alone. */
 const LABELS_MAX = 200;
 
 function limited(health: HealthState): HealthState {
-  const { conditions, jobs, rotations, projects, lists, budgets } = health;
+  const { conditions, jobs, rotations, projects, budgets } = health;
   const isCritical = conditions.filter(({ severity }) => severity === "critical");
   return {
     ...health,
     conditions: [...isCritical, ...conditions.filter((one) => one.severity !== "critical")].slice(0, LABELS_MAX),
-    jobs: worst(jobs, ({ failures, overdueSince }) => failures + (overdueSince ? 1 : 0)),
+    jobs: worst(jobs, ({ failedRun, overdueSince }) => (failedRun ? 2 : 0) + (overdueSince ? 1 : 0)),
     rotations: worst(rotations, ({ failedAttempts, keys }) => failedAttempts + keys.orphan + keys.dueForRemoval),
     projects: worstProjects(projects.filter(({ series }) => series > 0)).slice(0, LABELS_MAX),
-    lists: worst(lists, ({ error, waiting }) => (error === null ? 0 : 1e9) + waiting),
     budgets: worst(
       budgets.filter(({ isOver }) => !isOver),
       ({ percent }) => Number(percent),
@@ -189,8 +144,6 @@ function healthRegistry(health: HealthState): Registry {
 type ProcessFacts = {
   /** What runs here; `schema` is the newest migration. */
   readonly build: { readonly version: string; readonly schema: string };
-  /** The configuration in force, read at each scrape. Its hash shows whether replicas have the same one. */
-  readonly config: () => { readonly hash: string; readonly rotations: readonly { readonly name: string }[] };
   /** Whether /readyz answers 200. */
   readonly ready: () => boolean;
 };
@@ -204,13 +157,12 @@ const MISNAMED_DEFAULT_METRICS = [
 
 /** A breakdown takes from a tenth of a second to the time limit of an attempt. */
 const CALL_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60];
-const TICK_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 export type Metrics = ReturnType<typeof openMetrics>;
 /** What a worker counts. */
 export type ProcessMetrics = Omit<Metrics, "scrape">;
 
-export function openMetrics({ build, config, ready }: ProcessFacts) {
+export function openMetrics({ build, ready }: ProcessFacts) {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -219,8 +171,6 @@ export function openMetrics({ build, config, ready }: ProcessFacts) {
     new Gauge({ name: `usage_export_${name}`, help, labelNames, registers });
   const counter = <Label extends string>(name: string, help: string, ...labelNames: readonly Label[]) =>
     new Counter({ name: `usage_export_${name}_total`, help, labelNames, registers });
-  const histogram = <Label extends string>(name: string, help: string, buckets: number[], ...labelNames: Label[]) =>
-    new Histogram({ name: `usage_export_${name}_duration_seconds`, help, labelNames, buckets, registers });
 
   const { version, schema } = build;
   gauge(
@@ -228,9 +178,7 @@ export function openMetrics({ build, config, ready }: ProcessFacts) {
     "Always 1: the version that runs here, on which Node, and the newest migration it knows.",
     ...["version", "node_version", "schema"],
   ).set({ version, node_version: process.version, schema }, 1);
-  const configInfo = gauge("config_info", "Always 1: a hash of the configuration that runs here.", "hash");
   const isReady = gauge("ready", "What /readyz says: 1 if this process can do its work, else 0.");
-  const databaseUp = gauge("database_up", "1 if the database answers, else 0.");
   const healthRead = gauge(
     "health_read",
     "1 if this scrape could read the health state from the database, else 0; the metrics of it are absent then.",
@@ -240,82 +188,47 @@ export function openMetrics({ build, config, ready }: ProcessFacts) {
     "Runs that ended, by the process that ended them.",
     ...(["kind", "job_name", "trigger", "status"] as const),
   );
-  const rows = counter("rows_changed", "Stored rows that appeared, changed or were removed.", "job_name");
   const requests = counter(
     "service_requests",
     "Attempts of requests to the service, by result: ok, or the code of the error.",
     ...(["operation", "result"] as const),
   );
-  const retries = counter(
-    "service_retries",
-    "Attempts after a failure, of those in usage_export_service_requests_total.",
-    "operation",
-  );
-  const latency = histogram(
-    "service_request",
-    "How long an attempt took, with its whole answer, and without the wait for the rate limiter.",
-    CALL_SECONDS,
-    "operation",
-  );
-  const fallbacks = counter(
-    "api_key_fallbacks",
-    "Times that the service refused the key in use and the previous key was used.",
-    "rotation",
-  );
-  const ticks = histogram("tick", "How long a tick took.", TICK_SECONDS);
+  const latency = new Histogram({
+    name: "usage_export_service_request_duration_seconds",
+    help: "How long an attempt took, with its whole answer, and without the wait for the rate limiter.",
+    buckets: CALL_SECONDS,
+    labelNames: ["operation"],
+    registers,
+  });
   const notifications = counter(
     "notices",
     "Notifications to the webhook and pings of the dead man's switch, sent or failed.",
     ...(["to", "result"] as const),
   );
-  const reloads = counter(
-    "config_reloads",
-    "Times that a changed configuration was taken up, or refused because it is wrong.",
-    "result",
-  );
   // These counters start at 0, so that Prometheus sees an increase when the first event is counted.
-  for (const result of ["taken", "refused"]) reloads.inc({ result }, 0);
   for (const to of ["webhook", "dead_man"])
     for (const result of ["sent", "failed"]) notifications.inc({ to, result }, 0);
 
   return {
     /** Without a health state if it could not be read. */
-    async scrape(health: HealthState | undefined, isDatabaseUp: boolean) {
-      const { hash, rotations } = config();
-      configInfo.reset();
-      configInfo.set({ hash }, 1);
+    async scrape(health: HealthState | undefined) {
       isReady.set(ready() ? 1 : 0);
-      databaseUp.set(isDatabaseUp ? 1 : 0);
       healthRead.set(health ? 1 : 0);
-      for (const rotation of rotations) fallbacks.inc({ rotation: rotation.name }, 0);
       const merged = health ? Registry.merge([registry, healthRegistry(health)]) : registry;
       return { contentType: merged.contentType, text: await merged.metrics() };
     },
     /** Counts a run that this process ended. */
-    runEnded: (run: {
-      readonly kind: string;
-      readonly job: string;
-      readonly trigger: string;
-      readonly status: string;
-    }) => runs.inc({ kind: run.kind, job_name: run.job, trigger: run.trigger, status: run.status }),
-    rowsChanged: (job: string, count: number) => rows.inc({ job_name: job }, count),
+    runEnded: ({ kind, job, trigger, status }: Readonly<Record<"kind" | "job" | "trigger" | "status", string>>) =>
+      runs.inc({ kind, job_name: job, trigger, status }),
     /** Counts one attempt of a call of the service. */
-    attemptEnded(attempt: {
-      readonly operation: string;
-      readonly result: string;
-      readonly seconds: number;
-      readonly number: number;
-    }) {
-      const { operation, result, seconds, number } = attempt;
+    attemptEnded({
+      operation,
+      result,
+      seconds,
+    }: Readonly<Record<"operation" | "result", string>> & { readonly seconds: number }) {
       requests.inc({ operation, result });
       latency.observe({ operation }, seconds);
-      if (number > 1) retries.inc({ operation });
     },
-    /** The service refused the key in use, and the previous key was used. */
-    keyFallback: (rotation: string) => fallbacks.inc({ rotation }),
-    tickEnded: (seconds: number) => ticks.observe(seconds),
     notificationEnded: (to: "webhook" | "dead_man", result: "sent" | "failed") => notifications.inc({ to, result }),
-    /** A changed configuration was taken up, or refused. */
-    configReloaded: (result: "taken" | "refused") => reloads.inc({ result }),
   };
 }

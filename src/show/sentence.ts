@@ -30,6 +30,26 @@ export function sentences(data: Overview, budgets: readonly BudgetUse[], trouble
   return [lacking, whole, changeSentence(data)].filter((one) => one !== undefined);
 }
 
+/** For a message: the sentences, then the numbers. */
+export function reportText(data: Overview, budgets: readonly BudgetUse[]): string {
+  const { total, cost, figures } = data;
+  const used = figures.filter(({ amount }) => !isZero(amount));
+  const numbers = [
+    ...(cost?.total?.amount
+      ? [numberText(cost.total.amount, cost.compared ? cost.total.before : null, cost.question)]
+      : []),
+    ...used.map(({ metric, amount, before }) =>
+      numberText(amount, total.compared ? before : null, { metric, currency: null }),
+    ),
+  ];
+  if (numbers.length === 0) return `Nothing is known of ${periodText(data.period)}.`;
+  return [...sentences(data, budgets, undefined), `${periodText(data.period)}: ${numbers.join("; ")}.`].join(" ");
+}
+
+function numberText(amount: string, before: string | null, measure: Measure): string {
+  return `${quantityText(amount, measure)}${before === null ? "" : ` (${changeText(amount, before)})`}`;
+}
+
 /** "Nov 20 – Nov 22 are not complete: 2 of 60 projects lack them." */
 function lackingSentence({ lacking, days }: Answer): string | undefined {
   const { incompleteDays, unreadDays } = lacking;

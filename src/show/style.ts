@@ -3,8 +3,6 @@
 // Text contrasts with its background by at least 4.5 to 1, bars and marks by 3 to 1, and any two series differ for people who see
 // no red, green or blue: the tests calculate all three.
 
-import { CLIENT_STYLE } from "./client-style.ts";
-
 export type Scheme = typeof LIGHT;
 
 export const LIGHT = {
@@ -58,7 +56,7 @@ function cssName(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** Used by the dashboard only: its frame, states and forms. */
+/** Used by the dashboard only: its frame, states and forms, and what the script adds. */
 const CONTROL_STYLE = `
 .bar{display:flex;flex-wrap:wrap;align-items:baseline;justify-content:space-between;gap:.25rem 2rem;margin:0 0 .6rem;padding:0 0 .5rem;border-bottom:1px solid var(--line)}
 .brand{font-weight:600;color:var(--ink);text-decoration:none}
@@ -71,7 +69,8 @@ const CONTROL_STYLE = `
 .toolbar{display:flex;flex-wrap:wrap;align-items:center;gap:.5rem .9rem;margin:0 0 .5rem}
 .toolbar form{display:flex;flex-wrap:wrap;align-items:center;gap:.5rem .6rem}
 .toolbar label{display:flex;align-items:center;gap:.4rem;color:var(--soft);font-size:.8rem}
-.toolbar :is(input,select){min-width:0;max-width:10rem}
+.toolbar :is(input,select){min-width:0;max-width:10.5rem}
+.toolbar input[type=date]{max-width:8.5rem}
 .toolbar :is(input,select,button){font:inherit;font-size:.9rem;color:var(--ink);background:var(--paper);border:1px solid var(--soft);border-radius:4px;padding:.25rem .5rem;height:2.1rem}
 .toolbar button{background:var(--wash);cursor:pointer}
 .links{margin:0 0 0 auto;font-size:.9rem}
@@ -112,7 +111,7 @@ td>details{width:16rem}
 .title{display:flex;flex-wrap:wrap;align-items:baseline;justify-content:space-between;gap:0 1rem;margin:0 0 .35rem}
 .title h2{margin:0}
 .title a{font-size:.9rem}
-.two-thirds figcaption,:is(.third,.quarter) caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
+#usage figcaption,.two-thirds figcaption,:is(.third,.quarter) caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 .two-thirds .plot{min-height:11rem}
 main>:first-child{padding-top:.5rem}
 .lead{margin:.25rem 0 .4rem}
@@ -146,7 +145,7 @@ main>:first-child{padding-top:.5rem}
 .budget.over .used{fill:var(--bad)}
 .budget.over .expected{fill:var(--bad);opacity:.4}
 .budget .limit{fill:var(--ink)}
-.two-thirds .legend :is(button,a){padding-block:0}
+.two-thirds .legend a{padding-block:0}
 .two-thirds .legend{font-size:.8rem}
 :is(.third,.quarter,.two-thirds){padding-top:.5rem}
 :is(.third,.quarter,.two-thirds) :is(.title,details){margin-block:0}
@@ -165,6 +164,33 @@ a:has(.chips){text-decoration:none}
 @media (max-width:45rem){
 .toolbar label{flex-direction:column;align-items:stretch;gap:0}
 }
+.drawing{display:grid;grid-template-columns:minmax(0,1fr) 14rem;gap:.5rem 1.5rem;margin-bottom:.5rem}
+.plot{min-height:19rem;min-width:0;contain:size}
+.legend{margin:0;padding:0;list-style:none;font-size:.85rem}
+.legend li{display:flex;align-items:baseline;gap:.25rem}
+.drawing bdi{display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:2;overflow:hidden}
+.tip th>span{display:flex;align-items:baseline}
+.legend a{display:flex;flex:1;align-items:baseline;min-width:0;padding:.15rem 0;color:inherit;text-decoration:none}
+.legend a:hover{text-decoration:underline}
+.swatch{flex:none;display:inline-block;width:.75rem;height:.75rem;margin-right:.4rem;border-radius:2px;background:currentColor}
+.swatch.before{height:0;border-top:2px dashed;border-radius:0;background:none;align-self:center}
+.swatch.hatched{background:repeating-linear-gradient(-45deg,var(--hatch) 0 1.5px,var(--wash) 1.5px 5px)}
+.tip>div{max-width:24rem;padding:.6rem .8rem;border:1px solid var(--line);border-radius:4px;background:var(--paper);color:var(--ink);font-size:.85rem;white-space:normal}
+.tip table{width:auto;min-width:0;font-size:inherit}
+.tip :is(th,td){padding:.15rem 1rem .15rem 0;border:0}
+.tip :is(th,td):last-child{padding-right:0;text-align:right;white-space:nowrap}
+.tip p{margin:0;color:var(--soft)}
+.copy{font:inherit;font-size:.9rem;color:inherit;background:var(--wash);border:1px solid var(--soft);border-radius:4px;padding:.2rem .6rem;cursor:pointer}
+[data-copied]::after{content:" ✓ copied"}
+.sql pre{overflow-x:auto;padding:.75rem;background:var(--wash);font-size:.8rem;white-space:pre-wrap}
+.unseen{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
+@media (max-width:45rem){
+.drawing{grid-template-columns:minmax(0,1fr)}
+.legend{display:flex;flex-wrap:wrap;gap:0 .75rem}
+}
+@media print{.copy{display:none}}
+.durations{display:block;width:8rem;height:1.1rem;margin-top:.2rem}
+.durations rect{fill:var(--accent)}
 @media print{.toolbar,.bar nav,.title a,.links,.sql{display:none}}
 `;
 
@@ -254,7 +280,7 @@ time{white-space:nowrap}
 .share{display:block;width:100%;min-width:6rem;height:.4rem;margin-top:.3rem}
 .share rect{fill:var(--accent)}
 footer{margin-top:.75rem;padding-top:.6rem;border-top:1px solid var(--line);color:var(--soft);font-size:.8rem}
-footer p{margin:0}${CONTROL_STYLE}${CLIENT_STYLE}@media (max-width:64rem){
+footer p{margin:0}${CONTROL_STYLE}@media (max-width:64rem){
 .third,.quarter,.two-thirds{grid-column:1/-1}
 .bar nav{flex-basis:100%;order:1}
 }
@@ -266,6 +292,7 @@ caption{position:sticky;left:0;max-width:calc(100vw - 2rem)}
 .summary{grid-template-columns:1fr}
 :is(th,td)>bdi,small>bdi{max-width:10rem}
 .share{min-width:3.5rem}
+.strip{min-width:9rem}
 :is(th,td){padding-right:.9rem}
 }
 @media print{

@@ -1,4 +1,4 @@
-// What a budget is made of, for which days it holds, and which stored versions a changed configuration replaces. Pure.
+// What a budget is made of, and how much of it is used.
 
 import type { Day } from "./days.ts";
 import type { METRICS } from "./metrics.ts";
@@ -38,69 +38,6 @@ export type Budget = {
   readonly from: Day | undefined;
 };
 
-/** The first day of the period with the day. */
-function periodStart(period: Budget["period"], day: Day): Day {
-  return period === "month" ? `${day.slice(0, 7)}-01` : day;
-}
-
-/** The last version of a budget. */
-export type LastBudget = {
-  readonly name: string;
-  readonly period: Budget["period"];
-  /** As configured. */
-  readonly from: Day | undefined;
-  /** Two budgets with the same key are the same, apart from `from`. */
-  readonly key: string;
-  /** It is not configured any more, and its versions hold for the periods before. */
-  readonly isRemoved: boolean;
-};
-
-/** Each version is cut so that it ends on the day before `start`, and `budget`, if it is still configured, holds from `start`. */
-export type BudgetChange = { readonly name: string; readonly start: Day; readonly budget: Budget | undefined };
-
-/**
- * A changed budget holds from its current period on: what was used of it before is still compared with what it was then. Only a new `from` changes
- * the past. A budget that is not configured any more ends with its last period before the current one, and goes on from the current one if
- * it is configured again.
- */
-export function changeBudgets(
-  last: readonly LastBudget[],
-  configured: readonly Budget[],
-  today: Day,
-): readonly BudgetChange[] {
-  const removed = last.filter(({ name, isRemoved }) => !isRemoved && !configured.some((one) => one.name === name));
-  return [
-    ...removed.map(({ name, period }) => ({ name, start: periodStart(period, today), budget: undefined })),
-    ...configured.flatMap((budget) => {
-      const stored = last.find(({ name }) => name === budget.name);
-      const isSame = stored?.from === budget.from && stored?.key === budgetKey(budget);
-      if (isSame && !stored?.isRemoved) return [];
-      return [{ name: budget.name, start: changeStart(stored, budget, today), budget }];
-    }),
-  ];
-}
-
-/** If the lengths of the periods differ, the old version's period ends as well: else both would be current. */
-function changeStart(stored: LastBudget | undefined, { period, from }: Budget, today: Day): Day {
-  const isBegun = from === undefined || (from === stored?.from && from < today);
-  const first = isBegun ? today : from;
-  const starts = [period, stored?.period ?? period].map((one) => periodStart(one, first));
-  return starts.sort()[0] ?? first;
-}
-
-/** The same for a configured and a stored budget. */
-export function budgetKey(
-  budget: Omit<Budget, "name" | "projects" | "from"> & { readonly projects: readonly { readonly id: string }[] },
-): string {
-  const { project, scope, scopeValue, metric, currency, amount, period, thresholds } = budget;
-  const ids = budget.projects.map(({ id }) => id).sort();
-  return JSON.stringify([project, scope, scopeValue, metric, currency, amount, period, thresholds, ids], (_, value) =>
-    value === undefined ? null : value,
-  );
-}
-
-// How much of a budget is used in one period, as the database has it.
-
 /** A budget in one period. Amounts and percentages are exact or rounded decimal text. */
 export type BudgetUse = {
   readonly name: string;
@@ -132,8 +69,6 @@ export type BudgetUse = {
   readonly daysMissing: number;
   readonly daysNotFinal: number;
   readonly hasUnpriced: boolean;
-  /** The part of `used` that only the monthly minimum of prices adds. Null if there is none. */
-  readonly minimum: string | null;
   /** No project has stored usage or cost with the key, tag or model: it may be misspelt. */
   readonly isNeverSeen: boolean;
   readonly isFinal: boolean;

@@ -92,8 +92,7 @@ export type Sensitivity = (typeof SENSITIVITIES)[number];
 /** How many times the usual spread a day may differ. docs/forecast.md has how many days each finds. */
 export const TOLERANCES: Readonly<Record<Sensitivity, number>> = { low: 8, normal: 6, high: 5 };
 
-export type AnomalySettings = {
-  readonly sensitivity: Sensitivity | "off";
-  /** A day with less, and of which less is expected, is not judged by that metric. */
-  readonly minimum: Readonly<Record<"requests" | "hours" | "tokens" | "characters", number>>;
-};
+export type AnomalySettings = { readonly sensitivity: Sensitivity | "off" };
+
+/** By the unit of a metric: a day with less, and of which less is expected, is not judged by it. */
+export const JUDGED_MINIMUM = { requests: 100, hours: 10, tokens: 10_000, characters: 10_000 } as const;

@@ -18,9 +18,6 @@ import type { Guards, Undated } from "./slice.ts";
 /** The service may answer a longer window in weeks instead of days, and its longest window is not published. */
 export const REQUEST_DAYS_MAX = 31;
 
-export const OVERLAPS = ["skip", "queue"] as const;
-export type Overlap = (typeof OVERLAPS)[number];
-
 export const FEATURE_CHECKS = ["error", "warn", "off"] as const;
 
 export type ExportJob = Guards & {
@@ -29,10 +26,6 @@ export type ExportJob = Guards & {
   /** A cron expression, in `timezone`. */
   readonly schedule: string;
   readonly timezone: string;
-  /** How much later than its scheduled time the job runs at most. */
-  readonly jitterSeconds: number;
-  /** What happens if the job is due while its previous run has not ended. */
-  readonly overlap: Overlap;
   readonly projects: readonly Project[];
   readonly groupings: readonly Grouping[];
   readonly filters: readonly Filter[];

@@ -1,10 +1,9 @@
-// The price book: which usage a price covers, which prices overlap, and which stored prices stay in force beside the configured ones.
-// Each amount of usage has one price at most. Pure.
+// The price book: which usage a price covers, and which prices overlap. Each amount of usage has one price at
+// most. Pure.
 
 import { addDays, type Day } from "./days.ts";
 import type { Dimension } from "./dimensions.ts";
 import type { METRICS } from "./metrics.ts";
-import type { ConfiguredSeries } from "./plan.ts";
 import { filterKey } from "./series.ts";
 
 /**
@@ -13,7 +12,7 @@ import { filterKey } from "./series.ts";
  */
 export const PRICE_DIMENSIONS = ["endpoint", "method", "deployment"] as const satisfies readonly Dimension[];
 
-/** "account": the quantities of all projects together decide on tier and minimum. */
+/** "account": the quantities of all projects together decide on the tier. */
 export const PRICE_VOLUMES = ["account", "project"] as const;
 
 /** How many of such a unit an hour has: by this the price of the unit is multiplied to get the price of an hour. */
@@ -37,22 +36,15 @@ type DayRange = { readonly from: Day; readonly until?: Day | undefined };
 type PriceTerms = {
   /** An ISO 4217 code. */
   readonly currency: string;
-  /** The number of decimals to which an amount in the currency is rounded when everything has been added up. */
-  readonly digits: number;
   /** A power of ten, or one of PRICED_TIMES. */
   readonly per: string;
-  /** The price up to the first tier; null: these days have no price, whatever is stored. */
+  /** The price up to the first tier; null: these days have no price. */
   readonly price: string | null;
   readonly tiers: readonly Tier[];
-  /** What a calendar month with such usage costs at least. */
-  readonly minimum?: string | undefined;
   readonly volume: (typeof PRICE_VOLUMES)[number];
 };
 
 export type Price = PricedUsage & DayRange & PriceTerms;
-
-/** A price as the database has it: its `price` is never null. */
-export type StoredPrice = Price & { readonly id: number };
 
 /** The factor from the written price to the price of one unit of the metric, as exact decimal text: no price is ever divided. */
 export function unitFactor(per: string): string {
@@ -73,14 +65,12 @@ function usageKey(price: PricedUsage): string {
 
 /** A price without an end of its own ends on the day before the next price for the same usage begins. */
 export function withEnds<T extends PricedUsage & DayRange>(prices: readonly T[]): T[] {
-  return prices.map((price) => withEnd(price, prices));
-}
-
-function withEnd<T extends PricedUsage & DayRange>(price: T, others: readonly (PricedUsage & DayRange)[]): T {
-  if (price.until !== undefined) return price;
-  const later = others.filter((other) => other.from > price.from && usageKey(other) === usageKey(price));
-  const [next] = later.map(({ from }) => from).sort();
-  return next === undefined ? price : { ...price, until: addDays(next, -1) };
+  return prices.map((price) => {
+    if (price.until !== undefined) return price;
+    const later = prices.filter((other) => other.from > price.from && usageKey(other) === usageKey(price));
+    const [next] = later.map(({ from }) => from).sort();
+    return next === undefined ? price : { ...price, until: addDays(next, -1) };
+  });
 }
 
 /** Pairs of prices, by index, that would price the same usage of the same day; each price with the first such price before it. */
@@ -120,75 +110,4 @@ function modelsIn(model: string): readonly string[] {
 
 function sharesDays(a: DayRange, b: DayRange): boolean {
   return (a.until === undefined || b.from <= a.until) && (b.until === undefined || a.from <= b.until);
-}
-
-/** What the database has to change: the ids of versions that are replaced, and the versions that are new. */
-export type BookChange = { readonly replaced: readonly number[]; readonly added: readonly Price[] };
-
-/**
- * The configured prices win on every day that they name. A stored price stays in force on the days for which the configuration has
- * no price of that usage: a price that was removed from the file, or got a later first day, keeps its past. A configured price with
- * the usage and the first day of a stored one is that price, edited: of the stored one no day stays.
- */
-export function changeBook(stored: readonly StoredPrice[], configured: readonly Price[]): BookChange {
-  const startKeys = new Set(stored.map(startKey));
-  const book = configured.map((price) => {
-    // If the file no longer has the price that came next, the price before it must not grow over the days of the stored one.
-    const isUnchanged = startKeys.has(startKey(price));
-    return withEnd(price, isUnchanged ? [...configured, ...stored] : configured);
-  });
-  const known = new Set(stored.map(priceKey));
-  const replaced: number[] = [];
-  const added = book.filter((price) => price.price !== null && !known.has(priceKey(price)));
-  const bookKeys = new Set(book.map(priceKey));
-  for (const old of stored) {
-    if (bookKeys.has(priceKey(old))) continue;
-    const winners = book.filter((price) => coversSameUsage(price, old) && sharesDays(price, old));
-    if (winners.length === 0) continue;
-    replaced.push(old.id);
-    if (winners.some((price) => price.from === old.from && usageKey(price) === usageKey(old))) continue;
-    const { id: _, ...rest } = old;
-    added.push(
-      ...winners.reduce<readonly Price[]>((parts, winner) => parts.flatMap((part) => without(part, winner)), [rest]),
-    );
-  }
-  return { replaced, added };
-}
-
-/** The price on the days outside the range. */
-function without(price: Price, range: DayRange): Price[] {
-  if (!sharesDays(price, range)) return [price];
-  const before = price.from < range.from ? [{ ...price, until: addDays(range.from, -1) }] : [];
-  const { until } = range;
-  const isAfter = until !== undefined && (price.until === undefined || until < price.until);
-  return isAfter ? [...before, { ...price, from: addDays(until, 1) }] : before;
-}
-
-/** Two prices with the same key are the same version. */
-function priceKey(price: Price): string {
-  return JSON.stringify([startKey(price), price.until ?? null]);
-}
-
-/** All of a price but its end. `digits` is not part of it, because it follows from the currency. */
-function startKey(price: Price): string {
-  const { currency, per, price: base, minimum = null, volume, from } = price;
-  const tiers = price.tiers.map(({ above, price }) => [above, price]);
-  return JSON.stringify([usageKey(price), currency, per, base, tiers, minimum, volume, from]);
-}
-
-type UnreadPrice = Pick<Price, "conditions"> & { readonly index: number; readonly projects: readonly string[] };
-
-/** The prices whose usage no export reads, each with the projects in which it does not. */
-export function unreadPrices(
-  prices: readonly Pick<Price, "conditions">[],
-  configured: readonly ConfiguredSeries[],
-): UnreadPrice[] {
-  const byProject = Map.groupBy(configured, ({ series }) => series.project.name);
-  return prices.flatMap(({ conditions }, index) => {
-    const wantedKey = priceFilterKey({ conditions });
-    const isRead = ({ series }: ConfiguredSeries) =>
-      series.grouping === "model" && filterKey(series.filter) === wantedKey;
-    const projects = [...byProject].filter(([, series]) => !series.some(isRead)).map(([name]) => name);
-    return projects.length === 0 ? [] : [{ index, conditions, projects }];
-  });
 }

@@ -9,8 +9,6 @@ import { ASSETS_FOLDER, PACKAGE_FOLDER } from "../package-files.ts";
 import { type Html, html } from "../show/html.ts";
 import type { Page } from "./page.ts";
 
-/** Without the script, a page is requested again this often. */
-const REFRESH_SECONDS = 60;
 /** The name of the file changes with its content. */
 const FOREVER = "public, max-age=31536000, immutable";
 
@@ -55,11 +53,8 @@ async function bundleSources(): Promise<string> {
   return (await clientBundle()).code;
 }
 
-/** For the head of a page. `root` is the way to the monitor's root: "" or "../". A live page is kept up to date. */
-export function scriptHead(root: "" | "../", isLive: boolean): Html {
-  const live = html`<meta name="live" content="yes">
-<noscript><meta http-equiv="refresh" content="${REFRESH_SECONDS}"></noscript>
-`;
-  return html`${isLive ? live : undefined}<script type="module" src="${root}${scriptPath()}"></script>
+/** For the head of a page. */
+export function scriptHead(): Html {
+  return html`<script type="module" src="${scriptPath()}"></script>
 `;
 }

@@ -1,6 +1,6 @@
 // A page: the monitor's answer to a request, and the bytes that are sent of it.
 
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 
@@ -8,8 +8,6 @@ export type Page = {
   readonly status: number;
   readonly contentType: string;
   readonly body: string;
-  /** The texts in the body that tell when it was read. A page that differs in nothing else is no news. */
-  readonly asOf?: readonly string[];
   /** Sent in addition to the headers of every page. */
   readonly headers?: Readonly<Record<string, string>>;
 };
@@ -30,8 +28,9 @@ export function textPage(status: number, lines: readonly string[], headers: Page
 
 type PageBytes = {
   readonly plain: Buffer<ArrayBuffer>;
+  /** A weak one, because the compressed bytes have it too. */
+  readonly tag: string;
   readonly compressed: () => Promise<Buffer<ArrayBuffer>>;
-  readonly etag: string;
 };
 
 const compress = promisify(gzip);
@@ -42,16 +41,12 @@ const known = new WeakMap<Page, PageBytes>();
  * a second, and 380 if Hono's `compress` makes the bytes for each of them. `scrub` hides secrets.
  */
 export function pageBytes(page: Page, scrub: (text: string) => string): PageBytes {
-  const made = known.get(page) ?? makeBytes(page, scrub(page.body));
-  known.set(page, made);
-  return made;
-}
-
-/** The tag is weak, because the compressed bytes have it too, and because the time of a reading is left out. */
-function makeBytes({ asOf = [] }: Page, text: string): PageBytes {
-  const plain = Buffer.from(text);
-  const lasting = asOf.reduce((rest, moment) => rest.replaceAll(moment, ""), text);
-  const etag = `W/"${createHash("sha256").update(lasting).digest("base64url").slice(0, 22)}"`;
+  const made = known.get(page);
+  if (made) return made;
+  const plain = Buffer.from(scrub(page.body));
   let small: Promise<Buffer<ArrayBuffer>> | undefined;
-  return { plain, etag, compressed: () => (small ??= compress(plain)) };
+  const tag = `W/"${hash("sha256", plain, "base64url").slice(0, 22)}"`;
+  const bytes = { plain, tag, compressed: () => (small ??= compress(plain)) };
+  known.set(page, bytes);
+  return bytes;
 }

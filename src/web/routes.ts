@@ -3,7 +3,7 @@
 
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { type Context, Hono, type MiddlewareHandler } from "hono";
-import { etag, RETAINED_304_HEADERS } from "hono/etag";
+import { etag } from "hono/etag";
 import { secureHeaders } from "hono/secure-headers";
 import type { Logger } from "pino";
 import { errorText } from "../errors.ts";
@@ -80,7 +80,7 @@ export function openRoutes(deps: MonitorDeps, server: ServerState) {
     const { contentType, text: body } = await metrics();
     return send(c, { status: 200, contentType, body });
   });
-  app.use(limit(PAGES_MAX, send), etag({ retainedHeaders: [...RETAINED_304_HEADERS, "x-as-of"] }));
+  app.use(limit(PAGES_MAX, send), etag());
   const shared = sharePages(server);
   for (const [path, answer] of Object.entries({ ...pages, [`/${scriptPath()}`]: scriptPage }))
     app.get(path, async (c) => {
@@ -105,7 +105,7 @@ type Send = (c: Context, page: Page) => Promise<Response>;
 
 function sender(scrub: (text: string) => string): Send {
   return async (c, page) => {
-    const { plain, compressed, etag } = pageBytes(page, scrub);
+    const { plain, compressed, tag } = pageBytes(page, scrub);
     const isCompressed =
       plain.length >= COMPRESSED_BYTES_MIN &&
       /\bgzip\b(?!\s*;\s*q=0(\.0+)?\s*(,|$))/i.test(c.req.header("accept-encoding") ?? "");
@@ -116,8 +116,7 @@ function sender(scrub: (text: string) => string): Send {
         "content-type": page.contentType,
         "content-length": String(body.length),
         vary: "accept-encoding",
-        ...(page.status === 200 && { etag }),
-        ...(page.asOf?.[0] !== undefined && { "x-as-of": page.asOf[0] }),
+        ...(page.status === 200 && { etag: tag }),
         ...(isCompressed && { "content-encoding": "gzip" }),
         ...page.headers,
       },

@@ -79,7 +79,6 @@ export async function openWorkerContext(
   const masterKeys = await masterKeysFor(app, config, db);
   const context = await openExportContext(app, config, db, {
     onAttempt: metrics.attemptEnded,
-    onKeyFallback: metrics.keyFallback,
     masterKeys,
     printedKeys,
     waitMsMax: WAIT_MS_MAX,

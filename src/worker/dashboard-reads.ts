@@ -4,54 +4,73 @@ import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readByStatements, readSnapshot } from "../db/connection/transaction.ts";
 import { budgetsIn } from "../db/money.ts";
+import { amounts } from "../facts/amounts.ts";
+import { changes } from "../facts/changes.ts";
 import { coverage } from "../facts/coverage.ts";
 import { health } from "../facts/health.ts";
-import { readKeys, readRun, readRuns } from "../facts/operations.ts";
+import { readKeys } from "../facts/keys.ts";
 import { overview } from "../facts/overview.ts";
 import type { Question } from "../facts/question.ts";
 import { restatements } from "../facts/restatements.ts";
+import { readRun, readRuns } from "../facts/runs.ts";
 import type { Run } from "../facts/scope.ts";
-import { dayOf } from "../usage/days.ts";
+import { addDays, comparedPeriod, type Day, dayOf } from "../usage/days.ts";
 import type { DashboardDeps } from "../web/dashboard/dashboard.ts";
-import { keyFilterOf, projectFilterOf, runFilterOf } from "../web/dashboard/lists.ts";
 import type { ReportData } from "../web/dashboard/report-file.ts";
-import { comparedWindow, type View } from "../web/dashboard/view.ts";
+import type { UsageAnswer } from "../web/dashboard/usage-sections.ts";
+import { chosen, comparedWindow, usageQuestion, type View } from "../web/question.ts";
 
 const statementSecondsMax = BRIEF_SNAPSHOT_SECONDS;
+
+const REASON_SPLITS = ["project", "line_item", "model", "accessor"] as const;
+/** How many groups are named among the reasons of a change. */
+const REASONS_MAX = 5;
+
+/** The reasons are of the whole: of a part of the usage the groups say it themselves. */
+async function usageAnswer(run: Run, asked: Question): Promise<UsageAnswer> {
+  const answer = await amounts(run, asked);
+  const { before, filter, group, ...question } = asked;
+  if (!before || !answer.compared || filter !== undefined || group !== undefined) return { answer, change: undefined };
+  return { answer, change: await changes(run, { ...question, before, groupings: REASON_SPLITS, limit: REASONS_MAX }) };
+}
 
 export function dashboardReads(
   db: Database,
   config: () => Config,
 ): Pick<DashboardDeps, "readHealth" | "read" | "readReport"> {
-  const question = ({ period: { start, end }, compare, project }: View) => ({
-    period: { start, end },
-    before: comparedWindow({ period: { start, end, live: false, name: undefined }, compare }),
-    projects: project === undefined ? undefined : [project],
+  const questionOfView = (view: View) => ({
+    period: { start: view.period.start, end: view.period.end },
+    before: comparedWindow(view),
+    projects: view.project === undefined ? undefined : [view.project],
   });
   const read = <T>(signal: AbortSignal, work: (run: Run) => Promise<T>) => readByStatements(db, work, { signal });
   return {
     readHealth: () => health(db, config(), { statementSecondsMax }),
     read: {
-      overview: (view, signal) => read(signal, (run) => overview(run, question(view), dayOf(new Date()))),
+      overview: (view, signal) => read(signal, (run) => overview(run, questionOfView(view), dayOf(new Date()))),
+      usage: (view, signal) => read(signal, (run) => usageAnswer(run, usageQuestion(view, dayOf(new Date())))),
       async health(view, signal) {
-        const asked = question(view);
+        const asked = questionOfView(view);
         const [ofUsage, runs, keys] = await Promise.all([
           read(signal, async (run) => ({
             coverage: await coverage(run, asked),
             restatements: await restatements(run, asked),
           })),
-          readRuns(db, runFilterOf(view)),
-          readKeys(db, config(), keyFilterOf(view)),
+          readRuns(db),
+          readKeys(db, config()),
         ]);
         return { ...ofUsage, runs, keys };
       },
-      async run(view) {
-        const filter = projectFilterOf(view);
-        return view.id === undefined ? undefined : readRun(db, view.id, filter);
-      },
+      run: (view) => readRun(db, chosen(view, "id") ?? ""),
     },
-    readReport: (view, signal) => readReportData(db, question(view), new Date(), { signal }),
+    readReport: (view, signal) => readReportData(db, questionOfView(view), new Date(), { signal }),
   };
+}
+
+/** What the weekly report is of: the last 7 complete days, beside the 7 before them. */
+export function weekBefore(today: Day): Pick<Question, "period" | "before" | "projects"> {
+  const period = { start: addDays(today, -7), end: addDays(today, -1) };
+  return { period, before: comparedPeriod(period), projects: undefined };
 }
 
 /** Throws InvalidQuestion if there is no such project. */

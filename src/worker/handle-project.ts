@@ -59,7 +59,6 @@ export async function handleProject(context: WorkerContext, deps: ProjectDeps, c
     ...{ runId, job, requests: plan.requests, runDay: plan.runDay, log, check: new FilterCheck(context) },
     stopStarting: AbortSignal.any([deps.stopping, claimed.signal]),
     isRetried: (code) => !isLast && RETRIED_CODES.includes(code),
-    onCounted: ({ rowsChanged }) => context.metrics.rowsChanged(job.name, rowsChanged),
   });
   const retried = isLast ? undefined : result.failures.find(({ code }) => RETRIED_CODES.includes(code));
   const isStopped = result.requests < plan.requests.length;

@@ -1,12 +1,9 @@
 // Opens the monitor of a worker: health checks and metrics, which answer before the database does, and the dashboard.
 
-import { createHash } from "node:crypto";
 import type { App } from "../app.ts";
-import { ReadTimeout, shareInFlight } from "../async.ts";
+import { shareInFlight } from "../async.ts";
 import type { Config } from "../config/config.ts";
-import { writtenRotations } from "../config/rotations.ts";
 import type { Database } from "../db/connection/database.ts";
-import { isStatementTimeout } from "../db/connection/errors.ts";
 import { newestMigration } from "../db/connection/migrate.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readByStatements } from "../db/connection/transaction.ts";
 import { errorText } from "../errors.ts";
@@ -16,7 +13,6 @@ import { programVersion } from "../package-files.ts";
 import { type Metrics, openMetrics } from "../show/prometheus.ts";
 import type { Access } from "../web/access.ts";
 import { openDashboard } from "../web/dashboard/dashboard.ts";
-import { openUsagePage } from "../web/explore/usage-page.ts";
 import { openMonitor } from "../web/server.ts";
 import { dashboardReads } from "./dashboard-reads.ts";
 import type { Liveness } from "./liveness.ts";
@@ -44,35 +40,26 @@ export async function openMonitoring(
   current: () => MonitoredConfig,
   { db, liveness }: MonitoringDeps,
 ): Promise<Monitoring> {
-  const hashOf = hashOfNewest();
   const readiness = () => ({ live: liveness.isLive(), reasons: liveness.reasons() });
-  const isReady = () => readiness().reasons.length === 0;
   const version = await programVersion();
   const metrics = openMetrics({
     build: { version, schema: await newestMigration() },
-    config() {
-      const { config } = current();
-      return { hash: hashOf(config), rotations: writtenRotations(config) };
-    },
-    ready: isReady,
+    ready: () => readiness().reasons.length === 0,
   });
   const scrub = (text: string) => app.scrubber.scrub(text);
-  const dashboard = openDashboard({
+  const pages = openDashboard({
     log: app.log,
     readiness,
     ...dashboardReads(db, () => current().config),
   });
-  const usage = {
-    readByStatements: <T>(read: (run: Run) => Promise<T>, signal: AbortSignal) =>
-      readByStatements(db, read, { signal }),
-  };
-  const loadApi = async () => (await import("../web/explore/api.ts")).openApi({ log: app.log, version, ...usage });
+  const read = <T>(work: (run: Run) => Promise<T>, signal: AbortSignal) => readByStatements(db, work, { signal });
+  const loadApi = async () =>
+    (await import("../web/api.ts")).openApi({ log: app.log, version, readByStatements: read });
   let api: ReturnType<typeof loadApi> | undefined;
-  const usagePage = openUsagePage({ framed: dashboard.framed, ...usage });
   const deps = {
     ...{ log: app.log, scrub, access: () => current().access, readiness },
-    metrics: openScrape(app.log, metrics, () => health(db, current().config, SCRAPED), isReady),
-    ...{ pages: { ...dashboard.pages, ...usagePage }, api: () => (api ??= loadApi()) },
+    metrics: openScrape(app.log, metrics, () => health(db, current().config, SCRAPED)),
+    ...{ pages, api: () => (api ??= loadApi()) },
   };
   const monitor = await openMonitor(current().config.monitor, deps);
   app.log.info({ url: monitor.url }, "monitor listens");
@@ -89,7 +76,6 @@ export function openScrape(
   log: Pick<App["log"], "warn">,
   metrics: Metrics,
   readHealth: () => Promise<HealthState>,
-  isReady: () => boolean,
 ): () => Promise<{ readonly contentType: string; readonly text: string }> {
   const read = shareInFlight(readHealth, SCRAPE_MS_MAX);
   let wasRead = true;
@@ -97,24 +83,10 @@ export function openScrape(
     const reading = await read();
     if (reading.ok) {
       wasRead = true;
-      return metrics.scrape(reading.value, true);
+      return metrics.scrape(reading.value);
     }
     if (wasRead) log.warn({ reason: errorText(reading.error) }, "metrics without the database");
     wasRead = false;
-    // A reading that took too long does not show that the database is away. Only a worker that is ready still gets its answers.
-    const isTooSlow = reading.error instanceof ReadTimeout || isStatementTimeout(reading.error);
-    return metrics.scrape(undefined, isTooSlow && isReady());
-  };
-}
-
-/** Hashes a configuration only when it is another one than before: one with thousands of projects is long. */
-function hashOfNewest(): (config: Config) => string {
-  let newest: { readonly config: Config; readonly hash: string } | undefined;
-  return (config) => {
-    if (newest?.config !== config) {
-      const hash = createHash("sha256").update(JSON.stringify(config)).digest("hex").slice(0, 12);
-      newest = { config, hash };
-    }
-    return newest.hash;
+    return metrics.scrape(undefined);
   };
 }

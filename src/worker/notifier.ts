@@ -8,8 +8,12 @@ import { isConnectionError } from "../db/connection/errors.ts";
 import { claimNotification, type LastSent, markSent, readLastSent, releaseNotification } from "../db/notifications.ts";
 import { errorText } from "../errors.ts";
 import { type HealthState, health, isWell } from "../facts/health.ts";
-import { type Notification, notificationsOf, senderSuffix } from "../show/notification.ts";
+import { latestOccurrence } from "../schedule/cron.ts";
+import { type Notification, notificationsOf, sanitizeText, senderSuffix } from "../show/notification.ts";
 import type { ProcessMetrics } from "../show/prometheus.ts";
+import { reportText } from "../show/sentence.ts";
+import { DAY_MS, dayOf } from "../usage/days.ts";
+import { readReportData, weekBefore } from "./dashboard-reads.ts";
 import { ping, postText, type Receiver, type Receivers } from "./webhook.ts";
 
 export type NotifierContext = {
@@ -23,6 +27,9 @@ export type NotifierContext = {
 /** After this time a tick sends nothing more; the next tick sends the rest. */
 const SENDING_MS_MAX = 5_000;
 const MINUTE_MS = 60_000;
+const REPORT_LENGTH_MAX = 2_000;
+/** How a report that was sent is stored; one that was only claimed is "well". */
+const REPORTED = "wrong";
 
 const PROBLEMS = {
   evaluate: "alerts not evaluated: reading the health state failed",
@@ -87,6 +94,19 @@ export function openNotifier(
     }
   }
 
+  /** Once for each time that is due, by one of the replicas. A time that was missed for more than a day is left out. */
+  async function sendReport(to: Receiver, lastSent: ReadonlyMap<string, LastSent>): Promise<void> {
+    const { report: schedule } = config.notify;
+    const now = new Date();
+    const due = schedule === undefined ? undefined : latestOccurrence({ schedule, timezone: "UTC" }, now);
+    if (!due || now.getTime() - due.getTime() > DAY_MS) return;
+    const subject = `report ${due.toISOString()}`;
+    if (lastSent.get(subject)?.state === REPORTED) return;
+    const { overview, budgets } = await readReportData(db, weekBefore(dayOf(now)), now);
+    const text = sanitizeText(reportText(overview, budgets), scrub, REPORT_LENGTH_MAX);
+    await send(to, { subject, state: REPORTED, text }, lastSent.get(subject));
+  }
+
   async function evaluate(): Promise<void> {
     const minute = Math.floor(Date.now() / MINUTE_MS);
     // At most one ping a minute, however often a tick comes.
@@ -97,6 +117,7 @@ export function openNotifier(
     const lastSent = webhook && (await readLastSent(db));
     const state = await health(db, config);
     if (webhook && lastSent) await sendAll(webhook, state, lastSent);
+    if (webhook && lastSent) await sendReport(webhook, lastSent);
     if (isPingDue && !stop.aborted && isWell(state)) {
       pingedMinute = minute;
       await attempt("dead_man", () => ping(deadMan, stop, timeoutMs));

@@ -82,7 +82,7 @@ export function openProjectWatch(
  * Whether an export waits for a worker, or a scheduled time of the rotations of many projects has come since a list was read. A list that
  * was never read is due at any time.
  */
-async function isDue({ exports, rotationTemplates, discovery }: Config, db: Database): Promise<boolean> {
+async function isDue({ exports, writtenForMany, discovery }: Config, db: Database): Promise<boolean> {
   const [now, stored, lists] = [await databaseNow(db), await storedJobs(db), await storedLists(db)];
   const readAt = (list: string) => lists.find((one) => one.list === list)?.readAt ?? new Date(0);
   const oldest = Math.min(...(discovery?.entries ?? []).map((entry) => readAt(listOf(entry)).getTime()));
@@ -91,7 +91,7 @@ async function isDue({ exports, rotationTemplates, discovery }: Config, db: Data
   return (
     oldest === 0 ||
     exports.some((job) => waitingSince(job, storedJob(job.name), now) !== undefined) ||
-    (rotationTemplates?.written.some((one) => one.projects !== undefined && isSinceThen(one)) ?? false)
+    (writtenForMany?.some((one) => one.projects !== undefined && isSinceThen(one)) ?? false)
   );
 }
 

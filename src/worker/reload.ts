@@ -30,11 +30,10 @@ type Contents = ReadonlyMap<string, string>;
 export async function loadForWorker(app: App, beforeSecrets: () => void = () => {}): Promise<Loaded> {
   // Read before the file itself is: a change in between is then noticed as one.
   const own = await readContents([path.resolve(app.configPath)]);
-  const otherFiles: string[] = [];
-  const config = await loadConfig(app.configPath, { onFile: (file) => otherFiles.push(file) });
+  const config = await loadConfig(app.configPath);
   beforeSecrets();
   const secrets = await requireSecrets(app, config);
-  const others = await readContents([...otherFiles, ...monitorSecretFiles(config)]);
+  const others = await readContents(monitorSecretFiles(config));
   return { config, ...secrets, contents: new Map([...own, ...others]) };
 }
 
@@ -59,7 +58,6 @@ export type ReloaderDeps = {
   readonly log: Pick<App["log"], "info" | "error">;
   /** Throws why the worker can't work with the configuration, so that it finds out before it ends its work. */
   readonly load: () => Promise<Loaded>;
-  readonly onReload: (result: "taken" | "refused") => void;
   readonly onRefusalChange: (refusal: ConfigRefusal | undefined) => void;
 };
 
@@ -92,7 +90,7 @@ type State = {
 
 export function openReloader(
   first: Loaded,
-  { log, load, onReload, onRefusalChange }: ReloaderDeps,
+  { log, load, onRefusalChange }: ReloaderDeps,
   { compareMs = COMPARE_MS, recheckMs = RECHECK_MS } = {},
 ): Reloader {
   let state: State = {
@@ -105,7 +103,6 @@ export function openReloader(
     if (state.refusal?.reason === reason) return;
     state = { ...state, refusal: { reason, at: state.refusal?.at ?? new Date() } };
     log.error({ reason }, "the changed configuration is refused: the worker goes on with the one before");
-    onReload("refused");
     onRefusalChange(state.refusal);
   }
 
@@ -119,7 +116,6 @@ export function openReloader(
     if (isDeepStrictEqual(inForce.config, next.config) && areSameSecrets(inForce, next)) return;
     state = { ...state, inForce: next, superseded: new AbortController() };
     log.info(describeChange(inForce.config, next.config), "the configuration has changed and is taken up");
-    onReload("taken");
     superseded.abort();
   }
 

@@ -10,10 +10,9 @@ import { finishRun, heartbeatRun, insertRun } from "../db/jobs/runs.ts";
 import { AppError, errorCode, errorText } from "../errors.ts";
 import { runRotationJob } from "../jobs/rotation.ts";
 import { latestOccurrence } from "../schedule/cron.ts";
-import { startDelayMs } from "../schedule/due.ts";
 import { planTick } from "../schedule/plan-tick.ts";
 import type { WorkerContext } from "./context.ts";
-import { recordSkippedRun, reportRunEnd, type TickOutcome, tickJob } from "./runs.ts";
+import { NOTHING_DUE, reportRunEnd, type TickOutcome, tickJob } from "./runs.ts";
 
 /**
  * The rotations that may begin now. Of those of many projects nearly all are done for today; finding that out for all of them takes one
@@ -27,25 +26,27 @@ export async function rotationsToPlan({ db, config }: WorkerContext): Promise<re
     if (job.group === undefined) return true;
     const stored = storedOf({ ...job, kind: "rotation" });
     const latest = latestOccurrence(job, now);
-    const timing = { latest, delayMs: latest ? startDelayMs(job, latest) : 0, overlap: "skip" } as const;
     const state = { scheduledThrough: stored?.scheduledThrough, paused: stored?.pause !== undefined, running: false };
-    return planTick(timing, state, now).kind === "run";
+    return planTick(latest, state, now) !== undefined;
   });
 }
 
 export async function tickRotation({ db, queue }: WorkerContext, job: RotationConfig): Promise<TickOutcome> {
-  const scheduled = { ...job, kind: "rotation", overlap: "skip" } as const;
-  return tickJob(db, scheduled, {
-    async start(tx, { trigger, scheduledFor }) {
-      const runId = randomUUID();
-      const queueJob = { singletonKey: job.name, data: { runId, job: job.name, trigger } };
-      const added = await queue.add(tx, "rotation", [queueJob]);
-      // The previous run's job is still in the queue.
-      if (added === 0) return recordSkippedRun(tx, scheduled, scheduledFor);
-      await insertRun(tx, { runId, kind: "rotation", job: job.name, trigger, scheduledFor });
-      return { started: true };
+  return tickJob(
+    db,
+    { ...job, kind: "rotation" },
+    {
+      async start(tx, { trigger, scheduledFor }) {
+        const runId = randomUUID();
+        const queueJob = { singletonKey: job.name, data: { runId, job: job.name, trigger } };
+        const added = await queue.add(tx, "rotation", [queueJob]);
+        // The previous run's job is still in the queue.
+        if (added === 0) return NOTHING_DUE;
+        await insertRun(tx, { runId, kind: "rotation", job: job.name, trigger, scheduledFor });
+        return { started: true };
+      },
     },
-  });
+  );
 }
 
 /** With the delays of the queue this is two minutes: a worker takes up a changed list of projects, or a changed file, in less. */

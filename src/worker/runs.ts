@@ -1,34 +1,25 @@
 // A run from the decision at a tick to the report of its end.
 
-import { randomUUID } from "node:crypto";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { inTransaction, type Tx } from "../db/connection/transaction.ts";
 import { type JobId, lockJob, markScheduled } from "../db/jobs/jobs.ts";
-import { insertSkippedRun, runningRuns } from "../db/jobs/runs.ts";
-import { latestOccurrence } from "../schedule/cron.ts";
-import { type ScheduledJob, startDelayMs } from "../schedule/due.ts";
-import { planTick, type TickDecision } from "../schedule/plan-tick.ts";
+import { runningRuns } from "../db/jobs/runs.ts";
+import { latestOccurrence, type Schedule } from "../schedule/cron.ts";
+import { type DueRun, planTick } from "../schedule/plan-tick.ts";
 import { counted } from "../show/format.ts";
 import type { RunCounts } from "../usage/export.ts";
-import type { Overlap } from "../usage/plan.ts";
 import type { WorkerContext } from "./context.ts";
 
 export type TickOutcome = {
   /** Whether a run was started, so that there are new queue jobs. */
   readonly started: boolean;
-  /** Time until the jitter of a job that is already due is over, by the database's clock. */
+  /** Time until the next tick is wanted. */
   readonly wakeInMs?: number;
-  readonly skipped?: boolean;
 };
 
 export const NOTHING_DUE: TickOutcome = { started: false };
 
-export const STILL_RUNNING_REASON = "the run before it was still running";
-
-type JobToTick = ScheduledJob & { readonly kind: JobId["kind"]; readonly overlap: Overlap };
-
-/** A scheduled time at which a run is to start now. */
-type DueRun = Extract<TickDecision, { kind: "run" }>;
+type JobToTick = JobId & Schedule;
 
 type TickActions = {
   /** Starts the run of this scheduled time. */
@@ -48,34 +39,16 @@ export async function tickJob(db: Database, job: JobToTick, { start, idle }: Tic
     if (!stored) return NOTHING_DUE;
     const runs = await runningRuns(tx, job.kind, job.name);
     const latest = latestOccurrence(job, now);
-    const delayMs = latest ? startDelayMs(job, latest) : 0;
     const paused = stored.pause !== undefined;
-    // A person's export or backfill is no reason to skip a scheduled run.
+    // A scheduled run does not wait for a person's export or backfill.
     const running = runs.some(({ trigger }) => trigger === "schedule" || trigger === "catchup");
     const state = { scheduledThrough: stored.scheduledThrough, paused, running };
-    const decision = planTick({ latest, delayMs, overlap: job.overlap }, state, now);
-    switch (decision.kind) {
-      case "none":
-        return idle && !paused && runs.length === 0 ? idle(tx, now) : NOTHING_DUE;
-      case "wait":
-        return { started: false, wakeInMs: decision.until.getTime() - now.getTime() };
-      case "skip":
-        return recordSkippedRun(tx, job, decision.scheduledFor);
-      case "run": {
-        const outcome = await start(tx, decision, now);
-        await markScheduled(tx, job, decision.scheduledFor);
-        return outcome;
-      }
-    }
+    const due = planTick(latest, state, now);
+    if (!due) return idle && !paused && runs.length === 0 ? idle(tx, now) : NOTHING_DUE;
+    const outcome = await start(tx, due, now);
+    await markScheduled(tx, job, due.scheduledFor);
+    return outcome;
   });
-}
-
-/** Records that no run was started at this scheduled time, because the previous one has not ended. */
-export async function recordSkippedRun(tx: Tx, { kind, name }: JobId, scheduledFor: Date): Promise<TickOutcome> {
-  const run = { runId: randomUUID(), kind, job: name, trigger: "schedule", scheduledFor } as const;
-  await insertSkippedRun(tx, run, STILL_RUNNING_REASON);
-  await markScheduled(tx, { kind, name }, scheduledFor);
-  return { started: false, skipped: true };
 }
 
 // Reports that a run ended: in the metrics, and in the log or, on a terminal, in a line for a person.
@@ -106,7 +79,7 @@ export function reportRunEnd({ app, metrics }: Pick<WorkerContext, "app" | "metr
   const { counts, error, group: _inName, ...rest } = run;
   const facts = { ...rest, ...counts, ...(error != null && { error }) };
   if (run.status === "ok") app.log.info(facts, "run finished");
-  else app.log.warn(facts, run.status === "skipped" ? "run skipped" : "run finished");
+  else app.log.warn(facts, "run finished");
 }
 
 export function runLine({ kind, job, trigger, status, seconds, error, counts, did = [] }: EndedRun, at: Date): string {

@@ -11,7 +11,7 @@ import { dueSlices, incompleteSeries } from "../db/usage/coverage.ts";
 import { extendDue, registerSeries, seriesIdOf } from "../db/usage/series.ts";
 import { errorCode, errorText } from "../errors.ts";
 import { warnOfLeftOut, withSeenValues } from "../jobs/discovery.ts";
-import { nextRunAt } from "../schedule/due.ts";
+import { nextOccurrence } from "../schedule/cron.ts";
 import { isDueForRetry } from "../usage/backfill.ts";
 import { addDays, dayOf } from "../usage/days.ts";
 import type { RunTrigger } from "../usage/export.ts";
@@ -20,7 +20,7 @@ import type { Series } from "../usage/series.ts";
 import type { WorkerContext } from "./context.ts";
 import type { ProjectJob } from "./handle-project.ts";
 import { rotationsToPlan, tickRotation } from "./rotation.ts";
-import { NOTHING_DUE, reportRunEnd, STILL_RUNNING_REASON, type TickOutcome, tickJob } from "./runs.ts";
+import { NOTHING_DUE, reportRunEnd, type TickOutcome, tickJob } from "./runs.ts";
 
 /** A failure of one job does not affect the others. Throws only if the database can't be reached. */
 export async function tick(context: WorkerContext): Promise<TickOutcome> {
@@ -34,11 +34,7 @@ export async function tick(context: WorkerContext): Promise<TickOutcome> {
   for (const job of await rotationsToPlan(context)) {
     outcomes.push(await tickSafely(context, "rotation", job.name, () => tickRotation(context, job)));
   }
-  const waits = outcomes.flatMap(({ wakeInMs }) => wakeInMs ?? []);
-  return {
-    started: outcomes.some(({ started }) => started),
-    ...(waits.length > 0 && { wakeInMs: Math.min(...waits) }),
-  };
+  return { started: outcomes.some(({ started }) => started) };
 }
 
 /** The context with the values of fan-outs as stored usage has them now: a run may have brought new ones since the last tick. */
@@ -62,11 +58,7 @@ async function tickSafely(
   tickOne: () => Promise<TickOutcome>,
 ): Promise<TickOutcome> {
   try {
-    const outcome = await tickOne();
-    if (outcome.skipped) {
-      reportRunEnd(context, { kind, job, trigger: "schedule", status: "skipped", error: STILL_RUNNING_REASON });
-    }
-    return outcome;
+    return await tickOne();
   } catch (error) {
     if (isConnectionError(error)) throw error;
     context.app.log.error({ kind, job, code: errorCode(error), reason: errorText(error) }, "tick failed");
@@ -90,7 +82,7 @@ async function tickExport(context: WorkerContext, job: ExportJob): Promise<TickO
         const incomplete = window ? await incompleteSeries(tx, addDays(window.start, -1)) : [];
         const withGaps = new Set(incomplete.map((id) => series().get(id)?.project.id));
         const due = dueDays(job, today) ?? { through: addDays(today, -1) };
-        await extendDue(tx, [...series().keys()], { ...due, nextAt: nextRunAt(job, now) });
+        await extendDue(tx, [...series().keys()], { ...due, nextAt: nextOccurrence(job, now) });
         const planned = Map.groupBy(series().values(), ({ project }) => project.id);
         const slices = sliceCount({ window });
         const projects = job.projects.map(({ id }) => ({

@@ -208,18 +208,16 @@ function startTicks(
   liveness: Liveness,
   { onFinished, onProjectsChanged }: TickListeners,
 ): Ticks {
-  const { app, config, db, metrics } = opened;
+  const { app, config, db } = opened;
   let context = opened;
   const onRead = () => ticks.request();
   const watchProjects = openProjectWatch({ app, config, db, onChange: onProjectsChanged, onRead });
   const maintain = openMaintenance(opened, heartbeat);
   const ticks = serialTask(async () => {
-    const startedMs = performance.now();
     try {
       const held = await watchProjects();
       if (!held) context = await withCurrentValues(opened);
       const { started, wakeInMs } = held ?? (await tick(context));
-      metrics.tickEnded((performance.now() - startedMs) / 1000);
       if (started) opened.queue.wake();
       if (wakeInMs !== undefined) timers.fireIn(wakeInMs);
       await maintain();

@@ -6,14 +6,10 @@ import { databaseUrl, runStatement } from "../support/postgres-admin.ts";
 import { startServer } from "../support/postgres-server.ts";
 import type { NewDatabase } from "./figures.ts";
 import { measureFloor } from "./floor.ts";
-import { measureGrowth } from "./growth.ts";
 import { measureLatency } from "./latency.ts";
 import { measureLimit } from "./limit.ts";
-import { measureMemory } from "./memory.ts";
 import { measureProjects } from "./projects.ts";
-import { measureQuestions } from "./questions.ts";
 import { measureRivals } from "./rivals.ts";
-import { measureRoundTrips } from "./round-trips.ts";
 import { measureStartup } from "./startup.ts";
 
 type Benchmark = (newDatabase: NewDatabase) => Promise<readonly string[]>;
@@ -21,12 +17,8 @@ type Benchmark = (newDatabase: NewDatabase) => Promise<readonly string[]>;
 const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   floor: measureFloor,
   limit: measureLimit,
-  trips: measureRoundTrips,
   latency: measureLatency,
   rivals: measureRivals,
-  memory: measureMemory,
-  growth: measureGrowth,
-  questions: measureQuestions,
   startup: measureStartup,
   projects: measureProjects,
 };

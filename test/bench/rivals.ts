@@ -179,7 +179,7 @@ async function requireWhole(
   }
 }
 
-/** The rivals have a lock file of their own, so that the program does not need their packages. */
+/** The rivals have a package of their own, so that the program does not need theirs. */
 async function installRivals(): Promise<void> {
   for (const tool of ["curl", "jq", "psql"]) {
     await promisify(execFile)("which", [tool]).catch(() => {
@@ -187,5 +187,5 @@ async function installRivals(): Promise<void> {
     });
   }
   if (existsSync(path.join(RIVALS, "node_modules"))) return;
-  await promisify(execFile)("npm", ["ci", "--no-audit", "--no-fund"], { cwd: RIVALS });
+  await promisify(execFile)("npm", ["install", "--no-package-lock", "--no-audit", "--no-fund"], { cwd: RIVALS });
 }

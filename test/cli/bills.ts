@@ -3,7 +3,7 @@
 
 import { sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
-import type { Emulator } from "../../src/emulator/server.ts";
+import type { Emulator } from "../support/emulator.ts";
 import { PROJECT_ID } from "./program-context.ts";
 
 const DIMENSIONS = ["accessor", "deployment", "line_item", "tags"] as const;

@@ -1,6 +1,6 @@
 // Holds the service's answers in the middle of a run, so that a test can act at a known point of the run.
 
-import type { Emulator } from "../../src/emulator/server.ts";
+import type { Emulator } from "../support/emulator.ts";
 
 /** Waits until the service gets request `number`. It and later ones are not answered until the returned function is called. */
 export async function holdAnswersFrom(emulator: Emulator, number: number): Promise<() => void> {

@@ -119,7 +119,7 @@ test("at a terminal a wrong answer is reported and asked for again, and an empty
     ["again each night [", "3"],
   ];
   for (const [asked, answer] of answers) {
-    await expect.poll(() => output.screen, { timeout: 60_000 }).toContain(asked);
+    await expect.poll(() => output.screen).toContain(asked);
     output.screen = output.screen.slice(output.screen.indexOf(asked) + asked.length);
     // The terminal echoes what is typed, and the next question follows in the same output.
     terminal.stdin.write(`${answer}\n`);
@@ -135,7 +135,7 @@ test.for([
   ["Ctrl-D", "\u0004", "the input ended before the last answer"],
 ] as const)("%s at a question ends init, and nothing is written", async ([_key, typed, says], { context }) => {
   const { terminal, output, ended } = startAtTerminal(context);
-  await expect.poll(() => output.screen, { timeout: 60_000 }).toContain("address [");
+  await expect.poll(() => output.screen).toContain("address [");
   terminal.stdin.write(typed);
 
   const [status] = await ended;

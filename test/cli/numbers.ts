@@ -5,7 +5,7 @@ import { sql } from "kysely";
 import { z } from "zod";
 import type { Database } from "../../src/db/connection/database.ts";
 import { addDays, dayOf } from "../../src/emulator/days.ts";
-import type { Emulator } from "../../src/emulator/server.ts";
+import type { Emulator } from "../support/emulator.ts";
 import { PROJECT_ID } from "./program-context.ts";
 
 export const ALL_GROUPINGS = ["none", "accessor", "deployment", "endpoint", "feature_set", "method", "model", "tags"];

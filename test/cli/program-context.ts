@@ -1,5 +1,5 @@
 // The test function of whole-program tests: each test gets a work folder, an API key of its own and an empty database. After the test
-// its programs are ended, and its key must not be found anywhere.
+// its programs are ended, and its key must not be found in its outputs and files, and after a file's first test not anywhere.
 
 import { randomBytes } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -8,15 +8,17 @@ import path from "node:path";
 import { sql } from "kysely";
 import { test as base, expect, type TestAPI } from "vitest";
 import type { Database } from "../../src/db/connection/database.ts";
-import { type Emulator, type EmulatorOptions, startEmulator } from "../../src/emulator/server.ts";
-import { findLeaks } from "../support/leaks.ts";
+import { needsProcess, runCommand } from "../support/command.ts";
+import { logStatements } from "../support/database.ts";
+import { type Emulator, type EmulatorOptions, startEmulator } from "../support/emulator.ts";
+import { findLeaks, type Places } from "../support/leaks.ts";
 import { type Program, type ProgramOptions, type ProgramResult, startProgram } from "../support/program.ts";
 import { forgetServerLog } from "../support/server-log.ts";
 
 export const PROJECT_ID = "project-1";
 
 /** Undefined removes a variable from the environment. */
-type Environment = Readonly<Record<string, string | undefined>>;
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 export type ProgramContext = {
   /** The working directory of the program, with its jobs.config.json. */
@@ -27,7 +29,9 @@ export type ProgramContext = {
   readonly serve: (options?: Partial<EmulatorOptions> & { scopes?: readonly string[] }) => Promise<Emulator>;
   /** Writes the configuration; a text is written unchanged. */
   readonly configure: (config: unknown) => Promise<void>;
+  /** Runs a command in this process where that makes no difference. Its output is not a file, and no signal reaches it. */
   readonly run: (args: readonly string[], env?: Environment) => Promise<ProgramResult>;
+  /** Starts the program as users do. */
   readonly start: (
     args: readonly string[],
     env?: Environment,
@@ -43,7 +47,7 @@ type TestDatabase = { readonly db: Database; readonly url: string };
 export function programTest(database?: TestDatabase): TestAPI<{ context: ProgramContext }> {
   return base.extend<{ context: ProgramContext }>({
     context: async ({ onTestFinished }, use) => {
-      if (database) await emptyTables(database.db);
+      if (database) await prepareDatabase(database);
       const { context, close } = await openProgramContext(database?.url);
       onTestFinished(close);
       await use(context);
@@ -51,6 +55,7 @@ export function programTest(database?: TestDatabase): TestAPI<{ context: Program
   });
 }
 
+const ROOT = path.join(import.meta.dirname, "../..");
 const NO_DATABASE = "postgres://nobody@127.0.0.1:1/nothing";
 
 async function openProgramContext(databaseUrl: string | undefined) {
@@ -67,23 +72,16 @@ async function openProgramContext(databaseUrl: string | undefined) {
     return secret;
   };
   const key = newSecret();
-  const programs: Program[] = [];
-  const start: ProgramContext["start"] = (args, changes = {}, how = {}) => {
-    const all = { DATABASE_URL: databaseUrl ?? NO_DATABASE, USAGE_EXPORT_KEY: key, ...changes };
-    const env = Object.fromEntries(
-      Object.entries(all).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
-    );
-    const program = startProgram(args, { ...how, env, cwd: folder });
-    programs.push(program);
-    return program;
-  };
+  const programs = opened.use(
+    openPrograms(folder, { DATABASE_URL: databaseUrl ?? NO_DATABASE, USAGE_EXPORT_KEY: key }),
+  );
 
   const context: ProgramContext = {
     folder,
     key,
     newSecret,
-    start,
-    run: (args, env) => start(args, env).ended,
+    start: programs.start,
+    run: programs.run,
     configure: (config) =>
       writeFile(path.join(folder, "jobs.config.json"), typeof config === "string" ? config : JSON.stringify(config)),
     async serve({ scopes = ["member"], consoleKeys = [], ...options } = {}) {
@@ -95,20 +93,64 @@ async function openProgramContext(databaseUrl: string | undefined) {
 
   async function close(): Promise<void> {
     await using _ = opened;
-    for (const program of programs) await program[Symbol.asyncDispose]();
-    const outputs = await Promise.allSettled(programs.map(({ ended }) => ended));
-    const texts = outputs.map((output) =>
-      output.status === "fulfilled" ? output.value.stdout + output.value.stderr : String(output.reason),
-    );
-    const places = {
-      texts: { output: texts.join("\n") },
-      folders: [folder],
-      allowedFiles,
-      ...(databaseUrl !== undefined && { databaseUrl }),
-    };
-    expect(await findLeaks(secrets, places)).toEqual([]);
+    const output = await programs.end();
+    const places = { texts: { output }, folders: [folder], allowedFiles };
+    expect(await findLeaks(secrets, { ...places, ...otherPlaces(databaseUrl) })).toEqual([]);
     forgetServerLog();
   }
+}
+
+let isFirstOfFile = true;
+
+/** To search the tables, the server's log and all processes takes longer than most tests, so the first of a file stands for all. */
+export function otherPlaces(databaseUrl: string | undefined): Pick<Places, "databaseUrl" | "commandLines"> {
+  if (!isFirstOfFile) return { commandLines: false };
+  isFirstOfFile = false;
+  return databaseUrl === undefined ? {} : { databaseUrl };
+}
+
+/** Runs the program in a folder, with this environment and what a test changes of it. */
+export function openPrograms(folder: string, all: Environment, limit: Pick<ProgramOptions, "timeoutMs"> = {}) {
+  const programs: Program[] = [];
+  const results: Promise<ProgramResult>[] = [];
+  const environment = (changes?: Environment): Readonly<Record<string, string>> => {
+    const entries = Object.entries({ ...all, ...changes });
+    return Object.fromEntries(entries.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+  };
+  const start: ProgramContext["start"] = (args, changes, how = {}) => {
+    const program = startProgram(args, { ...limit, ...how, env: environment(changes), cwd: folder });
+    programs.push(program);
+    results.push(program.ended);
+    return program;
+  };
+  const run: ProgramContext["run"] = (args, changes) => {
+    const env = environment(changes);
+    if (needsProcess(args, env)) return start(args, changes).ended;
+    const result = runCommand(args, { env, cwd: folder });
+    results.push(result);
+    return result;
+  };
+  /** Everything that was written, once all has ended. */
+  const output = async () => {
+    const outputs = await Promise.allSettled(results);
+    const textOf = ({ stdout, stderr }: ProgramResult) => stdout + stderr;
+    return outputs.map((one) => (one.status === "fulfilled" ? textOf(one.value) : String(one.reason))).join("\n");
+  };
+  const end = async () => {
+    for (const program of programs) await program[Symbol.asyncDispose]();
+    process.chdir(ROOT);
+    return output();
+  };
+  return { start, run, output, end, [Symbol.asyncDispose]: async () => void (await end()) };
+}
+
+let isLogged = false;
+
+export async function prepareDatabase({ db, url }: TestDatabase): Promise<void> {
+  await emptyTables(db);
+  if (isLogged === isFirstOfFile) return;
+  isLogged = isFirstOfFile;
+  await logStatements(url, isLogged);
 }
 
 /** The tests of a file use the same database, one after the other. To truncate so many tables takes a second on a busy machine. */

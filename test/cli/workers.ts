@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import { expect } from "vitest";
 import type { Database } from "../../src/db/connection/database.ts";
-import type { Emulator, EmulatorOptions } from "../../src/emulator/server.ts";
+import type { Emulator, EmulatorOptions } from "../support/emulator.ts";
 import type { ProgramContext } from "./program-context.ts";
 import { smallConfig } from "./small-config.ts";
 

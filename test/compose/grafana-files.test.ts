@@ -8,7 +8,7 @@ import { COMPOSE, DASHBOARDS, type Panel, QUERIES, viewsOf } from "./dashboards.
 /** Each of these views has one series of each project: all usage by one grouping. */
 const ONE_GROUPING = /^usage_(total|by_\w+)$/;
 /** These views have the amounts of many series, so they count the same usage several times. */
-const MANY_SERIES = ["usage_filtered", "restatements", "restatement_curve"];
+const MANY_SERIES = ["usage_filtered", "restatements"];
 /** These views are about series, keys and runs. They have no amounts of usage that could be added up. */
 const ABOUT_SERIES = ["coverage", "coverage_gaps", "freshness", "reconciliation", "runs", "api_keys"];
 

@@ -38,8 +38,6 @@ test("a configuration with every field is parsed into the form that the program 
         source: "usage",
         schedule: "15 2 * * *",
         timezone: "Europe/Vienna",
-        jitterSeconds: 90,
-        overlap: "queue",
         projects: [production, staging],
         window: { days: 7, today: true },
         groupings: ["none", "accessor", "model"],
@@ -58,8 +56,6 @@ test("a configuration with every field is parsed into the form that the program 
         source: "usage",
         schedule: "0 5 * * mon",
         timezone: "UTC",
-        jitterSeconds: 0,
-        overlap: "skip",
         projects: [lab],
         groupings: ["tags"],
         filters: [{ name: "all", features: {}, dimensions: {} }],
@@ -76,10 +72,8 @@ test("a configuration with every field is parsed into the form that the program 
         name: "lab-key",
         schedule: "0 4 * * *",
         timezone: "Asia/Tokyo",
-        jitterSeconds: 60,
         project: lab,
         comment: "lab exporter",
-        commentTemplate: "{comment} ({id})",
         scopes: ["member", "usage:read"],
         tags: ["exporter"],
         maxAgeDays: 20,
@@ -96,10 +90,8 @@ test("a configuration with every field is parsed into the form that the program 
         name: "production-key",
         schedule: "@daily",
         timezone: "UTC",
-        jitterSeconds: 0,
         project: production,
         comment: "exporter",
-        commentTemplate: "{comment} [{id}]",
         scopes: ["member"],
         tags: [],
         maxAgeDays: 30,
@@ -114,13 +106,11 @@ test("a configuration with every field is parsed into the form that the program 
         model: "nova-*",
         conditions: { endpoint: "listen", method: "streaming", deployment: "hosted" },
         currency: "USD",
-        digits: 2,
         price: "0.0077",
         per: "minute",
         from: "2026-01-01",
         until: "2026-12-31",
         tiers: [{ above: "10000", price: "0.0065" }],
-        minimum: "100",
         volume: "project",
       },
       {
@@ -128,7 +118,6 @@ test("a configuration with every field is parsed into the form that the program 
         model: '["a","b"]',
         conditions: {},
         currency: "EUR",
-        digits: 2,
         price: null,
         per: "1",
         from: "2026-02-01",
@@ -139,7 +128,6 @@ test("a configuration with every field is parsed into the form that the program 
     budgets: [],
     anomalies: {
       sensitivity: "normal",
-      minimum: { requests: 100, hours: 10, tokens: 10_000, characters: 10_000 },
     },
     runs: { keepDays: 90 },
     worker: { drainSeconds: 45 },
@@ -177,7 +165,6 @@ test("a service and a project are enough, and all other fields have defaults", (
     budgets: [],
     anomalies: {
       sensitivity: "normal",
-      minimum: { requests: 100, hours: 10, tokens: 10_000, characters: 10_000 },
     },
     runs: { keepDays: 400 },
     worker: { drainSeconds: 20 },
@@ -226,7 +213,6 @@ test.each([
   ["notify", { deadMan: { env: "PING_URL" } }],
   ["rotations[0].graceDays", 0],
   ["rotations[0].expiresInDays", undefined],
-  ["rotations[1].commentTemplate", "{comment}"],
 ])("%s may be %j", (place, value) => {
   const text =
     place === "service.dialect"
@@ -285,7 +271,7 @@ test("the message opens with the file and the number of errors, and each error h
   expect(messageFor(sampleWith("monitor.port", -1))).toBe(
     [
       "jobs.config.json has 1 error:",
-      "- monitor.port (line 174): expected a whole number from 0 to 65535; got -1",
+      "- monitor.port (line 169): expected a whole number from 0 to 65535; got -1",
     ].join("\n"),
   );
 });

@@ -40,12 +40,12 @@ test("discovered projects are read like those in the file, by the exports whose 
 });
 
 test("include and exclude choose by the name or the id at the service", () => {
-  const entry = { ...DISCOVERY, include: ["prod-*", "id-7"], exclude: ["*-old"], name: "acme {name}" };
+  const entry = { ...DISCOVERY, include: ["prod-*", "id-7"], exclude: ["*-old"] };
   const listed = [known("a", "prod-a"), known("b", "prod-b-old"), known("id-7", "lab"), known("id-8", "lab two")];
 
-  const { projects } = withDiscovered(configOf([entry], ["acme *"]), listed);
+  const { projects } = withDiscovered(configOf([entry], ["*"]), listed);
 
-  expect(namesOf(projects)).toEqual(["acme prod-a", "acme lab"]);
+  expect(namesOf(projects)).toEqual(["prod-a", "lab"]);
 });
 
 test("a second list of projects replaces the first one", () => {
@@ -100,21 +100,6 @@ test("a discovered project with a name like a pattern takes the pattern away fro
   const { exports } = withDiscovered(config, [known("a", "*"), known("b", "lab"), known("c", "own-*")]);
 
   expect(namesOf(exports[0]?.projects)).toEqual(["own-*", "*", "lab", "own-* (c)"]);
-});
-
-test("a project that goes over to another list keeps its name, though that list had it later than another project of the name", () => {
-  const config = configOf([DISCOVERY, { discover: true, key: { file: "other.key" } }], ["*"]);
-  const at = (day: number) => ({ firstSeenAt: new Date(Date.UTC(2026, 2, day)) });
-  const other = { list: "file /srv/usage/other.key" };
-  const listed = [known("a", "shop", at(1)), known("b", "shop", at(2)), known("a", "shop", { ...at(3), ...other })];
-  const namesById = (known: readonly KnownProject[]) =>
-    Object.fromEntries(withDiscovered(config, known).projects.map(({ id, name }) => [id, name]));
-  expect(namesById(listed)).toEqual({ a: "shop", b: "shop (b)" });
-
-  const [first, ...others] = listed;
-  const vanished = { ...first, vanishedAt: new Date(Date.UTC(2026, 2, 4)) } as KnownProject;
-
-  expect(namesById([vanished, ...others])).toEqual({ a: "shop", b: "shop (b)" });
 });
 
 test("a project that is in the file, too, is read with the key in the file", () => {
@@ -178,13 +163,6 @@ const WRONG: readonly (readonly [string, readonly object[], readonly string[], s
     'projects[0].discover (line 1): expected "true"; got false',
   ],
   [
-    "an unknown placeholder",
-    [{ ...DISCOVERY, name: "{nam}" }],
-    ["*"],
-    '{nam} is none of {name} and {id}; did you mean "{name}"?',
-  ],
-  ["one name for all", [{ ...DISCOVERY, name: "acme" }], ["*"], 'expected a template with "{name}" or "{id}"'],
-  [
     "a plain name that is in no entry",
     [ONE, DISCOVERY],
     ["prod"],
@@ -222,21 +200,20 @@ test("each discovered project can have a key of its own, in a file or from a com
 
   const { projects } = withDiscovered(config, [
     known("a", "one", { list }),
-    known("-b", "two", { list, firstSeenAt: new Date("2026-03-11") }),
+    known("b", "two", { list, firstSeenAt: new Date("2026-03-11") }),
   ]);
 
   expect(projects.map(({ key }) => key)).toEqual([
     { kind: "file", path: "/srv/usage/keys/a" },
-    // Not put in, as it might be taken for an option of a command: the file is not found, and only this project fails.
-    { kind: "file", path: "/srv/usage/keys/{id}" },
+    { kind: "file", path: "/srv/usage/keys/b" },
   ]);
   // The files are known only with the projects.
   expect(neededKeys(config).map(({ path }) => path)).toEqual([["projects", 0, "key"]]);
 });
 
 test.each([
-  [{ key: { file: "keys/{id}" } }, "projects[0].key.file", "expected no placeholder: this key lists the projects"],
-  [{ projectKey: { file: "keys/{name}" } }, "projects[0].projectKey.file", "{name} is none of {id}"],
+  [{ key: { file: "keys/{id}" } }, "projects[0].key", "expected no placeholder: this key lists the projects"],
+  [{ projectKey: { file: "keys/{name}" } }, "projects[0].projectKey.file", "no other placeholder; got {name}"],
   [{ projectKey: { rotation: "r", first: { env: "K" } } }, "projects[0].projectKey", '{ "command": ["PROGRAM"'],
 ])("the keys of a discovering entry are refused with the place and what to do: %j", (entry, place, message) => {
   const config = { service: { baseUrl: "https://api.example.com" }, projects: [{ ...DISCOVERY, ...entry }] };

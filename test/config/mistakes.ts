@@ -75,8 +75,6 @@ const FIELDS: readonly Mistake[] = [
   [`${FILTER}.dimensions.tags`, ["a"], "expected a string of 1 to 256 characters"],
   [EACH, {}, 'expected { "name": "NAME", "features": { … }, "dimensions": { … } } or { "each"'],
   [`${EACH}.each`, "model", 'expected one of "accessor", "deployment", "endpoint", "method", "tags"'],
-  ["rotations[0].commentTemplate", "exporter {id}", 'expected a template with "{comment}"'],
-  ["rotations[0].commentTemplate", "{comment} {ID}", '{ID} is none of {comment} and {id}; did you mean "{id}"?'],
   ["rotations[0].scopes[1]", "usage read", 'a scope or role such as "usage:read" or "member"; got "usage read"'],
   ["rotations[0].deliver[0]", "secrets/lab.key", '{ "file": "PATH" } or { "command": ["PROGRAM", "ARGUMENT"] }'],
   ["rotations[0].deliver[1]", { comand: ["x"] }, 'got an object with "comand"; did you mean "command"?'],

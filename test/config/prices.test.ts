@@ -1,12 +1,9 @@
 // The price book in the configuration: exact numbers, and errors that name the place and the fix.
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import path from "node:path";
 import fc from "fast-check";
-import { expect, onTestFinished, test } from "vitest";
-import { loadConfig, parseConfig } from "../../src/config/config.ts";
-import { errorsFor, SAMPLE, sampleWith } from "./sample-config.ts";
+import { expect, test } from "vitest";
+import { parseConfig } from "../../src/config/config.ts";
+import { errorsFor, sampleWith } from "./sample-config.ts";
 
 const PRICE = { metric: "hours", model: "nova-3", currency: "USD", price: "0.0077", from: "2026-01-01" };
 const errorsIn = (...prices: readonly object[]) =>
@@ -27,9 +24,7 @@ test("a price keeps every digit, as a number and as text", () => {
     fc.property(digits, (text) => {
       const others = `"metric":"hours","model":"m","currency":"USD","from":"2026-01-01"`;
       for (const written of [text, `"${text}"`]) {
-        expect(pricesOf(`[{${others},"price":${written},"minimum":${written}}]`)).toMatchObject([
-          { price: text, minimum: text },
-        ]);
+        expect(pricesOf(`[{${others},"price":${written}}]`)).toMatchObject([{ price: text }]);
       }
     }),
   );
@@ -86,25 +81,4 @@ test("of two prices for the same usage both are named, and how to part them", ()
     ),
   ]);
   expect(errorsIn(PRICE, { ...PRICE, from: "2026-05-01" })).toEqual([]);
-});
-
-test("the prices may stand in a file of their own, whose mistakes are named with that file", async () => {
-  const folder = await mkdtemp(path.join(tmpdir(), "usage-export-test-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  const file = path.join(folder, "jobs.config.json");
-  await writeFile(file, JSON.stringify({ ...SAMPLE, prices: { file: "prices.json" } }));
-  await expect(loadConfig(file)).rejects.toThrow(
-    /prices\.file: .*prices\.json does not exist: expected a file with a list of prices/,
-  );
-
-  await writeFile(path.join(folder, "prices.json"), JSON.stringify([PRICE, { ...PRICE, price: -1 }]));
-  await expect(loadConfig(file)).rejects.toThrow(
-    /prices\.json has 1 error:\n- \[1\]\.price \(line 1\): expected a decimal number/,
-  );
-
-  await writeFile(path.join(folder, "prices.json"), JSON.stringify([PRICE, PRICE]));
-  await expect(loadConfig(file)).rejects.toThrow(/- \[1\] \(line 1\): prices the same usage as \[0\]/);
-
-  await writeFile(path.join(folder, "prices.json"), JSON.stringify([PRICE]));
-  expect((await loadConfig(file)).prices).toMatchObject([{ model: "nova-3", price: "0.0077", digits: 2 }]);
 });

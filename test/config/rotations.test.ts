@@ -2,13 +2,12 @@
 
 import { expect, test } from "vitest";
 import { parseConfig, withDiscovered } from "../../src/config/config.ts";
-import { errorsFor } from "./sample-config.ts";
 
 type Names = readonly (readonly [id: string, name: string])[];
 
 const FLEET = {
   ...{ name: "fleet", schedule: "0 4 * * *", projects: ["prod-*", "lab"], comment: "exporter", scopes: ["member"] },
-  deliver: [{ file: "keys/{project}.key" }, { command: ["vault", "put", "usage/{id}"] }],
+  deliver: [{ file: "keys/{id}.key" }, { command: ["vault", "put", "usage/{id}"] }],
 };
 
 const PROJECTS: Names = [
@@ -23,12 +22,7 @@ function textOf(rotations: readonly object[], projects = PROJECTS, key: object =
   return JSON.stringify({ service, projects: projects.map(([id, name]) => ({ id, name, key })), rotations }, null, 2);
 }
 
-const OPTIONS = {
-  source: "jobs.config.json",
-  baseDir: "/srv/usage",
-  ownPaths: { "/srv/usage/jobs.config.json": "this configuration file" },
-};
-const parse = (text: string) => parseConfig(text, OPTIONS);
+const parse = (text: string) => parseConfig(text, { source: "jobs.config.json", baseDir: "/srv/usage" });
 const issuesOf = (text: string) => {
   try {
     parse(text);
@@ -49,7 +43,7 @@ test("each project of the names and patterns has a rotation of its own, with del
   ]);
   expect(rotations[1]).toMatchObject({
     deliver: [
-      { kind: "file", path: "/srv/usage/keys/prod-us.key" },
+      { kind: "file", path: "/srv/usage/keys/p2.key" },
       { kind: "command", command: ["vault", "put", "usage/p2"] },
     ],
   });
@@ -74,12 +68,16 @@ test.each<[string, readonly object[], string]>([
   ["names none", [{ ...FLEET, projects: undefined }], 'expected "project" or "projects"'],
   ["has an unknown project", [{ ...FLEET, projects: ["lap"] }], "rotations[0].projects[0]"],
   ["has a pattern that fits none", [{ ...FLEET, projects: ["x-*"] }], "expected a pattern that fits a project"],
-  ["has a file for all projects", [{ ...FLEET, deliver: [{ file: "key" }] }], 'expected "{project}" or "{id}" in it'],
-  ["has a command for all projects", [{ ...FLEET, deliver: [{ command: ["put"] }] }], 'expected "{project}" or "{id}"'],
+  [
+    "has a file for all projects",
+    [{ ...FLEET, deliver: [{ file: "key" }] }],
+    'expected "{id}", the id of the project, in it',
+  ],
+  ["has a command for all projects", [{ ...FLEET, deliver: [{ command: ["put"] }] }], 'expected "{id}", the id'],
   [
     "misspells a placeholder",
-    [{ ...FLEET, deliver: [{ file: "{Project}" }] }],
-    "{Project} is none of {project} and {id}",
+    [{ ...FLEET, deliver: [{ file: "{id}/{name}" }] }],
+    "expected {id}, which stands for the project's id, and no other placeholder; got {name}",
   ],
   [
     "has the name of another's project",
@@ -89,87 +87,42 @@ test.each<[string, readonly object[], string]>([
   [
     "writes another's file",
     [FLEET, { ...FLEET, name: "second", projects: ["lab"] }],
-    "/srv/usage/keys/lab.key is already at rotations[0].deliver[0].file",
+    "/srv/usage/keys/{id}.key is already at rotations[0].deliver[0].file",
   ],
 ])("a rotation is refused that %s", (_, rotations, says) => {
   const issues = issuesOf(textOf(rotations)).join("\n");
   expect(issues).toContain(says);
 });
 
-test.each<[string, Names, string]>([
+test.each<[string, readonly object[], string]>([
   [
-    "differ in case",
-    [
-      ["p1", "Prod"],
-      ["p2", "prod"],
-    ],
-    "is already at rotations[0].deliver[0].file",
+    "of a key that creates",
+    [{ ...FLEET, deliver: [{ file: "keys/{id}" }], createWith: { file: "keys/{id}" } }],
+    "/srv/usage/keys/{id} is the file of the key that a rotation creates keys with",
   ],
-  ["lead out of the folder", [["p1", "../jobs.config"]], "can't stand for"],
-])("two projects never write one file, nor one a file with another use: names that %s", (_, projects, says) => {
-  const deliver = [{ file: "{project}.json" }];
-  const issues = issuesOf(textOf([{ ...FLEET, projects: ["*"], deliver }], projects)).join("\n");
-  expect(issues).toContain(says);
+  [
+    "of one project's rotation",
+    [{ ...FLEET, name: "single", projects: undefined, project: "other", deliver: [{ file: "keys/p2.key" }] }, FLEET],
+    "/srv/usage/keys/p2.key is already at rotations[0].deliver[0].file",
+  ],
+])("no key is written over the file %s", (_, rotations, says) => {
+  expect(issuesOf(textOf(rotations)).join("\n")).toContain(says);
 });
 
-test("no key is written over the configuration or the file of a key that creates", () => {
-  const over = (projects: Names, rest: object) =>
-    issuesOf(textOf([{ ...FLEET, projects: ["*"], ...rest }], projects)).join("\n");
-  expect(over([["p1", "jobs.config"]], { deliver: [{ file: "{project}.json" }] })).toContain("this configuration file");
-  expect(over([["p1", "a"]], { deliver: [{ file: "keys/{id}" }], createWith: { file: "keys/{id}" } })).toContain(
-    "the file of the key that a rotation creates keys with",
-  );
-});
-
-test("two rotations may share a pattern of files for different projects", () => {
-  const others = { ...FLEET, name: "others", projects: ["other"] };
-  expect(errorsFor(textOf([FLEET, others]))).toEqual([]);
-});
-
-test("projects that are discovered later have rotations, and one whose name can't be a file's is left out alone", () => {
+test("projects that are discovered later have rotations", () => {
   const service = { baseUrl: "https://api.example.com" };
   const projects = [{ discover: true, key: { env: "ACCOUNT_KEY" } }];
-  const fleet = { ...FLEET, projects: ["prod-*"], deliver: [{ file: "keys/{project}-{id}.key" }] };
-  const config = parse(JSON.stringify({ service, projects, rotations: [fleet] }));
+  const config = parse(JSON.stringify({ service, projects, rotations: [{ ...FLEET, projects: ["prod-*"] }] }));
   expect(config.rotations).toEqual([]);
   const never = { missingSince: undefined, vanishedAt: undefined };
   const seen = { list: "env ACCOUNT_KEY", firstSeenAt: new Date(0), namedAt: new Date(0), ...never };
   const known = [
     { ...seen, id: "a1", name: "prod-eu" },
-    { ...seen, id: "a2", name: "prod-../../etc" },
     { ...seen, id: "a3", name: "other" },
     { ...seen, id: "a4", name: "prod-us", vanishedAt: new Date(1) },
   ];
-  const { rotations, leftOut } = withDiscovered(config, known);
+  const { rotations } = withDiscovered(config, known);
   expect(rotations.map(({ name, deliver }) => [name, deliver[0]])).toEqual([
-    ["fleet/a1", { kind: "file", path: "/srv/usage/keys/prod-eu-a1.key" }],
+    ["fleet/a1", { kind: "file", path: "/srv/usage/keys/a1.key" }],
   ]);
-  expect(leftOut).toMatchObject([
-    { group: "fleet", project: { id: "a2" }, message: expect.stringContaining("can't stand for") },
-  ]);
-});
-
-test("a delivery of discovered projects needs {id}: a project that takes over the name of another would overwrite its key", () => {
-  const issuesWith = (deliver: readonly object[], names = ["prod-*"]) => {
-    const service = { baseUrl: "https://api.example.com" };
-    const key = { env: "KEY" };
-    const projects = [
-      { id: "p1", name: "lab", key },
-      { discover: true, key },
-    ];
-    return issuesOf(JSON.stringify({ service, projects, rotations: [{ ...FLEET, projects: names, deliver }] })).join(
-      "\n",
-    );
-  };
-  const byName = [{ file: "keys/{project}" }, { command: ["vault", "put", "usage/{project}"] }];
-  const issues = issuesWith(byName);
-  expect(issues).toContain("rotations[0].deliver[0].file");
-  expect(issues).toContain("rotations[0].deliver[1].command[2]");
-  expect(issues).toContain('expected "{id}" beside "{project}" in it, or in its place: the name of a discovered');
-  // An id in another argument does not make the place one of its own.
-  const beside = issuesWith([{ file: "keys/{id}" }, { command: ["vault", "put", "usage/{project}", "note={id}"] }]);
-  expect(beside).toContain("rotations[0].deliver[1].command[2]");
-  expect(issuesWith([{ file: "{project}/{id}" }, { command: ["put", "usage/{id}", "note={project} {id}"] }])).toBe("");
-  // No discovered project is meant by a name without *.
-  expect(issuesWith(byName, ["lab"])).toBe("");
 });

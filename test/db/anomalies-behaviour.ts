@@ -5,18 +5,13 @@ import { expect, test } from "vitest";
 import { judgeFinalDays, readAnomalies } from "../../src/db/anomalies.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
-import { readLastSent } from "../../src/db/notifications.ts";
-import { registerSeries } from "../../src/db/usage/series.ts";
-import { notificationsOf } from "../../src/show/notification.ts";
 import type { AnomalySettings } from "../../src/usage/metrics.ts";
 import { emptySlice } from "../../src/usage/rows.ts";
 import type { Project } from "../../src/usage/series.ts";
-import { healthState } from "../health/sample-health-state.ts";
-import { configured, daysBack, newSeries, store, total, view } from "./stored-usage.ts";
+import { daysBack, newSeries, store, total, view } from "./stored-usage.ts";
 
 const SETTINGS: AnomalySettings = {
   sensitivity: "normal",
-  minimum: { requests: 100, hours: 10, tokens: 10_000, characters: 10_000 },
 };
 const WINDOW_DAYS = 3;
 
@@ -198,27 +193,6 @@ export function testAnomalies(db: Database): void {
       select usage_date::text as day from usage_export.judged_day where project_id = ${project.id} order by day
     `.execute(db);
     expect(rows.map(({ day }) => day)).toEqual([back(68), back(4), back(3)]);
-  });
-
-  test("an open alert about a project that is renamed is not sent again", async () => {
-    const { project } = await seriesWith({ 4: "5000" });
-    const [was, name] = [`a "quoted" ${project.name}`, `new ${project.name}`];
-    const rename = async (to: string) => {
-      await registerSeries(db, [configured({ ...project, name: to }, "none", { windowDays: WINDOW_DAYS })]);
-    };
-    await rename(was);
-    await judge();
-    const subject = `anomaly ${JSON.stringify(was)}`;
-    await sql`insert into usage_export.notice (subject, state, claim) values (${subject}, 'wrong', gen_random_uuid())`.execute(
-      db,
-    );
-    await rename(name);
-    const sent = new Map([...(await readLastSent(db))].map(([one, { state }]) => [one, state]));
-    const ofProject = (await inTransaction(db, readAnomalies)).filter((usage) => usage.project === name);
-    expect(ofProject.map(({ anomalies }) => anomalies.length)).toEqual([1]);
-    const { conditions } = healthState({ anomalies: ofProject });
-    const isOfProject = (one: { subject: string }) => one.subject.includes(project.name);
-    expect(notificationsOf(conditions, sent, (text) => text).filter(isOfProject)).toEqual([]);
   });
 
   test("an unusual day without a later usual one is over after 14 days", async () => {

@@ -5,15 +5,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { type Config, parseConfig } from "../../src/config/config.ts";
 import type { Database } from "../../src/db/connection/database.ts";
-import { inTransaction } from "../../src/db/connection/transaction.ts";
-import {
-  heartbeatWorker,
-  type JobId,
-  markScheduled,
-  markWorkerStopped,
-  pauseJob,
-  registerJobs,
-} from "../../src/db/jobs/jobs.ts";
+import { heartbeatWorker, markWorkerStopped } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { recordEvent } from "../../src/db/keys/keystore.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
@@ -95,62 +87,34 @@ export function testHealth(db: Database): void {
     expect(metrics.filter(({ labels }) => labels.project === project.name)).toEqual([]);
   });
 
-  test("the metrics of a job are its last success, the failures since then, and its next run unless it is paused", async () => {
+  test("the metric of a job is the end of the newest run that stored everything, without backfills", async () => {
     const name = `job-${randomUUID()}`;
-    const jobs: readonly JobId[] = [
-      { kind: "export", name },
-      { kind: "rotation", name },
-    ];
-    expect(await jobMetrics(jobs, name)).toEqual({
-      export: { job_failures: 0 },
-      rotation: { job_failures: 0 },
-    });
-
-    await registerJobs(db, jobs);
-    for (const { kind } of jobs) {
-      await inTransaction(db, (tx) => markScheduled(tx, { kind, name }, new Date("2026-03-17T02:15:00Z")));
-    }
-    await pauseJob(db, { kind: "rotation", name }, { why: "moving house", by: "me" });
+    expect(await jobMetrics(name)).toEqual({});
     const runs: [RunTrigger, Parameters<typeof finishRun>[2]][] = [
       ["schedule", "failed"],
       ["schedule", "ok"],
       ["schedule", "failed"],
-      ["backfill", "failed"],
-      ["manual", "stopped"],
       ["catchup", "failed"],
       ["backfill", "ok"],
     ];
     for (const [trigger, status] of runs) await run(name, trigger, status);
-    await interruptRun(name);
     const { rows } = await sql<{ at: number }>`
       select extract(epoch from max(finished_at))::double precision as at from bi.runs
       where job = ${name} and status = 'ok' and trigger <> 'backfill'
     `.execute(db);
-    expect(await jobMetrics(jobs, name)).toEqual({
-      export: {
-        job_last_success_timestamp_seconds: rows[0]?.at,
-        job_failures: 3,
-        job_next_run_timestamp_seconds: Date.parse("2026-03-17T02:16:00Z") / 1000,
-      },
-      rotation: { job_failures: 0 },
-    });
+    expect(Math.round((await jobMetrics(name)).job_last_success_timestamp_seconds ?? 0)).toBe(
+      Math.round(rows[0]?.at ?? -1),
+    );
   });
 
-  test("the metrics of a rotation are its keys by state and the age of the key in use", async () => {
+  test("the age of the key in use is a metric of its rotation", async () => {
     const rotation = await newRotation(db);
-    const [old, lost] = [newIntent(), newIntent()];
-    await rotation.key(old, "draining");
-    await rotation.write({ kind: "due-for-removal", intentId: old });
-    await rotation.key(lost, "intent");
-    await rotation.write({ kind: "orphan", intentId: lost });
+    await rotation.key(newIntent(), "active");
     await sql`
       update usage_export.api_key set requested_at = now() - interval '3 days'
       where rotation = ${rotation.job.name} and state = 'active'
     `.execute(db);
-    const metrics = await rotationMetrics(rotation.job.name);
-    expect(metrics.api_key_age_seconds).toBeCloseTo(3 * 86_400, -2);
-    expect(metrics).toMatchObject({ pending: 0, active: 1, draining: 1, orphan: 1, api_keys_due_for_removal: 1 });
-    expect(metrics).toMatchObject({ rotation_failed_attempts: 0 });
+    expect((await rotationMetrics(rotation.job.name)).api_key_age_seconds).toBeCloseTo(3 * 86_400, -2);
   });
 
   test("the age of a restored key counts from its restoration", async () => {
@@ -184,17 +148,13 @@ export function testHealth(db: Database): void {
   test.each([
     [4, "key attempts"],
     [5, "key attention"],
-  ])(
-    "after %i failed attempts the metrics of a rotation have the number and the condition %s",
-    async (failures, condition) => {
-      const { job } = await newRotation(db);
-      await sql`update usage_export.rotation set failed_attempts = ${failures} where name = ${job.name}`.execute(db);
-      expect(await rotationMetrics(job.name)).toMatchObject({ rotation_failed_attempts: failures });
-      expect(await conditionsOfRotation(job.name)).toEqual([condition]);
-    },
-  );
+  ])("after %i failed attempts a rotation has the condition %s", async (failures, condition) => {
+    const { job } = await newRotation(db);
+    await sql`update usage_export.rotation set failed_attempts = ${failures} where name = ${job.name}`.execute(db);
+    expect(await conditionsOfRotation(job.name)).toEqual([condition]);
+  });
 
-  test("workers are counted while they have a recent heartbeat, with the time of the newest one", async () => {
+  test("workers are counted while they have a recent heartbeat", async () => {
     const seen: readonly [ago: string, stopped: boolean][] = [
       ["0 seconds", false],
       ["100 seconds", false],
@@ -213,7 +173,6 @@ export function testHealth(db: Database): void {
     }
     const metrics = valuesOf((await samplesOf()).filter(({ gauge }) => gauge.startsWith("worker")));
     expect(metrics).toMatchObject({ workers: 2 });
-    expect(metrics.worker_last_seen_timestamp_seconds).toBeGreaterThan(Date.now() / 1000);
     await sql`delete from usage_export.worker`.execute(db);
     expect(valuesOf(await samplesOf())).toMatchObject({ workers: 0 });
   });
@@ -273,20 +232,21 @@ export function testHealth(db: Database): void {
     return Object.fromEntries(rows.map(({ project, counts }) => [project, counts]));
   }
 
-  async function jobMetrics(jobs: readonly JobId[], name: string) {
-    const metrics = (await samplesOf(configOf(name))).filter(({ labels }) => labels.job_name === name);
-    return Object.fromEntries(
-      jobs.map(({ kind }) => [kind, valuesOf(metrics.filter(({ labels }) => labels.kind === kind))]),
+  async function jobMetrics(name: string) {
+    return valuesOf(
+      (await samplesOf(configOf({ export: name }))).filter(
+        ({ labels }) => labels.job_name === name && labels.kind === "export",
+      ),
     );
   }
 
   async function rotationMetrics(rotation: string) {
-    return valuesOf((await samplesOf(configOf(rotation))).filter(({ labels }) => labels.rotation === rotation));
+    return valuesOf((await samplesOf(configOf({ rotation }))).filter(({ labels }) => labels.rotation === rotation));
   }
 
   /** Their names. */
   async function conditionsOfRotation(rotation: string): Promise<readonly string[]> {
-    const { conditions } = await health(db, configOf(rotation));
+    const { conditions } = await health(db, configOf({ rotation }));
     return conditions.flatMap(({ name, subject }) => (subject === rotation ? name : []));
   }
 
@@ -295,22 +255,16 @@ export function testHealth(db: Database): void {
     await startRun(db, { runId, kind: "export", job, trigger });
     await finishRun(db, runId, status, undefined);
   }
-
-  async function interruptRun(job: string): Promise<void> {
-    const runId = randomUUID();
-    await startRun(db, { runId, kind: "export", job, trigger: "schedule" });
-    await sql`update usage_export.run set heartbeat_at = now() - interval '2 minutes' where run_id = ${runId}`.execute(
-      db,
-    );
-  }
 }
 
-/** A configuration. If `name` is given, it has an export and a rotation of that name, scheduled for every minute. */
-function configOf(name?: string): Config {
-  const job = { name, schedule: "* * * * *" };
-  const jobs = name !== undefined && {
-    exports: [{ ...job, projects: ["production"], groupings: ["none"] }],
-    rotations: [{ ...job, project: "production", comment: "exporter", scopes: ["member"] }],
+/** A configuration with an export or a rotation of that name, scheduled for every minute. */
+function configOf({ export: name, rotation }: { readonly export?: string; readonly rotation?: string } = {}): Config {
+  const schedule = "* * * * *";
+  const jobs = {
+    ...(name && { exports: [{ name, schedule, projects: ["production"], groupings: ["none"] }] }),
+    ...(rotation && {
+      rotations: [{ name: rotation, schedule, project: "production", comment: "exporter", scopes: ["member"] }],
+    }),
   };
   const projects = [{ id: "p", name: "production", key: { env: "KEY" } }];
   const text = JSON.stringify({ service: { baseUrl: "http://127.0.0.1:1" }, projects, ...jobs });

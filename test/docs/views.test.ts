@@ -5,13 +5,13 @@ import fs from "node:fs";
 import path from "node:path";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { columnComments } from "../../src/db/connection/views.ts";
+import { METRICS } from "../../src/usage/metrics.ts";
 import { testDatabase } from "../support/database.ts";
 
 const PAGE = path.join(import.meta.dirname, "../../docs/bi-views.md");
 const BEGIN = "<!-- Begin of what `npm run docs` writes from the comments in the database -->\n";
 const END = "<!-- End of it -->\n";
-/** A column with the same meaning in so many views is explained once for all of them. */
-const VIEWS_MIN = 3;
 
 type Column = { readonly name: string; readonly comment: string };
 type View = { readonly name: string; readonly comment: string; readonly columns: readonly Column[] };
@@ -34,38 +34,46 @@ test("docs/bi-views.md has every view with its columns, as their comments in the
   await expect(`${head}${BEGIN}\n${reference(views)}\n${END}${tail}`).toMatchFileSnapshot(PAGE);
 });
 
+/** Columns that stand together in many views, by the word that the page has for them. */
+const GROUPS = {
+  metrics: [...METRICS, "extra_metrics"],
+  history: ["finality", "revision", "first_seen_at", "last_changed_at"],
+};
+
 function reference(views: readonly View[]): string {
-  const common = commonColumns(views);
-  const isCommon = ({ name, comment }: Column) => common.get(name) === comment;
+  const common = columnComments();
+  const used = new Set(views.flatMap(({ columns }) => columns.map(({ name }) => name)));
   const sections = views.map(({ name, comment, columns }) => {
-    const names = columns.map((column) => `\`${column.name}\``).join(", ");
-    const own = columns.filter((column) => !isCommon(column));
-    return `### \`bi.${name}\`\n\n${comment}\n\nColumns: ${names}.\n${own.length > 0 ? `\n${table(own)}` : ""}`;
+    const own = columns.filter((column) => common[column.name] !== column.comment);
+    return `### \`bi.${name}\`\n\n${comment}\n\n${list(own)}${sharedText(columns.filter((column) => !own.includes(column)))}`;
   });
-  const shared = [...common].map(([name, comment]) => ({ name, comment }));
+  const shared = Object.entries(common).flatMap(([name, comment]) => (used.has(name) ? { name, comment } : []));
+  const groups = Object.entries(GROUPS).map(([word, names]) => `*${word}* are ${names.map(code).join(", ")}.`);
   return [
-    `## Columns of several views\n\nWhere a view explains one of these itself, that meaning holds.\n\n${table(shared)}`,
-    "## The views\n",
-    ...sections,
+    "## Columns of several views\n",
+    "A view that has one of these with another meaning says so.",
+    ...groups,
+    `\n${list(shared)}\n## The views\n`,
+    sections.join("\n"),
   ].join("\n");
 }
 
-/** For each name that several views have, the meaning that most of them share. */
-function commonColumns(views: readonly View[]): ReadonlyMap<string, string> {
-  const byName = Map.groupBy(
-    views.flatMap(({ columns }) => columns),
-    ({ name }) => name,
+function sharedText(columns: readonly Column[]): string {
+  const names = columns.map(({ name }) => name);
+  const words = Object.entries(GROUPS).flatMap(([word, group]) =>
+    group.every((one) => names.includes(one)) ? word : [],
   );
-  const common = new Map<string, string>();
-  for (const [name, columns] of byName) {
-    const counts = [...Map.groupBy(columns, ({ comment }) => comment)].sort(([, a], [, b]) => b.length - a.length);
-    const [first] = counts;
-    if (first && first[1].length >= VIEWS_MIN) common.set(name, first[0]);
-  }
-  return common;
+  const grouped = words.flatMap((word) => GROUPS[word as keyof typeof GROUPS]);
+  const single = names.filter((name) => !grouped.includes(name)).map(code);
+  return names.length === 0 ? "" : `- ${[...single, ...words.map((word) => `*${word}*`)].join(", ")}\n`;
 }
 
-function table(columns: readonly Column[]): string {
-  const rows = columns.map(({ name, comment }) => `| \`${name}\` | ${comment.replaceAll("|", "\\|")} |\n`);
-  return `| Column | Meaning |\n| --- | --- |\n${rows.join("")}`;
+/** Columns with the same comment share a line. */
+function list(columns: readonly Column[]): string {
+  const groups = [...Map.groupBy(columns, ({ comment }) => comment)];
+  return groups.map(([comment, of]) => `- ${of.map(({ name }) => code(name)).join(", ")}: ${comment}\n`).join("");
+}
+
+function code(name: string): string {
+  return `\`${name}\``;
 }

@@ -1,7 +1,7 @@
 // Calls an emulator over HTTP, and reads its answers.
 
 import { z } from "zod";
-import type { Emulator } from "../../src/emulator/server.ts";
+import type { Emulator } from "../support/emulator.ts";
 
 export const SECRET = "a-secret-of-the-console";
 const PROJECT = "p1";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { type Emulator, type EmulatorOptions, startEmulator } from "../../src/emulator/server.ts";
 import type { UsageRecord } from "../../src/emulator/usage.ts";
+import { type Emulator, type EmulatorOptions, startEmulator } from "../support/emulator.ts";
 import { ask, breakdown, CONSOLE_KEY, NOON } from "./ask.ts";
 
 const BILLING_KEY = { ...CONSOLE_KEY, scopes: ["member", "billing:read"] };
@@ -137,9 +137,9 @@ test("the fields name what cost something in the days asked for, and line items 
     deployments: ["hosted"],
     tags: ["2026-03-09", "a", "b"],
     line_items: {
-      "streaming::nova-3": "Nova 3 (Streaming)",
-      "sync::aura-2": "Aura 2 (Sync)",
-      "text-intelligence": "Text Intelligence",
+      "streaming::nova-3": "streaming::nova-3",
+      "sync::aura-2": "sync::aura-2",
+      "text-intelligence": "text-intelligence",
     },
   });
 });

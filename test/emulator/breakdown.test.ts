@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { type EmulatorOptions, startEmulator } from "../../src/emulator/server.ts";
 import type { UsageRecord } from "../../src/emulator/usage.ts";
 import type { Dialect } from "../../src/usage/dimensions.ts";
+import { type EmulatorOptions, startEmulator } from "../support/emulator.ts";
 import { breakdown, CONSOLE_KEY, NOON, type Row, requestsBy } from "./ask.ts";
 
 const METRICS = [

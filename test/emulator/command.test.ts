@@ -1,9 +1,9 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { expect, test } from "vitest";
 import { type EmulatorOptions, runEmulator } from "../../src/cli/emulator.ts";
-import { startEmulator } from "../../src/emulator/server.ts";
+import { startEmulator } from "../support/emulator.ts";
 
-const OPTIONS = { port: 0, dialect: "interface", window: "on", seed: 1, project: ["demo"] } satisfies EmulatorOptions;
+const OPTIONS = { port: 0, dialect: "interface", seed: 1, project: ["demo"] } satisfies EmulatorOptions;
 
 /** Starts the command, waits for its first output, and returns a function that stops it. */
 async function startCommand(env: Readonly<Record<string, string>>, options: EmulatorOptions = OPTIONS) {

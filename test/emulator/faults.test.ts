@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Emulator, type Fault, startEmulator } from "../../src/emulator/server.ts";
+import { type Emulator, type Fault, startEmulator } from "../support/emulator.ts";
 import { ask, breakdown, CONSOLE_KEY, NOON } from "./ask.ts";
 
 const start = (fault: Fault): Promise<Emulator> =>

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Emulator, startEmulator } from "../../src/emulator/server.ts";
+import { type Emulator, startEmulator } from "../support/emulator.ts";
 import { breakdown, CONSOLE_KEY, type Row } from "./ask.ts";
 
 const DAY = "2026-03-10";

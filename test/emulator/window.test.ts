@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type EmulatorOptions, startEmulator } from "../../src/emulator/server.ts";
+import { type EmulatorOptions, startEmulator } from "../support/emulator.ts";
 import { breakdown, CONSOLE_KEY, NOON } from "./ask.ts";
 
 const start = (options: Partial<EmulatorOptions> = {}) =>

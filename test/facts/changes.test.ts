@@ -21,7 +21,7 @@ const question = { period, before: { start: back(8), end: back(8) }, projects: u
 
 beforeEach(async () => {
   await forgetAll(db);
-  await sql`truncate usage_export.price cascade`.execute(db);
+  await sql`truncate usage_export.configured, usage_export.price cascade`.execute(db);
 });
 
 type Rows = readonly (readonly [value: unknown, hours: string])[];
@@ -119,7 +119,7 @@ test("a project is explained from its billing once that can be compared, the oth
   }));
   const projects = [{ id: "p", name: "p", key: { env: "KEY" } }];
   const config = { service: { baseUrl: "https://api.example.com" }, projects, prices };
-  await storePrices(db, parseConfig(JSON.stringify(config), { source: "test", baseDir: "/" }).prices, "the test");
+  await storePrices(db, parseConfig(JSON.stringify(config), { source: "test", baseDir: "/" }).prices);
   const series = [billed, other].map((project) => ({ project, grouping: "model" as const, usage: of }));
   await storeSeries(db, series);
   const costs = async () =>

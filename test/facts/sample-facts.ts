@@ -10,7 +10,7 @@ export const PERIOD: Window = { start: "2026-02-10", end: LAST_DAY };
 export const BEFORE: Window = { start: "2026-01-13", end: "2026-02-09" };
 
 export const NOTHING_LACKING: Answer["lacking"] = {
-  ...{ incompleteDays: [], unreadDays: [], incompleteDaysBefore: [], unreadDaysBefore: [], gaps: [] },
+  ...{ incompleteDays: [], unreadDays: [], incompleteDaysBefore: [], unreadDaysBefore: [] },
   ...{ projectsLeftOut: [], projectsLeftOutCount: 0, projectsEnded: [], projectsEndedCount: 0 },
   ...{ unpricedModels: 0, otherCurrencies: [] },
 };

@@ -9,8 +9,6 @@ import { MISTAKES } from "../config/mistakes.ts";
 import { SAMPLE, sampleWith } from "../config/sample-config.ts";
 import { runProgram } from "../support/program.ts";
 import { rawServer } from "../support/scripted-server.ts";
-import { secondsSince } from "./count-tests.ts";
-import { reportCases } from "./figures.ts";
 import { TAKES_ALL } from "./scope.ts";
 
 /** CI takes every eighth: the tests of the configuration check the message of every one, where a case costs nothing. */
@@ -23,7 +21,6 @@ afterAll(() => rm(folder, { recursive: true }));
 test("a configuration with one wrong value ends the program before it calls the service or the database", {
   timeout: 300_000,
 }, async () => {
-  const startedMs = performance.now();
   await using service = await rawServer(() => undefined);
   await using database = await rawServer(() => undefined);
   const env = {
@@ -49,16 +46,6 @@ test("a configuration with one wrong value ends the program before it calls the 
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
 
-  const kind = "wrong configuration";
-  const seconds = secondsSince(startedMs);
-  reportCases({
-    part: "wrong configurations",
-    kind,
-    cases: count,
-    among: MISTAKES.length,
-    violations: wrong.length,
-    seconds,
-  });
   expect(wrong).toEqual([]);
   expect({ service: service.connections(), database: database.connections() }).toEqual({ service: 0, database: 0 });
 });

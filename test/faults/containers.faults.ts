@@ -9,8 +9,6 @@ import { lastDays, servedNumbers, storedNumbers } from "../cli/numbers.ts";
 import { programTest } from "../cli/program-context.ts";
 import { smallConfig } from "../cli/small-config.ts";
 import { hasPidNamespaces } from "../support/program.ts";
-import { secondsSince } from "./count-tests.ts";
-import { reportCases } from "./figures.ts";
 import { TAKES_ALL } from "./scope.ts";
 
 vi.setConfig({ testTimeout: 600_000 });
@@ -25,7 +23,6 @@ describe.skipIf(!hasPidNamespaces())("containers", () => {
   test("while an export uses the embedded database others are refused, whatever they see of its process", async ({
     context,
   }) => {
-    const startedMs = performance.now();
     const emulator = await context.serve();
     await context.configure(
       smallConfig(emulator.url, { service: { maxConcurrent: 1 }, exports: [{ groupings: READING.groupings }] }),
@@ -42,7 +39,6 @@ describe.skipIf(!hasPidNamespaces())("containers", () => {
     }
     releaseAnswers();
     expect(await first.ended).toMatchObject({ status: 0 });
-    reportCases({ part: "containers", cases: RIVALS, violations: wrong.length, seconds: secondsSince(startedMs) });
     expect(wrong).toEqual([]);
     await using db = await openEmbedded(path.join(context.folder, "data"));
     expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(emulator, context.key, READING));

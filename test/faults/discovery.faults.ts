@@ -3,18 +3,15 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import type { Fault, SeenRequest } from "../../src/emulator/server.ts";
 import { completeDays, dueProjects, FIVE_REQUESTS, listedIn, makeListOld } from "../cli/account.ts";
 import { type ProgramContext, programTest } from "../cli/program-context.ts";
 import { smallConfig } from "../cli/small-config.ts";
 import { farSchedule } from "../cli/workers.ts";
 import { testDatabase } from "../support/database.ts";
+import type { Fault, SeenRequest } from "../support/emulator.ts";
 import type { Program } from "../support/program.ts";
-import { countTests } from "./count-tests.ts";
 import { TAKES_ALL } from "./scope.ts";
 import { every } from "./sweep.ts";
-
-countTests("discovery", "the list of projects");
 
 const database = await testDatabase();
 const { db } = database;

@@ -1,5 +1,6 @@
-// A JSON parser for the tests, independent of the one that the program uses. It keeps the order of members, repeated members, and the
-// digits of numbers. Strict by RFC 8259. Pure.
+// JSON as a tree that keeps the order of members, repeated members, and the digits of numbers. Pure.
+
+import { type Node, parseTree } from "jsonc-parser";
 
 export type JsonTree =
   | { readonly kind: "object"; readonly members: readonly (readonly [name: string, value: JsonTree])[] }
@@ -8,83 +9,35 @@ export type JsonTree =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "word"; readonly word: "true" | "false" | "null" };
 
-const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
-const WORD = /true|false|null/y;
-/** Between its quotes: no quote, no control character, and escapes that exist. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what JSON forbids here.
-const TEXT = /"((?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*)"/y;
-const SPACE = /[ \t\n\r]*/y;
-
-/** Far deeper than any answer; reading deeper would use up the stack. */
-const DEPTH_MAX = 1_000;
-
-/** Undefined if the text is not JSON or is nested too deeply. */
+/** Undefined if the text is not JSON, or is nested too deeply for the stack. */
 export function readTree(text: string): JsonTree | undefined {
-  let at = 0;
-  let depth = 0;
-  const skip = (pattern: RegExp): string | undefined => {
-    pattern.lastIndex = at;
-    const found = pattern.exec(text)?.[0];
-    if (found !== undefined) at += found.length;
-    return found;
-  };
-  const take = (character: string): boolean => {
-    skip(SPACE);
-    if (text[at] !== character) return false;
-    at++;
-    return true;
-  };
-  const list = <T>(end: string, item: () => T): readonly T[] => {
-    if (++depth > DEPTH_MAX) throw new NotJson();
-    const items: T[] = [];
-    if (!take(end)) {
-      do items.push(item());
-      while (take(","));
-      if (!take(end)) throw new NotJson();
-    }
-    depth--;
-    return items;
-  };
-  const name = (): string => {
-    skip(SPACE);
-    const quoted = skip(TEXT);
-    if (quoted === undefined) throw new NotJson();
-    return unescaped(quoted.slice(1, -1));
-  };
-  const value = (): JsonTree => {
-    if (take("{")) return { kind: "object", members: list("}", member) };
-    if (take("[")) return { kind: "array", items: list("]", value) };
-    if (text[at] === '"') return { kind: "text", text: name() };
-    const word = skip(WORD);
-    if (word === "true" || word === "false" || word === "null") return { kind: "word", word };
-    const digits = skip(NUMBER);
-    if (digits === undefined || digits === "") throw new NotJson();
-    return { kind: "number", digits };
-  };
-  const member = (): readonly [string, JsonTree] => {
-    const key = name();
-    if (!take(":")) throw new NotJson();
-    return [key, value()];
-  };
-
   try {
-    const whole = value();
-    skip(SPACE);
-    return at === text.length ? whole : undefined;
-  } catch (error) {
-    if (error instanceof NotJson) return undefined;
-    throw error;
+    JSON.parse(text);
+    const root = parseTree(text);
+    return root && treeOf(root, text);
+  } catch {
+    return undefined;
   }
 }
 
-class NotJson extends Error {}
-
-const ESCAPES: Readonly<Record<string, string>> = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
-
-function unescaped(text: string): string {
-  return text.replace(/\\(?:u([0-9a-fA-F]{4})|(.))/g, (_, code, letter) =>
-    code === undefined ? (ESCAPES[letter] ?? letter) : String.fromCharCode(Number.parseInt(code, 16)),
-  );
+function treeOf({ type, offset, length, value, children = [] }: Node, text: string): JsonTree {
+  switch (type) {
+    case "object":
+      return {
+        kind: "object",
+        members: children.flatMap(({ children: [name, inner] = [] }) =>
+          name && inner ? [[String(name.value), treeOf(inner, text)] as const] : [],
+        ),
+      };
+    case "array":
+      return { kind: "array", items: children.map((item) => treeOf(item, text)) };
+    case "number":
+      return { kind: "number", digits: text.slice(offset, offset + length) };
+    case "string":
+      return { kind: "text", text: value };
+    default:
+      return { kind: "word", word: `${value}` as "true" | "false" | "null" };
+  }
 }
 
 export function writeTree(tree: JsonTree): string {

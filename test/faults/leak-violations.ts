@@ -1,13 +1,11 @@
-// Searches a case for secrets, and reports how many artefacts were searched to the figures.
+// Searches a case for secrets.
 
-import { type Places, type Search, searchPlaces } from "../support/leaks.ts";
-import { reportShare } from "./figures.ts";
+import { findLeaks, type Leak, type Places } from "../support/leaks.ts";
 
 export async function leakViolations(secrets: readonly string[], places: Places): Promise<readonly string[]> {
-  return counted(await searchPlaces(secrets, places));
+  return asViolations(await findLeaks(secrets, places));
 }
 
-export function counted({ leaks, artefacts }: Search): readonly string[] {
-  reportShare("leaks in artefacts searched", leaks.length, artefacts);
+export function asViolations(leaks: readonly Leak[]): readonly string[] {
   return leaks.map((leak) => `I6: a secret leaked: ${JSON.stringify(leak)}`);
 }

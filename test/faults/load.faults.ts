@@ -8,8 +8,6 @@ import { tcpProxy } from "../cli/tcp-proxy.ts";
 import { coverage, farSchedule, manyFilters, waitForRuns } from "../cli/workers.ts";
 import { testDatabase } from "../support/database.ts";
 import { answerJson, scriptedServer } from "../support/scripted-server.ts";
-import { countTests } from "./count-tests.ts";
-import { reportFigure } from "./figures.ts";
 import { TAKES_ALL } from "./scope.ts";
 
 const GROUPINGS = ["none", "accessor", "deployment", "endpoint", "model", "method", "tags"];
@@ -19,8 +17,6 @@ const MAX_CONCURRENT = 64;
 const LATENCY_MS = 50;
 /** As of a database in another building: transactions hold their locks long enough to collide. */
 const DATABASE_LATENCY_MS = 10;
-
-countTests("load", `a worker at maxConcurrent ${MAX_CONCURRENT}`);
 
 const database = await testDatabase();
 const { db } = database;
@@ -66,7 +62,6 @@ test("no statement of a busy worker is ended by a deadlock", { timeout: 120_000 
   worker.kill("SIGTERM");
   const { stderr } = await worker.ended;
   const found = (await deadlocks()) - before;
-  reportFigure(`deadlocks in ${requests} requests at maxConcurrent ${MAX_CONCURRENT}`, `${found}`);
   expect(found).toBe(0);
   expect(stderr).not.toMatch(/deadlock|database not reached/);
   // No claim was lost: each request was sent once.

@@ -9,7 +9,6 @@ import { parseConfig } from "../../src/config/config.ts";
 import { type ProgramContext, programTest } from "../cli/program-context.ts";
 import { readCsv } from "../show/read-csv.ts";
 import { testDatabase } from "../support/database.ts";
-import { countCases } from "./count-tests.ts";
 import { ALL, configFor, hostileService, isName, LARGEST, NAMES, TEXTS } from "./hostile-service.ts";
 import { readMetrics } from "./metrics-text.ts";
 
@@ -26,17 +25,15 @@ test("hostile texts are stored unchanged, and do no harm where they are shown", 
   const config = configFor(service);
   await writeFile(path.join(context.folder, "jobs.config.json"), JSON.stringify(config));
 
-  await countCases("hostile texts, in five roles each", "hostile text", 4 * TEXTS.length + NAMES.length, async () => {
-    const result = await context.run(["export"]);
+  const result = await context.run(["export"]);
 
-    expect(result.status).toBe(1);
-    await expectStored();
-    expectLog(result.stderr);
-    await expectDumps(context);
-    await expectPlainAnswers(context);
-    await expectReport(context);
-    await expectMetrics(context);
-  });
+  expect(result.status).toBe(1);
+  await expectStored();
+  expectLog(result.stderr);
+  await expectDumps(context);
+  await expectPlainAnswers(context);
+  await expectReport(context);
+  await expectMetrics(context);
 });
 
 test("a text that can't be displayed or stored is refused as the name of a project", () => {
@@ -135,8 +132,11 @@ async function expectReport(context: ProgramContext): Promise<void> {
   const { status, stderr } = await context.run(["report", "--out", "report.html"]);
   expect(status, stderr).toBe(0);
   const file = await readFile(path.join(context.folder, "report.html"), "utf8");
-  // The page's own script is the only one: a second one stays in the text that is searched. A browser runs no other, by its hash.
-  const page = file.replace(/<script type="module">[\s\S]*?<\/script>/, "");
+  // The page's own script and the data of its charts go, up to the first end: a second script, or a text that ends the data, stays in the
+  // text that is searched. A browser runs no other script, by its hash.
+  const page = file
+    .replace(/<script type="module">[\s\S]*?<\/script>/, "")
+    .replaceAll(/<script type="application\/json">[\s\S]*?<\/script>/g, "");
   expect(page.length).toBeLessThan(file.length);
   // All markup has this form: no text breaks out of an attribute's double quotes.
   const tags = [...page.matchAll(/<([^>]*)>/g)].map(([, inside = ""]) => inside);
@@ -157,5 +157,5 @@ async function expectMetrics(context: ProgramContext): Promise<void> {
   const samples = readMetrics(await (await fetch(`${url}/metrics`)).text());
   const labelled = new Set(samples.flatMap(({ labels }) => Object.values(labels)));
   expect(samples.length).toBeGreaterThan(50);
-  for (const name of [NAMES.find((one) => one.includes('"')), "values", "errors"]) expect(labelled).toContain(name);
+  for (const name of [NAMES.find((one) => one.includes('"')), "values"]) expect(labelled).toContain(name);
 }

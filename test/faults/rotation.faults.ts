@@ -15,12 +15,11 @@ import {
 } from "../cli/rotation/rotation-context.ts";
 import type { ProgramEnd } from "./case-evidence.ts";
 import { converges, mistaken } from "./check-conduct.ts";
-import { keyViolations, orphansOf } from "./check-keys.ts";
+import { keyViolations } from "./check-keys.ts";
 import { type DecideFault, type FaultEvent, PASS } from "./fault-decision.ts";
-import { reportShare } from "./figures.ts";
 import { endOf, interruptions, type Stage } from "./interrupt.ts";
 import { shorterLimits } from "./lab.ts";
-import { counted } from "./leak-violations.ts";
+import { asViolations } from "./leak-violations.ts";
 import { startPostgresFront } from "./postgres-front.ts";
 import { sweepKinds } from "./sweep-kinds.ts";
 
@@ -68,7 +67,7 @@ async function openCase(): Promise<RotationCase> {
       ends.push(end);
       return end;
     },
-    leaks: async (serverLog) => counted(await context.leaks({ serverLog })),
+    leaks: async (serverLog) => asViolations(await context.leaks({ serverLog, databaseUrl: context.databaseUrl })),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
   await context.configure({ retire: "delete", deliver: [{ file: context.sink }, { command: store }] });
@@ -117,9 +116,6 @@ async function check({ context, stored, ends, seen }: RotationCase, recovery: st
       due: 3,
       sinks: [context.sink, stored].map((file) => readFileSync(file, "utf8").trim()),
     };
-    const orphans = orphansOf(evidence);
-    const flagged = orphans.filter((orphan) => orphan.flagged);
-    reportShare("orphans flagged of orphans made", flagged.length, orphans.length);
     const found = keyViolations(evidence);
     return rows[0]?.state === "retired" ? found : [...found, "I7: the key past its grace was not deleted"];
   }

@@ -46,7 +46,6 @@ async function sweepKind({ part, file, points, run }: Swept, of: KindOfCases): P
   let among = 0;
   await sweep({
     part: `${part}, ${kind}`,
-    kind,
     points: strides.map((stride) => (stride === 0 ? "none" : `${stride}`)).join(" / "),
     file,
     test: `${part}: ${kind}`,

@@ -8,10 +8,8 @@ import { ONLY_CASE, SEED, TAKES_ALL } from "./scope.ts";
 export const LIMIT = { timeout: 12 * 60 * 60_000 };
 
 export type Sweep = {
-  /** The name under which the figures count the cases. */
   readonly part: string;
-  readonly kind?: string;
-  /** Every how many points the cases take one, for the figures. */
+  /** Every how many points the cases take one. */
   readonly points?: string;
   /** The file and the test that repeat a case. */
   readonly file: string;
@@ -27,7 +25,7 @@ export type Sweep = {
 };
 
 export async function sweep(sweep: Sweep): Promise<void> {
-  const { part, kind, points = "1", file, test, atOnce, run, among, unreached = () => 0 } = sweep;
+  const { part, points = "1", file, test, atOnce, run, among, unreached = () => 0 } = sweep;
   // Each started program adds a listener for the end of this process.
   process.setMaxListeners(8 * atOnce);
   const chosen = ONLY_CASE === undefined ? await sweep.cases() : [ONLY_CASE];
@@ -47,7 +45,6 @@ export async function sweep(sweep: Sweep): Promise<void> {
   await Promise.all(Array.from({ length: Math.min(atOnce, chosen.length) }, work));
   reportCases({
     part,
-    ...(kind !== undefined && { kind }),
     points: ONLY_CASE === undefined ? points : "one",
     cases: chosen.length,
     ...(among && ONLY_CASE === undefined && { among: among() }),

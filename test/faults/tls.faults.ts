@@ -9,11 +9,8 @@ import { authority, certificate } from "../support/certificates.ts";
 import { copyDatabase } from "../support/database.ts";
 import { runProgram } from "../support/program.ts";
 import { scriptedServer } from "../support/scripted-server.ts";
-import { countTests } from "./count-tests.ts";
 import { KEY, openSlots } from "./slots.ts";
 import { type Identity, tlsDatabase, tlsService } from "./tls-servers.ts";
-
-countTests("certificates and versions of TLS", "certificate");
 
 const trusted = authority("an authority that is trusted");
 const GOOD = certificate({ by: trusted });

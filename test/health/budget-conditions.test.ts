@@ -15,7 +15,7 @@ const today = dayOf(await databaseNow(db));
 const MONTH = `${today.slice(0, 7)}-01`;
 
 beforeEach(async () => {
-  await sql`truncate usage_export.budget, usage_export.notice`.execute(db);
+  await sql`truncate usage_export.configured, usage_export.budget, usage_export.notice`.execute(db);
 });
 
 /** Stores a budget of 100 hours for the fixture's project. */
@@ -29,7 +29,7 @@ async function setBudget({ seriesId }: NotifierFixture, part: Partial<Budget> = 
     ...{ thresholds: ["80", "100"], from: MONTH },
     ...part,
   };
-  await storeBudgets(db, [budget], "the test");
+  await storeBudgets(db, [budget]);
 }
 
 /** Stores the hours of a day; without a day, of the first of the month. */

@@ -38,28 +38,26 @@ test("a job that never ran has no run, and nothing is in progress", async () => 
     lastRun: undefined,
     failedRun: undefined,
     mayReadMissing: false,
-    failures: 0,
+    lastSuccess: null,
   });
 });
 
-test("the newest run is the last one, with the skipped times since", async () => {
+test("the newest run is the last one", async () => {
   expect(
     await healthAfter([
       ["schedule", "ok"],
       ["manual", "failed", { error: "no" }],
-      ["schedule", "skipped"],
     ]),
   ).toMatchObject({
-    lastRun: { trigger: "manual", status: "failed", error: "no", skippedSince: 1 },
+    lastRun: { trigger: "manual", status: "failed", error: "no" },
     failedRun: { status: "failed", trigger: "manual", error: "no", isExplained: false },
-    failures: 1,
+    lastSuccess: expect.any(Number),
   });
 });
 
 test.each<[string, Run]>([
   ["a failed backfill", ["backfill", "failed"]],
   ["a stopped run", ["schedule", "stopped"]],
-  ["a skipped run", ["schedule", "skipped"]],
   ["a run that has not ended", ["manual", "running"]],
 ])("%s neither makes a job fail nor ends its failure", async (_, run) => {
   expect(await healthAfter([["manual", "ok"], run])).toMatchObject({ failedRun: undefined });

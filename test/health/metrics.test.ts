@@ -11,28 +11,18 @@ const MISSING_LINE = 'usage_export_incomplete_slices{project="production",source
 test("the events of this process are counted", async () => {
   const metrics = testMetrics();
   metrics.runEnded({ kind: "export", job: "nightly", trigger: "schedule", status: "ok" });
-  metrics.rowsChanged("nightly", 7);
-  metrics.attemptEnded({ operation: "breakdown", result: "unavailable", seconds: 0.3, number: 1 });
-  metrics.attemptEnded({ operation: "breakdown", result: "ok", seconds: 70, number: 2 });
-  metrics.keyFallback("exporter");
-  metrics.tickEnded(0.02);
+  metrics.attemptEnded({ operation: "breakdown", result: "unavailable", seconds: 0.3 });
+  metrics.attemptEnded({ operation: "breakdown", result: "ok", seconds: 70 });
   metrics.notificationEnded("webhook", "failed");
-  metrics.configReloaded("refused");
   expect(await metrics.samples()).toEqual(
     expect.arrayContaining([
       'usage_export_runs_total{kind="export",job_name="nightly",trigger="schedule",status="ok"} 1',
-      'usage_export_rows_changed_total{job_name="nightly"} 7',
       'usage_export_service_requests_total{operation="breakdown",result="unavailable"} 1',
       'usage_export_service_requests_total{operation="breakdown",result="ok"} 1',
-      'usage_export_service_retries_total{operation="breakdown"} 1',
       'usage_export_service_request_duration_seconds_bucket{le="0.25",operation="breakdown"} 0',
       'usage_export_service_request_duration_seconds_bucket{le="0.5",operation="breakdown"} 1',
       'usage_export_service_request_duration_seconds_count{operation="breakdown"} 2',
-      'usage_export_api_key_fallbacks_total{rotation="exporter"} 1',
-      'usage_export_tick_duration_seconds_bucket{le="0.025"} 1',
       'usage_export_notices_total{to="webhook",result="failed"} 1',
-      'usage_export_config_reloads_total{result="refused"} 1',
-      'usage_export_config_reloads_total{result="taken"} 0',
     ]),
   );
 });
@@ -42,9 +32,7 @@ test("the first scrape has the facts about this process, the metrics of Node, an
   expect(await metrics.samples()).toEqual(
     expect.arrayContaining([
       `usage_export_build_info{version="1.2.3",node_version="${process.version}",schema="0006_create_notice"} 1`,
-      'usage_export_config_info{hash="0123abcd"} 1',
       "usage_export_ready 0",
-      'usage_export_api_key_fallbacks_total{rotation="exporter"} 0',
       'usage_export_notices_total{to="dead_man",result="failed"} 0',
     ]),
   );
@@ -55,20 +43,13 @@ test("the first scrape has the facts about this process, the metrics of Node, an
   }
 });
 
-test("each scrape has the configuration and the health state of its time, and a project that is gone has no sample", async () => {
-  let config = { hash: "0123abcd", rotations: [{ name: "exporter" }] };
+test("each scrape has the health state of its time, and a project that is gone has no sample", async () => {
   const projects = [MISSING, { ...MISSING, source: "billing" as const, missing: 5 }];
-  const metrics = testMetrics({ config: () => config, readHealth: async () => healthState({ projects }) });
+  const metrics = testMetrics({ readHealth: async () => healthState({ projects }) });
   const billing = MISSING_LINE.replace('usage"', 'billing"').replace(/2$/, "5");
-  expect(await metrics.samples()).toEqual(
-    expect.arrayContaining([MISSING_LINE, billing, "usage_export_database_up 1"]),
-  );
-  config = { hash: "4567", rotations: [{ name: "other" }] };
+  expect(await metrics.samples()).toEqual(expect.arrayContaining([MISSING_LINE, billing]));
   projects.pop();
-  const samples = await metrics.samples();
-  expect(samples).not.toContain(billing);
-  expect(samples.filter((line) => /config_info/.test(line))).toEqual(['usage_export_config_info{hash="4567"} 1']);
-  expect(samples).toContain('usage_export_api_key_fallbacks_total{rotation="other"} 0');
+  expect(await metrics.samples()).not.toContain(billing);
 });
 
 test("without the database a scrape has all other metrics, and the reason is logged once", async () => {
@@ -79,29 +60,18 @@ test("without the database a scrape has all other metrics, and the reason is log
       return healthState({ projects: [MISSING] });
     },
   });
-  metrics.rowsChanged("nightly", 1);
+  metrics.notificationEnded("webhook", "sent");
   await metrics.samples();
   const samples = await metrics.samples();
   expect(samples).toEqual(
-    expect.arrayContaining(["usage_export_database_up 0", 'usage_export_rows_changed_total{job_name="nightly"} 1']),
+    expect.arrayContaining(["usage_export_health_read 0", 'usage_export_notices_total{to="webhook",result="sent"} 1']),
   );
   expect(samples.join()).not.toMatch(/incomplete_slices|ECONNREFUSED/);
   expect(metrics.lines).toEqual([expect.stringContaining("ECONNREFUSED")]);
 
   isDown = false;
-  expect(await metrics.samples()).toEqual(expect.arrayContaining([MISSING_LINE, "usage_export_database_up 1"]));
+  expect(await metrics.samples()).toEqual(expect.arrayContaining([MISSING_LINE, "usage_export_health_read 1"]));
 });
-
-test.each([true, false])(
-  "a health state that can't be read in time counts the database as up if the worker is ready: %s",
-  async (isReady) => {
-    const tooSlow = Object.assign(new Error("canceling statement due to statement timeout"), { code: "57014" });
-    const metrics = testMetrics({ ready: () => isReady, readHealth: () => Promise.reject(tooSlow) });
-    expect(await metrics.samples()).toEqual(
-      expect.arrayContaining([`usage_export_database_up ${isReady ? 1 : 0}`, "usage_export_health_read 0"]),
-    );
-  },
-);
 
 test("a configured name with any characters is escaped in labels, and a budget has the shares of its current period", async () => {
   const projects = [{ ...MISSING, project: 'a "b"\\\n' }];
@@ -123,15 +93,13 @@ test("an answer of 5,000 projects, jobs, rotations and budgets is below 2 MB, an
   ];
   const state = healthState({
     ...{ projects, slices: countSlices(projects) },
-    jobs: many((i) => jobLine({ job: `job-${i}`, failures: isBad(i) ? 2 : 0, overdueSince: NOW })),
+    jobs: many((i) => jobLine({ job: `job-${i}`, overdueSince: NOW })),
     rotations: many((i) => rotationLine({ rotation: `key-${i}`, failedAttempts: isBad(i) ? 5 : 0 })),
     budgets: many((i) => makeBudgetUse({ name: `budget-${i}`, percent: isBad(i) ? "99" : "1" })),
   });
   const { text } = await testMetrics({ readHealth: async () => state }).scrape();
   expect(text.length).toBeLessThan(2_000_000);
   for (const line of [
-    'job_failures{kind="export",job_name="job-4321"} 2',
-    'rotation_failed_attempts{rotation="key-4321"} 5',
     'budget_used_share{budget="budget-4321"} 0.99',
     'condition{name="key attention",subject="key-4321",severity="critical"} 1',
     'all_incomplete_slices{status="missing"} 500',

@@ -19,7 +19,7 @@ const { db } = await testDatabase();
 
 // What another test left would have ended in each test.
 beforeEach(async () => {
-  await sql`truncate usage_export.notice, usage_export.series cascade`.execute(db);
+  await sql`truncate usage_export.configured, usage_export.notice, usage_export.series cascade`.execute(db);
 });
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -42,6 +42,27 @@ test("two workers together send one notification when a job fails, and one when 
   await tickAll();
   await tickAll();
   expect(fixture.texts.slice(1)).toEqual([`Over: export ${fixture.name}.`]);
+});
+
+test("two workers send the weekly report once for each time that it is due, also if the receiver was away", async () => {
+  await using fixture = await openNotifierFixture(db, { notify: { report: "* * * * *" } });
+  const back = await daysBack(db);
+  await store(db, fixture.seriesId, [total(back(1), { hours: "12.5" })], { grouping: "none" });
+  const workers = [fixture.notifier(), fixture.notifier()];
+  const tickAll = () => Promise.all(workers.map(({ tick }) => tick()));
+  const reports = () => fixture.texts.filter((text) => text.includes("12.5 hours"));
+  fixture.status = 503;
+  await tickAll();
+  expect(reports()).toEqual([]);
+  fixture.status = 200;
+  await tickAll();
+  await tickAll();
+  const { rows } =
+    await sql`select subject from usage_export.notice where subject like 'report %' and state = 'wrong'`.execute(db);
+  // Another minute may have begun.
+  expect(reports()).toHaveLength(rows.length);
+  expect(reports().length).toBeLessThan(3);
+  expect(reports()[0]).toMatch(/12\.5 hours\.$/);
 });
 
 test.each([

@@ -1,11 +1,11 @@
 // Health states in which all is well, except for the parts that a test sets.
 
-import type { RecentRun } from "../../src/db/jobs/recent-runs.ts";
 import type { ProjectHealth } from "../../src/facts/completeness.ts";
 import { type HealthState, healthOf } from "../../src/facts/health.ts";
 import type { HealthFacts, WorkerHealth } from "../../src/facts/health-facts.ts";
 import type { FailedRun, ProjectJobHealth } from "../../src/facts/job-health.ts";
 import type { ProjectRotationHealth } from "../../src/facts/rotation-health.ts";
+import type { RecentRun } from "../../src/facts/runs.ts";
 import type { BudgetUse } from "../../src/usage/budgets.ts";
 import { DAY_SECONDS } from "../../src/usage/days.ts";
 
@@ -15,7 +15,7 @@ export function healthState(part: Partial<HealthFacts> = {}): HealthState {
   return healthOf({
     ...{ readAt: NOW, callPauses: [], jobs: [jobLine()], workers: [worker()], projects: [] },
     slices: { complete: 60, suspect: 0, failed: 0, missing: 0 },
-    ...{ causes: [], gaps: [], gapsLeftOut: 0, rotations: [], rotationWarnings: [], queue: [], lists: [] },
+    ...{ causes: [], gaps: [], gapsLeftOut: 0, rotations: [], queue: [], lists: [] },
     ...{ budgets: [], anomalies: [], notRead: [] },
     ...part,
   });
@@ -24,11 +24,10 @@ export function healthState(part: Partial<HealthFacts> = {}): HealthState {
 export function jobLine(part: Partial<ProjectJobHealth> = {}): ProjectJobHealth {
   return {
     ...{ kind: "export", job: "nightly", schedule: "15 2 * * *", timezone: "Europe/Vienna" },
-    lastRun: { ...runLine(), skippedSince: 0 },
+    lastRun: runLine(),
     nextRun: new Date("2026-03-11T01:15:00Z"),
-    firstUnplanned: new Date("2026-03-11T01:15:00Z"),
     ...{ paused: undefined, overdueSince: undefined, needsWorker: true, mayReadMissing: false },
-    ...{ failedRun: undefined, lastSuccess: null, failures: 0 },
+    ...{ failedRun: undefined, lastSuccess: null },
     ...part,
   };
 }
@@ -90,7 +89,7 @@ export function makeBudgetUse(part: Partial<BudgetUse> = {}): BudgetUse {
     ...{ amount: "1000", used: "834.5", percent: "83.45", thresholds: ["50", "80", "100"], reached: ["50", "80"] },
     ...{ forecast: "1120.4", forecastLow: "1050", forecastHigh: "1190", forecastPercent: "112.04" },
     ...{ daysMissing: 1, daysNotFinal: 2, hasUnpriced: true, isFinal: false, isOver: false, isBeforeStored: false },
-    ...{ minimum: null, isNeverSeen: false },
+    isNeverSeen: false,
     ...part,
   };
 }

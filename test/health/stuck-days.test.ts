@@ -14,7 +14,7 @@ const { db } = await testDatabase();
 
 // What another test left would have ended in each test.
 beforeEach(async () => {
-  await sql`truncate usage_export.notice, usage_export.series cascade`.execute(db);
+  await sql`truncate usage_export.configured, usage_export.notice, usage_export.series cascade`.execute(db);
 });
 
 async function storeRun(name: string, trigger: string, status: string, scheduled: boolean) {

@@ -14,14 +14,13 @@ export type TestMetrics = ProcessMetrics & {
 };
 
 export function testMetrics({
-  config = () => ({ hash: "0123abcd", rotations: [{ name: "exporter" }] }),
   ready = (): boolean => true,
   readHealth = async (): Promise<HealthState> => healthState({ jobs: [] }),
 } = {}): TestMetrics {
   const lines: string[] = [];
   const log = pino({}, { write: (line) => lines.push(line) });
-  const metrics = openMetrics({ build: { version: "1.2.3", schema: "0006_create_notice" }, config, ready });
-  const scrape = openScrape(log, metrics, readHealth, ready);
+  const metrics = openMetrics({ build: { version: "1.2.3", schema: "0006_create_notice" }, ready });
+  const scrape = openScrape(log, metrics, readHealth);
   const samples = async () => (await scrape()).text.split("\n").filter((line) => line.startsWith("usage_export_"));
   return { ...metrics, lines, scrape, samples };
 }

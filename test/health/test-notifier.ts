@@ -18,7 +18,7 @@ import { answer, scriptedServer } from "../support/scripted-server.ts";
 export const SECRET = "open-sesame-41";
 
 export type NotifierFixture = AsyncDisposable & {
-  /** The name of the export, and of the rotation. */
+  /** The name of the export. */
   readonly name: string;
   /** The id of the export's only series. */
   readonly seriesId: number;
@@ -43,14 +43,14 @@ type TestNotifier = {
 
 export async function openNotifierFixture(
   db: Database,
-  { name = `job-${randomUUID()}`, schedule = farSchedule(), monitor = {} } = {},
+  { name = `job-${randomUUID()}`, schedule = farSchedule(), monitor = {}, notify = {} } = {},
 ): Promise<NotifierFixture> {
   const text = JSON.stringify({
     service: { baseUrl: "http://127.0.0.1:1" },
     projects: [{ id: randomUUID(), name: "production", key: { env: "KEY" } }],
     exports: [{ name, schedule, projects: ["production"], window: { days: 2 }, groupings: ["none"] }],
-    rotations: [{ name, schedule, project: "production", comment: "exporter", scopes: ["member"] }],
-    monitor,
+    rotations: [{ name: `${name}-keys`, schedule, project: "production", comment: "exporter", scopes: ["member"] }],
+    ...{ monitor, notify },
   });
   const config = parseConfig(text, { source: "jobs.config.json", baseDir: "/srv" });
   const ids = await registerSeries(db, configuredSeries(config.exports));

@@ -1,5 +1,5 @@
 import { pino } from "pino";
-import { afterEach, expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import type { App } from "../../src/app.ts";
 import type { Config } from "../../src/config/config.ts";
 import { checkProject } from "../../src/jobs/check.ts";
@@ -18,8 +18,6 @@ const KEYS: KeyRing = {
 };
 const LISTS_NO_SCOPES: Script = ({ target }, response) =>
   target.includes("/auth/token") ? answerJson(response, 404, {}) : answerJson(response, 200, sampleAnswer([]));
-
-afterEach(() => void vi.useRealTimers());
 
 /** The findings of a project that these exports read. */
 async function findings(exports: readonly ExportJob[], script: Script, keys = KEYS) {
@@ -56,23 +54,4 @@ test("each grouping and each filter is checked once, even if several jobs have i
 test("if a key's scopes are unknown and no export reads its project, a usage request is made with the key", async () => {
   const found = await findings([], LISTS_NO_SCOPES);
   expect(found.map(({ what, state }) => `${state} ${what}`)).toEqual(["warn key", "ok usage"]);
-});
-
-test("a check that has no result in time fails, and the checks after it are made", async () => {
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-  let calls = 0;
-  const secondCallHangs: KeyRing["use"] = async (_, call) => {
-    calls++;
-    if (calls !== 2) return call(KEY);
-    await vi.advanceTimersByTimeAsync(180_000);
-    return new Promise(() => {});
-  };
-  const jobs = [sampleJob({ groupings: ["endpoint", "none"] })];
-  const found = await findings(jobs, LISTS_NO_SCOPES, { ...KEYS, use: secondCallHangs });
-  expect(found).toMatchObject([
-    { what: "key" },
-    { what: "grouping endpoint", state: "fail", text: "no result within 180 s; the check continues without it" },
-    { what: "grouping none", text: expect.not.stringContaining("no result") },
-    { what: "window", text: expect.not.stringContaining("no result") },
-  ]);
 });

@@ -78,11 +78,6 @@ test.each(
 test.each(
   cases(
     ["whose API key id is not known", ledger([orphan()]), ["search ue-lost"]],
-    [
-      "whose API key id is not known and whose comment lacks its intent id",
-      ledger([orphan({ comment: "usage exporter" })]),
-      [],
-    ],
     ["whose API key id was found, with retire keep,", ledger([orphan({ apiKeyId: "k" })]), ["recheck ue-lost"]],
     [
       "whose API key id was found, with retire delete,",

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { holdsScope, makesSelfHosted, missingScopes, scopesProblem } from "../../src/keys/policy.ts";
+import { holdsScope, makesSelfHosted, missingScopes } from "../../src/keys/policy.ts";
 
 const API = "self-hosted:product:api";
 const ENGINE = "self-hosted:product:engine";
@@ -56,14 +56,3 @@ test.each<readonly [asked: readonly string[], selfHosted: boolean]>([
 ])("%j asks for a self-hosted key: %s", (asked, selfHosted) => {
   expect(makesSelfHosted(asked)).toBe(selfHosted);
 });
-
-test.each([[[API]], [["member", ENGINE]]])("%j is refused as half of a self-hosted key", (asked) => {
-  expect(scopesProblem(asked)).toMatch(/has both of .*, or self-hosted:products for the two; got self-hosted:product:/);
-});
-
-test.each([[["member"]], [[API, ENGINE]], [["self-hosted:products"]], [[API, "self-hosted:products"]]])(
-  "nothing is wrong with %j",
-  (asked) => {
-    expect(scopesProblem(asked)).toBeUndefined();
-  },
-);

@@ -98,25 +98,6 @@ test("a temporary file that a crash left is deleted by the next delivery", async
   expect(await readdir(folder)).toEqual(["exporter.key"]);
 });
 
-test.each<[string, (name: string, other: string) => Promise<void>]>([
-  ["a file that others may read", (name) => writeFile(name, "somebody's", { mode: 0o644 })],
-  ["a link", (name, other) => symlink(other, name)],
-  ["a folder", async (name) => void (await mkdir(name))],
-])("%s with the name of the temporary file is neither deleted nor written to", async (_, make) => {
-  const folder = await newFolder();
-  const other = path.join(folder, "other");
-  await writeFile(other, "untouched");
-  const file = path.join(folder, "exporter.key");
-  const name = `${file}.usage-export-next`;
-  await make(name, other);
-  await expect(writeKeyFile(file, NEW)).rejects.toMatchObject({
-    code: "delivery",
-    cause: { message: `${name} is in the way, and this program did not make it: remove it` },
-  });
-  expect(await readFile(other, "utf8")).toBe("untouched");
-  expect((await readdir(folder)).sort()).toContain("exporter.key.usage-export-next");
-});
-
 test("if the key file is a link, the link stays and its target is replaced", async () => {
   const folder = await newFolder();
   await mkdir(path.join(folder, "real"));

@@ -8,8 +8,8 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startEmulator } from "../../src/emulator/server.ts";
 import { PROJECT_ID } from "../cli/program-context.ts";
+import { startEmulator } from "../support/emulator.ts";
 
 const run = promisify(execFile);
 

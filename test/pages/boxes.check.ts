@@ -60,12 +60,9 @@ function widePage(page: keyof PageData): WebPage {
         ...{ ...coverage, projects },
         differences: [{ ...difference, total: AMOUNT, sumOfGroups: AMOUNT, difference: AMOUNT }],
       },
-      runs: {
-        runs: [
-          runLine({ job: LONG, status: "failed", error: LONG, rowsChanged: Number(AMOUNT), requests: Number(AMOUNT) }),
-        ],
-        hasMore: false,
-      },
+      runs: [
+        runLine({ job: LONG, status: "failed", error: LONG, rowsChanged: Number(AMOUNT), requests: Number(AMOUNT) }),
+      ],
     },
   };
   return pageOf(page, data[page], { health: HEALTH, view: { project: LONG } });

@@ -16,10 +16,10 @@ const MISPLACED = `(() => {
   const boxes = [];
   const add = (name, element, range) => {
     // What is scrolled out of its box, what an ellipsis stands for, and what is beyond the two lines of a legend is not seen.
-    const around = element.closest(".scroll, pre, .drawing bdi, .heat th, .third th, .half th");
+    const around = element.closest(".scroll, pre, .drawing bdi, .third th");
     const box = around && getComputedStyle(around).overflow !== "visible" ? around.getBoundingClientRect() : undefined;
     // A range has the boxes of a text with an ellipsis twice, whole and cut.
-    const isCut = element.matches(".heat bdi") || (box && around.localName === "th");
+    const isCut = element.matches(".legend bdi") || (box && around.localName === "th");
     const rects = isCut ? [element.getBoundingClientRect()] : range.getClientRects();
     for (const { left, right: end, top, bottom: foot } of rects) {
       const right = Math.min(end, box?.right ?? end);
@@ -67,13 +67,13 @@ export async function look(page: Page, name: string): Promise<void> {
     await page.waitForFunction(CHARTS_FIT);
     for (const colorScheme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme });
-      const { count, ...found } = await misplaced(page);
-      expect(count).toBeGreaterThan(20);
-      expect({ width, colorScheme, ...found }).toEqual({ width, colorScheme, sideways: 0, out: [], over: [] });
       if (PICTURES !== undefined) {
         const file = path.join(PICTURES, `${name}-${width}-${colorScheme}.png`);
         fs.writeFileSync(file, await page.screenshot({ fullPage: true }));
       }
+      const { count, ...found } = await misplaced(page);
+      expect(count).toBeGreaterThan(20);
+      expect({ width, colorScheme, ...found }).toEqual({ width, colorScheme, sideways: 0, out: [], over: [] });
     }
   }
 }

@@ -2,7 +2,7 @@
 
 import { expect, onTestFinished, test } from "vitest";
 import { answerChart } from "../../src/show/answer-chart.ts";
-import { copyButton, html, sqlHtml } from "../../src/show/html.ts";
+import { copyLink, html, sqlHtml } from "../../src/show/html.ts";
 import { contentSecurityPolicy, htmlDocument } from "../../src/show/page.ts";
 import { scriptHead } from "../../src/web/assets.ts";
 import type { Page as WebPage } from "../../src/web/page.ts";
@@ -40,39 +40,35 @@ function charts({ groups }: Breakdown) {
       groups: answer.groups.map((one, i) => ({ ...one, byDay: [...(groups[i]?.[metric] ?? [])] })),
     };
     const title = `${metric === "hours" ? "Hours" : "Requests"} by day and model`;
-    return answerChart(drawn, { id: `${metric}-by-model`, title, kind: "bars", hrefOf: (group) => `?group=${group}` });
+    return answerChart(drawn, { id: `${metric}-by-model`, title, hrefOf: (group) => `?group=${group}` });
   };
   return html`${of("hours", ["0", "0.25", "0"])}${of("requests", ["0", "2", "0"])}`;
 }
 
 type Content = {
   readonly title: string;
-  /** Left out, the heading is the verdict. */
-  readonly verdict?: string;
-  /** Undefined if the usage can't be read. */
-  readonly breakdown: Breakdown | undefined;
-  readonly asOf: string;
+  readonly breakdown: Breakdown;
 };
-const CONTENT = { title: "All is well", breakdown: BREAKDOWN, asOf: "02:15:00" };
+const CONTENT = { title: "All is well", breakdown: BREAKDOWN };
 
-function pageOf({ title, verdict, breakdown, asOf }: Content): WebPage {
+function pageOf({ title, breakdown }: Content): WebPage {
   const body = htmlDocument({
     title: `${title}, usage-export`,
-    header: html`${verdict === undefined ? undefined : html`<div id="verdict"><strong>${verdict}</strong></div>`}<h1>${title}</h1><p>as of <time id="as-of">${asOf}</time></p>`,
+    header: html`<h1>${title}</h1>`,
     sections: [
-      ...(breakdown ? [{ id: "usage", title: "Usage by model", body: charts(breakdown) }] : []),
+      { id: "usage", title: "Usage by model", body: charts(breakdown) },
       {
         id: "form",
         title: "Form",
-        body: html`<form><label>From <input name="from" type="text" value="a"></label></form>${copyButton("Copy it", "1.50 <b>")}${sqlHtml("select 1")}`,
+        body: html`<form><label>From <input name="from" type="text" value="a"></label></form>${copyLink("Copy link", "./usage?from=1")}${sqlHtml("select 1.50 <b>")}`,
       },
     ],
     footer: html`<p>End.</p>`,
     served: true,
-    head: scriptHead("", true),
+    head: scriptHead(),
   });
   const headers = { "content-security-policy": contentSecurityPolicy({ served: true }) };
-  return { status: breakdown ? 200 : 503, contentType: "text/html; charset=utf-8", body, headers, asOf: [asOf] };
+  return { status: 200, contentType: "text/html; charset=utf-8", body, headers };
 }
 
 /** A monitor of which the test changes the page; undefined: it can't show it now. */
@@ -128,169 +124,37 @@ test("a click on a bar leads to its group alone, and the bars of a day that may 
   await expect.poll(() => page.url()).toBe(`${url}?group=nova-3`);
 });
 
-test("the legend hides a series and shows it again", async () => {
+test("an entry of the legend leads to its group alone", async () => {
   const { url } = await serve();
   const { page } = await open(url);
-  const figure = page.locator("#requests-by-model-chart");
-  const button = figure.locator(".legend").getByRole("button", { name: "nova-3" });
-  const axis = () => figure.locator(".plot text").allTextContents();
-  const all = await axis();
-  expect(all).toContain("600");
-  await button.click();
-  expect(await button.getAttribute("aria-pressed")).toBe("false");
-  await expect.poll(axis).not.toContain("600");
-  await figure.locator(".plot").focus();
-  await page.keyboard.press("End");
-  expect(await figure.locator(".plot").getAttribute("aria-valuetext")).toBe(
-    "2026-11-20, not complete; nova-2 4 requests",
-  );
-  await button.press("Enter");
-  await expect.poll(axis).toEqual(all);
+  await page.locator("#requests-by-model-chart .legend").getByRole("link", { name: "nova-2" }).click();
+  expect(page.url()).toBe(`${url}?group=nova-2`);
 });
 
-test("a table sorts by a click on a heading, by every digit", async () => {
-  const { url } = await serve();
-  const { page } = await open(url);
-  await page.getByText("Table: hours by day and model").click();
-  const table = page.getByRole("group", { name: "Exact hours by day and model" });
-  const heading = table.getByRole("columnheader", { name: "nova-3" });
-  const days = () => table.locator("tbody time").allInnerTexts();
-  await heading.getByRole("button").click();
-  expect([await heading.getAttribute("aria-sort"), ...(await days())]).toEqual([
-    ...["descending", "2026-11-19", "2026-11-20", "2026-11-18"],
-  ]);
-  await heading.getByRole("button").press("Enter");
-  expect([await heading.getAttribute("aria-sort"), ...(await days())]).toEqual([
-    ...["ascending", "2026-11-18", "2026-11-20", "2026-11-19"],
-  ]);
-});
-
-test("a button copies its exact text", async () => {
+test("a button copies its exact text, and another one the whole link", async () => {
   const { url } = await serve();
   const { page } = await open(url, { permissions: ["clipboard-read", "clipboard-write"] });
-  await page.getByRole("button", { name: "Copy it" }).click();
-  await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toBe("1.50 <b>");
+  await page.getByText("SQL", { exact: true }).click();
+  await page.getByRole("button", { name: "Copy SQL" }).click();
+  await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toBe("select 1.50 <b>");
+  await page.getByRole("button", { name: "Copy link" }).click();
+  await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toBe(`${url}usage?from=1`);
   expect(await page.getByRole("status").allTextContents()).toContain("Copied");
 });
 
-test("what has changed appears by itself, and what a person did stays", async () => {
+test("a page that stays open is loaded again after an hour, and stays as it is while the worker does not answer", async () => {
   const { shown, url } = await serve();
-  // Without smooth scrolling, which on a busy machine may stand still for some frames and then go on.
-  const { page, complaints } = await openPage(browser, "about:blank", { reducedMotion: "reduce" });
-  onTestFinished(() => page.context().close());
-  await page.clock.install();
-  await page.goto(url);
-  const figure = page.locator("#hours-by-model-chart");
-  await figure.locator(".plot svg").waitFor();
-
-  await figure.locator(".legend").getByRole("button", { name: "nova-3" }).click();
-  await page.getByText("Table: hours by day and model").click();
-  const table = page.getByRole("group", { name: "Exact hours by day and model" });
-  await table.getByRole("button", { name: "nova-2" }).click();
-  await page.getByLabel("From").fill("typed");
-  await table.getByRole("button", { name: "nova-2" }).focus();
-  await page.evaluate(`getSelection().selectAllChildren(document.querySelector("#form-title"))`);
-  await page.evaluate("document.querySelector('header').marked = true");
-  const scrolled = await page.evaluate("scrollY");
-
-  const groups = BREAKDOWN.groups.map((group) => ({ ...group, hours: ["1", "2", "7.5"], requests: ["4", "5", "6"] }));
-  shown.content = { title: "Not all is well", breakdown: { ...BREAKDOWN, groups }, asOf: "02:15:30" };
-  await page.clock.fastForward(20_000);
-  await expect.poll(() => page.locator("h1").innerText()).toBe("Not all is well");
-  expect(await page.getByRole("status").allTextContents()).toContain("Not all is well");
-  expect(await page.locator("#as-of").innerText()).toBe("02:15:30");
-  expect(await table.locator("tbody tr").first().locator("th, td").allInnerTexts()).toEqual([
-    ...["2026-11-20 not complete", "7.5", "7.5", "0"],
-  ]);
-  expect(await table.getByRole("columnheader", { name: "nova-2" }).getAttribute("aria-sort")).toBe("descending");
-  expect(await page.evaluate("document.activeElement.textContent")).toBe("nova-2");
-  expect(await page.evaluate("scrollY")).toBe(scrolled);
-  expect(await page.evaluate("getSelection().toString()")).toBe("Form");
-  expect(
-    await page.evaluate("[document.querySelectorAll('body').length, document.querySelector('header').marked]"),
-  ).toEqual([1, true]);
-  expect(await page.getByText("Table: hours by day and model").locator("..").getAttribute("open")).toBe("");
-  expect(await page.getByLabel("From").inputValue()).toBe("typed");
-  expect(await figure.locator(".legend").getByRole("button", { name: "nova-3" }).getAttribute("aria-pressed")).toBe(
-    "false",
-  );
-  await figure.locator(".plot").focus();
-  await page.keyboard.press("End");
-  expect(await figure.locator(".plot").getAttribute("aria-valuetext")).toBe(
-    "2026-11-20, not complete; nova-2 7.5 hours",
-  );
-
-  // Only the time of the reading has changed.
-  shown.content = { ...shown.content, asOf: "02:16:00" };
-  await page.clock.fastForward(20_000);
-  await expect.poll(() => page.locator("#as-of").innerText()).toBe("02:16:00");
-  expect(complaints).toEqual([]);
-});
-
-test("while the usage can't be read, charts and focus stay, the page says that it is old, and the verdict is the newest", async () => {
-  const good = { ...CONTENT, verdict: "All is well" };
-  const { shown, url } = await serve(good);
   const { page } = await openPage(browser, "about:blank");
   onTestFinished(() => page.context().close());
   await page.clock.install();
   await page.goto(url);
-  const plot = page.locator("#hours-by-model-chart .plot");
-  await plot.locator("svg").waitFor();
-  await plot.focus();
-
-  shown.content = { ...good, verdict: "1 thing to look at", breakdown: undefined, asOf: "02:15:30" };
-  await page.clock.fastForward(20_000);
-  await expect
-    .poll(() => page.locator(".live").innerText())
-    .toContain("can't show this now (503). What is shown is as of");
-  expect(await page.locator("#verdict").innerText()).toBe("1 thing to look at");
-  expect(await page.getByRole("status").allTextContents()).toContain("1 thing to look at");
-  expect(await plot.locator("svg").count()).toBe(1);
-  expect(await page.locator("#as-of").innerText()).toBe("02:15:00");
-  expect(await page.evaluate("document.activeElement.className")).toBe("plot");
-
-  // The same page as before the failure: its verdict comes back, too.
-  shown.content = good;
-  await page.clock.fastForward(40_000);
-  await expect.poll(() => page.locator("#verdict").innerText()).toBe("All is well");
-  expect(await page.locator(".live").textContent()).toBe("");
-});
-
-test("a page says that it is old while the worker does not answer, and stops saying so", async () => {
-  const { shown, monitor, url } = await serve();
-  const { page } = await openPage(browser, "about:blank");
-  onTestFinished(() => page.context().close());
-  await page.clock.install();
-  await page.goto(url);
-  const note = page.locator(".live");
   shown.content = undefined;
-  await page.clock.fastForward(20_000);
-  await expect.poll(() => note.innerText()).toContain("can't show this now (503)");
-  shown.content = CONTENT;
-  await page.clock.fastForward(40_000);
-  await expect.poll(() => note.textContent()).toBe("");
-  await monitor[Symbol.asyncDispose]();
-  await page.clock.fastForward(20_000);
-  await expect
-    .poll(() => note.innerText())
-    .toMatch(/The worker does not answer\. What is shown is as of \d\d:\d\d:\d\d UTC\./);
-});
-
-test("a page that nobody looks at asks for nothing", async () => {
-  const { shown, url } = await serve();
-  const { page } = await openPage(browser, "about:blank");
-  onTestFinished(() => page.context().close());
-  await page.clock.install();
-  await page.goto(url);
-  await page.locator(".plot svg").first().waitFor();
-  await page.evaluate(`Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true })`);
-  await page.evaluate(`document.dispatchEvent(new Event("visibilitychange"))`);
-  const asked = shown.asked;
-  await page.clock.fastForward(120_000);
-  expect(shown.asked).toBe(asked);
-  await page.evaluate(`delete document.visibilityState`);
-  await page.evaluate(`document.dispatchEvent(new Event("visibilitychange"))`);
-  await expect.poll(() => shown.asked).toBe(asked + 1);
+  await page.clock.fastForward(3_700_000);
+  await expect.poll(() => shown.asked).toBe(2);
+  expect(await page.locator("h1").innerText()).toBe("All is well");
+  shown.content = { ...CONTENT, title: "Newer" };
+  await page.clock.fastForward(3_700_000);
+  await expect.poll(() => page.locator("h1").innerText()).toBe("Newer");
 });
 
 test("without script there is a table in place of each chart, and no button that does nothing", async () => {
@@ -317,7 +181,9 @@ test.each(SCREENS)(
     const names = await page.locator("#hours-by-model-chart .tip bdi").allTextContents();
     expect(names).toEqual([...HOSTILE_NAMES.slice(0, 8)].reverse());
     expect(await page.locator("#hours-by-model-chart .legend bdi").allTextContents()).toEqual(["12 others", ...names]);
-    expect(await page.locator("img, iframe, object, embed, script:not([src])").count()).toBe(0);
+    expect(await page.locator("img, iframe, object, embed, script:not([src], [type='application/json'])").count()).toBe(
+      0,
+    );
     expect(await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")).toBe(0);
     expect(await axeFindings(page)).toEqual([]);
     expect(complaints).toEqual([]);

@@ -67,17 +67,15 @@ async function expectProjectsOfSql(page: Page, runId: string): Promise<void> {
   `.execute(db);
   const failed = all.filter(({ outcome }) => outcome === "failed");
   expect(failed.length).toBeGreaterThan(0);
-  const projects = page.locator("#projects");
-  expect(await projects.locator("tbody tr").count()).toBe(all.length);
-
-  await Promise.all([page.waitForNavigation(), page.locator("select[name=outcome]").selectOption("failed")]);
-  expect(new URL(page.url()).searchParams.get("outcome")).toBe("failed");
-  expect(await projects.locator("tbody tr").count()).toBe(failed.length);
-  await page.goBack();
-  expect(await projects.locator("tbody tr").count()).toBe(all.length);
+  const rows = page.locator("#projects tbody tr");
+  expect(await rows.count()).toBe(all.length);
+  expect(await rows.filter({ hasText: "failed" }).count()).toBe(failed.length);
 }
 
 const PATHS = ["", "usage", "data-health"];
+
+/** The numbers of a chart stand in a script of JSON, which does not run. */
+const INLINE_SCRIPTS = 'script:not([src]):not([type="application/json"])';
 
 test("nothing from outside becomes markup, the console stays empty, and a page requests nothing else", async ({
   context,
@@ -94,7 +92,7 @@ test("nothing from outside becomes markup, the console stays empty, and a page r
       await page.waitForLoadState("networkidle");
       expect(complaints).toEqual([]);
       expect(requests.filter((request) => !request.startsWith(root))).toEqual([]);
-      expect(await page.locator("script:not([src]), img, iframe, object, embed").count()).toBe(0);
+      expect(await page.locator(`${INLINE_SCRIPTS}, img, iframe, object, embed`).count()).toBe(0);
       if (screen.startsWith("1440"))
         expect({ path, findings: await axeFindings(page) }).toEqual({ path, findings: [] });
       expect({ path, screen, sideways: await page.evaluate(SIDEWAYS) }).toEqual({ path, screen, sideways: 0 });
@@ -114,12 +112,14 @@ test("the pages show the numbers of the database, and an error unfolds to its wh
   const { rows: totals } = await sql<{ requests: string; hours: string }>`
     select sum(requests)::text as requests, trim_scale(sum(hours))::text as hours from bi.usage_total
   `.execute(db);
-  await page.locator("summary", { hasText: "Exact figures" }).first().click();
-  const figures = page.getByRole("group", { name: "Exact figures" });
-  const cellsOf = (name: string) =>
-    figures.getByRole("row").filter({ hasText: name }).first().locator("th, td").allInnerTexts();
-  expect((await cellsOf("Requests"))[1]?.replaceAll(",", "")).toBe(totals[0]?.requests);
-  expect((await cellsOf("Hours"))[1]?.replaceAll(",", "")).toBe(totals[0]?.hours);
+  const exact = (name: string) =>
+    page
+      .locator("dl div", { has: page.locator("dt", { hasText: name }) })
+      .first()
+      .locator("data")
+      .getAttribute("value");
+  expect(await exact("Requests")).toBe(totals[0]?.requests);
+  expect(await exact("Hours")).toBe(totals[0]?.hours);
   expect(await page.title()).toBe("Not all is well: Overview, usage-export");
 
   const largest = page.locator("#top-accessor tbody tr").first();
@@ -167,27 +167,6 @@ test("the pages show the numbers of the database, and an error unfolds to its wh
   await page.context().close();
 });
 
-test("a new run appears on the open page by itself", async ({ context }) => {
-  const url = await startWorker(context);
-  const { page } = await openPage(browser, "about:blank");
-  await page.clock.install();
-  await page.goto(new URL("data-health", url).href);
-  const rows = page.locator("#runs tbody tr");
-  const before = await rows.count();
-  await rows.first().locator("a").focus();
-  await context.run(["export", "--job", JOB]);
-  // What the worker serves is at most some seconds old.
-  await expect
-    .poll(async () => {
-      await page.clock.fastForward(15_000);
-      return rows.count();
-    })
-    .toBeGreaterThan(before);
-  expect(await rows.first().innerText()).toContain("manual");
-  expect(await page.evaluate("document.activeElement.closest('#runs') !== null")).toBe(true);
-  await page.context().close();
-});
-
 test("days, project and comparison are chosen by links and the form; the back button leads back", async ({
   context,
 }) => {
@@ -197,7 +176,8 @@ test("days, project and comparison are chosen by links and the form; the back bu
   expect(new URL(page.url()).search).toBe("?period=7d");
   expect(await page.locator(".toolbar .choices [aria-current]").innerText()).toBe("7 days");
 
-  await Promise.all([page.waitForNavigation(), page.getByLabel("Compare with").selectOption("none")]);
+  await page.getByLabel("Compare with").selectOption("none");
+  await page.getByRole("button", { name: "Show", exact: true }).click();
   expect(new URL(page.url()).searchParams.get("compare")).toBe("none");
   await page.getByLabel("From", { exact: true }).fill("2026-01-02");
   await page.getByLabel("to", { exact: true }).fill("2026-01-03");

@@ -1,5 +1,6 @@
 // What the pages say first in the worlds in which a person may meet them.
 
+import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
 import { databaseNow, openPostgres } from "../../src/db/connection/database.ts";
 import { openMonitoring } from "../../src/worker/monitoring.ts";
@@ -40,9 +41,23 @@ test.each(Object.entries(WORLDS))(
       await page.waitForLoadState("networkidle");
       expect(await axeFindings(page)).toEqual([]);
       expect(complaints).toEqual([]);
+      await takePictures(page, `${name}-${path || "overview"}`);
       if (path !== "" || isEarly) continue;
       const said = await page.locator(".sentence, .notice.none").first().textContent();
       expect(said).toMatch(SAID[name] ?? /./);
     }
   },
 );
+
+/** With PICTURES=DIR: what a person sees on a desktop, a tablet and a phone, in light and dark. */
+async function takePictures(page: Page, name: string): Promise<void> {
+  const folder = process.env.PICTURES;
+  if (folder === undefined) return;
+  for (const width of [1440, 1024, 390])
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.emulateMedia({ colorScheme });
+      await page.waitForTimeout(150);
+      await page.screenshot({ fullPage: true, path: `${folder}/${name}-${width}-${colorScheme}.png` });
+    }
+}

@@ -74,8 +74,8 @@ export const WORLDS: Readonly<Record<string, World>> = {
 /** Returns the configuration of the world that it has stored. */
 export async function storeWorld(db: Database, world: World): Promise<Config> {
   const config = parseConfig(JSON.stringify(configOf(world)), { source: "world", baseDir: "/" });
-  await storePrices(db, config.prices, "the world");
-  await storeBudgets(db, config.budgets, "the world");
+  await storePrices(db, config.prices);
+  await storeBudgets(db, config.budgets);
   if (world.exported === false) return config;
   const all = configuredSeries(config.exports);
   const ids = await registerSeries(db, all);
@@ -128,7 +128,9 @@ function hoursOf({ projects, models, modelsUsed }: World, project: string, i: nu
   const weekday = i % 7 < 5 ? 1 : 0.35;
   const runaway = at === 0 && i > DAYS - 25 ? 2.2 : 1;
   const size = (900 / (at + 1)) * weekday * (1 + i / 300) * runaway * (1 + ((i * 37 + at * 11) % 17) / 100);
-  return Array.from({ length: modelsUsed }, (_, n) => [models[(at * 2 + n) % models.length] ?? "", size / (n + 1)]);
+  // Multiples of 6, so that every split below has whole requests and adds up exactly.
+  const hours = (n: number) => Math.round(size / (n + 1) / 6) * 6;
+  return Array.from({ length: modelsUsed }, (_, n) => [models[(at * 2 + n) % models.length] ?? "", hours(n)]);
 }
 
 function sliceOf(world: World, { project, source, grouping }: Series, day: Day, i: number): NormalisedSlice {
@@ -155,7 +157,7 @@ function sliceOf(world: World, { project, source, grouping }: Series, day: Day, 
       ]),
     );
   const numbers = (hours: number) => ({
-    ...{ hours: hours.toFixed(3), total_hours: (hours * 1.1).toFixed(3), requests: String(Math.round(hours * 25)) },
+    ...{ hours: hours.toFixed(3), total_hours: (hours * 1.1).toFixed(3), requests: String(Math.round(hours * 20)) },
     ...{ tokens_in: String(Math.round(hours * 1800)), tokens_out: String(Math.round(hours * 300)) },
   });
   if (grouping === "none") return total(day, numbers(sum));

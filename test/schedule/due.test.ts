@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import type { StoredJob } from "../../src/db/jobs/jobs.ts";
-import { nextRunAt, overdueSince, waitingSince } from "../../src/schedule/due.ts";
+import { nextOccurrence } from "../../src/schedule/cron.ts";
+import { overdueSince, waitingSince } from "../../src/schedule/due.ts";
 
-const DAILY = { name: "nightly", schedule: "15 2 * * *", timezone: "UTC", jitterSeconds: 0 };
+const DAILY = { schedule: "15 2 * * *", timezone: "UTC" };
 /** The last day of a month is never its first Monday. */
 const NEVER = { ...DAILY, schedule: "0 0 L * 1#1" };
 const at = (time: string) => new Date(`2026-03-${time}Z`);
@@ -20,19 +21,12 @@ function stored(part: Partial<StoredJob> = {}): StoredJob {
 }
 
 test("a job runs next at the first scheduled time after now", () => {
-  expect(nextRunAt(DAILY, at("18T02:14:59"))).toEqual(at("18T02:15:00"));
-  expect(nextRunAt(DAILY, at("18T02:15:00"))).toEqual(at("19T02:15:00"));
-});
-
-test("jitter delays a job by less than jitterSeconds", () => {
-  const next = nextRunAt({ ...DAILY, jitterSeconds: 600 }, at("18T12:00:00")) ?? new Date(0);
-  const delayMs = next.getTime() - at("19T02:15:00").getTime();
-  expect(delayMs).toBeGreaterThan(0);
-  expect(delayMs).toBeLessThan(600_000);
+  expect(nextOccurrence(DAILY, at("18T02:14:59"))).toEqual(at("18T02:15:00"));
+  expect(nextOccurrence(DAILY, at("18T02:15:00"))).toEqual(at("19T02:15:00"));
 });
 
 test("a job whose schedule never occurs has no next run", () => {
-  expect(nextRunAt(NEVER, at("18T12:00:00"))).toBeUndefined();
+  expect(nextOccurrence(NEVER, at("18T12:00:00"))).toBeUndefined();
 });
 
 test("a job waits from its scheduled time on, and is overdue after three minutes", () => {

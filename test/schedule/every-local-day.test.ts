@@ -1,4 +1,4 @@
-// Over ten years (two outside CI) and in every time zone there is, a job runs once for each local day that its schedule names. The expected
+// Only in CI: over ten years and in every time zone there is, a job runs once for each local day that its schedule names. The expected
 // days and local times are computed here, from Intl.DateTimeFormat, without any code of the schedule.
 
 import { expect, test } from "vitest";
@@ -9,7 +9,7 @@ const DAY_MS = 24 * HOUR_MS;
 
 /** A day as the number of days since 1970-01-01. */
 const FIRST_DAY = Date.UTC(2020, 0, 1) / DAY_MS;
-const LAST_DAY = Date.UTC(process.env.CI ? 2029 : 2021, 11, 31) / DAY_MS;
+const LAST_DAY = Date.UTC(2029, 11, 31) / DAY_MS;
 const everyDay = Array.from({ length: LAST_DAY - FIRST_DAY + 1 }, (_, i) => FIRST_DAY + i);
 const mondayToFriday = everyDay.filter((day) => new Date(day * DAY_MS).getUTCDay() % 6 !== 0);
 
@@ -34,7 +34,7 @@ test("the runtime knows more than 400 time zones, with more than 50 different cl
   expect(zones.length).toBeGreaterThan(50);
 });
 
-test.each([
+test.runIf(process.env.CI !== undefined).each([
   ["0 0 * * *", 0, everyDay],
   ["30 0 * * *", 0.5, everyDay],
   ["15 2 * * *", 2.25, everyDay],

@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { AppError } from "../../src/errors.ts";
 import { Secret } from "../../src/secret.ts";
 import type { Service } from "../../src/service/service.ts";
 import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
@@ -11,14 +10,12 @@ function read(service: Service, key = KEY, project = "p1", part = "usage"): Prom
   return service.call({ method: "GET", path: ["v1", "projects", project, part], retry: true }, key, limit());
 }
 
-test("a refused key is sent once, however many calls start at once, and the others take no permit", async () => {
+test("a refused key is not sent again, by whatever call", async () => {
   await using server = await scriptedServer((_request, response) => answer(response, 401, "Invalid credentials."));
-  await using service = openTestService(server.origin, { requestsPerSecond: 1 });
-  const calls = await Promise.allSettled(["a", "b", "c", "d"].map((part) => read(service, KEY, "p1", part)));
-  expect(calls.map((call) => call.status === "rejected" && call.reason.code)).toEqual(Array(4).fill("unauthorized"));
+  await using service = openTestService(server.origin);
+  await expect(read(service)).rejects.toMatchObject({ code: "unauthorized" });
   await expect(read(service, KEY, "p2")).rejects.toThrow(/^not called again after a refusal: .*Invalid credentials/);
   expect(server.requests).toHaveLength(1);
-  expect(service.sleeps).toEqual([]);
 });
 
 test("calls that wait for a permit are not sent once their key is refused", async () => {
@@ -61,16 +58,6 @@ test.each([
   ]);
 });
 
-test("a refused operation is sent once, however many calls start at once, even if the key was accepted for another operation", async () => {
-  await using server = await scriptedServer(({ target }, response) =>
-    target.includes("/usage") ? answer(response, 403, "") : answerJson(response, 200, {}),
-  );
-  await using service = openTestService(server.origin);
-  await read(service, KEY, "p1", "keys");
-  await Promise.allSettled(Array.from({ length: 4 }, () => read(service)));
-  expect(server.requests).toHaveLength(2);
-});
-
 test("a refused key is sent again after forgetAuthFailures", async () => {
   await using server = await scriptedServer(({ number }, response) =>
     number === 1 ? answer(response, 401, "") : answerJson(response, 200, {}),
@@ -90,40 +77,6 @@ test("forgetAuthFailures for one key keeps the refusals of other keys", async ()
   await expect(read(service)).rejects.toThrow("not called again");
   await expect(read(service, OTHER_KEY)).rejects.not.toThrow("not called again");
   expect(server.requests).toHaveLength(3);
-});
-
-test("the first call of a key runs alone, and if it is not refused, the others run together", async () => {
-  const started: string[] = [];
-  const answers: (() => void)[] = [];
-  const { promise: together, resolve } = Promise.withResolvers<void>();
-  await using server = await scriptedServer(({ target }, response) => {
-    started.push(target.slice(-1));
-    answers.push(() => answerJson(response, 200, {}));
-    if (answers.length === 3) resolve();
-  });
-  await using service = openTestService(server.origin);
-  const calls = ["a", "b", "c"].map((part) => read(service, KEY, "p1", part));
-  await expect.poll(() => answers.length).toBe(1);
-  expect(started).toEqual(["a"]);
-  answers[0]?.();
-  await together;
-  for (const answerNow of answers.slice(1)) answerNow();
-  await Promise.all(calls);
-});
-
-test("an abort ends the wait for the first call of a key", async () => {
-  const { promise: asked, resolve } = Promise.withResolvers<void>();
-  await using server = await scriptedServer(() => resolve());
-  await using service = openTestService(server.origin);
-  const controller = new AbortController();
-  const first = service.call({ method: "GET", path: ["v1", "projects", "p1"], retry: true }, KEY, controller.signal);
-  const second = service.call({ method: "GET", path: ["v1", "projects", "p1"], retry: true }, KEY, controller.signal);
-  await asked;
-  const reason = new AppError("stopped", "a signal ended the work");
-  controller.abort(reason);
-  await expect(first).rejects.toBe(reason);
-  await expect(second).rejects.toBe(reason);
-  expect(server.requests).toHaveLength(1);
 });
 
 test.each([

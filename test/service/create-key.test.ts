@@ -56,9 +56,12 @@ test("unreadable fields beside the id and the key do not lose the key", async ()
   expect([apiKeyId, key.reveal(), scopes]).toEqual(["k2", NEW_KEY_TEXT, []]);
 });
 
-async function failureOf(script: Script): Promise<{ error: unknown; sent: number; lines: readonly string[] }> {
+async function failureOf(
+  script: Script,
+  timeoutSeconds = 20,
+): Promise<{ error: unknown; sent: number; lines: readonly string[] }> {
   await using server = await scriptedServer(script);
-  await using service = openTestService(server.origin, { timeoutSeconds: 0.2 });
+  await using service = openTestService(server.origin, { timeoutSeconds });
   const error = await createKey(service, "p1", REQUEST, KEY, limit()).catch((caught: unknown) => caught);
   expect(error).toBeInstanceOf(AppError);
   return { error, sent: server.requests.length, lines: service.lines };
@@ -119,7 +122,7 @@ test.each<[string, Script]>([
   ["an answer with an empty id", ok({ ...CREATED, api_key_id: "" })],
   ["an answer with a path as the id", ok({ ...CREATED, api_key_id: "../k1" })],
 ])("after %s a key may have been made, and nothing is sent again", async (_name, script) => {
-  const { error, sent, lines } = await failureOf(script);
+  const { error, sent, lines } = await failureOf(script, 0.2);
   expect(error).toMatchObject({ details: { created: "unknown" } });
   expect(sent).toBe(1);
   expect(`${JSON.stringify(error)}${error}${lines}`).not.toContain("CANARY");

@@ -22,6 +22,6 @@ export async function buildPackage(folder: string): Promise<string> {
     await symlink(path.join(ROOT, file), link);
   }
   const bundle = path.join(folder, BUNDLE);
-  await promisify(execFile)(process.execPath, [path.join(ROOT, "tools/build.ts"), bundle]);
+  await promisify(execFile)(process.execPath, [path.join(ROOT, "tools/build.ts"), bundle, "src/cli/command-line.ts"]);
   return path.join(bundle, "usage-export.cjs");
 }

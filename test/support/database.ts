@@ -21,12 +21,24 @@ export type DatabaseUrls = {
 export async function testDatabase(): Promise<DatabaseUrls & { readonly db: Database }> {
   const copy = await copyDatabase();
   const { url, directUrl } = copy;
+  await logStatements(directUrl, false);
   const db = openPostgres(url);
   afterAll(async () => {
     await using _ = copy;
     await db.destroy();
   });
   return { db, url, directUrl };
+}
+
+/**
+ * Whether the server logs the statements of connections that are opened from now on, which takes as long as many a statement. Behind a pooler,
+ * which keeps its connections, all are logged.
+ */
+export async function logStatements(url: string, whether: boolean): Promise<void> {
+  const { url: serverUrl, logFile, pooledUrl } = inject("postgres");
+  if (logFile === undefined || pooledUrl !== undefined) return;
+  const name = new URL(url).pathname.slice(1);
+  await runStatement(serverUrl, `alter database ${name} set log_statement = '${whether ? "all" : "none"}'`);
 }
 
 /** Copies the empty database, or `of`, to which no session may be connected. The copy is dropped when it is disposed of. */

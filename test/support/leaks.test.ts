@@ -7,12 +7,13 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { sql } from "kysely";
 import { afterAll, expect, inject, test } from "vitest";
-import { testDatabase } from "./database.ts";
+import { logStatements, testDatabase } from "./database.ts";
 import { findLeaks } from "./leaks.ts";
 import { inFile, missedEncodings, newSecret, plants } from "./planted-leaks.ts";
 
 const { db, url } = await testDatabase();
-const { db: otherDb } = await testDatabase();
+const { db: otherDb, url: otherUrl } = await testDatabase();
+for (const each of [url, otherUrl]) await logStatements(each, true);
 const folder = await mkdtemp(path.join(tmpdir(), "usage-export-leaks-"));
 afterAll(() => rm(folder, { recursive: true }));
 

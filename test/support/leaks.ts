@@ -16,6 +16,8 @@ export type Places = {
   readonly databaseUrl?: string;
   /** False: the server's log is not searched, because it is long. */
   readonly serverLog?: boolean;
+  /** False: the command lines of the machine's processes are not searched. */
+  readonly commandLines?: boolean;
   /** All files below these folders. */
   readonly folders?: readonly string[];
   /** Requests that a service received. Only their authorization header may contain a key. */
@@ -42,29 +44,19 @@ export function passwordsIn(url: string): readonly string[] {
 
 type Artefact = { readonly place: string; readonly text: string };
 
-/** Finds 16 or more consecutive characters of a secret in the places. The command lines of all processes are searched too. */
+/** Finds 16 or more consecutive characters of a secret in the places. */
 export async function findLeaks(secrets: readonly string[], places: Places): Promise<readonly Leak[]> {
-  return (await searchPlaces(secrets, places)).leaks;
-}
-
-export type Search = { readonly leaks: readonly Leak[]; readonly artefacts: number };
-
-/** The same, with the number of texts that were searched. */
-export async function searchPlaces(secrets: readonly string[], places: Places): Promise<Search> {
   const { texts = {}, databaseUrl, serverLog = true, folders = [], allowedFiles = [] } = places;
-  const { requests = [], processes = [] } = places;
+  const { requests = [], processes = [], commandLines = true } = places;
   const artefacts: Artefact[] = [
     ...Object.entries(texts).map(([place, text]) => ({ place, text })),
     ...(databaseUrl === undefined ? [] : await databaseArtefacts(databaseUrl, serverLog)),
     ...(await fileArtefacts(folders, allowedFiles)),
     ...requests.map(requestArtefact),
     ...(await Promise.all(processes.map(environmentArtefact))),
-    ...(await processArtefacts()),
+    ...(commandLines ? await processArtefacts() : []),
   ];
-  const leaks = artefacts.flatMap(({ place, text }) =>
-    findSecrets(text, secrets).map((found) => ({ place, ...found })),
-  );
-  return { leaks, artefacts: artefacts.length };
+  return artefacts.flatMap(({ place, text }) => findSecrets(text, secrets).map((found) => ({ place, ...found })));
 }
 
 const RUNNING = "running statements";

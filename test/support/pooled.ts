@@ -16,11 +16,9 @@ const PARTS = [
   ...COMMANDS.map((name) => `test/cli/${name}`),
 ];
 
-const WITHOUT = ["--exclude", "test/db/connection/migrate.test.ts"];
-
 const { status } = spawnSync(
   process.execPath,
-  [VITEST, "run", "--config", "test/vitest.config.ts", ...PARTS, ...WITHOUT, ...process.argv.slice(2)],
+  [VITEST, "run", "--config", "test/vitest.config.ts", ...PARTS, ...process.argv.slice(2)],
   { cwd: ROOT, env: { ...process.env, TEST_POOLER: "pgbouncer" }, stdio: "inherit" },
 );
 process.exitCode = status ?? 1;

@@ -40,7 +40,7 @@ export async function startPooler(
 }
 
 /** If PgBouncer is not installed, throws an error that says how to install it. */
-export function poolerVersion(PATH: string): string {
+function poolerVersion(PATH: string): string {
   try {
     return execFileSync(POOLER_PROGRAM, ["--version"], { encoding: "utf8", env: { PATH } });
   } catch (cause) {

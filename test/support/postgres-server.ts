@@ -44,7 +44,7 @@ export async function startServer(env: Environment, say: (line: string) => void)
 }
 
 /** The kind of server to use. Undefined: a container if this machine can start one, else the embedded server. */
-export function engineOf(env: Environment): Engine | undefined {
+function engineOf(env: Environment): Engine | undefined {
   if (env.TEST_ENGINE === undefined) return env.TEST_DATABASE_URL === undefined ? undefined : "url";
   const engine = ENGINES.find((known) => known === env.TEST_ENGINE);
   if (engine === undefined) {

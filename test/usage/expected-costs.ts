@@ -12,7 +12,6 @@ export type ConfiguredPrice = {
   readonly from: string;
   readonly until?: string;
   readonly tiers?: readonly { readonly above: string; readonly price: string }[];
-  readonly minimum?: string;
   readonly volume?: string;
 };
 
@@ -66,13 +65,6 @@ function product(a: bigint, b: bigint): string {
 
 export function sumOf(amounts: readonly string[]): string {
   return decimal(amounts.reduce((sum, amount) => sum + exact(amount), 0n));
-}
-
-/** Half up. */
-export function rounded(amount: string, digits: number): string {
-  const unit = 10n ** BigInt(PLACES - digits);
-  const cents = String((exact(amount) + unit / 2n) / unit).padStart(digits + 1, "0");
-  return `${cents.slice(0, -digits)}.${cents.slice(-digits)}`;
 }
 
 export function expectedCosts(used: readonly Used[], prices: readonly ConfiguredPrice[]): readonly Cost[] {

@@ -1,4 +1,4 @@
-// Follows CONTRIBUTING.md: a dimension is an entry and a view, a metric is an entry. Both are added to a copy of the sources, which then
+// Follows CONTRIBUTING.md: a dimension and a metric are an entry each. Both are added to a copy of the sources, which then
 // has them everywhere.
 
 import { execFile } from "node:child_process";
@@ -68,9 +68,6 @@ beforeAll(async () => {
   await symlink(path.join(ROOT, "node_modules"), path.join(folder, "node_modules"));
   await insert("src/usage/dimensions.ts", DIMENSION, '  {\n    name: "line_item",');
   await insert("src/usage/metrics.ts", METRIC, '  {\n    name: "requests",');
-  const views = path.join(folder, "migrations/views");
-  const view = await readFile(path.join(views, "usage_by_method.sql"), "utf8");
-  await writeFile(path.join(views, "usage_by_language.sql"), view.replaceAll("method", "language"));
 
   const database = opened.use(await emptyDatabase());
   url = database.url;

@@ -18,8 +18,6 @@ export function sampleJob(part: Partial<ExportJob> = {}): ExportJob {
     source: "usage",
     schedule: "15 2 * * *",
     timezone: "UTC",
-    jitterSeconds: 0,
-    overlap: "skip",
     projects: [PROJECT],
     groupings: ["none"],
     filters: [ALL_USAGE],

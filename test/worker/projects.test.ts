@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
-import { startEmulator } from "../../src/emulator/server.ts";
 import { withKnownProjects } from "../../src/jobs/discovery.ts";
 import { openProjectWatch } from "../../src/worker/projects.ts";
 import { NOTHING_DUE } from "../../src/worker/runs.ts";
 import { smallConfig } from "../cli/small-config.ts";
 import { testDatabase } from "../support/database.ts";
+import { startEmulator } from "../support/emulator.ts";
 import { silentApp } from "../support/silent-app.ts";
 
 const { db } = await testDatabase();

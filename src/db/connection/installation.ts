@@ -43,44 +43,16 @@ function quoted(name: string): string {
 
 export type DatabaseFinding = { readonly what: string; readonly state: "ok" | "warn" | "fail"; readonly text: string };
 
-/** What a person should know about the database that the program uses; empty if there is nothing to report. */
+/** What keeps the program or BI tools from their work; empty if nothing does. */
 export async function checkInstallation(db: Database): Promise<readonly DatabaseFinding[]> {
-  const { rows } = await sql<{
-    encoding: string;
-    superusers: readonly string[];
-    isStandby: boolean;
-    isReadOnly: boolean;
-  }>`
-    select current_setting('server_encoding') as encoding, pg_is_in_recovery() as "isStandby",
-      current_setting('transaction_read_only') = 'on' as "isReadOnly",
-      array(
-        select rolname::text from pg_roles
-        where rolsuper and (rolname = current_user or oid in (select nspowner from pg_namespace where nspname in ('bi', 'usage_export')))
-      ) as superusers
+  const { rows } = await sql<{ isStandby: boolean; isReadOnly: boolean }>`
+    select pg_is_in_recovery() as "isStandby", current_setting('transaction_read_only') = 'on' as "isReadOnly"
   `.execute(db);
-  const { encoding = "", superusers = [], isStandby = false, isReadOnly = false } = rows[0] ?? {};
-  const findings: DatabaseFinding[] = [];
-  if (isStandby || isReadOnly) {
-    const text = isStandby
-      ? "the database is a standby, which takes no writes: connect to the primary"
-      : "the database is read-only (default_transaction_read_only is on, for it or for this user): turn that off, or connect to another one";
-    findings.push({ what: "writes", state: "fail", text });
-  }
-  if (encoding !== "UTF8") {
-    findings.push({
-      what: "encoding",
-      state: "warn",
-      text: `expected UTF8, found ${encoding}: a day with a name that it has no characters for can't be stored; move to a database created with encoding 'UTF8'`,
-    });
-  }
-  if (superusers.length > 0) {
-    findings.push({
-      what: "role",
-      state: "warn",
-      text: `${superusers.join(", ")} is a superuser: whoever gets its password has the server, not only these numbers; give the program a role that owns this database and nothing else (docs/deployment.md, Database)`,
-    });
-  }
-  return [...findings, ...(await readerFindings(db))];
+  const text = rows[0]?.isStandby
+    ? "the database is a standby, which takes no writes: connect to the primary"
+    : "the database is read-only (default_transaction_read_only is on, for it or for this user): turn that off, or connect to another one";
+  const isReadOnly = rows.some(({ isStandby, isReadOnly }) => isStandby || isReadOnly);
+  return [...(isReadOnly ? [{ what: "writes", state: "fail" as const, text }] : []), ...(await readerFindings(db))];
 }
 
 async function readerFindings(db: Database): Promise<readonly DatabaseFinding[]> {
@@ -94,26 +66,6 @@ async function readerFindings(db: Database): Promise<readonly DatabaseFinding[]>
   if (missing.length === 0) return [];
   const first = `${missing.slice(0, 3).join("; ")}${missing.length > 3 ? "; ..." : ""}`;
   return warning(`its rights are not those it should have, as after a restore; run migrate, which does: ${first}`);
-}
-
-/** What is insecure in the connection settings: the URL, and PGSSLMODE, which the driver reads as well. Pure. */
-export function checkEncryption(url: URL, sslModeOfEnvironment: string | undefined): readonly DatabaseFinding[] {
-  const { searchParams: given, hostname } = url;
-  const isLocal = /^(localhost|127(\.\d+){3}|\[::1\]|)$/.test(hostname) || (given.get("host") ?? "").startsWith("/");
-  if (isLocal) return [];
-  const mode = given.get("sslmode") ?? given.get("ssl") ?? sslModeOfEnvironment;
-  // As in libpq, these modes encrypt without verifying the server.
-  const isLax =
-    given.get("uselibpqcompat") === "true" && (mode === "prefer" || (mode === "require" && !given.has("sslrootcert")));
-  if (mode === "no-verify" || isLax) {
-    const text = `sslmode=${mode} takes any certificate, so whoever sits in between can read and change everything: use sslmode=verify-full, with sslrootcert=FILE for an authority of your own`;
-    return [{ what: "sslmode", state: "warn", text }];
-  }
-  const isEncrypted = mode !== undefined && !["disable", "0", "false", ""].includes(mode);
-  if (isEncrypted || given.has("sslcert") || given.has("sslrootcert") || given.get("sslnegotiation") === "direct")
-    return [];
-  const text = "the connection is not encrypted, and the server is not on this machine: use sslmode=verify-full";
-  return [{ what: "sslmode", state: "warn", text }];
 }
 
 // The role that BI tools use: it may read schema bi and nothing else. The role belongs to the whole server, so a dump of one

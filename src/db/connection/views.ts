@@ -12,6 +12,8 @@ import { METRIC_TABLE } from "../../usage/metrics.ts";
 import { type Tx, tryStatement } from "./transaction.ts";
 
 const VIEWS_FOLDER = path.join(MIGRATIONS_FOLDER, "views");
+/** The comments on columns by their names, of views that have none of their own on them. */
+const COLUMN_COMMENTS = path.join(MIGRATIONS_FOLDER, "columns.json");
 
 /** A view or a function. */
 type View = {
@@ -36,27 +38,56 @@ const COLUMNS_CHANGED = new Set(["42P16", "42P13"]);
 /** Read at once: every command does it, and a promise for each of thirty small files takes longer than reading them. */
 function readViews(): readonly View[] {
   const files = fs.readdirSync(VIEWS_FOLDER).filter((file) => file.endsWith(".sql"));
-  return files.sort().map((file) => parseView(file, fs.readFileSync(path.join(VIEWS_FOLDER, file), "utf8")));
+  const comments = fs.readFileSync(COLUMN_COMMENTS, "utf8");
+  return files
+    .flatMap((file) => withDimensions(file, fs.readFileSync(path.join(VIEWS_FOLDER, file), "utf8")))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([file, text]) => parseView(file, text, comments));
 }
 
-function parseView(file: string, written: string): View {
+/** A file with DIMENSION in its name is the text of a view for each dimension of usage. */
+function withDimensions(file: string, text: string): readonly (readonly [file: string, text: string])[] {
+  if (!file.includes("DIMENSION")) return [[file, text]];
+  return USAGE_DIMENSIONS.map((one) => [file.replace("DIMENSION", one), text.replaceAll("DIMENSION", one)]);
+}
+
+function parseView(file: string, written: string, comments: string): View {
   const [, name] = /^create or replace (?:view|function) ((?:bi|usage_export)\.\w+)/m.exec(written) ?? [];
   if (name?.split(".")[1] !== path.basename(file, ".sql")) {
     throw new Error(
       `migrations/views/${file}: expected "create or replace view" or "function" and the name of the file`,
     );
   }
-  const text = expandLists(withIncluded(written, name));
-  const hash = createHash("sha256").update(text.replaceAll("\r\n", "\n")).digest("hex");
+  const text = expandLists(written);
+  // Comments that change are written by creating the views again.
+  const hash = createHash("sha256").update(`${text}${comments}`.replaceAll("\r\n", "\n")).digest("hex");
   return { name, text, hash };
 }
 
-/** Includes the comments on columns that many views have, as psql would: a line `\ir FILE`, in which `:view` is the view's name. */
-function withIncluded(text: string, viewName: string): string {
-  return text.replaceAll(/^\\ir (\S+)\r?$/gm, (_, file: string) => {
-    const included = fs.readFileSync(path.join(VIEWS_FOLDER, file), "utf8");
-    return withIncluded(included.replaceAll(":view", viewName), viewName);
+/** The meaning of a column that many views have, by its name. */
+export function columnComments(): Readonly<Record<string, string>> {
+  return {
+    ...JSON.parse(fs.readFileSync(COLUMN_COMMENTS, "utf8")),
+    ...Object.fromEntries(
+      METRIC_TABLE.map(({ name, meaning }) => [name, `${meaning}; NULL where the service sent none`]),
+    ),
+  };
+}
+
+async function commentColumns(tx: Tx, views: readonly View[]): Promise<void> {
+  const comments = columnComments();
+  const { rows } = await sql<{ view: string; column: string }>`
+    select concat('bi.', relname) as view, attname as "column"
+    from pg_attribute join pg_class c on c.oid = attrelid
+    where relnamespace = 'bi'::regnamespace and attname = any(${Object.keys(comments)}::text[])
+  `.execute(tx);
+  const textOf = new Map(views.map(({ name, text }) => [name, text]));
+  const statements = rows.flatMap(({ view, column }) => {
+    const text = textOf.get(view);
+    const hasOwn = text === undefined || new RegExp(`^comment on column ${view}\\."?${column}"? is`, "m").test(text);
+    return hasOwn ? [] : [sql`comment on column ${sql.id(...view.split("."), column)} is ${sql.lit(comments[column])}`];
   });
+  if (statements.length > 0) await sql`${sql.join(statements, sql`;\n`)}`.execute(tx);
 }
 
 /**
@@ -126,6 +157,7 @@ export async function replaceViews(tx: Tx): Promise<readonly string[]> {
     replaced.push(view);
   }
   for (const grant of grants) await sql.raw(grant).execute(tx);
+  await commentColumns(tx, replaced);
   await storeVersions(tx, views, replaced);
   return replaced.map(({ name }) => name);
 }

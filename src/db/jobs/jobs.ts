@@ -17,7 +17,7 @@ export type JobId = { readonly kind: "export" | "rotation"; readonly name: strin
 export type Pause = { readonly at: Date; readonly why: string; readonly by: string };
 
 export type StoredJob = JobId & {
-  /** The newest scheduled time for which a run was started or skipped. */
+  /** The newest scheduled time for which a run was started. */
   readonly scheduledThrough: Date | undefined;
   readonly pause: Pause | undefined;
   /** When its last pause ended. */

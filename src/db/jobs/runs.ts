@@ -1,6 +1,6 @@
 // The rows of runs and of their projects: started, counted project by project, ended and deleted.
 
-import { type RawBuilder, sql } from "kysely";
+import { sql } from "kysely";
 import type { Source } from "../../usage/dimensions.ts";
 import type { RunCounts, RunTrigger } from "../../usage/export.ts";
 import type { Database } from "../connection/database.ts";
@@ -25,23 +25,10 @@ export async function startRun(db: Database, run: NewRun, projects: readonly Run
 }
 
 /** False if the job already has a run for that scheduled time. */
-export async function insertRun(tx: Tx, run: NewRun): Promise<boolean> {
-  return insert(tx, run, sql`'running', null, null`);
-}
-
-/** Records that no run was started for this scheduled time, and why. */
-export async function insertSkippedRun(tx: Tx, run: NewRun, reason: string): Promise<void> {
-  await insert(tx, run, sql`'skipped', now(), ${reason}`);
-}
-
-async function insert(
-  tx: Tx,
-  { runId, kind, job, trigger, scheduledFor }: NewRun,
-  statusFinishedError: RawBuilder<unknown>,
-): Promise<boolean> {
+export async function insertRun(tx: Tx, { runId, kind, job, trigger, scheduledFor }: NewRun): Promise<boolean> {
   const { rows } = await sql`
-    insert into usage_export.run (run_id, kind, job, trigger, scheduled_for, status, finished_at, error)
-    values (${runId}, ${kind}, ${job}, ${trigger}, ${scheduledFor ?? null}, ${statusFinishedError})
+    insert into usage_export.run (run_id, kind, job, trigger, scheduled_for, status)
+    values (${runId}, ${kind}, ${job}, ${trigger}, ${scheduledFor ?? null}, 'running')
     on conflict do nothing returning run_id
   `.execute(tx);
   return rows.length > 0;

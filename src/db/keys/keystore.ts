@@ -36,46 +36,6 @@ export async function sealedWithOthers(db: Database, masterKey: string): Promise
   return inTransaction(db, (tx) => selectSealed(tx).where("master_key", "<>", masterKey).execute());
 }
 
-export type DeliveredKey = {
-  readonly rotation: string;
-  readonly projectId: string;
-  readonly intentId: string;
-  /** The sinks that hold it, by sinkId. */
-  readonly deliveredTo: readonly string[];
-  /** Undefined if its secret was erased. */
-  readonly sealed: SealedKey | undefined;
-};
-
-/** The active keys of all rotations that were delivered somewhere. */
-export async function deliveredKeys(db: Database): Promise<readonly DeliveredKey[]> {
-  const rows = await inTransaction(db, (tx) =>
-    tx
-      .selectFrom("usage_export.api_key as k")
-      .innerJoin("usage_export.key_delivery as d", "d.intent_id", "k.intent_id")
-      .select(["k.rotation", "k.project_id", "k.intent_id", "k.api_key_id", "k.sealed", "k.master_key", "d.sink"])
-      .where("k.state", "=", "active")
-      .orderBy("k.rotation")
-      .execute(),
-  );
-  return [...Map.groupBy(rows, ({ intent_id }) => intent_id).values()].flatMap((ofKey) => {
-    const [key] = ofKey;
-    if (!key) return [];
-    const { rotation, project_id, intent_id, api_key_id, sealed, master_key } = key;
-    const isSealed = api_key_id !== null && sealed !== null;
-    return [
-      {
-        rotation,
-        projectId: project_id,
-        intentId: intent_id,
-        deliveredTo: ofKey.map(({ sink }) => sink),
-        sealed: isSealed
-          ? { intentId: intent_id, rotation, apiKeyId: api_key_id, sealed, masterKey: master_key }
-          : undefined,
-      },
-    ];
-  });
-}
-
 function selectSealed(tx: Tx) {
   return tx
     .selectFrom("usage_export.api_key")

@@ -18,34 +18,17 @@ export type KeyStatus = {
   readonly note: string | null;
 };
 
-export type KeyFilter = {
-  /** Part of the name of the rotation or of the project, of the identifier of either, of the key or of its comment. */
-  readonly search: string | undefined;
-};
-
 export const KEYS_PER_PAGE = 100;
 
-export type KeyPage = {
-  readonly keys: readonly KeyStatus[];
-  /** How many keys the filter lets through. */
-  readonly found: number;
-};
+export type KeyPage = { readonly keys: readonly KeyStatus[]; readonly found: number };
 
-/** The first of those that still exist or may exist. */
-export async function keyPage(db: Database, { search }: KeyFilter): Promise<KeyPage> {
-  const condition = sql`
-    k.state <> 'retired'
-    ${search === undefined ? sql`` : sql`and ${contains(sql`concat_ws(' ', k.rotation, k.project, k.project_id, k.api_key_id, k.comment)`, search)}`}
-  `;
+/** The first of those that still exist or may exist, and how many there are. */
+export async function keyPage(db: Database): Promise<KeyPage> {
+  const condition = sql`k.state <> 'retired'`;
   const { rows } = await sql<{ found: number }>`
     select count(*)::integer as found from usage_export.api_key k where ${condition}
   `.execute(db);
-  const found = rows[0]?.found ?? 0;
-  return { keys: await selectKeys(db, condition, sql`limit ${KEYS_PER_PAGE}`), found };
-}
-
-function contains(text: RawBuilder<unknown>, search: string): RawBuilder<unknown> {
-  return sql`position(lower(${search}) in lower(${text})) > 0`;
+  return { keys: await selectKeys(db, condition, sql`limit ${KEYS_PER_PAGE}`), found: rows[0]?.found ?? 0 };
 }
 
 /** Every key that still exists or may exist. */
@@ -175,16 +158,10 @@ export type KeyEventRow = {
 };
 
 /** The newest first. `search`: only those of which the rotation, the key, the event or the reason has it. */
-export async function recentKeyEvents(
-  db: Database,
-  eventsMax: number,
-  search?: string,
-): Promise<readonly KeyEventRow[]> {
-  const text = sql`concat_ws(' ', e.rotation, k.project, k.api_key_id, e.intent_id, e.event, e.reason)`;
+export async function recentKeyEvents(db: Database, eventsMax: number): Promise<readonly KeyEventRow[]> {
   const { rows } = await sql<KeyEventRow>`
     select e.at, e.rotation, coalesce(k.api_key_id, e.intent_id) as key, e.event, e.actor, e.reason
     from usage_export.key_event e left join usage_export.api_key k on k.intent_id = e.intent_id
-    ${search === undefined ? sql`` : sql`where ${contains(text, search)}`}
     order by e.event_id desc limit ${eventsMax}
   `.execute(db);
   return rows;

@@ -1,10 +1,13 @@
 // Stores the series, which are never removed, so that their history stays.
 
-import { type RawBuilder, sql } from "kysely";
+import { sql } from "kysely";
 import type { ConfiguredSeries, DueDays } from "../../usage/plan.ts";
 import { filterKey, type Series, seriesKey } from "../../usage/series.ts";
+
+import { storeConfigured } from "../connection/configured.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
+import { changedNow } from "./slices.ts";
 
 /**
  * Registers the configured series in the database, and retires those that are no longer configured. A series is identified by its
@@ -13,24 +16,17 @@ import { inTransaction, type Tx } from "../connection/transaction.ts";
  * filter in all groupings. A retired series keeps its numbers, and its days no longer count as missing.
  */
 export async function registerSeries(db: Database, configured: readonly ConfiguredSeries[]): Promise<SeriesIds> {
-  return (await registerIfChanged(db, configured)).ids;
-}
-
-/** As registerSeries. `isChanged`: whether anything had to be written. */
-export async function registerIfChanged(
-  db: Database,
-  configured: readonly ConfiguredSeries[],
-): Promise<{ readonly ids: SeriesIds; readonly isChanged: boolean }> {
-  // Nearly always nothing has changed since the last start. Then one statement is enough, and no process waits for another.
-  const stored = await readStoredSeries(db);
-  if (isRegistered(stored, configured)) return { ids: idsOf(stored), isChanged: false };
-  return inTransaction(db, async (tx) => {
+  // The days of a series matter only when it is added, which changes the rest.
+  const lines = configured.map(({ series, windowDays = null }) =>
+    JSON.stringify([seriesKey(series), series.project.name, series.filter.name, windowDays]),
+  );
+  await storeConfigured(db, "series", lines.sort().join("\n"), async (tx) => {
     await sql`lock table usage_export.series in share row exclusive mode`.execute(tx);
+    await noteOtherWindows(tx, configured);
     await writeSeries(tx, configured);
-    await renameAlerts(tx);
     await updatePeriods(tx);
-    return { ids: idsOf(await readStoredSeries(tx)), isChanged: true };
   });
+  return readIds(db);
 }
 
 const YESTERDAY = sql`(now() at time zone 'UTC')::date - 1`;
@@ -99,6 +95,15 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
   `.execute(tx);
 }
 
+/** A day is final when the window has passed it, so another window shows other days as final. */
+async function noteOtherWindows(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
+  await sql`
+    update usage_export.slice sl set ${changedNow(sql`true`)}
+    from usage_export.series s, ${wantedRows(configured)}
+    where sl.series_id = s.series_id and ${isSameSeries} and s.window_days is distinct from w.window_days and sl.fetch_no > 0
+  `.execute(tx);
+}
+
 /**
  * A period is the time in which the views show a series under one name. Ends the period of each series that was hidden or renamed, and
  * begins one for each visible series without a current period.
@@ -122,6 +127,11 @@ async function updatePeriods(tx: Tx): Promise<void> {
       having count(*) > 0
     ) p on true
     where s.superseded_at is null and not coalesce(p.open, false)
+  `.execute(tx);
+  await sql`
+    update usage_export.slice sl set ${changedNow(sql`true`)}
+    from usage_export.series_period p
+    where p.series_id = sl.series_id and ${now} in (p.shown_from, p.shown_until) and sl.fetch_no > 0
   `.execute(tx);
 }
 
@@ -190,145 +200,25 @@ export function integers(numbers: readonly number[]): string {
 /** By seriesKey, the id of the series. */
 export type SeriesIds = ReadonlyMap<string, number>;
 
-type StoredSeries = {
+type IdsOfFilter = {
   readonly source: string;
   readonly grouping: string;
   readonly filterKey: string;
-  readonly filter: string;
-  readonly windowDays: number | null;
-  readonly isRetired: boolean;
-  readonly isHidden: boolean;
-  /** Whether the current period is what it should be: that of the series' names, and none if the series is hidden. */
-  readonly hasPeriod: boolean;
   readonly seriesIds: readonly number[];
-  /** The project of each of `seriesIds`, and its name. */
+  /** The project of each of `seriesIds`. */
   readonly projectIds: readonly string[];
-  readonly projects: readonly string[];
 };
 
-async function readStoredSeries(db: Database | Tx): Promise<readonly StoredSeries[]> {
-  const { rows } = await sql<StoredSeries>`
-    select s.source, s."grouping", s.filter_key as "filterKey", s.filter, s.window_days as "windowDays",
-      s.retired_at is not null as "isRetired", s.superseded_at is not null as "isHidden",
-      case when s.superseded_at is null then (p.project, p.filter) is not distinct from (s.project, s.filter)
-        else p.series_id is null end as "hasPeriod",
-      json_agg(s.series_id) as "seriesIds", json_agg(s.project_id) as "projectIds", json_agg(s.project) as projects
-    from usage_export.series s
-    left join usage_export.series_period p on p.series_id = s.series_id and p.shown_until is null
-    group by 1, 2, 3, 4, 5, 6, 7, 8
+async function readIds(db: Database): Promise<SeriesIds> {
+  const { rows } = await sql<IdsOfFilter>`
+    select source, "grouping", filter_key as "filterKey", json_agg(series_id) as "seriesIds", json_agg(project_id) as "projectIds"
+    from usage_export.series group by 1, 2, 3
   `.execute(db);
-  return rows;
-}
-
-function idsOf(stored: readonly StoredSeries[]): SeriesIds {
   const ids = new Map<string, number>();
-  for (const { source, grouping, filterKey, seriesIds, projectIds } of stored) {
+  for (const { source, grouping, filterKey, seriesIds, projectIds } of rows) {
     // As seriesKey writes it.
     const [before, after] = [JSON.stringify([source]).slice(0, -1), JSON.stringify([grouping, filterKey]).slice(1)];
     for (const [i, id] of seriesIds.entries()) ids.set(`${before},${JSON.stringify(projectIds[i])},${after}`, id);
   }
   return ids;
-}
-
-/** Whether registering the configured series would change nothing. */
-function isRegistered(stored: readonly StoredSeries[], configured: readonly ConfiguredSeries[]): boolean {
-  const wanted = wantedByProject(configured);
-  let names: FilterNames | undefined;
-  let found = 0;
-  for (const group of stored) {
-    if (!group.hasPeriod) return false;
-    const ofGroup = wanted.get(partsText(group.source, group.grouping, group.filterKey));
-    for (const [i, projectId] of group.projectIds.entries()) {
-      const one = ofGroup?.get(projectId);
-      if (one === undefined) {
-        names ??= filterNames(configured);
-        if (!isRetiredWell(group, projectId, names)) return false;
-      } else if (isAsConfigured(group, group.projects[i], one)) {
-        found++;
-      } else {
-        return false;
-      }
-    }
-  }
-  return found === [...wanted.values()].reduce((sum, { size }) => sum + size, 0);
-}
-
-function partsText(source: string, grouping: string, key: string): string {
-  return `${source} ${grouping} ${key}`;
-}
-
-function wantedByProject(configured: readonly ConfiguredSeries[]): ReadonlyMap<string, Map<string, ConfiguredSeries>> {
-  const wanted = new Map<string, Map<string, ConfiguredSeries>>();
-  for (const one of configured) {
-    const { source, grouping, filter, project } = one.series;
-    const parts = partsText(source, grouping, filterKey(filter));
-    const ofParts = wanted.get(parts) ?? new Map<string, ConfiguredSeries>();
-    wanted.set(parts, ofParts.set(project.id, one));
-  }
-  return wanted;
-}
-
-function isAsConfigured(group: StoredSeries, project: string | undefined, one: ConfiguredSeries): boolean {
-  const { series, windowDays = null } = one;
-  const hasNames = project === series.project.name && group.filter === series.filter.name;
-  return hasNames && group.windowDays === windowDays && !group.isRetired && !group.isHidden;
-}
-
-type FilterNames = {
-  /** By source, project and conditions, the configured name of the filter. */
-  readonly byConditions: ReadonlyMap<string, string>;
-  /** Source, project and name of each configured filter. */
-  readonly taken: ReadonlySet<string>;
-};
-
-function filterNames(configured: readonly ConfiguredSeries[]): FilterNames {
-  const filters = configured.map(({ series }) => series);
-  const text = ({ source, project }: Series, part: string) => JSON.stringify([source, project.id, part]);
-  return {
-    byConditions: new Map(filters.map((one) => [text(one, filterKey(one.filter)), one.filter.name])),
-    taken: new Set(filters.map((one) => text(one, one.filter.name))),
-  };
-}
-
-/** Whether a series that is not configured is left as it should be: retired, and hidden if its filter's name means another filter now. */
-function isRetiredWell(group: StoredSeries, projectId: string, { byConditions, taken }: FilterNames): boolean {
-  const name = byConditions.get(JSON.stringify([group.source, projectId, group.filterKey]));
-  const isNameTaken = taken.has(JSON.stringify([group.source, projectId, group.filter]));
-  const isHiddenWell = name === undefined ? group.isHidden || !isNameTaken : !group.isHidden && group.filter === name;
-  return group.isRetired && isHiddenWell;
-}
-
-/**
- * Gives the notifications sent about unusual days the new names of their projects and filters: else an open one would be sent
- * again. Called before the periods of the old names end, in the transaction that renames the series.
- */
-async function renameAlerts(tx: Tx): Promise<void> {
-  const renamed = sql`
-    select distinct on (was) ${alertName("p")} as was, ${alertName("s")} as name
-    from usage_export.series s
-    join usage_export.series_period p on p.series_id = s.series_id and p.shown_until is null
-    where s.source = 'usage' and s.superseded_at is null and (s.project, s.filter) is distinct from (p.project, p.filter)
-    order by was, s.retired_at is null desc, name
-  `;
-  // What was said of something else under the new name says nothing of this one any more.
-  await sql`delete from usage_export.notice n using (${renamed}) r where n.subject = r.name and n.state = 'well'`.execute(
-    tx,
-  );
-  await sql`
-    update usage_export.notice n set subject = r.name from (${renamed}) r
-    where n.subject = r.was and not exists (
-      select from usage_export.notice other where other.subject = r.name
-    )
-  `.execute(tx);
-}
-
-/** As facts/conditions.ts names the condition. */
-function alertName(table: "s" | "p"): RawBuilder<string> {
-  const [project, filter] = [sql.ref(`${table}.project`), sql.ref(`${table}.filter`)];
-  return sql<string>`concat_ws(' ', 'anomaly', ${word(project)}, case when s.filter_key <> '{}' then ${word(filter)} end)`;
-}
-
-/** As nameWord in facts/conditions.ts. */
-function word(name: RawBuilder<unknown>): RawBuilder<string> {
-  return sql<string>`case when ${name} ~ '[[:space:]"]' then to_json(${name})::text else ${name} end`;
 }

@@ -1,6 +1,6 @@
 // Slices as they are stored: reading and locking them, and writing the decision on an answer.
 
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import { addDays, type Day, startOfDay } from "../../usage/days.ts";
 import { STORED_METRICS } from "../../usage/metrics.ts";
 import type { NormalisedSlice } from "../../usage/rows.ts";
@@ -161,18 +161,32 @@ async function writeComplete(tx: Tx, good: readonly DecidedSlice[], seenAt: Date
     update usage_export.slice sl
     set status = 'complete', fetch_no = good.fetch_no, fetched_at = ${seenAt},
       closed_at = coalesce(sl.closed_at, good.closed_at::timestamptz), content_hash = good.content_hash, rows = good.rows,
-      error = null, suspect_run = null, failures = 0, suspect_why = null, suspect_since = null, suspect_fetch_no = null
+      error = null, suspect_run = null, failures = 0, suspect_why = null, suspect_since = null, suspect_fetch_no = null,
+      ${changedNow(sql`good.is_other or (sl.closed_at is null and good.closed_at is not null)`)}
     from unnest(
       ${good.map(({ seriesId }) => seriesId)}::integer[], ${good.map(({ day }) => day)}::text[]::date[],
       ${good.map(({ fetchNo }) => fetchNo)}::bigint[], ${good.map(({ storedFetchNo }) => storedFetchNo)}::bigint[],
       ${good.map((slice) => closingMoment(slice, seenAt)?.toISOString() ?? null)}::text[],
-      ${good.map(({ contentHash }) => contentHash)}::text[], ${good.map(({ rowCount }) => rowCount)}::integer[]
-    ) as good (series_id, usage_date, fetch_no, stored_fetch_no, closed_at, content_hash, rows)
+      ${good.map(({ contentHash }) => contentHash)}::text[], ${good.map(({ rowCount }) => rowCount)}::integer[],
+      ${good.map(({ decision }) => decision === "replace")}::boolean[]
+    ) as good (series_id, usage_date, fetch_no, stored_fetch_no, closed_at, content_hash, rows, is_other)
     where sl.series_id = good.series_id and sl.usage_date = good.usage_date
       and greatest(sl.fetch_no, sl.suspect_fetch_no) = good.stored_fetch_no
     returning sl.series_id
   `.execute(tx);
   if (written.length < good.length) throw new StaleRead();
+}
+
+/**
+ * Assignments that note for bi.changed_days that the views show a slice `sl` differently from now on. The transaction gets its number
+ * before the moment is read: what changed in a later transaction must not seem older.
+ */
+export function changedNow(isChanged: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`
+    changed_at = case when (${isChanged}) and pg_current_xact_id() is not null then clock_timestamp() else sl.changed_at end,
+    changed_in = case when ${isChanged} then pg_current_xact_id() else sl.changed_in end,
+    changed_after = case when ${isChanged} then now() else sl.changed_after end
+  `;
 }
 
 type SuspectSlice = SliceRef & { readonly doubt: NonNullable<DecidedSlice["doubt"]> };

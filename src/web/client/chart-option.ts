@@ -1,8 +1,8 @@
 // What ECharts draws of a chart. Pure.
 
 import type { BarSeriesOption, LineSeriesOption, XAXisComponentOption } from "echarts";
-import { type ChartDescription, type ChartSeries, type DayMark, seriesColour } from "../../show/chart-description.ts";
-import { chartNumber, compactText, dayLabel } from "../../show/format.ts";
+import { type BarMark, type ChartDescription, type ChartSeries, seriesColour } from "../../show/chart-description.ts";
+import { axisText, chartNumber } from "../../show/format.ts";
 
 type SeriesOption = BarSeriesOption | LineSeriesOption;
 
@@ -18,37 +18,29 @@ const AXIS_STYLE = {
 } as const;
 
 /** The name that the library has for a series: it interprets names as patterns, and confuses equal names. */
-export const seriesKey = (index: number) => `s${index}`;
+const seriesKey = (index: number) => `s${index}`;
 
-/** `hidden` are the keys of series that are not shown; `tip` is what appears beside the pointer on a day. */
-export function chartOption(
-  description: ChartDescription,
-  widthPx: number,
-  hidden: ReadonlySet<string>,
-  tip: (index: number) => HTMLElement,
-) {
-  const { kind, days, series, marks } = description;
-  const hasGaps = days.length * BAR_WITH_GAP_PX <= widthPx;
+/** `tip` is what appears beside the pointer on a day. */
+export function chartOption(description: ChartDescription, widthPx: number, tip: (index: number) => HTMLElement) {
+  const { kind, labels, titles, currency, series, marks } = description;
+  const hasGaps = titles.length * BAR_WITH_GAP_PX <= widthPx;
   return {
     animation: false,
     textStyle: { fontFamily: "inherit" },
     grid: { left: 56, right: 12, top: 16, bottom: 32 },
-    // The page has a legend of its own, which selects the series of this one.
-    legend: {
-      show: false,
-      data: series.map((_, i) => seriesKey(i)),
-      selected: Object.fromEntries([...hidden].map((key) => [key, false])),
-    },
     xAxis: [
-      dayAxis(days, Math.max(2, Math.floor(widthPx / LABEL_PX))),
-      { type: "category", data: [...days], show: false, axisPointer: { show: false, triggerTooltip: false } },
+      barAxis(labels, titles, Math.max(2, Math.floor(widthPx / LABEL_PX))),
+      { type: "category", data: [...titles], show: false, axisPointer: { show: false, triggerTooltip: false } },
     ],
     yAxis: [
-      { ...AXIS_STYLE, type: "value", axisLabel: { ...AXIS_STYLE.axisLabel, formatter: compactText } },
+      {
+        ...{ ...AXIS_STYLE, type: "value" },
+        axisLabel: { ...AXIS_STYLE.axisLabel, formatter: (value: number) => axisText(value, currency) },
+      },
       { type: "value", min: 0, max: 1, show: false },
     ],
     series: [
-      ...marks.map((mark, i) => markSeries(`m${i}`, days, mark)),
+      ...marks.map((mark, i) => markSeries(`m${i}`, titles, mark)),
       ...series.flatMap((one, i): SeriesOption[] =>
         isLine(one, kind) ? [lineSeries(seriesKey(i), one)] : barSeries(seriesKey(i), one, description, hasGaps),
       ),
@@ -71,21 +63,21 @@ export function isLine({ look }: ChartSeries, kind: ChartDescription["kind"]): b
   return kind === "lines" || look === "before";
 }
 
-/** Days from one label to the next: whole weeks if possible. */
+/** Bars from one label to the next: whole weeks of days if possible. */
 const LABEL_STEPS = [1, 2, 4, 7, 14, 28, 56];
 
-/** The days below a chart, with at most `labelsMax` labels, at even steps back from the newest day. */
-function dayAxis(days: ChartDescription["days"], labelsMax: number): XAXisComponentOption {
-  const step = LABEL_STEPS.find((one) => days.length / one <= labelsMax) ?? Math.ceil(days.length / labelsMax);
+/** At most `labelsMax` labels, at even steps back from the newest bar. */
+function barAxis(labels: readonly string[], titles: readonly string[], labelsMax: number): XAXisComponentOption {
+  const step = LABEL_STEPS.find((one) => labels.length / one <= labelsMax) ?? Math.ceil(labels.length / labelsMax);
   return {
     ...AXIS_STYLE,
     type: "category",
-    data: [...days],
+    data: [...titles],
     splitLine: { show: false },
     axisLabel: {
       ...AXIS_STYLE.axisLabel,
-      formatter: dayLabel,
-      interval: (index: number) => (days.length - 1 - index) % step === 0,
+      formatter: (_: string, index: number) => labels[index] ?? "",
+      interval: (index: number) => (labels.length - 1 - index) % step === 0,
     },
   };
 }
@@ -94,11 +86,10 @@ function dayAxis(days: ChartDescription["days"], labelsMax: number): XAXisCompon
 function barSeries(
   name: string,
   series: ChartSeries,
-  { days, changing = [] }: ChartDescription,
+  { changing }: ChartDescription,
   hasGaps: boolean,
 ): BarSeriesOption[] {
-  const isChanging = new Set(changing);
-  const barsOf = (opacity: number, isShown: (day: string) => boolean): BarSeriesOption => ({
+  const barsOf = (opacity: number, isShown: (index: number) => boolean): BarSeriesOption => ({
     type: "bar",
     name,
     stack: "day",
@@ -112,10 +103,10 @@ function barSeries(
       ...{ color: seriesColour(series), opacity, borderColor: "var(--paper)", borderWidth: hasGaps ? 0.5 : 0 },
     },
     // A layer is one path, and of a path the library leaves out everything after a value that is not known.
-    data: lengths(series).map((length, i) => (isShown(days[i] ?? "") ? (length ?? 0) : 0)),
+    data: lengths(series).map((length, i) => (isShown(i) ? (length ?? 0) : 0)),
   });
-  const settled = barsOf(1, (day) => !isChanging.has(day));
-  return changing.length === 0 ? [settled] : [settled, barsOf(0.5, (day) => isChanging.has(day))];
+  const settled = barsOf(1, (index) => !changing.includes(index));
+  return changing.length === 0 ? [settled] : [settled, barsOf(0.5, (index) => changing.includes(index))];
 }
 
 /** More points than this would touch each other. */
@@ -155,8 +146,7 @@ const PATTERNS = {
 };
 
 /** The mark has its own axes and covers the whole height of the chart, so that a day without a bar is marked as well. */
-function markSeries(name: string, days: ChartDescription["days"], mark: DayMark): BarSeriesOption {
-  const marked = new Set(mark.days);
+function markSeries(name: string, titles: readonly string[], mark: BarMark): BarSeriesOption {
   return {
     type: "bar",
     name,
@@ -166,6 +156,6 @@ function markSeries(name: string, days: ChartDescription["days"], mark: DayMark)
     silent: true,
     barCategoryGap: "0%",
     itemStyle: { color: "var(--wash)", decal: { ...PATTERNS[mark.pattern], color: "var(--hatch)" } },
-    data: days.map((day) => (marked.has(day) ? 1 : null)),
+    data: titles.map((_, i) => (mark.at.includes(i) ? 1 : null)),
   };
 }

@@ -1,22 +1,48 @@
-// What runs in the browser: everything works without it, except what it adds here.
+// What runs in the browser. Without it, tables stand in place of charts, and nothing can be copied.
 
-import { drawCharts } from "./charts.ts";
-import { listenForChoices, listenForCopying, prepareCopying } from "./controls.ts";
-import { ADDED, element } from "./element.ts";
-import { keepUpToDate } from "./live.ts";
-import { listenForSorting, prepareTables } from "./tables.ts";
+import { drawCharts, element } from "./charts.ts";
 
-const announcements = element("p", { class: "unseen", role: "status", [ADDED]: "" });
-document.body.append(announcements);
-const say = (text: string) => announcements.replaceChildren(text);
+const COPIED_MS = 2_000;
+const RELOAD_MS = 3_600_000;
 
-const prepare = (page: Document) => {
-  prepareTables(page);
-  prepareCopying(page);
-};
-prepare(document);
+/** Only a page from this machine, or over HTTPS, may use the clipboard: elsewhere the buttons stay hidden. */
+function prepareCopying(): void {
+  if (navigator.clipboard === undefined) return;
+  const announcements = element("p", { class: "unseen", role: "status" });
+  document.body.append(announcements);
+  for (const button of document.querySelectorAll<HTMLElement>("button.copy")) {
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      try {
+        const { copy, copyLink = "" } = button.dataset;
+        await navigator.clipboard.writeText(copy ?? new URL(copyLink, location.href).href);
+      } catch {
+        return announcements.replaceChildren("The browser does not allow copying");
+      }
+      announcements.replaceChildren("Copied");
+      button.setAttribute("data-copied", "");
+      setTimeout(() => button.removeAttribute("data-copied"), COPIED_MS);
+    });
+  }
+}
+
+/** Fields that are left empty would only make the URL longer. */
+function leaveOutEmptyFields(): void {
+  document.addEventListener("formdata", ({ formData }) => {
+    for (const [name, value] of [...formData]) if (value === "") formData.delete(name);
+  });
+}
+
+/** A page that stays open would show old numbers the next day. It stays as it is while the worker does not answer. */
+function reloadEachHour(): void {
+  if (location.protocol === "file:") return;
+  setInterval(async () => {
+    const answer = await fetch(location.href, { method: "HEAD" }).catch(() => undefined);
+    if (answer?.ok) location.reload();
+  }, RELOAD_MS);
+}
+
 drawCharts();
-listenForSorting();
-listenForChoices();
-listenForCopying(say);
-if (document.querySelector('meta[name="live"]')) keepUpToDate({ prepare, changed: drawCharts, say });
+prepareCopying();
+leaveOutEmptyFields();
+reloadEachHour();

@@ -11,29 +11,19 @@ import { contentSecurityPolicy } from "../../show/page.ts";
 import { dayOf } from "../../usage/days.ts";
 import { scriptPage } from "../assets.ts";
 import type { Answer, Page, Readiness } from "../page.ts";
-import { framePage, ownParameters, PAGES, type PageName } from "./frame.ts";
-import type { PageContent, PageData } from "./pages.ts";
-import { projectChoice } from "./project-choice.ts";
+import { knownProjects, projectsFound } from "../projects.ts";
+import { type View, viewOf, viewQuery } from "../question.ts";
+import { framePage, PAGES, type PageName, pageHref } from "./frame.ts";
+import type { PageData } from "./pages.ts";
 import type { ReportData } from "./report-file.ts";
-import { readView, type View } from "./view.ts";
 
 export type DashboardDeps = {
   readonly log: Logger;
   readonly readiness: () => Readiness;
   readonly readHealth: () => Promise<HealthState>;
   /** Reads what a page shows besides the health state. */
-  readonly read: { readonly [P in keyof PageData]: (view: View, signal: AbortSignal) => Promise<PageData[P]> };
+  readonly read: { readonly [P in PageName]: (view: View, signal: AbortSignal) => Promise<PageData[P]> };
   readonly readReport: (view: View, signal: AbortSignal) => Promise<ReportData>;
-};
-
-/** Reads a page that is made elsewhere; its content may depend on the health state. */
-type ReadContent = (signal: AbortSignal) => Promise<(health: HealthState) => PageContent>;
-
-export type Dashboard = {
-  /** Path to answer. */
-  readonly pages: Readonly<Record<string, Answer>>;
-  /** Puts a page that is made elsewhere into the frame of the dashboard. */
-  readonly framed: (page: PageName, view: View, read: ReadContent) => Promise<Page>;
 };
 
 /**
@@ -45,25 +35,22 @@ const READ_LIMITS = { healthMs: 8_000, pageMs: 8_000 };
 /** How long one reading of the health state serves all pages. */
 const HEALTH_MS = 5_000;
 
-const UNKNOWN_ID = 'unknown parameter "id"; only the page of a run has it';
-
-/** Of these pages the reads are short and read no usage, so that they do not wait for pages that do. */
-const SHORT_READS: readonly PageName[] = ["run"];
-
+/** Path to answer. */
 export function openDashboard(
   { log, readiness, readHealth, read, readReport }: DashboardDeps,
   limits: typeof READ_LIMITS = READ_LIMITS,
-): Dashboard {
+): Readonly<Record<string, Answer>> {
   const inTurnForHealth = oneAtATime(limits.healthMs);
   const inTurnForUsage = oneAtATime(limits.pageMs);
-  const inTurnForShortReads = oneAtATime(limits.pageMs);
+  // The page of a run reads no usage, so that it need not wait for pages that do.
+  const inTurnForRuns = oneAtATime(limits.pageMs);
   const remembered = memoizeAsync<ReadResult<HealthState>>(({ ok }) => (ok ? HEALTH_MS : 0));
 
-  async function framed(page: PageName, view: View, readContent: ReadContent): Promise<Page> {
+  async function ownPage<P extends PageName>(page: P, view: View): Promise<Page> {
     const loading = import("./pages.ts");
     // Both reads at once: each has a connection of its own.
-    const inTurn = SHORT_READS.includes(page) ? inTurnForShortReads : inTurnForUsage;
-    const reading = inTurn(readContent);
+    const inTurn = page === "run" ? inTurnForRuns : inTurnForUsage;
+    const reading = inTurn((signal) => read[page](view, signal));
     const [pages, health] = await Promise.all([loading, remembered("health", () => inTurnForHealth(readHealth))]);
     if (!health.ok) {
       const reason = errorText(health.error);
@@ -71,28 +58,15 @@ export function openDashboard(
       return pages.unavailablePage([...new Set([...readiness().reasons, reason])]);
     }
     const frame = { page, view, health: health.value, readiness: readiness() };
-    try {
-      const choice = projectChoice(page, view, health.value);
-      if (choice) return framePage({ ...frame, ...choice });
-      const content = await reading;
-      if (!content.ok) throw content.error;
-      return framePage({ ...frame, ...content.value(health.value) });
-    } catch (error) {
-      if (error instanceof InvalidQuestion) return pages.invalidPage(page, error.message);
-      const reason = errorText(error);
-      log.warn({ page, ...view.period, reason }, "dashboard page without its content: reading it failed");
-      const notice = html`<div class="notice bad"><strong>This page could not be read.</strong> <bdi>${reason}</bdi>: choose fewer days, or try again.</div>`;
-      // With this status the script of a page that is open already keeps what it shows, and says that it is old.
-      return framePage({ ...frame, notice, sections: [], status: 503 });
-    }
-  }
-
-  function ownPage<P extends keyof PageData>(page: P, view: View): Promise<Page> {
-    return framed(page, view, async (signal) => {
-      const { PAGE_CONTENT } = await import("./pages.ts");
-      const data = await read[page](view, signal);
-      return (health) => PAGE_CONTENT[page](data, view, health);
-    });
+    const choice = projectChoice(page, view, health.value);
+    if (choice) return framePage({ ...frame, title: "Which project?", sections: [choice] });
+    const content = await reading;
+    if (content.ok) return framePage({ ...frame, ...pages.PAGE_CONTENT[page](content.value, view, health.value) });
+    if (content.error instanceof InvalidQuestion) throw content.error;
+    const reason = errorText(content.error);
+    log.warn({ page, ...view.period, reason }, "dashboard page without its content: reading it failed");
+    const notice = html`<div class="notice bad"><strong>This page could not be read.</strong> <bdi>${reason}</bdi>: choose fewer days, or try again.</div>`;
+    return framePage({ ...frame, notice, sections: [], status: 503 });
   }
 
   async function reportFile(view: View): Promise<Page> {
@@ -112,20 +86,34 @@ export function openDashboard(
         },
       };
     }
-    if (report.error instanceof InvalidQuestion) return pages.invalidPage("overview", report.error.message);
+    if (report.error instanceof InvalidQuestion) throw report.error;
     const reason = errorText(report.error);
     log.warn({ ...view.period, reason }, "report not available: reading the usage failed");
     return pages.unavailablePage([reason]);
   }
 
   const answerBy =
-    (page: keyof PageData | "report"): Answer =>
+    (page: PageName | "report"): Answer =>
     async (query) => {
-      const view = readView(query, dayOf(new Date()), page === "report" ? [] : ownParameters(page));
-      const error = "error" in view ? view.error : page !== "run" && view.id !== undefined ? UNKNOWN_ID : undefined;
-      if (!("error" in view) && error === undefined) return page === "report" ? reportFile(view) : ownPage(page, view);
-      return (await import("./pages.ts")).invalidPage(page === "report" ? "overview" : page, error ?? "");
+      try {
+        const view = viewOf(page, query, dayOf(new Date()));
+        return await (page === "report" ? reportFile(view) : ownPage(page, view));
+      } catch (error) {
+        if (!(error instanceof InvalidQuestion)) throw error;
+        return (await import("./pages.ts")).invalidPage(page === "report" ? "overview" : page, error.message);
+      }
     };
-  const own = (Object.keys(read) as (keyof PageData)[]).map((page) => [PAGES[page].path, answerBy(page)] as const);
-  return { pages: { ...Object.fromEntries(own), "/report.html": answerBy("report") }, framed };
+  const own = (Object.keys(PAGES) as PageName[]).map((page) => [PAGES[page].path, answerBy(page)] as const);
+  return { ...Object.fromEntries(own), "/report.html": answerBy("report") };
+}
+
+/** Undefined if the page can show what its URL asks for. Throws InvalidQuestion if no project may be meant. */
+function projectChoice(page: PageName, view: View, { projects }: HealthState) {
+  const { project: text } = view;
+  if (text === undefined || projects.some(({ project, projectId }) => text === project || text === projectId))
+    return undefined;
+  const hrefOf = (project: string) => `${pageHref(page)}${viewQuery(view, { project })}`;
+  const found = projectsFound(text, knownProjects(projects), hrefOf);
+  if (!found) throw new InvalidQuestion(`project: no project ${JSON.stringify(text)} is known`);
+  return found;
 }

@@ -1,10 +1,10 @@
 // What every page of the dashboard has around its sections: the navigation, the verdict, and the choice of days and project. All links are
-// relative, because a proxy may serve the pages under another path.
+// relative, because a proxy may serve the pages under another path. Pure.
 
 import type { Condition } from "../../facts/conditions.ts";
 import type { HealthState } from "../../facts/health.ts";
-import { counted, periodHtml } from "../../show/format.ts";
-import { type Html, html, joinHtml, nameHtml } from "../../show/html.ts";
+import { counted, dayLabel, periodHtml } from "../../show/format.ts";
+import { copyLink, type Html, html, joinHtml, nameHtml, optionHtml } from "../../show/html.ts";
 import {
   ADDING_UP_WARNING,
   contentSecurityPolicy,
@@ -12,52 +12,25 @@ import {
   type PageOptions,
   type Section,
 } from "../../show/page.ts";
-import { COMPARISONS, dayCount, type Window } from "../../usage/days.ts";
+import { COMPARISONS, dayCount } from "../../usage/days.ts";
 import { scriptHead } from "../assets.ts";
 import type { Page, Readiness } from "../page.ts";
-import { findProjects, knownProjects, projectValue } from "../projects.ts";
-import { dashboardProblems, verdictHtml } from "./verdict.ts";
-import { comparedWindow, fixedView, PERIOD_TITLES, type View, viewParameters, viewQuery } from "./view.ts";
+import { knownProjects, projectField } from "../projects.ts";
+import { comparedWindow, fixedView, PERIOD_TITLES, type View, viewParameters, viewQuery } from "../question.ts";
 
-type PageTraits = {
-  readonly path: string;
-  readonly title: string;
-  /** What it can be narrowed by. */
-  readonly choices: readonly ("period" | "project" | "compare")[];
-  /** The parameters that only this page has. */
-  readonly own?: readonly string[];
-};
-
+/** `choices`: what the page can be narrowed by. */
 export const PAGES = {
-  overview: { path: "/", title: "Overview", choices: ["period", "project", "compare"], own: ["by"] },
+  overview: { path: "/", title: "Overview", choices: ["period", "project", "compare"] },
   usage: { path: "/usage", title: "Usage & cost", choices: ["period", "project", "compare"] },
-  health: {
-    path: "/data-health",
-    title: "Data health",
-    choices: ["period", "project"],
-    own: ["job", "outcome", "page", "search"],
-  },
-  run: { path: "/run", title: "Run", choices: [], own: ["outcome", "page"] },
-} as const satisfies Readonly<Record<string, PageTraits>>;
+  health: { path: "/data-health", title: "Data health", choices: ["period", "project"] },
+  run: { path: "/run", title: "Run", choices: [] },
+} as const satisfies Readonly<
+  Record<string, { path: string; title: string; choices: readonly ("period" | "project" | "compare")[] }>
+>;
 
 export type PageName = keyof typeof PAGES;
 
 const NAVIGATION: readonly PageName[] = ["overview", "usage", "health"];
-
-/** The page with the section that a condition is about. */
-const CONDITION_PAGES: Readonly<Record<Condition["section"], PageName>> = {
-  jobs: "health",
-  runs: "health",
-  gaps: "health",
-  keys: "health",
-  budgets: "overview",
-  anomalies: "health",
-};
-
-export function ownParameters(page: PageName): readonly string[] {
-  const traits: PageTraits = PAGES[page];
-  return traits.own ?? [];
-}
 
 /** The relative link to a page, without a query. */
 export function pageHref(page: PageName): string {
@@ -81,34 +54,20 @@ export type FrameContent = {
   readonly status?: number;
 };
 
-export function framePage({
-  page,
-  view,
-  health,
-  readiness,
-  title,
-  sections,
-  lead,
-  notice,
-  controls,
-  status = 200,
-}: FrameContent): Page {
-  const problems = dashboardProblems(health, readiness);
-  const shownTitle = title ?? PAGES[page].title;
-  const href = (section: Condition["section"]) =>
-    `${pageHref(CONDITION_PAGES[section])}${viewQuery(shared(view))}#${section}`;
+export type PageContent = Pick<FrameContent, "sections" | "title" | "lead" | "notice" | "controls">;
+
+export function framePage(content: FrameContent): Page {
+  const { page, view, health, readiness, sections, lead, notice, status = 200 } = content;
+  const title = content.title ?? PAGES[page].title;
+  const problems = problemsOf(health, readiness);
+  const hasChoices = PAGES[page].choices.length > 0;
   const header = html`${navigation(page, view, health)}
-${lead}<div id="verdict">${verdictHtml(problems, health, { href, isOpen: page === "overview" })}</div>
-<div class="heading"><h1>${shownTitle}</h1>${PAGES[page].choices.length > 0 ? html`${subtitle(page, view, health)}${periodLinks(page, view)}` : undefined}</div>
-${toolbar(page, view, health, controls)}${notice}`;
-  const isLive = view.period.live || PAGES[page].choices.length === 0;
+${lead}<div id="verdict">${verdictHtml(problems, content)}</div>
+<div class="heading"><h1>${title}</h1>${hasChoices ? html`${subtitle(page, view, health)}${pageLinks(page, view)}` : undefined}</div>
+${hasChoices ? toolbar(content) : undefined}${notice}`;
   const well = health.jobs.length === 0 ? "No job is configured" : "All is well";
   const verdict = problems.length === 0 ? well : "Not all is well";
-  const head = scriptHead("", isLive);
-  return {
-    ...htmlPage(status, { title: `${verdict}: ${shownTitle}, usage-export`, header, sections, head }),
-    asOf: [asOfText(health)],
-  };
+  return htmlPage(status, { title: `${verdict}: ${title}, usage-export`, header, sections, head: scriptHead() });
 }
 
 /** Without its navigation the page says why it can't be shown. */
@@ -122,11 +81,10 @@ function htmlPage(
   options: Omit<PageOptions, "footer" | "served">,
   headers: Page["headers"] = {},
 ): Page {
-  const footer = html`<p>Nothing can be changed here. ${ADDING_UP_WARNING}</p>`;
   return {
     status,
     contentType: "text/html; charset=utf-8",
-    body: htmlDocument({ ...options, footer, served: true }),
+    body: htmlDocument({ ...options, footer: html`<p>${ADDING_UP_WARNING}</p>`, served: true }),
     headers: {
       "content-security-policy": `${contentSecurityPolicy({ served: true })}; frame-ancestors 'none'`,
       ...headers,
@@ -136,14 +94,10 @@ function htmlPage(
 
 /** What a link to another page keeps. */
 function shared(view: View): View {
-  return { ...view, id: undefined, more: [] };
+  return { ...view, more: [] };
 }
 
-function asOfText({ readAt }: HealthState): string {
-  return `${readAt.toISOString().slice(0, 19).replace("T", " ")} UTC`;
-}
-
-function navigation(page: PageName, view: View, health: HealthState): Html {
+function navigation(page: PageName, view: View, { readAt }: HealthState): Html {
   const query = viewQuery(shared(view));
   const links = NAVIGATION.map((name) => {
     const isCurrent = name === page || (name === "health" && page === "run");
@@ -151,48 +105,89 @@ function navigation(page: PageName, view: View, health: HealthState): Html {
   });
   return html`<div class="bar"><a class="brand" href="${pageHref("overview")}">usage-export</a>
 <nav aria-label="Pages"><ul>${links}</ul></nav>
-<p class="as-of">as of <time id="as-of">${asOfText(health)}</time></p></div>`;
+<p class="as-of">as of <time>${readAt.toISOString().slice(0, 16).replace("T", " ")} UTC</time></p></div>`;
 }
+
+// The verdict: whether a person is needed, and for what.
+
+type Problem = { readonly text: string; readonly section?: Condition["section"] };
+
+/** First why the worker that shows the page can't work, then the conditions for which `status` would end with 1. */
+function problemsOf(health: HealthState, readiness: Readiness): readonly Problem[] {
+  return [
+    ...readiness.reasons.map((reason) => ({ text: `this worker can't work now: ${reason}` })),
+    ...health.conditions.filter(({ isWrong }) => isWrong),
+  ];
+}
+
+/** "All data up to Nov 22 is in." */
+function wellText({ projects }: Pick<HealthState, "projects">): string {
+  const days = projects.flatMap(({ series, freshThrough }) =>
+    series > 0 && freshThrough !== null ? [freshThrough] : [],
+  );
+  const [oldest] = days.sort();
+  return oldest === undefined ? "Nothing is due yet." : `All data up to ${dayLabel(oldest)} is in.`;
+}
+
+function verdictHtml(problems: readonly Problem[], { page, view, health }: FrameContent): Html {
+  const href = (section: string) =>
+    `${pageHref(section === "budgets" ? "overview" : "health")}${viewQuery(shared(view))}#${section}`;
+  const notice = (kind: string, title: string, items: readonly Problem[], open: boolean) => {
+    if (items.length === 0) return undefined;
+    const list = items.map(({ text, section }) =>
+      section === undefined ? html`<li>${text}</li>` : html`<li><a href="${href(section)}">${text}</a></li>`,
+    );
+    return html`<details class="notice ${kind}"${open ? html` open` : undefined}><summary><strong>${title}</strong></summary>
+<ul>${list}</ul></details>
+`;
+  };
+  const reminders = health.conditions.filter(({ isWrong }) => !isWrong);
+  const well =
+    health.jobs.length === 0
+      ? html`<div class="notice none"><strong>No job is configured.</strong> Nothing is due before an export is added to <code>jobs.config.json</code>; <code>usage-export start</code> then runs it on schedule.</div>
+`
+      : html`<p class="well"><strong>${wellText(health)}</strong></p>
+`;
+  const wrong = notice("bad", `${counted(problems.length, "thing")} to look at`, problems, page === "overview");
+  return html`${wrong ?? well}${notice("warn", `${counted(reminders.length, "note")} on usage, budgets and keys`, reminders, false)}`;
+}
+
+// The choice of days, project and comparison.
 
 function subtitle(page: PageName, view: View, health: HealthState): Html {
   const { period, project } = view;
   const name = health.projects.find(({ projectId }) => projectId === project)?.project ?? project;
-  const compared = canChoose(page, "compare") ? comparedWindow(view) : undefined;
+  const compared = canCompare(page) ? comparedWindow(view) : undefined;
+  // A month may have more days than the one before.
+  const days =
+    compared && dayCount(compared) !== dayCount(period) ? ` (${counted(dayCount(compared), "day")})` : undefined;
   return html`<p class="subtitle">${joinHtml(
     [
       html`${periodHtml(period)} (${counted(dayCount(period), "day")})`,
       name === undefined ? "all projects" : html`project ${nameHtml(name)}`,
-      ...(compared ? [html`compared with ${periodHtml(compared)}${daysOfCompared(compared, period)}`] : []),
+      ...(compared ? [html`compared with ${periodHtml(compared)}${days}`] : []),
     ],
     " · ",
   )}</p>`;
 }
 
-/** A month may have more days than the one before. */
-function daysOfCompared(compared: Window, period: Window): string | undefined {
-  return dayCount(compared) === dayCount(period) ? undefined : ` (${counted(dayCount(compared), "day")})`;
+function canCompare(page: PageName): boolean {
+  return page === "overview" || page === "usage";
 }
 
-function canChoose(page: PageName, choice: PageTraits["choices"][number]): boolean {
-  const { choices }: PageTraits = PAGES[page];
-  return choices.includes(choice);
+/** The links name the days, so that they lead to the same numbers tomorrow. */
+function pageLinks(page: PageName, view: View): Html {
+  const fixed = fixedView(view);
+  return html`<p class="links">${copyLink("Copy link", `${pageHref(page)}${viewQuery(fixed)}`)} <a href="./report.html${viewQuery(shared(fixed))}">Download report</a></p>`;
 }
 
-/** More projects are not listed: a part of a name is typed, and the page then offers the projects that have it. */
-const PROJECTS_LISTED_MAX = 100;
 const COMPARISON_TITLES = {
   before: "the period before",
   year: "a year before",
   none: "nothing",
 };
 
-function toolbar(
-  page: PageName,
-  view: View,
-  health: HealthState,
-  controls: FrameContent["controls"],
-): Html | undefined {
-  if (PAGES[page].choices.length === 0) return undefined;
+function toolbar({ page, view, health, controls }: FrameContent): Html {
   const { period, compare } = view;
   const here = pageHref(page);
   const choices = Object.entries(PERIOD_TITLES).map(([name, title]) => {
@@ -201,46 +196,16 @@ function toolbar(
     return html`<li><a href="${href}"${isCurrent ? html` aria-current="true"` : undefined}>${title}</a></li>`;
   });
   const isFixed = period.name === undefined;
-  const more = (view.more ?? []).filter(([name]) => !controls?.names.includes(name));
-  const keep = isFixed ? more : viewParameters({ ...view, project: undefined, compare: "before", id: undefined, more });
-  const comparison = canChoose(page, "compare")
-    ? html`<label>Compare with <select name="compare">${COMPARISONS.map((one) => option(one, COMPARISON_TITLES[one], one === compare))}</select></label>
+  const more = view.more.filter(([name]) => !controls?.names.includes(name));
+  const keep = isFixed ? more : viewParameters({ ...view, project: undefined, compare: "before", more });
+  const comparison = canCompare(page)
+    ? html`<label>Compare with <select name="compare">${COMPARISONS.map((one) => optionHtml(one, COMPARISON_TITLES[one], one === compare))}</select></label>
 `
     : undefined;
   return html`<div class="toolbar"><ul class="choices" aria-label="Period">${choices}</ul>
 <form action="${here}" method="get" autocomplete="off">${keep.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 <label>From <input type="date" name="from" value="${isFixed ? period.start : undefined}"></label>
 <label>to <input type="date" name="to" value="${isFixed ? period.end : undefined}"></label>
-${projectField(view, health)}${comparison}${controls?.fields}<button>Show</button></form></div>
+${projectField(view.project, knownProjects(health.projects))}${comparison}${controls?.fields}<button>Show</button></form></div>
 `;
-}
-
-function periodLinks(page: PageName, view: View): Html {
-  const { name } = view.period;
-  const fixed = fixedView(view);
-  const keep = `${pageHref(page)}${viewQuery(fixed)}`;
-  const report = viewQuery(fixed, { id: undefined, more: [] });
-  return html`<p class="links">${name === undefined ? undefined : html`<a href="${keep}">Link to these days</a> · `}<a href="./report.html${report}">Download report</a></p>`;
-}
-
-function projectField({ project }: View, health: HealthState): Html | undefined {
-  const known = knownProjects(health.projects);
-  if (known.length < 2 && project === undefined) return undefined;
-  if (known.length > PROJECTS_LISTED_MAX)
-    return html`<label>Project <input type="search" name="project" value="${project}" placeholder="part of a name" spellcheck="false"></label>
-`;
-  const options = findProjects(known, "").map((one) => {
-    const value = projectValue(one, known);
-    const title = value === one.name ? value : `${one.name} (${one.id})`;
-    return option(value, title, project === one.id || project === value);
-  });
-  // A name that several projects share is no project's own value. Unchosen, the next Show would ask for all projects.
-  const isListed = known.some((one) => project === one.id || project === projectValue(one, known));
-  const asked = project === undefined || isListed ? undefined : option(project, project, true);
-  return html`<label>Project <select name="project"><option value="">all projects</option>${asked}${options}</select></label>
-`;
-}
-
-function option(value: string, title: string, isChosen: boolean): Html {
-  return html`<option value="${value}"${isChosen ? html` selected` : undefined}>${title}</option>`;
 }

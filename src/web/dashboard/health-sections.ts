@@ -3,23 +3,35 @@
 
 import type { Coverage } from "../../facts/coverage.ts";
 import type { HealthState } from "../../facts/health.ts";
-import type { KeysData, RunList } from "../../facts/operations.ts";
+import type { KeysData } from "../../facts/keys.ts";
 import type { Restatement, Restatements } from "../../facts/restatements.ts";
+import type { RecentRun } from "../../facts/runs.ts";
 import { coverageSection, seriesHtml, type UsageHref } from "../../show/coverage-section.ts";
 import { changeText, counted, exactText, instantText, metricName, roundedText } from "../../show/format.ts";
-import { columns, folded, groupHtml, type Html, html, nameHtml, numberColumns, table } from "../../show/html.ts";
+import {
+  columns,
+  folded,
+  foldedText,
+  groupHtml,
+  type Html,
+  html,
+  instantHtml,
+  nameHtml,
+  numberColumns,
+  table,
+} from "../../show/html.ts";
 import type { Section } from "../../show/page.ts";
 import { knownProjects, projectValue } from "../projects.ts";
-import { causeWords, foldedText, instantHtml } from "./cells.ts";
+import { type View, viewQuery } from "../question.ts";
 import { pageHref } from "./frame.ts";
 import { jobsSection, runsSection } from "./jobs-sections.ts";
 import { keysSections } from "./keys-sections.ts";
-import { type View, viewQuery } from "./view.ts";
 
 export type DataHealth = {
   readonly coverage: Coverage;
   readonly restatements: Restatements;
-  readonly runs: RunList;
+  /** The newest first. */
+  readonly runs: readonly RecentRun[];
   readonly keys: KeysData;
 };
 
@@ -30,19 +42,33 @@ export function healthSections(data: DataHealth, view: View, health: HealthState
     ...anomaliesSection(health),
     ...differencesSection(data.coverage),
     ...restatementsSection(data.restatements),
-    ...jobsSection(health),
+    ...jobsSection(health, data.runs),
     ...runsSection(data.runs, health, view),
-    ...keysSections(data.keys, view),
+    ...keysSections(data.keys),
   ];
 }
 
 function usageHrefs(view: View, { projects }: HealthState): UsageHref {
   const known = knownProjects(projects);
   return ({ projectId: id, project: name }, { start, end }) => {
-    const period = { start, end, live: false, name: undefined };
+    const period = { start, end, name: undefined };
     const changes = { period, project: projectValue({ id, name }, known), more: [] };
     return `${pageHref("usage")}${viewQuery(view, changes)}`;
   };
+}
+
+/** "The service does not answer (503)". */
+export function causeWords({
+  code,
+  error,
+  project,
+}: Pick<HealthState["causes"][number], "code" | "error" | "project">): string {
+  const [, status] = /\b([45]\d\d)\b/.exec(error) ?? [];
+  const answer = status === undefined ? "" : ` (${status})`;
+  const key = project === undefined ? "an API key" : `the API key of ${project}`;
+  if (code === "unavailable") return `The service does not answer${answer}`;
+  if (code === "unauthorized") return `The service refuses ${key}${answer}`;
+  return code === "rate_limited" ? `The service asks to wait${answer}` : `Reading usage fails${answer}`;
 }
 
 const CAUSE_COLUMNS = [

@@ -1,45 +1,47 @@
-// Jobs, workers and runs. Pure.
+// Jobs with how long they take, the newest runs, and the page of one run. Pure.
 
 import { type HealthState, queueTotals } from "../../facts/health.ts";
-import type { WorkerHealth } from "../../facts/health-facts.ts";
 import type { JobHealth } from "../../facts/job-health.ts";
-import { type RecentRun, RUN_STATUSES, type RunList } from "../../facts/operations.ts";
-import { counted, roundedText } from "../../show/format.ts";
+import type { RecentRun, RunDetails } from "../../facts/runs.ts";
+import { counted, durationText, roundedText } from "../../show/format.ts";
 import {
   columns,
-  folded,
+  foldedText,
   type Html,
   type HtmlValue,
   html,
+  instantHtml,
   joinHtml,
   nameHtml,
   numberColumns,
+  stateHtml,
   table,
 } from "../../show/html.ts";
 import type { Section } from "../../show/page.ts";
-import { foldedText, instantHtml, stateHtml } from "./cells.ts";
+import { type View, viewQuery } from "../question.ts";
 import { pageHref } from "./frame.ts";
-import { chosen, listForm, nothingListed, pageLinks, selectField, textField } from "./lists.ts";
-import { type View, viewQuery } from "./view.ts";
 
-// Jobs, the queue and workers.
-
-const WORKERS_SHOWN_MAX = 20;
+// Jobs.
 
 /** None if no job is configured and none was. */
-export function jobsSection({ jobs, queue, workers, callPauses }: HealthState): readonly Section[] {
+export function jobsSection(
+  { jobs, queue, workers, callPauses }: HealthState,
+  runs: readonly RecentRun[],
+): readonly Section[] {
   if (jobs.length === 0) return [];
-  const texts = queueTotals(queue).flatMap((one) => (one.jobs > 0 ? [one.text] : []));
-  const rows = jobs.map((job) => [jobCell(job), lastSuccessCell(job), lastRunCell(job), nextRunCell(job)]);
-  const titles = columns("Job", "Last success", "Last run", "Next run");
-  const waiting = texts.length > 0 ? html`<p>In the queue: ${texts.join(", ")}.</p>` : undefined;
-  return [
-    {
-      ...{ id: "jobs", title: "Jobs" },
-      body: html`${table("Times in UTC", titles, rows)}${waiting}${pausesHtml(callPauses)}
-${workersHtml(workers)}`,
-    },
-  ];
+  const waiting = queueTotals(queue).flatMap((one) => (one.jobs > 0 ? [one.text] : []));
+  const live = workers.filter(({ state }) => state === "live").length;
+  const works = live === 0 ? "No worker runs" : `${counted(live, "worker runs", "workers run")}`;
+  const queued = waiting.length > 0 ? `; in the queue: ${waiting.join(", ")}` : "";
+  const rows = jobs.map((job) => [
+    html`${nameHtml(job.job)} <small>${job.kind}, ${scheduleText(job.schedule)} (${job.timezone})</small>`,
+    job.lastSuccess === null ? "never" : instantHtml(new Date(job.lastSuccess * 1000)),
+    durationsHtml(runs.filter(({ job: name }) => name === job.job || name.startsWith(`${job.job}/`))),
+    nextRunCell(job),
+  ]);
+  const titles = columns("Job", "Last success", "Its last runs took", "Next run");
+  const body = html`${table("Times in UTC", titles, rows)}<p class="note">${works}${queued}.</p>${pausesHtml(callPauses)}`;
+  return [{ id: "jobs", title: "Jobs", body }];
 }
 
 const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
@@ -51,55 +53,27 @@ export function scheduleText(schedule: string): string {
   return `every ${days === "*" ? "day" : WEEKDAYS[Number(days)]} ${hour.padStart(2, "0")}:${minute.padStart(2, "0")}`;
 }
 
-const PAUSES_SHOWN_MAX = 20;
+const DURATIONS_SHOWN_MAX = 14;
 
-function pausesHtml(pauses: HealthState["callPauses"]): Html {
-  if (pauses.length === 0) return html``;
-  const others = pauses.length - PAUSES_SHOWN_MAX;
-  const texts = [
-    ...pauses
-      .slice(0, PAUSES_SHOWN_MAX)
-      .map(({ key, until }) =>
-        key === ""
-          ? html`all keys until ${instantHtml(until)}`
-          : html`the key of ${nameHtml(key)} until ${instantHtml(until)}`,
-      ),
-    ...(others > 0 ? [html`${counted(others, "other key")} (<code>usage-export status</code> names each)`] : []),
-  ];
-  return html`
-<p>${stateHtml("paused")} Calls are paused with ${joinHtml(texts, ", ")}, as the service asked.</p>`;
+/** A bar for each run, the oldest first, so that a job that takes longer and longer is seen. */
+function durationsHtml(runs: readonly RecentRun[]): Html | string {
+  const ended = runs
+    .flatMap(({ startedAt, finishedAt }) => (finishedAt ? [secondsBetween(startedAt, finishedAt)] : []))
+    .slice(0, DURATIONS_SHOWN_MAX);
+  const [newest] = ended;
+  if (newest === undefined) return "–";
+  const [longest, usual] = [Math.max(...ended, 1), ended.toSorted((a, b) => a - b)[Math.floor(ended.length / 2)] ?? 0];
+  const text = `${durationText(newest)}${ended.length > 2 ? `, usually ${durationText(usual)}` : ""}`;
+  const width = 100 / DURATIONS_SHOWN_MAX;
+  const bars = ended.toReversed().map((seconds, i) => {
+    const height = Math.max(4, (seconds * 100) / longest);
+    return html`<rect x="${(i * width).toFixed(1)}%" width="${(width * 0.7).toFixed(1)}%" y="${(100 - height).toFixed(0)}%" height="${height.toFixed(0)}%"/>`;
+  });
+  return html`${text}${ended.length > 2 ? html` <svg class="durations" aria-hidden="true">${bars}</svg>` : undefined}`;
 }
 
-function workersHtml(workers: readonly WorkerHealth[]): Html {
-  if (workers.length === 0)
-    return html`<p class="empty">No worker was ever seen. <code>usage-export start</code> starts one.</p>`;
-  const rows = workers
-    .slice(0, WORKERS_SHOWN_MAX)
-    .map((worker) => [
-      html`${nameHtml(worker.host)} <small>pid ${worker.pid}</small>`,
-      stateHtml(worker.state),
-      instantHtml(worker.lastSeenAt),
-      instantHtml(worker.startedAt),
-      nameHtml(worker.version),
-    ]);
-  const titles = columns("Worker", "State", "Last seen", "Started", "Version");
-  return folded(
-    `${counted(workers.length, "worker")} seen in the last week`,
-    table("Workers, times in UTC", titles, rows),
-  );
-}
-
-function jobCell({ kind, job, schedule, timezone }: JobHealth): Html {
-  return html`${nameHtml(job)} <small>${kind}, ${scheduleText(schedule)} (${timezone})</small>`;
-}
-
-function lastSuccessCell({ lastSuccess }: JobHealth): Html | string {
-  return lastSuccess === null ? "never" : instantHtml(new Date(lastSuccess * 1000));
-}
-
-function lastRunCell({ lastRun }: JobHealth): Html | string {
-  if (!lastRun) return "never";
-  return html`${stateHtml(lastRun.status)} ${instantHtml(lastRun.startedAt)} <small>${lastRun.trigger}</small>`;
+function secondsBetween(start: Date, end: Date): number {
+  return Math.round((end.getTime() - start.getTime()) / 1000);
 }
 
 function nextRunCell({ nextRun, paused, overdueSince }: JobHealth): Html {
@@ -112,64 +86,95 @@ function nextRunCell({ nextRun, paused, overdueSince }: JobHealth): Html {
     : next;
 }
 
-// Runs with their errors.
+const PAUSES_SHOWN_MAX = 20;
 
-export const RUN_COLUMNS = [
+function pausesHtml(pauses: HealthState["callPauses"]): Html | undefined {
+  if (pauses.length === 0) return undefined;
+  const others = pauses.length - PAUSES_SHOWN_MAX;
+  const texts = [
+    ...pauses
+      .slice(0, PAUSES_SHOWN_MAX)
+      .map(({ key, until }) =>
+        key === ""
+          ? html`all API keys until ${instantHtml(until)}`
+          : html`the API key of ${nameHtml(key)} until ${instantHtml(until)}`,
+      ),
+    ...(others > 0 ? [html`${counted(others, "other API key")} (<code>usage-export status</code> names each)`] : []),
+  ];
+  return html`
+<p>${stateHtml("paused")} Calls are paused with ${joinHtml(texts, ", ")}, as the service asked.</p>`;
+}
+
+// Runs.
+
+const RUN_COLUMNS = [
   ...columns("Started", "Job", "Outcome"),
   ...numberColumns("Took", "Requests", "Readings", "Rows changed"),
 ];
+/** The newest, and of those before them the ones that did not end well. */
+const RUNS_SHOWN = 10;
 
-/** More jobs are not listed: their name is typed. */
-const JOBS_LISTED_MAX = 100;
-
-/** None if no job is configured and none has run. */
-export function runsSection({ runs, hasMore }: RunList, { jobs }: HealthState, view: View): readonly Section[] {
-  if (jobs.length + runs.length === 0 && view.more === undefined) return [];
-  const rows = runs.map((run) => [
-    html`<a href="${pageHref("run")}${viewQuery(view, { id: run.runId, more: [] })}">${instantHtml(run.startedAt)}</a>`,
-    ...runCells(run),
-  ]);
-  const job = chosen(view, "job");
-  const names = [...new Set([...jobs.map((one) => one.job), ...(job === undefined ? [] : [job])])].sort();
-  const form = listForm("health", view, [
-    names.length > JOBS_LISTED_MAX ? textField("Job", "job", job) : selectField("Job", "job", names, job),
-    selectField("Outcome", "outcome", RUN_STATUSES, chosen(view, "outcome")),
-  ]);
-  const none =
-    view.more === undefined
-      ? html`<p class="empty">No job has run yet. <code>usage-export export</code> runs one now; <code>usage-export start</code> runs all of them on schedule.</p>`
-      : nothingListed("health", view, "runs");
+export function runsSection(runs: readonly RecentRun[], { jobs }: HealthState, view: View): readonly Section[] {
+  if (jobs.length + runs.length === 0) return [];
+  const shown = runs.filter(({ status }, i) => i < RUNS_SHOWN || (status !== "ok" && status !== "running"));
+  const rows = shown.map((run) => {
+    const href = `${pageHref("run")}${viewQuery(view, { more: [["id", run.runId]] })}`;
+    return runCells(run, html`<a href="${href}">${instantHtml(run.startedAt)}</a>`);
+  });
   const body =
     rows.length === 0
-      ? html`${view.more === undefined ? undefined : form}${none}`
-      : html`${form}${table("The newest first, times in UTC", RUN_COLUMNS, rows)}${pageLinks("health", view, hasMore)}`;
+      ? html`<p class="empty">No job has run yet. <code>usage-export export</code> runs one now; <code>usage-export start</code> runs all of them on schedule.</p>`
+      : html`${table("The newest, and of those before them the ones that did not end well, times in UTC", RUN_COLUMNS, rows)}<p class="note">A reading is the answer for one project and one day, in total or by one dimension. The view <code>bi.runs</code> has all runs.</p>`;
   return [{ id: "runs", title: "Runs", body }];
 }
 
-/** A rotation makes no usage requests, and reads no slices. */
-export function runCells(run: RecentRun): readonly HtmlValue[] {
-  const isExport = run.kind !== "rotation";
+/** A rotation reads no usage. */
+function runCells(run: RecentRun, started: Html): readonly HtmlValue[] {
+  const { startedAt, finishedAt, requests, rowsChanged } = run;
+  const ofExport = [roundedText(String(requests)), readingsText(run), roundedText(String(rowsChanged))];
   return [
+    started,
     html`${nameHtml(run.job)} <small>${run.kind}, ${run.trigger}</small>`,
     html`${stateHtml(run.status)} ${foldedText(run.error)}`,
-    tookText(run),
-    isExport ? roundedText(String(run.requests)) : undefined,
-    isExport ? slicesText(run) : undefined,
-    isExport ? roundedText(String(run.rowsChanged)) : undefined,
+    finishedAt ? durationText(secondsBetween(startedAt, finishedAt)) : undefined,
+    ...(run.kind === "rotation" ? [undefined, undefined, undefined] : ofExport),
   ];
 }
 
-function slicesText({ planned, complete, suspect, failed, undated, stale }: RecentRun): string {
-  const others = Object.entries({ undated, failed, suspect, stale });
+function readingsText({ planned, complete, suspect, failed, undated, stale }: RecentRun): string {
+  const others = Object.entries({ "without a date": undated, failed, "in doubt": suspect, outdated: stale });
   return [
     `${roundedText(String(complete))} of ${roundedText(String(planned))}`,
     ...others.flatMap(([name, count]) => (count > 0 ? [`${count} ${name}`] : [])),
   ].join(", ");
 }
 
-function tookText({ startedAt, finishedAt }: RecentRun): string | undefined {
-  if (finishedAt === null) return undefined;
-  const seconds = Math.round((finishedAt.getTime() - startedAt.getTime()) / 1000);
-  if (seconds < 120) return `${seconds} s`;
-  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
+const PROJECT_COLUMNS = [
+  ...columns("Project", "Outcome", "Ended"),
+  ...numberColumns("Requests", "Readings", "Complete", "In doubt", "Failed", "Rows changed"),
+];
+
+/** The page of one run. */
+export function runSections({ run, found, projects }: RunDetails): readonly Section[] {
+  const outcome = table("The run, times in UTC", RUN_COLUMNS, [runCells(run, instantHtml(run.startedAt))]);
+  const note = html`<p class="note">Its id is <code>${run.runId}</code>; in SQL it is a row of <code>bi.runs</code>, and why a day failed is in <code>bi.coverage</code>.</p>`;
+  const rows = projects.map((one): readonly HtmlValue[] => [
+    nameHtml(one.project),
+    html`${stateHtml(one.outcome)} ${foldedText(one.error)}`,
+    one.finishedAt ? instantHtml(one.finishedAt) : "–",
+    ...[one.requests, one.planned, one.complete, one.suspect, one.failed, one.rowsChanged].map((count) =>
+      roundedText(String(count)),
+    ),
+  ]);
+  const more = found - projects.length;
+  const caption = "Those that went wrong first, then the newest, times in UTC";
+  const ofProjects = html`${table(caption, PROJECT_COLUMNS, rows)}${
+    more > 0
+      ? html`<p class="note">And ${counted(more, "more project")} with the same outcome or a better one.</p>`
+      : undefined
+  }`;
+  return [
+    { id: "outcome", title: "Outcome", body: html`${outcome}${note}` },
+    ...(found > 0 ? [{ id: "projects", title: counted(found, "project"), body: ofProjects }] : []),
+  ];
 }

@@ -1,12 +1,19 @@
 // The API keys that the program renews, the next rotation first. No secret is read for it. Pure.
 
-import { KEYS_PER_PAGE, type KeyStatus, type KeysData, type RotationKeys } from "../../facts/operations.ts";
+import { KEYS_PER_PAGE, type KeyStatus, type KeysData, type RotationKeys } from "../../facts/keys.ts";
 import { counted } from "../../show/format.ts";
-import { columns, type Html, html, nameHtml, numberColumns, table } from "../../show/html.ts";
+import {
+  columns,
+  foldedText,
+  type Html,
+  html,
+  instantHtml,
+  nameHtml,
+  numberColumns,
+  stateHtml,
+  table,
+} from "../../show/html.ts";
 import type { Section } from "../../show/page.ts";
-import { foldedText, instantHtml, stateHtml } from "./cells.ts";
-import { chosen, listForm, textField } from "./lists.ts";
-import type { View } from "./view.ts";
 
 const COLUMNS = [
   ...columns("Rotation", "Next rotation", "Key in use"),
@@ -15,27 +22,18 @@ const COLUMNS = [
 ];
 
 /** None where no rotation is configured and no key was made. */
-export function keysSections({ rotations, found, events }: KeysData, view: View): readonly Section[] {
-  const search = chosen(view, "search");
-  if (rotations.length === 0 && search === undefined) return [];
-  const lines = rotations
-    .filter(({ keys, warnings }) => search === undefined || keys.length + warnings.length > 0)
-    .flatMap(linesOf)
-    .sort((a, b) => a.daysLeft - b.daysLeft);
+export function keysSections({ rotations, found, events }: KeysData): readonly Section[] {
+  if (rotations.length === 0) return [];
+  const lines = rotations.flatMap(linesOf).sort((a, b) => a.daysLeft - b.daysLeft);
   const warnings = rotations.flatMap(({ rotation, warnings: texts }) =>
     texts.map((text) => html`<p class="notice bad">${nameHtml(rotation)}: ${text}</p>\n`),
   );
-  const isLong = found > KEYS_PER_PAGE || search !== undefined;
-  const form = isLong ? listForm("health", view, [textField("Search keys", "search", search)]) : undefined;
   const note =
     found > KEYS_PER_PAGE
-      ? html`<p class="note">The first ${KEYS_PER_PAGE} of ${counted(found, "key")}: search for the others.</p>\n`
+      ? html`<p class="note">The first ${KEYS_PER_PAGE} of ${counted(found, "API key")}: <code>usage-export keys</code> lists all.</p>\n`
       : undefined;
-  const shown =
-    lines.length === 0
-      ? html`<p class="empty">There are no such keys.</p>\n`
-      : table("The next rotation first, times in UTC", COLUMNS, lines.map(lineCells));
-  return [{ id: "keys", title: "API keys", body: html`${warnings}${form}${note}${shown}${eventsHtml(events)}` }];
+  const shown = table("The next rotation first, times in UTC", COLUMNS, lines.map(lineCells));
+  return [{ id: "keys", title: "API keys", body: html`${warnings}${note}${shown}${eventsHtml(events)}` }];
 }
 
 type Line = { readonly rotation: RotationKeys; readonly keys: readonly KeyStatus[]; readonly daysLeft: number };

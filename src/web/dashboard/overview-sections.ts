@@ -3,9 +3,8 @@
 
 import type { Answer } from "../../facts/answer.ts";
 import type { Overview } from "../../facts/overview.ts";
-import { answerChart, groupCell, nameOf, projectNames, shareBar, titleOf } from "../../show/answer-chart.ts";
+import { answerChart, groupCell, nameOf, shareBar } from "../../show/answer-chart.ts";
 import { budgetList } from "../../show/budgets.ts";
-import { whyNotCompared } from "../../show/changes.ts";
 import { seriesHtml } from "../../show/coverage-section.ts";
 import {
   amountHtml,
@@ -13,20 +12,20 @@ import {
   chartNumber,
   counted,
   estimateText,
-  exactText,
   isZero,
   type Measure,
   metricName,
   monthName,
   quantityText,
 } from "../../show/format.ts";
-import { columns, folded, type Html, html, joinHtml, numberColumns, table } from "../../show/html.ts";
+import { columns, type Html, html, joinHtml, numberColumns, table } from "../../show/html.ts";
+import { leftOutNotes, projectNames } from "../../show/lacking.ts";
 import type { Section } from "../../show/page.ts";
 import { wholeBudget } from "../../show/sentence.ts";
 import type { BudgetUse } from "../../usage/budgets.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
+import { type View, viewQuery } from "../question.ts";
 import { pageHref } from "./frame.ts";
-import { type View, viewQuery } from "./view.ts";
 
 /** Left out, nothing leads anywhere. */
 type Links = { readonly view: View } | undefined;
@@ -60,8 +59,9 @@ export function overviewSections(
 // The figures.
 
 function summaryHtml(data: Overview, budgets: readonly BudgetUse[], links: Links): Html {
-  const { figures, total, cost, before, totalFrom, undated } = data;
+  const { figures, total, cost, totalFrom, undated } = data;
   const main = cost ?? total;
+  const { projectCount } = main;
   const used = figures.filter(({ amount }) => !isZero(amount));
   const [first, ...others] = used.map(({ metric, amount, before: earlier }) =>
     figureHtml(
@@ -79,15 +79,14 @@ function summaryHtml(data: Overview, budgets: readonly BudgetUse[], links: Links
         usageHref(links, cost.question),
       )
     : undefined;
-  const why = before && main.total?.amount ? whyNotCompared(main.lacking, before) : undefined;
   const notes = [
     ...(totalFrom === "none" ? [] : [html`The figures are the sums by ${groupingNoun(totalFrom)}.`]),
-    ...(why === undefined ? [] : [html`${why}`]),
+    ...(projectCount === 0 ? [html`No total of all usage is exported.`] : []),
     ...leftOutNotes(main),
     ...undatedNotes(undated),
   ];
   return html`<div class="summary">${moneyHtml(data, budgets, links)}<dl class="figures">${ofCost ?? first}${ofCost && first}${others}</dl></div>
-${notes.length > 0 ? html`<p class="note">${joinHtml(notes, " ")}</p>` : undefined}${figures.length > 0 ? folded("Exact figures", exactTable(data)) : undefined}`;
+${notes.length > 0 ? html`<p class="note">${joinHtml(notes, " ")}</p>` : undefined}`;
 }
 
 /** The month, whatever days are chosen: people are asked for it. */
@@ -102,7 +101,7 @@ function moneyHtml({ money }: Overview, budgets: readonly BudgetUse[], links: Li
   const href = usageHref(links, question, { ...THIS_MONTH });
   const isWholeBefore = lacking.incompleteDaysBefore.length + lacking.unreadDaysBefore.length === 0;
   const shown = html`${amountHtml(amount, question)}`;
-  return html`<dl class="money"><div><dt>${titleOf(question)} in ${monthName(money.period.start)} so far</dt>
+  return html`<dl class="money"><div><dt>${metricName(question.metric)} in ${monthName(money.period.start)} so far</dt>
 <dd class="figure">${href === undefined ? shown : html`<a href="${href}">${shown}</a>`}</dd>
 ${
   forecast
@@ -118,7 +117,7 @@ ${
 `;
 }
 
-const THIS_MONTH = { period: { live: true, name: "this-month" } };
+const THIS_MONTH = { period: { name: "this-month" } };
 
 function figureHtml(
   measure: Measure,
@@ -128,29 +127,9 @@ function figureHtml(
 ): Html {
   const shown = amountHtml(amount, measure);
   const change = before === undefined ? undefined : html`<span class="change">${changeText(amount, before)}</span>`;
-  return html`<div><dt>${href === undefined ? titleOf(measure) : html`<a href="${href}">${titleOf(measure)}</a>`}</dt><dd><span class="figure">${shown}</span>
+  return html`<div><dt>${href === undefined ? metricName(measure.metric) : html`<a href="${href}">${metricName(measure.metric)}</a>`}</dt><dd><span class="figure">${shown}</span>
 ${change}</dd></div>
 `;
-}
-
-function leftOutNotes({ projectCount, lacking, question }: Answer): readonly Html[] {
-  const { projectsLeftOut, projectsLeftOutCount, projectsEnded, projectsEndedCount, unpricedModels, otherCurrencies } =
-    lacking;
-  return [
-    ...(projectCount === 0 ? [html`No total of all usage is exported.`] : []),
-    ...(projectsLeftOutCount > 0
-      ? [html`Not in these figures: ${projectNames(projectsLeftOut, projectsLeftOutCount)}.`]
-      : []),
-    ...(projectsEndedCount > 0
-      ? [html`Only in part, as no longer exported: ${projectNames(projectsEnded, projectsEndedCount)}.`]
-      : []),
-    ...(unpricedModels
-      ? [html`Some usage of ${counted(unpricedModels, "model")} has no price and is not in the cost.`]
-      : []),
-    ...(otherCurrencies.length > 0
-      ? [html`Cost in ${otherCurrencies.join(", ")} comes on top of ${question.currency ?? ""}.`]
-      : []),
-  ];
 }
 
 function undatedNotes(undated: Overview["undated"]): readonly Html[] {
@@ -160,22 +139,6 @@ function undatedNotes(undated: Overview["undated"]): readonly Html[] {
   return [
     html`The service's answers about ${seriesHtml(first)}${others} carry no date. It is not known which days those numbers are of, so no figure contains them.`,
   ];
-}
-
-function exactTable({ figures, cost, total: { compared } }: Overview): Html {
-  const titles = [...columns("Figure"), ...numberColumns("This period", ...(compared ? ["Before", "Change"] : []))];
-  const ofCost = cost?.total?.amount ? [{ ...cost.total, ...cost.question, amount: cost.total.amount }] : [];
-  const rows = [...ofCost.map((one) => ({ ...one, before: one.before })), ...figures].map((one) => [
-    "currency" in one ? `${metricName(one.metric)}, ${one.currency}` : metricName(one.metric),
-    exactText(one.amount),
-    ...(compared
-      ? [
-          one.before === null || typeof one.before !== "string" ? "none sent" : exactText(one.before),
-          changeText(one.amount, typeof one.before === "string" ? one.before : null),
-        ]
-      : []),
-  ]);
-  return table("Exact figures", titles, rows);
 }
 
 // The groups.
@@ -202,7 +165,7 @@ function groupHref(links: Links, { question }: Answer, group: string | null): st
 function chartSection(answer: Answer, choices: readonly Answer[], links: Links): Section {
   const { grouping } = answer.question;
   const by = grouping === "none" ? "" : ` and ${groupingNoun(grouping)}`;
-  const title = `${titleOf(answer.question)} by day${by}`;
+  const title = `${metricName(answer.question.metric)} by day${by}`;
   const others = choices.map(({ question }) => {
     const href = links && `${pageHref("overview")}${viewQuery(links.view, { more: [["by", question.grouping]] })}`;
     const isShown = question.grouping === grouping;
@@ -212,7 +175,7 @@ function chartSection(answer: Answer, choices: readonly Answer[], links: Links):
     ...{ id: "by-day-section", title, width: "two-thirds" },
     ...(links && choices.length > 1 && { more: html`<ul class="choices" aria-label="By">${others}</ul>` }),
     body: answerChart(answer, {
-      ...{ id: "by-day", title, kind: "bars" },
+      ...{ id: "by-day", title },
       hrefOf: (group) => groupHref(links, answer, group),
       othersHref: usageHref(links, answer.question),
     }),
@@ -246,10 +209,10 @@ function rankingSection(answer: Answer, { total }: Overview, links: Links, width
   });
   const all = groups.length + (other?.groups ?? 0);
   const noun = groupingNoun(grouping);
-  const caption = `The largest ${shown.length} of ${all}, by ${titleOf(question)}`;
+  const caption = `The largest ${shown.length} of ${all}, by ${metricName(question.metric)}`;
   const titles = [
     ...columns(`${noun.charAt(0).toUpperCase()}${noun.slice(1)}`),
-    ...numberColumns(titleOf(question), ...(compared ? ["Change"] : [])),
+    ...numberColumns(metricName(question.metric), ...(compared ? ["Change"] : [])),
   ];
   const days = lacking.unreadDays.length + lacking.incompleteDays.length;
   const fewer = days > total.lacking.unreadDays.length + total.lacking.incompleteDays.length;

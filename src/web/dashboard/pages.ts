@@ -1,34 +1,32 @@
 // The sections of each page of the dashboard. The first request for a page loads this module, because the library for charts is large.
 
 import type { HealthState } from "../../facts/health.ts";
-import type { RunDetails } from "../../facts/operations.ts";
 import type { Overview } from "../../facts/overview.ts";
 import { InvalidQuestion } from "../../facts/question.ts";
+import type { RunDetails } from "../../facts/runs.ts";
 import { dayLabel } from "../../show/format.ts";
 import { type Html, html } from "../../show/html.ts";
 import { sentences, type Trouble } from "../../show/sentence.ts";
 import type { BudgetUse } from "../../usage/budgets.ts";
 import type { Page } from "../page.ts";
-import { causeWords } from "./cells.ts";
-import { type FrameContent, framelessPage, type PageName, pageHref } from "./frame.ts";
-import { type DataHealth, healthSections } from "./health-sections.ts";
-import { chosen } from "./lists.ts";
+import { chosen, type View } from "../question.ts";
+import { framelessPage, type PageContent, type PageName, pageHref } from "./frame.ts";
+import { causeWords, type DataHealth, healthSections } from "./health-sections.ts";
+import { runSections } from "./jobs-sections.ts";
 import { overviewSections } from "./overview-sections.ts";
-import { runSections } from "./run-sections.ts";
-import type { View } from "./view.ts";
+import { type UsageAnswer, usageContent } from "./usage-sections.ts";
 
 /** What each page reads besides the health state. */
 export type PageData = {
   readonly overview: Overview;
+  readonly usage: UsageAnswer;
   readonly health: DataHealth;
   readonly run: RunDetails | undefined;
 };
 
-export type PageContent = Pick<FrameContent, "sections" | "title" | "lead" | "notice" | "controls">;
+type Render<P extends PageName> = (data: PageData[P], view: View, health: HealthState) => PageContent;
 
-type Render<P extends keyof PageData> = (data: PageData[P], view: View, health: HealthState) => PageContent;
-
-export const PAGE_CONTENT: { readonly [P in keyof PageData]: Render<P> } = {
+export const PAGE_CONTENT: { readonly [P in PageName]: Render<P> } = {
   overview(data, view, health) {
     const isNew = data.total.projectCount === 0 && data.total.available.groupings.length === 0;
     if (isNew) return { notice: nothingYet(health), sections: [] };
@@ -38,14 +36,13 @@ export const PAGE_CONTENT: { readonly [P in keyof PageData]: Render<P> } = {
       sections: overviewSections(data, budgets, { view }, chosen(view, "by")),
     };
   },
+  usage: usageContent,
   health: (data, view, health) => ({ sections: healthSections(data, view, health) }),
   run(details, view) {
-    const { id } = view;
+    const id = chosen(view, "id") ?? "without an id";
     if (!details)
-      throw new InvalidQuestion(
-        `id: there is no run ${id ?? "without an id"}; runs are deleted after the days of history.keepDays`,
-      );
-    return { title: `Run of ${details.run.job}`, sections: runSections(details, view) };
+      throw new InvalidQuestion(`id: there is no run ${id}; runs are deleted after the days of history.keepDays`);
+    return { title: `Run of ${details.run.job}`, sections: runSections(details) };
   },
 };
 

@@ -2,10 +2,9 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import { z } from "zod";
 import { addDays, dayOf, daysOf } from "../../../src/emulator/days.ts";
-import type { Emulator } from "../../../src/emulator/server.ts";
 import { testDatabase } from "../../support/database.ts";
+import type { Emulator } from "../../support/emulator.ts";
 import { ageStoredData } from "../age-stored-data.ts";
 import { holdAnswersFrom } from "../hold-answers.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
@@ -128,7 +127,7 @@ test("--dry-run prints what would be read, calls nothing and writes nothing", as
   expect(rows).toEqual([]);
 });
 
-test("a long dry run is summed up by project, and --verbose prints each request", async ({ context }) => {
+test("a long dry run is summed up by project", async ({ context }) => {
   const emulator = await context.serve();
   const names = Array.from({ length: 30 }, (_, i) => `customer-${i + 1}`);
   const projects = names.map((name) => ({ id: name, name, key: PRODUCTION.key }));
@@ -139,12 +138,9 @@ test("a long dry run is summed up by project, and --verbose prints each request"
   const lines = (await context.run(backfill(range, "--dry-run"))).stdout.split("\n");
   expect(lines[0]).toBe("nightly: 180 slices in 60 requests of 30 projects");
   expect(lines).toContain("  customer-1: 6 slices in 2 requests");
-  expect(lines).toContain("  and 10 more projects: 60 slices in 20 requests; --verbose prints each request");
+  expect(lines).toContain("  and 10 more projects: 60 slices in 20 requests; --json has each request");
   expect(lines).toContain("would read 180 slices in 60 requests: 2 min at 0.5 a second");
   expect(lines).toHaveLength(24);
-
-  const verbose = (await context.run(backfill(range, "--dry-run", "--verbose"))).stdout.split("\n");
-  expect(verbose.filter((line) => line.includes(" / none / all"))).toHaveLength(30);
 });
 
 test("what failed is listed with the command that reads it again, and this command reads nothing else", async ({
@@ -203,22 +199,6 @@ test("the JSON output has the runs, the range, and the command to run next", asy
       },
     ],
   });
-});
-
-const Event = z.looseObject({ msg: z.string() });
-
-test("without a terminal the progress of a backfill is logged as JSON, from its start to its end", async ({
-  context,
-}) => {
-  await serveSeries(context);
-  const { stderr } = await context.run(backfill(lastDays(3)));
-  const events = stderr
-    .trimEnd()
-    .split("\n")
-    .map((line) => Event.parse(JSON.parse(line)))
-    .filter(({ msg }) => msg === "backfill progress");
-  expect(events[0]).toMatchObject({ done: 0, planned: 9, failed: 0, perSecond: 0 });
-  expect(events.at(-1)).toMatchObject({ done: 9, planned: 9, failed: 0, secondsLeft: 0 });
 });
 
 test("a backfill is recorded as a run of its job", async ({ context }) => {

@@ -2,18 +2,17 @@
 
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
-import { expect, vi } from "vitest";
+import { expect } from "vitest";
 import { openEmbedded } from "../../../src/db/connection/database.ts";
-import type { Emulator } from "../../../src/emulator/server.ts";
+import type { Emulator } from "../../support/emulator.ts";
 import { holdAnswersFrom } from "../hold-answers.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
 
 const test = programTest();
-
-// Each start of the embedded database takes a second or two, and longer while other tests run.
-vi.setConfig({ testTimeout: 180_000 });
+/** Each start of the embedded database takes seconds. */
+const testInCi = test.runIf(process.env.CI !== undefined);
 
 const EMBEDDED = { DATABASE_URL: undefined };
 const READING = { groupings: ["none", "endpoint", "tags", "model"], window: lastDays(2) };
@@ -34,7 +33,7 @@ test("migrate, two exports and status work on the embedded database", async ({ c
   await expectServed(context, emulator);
 });
 
-test("a second process names the process that uses the database, and does not disturb it", async ({ context }) => {
+testInCi("a second process names the process that uses the database, and does not disturb it", async ({ context }) => {
   const emulator = await serveAndConfigure(context);
   await context.run(["migrate"], EMBEDDED);
   const first = context.start(["export"], EMBEDDED);
@@ -51,7 +50,7 @@ test("a second process names the process that uses the database, and does not di
   await expectServed(context, emulator);
 });
 
-test("after exports that were stopped and killed, the next export stores what is missing", async ({ context }) => {
+testInCi("after exports that were stopped and killed, the next export stores what is missing", async ({ context }) => {
   const emulator = await serveAndConfigure(context);
   await context.run(["migrate"], EMBEDDED);
   for (const [signal, status] of [

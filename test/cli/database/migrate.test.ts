@@ -92,19 +92,6 @@ test.for([
   },
 );
 
-test("three migrates at once apply each migration once, and the database can be used", async ({ context }) => {
-  const env = await emptyDatabase();
-
-  const results = await Promise.all([1, 2, 3].map(() => context.run(["migrate", "--json"], env)));
-
-  const applied = results.map(({ stdout }) => JSON.parse(stdout).applied.length).sort();
-  expect(results.map(({ status }) => status)).toEqual([0, 0, 0]);
-  expect(applied).toEqual([0, 0, 1]);
-  const emulator = await context.serve();
-  await context.configure(smallConfig(emulator.url));
-  expect(await context.run(["export"], env)).toMatchObject({ status: 0 });
-});
-
 test("a migrate that is killed in the middle leaves nothing half done", async ({ context }) => {
   const env = await emptyDatabase();
   const url = env.MIGRATION_DATABASE_URL;

@@ -2,11 +2,11 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import type { EmulatorOptions } from "../../../src/emulator/server.ts";
 import type { UsageSource } from "../../../src/emulator/usage.ts";
 import { visibleCost } from "../../db/stored-billing.ts";
 import { makeDoubtsAnHourOlder } from "../../db/stored-usage.ts";
 import { testDatabase } from "../../support/database.ts";
+import type { EmulatorOptions } from "../../support/emulator.ts";
 import { PROJECT_ID, type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
 
@@ -100,18 +100,6 @@ test("an amount that the service changes later is restated", async ({ context })
       group_value: '{"line_item":"streaming::nova-3","tags":["a","b"]}',
     },
   ]);
-});
-
-test("an empty answer counts only once a later run confirms it", async ({ context }) => {
-  let usage = BILLED;
-  const { run } = await serve(context, { usage: (...day) => usage(...day) });
-  expect(await run("export")).toMatchObject({ status: 0 });
-  usage = () => [];
-  expect(await run("export")).toMatchObject({ status: 1 });
-  expect(await newestCost()).toHaveLength(2);
-  await makeDoubtsAnHourOlder(db);
-  expect(await run("export")).toMatchObject({ status: 0 });
-  expect(await newestCost()).toEqual([]);
 });
 
 test("a filter by tag narrows the amounts, whichever name the service's dialect has for it", async ({ context }) => {

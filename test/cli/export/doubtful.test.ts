@@ -2,8 +2,8 @@
 // ones.
 
 import { expect } from "vitest";
-import { changeRows, type Fault } from "../../../src/emulator/server.ts";
 import { testDatabase } from "../../support/database.ts";
+import { changeRows, type Fault } from "../../support/emulator.ts";
 import { programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
 import { lastCoverage, rowsAsWritten } from "../stored-rows.ts";

@@ -3,9 +3,9 @@
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
-import type { Emulator } from "../../../src/emulator/server.ts";
 import type { UsageRecord } from "../../../src/emulator/usage.ts";
 import { testDatabase } from "../../support/database.ts";
+import type { Emulator } from "../../support/emulator.ts";
 import { programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
 import { serveAndConfigure, waitForRuns } from "../workers.ts";
@@ -25,7 +25,8 @@ const EACH = { groupings: ["none", "accessor", "model"], filters: [{ name: "all"
 /** By day, key and model: the requests. */
 async function byModelAndKey(): Promise<Readonly<Record<string, string>>> {
   const { rows } = await sql<{ name: string; requests: string }>`
-    select accessor || ' ' || model as name, sum(requests) as requests from bi.usage_by_model_and_key group by 1 order by 1
+    select value || ' ' || group_value as name, sum(requests) as requests from bi.usage_by_two_dimensions
+    where dimension = 'accessor' and "grouping" = 'model' group by 1 order by 1
   `.execute(db);
   return Object.fromEntries(rows.map(({ name, requests }) => [name, requests]));
 }
@@ -75,7 +76,7 @@ test("at most so many values are read, those with the most requests, and the run
   expect(stderr).toMatch(/leftOut\W+1\b/);
   const check = await context.run(["check"]);
   expect(check.stdout).toMatch(
-    /warn each accessor: values seen in the window: 3, read: 2; .*the filter narrows the numbers/,
+    /warn each accessor: 2 of 3 values are read \("atMost" is 2\); .*the filter narrows the numbers/,
   );
   expect(check.status).toBe(0);
 });

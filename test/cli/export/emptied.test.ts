@@ -3,9 +3,9 @@
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
-import type { Fault } from "../../../src/emulator/server.ts";
 import { makeDoubtsAnHourOlder } from "../../db/stored-usage.ts";
 import { testDatabase } from "../../support/database.ts";
+import type { Fault } from "../../support/emulator.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
 import { rowsAsWritten } from "../stored-rows.ts";

@@ -4,8 +4,8 @@ import { sql } from "kysely";
 import { expect } from "vitest";
 import { z } from "zod";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
-import type { Emulator } from "../../../src/emulator/server.ts";
-import { testDatabase } from "../../support/database.ts";
+import { logStatements, testDatabase } from "../../support/database.ts";
+import type { Emulator } from "../../support/emulator.ts";
 import { findLeaks } from "../../support/leaks.ts";
 import { holdAnswersFrom } from "../hold-answers.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
@@ -160,6 +160,7 @@ test("a run is recorded in bi.runs with its counts", async ({ context }) => {
 
 test("while an export runs, its key is in no command line and no statement", async ({ context }) => {
   const emulator = await serveTwoJobs(context);
+  await logStatements(database.directUrl, true);
   const program = context.start(["export"]);
   const releaseAnswers = await holdAnswersFrom(emulator, 2);
   const leaks = await findLeaks([context.key], { databaseUrl: database.url });

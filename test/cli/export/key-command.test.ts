@@ -5,7 +5,7 @@ import path from "node:path";
 import { expect } from "vitest";
 import { PROGRAM, PROJECT_ID, type RotationContext, rotationTest } from "../rotation/rotation-context.ts";
 
-const test = rotationTest();
+const test = await rotationTest();
 
 /** The project's key comes from a vault, which is a script here. Returns the file that the script prints. */
 async function configureVault({ configure, folder, proxy, sinks }: RotationContext, rest: object = {}) {

@@ -1,11 +1,9 @@
-// Answers that do not fit the request, keys that are refused, and answers without the rows that were stored before: no number is taken
-// from them.
+// Answers that do not fit the request, and keys that are refused: no number is taken from them.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import { makeDoubtsAnHourOlder } from "../../db/stored-usage.ts";
 import { testDatabase } from "../../support/database.ts";
-import { PROJECT_ID, programTest } from "../program-context.ts";
+import { programTest } from "../program-context.ts";
 import { PRODUCTION, smallConfig } from "../small-config.ts";
 import { lastCoverage, rowsAsWritten } from "../stored-rows.ts";
 
@@ -27,26 +25,6 @@ test("a service that ignores windows is detected", async ({ context }) => {
     },
   });
 });
-
-test.for([
-  ["interface", "2026"],
-  ["2026", "interface"],
-] as const)(
-  "a wrong dialect is detected: requests use %s, the service knows %s",
-  async ([dialect, other], { context }) => {
-    const emulator = await context.serve({ dialect: other });
-    await context.configure(
-      smallConfig(emulator.url, { service: { dialect }, exports: [{ groupings: ["none", "model"] }] }),
-    );
-
-    expect(await context.run(["export"])).toMatchObject({ status: 1 });
-
-    expect(await lastCoverage(db, "grouping")).toEqual({
-      none: { status: "complete", error: null },
-      model: { status: "failed", error: expect.stringMatching(/dimension "model".*service.dialect/) },
-    });
-  },
-);
 
 test("if the key of one project is refused, the other project is still exported", async ({ context }) => {
   const second = context.newSecret();
@@ -75,16 +53,6 @@ test("if the key of one project is refused, the other project is still exported"
   });
   const { rows } = await sql`select distinct project_id from bi.usage_total`.execute(db);
   expect(rows).toEqual([{ project_id: "project-2" }]);
-});
-
-test("the error for a key that may not read usage names the missing scope", async ({ context }) => {
-  const secret = context.newSecret();
-  const emulator = await context.serve({ consoleKeys: [{ secret, projectId: PROJECT_ID, scopes: ["keys:read"] }] });
-  await context.configure(smallConfig(emulator.url));
-
-  expect(await context.run(["export"], { USAGE_EXPORT_KEY: secret })).toMatchObject({ status: 1 });
-
-  expect(await lastCoverage(db)).toEqual({ all: { status: "failed", error: expect.stringContaining("project:read") } });
 });
 
 test("a filter by a feature that the service does not know stores nothing, and a similar one is suggested", async ({
@@ -132,42 +100,3 @@ test.for([
     });
   },
 );
-
-test("an answer without rows makes days with rows suspect, until a run at least an hour later confirms it", async ({
-  context,
-}) => {
-  let usage = [{ endpoint: "listen", requests: 5 }];
-  const emulator = await context.serve({ usage: () => usage });
-  await context.configure(smallConfig(emulator.url));
-  await context.run(["export"]);
-  const good = await rowsAsWritten(db);
-
-  usage = [];
-  expect(await context.run(["export"])).toMatchObject({ status: 1, stdout: expect.stringContaining("2 suspect") });
-  expect(await rowsAsWritten(db)).toEqual(good);
-  expect(await lastCoverage(db)).toEqual({ all: { status: "suspect", error: expect.stringContaining("no rows") } });
-
-  expect(await context.run(["export"])).toMatchObject({ status: 1, stdout: expect.stringContaining("2 suspect") });
-  await makeDoubtsAnHourOlder(db);
-  expect(await context.run(["export"])).toMatchObject({ status: 0 });
-  const { rows } = await sql`select * from bi.usage_total`.execute(db);
-  expect(rows).toEqual([]);
-  expect(await lastCoverage(db)).toEqual({ all: { status: "complete", error: null } });
-});
-
-test("rows that return before an empty answer is confirmed stay in the views all the time", async ({ context }) => {
-  let usage = [{ endpoint: "listen", requests: 5 }];
-  const emulator = await context.serve({ usage: () => usage });
-  await context.configure(smallConfig(emulator.url));
-  await context.run(["export"]);
-  const good = await rowsAsWritten(db);
-  const [full] = [usage];
-
-  usage = [];
-  await context.run(["export"]);
-  usage = full;
-  expect(await context.run(["export"])).toMatchObject({ status: 0 });
-
-  expect(await rowsAsWritten(db)).toEqual(good);
-  expect(await lastCoverage(db)).toEqual({ all: { status: "complete", error: null } });
-});

@@ -2,9 +2,9 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import type { EmulatorOptions } from "../../../src/emulator/server.ts";
 import type { UsageSource } from "../../../src/emulator/usage.ts";
 import { testDatabase } from "../../support/database.ts";
+import type { EmulatorOptions } from "../../support/emulator.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
 

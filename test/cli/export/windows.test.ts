@@ -3,8 +3,8 @@
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
-import type { Emulator } from "../../../src/emulator/server.ts";
 import { testDatabase } from "../../support/database.ts";
+import type { Emulator } from "../../support/emulator.ts";
 import { ageStoredData } from "../age-stored-data.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { programTest } from "../program-context.ts";
@@ -83,27 +83,6 @@ test("two exports that read the same series keep one set of numbers", async ({ c
   ]) {
     expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
   }
-});
-
-test("a filter whose conditions were changed shows only the numbers of its new conditions", async ({ context }) => {
-  const emulator = await context.serve();
-  const withFilter = (feature: string) =>
-    smallConfig(emulator.url, { exports: [{ filters: [{ name: "special", features: { [feature]: true } }] }] });
-  const reading = (query: string) => ({ groupings: ["none"], filters: { special: query }, window: lastDays(2) });
-  await context.configure(withFilter("diarize"));
-  await context.run(["export"]);
-
-  await context.configure(withFilter("numerals"));
-  expect(await context.run(["export"])).toMatchObject({ status: 0 });
-  expect(await storedNumbers(db, reading("numerals=true"))).toEqual(
-    await servedNumbers(emulator, context.key, reading("numerals=true")),
-  );
-
-  await context.configure(withFilter("diarize"));
-  expect(await context.run(["export"])).toMatchObject({ status: 0, stdout: expect.stringContaining("0 rows changed") });
-  expect(await storedNumbers(db, reading("diarize=true"))).toEqual(
-    await servedNumbers(emulator, context.key, reading("diarize=true")),
-  );
 });
 
 test("a grouping that is no longer configured keeps its numbers, and has no missing days", async ({ context }) => {

@@ -84,14 +84,6 @@ test("if --out is a link, its target is replaced, and the answer has the number 
   expect((await readdir(context.folder)).sort()).toEqual(["coverage.csv", "link.csv"]);
 });
 
-test("the error for a file that can't be written names it, and no file is left", async ({ context }) => {
-  // With the ending of the temporary file beside it, the name is longer than the system allows.
-  const file = `${"c".repeat(250)}.csv`;
-  const { status, stdout, stderr } = await context.run([...COVERAGE, "csv", "--out", file]);
-  expect(stderr).toMatch(new RegExp(`^usage-export: the file ${file} could not be written: ENAMETOOLONG`, "m"));
-  expect({ status, stdout, files: await readdir(context.folder) }).toEqual({ status: 1, stdout: "", files: [] });
-});
-
 test("on a signal the dump stops, even while the database does not answer, and the old file stays", async ({
   context,
 }) => {
@@ -163,4 +155,53 @@ describe("a mistake in the options is reported before anything is written", () =
     await expect(dump).rejects.toMatchObject({ code: "config", message: expect.stringMatching(message) });
     expect(await readdir(context.folder)).toEqual([]);
   });
+});
+
+test("--changed-since writes the days that changed, those without rows too, and the moment for the next time", async ({
+  context,
+}) => {
+  const { seriesId } = await newSeries(db, "endpoint", { project: { id: "p1", name: "production" } });
+  const dump = async (since: string) => {
+    const args = ["dump", "--view", "usage_by_endpoint", "--out", "usage.jsonl", "--changed-since", since];
+    const { stdout } = await context.run(args);
+    const [days, rows] = await Promise.all(
+      ["usage.days.jsonl", "usage.jsonl"].map(async (file) => {
+        const lines = (await readFile(path.join(context.folder, file), "utf8")).split("\n").filter(Boolean);
+        return lines.map((line) => JSON.parse(line).usage_date);
+      }),
+    );
+    return { days, rows, next: /next time: --changed-since (\S+)\n/.exec(stdout)?.[1] ?? "" };
+  };
+  await db.transaction().execute(async (tx) => {
+    await sql`select pg_current_xact_id()`.execute(tx);
+    await store(db, seriesId, [rowsOn("2026-03-17", [rowOf("listen", "1")])]);
+    // What the open transaction changes is from the beginning on.
+    expect((await dump("beginning")).next).toBe("beginning");
+  });
+  await store(db, seriesId, [rowsOn("2026-03-18", [rowOf("listen", "1")])]);
+  const first = await dump("beginning");
+  expect(first).toMatchObject({ days: ["2026-03-17", "2026-03-18"], rows: ["2026-03-17", "2026-03-18"] });
+  await store(db, seriesId, [rowsOn("2026-03-17", [])], { emptyGuard: "off" });
+  // The day of the newest change before comes again.
+  const second = await dump(first.next);
+  expect(second.days).toContain("2026-03-17");
+  expect(second.rows).not.toContain("2026-03-17");
+});
+
+test.for([
+  [
+    ["--view", "coverage", "--out", "c.csv", "--changed-since", "beginning"],
+    "--changed-since: expected one of the views",
+  ],
+  [
+    ["--view", "usage_total", "--format", "csv", "--changed-since", "beginning"],
+    "--changed-since: expected --out with a file",
+  ],
+  [
+    ["--view", "usage_total", "--out", "c.csv", "--changed-since", "yesterday"],
+    "--changed-since: expected beginning or a moment",
+  ],
+] as const)("%j is refused", async ([args, message], { context }) => {
+  const { status, stderr } = await context.run(["dump", ...args]);
+  expect({ status, stderr }).toMatchObject({ status: 2, stderr: expect.stringContaining(message) });
 });

@@ -2,6 +2,8 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
+import { parseConfig } from "../../../src/config/config.ts";
+import { storePrices } from "../../../src/db/money.ts";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import { periodText } from "../../../src/show/format.ts";
 import { storeSeries } from "../../db/reported-usage.ts";
@@ -114,6 +116,12 @@ testWithoutDatabase.for([
   expect(status).toBe(2);
 });
 
+/** Stores the prices as an export with this configuration does. */
+async function configurePrices(prices: readonly object[]): Promise<void> {
+  const text = JSON.stringify({ ...smallConfig("https://api.example.com"), prices });
+  await storePrices(db, parseConfig(text, { source: "test", baseDir: "/" }).prices);
+}
+
 test("with prices it says what the change costs, and how much of that is due to prices", async ({ context }) => {
   const price = { model: "nova", metric: "hours", currency: "USD", per: 1 };
   const prices = [
@@ -123,10 +131,7 @@ test("with prices it says what the change costs, and how much of that is due to 
   const project = { id: PROJECT_ID, name: "production" };
   const usage = { [weekBefore]: [["nova", { hours: "10" }]], [yesterday]: [["nova", { hours: "30" }]] } as const;
   await storeSeries(db, [{ project, grouping: "model", usage }]);
-  // The emulator has no price of its own: check stores those of the configuration.
-  const emulator = await context.serve();
-  await context.configure({ ...smallConfig(emulator.url), prices });
-  await context.run(["check"]);
+  await configurePrices(prices);
   const { status, stdout } = await context.run(["explain", "--day", yesterday, "--metric", "cost"]);
   expect(status).toBe(0);
   expect(stdout).toContain(
@@ -140,7 +145,6 @@ test("with prices it says what the change costs, and how much of that is due to 
 test("with billing it says what the service charges more for, and estimates only the projects without billing", async ({
   context,
 }) => {
-  const emulator = await context.serve();
   const [billed, other] = [
     { id: PROJECT_ID, name: "production" },
     { id: "other", name: "other" },
@@ -156,8 +160,7 @@ test("with billing it says what the service charges more for, and estimates only
     { day: yesterday, line_item: "sync::aura-2", dollars: "0.0000000000000000000000000025" },
   ]);
   const prices = [{ model: "nova", metric: "hours", currency: "USD", price: "0.5", from: "2026-01-01" }];
-  await context.configure({ ...smallConfig(emulator.url), prices });
-  await context.run(["check"]);
+  await configurePrices(prices);
   const { status, stdout } = await context.run(["explain", "--day", yesterday, "--metric", "cost"]);
   expect(status).toBe(0);
   expect(stdout).toContain(`Billed cost rose by 16.7%, from $1.50 (${WEEK_BEFORE}) to $1.75 (${YESTERDAY}).`);

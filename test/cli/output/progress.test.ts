@@ -1,13 +1,6 @@
 import { Writable } from "node:stream";
-import { pino } from "pino";
 import { expect, test } from "vitest";
-import {
-  type Progress,
-  type ProgressCount,
-  progressBar,
-  progressCount,
-  progressEvents,
-} from "../../../src/cli/export.ts";
+import { type ProgressCount, progressBar, progressCount } from "../../../src/cli/export.ts";
 import { NO_COUNTS } from "../../../src/usage/export.ts";
 
 /** A stream that keeps what is written, with or without the marks of a terminal. */
@@ -35,26 +28,21 @@ function draw(states: readonly ProgressCount[], isTTY = true): string {
   return pieces.join("");
 }
 
-test("on a terminal a bar shows the progress, the rate and the time that is left", () => {
-  expect(draw([{ done: 3, failed: 0 }])).toContain(
+test.each<[string, readonly ProgressCount[], string]>([
+  [
+    "the progress, the rate and the time that is left",
+    [{ done: 3, failed: 0 }],
     "nightly [======------------------] 3 of 12 slices, 3 a second, 3 s left",
-  );
+  ],
+  ["failures as soon as there are any", [{ done: 6, failed: 2 }], "6 of 12 slices, 2 failed, 6 a second, 1 s left"],
+  ["itself before anything is done", [], "nightly [------------------------] 0 of 12 slices"],
+])("on a terminal a bar shows %s", (_, states, shown) => {
+  expect(draw(states)).toContain(shown);
 });
 
-test("failures are shown as soon as there are any", () => {
-  expect(draw([{ done: 6, failed: 2 }])).toContain("6 of 12 slices, 2 failed, 6 a second, 1 s left");
-});
-
-test("the bar is shown before anything is done", () => {
-  expect(draw([])).toContain("nightly [------------------------] 0 of 12 slices");
-});
-
-test("at the end the bar's line is cleared", () => {
-  expect(draw([{ done: 12, failed: 0 }]).endsWith("\x1b[1G\x1b[2K")).toBe(true);
-});
-
-test("the bar never restores a saved cursor position, so that lines logged meanwhile stay", () => {
+test("at the end the bar's line is cleared, and no saved cursor position is restored, so that lines logged meanwhile stay", () => {
   const written = draw([{ done: 12, failed: 0 }]);
+  expect(written.endsWith("\x1b[1G\x1b[2K")).toBe(true);
   for (const jump of ["\x1b7", "\x1b8"]) expect(written).not.toContain(jump);
 });
 
@@ -82,33 +70,4 @@ test("the counts of a run are added to those of the runs before it", () => {
   const counts = { ...NO_COUNTS, planned: 12, complete: 4, suspect: 1, failed: 2 };
   expect(progressCount(counts)).toEqual({ done: 7, failed: 2 });
   expect(progressCount(counts, { done: 10, failed: 1 })).toEqual({ done: 17, failed: 3 });
-});
-
-/** The logged events of 100 planned slices, if the progress is shown at these milliseconds with one more slice done each time. */
-function events(shownAtMs: readonly number[]): unknown[] {
-  const lines: string[] = [];
-  let ms = 0;
-  const log = pino({ base: null, timestamp: false }, { write: (line) => void lines.push(line) });
-  const progress: Progress = progressEvents(log, 100, () => ms);
-  for (const [index, at] of shownAtMs.entries()) {
-    ms = at;
-    progress.show({ done: index + 1, failed: 0 });
-  }
-  progress.stop();
-  return lines.map((line) => JSON.parse(line));
-}
-
-test("without a terminal there is an event at the start, at most one in five seconds, and one at the end", () => {
-  const event = { level: 30, planned: 100, failed: 0, msg: "backfill progress" };
-  expect(events([1_000, 4_999, 5_000, 9_000, 10_000, 10_500])).toEqual([
-    { ...event, done: 0, perSecond: 0 },
-    { ...event, done: 3, perSecond: 0.6, secondsLeft: 162 },
-    { ...event, done: 5, perSecond: 0.5, secondsLeft: 190 },
-    { ...event, done: 6, perSecond: 0.6, secondsLeft: 165 },
-  ]);
-});
-
-test("the last event is not written twice", () => {
-  expect(events([5_000])).toHaveLength(2);
-  expect(events([])).toHaveLength(1);
 });

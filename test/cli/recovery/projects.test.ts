@@ -1,13 +1,10 @@
 // A project with 50 requests, whose worker is killed or meets failures: the service sees what is asked again.
 
-import { writeFile } from "node:fs/promises";
-import path from "node:path";
 import { sql } from "kysely";
 import { expect } from "vitest";
-import type { Emulator } from "../../../src/emulator/server.ts";
 import { testDatabase } from "../../support/database.ts";
+import type { Emulator } from "../../support/emulator.ts";
 import { BUSY_MS } from "../../support/limits.ts";
-import { answer, answerJson, scriptedServer } from "../../support/scripted-server.ts";
 import { holdAnswersFrom } from "../hold-answers.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
@@ -104,39 +101,6 @@ test("a run whose workers kept dying is ended, and another one reads its days", 
   context.start(["start"]);
   expect(await waitForRuns(db, 2)).toMatchObject([{ status: "failed" }, { trigger: "catchup", status: "ok" }]);
   expect(await coverage(db)).toEqual({ complete: 2 * REQUESTS });
-});
-
-test("projects whose keys are paused for an hour, and one whose calls hang, leave those of other keys as they were", async ({
-  context,
-}) => {
-  const asked = new Map<string, number>();
-  await using server = await scriptedServer(({ target }, response) => {
-    const url = new URL(target, "http://service");
-    const [, , , id = ""] = url.pathname.split("/");
-    if (!target.includes("/usage/breakdown")) return answerJson(response, 404, {});
-    asked.set(id, (asked.get(id) ?? 0) + 1);
-    if (id === "hanging") return;
-    if (id.startsWith("paused")) return answer(response, 429, "", { "retry-after": "3000" });
-    const window = { start: url.searchParams.get("start"), end: url.searchParams.get("end") };
-    answerJson(response, 200, { ...window, results: [{ requests: 5, grouping: window }] });
-  });
-  const stuck = ["hanging", ...Array.from({ length: 9 }, (_, i) => `paused-${i}`)];
-  const projects = [...stuck, "quick", "swift"].map((id) => ({ id, name: id, key: { file: `${id}.key` } }));
-  for (const { id } of projects)
-    await writeFile(path.join(context.folder, `${id}.key`), context.newSecret(`${id}.key`));
-  const job = { schedule: farSchedule(), window: { days: 1 }, checkFeatures: "off", filters: manyFilters(30) };
-  const config = smallConfig(server.origin, { projects, exports: [{ ...job, projects: ["*"] }] });
-  await context.configure({ ...config, monitor: { port: 0 }, worker: { drainSeconds: 1 } });
-  const worker = context.start(["start"], { USAGE_EXPORT_KEY: undefined });
-  await using _ended = {
-    async [Symbol.asyncDispose]() {
-      worker.kill("SIGKILL");
-      await worker.ended;
-    },
-  };
-  await expect.poll(() => Math.min(asked.get("quick") ?? 0, asked.get("swift") ?? 0), { timeout: 30_000 }).toBe(30);
-  // Some calls may have been on their way when the first was answered with 429.
-  for (const id of stuck.slice(1)) expect(asked.get(id)).toBeLessThanOrEqual(4);
 });
 
 /** One project with 50 series of two days. */

@@ -13,7 +13,7 @@ const database = await testDatabase();
 const { db } = database;
 const test = programTest(database);
 
-const RELOADS = 50;
+const RELOADS = 20;
 const FILTERS = 120;
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -108,7 +108,6 @@ test("a mistake in the changed configuration is shown everywhere until it is cor
   await expect
     .poll(() => page("/metrics"))
     .toMatch(/^usage_export_condition\{name="config",subject="",severity="warning"\} 1$/m);
-  expect(await page("/metrics")).toMatch(/^usage_export_config_reloads_total\{result="refused"\} 1$/m);
   await expect.poll(() => page("/")).toContain("configuration refused since");
   // `status` needs a configuration of its own that is right.
   await writeFile(path.join(context.folder, "good.json"), JSON.stringify(good));

@@ -2,15 +2,13 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import type { Emulator } from "../../../src/emulator/server.ts";
 import { testDatabase } from "../../support/database.ts";
-import { BUSY_MS } from "../../support/limits.ts";
+import type { Emulator } from "../../support/emulator.ts";
 import type { Program } from "../../support/program.ts";
 import { holdAnswersFrom } from "../hold-answers.ts";
-import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { breakdowns, coverage, farSchedule, manyFilters, runs, serveAndConfigure, waitForRuns } from "../workers.ts";
+import { breakdowns, farSchedule, manyFilters, serveAndConfigure, waitForRuns } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -57,55 +55,6 @@ test("two workers divide the projects of a run", async ({ context }) => {
   const done = workers.map((worker) => worker.count("usage request done"));
   expect(Math.min(...done)).toBeGreaterThanOrEqual(16);
   expect(breakdowns(emulator)).toHaveLength(40);
-});
-
-test("other workers do the jobs of a killed worker within 40 seconds, and store no number twice", async ({
-  context,
-}) => {
-  const emulator = await serveMany(context);
-  const [killed] = startWorkers(context, 1);
-  await expect.poll(() => breakdowns(emulator).length).toBeGreaterThan(100);
-  startWorkers(context, 2);
-  killed?.kill("SIGKILL");
-  const killedMs = performance.now();
-  const [run] = await waitForRuns(db, 1);
-  expect(performance.now() - killedMs).toBeLessThan(40_000 + BUSY_MS);
-  // A run does not count the requests of a killed worker.
-  expect(run).toMatchObject({ status: "ok", planned: 600, complete: 600, failed: 0 });
-  // At most the requests that the killed worker had claimed were made again.
-  const counts = Map.groupBy(breakdowns(emulator), (path) => path);
-  expect(counts.size).toBe(300);
-  expect(breakdowns(emulator).length).toBeLessThanOrEqual(300 + 8);
-  expectCapsKept(emulator);
-  expect(await coverage(db)).toEqual({ complete: 600 });
-  const { rows } = await sql`
-    select count(*)::integer as rows, max(revision) as revision, sum(requests)::integer as requests from bi.usage_filtered
-  `.execute(db);
-  // 6 groupings and 2 days of 1 to 50 requests.
-  expect(rows).toEqual([{ rows: 600, revision: 1, requests: 6 * 2 * ((50 * 51) / 2) }]);
-});
-
-test("a worker that was suspended does not overwrite newer numbers when it continues", async ({ context }) => {
-  let requests = 5;
-  const emulator = await serveAndConfigure(context, {}, { usage: () => [{ endpoint: "listen", requests }] });
-  const sleeper = context.start(["start"]);
-  const releaseAnswers = await holdAnswersFrom(emulator, 1);
-  sleeper.kill("SIGSTOP");
-  // The suspended worker will get the numbers that the service had when the request came.
-  emulator.fault = undefined;
-  releaseAnswers();
-  requests = 6;
-  const other = context.start(["start"]);
-  const [run] = await waitForRuns(db, 1);
-  expect(run).toMatchObject({ status: "ok", requests: 1, complete: 2 });
-  sleeper.kill("SIGCONT");
-  sleeper.kill("SIGTERM");
-  expect(await sleeper.ended).toMatchObject({ status: 0 });
-  other.kill("SIGTERM");
-  await other.ended;
-  const reading = { groupings: ["none"], window: lastDays(2) };
-  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
-  expect(await runs(db)).toHaveLength(1);
 });
 
 async function serveMany(context: ProgramContext): Promise<Emulator> {

@@ -2,8 +2,8 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import type { Emulator } from "../../../src/emulator/server.ts";
 import { testDatabase } from "../../support/database.ts";
+import type { Emulator } from "../../support/emulator.ts";
 import { forgetSequences } from "../../support/forget-sequences.ts";
 import { holdAnswersFrom } from "../hold-answers.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";

@@ -58,11 +58,11 @@ test("a key on a file system that does not answer fails its own project, and no 
   await serveBoth(context);
   using silence = silenceFolder(path.join(context.folder, "share"));
   if (!silence) return skip("needs root and /dev/fuse");
-  const exported = await context.run(["export"]);
+  const exported = await context.start(["export"]).ended;
   expect(exported).toMatchObject({ status: 1, stdout: expect.stringContaining(SILENCE) });
   expect(exported.durationMs).toBeLessThan(BUSY_MS);
   expect([await slicesOf("production"), await slicesOf("staging")]).toEqual([COMPLETE, FAILED]);
-  expect((await context.run(["status"])).stdout).toContain(SILENCE);
+  expect((await context.start(["status"]).ended).stdout).toContain(SILENCE);
 });
 
 test("a worker works on without a key whose file system does not answer, and ends in time", async ({
@@ -84,7 +84,7 @@ test("a worker works on without a key whose file system does not answer, and end
 test("a key file that is there and can't be read, such as a pipe, fails its own project", async ({ context }) => {
   await serveBoth(context);
   await replaceByPipe(path.join(context.folder, "share/staging.key"));
-  const exported = await context.run(["export"]);
+  const exported = await context.start(["export"]).ended;
   expect(exported).toMatchObject({ status: 1, stdout: expect.stringContaining("staging.key is not a regular file") });
   expect(await slicesOf("production")).toEqual(COMPLETE);
 });

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { ledgerRows, rotationTest } from "./rotation-context.ts";
 
-const test = rotationTest();
+const test = await rotationTest();
 
 test("after five failed attempts nothing is created until a person asks for it", async ({ context }) => {
   context.emulator.fault = ({ method }) => (method === "POST" ? { kind: "answer", status: 409 } : undefined);

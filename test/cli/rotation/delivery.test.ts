@@ -11,7 +11,7 @@ import {
   sinkSecret,
 } from "./rotation-context.ts";
 
-const test = rotationTest();
+const test = await rotationTest();
 
 /** A program that writes its input to a file, and that file, which may contain a key. */
 async function storingCommand(

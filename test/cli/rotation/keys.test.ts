@@ -5,7 +5,7 @@ import { ageKeys, type DaysUsage, events, ledgerRows, rotationTest, sinkSecret, 
 const EXPORT = { name: "nightly", schedule: "15 2 * * *", projects: ["production"] };
 
 let usage: readonly DaysUsage[] = [];
-const test = rotationTest({ emulator: { usage: usageOf(() => usage) } });
+const test = await rotationTest({ emulator: { usage: usageOf(() => usage) } });
 
 test("before any key was made, keys says so", async ({ context }) => {
   expect(await context.run(["keys"])).toMatchObject({ status: 0, stdout: "no key was made yet\n" });

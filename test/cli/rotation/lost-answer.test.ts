@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import type { Fault } from "../../../src/emulator/server.ts";
+import type { Fault } from "../../support/emulator.ts";
 import {
   ageKeys,
   createdKeys,
@@ -13,7 +13,7 @@ import {
   sinkSecret,
 } from "./rotation-context.ts";
 
-const test = rotationTest();
+const test = await rotationTest();
 
 const HOUR = "interval '61 minutes'";
 
@@ -114,18 +114,6 @@ test("an orphan is not given up because of a list that lacks the key in use", as
     method === "GET" && path.endsWith("/keys") ? { kind: "body", change: () => ({ api_keys: [] }) } : undefined;
   expect((await context.run(["rotate"])).status).toBe(0);
   expect(await ledgerRows(context.db)).toMatchObject([{}, { state: "orphan" }, {}]);
-});
-
-test("an orphan whose comment has no id is left for a person", async ({ context }) => {
-  await context.configure({ commentTemplate: "{comment}", retire: "delete" });
-  await prepareDue(context);
-  failCreates(context, { kind: "lose" });
-  await context.run(["rotate"]);
-  await shift(context, HOUR);
-  context.emulator.fault = undefined;
-  await context.run(["rotate"]);
-  expect(await ledgerRows(context.db)).toMatchObject([{}, { state: "orphan", api_key_id: null }, {}]);
-  expect((await context.run(["keys"])).stdout).toContain("orphan   (id not known");
 });
 
 test("the answer to the first create of a rotation may be lost as well", async ({ context }) => {

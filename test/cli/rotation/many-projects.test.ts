@@ -1,6 +1,6 @@
 // A rotation of many projects: each has its keys, ledger, runs and file, and people see one rotation.
 
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -12,7 +12,7 @@ const FIRST_KEYS = Array.from({ length: 6 }, (_, i) => ({
   scopes: ["member"],
 }));
 
-const test = rotationTest({ emulator: { consoleKeys: FIRST_KEYS } });
+const test = await rotationTest({ emulator: { consoleKeys: FIRST_KEYS } });
 
 type Fleet = { readonly rotation?: object; readonly count?: number };
 
@@ -60,12 +60,12 @@ test("workers make one key for each project that is due at one moment, each in i
 }) => {
   await configureFleet(context);
   const workers = [context.start(["start"]), context.start(["start"])];
-  await expect.poll(() => createdBy(context), { timeout: 30_000 }).toEqual(ONE_EACH);
+  await expect.poll(() => createdBy(context)).toEqual(ONE_EACH);
   const active = () =>
     sql<{ rotation: string }>`select rotation from bi.api_keys where state = 'active' order by rotation`
       .execute(context.db)
       .then(({ rows }) => rows.map(({ rotation }) => rotation));
-  await expect.poll(active, { timeout: 30_000 }).toEqual(FIRST_KEYS.map(({ projectId }) => `fleet/${projectId}`));
+  await expect.poll(active).toEqual(FIRST_KEYS.map(({ projectId }) => `fleet/${projectId}`));
   for (const { projectId } of FIRST_KEYS) {
     const delivered = readFileSync(path.join(context.folder, "out", `${projectId}.key`), "utf8").trim();
     expect(context.emulator.secretWorks(delivered)).toBe(true);
@@ -121,17 +121,6 @@ test("a project without a key fails alone, and status has one line about the rot
   const { jobs, rotations } = JSON.parse((await context.run(["status", "--json"])).stdout);
   expect(jobs).toMatchObject([{ kind: "rotation", job: "fleet", projects: 4, lastRun: { status: "failed" } }]);
   expect(rotations).toMatchObject([{ rotation: "fleet", projects: 4 }]);
-});
-
-test("missing files of several projects are one warning", async ({ context }) => {
-  await configureFleet(context, { count: 3 });
-  expect((await context.run(["rotate"])).status).toBe(0);
-  for (const id of ["p0", "p2"]) rmSync(path.join(context.folder, "out", `${id}.key`));
-  const { stdout } = await context.run(["status"]);
-  expect(stdout.match(/is gone/g)).toHaveLength(1);
-  expect(stdout).toMatch(
-    /rotation fleet: in 2 of 3 projects \(north-0, north-2\), the first: the delivered file .* is gone/,
-  );
 });
 
 test("a paused rotation makes no key for any of its projects, and jobs shows it once", async ({ context }) => {

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { ageKeys, events, ledgerRows, type RotationContext, rotationTest, sinkSecret } from "./rotation-context.ts";
 
-const test = rotationTest();
+const test = await rotationTest();
 
 /** Makes `count` keys, one after the other, and returns their secrets. */
 async function makeKeys(context: RotationContext, count: number): Promise<readonly string[]> {

@@ -1,4 +1,4 @@
-// The test function of rotations: each test gets a service with one key from the console, a database, a folder with a
+// The test function of rotations: each test gets a service with one key from the console, an empty database, a folder with a
 // sink, and the program to run on them. After the test no secret may be anywhere but in the sinks.
 
 import { randomBytes } from "node:crypto";
@@ -12,14 +12,15 @@ import { test as base, expect } from "vitest";
 import type { App } from "../../../src/app.ts";
 import { type RotateOptions, runRotate } from "../../../src/cli/rotate.ts";
 import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
-import { type Emulator, type EmulatorOptions, startEmulator } from "../../../src/emulator/server.ts";
 import type { UsageSource } from "../../../src/emulator/usage.ts";
 import { Scrubber } from "../../../src/secret.ts";
 import { type DecideFault, PASS } from "../../faults/fault-decision.ts";
-import { copyDatabase } from "../../support/database.ts";
-import { type Places, passwordsIn, type Search, searchPlaces } from "../../support/leaks.ts";
-import { type Program, type ProgramResult, startProgram } from "../../support/program.ts";
+import { copyDatabase, testDatabase } from "../../support/database.ts";
+import { type Emulator, type EmulatorOptions, startEmulator } from "../../support/emulator.ts";
+import { findLeaks, type Leak, type Places, passwordsIn } from "../../support/leaks.ts";
+import type { Program, ProgramResult } from "../../support/program.ts";
 import { forgetServerLog } from "../../support/server-log.ts";
+import { type Environment, openPrograms, otherPlaces, prepareDatabase } from "../program-context.ts";
 import { type HttpProxy, startHttpProxy } from "./http-proxy.ts";
 
 export const PROJECT_ID = "project-1";
@@ -28,8 +29,6 @@ const ROTATION = "exporter";
 export const PROGRAM = "program";
 
 type Fields = Readonly<Record<string, unknown>>;
-/** Undefined removes a variable from the environment. */
-type Environment = Readonly<Record<string, string | undefined>>;
 
 export type RotationContext = AsyncDisposable & {
   readonly folder: string;
@@ -50,7 +49,7 @@ export type RotationContext = AsyncDisposable & {
   readonly configure: (rotation?: Fields, rest?: Fields) => Promise<void>;
   readonly newSecret: () => string;
   readonly newMasterKey: () => string;
-  readonly leaks: (where?: Pick<Places, "serverLog">) => Promise<Search>;
+  readonly leaks: (where?: Pick<Places, "serverLog" | "databaseUrl" | "commandLines">) => Promise<readonly Leak[]>;
 };
 
 export type RotationOptions = {
@@ -66,25 +65,35 @@ export type RotationOptions = {
 };
 
 /** Called at the top of a test file. */
-export function rotationTest(options: RotationOptions = {}) {
+export async function rotationTest(options: RotationOptions = {}) {
+  databaseOfFile ??= testDatabase();
+  const database = await databaseOfFile;
   return base.extend("context", async ({ onTestFinished }): Promise<RotationContext> => {
-    const context = await openRotationContext(options);
+    await prepareDatabase(database);
+    const context = await openRotationContext(options, database);
     onTestFinished(async () => {
       await using open = context;
-      expect((await open.leaks()).leaks).toEqual([]);
+      expect(await open.leaks(otherPlaces(open.databaseUrl))).toEqual([]);
       forgetServerLog();
     });
     return context;
   });
 }
 
-export async function openRotationContext(options: RotationOptions = {}): Promise<RotationContext> {
+/** The tests of a file use the same database, one after the other. */
+let databaseOfFile: ReturnType<typeof testDatabase> | undefined;
+
+/** Without a database, it gets one of its own. */
+export async function openRotationContext(
+  options: RotationOptions = {},
+  database?: { readonly db: Database; readonly url: string },
+): Promise<RotationContext> {
   const opened = new AsyncDisposableStack();
   const folder = await mkdtemp(path.join(tmpdir(), "usage-export-rotation-"));
   opened.defer(() => rm(folder, { recursive: true, force: true }));
-  const { url } = opened.use(await copyDatabase());
-  const db = openPostgres(url);
-  opened.defer(() => db.destroy());
+  const url = database?.url ?? opened.use(await copyDatabase()).url;
+  const db = database?.db ?? openPostgres(url);
+  if (!database) opened.defer(() => db.destroy());
 
   const secrets: string[] = [];
   const newSecret = () => keep(secrets, randomBytes(20).toString("hex"));
@@ -112,18 +121,9 @@ export async function openRotationContext(options: RotationOptions = {}): Promis
     USAGE_EXPORT_MASTER_KEY: masterKey,
     USAGE_EXPORT_CREATOR_KEY: creatorKey,
   };
-  const results: Promise<ProgramResult>[] = [];
-  const limit = options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs };
-  const start: RotationContext["start"] = (args, changes = {}) => {
-    const env = Object.fromEntries(
-      Object.entries({ ...baseEnv, ...changes }).flatMap(([name, value]) =>
-        value === undefined ? [] : [[name, value]],
-      ),
-    );
-    const program = opened.use(startProgram(args, { env, cwd: folder, ...limit }));
-    results.push(program.ended);
-    return program;
-  };
+  const programs = opened.use(
+    openPrograms(folder, baseEnv, options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }),
+  );
 
   return {
     folder,
@@ -138,22 +138,16 @@ export async function openRotationContext(options: RotationOptions = {}): Promis
     configure,
     newSecret,
     newMasterKey,
-    start,
-    run: (args, env) => start(args, env).ended,
+    start: programs.start,
+    run: programs.run,
     prepare: (rotateOptions = {}) => prepare({ ...baseEnv, DATABASE_URL: url }, configPath, rotateOptions),
-    leaks: async (where = {}) => {
-      const outputs = await Promise.allSettled(results);
-      const output = outputs.map((each) =>
-        each.status === "fulfilled" ? each.value.stdout + each.value.stderr : String(each.reason),
-      );
-      return searchPlaces([...secrets, ...proxy.secrets, ...passwordsIn(url)], {
-        texts: { output: output.join("\n") },
-        databaseUrl: url,
+    leaks: async (where = { databaseUrl: url }) =>
+      findLeaks([...secrets, ...proxy.secrets, ...passwordsIn(url)], {
+        texts: { output: await programs.output() },
         ...where,
         folders: [folder],
         allowedFiles: sinks,
-      });
-    },
+      }),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }

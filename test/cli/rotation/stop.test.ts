@@ -7,7 +7,7 @@ import { PASS } from "../../faults/fault-decision.ts";
 import { startPostgresFront } from "../../faults/postgres-front.ts";
 import { createdKeys, events, ledgerRows, PROGRAM, rotationTest, sinkSecret } from "./rotation-context.ts";
 
-const test = rotationTest();
+const test = await rotationTest();
 
 test("a signal does not interrupt a create, and the next rotation continues with its key", async ({ context }) => {
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
@@ -45,7 +45,7 @@ test("a signal does not interrupt a delivery, and the next rotation continues", 
 /** How many more statements lose their connection to the database. */
 let refusalsLeft = 0;
 
-const testWithCuts = rotationTest({
+const testWithCuts = await rotationTest({
   decideFault: ({ side, name }) => {
     if (name.startsWith("POST") && side === "back") refusalsLeft = 6;
     return PASS;

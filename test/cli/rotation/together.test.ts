@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
 import { createdKeys, events, ledgerRows, type RotationContext, rotationTest, sinkSecret } from "./rotation-context.ts";
 
-const test = rotationTest();
+const test = await rotationTest();
 
 /** Holds the answers to all creates until the returned function is called. */
 function holdCreates({ emulator }: RotationContext): () => void {

@@ -2,9 +2,9 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import type { Emulator } from "../../../src/emulator/server.ts";
 import type { Dialect } from "../../../src/usage/dimensions.ts";
 import { testDatabase } from "../../support/database.ts";
+import type { Emulator } from "../../support/emulator.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
 import { lastCoverage } from "../stored-rows.ts";
@@ -98,14 +98,6 @@ test("without usage the default is used with a warning, until there is usage to 
   usage = USAGE;
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await stored()).toEqual(RIGHT);
-});
-
-test("if no usage has a model, the filter for tags shows the dialect", async ({ context }) => {
-  const usage = USAGE.map(({ requests, tags }) => ({ requests, tags }));
-  const emulator = await context.serve({ dialect: "interface", usage: () => usage });
-  await configure(context, emulator);
-  expect(await context.run(["export", "--grouping", "none"])).toMatchObject({ status: 0 });
-  expect(await stored()).toEqual({ "none / all": ["total 12"], "none / prod": ["total 5"] });
 });
 
 test("check finds the dialect, and the next export uses it without a probe", async ({ context }) => {

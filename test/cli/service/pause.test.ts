@@ -1,8 +1,8 @@
 // A pause that the service asks for with Retry-After: all processes wait, at most an hour, and status and dashboard show it.
 
 import { expect } from "vitest";
-import type { Emulator } from "../../../src/emulator/server.ts";
 import { testDatabase } from "../../support/database.ts";
+import type { Emulator } from "../../support/emulator.ts";
 import type { Program } from "../../support/program.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";

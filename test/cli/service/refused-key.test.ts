@@ -36,6 +36,6 @@ test("a success with the key of the project ends its refusal, and what is left i
 test("a worker that starts tries at once what a refused key could not read", async ({ context }) => {
   await failAll(context);
   context.start(["start"]);
-  await expect.poll(() => coverage(db), { timeout: 40_000 }).toEqual({ complete: 6 });
+  await expect.poll(() => coverage(db)).toEqual({ complete: 6 });
   expect((await context.run(["status"])).stdout).not.toMatch(REFUSED);
 });

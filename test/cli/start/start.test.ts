@@ -4,7 +4,6 @@ import os from "node:os";
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
-import { BUSY_MS } from "../../support/limits.ts";
 import { ageStoredData } from "../age-stored-data.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { programTest } from "../program-context.ts";
@@ -124,14 +123,4 @@ test("a paused job does not run, `status` shows why, and the missed days are rea
   context.start(["start"]);
   await waitForRuns(db, 2);
   expect(await coverage(db)).toEqual({ complete: 3 });
-});
-
-test("a worker without claimed jobs stops at once, with status 0", async ({ context }) => {
-  await serveAndConfigure(context);
-  const worker = context.start(["start"]);
-  await worker.waitFor("run finished");
-  const stoppedMs = performance.now();
-  worker.kill("SIGTERM");
-  expect(await worker.ended).toMatchObject({ status: 0 });
-  expect(performance.now() - stoppedMs).toBeLessThan(BUSY_MS);
 });

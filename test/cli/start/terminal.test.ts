@@ -61,7 +61,7 @@ test("a run with failures is a warning that names them", async ({ context }) => 
   });
 });
 
-test("the line of a rotation lists its actions, and that of a skipped run the reason", () => {
+test("the line of a rotation lists its actions", () => {
   const at = new Date("2026-03-17T04:00:02Z");
   const rotation = {
     kind: "rotation",
@@ -71,12 +71,4 @@ test("the line of a rotation lists its actions, and that of a skipped run the re
     did: ["created", "activated"],
   } as const;
   expect(runLine(rotation, at)).toBe("2026-03-17 04:00:02 UTC rotation exporter (schedule) ok, created, activated");
-  const skipped = {
-    kind: "export",
-    job: "nightly",
-    trigger: "schedule",
-    status: "skipped",
-    error: "the run before",
-  } as const;
-  expect(runLine(skipped, at)).toBe("2026-03-17 04:00:02 UTC export nightly (schedule) skipped: the run before");
 });

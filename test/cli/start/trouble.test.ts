@@ -17,26 +17,8 @@ async function becomeDue(): Promise<void> {
   await sql`update usage_export.run set scheduled_for = scheduled_for - interval '1 day'`.execute(db);
 }
 
-test("a run that is due while the previous one is running is skipped, and recorded", async ({ context }) => {
+test("a run that is due while the previous one is running starts after it", async ({ context }) => {
   const emulator = await serveAndConfigure(context);
-  context.start(["start"]);
-  const releaseAnswers = await holdAnswersFrom(emulator, 1);
-  await becomeDue();
-  const other = context.start(["start"]);
-  await other.waitFor("run skipped");
-  emulator.fault = undefined;
-  releaseAnswers();
-  expect(await waitForRuns(db, 2)).toMatchObject([
-    { trigger: "catchup", status: "ok" },
-    { trigger: "schedule", status: "skipped", requests: 0 },
-  ]);
-  expect(breakdowns(emulator)).toHaveLength(1);
-});
-
-test('with overlap "queue" a run that is due while the previous one is running starts after it', async ({
-  context,
-}) => {
-  const emulator = await serveAndConfigure(context, { exports: [{ overlap: "queue" }] });
   context.start(["start"]);
   const releaseAnswers = await holdAnswersFrom(emulator, 1);
   await becomeDue();

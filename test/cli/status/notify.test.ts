@@ -56,29 +56,3 @@ test("the failure and the recovery of a job are one notification each, and a pin
   await expect.poll(() => received.texts).toHaveLength(2);
   expect(received.texts[1]).toMatch(/^Over: failed /);
 });
-
-test("at the start an address that is missing or invalid is refused with its configuration path and without its value", async ({
-  context,
-}) => {
-  await serveAndConfigure(context, { rest: { notify: NOTIFY } });
-  const env = { NOTICES_URL: `http://hooks.example.com/${context.newSecret()}` };
-  for (const args of [["start"], ["check", "--offline"]]) {
-    expect(await context.run(args, env)).toMatchObject({
-      status: 2,
-      stdout: "",
-      stderr: expect.stringMatching(
-        /^usage-export: notify\.webhook: environment variable NOTICES_URL begins with http:.*\nnotify\.deadMan: environment variable ALIVE_URL is not set/,
-      ),
-    });
-  }
-});
-
-test("`check` says that the addresses can be read, and sends nothing", async ({ context }) => {
-  await using received = await receivers(context);
-  await serveAndConfigure(context, { rest: { notify: NOTIFY } });
-  const { status, stdout } = await context.run(["check"], received.env);
-  expect(stdout).toContain("  ok   notify.webhook: its address can be read; nothing was sent there\n");
-  expect(stdout).toContain("  ok   notify.deadMan: its address can be read; nothing was sent there\n");
-  expect(status).toBe(0);
-  expect({ texts: received.texts, pings: received.pings }).toEqual({ texts: [], pings: [] });
-});

@@ -3,11 +3,9 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import { inTransaction } from "../../../src/db/connection/transaction.ts";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
-import type { Emulator } from "../../../src/emulator/server.ts";
-import { completeness } from "../../../src/facts/completeness.ts";
 import { testDatabase } from "../../support/database.ts";
+import type { Emulator } from "../../support/emulator.ts";
 import { ageStoredData } from "../age-stored-data.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
@@ -52,13 +50,6 @@ test("status and the views show the day as missing and not final, keep its rows,
   expect(await coverageOf(OPEN)).toEqual({ status: "missing", finality: "open", rows: 1 });
   const { rows } = await sql`select fresh_through, due_through from bi.freshness`.execute(db);
   expect(rows).toEqual([{ fresh_through: addDays(OPEN, -1), due_through: addDays(today, -1) }]);
-});
-
-test("the metrics count the day as missing, and only the days before it as fresh", async ({ context }) => {
-  await readWhileOpen(context);
-  expect((await inTransaction(db, (tx) => completeness(tx))).projects).toMatchObject([
-    { complete: 2, missing: 5, failed: 0, suspect: 0, freshThrough: addDays(OPEN, -1) },
-  ]);
 });
 
 test("an export reads the day once more in addition to its window, and then the day is complete", async ({

@@ -58,15 +58,6 @@ test("a job that no live worker takes up is overdue since its first scheduled ti
   expect(status).toBe(1);
 });
 
-test("a resumed job is not overdue because of scheduled times during its pause", async ({ context }) => {
-  await serveAndConfigure(context, { exports: [{ schedule: "* * * * *" }] });
-  await workOnce(context, db);
-  await context.run(["jobs", "pause", "nightly", "--why", "moving house"]);
-  await sql`update usage_export.job set scheduled_through = '2026-03-17T02:15:00Z'`.execute(db);
-  await context.run(["jobs", "resume", "nightly"]);
-  expect(await context.run(["status"])).toMatchObject({ status: 0 });
-});
-
 test("two minutes after the last worker stopped, its jobs are an alert until they are paused", async ({ context }) => {
   await serveAndConfigure(context);
   await workOnce(context, db);

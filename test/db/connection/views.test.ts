@@ -6,11 +6,15 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
 import { migrateToLatest, requireCurrentSchema } from "../../../src/db/connection/migrate.ts";
+import { USAGE_DIMENSIONS } from "../../../src/usage/dimensions.ts";
 import { copyDatabase } from "../../support/database.ts";
 import { schemaText } from "./schema-text.ts";
 
 const FOLDER = path.join(import.meta.dirname, "../../../migrations/views");
-const files = fs.readdirSync(FOLDER).map((file) => path.basename(file, ".sql"));
+const files = fs.readdirSync(FOLDER).flatMap((file) => {
+  const name = path.basename(file, ".sql");
+  return name.includes("DIMENSION") ? USAGE_DIMENSIONS.map((one) => name.replace("DIMENSION", one)) : name;
+});
 const OLDER = "0.0.1";
 const NEWER = "999.0.0";
 

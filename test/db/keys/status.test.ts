@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { keyPage, keyStatuses, recentKeyEvents } from "../../../src/db/keys/status.ts";
+import { keyPage, keyStatuses } from "../../../src/db/keys/status.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newProject, newSeries, rowOf, rowsOn, store } from "../stored-usage.ts";
 import { newIntent, newKey, newRotation } from "./written-ledger.ts";
@@ -43,25 +43,6 @@ test("a key's last use is the newest day for which requests by it are still stor
   expect(rows).toMatchObject(viewed);
 });
 
-test("keys are found by what is written of them", async () => {
-  const project = newProject();
-  const { job, key } = await newRotation(db, { project });
-  const [first, second] = [newIntent(), newIntent()];
-  await key(first, "active");
-  await key(second, "active");
-  const all = { search: undefined };
-  const found = async (filter: Partial<Parameters<typeof keyPage>[1]>) => {
-    const { keys, found: count } = await keyPage(db, { ...all, ...filter });
-    return { intents: keys.map(({ intentId }) => intentId), count };
-  };
-  expect(await found({ search: job.name.toUpperCase() })).toEqual({ intents: [second, first], count: 2 });
-  expect(await found({ search: `ID-OF-${first}` })).toEqual({ intents: [first], count: 1 });
-  expect(await found({ search: "50%_" })).toEqual({ intents: [], count: 0 });
-  expect((await keyPage(db, all)).keys).toEqual(await keyStatuses(db));
-  const events = await recentKeyEvents(db, 50, `id-of-${second}`);
-  expect(new Set(events.map((event) => event.key))).toEqual(new Set([`id-of-${second}`]));
-});
-
 test("of thousands of keys a hundred are read, and all are counted", async () => {
   const { job } = await newRotation(db);
   await sql`
@@ -69,6 +50,7 @@ test("of thousands of keys a hundred are read, and all are counted", async () =>
     select ${job.name} || '-' || n, ${job.name}, 'p', 'p', 'orphan', ${`of ${job.name}`}, '{member}'
     from generate_series(1, 1250) n
   `.execute(db);
-  const { keys, found } = await keyPage(db, { search: job.name });
-  expect([keys.length, found]).toEqual([100, 1250]);
+  const { keys, found } = await keyPage(db);
+  expect(keys).toHaveLength(100);
+  expect(found).toBe((await keyStatuses(db)).length);
 });

@@ -22,7 +22,7 @@ const { db } = await testDatabase();
 const back = await daysBack(db);
 
 beforeEach(async () => {
-  await sql`truncate usage_export.series, usage_export.snapshot_row, usage_export.superseded_row, usage_export.group_value cascade`.execute(
+  await sql`truncate usage_export.configured, usage_export.series, usage_export.snapshot_row, usage_export.superseded_row, usage_export.group_value cascade`.execute(
     db,
   );
 });
@@ -214,7 +214,7 @@ test("where billing is stored, all numbers of usage are as they were", async () 
   const ids = await registerSeries(db, [...usage, ...billing]);
   const due = { first: back(4), oldest: { start: back(4), end: back(1) }, through: back(1) };
   await markDue(db, [...ids.values()], due);
-  await storePrices(db, prices(), "the test");
+  await storePrices(db, prices());
   for (const { series } of usage) {
     for (const requests of ["300", "100"]) await storeUsageOf(series, seriesIdOf(ids, series), back(2), requests);
     await storeUsageOf(series, seriesIdOf(ids, series), back(5), "100");

@@ -12,7 +12,11 @@ const { db } = await testDatabase();
 const DAYS = ["2026-03-15", "2026-03-16"];
 const NOW = new Date("2026-03-17T12:00:00Z");
 
-beforeEach(() => sql`truncate usage_export.series, usage_export.slice, usage_export_queue.job cascade`.execute(db));
+beforeEach(() =>
+  sql`truncate usage_export.configured, usage_export.series, usage_export.slice, usage_export_queue.job cascade`.execute(
+    db,
+  ),
+);
 
 async function fail(seriesId: number, reason: string, code: string, days: readonly string[] = DAYS): Promise<void> {
   await recordFailure(db, { seriesId, days, fetchNo: await nextFetchNo(db), reason, code });

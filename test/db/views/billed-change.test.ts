@@ -13,7 +13,7 @@ const { db } = await testDatabase();
 
 beforeEach(async () => {
   await forgetAll(db);
-  await sql`truncate usage_export.price cascade`.execute(db);
+  await sql`truncate usage_export.configured, usage_export.price cascade`.execute(db);
 });
 
 const dayOf = (n: number) => `2026-03-${String(n).padStart(2, "0")}`;

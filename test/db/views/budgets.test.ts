@@ -20,7 +20,7 @@ const { db } = await testDatabase();
 
 beforeEach(async () => {
   await sql`
-    truncate usage_export.budget, usage_export.price, usage_export.series, usage_export.snapshot_row, usage_export.api_key,
+    truncate usage_export.configured, usage_export.budget, usage_export.price, usage_export.series, usage_export.snapshot_row, usage_export.api_key,
       usage_export.rotation cascade
   `.execute(db);
 });
@@ -51,8 +51,8 @@ async function configure({ budgets, exports, prices = [] }: Parts) {
   );
   const series = configuredSeries(config.exports);
   const ids = await registerSeries(db, series);
-  await storePrices(db, config.prices, "the test");
-  await storeBudgets(db, config.budgets, "the test");
+  await storePrices(db, config.prices);
+  await storeBudgets(db, config.budgets);
   return (project: string, grouping: string) => {
     const one = series.findLast(({ series }) => series.project.id === project && series.grouping === grouping);
     if (!one) throw new Error(`no series of ${project} by ${grouping}`);
@@ -371,72 +371,6 @@ test("a day waits for a series with conditions only if a price for it is valid o
   expect(await budgets(["days_read", "used"], isMonth)).toEqual([[6, "24.0"]]);
 });
 
-test("a month costs at least the minimum of its prices, also by its forecast; a day, a model and a month with billing do not", async () => {
-  const cost = { metric: "cost", currency: "USD" };
-  const minimum = { ...PRICE, minimum: "12.5" };
-  const parts = {
-    budgets: [
-      { ...cost, name: "both" },
-      { ...cost, name: "by day", period: "day", from: MONTH },
-      { ...cost, name: "model", model: "nova-3" },
-      { ...cost, name: "one", project: "one" },
-      { ...cost, name: "one eur", project: "one", currency: "EUR" },
-    ],
-    prices: [
-      minimum,
-      { ...minimum, model: "base", volume: "project", minimum: "5" },
-      { ...minimum, model: "never used", minimum: "1000" },
-    ],
-    exports: [
-      { ...EXPORT, projects: ["one", "two"], groupings: ["model"] },
-      { ...EXPORT, name: "bills", source: "billing", groupings: ["none"] },
-    ],
-  };
-  const id = await configure(parts);
-  for (const project of ["one", "two"]) {
-    const models = [
-      ["nova-3", project === "one" ? "10" : "20"],
-      ["base", project === "one" ? "0.1" : "100"],
-    ] as const;
-    const rows = models.map(([model, hours]) => rowOf(model, { hours }, null, "model"));
-    await store(db, id(project, "model"), [rowsOn(MONTH, rows)], { grouping: "model" });
-  }
-  const columns = ["budget", "used", "minimum_amount"];
-  const day = sql`period_start = ${MONTH}::date`;
-  // nova-3: 3 + 6 of 12.5 for all projects. base: 0.03 and 30 of 5 for each.
-  expect(await budgets(columns, day)).toEqual([
-    ["both", "47.50", "8.47"],
-    ["by day", "39.03", "0"],
-    ["model", "9.0", "0"],
-    ["one", "8.00", "4.97"],
-    ["one eur", "0", "0"],
-  ]);
-  await store(db, id("one", "none"), [billed(addDays(MONTH, 1), "none", [["1"]])], { grouping: "none" });
-  expect(await budgets(columns, sql`budget in ('both', 'one') and period_start = ${MONTH}::date`)).toEqual([
-    ["both", "40.03", "0"],
-    ["one", "4.03", "0"],
-  ]);
-});
-
-test("the forecast of a month adds what each price will lack to its minimum, if it keeps its part of the cost", async () => {
-  const exports = [{ ...EXPORT, window: { days: 3 }, groupings: ["none", "model"] }];
-  const cost = { metric: "cost", currency: "USD", from: `${today.slice(0, 7)}-01` };
-  const days = Array.from({ length: 60 }, (_, i) => addDays(today, -60 + i));
-  const forecast = async (prices: readonly object[]) => {
-    const id = await configure({ budgets: [cost], prices, exports });
-    const byModel = days.map((day) => rowsOn(day, [rowOf("nova-3", { hours: "1" }, null, "model")]));
-    await store(db, id("one", "model"), byModel, { grouping: "model" });
-    const [row] = await budgets(["used", "minimum_amount", "forecast"]);
-    return (row as readonly string[]).map(Number);
-  };
-  const [used = 0, none, expected = 0] = await forecast([{ ...PRICE, price: "1" }]);
-  expect(none).toBe(0);
-  const [withMinimum, lacking, atEnd] = await forecast([{ ...PRICE, price: "1", minimum: "500" }]);
-  expect([withMinimum, lacking, atEnd]).toEqual([500, 500 - used, 500]);
-  const [, , aboveMinimum] = await forecast([{ ...PRICE, price: "1", minimum: String(Math.floor(expected) - 1) }]);
-  expect(aboveMinimum).toBe(expected);
-});
-
 test("billing of the same grouping says nothing of a budget of usage", async () => {
   const exports = [
     { ...EXPORT, groupings: ["none"] },
@@ -495,34 +429,18 @@ test("a budget of days has a row a day", async () => {
   );
 });
 
-test("a changed budget holds from its current period on, and one that is removed ends before it", async () => {
+test("a changed budget holds for all of its periods, and one that is removed has none", async () => {
   const thisMonth = `${today.slice(0, 7)}-01`;
   const amounts = () => budgets(["budget", "amount"], sql`period_start >= ${MONTH}::date`);
-  const months = (
-    await (async () => {
-      await configure({ budgets: [{ amount: 5 }] });
-      return amounts();
-    })()
-  ).length;
+  await configure({ budgets: [{ amount: 5 }] });
+  const months = (await amounts()).length;
+  const changed = Array.from({ length: months }, () => ["b", "6"]);
   await configure({ budgets: [{ amount: 6 }] });
-  const changed = [...Array.from({ length: months - 1 }, () => ["b", "5"]), ["b", "6"]];
   expect(await amounts()).toEqual(changed);
   await configure({ budgets: [{ amount: 6 }, { name: "new", amount: 7, from: thisMonth }] });
   expect(await amounts()).toEqual([...changed, ["new", "7"]]);
   await configure({ budgets: [] });
-  expect(await amounts()).toEqual(changed.slice(0, -1));
-  await configure({ budgets: [{ amount: 8 }] });
-  expect(await amounts()).toEqual([...changed.slice(0, -1), ["b", "8"]]);
-});
-
-test("a budget by month that becomes one by day has no current month, and none of either is left when it is removed", async () => {
-  const thisMonth = sql`period_end >= ${`${today.slice(0, 7)}-01`}::date`;
-  await configure({ budgets: [{}] });
-  await configure({ budgets: [{ period: "day" }] });
-  const periods = await budgets(["period"], thisMonth);
-  expect(periods).toEqual(Array.from({ length: Number(today.slice(8)) }, () => ["day"]));
-  await configure({ budgets: [] });
-  expect(await budgets(["period"], sql`period_end >= ${today}::date`)).toEqual([]);
+  expect(await amounts()).toEqual([]);
 });
 
 test("a budget that is changed before it begins still begins on its day", async () => {

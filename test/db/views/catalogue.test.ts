@@ -44,7 +44,6 @@ const PROMISED: Readonly<Record<string, readonly string[]>> = {
   cost_by_key: [...SERIES, "accessor", "rotation", "lineage", ...COST],
   cost_by_group: [...SERIES, "grouping", ...COST_DIMENSIONS, ...COST],
   cost_filtered: [...SERIES, "grouping", "filter", ...COST_DIMENSIONS, ...COST],
-  cost_difference: [...SERIES, "model", "currency", "estimated_amount", "billed_amount", "difference", "status"],
   balances: ["project_id", "project", "balance_id", "amount", "units", "read_at", "last_read_at", "ended_at"],
   runs: [],
   api_keys: [],
@@ -119,13 +118,14 @@ test("PUBLIC may call no function of bi and use no table or view of either schem
   expect(await names(open)).toEqual([]);
 });
 
-test("only the two functions behind budgets and forecasts run with their owner's rights (security definer), with a fixed search path, and no reader can name them", async () => {
+test("only bi.changed_days and the functions behind budgets and forecasts run with their owner's rights (security definer), with a fixed search path", async () => {
   const privileged = sql<{ name: string }>`
     select oid::regprocedure::text || ' ' || proconfig[1] as name from pg_proc
     where pronamespace in ('bi'::regnamespace, 'usage_export'::regnamespace) and prosecdef
     order by name
   `;
   expect(await names(privileged)).toEqual([
+    "bi.changed_days(timestamp with time zone) search_path=pg_catalog, pg_temp",
     "usage_export.budget_use(text,date,date,date) search_path=pg_catalog, pg_temp",
     "usage_export.project_forecast(text) search_path=pg_catalog, pg_temp",
   ]);
@@ -146,6 +146,9 @@ test("the reader may read every view, the past usage of bi.usage_as_of, and what
   await recordFailure(db, { seriesId, days: ["2026-03-17"], fetchNo: await nextFetchNo(db), reason: "down" });
   await startRun(db, { runId: crypto.randomUUID(), kind: "export", job: "nightly", trigger: "manual" });
   for (const view of views) await asReader(`select * from bi.${view}`);
+  expect(await asReader("select usage_date::text from bi.changed_days('-infinity') where project_id <> ''")).toEqual([
+    { usage_date: "2026-03-16" },
+  ]);
   expect(await asReader("select endpoint, requests from bi.usage_by_endpoint")).toEqual([
     { endpoint: "listen", requests: "2" },
   ]);

@@ -16,7 +16,7 @@ const { db } = await testDatabase();
 
 beforeEach(async () => {
   await forgetAll(db);
-  await sql`truncate usage_export.price cascade`.execute(db);
+  await sql`truncate usage_export.configured, usage_export.price cascade`.execute(db);
 });
 
 const NOVA = { metric: "hours", model: "nova", currency: "USD", price: "0.3", from: "2026-01-01" };
@@ -25,7 +25,7 @@ async function price(...prices: readonly object[]): Promise<void> {
   const service = { baseUrl: "https://api.example.com" };
   const projects = [{ id: "p", name: "p", key: { env: "KEY" } }];
   const config = parseConfig(JSON.stringify({ service, projects, prices }), { source: "test", baseDir: "/" });
-  await storePrices(db, config.prices, "the test");
+  await storePrices(db, config.prices);
 }
 
 async function use(hours: Readonly<Record<string, Readonly<Record<string, string>>>>): Promise<void> {

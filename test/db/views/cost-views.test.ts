@@ -17,7 +17,7 @@ import { configured, rowOf, rowsOn, store, total } from "../stored-usage.ts";
 const { db } = await testDatabase();
 
 async function forgetAll(): Promise<void> {
-  await sql`truncate usage_export.price, usage_export.series, usage_export.snapshot_row, usage_export.superseded_row cascade`.execute(
+  await sql`truncate usage_export.configured, usage_export.price, usage_export.series, usage_export.snapshot_row, usage_export.superseded_row cascade`.execute(
     db,
   );
 }
@@ -31,7 +31,7 @@ function parsed(prices: readonly object[]): readonly Price[] {
 }
 
 async function price(...prices: readonly object[]): Promise<void> {
-  await storePrices(db, parsed(prices), "the test");
+  await storePrices(db, parsed(prices));
 }
 
 const NOVA = { metric: "hours", model: "nova-3", currency: "USD", price: "0.3", from: "2026-01-01" };
@@ -221,59 +221,6 @@ test("the quantity of a month goes on when the price changes to another volume",
     "03-31 nova-3 priced 1 1 1",
     "03-31 nova-3 priced 2 1 2",
     "03-31 nova-3 priced 5 0.5 2.5",
-  ]);
-});
-
-test("after a change within the month the last price's minimum counts alone, in its currency and by its volume", async () => {
-  await price(
-    { ...NOVA, price: "1", minimum: "50" },
-    { ...NOVA, price: "1", minimum: "100", currency: "EUR", from: "2026-03-16" },
-    { ...NOVA, model: "split", price: "1", minimum: "30", currency: "JPY" },
-    { ...NOVA, model: "split", price: "1", minimum: "20", currency: "JPY", volume: "project", from: "2026-03-16" },
-  );
-  await use([
-    ...["2026-03-10", "2026-03-20"].flatMap((day) => [hours("10", { day }), hours("7", { day, models: ["split"] })]),
-    hours("3", { models: ["split"], project: "p2" }),
-  ]);
-  const { rows } = await sql`
-    select project_id as project, currency, trim_scale(usage_amount)::text as used, trim_scale(minimum_amount)::text as minimum
-    from bi.cost_estimated_monthly order by currency, project
-  `.execute(db);
-  expect(rows.map((row) => Object.values(Object(row)).join(" "))).toEqual([
-    "p1 EUR 10 0",
-    " EUR 0 90",
-    "p1 JPY 14 6",
-    "p2 JPY 3 17",
-    "p1 USD 10 0",
-  ]);
-});
-
-test("a month is rounded half up in its currency's digits, once, and has what it lacks to the minimum", async () => {
-  await price(
-    { ...NOVA, price: "0.0005" },
-    { ...NOVA, model: "yen", currency: "JPY", price: "0.5" },
-    { ...NOVA, model: "least", price: "1", minimum: "20.005", volume: "project" },
-    { ...NOVA, model: "shared", price: "1", minimum: "100", currency: "EUR" },
-  );
-  await use([
-    ...[1, 2, 3, 4, 5, 6, 7, 8, 9].map((day) => hours("1", { day: `2026-03-0${day}` })),
-    hours("1", { models: ["yen"] }),
-    hours("5", { models: ["least"] }),
-    hours("30", { models: ["least"], day: "2026-04-01" }),
-    ...["p1", "p2"].map((project) => hours("40", { models: ["shared"], project })),
-  ]);
-  const { rows } = await sql`
-    select month::text, project_id as project, currency, trim_scale(usage_amount)::text as used,
-      trim_scale(minimum_amount)::text as minimum, amount::text, finality
-    from bi.cost_estimated_monthly order by month, currency, project
-  `.execute(db);
-  expect(rows.map((row) => Object.values(Object(row)).join(" "))).toEqual([
-    "2026-03-01 p1 EUR 40 0 40.00 final",
-    "2026-03-01 p2 EUR 40 0 40.00 final",
-    "2026-03-01  EUR 0 20 20.00 final",
-    "2026-03-01 p1 JPY 0.5 0 1 final",
-    "2026-03-01 p1 USD 5.0045 15.005 20.01 final",
-    "2026-04-01 p1 USD 30 0 30.00 final",
   ]);
 });
 

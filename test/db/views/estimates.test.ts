@@ -47,18 +47,17 @@ const MONTHS: readonly Window[] = ["01-31", "04-30", "07-31", "10-31"].map((end)
   end: `2025-${end}`,
 }));
 const DAYS_OVER = 15;
-/** How much of a day has arrived on its own evening and on the next ones. */
-const ARRIVED = [0, 0.95, 0.99];
+/** How much of the newest days has arrived, the newest first. A forecast takes none but the last as it is. */
+const ARRIVED = [0.95, 0.99];
 
 /** How far off the forecast and "last month again" are at mid-month, as shares of what the month then was. */
 async function errorsOf(month: Window, final: ReadonlyMap<Day, number>) {
   const today = addDays(month.start, DAYS_OVER);
   const known = daysOf({ start: addDays(today, -70), end: addDays(today, -1) });
-  const shares = known.map((day) => ARRIVED[daysOf({ start: day, end: today }).length - 1] ?? 1);
-  const amounts = known.map((day, i) => Math.floor((final.get(day) ?? 0) * (shares[i] ?? 1)));
+  const amounts = known.map((day, i) => Math.floor((final.get(day) ?? 0) * (ARRIVED[known.length - 1 - i] ?? 1)));
   const { rows } = await sql<{ forecast: number; low: number; high: number }>`
     select forecast::float8, low::float8, high::float8 from usage_export.month_forecast(
-      ${today}::text::date, ${known}::text[]::date[], ${amounts.map(String)}::text[]::numeric[], ${shares.map(String)}::text[]::numeric[])
+      ${today}::text::date, ${known}::text[]::date[], ${amounts.map(String)}::text[]::numeric[], ${known.map((_, i) => i < known.length - 1)}::boolean[])
   `.execute(db);
   const { forecast = Number.NaN, low = Number.NaN, high = Number.NaN } = rows[0] ?? {};
   const sumIn = (window: Window) => daysOf(window).reduce((sum, day) => sum + (final.get(day) ?? 0), 0);

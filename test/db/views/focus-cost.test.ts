@@ -21,7 +21,7 @@ const NEXT_DAY = "2026-03-01";
 
 beforeEach(async () => {
   await forgetAll(db);
-  await sql`truncate usage_export.price cascade`.execute(db);
+  await sql`truncate usage_export.configured, usage_export.price cascade`.execute(db);
 });
 
 const NOVA = { model: "nova-*", metric: "hours", currency: "EUR", price: "0.0077", per: "minute", from: "2026-01-01" };
@@ -36,7 +36,7 @@ async function storePriceBook(): Promise<void> {
     projects: [{ id: "p", name: "p", key: { env: "KEY" } }],
     prices,
   };
-  await storePrices(db, parseConfig(JSON.stringify(config), { source: "test", baseDir: "/" }).prices, "the test");
+  await storePrices(db, parseConfig(JSON.stringify(config), { source: "test", baseDir: "/" }).prices);
 }
 
 /** All series of the test, because only the registered ones are read. */

@@ -2,14 +2,10 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { parseConfig } from "../../../src/config/config.ts";
-import { storeBudgets } from "../../../src/db/money.ts";
-import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import { addDays, type Day, daysOf } from "../../../src/usage/days.ts";
 import { testDatabase } from "../../support/database.ts";
 import { storeSeries, type Usage } from "../reported-usage.ts";
-import { billed } from "../stored-billing.ts";
-import { configured, daysBack, newProject, newSeries, store, total, type ViewRow, view } from "../stored-usage.ts";
+import { daysBack, newProject, newSeries, store, total, type ViewRow, view } from "../stored-usage.ts";
 
 const { db } = await testDatabase();
 const back = await daysBack(db);
@@ -24,17 +20,17 @@ function lastDayOfMonth(): Day {
 
 type Forecast = Readonly<Record<"amount" | "forecast" | "low" | "high", number | null>> & { readonly ahead: number };
 
-/** What usage_export.month_forecast returns for days that are all final, unless `shares` says how much of them is known. */
+/** What usage_export.month_forecast returns. All days but `unknown` are known. */
 async function forecastOf(
   now: Day,
   amounts: ReadonlyMap<Day, string>,
-  shares: ReadonlyMap<Day, string> = new Map(),
+  unknown: readonly Day[] = [],
 ): Promise<Forecast> {
   const days = [...amounts.keys()];
   const { rows } = await sql<Forecast>`
     select amount::float8, forecast::float8, low::float8, high::float8, days_ahead as ahead
     from usage_export.month_forecast(${now}::text::date, ${days}::text[]::date[],
-      ${[...amounts.values()]}::text[]::numeric[], ${days.map((day) => shares.get(day) ?? null)}::text[]::numeric[])
+      ${[...amounts.values()]}::text[]::numeric[], ${days.map((day) => !unknown.includes(day))}::boolean[])
   `.execute(db);
   const [row] = rows;
   if (!row) throw new Error("no row");
@@ -63,13 +59,10 @@ test("the days ahead are like their weekdays", async () => {
   expect(await forecastOf("2026-03-02", amounts)).toMatchObject({ amount: 0, forecast: 260, ahead: 30 });
 });
 
-test("a day that is not final is scaled up by the share that is usually known, and the running day is the least", async () => {
+test("a day that may lack usage is estimated, and what is stored of it is the least", async () => {
   const amounts = new Map([...constant(before("2026-03-11", 60), "100"), ["2026-03-10", "80"], ["2026-03-11", "150"]]);
-  const shares = new Map([
-    ["2026-03-10", "0.8"],
-    ["2026-03-11", "0"],
-  ]);
-  expect(await forecastOf("2026-03-11", amounts, shares)).toMatchObject({ amount: 1130, forecast: 3150, ahead: 21 });
+  const forecast = await forecastOf("2026-03-11", amounts, ["2026-03-10", "2026-03-11"]);
+  expect(forecast).toMatchObject({ amount: 1130, forecast: 3150, ahead: 22 });
 });
 
 test("a day of the month that was not read is estimated, too", async () => {
@@ -98,7 +91,7 @@ test("an amount of many digits stays exact, and a month that is over and final i
   const days = daysOf({ start: "2026-03-01", end: "2026-03-30" });
   const { rows } = await sql<ViewRow>`
     select amount::text, forecast = round(amount + ${exact}::numeric, 6) as sure
-    from usage_export.month_forecast('2026-03-31', ${days}::text[]::date[], array_fill(${exact}::numeric, array[30]), array_fill(1.0, array[30]))
+    from usage_export.month_forecast('2026-03-31', ${days}::text[]::date[], array_fill(${exact}::numeric, array[30]), array_fill(true, array[30]))
   `.execute(db);
   expect(rows).toEqual([{ amount: "270215977642229790.000000030", sure: true }]);
 });
@@ -167,7 +160,7 @@ async function makeDayOlder(seriesId: number): Promise<void> {
   }
 }
 
-test("bi.usage_forecast scales the newest days up by how much of the days before was known as soon", async () => {
+test("bi.usage_forecast does not take the first reading of a day for all of its usage", async () => {
   const { project, seriesId } = await newSeries(db, "none", { windowDays: 2 });
   // Each day had 80 on the first morning, and 100 from the second one on.
   const read = (day: Day, requests: string) =>
@@ -177,46 +170,6 @@ test("bi.usage_forecast scales the newest days up by how much of the days before
     await read(back(1), "80");
     if (n > 0) await read(back(2), "100");
   }
-  const { rows: shares } = await sql<ViewRow>`
-    select days_after, round(known_share, 3)::float8 as share from usage_export.known_share
-    where series_id = ${seriesId} and metric = 'requests' order by days_after
-  `.execute(db);
-  expect(shares).toEqual([
-    { days_after: 1, share: 0.8 },
-    { days_after: 2, share: 1 },
-  ]);
   const [row] = await view(db, "usage_forecast", project);
   expect(Number(row?.forecast)).toBe(100 * monthDays.length);
-});
-
-test("the forecast of a billed budget does not scale charges up by how late usage becomes known", async () => {
-  const project = newProject();
-  const usage = configured(project, "none", { windowDays: 2 });
-  const billing = configured(project, "none", { source: "billing", windowDays: 2 });
-  const ids = await registerSeries(db, [usage, billing]);
-  const [usageId, billingId] = [seriesIdOf(ids, usage.series), seriesIdOf(ids, billing.series)];
-  const config = {
-    service: { baseUrl: "https://api.example.com" },
-    projects: [{ id: project.id, name: project.name, key: { env: "KEY" } }],
-    exports: [
-      {
-        ...{ name: "e", schedule: "15 2 * * *", source: "billing", window: { days: 2 }, groupings: ["none"] },
-        projects: [project.name],
-      },
-    ],
-    budgets: [{ name: "b", metric: "cost", currency: "USD", amount: 1, from: monthStart }],
-  };
-  await storeBudgets(db, parseConfig(JSON.stringify(config), { source: "test", baseDir: "/" }).budgets, "the test");
-  const options = { grouping: "none", cliffGuard: "off" } as const;
-  for (let n = 0; n < 40; n++) {
-    await makeDayOlder(usageId);
-    await makeDayOlder(billingId);
-    await store(db, usageId, [total(back(1), { requests: "80" })], options);
-    if (n > 0) await store(db, usageId, [total(back(2), { requests: "100" })], options);
-    await store(db, billingId, [billed(back(1), "none", [["100"]])], options);
-  }
-  const { rows } = await sql<{ forecast: string }>`
-    select trim_scale(forecast)::text as forecast from bi.budgets where budget = 'b'
-  `.execute(db);
-  expect(rows).toEqual([{ forecast: String(100 * monthDays.length) }]);
 });

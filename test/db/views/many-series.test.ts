@@ -25,15 +25,15 @@ await sql`
   where (series_id + back) % 50 <> 0
 `.execute(db);
 await sql`
-  insert into usage_export.budget (name, valid_from, project_ids, scope, scope_value, metric, currency, period, amount, thresholds, recorded_by)
+  insert into usage_export.budget (name, valid_from, project_ids, scope, scope_value, metric, currency, period, amount, thresholds)
   select scope || metric || period, current_date - 300, array(select project_id from usage_export.series), scope,
-    case when scope <> 'all' then 'x' end, metric, case metric when 'cost' then 'USD' end, period, 1, '{80}', 'the test'
+    case when scope <> 'all' then 'x' end, metric, case metric when 'cost' then 'USD' end, period, 1, '{80}'
   from unnest(array['all', 'key', 'tag', 'model']) as scope, unnest(array['cost', 'hours']) as metric, unnest(array['day', 'month']) as period
 `.execute(db);
 await sql`
   with price as (
-    insert into usage_export.price (metric, model, filter_key, currency, digits, per, minimum, volume, valid_from, recorded_by)
-    values ('hours', '*', '{}', 'USD', 2, 'hour', 10, 'account', current_date - 300, 'the test') returning price_id
+    insert into usage_export.price (metric, model, filter_key, currency, per, volume, valid_from)
+    values ('hours', '*', '{}', 'USD', 'hour', 'account', current_date - 300) returning price_id
   )
   insert into usage_export.price_tier (price_id, above, price, unit_price) select price_id, above, 1, 1 from price, unnest('{0,10}'::numeric[]) as above
 `.execute(db);

@@ -1,7 +1,6 @@
 // Usage by two dimensions: the series whose filter is one value of one dimension.
 
 import { expect, test } from "vitest";
-import { storeListedKeys } from "../../../src/db/project-facts.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import type { Dimension } from "../../../src/usage/dimensions.ts";
 import { type Filter, type Grouping, type Project, seenFilter } from "../../../src/usage/series.ts";
@@ -46,19 +45,5 @@ test("a series is shown by its filter's value and its group, and no other filter
     "accessor k1 model nova-3 3",
     "endpoint listen accessor k1 3",
     "tags prod model nova-3 2",
-  ]);
-});
-
-test("usage by model and key names the key, also one that is not listed any more", async () => {
-  const project = newProject();
-  await storeListedKeys(db, project.id, [{ apiKeyId: "k1", comment: "the exporter", scopes: [], tags: [] }]);
-  await storeAll(project, [
-    [seenFilter("accessor", "k1"), "model", { "nova-3": "3" }],
-    [seenFilter("accessor", "k2"), "model", { "nova-3": "4" }],
-    [seenFilter("tags", "k2"), "model", { "nova-3": "9" }],
-  ]);
-  expect(await view(db, "usage_by_model_and_key", project)).toMatchObject([
-    { model: "nova-3", accessor: "k1", requests: "3", lineage: "k1", key_comment: "the exporter", rotation: null },
-    { model: "nova-3", accessor: "k2", requests: "4", lineage: "k2", key_comment: null, usage_date: DAY },
   ]);
 });

@@ -84,31 +84,11 @@ test("groups are new, vanished, changed or the same, and add up to the total", a
     project_id: project.id,
     project: project.name,
     metric: "requests",
-    first_day: back(1),
-    last_day: back(1),
     days_compared: 1,
     days_lacking_before: 0,
     days_lacking_after: 0,
     total_from: "none",
   });
-});
-
-test("the first and the last day of a group are those on which it has some of the metric", async () => {
-  const usage = {
-    [back(4)]: [["nova", { requests: "0", hours: "1" }]],
-    [back(3)]: [["nova", { requests: "0", hours: "2" }]],
-    [back(2)]: [["nova", { requests: "5", hours: "0" }]],
-    [back(1)]: [["nova", { requests: "5", hours: "0" }]],
-  } as const;
-  await storeSeries(db, [{ project: newProject(), grouping: "model", usage }]);
-  const { rows } = await sql`
-    select metric, status, first_day::text, last_day::text
-    from bi.usage_change(${back(2)}::date, ${back(1)}::date) where "grouping" = 'model' order by metric
-  `.execute(db);
-  expect(rows).toEqual([
-    { metric: "hours", status: "vanished", first_day: back(4), last_day: back(3) },
-    { metric: "requests", status: "new", first_day: back(2), last_day: back(1) },
-  ]);
 });
 
 test("what the groups do not account for, or count twice, is a row of its own", async () => {
@@ -188,21 +168,17 @@ test("a day that was read, failed later and kept its rows is compared, and is no
     { project, grouping: "none", windowDays: 1, usage: requests({ 9: "10", 8: "20" }) },
   ]);
   const asked = { from: back(8), to: back(8) };
-  expect(await change(asked)).toMatchObject([{ change: "10", is_final: true, days_not_final_before: 0 }]);
+  expect(await change(asked)).toMatchObject([{ change: "10", is_final: true }]);
   await recordFailure(db, { seriesId, days: [back(9)], fetchNo: await nextFetchNo(db), reason: "down" });
-  expect(await change(asked)).toMatchObject([
-    { change: "10", is_final: false, days_compared: 1, days_not_final_before: 1, days_not_final_after: 0 },
-  ]);
+  expect(await change(asked)).toMatchObject([{ change: "10", is_final: false, days_compared: 1 }]);
 });
 
-test("days that are still read again are counted as not final", async () => {
+test("while days are still read again, the change is not final", async () => {
   const project = newProject();
   await storeSeries(db, [
     { project, grouping: "none", windowDays: 2, usage: requests({ 4: "1", 3: "1", 2: "1", 1: "1" }) },
   ]);
-  expect(await change(TWO_DAYS)).toMatchObject([
-    { days_compared: 2, days_not_final_before: 0, days_not_final_after: 2, is_final: false },
-  ]);
+  expect(await change(TWO_DAYS)).toMatchObject([{ days_compared: 2, is_final: false }]);
 });
 
 test("days without usage are compared: a complete day may have no rows", async () => {

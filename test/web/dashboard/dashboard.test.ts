@@ -7,7 +7,7 @@ import type { Page } from "../../../src/web/page.ts";
 import { makeOverview } from "../../facts/sample-facts.ts";
 import { healthState } from "../../health/sample-health-state.ts";
 import { WELL } from "../test-monitor.ts";
-import { pageData, VIEW } from "./sample-pages.ts";
+import { pageData } from "./sample-pages.ts";
 
 type Changes = Partial<Omit<DashboardDeps, "read">> & { readonly read?: Partial<DashboardDeps["read"]> };
 
@@ -21,7 +21,7 @@ function dashboard({ read, ...deps }: Changes = {}, limits?: Parameters<typeof o
       done.push(page);
       return data[page];
     };
-  const { pages, framed } = openDashboard(
+  const pages = openDashboard(
     {
       log: pino({ enabled: false }),
       readiness: () => WELL,
@@ -36,7 +36,7 @@ function dashboard({ read, ...deps }: Changes = {}, limits?: Parameters<typeof o
       },
       ...deps,
       read: {
-        ...{ overview: reader("overview"), health: reader("health"), run: reader("run") },
+        ...{ overview: reader("overview"), usage: reader("usage"), health: reader("health"), run: reader("run") },
         ...read,
       },
     },
@@ -48,17 +48,18 @@ function dashboard({ read, ...deps }: Changes = {}, limits?: Parameters<typeof o
     if (!answer) throw new Error(`no page ${name}`);
     return answer(new URLSearchParams(query));
   };
-  return { done, ask, framed };
+  return { done, ask };
 }
 
 const never = () => new Promise<never>(() => {});
 
-test.each(["overview", "health", "run"] as const)(
+test.each(["overview", "usage", "health", "run"] as const)(
   "the page %s reads what it shows and the health state, and nothing else",
   async (page) => {
     const { done, ask } = dashboard();
     const paths = {
       overview: "/",
+      usage: "/usage",
       run: "/run?id=1",
       health: "/data-health",
     };
@@ -76,8 +77,8 @@ test("one reading of the health state serves all pages for some seconds", async 
 
 test("an invalid period is refused, and nothing is read", async () => {
   const { done, ask } = dashboard();
-  expect(await ask("/?days=1000")).toMatchObject({ status: 400 });
-  expect(await ask("/run?days=1000")).toMatchObject({ status: 400 });
+  expect(await ask("/?period=1000")).toMatchObject({ status: 400 });
+  expect(await ask("/run?period=1000")).toMatchObject({ status: 400 });
   expect(await ask("/report.html?from=2026-01-01")).toMatchObject({ status: 400 });
   expect(done).toEqual([]);
 });
@@ -86,7 +87,7 @@ test("an unknown project and an unknown run are refused with a reason", async ()
   const { ask } = dashboard({ read: { run: async () => undefined } });
   const project = await ask("/?project=production-2");
   expect(project).toMatchObject({ status: 400 });
-  expect(project.body).toContain("project: no series of &quot;production-2&quot; is known");
+  expect(project.body).toContain("project: no project &quot;production-2&quot; is known");
   const run = await ask("/run?id=1");
   expect(run).toMatchObject({ status: 400 });
   expect(run.body).toContain("id: there is no run 1");
@@ -129,11 +130,7 @@ test("of thousands of projects those that have the entered text are offered, in 
   expect(many.body).toContain("5,000 projects found");
   expect(many.body).toContain("And 4,980 more projects");
   expect(offered(await ask("/?project=%25"))).toMatchObject([["50% off", "/", {}]]);
-  const ofRun = offered(await ask("/run?id=7&outcome=failed&project=prod-"));
-  expect(ofRun).toEqual([]);
-  expect(offered(await ask("/run?id=7&outcome=failed&project=EU"))).toEqual([
-    ["eu-prod", "/run", { id: "7", outcome: "failed", project: "eu-prod" }],
-  ]);
+  expect(offered(await ask("/run?id=7&project=EU"))).toEqual([["eu-prod", "/run", { id: "7", project: "eu-prod" }]]);
 });
 
 test("a name that several projects share stays chosen, so that Show asks for it again", async () => {
@@ -157,21 +154,6 @@ test("a project is chosen by its name or its identifier, and shown by its name",
     expect(body).toContain('<option value="prod-2" selected>');
     expect(body).not.toContain("Which project?");
   }
-});
-
-test("a page that is made elsewhere gets the frame, its notice if it can't be read, and 400 for an invalid question", async () => {
-  const { framed } = dashboard();
-  const title = "Usage of nova";
-  const page = await framed("usage", VIEW, async () => ({ jobs }) => ({
-    title,
-    sections: [],
-    notice: jobs[0] && undefined,
-  }));
-  expect(page.body).toContain("<h1>Usage of nova</h1>");
-  const failed = await framed("usage", VIEW, () => Promise.reject(new Error("canceling statement")));
-  expect(failed).toMatchObject({ status: 503, body: expect.stringContaining("canceling statement") });
-  const invalid = await framed("usage", VIEW, () => Promise.reject(new InvalidQuestion("grouping: no")));
-  expect(invalid).toMatchObject({ status: 400, body: expect.stringContaining("grouping: no") });
 });
 
 test("the report file is of the requested days and project, and an unknown project or parameter is refused", async () => {

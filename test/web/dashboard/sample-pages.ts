@@ -2,23 +2,24 @@
 
 import type { KeyStatus } from "../../../src/db/keys/status.ts";
 import type { HealthState } from "../../../src/facts/health.ts";
-import type { RotationKeys } from "../../../src/facts/operations.ts";
+import type { RotationKeys } from "../../../src/facts/keys.ts";
 import { NO_COUNTS } from "../../../src/usage/export.ts";
 import { framePage } from "../../../src/web/dashboard/frame.ts";
 import { PAGE_CONTENT, type PageData } from "../../../src/web/dashboard/pages.ts";
-import type { View } from "../../../src/web/dashboard/view.ts";
 import type { Page, Readiness } from "../../../src/web/page.ts";
-import { PERIOD as DAYS, makeCoverage, makeOverview } from "../../facts/sample-facts.ts";
+import type { View } from "../../../src/web/question.ts";
+import { PERIOD as DAYS, makeAnswer, makeCoverage, makeOverview } from "../../facts/sample-facts.ts";
 import { healthState, runLine } from "../../health/sample-health-state.ts";
 import { WELL } from "../test-monitor.ts";
 
-const PERIOD = { ...DAYS, live: true, name: "28d" };
-export const VIEW: View = { period: PERIOD, compare: "before", project: undefined, id: undefined };
+const PERIOD = { ...DAYS, name: "28d" };
+const VIEW: View = { period: PERIOD, compare: "before", project: undefined, more: [] };
 
 /** What each page reads. */
 export function pageData(): PageData {
   return {
     overview: makeOverview(),
+    usage: { answer: makeAnswer(), change: undefined },
     run: {
       run: runLine(),
       found: 12,
@@ -32,7 +33,7 @@ export function pageData(): PageData {
     health: {
       coverage: makeCoverage(),
       restatements: { count: 0, newest: [] },
-      runs: { runs: [runLine()], hasMore: false },
+      runs: [runLine()],
       keys: {
         rotations: [rotationKeys()],
         found: 1,

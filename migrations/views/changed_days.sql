@@ -1,0 +1,29 @@
+-- Runs with its owner's rights, because no view shows when a slice changed. Its body is parsed here: nothing in the search path of the
+-- caller can take its parts' place. It is one statement and therefore sees one state: a change that it does not see was made in a
+-- transaction whose number is at least xmin, got that number after any smaller number was given, and has a later changed_at than that.
+create or replace function bi.changed_days(since timestamptz)
+returns table (
+  source text, project_id text, project text, "grouping" text, filter text, usage_date date, next_since timestamptz
+)
+language sql stable security definer set search_path = pg_catalog, pg_temp set timezone = 'UTC'
+begin atomic
+  with visible as (
+    select greatest(since, (
+      select sl.changed_after from usage_export.slice sl
+      where sl.changed_at is not null and sl.changed_in < pg_snapshot_xmin(pg_current_snapshot())
+      order by sl.changed_at desc limit 1
+    )) as up_to
+  ), changed as (
+    select sl.series_id, sl.usage_date from usage_export.slice sl where sl.changed_at >= since
+    union
+    -- Without a change, a day becomes final when the window has passed it.
+    select sl.series_id, sl.usage_date
+    from usage_export.series s join usage_export.slice sl using (series_id)
+    where sl.changed_at is not null and sl.usage_date >= since::date - s.window_days and sl.usage_date < now()::date - s.window_days
+  )
+  -- A filter that was renamed or replaced has the days of both names.
+  select distinct s.source, s.project_id, s.project, s."grouping", p.filter, c.usage_date, v.up_to
+  from changed c join usage_export.series s using (series_id) join usage_export.series_period p using (series_id) cross join visible v;
+end;
+
+comment on function bi.changed_days(timestamptz) is 'Every day whose rows in the views of usage or of billed cost may have changed since that moment: one row a source, project, grouping, filter and day, also where nothing is left of it. next_since is the moment to remember for the next load, the same in each row; the newest days come again then. Give -infinity for all days.';

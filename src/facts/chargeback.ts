@@ -1,0 +1,97 @@
+// What each project, or each API key of it, used in a month and what that cost: for passing costs on. The amounts of a metric
+// add up exactly to its total.
+
+import { plainDecimal, sumOf } from "../decimal.ts";
+import type { Window } from "../usage/days.ts";
+import { METRICS } from "../usage/metrics.ts";
+import { readBasis } from "./amounts.ts";
+import { type AskedMetric, COSTS, isCost, type Question, type Split, splitsOf } from "./question.ts";
+import type { Run } from "./scope.ts";
+import { projectConditions, sourceOf, within } from "./sql.ts";
+
+/** Tags are no such split: a request may have several, so their amounts do not add up. */
+export const CHARGED_BY = ["project", "accessor"] as const;
+
+export type Charge = {
+  readonly projectId: string;
+  readonly project: string;
+  /** The API key; null for no value, and where the metric is known by project only. */
+  readonly group: string | null;
+  readonly metric: AskedMetric;
+  readonly currency: string | null;
+  readonly amount: string;
+  readonly total: string;
+  /** Whether every day of the month was read of every project. */
+  readonly isComplete: boolean;
+};
+
+type AskedCharges = Pick<Question, "projects"> & { readonly period: Window; readonly by: (typeof CHARGED_BY)[number] };
+
+/** Throws InvalidQuestion if there is no such project. */
+export async function chargeback(run: Run, { by, ...asked }: AskedCharges): Promise<readonly Charge[]> {
+  const charges: Charge[] = [];
+  charges.push(...(await chargesOf(run, asked, METRICS, by, undefined)));
+  for (const metric of COSTS) {
+    const grouping = splitsOf(metric).includes(by) ? by : "project";
+    const { scope } = await readBasis(run, questionOf(asked, metric, grouping, undefined));
+    for (const currency of metric === "billed_cost" ? [undefined] : scope.currencies)
+      charges.push(...(await chargesOf(run, asked, [metric], grouping, currency)));
+  }
+  return charges;
+}
+
+/** By the name of the metric, too. */
+type Sums = { readonly project_id: string; readonly group: string | null; readonly [metric: string]: string | null };
+
+/** By project, where the metrics are not exported by the grouping. */
+async function chargesOf(
+  run: Run,
+  asked: Omit<AskedCharges, "by">,
+  metrics: readonly AskedMetric[],
+  grouping: Split,
+  currency: string | undefined,
+): Promise<readonly Charge[]> {
+  const [metric = "hours"] = metrics;
+  const question = questionOf(asked, metric, grouping, currency);
+  const { scope, lacking } = await readBasis(run, question);
+  if (scope.projectCount === 0)
+    return grouping === "project" ? [] : chargesOf(run, asked, metrics, "project", currency);
+  const { view, column, conditions } = sourceOf(question, scope);
+  const sums = metrics.map((one) => `sum(${isCost(one) ? "amount" : one})::text as "${one}"`);
+  const group = grouping === "project" ? "null::text" : column;
+  const rows = await run<Sums>(`
+select project_id, ${group} as "group", ${sums.join(", ")} from ${view}
+where ${[within(asked.period), ...conditions].join(" and ")} group by 1, 2`);
+  const named = await run<{ id: string; name: string }>(`
+select project_id as id, (array_agg(project order by active desc, project))[1] as name from bi.series
+where ${["true", ...projectConditions(scope)].join(" and ")} group by project_id`);
+  const names = new Map(named.map(({ id, name }) => [id, name]));
+  const isComplete =
+    lacking.incompleteDays.length + lacking.unreadDays.length + scope.leftOutCount + scope.endedCount === 0;
+  return metrics.flatMap((one) => {
+    const known = rows.flatMap((row) => {
+      const amount = row[one];
+      return amount === null || amount === undefined
+        ? []
+        : [{ project_id: row.project_id, group: row.group, amount: plainDecimal(amount) }];
+    });
+    const total = sumOf(...known.map(({ amount }) => amount));
+    return known
+      .filter(({ amount }) => amount !== "0")
+      .map(({ project_id: projectId, group: value, amount }) => ({
+        ...{ projectId, project: names.get(projectId) ?? projectId, group: value, metric: one },
+        ...{ currency: scope.currency ?? null, amount, total, isComplete },
+      }))
+      .sort((a, b) => a.project.localeCompare(b.project, "en") || Number(b.amount) - Number(a.amount));
+  });
+}
+
+function questionOf(
+  { period, projects }: Omit<AskedCharges, "by">,
+  metric: AskedMetric,
+  grouping: Split,
+  currency: string | undefined,
+): Question {
+  const none = { before: undefined, filter: undefined, group: undefined, limit: 1, sort: "amount" } as const;
+  return { ...none, period, projects, metric, grouping, currency };
+}

@@ -1,0 +1,82 @@
+// The newest runs of all jobs or of one, and one run with its projects. A page waits for these reads, so each statement has a short limit.
+
+import { sql } from "kysely";
+import type { Database } from "../db/connection/database.ts";
+import { BRIEF_SNAPSHOT_SECONDS, readSnapshot, type Tx } from "../db/connection/transaction.ts";
+import type { RunCounts } from "../usage/export.ts";
+
+export type RecentRun = RunCounts & {
+  readonly runId: string;
+  readonly job: string;
+  readonly kind: string;
+  readonly trigger: string;
+  readonly status: string;
+  readonly startedAt: Date;
+  readonly finishedAt: Date | null;
+  /** The first error of the run. */
+  readonly error: string | null;
+};
+
+/** Of bi.runs. */
+const recentRunColumns = sql`
+  run_id as "runId", job, kind, trigger, status, started_at as "startedAt", finished_at as "finishedAt", error, requests,
+  slices_planned as planned, slices_complete as complete, slices_suspect as suspect, slices_failed as failed,
+  slices_undated as undated, slices_stale as stale, rows_changed::double precision as "rowsChanged"
+`;
+
+const RUNS_READ_MAX = 100;
+
+/** The newest first; enough to show how long each job took lately. */
+export async function readRuns(db: Database, max = RUNS_READ_MAX): Promise<readonly RecentRun[]> {
+  const query = sql<RecentRun>`select ${recentRunColumns} from bi.runs order by started_at desc, run_id limit ${max}`;
+  return (await readSnapshot(db, (tx) => query.execute(tx), BRIEF_SNAPSHOT_SECONDS)).rows;
+}
+
+const PROJECT_OUTCOMES = ["failed", "open", "ok"] as const;
+
+type ProjectOfRun = RunCounts & {
+  readonly project: string;
+  readonly outcome: (typeof PROJECT_OUTCOMES)[number];
+  readonly finishedAt: Date | null;
+  /** The first error. */
+  readonly error: string | null;
+};
+
+export type RunDetails = {
+  readonly run: RecentRun;
+  /** How many projects it has read, or should have. */
+  readonly found: number;
+  /** Of these at most 100: those that went wrong first, then the newest. */
+  readonly projects: readonly ProjectOfRun[];
+};
+
+const PROJECTS_MAX = 100;
+
+/** Undefined if there is no such run. */
+export async function readRun(db: Database, runId: string): Promise<RunDetails | undefined> {
+  return readSnapshot(db, (tx) => runDetails(tx, runId), BRIEF_SNAPSHOT_SECONDS);
+}
+
+async function runDetails(db: Tx, runId: string): Promise<RunDetails | undefined> {
+  const { rows: runs } = await sql<RecentRun>`
+    select ${recentRunColumns} from bi.runs where run_id::text = ${runId}
+  `.execute(db);
+  const [run] = runs;
+  if (!run) return undefined;
+  const { rows } = await sql<ProjectOfRun & { readonly found: number }>`
+    select project, outcome, finished_at as "finishedAt", error, requests, slices_planned as planned, slices_complete as complete,
+      slices_suspect as suspect, slices_failed as failed, slices_undated as undated, slices_stale as stale,
+      rows_changed::double precision as "rowsChanged", (count(*) over ())::integer as found
+    from (
+      select p.*, coalesce(named.project, p.project_id) as project,
+        case when p.finished_at is null then 'open' when p.error is not null or slices_suspect + slices_failed > 0 then 'failed'
+          else 'ok' end as outcome
+      from usage_export.run_project p
+      left join (select project_id, min(project) as project from usage_export.series group by project_id) named using (project_id)
+      where run_id = ${run.runId}::uuid
+    ) p
+    order by array_position(${[...PROJECT_OUTCOMES]}::text[], outcome), finished_at desc, project collate "C"
+    limit ${PROJECTS_MAX}
+  `.execute(db);
+  return { run, found: rows[0]?.found ?? 0, projects: rows.map(({ found: _, ...project }) => project) };
+}

@@ -1,0 +1,243 @@
+// The emulator for tests: it logs its requests, a test can inject a fault into the answer to one, and it can behave as a service that ignores
+// what it is asked for.
+
+import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { BreakdownRow } from "../../src/emulator/breakdown.ts";
+import { addDays, dayOf } from "../../src/emulator/days.ts";
+import type { KeyState } from "../../src/emulator/keys.ts";
+import { type Answer, answerTo, type IncomingRequest, type Json, type Service } from "../../src/emulator/routes.ts";
+import {
+  type EmulatorOptions as Options,
+  outgoingOf,
+  startEmulator as startPlainEmulator,
+} from "../../src/emulator/server.ts";
+import { sortedIfSet, sumOf } from "../../src/emulator/usage.ts";
+
+/** A request in the log, with the id of its key and never the secret. */
+export type SeenRequest = {
+  readonly method: string;
+  /** As it came, with the query. */
+  readonly path: string;
+  /** Undefined if no working key has the secret. */
+  readonly keyId: string | undefined;
+  /** Set when the answer is sent; undefined until then, and for good if the connection ends before. */
+  status: number | undefined;
+  /** By the clock of this machine, not by the service's. */
+  readonly receivedAt: Date;
+};
+
+export type Fault =
+  /** This answer in place of the good one; the request has no effect. The headers may state a wrong length or encoding. */
+  | {
+      readonly kind: "answer";
+      readonly status: number;
+      readonly headers?: OutgoingHttpHeaders;
+      readonly body?: string | Uint8Array;
+    }
+  /** The good answer with another content. If the content is a string, it is sent as it is, and not as JSON. */
+  | { readonly kind: "body"; readonly change: (json: Json) => unknown }
+  /** The connection ends before any answer, and the request has no effect. */
+  | { readonly kind: "drop" }
+  /** The request has its effect, and the connection ends before any answer. */
+  | { readonly kind: "lose" }
+  /** The connection ends in the middle of the good answer. */
+  | { readonly kind: "cut" }
+  /** The headers of the good answer, and then nothing until the client goes. */
+  | { readonly kind: "stall" }
+  /** The good answer, byte by byte. */
+  | { readonly kind: "trickle"; readonly everyMs: number }
+  /** The good answer at the time of the request, sent later. */
+  | { readonly kind: "delay"; readonly delayMs: number }
+  /** The same, sent when the promise resolves, for tests that need an order of events instead of a time. */
+  | { readonly kind: "hold"; readonly until: Promise<unknown> };
+
+/** Called for every request; undefined: the good answer is sent. */
+export type FaultPlan = (request: SeenRequest) => Fault | undefined;
+
+/** A breakdown with changed rows. */
+export function changeRows(change: (rows: readonly BreakdownRow[]) => readonly unknown[]): Fault {
+  return {
+    kind: "body",
+    change: (json) => (Array.isArray(json.results) ? { ...json, results: change(json.results) } : json),
+  };
+}
+
+/** Left out: the emulator answers as the service does. */
+type Modes = {
+  /**
+   * How the emulator treats `start` and `end`, and which days its answer names:
+   * - "ignored": both are ignored; the answer names and covers the last 30 days
+   * - "undated": both are ignored; the answer is one summary of yesterday that names no day
+   * - "unnamed": both are honoured; the answer is one summary of their days that names none; without both it covers yesterday
+   * - "cumulative": both are ignored; the answer is one summary of all usage since `countsFrom`, and names no day
+   */
+  readonly window?: "ignored" | "undated" | "unnamed" | "cumulative";
+  /** "ignored": every request is answered as if it had no grouping. */
+  readonly grouping?: "ignored";
+  /** "missing": Get Fields answers 404. */
+  readonly fields?: "missing";
+  /** "missing": the service does not offer billing, and its operations answer 404. */
+  readonly billing?: "missing";
+  /** How many projects a page of the list has; left out, the list comes whole. */
+  readonly pageSize?: number | undefined;
+};
+
+export type EmulatorOptions = Omit<Options, "handle"> & Modes & { readonly fault?: FaultPlan };
+
+/** What a test may change between two requests. */
+type Controls = {
+  fault: FaultPlan | undefined;
+  /** The service's clock. */
+  now: () => Date;
+};
+
+export type Emulator = AsyncDisposable &
+  Controls & {
+    readonly url: string;
+    /** Every request so far, in the order they came. */
+    readonly requests: readonly Readonly<SeenRequest>[];
+    keys(): KeyState[];
+    secretWorks(secret: string): boolean;
+    /** Ends open connections, and with them the answers in progress. A second call does nothing. */
+    close(): Promise<void>;
+  };
+
+export async function startEmulator(options: EmulatorOptions): Promise<Emulator> {
+  const { fault, window, grouping, fields, billing, pageSize, ...rest } = options;
+  const modes: Modes = {
+    ...(window && { window }),
+    ...(grouping && { grouping }),
+    ...(fields && { fields }),
+    ...(billing && { billing }),
+    pageSize,
+  };
+  const requests: SeenRequest[] = [];
+  const plain = await startPlainEmulator({
+    ...rest,
+    async handle(incoming, response, service) {
+      const { method, path, caller } = incoming;
+      const seen: SeenRequest = { method, path, keyId: caller?.apiKeyId, status: undefined, receivedAt: new Date() };
+      requests.push(seen);
+      const fault = emulator.fault?.(seen);
+      if (fault?.kind === "drop") return void response.destroy();
+      const outgoing =
+        fault?.kind === "answer" ? fault : outgoingWith(fault, answerAs(modes, incoming, service), incoming);
+      if (fault?.kind === "lose") return void response.destroy();
+      await send(response, outgoing, fault, seen);
+    },
+  });
+  const emulator: Emulator = {
+    url: plain.url,
+    requests,
+    fault,
+    get now() {
+      return plain.now;
+    },
+    set now(now) {
+      plain.now = now;
+    },
+    keys: () => plain.keys.states(plain.now()),
+    secretWorks: (secret) => plain.keys.find(secret, plain.now()) !== undefined,
+    close: plain.close,
+    [Symbol.asyncDispose]: plain.close,
+  };
+  return emulator;
+}
+
+// The modes.
+
+function answerAs(modes: Modes, incoming: IncomingRequest, service: Service): Answer {
+  const { caller, now } = incoming;
+  const url = new URL(incoming.url);
+  const { pathname, searchParams } = url;
+  const notFound: Answer = { kind: "json", status: 404, json: { category: "NOT_FOUND", details: "no such path" } };
+  if (modes.billing === "missing" && caller && /\/(?:billing\/|balances$)/.test(pathname)) return notFound;
+  if (modes.grouping === "ignored") searchParams.delete("grouping");
+  const asked = Object.fromEntries(searchParams);
+  const isSummary = modes.window !== undefined && modes.window !== "ignored" && pathname.endsWith("/usage/breakdown");
+  if (modes.window && modes.window !== "unnamed") for (const name of ["start", "end"]) searchParams.delete(name);
+  if (isSummary) {
+    const yesterday = addDays(dayOf(now), -1);
+    const isOfYesterday = modes.window === "undated" || (modes.window === "unnamed" && !asked.start && !asked.end);
+    const start = modes.window === "cumulative" ? service.countsFrom : yesterday;
+    const end = modes.window === "cumulative" ? dayOf(now) : yesterday;
+    if (isOfYesterday || modes.window === "cumulative") {
+      searchParams.set("start", start);
+      searchParams.set("end", end);
+    }
+  }
+  const answer = answerTo({ ...incoming, url }, service);
+  if (answer.kind !== "json" || answer.status !== 200) return answer;
+  if (modes.fields === "missing" && pathname.endsWith("/usage/fields")) return notFound;
+  const { projects } = answer.json;
+  if (modes.pageSize !== undefined && Array.isArray(projects)) {
+    const [page, limit] = [Number(searchParams.get("page") ?? 0), modes.pageSize];
+    return { ...answer, json: { page, limit, projects: projects.slice(page * limit, (page + 1) * limit) } };
+  }
+  return isSummary
+    ? { ...answer, json: { results: withoutDays(answer.json.results as readonly BreakdownRow[]) } }
+    : answer;
+}
+
+/** The rows of all days, added up by group. */
+function withoutDays(rows: readonly BreakdownRow[]): readonly BreakdownRow[] {
+  const undated = rows.map((row) => {
+    const { start: _, end: __, ...grouping } = row.grouping;
+    return { ...row, grouping };
+  });
+  const keyOf = ({ grouping }: BreakdownRow) => JSON.stringify(Object.values(grouping).map(sortedIfSet));
+  return [...Map.groupBy(undated, keyOf).values()].map((group) => ({
+    ...sumOf(group),
+    grouping: group[0]?.grouping ?? {},
+  }));
+}
+
+// The faults.
+
+type Outgoing = {
+  readonly status: number;
+  readonly headers?: OutgoingHttpHeaders;
+  readonly body?: string | Uint8Array;
+};
+
+function outgoingWith(fault: Fault | undefined, answer: Answer, incoming: IncomingRequest): Outgoing {
+  if (answer.kind === "text" || fault?.kind !== "body") return outgoingOf(answer, incoming);
+  const json = fault.change(answer.json);
+  const text = typeof json === "string" ? json : JSON.stringify(json);
+  const outgoing = outgoingOf({ kind: "text", status: answer.status, text }, incoming);
+  return { ...outgoing, headers: { ...outgoing.headers, "content-type": "application/json" } };
+}
+
+/** Sends an answer, whole or broken by a fault. Resolves when there is nothing more to send. */
+async function send(
+  response: ServerResponse,
+  { status, headers = {}, body = "" }: Outgoing,
+  fault: Fault | undefined,
+  seen: SeenRequest,
+): Promise<void> {
+  const closed = new Promise<void>((resolve) => response.once("close", resolve));
+  // The timer must not outlive the connection.
+  const wait = (ms: number) => Promise.race([sleep(ms, undefined, { ref: false }), closed]);
+  if (fault?.kind === "delay") await wait(fault.delayMs);
+  if (fault?.kind === "hold") await Promise.race([fault.until, closed]);
+  if (response.closed) return;
+
+  seen.status = status;
+  response.writeHead(status, headers);
+  const bytes = Buffer.from(body);
+  if (fault?.kind === "stall") {
+    response.flushHeaders();
+    await closed;
+  } else if (fault?.kind === "cut") {
+    response.write(bytes.subarray(0, Math.floor(bytes.length / 2)), () => response.destroy());
+  } else if (fault?.kind === "trickle") {
+    for (let sent = 0; sent < bytes.length && !response.closed; sent++) {
+      response.write(bytes.subarray(sent, sent + 1));
+      await wait(fault.everyMs);
+    }
+    response.end();
+  } else {
+    response.end(bytes);
+  }
+}

@@ -1,0 +1,363 @@
+import fs from "node:fs";
+import path from "node:path";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { sql } from "kysely";
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { readByStatements } from "../../src/db/connection/transaction.ts";
+import { recordFailure } from "../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
+import { Answer } from "../../src/facts/answer.ts";
+import { Secret } from "../../src/secret.ts";
+import { openApi } from "../../src/web/api.ts";
+import { forgetAll, storeSeries } from "../db/reported-usage.ts";
+import { daysBack, newProject } from "../db/stored-usage.ts";
+import { HOSTILE_NAMES } from "../show/hostile-names.ts";
+import { testDatabase } from "../support/database.ts";
+import { testMonitor } from "./test-monitor.ts";
+
+const { db } = await testDatabase();
+const back = await daysBack(db);
+
+const log = pino({ enabled: false });
+const api = openApi({ log, version: "1.2.3", readByStatements: (read) => readByStatements(db, read) });
+
+async function get(path: string, query: string | Record<string, string> = "", from = api) {
+  const response = await from.request(`/api/v1/${path}?${new URLSearchParams(query)}`);
+  return { status: response.status, headers: response.headers, body: await response.text() };
+}
+
+async function ask(query: string) {
+  const { status, body } = await get("usage", query);
+  return { status, answer: JSON.parse(body) };
+}
+
+/** Throws if a field is missing, of another type, or not described. */
+function described(answer: unknown): Answer {
+  return z.strictObject(Answer.shape).parse(answer);
+}
+
+test("the API answers at its paths, only to those who may see the pages", async () => {
+  const access = () => ({ scheme: "Bearer", credentials: new Secret("a-token-of-some-length") }) as const;
+  await using monitor = await testMonitor({ api: async () => api, access });
+  const authorization = { authorization: "Bearer a-token-of-some-length" };
+  const document = z
+    .object({ paths: z.record(z.string(), z.unknown()) })
+    .parse(await (await fetch(`${monitor.url}/api/v1/openapi.json`, { headers: authorization })).json());
+  expect(Object.keys(document.paths)).toHaveLength(5);
+  for (const one of Object.keys(document.paths)) {
+    expect((await fetch(monitor.url + one)).status).toBe(401);
+    const response = await fetch(monitor.url + one, { headers: authorization });
+    expect(response.status).toBe(200);
+    const start = Buffer.from(await response.arrayBuffer()).toString("utf8", 0, 3);
+    expect(start === "\ufeff", "spreadsheets read a CSV as UTF-8 only with the byte order mark").toBe(
+      one.endsWith("csv"),
+    );
+  }
+});
+
+test("the OpenAPI document is valid and says what each parameter means, and docs/api.md has the same paths", async () => {
+  const document = JSON.parse((await get("openapi.json")).body);
+  expect(await new Validator().validate(document)).toMatchObject({ valid: true });
+  const page = fs.readFileSync(path.join(import.meta.dirname, "../../docs/api.md"), "utf8");
+  const paths = [...page.matchAll(/^\| `(\/api[^`]+)` \|/gm)].map(([, one]) => one);
+  expect(paths.sort()).toEqual(Object.keys(document.paths).sort());
+  const { parameters } = document.paths["/api/v1/usage.csv"].get;
+  const names = ["project", "metric", "grouping", "no-value", "limit", "rows"];
+  for (const name of names)
+    expect(parameters).toContainEqual(expect.objectContaining({ name, description: expect.stringMatching(/.{20}/) }));
+});
+
+test("an answer says what is missing, why, and which projects are left out", async () => {
+  await forgetAll(db);
+  const [one, other, third] = [newProject(), newProject(), newProject()];
+  const usage = (days: readonly number[]) =>
+    Object.fromEntries(days.map((day) => [back(day), [["nova-3", { hours: "1.50" }] as const]]));
+  const due = { start: back(6), end: back(1) };
+  const [seriesId = 0] = await storeSeries(db, [
+    { project: one, grouping: "model", usage: usage([1, 2, 3, 5, 6]), due, windowDays: 2 },
+    {
+      project: other,
+      grouping: "model",
+      usage: usage([1, 2, 3, 4, 5]),
+      due: { start: back(5), end: back(1) },
+      windowDays: 2,
+    },
+    { project: third, grouping: "tags", usage: {}, due },
+  ]);
+  await recordFailure(db, {
+    seriesId,
+    days: [back(5)],
+    reason: "the service was away",
+    fetchNo: await nextFetchNo(db),
+  });
+
+  const { answer } = await ask(`from=${back(6)}&to=${back(1)}&compare=none`);
+  expect(described(answer)).toMatchObject({
+    complete: false,
+    projectCount: 2,
+    days: [
+      { day: back(6), state: "unread" },
+      { day: back(5), state: "incomplete" },
+      { day: back(4), state: "incomplete" },
+      { day: back(3), state: "final" },
+      { day: back(2), state: "settling" },
+      { day: back(1), state: "settling" },
+    ],
+    total: { amount: "15", before: null, change: null },
+    lacking: {
+      incompleteDays: [back(5), back(4)],
+      unreadDays: [back(6)],
+      projectsLeftOut: [third.name],
+    },
+  });
+  const csv = await get("usage.csv", `from=${back(6)}&to=${back(1)}&compare=none&rows=days`);
+  expect(csv.headers.get("content-disposition")).toContain(".csv");
+  expect(csv.body).toContain(`${back(4)},"incomplete","group",1,"nova-3",1.5`);
+  const only = await ask(`from=${back(3)}&to=${back(1)}&compare=none&project=${other.id}`);
+  expect(only.answer).toMatchObject({ complete: true, lacking: { incompleteDays: [] } });
+});
+
+test("a project that is no longer exported is named, unless it was read on all of the days", async () => {
+  await forgetAll(db);
+  const [kept, removed, early, doubtful, narrowed] = [
+    newProject(),
+    newProject(),
+    newProject(),
+    newProject(),
+    newProject(),
+  ];
+  const usage = (days: readonly number[]) =>
+    Object.fromEntries(days.map((day) => [back(day), [["nova-3", { hours: "1" }] as const]]));
+  const all = [1, 2, 3, 4, 5, 6, 7, 8];
+  const due = { start: back(8), end: back(1) };
+  const [keptId, , , doubtfulId = 0] = await storeSeries(db, [
+    { project: kept, grouping: "model", usage: usage(all), due, windowDays: 1 },
+    { project: removed, grouping: "model", usage: usage([3, 4, 5, 6, 7, 8]), windowDays: 1 },
+    { project: early, grouping: "model", usage: usage([5, 6, 7, 8]), windowDays: 1 },
+    { project: doubtful, grouping: "model", usage: usage([3]), windowDays: 1 },
+    { project: narrowed, grouping: "model", usage: usage([7]), windowDays: 1 },
+  ]);
+  const failure = { seriesId: doubtfulId, days: [back(3)], reason: "the service was away" };
+  await recordFailure(db, { ...failure, fetchNo: await nextFetchNo(db) });
+  // From now on only these are configured.
+  const [stillId] = await storeSeries(db, [
+    { project: kept, grouping: "model", windowDays: 1 },
+    { project: narrowed, grouping: "tags" },
+  ]);
+  expect(stillId).toBe(keptId);
+
+  const ended = async (query: string) => {
+    const { complete, lacking } = described((await ask(query)).answer);
+    const names = (list: readonly string[]) => list.toSorted();
+    return {
+      complete,
+      ended: names(lacking.projectsEnded),
+      leftOut: names(lacking.projectsLeftOut),
+      counts: [lacking.projectsEndedCount, lacking.projectsLeftOutCount],
+    };
+  };
+  const named = (...projects: readonly { name: string }[]) => projects.map(({ name }) => name).sort();
+  expect(await ended(`from=${back(4)}&to=${back(1)}&compare=none`)).toEqual({
+    complete: false,
+    ...{ ended: named(removed, doubtful), leftOut: named(narrowed), counts: [2, 1] },
+  });
+  // The usage that only the compared period has would look like a decrease.
+  expect(await ended(`from=${back(2)}&to=${back(1)}`)).toEqual({
+    complete: false,
+    ...{ ended: named(removed, early), leftOut: named(narrowed), counts: [2, 1] },
+  });
+  expect(await ended(`from=${back(6)}&to=${back(5)}&compare=none&project=${removed.id}`)).toEqual({
+    complete: true,
+    ...{ ended: [], leftOut: [], counts: [0, 0] },
+  });
+});
+
+test("there is no change unless every day of both periods was read, and the answer names the others", async () => {
+  await forgetAll(db);
+  const project = newProject();
+  const usage = (days: readonly number[]) =>
+    Object.fromEntries(days.map((day) => [back(day), [["nova-3", { hours: "1.5" }] as const]]));
+  const series = { project, grouping: "model", windowDays: 1 } as const;
+  await storeSeries(db, [{ ...series, usage: usage([1, 2]), due: { start: back(2), end: back(1) } }]);
+  const query = `from=${back(2)}&to=${back(1)}`;
+  const linesOf = async (more = "") => {
+    const { body } = await get("usage.csv", query + more);
+    return body.trimEnd().split("\r\n").slice(1);
+  };
+  const amounts = { amount: "3", before: null, change: null };
+  expect(described((await ask(query)).answer)).toMatchObject({
+    ...{ groups: [amounts], total: amounts },
+    compared: false,
+    lacking: { unreadDaysBefore: [back(9), back(8)] },
+  });
+  expect(await linesOf()).toEqual([
+    '"group",1,"nova-3",3,,,1,0,0,0,2,"true",0,0,',
+    '"total",,,3,,,1,0,0,0,2,"true",0,0,',
+  ]);
+
+  // Days that are due and were not read are no usage of 0, either.
+  await storeSeries(db, [{ ...series, due: { start: back(9), end: back(1) } }]);
+  expect(described((await ask(query)).answer)).toMatchObject({ total: amounts });
+
+  // One day was read, and had no usage.
+  await storeSeries(db, [{ ...series, usage: { [back(9)]: [] } }]);
+  expect(described((await ask(query)).answer)).toMatchObject({
+    ...{ compared: false, total: amounts, lacking: { incompleteDaysBefore: [back(8)], unreadDaysBefore: [] } },
+  });
+  await storeSeries(db, [{ ...series, usage: { [back(8)]: [] } }]);
+  const { answer } = await ask(`${query}&sort=change`);
+  const changed = { amount: "3", before: null, change: "3" };
+  expect(described(answer)).toMatchObject({ compared: true, groups: [changed], total: changed });
+  const [first] = await linesOf();
+  expect(first).toBe('"group",1,"nova-3",3,,3,1,0,0,0,0,"true",0,0,');
+});
+
+test("each row of the CSV says how many projects its amounts leave out", async () => {
+  await forgetAll(db);
+  const usage = { [back(1)]: [["listen", { hours: "1" }] as const], [back(2)]: [] };
+  const due = { start: back(2), end: back(1) };
+  await storeSeries(db, [
+    { project: newProject(), grouping: "endpoint", usage, due, windowDays: 1 },
+    { project: newProject(), grouping: "model" },
+    { project: newProject(), grouping: "model" },
+  ]);
+  const linesOf = async (rows: string) => {
+    const query = `from=${back(2)}&to=${back(1)}&compare=none&grouping=endpoint&rows=${rows}`;
+    const { body } = await get("usage.csv", query);
+    return body.trimEnd().split("\r\n").slice(1);
+  };
+  expect(await linesOf("groups")).toEqual([
+    '"group",1,"listen",1,,,1,0,0,0,0,"false",2,0,',
+    '"total",,,1,,,1,0,0,0,0,"false",2,0,',
+  ]);
+  const [first = "", second = ""] = await linesOf("days");
+  expect(first).toBe(`${back(2)},"final","group",1,"listen",0,1,"false",2,0,`);
+  expect(second).toMatch(/,"group",1,"listen",1,1,"false",2,0,$/);
+});
+
+test("the CSV by day says how many sets of tags have no row of their own", async () => {
+  await forgetAll(db);
+  const sets = Array.from({ length: 11 }, (_, i) => [[`tag ${i}`], { hours: String(i + 1) }] as const);
+  const due = { start: back(1), end: back(1) };
+  await storeSeries(db, [{ project: newProject(), grouping: "tags", usage: { [back(1)]: sets }, due, windowDays: 1 }]);
+  const query = `from=${back(1)}&to=${back(1)}&compare=none&grouping=tags&rows=days`;
+  const { body } = await get("usage.csv", query);
+  const lines = body.trimEnd().split("\r\n");
+  expect(lines).toHaveLength(1 + 8 + 1);
+  expect(lines.at(-1)).toMatch(/,"other",,,,3,"true",0,0,$/);
+});
+
+test("all projects are listed, with whether they are still exported", async () => {
+  await forgetAll(db);
+  const [gone, kept] = [newProject(), newProject()];
+  await storeSeries(db, [{ project: gone, grouping: "none" }]);
+  await storeSeries(db, [{ project: kept, grouping: "none" }]);
+  const { projects } = JSON.parse((await get("projects")).body);
+  expect(projects).toHaveLength(2);
+  expect(projects).toContainEqual({ projectId: gone.id, project: gone.name, active: false });
+  expect(projects).toContainEqual({ projectId: kept.id, project: kept.name, active: true });
+});
+
+test.each([
+  [
+    "metric=hour",
+    'metric: expected one of hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests, estimated_cost, billed_cost; got "hour"',
+  ],
+  ["grouping=day", /^grouping: expected one of none, accessor/],
+  ["limit=1001", "limit: expected a whole number from 1 to 1000"],
+  ["sort=up", /^sort: expected one of amount/],
+  ["project=nobody", 'project: no usage of a project "nobody" was ever asked for'],
+  ["filter=nothing", 'filter: no usage of a filter "nothing" was ever asked for'],
+  ["filter=all", /^filter: "all" has no conditions/],
+  ["group=a&no-value=yes", "group: expected group or no-value, not both"],
+  ["group=a&grouping=none", /^group: expected none/],
+  ["group=%00", "group: expected a text without the character NUL"],
+  ["from=2026-02-30&to=2026-03-01", "from: expected a day that exists, as YYYY-MM-DD"],
+  ["colour=red", /^unknown parameter "colour"/],
+])("%s is refused with a message that names the parameter", async (query, message) => {
+  await forgetAll(db);
+  await storeSeries(db, [{ project: newProject(), grouping: "model" }]);
+  const { status, answer } = await ask(query);
+  expect(status).toBe(400);
+  expect(answer).toEqual({ error: typeof message === "string" ? message : expect.stringMatching(message) });
+});
+
+test("a misspelt project gets a suggestion", async () => {
+  await forgetAll(db);
+  await storeSeries(db, [{ project: { id: "p-1", name: "production" }, grouping: "model" }]);
+  expect(await ask("project=prodution")).toMatchObject({
+    answer: { error: expect.stringContaining('; did you mean "production"?') },
+  });
+});
+
+test("hostile names of projects, filters and groups are text in the SQL", async () => {
+  await forgetAll(db);
+  const names = [...HOSTILE_NAMES, "'", "\\", "\\'; select 1; --", "$1", "?", "/*", "--"].filter(
+    (name) => name !== "" && !/\0/.test(name) && name.isWellFormed(),
+  );
+  const usage = { [back(1)]: names.map((name) => [name, { hours: "1" }] as const) };
+  for (const name of names) {
+    await storeSeries(db, [
+      { project: { id: `id ${name}`, name }, grouping: "model", usage },
+      {
+        project: { id: `id ${name}`, name },
+        grouping: "model",
+        filter: { name, features: { a: "true" }, dimensions: {} },
+        usage,
+      },
+    ]);
+    const query = new URLSearchParams({ project: name, filter: name, group: name, period: "7d" });
+    const { status, answer } = await ask(String(query));
+    expect([status, answer.total, answer.groups.length]).toEqual([200, { amount: "1", before: null, change: null }, 1]);
+    expect(answer.groups[0].group).toBe(name);
+    expect(answer.sql.groups).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/);
+    const { rows } = await sql.raw<Record<string, string>>(answer.sql.groups).execute(db);
+    expect(Object.values(rows[0] ?? {})[0]).toBe(name);
+  }
+});
+
+/** An API whose reads take as long as `work`, and wait half a second at most. */
+function apiThat(work: (signal: AbortSignal) => Promise<never>) {
+  const slow = openApi({ log, version: "1", readByStatements: (_, signal) => work(signal) }, 500);
+  return async (query: string, path = "usage") => {
+    const { status, headers, body } = await get(path, query, slow);
+    return { status, retryAfter: headers.get("retry-after"), error: JSON.parse(body).error };
+  };
+}
+
+test("if the database can't be read, the answer is 503 with the reason", async () => {
+  const askAway = apiThat(() => Promise.reject(new Error("connect ECONNREFUSED")));
+  expect(await askAway("")).toEqual({
+    status: 503,
+    retryAfter: "5",
+    error: expect.stringContaining("connect ECONNREFUSED"),
+  });
+});
+
+test("a question that takes too long is answered with 504 and what to ask for, one that waited for it with 503", async () => {
+  let signals: AbortSignal[] = [];
+  const askSlow = apiThat((signal) => {
+    signals = [...signals, signal];
+    return new Promise(() => {});
+  });
+  const [slow, later] = await Promise.all([askSlow("period=90d"), askSlow("period=7d")]);
+  expect(slow).toEqual({
+    status: 504,
+    retryAfter: null,
+    error: "the answer takes longer than 0.5 s: ask for fewer days, for one project, or with compare=none",
+  });
+  expect(later).toEqual({
+    status: 503,
+    retryAfter: "5",
+    error: expect.stringContaining("other questions are being answered; try again"),
+  });
+  // The database is asked nothing more for it.
+  expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
+
+  const cut = apiThat(() => Promise.reject(Object.assign(new Error("canceling statement"), { code: "57014" })));
+  expect((await cut("")).status).toBe(504);
+  // The lists have no days and compare nothing.
+  expect((await cut("", "projects")).error).toBe("the answer takes longer than 0.5 s: query the view bi.series");
+});

@@ -1,0 +1,262 @@
+// The page Usage, made from a real database. Its links are followed as a visitor would.
+
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { periodText } from "../../../src/show/format.ts";
+import { addDays, dayCount, daysOf, type Window } from "../../../src/usage/days.ts";
+import type { Page } from "../../../src/web/page.ts";
+import { DIARIZED, forgetAll, storeSeries } from "../../db/reported-usage.ts";
+import { daysBack, newProject } from "../../db/stored-usage.ts";
+import { HOSTILE_NAMES } from "../../show/hostile-names.ts";
+import { testDatabase } from "../../support/database.ts";
+import { usageSite } from "../usage-site.ts";
+
+const { db } = await testDatabase();
+const back = await daysBack(db);
+
+/** Of a server of its own, which has no page in its cache. */
+async function pageAt(query: string): Promise<Page | undefined> {
+  return usageSite(db)["/usage"]?.(new URLSearchParams(query));
+}
+
+async function open(query: string): Promise<string> {
+  return (await pageAt(query))?.body ?? "";
+}
+
+/** The query of the link with this text. */
+function linkOf(page: string, text: string): string {
+  const links = [...page.matchAll(/<a href="\.\/usage([^"]*)"[^>]*>(.*?)<\/a>/gs)];
+  const [, query = ""] = links.find(([, , shown = ""]) => shown.replaceAll(/<[^>]*>/g, "").trim() === text) ?? [];
+  if (query === "") throw new Error(`no link ${text} among ${links.map(([, , shown]) => shown)}`);
+  return query.replaceAll("&amp;", "&");
+}
+
+/** The cells of the rows of the groups' table, without markup, and amounts with every digit. */
+function rowsOf(page: string): readonly (readonly string[])[] {
+  const [table = ""] = /<table[\s\S]*?<\/table>/.exec(page.split('<div class="ranks">')[1] ?? "") ?? [];
+  return [...table.matchAll(/<tr>(.*?)<\/tr>/gs)].slice(1).map(([, row = ""]) =>
+    [...row.matchAll(/<t[hd][^>]*>(.*?)<\/t[hd]>/gs)].map(([, cell = ""]) =>
+      cell
+        .replaceAll(/<data value="([^"]*)".*?<\/data>/g, "$1")
+        .replaceAll(/<[^>]*>/g, "")
+        .trim(),
+    ),
+  );
+}
+
+const DAYS = `from=${back(2)}&to=${back(1)}`;
+/** They are compared with the same weekdays, a week earlier. */
+const DUE = { start: back(9), end: back(1) };
+
+async function storeModels(models: Readonly<Record<string, readonly [today: string, before: string]>>) {
+  await forgetAll(db);
+  const project = newProject();
+  const rows = (at: 0 | 1) => Object.entries(models).map(([name, amounts]) => [name, { hours: amounts[at] }] as const);
+  const usage = { [back(1)]: rows(0), [back(2)]: [], [back(8)]: rows(1), [back(9)]: [] };
+  await storeSeries(db, [{ project, grouping: "model", usage, due: DUE, windowDays: 1 }]);
+  return project;
+}
+
+test("the table has the exact amounts, and a click on a row narrows to it", async () => {
+  await storeModels({ "nova-3": ["1234567.8901", "1000000"], "aura-2": ["0.5", "1"], unused: ["0", "0"] });
+  const page = await open(DAYS);
+  expect(rowsOf(page)).toEqual([
+    ["nova-3", "1234567.8901", "1000000", "234567.8901", "+23.5%"],
+    ["aura-2", "0.5", "1", "-0.5", "-50%"],
+    ["Total", "1234568.3901", "1000001", "234567.3901", "+23.5%"],
+  ]);
+  const narrowed = await open(linkOf(page, "aura-2"));
+  expect(rowsOf(narrowed)).toEqual([["aura-2", "0.5", "1", "-0.5", "-50%"]]);
+  expect(rowsOf(await open(linkOf(narrowed, "show every model")))).toHaveLength(3);
+  expect(page).toContain('data-copy="select model,');
+  expect(page).toContain(`href="api/v1/usage.csv?from=${back(2)}&amp;to=${back(1)}&amp;rows=groups"`);
+});
+
+test("a group that was not used on days that were all read has 0", async () => {
+  await forgetAll(db);
+  const of = (name: string) => [[name, { hours: "2" }] as const];
+  const usage = { [back(1)]: of("new"), [back(2)]: [], [back(8)]: of("old"), [back(9)]: [] };
+  const series = { project: newProject(), grouping: "model", usage, windowDays: 1 } as const;
+  await storeSeries(db, [{ ...series, due: DUE }]);
+  expect(rowsOf(await open(DAYS)).slice(0, 2)).toEqual([
+    ["new", "2", "0", "2", "new"],
+    ["old", "0", "2", "-2", "-100%"],
+  ]);
+  // One more day of the compared period is due, and was not read.
+  const page = await open(`from=${back(3)}&to=${back(1)}`);
+  expect(rowsOf(page).slice(0, 1)).toEqual([["new", "2"]]);
+  expect(page).toMatch(
+    /Not compared with .*: in this period 1 day is not complete .*; in the period before 1 day was not read/,
+  );
+});
+
+test("last month is compared with the whole month before it, on the page, in the chart, as JSON, as CSV and in the SQL", async () => {
+  await forgetAll(db);
+  const last = comparedMonth(back(0));
+  const before = comparedMonth(last.start);
+  const due = { start: addDays(before.start, -10), end: back(1) };
+  // 1 hour on each day, and 100 on the days around the month before.
+  const rows = daysOf(due).map(
+    (day) => [day, [["nova-3", { hours: day < before.start ? "100" : "1" }] as const]] as const,
+  );
+  await storeSeries(db, [
+    { project: newProject(), grouping: "model", usage: Object.fromEntries(rows), due, windowDays: 1 },
+  ]);
+  const [days, daysBefore] = [last, before].map((window) => String(dayCount(window)));
+  const page = await open("period=last-month");
+  expect(page).toMatch(new RegExp(`compared with <time title="${before.start} to ${before.end}">`));
+  expect(rowsOf(page)[0]?.slice(0, 3)).toEqual(["nova-3", days, daysBefore]);
+  expect(page).toContain(`between date &#39;${before.start}&#39; and date &#39;${before.end}&#39;`);
+  expect(page).toContain(`"name":"Total before","hint":"${periodText(before)}"`);
+  const [, csvQuery = ""] = /href="api\/v1\/usage\.csv\?([^"]*rows=groups)"/.exec(page) ?? [];
+  const [, jsonQuery = ""] = /href="api\/v1\/usage\?([^"]*)"/.exec(page) ?? [];
+  for (const query of [jsonQuery, "period=last-month"]) {
+    const json = await usageSite(db)["/api/v1/usage"]?.(new URLSearchParams(query.replaceAll("&amp;", "&")));
+    expect(JSON.parse(json?.body ?? "")).toMatchObject({
+      question: { from: last.start, to: last.end, before: { from: before.start, to: before.end } },
+      total: { amount: days, before: daysBefore },
+    });
+  }
+  const csv = await usageSite(db)["/api/v1/usage.csv"]?.(new URLSearchParams(csvQuery.replaceAll("&amp;", "&")));
+  expect(csv?.body).toContain(
+    `"group",1,"nova-3",${days},${daysBefore},${Number(days) - Number(daysBefore)},1,0,0,0,0`,
+  );
+});
+
+/** The calendar month before the one of the day. */
+function comparedMonth(day: string): Window {
+  const end = addDays(`${day.slice(0, 7)}-01`, -1);
+  return { start: `${end.slice(0, 7)}-01`, end };
+}
+
+test("the files of this month so far are compared with the same days as the page", async () => {
+  await storeModels({ "nova-3": ["1", "1"] });
+  const page = await open("period=this-month");
+  expect(page).toMatch(/href="api\/v1\/usage\.csv\?from=\d{4}-\d{2}-01&amp;to=[\d-]+&amp;rows=groups"/);
+  expect(page).toMatch(/href="\.\/report\.html\?from=\d{4}-\d{2}-01&amp;to=[\d-]+"/);
+});
+
+test("a heading lists what changed the most, other opens, and the choices keep the rest of the question", async () => {
+  await storeModels(
+    Object.fromEntries(Array.from({ length: 25 }, (_, i) => [`m${i + 10}`, [`${i + 1}`, `${50 - i}`]])),
+  );
+  const page = await open(DAYS);
+  expect(rowsOf(page).map(([name]) => name)).toEqual([
+    ...Array.from({ length: 20 }, (_, i) => `m${34 - i}`),
+    "5 others",
+    "Total",
+  ]);
+  expect(rowsOf(await open(linkOf(page, "5 others")))).toHaveLength(26);
+  const sorted = await open(linkOf(page, "Difference"));
+  expect(rowsOf(sorted)[0]?.[0]).toBe("m10");
+  expect(rowsOf(await open(linkOf(page, "week")))).toEqual(rowsOf(page));
+  expect(linkOf(sorted, "7 days")).toBe("?period=7d&sort=change");
+  expect(sorted).toContain('<input type="hidden" name="sort" value="change">');
+});
+
+test("what is missing is said above the numbers, and marked on its days", async () => {
+  await forgetAll(db);
+  const [one, other] = [newProject(), newProject()];
+  const usage = { [back(1)]: [["nova-3", { hours: "1" }] as const] };
+  await storeSeries(db, [
+    { project: one, grouping: "model", usage, due: DUE },
+    { project: other, grouping: "endpoint", usage: {} },
+  ]);
+  const page = await open(`${DAYS}&compare=none`);
+  expect(page).toMatch(/class="notice bad"[\s\S]*Too low on[\s\S]*Data health says whose, and why/);
+  expect(page).toContain(`Not in these figures, as it is not exported like this: <bdi>${other.name}</bdi>.`);
+  expect(page).toMatch(new RegExp(`<time>${back(2)}</time> <b class="flag">not complete</b>`));
+  expect(page.replaceAll("&quot;", '"')).toContain('"pattern":"hatched"');
+});
+
+test("a project that is no longer exported is named above the numbers", async () => {
+  const removed = await storeModels({ "nova-3": ["1", "1"] });
+  const usage = { [back(1)]: [["nova-3", { hours: "1" }] as const] };
+  await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due: DUE }]);
+  const page = await open(`from=${back(3)}&to=${back(1)}`);
+  expect(page).toMatch(/class="notice bad"/);
+  expect(page).toContain(`Only in part in these figures, as no longer exported: <bdi>${removed.name}</bdi>.`);
+});
+
+test("without usage the page says what to do", async () => {
+  await storeModels({ "nova-3": ["1", "1"] });
+  expect(await open(`${DAYS}&metric=requests`)).toContain("There is none of it on these days.");
+  const page = await open(`${DAYS}&grouping=tags`);
+  expect(page).toContain("Usage by tags is not exported");
+  expect(rowsOf(await open(linkOf(page, "by model")))).toHaveLength(2);
+  await forgetAll(db);
+  const before = await open(DAYS);
+  expect(before).toContain("No usage was read yet. To read it now, run <code>usage-export export</code>");
+  expect(before).not.toContain("Not compared");
+});
+
+test("tags are neither added up nor stacked", async () => {
+  await forgetAll(db);
+  const usage = { [back(1)]: [[["a", "b"], { hours: "1" }] as const, [["a"], { hours: "2" }] as const] };
+  await storeSeries(db, [{ project: newProject(), grouping: "tags", usage, due: DUE }]);
+  const page = await open(`${DAYS}&grouping=tags&compare=none`);
+  expect(rowsOf(page).map((row) => row.join(" "))).toEqual(["a 2", "a b 1"]);
+  expect(page.replaceAll("&quot;", '"')).toContain('"kind":"lines"');
+  const one = await open(`${DAYS}&grouping=tags&compare=none&limit=1`);
+  expect(rowsOf(one).map((row) => row.join(" "))).toEqual(["a 2", "1 other not added up"]);
+});
+
+test("a group of keys stays the same under a filter", async () => {
+  await forgetAll(db);
+  const project = newProject();
+  await sql`insert into usage_export.rotation (name) values ('nightly') on conflict do nothing`.execute(db);
+  for (const key of ["key-1", "key-2"])
+    await sql`
+      insert into usage_export.api_key (intent_id, rotation, project_id, project, api_key_id, state, comment, scopes_asked)
+      values (${crypto.randomUUID()}, 'nightly', ${project.id}, ${project.name}, ${key}, 'retired', '', '{}')
+    `.execute(db);
+  const rows = ["key-1", "key-2", "other"].map((key) => [key, { hours: "1" }] as const);
+  const series = { project, grouping: "accessor", usage: { [back(1)]: rows, [back(2)]: [] }, due: DUE } as const;
+  await storeSeries(db, [series, { ...series, filter: DIARIZED }]);
+  const narrowed = await open(`${DAYS}&grouping=accessor&group=nightly&compare=none`);
+  expect(rowsOf(narrowed)).toEqual([["nightly", "2"]]);
+  expect(narrowed).toContain('<input type="hidden" name="group" value="nightly">');
+  expect(narrowed).toContain(`<option value="${DIARIZED.name}">`);
+  const filtered = `${DAYS}&grouping=accessor&group=nightly&compare=none&filter=${DIARIZED.name}`;
+  expect(rowsOf(await open(filtered))).toEqual([["nightly", "2"]]);
+});
+
+test("API keys are shown by their comments, also in the chart, while links, SQL and CSV have their ids", async () => {
+  await forgetAll(db);
+  const project = newProject();
+  const rows = ["key-1", "key-2", "key-3", "key-4"].map((key, i) => [key, { hours: String(9 - i) }] as const);
+  await storeSeries(db, [{ project, grouping: "accessor", usage: { [back(1)]: rows, [back(2)]: [] }, due: DUE }]);
+  const comments = { "key-1": "billing <b>", "key-2": "the same", "key-3": "the same", "key-4": "" };
+  for (const [key, comment] of Object.entries(comments))
+    await sql`
+      insert into usage_export.listed_key (project_id, api_key_id, comment, scopes) values (${project.id}, ${key}, ${comment}, '{}')
+    `.execute(db);
+  const page = await open(`${DAYS}&grouping=accessor&compare=none`);
+  expect(rowsOf(page).map(([name]) => name)).toEqual([
+    ...["billing &lt;b&gt;", "the same (key-2)", "the same (key-3)", "key-4", "Total"],
+  ]);
+  expect(page).toContain('<bdi title="key-1">billing &lt;b&gt;</bdi>');
+  expect(page.replaceAll("&quot;", '"')).toContain('"name":"billing \\u003cb>","hint":"billing \\u003cb>"');
+  const narrowed = await open(linkOf(page, "billing &lt;b&gt;"));
+  expect(narrowed).toContain("lineage = &#39;key-1&#39;");
+  expect(narrowed).toContain("Only API key <bdi>billing &lt;b&gt;</bdi> (<bdi>key-1</bdi>)");
+});
+
+test("hostile names are text", async () => {
+  const names = HOSTILE_NAMES.filter((name) => name.trim() !== "" && !name.includes("\0") && name.isWellFormed());
+  await storeModels(Object.fromEntries(names.map((name) => [name, ["1", "0"]])));
+  const page = await open(`${DAYS}&limit=100`);
+  expect(rowsOf(page)).toHaveLength(new Set(names).size + 1);
+  expect(page).not.toMatch(/<script>|<img/i);
+  for (const name of names) {
+    const narrowed = await open(`${DAYS}&${new URLSearchParams({ group: name })}`);
+    expect(rowsOf(narrowed)).toHaveLength(1);
+    expect(narrowed).not.toMatch(/<script>|<img/i);
+  }
+});
+
+test("a wrong parameter is a page that names it", async () => {
+  const page = await pageAt("metric=hour");
+  expect(page?.status).toBe(400);
+  expect(page?.body).toContain("metric: expected one of hours");
+});

@@ -1,0 +1,62 @@
+// The page Usage and the read API over a test's database, without a worker.
+
+import { sql } from "kysely";
+import { pino } from "pino";
+import { expect } from "vitest";
+import type { Database } from "../../src/db/connection/database.ts";
+import { readByStatements } from "../../src/db/connection/transaction.ts";
+import type { HealthState } from "../../src/facts/health.ts";
+import type { Question } from "../../src/facts/question.ts";
+import type { Run } from "../../src/facts/scope.ts";
+import type { Day } from "../../src/usage/days.ts";
+import { openApi } from "../../src/web/api.ts";
+import { openDashboard } from "../../src/web/dashboard/dashboard.ts";
+import type { Answer } from "../../src/web/page.ts";
+import { parseQuery, QuestionParameters, questionOf } from "../../src/web/question.ts";
+import { dashboardReads } from "../../src/worker/dashboard-reads.ts";
+import { healthState } from "../health/sample-health-state.ts";
+import { WELL } from "./test-monitor.ts";
+
+/** Path to answer. The pages of another call are not in its cache. */
+export function usageSite(db: Database, health?: () => HealthState): Readonly<Record<string, Answer>> {
+  const log = pino({ enabled: false });
+  const noConfig = () => expect.fail("the page Usage & cost does not read the configuration");
+  const reads = { ...dashboardReads(db, noConfig), readHealth: async () => health?.() ?? (await healthOf(db)) };
+  const pages = openDashboard({ log, readiness: () => WELL, ...reads });
+  const read = <T>(work: (run: Run) => Promise<T>, signal: AbortSignal) => readByStatements(db, work, { signal });
+  const api = openApi({ log, version: "1.2.3", readByStatements: read });
+  const apiPaths = ["/api/v1/usage", "/api/v1/usage.csv"];
+  const usage = pages["/usage"];
+  return {
+    ...(usage && { "/usage": usage }),
+    ...Object.fromEntries(apiPaths.map((path) => [path, asPage(api, path)])),
+  };
+}
+
+/** With the projects that are stored. */
+async function healthOf(db: Database): Promise<HealthState> {
+  const { rows } = await sql<{ project: string; projectId: string }>`
+    select distinct project_id as "projectId", project from bi.series
+  `.execute(db);
+  const counts = { complete: 1, suspect: 0, failed: 0, missing: 0 };
+  const line = { ...counts, source: "usage" as const, series: 1, freshThrough: null };
+  return healthState({ projects: rows.map((row) => ({ ...line, ...row })) });
+}
+
+function asPage(api: ReturnType<typeof openApi>, path: string): Answer {
+  return async (query) => {
+    const response = await api.request(`${path}?${query}`);
+    const headers = Object.fromEntries(response.headers);
+    return {
+      status: response.status,
+      contentType: "",
+      body: Buffer.from(await response.arrayBuffer()).toString(),
+      headers,
+    };
+  };
+}
+
+/** The question that an address asks. */
+export function askedBy(query: URLSearchParams, today: Day): Question {
+  return questionOf(parseQuery(QuestionParameters, query), today);
+}
