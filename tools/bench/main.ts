@@ -2,8 +2,8 @@
 // results.
 
 import { randomBytes } from "node:crypto";
-import { databaseUrl, runStatement } from "../support/postgres-admin.ts";
-import { startServer } from "../support/postgres-server.ts";
+import { databaseUrl, runStatement } from "../../test/support/postgres-admin.ts";
+import { startServer } from "../../test/support/postgres-server.ts";
 import type { NewDatabase } from "./figures.ts";
 import { measureFloor } from "./floor.ts";
 import { measureLatency } from "./latency.ts";

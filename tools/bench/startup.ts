@@ -1,8 +1,8 @@
 // How long commands with little work take from the start of their process to its end, compared with a Node process that does nothing.
 
 import { addDays, dayOf } from "../../src/usage/days.ts";
-import { startEmulator } from "../support/emulator.ts";
-import { startScript } from "../support/program.ts";
+import { startEmulator } from "../../test/support/emulator.ts";
+import { startScript } from "../../test/support/program.ts";
 import { openConfigFolder } from "./config-folder.ts";
 import { median, type NewDatabase, ratio, secondsOf } from "./figures.ts";
 import { configOf, KEY } from "./pipeline.ts";
