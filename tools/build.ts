@@ -24,8 +24,12 @@ const bundle = await rolldown({
     ...Object.fromEntries(migrations.map((file) => [file.replace(/\.ts$/, ""), file])),
   },
   platform: "node",
-  // Its main module is UMD, whose inner modules no bundler finds.
-  resolve: { alias: { "jsonc-parser": path.join(ROOT, "node_modules/jsonc-parser/lib/esm/main.js") } },
+  resolve: {
+    // Its main module is UMD, whose inner modules no bundler finds.
+    alias: { "jsonc-parser": path.join(ROOT, "node_modules/jsonc-parser/lib/esm/main.js") },
+    // If node_modules is a link, as in a git worktree, less-of-packages.ts would add second copies of modules under their real paths.
+    symlinks: false,
+  },
   external: EXTERNAL,
   plugins: [lessOfPackages],
   transform: { target: OLDEST_NODE },

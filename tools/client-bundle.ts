@@ -13,6 +13,8 @@ export async function clientBundle(): Promise<OutputChunk> {
     cwd: ROOT,
     input: { app: "src/web/client/main.ts" },
     platform: "browser",
+    // As in build.ts: the licences are found by the same paths.
+    resolve: { symlinks: false },
     tsconfig: false,
     transform: { target: OLDEST_BROWSERS, define: { "process.env.NODE_ENV": '"production"' } },
     onLog(level, log) {

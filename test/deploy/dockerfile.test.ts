@@ -24,7 +24,11 @@ test("the program can be built from the files that the Dockerfile copies", async
 
   await promisify(execFile)(process.execPath, ["tools/build.ts"], { cwd: app });
 
-  expect(await fs.readdir(path.join(app, "dist"))).toContain("usage-export.cjs");
+  const dist = path.join(app, "dist");
+  expect(await fs.readdir(dist)).toContain("usage-export.cjs");
+  // Through the link to node_modules it must not get a second copy, under its real path: that one would lack what the program calls.
+  const licences = await fs.readFile(path.join(dist, "THIRD-PARTY-LICENSES.txt"), "utf8");
+  expect(licences.match(/^undici .*$/gm)).toHaveLength(1);
 });
 
 /** What an engine gets to see: .dockerignore leaves everything out but the lines that begin with "!". */
