@@ -8,6 +8,14 @@ import type { Environment } from "../proxy.ts";
 import { escapeControlCharacters } from "../text.ts";
 import { COMMANDS } from "./commands.ts";
 
+const ENVIRONMENT = `
+Environment:
+  DATABASE_URL             the Postgres database; without it, an embedded one in ./data
+  MIGRATION_DATABASE_URL   what migrate uses in its place, past a connection pooler
+  USAGE_EXPORT_MASTER_KEY  seals stored API keys; needed as soon as there is a rotation
+  LOG_LEVEL                trace, debug, info, warn, error, fatal or silent
+  and the variables that the configuration names for API keys, such as USAGE_EXPORT_KEY`;
+
 type CommandRun = (app: App) => Promise<number>;
 
 /** Runs one command and returns its exit status: 0 done, 1 failed, 2 the command line or the configuration is wrong. */
@@ -35,6 +43,7 @@ export function defineCommands(version: string, choose: (configPath: string, run
     .showHelpAfterError("(--help shows what there is)")
     // Without this, the options after `keys rewrap` would be parsed as options of `keys`, which has the same ones.
     .enablePositionalOptions()
+    .addHelpText("after", ENVIRONMENT)
     .helpCommand("help [command]", "what a command does and how to use it");
 
   for (const definition of COMMANDS) {

@@ -4,7 +4,7 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { access, constants, mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import type { App } from "../app.ts";
@@ -35,6 +35,8 @@ const KEY_VARIABLE = "USAGE_EXPORT_DEMO_KEY";
 type DemoOptions = { /** Keeps the dashboard up. */ readonly serve?: boolean };
 
 export async function runDemo(app: App, { serve }: DemoOptions): Promise<number> {
+  // The demo tells what it does: the log's lines would say it twice.
+  if (app.env.LOG_LEVEL === undefined) app.log.level = "warn";
   const configured = await readDemoConfig(app);
   const secret = app.scrubber.add(new Secret(randomBytes(20).toString("hex"))).reveal();
   const masterKey = app.scrubber.add(new Secret(randomBytes(32).toString("base64"))).reveal();
@@ -114,23 +116,15 @@ async function runScenario(app: App, config: Config, db: Database, emulator: Emu
   const yesterday = addDays(dayOf(new Date()), -1);
   const days = daysOf({ start: addDays(yesterday, 1 - BACKFILL_DAYS), end: yesterday });
   await run(`the last ${BACKFILL_DAYS} days`, "backfill", { days });
-  const repeated = await run("the export again, nothing has changed");
+  await run("the export again, nothing has changed");
   emulator.now = () => new Date(Date.now() + DAY_MS);
   await run("a day later, late usage has arrived");
   await run("what it costs, by line item", "backfill", { days }, billsOf(job));
   const isRotated = await runRotations(context);
   await run("with the rotated key");
 
-  const numbers = await demoNumbers(db);
-  app.write(`${numbersText(numbers)}${nextText(app)}report: ${await writeDemoReport(app, db)}\n`);
-  if (!isRotated || results.some(({ failed, suspect }) => failed + suspect > 0)) return 1;
-  const { gaps, differences, restatements } = numbers;
-  if (gaps > 0 || differences > 0 || restatements === 0 || repeated.rowsChanged > 0) {
-    throw new Error(
-      `the demo expected no gaps, no differences, some restatements, and no rows written where nothing has changed; got ${gaps} gaps, ${differences} differences, ${restatements} restatements and ${repeated.rowsChanged} rows`,
-    );
-  }
-  return 0;
+  app.write(`${numbersText(await demoNumbers(db))}\nreport: ${await writeDemoReport(app, db)}\n${nextText(app)}`);
+  return isRotated && results.every(({ failed, suspect }) => failed + suspect === 0) ? 0 : 1;
 }
 
 /** Returns whether all rotations succeeded. */
@@ -163,24 +157,20 @@ function numbersText({ latest, cost, complete, slices, gaps, restatements, diffe
     `  restatements      ${restatements} numbers changed after they had been stored, each with its old and new value`,
     `  reconciliation    ${differences} days on which a grouping differs from the total`,
     "",
-    "The second run wrote no row, as nothing had changed.",
-    "",
   ].join("\n");
 }
 
 function nextText({ configPath }: App): string {
-  return existsSync(configPath)
-    ? `Next: put your project into ${configPath} and run\n  ${COMMAND} check\n`
-    : `Next: make a configuration for your project\n  ${COMMAND} init\n`;
+  // `init` replaces no file.
+  const file = existsSync(configPath) ? " --config my-jobs.json" : "";
+  return `Next: make a configuration for your own project\n  ${COMMAND} init${file}\n`;
 }
 
 /** Writes the report and returns its path. Its name differs from the default of the command `report`, whose file may exist. */
 async function writeDemoReport(app: App, db: Database): Promise<string> {
   const { readReport } = await import("./report.ts");
   const { page } = await readReport(app, db, {});
-  // In a container the working directory may not be writable.
-  const folder = await access(".", constants.W_OK).then(process.cwd, os.tmpdir);
-  const file = path.join(folder, "usage-report-demo.html");
+  const file = path.resolve("usage-report-demo.html");
   await writeFileAtomically(file, [page], app.signal);
   return file;
 }

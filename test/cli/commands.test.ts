@@ -11,8 +11,9 @@ const test = programTest();
 
 const PROGRAM = defineCommands("0.0.0", () => {});
 
-test("--help lists every command", async ({ context }) => {
+test("--help lists every command and the environment variables", async ({ context }) => {
   const { status, stdout } = await context.run(["--help"]);
+  expect(stdout).toMatch(/\nEnvironment:\n {2}DATABASE_URL /);
   expect({ status, commands: stdout.match(/(?<=^ {2})[a-z]+(?= \[options\])/gm) }).toEqual({
     status: 0,
     commands: PROGRAM.commands.map((command) => command.name()),

@@ -16,7 +16,7 @@ test("demo exports, never calls the configured service, and leaves only a report
   const temporary = path.join(context.folder, "tmp");
   await mkdir(temporary);
 
-  const { status, stdout } = await context.run(["demo"], { TMPDIR: temporary });
+  const { status, stdout, stderr } = await context.run(["demo"], { TMPDIR: temporary, LOG_LEVEL: undefined });
 
   expect(stdout).toMatch(/the last 30 days: 1 calls, 30 slices complete, 0 failed, \d+ rows written/);
   expect(stdout).toMatch(/the export again, nothing has changed: .* 0 rows written/);
@@ -24,11 +24,14 @@ test("demo exports, never calls the configured service, and leaves only a report
   expect(stdout).toMatch(/cost_total +\d{4}-\d\d-\d\d: \d+\.\d+ USD/);
   expect(stdout).toMatch(/coverage +90 of 90 slices complete, 0 gaps/);
   expect(stdout).toMatch(/restatements +[1-9]\d* numbers changed/);
+  expect(stdout).toMatch(/reconciliation +0 days/);
+  expect(stderr).toBe("");
   expect({ status, requests: emulator.requests }).toEqual({ status: 0, requests: [] });
   expect(await readdir(temporary)).toEqual([]);
   expect(await readdir(context.folder)).toEqual(["jobs.config.json", "tmp", "usage-report-demo.html"]);
   const report = await realpath(path.join(context.folder, "usage-report-demo.html"));
-  expect(stdout.trimEnd().split("\n").at(-1)).toBe(`report: ${report}`);
+  expect(stdout).toContain(`\nreport: ${report}\n`);
+  expect(stdout).toMatch(/\n {2}\S.* init --config my-jobs\.json\n$/);
   expect(await readFile(report, "utf8")).toMatch(/^<!doctype html>\n[\s\S]*<\/html>\n$/);
 });
 
