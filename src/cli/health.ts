@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers";
 import type { App } from "../app.ts";
 import { loadConfig } from "../config/config.ts";
 import { AppError } from "../errors.ts";
-import { monitorUrl } from "../web/address.ts";
+import { monitorUrl } from "../web/access.ts";
 
 /** A worker that takes longer to answer is not healthy. */
 const ANSWER_MS_MAX = 3_000;

@@ -1,10 +1,25 @@
-// Decides which requests are answered besides health checks: those with the configured credentials. Without credentials, a monitor on a
-// loopback address answers requests to the names of this machine. On any other address it answers everything: the configuration then says
-// "access": "none".
+// Where the monitor is reached, and which requests it answers besides health checks: those with the configured credentials. Without
+// credentials, a monitor on a loopback address answers requests to the names of this machine. On any other address it answers everything: the
+// configuration then says "access": "none".
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Secret } from "../secret.ts";
 import { type Page, textPage } from "./page.ts";
+
+export type MonitorAddress = { readonly host: string; readonly port: number };
+
+/** A wildcard listens on every address, but requests can't be sent to it: loopback takes its place. */
+const WILDCARDS: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" };
+
+/** The URL for requests from this machine; without a slash at its end. */
+export function monitorUrl({ host, port }: MonitorAddress): string {
+  const reached = WILDCARDS[host] ?? host;
+  return `http://${reached.includes(":") ? `[${reached}]` : reached}:${port}`;
+}
+
+export function isLoopbackAddress(address: string): boolean {
+  return address === "::1" || /^(?:::ffff:)?127\./.test(address);
+}
 
 /** What must be sent: a token, or a user name and password as `name:password`. */
 export type Access = { readonly scheme: "Bearer" | "Basic"; readonly credentials: Secret };

