@@ -11,7 +11,7 @@ import { runOn } from "../db/connection/transaction.ts";
 import { isSchemaError } from "../db/connection/views.ts";
 import { storedLists, storedProjects, storeReading } from "../db/projects.ts";
 import { AppError, errorText } from "../errors.ts";
-import { shortWindows } from "../facts/restatements.ts";
+import { shortWindows } from "../facts/coverage.ts";
 import { checkProject, type Finding, type FindingGroup } from "../jobs/check.ts";
 import { openServiceContext } from "../jobs/context.ts";
 import { readLists, withSeenValues } from "../jobs/discovery.ts";

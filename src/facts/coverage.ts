@@ -20,9 +20,6 @@ export type Coverage = {
   readonly projects: readonly ProjectCoverage[];
   /** Series whose answers carry no date: no figure contains their numbers. */
   readonly undated: readonly SeriesName[];
-  /** Days on which the sum over a grouping differs from the total; "left out" of too many projects. */
-  readonly differences: readonly Difference[] | "left out";
-  readonly differencesLeftOut: number;
 };
 
 export type ProjectCoverage = {
@@ -45,17 +42,6 @@ export type CoverageGap = Window & {
   readonly error: string | null;
 };
 
-type Difference = {
-  readonly source: string;
-  readonly project: string;
-  readonly grouping: string;
-  readonly day: Day;
-  readonly metric: string;
-  readonly total: string;
-  readonly sumOfGroups: string;
-  readonly difference: string;
-};
-
 export type CoverageScope = {
   readonly period: Window;
   /** Names or identifiers; undefined for all. */
@@ -69,7 +55,6 @@ export async function coverage(run: Run, { period, projects }: CoverageScope): P
     period,
     ...(await readProjects(run, ofProjects, period)),
     undated: await undatedSeries(run, projects),
-    ...(await readDifferences(run, ofProjects, period)),
   };
 }
 
@@ -146,24 +131,19 @@ where nth <= ${GAPS_MAX}
 order by nth`);
 }
 
-const DIFFERENCES_MAX = 50;
-/** The view adds up one slice after the other, which takes seconds for thousands of projects. */
-const DIFFERENCES_PROJECTS_MAX = 200;
+/** A window after whose last reading of a day usage still changed. */
+export type ShortWindow = { readonly windowDays: number; readonly days: number };
 
-async function readDifferences(
-  run: Run,
-  ofProjects: readonly string[],
-  period: Window,
-): Promise<Pick<Coverage, "differences" | "differencesLeftOut">> {
-  const [counted] = await run<{ count: number }>(`
-select count(distinct project_id)::integer as count from bi.series where ${["active", ...ofProjects].join(" and ")}`);
-  if ((counted?.count ?? 0) > DIFFERENCES_PROJECTS_MAX) return { differences: "left out", differencesLeftOut: 0 };
-  const rows = await run<Difference & { readonly count: number }>(`
-select source, project, "grouping", usage_date as day, metric, trim_scale(total)::text as total,
-  trim_scale(sum_of_groups)::text as "sumOfGroups", trim_scale(difference)::text as difference,
-  (count(*) over ())::integer as count
-from bi.reconciliation where ${[within(period), ...ofProjects].join(" and ")}
-order by usage_date desc, project collate "C", source, "grouping", metric limit ${DIFFERENCES_MAX}`);
-  const differences = rows.map(({ count: _, ...one }) => one);
-  return { differences, differencesLeftOut: (rows[0]?.count ?? 0) - differences.length };
+const LATE_DAYS_MIN = 7;
+
+/** Of the last 70 days: at least 7 changed when their window read them for the last time, so that later changes were probably not seen. */
+export function shortWindows(run: Run): Promise<readonly ShortWindow[]> {
+  return run<ShortWindow>(`
+select s.window_days as "windowDays", count(distinct r.usage_date)::integer as days
+from usage_export.series s
+join usage_export.superseded_row r using (series_id)
+where s.source = 'usage' and s.filter_key = '{}' and s.retired_at is null and s.superseded_at is null
+  and r.usage_date > (now() at time zone 'UTC')::date - 70
+  and (r.superseded_at at time zone 'UTC')::date - r.usage_date >= s.window_days
+group by s.window_days having count(distinct r.usage_date) >= ${LATE_DAYS_MIN} order by s.window_days`);
 }

@@ -1,11 +1,9 @@
 // What usage costs, how much was used, of what and by whom: what the overview and the report file show.
 
 import type { Day, Window } from "../usage/days.ts";
-import type { SeriesName } from "../usage/series.ts";
 import { amounts, type Figure, figures } from "./amounts.ts";
 import type { Answer } from "./answer.ts";
 import { mainMetric, totalSplit } from "./changes.ts";
-import { undatedSeries } from "./coverage.ts";
 import { type CostSource, costSource, type Money, money } from "./money.ts";
 import { type Question, type Split, splitsOf } from "./question.ts";
 import type { Run } from "./scope.ts";
@@ -24,8 +22,6 @@ export type Overview = {
   readonly money: Money | undefined;
   /** By project, model, line item, key and tags, as far as they are exported: of the cost, or of the main metric where cost has no such split. */
   readonly splits: readonly Answer[];
-  /** Series whose answers carry no date: no figure contains their numbers. */
-  readonly undated: readonly SeriesName[];
 };
 
 export type OverviewQuestion = Pick<Question, "period" | "before" | "projects">;
@@ -57,7 +53,6 @@ export async function overview(run: Run, asked: OverviewQuestion, today: Day): P
   return {
     ...{ period: asked.period, before: asked.before, figures: sent, total, totalFrom, cost, splits },
     money: isCurrent ? await money(run, { ...question, metric: main.metric }, main.totalFrom, today) : undefined,
-    undated: await undatedSeries(run, asked.projects),
   };
 }
 

@@ -189,8 +189,6 @@ a:has(.chips){text-decoration:none}
 .legend{display:flex;flex-wrap:wrap;gap:0 .75rem}
 }
 @media print{.copy{display:none}}
-.durations{display:block;width:8rem;height:1.1rem;margin-top:.2rem}
-.durations rect{fill:var(--accent)}
 @media print{.toolbar,.bar nav,.title a,.links,.sql{display:none}}
 `;
 

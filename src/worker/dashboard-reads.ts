@@ -11,7 +11,6 @@ import { health } from "../facts/health.ts";
 import { readKeys } from "../facts/keys.ts";
 import { overview } from "../facts/overview.ts";
 import type { Question } from "../facts/question.ts";
-import { restatements } from "../facts/restatements.ts";
 import { readRun, readRuns } from "../facts/runs.ts";
 import type { Run } from "../facts/scope.ts";
 import { addDays, comparedPeriod, type Day, dayOf } from "../usage/days.ts";
@@ -51,15 +50,12 @@ export function dashboardReads(
       usage: (view, signal) => read(signal, (run) => usageAnswer(run, usageQuestion(view, dayOf(new Date())))),
       async health(view, signal) {
         const asked = questionOfView(view);
-        const [ofUsage, runs, keys] = await Promise.all([
-          read(signal, async (run) => ({
-            coverage: await coverage(run, asked),
-            restatements: await restatements(run, asked),
-          })),
+        const [covered, runs, keys] = await Promise.all([
+          read(signal, (run) => coverage(run, asked)),
           readRuns(db),
           readKeys(db, config()),
         ]);
-        return { ...ofUsage, runs, keys };
+        return { coverage: covered, runs, keys };
       },
       run: (view) => readRun(db, chosen(view, "id") ?? ""),
     },

@@ -5,8 +5,7 @@ import { readByStatements } from "../../src/db/connection/transaction.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { coverage } from "../../src/facts/coverage.ts";
-import { restatements } from "../../src/facts/restatements.ts";
-import { forgetAll, storeSeries, storeUsage } from "../db/reported-usage.ts";
+import { forgetAll, storeSeries } from "../db/reported-usage.ts";
 import { daysBack, newProject } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
 
@@ -17,7 +16,6 @@ const period = { start: back(4), end: back(1) };
 beforeEach(() => forgetAll(db));
 
 const read = (projects?: readonly string[]) => readByStatements(db, (run) => coverage(run, { period, projects }));
-const restated = () => readByStatements(db, (run) => restatements(run, { period, projects: undefined }));
 
 test("the projects that lack the most come first, with the state of each day: old numbers are told from none", async () => {
   const [bad, good] = [newProject(), { ...newProject(), name: "a good one" }];
@@ -50,35 +48,8 @@ test("the projects that lack the most come first, with the state of each day: ol
       },
       { projectId: good.id, freshThrough: back(1), gaps: [] },
     ],
-    ...{ undated: [], differences: [] },
+    undated: [],
   });
   expect(await read([good.id])).toMatchObject({ projectCount: 1, projects: [{ projectId: good.id }] });
   await expect(read(["nobody"])).rejects.toThrow('project: no usage of a project "nobody" was ever asked for');
-});
-
-test("days on which the groups do not add up to the total are listed", async () => {
-  const project = newProject();
-  await storeSeries(db, [
-    { project, grouping: "none", usage: { [back(1)]: [["", { hours: "3" }]] } },
-    { project, grouping: "model", usage: { [back(1)]: [["nova-3", { hours: "2.5" }]] } },
-  ]);
-  expect((await read()).differences).toMatchObject([
-    { project: project.name, grouping: "model", day: back(1), metric: "hours", total: "3", sumOfGroups: "2.5" },
-  ]);
-});
-
-test("a total that changed is listed with its old number, the same change of its groups is not", async () => {
-  const project = newProject();
-  const usage = (hours: string) => ({ [back(2)]: [["nova-3", { hours }]] }) as const;
-  const [total = 0, model = 0] = await storeSeries(db, [
-    { project, grouping: "none", usage: usage("3") },
-    { project, grouping: "model", usage: usage("3") },
-  ]);
-  expect(await restated()).toEqual({ count: 0, newest: [] });
-  await storeUsage(db, total, "none", usage("4.5"));
-  await storeUsage(db, model, "model", usage("4.5"));
-  expect(await restated()).toMatchObject({
-    count: 1,
-    newest: [{ project: project.name, grouping: "none", day: back(2), metric: "hours", old: "3", new: "4.5" }],
-  });
 });

@@ -46,20 +46,10 @@ function widePage(page: keyof PageData): WebPage {
   const projects = coverage.projects.map((one) => ({
     ...{ ...one, project: LONG, gaps: [{ ...gap, quality: "missing" as const, error: LONG }] },
   }));
-  const difference = {
-    source: "billing" as const,
-    project: LONG,
-    grouping: "accessor,deployment,line_item,tags",
-    day: "2026-03-01",
-    metric: "hours",
-  };
   const data: Partial<{ readonly [P in keyof PageData]: Partial<PageData[P]> }> = {
     overview: wideOverview(),
     health: {
-      coverage: {
-        ...{ ...coverage, projects },
-        differences: [{ ...difference, total: AMOUNT, sumOfGroups: AMOUNT, difference: AMOUNT }],
-      },
+      coverage: { ...coverage, projects },
       runs: [
         runLine({ job: LONG, status: "failed", error: LONG, rowsChanged: Number(AMOUNT), requests: Number(AMOUNT) }),
       ],

@@ -130,8 +130,15 @@ function wellText({ projects }: Pick<HealthState, "projects">): string {
 }
 
 function verdictHtml(problems: readonly Problem[], { page, view, health }: FrameContent): Html {
-  const href = (section: string) =>
-    `${pageHref(section === "budgets" ? "overview" : "health")}${viewQuery(shared(view))}#${section}`;
+  const href = (section: Condition["section"]) => {
+    const [to, anchor]: readonly [PageName, string] =
+      section === "budgets"
+        ? ["overview", section]
+        : section === "anomalies"
+          ? ["usage", "usage"]
+          : ["health", section];
+    return `${pageHref(to)}${viewQuery(shared(view))}#${anchor}`;
+  };
   const notice = (kind: string, title: string, items: readonly Problem[], open: boolean) => {
     if (items.length === 0) return undefined;
     const list = items.map(({ text, section }) =>

@@ -1,27 +1,32 @@
 // The page Data health: why numbers are missing, which ones, and whether jobs and API keys do what they should. A section about something that
 // is not there is left out. Pure.
 
-import type { Coverage } from "../../facts/coverage.ts";
+import {
+  type Coverage,
+  type CoverageGap,
+  DAY_QUALITIES,
+  type DayQuality,
+  type ProjectCoverage,
+} from "../../facts/coverage.ts";
 import type { HealthState } from "../../facts/health.ts";
 import type { KeysData } from "../../facts/keys.ts";
-import type { Restatement, Restatements } from "../../facts/restatements.ts";
 import type { RecentRun } from "../../facts/runs.ts";
-import { coverageSection, seriesHtml, type UsageHref } from "../../show/coverage-section.ts";
-import { changeText, counted, exactText, instantText, metricName, roundedText } from "../../show/format.ts";
+import { counted, instantText, periodText, roundedText } from "../../show/format.ts";
 import {
   columns,
   folded,
   foldedText,
-  groupHtml,
   type Html,
   html,
   instantHtml,
+  joinHtml,
   nameHtml,
   numberColumns,
   table,
 } from "../../show/html.ts";
 import type { Section } from "../../show/page.ts";
-import { knownProjects, projectValue } from "../projects.ts";
+import { type Day, dayCount, daysOf, type Window } from "../../usage/days.ts";
+import { groupingNoun } from "../../usage/dimensions.ts";
 import { type View, viewQuery } from "../question.ts";
 import { pageHref } from "./frame.ts";
 import { jobsSection, runsSection } from "./jobs-sections.ts";
@@ -29,7 +34,6 @@ import { keysSections } from "./keys-sections.ts";
 
 export type DataHealth = {
   readonly coverage: Coverage;
-  readonly restatements: Restatements;
   /** The newest first. */
   readonly runs: readonly RecentRun[];
   readonly keys: KeysData;
@@ -38,24 +42,14 @@ export type DataHealth = {
 export function healthSections(data: DataHealth, view: View, health: HealthState): readonly Section[] {
   return [
     ...causesSection(health),
-    coverageSection(data.coverage, usageHrefs(view, health)),
-    ...anomaliesSection(health),
-    ...differencesSection(data.coverage),
-    ...restatementsSection(data.restatements),
+    { id: "gaps", title: "Projects", body: projectsHtml(data.coverage, view) },
     ...jobsSection(health, data.runs),
     ...runsSection(data.runs, health, view),
     ...keysSections(data.keys),
   ];
 }
 
-function usageHrefs(view: View, { projects }: HealthState): UsageHref {
-  const known = knownProjects(projects);
-  return ({ projectId: id, project: name }, { start, end }) => {
-    const period = { start, end, name: undefined };
-    const changes = { period, project: projectValue({ id, name }, known), more: [] };
-    return `${pageHref("usage")}${viewQuery(view, changes)}`;
-  };
-}
+// Why readings fail.
 
 /** "The service does not answer (503)". */
 export function causeWords({
@@ -73,7 +67,7 @@ export function causeWords({
 
 const CAUSE_COLUMNS = [
   ...columns("Cause", "Since"),
-  ...numberColumns("Readings that failed", "Of them with older numbers"),
+  ...numberColumns("Failed readings", "With older numbers"),
   ...columns("Next try"),
 ];
 
@@ -86,91 +80,103 @@ function causesSection({ causes }: HealthState): readonly Section[] {
     ...[cause.slices, cause.slicesWithNumbers].map((count) => roundedText(String(count))),
     cause.nextTry ? instantHtml(cause.nextTry) : "none is planned",
   ]);
-  const note = html`<p class="note">A reading is one project's usage of one day, in total or by one dimension. Times are in UTC.</p>
-`;
-  const body = html`${note}${table("Why readings fail now", CAUSE_COLUMNS, rows)}`;
-  return [{ id: "causes", title: "Causes", body }];
+  const caption = "A reading is one project's usage of one day, in total or by one dimension. Times are in UTC.";
+  return [{ id: "causes", title: "Causes", body: table(caption, CAUSE_COLUMNS, rows) }];
 }
 
-const ANOMALY_COLUMNS = [
-  ...columns("Day", "Project", "Metric"),
-  ...numberColumns("Amount", "Usually from", "to"),
-  ...columns("Alert"),
-];
-const ROWS_MAX = 50;
+// Which days of each project were read.
 
-function anomaliesSection({ anomalies }: HealthState): readonly Section[] {
-  const all = anomalies
-    .flatMap(({ anomalies: found, ...usage }) => found.map((one) => ({ ...usage, ...one })))
-    .sort((a, b) => (a.day < b.day ? 1 : a.day > b.day ? -1 : 0));
-  if (all.length === 0) return [];
-  const rows = all
-    .slice(0, ROWS_MAX)
-    .map(({ day, project, filter, unfiltered, metric, amount, low, high, isOpen }) => [
-      day,
-      unfiltered ? nameHtml(project) : html`${nameHtml(project)} <small>${nameHtml(filter)}</small>`,
-      metricName(metric),
-      roundedText(amount),
-      roundedText(low),
-      roundedText(high),
-      isOpen ? "open" : "over",
-    ]);
-  const caption = "Days of the last 30 that were unusual compared with the weeks before";
-  const body = html`${table(caption, ANOMALY_COLUMNS, rows)}${moreNote(all.length - rows.length, "usage_anomalies")}`;
-  return [{ id: "anomalies", title: "Unusual usage", body }];
-}
+/** What people read for the state of a day. */
+const QUALITY_WORDS: Readonly<Record<DayQuality | "not-due", string>> = {
+  complete: "complete",
+  stale: "older numbers, as the newest reading failed",
+  suspect: "in doubt: the newest answer was empty or much lower, so earlier numbers are shown",
+  missing: "no numbers",
+  "not-due": "not due",
+};
 
-function moreNote(more: number, view: string): Html | undefined {
-  return more > 0 ? html`<p class="note">And ${more} more: see the view <code>bi.${view}</code>.</p>` : undefined;
-}
+const PROJECT_COLUMNS = columns("Project", "Days", "Complete up to", "Last read", "Missing");
+/** An outage makes the same row for each project. */
+const UNFOLDED_MAX = 12;
 
-const DIFFERENCE_COLUMNS = [
-  ...columns("Day", "Project", "Of", "By", "Metric"),
-  ...numberColumns("Total", "Sum of groups", "Difference"),
-];
-
-/** Where the service's own numbers do not agree with each other. */
-function differencesSection({ differences, differencesLeftOut }: Coverage): readonly Section[] {
-  if (differences === "left out" || differences.length === 0) return [];
-  const rows = differences.map((one) => [
-    one.day,
-    nameHtml(one.project),
-    one.source,
-    one.grouping.replaceAll(",", ", "),
-    metricName(one.metric),
-    ...[one.total, one.sumOfGroups, one.difference].map(exactText),
+function projectsHtml({ period, projects, projectCount, undated }: Coverage, view: View): Html {
+  if (projects.length === 0) return html`<p class="empty">No project is read yet.</p>`;
+  const rows = projects.map((one) => [
+    html`<a href="${pageHref("usage")}${viewQuery(view, { project: one.projectId, more: [] })}">${nameHtml(one.project)}</a>`,
+    strip(period, one),
+    one.freshThrough ?? "never",
+    one.fetchedAt === null ? "never" : instantText(one.fetchedAt),
+    one.gaps.length === 0 ? "nothing" : gapsHtml(one),
   ]);
-  const caption = "Days on which the groups do not add up to the total that the service sent, the newest first";
-  const shown = html`${table(caption, DIFFERENCE_COLUMNS, rows)}${moreNote(differencesLeftOut, "reconciliation")}`;
-  const title = "Totals that differ from their groups";
-  const summary = counted(differences.length + differencesLeftOut, "difference");
-  return [{ id: "reconciliation", title, body: folded(summary, shown) }];
+  const caption = `${periodText(period)}, the projects that lack the most first`;
+  const others = rows.slice(UNFOLDED_MAX);
+  const more = projectCount - projects.length;
+  return html`${undatedHtml(undated)}${keyHtml(period, projects)}${table(caption, PROJECT_COLUMNS, rows.slice(0, UNFOLDED_MAX))}${
+    others.length > 0
+      ? folded(counted(others.length, "more project"), table("More projects", PROJECT_COLUMNS, others))
+      : undefined
+  }${more > 0 ? html`<p class="note">${counted(more, "project")} not shown: those shown lack the most. Choose one above.</p>` : undefined}`;
 }
 
-const RESTATEMENT_COLUMNS = [
-  ...columns("Day", "Of", "Group", "Metric"),
-  ...numberColumns("Old", "New", "Change"),
-  ...columns("Seen"),
-];
-
-function restatementsSection({ count, newest }: Restatements): readonly Section[] {
-  if (count === 0) return [];
-  const summary = counted(count, "change of a total", "changes of totals");
-  const note = html`<p class="note">Late usage arrives after a day is first read. The view <code>bi.restatements</code> has every change.</p>
+/** What the colours mean that are there. */
+function keyHtml(period: Window, projects: readonly ProjectCoverage[]): Html {
+  const all = daysOf(period);
+  const shown = new Set(projects.flatMap(({ days }) => all.map((day) => days[day] ?? "not-due")));
+  const keys = [...DAY_QUALITIES, "not-due" as const].filter((quality) => shown.has(quality));
+  return html`<p class="note key">${keys.map((quality) => html`<span><span class="swatch ${quality}"></span>${QUALITY_WORDS[quality]}</span> `)}</p>
 `;
-  const shown = html`${note}${table("Old and new numbers, the newest changes first", RESTATEMENT_COLUMNS, newest.map(restated))}`;
-  return [{ id: "restatements", title: "Numbers that changed later", body: folded(summary, shown) }];
 }
 
-function restated(one: Restatement) {
-  return [
-    one.day,
-    seriesHtml(one),
-    one.grouping === "none" ? "all" : groupHtml(one.grouping, one.group),
-    nameHtml(metricName(one.metric)),
-    one.old === null ? "none" : exactText(one.old),
-    one.new === null ? "none" : exactText(one.new),
-    one.old === null ? "new" : one.new === null ? "gone" : changeText(one.new, one.old),
-    instantText(one.seenAt),
-  ];
+function undatedHtml(undated: Coverage["undated"]): Html | undefined {
+  if (undated.length === 0) return undefined;
+  const names = undated.map(({ project, ...series }) => html`${nameHtml(project)}, ${seriesHtml(series)}`);
+  return html`<p class="note">The service's answers about ${joinHtml(names, "; ")} carry no date. It is not known which days those numbers are of, so no figure contains them; the view <code>bi.usage_snapshot</code> has them.</p>
+`;
+}
+
+/** The days as one bar, a rectangle for each stretch of the same state. */
+function strip(period: Window, { days, project }: ProjectCoverage): Html {
+  const all = daysOf(period);
+  const percent = (count: number) => `${((count * 100) / all.length).toFixed(3)}%`;
+  let at = 0;
+  const parts = stretchesOf(all, days).map((stretch) => {
+    const count = dayCount(stretch);
+    const text = `${periodText(stretch)}: ${QUALITY_WORDS[stretch.quality]}`;
+    const part = html`<rect class="${stretch.quality}" x="${percent(at)}" width="${percent(count)}" height="100%"><title>${text}</title></rect>`;
+    at += count;
+    return part;
+  });
+  const lacking = all.filter((day) => (days[day] ?? "complete") !== "complete").length;
+  const label = lacking === 0 ? "all complete" : `${counted(lacking, "day")} not complete`;
+  return html`<svg class="strip" role="img" aria-label="${project}: ${label}">${parts}</svg>`;
+}
+
+function stretchesOf(all: readonly Day[], days: ProjectCoverage["days"]) {
+  const stretches: (Window & { quality: DayQuality | "not-due" })[] = [];
+  for (const day of all) {
+    const quality = days[day] ?? "not-due";
+    const last = stretches.at(-1);
+    if (last?.quality === quality) stretches[stretches.length - 1] = { ...last, end: day };
+    else stretches.push({ start: day, end: day, quality });
+  }
+  return stretches;
+}
+
+function gapsHtml({ gaps }: ProjectCoverage): Html {
+  const items = gaps.map(
+    (gap) =>
+      html`<li>${seriesHtml(gap)}, ${periodText(gap)}: ${QUALITY_WORDS[gap.quality]}${gap.error === null ? undefined : html`. <bdi>${gap.error}</bdi>`}</li>`,
+  );
+  return html`<details><summary>${counted(gaps.length, "gap")}</summary><ul>${items}</ul></details>`;
+}
+
+/** "usage by model"; another filter than all usage is named. */
+function seriesHtml({
+  source,
+  grouping,
+  filter,
+}: Pick<CoverageGap, "grouping" | "filter"> & { source?: string }): Html {
+  const what = source === "billing" ? "billed cost" : "usage";
+  const by = grouping === "none" ? "in total" : `by ${groupingNoun(grouping)}`;
+  return html`${what} ${by}${filter === "all" ? undefined : html`, ${nameHtml(filter)}`}`;
 }

@@ -11,7 +11,6 @@ import {
   type HtmlValue,
   html,
   instantHtml,
-  joinHtml,
   nameHtml,
   numberColumns,
   stateHtml,
@@ -24,10 +23,7 @@ import { pageHref } from "./frame.ts";
 // Jobs.
 
 /** None if no job is configured and none was. */
-export function jobsSection(
-  { jobs, queue, workers, callPauses }: HealthState,
-  runs: readonly RecentRun[],
-): readonly Section[] {
+export function jobsSection({ jobs, queue, workers }: HealthState, runs: readonly RecentRun[]): readonly Section[] {
   if (jobs.length === 0) return [];
   const waiting = queueTotals(queue).flatMap((one) => (one.jobs > 0 ? [one.text] : []));
   const live = workers.filter(({ state }) => state === "live").length;
@@ -36,11 +32,11 @@ export function jobsSection(
   const rows = jobs.map((job) => [
     html`${nameHtml(job.job)} <small>${job.kind}, ${scheduleText(job.schedule)} (${job.timezone})</small>`,
     job.lastSuccess === null ? "never" : instantHtml(new Date(job.lastSuccess * 1000)),
-    durationsHtml(runs.filter(({ job: name }) => name === job.job || name.startsWith(`${job.job}/`))),
+    durationsText(runs.filter(({ job: name }) => name === job.job || name.startsWith(`${job.job}/`))),
     nextRunCell(job),
   ]);
-  const titles = columns("Job", "Last success", "Its last runs took", "Next run");
-  const body = html`${table("Times in UTC", titles, rows)}<p class="note">${works}${queued}.</p>${pausesHtml(callPauses)}`;
+  const titles = columns("Job", "Last success", "Last run took", "Next run");
+  const body = html`${table("Times in UTC", titles, rows)}<p class="note">${works}${queued}.</p>`;
   return [{ id: "jobs", title: "Jobs", body }];
 }
 
@@ -53,23 +49,15 @@ export function scheduleText(schedule: string): string {
   return `every ${days === "*" ? "day" : WEEKDAYS[Number(days)]} ${hour.padStart(2, "0")}:${minute.padStart(2, "0")}`;
 }
 
-const DURATIONS_SHOWN_MAX = 14;
-
-/** A bar for each run, the oldest first, so that a job that takes longer and longer is seen. */
-function durationsHtml(runs: readonly RecentRun[]): Html | string {
-  const ended = runs
-    .flatMap(({ startedAt, finishedAt }) => (finishedAt ? [secondsBetween(startedAt, finishedAt)] : []))
-    .slice(0, DURATIONS_SHOWN_MAX);
+/** Of the newest run, and of most of them, so that a job that takes longer than it did is seen. */
+function durationsText(runs: readonly RecentRun[]): string {
+  const ended = runs.flatMap(({ startedAt, finishedAt }) =>
+    finishedAt ? [secondsBetween(startedAt, finishedAt)] : [],
+  );
   const [newest] = ended;
   if (newest === undefined) return "–";
-  const [longest, usual] = [Math.max(...ended, 1), ended.toSorted((a, b) => a - b)[Math.floor(ended.length / 2)] ?? 0];
-  const text = `${durationText(newest)}${ended.length > 2 ? `, usually ${durationText(usual)}` : ""}`;
-  const width = 100 / DURATIONS_SHOWN_MAX;
-  const bars = ended.toReversed().map((seconds, i) => {
-    const height = Math.max(4, (seconds * 100) / longest);
-    return html`<rect x="${(i * width).toFixed(1)}%" width="${(width * 0.7).toFixed(1)}%" y="${(100 - height).toFixed(0)}%" height="${height.toFixed(0)}%"/>`;
-  });
-  return html`${text}${ended.length > 2 ? html` <svg class="durations" aria-hidden="true">${bars}</svg>` : undefined}`;
+  const usual = ended.toSorted((a, b) => a - b)[Math.floor(ended.length / 2)] ?? newest;
+  return `${durationText(newest)}${ended.length > 2 ? `, usually ${durationText(usual)}` : ""}`;
 }
 
 function secondsBetween(start: Date, end: Date): number {
@@ -84,25 +72,6 @@ function nextRunCell({ nextRun, paused, overdueSince }: JobHealth): Html {
   return overdueSince
     ? html`${stateHtml("overdue")} since ${instantHtml(overdueSince)} <small>next ${next}</small>`
     : next;
-}
-
-const PAUSES_SHOWN_MAX = 20;
-
-function pausesHtml(pauses: HealthState["callPauses"]): Html | undefined {
-  if (pauses.length === 0) return undefined;
-  const others = pauses.length - PAUSES_SHOWN_MAX;
-  const texts = [
-    ...pauses
-      .slice(0, PAUSES_SHOWN_MAX)
-      .map(({ key, until }) =>
-        key === ""
-          ? html`all API keys until ${instantHtml(until)}`
-          : html`the API key of ${nameHtml(key)} until ${instantHtml(until)}`,
-      ),
-    ...(others > 0 ? [html`${counted(others, "other API key")} (<code>usage-export status</code> names each)`] : []),
-  ];
-  return html`
-<p>${stateHtml("paused")} Calls are paused with ${joinHtml(texts, ", ")}, as the service asked.</p>`;
 }
 
 // Runs.

@@ -5,7 +5,6 @@ import type { Answer } from "../../facts/answer.ts";
 import type { Overview } from "../../facts/overview.ts";
 import { answerChart, groupCell, nameOf, shareBar } from "../../show/answer-chart.ts";
 import { budgetList } from "../../show/budgets.ts";
-import { seriesHtml } from "../../show/coverage-section.ts";
 import {
   amountHtml,
   changeText,
@@ -59,7 +58,7 @@ export function overviewSections(
 // The figures.
 
 function summaryHtml(data: Overview, budgets: readonly BudgetUse[], links: Links): Html {
-  const { figures, total, cost, totalFrom, undated } = data;
+  const { figures, total, cost, totalFrom } = data;
   const main = cost ?? total;
   const { projectCount } = main;
   const used = figures.filter(({ amount }) => !isZero(amount));
@@ -83,7 +82,6 @@ function summaryHtml(data: Overview, budgets: readonly BudgetUse[], links: Links
     ...(totalFrom === "none" ? [] : [html`The figures are the sums by ${groupingNoun(totalFrom)}.`]),
     ...(projectCount === 0 ? [html`No total of all usage is exported.`] : []),
     ...leftOutNotes(main),
-    ...undatedNotes(undated),
   ];
   return html`<div class="summary">${moneyHtml(data, budgets, links)}<dl class="figures">${ofCost ?? first}${ofCost && first}${others}</dl></div>
 ${notes.length > 0 ? html`<p class="note">${joinHtml(notes, " ")}</p>` : undefined}`;
@@ -130,15 +128,6 @@ function figureHtml(
   return html`<div><dt>${href === undefined ? metricName(measure.metric) : html`<a href="${href}">${metricName(measure.metric)}</a>`}</dt><dd><span class="figure">${shown}</span>
 ${change}</dd></div>
 `;
-}
-
-function undatedNotes(undated: Overview["undated"]): readonly Html[] {
-  const [first] = undated;
-  if (!first) return [];
-  const others = undated.length > 1 ? ` and ${counted(undated.length - 1, "other")}` : "";
-  return [
-    html`The service's answers about ${seriesHtml(first)}${others} carry no date. It is not known which days those numbers are of, so no figure contains them.`,
-  ];
 }
 
 // The groups.

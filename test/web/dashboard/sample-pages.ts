@@ -32,7 +32,6 @@ export function pageData(): PageData {
     },
     health: {
       coverage: makeCoverage(),
-      restatements: { count: 0, newest: [] },
       runs: [runLine()],
       keys: {
         rotations: [rotationKeys()],
