@@ -4,11 +4,11 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import type { App } from "../app.ts";
-import { type Config, loadConfig } from "../config/config.ts";
+import { type Config, loadConfig, parseConfig } from "../config/config.ts";
 import { type Database, openEmbedded } from "../db/connection/database.ts";
 import { migrateToLatest } from "../db/connection/migrate.ts";
 import { type DemoNumbers, demoNumbers } from "../db/usage/coverage.ts";
@@ -65,8 +65,9 @@ export async function runDemo(app: App, { serve }: DemoOptions): Promise<number>
 
 /** The packaged example if the folder has no configuration, but never in place of a file that the user named. */
 async function readDemoConfig({ configPath }: App): Promise<Config> {
-  const usesConfigPath = existsSync(configPath) || configPath !== CONFIG_FILE;
-  return loadConfig(usesConfigPath ? configPath : path.join(PACKAGE_FOLDER, CONFIG_FILE), { isExample: true });
+  if (existsSync(configPath) || configPath !== CONFIG_FILE) return loadConfig(configPath);
+  const example = await readFile(path.join(PACKAGE_FOLDER, CONFIG_FILE), "utf8");
+  return parseConfig(example.replaceAll("PROJECT_ID", "demo"), { source: CONFIG_FILE, baseDir: PACKAGE_FOLDER });
 }
 
 /** The configured jobs, with the emulator as the service, keys of the emulator, and sinks in the temporary folder. */

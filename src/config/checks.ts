@@ -1,27 +1,17 @@
 // What one part of the configuration says about another. These mistakes are reported once every field by itself is right. Pure.
 
 import { DIMENSIONS, DIMENSIONS_OF, dimension, type Source } from "../usage/dimensions.ts";
+import { overlappingPrices, type Price } from "../usage/prices.ts";
 import {
   BILLING_GROUPINGS,
   type Filter,
   filterKey,
   GROUPINGS,
-  isReadUnderEach,
   NO_CONDITIONS,
   unlistedValues,
 } from "../usage/series.ts";
-import { PLACEHOLDER_ID } from "./fields.ts";
-import type { Path } from "./json.ts";
-import {
-  type ConfigIssue,
-  describeReceived,
-  describeValue,
-  didYouMean,
-  formatPath,
-  oneOf,
-  quoteAll,
-} from "./messages.ts";
-import { overlapIssues } from "./money.ts";
+import type { ConfigIssue, Path } from "./json.ts";
+import { describeReceived, describeValue, didYouMean, formatPath, oneOf, quoteAll } from "./messages.ts";
 import { isPattern, matchesPattern } from "./patterns.ts";
 import type { WrittenProject } from "./projects.ts";
 import type { WrittenRotation } from "./rotations.ts";
@@ -33,60 +23,43 @@ type Report = (path: Path, message: string) => void;
 /** With the names looked up often: there may be thousands of projects. */
 type Checked = ConfigFile & {
   readonly report: Report;
-  readonly projectNames: Names<WrittenProject>;
-  readonly rotationNames: Names<WrittenRotation>;
+  readonly projectNames: ReadonlySet<string>;
   readonly isDiscovering: boolean;
 };
 
-/** `isExample` accepts the placeholder project of the packaged example, because only the emulator is asked for it. */
-export function crossFieldIssues(file: ConfigFile, isExample = false): ConfigIssue[] {
+export function crossFieldIssues(file: ConfigFile): ConfigIssue[] {
   const issues: ConfigIssue[] = [];
   const report: Report = (path, message) => void issues.push({ path, message });
   const { projects, exports, rotations, prices, budgets } = file;
-  // Without the entries that discover others, whose name is a template. Each project keeps its place in the file.
+  // Without the entries that discover others. Each project keeps its place in the file.
   const written = projects.flatMap((project, i) => ("id" in project ? [{ project, at: ["projects", i] }] : []));
-  const projectNames = namesOf(written.map(({ project }) => project));
-  const isDiscovering = written.length < projects.length;
-  const config = { ...file, report, projectNames, rotationNames: namesOf(rotations), isDiscovering };
-  const reportTwice = (list: string, expected: string, entries: readonly { readonly name: string }[]) =>
-    reportDuplicates(
-      report,
-      entries.map(({ name }, i) => ({ value: name, path: [list, i, "name"] })),
-      expected,
-    );
+  const config = {
+    ...file,
+    report,
+    projectNames: new Set(written.map(({ project }) => project.name)),
+    isDiscovering: written.length < projects.length,
+  };
+  const namesAt = (list: string, entries: readonly { readonly name: string }[]) =>
+    entries.map(({ name }, i) => ({ value: name, path: [list, i, "name"] }));
 
-  for (const [field, expected] of [
-    ["id", "each project once"],
-    ["name", "a name that no other project has"],
-  ] as const) {
-    reportDuplicates(
-      report,
-      written.map(({ project, at }) => ({ value: project[field], path: [...at, field] })),
-      expected,
-    );
-  }
-  for (const { project, at } of written) checkProject(config, project, at, isExample);
-  reportTwice("exports", "a name that no other export has", exports);
+  const ids = written.map(({ project, at }) => ({ value: project.id, path: [...at, "id"] }));
+  reportDuplicates(report, ids, "each project once");
+  const names = written.map(({ project, at }) => ({ value: project.name, path: [...at, "name"] }));
+  reportDuplicates(report, names, "a name that no other project has");
+  for (const { project, at } of written) checkKeyOf(config, project, at);
+  const jobs = [...namesAt("exports", exports), ...namesAt("rotations", rotations)];
+  reportDuplicates(report, jobs, "a name that no other job has");
   for (const [i, job] of exports.entries()) checkExport(config, job, ["exports", i]);
   checkFilters(report, exports);
-  reportTwice("rotations", "a name that no other rotation has", rotations);
-  for (const [i, { name }] of rotations.entries()) {
-    if (!exports.some((job) => job.name === name)) continue;
-    report(["rotations", i, "name"], `expected a name that no export has, as commands choose a job by it`);
-  }
   for (const [i, job] of rotations.entries()) checkRotation(config, job, ["rotations", i]);
   issues.push(...overlapIssues(prices));
-  reportTwice("budgets", "a name that no other budget has", budgets);
+  reportDuplicates(report, namesAt("budgets", budgets), "a name that no other budget has");
   for (const [i, { project }] of budgets.entries()) checkProjectName(config, project, ["budgets", i, "project"]);
   return issues;
 }
 
-function checkProject(config: Checked, project: WrittenProject, at: Path, isExample: boolean): void {
-  const { id, name, key } = project;
+function checkKeyOf(config: Checked, { key, name }: WrittenProject, at: Path): void {
   if (key.kind === "rotation") checkRotationName(config, key.rotation, name, [...at, "key", "rotation"]);
-  if (isExample || id !== PLACEHOLDER_ID) return;
-  const what = `expected your project's id at the service, which its console shows; "${PLACEHOLDER_ID}" is only a placeholder`;
-  config.report([...at, "id"], what);
 }
 
 const OTHER_SOURCE: Readonly<Record<Source, string>> = {
@@ -97,21 +70,13 @@ const OTHER_SOURCE: Readonly<Record<Source, string>> = {
 const GROUPINGS_OF: Readonly<Record<Source, readonly string[]>> = { usage: GROUPINGS, billing: BILLING_GROUPINGS };
 
 function checkExport(config: Checked, job: Export, at: Path): void {
-  const { source, window, undated, groupings } = job;
+  const { source, window, groupings } = job;
   const { report } = config;
   checkProjectNames(config, job.projects, [...at, "projects"]);
   reportDuplicates(report, listAt(groupings, [...at, "groupings"]), "each grouping once");
   for (const [i, grouping] of groupings.entries()) {
     if (GROUPINGS_OF[source].includes(grouping)) continue;
     report([...at, "groupings", i], `${describeValue(grouping)} is a grouping ${OTHER_SOURCE[source]}`);
-  }
-  // With a window, an answer that names no day is refused, so "undated" would have no effect.
-  if (window !== undefined && undated !== "snapshot") {
-    const got = JSON.stringify(undated);
-    report(
-      [...at, "undated"],
-      `expected no "undated" beside "window": an answer to a window names its days; got ${got}`,
-    );
   }
   if (window === undefined && source === "billing") {
     const message = 'missing; expected one beside "source": "billing", such as { "days": 7 }: amounts are by day';
@@ -146,77 +111,57 @@ function checkConditions({ report, service }: Checked, job: Export, filter: Filt
 // One filter has one name over all exports. The views identify a filter by its name, the database by its conditions: two names for
 // the same conditions would show the same usage twice, and two conditions with one name would show different usage as one.
 
-type FilterAt = { readonly filter: Filter; readonly job: Export; readonly at: Path };
-type FanOutAt = { readonly each: FilterOfEach["each"]; readonly job: Export; readonly at: Path };
-
 function checkFilters(report: Report, exports: readonly Export[]): void {
-  // Filters without an issue: a wrong one will be changed.
-  const accepted: FilterAt[] = [];
-  const fanOuts: FanOutAt[] = [];
+  const byName = new Map<string, { readonly conditions: string; readonly at: Path }>();
+  const byConditions = new Map<string, { readonly name: string; readonly at: Path }>();
+  const dimensions = new Set(
+    exports.flatMap(({ filters }) => filters.flatMap((one) => ("each" in one ? one.each : []))),
+  );
   for (const [i, job] of exports.entries()) {
+    const names: { value: string; path: Path }[] = [];
     for (const [n, filter] of job.filters.entries()) {
       const at = ["exports", i, "filters", n];
+      const field = "each" in filter ? "each" : "name";
+      const path = [...at, field];
+      names.push({ value: "each" in filter ? `${filter.each}=*` : filter.name, path });
       if ("each" in filter) {
-        const problem = fanOutProblem({ each: filter.each, job, at }, fanOuts, exports);
-        if (problem !== undefined) report([...at, "each"], problem);
-        fanOuts.push({ each: filter.each, job, at });
+        const problem = fanOutProblem(job, filter, exports);
+        if (problem !== undefined) report(path, problem);
         continue;
       }
-      const problem = filterProblem({ filter, job, at }, accepted);
-      if (problem === undefined) accepted.push({ filter, job, at });
-      else report([...at, "name"], problem);
+      const { name } = filter;
+      const conditions = filterKey(filter);
+      const sameName = byName.get(name);
+      const sameConditions = byConditions.get(conditions);
+      if (name === "all" && conditions !== NO_CONDITIONS) {
+        report(path, '"all" is all usage, without conditions: give this filter another name');
+      } else if ([...dimensions].some((one) => name.startsWith(`${one}=`))) {
+        report(path, 'a name that begins like "accessor=" is that of a value of "each": give this filter another name');
+      } else if (sameName && sameName.conditions !== conditions) {
+        report(
+          path,
+          `has other conditions than the filter of this name at ${formatPath(sameName.at)}: rename one of them`,
+        );
+      } else if (sameConditions && sameConditions.name !== name) {
+        const other = `${formatPath(sameConditions.at)}, which is called ${JSON.stringify(sameConditions.name)}`;
+        report(path, `has the same conditions as ${other}: use one name, or the same usage is shown twice`);
+      } else {
+        byName.set(name, { conditions, at });
+        byConditions.set(conditions, { name, at });
+      }
     }
-  }
-  // A series is known by the name of its filter, so no other filter may have the name of a value.
-  for (const { filter, at } of accepted) {
-    const fanOut = fanOuts.find(({ each }) => filter.name.startsWith(`${each}=`));
-    if (!fanOut) continue;
-    const message = `names that begin with "${fanOut.each}=" are those of the values of ${formatPath(fanOut.at)}: give this filter another name`;
-    report([...at, "name"], message);
+    reportDuplicates(report, names, "each filter of an export once");
   }
 }
 
-function filterProblem({ filter, job }: FilterAt, earlier: readonly FilterAt[]): string | undefined {
-  const name = JSON.stringify(filter.name);
-  const conditions = filterKey(filter);
-  if (filter.name === "all" && conditions !== NO_CONDITIONS) {
-    return '"all" is all usage, without conditions: give this filter another name';
-  }
-  const ofName = earlier.filter((other) => other.filter.name === filter.name);
-  const twice = ofName.find((other) => other.job === job);
-  if (twice) return `expected each filter of an export once; ${name} is already at ${formatPath(twice.at)}`;
-
-  const otherMeaning = ofName.find((other) => filterKey(other.filter) !== conditions);
-  if (otherMeaning) {
-    return `${name} has other conditions at ${formatPath(otherMeaning.at)}: expected one meaning for a name; rename one of them`;
-  }
-  const same = earlier.find((other) => filterKey(other.filter) === conditions && other.filter.name !== filter.name);
-  if (!same) return undefined;
-  const what = conditions === NO_CONDITIONS ? "no conditions either" : "the same conditions";
-  return `${formatPath(same.at)} has ${what} and is called ${JSON.stringify(same.filter.name)}: expected one name, or the same usage is shown twice; use one of the two`;
-}
-
-function fanOutProblem(
-  { each, job }: FanOutAt,
-  earlier: readonly FanOutAt[],
-  exports: readonly Export[],
-): string | undefined {
+function fanOutProblem(job: Export, { each }: FilterOfEach, exports: readonly Export[]): string | undefined {
   if (job.source === "billing") return 'expected no "each" beside "source": "billing": only usage is fanned out';
-  const dimension = JSON.stringify(each);
-  const twice = earlier.find((other) => other.job === job && other.each === each);
-  if (twice) {
-    return `expected each dimension of an export once; ${dimension} is already at ${formatPath([...twice.at, "each"])}`;
-  }
   if (job.window === undefined) return 'expected a "window" in this export: the values are those of its days';
-  // A grouping that is there twice has an issue of its own.
-  const isRight = new Set(job.groupings).size === job.groupings.length;
-  if (isRight && !job.groupings.some((grouping) => isReadUnderEach(grouping, each))) {
-    return `expected a grouping in this export besides "none" and ${dimension}: usage by ${dimension} has the numbers of these two for each value already`;
-  }
+  const by = JSON.stringify(each);
   const read = new Set(exports.filter((one) => groupsBy(one, each)).flatMap(({ projects }) => projects));
   const unread = job.projects.filter((name) => !read.has(name));
   if (unread.length === 0) return undefined;
-  return `expected an export that groups ${quoteAll(unread)} by ${dimension} without conditions: what it stored says which values there are`;
+  return `expected an export that groups ${quoteAll(unread)} by ${by} without conditions: what it stored says which values there are`;
 }
 
 function groupsBy({ source, groupings, filters }: Export, grouping: FilterOfEach["each"]): boolean {
@@ -228,17 +173,11 @@ function groupsBy({ source, groupings, filters }: Export, grouping: FilterOfEach
 
 function checkRotation(config: Checked, job: WrittenRotation, at: Path): void {
   const { report } = config;
-  const { project, projects = [], createWith, maxAgeDays, graceDays, expiresInDays } = job;
+  const { name, project, projects = [], createWith, maxAgeDays, graceDays, expiresInDays } = job;
   checkProjectName(config, project, [...at, "project"]);
   checkProjectNames(config, projects, [...at, "projects"]);
   // The rotations of the projects of a rotation are called NAME/ID in the ledger.
-  const group = config.rotations.find((one) => one.projects !== undefined && job.name.startsWith(`${one.name}/`));
-  if (group) {
-    const message = `expected a name that does not begin with ${JSON.stringify(`${group.name}/`)}: the keys of the projects of that rotation are stored under such names`;
-    report([...at, "name"], message);
-  }
-  reportDuplicates(report, listAt(job.scopes, [...at, "scopes"]), "each scope once");
-  reportDuplicates(report, listAt(job.tags, [...at, "tags"]), "each tag once");
+  if (name.includes("/")) report([...at, "name"], 'expected a name without "/"');
   // A key must not expire before its successor is in use everywhere: nobody would have a working key.
   const neededDays = maxAgeDays + graceDays;
   if (expiresInDays !== undefined && expiresInDays <= neededDays) {
@@ -252,40 +191,47 @@ function checkRotation(config: Checked, job: WrittenRotation, at: Path): void {
 
 /** A key belongs to one project: a key of another project's rotation can neither read this project nor create keys in it. */
 function checkRotationName(config: Checked, name: string, project: string, path: Path): void {
-  const { projectNames, rotationNames, report } = config;
-  const rotation = rotationNames.byName.get(name);
+  const { projectNames, rotations, report } = config;
+  const rotation = rotations.find((one) => one.name === name);
   if (!rotation) {
-    reportUnknown(report, "a rotation", rotationNames, { value: name, path });
+    const names = rotations.map((one) => one.name);
+    reportUnknown(report, "a rotation", names, { value: name, path });
     return;
   }
   // A rotation whose project is not configured has an issue of its own.
   const isElsewhere =
     rotation.projects === undefined
-      ? rotation.project !== project && projectNames.byName.has(rotation.project ?? "")
+      ? rotation.project !== project && projectNames.has(rotation.project ?? "")
       : !rotation.projects.some((one) => matchesPattern(one, project));
   if (isElsewhere) report(path, "expected a rotation of this project; this one makes the keys of another project");
 }
 
 /** A pattern must fit a project of the file, unless others are discovered. */
 function checkProjectNames(config: Checked, names: readonly string[], at: Path): void {
-  const { all, byName } = config.projectNames;
+  const { projectNames, isDiscovering, report } = config;
   const named = listAt(names, at);
-  reportDuplicates(config.report, named, "each project once");
+  reportDuplicates(report, named, "each project once");
   for (const { value, path } of named) {
-    if (!isPattern(value) || byName.has(value)) checkProjectName(config, value, path);
-    else if (!config.isDiscovering && !all.some((name) => matchesPattern(value, name))) {
-      config.report(path, `expected a pattern that fits a project (${quoteAll(all)}); got ${describeValue(value)}`);
+    if (!isPattern(value)) checkProjectName(config, value, path);
+    else if (!isDiscovering && ![...projectNames].some((name) => matchesPattern(value, name))) {
+      const known = quoteAll([...projectNames]);
+      report(path, `expected a pattern that fits a project (${known}); got ${describeValue(value)}`);
     }
   }
 }
 
 function checkProjectName(config: Checked, name: string | undefined, path: Path): void {
-  const { projectNames, report } = config;
-  if (name === undefined || projectNames.byName.has(name)) return;
-  const byId = [...projectNames.byName.values()].find(({ id }) => id === name);
-  const hint = config.isDiscovering ? '; discovered projects are named by a pattern such as "prod-*"' : "";
-  if (byId) report(path, `expected the name of a project; got its id; did you mean ${JSON.stringify(byId.name)}?`);
-  else reportUnknown(report, "a project", projectNames, { value: name, path }, hint);
+  const { projectNames, isDiscovering, report } = config;
+  if (name === undefined || projectNames.has(name)) return;
+  const hint = isDiscovering ? '; discovered projects are named by a pattern such as "prod-*"' : "";
+  reportUnknown(report, "a project", projectNames, { value: name, path }, hint);
+}
+
+function overlapIssues(prices: readonly Price[]): ConfigIssue[] {
+  return overlappingPrices(prices).map(({ index, earlier }) => {
+    const message = `prices the same usage as prices[${earlier}]: usage has one price; end one of them with "until", or give them models, endpoints, methods or deployments that have nothing in common`;
+    return { path: ["prices", index], message };
+  });
 }
 
 // Names that must be given once, and names that must exist.
@@ -307,23 +253,15 @@ function reportDuplicates(report: Report, named: readonly NameAt[], expected: st
   }
 }
 
-/** Each name once, and the first entry that has it. */
-type Names<Entry> = { readonly all: readonly string[]; readonly byName: ReadonlyMap<string, Entry> };
-
-function namesOf<Entry extends { readonly name: string }>(entries: readonly Entry[]): Names<Entry> {
-  const byName = new Map<string, Entry>();
-  for (const entry of entries) if (!byName.has(entry.name)) byName.set(entry.name, entry);
-  return { all: [...byName.keys()], byName };
-}
-
 function reportUnknown(
   report: Report,
   what: string,
-  { all }: Names<unknown>,
+  known: Iterable<string>,
   { value, path }: NameAt,
   hint = "",
 ): void {
-  const choice = all.length === 0 ? "there is none" : quoteAll(all);
-  const got = `${describeReceived(path, value)}${didYouMean(value, all)}`;
+  const names = [...known];
+  const choice = names.length === 0 ? "there is none" : quoteAll(names);
+  const got = `${describeReceived(path, value)}${didYouMean(value, names)}`;
   report(path, `expected the name of ${what} (${choice}); got ${got}${hint}`);
 }

@@ -3,7 +3,6 @@
 
 import { isUtf8 } from "node:buffer";
 import path from "node:path";
-import type { z } from "zod";
 import { AppError, systemCode } from "../errors.ts";
 import { readRegularFile } from "../files.ts";
 import type { Budget } from "../usage/budgets.ts";
@@ -12,9 +11,9 @@ import type { Price } from "../usage/prices.ts";
 import type { KnownProject } from "../usage/project-list.ts";
 import { crossFieldIssues } from "./checks.ts";
 import { reportingIssues } from "./fields.ts";
-import { type JsonDocument, parseJson } from "./json.ts";
-import { type ConfigIssue, configError, defaultExpectation, fileReadProblem, toConfigIssues } from "./messages.ts";
-import { resolveBudgets, type WrittenBudget } from "./money.ts";
+import { parseJson } from "./json.ts";
+import { configError, defaultExpectation, fileReadProblem, toConfigIssues } from "./messages.ts";
+import { resolveBudgets, unreadIssues, type WrittenBudget } from "./money.ts";
 import { matchesPattern, projectsNamed } from "./patterns.ts";
 import {
   type Discovery,
@@ -54,7 +53,6 @@ type DiscoverySettings = {
   /** By the name of an export, the names and patterns of its projects. */
   readonly projectsOf: Readonly<Record<string, readonly string[]>>;
   readonly budgets: readonly WrittenBudget[];
-  readonly hasPrices: boolean;
   /** Which version of the stored lists the projects are of; left out until they have been added. */
   readonly version?: string;
 };
@@ -66,53 +64,42 @@ export type ConfiguredJob =
   | (ExportJob & { readonly kind: "export" })
   | (RotationConfig & { readonly kind: "rotation" });
 
-export type ParseOptions = {
-  readonly source: string;
-  /** Where relative paths start. */
-  readonly baseDir: string;
-  /** Accepts the placeholder project of the packaged example, because only the emulator is asked for it. */
-  readonly isExample?: boolean;
-};
+/** `source` names the text in messages; relative paths start at `baseDir`. */
+type ParseOptions = { readonly source: string; readonly baseDir: string };
 
-/** `source` names the text in messages; relative paths start at `baseDir`. Throws one AppError that names every issue with its path. */
-export function parseConfig(text: string, options: ParseOptions): Config {
-  const document = parseJson(text, options.source);
-  const schema = ConfigFile.superRefine(reportingIssues((file) => crossFieldIssues(file, options.isExample)));
-  const file = checked(schema, document, options.source);
+/** Throws one AppError that names every issue with its path. */
+export function parseConfig(text: string, { source, baseDir }: ParseOptions): Config {
+  const document = parseJson(text, source);
+  // jitless: a schema that is used once costs more to compile than to run.
+  const parsed = ConfigFile.superRefine(reportingIssues(crossFieldIssues)).safeParse(document.value, {
+    error: defaultExpectation,
+    reportInput: true,
+    jitless: true,
+  });
+  const issues = [...document.duplicates, ...(parsed.success ? [] : toConfigIssues(parsed.error.issues))];
+  if (!parsed.success || issues.length > 0) throw configError(source, issues, document);
+  const file = parsed.data;
   const { projects, rotations, monitor, notify, prices } = file;
-  makePathsAbsolute({ projects, rotations, monitor, notify }, options.baseDir);
+  makePathsAbsolute({ projects, rotations, monitor, notify }, baseDir);
   const written = projects.filter((one) => "id" in one);
   const resolved = {
     ...resolveNames(file),
     rotations: rotationsOf(rotations, written),
     ...(rotations.some((one) => one.projects !== undefined) && { writtenForMany: rotations }),
   };
-  const hasPrices = prices.length > 0;
-  const { budgets, issues } = resolveBudgets(file.budgets, { ...resolved, hasPrices });
-  // Which projects a budget for all of them counts is not known before they are discovered.
-  const isKnown = ({ path: [, index] }: ConfigIssue) => file.budgets[Number(index)]?.project !== undefined;
+  const readers = { ...resolved, hasPrices: prices.length > 0 };
+  const budgets = resolveBudgets(file.budgets, readers);
   const entries = projects.flatMap((one, index) => ("discover" in one ? [{ ...one, index }] : []));
-  const errors = [...deliveryIssues(rotations, written), ...(entries.length === 0 ? issues : issues.filter(isKnown))];
-  if (errors.length > 0) throw configError(options.source, errors, document);
+  // Which projects a budget for all of them counts is not known before they are discovered.
+  const unread = unreadIssues(budgets, readers).filter(
+    ({ path: [, index] }) => entries.length === 0 || file.budgets[Number(index)]?.project !== undefined,
+  );
+  const errors = [...deliveryIssues(rotations, written), ...unread];
+  if (errors.length > 0) throw configError(source, errors, document);
   const config = { ...resolved, prices, budgets };
   if (entries.length === 0) return config;
   const projectsOf = Object.fromEntries(file.exports.map((job) => [job.name, job.projects]));
-  return { ...config, discovery: { entries, projectsOf, budgets: file.budgets, hasPrices } };
-}
-
-function checked<Schema extends z.ZodType>(schema: Schema, document: JsonDocument, source: string): z.output<Schema> {
-  const { value, duplicates } = document;
-  // jitless: a schema that is used once costs more to compile than to run.
-  const parsed = schema.safeParse(value, { error: defaultExpectation, reportInput: true, jitless: true });
-  const issues = [
-    ...duplicates.map(({ path, firstLine }) => ({
-      path,
-      message: `is given twice, first in line ${firstLine}, and only the second would count; remove one of them`,
-    })),
-    ...(parsed.success ? [] : toConfigIssues(parsed.error.issues)),
-  ];
-  if (!parsed.success || issues.length > 0) throw configError(source, issues, document);
-  return parsed.data;
+  return { ...config, discovery: { entries, projectsOf, budgets: file.budgets } };
 }
 
 /** Every job, the exports first. */
@@ -153,16 +140,14 @@ function resolveNames({ $schema, exports, rotations, prices, budgets, ...rest }:
 }
 
 /** Relative paths in the file start at the file's folder. Throws an AppError that names every issue. */
-export async function loadConfig(file: string, options: Pick<ParseOptions, "isExample"> = {}): Promise<Config> {
+export async function loadConfig(file: string): Promise<Config> {
   const bytes = await readRegularFile(file).catch((cause: unknown) => {
     const init = systemCode(cause) === "ENOENT" ? "make one with: usage-export init, or " : "";
-    throw new AppError(
-      "config",
-      `the configuration ${fileReadProblem(file, cause)}; ${init}name another with --config FILE`,
-    );
+    const problem = `the configuration ${fileReadProblem(file, cause)}; ${init}name another with --config FILE`;
+    throw new AppError("config", problem);
   });
   if (!isUtf8(bytes)) throw new AppError("config", `${file} is not UTF-8 text: save it as UTF-8`);
-  return parseConfig(bytes.toString("utf8"), { source: file, baseDir: path.dirname(path.resolve(file)), ...options });
+  return parseConfig(bytes.toString("utf8"), { source: file, baseDir: path.dirname(path.resolve(file)) });
 }
 
 /** What the list of projects that a key sees is called in the database and in messages. */
@@ -190,9 +175,7 @@ export function withDiscovered(config: Config, known: readonly KnownProject[], v
   const exportsOf = (all: readonly ConfiguredProject[]) =>
     config.exports.map((job) => ({ ...job, projects: projectsNamed(all, discovery.projectsOf[job.name] ?? []) }));
   const exports = exportsOf(projects);
-  const readers = { projects: everSeen, exports: exportsOf(everSeen), hasPrices: discovery.hasPrices };
-  // A budget whose usage is not read is reported when the file is parsed, as far as its projects are known then.
-  const { budgets } = resolveBudgets(discovery.budgets, readers);
+  const budgets = resolveBudgets(discovery.budgets, { projects: everSeen, exports: exportsOf(everSeen) });
   const rotations = config.writtenForMany ? rotationsOf(config.writtenForMany, projects) : config.rotations;
   return { ...config, rotations, projects, exports, budgets, discovery: { ...discovery, version } };
 }

@@ -2,15 +2,14 @@
 // the messages of custom checks (`reporting`) are complete.
 
 import { Cron } from "croner";
-import { validateDetailed } from "node-cron";
 import { z } from "zod";
-import { difference } from "../decimal.ts";
 import { errorText } from "../errors.ts";
 import { isDay } from "../usage/days.ts";
 import { BILLING_DIMENSIONS, DIMENSIONS } from "../usage/dimensions.ts";
 import { decimalText, ExactNumber } from "../usage/json-value.ts";
 import { GROUPINGS, groupingBy } from "../usage/series.ts";
-import { type ConfigIssue, describeValue, didYouMean, isKeyLike, nearMiss } from "./messages.ts";
+import type { ConfigIssue } from "./json.ts";
+import { describeValue, didYouMean, isKeyLike } from "./messages.ts";
 
 /**
  * An object that refuses unknown fields. The zod message of an unknown field is the list of known ones, as JSON: messages.ts makes
@@ -57,69 +56,39 @@ export function wholeNumber(min: number, max: number): z.ZodInt {
   return z.int(expected).check(z.gte(min, expected), z.lte(max, expected));
 }
 
-const REQUESTS_PER_SECOND = "a number greater than 0 and at most 10000";
-
-export const RequestsPerSecond = z
-  .number(REQUESTS_PER_SECOND)
-  .gt(0, REQUESTS_PER_SECOND)
-  .max(10_000, REQUESTS_PER_SECOND);
-
-export const MaxConcurrent = wholeNumber(1, 64);
-
 export const Name = text(100);
-
-/**
- * The project id in the packaged example. Every other configuration with this id is refused, because the service would answer
- * with 404 or with the usage of somebody else.
- */
-export const PLACEHOLDER_ID = "PROJECT_ID";
 
 const CRON = 'a cron expression (minute hour day month weekday) such as "15 2 * * *"';
 
 export const Schedule = z.string().superRefine(
   reporting((expression) => {
-    const reason = validateDetailed(expression).errors[0]?.message ?? cronerProblem(expression);
-    return reason && `expected ${CRON}; got ${describeValue(expression)}: ${reason}`;
+    try {
+      new Cron(expression, { paused: true });
+      return undefined;
+    } catch (error) {
+      return `expected ${CRON}; got ${describeValue(expression)}: ${errorText(error).replace("CronPattern: ", "")}`;
+    }
   }),
 );
-
-/** node-cron wakes the worker and says best what is wrong; croner, which finds the times, knows no ranges such as 22-2. */
-function cronerProblem(expression: string): string | undefined {
-  try {
-    new Cron(expression, { paused: true });
-    return undefined;
-  } catch (error) {
-    return errorText(error).replace("CronPattern: ", "");
-  }
-}
 
 export const Timezone = z.string().superRefine(
   reporting((zone) => {
-    if (isTimezone(zone)) return undefined;
-    const guess = didYouMean(zone, ["UTC", ...Intl.supportedValuesOf("timeZone")]);
-    return `expected a time zone such as "UTC" or "Europe/Vienna"; got ${describeValue(zone)}${guess}`;
+    try {
+      // UTC is not tried, because the first format of Intl takes 10 ms of CPU time.
+      if (zone !== "UTC") new Intl.DateTimeFormat("en", { timeZone: zone });
+      return undefined;
+    } catch {
+      const guess = didYouMean(zone, ["UTC", ...Intl.supportedValuesOf("timeZone")]);
+      return `expected a time zone such as "UTC" or "Europe/Vienna"; got ${describeValue(zone)}${guess}`;
+    }
   }),
 );
 
-function isTimezone(zone: string): boolean {
-  // Without the first format of Intl, which takes 10 ms of CPU time.
-  if (zone === "UTC") return true;
-  try {
-    return new Intl.DateTimeFormat("en", { timeZone: zone }).resolvedOptions().timeZone !== "";
-  } catch {
-    return false;
-  }
-}
-
-export const FilePath = text(1000).superRefine(
-  reporting((path) =>
-    path.startsWith("~") ? '"~" is not replaced by a home folder here: write the whole path' : undefined,
-  ),
-);
+export const FilePath = text(1000);
 
 // References to secrets: the configuration names the environment variable or the file that holds a secret, and never contains one.
 
-/** `word` is what the secret is called in messages: "key", "token" or "address". */
+/** `word` is what the secret is called in messages: "token", "password" or "address". */
 export function secretReference(word: string) {
   const { Env, File } = referenceForms(word);
   return z
@@ -137,28 +106,24 @@ export function neverInThisFile(word: string): string {
   return `(never write the ${word} itself into this file: put it in an environment variable and use { "env": "NAME" })`;
 }
 
-export const VariableName = z
-  .string()
-  .regex(
-    /^[A-Za-z_][A-Za-z0-9_]{0,127}$/,
-    'the name of an environment variable (letters, digits and "_", without "$")',
-  );
+const VARIABLE = 'the name of an environment variable (letters, digits and "_", without "$")';
+
+export const VariableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, VARIABLE);
 
 export function referenceForms(word: string) {
   const looksLikeSecret = `this looks like the ${word} itself: put it in an environment variable and use { "env": "NAME" }`;
+  // Names of variables are usually in capitals, and keys hardly ever are.
+  const isSecretAsName = (name: string) => isKeyLike(name) && name !== name.toUpperCase();
+  const isSecretAsPath = (path: string) => /^\w+:\/\//.test(path) || (isKeyLike(path) && !/[./\\]/.test(path));
   const Env = object({
-    env: VariableName
-      // Names of variables are usually in capitals, and keys hardly ever are.
-      .superRefine(reporting((name) => (isKeyLike(name) && name !== name.toUpperCase() ? looksLikeSecret : undefined)))
-      .describe(`The environment variable that holds the ${word}.`),
+    env: VariableName.superRefine(reporting((name) => (isSecretAsName(name) ? looksLikeSecret : undefined))).describe(
+      `The environment variable that holds the ${word}.`,
+    ),
   });
   const File = object({
-    file: FilePath.superRefine(
-      reporting((path) => {
-        const isAddress = /^\w+:\/\//.test(path);
-        return isAddress || (isKeyLike(path) && !/[./\\]/.test(path)) ? looksLikeSecret : undefined;
-      }),
-    ).describe(`A file that holds the ${word} and nothing else. A relative path starts at the folder of this file.`),
+    file: FilePath.superRefine(reporting((path) => (isSecretAsPath(path) ? looksLikeSecret : undefined))).describe(
+      `A file that holds the ${word} and nothing else.`,
+    ),
   });
   return { Env, File, looksLikeSecret };
 }
@@ -170,92 +135,60 @@ export function referenceForms(word: string) {
 export const FeatureName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'the name of a feature: letters, digits, ".", "_" and "-"')
-  .superRefine(reporting((name) => reservedNameProblem(name.toLowerCase())));
-
-function reservedNameProblem(name: string): string | undefined {
-  if (name === "grouping" || name === "groupings") {
-    return 'is no feature: what to group by belongs in "groupings" of the export';
-  }
-  if (name === "start" || name === "end") {
-    return 'is no feature: the days belong in "window" of the export, as { "days": 7 }';
-  }
-  const dimension = DIMENSIONS.find((known) => name === known || name === `${known}s` || `${name}s` === known);
-  if (dimension === undefined) return undefined;
-  return `is no feature: the dimension belongs in "dimensions" of this filter, as ${JSON.stringify(dimension)}`;
-}
-
-export const FeatureValue = z
-  .union([z.boolean(), text(200)], { error: "true, false or a string" })
   .superRefine(
-    reporting((value) => {
-      const guess = nearMiss(String(value), ["true", "false"]);
-      if (guess === undefined || guess === String(value)) return undefined;
-      return `expected true, false or a string; got ${describeValue(value)}, which the service would take as it is; did you mean ${guess}?`;
-    }),
-  )
-  .transform(String);
-
-const DimensionSet = z
-  .array(z.enum(BILLING_DIMENSIONS))
-  .min(1)
-  .superRefine(
-    reporting((dimensions) => {
-      const twice = dimensions.find((one, i) => dimensions.indexOf(one) < i);
-      return twice && `expected each dimension once; got ${describeValue(twice)} twice`;
+    reporting((feature) => {
+      const name = feature.toLowerCase();
+      if (/^groupings?$/.test(name)) return 'is no feature: it belongs in "groupings" of the export';
+      if (/^(start|end)$/.test(name)) return 'is no feature: days belong in "window" of the export';
+      const dimension = DIMENSIONS.find((known) => name === known || name === `${known}s` || `${name}s` === known);
+      return dimension && `is no feature: it belongs in "dimensions" of this filter, as "${dimension}"`;
     }),
   );
 
+export const FeatureValue = z.union([z.boolean(), text(200)], { error: "true, false or a string" }).transform(String);
+
 /** A list becomes the text of the grouping. A list with a mistake becomes "none", and is reported. */
 export const GroupingSetting = z
-  .union([z.enum([...GROUPINGS, "line_item"]), DimensionSet], {
-    error: 'a dimension, "none" or a list of dimensions such as ["tags", "line_item"]',
-  })
+  .union(
+    [
+      z.enum([...GROUPINGS, "line_item"]),
+      z
+        .array(z.enum(BILLING_DIMENSIONS))
+        .min(1)
+        .refine((list) => new Set(list).size === list.length, "expected each dimension once"),
+    ],
+    { error: 'a dimension, "none" or a list of dimensions such as ["tags", "line_item"]' },
+  )
   .transform((grouping) => (typeof grouping === "string" ? grouping : (groupingBy(grouping) ?? "none")));
-
-const BASE_URL_EXAMPLE = 'such as "https://api.deepgram.com"';
 
 /** The output has no slash at its end. */
 export const BaseUrl = z
   .string()
   .superRefine(reporting(baseUrlProblem))
-  .transform((text) => {
-    const { origin, pathname } = new URL(text);
-    return `${origin}${pathname}`.replace(/\/+$/, "");
-  });
+  .transform((text) => new URL(text).href.replace(/\/+$/, ""));
 
-/** The message never contains an address that may hold a password. */
 function baseUrlProblem(text: string): string | undefined {
-  if (/^\w+:\/\/[^/]*@/.test(text)) {
-    return "a name or password in the address is refused (and not shown here): remove the part before the @";
+  const problem = addressProblem(text, "https://api.deepgram.com");
+  if (problem !== undefined) return problem;
+  const { protocol, hostname, host, pathname } = new URL(text);
+  if (protocol === "http:" && !isLoopback(hostname)) {
+    return `expected an https address, since a key is sent there (http is for this machine only); got "http://${host}": write "https://${host}"`;
   }
-  if (text.includes("?") || text.includes("#")) return `expected an address without "?" and "#" ${BASE_URL_EXAMPLE}`;
-  // The URL parser accepts and changes backslashes, missing slashes, spaces and line breaks.
-  if (!/^https?:\/\/[^\s\\]+$/i.test(text) || !URL.canParse(text)) {
-    return `expected an https address ${BASE_URL_EXAMPLE}${text.includes("@") ? "" : `; got ${describeValue(text)}`}`;
-  }
-
-  const url = new URL(text);
-  if (url.protocol === "http:" && !isLoopback(url.hostname)) {
-    return `expected an https address, since a key is sent there (http is for this machine only); got "http://${url.host}": write "https://${url.host}"`;
-  }
-  if (/\/v1\/?$/.test(url.pathname)) return 'expected the address without "/v1": that part of the path is added to it';
-  return undefined;
+  return /\/v1\/?$/.test(pathname) ? 'expected the address without "/v1": it is added to it' : undefined;
 }
 
 /** The output has a slash at its end. */
 export const PublicUrl = z
   .string()
-  .superRefine(
-    reporting((text) => {
-      if (/^https?:\/\/[^\s\\@?#<>"]+$/i.test(text) && URL.canParse(text)) return undefined;
-      const got = text.includes("@") ? "" : `; got ${describeValue(text)}`;
-      return `expected an address such as "https://usage.example.com", without a user name, password, "?" or "#"${got}`;
-    }),
-  )
-  .transform((text) => new URL(text).href.replace(/\/*$/, "/"))
-  .describe(
-    "The address at which people reach the dashboard, through any reverse proxy. Notifications name it and link to it.",
-  );
+  .superRefine(reporting((text) => addressProblem(text, "https://usage.example.com")))
+  .transform((text) => new URL(text).href.replace(/\/*$/, "/"));
+
+/** The message shows no address that may hold a password or a token. The URL parser would accept and change spaces and backslashes. */
+function addressProblem(text: string, example: string): string | undefined {
+  if (/^https?:\/\/[^\s\\@?#<>"]+$/i.test(text) && URL.canParse(text)) return undefined;
+  const got = /[@?#]/.test(text) ? "" : `; got ${describeValue(text)}`;
+  return `expected an https address such as "${example}", without a user name, password, "?" or "#"${got}`;
+}
 
 export function isLoopback(hostname: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(hostname);
@@ -298,7 +231,3 @@ export const Currency = z.string(CURRENCY).superRefine(
     return `expected ${CURRENCY}; got ${describeValue(code)}${didYouMean(code, codes)}`;
   }),
 );
-
-export function isGreater(a: string, b: string): boolean {
-  return !/^(-|0$)/.test(difference(a, b));
-}

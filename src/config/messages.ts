@@ -4,9 +4,7 @@
 import leven from "leven";
 import type { z } from "zod";
 import { AppError, systemCode } from "../errors.ts";
-import type { JsonDocument, Path } from "./json.ts";
-
-export type ConfigIssue = { readonly path: Path; readonly message: string };
+import type { ConfigIssue, JsonDocument, Path } from "./json.ts";
 
 const SHOWN_LENGTH_MAX = 60;
 const FIELD_NAMES_SHOWN_MAX = 5;
@@ -65,9 +63,9 @@ function kindOf(value: unknown): string {
 
 const ISSUES_SHOWN_MAX = 100;
 
-/** One line for each issue, in the order of the file, and how many more there are. Two checks may report the same path and message: it is one issue. */
+/** One line for each issue, in the order of the file, and how many more there are. Two checks of a field may report the same. */
 export function configError(source: string, issues: readonly ConfigIssue[], document: JsonDocument): AppError {
-  const different = new Map(issues.map((issue) => [JSON.stringify([issue.path, issue.message]), issue]));
+  const different = new Map(issues.map((issue) => [JSON.stringify(issue), issue]));
   const sorted = [...different.values()]
     .map((issue) => ({ ...issue, offset: document.offsetOf(issue.path) }))
     .sort((a, b) => a.offset - b.offset);
@@ -76,8 +74,10 @@ export function configError(source: string, issues: readonly ConfigIssue[], docu
     .slice(0, ISSUES_SHOWN_MAX)
     .map(({ path, offset, message }) => `- ${formatPath(path)} (line ${document.lineOf(offset)}): ${message}`);
   const others = sorted.length - shown.length;
-  const more = others > 0 ? [`- and ${others} more`] : [];
-  return new AppError("config", [`${source} has ${count}:`, ...shown, ...more].join("\n"));
+  return new AppError(
+    "config",
+    [`${source} has ${count}:`, ...shown, ...(others > 0 ? [`- and ${others} more`] : [])].join("\n"),
+  );
 }
 
 // Turns zod's issues into issues with messages of our own: zod's messages do not suggest the right field, and for a union they name
@@ -102,44 +102,36 @@ const KIND_NAMES: Readonly<Record<string, string>> = {
 
 /** The message of an issue must say what is expected: see fields.ts. */
 export function toConfigIssues(issues: readonly ZodIssue[], base: Path = []): ConfigIssue[] {
-  return issues.flatMap((issue) => issuesFromZod(issue, [...base, ...issue.path.map(toPathSegment)]));
-}
-
-function toPathSegment(segment: PropertyKey): string | number {
-  return typeof segment === "number" ? segment : String(segment);
-}
-
-function issuesFromZod(issue: ZodIssue, path: Path): ConfigIssue[] {
-  switch (issue.code) {
-    case "custom":
-      return [{ path, message: issue.message }];
-    case "unrecognized_keys":
-      return issue.keys.map((name) => ({
-        path: [...path, name],
-        message: unknownFieldMessage([...path, name], knownFields(issue)),
-      }));
-    case "invalid_key":
-      return toConfigIssues(issue.issues, path);
-    case "invalid_union":
-      return unionIssues(issue, path);
-    default:
-      return [{ path, message: unexpectedMessage(issue, path) }];
-  }
+  return issues.flatMap((issue): ConfigIssue[] => {
+    const segments = issue.path.map((segment) => (typeof segment === "number" ? segment : String(segment)));
+    const path = [...base, ...segments];
+    switch (issue.code) {
+      case "custom":
+        return [{ path, message: issue.message }];
+      case "unrecognized_keys":
+        return issue.keys.map((name) => {
+          const at = [...path, name];
+          return { path: at, message: unknownFieldMessage(at, knownFields(issue)) };
+        });
+      case "invalid_key":
+        return toConfigIssues(issue.issues, path);
+      case "invalid_union":
+        return unionIssues(issue, path);
+      default:
+        return [{ path, message: unexpectedMessage(issue, path) }];
+    }
+  });
 }
 
 /** The issues of the alternative that was meant, if one fits better than all others; else one issue that names all alternatives. */
 function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIssue[] {
   const { input, errors } = issue;
-  // For a string, only the strings that the union allows are reported, not the alternatives of other types.
-  const words = errors.find(([inner]) => typeof input === "string" && inner?.code === "invalid_value");
-  if (words) return toConfigIssues(words, path);
-  const ofKind = errors.filter(
-    ([inner]) => inner && (inner.path.length > 0 || (inner.code !== "invalid_type" && inner.code !== "invalid_value")),
-  );
-  const isObject = typeof input === "object" && ofKind.length > 0;
-  const [best, second] = (isObject ? ofKind : errors).toSorted((a, b) => misfit(a) - misfit(b));
-  if (best && (second ? misfit(best) < misfit(second) : isObject)) return toConfigIssues(best, path);
-
+  const ranked = errors.map((inner) => ({ inner, misfit: misfit(inner, input) })).sort((a, b) => a.misfit - b.misfit);
+  const [best, second] = ranked;
+  const isObject = typeof input === "object" && input !== null;
+  if (best && (isObject || best.misfit < FOREIGN) && best.misfit < (second?.misfit ?? FOREIGN)) {
+    return toConfigIssues(best.inner, path);
+  }
   const unknown = errors.flat().filter((inner) => inner.code === "unrecognized_keys");
   const known = unknown.flatMap(knownFields);
   const names = new Set(unknown.flatMap((inner) => inner.keys).filter((name) => !known.includes(name)));
@@ -147,13 +139,18 @@ function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIss
   return [{ path, message: `${unexpectedMessage(issue, path)}${guesses.join("")}` }];
 }
 
-/** An alternative is hardly meant if it lacks a given field, or if its field of one fixed value, such as "discover": true, is missing. */
-function misfit(errors: readonly ZodIssue[]): number {
-  const isForeign = (issue: ZodIssue) =>
-    issue.path.length === 0
-      ? issue.code === "unrecognized_keys"
-      : issue.code === "invalid_value" && issue.input === undefined && issue.values.length === 1;
-  return errors.length + (errors.some(isForeign) ? 1000 : 0);
+const FOREIGN = 1_000;
+
+/** Hardly meant is an alternative of another type, without a given field, or whose fixed value, such as "discover": true, is missing. */
+function misfit(issues: readonly ZodIssue[], input: unknown): number {
+  const isForeign = (issue: ZodIssue) => {
+    if (issue.path.length > 0) {
+      return issue.code === "invalid_value" && issue.input === undefined && issue.values.length === 1;
+    }
+    if (issue.code === "invalid_value") return typeof input !== "string";
+    return issue.code === "unrecognized_keys" || issue.code === "invalid_type";
+  };
+  return issues.length + (issues.some(isForeign) ? FOREIGN : 0);
 }
 
 function unexpectedMessage(issue: ZodIssue, path: Path): string {
@@ -223,46 +220,27 @@ export function fileReadProblem(file: string, error: unknown): string {
 /** Shorter words are part of too many others. */
 const PART_LENGTH_MIN = 3;
 
-/** The candidate that the word was most likely meant to be, or undefined. */
-export function nearMiss(word: string, candidates: readonly string[]): string | undefined {
-  const wanted = plain(word);
-  const distanceMax = Math.max(1, Math.floor(wanted.length / 3));
-  const [nearest] = candidates
-    .map((candidate) => ({ candidate, distance: distance(wanted, plain(candidate)) }))
-    .filter((near) => near.distance <= distanceMax)
-    .sort((a, b) => a.distance - b.distance);
-  return nearest?.candidate ?? containing(wanted, candidates);
-}
-
-/** `; did you mean "model"?`, for the end of a message, or an empty text. */
+/**
+ * `; did you mean "model"?` for the end of a message, with the nearest candidate, or else the only one that contains the word, as
+ * "timeoutSeconds" for "timeout", or begins it, as "warn" for "warning". An empty text if there is no such candidate.
+ */
 export function didYouMean(word: string, candidates: readonly string[]): string {
-  const guess = nearMiss(word, candidates);
+  const wanted = plain(word);
+  const [nearest] = candidates
+    .map((candidate) => ({ candidate, distance: leven(wanted, plain(candidate)) }))
+    .filter(({ distance }) => distance <= Math.ceil(wanted.length / 3))
+    .sort((a, b) => a.distance - b.distance);
+  const related = candidates.filter((candidate) => {
+    const known = plain(candidate);
+    return (
+      [wanted, known].every(({ length }) => length >= PART_LENGTH_MIN) &&
+      (known.includes(wanted) || wanted.startsWith(known))
+    );
+  });
+  const guess = nearest?.candidate ?? (related.length === 1 ? related[0] : undefined);
   return guess === undefined ? "" : `; did you mean ${JSON.stringify(guess)}?`;
 }
 
 function plain(word: string): string {
   return word.toLowerCase().replaceAll(/[\s_-]/g, "");
-}
-
-function distance(a: string, b: string): number {
-  if (a === b) return 0;
-  // Two swapped letters are one mistake, which leven counts as two.
-  return sorted(a) === sorted(b) ? 1 : leven(a, b);
-}
-
-function sorted(word: string): string {
-  return [...word].sort().join("");
-}
-
-/**
- * The candidate that contains the word, as "timeoutSeconds" for "timeout", or that the word begins with, as "warn" for "warning".
- * Undefined if several candidates fit.
- */
-function containing(wanted: string, candidates: readonly string[]): string | undefined {
-  const found = candidates.filter((candidate) => {
-    const word = plain(candidate);
-    const isPart = wanted.length >= PART_LENGTH_MIN && word.includes(wanted);
-    return isPart || (word.length > PART_LENGTH_MIN && wanted.startsWith(word));
-  });
-  return found.length === 1 ? found[0] : undefined;
 }

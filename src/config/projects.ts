@@ -2,13 +2,11 @@
 // for one project. Pure.
 
 import { hash } from "node:crypto";
-import path from "node:path";
 import { z } from "zod";
 import {
   Name,
   neverInThisFile,
   object,
-  PLACEHOLDER_ID,
   referenceForms,
   reporting,
   text,
@@ -24,25 +22,20 @@ const { Env, File, looksLikeSecret } = referenceForms("key");
 const FORMS = '{ "env": "NAME" }, { "file": "PATH" }';
 const COMMAND_FORM = '{ "command": ["PROGRAM", "ARGUMENT"] }';
 
-const BY_ID = ' "{id}" stands for the id of the project.';
-
 /** The sources that need no database. With `{id}` in it, a file or a command is another one for each project. */
 const KeyFile = object({
-  file: File.shape.file.superRefine(reporting(placeholderProblem)).describe(`${File.shape.file.description}${BY_ID}`),
+  file: File.shape.file
+    .superRefine(reporting(placeholderProblem))
+    .describe('A file that holds the key and nothing else; "{id}" stands for the project\'s id.'),
 });
 const Command = object({
   command: z
     .array(text(1000).superRefine(reporting(placeholderProblem)))
     .min(1)
     .superRefine(reporting(commandProblem))
-    .describe(
-      `The program and its arguments, without a shell. It prints the key, and nothing else, on standard output.${BY_ID}`,
-    ),
+    .describe("The program and its arguments, without a shell. It prints the key, and nothing else."),
   timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long the command may take."),
-  variables: z
-    .array(VariableName)
-    .default([])
-    .describe("The environment variables that the command gets, besides PATH and HOME."),
+  variables: z.array(VariableName).default([]).describe("The environment variables it gets, besides PATH and HOME."),
 });
 
 const StaticKey = z
@@ -51,8 +44,7 @@ const StaticKey = z
 
 function commandProblem([program = "", ...args]: readonly string[]): string | undefined {
   if (hasId(program)) return "expected a program without {id}: it is for the arguments";
-  const isLiteral = ["echo", "printf"].includes(path.basename(program)) && args.some(isKeyLike);
-  return isLiteral ? looksLikeSecret : undefined;
+  return args.some(isKeyLike) && /^(.*\/)?(echo|printf)$/.test(program) ? looksLikeSecret : undefined;
 }
 
 const Rotated = object({
@@ -65,62 +57,46 @@ export const KeySource = z
     error: `${FORMS}, ${COMMAND_FORM} or { "rotation": "NAME", "first": { "env": "NAME" } } ${neverInThisFile("key")}`,
   })
   .transform((key) => ("rotation" in key ? { kind: "rotation" as const, ...key } : toStaticReference(key)))
-  .describe(
-    "Where the key of this project is found: an environment variable, a file, the output of a command, or a rotation. Never the key itself.",
-  );
+  .describe("Where the key of this project is found; never the key itself.");
 
 const NOT_IN_A_LIST =
   'expected no placeholder: this key lists the projects, before any is known; "projectKey" may have "{id}"';
 
 /** The key that lists projects. It can't be that of a rotation, which belongs to one project. */
-const ListKey = StaticKey.superRefine(reporting((key) => (isPatternKey(key) ? NOT_IN_A_LIST : undefined))).describe(
-  "Where the key is found that lists the projects: an environment variable, a file or the output of a command. Never the key itself. It also reads each project, if there is no `projectKey`.",
-);
-
-const DiscoveredKey = StaticKey.describe(
-  "Where the key of each project found is found, if the one that lists them does not read them.",
-);
+const ListKey = StaticKey.superRefine(reporting((key) => (isPatternKey(key) ? NOT_IN_A_LIST : undefined)));
 
 function toStaticReference(written: { env: string } | { file: string } | Omit<CommandReference, "kind">) {
   return "command" in written ? { kind: "command" as const, ...written } : toReference(written);
 }
+
+/** The project id in the packaged example: the service would answer it with 404 or with the usage of somebody else. */
+const PLACEHOLDER_ID = "PROJECT_ID";
+const NO_ID = `expected your project's id at the service, which its console shows; "${PLACEHOLDER_ID}" is only a placeholder`;
 
 const Project = object({
   // An id with a dot or a slash, even an escaped one, could make the URL lead outside the project's path.
   id: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,128}$/, 'a project id: 1 to 128 letters, digits, "-" and "_"')
-    // For editors only: the demo accepts the placeholder, and every other command reports it with its own message.
-    .meta({ pattern: `^(?!${PLACEHOLDER_ID}$)[A-Za-z0-9_-]{1,128}$` })
-    .describe("The project's id at the service. `PROJECT_ID` is the placeholder of the example, and is refused."),
+    .superRefine(reporting((id) => (id === PLACEHOLDER_ID ? NO_ID : undefined)))
+    .describe("The project's id at the service."),
   name: Name.describe("The project's name here, in exports, rotations and views."),
   key: KeySource,
 });
 
 export type WrittenProject = z.output<typeof Project>;
 
-const Pattern = text(200);
+const Patterns = z.array(text(200));
 
 const Discovery = object({
   discover: z.literal(true).describe("Reads every project that the key can see, as the service lists them."),
-  key: ListKey,
-  projectKey: DiscoveredKey.exactOptional(),
-  include: z
-    .array(Pattern)
-    .min(1)
+  key: ListKey.describe("Where the key is found that lists the projects, and reads them without a `projectKey`."),
+  projectKey: StaticKey.exactOptional().describe("Where the key of each of the projects is found."),
+  include: Patterns.min(1)
     .prefault(["*"])
-    .describe(
-      "Patterns of names or ids at the service; * stands for any text. Only projects that one of them fits are read.",
-    ),
-  exclude: z
-    .array(Pattern)
-    .prefault([])
-    .describe("Patterns of names or ids at the service. Projects that one of them fits are not read."),
-  backfill: wholeNumber(0, 3660)
-    .default(0)
-    .describe(
-      "How many days before the day on which a project is first seen are read, too, by every export with a window.",
-    ),
+    .describe("Patterns of names or ids at the service, of the projects to read."),
+  exclude: Patterns.prefault([]).describe("Patterns of names or ids at the service, of projects not to read."),
+  backfill: wholeNumber(0, 3660).default(0).describe("How many days before a project is first seen are read, too."),
 });
 
 export type Discovery = z.output<typeof Discovery>;

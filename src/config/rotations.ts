@@ -3,7 +3,8 @@
 import { z } from "zod";
 import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT, type RotationJob, type Sink } from "../keys/policy.ts";
 import { FilePath, Name, object, reportingIssues, Schedule, Timezone, text, wholeNumber } from "./fields.ts";
-import { type ConfigIssue, formatPath } from "./messages.ts";
+import type { ConfigIssue } from "./json.ts";
+import { formatPath } from "./messages.ts";
 import { hasId, placeholderProblem, projectsNamed, putId } from "./patterns.ts";
 import { type KeyReference, KeySource, keyOf } from "./projects.ts";
 

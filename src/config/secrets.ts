@@ -5,8 +5,8 @@ import { readRegularFile } from "../files.ts";
 import { Secret } from "../secret.ts";
 import type { Config, SecretReference } from "./config.ts";
 import { isLoopback } from "./fields.ts";
-import type { Path } from "./json.ts";
-import { type ConfigIssue, fileReadProblem, formatPath, SCHEME_AND_KEY } from "./messages.ts";
+import type { ConfigIssue, Path } from "./json.ts";
+import { fileReadProblem, formatPath, SCHEME_AND_KEY } from "./messages.ts";
 import { isPatternKey, type StaticKeyReference } from "./projects.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -45,11 +45,7 @@ test("a list of dimensions is one grouping, whatever its order", () => {
 test.each<[string, Fields, string]>([
   ["a grouping of usage", { groupings: ["model"] }, 'groupings[0]: "model" is a grouping that only usage has'],
   ["a dimension of usage in a list", { groupings: [["tags", "model"]] }, 'groupings[0][1]: expected one of "accessor"'],
-  [
-    "a dimension twice",
-    { groupings: [["tags", "tags"]] },
-    'groupings[0]: expected each dimension once; got "tags" twice',
-  ],
+  ["a dimension twice", { groupings: [["tags", "tags"]] }, "groupings[0]: expected each dimension once"],
   ["an empty list", { groupings: [[]] }, "groupings[0]: expected at least one entry"],
   [
     "the same dimensions twice",

@@ -3,29 +3,24 @@ import { expect, test } from "vitest";
 import { parseJson } from "../../src/config/json.ts";
 import { messageFor, SAMPLE } from "./sample-config.ts";
 
-const STRING = "expected a string in double quotes that ends on its line, with a backslash as";
-
 test.each([
   ["", "jobs.config.json is empty"],
   ["\uFEFF \n\t", "jobs.config.json is empty"],
-  ["// a note", "line 1, column 10: expected a value, found the end of the file"],
-  ["{", 'line 1, column 2: expected "}", found the end of the file'],
-  ['{\n  "a": 1\n  "b": 2\n}', 'line 3, column 3: expected ",", found "\\""'],
-  ['{ "a" 1 }', 'line 1, column 7: expected ":", found "1"'],
-  ['{ "a": }', 'line 1, column 8: expected a value, found "}"'],
-  ["{ 'a': 1 }", `expected a name or a value, found "'"; names and text are written in double quotes`],
-  [
-    '{ "a": yes }',
-    'line 1, column 8: expected a name or a value, found "y"; names and text are written in double quotes',
-  ],
-  ['{ "a": C:\\key }', 'expected a name or a value, found "C"; names and text'],
-  ['{ "a": "C:\\secrets" }', `line 1, column 8: ${STRING}`],
-  ['{ "a": "two\nlines" }', `line 1, column 8: ${STRING}`],
-  ['{ "a": 01 }', 'line 1, column 9: expected ",", found "1"'],
-  ['{ "a": 1 } {}', 'line 1, column 12: expected the end of the file, found "{"'],
-  ["[1,,2]", 'line 1, column 4: expected a value, found ","'],
-  ['{ "a": 1 } /* note', 'line 1, column 12: expected a comment that ends with "*/"'],
-  ["💥", 'line 1, column 1: expected a name or a value, found "💥"'],
+  ["// a note", "line 1, column 10: value expected, found the end of the file"],
+  ["{", "line 1, column 2: close brace expected, found the end of the file"],
+  ['{\n  "a": 1\n  "b": 2\n}', 'line 3, column 3: comma expected, found "\\""'],
+  ['{ "a" 1 }', 'line 1, column 7: colon expected, found "1"'],
+  ['{ "a": }', 'line 1, column 8: value expected, found "}"'],
+  ["{ 'a': 1 }", `invalid symbol, found "'"; names and text are written in double quotes`],
+  ['{ "a": yes }', 'line 1, column 8: invalid symbol, found "y"; names and text are written in double quotes'],
+  ['{ "a": C:\\key }', 'invalid symbol, found "C"; names and text'],
+  ['{ "a": "C:\\secrets" }', "line 1, column 8: invalid escape character"],
+  ['{ "a": "two\nlines" }', "line 1, column 8: unexpected end of string"],
+  ['{ "a": 01 }', 'line 1, column 9: comma expected, found "1"'],
+  ['{ "a": 1 } {}', 'line 1, column 12: end of file expected, found "{"'],
+  ["[1,,2]", 'line 1, column 4: value expected, found ","'],
+  ['{ "a": 1 } /* note', "line 1, column 12: unexpected end of comment"],
+  ["💥", 'line 1, column 1: invalid symbol, found "💥"'],
 ])("the text %j is refused with its line and column", (text, says) => {
   expect(messageFor(text)).toContain(says);
 });
@@ -39,22 +34,21 @@ test("comments, trailing commas and a byte order mark are allowed", () => {
   expect(messageFor(text)).toBe("");
 });
 
-test("a repeated field is found at any depth, with the line of its first occurrence, and the last counts", () => {
+test("a repeated field is found at any depth, with the lines of both, and the last counts", () => {
   const text = '{\n "a": 1,\n "b": [{ "c": 1 },\n { "c": 1,\n "c": 2 }],\n "\\u0061": 3 }';
   const { value, duplicates, offsetOf, lineOf } = parseJson(text, "x");
 
   expect(value).toEqual({ a: 3, b: [{ c: 1 }, { c: 2 }] });
-  expect(duplicates).toEqual([
-    { path: ["b", 1, "c"], firstLine: 4 },
-    { path: ["a"], firstLine: 2 },
+  expect(duplicates.map(({ path, message }) => [path, lineOf(offsetOf(path)), message])).toEqual([
+    [["b", 1, "c"], 4, expect.stringContaining("again in line 5")],
+    [["a"], 2, expect.stringContaining("again in line 6")],
   ]);
-  expect(duplicates.map(({ path }) => lineOf(offsetOf(path)))).toEqual([5, 6]);
 });
 
 test("a repeated field is one error among the others", () => {
   const message = messageFor('{ "service": {},\n "service": {},\n "projects": [] }');
 
-  expect(message).toContain("- service (line 2): is given twice, first in line 1, and only the second would count");
+  expect(message).toContain("- service (line 1): is given twice, again in line 2, and only the second would count");
   expect(message).toContain("- projects (line 3): expected at least one entry");
 });
 
@@ -62,9 +56,9 @@ test("a missing path has the place of what is around it", () => {
   const text = '{\n  "a": [\n    1,\n    { "b": 2 }\n  ]\n}';
   const { offsetOf } = parseJson(text, "x");
 
-  expect(text.slice(offsetOf(["a"]))).toMatch(/^"a"/);
+  expect(text.slice(offsetOf(["a"]))).toMatch(/^\[/);
   expect(text.slice(offsetOf(["a", 1]))).toMatch(/^\{ "b"/);
-  expect(text.slice(offsetOf(["a", 1, "b"]))).toMatch(/^"b"/);
+  expect(text.slice(offsetOf(["a", 1, "b"]))).toMatch(/^2 \}/);
   expect(offsetOf(["a", 1, "missing", 3])).toBe(offsetOf(["a", 1]));
   expect(offsetOf(["missing"])).toBe(0);
 });

@@ -46,7 +46,7 @@ test.each<[object, string]>([
     'prices[0].currency: expected the code of a currency, such as "USD" or "EUR"; got "usd"; did you mean "USD"?',
   ],
   [{ model: "nova*3" }, 'prices[0].model: expected a model, the beginning of models such as "nova-*"'],
-  [{ model: ["a", "b*"] }, 'got "b*"'],
+  [{ model: ["a", "b*"] }, 'got "a", "b*"'],
   [{ per: 15 }, 'prices[0].per: expected 1, 10, 100 and so on, or one of "hour", "minute", "second"; got 15'],
   [
     { metric: "requests", per: "minute" },
@@ -77,7 +77,7 @@ test("of two prices for the same usage both are named, and how to part them", ()
   const other = { ...PRICE, model: "nova-*", endpoint: "listen", from: "2026-05-01" };
   expect(errorsIn(PRICE, { ...PRICE, metric: "requests" }, other)).toEqual([
     expect.stringMatching(
-      /^- prices\[2\]: prices the same usage as prices\[0\] \(hours of "nova-3", from 2026-01-01\): usage has one price; end one of them with "until"/,
+      /^- prices\[2\]: prices the same usage as prices\[0\]: usage has one price; end one of them with "until"/,
     ),
   ]);
   expect(errorsIn(PRICE, { ...PRICE, from: "2026-05-01" })).toEqual([]);

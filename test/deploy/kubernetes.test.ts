@@ -5,7 +5,7 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { defineCommands } from "../../src/cli/command-line.ts";
-import { loadConfig } from "../../src/config/config.ts";
+import { loadConfig, parseConfig } from "../../src/config/config.ts";
 
 const FOLDER = path.join(import.meta.dirname, "../../deploy/kubernetes");
 const KINDS: Readonly<Record<string, string>> = {
@@ -16,6 +16,8 @@ const KINDS: Readonly<Record<string, string>> = {
 };
 const NAME = { "app.kubernetes.io/name": "usage-export" };
 
+const exampleConfig = () =>
+  parseConfig(read("jobs.config.json").replaceAll("PROJECT_ID", "p1"), { source: "example", baseDir: FOLDER });
 const kustomization = parse(read("kustomization.yaml"));
 const manifests = kustomization.resources.map((file: string) => parse(read(file)));
 const of = (kind: string) => manifests.find((manifest: { kind: string }) => manifest.kind === kind);
@@ -48,7 +50,7 @@ test("the pods run a command of the program, without rights and within limits", 
 test("the configuration is one that the program takes, once it has a project", async () => {
   const file = path.join(FOLDER, "jobs.config.json");
   await expect(loadConfig(file)).rejects.toThrow("PROJECT_ID");
-  const config = await loadConfig(file, { isExample: true });
+  const config = exampleConfig();
   const [{ env }] = deployment.spec.template.spec.containers;
   const given = env.map(({ name }: { name: string }) => name);
   const needed = read("jobs.config.json").match(/(?<="env": ")\w+/g);
@@ -57,7 +59,7 @@ test("the configuration is one that the program takes, once it has a project", a
 });
 
 test("ports, probes and labels fit together, and the pod outlives the draining of the worker", async () => {
-  const config = await loadConfig(path.join(FOLDER, "jobs.config.json"), { isExample: true });
+  const config = exampleConfig();
   const { containers, terminationGracePeriodSeconds, volumes } = deployment.spec.template.spec;
   const [{ ports, startupProbe, livenessProbe, readinessProbe, volumeMounts }] = containers;
   expect(ports).toEqual([{ name: "http", containerPort: config.monitor.port }]);
