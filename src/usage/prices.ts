@@ -10,7 +10,7 @@ import { filterKey } from "./series.ts";
  * The dimensions that a price may be narrowed to. A request has one value of each: two prices with different values never price the
  * same request. Of features and tags a request may have several.
  */
-export const PRICE_DIMENSIONS = ["endpoint", "method", "deployment"] as const satisfies readonly Dimension[];
+const PRICE_DIMENSIONS = ["endpoint", "method", "deployment"] as const satisfies readonly Dimension[];
 
 /** "account": the quantities of all projects together decide on the tier. */
 export const PRICE_VOLUMES = ["account", "project"] as const;
