@@ -43,7 +43,7 @@ create table usage_export.discovered_project (
   project_id    text        not null,
   -- The newest name at the service, and since when the project has it.
   name          text        not null,
-  named_at      timestamptz,
+  named_at      timestamptz not null,
   first_seen_at timestamptz not null,
   -- The newest list with the project, once a list lacks it; null while it is listed.
   last_seen_at  timestamptz,

@@ -9,12 +9,12 @@ import { type Database, databaseNow } from "../db/connection/database.ts";
 import { checkInstallation } from "../db/connection/installation.ts";
 import { runOn } from "../db/connection/transaction.ts";
 import { isSchemaError } from "../db/connection/views.ts";
-import { storedLists, storedProjects, storeReading } from "../db/projects.ts";
+import { type StoredList, storedLists } from "../db/projects.ts";
 import { AppError, errorText } from "../errors.ts";
 import { shortWindows } from "../facts/coverage.ts";
 import { checkProject, type Finding, type FindingGroup } from "../jobs/check.ts";
 import { openServiceContext } from "../jobs/context.ts";
-import { readLists, withSeenValues } from "../jobs/discovery.ts";
+import { type ReadList, readLists, withKnownProjects, withSeenValues } from "../jobs/discovery.ts";
 import { FilterCheck } from "../jobs/filters.ts";
 import { requireSecrets } from "../jobs/monitor-secrets.ts";
 import { proxyOf } from "../proxy.ts";
@@ -23,13 +23,7 @@ import { counted, durationText, instantText } from "../show/format.ts";
 import { firstNames } from "../text.ts";
 import { dayOf } from "../usage/days.ts";
 import { planRun } from "../usage/plan.ts";
-import {
-  applyChange,
-  changeList,
-  type KnownProject,
-  type ListChange,
-  type ListedProject,
-} from "../usage/project-list.ts";
+import type { KnownProject } from "../usage/series.ts";
 import { writeAnswer } from "./output.ts";
 
 type CheckOptions = {
@@ -159,7 +153,7 @@ export type CheckedLists = {
   readonly groups: readonly FindingGroup[];
 };
 
-/** Stores nothing, unless a person confirms the lists. Without a database nothing is known of earlier lists. */
+/** Without a database nothing is known of earlier lists. */
 export async function checkLists(
   app: App,
   config: Config,
@@ -167,58 +161,40 @@ export async function checkLists(
   isConfirmed: boolean,
 ): Promise<CheckedLists> {
   if (!config.discovery) return { config, groups: [] };
-  const stored = db ? await storedProjects(db) : [];
-  const lists = db ? await storedLists(db) : [];
-  const now = db ? await databaseNow(db) : new Date();
-  const after: KnownProject[] = [];
-  const groups: FindingGroup[] = [];
-  for (const read of await readLists(app, config, db)) {
-    const { list } = read;
-    const known = stored.filter((one) => one.list === list);
-    const of = `projects that the key in ${list} can see`;
-    if ("error" in read) {
-      const readAt = lists.find((one) => one.list === list)?.readAt;
-      const kept = readAt ? `; ${counted(known.length, "project")} of the list of ${instantText(readAt)} stay` : "";
-      const text = `${errorText(read.error)}${kept}`;
-      groups.push({ of, findings: [{ what: "list", state: "fail", text }] });
-      after.push(...known);
-      continue;
-    }
-    const { listed, leftOut } = read;
-    const change = changeList(listed, known, now, isConfirmed);
-    if (db && isConfirmed) await storeReading(db, { list, listed, readAt: now, isConfirmed });
-    after.push(...applyChange(list, known, change, now));
-    const findings = [listFinding(config, list, listed, change), ...waitingFindings(change)];
-    const text = firstNames(leftOut, NAMES_SHOWN_MAX);
-    if (leftOut.length > 0) findings.push({ what: "left out", state: "warn", text });
-    groups.push({ of, findings });
-  }
-  const expanded = withDiscovered(config, after);
+  const lists = await readLists(app, config, db, isConfirmed);
+  const expanded = db ? await withKnownProjects(config, db) : withDiscovered(config, lists.flatMap(unstored));
+  const stored = db ? await storedLists(db) : [];
+  const groups = lists.map((read) => {
+    const kept = stored.find(({ list }) => list === read.list);
+    return { of: `projects that the key in ${read.list} can see`, findings: listFindings(config, read, kept) };
+  });
   const unused = patternFindings(expanded);
   if (unused.length > 0) groups.push({ of: "discovered projects", findings: unused });
   return { config: expanded, groups };
 }
 
-function listFinding(
-  { discovery }: Config,
-  list: string,
-  listed: readonly ListedProject[],
-  { added, vanished }: ListChange,
-): Finding {
-  const entries = discovery?.entries.filter((entry) => listOf(entry) === list) ?? [];
-  const included = listed.filter((project) => entries.some((entry) => includes(entry, project)));
-  const text = `${listed.length} listed, ${included.length} of them included; since the last run ${added.length} new, ${vanished.length} gone`;
-  return { what: "list", state: included.length === 0 ? "warn" : "ok", text };
+function unstored(read: ReadList): readonly KnownProject[] {
+  if ("error" in read) return [];
+  return read.listed.map((project) => ({ ...project, list: read.list, namedAt: new Date(0), vanishedAt: null }));
 }
 
-function waitingFindings({ waiting }: ListChange): Finding[] {
-  if (waiting.length === 0) return [];
-  const names = firstNames(
-    waiting.map(({ name }) => name),
-    NAMES_SHOWN_MAX,
-  );
-  const text = `${waiting.length} are missing, more than half (${names}): they are read as before until a list an hour or more later lacks them, too; if they are gone, run check --confirm-projects`;
-  return [{ what: "missing", state: "warn", text }];
+function listFindings({ discovery }: Config, read: ReadList, stored: StoredList | undefined): Finding[] {
+  if ("error" in read) {
+    const kept = stored?.readAt
+      ? `; ${counted(stored.projects, "project")} of the list of ${instantText(stored.readAt)} stay`
+      : "";
+    return [{ what: "list", state: "fail", text: `${errorText(read.error)}${kept}` }];
+  }
+  const { list, listed, change } = read;
+  const entries = discovery?.entries.filter((entry) => listOf(entry) === list) ?? [];
+  const included = listed.filter((project) => entries.some((entry) => includes(entry, project)));
+  const news = change ? `; ${change.added.length} new, ${change.vanished.length} gone` : "";
+  const text = `${listed.length} listed, ${included.length} of them included${news}`;
+  const findings: Finding[] = [{ what: "list", state: included.length === 0 ? "warn" : "ok", text }];
+  const waiting = change?.waiting.map(({ name }) => name) ?? [];
+  if (waiting.length === 0) return findings;
+  const missing = `${waiting.length} are missing, more than half (${firstNames(waiting, NAMES_SHOWN_MAX)}): they are read as before until a list an hour or more later lacks them, too; if they are gone, run check --confirm-projects`;
+  return [...findings, { what: "missing", state: "warn", text: missing }];
 }
 
 /** Exports that read nothing, as a pattern of them fits no project. */

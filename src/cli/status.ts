@@ -136,10 +136,9 @@ function pauseText({ key, until }: CallPause): string {
   return `${calls} are paused until ${instantText(until)}, as the service asked`;
 }
 
-/** "projects of env ACCOUNT_KEY: 120, 3 gone in the last 7 days, listed 2026-11-22 02:15 UTC" */
-function listText({ list, projects, vanished, readAt }: StoredList): string {
-  const gone = vanished > 0 ? `, ${vanished} gone in the last 7 days` : "";
-  return `projects of ${list}: ${projects}${gone}, ${readAt ? `listed ${instantText(readAt)}` : "never listed"}`;
+/** "projects of env ACCOUNT_KEY: 120, listed 2026-11-22 02:15 UTC" */
+function listText({ list, projects, readAt }: StoredList): string {
+  return `projects of ${list}: ${projects}, ${readAt ? `listed ${instantText(readAt)}` : "never listed"}`;
 }
 
 function titled(title: string, texts: readonly string[]): readonly string[] {

@@ -8,7 +8,7 @@ import { readRegularFile } from "../files.ts";
 import type { Budget } from "../usage/budgets.ts";
 import type { ExportJob } from "../usage/plan.ts";
 import type { Price } from "../usage/prices.ts";
-import type { KnownProject } from "../usage/project-list.ts";
+import type { KnownProject } from "../usage/series.ts";
 import { crossFieldIssues } from "./checks.ts";
 import { reportingIssues } from "./fields.ts";
 import { parseJson } from "./json.ts";
@@ -194,7 +194,7 @@ function discoveredProjects(
   for (const entry of entries) {
     for (const found of byList.get(listOf(entry)) ?? []) {
       const other = chosen.get(found.id);
-      const isBetter = !other || (other.found.vanishedAt !== undefined && found.vanishedAt === undefined);
+      const isBetter = !other || (other.found.vanishedAt !== null && found.vanishedAt === null);
       if (isBetter && !writtenIds.has(found.id) && includes(entry, found)) chosen.set(found.id, { entry, found });
     }
   }
@@ -210,6 +210,6 @@ function discoveredProjects(
       const { backfill } = entry;
       const key = keyOf(entry.projectKey ?? entry.key, found.id);
       const project = { id: found.id, name, key, isDiscovered: true as const, ...(backfill > 0 && { backfill }) };
-      return { project, hasVanished: found.vanishedAt !== undefined };
+      return { project, hasVanished: found.vanishedAt !== null };
     });
 }

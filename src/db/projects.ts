@@ -1,131 +1,150 @@
 // Stores the projects that the service has listed. They are never removed, so that a project that comes back is known again.
 
 import { sql } from "kysely";
-import {
-  applyChange,
-  changeList,
-  type KnownProject,
-  type ListChange,
-  type ListedProject,
-} from "../usage/project-list.ts";
+import type { KnownProject, Project } from "../usage/series.ts";
 import type { Database } from "./connection/database.ts";
 import { execute, inTransaction, type Tx } from "./connection/transaction.ts";
 import { storableText } from "./limits.ts";
 
 /** Every project of every list, those that have vanished, too. */
-export async function storedProjects(db: Database | Tx, list?: string): Promise<readonly KnownProject[]> {
-  const { rows } = await sql<ProjectRow>`
-    select list, project_id as id, name, first_seen_at as "firstSeenAt", coalesce(named_at, first_seen_at) as "namedAt",
-      missing_since as "missingSince", vanished_at as "vanishedAt"
-    from usage_export.discovered_project
-    where (${list ?? null}::text is null or list = ${list ?? null})
-    order by list, first_seen_at, project_id
-  `.execute(db);
-  return rows.map(({ missingSince, vanishedAt, ...row }) => ({
-    ...row,
-    missingSince: missingSince ?? undefined,
-    vanishedAt: vanishedAt ?? undefined,
-  }));
+export async function storedProjects(db: Database): Promise<readonly KnownProject[]> {
+  return db
+    .selectFrom("usage_export.discovered_project")
+    .select(["list", "project_id as id", "name", "named_at as namedAt", "vanished_at as vanishedAt"])
+    .orderBy("list")
+    .orderBy("first_seen_at")
+    .orderBy("project_id")
+    .execute();
 }
-
-type ProjectRow = Omit<KnownProject, "missingSince" | "vanishedAt"> & {
-  readonly missingSince: Date | null;
-  readonly vanishedAt: Date | null;
-};
 
 export type ListReading = {
   readonly list: string;
-  readonly listed: readonly ListedProject[];
+  readonly listed: readonly Project[];
   /** When the reading began, by the database's clock. */
   readonly readAt: Date;
   /** A person confirmed that the list is right, however short it is. */
   readonly isConfirmed?: boolean;
 };
 
-/** Stores what the list changes. Undefined if a list that was read later is stored already. */
+/** `waiting` are missing from a list in doubt, and count as listed until another list confirms it. */
+export type ListChange = Readonly<Record<"added" | "vanished" | "waiting", readonly Project[]>>;
+
+/** A second list that lacks a project confirms the first one if it was read at least this much later. */
+const CONFIRMED_MS = 60 * 60_000;
+
+/**
+ * Stores what the list changes. Undefined if a list that was read later is stored already.
+ *
+ * A list without more than half of the projects that were listed before is in doubt: it may be cut, or be that of another key. Then
+ * nothing vanishes and nothing is added until a list an hour or more later lacks the same projects, or a person confirms it.
+ */
 export async function storeReading(db: Database, reading: ListReading): Promise<ListChange | undefined> {
   const { list, listed, readAt, isConfirmed } = reading;
   return inTransaction(db, async (tx) => {
     const last = await lockList(tx, list);
-    if (last !== undefined && last >= readAt) return undefined;
-    const known = await storedProjects(tx, list);
-    const change = changeList(listed, known, readAt, isConfirmed);
-    const before = new Map(known.map((one) => [one.id, JSON.stringify(one)]));
-    const after = applyChange(list, known, change, readAt);
-    const changed = after.filter((one) => before.get(one.id) !== JSON.stringify(one));
-    if (changed.length > 0) await writeProjects(tx, list, changed, last);
+    if (last !== null && last >= readAt) return undefined;
+    const known = await tx
+      .selectFrom("usage_export.discovered_project")
+      .select(["project_id as id", "name", "missing_since as missingSince", "vanished_at as vanishedAt"])
+      .where("list", "=", list)
+      .execute();
+    const listedIds = new Set(listed.map(({ id }) => id));
+    const current = known.filter(({ vanishedAt }) => vanishedAt === null);
+    const missing = current.filter(({ id }) => !listedIds.has(id));
+    const isGone = ({ missingSince }: { readonly missingSince: Date | null }) =>
+      isConfirmed === true || (missingSince !== null && readAt.getTime() - missingSince.getTime() >= CONFIRMED_MS);
+    const waiting = missing.length * 2 > current.length ? missing.filter((one) => !isGone(one)) : [];
+    const vanished = missing.filter((one) => !waiting.includes(one));
+    const currentIds = new Set(current.map(({ id }) => id));
+    const believed = waiting.length > 0 ? listed.filter(({ id }) => currentIds.has(id)) : listed;
+    const changed = await writeListed(tx, list, believed, readAt);
     await sql`
-      update usage_export.project_list
-      set read_at = ${readAt}, error = null, failing_since = null,
-        changed_at = case when ${changed.length > 0}::boolean then ${readAt} else changed_at end
-      where list = ${list}
+      update usage_export.discovered_project
+      set last_seen_at = coalesce(last_seen_at, ${last}::timestamptz),
+        missing_since = case when project_id = any(${idsOf(waiting)}) then coalesce(missing_since, ${readAt}) end,
+        vanished_at = case when project_id <> all(${idsOf(waiting)}) then ${readAt}::timestamptz end
+      where list = ${list} and project_id = any(${idsOf(missing)})
     `.execute(tx);
-    return change;
+    await tx
+      .updateTable("usage_export.project_list")
+      .set({ read_at: readAt, error: null, failing_since: null })
+      .$if(changed + vanished.length > 0, (query) => query.set({ changed_at: readAt }))
+      .where("list", "=", list)
+      .execute();
+    const knownIds = new Set(known.map(({ id }) => id));
+    return { added: believed.filter(({ id }) => !knownIds.has(id)), vanished, waiting };
   });
 }
 
 /** Creates the row of the list, if there is none, and locks it. Returns when the list was read last. */
-async function lockList(tx: Tx, list: string): Promise<Date | undefined> {
-  await sql`
-    insert into usage_export.project_list (list) values (${list}) on conflict do nothing
-  `.execute(tx);
-  const { rows } = await sql<{ readAt: Date | null }>`
-    select read_at as "readAt" from usage_export.project_list where list = ${list}
-    for update
-  `.execute(tx);
-  return rows[0]?.readAt ?? undefined;
+async function lockList(tx: Tx, list: string): Promise<Date | null> {
+  await tx
+    .insertInto("usage_export.project_list")
+    .values({ list })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  const { read_at } = await tx
+    .selectFrom("usage_export.project_list")
+    .select("read_at")
+    .where("list", "=", list)
+    .forUpdate()
+    .executeTakeFirstOrThrow();
+  return read_at;
 }
 
-async function writeProjects(
-  tx: Tx,
-  list: string,
-  projects: readonly KnownProject[],
-  lastReadAt: Date | undefined,
-): Promise<void> {
-  const times = (of: (project: KnownProject) => Date | undefined) =>
-    projects.map((one) => of(one)?.toISOString() ?? null);
-  await sql`
-    insert into usage_export.discovered_project as stored
-      (list, project_id, name, first_seen_at, named_at, missing_since, vanished_at)
-    select ${list}, changed.*
-    from unnest(
-      ${projects.map(({ id }) => id)}::text[], ${projects.map(({ name }) => storableText(name))}::text[],
-      ${times(({ firstSeenAt }) => firstSeenAt)}::timestamptz[], ${times(({ namedAt }) => namedAt)}::timestamptz[],
-      ${times(({ missingSince }) => missingSince)}::timestamptz[], ${times(({ vanishedAt }) => vanishedAt)}::timestamptz[]
-    ) as changed
+function idsOf(projects: readonly Project[]) {
+  return sql`${projects.map(({ id }) => id)}::text[]`;
+}
+
+/** Returns how many projects are new, renamed or found again. */
+async function writeListed(tx: Tx, list: string, listed: readonly Project[], readAt: Date): Promise<number> {
+  const { rows } = await sql`
+    insert into usage_export.discovered_project as stored (list, project_id, name, named_at, first_seen_at)
+    select ${list}, id, name, ${readAt}::timestamptz, ${readAt}::timestamptz
+    from unnest(${idsOf(listed)}, ${listed.map(({ name }) => storableText(name))}::text[])
+      as listed (id, name)
     on conflict (list, project_id) do update
-    set name = excluded.name, named_at = excluded.named_at, missing_since = excluded.missing_since,
-      vanished_at = excluded.vanished_at,
-      last_seen_at = case when excluded.missing_since is null and excluded.vanished_at is null then null
-        else coalesce(stored.last_seen_at, ${lastReadAt ?? null}::timestamptz) end
+    set name = excluded.name, missing_since = null, vanished_at = null, last_seen_at = null,
+      named_at = case when stored.name = excluded.name then stored.named_at else excluded.named_at end
+    where stored.name <> excluded.name or stored.last_seen_at is not null
+    returning 1
   `.execute(tx);
+  return rows.length;
 }
 
-/** The ids of those that no list has any more. */
-export async function vanishedProjects(db: Database): Promise<ReadonlySet<string>> {
-  const stored = await storedProjects(db);
-  const listed = new Set(stored.flatMap(({ id, vanishedAt }) => (vanishedAt ? [] : [id])));
-  return new Set(stored.map(({ id }) => id)).difference(listed);
+/** Whether the project was listed once, and no list has it any more. */
+export async function hasVanished(db: Database, projectId: string): Promise<boolean> {
+  const lists = await db
+    .selectFrom("usage_export.discovered_project")
+    .select("vanished_at")
+    .where("project_id", "=", projectId)
+    .execute();
+  return lists.length > 0 && lists.every(({ vanished_at }) => vanished_at !== null);
 }
 
 /** A text that is another one whenever what is known of the projects has changed. */
-export async function projectsVersion(db: Database | Tx): Promise<string> {
-  const { rows } = await sql<{ version: string }>`
-    select coalesce(string_agg(list || ' ' || extract(epoch from changed_at), ', ' order by list), 'none') as version
-    from usage_export.project_list where changed_at is not null
-  `.execute(db);
-  return rows[0]?.version ?? "none";
+export async function projectsVersion(db: Database): Promise<string> {
+  const lists = await db
+    .selectFrom("usage_export.project_list")
+    .select(["list", "changed_at"])
+    .where("changed_at", "is not", null)
+    .orderBy("list")
+    .execute();
+  return lists.map(({ list, changed_at }) => `${list} ${changed_at?.toISOString()}`).join(", ") || "none";
 }
 
 /** The ids of the projects whose first days have not become due yet. They are locked until the transaction ends. */
 export async function lockNewProjects(tx: Tx): Promise<readonly string[]> {
-  const { rows } = await sql<{ id: string }>`
-    select project_id as id from usage_export.discovered_project
-    where made_due_at is null and vanished_at is null
-    order by list, project_id
-    for update
-  `.execute(tx);
-  return rows.map(({ id }) => id);
+  const rows = await tx
+    .selectFrom("usage_export.discovered_project")
+    .select("project_id")
+    .where("made_due_at", "is", null)
+    .where("vanished_at", "is", null)
+    .orderBy("list")
+    .orderBy("project_id")
+    .forUpdate()
+    .execute();
+  return rows.map(({ project_id }) => project_id);
 }
 
 export async function markMadeDue(tx: Tx, projectIds: readonly string[]): Promise<void> {
@@ -137,12 +156,11 @@ export async function markMadeDue(tx: Tx, projectIds: readonly string[]): Promis
 
 /** The projects stay as they are. */
 export async function recordListFailure(db: Database, list: string, reason: string): Promise<void> {
-  const error = storableText(reason);
   await execute(
     db,
     sql`
       insert into usage_export.project_list as stored (list, error, failing_since)
-      values (${list}, ${error}, now())
+      values (${list}, ${storableText(reason)}, now())
       on conflict (list) do update
       set error = excluded.error, failing_since = coalesce(stored.failing_since, excluded.failing_since)
     `,
@@ -160,20 +178,16 @@ export type StoredList = {
   /** Those that are missing from a list in doubt. */
   readonly waiting: number;
   readonly waitingSince: Date | null;
-  /** Those found to be gone in the last seven days. */
-  readonly vanished: number;
 };
 
 export async function storedLists(db: Database | Tx): Promise<readonly StoredList[]> {
   const { rows } = await sql<StoredList>`
     select l.list, l.read_at as "readAt", l.error, l.failing_since as "failingSince",
       (count(p.project_id) filter (where p.vanished_at is null))::integer as projects,
-      (count(p.missing_since))::integer as waiting, min(p.missing_since) as "waitingSince",
-      (count(*) filter (where p.vanished_at > now() - interval '7 days'))::integer as vanished
+      count(p.missing_since)::integer as waiting, min(p.missing_since) as "waitingSince"
     from usage_export.project_list l
     left join usage_export.discovered_project p using (list)
-   
-    group by l.list, l.read_at, l.error, l.failing_since
+    group by l.list
     order by l.list
   `.execute(db);
   return rows;

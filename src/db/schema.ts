@@ -70,7 +70,7 @@ export type Tables = {
     list: string;
     project_id: string;
     name: string;
-    named_at: Date | null;
+    named_at: Date;
     first_seen_at: Date;
     last_seen_at: Date | null;
     missing_since: Date | null;

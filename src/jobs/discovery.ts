@@ -8,6 +8,7 @@ import { readSecret } from "../config/secrets.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { inTransaction } from "../db/connection/transaction.ts";
 import {
+  type ListChange,
   lockNewProjects,
   markMadeDue,
   projectsVersion,
@@ -21,15 +22,15 @@ import { extendDue, type SeriesIds, seriesIdOf } from "../db/usage/series.ts";
 import { AppError, errorText } from "../errors.ts";
 import { openServiceFor } from "../open-service.ts";
 import { hasStatus } from "../service/answer.ts";
-import { fetchProjects, type ProjectList } from "../service/projects.ts";
+import { fetchProjects } from "../service/projects.ts";
 import type { Service } from "../service/service.ts";
 import { addDays, type Day, dayOf, type Window } from "../usage/days.ts";
 import { configuredSeries, type ExportJob } from "../usage/plan.ts";
-import type { ListChange } from "../usage/project-list.ts";
 import {
   type FanOut,
   type Filter,
   filterKey,
+  type Project,
   type Seen,
   type SeenValue,
   type SeenValues,
@@ -78,97 +79,82 @@ export async function makeFirstDaysDue(
   });
 }
 
-/** A list as it was read, or why it was not. */
-export type ReadList = { readonly list: string } & (ProjectList | { readonly error: AppError });
+/** A list as it was read and what it changes, or why it was not read. */
+export type ReadList = { readonly list: string } & (
+  | { readonly listed: readonly Project[]; readonly change: ListChange | undefined }
+  | { readonly error: AppError }
+);
 
 /**
- * Reads the list of each key once, also if several entries have the same key. Without discovering entries the service is not called.
+ * Reads the list of each key once, also if several entries have the same key, and stores what has changed. A list that can't be read
+ * leaves the projects as they are. Without a database nothing is stored and nothing is known of earlier lists.
  */
-export async function readLists(app: App, config: Config, db: Database | undefined): Promise<readonly ReadList[]> {
+export async function readLists(
+  app: App,
+  config: Config,
+  db: Database | undefined,
+  isConfirmed = false,
+): Promise<readonly ReadList[]> {
   const entries = new Map(config.discovery?.entries.map((entry) => [listOf(entry), entry]));
   if (entries.size === 0) return [];
+  const readAt = db ? await databaseNow(db) : new Date();
   const service = await openServiceFor(app, config, db);
   try {
     // At once, so that none waits for one that does not come.
     return await Promise.all(
-      [...entries].map(async ([list, entry]) => ({ list, ...(await readList(app, service, entry)) })),
+      [...entries].map(async ([list, { key }]) => {
+        try {
+          const listed = await fetchList(app, service, key);
+          const change = db && (await storeReading(db, { list, listed, readAt, isConfirmed }));
+          if (change) logChange(app.log, list, change);
+          return { list, listed, change };
+        } catch (error) {
+          if (!(error instanceof AppError) || error.code === "stopped") throw error;
+          if (db) await recordListFailure(db, list, errorText(error));
+          const facts = { list, reason: errorText(error) };
+          app.log.warn(facts, "the list of projects could not be read: those of the last list are exported");
+          return { list, error };
+        }
+      }),
     );
   } finally {
     await service.close();
   }
 }
 
-async function readList(
-  app: App,
-  service: Service,
-  { key: reference }: Discovery,
-): Promise<ProjectList | { readonly error: AppError }> {
+async function fetchList(app: App, service: Service, reference: Discovery["key"]): Promise<readonly Project[]> {
+  const key =
+    reference.kind === "command"
+      ? await openKeyCommands(app).read(reference)
+      : app.scrubber.add(await readSecret("key", reference, app.env));
   try {
-    const key =
-      reference.kind === "command"
-        ? await openKeyCommands(app).read(reference)
-        : app.scrubber.add(await readSecret("key", reference, app.env));
     return await fetchProjects(service, key.named(keyName(reference)), app.signal);
   } catch (error) {
-    if (!(error instanceof AppError) || error.code === "stopped") throw error;
-    if (!hasStatus(error, [404, 405, 501])) return { error };
+    if (!(error instanceof AppError) || !hasStatus(error, [404, 405, 501])) throw error;
     const message = `the service does not list projects, so none can be discovered: write them into "projects" one by one (${error.message})`;
-    return { error: new AppError(error.code, message, { cause: error, details: error.details }) };
+    throw new AppError(error.code, message, { cause: error, details: error.details });
   }
 }
 
-/**
- * Lists the projects at the service, stores what has changed, and returns the configuration with them. A list that can't be read leaves
- * the projects as they are, with a warning in the log. Throws if a list was never read: nothing is known to export then.
- */
-export async function discoverProjects(app: App, config: Config, db: Database): Promise<Config> {
-  const failures = await refreshLists(app, config, db);
-  const stored = failures.size > 0 ? await storedLists(db) : [];
-  for (const [list, error] of failures) {
-    if (stored.some((one) => one.list === list && one.readAt !== null)) continue;
-    throw new AppError(error.code, `the projects of ${list}: ${error.message}`, { cause: error });
-  }
-  return withKnownProjects(config, db);
-}
-
-/** Lists the projects at the service, and stores what has changed. Returns why lists could not be read, which is stored and logged, too. */
-export async function refreshLists(app: App, config: Config, db: Database): Promise<ReadonlyMap<string, AppError>> {
-  const failures = new Map<string, AppError>();
-  if (!config.discovery) return failures;
-  const readAt = await databaseNow(db);
-  for (const read of await readLists(app, config, db)) {
-    const { list } = read;
-    if ("listed" in read) {
-      const change = await storeReading(db, { list, listed: read.listed, readAt });
-      if (change) logChange(app, list, change);
-      const { leftOut } = read;
-      if (leftOut.length > 0) {
-        const facts = { list, leftOut: leftOut.length, reasons: leftOut.slice(0, LEFT_OUT_SHOWN_MAX) };
-        app.log.warn(facts, "entries of the list of projects can't be used, and are left out");
-      }
-      continue;
-    }
-    const reason = errorText(read.error);
-    failures.set(list, read.error);
-    await recordListFailure(db, list, reason);
-    app.log.warn({ list, reason }, "the list of projects could not be read: those of the last list are exported");
-  }
-  return failures;
-}
-
-const LEFT_OUT_SHOWN_MAX = 3;
-
-function logChange({ log }: App, list: string, change: ListChange): void {
-  const { waiting, added, returned, renamed, vanished } = change;
-  const counts = Object.entries({ added, returned, renamed, vanished }).flatMap(([what, { length }]) =>
-    length > 0 ? [[what, length]] : [],
-  );
-  if (counts.length > 0) log.info({ list, ...Object.fromEntries(counts) }, "the list of projects has changed");
+function logChange(log: Logger, list: string, { added, vanished, waiting }: ListChange): void {
+  const counts = { list, added: added.length, vanished: vanished.length };
+  if (added.length + vanished.length > 0) log.info(counts, "the list of projects has changed");
   if (waiting.length === 0) return;
   log.warn(
     { list, missing: waiting.length },
     "more than half of the projects are missing from the list: they are exported until a list an hour or more later lacks them, too",
   );
+}
+
+/** The configuration with the projects that the service lists now. Throws if a list was never read: nothing is known to export then. */
+export async function discoverProjects(app: App, config: Config, db: Database): Promise<Config> {
+  const failures = (await readLists(app, config, db)).filter((read) => "error" in read);
+  const stored = failures.length > 0 ? await storedLists(db) : [];
+  for (const { list, error } of failures) {
+    if (stored.some((one) => one.list === list && one.readAt !== null)) continue;
+    throw new AppError(error.code, `the projects of ${list}: ${error.message}`, { cause: error });
+  }
+  return withKnownProjects(config, db);
 }
 
 // Turns the fan-out filters of exports into filters for the values that stored usage has, and registers the series.

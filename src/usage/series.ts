@@ -54,6 +54,16 @@ export function dimensionsOf(grouping: Grouping): readonly Dimension[] {
 
 export type Project = { readonly id: string; readonly name: string };
 
+/** A project that the service has listed at some time, as it is stored. */
+export type KnownProject = Project & {
+  /** Which list it is in: that of a key. See `listOf` in config/config.ts. */
+  readonly list: string;
+  /** Since when it has its name. */
+  readonly namedAt: Date;
+  /** When a list without it was believed; null while it is listed or in doubt. */
+  readonly vanishedAt: Date | null;
+};
+
 /** A named set of conditions; without conditions it is all usage, whatever its name. */
 export type Filter = {
   readonly name: string;

@@ -4,7 +4,7 @@
 import { z } from "zod";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
 import { type OpenProject, openProject, type ProjectEnd, recordAttempt } from "../db/jobs/runs.ts";
-import { vanishedProjects } from "../db/projects.ts";
+import { hasVanished } from "../db/projects.ts";
 import { dueSlices, type SettledSlice, settledSlices } from "../db/usage/coverage.ts";
 import { seriesIdOf } from "../db/usage/series.ts";
 import { AppError } from "../errors.ts";
@@ -46,7 +46,7 @@ export async function handleProject(context: WorkerContext, deps: ProjectDeps, c
   const project = job?.projects.find(({ id }) => id === projectId);
   const isLast = claimed.retryCount >= claimed.retryLimit;
   if (!job || !project) {
-    const isGone = (await vanishedProjects(db)).has(projectId);
+    const isGone = await hasVanished(db, projectId);
     deps.onUnknownProject();
     const reason = `project ${projectId} of export ${run.job} is not in the configuration of the worker that has it`;
     if (!isGone && !isLast) throw new AppError("config", reason);

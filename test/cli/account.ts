@@ -27,7 +27,7 @@ export async function dueProjects(db: Database): Promise<readonly string[]> {
   return rows.map(({ project }) => project);
 }
 
-/** A list that was read a moment ago is not read again. */
+/** A list is read again when it is an hour old. */
 export async function makeListOld(db: Database): Promise<void> {
-  await sql`update usage_export.project_list set read_at = read_at - interval '6 minutes'`.execute(db);
+  await sql`update usage_export.project_list set read_at = read_at - interval '61 minutes'`.execute(db);
 }

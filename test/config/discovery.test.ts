@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { listOf, parseConfig, withDiscovered } from "../../src/config/config.ts";
 import { neededKeys } from "../../src/config/secrets.ts";
-import type { KnownProject } from "../../src/usage/project-list.ts";
+import type { KnownProject } from "../../src/usage/series.ts";
 import { errorsFor } from "./sample-config.ts";
 
 const DISCOVERY = { discover: true, key: { env: "ACCOUNT_KEY" } };
@@ -16,9 +16,8 @@ function configOf(projects: readonly object[], names: readonly string[], rest: o
 }
 
 function known(id: string, name: string, more: Partial<KnownProject> = {}): KnownProject {
-  const { firstSeenAt = new Date("2026-03-10T02:15:00Z") } = more;
-  const unseen = { missingSince: undefined, vanishedAt: undefined };
-  return { list: "env ACCOUNT_KEY", id, name, firstSeenAt, namedAt: firstSeenAt, ...unseen, ...more };
+  const namedAt = new Date("2026-03-10T02:15:00Z");
+  return { list: "env ACCOUNT_KEY", id, name, namedAt, vanishedAt: null, ...more };
 }
 
 const namesOf = (projects: readonly { readonly name: string }[] = []) => projects.map(({ name }) => name);
@@ -60,7 +59,7 @@ test("a second list of projects replaces the first one", () => {
 
 test("of projects with the same name, the one that was seen first keeps it, also after it has vanished", () => {
   const config = configOf([{ ...ONE, name: "lab" }, DISCOVERY], ["*"]);
-  const later = { firstSeenAt: new Date("2026-03-11T02:15:00Z") };
+  const later = { namedAt: new Date("2026-03-11T02:15:00Z") };
   const vanished = { vanishedAt: new Date("2026-03-12T02:15:00Z") };
   const listed = [known("a1", "shop", later), known("z9", "shop", vanished), known("b2", "lab"), known("c3", "shop")];
 
@@ -82,9 +81,9 @@ test("a project that is renamed to the name of another one does not take it over
 
   const { projects } = withDiscovered(config, [
     known("a", "shop", { namedAt }),
-    known("b", "shop", { firstSeenAt: later }),
+    known("b", "shop", { namedAt: later }),
     known("c", "lab", { namedAt }),
-    known("d", "lab", { firstSeenAt: later, vanishedAt: namedAt }),
+    known("d", "lab", { namedAt: later, vanishedAt: namedAt }),
   ]);
 
   expect(projects.map(({ id, name }) => [id, name])).toEqual([
@@ -200,7 +199,7 @@ test("each discovered project can have a key of its own, in a file or from a com
 
   const { projects } = withDiscovered(config, [
     known("a", "one", { list }),
-    known("b", "two", { list, firstSeenAt: new Date("2026-03-11") }),
+    known("b", "two", { list, namedAt: new Date("2026-03-11") }),
   ]);
 
   expect(projects.map(({ key }) => key)).toEqual([

@@ -110,8 +110,7 @@ test("projects that are discovered later have rotations", () => {
   const projects = [{ discover: true, key: { env: "ACCOUNT_KEY" } }];
   const config = parse(JSON.stringify({ service, projects, rotations: [{ ...FLEET, projects: ["prod-*"] }] }));
   expect(config.rotations).toEqual([]);
-  const never = { missingSince: undefined, vanishedAt: undefined };
-  const seen = { list: "env ACCOUNT_KEY", firstSeenAt: new Date(0), namedAt: new Date(0), ...never };
+  const seen = { list: "env ACCOUNT_KEY", namedAt: new Date(0), vanishedAt: null };
   const known = [
     { ...seen, id: "a1", name: "prod-eu" },
     { ...seen, id: "a3", name: "other" },

@@ -1,8 +1,8 @@
-// Which projects are stored as known, vanished or in doubt: the decisions are tested in test/usage/project-list.test.ts.
+// Which projects are stored as known, vanished or in doubt.
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
-import { recordListFailure, storedLists, storedProjects, storeReading } from "../../src/db/projects.ts";
+import { hasVanished, projectsVersion, recordListFailure, storedLists, storeReading } from "../../src/db/projects.ts";
 import { testDatabase } from "../support/database.ts";
 
 const { db } = await testDatabase();
@@ -14,18 +14,151 @@ beforeEach(async () => {
   await sql`truncate usage_export.project_list cascade`.execute(db);
 });
 
-async function read(minute: number, ids: string, how: { isConfirmed?: boolean; list?: string } = {}) {
-  const listed = [...ids].map((id) => ({ id, name: `name of ${id}` }));
-  return storeReading(db, { list: LIST, listed, readAt: after(minute), ...how });
+async function read(minute: number, ids: string, how: { isConfirmed?: boolean; list?: string; name?: string } = {}) {
+  const { name = "name", ...more } = how;
+  const listed = [...ids].map((id) => ({ id, name: `${name} of ${id}` }));
+  return storeReading(db, { list: LIST, listed, readAt: after(minute), ...more });
 }
 
 async function shown() {
-  const { rows } = await sql<Record<string, Date | string | null>>`
-    select project_id as id, first_seen_at as first, last_seen_at as last, missing_since as missing, vanished_at as vanished
-    from bi.discovered_projects order by 1
+  const { rows } = await sql<Record<"id" | "name", string> & Record<"first" | "last" | "missing" | "vanished", Date>>`
+    select project_id as id, name, first_seen_at as first, last_seen_at as last, missing_since as missing,
+      vanished_at as vanished
+    from bi.discovered_projects order by list, project_id
   `.execute(db);
   return rows;
 }
+
+test.each<[string, readonly (readonly [minute: number, ids: string])[], current: string, waiting: string]>([
+  [
+    "one that is missing has vanished",
+    [
+      [0, "abc"],
+      [1, "acd"],
+    ],
+    "acd",
+    "",
+  ],
+  [
+    "one that is listed again is back",
+    [
+      [0, "abc"],
+      [1, "ac"],
+      [2, "abc"],
+    ],
+    "abc",
+    "",
+  ],
+  [
+    "half may vanish at once",
+    [
+      [0, "abcd"],
+      [1, "ab"],
+    ],
+    "ab",
+    "",
+  ],
+  [
+    "without any before nothing is in doubt",
+    [
+      [0, ""],
+      [1, "a"],
+    ],
+    "a",
+    "",
+  ],
+  [
+    "a list without more than half changes nothing",
+    [
+      [0, "abcd"],
+      [10, "ax"],
+    ],
+    "abcd",
+    "bcd",
+  ],
+  [
+    "another one within the hour neither",
+    [
+      [0, "abcd"],
+      [10, "ax"],
+      [69, "ax"],
+    ],
+    "abcd",
+    "bcd",
+  ],
+  [
+    "another one an hour later confirms it",
+    [
+      [0, "abcd"],
+      [10, "ax"],
+      [70, "ax"],
+    ],
+    "ax",
+    "",
+  ],
+  [
+    "one that is listed again waits no more",
+    [
+      [0, "abcd"],
+      [10, "a"],
+      [20, "abcd"],
+    ],
+    "abcd",
+    "",
+  ],
+  [
+    "and waits anew",
+    [
+      [0, "abcd"],
+      [10, "a"],
+      [20, "abcd"],
+      [75, "a"],
+    ],
+    "abcd",
+    "bcd",
+  ],
+  [
+    "lists cut at different places",
+    [
+      [0, "abcdef"],
+      [10, "ab"],
+      [80, "ef"],
+    ],
+    "abef",
+    "ab",
+  ],
+  [
+    "one more is deleted while a list is in doubt",
+    [
+      [0, "abcdefgh"],
+      [10, "abc"],
+      [1450, "ab"],
+    ],
+    "abc",
+    "c",
+  ],
+  [
+    "one that had vanished stays so in a list in doubt",
+    [
+      [0, "abcde"],
+      [1, "abcd"],
+      [2, "e"],
+    ],
+    "abcd",
+    "abcd",
+  ],
+])("after several lists: %s", async (_name, lists, current, waiting) => {
+  for (const [minute, ids] of lists) await read(minute, ids);
+
+  const projects = await shown();
+  const idsOf = (some: typeof projects) => some.map(({ id }) => id).join("");
+  expect(idsOf(projects.filter(({ vanished }) => vanished === null))).toBe(current);
+  expect(idsOf(projects.filter(({ missing }) => missing !== null))).toBe(waiting);
+  expect(await storedLists(db)).toMatchObject([{ projects: current.length, waiting: waiting.length }]);
+  expect(await Promise.all(projects.map(({ id }) => hasVanished(db, id)))).toEqual(
+    projects.map(({ vanished }) => vanished !== null),
+  );
+});
 
 test("the view says since when a project is known, and when one that is gone was listed last", async () => {
   await read(0, "ab");
@@ -33,32 +166,47 @@ test("the view says since when a project is known, and when one that is gone was
   await read(20, "bc");
 
   const none = { missing: null, vanished: null };
-  expect(await shown()).toEqual([
+  expect(await shown()).toMatchObject([
     { ...none, id: "a", first: START, last: after(10), vanished: after(20) },
     { ...none, id: "b", first: START, last: after(20) },
     { ...none, id: "c", first: after(20), last: after(20) },
   ]);
+  await read(30, "abc");
+  expect((await shown())[0]).toMatchObject({ ...none, id: "a", first: START, last: after(30) });
 });
 
-test("a list in doubt is stored as such, and ended by a list with the projects or by one that confirms it", async () => {
+test("a project that vanishes by a second list in doubt was seen last before the first", async () => {
   await read(0, "abc");
   await read(10, "c");
-  expect(await storedLists(db)).toMatchObject([{ projects: 3, waiting: 2, waitingSince: after(10), vanished: 0 }]);
+  expect(await storedLists(db)).toMatchObject([{ waitingSince: after(10) }]);
+  await read(70, "c");
+  expect((await shown())[0]).toMatchObject({ id: "a", last: START, vanished: after(70) });
+});
 
-  await read(20, "abc");
-  expect(await storedLists(db)).toMatchObject([{ projects: 3, waiting: 0, waitingSince: null }]);
+test("a person may confirm a short list", async () => {
+  await read(0, "abc");
+  expect(await read(10, "c", { isConfirmed: true })).toMatchObject({
+    vanished: [{ id: "a" }, { id: "b" }],
+    waiting: [],
+  });
+});
 
-  await read(30, "c");
-  await read(90, "c");
-  expect(await storedLists(db)).toMatchObject([{ projects: 1, waiting: 0, waitingSince: null }]);
-  expect((await shown()).find(({ id }) => id === "a")).toMatchObject({ last: after(20), vanished: after(90) });
+test("the version changes with the projects and their names, and with nothing else", async () => {
+  await read(0, "abcd");
+  const first = await projectsVersion(db);
+  await read(10, "abcd");
+  await read(20, "a");
+  expect(await projectsVersion(db)).toBe(first);
+  await read(40, "abcd", { name: "other" });
+  expect((await shown())[0]).toMatchObject({ name: "other of a", first: START });
+  expect(await projectsVersion(db)).not.toBe(first);
 });
 
 test("a list that was read before the stored one changes nothing", async () => {
   await read(10, "ab");
 
   expect(await read(9, "abc")).toBeUndefined();
-  expect((await storedProjects(db)).map(({ id }) => id)).toEqual(["a", "b"]);
+  expect((await shown()).map(({ id }) => id)).toEqual(["a", "b"]);
 });
 
 test("the lists of two keys are apart", async () => {
@@ -66,8 +214,13 @@ test("the lists of two keys are apart", async () => {
   await read(1, "bc", { list: "env OTHER_KEY" });
   await read(2, "a");
 
-  const current = (await storedProjects(db)).filter(({ vanishedAt }) => !vanishedAt);
-  expect(current.map(({ list, id }) => `${list} ${id}`)).toEqual([`${LIST} a`, "env OTHER_KEY b", "env OTHER_KEY c"]);
+  expect((await shown()).map(({ id, vanished }) => [id, vanished === null])).toEqual([
+    ["a", true],
+    ["b", false],
+    ["b", true],
+    ["c", true],
+  ]);
+  expect(await hasVanished(db, "b")).toBe(false);
 });
 
 test("a failure keeps the projects and the moment at which it began, until a list is read", async () => {
@@ -86,5 +239,5 @@ test("two workers that read the same list at the same time store it once", async
   const changes = await Promise.all([read(0, "abc"), read(0, "abc")]);
 
   expect(changes.filter((change) => change !== undefined)).toHaveLength(1);
-  expect(await storedLists(db)).toMatchObject([{ projects: 3, vanished: 0 }]);
+  expect(await storedLists(db)).toMatchObject([{ projects: 3 }]);
 });

@@ -21,33 +21,27 @@ const test = programTest(database);
 const PATIENCE = { timeout: 100_000 };
 const LIMIT = { timeout: 180_000 };
 
-const isList = (path: string) => /^\/v1\/projects(\?|$)/.test(path);
+const isList = (path: string) => path === "/v1/projects";
 const NEVER = new Promise<never>(() => {});
 
-/** How each page of the list is answered, or only the second. */
-const FAULTS: Readonly<Record<string, { readonly fault: Fault; readonly page?: number }>> = {
-  "is cut in the middle of its second page": { fault: { kind: "cut" }, page: 1 },
-  "is refused with 403": { fault: { kind: "answer", status: 403, body: "{}" } },
-  "ends with an error 500": { fault: { kind: "answer", status: 500, body: "{}" } },
-  "has a second page without projects": {
-    fault: { kind: "body", change: ({ page, limit }) => ({ page, limit, projects: null }) },
-    page: 1,
-  },
-  "is not answered": { fault: { kind: "hold", until: NEVER } },
-  "stops after its headers": { fault: { kind: "stall" } },
-  "comes a byte a second": { fault: { kind: "trickle", everyMs: 1_000 } },
+/** How the list is answered. */
+const FAULTS: Readonly<Record<string, Fault>> = {
+  "is cut in its middle": { kind: "cut" },
+  "is refused with 403": { kind: "answer", status: 403, body: "{}" },
+  "ends with an error 500": { kind: "answer", status: 500, body: "{}" },
+  "has no projects": { kind: "body", change: () => ({ projects: null }) },
+  "is not answered": { kind: "hold", until: NEVER },
+  "stops after its headers": { kind: "stall" },
+  "comes a byte a second": { kind: "trickle", everyMs: 1_000 },
 };
 
-type Settings = { readonly pageSize?: number; readonly timeoutSeconds: number };
-
 /** Four projects that were read. `change` has one of them appear, one vanish and one renamed. */
-async function openAccount(context: ProgramContext, { pageSize, timeoutSeconds }: Settings) {
+async function openAccount(context: ProgramContext, timeoutSeconds: number) {
   const names = new Map([..."abcd"].map((id) => [id, `name of ${id}`]));
   const keys = [context.newSecret(), context.newSecret()];
   const emulator = await context.serve({
     usage: () => FIVE_REQUESTS,
     projects: () => listedIn(names),
-    pageSize,
     consoleKeys: keys.map((secret) => ({ secret, projectId: "a", scopes: ["member"], isAccountKey: true })),
   });
   const config = smallConfig(emulator.url, {
@@ -89,12 +83,11 @@ async function expectAllWell(run: (...args: readonly string[]) => ReturnType<Pro
   expect(status.stdout).not.toMatch(/missing from the list|can't be listed|slices? (missing|failed)/);
 }
 
-for (const [what, { fault, page }] of every(4, Object.entries(FAULTS))) {
+for (const [what, fault] of every(4, Object.entries(FAULTS))) {
   test(`while the list of projects ${what}, those that are known are read`, LIMIT, async ({ context }) => {
-    const { emulator, run, start, change } = await openAccount(context, { pageSize: 3, timeoutSeconds: 2 });
+    const { emulator, run, start, change } = await openAccount(context, 2);
     change();
-    emulator.fault = ({ path }) =>
-      isList(path) && (page === undefined || path.includes(`page=${page}`)) ? fault : undefined;
+    emulator.fault = ({ path }) => (isList(path) ? fault : undefined);
     const readings = () =>
       emulator.requests.filter(({ path }) => /\/projects\/[abc]\/usage\/breakdown/.test(path)).length;
     const before = readings();
@@ -113,7 +106,7 @@ test(
   "an old list that comes after a newer one was stored by another worker changes nothing",
   LIMIT,
   async ({ context }) => {
-    const { emulator, run, start, change, isListOfSecond } = await openAccount(context, { timeoutSeconds: 60 });
+    const { emulator, run, start, change, isListOfSecond } = await openAccount(context, 60);
     const released = Promise.withResolvers<void>();
     emulator.fault = (request) => (isListOfSecond(request) ? { kind: "hold", until: released.promise } : undefined);
     const second = start(1);
@@ -134,7 +127,7 @@ test(
 
 if (TAKES_ALL) {
   test("a worker that is answered with an old list loses no number", LIMIT, async ({ context }) => {
-    const { emulator, run, start, change, isListOfSecond } = await openAccount(context, { timeoutSeconds: 60 });
+    const { emulator, run, start, change, isListOfSecond } = await openAccount(context, 60);
     const old = [..."abcd"].map((id) => ({ project_id: id, name: `name of ${id}` }));
     change();
     const first = start(0);

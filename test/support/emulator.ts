@@ -79,8 +79,6 @@ type Modes = {
   readonly fields?: "missing";
   /** "missing": the service does not offer billing, and its operations answer 404. */
   readonly billing?: "missing";
-  /** How many projects a page of the list has; left out, the list comes whole. */
-  readonly pageSize?: number | undefined;
 };
 
 export type EmulatorOptions = Omit<Options, "handle"> & Modes & { readonly fault?: FaultPlan };
@@ -104,13 +102,12 @@ export type Emulator = AsyncDisposable &
   };
 
 export async function startEmulator(options: EmulatorOptions): Promise<Emulator> {
-  const { fault, window, grouping, fields, billing, pageSize, ...rest } = options;
+  const { fault, window, grouping, fields, billing, ...rest } = options;
   const modes: Modes = {
     ...(window && { window }),
     ...(grouping && { grouping }),
     ...(fields && { fields }),
     ...(billing && { billing }),
-    pageSize,
   };
   const requests: SeenRequest[] = [];
   const plain = await startPlainEmulator({
@@ -170,11 +167,6 @@ function answerAs(modes: Modes, incoming: IncomingRequest, service: Service): An
   const answer = answerTo({ ...incoming, url }, service);
   if (answer.kind !== "json" || answer.status !== 200) return answer;
   if (modes.fields === "missing" && pathname.endsWith("/usage/fields")) return notFound;
-  const { projects } = answer.json;
-  if (modes.pageSize !== undefined && Array.isArray(projects)) {
-    const [page, limit] = [Number(searchParams.get("page") ?? 0), modes.pageSize];
-    return { ...answer, json: { page, limit, projects: projects.slice(page * limit, (page + 1) * limit) } };
-  }
   return isSummary
     ? { ...answer, json: { results: withoutDays(answer.json.results as readonly BreakdownRow[]) } }
     : answer;
