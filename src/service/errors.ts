@@ -1,6 +1,5 @@
 // What went wrong with a call to the service: the error for a person, and whether another attempt makes sense. Pure.
 
-import { z } from "zod";
 import { AppError, type ErrorCode } from "../errors.ts";
 import { isFreeOfSecret, Scrubber, type Secret } from "../secret.ts";
 import { toPrintableLine } from "../text.ts";
@@ -33,36 +32,26 @@ export type CallDescription = {
   readonly what: string;
   /** The key needs one of these scopes. They are shown if the answer does not name the missing one. */
   readonly scopes: readonly string[];
-  readonly allowsHalfPairs?: boolean;
 };
 
 const HOST_LENGTH_MAX = 100;
 
 /** For every status but 2xx. `nowMs` is the time of day, for an answer that asks for a pause and has no Date header. */
 export function statusFailure(call: CallDescription, reply: Reply, redact: Redact, nowMs: number): Failure {
-  const { status, headers, body } = reply;
-  const errorBody = readErrorBody(headers, body, redact);
-  const request = errorBody.requestId === undefined ? "" : ` (request id ${errorBody.requestId})`;
-  const pause = isTransient(status) ? requestedWait(status, headers, nowMs) : undefined;
-  const message = `${call.what}: the service answered ${status}${explanation(call, status, headers, errorBody, redact)}${request}${waitRemark(pause)}`;
+  const { status, headers } = reply;
+  const body = readErrorBody(reply, redact);
+  const request = body.requestId === undefined ? "" : ` (request id ${body.requestId})`;
+  const message = `${call.what}: the service answered ${status}${explanation(call, reply, body, redact)}${request}`;
   const details = {
     status,
-    ...(errorBody.requestId !== undefined && { requestId: errorBody.requestId }),
-    ...(errorBody.scope !== undefined && { scope: errorBody.scope }),
+    ...(body.requestId !== undefined && { requestId: body.requestId }),
+    ...(body.scope !== undefined && { scope: body.scope }),
   };
   return {
     kind: isTransient(status) ? "transient" : "final",
     error: new AppError(errorCodeOf(status), message, { details }),
-    requestedWaitMs: pause?.waitMs,
+    requestedWaitMs: isTransient(status) ? requestedWaitMs(status, headers, nowMs) : undefined,
   };
-}
-
-/** For the end of the message: how the wait differs from the one that the service asked for; empty if it does not. */
-function waitRemark(pause: RequestedWait | undefined): string {
-  if (pause === undefined || pause.waitMs === pause.requestedMs) return "";
-  const seconds = Math.ceil(pause.requestedMs / 1000);
-  if (pause.waitMs === undefined) return `; it asks for a wait of ${seconds} s, which is ignored as a mistake`;
-  return `; it asks for a wait of ${seconds} s; the wait is cut to ${pause.waitMs / 1000} s`;
 }
 
 /**
@@ -75,9 +64,8 @@ export function isKeyRejected(error: AppError): boolean {
 
 /** The error for a wait that is longer than `waitMsMax`. Waiting for a shorter time instead would break what the service asked for. */
 export function tooLong(who: string, requestedMs: number, waitMsMax: number, details: AppError["details"]): AppError {
-  const askedSeconds = Math.ceil(requestedMs / 1000);
-  const message = `${who} asks to be called again in ${askedSeconds} s, and this program waits at most ${waitMsMax / 1000} s`;
-  return new AppError("rate_limited", message, { details: { ...details, askedSeconds } });
+  const message = `${who} asks to be called again in ${Math.ceil(requestedMs / 1000)} s, and this program waits at most ${waitMsMax / 1000} s`;
+  return new AppError("rate_limited", message, { details });
 }
 
 function errorCodeOf(status: number): ErrorCode {
@@ -88,32 +76,24 @@ function errorCodeOf(status: number): ErrorCode {
 
 function explanation(
   call: CallDescription,
-  status: number,
-  headers: ResponseHeaders,
-  errorBody: ErrorBodyText,
+  { status, headers }: Reply,
+  { text, scope }: ErrorBodyText,
   redact: Redact,
 ): string {
   if (status < 400) {
-    const host = sanitizeLine(redirectHost(headers), redact, HOST_LENGTH_MAX) || "another address";
-    return `, a redirect to ${host}, which is never followed; check service.baseUrl`;
+    // A relative address has no host.
+    const host = sanitizeLine(URL.parse(String(headers.location))?.host ?? "", redact, HOST_LENGTH_MAX);
+    return `, a redirect to ${host || "another path"}, which is never followed; check service.baseUrl`;
   }
-  if (status === 401 && errorBody.scope === undefined) {
-    return `, it does not accept the key: ${errorBody.text}; check the key and service.authScheme`;
+  if (status === 401 && scope === undefined) {
+    return `, it does not accept the key: ${text}; check the key and service.authScheme`;
   }
   if (status === 401 || status === 403) {
-    const scopes = errorBody.scope ?? call.scopes.join(" or ");
+    const scopes = scope ?? call.scopes.join(" or ");
     const missing = scopes === "" ? "access to this project" : `the scope ${scopes}, and access to this project`;
-    return `, the key may not do this: ${errorBody.text}; the key needs ${missing}`;
+    return `, the key may not do this: ${text}; the key needs ${missing}`;
   }
-  if (status === 404) return `: ${errorBody.text}; check the project id, and that the key belongs to that project`;
-  return `: ${errorBody.text}`;
-}
-
-function redirectHost(headers: ResponseHeaders): string {
-  const target = headers.location;
-  if (typeof target !== "string") return "no address";
-  if (!/^(?:https?:)?\/\//i.test(target)) return "another path";
-  return URL.parse(target, "https://localhost")?.host ?? "an unreadable address";
+  return `: ${text}${status === 404 ? "; check the project id, and that the key belongs to that project" : ""}`;
 }
 
 /** Gateways answer 499 when they think that the client went away: the service did not answer. */
@@ -128,7 +108,7 @@ export type ResponseHeaders = Readonly<Record<string, string | string[] | undefi
 
 /** The format of HTTP dates. Date.parse alone accepts "1" as a date. */
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
-/** A larger reset is an instant in seconds since 1970, a smaller one a number of seconds. */
+/** A larger number is an instant in seconds since 1970, a smaller one a number of seconds. */
 const INSTANT_SECONDS_MIN = 1_000_000_000;
 
 /** Longest wait after one answer. A service that needs longer asks again in its next answer. */
@@ -136,59 +116,37 @@ const WAIT_MS_MAX = HOUR_MS;
 /** A service that asks for more than a day made a mistake, such as a date of the wrong century or milliseconds for seconds. */
 const PLAUSIBLE_WAIT_MS_MAX = DAY_MS;
 
-export type RequestedWait = {
-  readonly requestedMs: number;
-  /** How long to wait before the next call; undefined if the requested wait can only be a mistake. */
-  readonly waitMs: number | undefined;
-};
-
 /**
  * Reads the Retry-After header, else the X-RateLimit-Reset header of a 429 (other answers carry that header without asking for a
- * wait). Undefined if neither is readable. Dates are compared with the answer's own Date header, so a wrong local clock does not
- * shorten the wait; `nowMs` is used if the answer has no Date.
+ * wait). Undefined if neither is readable and plausible. Dates are compared with the answer's own Date header, so a wrong local clock
+ * does not shorten the wait; `nowMs` is used if the answer has no Date.
  */
-export function requestedWait(status: number, headers: ResponseHeaders, nowMs: number): RequestedWait | undefined {
+export function requestedWaitMs(status: number, headers: ResponseHeaders, nowMs: number): number | undefined {
   const serviceNowMs = serviceTimeMs(headers) ?? nowMs;
-  const fromNow = (instantMs: number | undefined) =>
-    instantMs === undefined ? undefined : Math.max(0, instantMs - serviceNowMs);
+  for (const name of status === 429 ? ["retry-after", "x-ratelimit-reset"] : ["retry-after"]) {
+    // Of several headers the longest wait counts.
+    const waits = [headers[name] ?? []].flat().map((value) => waitMsOf(value.trim(), serviceNowMs));
+    const plausible = waits.filter((ms) => ms <= PLAUSIBLE_WAIT_MS_MAX);
+    if (plausible.length > 0) return Math.min(Math.max(0, ...plausible), WAIT_MS_MAX);
+  }
+  return undefined;
+}
 
-  const retryAfter = headerValues(headers, "retry-after").map((value) => secondsMs(value) ?? fromNow(dateMs(value)));
-  const resets = status === 429 ? headerValues(headers, "x-ratelimit-reset") : [];
-  const reset = resets.map((value) => {
-    const ms = secondsMs(value);
-    return ms !== undefined && ms >= INSTANT_SECONDS_MIN * 1000 ? fromNow(ms) : ms;
-  });
-  const longestPlausible = (waits: readonly (number | undefined)[]) =>
-    longestOf(waits.filter((ms) => (ms ?? 0) <= PLAUSIBLE_WAIT_MS_MAX));
-  const waitMs = longestPlausible(retryAfter) ?? longestPlausible(reset);
-  if (waitMs !== undefined) return { requestedMs: waitMs, waitMs: Math.min(waitMs, WAIT_MS_MAX) };
-  const mistakenMs = longestOf([...retryAfter, ...reset]);
-  return mistakenMs === undefined ? undefined : { requestedMs: mistakenMs, waitMs: undefined };
+/** NaN if the text is neither a number of seconds, nor an instant in seconds since 1970, nor a date. */
+function waitMsOf(text: string, nowMs: number): number {
+  const seconds = /^\d{1,12}$/.test(text) ? Number(text) : undefined;
+  if (seconds === undefined) return dateMs(text) - nowMs;
+  return seconds < INSTANT_SECONDS_MIN ? seconds * 1000 : seconds * 1000 - nowMs;
 }
 
 /** The service's time when it sent the answer, in whole seconds: its Date header. Undefined if that is missing or unreadable. */
 export function serviceTimeMs(headers: ResponseHeaders): number | undefined {
-  return headerValues(headers, "date").map(dateMs)[0];
-}
-
-function headerValues(headers: ResponseHeaders, name: string): readonly string[] {
-  const value = headers[name];
-  if (value === undefined) return [];
-  return typeof value === "string" ? [value] : value;
-}
-
-function secondsMs(value: string): number | undefined {
-  return /^\s*\d{1,12}\s*$/.test(value) ? Number(value) * 1000 : undefined;
-}
-
-function dateMs(value: string): number | undefined {
-  const ms = HTTP_DATE.test(value.trim()) ? Date.parse(value) : Number.NaN;
+  const ms = dateMs(String(headers.date));
   return Number.isNaN(ms) ? undefined : ms;
 }
 
-function longestOf(waits: readonly (number | undefined)[]): number | undefined {
-  const known = waits.filter((wait) => wait !== undefined);
-  return known.length === 0 ? undefined : Math.max(...known);
+function dateMs(text: string): number {
+  return HTTP_DATE.test(text) ? Date.parse(text) : Number.NaN;
 }
 
 // Classifies the failures of a connection: which are worth another attempt, and which happened before anything was sent.
@@ -232,14 +190,10 @@ function connectionErrorCode(error: unknown): string {
 export type Redact = (text: string) => string;
 
 /** Replaces the key of a call, which the service may repeat in any encoding, and everything that `scrub` replaces. */
-export function redactorFor(key: Secret, scrub: Redact = (text) => text): Redact {
-  let scrubber: Scrubber | undefined;
+export function redactorFor(key: Secret, scrub: Redact): Redact {
   return (text) => {
-    if (!scrubber) {
-      // Made when it is needed: most answers have nothing to redact, and there is a redactor for each call.
-      scrubber = new Scrubber();
-      scrubber.add(key);
-    }
+    const scrubber = new Scrubber();
+    scrubber.add(key);
     const hidden = scrub(scrubber.scrub(text));
     return isFreeOfSecret(hidden, key.reveal()) ? hidden : "(not shown, as it may hold the key)";
   };
@@ -248,7 +202,7 @@ export function redactorFor(key: Secret, scrub: Redact = (text) => text): Redact
 /** For an answer that may contain, anywhere, a secret that the scrubber does not know yet. */
 export const REDACT_ALL: Redact = () => "";
 
-export type ErrorBodyText = {
+type ErrorBodyText = {
   readonly text: string;
   readonly requestId: string | undefined;
   /** A missing scope, where the service quotes one: `Check that your account has the 'keys:write' scope`. */
@@ -258,37 +212,14 @@ export type ErrorBodyText = {
 const TEXT_LENGTH_MAX = 300;
 const SEARCHED_TEXT_LENGTH_MAX = 2_000;
 const REQUEST_ID_LENGTH_MAX = 100;
-/** An HTML page's title is searched for in this many characters at the start of the page. */
-const TITLE_SEARCH_LENGTH = 4_096;
 
-const OptionalText = z.string().min(1).optional().catch(undefined);
-/** Accepts every error body seen so far; every member is optional. `error` is a sentence, or an object that contains one. */
-const ErrorBody = z.object({
-  error: z
-    .union([z.string().min(1), z.object({ message: OptionalText }).transform(({ message }) => message)])
-    .optional()
-    .catch(undefined),
-  category: OptionalText,
-  err_code: OptionalText,
-  error_code: OptionalText,
-  message: OptionalText,
-  err_msg: OptionalText,
-  details: OptionalText,
-  request_id: OptionalText,
-});
-
-/** `body` is undefined if it was cut or too long: the part that was received could end with half a key, which no search recognises. */
-export function readErrorBody(headers: ResponseHeaders, body: Uint8Array | undefined, redact: Redact): ErrorBodyText {
+export function readErrorBody({ headers, body }: Reply, redact: Redact): ErrorBodyText {
   const read = textOfBody(headers, body);
   const text =
     sanitizeLine(read.text, redact, TEXT_LENGTH_MAX) || "(its words are not shown, as they may hold a new key)";
-  const requestId = requestIdOf(headers, redact) ?? read.requestId;
-  return {
-    text,
-    requestId:
-      requestId === undefined ? undefined : sanitizeLine(requestId, redact, REQUEST_ID_LENGTH_MAX) || undefined,
-    scope: /'([\w-]+(?::[\w-]+)+)'/.exec(text)?.[1],
-  };
+  const idInBody = sanitizeLine(read.requestId ?? "", redact, REQUEST_ID_LENGTH_MAX) || undefined;
+  const scope = /'([\w-]+(?::[\w-]+)+)'/.exec(text)?.[1];
+  return { text, requestId: requestIdOf(headers, redact) ?? idInBody, scope };
 }
 
 export function requestIdOf(headers: ResponseHeaders, redact: Redact): string | undefined {
@@ -304,32 +235,32 @@ export function sanitizeLine(text: string, redact: Redact, lengthMax: number): s
   return characters.length <= lengthMax ? characters.join("") : `${characters.slice(0, lengthMax).join("")}…`;
 }
 
-function textOfBody(
-  headers: ResponseHeaders,
-  body: Uint8Array | undefined,
-): { text: string; requestId?: string | undefined } {
+type Texts = { readonly text: string; readonly requestId?: string | undefined };
+
+/** If the body was cut or too long, the part that was received could end with half a key, which no search recognises. */
+function textOfBody(headers: ResponseHeaders, body: Uint8Array | undefined): Texts {
   if (body === undefined) return { text: "(a body that was cut or too long)" };
   if (!isUncompressed(headers)) return { text: "(a compressed body)" };
   if (body.length === 0) return { text: "(no body)" };
   const text = new TextDecoder().decode(body);
-  if (isHtml(headers) || /^\s*<(?:!doctype|html|head|body|\?xml)/i.test(text)) return { text: htmlTitle(text) };
+  if (isHtml(headers) || /^\s*<(?:!doctype|html|head|body|\?xml)/i.test(text)) return { text: "(an HTML page)" };
   if (!/^\s*[{[]/.test(text)) return { text };
 
-  const fields = ErrorBody.safeParse(parseJsonOrUndefined(text)).data ?? {};
-  const code = fields.err_code ?? fields.error_code ?? fields.category;
-  const sentence = [fields.message ?? fields.err_msg ?? fields.error, fields.details]
-    .filter((part) => part !== undefined)
-    .join(" ");
-  const message = [code, sentence].filter((part) => part !== undefined && part !== "").join(": ");
+  const fields = membersOf(text);
+  const textIn = (...names: readonly string[]) =>
+    names.map((name) => fields[name]).find((value): value is string => typeof value === "string" && value !== "");
+  const code = textIn("err_code", "error_code", "category");
+  const sentence = [textIn("message", "err_msg", "error"), textIn("details")].filter(Boolean).join(" ");
+  const message = [code, sentence].filter(Boolean).join(": ");
   // JSON of another shape is not quoted: it may hold a secret.
-  return { text: message === "" ? "(a body without a message)" : message, requestId: fields.request_id };
+  return { text: message || "(a body without a message)", requestId: textIn("request_id") };
 }
 
-function parseJsonOrUndefined(text: string): unknown {
+function membersOf(text: string): Readonly<Record<string, unknown>> {
   try {
-    return JSON.parse(text);
+    return { ...JSON.parse(text) };
   } catch {
-    return undefined;
+    return {};
   }
 }
 
@@ -339,9 +270,4 @@ export function isUncompressed(headers: ResponseHeaders): boolean {
 
 export function isHtml(headers: ResponseHeaders): boolean {
   return /\bhtml\b/i.test(String(headers["content-type"]));
-}
-
-function htmlTitle(text: string): string {
-  const title = /<title[^>]{0,100}>([^<]{1,200})<\/title/i.exec(text.slice(0, TITLE_SEARCH_LENGTH))?.[1]?.trim();
-  return title === undefined || title === "" ? "(an HTML page)" : `(an HTML page, "${title}")`;
 }

@@ -19,72 +19,64 @@ export type Rate = Pick<ReturnType<typeof openLimiter>, "acquire" | "pausedMs" |
 /** A call that waits for a slot. It gets the moment from which on it may start. */
 type Waiter = PromiseWithResolvers<number> & { readonly project: string };
 
-/** What the limiter knows. Times are milliseconds of a clock that never goes back. */
-type State = {
-  /** The slots of this process, until then. A share that ran out gets another number, as its slots may be in use elsewhere. */
-  share: { readonly slots: number; readonly untilMs: number; readonly number: number };
-  /** The projects of the calls that have a slot. */
-  readonly inFlight: string[];
-  readonly waiting: Set<Waiter>;
-  /** When the next call may start, for the sake of the rate. */
-  nextStartMs: number;
-  /** When the pause of a key ends, by its name. */
-  readonly pauses: Map<string, number>;
-};
-
 /** The name of all keys together. */
 export const EVERY_KEY = "";
 /** Calls that started late because a timer was late are made up for, up to this time, so that the rate is reached. */
 const LATE_MS_MAX = 100;
-/** No timer is set for less. */
-const TIMER_MS = 1;
 
-/** `now` is the clock. `onDemand` is called when a call asks for a slot. */
+/** `now` is a clock that never goes back, in milliseconds. `onDemand` is called when a call asks for a slot. */
 export function openLimiter(caps: () => RateCaps, now: () => number, sleep: Sleep, onDemand = () => {}) {
-  const share = { slots: 0, untilMs: Number.NEGATIVE_INFINITY, number: 0 };
-  const state: State = { share, inFlight: [], waiting: new Set(), nextStartMs: 0, pauses: new Map() };
+  /** The slots of this process, until then. A share that ran out gets another number, as its slots may be in use elsewhere. */
+  let share = { slots: 0, untilMs: Number.NEGATIVE_INFINITY, number: 0 };
+  /** When the next call may start, for the sake of the rate. */
+  let nextStartMs = 0;
+  /** The projects of the calls that have a slot. */
+  const inFlight: string[] = [];
+  const waiting = new Set<Waiter>();
+  /** When the pause of a key ends, by its name. */
+  const pauses = new Map<string, number>();
+
   /** 0 if the share was not renewed in time. */
-  const slots = () => (now() < state.share.untilMs ? state.share.slots : 0);
-  const intervalMs = () => (1000 * caps().maxConcurrent) / (caps().requestsPerSecond * state.share.slots);
-  const pausedMs = (key: string) =>
-    Math.max(Math.max(state.pauses.get(key) ?? 0, state.pauses.get(EVERY_KEY) ?? 0) - now(), 0);
+  const slots = () => (now() < share.untilMs ? share.slots : 0);
+  const intervalMs = () => (1000 * caps().maxConcurrent) / (caps().requestsPerSecond * share.slots);
+  const pausedMs = (key: string) => Math.max((pauses.get(key) ?? 0) - now(), (pauses.get(EVERY_KEY) ?? 0) - now(), 0);
 
   function serve(): void {
-    while (state.inFlight.length < slots()) {
-      const waiter = nextWaiter(state);
+    while (inFlight.length < slots()) {
+      const waiter = nextWaiter(waiting, inFlight);
       if (!waiter) return;
-      state.waiting.delete(waiter);
-      state.inFlight.push(waiter.project);
+      waiting.delete(waiter);
+      inFlight.push(waiter.project);
       // Less than the time of `slots` calls, so that all processes together start at most `maxConcurrent` calls beyond the rate.
-      const lateMs = Math.min(LATE_MS_MAX, (state.share.slots - 1) * intervalMs());
-      const startMs = state.nextStartMs < now() - lateMs ? now() : state.nextStartMs;
-      state.nextStartMs = startMs + intervalMs();
+      const lateMs = Math.min(LATE_MS_MAX, (share.slots - 1) * intervalMs());
+      const startMs = nextStartMs < now() - lateMs ? now() : nextStartMs;
+      nextStartMs = startMs + intervalMs();
       waiter.resolve(startMs);
     }
   }
 
-  async function slot(project: string, signal: AbortSignal): Promise<number> {
+  async function waitForSlot(project: string, signal: AbortSignal): Promise<number> {
     const waiter = { project, ...Promise.withResolvers<number>() };
     const stop = () => {
       waiter.reject(signal.reason);
-      state.waiting.delete(waiter);
+      waiting.delete(waiter);
     };
-    state.waiting.add(waiter);
+    waiting.add(waiter);
     signal.addEventListener("abort", stop, { once: true });
     serve();
     return await waiter.promise.finally(() => signal.removeEventListener("abort", stop));
   }
 
   function release(project: string): void {
-    state.inFlight.splice(state.inFlight.indexOf(project), 1);
+    inFlight.splice(inFlight.indexOf(project), 1);
     serve();
   }
 
   return {
     slots,
     pausedMs,
-    inFlight: () => state.inFlight.length,
-    isIdle: () => state.inFlight.length + state.waiting.size === 0,
+    inFlight: () => inFlight.length,
+    isIdle: () => inFlight.length + waiting.size === 0,
     async acquire({ key, project, waitMsMax }: Caller, signal: AbortSignal): Promise<Permit> {
       for (;;) {
         signal.throwIfAborted();
@@ -92,11 +84,12 @@ export function openLimiter(caps: () => RateCaps, now: () => number, sleep: Slee
         if (ms > waitMsMax) throw tooLong("the service", ms, waitMsMax, { sent: "no" });
         if (ms > 0) await sleep(ms, signal);
         onDemand();
-        const startMs = await slot(project, signal);
-        const { number } = state.share;
-        const isValid = () => number === state.share.number && slots() > 0 && pausedMs(key) === 0;
+        const startMs = await waitForSlot(project, signal);
+        const { number } = share;
+        const isValid = () => number === share.number && slots() > 0 && pausedMs(key) === 0;
         try {
-          if (startMs - now() >= TIMER_MS) await sleep(startMs - now(), signal);
+          // No timer is set for less than a millisecond.
+          if (startMs - now() >= 1) await sleep(startMs - now(), signal);
         } catch (error) {
           release(project);
           throw error;
@@ -108,29 +101,27 @@ export function openLimiter(caps: () => RateCaps, now: () => number, sleep: Slee
     /** With `startsLater`, another process may just have made a call on a slot that is added: the next call waits for an interval. */
     setShare(count: number, untilMs: number, startsLater: boolean): void {
       const isAdded = count > slots();
-      state.share = { slots: count, untilMs, number: state.share.number + (now() < state.share.untilMs ? 0 : 1) };
-      if (isAdded && startsLater) state.nextStartMs = Math.max(state.nextStartMs, now() + intervalMs());
+      share = { slots: count, untilMs, number: share.number + (now() < share.untilMs ? 0 : 1) };
+      if (isAdded && startsLater) nextStartMs = Math.max(nextStartMs, now() + intervalMs());
       serve();
     },
     /** A shorter pause does not end a longer one. */
     pause(key: string, ms: number): void {
-      state.pauses.set(key, Math.max(state.pauses.get(key) ?? 0, now() + ms));
+      pauses.set(key, Math.max(pauses.get(key) ?? 0, now() + ms));
     },
     rejectWaiting(error: unknown): void {
-      for (const { reject } of state.waiting) reject(error);
-      state.waiting.clear();
+      for (const { reject } of waiting) reject(error);
+      waiting.clear();
     },
   };
 }
 
 /** The first one of the project with the fewest calls in flight: one whose calls hang gets no further slot while others want one. */
-function nextWaiter({ waiting, inFlight }: State): Waiter | undefined {
-  const callsOf = new Map<string, number>();
-  for (const project of inFlight) callsOf.set(project, (callsOf.get(project) ?? 0) + 1);
+function nextWaiter(waiting: ReadonlySet<Waiter>, inFlight: readonly string[]): Waiter | undefined {
   let next: Waiter | undefined;
   let fewest = Number.POSITIVE_INFINITY;
   for (const waiter of waiting) {
-    const calls = callsOf.get(waiter.project) ?? 0;
+    const calls = inFlight.filter((project) => project === waiter.project).length;
     if (calls < fewest) [next, fewest] = [waiter, calls];
     if (calls === 0) break;
   }

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import type { Secret } from "../secret.ts";
 import { toPrintableLine, truncate } from "../text.ts";
-import type { BillingDimension, Source } from "../usage/dimensions.ts";
+import type { Source } from "../usage/dimensions.ts";
 import { decimalText, ExactNumber } from "../usage/json-value.ts";
 import type { Project } from "../usage/series.ts";
 import { callAllowingStatuses, Id, parseAnswer } from "./answer.ts";
@@ -39,45 +39,44 @@ export const DOCUMENTED_FEATURES: readonly string[] = [
 ];
 
 const OptionalText = z.string().optional().catch(undefined);
+/** Undefined if the service does not list names of that kind. Unreadable entries are dropped. */
+const Names = z.array(OptionalText).nullish().catch(undefined).transform(present);
 /** In dialect "2026" the service filters by `model_id`, not by the name. */
 const Model = z
-  .object({ name: z.string(), model_id: OptionalText, language: OptionalText, version: OptionalText })
-  .transform(({ model_id: id, ...model }) => ({ ...model, id }))
+  .object({ name: z.string(), model_id: OptionalText })
+  .transform(({ name, model_id: id }) => ({ name, id }))
   .optional()
   .catch(undefined);
 
-/**
- * A member is undefined if the service does not list names of that kind. Unreadable entries are dropped; in `features`, one makes the
- * whole answer unreadable.
- */
+/** In `features`, an unreadable entry makes the whole answer unreadable. */
 const FieldsAnswer = z.object({
   features: z.array(z.string()).nullish().transform(present),
   models: z.array(Model).nullish().catch(undefined).transform(present),
-  tags: z.array(OptionalText).nullish().catch(undefined).transform(present),
+  tags: Names,
 });
+
+/** A line item has a name for people, too, which is not used. */
+const BillingFieldsAnswer = z
+  .object({
+    accessors: Names,
+    deployments: Names,
+    line_items: z.record(z.string(), z.unknown()).optional().catch(undefined),
+    tags: Names,
+  })
+  .transform(({ accessors, deployments, line_items, tags }) => ({
+    accessor: accessors,
+    deployment: deployments,
+    line_item: line_items && Object.keys(line_items),
+    tags,
+  }));
 
 function present<T>(entries: readonly (T | undefined)[] | null | undefined): readonly T[] | undefined {
   return entries?.filter((entry) => entry !== undefined);
 }
 
 export type ListedFields = Readonly<z.output<typeof FieldsAnswer>>;
-
-const BilledValues = z
-  .array(OptionalText)
-  .nullish()
-  .catch(undefined)
-  .transform((values) => values?.filter((value) => value !== undefined));
-
-/** A line item has a name for people, too, which is not used. */
-const BillingFieldsAnswer = z.object({
-  accessors: BilledValues,
-  deployments: BilledValues,
-  line_items: z.record(z.string(), z.unknown()).optional().catch(undefined),
-  tags: BilledValues,
-});
-
 /** By dimension, the values that amounts have; undefined if the service does not list them. */
-export type BilledFields = Readonly<Record<BillingDimension, readonly string[] | undefined>>;
+export type BilledFields = Readonly<z.output<typeof BillingFieldsAnswer>>;
 
 /** Undefined if the service has no such list. */
 export async function fetchBilledFields(
@@ -87,9 +86,7 @@ export async function fetchBilledFields(
   signal: AbortSignal,
 ): Promise<BilledFields | undefined> {
   const answer = await fetchList(service, [projectId, "billing"], ["billing:read"], key, signal);
-  if (!answer) return undefined;
-  const { accessors, deployments, line_items, tags } = parseAnswer(BillingFieldsAnswer, answer, "billing fields");
-  return { accessor: accessors, deployment: deployments, line_item: line_items && Object.keys(line_items), tags };
+  return answer && parseAnswer(BillingFieldsAnswer, answer, "billing fields");
 }
 
 /** Undefined if the service has no such list. */
@@ -153,10 +150,6 @@ export async function fetchBalances(
   signal: AbortSignal,
 ): Promise<readonly z.output<typeof Balance>[]> {
   const path = ["v1", "projects", projectId, "balances"];
-  const answer = await service.call(
-    { operation: "balances", method: "GET", path, retry: true, scopes: ["billing:read"] },
-    key,
-    signal,
-  );
-  return parseAnswer(BalancesAnswer, answer, "the balances").balances;
+  const call = { operation: "balances", method: "GET", path, retry: true, scopes: ["billing:read"] } as const;
+  return parseAnswer(BalancesAnswer, await service.call(call, key, signal), "the balances").balances;
 }

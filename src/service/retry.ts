@@ -1,13 +1,13 @@
-// The attempt loop around a call: waits for a permit, sends, decides, and tries again. An attempt never resumes an answer that broke
-// off: the result could be made of two different answers. Reports each attempt.
+// The attempt loop around a call: waits for a permit, sends, reports, decides, and tries again. An attempt never resumes an answer that
+// broke off: the result could be made of two different answers. Remembers which keys the service rejected, so that a rejected key is not
+// sent again with every call of a run.
 
-import type { Logger } from "pino";
-import type { Sleep } from "../async.ts";
 import { AppError, errorCode } from "../errors.ts";
+import type { Secret } from "../secret.ts";
 import type { Outcome } from "./answer.ts";
-import { type FailureKind, tooLong } from "./errors.ts";
-import { EVERY_KEY, type Rate } from "./limiter.ts";
-import type { AttemptReport, OnAttempt, ServiceAnswer, ServiceCall } from "./service.ts";
+import { type FailureKind, isKeyRejected, tooLong } from "./errors.ts";
+import { EVERY_KEY } from "./limiter.ts";
+import type { AttemptReport, ServiceAnswer, ServiceDeps } from "./service.ts";
 
 export const ATTEMPTS_MAX = 5;
 const BAD_ANSWERS_MAX = 2;
@@ -15,6 +15,8 @@ const DELAY_MS_FIRST = 500;
 const DELAY_MS_MAX = 30_000;
 
 export type Attempt = {
+  /** What the metrics call the call. */
+  readonly operation: string;
   /** The name of its key. */
   readonly key: string;
   readonly project: string;
@@ -24,18 +26,10 @@ export type Attempt = {
   readonly send: () => Promise<Outcome>;
 };
 
-export type AttemptsDeps = {
-  readonly rate: Pick<Rate, "acquire" | "pause">;
-  readonly waitMsMax: number;
-  readonly random: () => number;
-  readonly sleep: Sleep;
-  readonly log: Logger;
+export type AttemptsDeps = Required<Pick<ServiceDeps, "waitMsMax" | "now" | "random" | "sleep" | "log">> & {
+  readonly rate: Pick<ServiceDeps["rate"], "acquire" | "pause">;
+  readonly onAttempt?: ServiceDeps["onAttempt"];
 };
-
-type Answered = Extract<Outcome, { ok: true }>;
-type Failed = { readonly ok: false; readonly error: AppError };
-
-export type Attempts = (attempt: Attempt, retry: boolean, signal: AbortSignal) => Promise<ServiceAnswer>;
 
 /**
  * After this many calls in a row without an answer the service counts as down. Until a call is answered, each call is then tried only
@@ -43,10 +37,10 @@ export type Attempts = (attempt: Attempt, retry: boolean, signal: AbortSignal) =
  */
 const UNANSWERED_CALLS_MAX = 3;
 
-export function openAttempts(deps: AttemptsDeps): Attempts {
+export function openAttempts(deps: AttemptsDeps) {
   let unanswered = 0;
 
-  async function once(attempt: Attempt, signal: AbortSignal): Promise<Outcome> {
+  async function once(attempt: Attempt, number: number, signal: AbortSignal): Promise<Outcome> {
     const { key, project } = attempt;
     for (;;) {
       const permit = await deps.rate.acquire({ key, project, waitMsMax: deps.waitMsMax }, signal);
@@ -54,9 +48,13 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
         await attempt.prepare();
         // During `prepare` the process may have been suspended, or the service may have asked another call for a pause.
         if (!permit.isValid()) continue;
-        const outcome = await attempt.send();
+        const outcome = await sendAndReport(attempt, number, signal);
         // Before the slot is released, so that the next holder sees the pause.
-        reportOutcome(key, outcome);
+        if (!outcome.ok && outcome.failure.requestedWaitMs !== undefined) {
+          // With another status than 429 the service says nothing about the key.
+          const isAboutKey = outcome.failure.error.code === "rate_limited";
+          deps.rate.pause(isAboutKey ? key : EVERY_KEY, outcome.failure.requestedWaitMs);
+        }
         return outcome;
       } finally {
         permit.release();
@@ -64,26 +62,35 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
     }
   }
 
-  function reportOutcome(key: string, outcome: Outcome): void {
-    if (outcome.ok || outcome.failure.requestedWaitMs === undefined) return;
-    // With another status than 429 the service says nothing about the key.
-    const isAboutKey = outcome.failure.error.code === "rate_limited";
-    deps.rate.pause(isAboutKey ? key : EVERY_KEY, outcome.failure.requestedWaitMs);
+  async function sendAndReport({ operation, send }: Attempt, number: number, signal: AbortSignal): Promise<Outcome> {
+    const startedMs = deps.now();
+    const report = (result: AttemptReport["result"]) =>
+      deps.onAttempt?.({ operation, result, seconds: (deps.now() - startedMs) / 1000, number });
+    try {
+      const outcome = await send();
+      // An expected status says no as well.
+      if (outcome.ok) report(outcome.answer.status < 300 ? "ok" : "rejected");
+      else report(outcome.failure.error.code);
+      return outcome;
+    } catch (error) {
+      report(signal.aborted ? "stopped" : errorCode(error));
+      throw error;
+    }
   }
 
-  /** The last outcome of the service. Throws an error of another origin, such as a refusal that is known already: then nothing was sent. */
-  async function tryAll(attempt: Attempt, attemptsMax: number, signal: AbortSignal): Promise<Answered | Failed> {
+  /** The answer, or the last error of the service. Throws an error of another origin, such as a refusal that is known already: then nothing was sent. */
+  async function tryAll(attempt: Attempt, attemptsMax: number, signal: AbortSignal): Promise<ServiceAnswer | AppError> {
     const kinds: FailureKind[] = [];
     for (;;) {
-      const outcome = await once(attempt, signal);
-      if (outcome.ok) return outcome;
+      const outcome = await once(attempt, kinds.length + 1, signal);
+      if (outcome.ok) return outcome.answer;
       const { kind, error, requestedWaitMs } = outcome.failure;
       kinds.push(kind);
       if (requestedWaitMs !== undefined && requestedWaitMs > deps.waitMsMax) {
-        return { ok: false, error: tooLong(`${error.message}; it`, requestedWaitMs, deps.waitMsMax, error.details) };
+        return tooLong(`${error.message}; it`, requestedWaitMs, deps.waitMsMax, error.details);
       }
       const delayMs = retryDelayMs(kinds, attemptsMax, requestedWaitMs, deps.random());
-      if (delayMs === undefined) return { ok: false, error: withAttemptCount(error, kinds.length) };
+      if (delayMs === undefined) return withAttemptCount(error, kinds.length);
       deps.log.warn(
         { attempt: kinds.length, attempts: attemptsMax, delayMs, code: error.code, reason: error.message },
         "service call failed, trying again",
@@ -93,14 +100,14 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
     }
   }
 
-  return async (attempt, retry, signal) => {
+  return async (attempt: Attempt, retry: boolean, signal: AbortSignal): Promise<ServiceAnswer> => {
     const attemptsMax = retry && unanswered < UNANSWERED_CALLS_MAX ? ATTEMPTS_MAX : 1;
     // If this throws, the service was not asked: that shows neither that it is down nor that it is up, so the count stays.
-    const outcome = await tryAll(attempt, attemptsMax, signal);
+    const result = await tryAll(attempt, attemptsMax, signal);
     // With any other code the service answered, so it is up.
-    unanswered = !outcome.ok && outcome.error.code === "unavailable" ? unanswered + 1 : 0;
-    if (!outcome.ok) throw outcome.error;
-    return outcome.answer;
+    unanswered = result instanceof AppError && result.code === "unavailable" ? unanswered + 1 : 0;
+    if (result instanceof AppError) throw result;
+    return result;
   };
 }
 
@@ -108,34 +115,6 @@ function withAttemptCount(error: AppError, attempts: number): AppError {
   if (attempts === 1) return error;
   const { code, message, details, cause } = error;
   return new AppError(code, `${message} (${attempts} attempts)`, { details, cause });
-}
-
-/** Wraps `send`, and reports the result and the duration of each attempt. */
-export function withReport(
-  send: Attempt["send"],
-  { operation = "other" }: ServiceCall,
-  signal: AbortSignal,
-  now: () => number,
-  report: OnAttempt,
-): Attempt["send"] {
-  let number = 0;
-  return async () => {
-    number++;
-    const startedMs = now();
-    const end = (result: AttemptReport["result"]) =>
-      report({ operation, result, seconds: (now() - startedMs) / 1000, number });
-    let outcome: Outcome;
-    try {
-      outcome = await send();
-    } catch (error) {
-      end(signal.aborted ? "stopped" : errorCode(error));
-      throw error;
-    }
-    // An expected status says no as well.
-    if (outcome.ok) end(outcome.answer.status < 300 ? "ok" : "rejected");
-    else end(outcome.failure.error.code);
-    return outcome;
-  };
 }
 
 /**
@@ -155,4 +134,39 @@ export function retryDelayMs(
   if (failures.filter((kind) => kind === "bad_answer").length >= BAD_ANSWERS_MAX) return undefined;
   const ceilingMs = Math.min(DELAY_MS_FIRST * 2 ** (failures.length - 1), DELAY_MS_MAX);
   return Math.max(requestedWaitMs ?? 0, Math.round(ceilingMs * random));
+}
+
+/** The parts of a call that decide whether an earlier refusal applies to it. */
+type KeyUse = { readonly key: Secret; readonly operation: string };
+
+export function openAuthFailures() {
+  let refused: { readonly use: KeyUse; readonly error: AppError }[] = [];
+
+  /**
+   * If the service rejected the key itself, no call with it is made again; any other refusal is remembered for its operation only,
+   * because the key may be allowed others.
+   */
+  function refusalOf({ key, operation }: KeyUse): AppError | undefined {
+    return refused.find(
+      ({ use, error }) => use.key.equals(key) && (use.operation === operation || isKeyRejected(error)),
+    )?.error;
+  }
+
+  return {
+    /** Throws if this use is known to be refused. */
+    check(use: KeyUse): void {
+      const known = refusalOf(use);
+      if (known === undefined) return;
+      const { code, message, details } = known;
+      throw new AppError(code, `not called again after a refusal: ${message}`, { details });
+    },
+    /** Remembers the error if it is a refusal. */
+    remember(use: KeyUse, error: unknown): void {
+      if (error instanceof AppError && error.code === "unauthorized" && !refusalOf(use)) refused.push({ use, error });
+    },
+    /** Forgets the refusals of one key, or of all keys. */
+    forget(key?: Secret): void {
+      refused = refused.filter(({ use }) => key !== undefined && !use.key.equals(key));
+    },
+  };
 }

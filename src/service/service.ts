@@ -29,14 +29,14 @@ export type ServiceSettings = {
 
 export type ServiceDeps = {
   readonly log: Logger;
-  /** Replaces known secrets in texts that the service sent. The key of the call is replaced even without it. */
-  readonly scrub?: Redact;
+  /** Replaces known secrets in texts that the service sent. The key of the call is replaced in any case. */
+  readonly scrub: Redact;
   /** The proxy for services that are not on this machine. */
   readonly proxy?: HttpProxy | undefined;
   /** Called once for each attempt, when it is over. */
-  readonly onAttempt?: OnAttempt;
-  /** The rate that all calls of the process share. Left out, these calls have one of their own. */
-  readonly rate?: Rate;
+  readonly onAttempt?: ((report: AttemptReport) => void) | undefined;
+  /** The rate that all calls of the process share. */
+  readonly rate: Rate;
   /** If the service asks for a longer wait than this, calls fail at once. */
   readonly waitMsMax?: number;
   /** A monotonic clock, in milliseconds. */
@@ -62,8 +62,6 @@ export type ServiceCall = {
   readonly beforeAttempt?: () => Promise<void>;
   /** The answer may contain a secret that the scrubber does not know yet, so no part of the answer is quoted. */
   readonly secretAnswer?: boolean;
-  /** Text with half of a surrogate pair does not make the whole answer wrong: the caller refuses it where it stands. */
-  readonly allowsHalfPairs?: boolean;
   /** The key needs one of these scopes. The error message names them if the service does not name the missing one. */
   readonly scopes?: readonly string[];
   /** With one of these statuses the call returns an answer without a value. Left out: it throws. A refusal of the key is always thrown. */
@@ -86,8 +84,6 @@ export type Service = {
    * `sent: "no"` if the request was certainly not sent. Throws the reason of an aborted signal as it is.
    */
   readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;
-  /** Whether calls with the key of this name wait for the end of a pause. If it is too long to wait for, they fail instead. */
-  readonly isPaused: (keyName: string) => boolean;
   /**
    * Forgets the refusals of one key, or of all keys. Called at the start of a run, because somebody may have given a key the missing
    * scope, and for a new key, because some servers of the service may not know it yet.
@@ -113,5 +109,3 @@ export type AttemptReport = {
   /** The number of the attempt within its call, from 1. */
   readonly number: number;
 };
-
-export type OnAttempt = (report: AttemptReport) => void;

@@ -11,12 +11,6 @@ import { ALL_USAGE, dimensionsOf, type Grouping, type Project, type Series } fro
 import { callAllowingStatuses, hasStatus } from "./answer.ts";
 import type { Service, ServiceCall } from "./service.ts";
 
-/** Parameters with a fixed meaning. The service takes any other name for a feature, so no feature may have one of these names. */
-const RESERVED_PARAMETERS: ReadonlySet<string> = new Set([
-  ...["start", "end", "grouping"],
-  ...DIMENSIONS.flatMap((one) => [one, nameIn("2026", "grouping", one), nameIn("2026", "filter", one) ?? one]),
-]);
-
 /** The name of a grouping in a request; of several dimensions it is not one name, and has no dialect. */
 export function groupingName(grouping: Grouping, dialect: Dialect): string {
   const [dimension] = dimensionsOf(grouping);
@@ -45,15 +39,7 @@ export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialec
     query.set("end", window.end);
   }
   for (const dimension of dimensionsOf(grouping)) query.append("grouping", nameIn(dialect, "grouping", dimension));
-  for (const [feature, value] of Object.entries(filter.features)) {
-    if (RESERVED_PARAMETERS.has(feature)) {
-      throw new AppError(
-        "config",
-        `the filter "${filter.name}" has "${feature}" as a feature, but the service reads a parameter of that name as something else`,
-      );
-    }
-    query.set(feature, value);
-  }
+  for (const [feature, value] of Object.entries(filter.features)) query.set(feature, value);
   for (const one of DIMENSIONS) {
     const value = filter.dimensions[one];
     if (value === undefined) continue;
@@ -68,7 +54,7 @@ export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialec
 }
 
 export type BreakdownOptions = {
-  /** The configured dialect if left out. */
+  /** Left out only by requests that are the same in both dialects. */
   readonly dialect?: Dialect;
   /** Called and awaited before each attempt. */
   readonly beforeAttempt?: () => Promise<void>;
@@ -80,44 +66,29 @@ export async function fetchBreakdown(
   request: UsageRequest,
   key: Secret,
   signal: AbortSignal,
-  { dialect = configuredDialect(service, request), beforeAttempt }: BreakdownOptions = {},
+  { dialect = service.dialect === "auto" ? "2026" : service.dialect, beforeAttempt }: BreakdownOptions = {},
 ): Promise<unknown> {
+  const call = { ...breakdownCall(request, dialect), ...(beforeAttempt && { beforeAttempt }) };
   try {
-    return (await service.call(breakdownCall(request, dialect, beforeAttempt), key, signal)).value;
-  } catch (error) {
-    if (request.series.source === "billing" && hasStatus(error, [404])) throw notOffered(error);
-    throw error;
+    return (await service.call(call, key, signal)).value;
+  } catch (cause) {
+    // A service without billing answers 404, and so does any service for a project that it does not know.
+    if (request.series.source !== "billing" || !hasStatus(cause, [404])) throw cause;
+    const message =
+      'the service does not offer the billing breakdown for this project: remove the export with "source": "billing", or ask the vendor; if its usage can\'t be read either, check the project id';
+    throw new AppError("rejected", message, { cause, details: { status: 404 } });
   }
 }
 
-/** A service without billing answers 404, and so does any service for a project that it does not know. */
-function notOffered(cause: unknown): AppError {
-  const message =
-    'the service does not offer the billing breakdown for this project: remove the export with "source": "billing", or ask the vendor; if its usage can\'t be read either, check the project id';
-  return new AppError("rejected", message, { cause, details: { status: 404 } });
-}
-
-function breakdownCall(
-  request: UsageRequest,
-  dialect: Dialect,
-  beforeAttempt?: BreakdownOptions["beforeAttempt"],
-): ServiceCall {
+function breakdownCall({ series, window }: UsageRequest, dialect: Dialect): ServiceCall {
   return {
     operation: "breakdown",
     method: "GET",
-    path: ["v1", "projects", request.series.project.id, request.series.source, "breakdown"],
-    query: breakdownQuery(request, dialect),
+    path: ["v1", "projects", series.project.id, series.source, "breakdown"],
+    query: breakdownQuery({ series, window }, dialect),
     retry: true,
-    scopes: BREAKDOWN_SCOPES[request.series.source],
-    ...(beforeAttempt && { beforeAttempt }),
+    scopes: BREAKDOWN_SCOPES[series.source],
   };
-}
-
-function configuredDialect({ dialect }: Service, { series }: UsageRequest): Dialect {
-  if (dialect !== "auto") return dialect;
-  if (dependsOnDialect(series))
-    throw new Error("the dialect of this request is not known yet: expected a probe before it");
-  return "2026";
 }
 
 // Finds out which of the two dialects a service speaks. The service accepts every request and treats a parameter it does not know
@@ -135,8 +106,13 @@ export type DialectProbe = {
 };
 
 /** Undefined if the answers do not show it, for example because the window has no usage of a model. */
-export async function probeDialect(probe: DialectProbe): Promise<Dialect | undefined> {
-  for (const dialect of PROBED_DIALECTS) if (hasModel(await fetchProbe(probe, dialect))) return dialect;
+export async function probeDialect({ service, project, window, key, signal }: DialectProbe) {
+  const request: UsageRequest = { series: { project, source: "usage", grouping: "model", filter: ALL_USAGE }, window };
+  for (const dialect of PROBED_DIALECTS) {
+    // A service may refuse a name that it does not know.
+    const answer = await callAllowingStatuses(service, [400, 422], breakdownCall(request, dialect), key, signal);
+    if (hasModel(answer?.value)) return dialect;
+  }
   return undefined;
 }
 
@@ -152,13 +128,6 @@ export function hasModel(answer: unknown): boolean {
 
 export function hasRows(answer: unknown): boolean {
   return resultsOf(answer).some(isObject);
-}
-
-/** Undefined if the service refuses the request. A service that treats unknown names as features never does. */
-async function fetchProbe({ service, project, window, key, signal }: DialectProbe, dialect: Dialect): Promise<unknown> {
-  const request: UsageRequest = { series: { project, source: "usage", grouping: "model", filter: ALL_USAGE }, window };
-  const answer = await callAllowingStatuses(service, [400, 422], breakdownCall(request, dialect), key, signal);
-  return answer?.value;
 }
 
 function resultsOf(answer: unknown): readonly unknown[] {

@@ -24,7 +24,7 @@ test("after a 429 with Retry-After the next attempt starts exactly when the wait
   expect(times).toEqual([0, 31_000]);
 });
 
-const CALLER = { key: "env KEY", project: "p1" };
+const CALLER = { operation: "breakdown", key: "env KEY", project: "p1" };
 
 /** Opens the attempt loop with a rate limiter whose first `invalid` permits are not valid, and which records its calls in `events`. */
 function recordedAttempts(events: string[], invalid = 0) {
@@ -38,6 +38,7 @@ function recordedAttempts(events: string[], invalid = 0) {
       pause: () => {},
     },
     waitMsMax: 1_000,
+    now: () => 0,
     random: () => 0,
     sleep: async () => {},
     log: pino({ enabled: false }),
@@ -83,7 +84,7 @@ test.each([429, 503])(
       message: expect.stringMatching(
         /slow down; it asks to be called again in 3600 s, and this program waits at most 300 s/,
       ),
-      details: { status, askedSeconds: 3600 },
+      details: { status },
     });
     await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
       code: "rate_limited",

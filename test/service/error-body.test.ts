@@ -1,16 +1,19 @@
 import { expect, test } from "vitest";
 import { Secret } from "../../src/secret.ts";
-import type { ResponseHeaders } from "../../src/service/errors.ts";
-import { readErrorBody, redactorFor } from "../../src/service/errors.ts";
+import { type ResponseHeaders, readErrorBody, redactorFor } from "../../src/service/errors.ts";
 import { ENCODINGS } from "../support/encodings.ts";
 import { findSecrets } from "../support/leak-search.ts";
 
 const KEY_TEXT = "sk_CANARY_0123456789abcdef";
-const hide = redactorFor(new Secret(KEY_TEXT));
+const hide = redactorFor(new Secret(KEY_TEXT), (text) => text);
 const JSON_TYPE = { "content-type": "application/json" };
 
+function read(headers: ResponseHeaders, body: string | Uint8Array | undefined) {
+  return readErrorBody({ status: 400, headers, body: body === undefined ? undefined : Buffer.from(body) }, hide);
+}
+
 function textOf(body: string | Uint8Array, headers: ResponseHeaders = JSON_TYPE): string {
-  return readErrorBody(headers, Buffer.from(body), hide).text;
+  return read(headers, body).text;
 }
 
 test.each<[string, string, ResponseHeaders, string]>([
@@ -23,11 +26,8 @@ test.each<[string, string, ResponseHeaders, string]>([
   ["err_code and err_msg", '{"err_code":"INVALID_AUTH","err_msg":"Invalid."}', JSON_TYPE, "INVALID_AUTH: Invalid."],
   ["error_code", '{"error_code":"OVERLOADED","err_msg":"Later."}', JSON_TYPE, "OVERLOADED: Later."],
   ["an error alone", '{"error":"Project is suspended."}', JSON_TYPE, "Project is suspended."],
-  ["an error that is an object with a message", '{"error":{"message":"Later.","code":7}}', JSON_TYPE, "Later."],
-  ["an error beside a message", '{"error":"Bad Request","message":"No such day."}', JSON_TYPE, "No such day."],
   ["an error of another type", '{"error":7}', JSON_TYPE, "(a body without a message)"],
   ["a message alone", '{"message":"Later."}', JSON_TYPE, "Later."],
-  ["a code alone", '{"err_code":"X"}', JSON_TYPE, "X"],
   ["members of other types", '{"err_code":7,"message":{"a":1},"err_msg":"Later."}', JSON_TYPE, "Later."],
   ["plain text", "Invalid credentials.", { "content-type": "text/plain" }, "Invalid credentials."],
   ["plain text without a type", "Invalid credentials.", {}, "Invalid credentials."],
@@ -35,19 +35,14 @@ test.each<[string, string, ResponseHeaders, string]>([
   ["JSON that is cut", '{"key":"abcdefgh', JSON_TYPE, "(a body without a message)"],
   ["an empty body", "", JSON_TYPE, "(no body)"],
   ["HTML", "<html><body>[]</body></html>", { "content-type": "text/html; charset=utf-8" }, "(an HTML page)"],
-  [
-    "HTML sent as JSON",
-    "<!DOCTYPE html><title> 502 Bad\nGateway </title>",
-    JSON_TYPE,
-    '(an HTML page, "502 Bad Gateway")',
-  ],
+  ["HTML sent as JSON", "<!DOCTYPE html><title>502</title>", JSON_TYPE, "(an HTML page)"],
   ["a compressed body", "\x1f\x8b", { "content-encoding": "gzip" }, "(a compressed body)"],
 ])("the text that is shown for %s", (_name, body, headers, expected) => {
   expect(textOf(body, headers)).toBe(expected);
 });
 
 test("nothing is shown of a body that was cut, because it could end within a key", () => {
-  expect(readErrorBody({}, undefined, hide).text).toBe("(a body that was cut or too long)");
+  expect(read({}, undefined).text).toBe("(a body that was cut or too long)");
 });
 
 test("a long text is cut to 300 characters, and never within a character", () => {
@@ -58,7 +53,6 @@ test("a long text is cut to 300 characters, and never within a character", () =>
 test.each([
   ["as it is", `key ${KEY_TEXT} refused`],
   ["as JSON with escapes", JSON.stringify({ message: KEY_TEXT }).replace("s", "\\u0073")],
-  ["in a title", `<html><title>${KEY_TEXT}</title></html>`],
   ["just before the cut", `${"x".repeat(290)}${KEY_TEXT}`],
   ...Object.entries(ENCODINGS).map(([name, encode]): [string, string] => [name, `Token ${encode(KEY_TEXT)} refused`]),
 ])("the key in use is hidden: %s", (_name, body) => {
@@ -88,11 +82,11 @@ test.each<[string, ResponseHeaders, string, string | undefined]>([
   ["nowhere", {}, "plain", undefined],
   ["a header with the key in it", { "dg-request-id": KEY_TEXT }, "", "[secret]"],
 ])("the request id comes from %s", (_name, headers, body, expected) => {
-  expect(readErrorBody(headers, Buffer.from(body), hide).requestId).toBe(expected);
+  expect(read(headers, body).requestId).toBe(expected);
 });
 
 test("the missing scope is read if the service quotes it", () => {
   const details = "Check that your account has the 'keys:write' scope for this project.";
-  expect(readErrorBody({}, Buffer.from(JSON.stringify({ details })), hide).scope).toBe("keys:write");
-  expect(readErrorBody({}, Buffer.from("it's not yours: don't"), hide).scope).toBeUndefined();
+  expect(read({}, JSON.stringify({ details })).scope).toBe("keys:write");
+  expect(read({}, "it's not yours: don't").scope).toBeUndefined();
 });

@@ -3,6 +3,7 @@
 import { pino } from "pino";
 import { Secret } from "../../src/secret.ts";
 import { openService } from "../../src/service/client.ts";
+import { openLimiter } from "../../src/service/limiter.ts";
 import type { Service, ServiceDeps, ServiceSettings } from "../../src/service/service.ts";
 import { WAIT_MS_MAX } from "../support/limits.ts";
 
@@ -25,29 +26,34 @@ export function openTestService(
   const sleeps: number[] = [];
   const lines: string[] = [];
   let nowMs = 0;
-  const now = () => nowMs;
-  const service = openService(
-    {
-      baseUrl: origin,
-      authScheme: "Token",
-      dialect: "interface",
-      requestsPerSecond: 1000,
-      maxConcurrent: 4,
-      timeoutSeconds: 30,
-      ...settings,
+  const {
+    now = () => nowMs,
+    sleep = async (ms: number, signal: AbortSignal) => {
+      signal.throwIfAborted();
+      sleeps.push(ms);
+      nowMs += ms;
     },
-    {
-      log: pino({}, { write: (line) => lines.push(line) }),
-      now,
-      random: () => 1,
-      async sleep(ms, signal) {
-        signal.throwIfAborted();
-        sleeps.push(ms);
-        nowMs += ms;
-      },
-      ...deps,
-    },
-  );
+  } = deps;
+  const all: ServiceSettings = {
+    baseUrl: origin,
+    authScheme: "Token",
+    dialect: "interface",
+    requestsPerSecond: 1000,
+    maxConcurrent: 4,
+    timeoutSeconds: 30,
+    ...settings,
+  };
+  const limiter = openLimiter(() => all, now, sleep);
+  limiter.setShare(all.maxConcurrent, Number.POSITIVE_INFINITY, false);
+  const service = openService(all, {
+    log: pino({}, { write: (line) => lines.push(line) }),
+    now,
+    random: () => 1,
+    sleep,
+    rate: { ...limiter, rest: async () => {} },
+    scrub: (text) => text,
+    ...deps,
+  });
   return { ...service, sleeps, now, lines, [Symbol.asyncDispose]: () => service.close() };
 }
 

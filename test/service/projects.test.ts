@@ -49,8 +49,8 @@ test.each<[string, unknown, unknown]>([
     {
       ...LISTS_NOTHING,
       models: [
-        { name: "nova-3", id: "6f0c", language: "en", version: "1" },
-        { name: "old", id: undefined, language: undefined, version: undefined },
+        { name: "nova-3", id: "6f0c" },
+        { name: "old", id: undefined },
       ],
     },
   ],

@@ -48,14 +48,6 @@ test.each<[string, UsageRequest, string, string]>([
   expect(breakdownQuery(request, "2026").toString()).toBe(in2026);
 });
 
-test.each(["start", "end", "grouping", "model", "models", "tag", "tags", "endpoint"])(
-  "a feature with the name of the parameter %s is refused",
-  (feature) => {
-    const request = requestOf("none", { name: "odd", features: { [feature]: "true" } });
-    expect(() => breakdownQuery(request, "interface")).toThrow(`the filter "odd" has "${feature}" as a feature`);
-  },
-);
-
 test("fetchBreakdown returns the parsed answer with exact numbers", async () => {
   await using server = await scriptedServer((_request, response) =>
     answer(response, 200, '{"results":[{"requests":9007199254740993}]}', { "content-type": "application/json" }),

@@ -134,10 +134,3 @@ test("if the probe for the dialect fails, the run fails, and stores only the tot
   expect(await context.run(["export"])).toMatchObject({ status: 1 });
   expect(await stored()).toEqual({ "none / all": ["total 12"] });
 });
-
-test("check --offline does not call the service", async ({ context }) => {
-  const emulator = await context.serve();
-  await configure(context, emulator);
-  expect(await context.run(["check", "--offline"])).toMatchObject({ status: 0 });
-  expect(emulator.requests).toEqual([]);
-});

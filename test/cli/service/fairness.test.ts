@@ -9,7 +9,7 @@ import type { Program } from "../../support/program.ts";
 import { answer, answerJson, scriptedServer } from "../../support/scripted-server.ts";
 import { programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { coverage, farSchedule, manyFilters, waitForRuns } from "../workers.ts";
+import { farSchedule, manyFilters, waitForRuns } from "../workers.ts";
 
 const database = await testDatabase();
 const test = programTest(database);
@@ -69,41 +69,7 @@ test("paused keys and a project whose calls hang leave the calls of other projec
   for (const id of PAUSED) expect(total(id)).toBe(FILTERS + 1);
 });
 
-const BIG = { groupings: ["none", "accessor", "deployment", "endpoint", "model", "method", "tags"], filters: 260 };
-
-test("a project with far more requests than may wait leaves room to that of another export", async ({ context }) => {
-  const asked = new Map([
-    ["big", 0],
-    ["small", 0],
-  ]);
-  const total = (id: string) => asked.get(id) ?? 0;
-  await using server = await scriptedServer(({ target }, response) => {
-    const url = new URL(target, "http://service");
-    const [, , , id = ""] = url.pathname.split("/");
-    if (!target.includes("/usage/breakdown")) return answerJson(response, 404, {});
-    asked.set(id, total(id) + 1);
-    // Those of the big project are never answered.
-    if (id === "big") return;
-    const window = { start: url.searchParams.get("start"), end: url.searchParams.get("end") };
-    answerJson(response, 200, { ...window, results: [{ requests: 5, grouping: window }] });
-  });
-  const projects = [...asked.keys()].map((id) => ({ id, name: id, key: { file: `${id}.key` } }));
-  for (const id of asked.keys())
-    await writeFile(path.join(context.folder, `${id}.key`), context.newSecret(`${id}.key`));
-  const job = { schedule: farSchedule(), window: { days: 1 }, checkFeatures: "off" };
-  const exports = [
-    { ...job, name: "big", projects: ["big"], groupings: BIG.groupings, filters: manyFilters(BIG.filters) },
-    { ...job, name: "small", projects: ["small"], groupings: ["none"] },
-  ];
-  await context.configure({ ...smallConfig(server.origin, { projects, exports }), monitor: { port: 0 } });
-  const worker = context.start(["start"], { USAGE_EXPORT_KEY: undefined });
-  await using _ended = { [Symbol.asyncDispose]: () => end(worker, "SIGKILL") };
-  await expect.poll(async () => (await coverage(database.db)).complete).toBe(1);
-  // One of the four slots is left to others.
-  expect(total("big")).toBeLessThanOrEqual(4);
-});
-
-async function end(worker: Program, signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
-  worker.kill(signal);
+async function end(worker: Program): Promise<void> {
+  worker.kill("SIGTERM");
   await worker.ended;
 }

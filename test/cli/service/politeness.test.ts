@@ -63,20 +63,6 @@ test("after a Retry-After that is too long to wait for nothing more is requested
   expect(rows).toEqual([{ slices: 32 }]);
 });
 
-test("a refused key is not used after the calls that were in flight, although sixteen series need it", async ({
-  context,
-}) => {
-  const emulator = await context.serve();
-  await context.configure(smallConfig(emulator.url, { service: { maxConcurrent: 4 }, exports: MANY }));
-
-  const result = await context.run(["export"], { USAGE_EXPORT_KEY: context.newSecret() });
-
-  expect(result).toMatchObject({ status: 1, stdout: expect.stringContaining("0 slices complete") });
-  expect(emulator.requests.length).toBeLessThanOrEqual(4);
-  const { rows } = await sql`select distinct status from bi.coverage`.execute(database.db);
-  expect(rows).toEqual([{ status: "failed" }]);
-});
-
 test("after a 401 the key file is read again, so that a run can use a replaced key", async ({ context }) => {
   const renewed = context.newSecret("exporter.key");
   const file = path.join(context.folder, "exporter.key");

@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import { sleep } from "../src/async.ts";
 import { openPostgres } from "../src/db/connection/database.ts";
-import { fairSlots, sharedRate } from "../src/shared-rate.ts";
+import { fairSlots, sharedRate } from "../src/open-service.ts";
 import { testDatabase } from "./support/database.ts";
 import { WAIT_MS_MAX } from "./support/limits.ts";
 
