@@ -11,8 +11,6 @@ create table usage_export.price (
   currency     text        not null,
   -- A power of ten, or hour, minute or second.
   per          text        not null,
-  -- Whose quantities decide together on the tier.
-  volume       text        not null check (volume in ('account', 'project')),
   valid_from   date        not null,
   -- The last day; null without an end.
   valid_until  date        check (valid_until >= valid_from)

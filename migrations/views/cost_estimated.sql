@@ -3,33 +3,46 @@ select c.project_id, c.project, c.usage_date, c.model, c.endpoint, c.method, c.d
   c.metric, c.status, c.currency, c.quantity, c.price, c.quantity * c.price as amount, c.tier_above, c.price_id, c."grouping", c.finality,
   c.month
 from (
-  -- Prices without tiers apart: conditions on the day reach their rows. Through the sums over a month only conditions on the month do.
-  select u.project_id, u.project, u.usage_date, u.model, u.endpoint, u.method, u.deployment, u.metric, 'priced' as status, u.currency,
-    u.quantity, u.unit_price as price, 0::numeric as tier_above, u.price_id, 'model' as "grouping", u.finality, u.month
-  from usage_export.priced_usage u
-  where not u.has_tiers
+  -- Prices with tiers apart: conditions on the day reach the other rows. Through the sums over a month only conditions on the month do.
+  select u.project_id, u.project, u.usage_date, u.group_value as model, p.endpoint, p.method, p.deployment, m.metric,
+    -- The three kinds of hours measure the same time, and requests come with all usage. Tokens and characters are paid for apart.
+    case
+      when m.price_id is not null then 'priced'
+      when m.metric = 'requests' and ({{metric " or ": d.$m is not null and u.$m > 0}}) then 'other_metric'
+      when m.metric in ('hours', 'total_hours', 'agent_hours')
+        and (d.hours is not null and u.hours > 0 or d.total_hours is not null and u.total_hours > 0 or d.agent_hours is not null and u.agent_hours > 0) then 'other_metric'
+      else 'unpriced'
+    end as status,
+    p.currency, m.quantity, p.unit_price as price, case when m.price_id is not null then 0::numeric end as tier_above,
+    m.price_id, 'model' as "grouping", u.finality, date_trunc('month', u.usage_date::timestamp)::date as month
+  from usage_export.visible_row u
+  left join usage_export.price_period d
+    on d.group_id = u.group_id and d.filter_key = u.filter_key and u.usage_date between d.first_day and d.last_day
+  cross join lateral (values
+    {{metric: ('$m', u.$m, d.$m)}}
+  ) as m (metric, quantity, price_id)
+  left join usage_export.unit_price p using (price_id)
+  where u."grouping" = 'model' and (u.filter_key = '{}' or u.filter_key in (select filter_key from usage_export.price))
+    and (u.filter_key = '{}' or d.group_id is not null) and m.quantity > 0
+    and case when m.price_id is null then u.filter_key = '{}' and d.has_conditions is not true else not p.has_tiers end
+    and exists (select from usage_export.price)
   union all
   select u.project_id, u.project, u.usage_date, u.model, u.endpoint, u.method, u.deployment, u.metric, 'priced', u.currency,
     least(u.through, t.below) - greatest(u.through - u.quantity, t.above), t.unit_price, t.above, u.price_id, 'model', u.finality, u.month
   from (
     -- The month's quantity with this row: within a day the projects and models come one after the other, in a fixed order. It goes on when
-    -- the price changes, also to another volume.
-    select p.*, case p.volume when 'project' then sum(p.quantity) over of_project else sum(p.quantity) over of_all end as through
+    -- the price changes.
+    select p.*, sum(p.quantity) over (
+      partition by p.usage_no, p.month order by p.usage_date, p.project_id collate "C", p.model collate "C", p.group_id rows unbounded preceding
+    ) as through
     from usage_export.priced_usage p
     where p.has_tiers
-    window of_all as (
-      partition by p.metric, p.price_model, p.filter_key, p.month
-      order by p.usage_date, p.project_id collate "C", p.model collate "C", p.group_id rows unbounded preceding
-    ), of_project as (
-      partition by p.metric, p.price_model, p.filter_key, p.month, p.project_id
-      order by p.usage_date, p.model collate "C", p.group_id rows unbounded preceding
-    )
   ) u
   join usage_export.price_tier t
     on t.price_id = u.price_id and t.above < u.through and coalesce(t.below > u.through - u.quantity, true)
   union all
+  -- What a price with conditions leaves of the group's usage.
   select r.project_id, r.project, r.usage_date, r.model, null, null, null, m.metric,
-    -- The three kinds of hours measure the same time, and requests come with all usage. Tokens and characters are paid for apart.
     case
       when m.is_priced then 'unpriced'
       when m.metric = 'requests' and ({{metric " or ": r.has_$m}}) then 'other_metric'
@@ -38,30 +51,19 @@ from (
     end,
     null, m.quantity, null, null, null, 'model', r.finality, date_trunc('month', r.usage_date::timestamp)::date
   from (
-    -- A group whose prices have no conditions, as nearly all: on a day with a price all its usage has it.
-    select u.project_id, u.project, u.usage_date, u.group_value as model, u.finality,
-      {{metric: case when p.$m @> u.usage_date then 0 else u.$m end as $m, p.$m @> u.usage_date and u.$m > 0 as has_$m}}
+    select u.project_id, max(u.project) filter (where u.filter_key = '{}') as project, u.usage_date, max(u.group_value) as model,
+      max(u.finality) filter (where u.filter_key = '{}') as finality,
+      {{metric: sum(case when u.filter_key <> '{}' then -u.$m else u.$m end) filter (where (d.$m is null) = (u.filter_key = '{}')) as $m, bool_or(d.$m is not null and u.$m > 0) as has_$m}}
     from usage_export.visible_row u
-    left join usage_export.priced_group p using (group_id)
-    where u."grouping" = 'model' and u.filter_key = '{}' and not coalesce(p.has_conditions, false)
-    union all
-    -- Of another all its usage, less that of each series with the conditions of a price.
-    select u.project_id, max(u.project) filter (where u.filter_key = '{}'), u.usage_date, max(u.group_value),
-      max(u.finality) filter (where u.filter_key = '{}'),
-      {{metric: sum(case when u.filter_key = '{}' then case when p.$m @> u.usage_date then 0 else u.$m end when c.$m @> u.usage_date then -u.$m end), bool_or(u.$m > 0 and case when u.filter_key = '{}' then p.$m else c.$m end @> u.usage_date)}}
-    from usage_export.visible_row u
-    join usage_export.priced_group p using (group_id)
-    left join (
-      select group_id, filter_key, {{metric: range_agg(daterange(valid_from, valid_until, '[]')) filter (where metric = '$m') as $m}}
-      from usage_export.group_price where filter_key <> '{}' group by group_id, filter_key
-    ) c using (group_id, filter_key)
-    where u."grouping" = 'model' and p.has_conditions and (u.filter_key = '{}' or c.group_id is not null)
+    join usage_export.price_period d
+      on d.group_id = u.group_id and d.filter_key = u.filter_key and u.usage_date between d.first_day and d.last_day and d.has_conditions
+    where u."grouping" = 'model' and (u.filter_key = '{}' or u.filter_key in (select filter_key from usage_export.price))
     group by u.project_id, u.usage_date, u.group_id
   ) r
   cross join lateral (values
     {{metric: ('$m', r.$m, r.has_$m)}}
   ) as m (metric, quantity, is_priced)
-  where m.quantity > 0 and exists (select from usage_export.price)
+  where m.quantity > 0
   union all
   -- A day that was not read by model, less what is priced by filtered series.
   select s.project_id, s.project, sl.usage_date, null, null, null, null, m.metric, 'unpriced', null, m.quantity, null, null, null, 'none',

@@ -1,16 +1,8 @@
 -- The prices, each with the groups of models that it covers and their names. By "offset 0" a price is compared with each model once,
 -- and not with each row of usage: those are joined by equality. As a materialized query, the planner would know nothing of its columns.
 create or replace view usage_export.group_price as
-select g.group_id, g.display as used_model, p.*,
-  p.filter_key::json #>> '{dimensions,endpoint}' as endpoint, p.filter_key::json #>> '{dimensions,method}' as method,
-  p.filter_key::json #>> '{dimensions,deployment}' as deployment,
-  (select unit_price from usage_export.price_tier t where t.price_id = p.price_id and t.above = 0) as unit_price,
-  -- A price without tiers still counts for the month's quantity if the price before or after it has tiers.
-  exists (
-    select from usage_export.price other join usage_export.price_tier t using (price_id)
-    where (other.metric, other.model, other.filter_key) = (p.metric, p.model, p.filter_key) and t.above > 0
-  ) as has_tiers
-from usage_export.price p
+select g.group_id, g.display as used_model, p.*
+from usage_export.unit_price p
 join usage_export.group_value g on g."grouping" = 'model' and case
   when p.model = '*' then true
   when g.display is null then false

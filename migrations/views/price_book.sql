@@ -1,7 +1,7 @@
 create or replace view bi.price_book as
 select p.price_id, p.metric, p.model, p.filter_key::json #>> '{dimensions,endpoint}' as endpoint,
   p.filter_key::json #>> '{dimensions,method}' as method, p.filter_key::json #>> '{dimensions,deployment}' as deployment,
-  p.currency, t.above as tier_above, t.price, p.per, t.unit_price, p.volume, p.valid_from, p.valid_until,
+  p.currency, t.above as tier_above, t.price, p.per, t.unit_price, p.valid_from, p.valid_until,
   p.filter_key as conditions
 from usage_export.price p
 join usage_export.price_tier t using (price_id);
@@ -15,7 +15,6 @@ comment on column bi.price_book.tier_above is 'The quantity of a month after whi
 comment on column bi.price_book.price is 'The price as configured, for as much as per says';
 comment on column bi.price_book.per is 'How much the price is for: a number of units of the metric, or hour, minute or second';
 comment on column bi.price_book.unit_price is 'The price of one unit of the metric, exact';
-comment on column bi.price_book.volume is 'Whose quantities count together for tiers: account or project';
 comment on column bi.price_book.valid_from is 'The first day it is valid for';
 comment on column bi.price_book.valid_until is 'The last day it is valid for; NULL without an end';
 comment on column bi.price_book.conditions is 'endpoint, method and deployment as one JSON object, as in bi.coverage';

@@ -2,7 +2,7 @@
 -- conditions.
 create or replace view usage_export.priced_usage as
 select u.project_id, u.project, u.usage_date, u.group_id, p.used_model as model, p.metric, m.quantity, u.finality,
-  p.price_id, p.model as price_model, p.filter_key, p.endpoint, p.method, p.deployment, p.currency, p.volume, p.has_tiers, p.unit_price,
+  p.price_id, p.filter_key, p.endpoint, p.method, p.deployment, p.currency, p.usage_no, p.has_tiers, p.unit_price,
   date_trunc('month', u.usage_date::timestamp)::date as month
 from usage_export.visible_row u
 -- Each row is read once, and compared with the prices of its group. Without "+ 0", and with conditions of their own in place of one

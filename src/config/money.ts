@@ -5,7 +5,7 @@ import { BUDGET_PERIODS, BUDGET_SCOPES, type Budget, SCOPE_GROUPINGS } from "../
 import type { Source } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import type { ExportJob } from "../usage/plan.ts";
-import { PRICE_VOLUMES, PRICED_TIMES, type Price } from "../usage/prices.ts";
+import { PRICED_TIMES, type Price } from "../usage/prices.ts";
 import { filterKey, type Grouping, NO_CONDITIONS, type Project } from "../usage/series.ts";
 import { Currency, Day, Decimal, Name, object, reporting, reportingIssues, text } from "./fields.ts";
 import type { ConfigIssue, Path } from "./json.ts";
@@ -61,10 +61,6 @@ const WrittenPrice = object({
   from: Day.describe("The first day the price is valid for, in UTC."),
   until: Day.exactOptional().describe("The last day. Left out: until the next price of the same usage."),
   tiers: z.array(Tier).prefault([]).describe("Other prices for what a calendar month has above a quantity."),
-  volume: z
-    .enum(PRICE_VOLUMES)
-    .default("account")
-    .describe('Whose quantities count together for tiers: those of all projects, or of each "project" by itself.'),
 });
 
 type WrittenPrice = z.output<typeof WrittenPrice>;

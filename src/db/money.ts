@@ -23,10 +23,10 @@ async function insertPrice(tx: Tx, price: Price): Promise<void> {
   const tiers = [{ above: "0", price: price.price }, ...price.tiers];
   await sql`
     with new as (
-      insert into usage_export.price (metric, model, filter_key, currency, per, volume, valid_from, valid_until)
+      insert into usage_export.price (metric, model, filter_key, currency, per, valid_from, valid_until)
       values (
         ${price.metric}, ${price.model}, ${priceFilterKey(price)}, ${price.currency}, ${price.per},
-        ${price.volume}, ${price.from}::date, ${price.until ?? null}::date
+        ${price.from}::date, ${price.until ?? null}::date
       )
       returning price_id
     )

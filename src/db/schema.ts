@@ -148,7 +148,6 @@ export type Tables = {
     filter_key: string;
     currency: string;
     per: string;
-    volume: "account" | "project";
     valid_from: string;
     valid_until: string | null;
   };

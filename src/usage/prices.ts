@@ -12,9 +12,6 @@ import { filterKey } from "./series.ts";
  */
 const PRICE_DIMENSIONS = ["endpoint", "method", "deployment"] as const satisfies readonly Dimension[];
 
-/** "account": the quantities of all projects together decide on the tier. */
-export const PRICE_VOLUMES = ["account", "project"] as const;
-
 /** How many of such a unit an hour has: by this the price of the unit is multiplied to get the price of an hour. */
 const HOUR_PARTS: Readonly<Record<string, string>> = { hour: "1", minute: "60", second: "3600" };
 export const PRICED_TIMES = Object.keys(HOUR_PARTS);
@@ -41,7 +38,6 @@ type PriceTerms = {
   /** The price up to the first tier; null: these days have no price. */
   readonly price: string | null;
   readonly tiers: readonly Tier[];
-  readonly volume: (typeof PRICE_VOLUMES)[number];
 };
 
 export type Price = PricedUsage & DayRange & PriceTerms;

@@ -111,7 +111,6 @@ test("a configuration with every field is parsed into the form that the program 
         from: "2026-01-01",
         until: "2026-12-31",
         tiers: [{ above: "10000", price: "0.0065" }],
-        volume: "project",
       },
       {
         metric: "requests",
@@ -122,7 +121,6 @@ test("a configuration with every field is parsed into the form that the program 
         per: "1",
         from: "2026-02-01",
         tiers: [],
-        volume: "account",
       },
     ],
     budgets: [],
@@ -271,7 +269,7 @@ test("the message opens with the file and the number of errors, and each error h
   expect(messageFor(sampleWith("monitor.port", -1))).toBe(
     [
       "jobs.config.json has 1 error:",
-      "- monitor.port (line 169): expected a whole number from 0 to 65535; got -1",
+      "- monitor.port (line 168): expected a whole number from 0 to 65535; got -1",
     ].join("\n"),
   );
 });

@@ -65,7 +65,6 @@ test.each<[object, string]>([
   [{ tiers: [{ above: "5,5", price: 1 }] }, "prices[0].tiers[0].above: expected a decimal number"],
   [{ tiers: [{ above: 5 }] }, "prices[0].tiers[0].price: missing; expected a decimal number"],
   [{ price: null, tiers: [{ above: 5, price: 1 }] }, 'prices[0].tiers: expected no tiers where "price" is null'],
-  [{ volume: "all" }, 'prices[0].volume: expected one of "account", "project"'],
   [{ modle: "x" }, 'prices[0].modle: unknown field; did you mean "model"?'],
 ])("a price with %j is refused, with the place and what to write", (part, says) => {
   const errors = errorsIn({ ...PRICE, ...part });

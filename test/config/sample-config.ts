@@ -67,7 +67,6 @@ export const SAMPLE = {
       from: "2026-01-01",
       until: "2026-12-31",
       tiers: [{ above: 10_000, price: 0.0065 }],
-      volume: "project",
     },
     { metric: "requests", model: ["b", "a"], currency: "EUR", price: null, from: "2026-02-01" },
   ],

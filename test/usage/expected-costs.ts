@@ -12,7 +12,6 @@ export type ConfiguredPrice = {
   readonly from: string;
   readonly until?: string;
   readonly tiers?: readonly { readonly above: string; readonly price: string }[];
-  readonly volume?: string;
 };
 
 /** The amount of one metric in one row of an answer that is grouped by model, or not grouped at all. */
@@ -143,12 +142,11 @@ function covers(model: string | readonly string[], used: readonly string[] | nul
 
 /** One for each tier that the row's quantity falls into. `spent` has the quantities of the month before it. */
 function costsOf(row: Used, price: ConfiguredPrice, spent: Map<string, bigint>): Cost[] {
-  const { metric, model, endpoint, method, volume } = price;
-  // Both are counted on, as the price may change to the other volume within the month.
-  const keyOf = (scope: string) => JSON.stringify([metric, model, endpoint, method, scope, row.day.slice(0, 7)]);
-  const before = spent.get(keyOf(volume === "project" ? row.project : "all")) ?? 0n;
+  const { metric, model, endpoint, method } = price;
+  const key = JSON.stringify([metric, model, endpoint, method, row.day.slice(0, 7)]);
+  const before = spent.get(key) ?? 0n;
   const after = before + exact(row.quantity);
-  for (const key of [keyOf(row.project), keyOf("all")]) spent.set(key, (spent.get(key) ?? 0n) + exact(row.quantity));
+  spent.set(key, after);
   const tiers = [{ above: "0", price: price.price }, ...(price.tiers ?? [])];
   return tiers.flatMap((tier, i) => {
     const from = max(before, exact(tier.above));

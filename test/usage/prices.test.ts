@@ -11,7 +11,6 @@ const NOVA: Price = {
   per: "1",
   price: "1",
   tiers: [],
-  volume: "account",
   from: "2026-01-01",
 };
 const priced = (part: Partial<Price>): Price => ({ ...NOVA, ...part });

@@ -202,28 +202,6 @@ test("the tiers of a month count all projects together, begin again with the mon
   ]);
 });
 
-test("with the volume of a project, each project has tiers of its own", async () => {
-  await price({ ...TIERED, volume: "project" });
-  await use(days(["03-01", "8"], ["03-01", "12", "p2"]));
-  expect(await shownCosts()).toEqual([
-    "03-01 nova-3 priced 10 1 10",
-    "03-01 nova-3 priced 2 0.5 1",
-    "03-01 nova-3 priced 8 1 8",
-  ]);
-});
-
-test("the quantity of a month goes on when the price changes to another volume", async () => {
-  await price(TIERED, { ...TIERED, from: "2026-03-20", volume: "project" });
-  await use(days(["03-01", "8"], ["03-01", "1", "p2"], ["03-31", "7"], ["03-31", "1", "p2"]));
-  expect(await shownCosts()).toEqual([
-    "03-01 nova-3 priced 1 1 1",
-    "03-01 nova-3 priced 8 1 8",
-    "03-31 nova-3 priced 1 1 1",
-    "03-31 nova-3 priced 2 1 2",
-    "03-31 nova-3 priced 5 0.5 2.5",
-  ]);
-});
-
 const quantity = fc
   .tuple(fc.bigInt({ min: 0n, max: 10n ** 28n }), fc.integer({ min: 0, max: 28 }))
   .map(([digits, places]) => decimal(digits, places));
@@ -262,7 +240,6 @@ const prices = fc.array(
       from: fc.constantFrom("2026-01-01", "2026-02-28", "2026-03-15"),
       until: fc.constantFrom(undefined, undefined, "2026-03-15"),
       tiers: fc.uniqueArray(fc.tuple(quantity, quantity), { selector: ([above]) => exact(above), maxLength: 3 }),
-      volume: fc.constantFrom("account", "project"),
     })
     .map(
       ({ filter, tiers, until, ...price }): ConfiguredPrice => ({

@@ -32,8 +32,8 @@ await sql`
 `.execute(db);
 await sql`
   with price as (
-    insert into usage_export.price (metric, model, filter_key, currency, per, volume, valid_from)
-    values ('hours', '*', '{}', 'USD', 'hour', 'account', current_date - 300) returning price_id
+    insert into usage_export.price (metric, model, filter_key, currency, per, valid_from)
+    values ('hours', '*', '{}', 'USD', 'hour', current_date - 300) returning price_id
   )
   insert into usage_export.price_tier (price_id, above, price, unit_price) select price_id, above, 1, 1 from price, unnest('{0,10}'::numeric[]) as above
 `.execute(db);

@@ -75,8 +75,8 @@ async function storeMillionRows(): Promise<void> {
     select series_id, usage_date, group_id, hours, 4, false, false, false, 1, first_seen_at, first_seen_at, last_changed_at
     from usage_export.snapshot_row where restates;
     with price as (
-      insert into usage_export.price (metric, model, filter_key, currency, per, volume, valid_from)
-      select metric, model, filter_key, 'USD', 'hour', 'account', current_date - 300
+      insert into usage_export.price (metric, model, filter_key, currency, per, valid_from)
+      select metric, model, filter_key, 'USD', 'hour', current_date - 300
       from (values ('hours', 'model-1*', '{}'), ('hours', 'model-2', '{}'), ('tokens_in', '*', '{}'), ('hours', 'model-3', '{"dimensions":{"endpoint":"listen"}}')) as p (metric, model, filter_key)
       returning price_id, model
     )
