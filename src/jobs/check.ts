@@ -16,7 +16,7 @@ import type { NormalisedSlice } from "../usage/rows.ts";
 import { ALL_USAGE, type FanOut, filterKey, NO_CONDITIONS, type Project, type Series } from "../usage/series.ts";
 import type { ServiceContext } from "./context.ts";
 import { DEFAULT_DIALECT } from "./dialects.ts";
-import { dayTotals, effectOf, type FilterCheck, type Strictness } from "./filters.ts";
+import type { FilterCheck, Strictness } from "./filters.ts";
 
 export type Finding = {
   readonly what: string;
@@ -193,7 +193,7 @@ async function checkGrouping(probe: Probe, series: Series, windowed: boolean): P
   const window = windowed ? lastDays(probe, 1) : undefined;
   const request = { series, window };
   const answer = await fetchAnswer(probe, request);
-  await probe.groupings.require(request, answer, (other) => fetchAnswer(probe, other));
+  await probe.filterCheck.requireThatServiceGroups(request, answer);
   const rows = rowCount(await slicesOf(probe, request, answer));
   return ok(`${rows} ${rows === 1 ? "row" : "rows"}${windowed ? " yesterday" : ""}`);
 }
@@ -212,20 +212,19 @@ async function checkFilter(probe: Probe, { series, windowed, strictness }: Check
     series: { ...totalOf(probe), filter: series.filter },
     window: windowed ? lastDays(probe, RECENT_DAYS) : undefined,
   };
-  // The total is read first, because numbers grow between two readings.
-  const all = await readSlices(probe, totalOf(probe), request.window);
-  filterCheck.useTotal({ ...request, series: totalOf(probe) }, async () => all);
+  await filterCheck.prefetchTotal(request, strict);
   const own = await readSlices(probe, request.series, request.window);
-  const [unknown] = await filterCheck.unknownNames(request.series);
-  if (rowCount(all) === 0) {
+  const effect = await filterCheck.effectOf(request, own);
+  if (effect === "no usage") {
     const text = "there is no usage, so it is unknown whether the filter narrows the numbers";
+    const [unknown] = await filterCheck.unknownNames(request.series);
     return unknown ? warn(`${text}; ${unknown.text}`) : ok(text);
   }
   const dialect = await dialects.forRequest(request);
-  const doubt = await filterCheck.doubtOf(request, own, dialect, strict, async () => false);
+  const stored = async () => ({ hasRows: false, isNewestEmpty: false });
+  const doubt = await filterCheck.doubtOf(request, own, dialect, strict, stored);
   if (doubt) return { state: doubt.isConfirmable ? "warn" : "fail", text: doubt.reason };
-  const isAll = effectOf(dayTotals(all), dayTotals(own)) === "same";
-  return ok(isAll ? "all usage meets the filter" : "the filter narrows the numbers");
+  return ok(effect === "same" ? "all usage meets the filter" : "the filter narrows the numbers");
 }
 
 /** Of the values only one is requested: the service knows the filters of all of them, or of none. */

@@ -13,7 +13,7 @@ import { openServiceFor } from "../open-service.ts";
 import type { Service, ServiceDeps } from "../service/service.ts";
 import type { Window } from "../usage/days.ts";
 import { configuredSeries } from "../usage/plan.ts";
-import { type Dialects, type GroupingCheck, openDialects, openGroupingCheck } from "./dialects.ts";
+import { type Dialects, openDialects } from "./dialects.ts";
 import { makeFirstDaysDue, withSeenValues } from "./discovery.ts";
 import { type KeyRing, openKeyRing, openMasterKeys, type PrintedKeys } from "./key-ring.ts";
 
@@ -26,7 +26,6 @@ export type ServiceContext<Db extends Database | undefined = Database | undefine
   readonly service: Service;
   readonly keys: KeyRing;
   readonly dialects: Dialects;
-  readonly groupings: GroupingCheck;
 };
 
 export type RotationContext = Pick<ServiceContext<Database>, "app" | "db" | "service" | "keys"> & {
@@ -112,7 +111,7 @@ async function connect<Db extends Database | undefined>(
   const service = await openServiceFor(app, config, db, options);
   const dialects = openDialects({ app, db, service, keys });
   const close = () => service.close();
-  return { app, config, db, service, keys, dialects, groupings: openGroupingCheck(), [Symbol.asyncDispose]: close };
+  return { app, config, db, service, keys, dialects, [Symbol.asyncDispose]: close };
 }
 
 function levelOf(stored: readonly unknown[]): "info" | "debug" {

@@ -1,12 +1,11 @@
-// Checks whether the numbers of an answer are those of its filter. The service validates no parameter: a filter by a misspelt feature,
-// by a tag that nobody has, or by a name of the other dialect is answered with plausible but wrong numbers.
+// Checks whether the numbers of an answer are those of its grouping and its filter. The service validates no parameter: a filter by a
+// misspelt feature, by a tag that nobody has, or by a name of the other dialect is answered with plausible but wrong numbers.
 
-import { randomUUID } from "node:crypto";
 import { memoizeAsync } from "../async.ts";
 import { didYouMean } from "../config/messages.ts";
+import type { StoredDays } from "../db/usage/coverage.ts";
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
-import { hasStatus } from "../service/answer.ts";
 import {
   type BilledFields,
   DOCUMENTED_FEATURES,
@@ -19,16 +18,27 @@ import { type Day, dayOf, type Window } from "../usage/days.ts";
 import {
   BILLING_DIMENSIONS,
   DIMENSIONS,
+  DIMENSIONS_OF,
   type Dialect,
   type Dimension,
+  dimension,
   documentedValues,
   hasOtherName2026,
   type Source,
 } from "../usage/dimensions.ts";
-import { normalise } from "../usage/normalise.ts";
+import { badAnswer } from "../usage/json-value.ts";
+import { groupingEvidence, normalise } from "../usage/normalise.ts";
 import type { ExportJob, UsageRequest } from "../usage/plan.ts";
 import type { NormalisedSlice } from "../usage/rows.ts";
-import { ALL_USAGE, type Filter, filterKey, NO_CONDITIONS, type Project, type Series } from "../usage/series.ts";
+import {
+  ALL_USAGE,
+  dimensionsOf,
+  type Filter,
+  filterKey,
+  NO_CONDITIONS,
+  type Project,
+  type Series,
+} from "../usage/series.ts";
 import type { FilterDoubt } from "../usage/slice.ts";
 import type { ServiceContext } from "./context.ts";
 
@@ -45,8 +55,6 @@ export type UnknownName = {
   readonly text: string;
 };
 
-type Scope = { readonly project: Project; readonly source: Source; readonly window: Window | undefined };
-
 /** An empty answer for known names is doubted only from two days on: on a single day it is plausible that nothing fits the filter. */
 const SEVERAL_DAYS = 2;
 
@@ -56,18 +64,14 @@ export class FilterCheck {
   readonly #fields = memoizeAsync<ListedFields | undefined>();
   readonly #billed = memoizeAsync<BilledFields | undefined>();
   readonly #totals = memoizeAsync<DayTotals>();
-  readonly #ignored = memoizeAsync<boolean>();
+  readonly #groups = memoizeAsync<boolean>();
 
   constructor(deps: FilterCheckDeps) {
     this.#deps = deps;
   }
 
   /** The names in the filter that the service does not list for the project. */
-  async unknownNames({
-    project,
-    source,
-    filter,
-  }: Pick<Series, "project" | "source" | "filter">): Promise<UnknownName[]> {
+  async unknownNames({ project, source, filter }: Series): Promise<UnknownName[]> {
     // A value that was seen in usage came from the service itself.
     if (filter.isSeen) return [];
     const unknown: UnknownName[] = [];
@@ -75,9 +79,8 @@ export class FilterCheck {
       const names = await this.#namesFor(project, source, condition);
       if (!names || names.known.includes(condition.name)) continue;
       const { known, isListed } = names;
-      const guess = didYouMean(condition.name, known);
-      const text = `the service ${isListed ? "does not list" : "does not say whether it knows"} the ${condition.text}${guess}`;
-      unknown.push({ condition, isListed, text });
+      const text = `the service ${isListed ? "does not list" : "does not say whether it knows"} the ${condition.text}`;
+      unknown.push({ condition, isListed, text: text + didYouMean(condition.name, known) });
     }
     return unknown;
   }
@@ -98,10 +101,8 @@ export class FilterCheck {
     const fields = await this.#fieldsOf(project);
     if (kind === "feature") return namesOf(documented, fields?.features);
     if (kind === "tags") return namesOf([], fields?.tags?.flatMap(bothForms));
-    return namesOf(
-      [],
-      fields?.models?.flatMap((model) => [model.name, ...(model.id === undefined ? [] : [model.id])]),
-    );
+    const models = fields?.models?.flatMap(({ name, id = name }) => [name, id]);
+    return namesOf([], models);
   }
 
   #fieldsOf(project: Project): Promise<ListedFields | undefined> {
@@ -124,98 +125,105 @@ export class FilterCheck {
       const some = ids.slice(0, 5).join(", ");
       throw new AppError("rejected", `${ids.length} models are called "${model}" (${some}): filter by the id of one`);
     }
-    const [id] = ids;
-    if (id === undefined) return request;
+    const [id = model] = ids;
     const filter = { ...series.filter, dimensions: { ...series.filter.dimensions, model: id } };
     return { ...request, series: { ...series, filter } };
+  }
+
+  /**
+   * Throws `bad_answer` if every row of the answer has null as its group, and so has every row by a dimension of which all usage has a
+   * value: a service that ignores `grouping` answers with the total and null in every dimension, which looks like usage without tags.
+   */
+  async requireThatServiceGroups({ series, window }: UsageRequest, answer: unknown): Promise<void> {
+    const { project, source, grouping } = series;
+    const dimensions = dimensionsOf(grouping);
+    if (grouping === "none" || dimensions.some((one) => groupingEvidence(one, answer) !== "all null")) return;
+    const witness = DIMENSIONS_OF[source].find(
+      (one) => dimension(one).isAlwaysFilled?.includes(source) && !dimensions.includes(one),
+    );
+    if (witness === undefined) return;
+    const asked = { series: { ...series, grouping: witness }, window };
+    const hasGroups = async () => groupingEvidence(witness, await this.#ask(asked)) === "values";
+    if (await this.#groups(JSON.stringify([source, project.id]), hasGroups)) return;
+    throw badAnswer(
+      `no row has a value of "${grouping}", and none has one by ${witness} either: the service seems to answer the total whatever "grouping" asks for; export "none" alone, or ask the vendor`,
+    );
   }
 
   /** Filtered answers are compared with the run's own reading of the total, if that is made first. */
   useTotal({ series, window }: UsageRequest, reading: () => Promise<readonly NormalisedSlice[]>): void {
     if (series.grouping !== "none" || filterKey(series.filter) !== NO_CONDITIONS) return;
     // Whoever reads the total reports its failure.
-    this.#totals(totalKey(series, window), async () => dayTotals(await reading())).catch(() => {});
+    this.#totals(totalKey({ series, window }), async () => dayTotals(await reading())).catch(() => {});
   }
 
   /**
    * Reads the total that the answer to a filtered request is compared with. Must have finished before that request is made, because the
    * total has to be the older of the two.
    */
-  async readTotal({ series, window }: UsageRequest, strictness: Strictness): Promise<void> {
-    if (isCompared(series.filter, strictness)) await this.#totalOf({ ...series, window });
+  async prefetchTotal({ series, window }: UsageRequest, strictness: Strictness): Promise<void> {
+    if (isCompared(series.filter, strictness)) await this.#totalOf(series, window);
+  }
+
+  /** What the answer to a filtered request shows of its filter. */
+  async effectOf({ series, window }: UsageRequest, slices: readonly NormalisedSlice[]): Promise<Effect> {
+    return effectOf(await this.#totalOf(series, window), dayTotals(slices));
   }
 
   /**
-   * Why the numbers of an answer may not be those of the filter; undefined if there is no doubt. `hasRows` says whether an earlier
-   * answer with this filter was believed.
+   * Why the numbers of an answer may not be those of the filter; undefined if there is no doubt. `stored` is what earlier answers with
+   * this filter have brought.
    */
   async doubtOf(
-    { series, window }: UsageRequest,
+    request: UsageRequest,
     slices: readonly NormalisedSlice[],
     dialect: Dialect,
     strictness: Strictness,
-    hasRows: () => Promise<boolean>,
+    stored: () => Promise<Pick<StoredDays, "hasRows" | "isNewestEmpty">>,
   ): Promise<FilterDoubt | undefined> {
-    const { project, source, filter } = series;
+    const { project, source, filter } = request.series;
     // An answer that names no day can't be compared with the total of a day.
     if (!isCompared(filter, strictness) || slices.some(({ undated }) => undated)) return undefined;
-    const scope = { project, source, window };
-    const total = await this.#totalOf(scope);
-    const shown = effectOf(total, dayTotals(slices));
+    const shown = await this.effectOf(request, slices);
     const conditions = conditionsOf(filter);
-    const unknown = await this.unknownNames(series);
-    // Only a filter that the service applies makes the numbers smaller.
+    const unknown = await this.unknownNames(request.series);
+    // Only a filter that the service applies makes the numbers smaller. Of several conditions another one may be ignored.
     const isProved = shown === "narrower" && conditions.length === 1;
     for (const { condition, isListed, text } of unknown) {
       if (isProved && isListed && strictness === "error") continue;
       this.#deps.app.log.warn({ project: project.name, filter: filter.name, [condition.kind]: condition.name }, text);
     }
     if (isProved || shown === "no usage") return undefined;
+    const isMisnamed = conditions.some(hasOtherDialectName);
     if (shown === "empty") {
       // Stored usage shows on which days a seen value has none. It does not show whether this dialect has a filter for it.
-      if (filter.isSeen && !conditions.some(hasOtherDialectName)) return undefined;
-      const [never] = (await hasRows()) ? [] : unknown;
-      if (never) return emptyDoubt(total.size, source, never, strictness);
-      return total.size < SEVERAL_DAYS ? undefined : emptyDoubt(total.size, source);
+      if (filter.isSeen && !isMisnamed) return undefined;
+      const days = (await this.#totalOf(request.series, request.window)).size;
+      const { hasRows, isNewestEmpty } = await stored();
+      const doubt = emptyDoubt(days, source, hasRows ? undefined : unknown[0], strictness);
+      // An earlier run may have confirmed already that the days before have no usage.
+      return isNewestEmpty && doubt?.isConfirmable ? undefined : doubt;
     }
-    const unknownOf = (one: Condition) => unknown.find(({ condition }) => condition.text === one.text);
-    // If there are several conditions, one may be ignored although the numbers are smaller.
-    const mayBeIgnored = (one: Condition) =>
-      shown === "same" || unknownOf(one) !== undefined || hasOtherDialectName(one);
-    for (const condition of conditions.filter(mayBeIgnored)) {
-      const key = JSON.stringify([totalKey(series, window), dialect, condition.text]);
-      if (!(await this.#ignored(key, () => this.#isIgnored(scope, total, condition, dialect)))) continue;
-      return ignoredDoubt(condition, unknownOf(condition), strictness);
+    const [name] = unknown;
+    if (!name && (shown === "narrower" || !isMisnamed || (await this.#deps.dialects.isProved(request, dialect)))) {
+      return undefined;
     }
-    return undefined;
+    const doubt = ignoredDoubt(conditions, name, source, strictness);
+    return doubt.isConfirmable && (await stored()).hasRows ? undefined : doubt;
   }
 
-  /** Whether the service answers usage to the opposite of the condition, too, which no usage can meet together with it. */
-  async #isIgnored(scope: Scope, total: DayTotals, condition: Condition, dialect: Dialect): Promise<boolean> {
-    try {
-      return isIgnored(condition, effectOf(total, await this.#read(scope, condition.opposite(randomUUID()), dialect)));
-    } catch (error) {
-      // A service that refuses the value knows the name.
-      if (hasStatus(error, [400, 422])) return false;
-      throw error;
-    }
+  #totalOf({ project, source }: Series, window: Window | undefined): Promise<DayTotals> {
+    const request: UsageRequest = { series: { project, source, grouping: "none", filter: ALL_USAGE }, window };
+    const ask = async () => dayTotals(normalise(request, await this.#ask(request), dayOf(new Date())));
+    return this.#totals(totalKey(request), ask);
   }
 
-  #totalOf(scope: Scope): Promise<DayTotals> {
-    return this.#totals(totalKey(scope, scope.window), () => this.#read(scope, {}));
-  }
-
-  /** Reads ungrouped usage under these conditions. */
-  async #read(scope: Scope, conditions: Partial<Filter>, dialect?: Dialect): Promise<DayTotals> {
+  async #ask(request: UsageRequest): Promise<unknown> {
     const { app, service, keys, dialects } = this.#deps;
-    const { project, source, window } = scope;
-    const request: UsageRequest = {
-      series: { project, source, grouping: "none", filter: { ...ALL_USAGE, ...conditions } },
-      window,
-    };
-    const used = dialect ?? (await dialects.forRequest(request));
-    const call = (key: Secret) => fetchBreakdown(service, request, key, app.signal, { dialect: used });
-    return dayTotals(normalise(request, await keys.use(project, call), dayOf(new Date())));
+    const dialect = await dialects.forRequest(request);
+    const sent = await this.asSent(request, dialect);
+    const call = (key: Secret) => fetchBreakdown(service, sent, key, app.signal, { dialect });
+    return keys.use(request.series.project, call);
   }
 }
 
@@ -231,7 +239,7 @@ function bothForms(tag: string): string[] {
   return tag.startsWith("tag=") ? [tag, tag.slice("tag=".length)] : [tag];
 }
 
-function totalKey({ project, source }: Pick<Series, "project" | "source">, window: Window | undefined): string {
+function totalKey({ series: { project, source }, window }: UsageRequest): string {
   return JSON.stringify([project.id, source, window]);
 }
 
@@ -240,7 +248,13 @@ function isCompared(filter: Filter, strictness: Strictness): boolean {
 }
 
 /** `unknown` is a name that no answer has proved yet: then the next empty answer proves nothing either. */
-function emptyDoubt(days: number, source: Source, unknown?: UnknownName, strictness?: Strictness): FilterDoubt {
+function emptyDoubt(
+  days: number,
+  source: Source,
+  unknown: UnknownName | undefined,
+  strictness: Strictness,
+): FilterDoubt | undefined {
+  if (!unknown && days < SEVERAL_DAYS) return undefined;
   const [none, some] = source === "billing" ? ["no amount", "are amounts"] : ["no usage", "is usage"];
   const empty = `${none} with the filter on any of ${days} days on which there ${some}`;
   if (unknown?.isListed && strictness === "error") {
@@ -251,15 +265,19 @@ function emptyDoubt(days: number, source: Source, unknown?: UnknownName, strictn
   return { kind: "filter-empty", reason, isConfirmable: true };
 }
 
+/** The service seems to ignore the unknown name, or a condition whose name in its dialect is not certain. */
 function ignoredDoubt(
-  { text, kind }: Condition,
+  conditions: readonly Condition[],
   unknown: UnknownName | undefined,
+  source: Source,
   strictness: Strictness,
 ): FilterDoubt {
-  const opposite = kind === "feature" ? "with the opposite value" : "with a value that nobody has";
-  const cause = unknown?.text ?? "it may know the filter by another name (service.dialect)";
-  const reason = `the service seems to ignore the ${text}: ${opposite} the numbers are the same; ${cause}`;
-  return { kind: "filter-ignored", reason, isConfirmable: strictness === "warn" };
+  const text = (unknown?.condition ?? conditions.find(hasOtherDialectName))?.text;
+  const cause =
+    unknown?.text ??
+    'without the filter the numbers are the same; it may know the filter by another name, which "auto" as service.dialect finds out, or all usage meets it, which "checkFeatures": "warn" believes';
+  const isConfirmable = strictness === "warn" || (unknown ? !unknown.isListed : source === "billing");
+  return { kind: "filter-ignored", reason: `the service seems to ignore the ${text}: ${cause}`, isConfirmable };
 }
 
 // What two answers show of a filter.
@@ -309,31 +327,20 @@ function isLess(sums: readonly number[] | undefined, than: readonly number[]): b
 }
 
 /** One condition of a filter. */
-export type Condition = {
+type Condition = {
   readonly kind: "feature" | Dimension;
   /** The feature, or the value of the dimension. */
   readonly name: string;
   /** Such as `tag "prod"`. */
   readonly text: string;
-  /** If the service knows the condition, no usage meets both the condition and its opposite. `unused` is a value that no usage has. */
-  readonly opposite: (unused: string) => Pick<Filter, "features" | "dimensions">;
 };
 
-const OPPOSITES: Readonly<Record<string, string>> = { true: "false", false: "true" };
-
-export function conditionsOf({ features, dimensions }: Filter): Condition[] {
+function conditionsOf({ features, dimensions }: Filter): Condition[] {
   return [
-    ...Object.entries(features).map(
-      ([name, value]): Condition => ({
-        ...{ kind: "feature", name, text: `feature "${name}"` },
-        opposite: (unused) => ({ features: { [name]: OPPOSITES[value] ?? unused }, dimensions: {} }),
-      }),
-    ),
+    ...Object.keys(features).map((name): Condition => ({ kind: "feature", name, text: `feature "${name}"` })),
     ...DIMENSIONS.flatMap((kind): Condition[] => {
       const name = dimensions[kind];
-      if (name === undefined) return [];
-      const text = `${kind === "tags" ? "tag" : kind} "${name}"`;
-      return [{ kind, name, text, opposite: (unused) => ({ features: {}, dimensions: { [kind]: unused } }) }];
+      return name === undefined ? [] : [{ kind, name, text: `${kind === "tags" ? "tag" : kind} "${name}"` }];
     }),
   ];
 }
@@ -341,10 +348,4 @@ export function conditionsOf({ features, dimensions }: Filter): Condition[] {
 /** Whether a service of the other dialect does not understand the condition. */
 function hasOtherDialectName({ kind }: Condition): boolean {
   return kind !== "feature" && hasOtherName2026(kind, "filter");
-}
-
-/** Whether the numbers of the opposite prove that the service ignores the condition. */
-export function isIgnored({ kind }: Pick<Condition, "kind">, opposite: Effect): boolean {
-  // No usage has an unused value of a dimension. Usage without a feature is normal, so for a feature only unchanged numbers prove it.
-  return opposite === "same" || (kind !== "feature" && opposite === "narrower");
 }

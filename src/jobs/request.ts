@@ -1,23 +1,19 @@
 // What the export pipeline of usage/ needs for its requests, wired to the service, the keys and the database.
 
 import type { Logger } from "pino";
-import type { Database } from "../db/connection/database.ts";
 import { isDatabaseFailure } from "../db/connection/errors.ts";
-import { storedDays } from "../db/usage/coverage.ts";
+import { type StoredDays, storedDays } from "../db/usage/coverage.ts";
 import { recordFailure } from "../db/usage/failures.ts";
-import { isNewestEmpty } from "../db/usage/slices.ts";
-import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
-import type { Service } from "../service/service.ts";
-import { type BreakdownOptions, fetchBreakdown, groupingName } from "../service/usage.ts";
+import { fetchBreakdown, groupingName } from "../service/usage.ts";
 import { type Day, dayOf, type Window } from "../usage/days.ts";
 import type { Dialect } from "../usage/dimensions.ts";
 import { type FetchedAnswer, type RequestDeps, rowCount } from "../usage/export.ts";
-import { isObject } from "../usage/json-value.ts";
+import { badAnswer, isObject } from "../usage/json-value.ts";
 import { answerDates, emptiedDays, normalise } from "../usage/normalise.ts";
 import type { AnswerPolicy, UsageRequest } from "../usage/plan.ts";
 import { emptySlice, type NormalisedSlice } from "../usage/rows.ts";
-import { dayOfUndated, type FilterDoubt } from "../usage/slice.ts";
+import { dayOfUndated } from "../usage/slice.ts";
 import type { ExportContext } from "./context.ts";
 import type { FilterCheck } from "./filters.ts";
 
@@ -64,117 +60,53 @@ type CallOptions = { readonly signal: AbortSignal; readonly onPermit: () => Prom
 /** Makes the request in the service's dialect, reads the answer into slices, and checks whether its numbers can be believed. */
 async function fetchUsage(
   context: RequestContext,
-  settings: RequestSettings,
+  { check, policy, idOf }: RequestSettings,
   request: UsageRequest,
   runDay: Day,
   { signal, onPermit }: CallOptions,
 ): Promise<FetchedAnswer> {
-  const { db, service, keys, dialects, groupings } = context;
-  const { check, policy, idOf } = settings;
-  const ask = async (one: UsageRequest, dialect: Dialect, options: BreakdownOptions = {}) => {
-    const sent = await check.asSent(one, dialect);
-    const call = (key: Secret) => fetchBreakdown(service, sent, key, signal, { ...options, dialect });
-    return keys.use(one.series.project, call);
-  };
-  const askAndRead = async (dialect: Dialect) => {
-    let askedMs = performance.now();
-    const beforeAttempt = async () => {
-      await onPermit();
-      askedMs = performance.now();
-    };
-    const answer = await ask(request, dialect, { beforeAttempt });
-    // A snapshot belongs to no day, so the day under which it is passed on makes no difference.
-    const asked = policy.undated === "snapshot" ? oneDay(runDay) : daysOfReading(service, askedMs);
-    const day = dayOfUndated(asked.end, policy.undated);
-    const slices = valueOrAppError(() => {
-      const read = normalise(request, answer, day, groupingName(request.series.grouping, dialect));
-      if (asked.start !== asked.end && read.some(({ undated }) => undated)) throw readAcrossMidnight(asked);
-      return read;
-    });
-    const doubt = slices instanceof AppError ? undefined : await doubtOf(context, settings, request, slices, dialect);
-    return { answer, slices, doubt, isFit: dialects.fits(request, answer) && doubt === undefined };
+  const { db, service, keys, dialects } = context;
+  const { series, window } = request;
+  const read = async (dialect: Dialect, mayBeOther: boolean): Promise<FetchedAnswer> => {
+    const sent = await check.asSent(request, dialect);
+    const call = (key: Secret) => fetchBreakdown(service, sent, key, signal, { dialect, beforeAttempt: onPermit });
+    const answer = await keys.use(series.project, call);
+    const other = async () => (mayBeOther ? dialects.alternative(request, dialect) : undefined);
+    const better = dialects.fits(request, answer) ? undefined : await other();
+    if (better) return read(better, false);
+
+    const day = policy.undated === "snapshot" ? runDay : dayOf(service.serviceTime() ?? new Date());
+    const asked = groupingName(series.grouping, dialect);
+    const slices = normalise(request, answer, dayOfUndated(day, policy.undated), asked);
+    const period = isObject(answer) ? answerDates(answer, window) : undefined;
+    const stored = () => storedDays(db, idOf(request), period?.start);
+    const doubt = await check.doubtOf(request, slices, dialect, policy.checkFeatures, stored);
+    const undoubted = doubt && (await other());
+    if (undoubted) return read(undoubted, false);
+
+    await check.requireThatServiceGroups(request, answer);
+    return { slices: window ? slices : withEmptiedDays(await stored(), period, slices, policy), doubt };
   };
 
-  await check.readTotal(request, policy.checkFeatures);
-  const dialect = await dialects.forRequest(request);
-  const reading = askAndRead(dialect);
-  check.useTotal(request, async () => orThrow((await reading).slices));
-  const first = await reading;
-  const other = first.isFit ? undefined : await dialects.alternative(request, dialect);
-  const { answer, slices, doubt } = other === undefined ? first : await askAndRead(other);
-  // `onPermit` is not passed, because it takes a new fetch number: these requests use the number of the request itself.
-  await groupings.require(request, answer, async (one) => ask(one, await dialects.forRequest(one)));
-  const read = orThrow(slices);
-  if (request.window) return { slices: read, doubt };
-  return { slices: await withEmptiedDays(db, idOf(request), answer, read, policy), doubt };
-}
-
-function oneDay(day: Day): Window {
-  return { start: day, end: day };
-}
-
-/**
- * The days on which the service was asked and answered, by its own clock where that is known. A day that is in progress counts until
- * the moment of the answer, and a run may read it on a later day than the one on which it was planned.
- */
-function daysOfReading(service: Service, askedMs: number): Window {
-  const answeredAt = service.serviceTime() ?? new Date();
-  const askedAt = new Date(answeredAt.getTime() - (performance.now() - askedMs));
-  return { start: dayOf(askedAt), end: dayOf(answeredAt) };
-}
-
-function readAcrossMidnight({ start, end }: Window): AppError {
-  return new AppError(
-    "bad_answer",
-    `the answer has no date, and was asked for on ${start} and came on ${end}, so nobody knows which of these days it counts; the next run asks again`,
-  );
-}
-
-/** Returns the error for an answer that can't be read: the caller throws it only if the other dialect does not help. */
-function valueOrAppError<T>(read: () => T): T | AppError {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof AppError) return error;
-    throw error;
-  }
-}
-
-function orThrow<T>(value: T | AppError): T {
-  if (value instanceof AppError) throw value;
-  return value;
-}
-
-async function doubtOf(
-  { db }: RequestContext,
-  { check, policy, idOf }: RequestSettings,
-  request: UsageRequest,
-  slices: readonly NormalisedSlice[],
-  dialect: Dialect,
-): Promise<FilterDoubt | undefined> {
-  const hasRows = async () => (await storedDays(db, idOf(request), undefined)).hasRows;
-  const doubt = await check.doubtOf(request, slices, dialect, policy.checkFeatures, hasRows);
-  // An earlier run has already confirmed that the days before have no usage.
-  return doubt?.kind === "filter-empty" && (await isNewestEmpty(db, idOf(request))) ? undefined : doubt;
+  await check.prefetchTotal(request, policy.checkFeatures);
+  const reading = read(await dialects.forRequest(request), true);
+  check.useTotal(request, async () => (await reading).slices);
+  return reading;
 }
 
 /**
  * Without a window an answer covers the days of its period, including days that had rows and now have none. Throws `bad_answer`
  * if the answer has neither rows nor a date, because it is unknown which days are empty.
  */
-async function withEmptiedDays(
-  db: Database,
-  seriesId: number,
-  answer: unknown,
+function withEmptiedDays(
+  { oldest, hasRows }: StoredDays,
+  period: Window | undefined,
   covered: readonly NormalisedSlice[],
   { emptyGuard, undated }: AnswerPolicy,
-): Promise<readonly NormalisedSlice[]> {
-  const period = isObject(answer) ? answerDates(answer, undefined) : undefined;
-  const { oldest, hasRows } = await storedDays(db, seriesId, period?.start);
+): readonly NormalisedSlice[] {
   const isEmpty = rowCount({ slices: covered }) === 0;
   if (isEmpty && !period && hasRows && undated === "snapshot" && emptyGuard === "confirm") {
-    throw new AppError(
-      "bad_answer",
+    throw badAnswer(
       'the answer has no rows and names no day, though earlier ones had rows of days: nobody knows which of them are empty now; "emptyGuard": "off" takes it for a day without usage',
     );
   }

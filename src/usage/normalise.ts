@@ -142,14 +142,9 @@ function requireDimension(dimension: Dimension, askedAs: string, results: readon
 }
 
 /**
- * Those of the asked dimensions for which no row has a value. Either nothing has a value, as in a project without tags, or the service
- * ignores the grouping and sends null for every dimension. Empty if the answer proves nothing.
+ * Whether some row of the answer has a value of the dimension. "all null": either nothing has a value, as in a project without tags, or
+ * the service ignores the grouping. "none": the answer proves nothing.
  */
-export function nullDimensions({ series: { grouping } }: UsageRequest, answer: unknown): readonly Dimension[] {
-  return dimensionsOf(grouping).filter((dimension) => groupingEvidence(dimension, answer) === "all null");
-}
-
-/** Whether some row of the answer has a value of the dimension. "none": the answer proves nothing. */
 export function groupingEvidence(dimension: Dimension, answer: unknown): "values" | "all null" | "none" {
   if (!isObject(answer) || !Array.isArray(answer.results)) return "none";
   let evidence: "all null" | "none" = "none";

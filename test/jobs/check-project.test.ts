@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { App } from "../../src/app.ts";
 import type { Config } from "../../src/config/config.ts";
 import { checkProject } from "../../src/jobs/check.ts";
-import { openDialects, openGroupingCheck } from "../../src/jobs/dialects.ts";
+import { openDialects } from "../../src/jobs/dialects.ts";
 import { FilterCheck } from "../../src/jobs/filters.ts";
 import type { KeyRing } from "../../src/jobs/key-ring.ts";
 import type { ExportJob } from "../../src/usage/plan.ts";
@@ -26,7 +26,7 @@ async function findings(exports: readonly ExportJob[], script: Script, keys = KE
   const app = { log: pino({ level: "silent" }), signal: limit() } as unknown as App;
   const config = { exports, rotations: [] } as unknown as Config;
   const dialects = openDialects({ app, db: undefined, service, keys });
-  const context = { app, config, db: undefined, service, keys, dialects, groupings: openGroupingCheck() };
+  const context = { app, config, db: undefined, service, keys, dialects };
   return await checkProject(context, new FilterCheck(context), PROJECT);
 }
 

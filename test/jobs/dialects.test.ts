@@ -63,7 +63,7 @@ test("a configured dialect, and a request that is the same in both dialects, nee
   expect([configured, opened].map(({ server }) => server.requests.length)).toEqual([0, 0]);
 });
 
-test("without usage the default is used, with one warning for each project", async () => {
+test("without usage the default is used, with one warning", async () => {
   await using opened = await open("auto", () => undefined);
   for (let i = 0; i < 2; i++) expect(await opened.dialects.forRequest(BY_MODEL)).toBe("2026");
   expect(opened.lines.filter((line) => line.includes("no usage shows"))).toHaveLength(1);

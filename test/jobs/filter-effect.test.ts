@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { conditionsOf, dayTotals, type Effect, effectOf, isIgnored } from "../../src/jobs/filters.ts";
+import { dayTotals, type Effect, effectOf } from "../../src/jobs/filters.ts";
 import { normalise } from "../../src/usage/normalise.ts";
 import { billed } from "../db/stored-billing.ts";
 import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow } from "../usage/sample-request.ts";
@@ -49,30 +49,4 @@ test.each<[string, Effect, readonly string[], readonly string[]]>([
   ["amounts of zero are empty", "empty", ["-7"], ["0"]],
 ])("%s", (_, effect, total, own) => {
   expect(effectOf(billedTotals(total), billedTotals(own))).toBe(effect);
-});
-
-test("each condition has its own opposite", () => {
-  const filter = {
-    name: "f",
-    features: { diarize: "true", redact: "false", language: "de" },
-    dimensions: { tags: "prod", endpoint: "listen" },
-  };
-  expect(conditionsOf(filter).map(({ kind, opposite }) => [kind, opposite("nobody")])).toEqual([
-    ["feature", { features: { diarize: "false" }, dimensions: {} }],
-    ["feature", { features: { redact: "true" }, dimensions: {} }],
-    ["feature", { features: { language: "nobody" }, dimensions: {} }],
-    ["endpoint", { features: {}, dimensions: { endpoint: "nobody" } }],
-    ["tags", { features: {}, dimensions: { tags: "nobody" } }],
-  ]);
-});
-
-test.each([
-  ["tags", "same", true],
-  ["tags", "narrower", true],
-  ["tags", "empty", false],
-  ["feature", "same", true],
-  ["feature", "narrower", false],
-  ["feature", "empty", false],
-] as const)('if the opposite of a %s has the effect "%s", the condition is ignored: %s', (kind, effect, ignored) => {
-  expect(isIgnored({ kind }, effect)).toBe(ignored);
 });

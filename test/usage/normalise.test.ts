@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { expect, test } from "vitest";
 import { ExactNumber } from "../../src/usage/json-value.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
-import { groupingEvidence, normalise, nullDimensions } from "../../src/usage/normalise.ts";
+import { groupingEvidence, normalise } from "../../src/usage/normalise.ts";
 import { emptySlice, type NormalisedSlice } from "../../src/usage/rows.ts";
 import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
 
@@ -145,6 +145,4 @@ test.each<[string, readonly unknown[], ReturnType<typeof groupingEvidence>]>([
   ["no rows", [], "none"],
 ])("whether an answer proves that it is grouped: %s", (_, results, evidence) => {
   expect(groupingEvidence("tags", { results })).toBe(evidence);
-  expect(nullDimensions(sampleRequest("tags"), { results })).toEqual(evidence === "all null" ? ["tags"] : []);
-  expect(nullDimensions(sampleRequest("none"), { results })).toEqual([]);
 });

@@ -39,20 +39,30 @@ export async function sliceStatuses(
   );
 }
 
-/** For a series whose answers have days: the oldest stored day on or after the given one, and whether any such day has rows. */
-export async function storedDays(
-  db: Database,
-  seriesId: number,
-  from: Day | undefined,
-): Promise<{ readonly oldest: Day | undefined; readonly hasRows: boolean }> {
-  const { rows } = await sql<{ oldest: Day | null; hasRows: boolean | null }>`
+/** What is stored of a series whose answers have days. */
+export type StoredDays = {
+  /** The oldest stored day on or after the given one. */
+  readonly oldest: Day | undefined;
+  readonly hasRows: boolean;
+  /** Whether the newest complete day has no rows. */
+  readonly isNewestEmpty: boolean;
+};
+
+export async function storedDays(db: Database, seriesId: number, from: Day | undefined): Promise<StoredDays> {
+  const { rows } = await sql<{ oldest: Day | null; hasRows: boolean | null; newestRows: number | null }>`
     select to_char(min(sl.usage_date) filter (where sl.usage_date >= ${from ?? null}::date), 'YYYY-MM-DD') as oldest,
-      bool_or(sl.rows > 0) as "hasRows"
+      bool_or(sl.rows > 0) as "hasRows",
+      (array_agg(sl.rows order by sl.usage_date desc) filter (where sl.status = 'complete'))[1] as "newestRows"
     from usage_export.slice sl
     join usage_export.series s using (series_id)
     where sl.series_id = ${seriesId} and sl.fetch_no > 0 and s.undated_since is null
   `.execute(db);
-  return { oldest: rows[0]?.oldest ?? undefined, hasRows: rows[0]?.hasRows ?? false };
+  const [row] = rows;
+  return {
+    oldest: row?.oldest ?? undefined,
+    hasRows: row?.hasRows ?? false,
+    isNewestEmpty: row?.newestRows === 0,
+  };
 }
 
 /**

@@ -5,7 +5,6 @@ import { addDays, type Day, startOfDay } from "../../usage/days.ts";
 import { STORED_METRICS } from "../../usage/metrics.ts";
 import type { NormalisedSlice } from "../../usage/rows.ts";
 import type { DoubtKind, doubtAfter, SliceDecision, StoredSlice, Totals } from "../../usage/slice.ts";
-import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
 
 export type SliceRef = { readonly seriesId: number; readonly day: Day };
@@ -112,15 +111,6 @@ function wantedSlices(slices: readonly SliceRef[]) {
       ${slices.map(({ seriesId }) => seriesId)}::integer[], ${slices.map(({ day }) => day)}::text[]::date[]
     ) as wanted (series_id, usage_date)
   `;
-}
-
-/** Whether the newest complete day of the series has no rows. */
-export async function isNewestEmpty(db: Database, seriesId: number): Promise<boolean> {
-  const { rows } = await sql<{ rows: number }>`
-    select rows from usage_export.slice where series_id = ${seriesId} and status = 'complete'
-    order by usage_date desc limit 1
-  `.execute(db);
-  return rows[0]?.rows === 0;
 }
 
 // Writes the decisions: slices become complete or suspect.

@@ -230,20 +230,3 @@ test.for<[string, readonly Fields[], RegExp]>([
   expect(await newestCost()).toEqual([]);
   expect(await coverage()).toMatchObject([{ status: "failed", error: expect.stringMatching(error) }]);
 });
-
-test("a service that groups by only one of two dimensions is detected", async ({ context }) => {
-  const { emulator, run } = await serve(context, {
-    usage: () => [{ ...NOVA, line_item: "x", tags: ["a"], dollars: "1" }],
-  });
-  emulator.fault = ({ path }) => {
-    const { searchParams } = new URL(path, "http://localhost");
-    if (searchParams.getAll("grouping").length < 2) return undefined;
-    const day = searchParams.get("end");
-    const rows = [{ dollars: 1, grouping: { start: day, end: day, line_item: "x", tags: null } }];
-    const window = { start: searchParams.get("start"), end: day };
-    return { kind: "answer", status: 200, headers: JSON_TYPE, body: JSON.stringify({ ...window, results: rows }) };
-  };
-  expect(await run("export")).toMatchObject({ status: 1 });
-  const error = expect.stringContaining("the service seems not to group by line_item,tags at once");
-  expect(await coverage()).toMatchObject([{ status: "failed", error }]);
-});
