@@ -13,6 +13,33 @@ export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   }
 }
 
+/**
+ * Works on the items, so many at once. Whatever was begun has ended when this function does: after an error, or once `isOver`, no other
+ * item is begun.
+ */
+export async function inParallel<In>(
+  items: readonly In[],
+  atOnce: number,
+  work: (item: In) => Promise<void>,
+  isOver = () => false,
+): Promise<void> {
+  const waiting = items.values();
+  let failed: { readonly error: unknown } | undefined;
+  const next = async () => {
+    while (!failed && !isOver()) {
+      const { value, done } = waiting.next();
+      if (done) return;
+      try {
+        await work(value);
+      } catch (error) {
+        failed ??= { error };
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, next));
+  if (failed) throw failed.error;
+}
+
 // Joins items that are given at the same time into a batch: while one batch runs, the next one fills.
 
 export type Batching<In> = {

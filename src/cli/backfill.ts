@@ -11,7 +11,7 @@ import { runExportJob } from "../jobs/export.ts";
 import { requireStaticKeys } from "../jobs/key-ring.ts";
 import { CONFIG_FILE } from "../package-files.ts";
 import { counted, durationText } from "../show/format.ts";
-import { shellQuoted } from "../text.ts";
+import { firstOf, shellQuoted } from "../text.ts";
 import {
   type BackfillMode,
   type BackfillPlan,
@@ -21,10 +21,10 @@ import {
   rangeState,
 } from "../usage/backfill.ts";
 import { dayOf } from "../usage/days.ts";
-import { describeRequest, type RunCounts } from "../usage/export.ts";
+import { describeRequest } from "../usage/export.ts";
 import { sliceCount, totalSliceCount, type UsageRequest } from "../usage/plan.ts";
 import { seriesText } from "../usage/series.ts";
-import { exportJson, exportText, type JobResult, progressBar, progressCount, ZERO_PROGRESS } from "./export.ts";
+import { exportJson, exportText, type JobResult, progressBar } from "./export.ts";
 import { writeAnswer } from "./output.ts";
 import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./selection.ts";
 
@@ -106,13 +106,9 @@ async function runPlans(
   await using context = await openExportContext(app, config, db);
   const planned = totalSliceCount(plans.flatMap(({ plan }) => plan.requests));
   const progress = progressBar("backfill", planned, process.stderr);
-  let before = ZERO_PROGRESS;
   try {
     for (const { job, plan } of plans) {
-      const show = (counts: RunCounts) => progress.show(progressCount(counts, before));
-      const result = await runExportJob(context, job, "backfill", plan, show);
-      before = progressCount(result, before);
-      results.push({ job, result });
+      results.push({ job, result: await runExportJob(context, job, "backfill", plan, progress.add) });
     }
   } finally {
     progress.stop();
@@ -173,16 +169,14 @@ function followUpCommands({ options, configPath, state }: BackfillResult): Follo
   }));
 }
 
-/** A longer dry run is summed up by project. */
-const REQUESTS_SHOWN_MAX = 50;
-const PROJECTS_SHOWN_MAX = 20;
+const REQUESTS_SHOWN_MAX = 20;
 
 function planText(plans: readonly BackfillPlan[], rate: number): string {
   const requests = plans.flatMap(({ plan }) => plan.requests);
-  const isWhole = requests.length <= REQUESTS_SHOWN_MAX;
+  const more = (count: number) => `and ${count} more requests; --json has each`;
   const seconds = secondsOf(requests, rate);
   const lines = [
-    ...(isWhole ? requests.map(requestText) : plans.flatMap(summaryLines)),
+    ...firstOf(requests.map(requestText), REQUESTS_SHOWN_MAX, more),
     `would read ${totalSliceCount(requests)} slices in ${requests.length} requests: ${durationText(seconds)} at ${rate} a second`,
   ];
   return `${lines.join("\n")}\n`;
@@ -190,26 +184,8 @@ function planText(plans: readonly BackfillPlan[], rate: number): string {
 
 function requestText(request: UsageRequest): string {
   const { start, end, ...series } = describeRequest(request);
-  const count = sliceCount(request);
   const days = start === end ? start : `${start} to ${end}`;
-  return `${days} (${count} ${count === 1 ? "slice" : "slices"}): ${seriesText(series)}`;
-}
-
-/** The export, and its projects with the most slices first. */
-function summaryLines({ job, plan: { requests } }: BackfillPlan): string[] {
-  const projects = [...Map.groupBy(requests, ({ series }) => series.project.name)]
-    .map(([project, own]) => ({ project, requests: own.length, slices: totalSliceCount(own) }))
-    .sort((a, b) => b.slices - a.slices);
-  const others = projects.slice(PROJECTS_SHOWN_MAX);
-  const text = (slices: number, count: number) => `${counted(slices, "slice")} in ${counted(count, "request")}`;
-  const sum = (of: "slices" | "requests") => others.reduce((total, one) => total + one[of], 0);
-  return [
-    `${job.name}: ${text(totalSliceCount(requests), requests.length)} of ${counted(projects.length, "project")}`,
-    ...projects.slice(0, PROJECTS_SHOWN_MAX).map((one) => `  ${one.project}: ${text(one.slices, one.requests)}`),
-    ...(others.length > 0
-      ? [`  and ${others.length} more projects: ${text(sum("slices"), sum("requests"))}; --json has each request`]
-      : []),
-  ];
+  return `${days} (${counted(sliceCount(request), "slice")}): ${seriesText(series)}`;
 }
 
 /** At the least: a service that answers slowly takes longer. */

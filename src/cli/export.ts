@@ -6,14 +6,13 @@ import { loadConfig } from "../config/config.ts";
 import { withDatabase } from "../database.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { deleteOldRuns } from "../db/jobs/runs.ts";
-import { daysToReread } from "../db/usage/coverage.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
 import { discoverProjects, warnOfLeftOut, withSeenValues } from "../jobs/discovery.ts";
-import { runExportJob } from "../jobs/export.ts";
+import { daysToReread, runExportJob } from "../jobs/export.ts";
 import { requireStaticKeys } from "../jobs/key-ring.ts";
 import { durationText } from "../show/format.ts";
 import { firstOf } from "../text.ts";
-import { type Day, dayOf, daysOf, type Window } from "../usage/days.ts";
+import { type Day, dayOf, type Window } from "../usage/days.ts";
 import {
   describeRequest,
   type ExportResult,
@@ -22,16 +21,7 @@ import {
   type RunCounts,
   type RunTrigger,
 } from "../usage/export.ts";
-import {
-  type ExportJob,
-  type ExportPlan,
-  planRun,
-  requestsOfDays,
-  type Selection,
-  seriesOf,
-  totalSliceCount,
-  type UsageRequest,
-} from "../usage/plan.ts";
+import { type ExportJob, planRun, type Selection, totalSliceCount } from "../usage/plan.ts";
 import { seriesText } from "../usage/series.ts";
 import { writeAnswer } from "./output.ts";
 import { chooseJobs, type SelectionOptions } from "./selection.ts";
@@ -77,31 +67,13 @@ export async function runExportNow(
   warnOfLeftOut(context.app.log, job);
   // By the database's clock, which all replicas share.
   const today = dayOf(await databaseNow(context.db));
-  const planned = planRun(job, today, selection, {
-    toReread: await daysToReread(context.db, seriesOf(job, selection), today),
-  });
-  const plan = { ...planned, requests: [...planned.requests, ...firstRequests(context, job, selection, planned)] };
+  const plan = planRun(job, today, selection, { toReread: await daysToReread(context, job) });
   const progress = progressBar(label, totalSliceCount(plan.requests), process.stderr);
   try {
-    return await runExportJob(context, job, trigger, plan, (counts) => progress.show(progressCount(counts)));
+    return await runExportJob(context, job, trigger, plan, progress.add);
   } finally {
     progress.stop();
   }
-}
-
-/** Requests for the days before the window that are read once of a project that was discovered just now. */
-function firstRequests(
-  { firstDays }: ExportContext,
-  job: ExportJob,
-  selection: Selection,
-  { due }: ExportPlan,
-): readonly UsageRequest[] {
-  if (!due || selection.days) return [];
-  return seriesOf(job, selection).flatMap((series) => {
-    const window = firstDays.get(series.project.id);
-    const days = window ? daysOf(window).filter((day) => day < due.oldest.start) : [];
-    return requestsOfDays(series, days);
-  });
 }
 
 export type JobResult = { readonly job: ExportJob; readonly result: ExportResult };
@@ -148,29 +120,10 @@ function reasonLines(what: string, reasons: readonly RequestDoubt[]): readonly s
   return firstOf(lines, REASONS_SHOWN_MAX, (more) => `  ${more} more reasons: see bi.coverage`);
 }
 
-/** Slices that were read, and how many of them failed. */
-export type ProgressCount = { readonly done: number; readonly failed: number };
-
-export type Progress = { readonly show: (done: ProgressCount) => void; readonly stop: () => void };
-
-export const ZERO_PROGRESS: ProgressCount = { done: 0, failed: 0 };
-
-export function progressCount(
-  { complete, suspect, undated, failed, stale }: RunCounts,
-  before = ZERO_PROGRESS,
-): ProgressCount {
-  return { done: before.done + complete + suspect + undated + failed + stale, failed: before.failed + failed };
-}
-
 type OutputStream = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
 
 /** Writes nothing to a stream that is no terminal, and removes the bar at the end. `now` is a monotonic clock. */
-export function progressBar(
-  label: string,
-  planned: number,
-  stream: OutputStream,
-  now = () => performance.now(),
-): Progress {
+export function progressBar(label: string, planned: number, stream: OutputStream, now = () => performance.now()) {
   const startedMs = now();
   const bar = new SingleBar({
     format: `${label} [{bar}] {value} of {total} slices{pace}`,
@@ -181,19 +134,18 @@ export function progressBar(
     linewrap: true,
   });
   bar.start(planned, 0, { pace: "" });
+  let [done, failed] = [0, 0];
   return {
-    show: (done) => bar.update(done.done, { pace: paceText(done, planned, now() - startedMs) }),
-    stop: () => bar.stop(),
+    /** Adds what a request has read. */
+    add: (counts: RunCounts): void => {
+      done += counts.complete + counts.suspect + counts.undated + counts.failed + counts.stale;
+      failed += counts.failed;
+      const secondsLeft = (Math.max(planned - done, 0) * (now() - startedMs)) / 1000 / Math.max(done, 1);
+      const pace = `${failed > 0 ? `, ${failed} failed` : ""}, ${durationText(Math.ceil(secondsLeft))} left`;
+      bar.update(done, { pace });
+    },
+    stop: (): void => bar.stop(),
   };
-}
-
-function paceText({ done, failed }: ProgressCount, planned: number, elapsedMs: number): string {
-  const perSecond = elapsedMs > 0 ? (done * 1000) / elapsedMs : 0;
-  const left =
-    perSecond > 0
-      ? `, ${Math.round(perSecond * 10) / 10} a second, ${durationText(Math.ceil(Math.max(planned - done, 0) / perSecond))} left`
-      : "";
-  return `${failed > 0 ? `, ${failed} failed` : ""}${left}`;
 }
 
 const CURSOR_JUMPS = ["\x1b7", "\x1b8"];

@@ -11,7 +11,6 @@ import { enlargeNewObjectSpace } from "../heap.ts";
 import type { MasterKeys } from "../keys/seal.ts";
 import { openServiceFor } from "../open-service.ts";
 import type { Service, ServiceDeps } from "../service/service.ts";
-import type { Window } from "../usage/days.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import { type Dialects, openDialects } from "./dialects.ts";
 import { makeFirstDaysDue, withSeenValues } from "./discovery.ts";
@@ -35,8 +34,6 @@ export type RotationContext = Pick<ServiceContext<Database>, "app" | "db" | "ser
 /** Shared by all runs of a process, so that concurrent requests are fetched and stored in common batches. */
 export type ExportContext = ServiceContext<Database> & {
   readonly ids: SeriesIds;
-  /** Of projects that were discovered just now, by their ids: the days before today that are read once. */
-  readonly firstDays: ReadonlyMap<string, Window>;
   readonly fetchNumbers: FetchNumbers;
   readonly writer: RunWriter;
 };
@@ -85,7 +82,7 @@ export async function openExportContext(
   const config = configured.exports.some(({ seen }) => seen) ? configured : await withSeenValues(configured, db);
   const keys = await openKeyRing(app, config, db, { masterKeys, printedKeys });
   const ids = await registerSeries(db, configuredSeries(config.exports));
-  const firstDays = await makeFirstDaysDue(db, config, ids);
+  await makeFirstDaysDue(db, config, ids);
   // Logged, as each command may bring another configuration. The first one nearly always has neither.
   const { prices, budgets } = config;
   if (await storePrices(db, prices)) app.log[levelOf(prices)]({ prices: prices.length }, "prices changed");
@@ -94,7 +91,6 @@ export async function openExportContext(
   return {
     ...context,
     ids,
-    firstDays,
     fetchNumbers: openFetchNumbers(db),
     writer: openRunWriter(db),
   };

@@ -46,36 +46,28 @@ export async function withKnownProjects(config: Config, db: Database): Promise<C
   return withDiscovered(config, await storedProjects(db), version);
 }
 
-/**
- * Makes the days before today due that are to be read of a project whose series are registered for the first time. Returns these days
- * by the id of the project.
- */
+/** Makes the days before today due that are to be read of a project whose series are registered for the first time. */
 export async function makeFirstDaysDue(
   db: Database,
   { projects, exports, discovery }: Config,
   ids: SeriesIds,
-): Promise<ReadonlyMap<string, Window>> {
-  if (!discovery) return new Map();
+): Promise<void> {
+  if (!discovery) return;
   const discovered = new Map(projects.filter(({ isDiscovered }) => isDiscovered).map((one) => [one.id, one]));
   const today = dayOf(await databaseNow(db));
-  return inTransaction(db, async (tx) => {
+  await inTransaction(db, async (tx) => {
     const added = (await lockNewProjects(tx)).filter((id) => discovered.has(id));
-    const windows = new Map(
-      added.flatMap((id) => {
-        const days = discovered.get(id)?.backfill;
-        return days === undefined ? [] : [[id, { start: addDays(today, -days), end: addDays(today, -1) }] as const];
-      }),
-    );
     const series = configuredSeries(exports).filter(({ windowDays }) => windowDays !== undefined);
-    const byStart = Map.groupBy(series, (one) => windows.get(one.series.project.id)?.start);
-    for (const [start, ofStart] of byStart) {
-      if (start === undefined) continue;
-      const through = addDays(today, -1);
-      const seriesIds = ofStart.map((one) => seriesIdOf(ids, one.series));
-      await extendDue(tx, seriesIds, { first: start, oldest: { start, end: through }, through });
+    const byDays = Map.groupBy(series, ({ series: { project } }) =>
+      added.includes(project.id) ? discovered.get(project.id)?.backfill : undefined,
+    );
+    for (const [days, ofDays] of byDays) {
+      if (days === undefined) continue;
+      const window = { start: addDays(today, -days), end: addDays(today, -1) };
+      const seriesIds = ofDays.map((one) => seriesIdOf(ids, one.series));
+      await extendDue(tx, seriesIds, { first: window.start, oldest: window, through: window.end });
     }
     if (added.length > 0) await markMadeDue(tx, added);
-    return windows;
   });
 }
 

@@ -3,17 +3,20 @@
 
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
+import { inParallel } from "../async.ts";
 import { judgeFinalDays } from "../db/anomalies.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
 import { endProjects, finishRun, heartbeatRun, startRun } from "../db/jobs/runs.ts";
 import { storeBalances, storeListedKeys } from "../db/project-facts.ts";
+import { dueSlices } from "../db/usage/coverage.ts";
 import { markDue, seriesIdOf } from "../db/usage/series.ts";
 import { errorText } from "../errors.ts";
 import { nextOccurrence } from "../schedule/cron.ts";
 import { hasStatus } from "../service/answer.ts";
 import { readKeyList } from "../service/keys.ts";
 import { fetchBalances } from "../service/projects.ts";
+import type { DueSlice } from "../usage/backfill.ts";
 import { addDays, type Day } from "../usage/days.ts";
 import type { Source } from "../usage/dimensions.ts";
 import {
@@ -25,8 +28,16 @@ import {
   type RunCounts,
   type RunTrigger,
 } from "../usage/export.ts";
-import { type ExportJob, type ExportPlan, requestsAtOnce, totalSliceCount, type UsageRequest } from "../usage/plan.ts";
-import type { Project } from "../usage/series.ts";
+import {
+  type DaysToReread,
+  type ExportJob,
+  type ExportPlan,
+  requestsAtOnce,
+  seriesOf,
+  totalSliceCount,
+  type UsageRequest,
+} from "../usage/plan.ts";
+import { type Project, seriesKey } from "../usage/series.ts";
 import type { ExportContext } from "./context.ts";
 import { FilterCheck } from "./filters.ts";
 import { requestDeps } from "./request.ts";
@@ -61,13 +72,13 @@ export async function exportProject(context: ExportContext, project: ProjectRun)
   return exportUsage(run, { ...deps, ...(onCounted && { onCounted }) }, app.signal);
 }
 
-/** Makes the requests of the plan now and records the run, however it ends. */
+/** Makes the requests of the plan now and records the run, however it ends. `onCounted` is called with what each request adds. */
 export async function runExportJob(
   context: ExportContext,
   job: ExportJob,
   trigger: RunTrigger,
   plan: ExportPlan,
-  reportProgress: (counts: RunCounts) => void = () => {},
+  onCounted: (added: RunCounts) => void = () => {},
 ): Promise<ExportResult> {
   const { app, db } = context;
   await markPlannedDue(context, job, plan);
@@ -81,25 +92,25 @@ export async function runExportJob(
   const progress = new Map<string, RunCounts>(
     planned.map((one) => [one.projectId, { ...NO_COUNTS, planned: one.planned }]),
   );
-  let total: RunCounts = { ...NO_COUNTS, planned: totalSliceCount(plan.requests) };
   const shared = { runId, job, runDay: plan.runDay, log, check: new FilterCheck(context) };
+  const results: ExportResult[] = [];
+  const exportOne = async ([projectId, requests]: [string, UsageRequest[]]) => {
+    const count = (added: RunCounts) => {
+      progress.set(projectId, addCounts(progress.get(projectId) ?? NO_COUNTS, added));
+      onCounted(added);
+    };
+    const result = await exportProject(context, { ...shared, requests, onCounted: count });
+    results.push(result);
+    // A project whose requests all failed would not answer anything else either.
+    const allowed = result.failures.length < result.requests ? job.source : undefined;
+    await context.writer.endProject({ runId, projectId, counts: result, error: scrubbed(app, result), allowed });
+    const project = requests[0]?.series.project;
+    if (allowed && project) await readProjectFacts(context, project, allowed);
+  };
   try {
-    const results = await inParallel([...projects], PROJECTS_AT_ONCE, async ([projectId, requests]) => {
-      const onCounted = (added: RunCounts) => {
-        progress.set(projectId, addCounts(progress.get(projectId) ?? NO_COUNTS, added));
-        total = addCounts(total, added);
-        reportProgress(total);
-      };
-      const result = await exportProject(context, { ...shared, requests, onCounted });
-      // A project whose requests all failed would not answer anything else either.
-      const allowed = result.failures.length < result.requests ? job.source : undefined;
-      await context.writer.endProject({ runId, projectId, counts: result, error: scrubbed(app, result), allowed });
-      const project = requests[0]?.series.project;
-      if (allowed && project) await readProjectFacts(context, project, allowed);
-      return result;
-    });
+    await inParallel([...projects], PROJECTS_AT_ONCE, exportOne);
     const result = {
-      ...total,
+      ...results.reduce<RunCounts>(addCounts, NO_COUNTS),
       failures: results.flatMap(({ failures }) => failures),
       doubts: results.flatMap(({ doubts }) => doubts),
     };
@@ -126,27 +137,16 @@ function scrubbed({ scrubber }: ExportContext["app"], { failures }: ExportResult
   return first && scrubber.scrub(first.reason);
 }
 
-/** All that were begun have ended when this function does. After an error no other is begun. */
-async function inParallel<In, Out>(
-  all: readonly In[],
-  atOnce: number,
-  work: (one: In) => Promise<Out>,
-): Promise<Out[]> {
-  const waiting = all.values();
-  const outs: Out[] = [];
-  let failed: { readonly error: unknown } | undefined;
-  const next = async () => {
-    for (let one = waiting.next(); !one.done && !failed; one = waiting.next()) {
-      try {
-        outs.push(await work(one.value));
-      } catch (error) {
-        failed ??= { error };
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: atOnce }, next));
-  if (failed) throw failed.error;
-  return outs;
+/** By seriesKey, the due days of the job that need another reading, except those that `isWanted` leaves out. */
+export async function daysToReread(
+  { db, ids }: Pick<ExportContext, "db" | "ids">,
+  job: ExportJob,
+  isWanted: (slice: DueSlice) => boolean = () => true,
+): Promise<DaysToReread> {
+  if (!job.window) return new Map();
+  const keys = new Map(seriesOf(job).map((series) => [seriesIdOf(ids, series), seriesKey(series)]));
+  const due = await dueSlices(db, [...keys.keys()]);
+  return Map.groupBy(due.filter(isWanted), ({ seriesId }) => keys.get(seriesId) ?? "");
 }
 
 /** Marks the planned days as due before the first request: if the process ends in between, the days still show as missing. */

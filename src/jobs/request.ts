@@ -17,7 +17,7 @@ import { dayOfUndated } from "../usage/slice.ts";
 import type { ExportContext } from "./context.ts";
 import type { FilterCheck } from "./filters.ts";
 
-export type RequestContext = Omit<ExportContext, "config" | "ids" | "firstDays">;
+export type RequestContext = Omit<ExportContext, "config" | "ids">;
 
 /** How the requests of a run are checked, and how its answers are stored. */
 export type RequestSettings = {

@@ -2,6 +2,7 @@
 // reason why there is none is recorded.
 
 import type { Logger } from "pino";
+import { inParallel } from "../async.ts";
 import { AppError, type ErrorCode, errorCode, errorText, unexpectedStack } from "../errors.ts";
 import { type Day, daysOf, type Window } from "./days.ts";
 import { sliceCount, totalSliceCount, type UsageRequest } from "./plan.ts";
@@ -91,33 +92,16 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
   const failures: RequestFailure[] = [];
   const doubts: RequestDoubt[] = [];
   let counts: RunCounts = { ...NO_COUNTS, planned: totalSliceCount(run.requests) };
-  let fatal: { readonly error: unknown } | undefined;
-  const waiting = run.requests.values();
-  const isOver = () => fatal !== undefined || signal.aborted || run.stopStarting?.aborted === true;
-
-  async function makeRequests(): Promise<void> {
-    while (!isOver()) {
-      const { value: request } = waiting.next();
-      if (!request) return;
-      try {
-        const outcome = await exportRequest(request, run.runDay, deps, signal);
-        if ("reason" in outcome) failures.push({ request, ...outcome });
-        else
-          doubts.push(
-            ...outcome.slices.flatMap(({ doubt }) => (doubt === undefined ? [] : [{ request, reason: doubt }])),
-          );
-        const added = countOutcome(request, outcome);
-        counts = addCounts(counts, added);
-        deps.onCounted?.(added);
-      } catch (error) {
-        fatal ??= { error };
-      }
-    }
-  }
-
-  // All are awaited before an error is thrown: no request may go on after this function has ended.
-  await Promise.all(Array.from({ length: run.concurrency }, makeRequests));
-  if (fatal) throw fatal.error;
+  const makeRequest = async (request: UsageRequest) => {
+    const outcome = await exportRequest(request, run.runDay, deps, signal);
+    if ("reason" in outcome) failures.push({ request, ...outcome });
+    else for (const { doubt } of outcome.slices) if (doubt !== undefined) doubts.push({ request, reason: doubt });
+    const added = countOutcome(request, outcome);
+    counts = addCounts(counts, added);
+    deps.onCounted?.(added);
+  };
+  const isOver = () => signal.aborted || run.stopStarting?.aborted === true;
+  await inParallel(run.requests, run.concurrency, makeRequest, isOver);
   if (counts.requests < run.requests.length) signal.throwIfAborted();
   return { ...counts, failures, doubts };
 }

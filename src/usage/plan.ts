@@ -140,8 +140,8 @@ export type ExportPlan = {
   readonly due: DueDays | undefined;
 };
 
-/** By seriesKey, the days that were not read since they ended, or whose newest answer is in doubt. */
-export type DaysToReread = ReadonlyMap<string, readonly Day[]>;
+/** By seriesKey, the due days that were not read since they ended, failed, or are still in doubt. */
+export type DaysToReread = ReadonlyMap<string, readonly { readonly day: Day }[]>;
 
 type KnownDays = {
   readonly toReread?: DaysToReread;
@@ -169,9 +169,9 @@ export function planRun(
     if (!windows || !stretches) {
       return readsWindow && !isSettled?.(series, undefined) ? [{ series, window: undefined }] : [];
     }
-    const before = selection.days
-      ? []
-      : (toReread.get(seriesKey(series)) ?? []).filter((day) => !readsWindow || !due || day < due.oldest.start);
+    const before = (toReread.get(seriesKey(series)) ?? [])
+      .map(({ day }) => day)
+      .filter((day) => !selection.days && (!readsWindow || !due || day < due.oldest.start));
     if (readsWindow && !isSettled && before.length === 0) return stretches.map((window) => ({ series, window }));
     const own = readsWindow ? windows.flatMap(daysOf).filter((day) => !isSettled?.(series, day)) : [];
     return requestsOfDays(series, [...own, ...before]);

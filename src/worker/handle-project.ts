@@ -5,16 +5,16 @@ import { z } from "zod";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
 import { type OpenProject, openProject, type ProjectEnd, recordAttempt } from "../db/jobs/runs.ts";
 import { hasVanished } from "../db/projects.ts";
-import { dueSlices, type SettledSlice, settledSlices } from "../db/usage/coverage.ts";
+import { type SettledSlice, settledSlices } from "../db/usage/coverage.ts";
 import { seriesIdOf } from "../db/usage/series.ts";
 import { AppError } from "../errors.ts";
-import { exportProject, readProjectFacts } from "../jobs/export.ts";
+import { daysToReread, exportProject, readProjectFacts } from "../jobs/export.ts";
 import { FilterCheck } from "../jobs/filters.ts";
 import { isDueInRun, RETRIED_CODES } from "../usage/backfill.ts";
 import { type Day, dayOf } from "../usage/days.ts";
 import { addCounts, describeRequest, NO_COUNTS, type RunCounts } from "../usage/export.ts";
-import { type DaysToReread, type ExportJob, planRun, seriesOf, type UsageRequest, windowOf } from "../usage/plan.ts";
-import { type Series, seriesKey } from "../usage/series.ts";
+import { type ExportJob, planRun, seriesOf, type UsageRequest, windowOf } from "../usage/plan.ts";
+import type { Series } from "../usage/series.ts";
 import type { WorkerContext } from "./context.ts";
 import { reportRunEnd } from "./runs.ts";
 
@@ -97,42 +97,17 @@ async function planOf(
   { hasGaps }: ProjectJob,
 ): Promise<ProjectPlan> {
   const runDay = dayOf(startedAt);
-  const byId = new Map(seriesOf(job).map((series) => [seriesIdOf(ids, series), series]));
+  const seriesIds = seriesOf(job).map((series) => seriesIdOf(ids, series));
   const since = { fetchNo, startedAt, retriedCodes: RETRIED_CODES };
-  const settled = scheduledFor ? await settledSlices(db, [...byId.keys()], windowOf(job, runDay), since) : [];
-  const due = hasGaps && job.window ? await dueSlices(db, [...byId.keys()]) : [];
-  const gaps = daysBySeries(
-    byId,
-    due.filter((slice) => isDueInRun(slice, startedAt)),
-  );
+  const settled = scheduledFor ? await settledSlices(db, seriesIds, windowOf(job, runDay), since) : [];
+  const toReread = hasGaps ? await daysToReread({ db, ids }, job, (slice) => isDueInRun(slice, startedAt)) : new Map();
   const settledKeys = new Set(settled.map(({ seriesId, day }) => `${seriesId} ${day ?? ""}`));
   const isSettled = (series: Series, day: Day | undefined) =>
     settledKeys.has(`${seriesIdOf(ids, series)} ${day ?? ""}`);
-  const requests = planRun(
-    job,
-    runDay,
-    {},
-    { isSettled, toReread: gaps, readsWindow: scheduledFor !== undefined },
-  ).requests;
+  const requests = planRun(job, runDay, {}, { isSettled, toReread, readsWindow: scheduledFor !== undefined }).requests;
   return { requests, runDay, settled: settled.reduce(addSettled, { ...NO_COUNTS, planned: 0 }) };
 }
 
 function addSettled(counts: RunCounts, { status }: SettledSlice): RunCounts {
   return addCounts(counts, { ...NO_COUNTS, planned: 1, [status === "missing" ? "failed" : status]: 1 });
-}
-
-function daysBySeries(
-  byId: ReadonlyMap<number, Series>,
-  slices: readonly { readonly seriesId: number; readonly day: Day }[],
-): DaysToReread {
-  const days = new Map<string, Day[]>();
-  for (const { seriesId, day } of slices) {
-    const series = byId.get(seriesId);
-    if (!series) continue;
-    const key = seriesKey(series);
-    const ofSeries = days.get(key);
-    if (ofSeries) ofSeries.push(day);
-    else days.set(key, [day]);
-  }
-  return days;
 }

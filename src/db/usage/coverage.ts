@@ -3,40 +3,32 @@
 import { type RawBuilder, sql } from "kysely";
 import type { DueSlice, KnownSlices } from "../../usage/backfill.ts";
 import type { Day, Window } from "../../usage/days.ts";
-import { filterKey, type Series, seriesKey } from "../../usage/series.ts";
+import type { Series } from "../../usage/series.ts";
 import type { SliceStatus } from "../../usage/slice.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
 import { integers } from "./series.ts";
 
-/** A past day whose readings all began before it ended. */
-const IS_UNCLOSED = sql`
-  sl.status = 'complete' and sl.closed_at is null and sl.usage_date < (now() at time zone 'UTC')::date
-`;
-
-/**
- * The query returns one row for each series, however many days it has. Series are found by their key: hidden ones are found, too, and
- * those that are not registered are left out.
- */
+/** How complete the days of a range are. A past day whose readings all began before it ended is missing. */
 export async function sliceStatuses(
   db: Database,
   series: readonly Series[],
   { start, end }: Window,
 ): Promise<KnownSlices> {
-  const { rows } = await sql<{ index: number; days: Readonly<Record<string, SliceStatus>> }>`
-    select wanted.index::integer as index, json_object_agg(
-      to_char(sl.usage_date, 'YYYY-MM-DD'), case when ${IS_UNCLOSED} then 'missing' else sl.status end
+  type Row = { key: readonly [string, string, string, string]; days: Readonly<Record<Day, SliceStatus>> };
+  const { rows } = await sql<Row>`
+    select json_build_array(s.source, s.project_id, s."grouping", s.filter_key) as key, json_object_agg(
+      to_char(sl.usage_date, 'YYYY-MM-DD'), case
+        when sl.status = 'complete' and sl.closed_at is null and sl.usage_date < (now() at time zone 'UTC')::date then 'missing'
+        else sl.status end
     ) as days
-    from ${slicesOfSeries(series)}
-    where sl.usage_date between ${start}::date and ${end}::date
-    group by wanted.index
+    from usage_export.series s join usage_export.slice sl using (series_id)
+    where s.project_id = any(${[...new Set(series.map(({ project }) => project.id))]}::text[])
+      and sl.usage_date between ${start}::date and ${end}::date
+    group by s.series_id
   `.execute(db);
-  return new Map(
-    rows.flatMap(({ index, days }) => {
-      const one = series[index - 1];
-      return one ? [[seriesKey(one), days] as const] : [];
-    }),
-  );
+  // As seriesKey writes it.
+  return new Map(rows.map(({ key, days }) => [JSON.stringify(key), days]));
 }
 
 /** What is stored of a series whose answers have days. */
@@ -63,40 +55,6 @@ export async function storedDays(db: Database, seriesId: number, from: Day | und
     hasRows: row?.hasRows ?? false,
     isNewestEmpty: row?.newestRows === 0,
   };
-}
-
-/**
- * By seriesKey, the days before the given one that were read only before they ended, or whose newest answer is in doubt. A
- * doubt about a condition that the service ignores does not count: reading the day again can't settle it.
- */
-export async function daysToReread(
-  db: Database,
-  series: readonly Series[],
-  before: Day,
-): Promise<ReadonlyMap<string, readonly Day[]>> {
-  const { rows } = await sql<{ index: number; day: Day }>`
-    select wanted.index::integer as index, to_char(sl.usage_date, 'YYYY-MM-DD') as day
-    from ${slicesOfSeries(series)}
-    where sl.usage_date < ${before}::date
-      and (${IS_UNCLOSED} or (sl.status = 'suspect' and sl.suspect_why is distinct from 'filter-ignored'))
-  `.execute(db);
-  const days = new Map<string, Day[]>();
-  for (const { index, day } of rows) {
-    const one = series[index - 1];
-    if (one) days.set(seriesKey(one), [...(days.get(seriesKey(one)) ?? []), day]);
-  }
-  return days;
-}
-
-function slicesOfSeries(series: readonly Series[]) {
-  return sql`
-    unnest(
-      ${series.map(({ project }) => project.id)}::text[], ${series.map(({ grouping }) => grouping)}::text[],
-      ${series.map(({ filter }) => filterKey(filter))}::text[], ${series.map(({ source }) => source)}::text[]
-    ) with ordinality as wanted (project_id, "grouping", filter_key, source, index)
-    join usage_export.series s using (source, project_id, "grouping", filter_key)
-    join usage_export.slice sl using (series_id)
-  `;
 }
 
 /**

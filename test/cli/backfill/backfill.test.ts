@@ -9,7 +9,7 @@ import { ageStoredData } from "../age-stored-data.ts";
 import { holdAnswersFrom } from "../hold-answers.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
-import { PRODUCTION, smallConfig } from "../small-config.ts";
+import { smallConfig } from "../small-config.ts";
 import { breakdowns, coverage, farSchedule } from "../workers.ts";
 
 const database = await testDatabase();
@@ -125,22 +125,6 @@ test("--dry-run prints what would be read, calls nothing and writes nothing", as
   expect(emulator.requests).toEqual([]);
   const { rows } = await sql`select from usage_export.series`.execute(db);
   expect(rows).toEqual([]);
-});
-
-test("a long dry run is summed up by project", async ({ context }) => {
-  const emulator = await context.serve();
-  const names = Array.from({ length: 30 }, (_, i) => `customer-${i + 1}`);
-  const projects = names.map((name) => ({ id: name, name, key: PRODUCTION.key }));
-  const exports = [{ projects: names, groupings: ["none", "model"] }];
-  await context.configure(smallConfig(emulator.url, { service: { requestsPerSecond: 0.5 }, projects, exports }));
-  const range = lastDays(3);
-
-  const lines = (await context.run(backfill(range, "--dry-run"))).stdout.split("\n");
-  expect(lines[0]).toBe("nightly: 180 slices in 60 requests of 30 projects");
-  expect(lines).toContain("  customer-1: 6 slices in 2 requests");
-  expect(lines).toContain("  and 10 more projects: 60 slices in 20 requests; --json has each request");
-  expect(lines).toContain("would read 180 slices in 60 requests: 2 min at 0.5 a second");
-  expect(lines).toHaveLength(24);
 });
 
 test("what failed is listed with the command that reads it again, and this command reads nothing else", async ({

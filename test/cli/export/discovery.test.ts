@@ -202,10 +202,10 @@ test("a new project is read with the days before its first one, and an old one i
   context,
 }) => {
   const { names, run } = await openAccount(context, { a: "alpha" }, { entry: { backfill: 6 } });
-  expect((await run("export")).stdout).toContain("nightly: 2 requests, 6 slices complete");
+  expect((await run("export")).stdout).toContain("nightly: 1 requests, 6 slices complete");
   names.set("b", "beta");
 
-  expect((await run("export")).stdout).toContain("nightly: 3 requests, 8 slices complete");
+  expect((await run("export")).stdout).toContain("nightly: 2 requests, 8 slices complete");
 
   expect(await stored()).toEqual({ a: "alpha: 5 5 5 5 5 5", b: "beta: 5 5 5 5 5 5" });
   expect(await run("status")).toMatchObject({ status: 0 });

@@ -3,12 +3,11 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { inTransaction } from "../../../src/db/connection/transaction.ts";
-import { daysToReread, dueSlices, settledSlices } from "../../../src/db/usage/coverage.ts";
+import { dueSlices, settledSlices } from "../../../src/db/usage/coverage.ts";
 import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { markDue } from "../../../src/db/usage/series.ts";
 import { isDueForRetry, RETRIED_CODES } from "../../../src/usage/backfill.ts";
-import { seriesKey } from "../../../src/usage/series.ts";
 import type { FilterDoubt } from "../../../src/usage/slice.ts";
 import { testDatabase } from "../../support/database.ts";
 import { daysBack, makeDoubtsAnHourOlder, newSeries, slice, store } from "../stored-usage.ts";
@@ -49,18 +48,11 @@ test("without a window, a suspect day is not due, because no day can be requeste
   expect(await dueOf(seriesId)).toEqual([]);
 });
 
-test("an export reads a suspect day before the window in addition to its window", async () => {
-  const { series, seriesId } = await readDays();
-  await store(db, seriesId, [slice(back(4), {})]);
-  expect(await daysToReread(db, [series], back(0))).toEqual(new Map([[seriesKey(series), [back(4)]]]));
-});
-
 test("a day that is suspect because the service ignores the filter is not read again", async () => {
-  const { series, seriesId } = await readDays();
+  const { seriesId } = await readDays();
   const doubt: FilterDoubt = { kind: "filter-ignored", reason: "ignored", isConfirmable: false };
   await store(db, seriesId, [slice(back(4), { listen: "9" })], { doubt });
   expect(await dueOf(seriesId)).toEqual([]);
-  expect(await daysToReread(db, [series], back(0))).toEqual(new Map());
 });
 
 test("a day that failed while the database's clock was two days ahead is due at once when the clock is right again", async () => {
