@@ -56,10 +56,10 @@ export async function makeFirstDaysDue(
   const discovered = new Map(projects.filter(({ isDiscovered }) => isDiscovered).map((one) => [one.id, one]));
   const today = dayOf(await databaseNow(db));
   await inTransaction(db, async (tx) => {
-    const added = (await lockNewProjects(tx)).filter((id) => discovered.has(id));
+    const added = new Set((await lockNewProjects(tx)).filter((id) => discovered.has(id)));
     const series = configuredSeries(exports).filter(({ windowDays }) => windowDays !== undefined);
     const byDays = Map.groupBy(series, ({ series: { project } }) =>
-      added.includes(project.id) ? discovered.get(project.id)?.backfill : undefined,
+      added.has(project.id) ? discovered.get(project.id)?.backfill : undefined,
     );
     for (const [days, ofDays] of byDays) {
       if (days === undefined) continue;
@@ -67,7 +67,7 @@ export async function makeFirstDaysDue(
       const seriesIds = ofDays.map((one) => seriesIdOf(ids, one.series));
       await extendDue(tx, seriesIds, { first: window.start, oldest: window, through: window.end });
     }
-    if (added.length > 0) await markMadeDue(tx, added);
+    if (added.size > 0) await markMadeDue(tx, [...added]);
   });
 }
 
