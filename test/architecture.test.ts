@@ -31,7 +31,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
     ...["config", "db", "db/connection", "db/jobs", "db/keys", "db/usage", "keys", "schedule", "service", "usage"],
   ],
   worker: "all",
-  usage: ["decimal.ts", "errors.ts"],
+  usage: ["async.ts", "decimal.ts", "errors.ts"],
   keys: ["command.ts", "errors.ts", "files.ts", "secret.ts", "text.ts", "usage/days.ts"],
   service: ["async.ts", "errors.ts", "proxy.ts", "proxy-agent.ts", "secret.ts", "text.ts", "usage"],
   config: [
