@@ -225,7 +225,7 @@ export function oneAtATime(
 }
 
 /** A read took longer than its caller waits. */
-export class ReadTimeout extends Error {
+class ReadTimeout extends Error {
   override readonly name = "ReadTimeout";
 }
 

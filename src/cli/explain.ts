@@ -58,7 +58,7 @@ const COST = "cost";
 
 async function readChanges(run: Run, options: ExplainOptions, period: Window): Promise<readonly Change[]> {
   const question = {
-    ...{ period, before: comparedPeriod(period) ?? period, projects: options.project, limit: options.limit },
+    ...{ period, before: comparedPeriod(period), projects: options.project, limit: options.limit },
     groupings: options.grouping && [...options.grouping, ...(["line_item", "project"] as const satisfies Split[])],
   };
   const found: Change[] = [];
@@ -70,7 +70,7 @@ async function readChanges(run: Run, options: ExplainOptions, period: Window): P
 }
 
 function nothingText(period: Window, { metric }: ExplainOptions): string {
-  const days = `${windowText(period)} or ${windowText(comparedPeriod(period) ?? period)}`;
+  const days = `${windowText(period)} or ${windowText(comparedPeriod(period))}`;
   if (metric.every((one) => one === COST))
     return `No cost is known for ${days}: it needs an export with "source": "billing", or "prices" in the configuration and usage that is read by model.\n`;
   return `No usage of this kind is stored for ${days}; usage-export status says what is missing.\n`;

@@ -1,4 +1,10 @@
-// CSV (RFC 4180) for spreadsheets: numbers stay numbers there, and no text becomes a formula. Pure.
+// CSV (RFC 4180) for spreadsheets: numbers stay numbers there, and no text becomes a formula. Also the CSV of an answer and of a month's
+// chargeback. Pure.
+
+import type { Answer } from "../facts/answer.ts";
+import type { Charge } from "../facts/chargeback.ts";
+import { isCost } from "../facts/question.ts";
+import type { Window } from "../usage/days.ts";
 
 export type CsvColumn = {
   readonly name: string;
@@ -41,4 +47,68 @@ export function withoutFormula(text: string): string {
     NEW_CELL.test(gap) && SIGN.test(text.charAt(at + gap.length)) ? `${gap}'` : gap,
   );
   return BEGINS_FORMULA.test(text) ? `'${parted}` : parted;
+}
+
+type Row = readonly (string | null)[];
+
+function csvFile(columns: readonly CsvColumn[], rows: readonly Row[]): string {
+  return csvHeader(columns) + rows.map((row) => csvLine(columns, row)).join("");
+}
+
+function columnsOf(texts: readonly string[], names: readonly string[]): readonly CsvColumn[] {
+  return names.map((name) => ({ name, isText: texts.includes(name) }));
+}
+
+/** Groups with their amounts, or amounts by day. */
+export const CSV_ROWS = ["groups", "days"] as const;
+
+const TEXTS = ["state", "part", "group", "complete", "currency"];
+const GROUP_COLUMNS = columnsOf(TEXTS, ["part", "group", "amount", "amount_before", "change", "complete", "currency"]);
+const DAY_COLUMNS = columnsOf(TEXTS, ["usage_date", "state", "part", "group", "amount", "complete", "currency"]);
+
+/** Each row says whether the whole answer is complete. */
+export function answerCsv(answer: Answer, rows: (typeof CSV_ROWS)[number]): string {
+  const [columns, all] = rows === "groups" ? [GROUP_COLUMNS, groupRows(answer)] : [DAY_COLUMNS, dayRows(answer)];
+  const ofAnswer = [String(answer.complete), answer.question.currency];
+  return csvFile(
+    columns,
+    all.map((row) => [...row, ...ofAnswer]),
+  );
+}
+
+function groupRows({ groups, other, total }: Answer): readonly Row[] {
+  const cells = ({ amount, before, change }: NonNullable<Answer["total"]>) => [amount, before, change];
+  return [
+    ...groups.map((one) => ["group", one.group, ...cells(one)]),
+    ...(other ? [["other", null, ...cells(other)]] : []),
+    ...(total ? [["total", null, ...cells(total)]] : []),
+  ];
+}
+
+function dayRows({ days, groups, otherByDay }: Answer): readonly Row[] {
+  return days.flatMap(({ day, state }, i): Row[] => [
+    ...groups.flatMap(({ group, byDay }) => (byDay ? [[day, state, "group", group, byDay[i] ?? null]] : [])),
+    ...(otherByDay ? [[day, state, "other", null, otherByDay[i] ?? null]] : []),
+  ]);
+}
+
+const CHARGEBACK_COLUMNS = columnsOf(
+  ["project_id", "project", "api_key", "metric", "currency", "complete"],
+  [
+    ...["month", "project_id", "project", "api_key", "metric"],
+    ...["quantity", "estimated", "billed", "currency", "share", "complete"],
+  ],
+);
+
+/** The amounts of a metric add up exactly to its total. Quantities, estimated and billed cost stand in columns of their own. */
+export function chargebackCsv(charges: readonly Charge[], { start }: Window): string {
+  const rows = charges.map(({ projectId, project, group, metric, currency, amount, total, isComplete }): Row => {
+    const inColumn = (of: string) => (of === (isCost(metric) ? metric : "quantity") ? amount : null);
+    return [
+      ...[start.slice(0, 7), projectId, project, group, metric],
+      ...["quantity", "estimated_cost", "billed_cost"].map(inColumn),
+      ...[currency, (Number(amount) / Number(total)).toFixed(6), String(isComplete)],
+    ];
+  });
+  return csvFile(CHARGEBACK_COLUMNS, rows);
 }

@@ -136,6 +136,18 @@ export function optionHtml(value: string, title: string, isChosen: boolean): Htm
   return html`<option value="${value}"${isChosen ? html` selected` : undefined}>${title}</option>`;
 }
 
+type Choice = readonly [text: string, href: string, isCurrent: boolean];
+
+/** Links of which one is where the reader is. */
+export function choiceList(label: string, choices: readonly Choice[]): Html {
+  const items = choices.map(
+    ([text, href, isCurrent]) =>
+      html`<li><a href="${href}"${isCurrent ? html` aria-current="true"` : undefined}>${text}</a></li>`,
+  );
+  return html`<ul class="choices" aria-label="${label}">${items}</ul>
+`;
+}
+
 const NO_VALUE = "no value";
 let segmenter: Intl.Segmenter | undefined;
 /** Made when it is first used: that takes milliseconds, and most commands show no names of groups. */

@@ -58,22 +58,11 @@ const DAY_MIN: Day = "2000-01-01";
 
 const WEEK_DAYS = 7;
 
-/** "before": the period before; "year": the same dates a year before. */
-export const COMPARISONS = ["before", "year", "none"] as const;
-export type Comparison = (typeof COMPARISONS)[number];
-
 /**
  * What a period is compared with. A calendar month: the whole month before. Another period: as many days, whole weeks earlier, so that each
- * day is compared with one of the same weekday; 30 days are 35 days earlier. "year": the same dates a year before, of which 29 February
- * is the 28th.
+ * day is compared with one of the same weekday; 30 days are 35 days earlier.
  */
-export function comparedPeriod(period: Window, comparison: Comparison = "before"): Window | undefined {
-  if (comparison === "none") return undefined;
-  if (comparison === "year") {
-    const window = { start: yearBefore(period.start), end: monthEndOr(period, yearBefore(period.end)) };
-    // Of 366 days the last may be the first again.
-    return window.end < period.start ? window : weeksBefore(period);
-  }
+export function comparedPeriod(period: Window): Window {
   return isCalendarMonth(period) ? monthBefore(period) : weeksBefore(period);
 }
 
@@ -89,18 +78,6 @@ function monthBefore({ start }: Window): Window {
 
 function isCalendarMonth({ start, end }: Window): boolean {
   return start.endsWith("-01") && end.slice(0, 7) === start.slice(0, 7) && addDays(end, 1).endsWith("-01");
-}
-
-/** Of February 2025 the year before has a 29th. */
-function monthEndOr(period: Window, end: Day): Day {
-  const next = addDays(end, 1);
-  return isCalendarMonth(period) && !next.endsWith("-01") ? next : end;
-}
-
-/** Of 29 February it is 28 February. */
-function yearBefore(day: Day): Day {
-  const before = `${String(Number(day.slice(0, 4)) - 1).padStart(4, "0")}${day.slice(4)}`;
-  return isDay(before) ? before : `${before.slice(0, 8)}28`;
 }
 
 /** The first rule that the period breaks. `from` and `to` name the options or form fields of its first and last day, for the message. */

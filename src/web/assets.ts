@@ -6,7 +6,6 @@ import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { ASSETS_FOLDER, PACKAGE_FOLDER } from "../package-files.ts";
-import { type Html, html } from "../show/html.ts";
 import type { Page } from "./page.ts";
 
 /** The name of the file changes with its content. */
@@ -51,10 +50,4 @@ async function bundleSources(): Promise<string> {
   const bundler = pathToFileURL(path.join(PACKAGE_FOLDER, "tools/client-bundle.ts")).href;
   const { clientBundle } = await import(bundler);
   return (await clientBundle()).code;
-}
-
-/** For the head of a page. */
-export function scriptHead(): Html {
-  return html`<script type="module" src="${scriptPath()}"></script>
-`;
 }

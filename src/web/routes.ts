@@ -1,9 +1,10 @@
 // What the server of a worker answers: health checks for everybody, the rest for those who may see it.
 
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { Hono } from "hono";
 import { compress } from "hono/compress";
-import { etag } from "hono/etag";
 import { secureHeaders } from "hono/secure-headers";
 import type { Logger } from "pino";
 import { errorText } from "../errors.ts";
@@ -40,14 +41,17 @@ export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
   const { pages, readiness, metrics, log, scrub, sharedMs = SHARED_MS } = deps;
   const app = new Hono<{ Bindings: HttpBindings }>();
 
-  function send({ status, contentType, body, headers }: Page): Response {
-    const text = scrub(body);
-    const length = String(Buffer.byteLength(text));
-    const all = { ...HEADERS, "content-type": contentType, "content-length": length, ...headers };
-    return new Response(text, { status, headers: all });
+  const headersOf = ({ contentType, headers }: Page, body: Uint8Array) => ({
+    ...{ ...HEADERS, "content-type": contentType, "content-length": String(body.length) },
+    ...headers,
+  });
+
+  function send(page: Page): Response {
+    const body = Buffer.from(scrub(page.body));
+    return new Response(body, { status: page.status, headers: headersOf(page, body) });
   }
 
-  app.use(secureHeaders({ strictTransportSecurity: false, xFrameOptions: "DENY" }), compress(), etag());
+  app.use(secureHeaders({ strictTransportSecurity: false, xFrameOptions: "DENY" }), compress());
   app.use(async (c, next) =>
     c.req.method === "GET" || c.req.method === "HEAD"
       ? next()
@@ -68,11 +72,19 @@ export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
     const { contentType, text: body } = await metrics();
     return send({ status: 200, contentType, body });
   });
-  const shared = sharePages(sharedMs);
+  const shared = sharePages(scrub, sharedMs);
   for (const [path, answer] of Object.entries({ ...pages, [`/${scriptPath()}`]: scriptPage }))
     app.get(path, async (c) => {
       const { search, searchParams } = new URL(c.req.url);
-      return send(await shared(path + search, async () => answer(searchParams)));
+      const { page, plain, zipped } = await shared(path + search, async () => answer(searchParams));
+      const isZipped = /\bgzip\b/.test(c.req.header("accept-encoding") ?? "");
+      const body = isZipped ? zipped : plain;
+      const headers = {
+        ...headersOf(page, body),
+        vary: "accept-encoding",
+        ...(isZipped && { "content-encoding": "gzip" }),
+      };
+      return new Response(body, { status: page.status, headers });
     });
   app.get("/api/v1/*", async (c, next) => {
     const answer = await (await deps.api()).fetch(c.req.raw);
@@ -88,17 +100,24 @@ export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
   return getRequestListener(app.fetch, { hostname: "localhost" });
 }
 
-/** A page that failed is made again for the next visitor. */
-function sharePages(sharedMs: number) {
-  const made = new Map<string, Promise<Page>>();
-  return (url: string, make: () => Promise<Page>): Promise<Page> => {
+type SharedPage = { readonly page: Page; readonly plain: Buffer<ArrayBuffer>; readonly zipped: Buffer<ArrayBuffer> };
+
+const compressed = promisify(gzip);
+
+/** Visitors of a URL share the page and its bytes: compressing them for each visitor takes most of the time. A page that failed is made again. */
+function sharePages(scrub: (text: string) => string, sharedMs: number) {
+  const made = new Map<string, Promise<SharedPage>>();
+  return (url: string, make: () => Promise<Page>): Promise<SharedPage> => {
     const known = made.get(url);
     if (known !== undefined) return known;
-    const page = make();
-    made.set(url, page);
+    const shared = make().then(async (page) => {
+      const plain = Buffer.from(scrub(page.body));
+      return { page, plain, zipped: await compressed(plain) };
+    });
+    made.set(url, shared);
     const forget = () => made.delete(url);
-    page.then(({ status }) => (status === 200 ? setTimeout(forget, sharedMs).unref() : forget()), forget);
-    return page;
+    shared.then(({ page }) => (page.status === 200 ? setTimeout(forget, sharedMs).unref() : forget()), forget);
+    return shared;
   };
 }
 

@@ -17,7 +17,7 @@ import { addDays, comparedPeriod, type Day, dayOf } from "../usage/days.ts";
 import type { DashboardDeps } from "../web/dashboard/dashboard.ts";
 import type { ReportData } from "../web/dashboard/report-file.ts";
 import type { UsageAnswer } from "../web/dashboard/usage-sections.ts";
-import { chosen, comparedWindow, usageQuestion, type View } from "../web/question.ts";
+import { chosen, usageQuestion, type View } from "../web/question.ts";
 
 const statementSecondsMax = BRIEF_SNAPSHOT_SECONDS;
 
@@ -37,10 +37,10 @@ export function dashboardReads(
   db: Database,
   config: () => Config,
 ): Pick<DashboardDeps, "readHealth" | "read" | "readReport"> {
-  const questionOfView = (view: View) => ({
-    period: { start: view.period.start, end: view.period.end },
-    before: comparedWindow(view),
-    projects: view.project === undefined ? undefined : [view.project],
+  const questionOfView = ({ period: { start, end }, project }: View) => ({
+    period: { start, end },
+    before: comparedPeriod({ start, end }),
+    projects: project === undefined ? undefined : [project],
   });
   const read = <T>(signal: AbortSignal, work: (run: Run) => Promise<T>) => readByStatements(db, work, { signal });
   return {

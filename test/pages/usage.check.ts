@@ -205,19 +205,13 @@ test("each choice changes the answer and the URL, and the back button leads back
   await choose("filter", DIARIZED.name);
   expect(await page.locator(".ranks tbody tr").count()).toBe(2);
   await choose("filter", "");
-  expect(at("filter")).toBeNull();
+  expect(at("filter")).toBe("");
   await page.getByRole("link", { name: "by endpoint", exact: true }).click();
   await expectFigures(page, { grouping: "endpoint", metric: "requests", where: projectIs });
-  await choose("compare", "none");
-  expect(at("compare")).toBe("none");
-  expect(await page.locator(".ranks thead th").count()).toBe(2);
-
   await page.getByRole("link", { name: "7 days", exact: true }).click();
   expect([at("period"), at("grouping"), at("metric")]).toEqual(["7d", "endpoint", "requests"]);
   await page.goBack();
-  await page.goBack();
   await expectFigures(page, { grouping: "endpoint", metric: "requests", where: projectIs });
-  expect(await page.getByLabel("Compare with").inputValue()).toBe("before");
 
   await page.getByLabel("From", { exact: true }).fill(back(3));
   await page.getByLabel("to", { exact: true }).fill(back(2));
@@ -264,7 +258,7 @@ test("a row narrows, bars are of weeks, others open, and CSV and SQL have what i
     .readFileSync(await download.path(), "utf8")
     .trimEnd()
     .split("\r\n");
-  expect(csv.filter((line) => line.startsWith('"group"')).map((line) => line.split(",").at(3))).toEqual(shown);
+  expect(csv.filter((line) => line.startsWith('"group"')).map((line) => line.split(",").at(2))).toEqual(shown);
   await page.locator("#groups > .sql summary").click();
   await page.locator("#groups > .sql").getByRole("button", { name: "Copy SQL" }).click();
   await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toContain("from bi.usage_by_model");
@@ -276,7 +270,9 @@ test("a row narrows, bars are of weeks, others open, and CSV and SQL have what i
   const [daily] = await Promise.all([page.waitForEvent("download"), figure.getByText("Download CSV").click()]);
   const { titles: days, series } = await chartOf(page);
   const lines = fs.readFileSync(await daily.path(), "utf8").split("\r\n");
-  const first = lines.filter((line) => /^[^,]*,"[a-z]+","group",1,/.test(line)).map((line) => line.split(",")[5]);
+  const first = lines
+    .filter((line) => line.includes(`"group","${series[0]?.name}",`))
+    .map((line) => line.split(",")[4]);
   expect(first).toEqual([...(series[0]?.values ?? [])]);
   const daySql = await asReader((await figure.locator(".sql code").textContent()) ?? "");
   const ofFirst = daySql
@@ -302,7 +298,7 @@ test.each(SCREENS.filter((_, i) => i % 3 === 0))(
       { ...series, grouping: "model", usage: usage(names) },
       { ...series, grouping: "tags", usage: usage(names.map((name) => [name, names[0]])) },
     ]);
-    const { page, url, complaints, requests } = await open("period=7d&compare=year", options);
+    const { page, url, complaints, requests } = await open("period=7d&compare=none", options);
     await page.locator("figure .plot svg").first().waitFor();
     const policy = (await page.request.get(page.url())).headers()["content-security-policy"];
     expect(policy).toContain("script-src 'self'");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { comparedWindow, fixedView, type View, viewOf, viewQuery } from "../../src/web/question.ts";
+import { fixedView, type View, viewOf, viewQuery } from "../../src/web/question.ts";
 
 const TODAY = "2026-03-10";
 
@@ -24,14 +24,15 @@ test("on the first day of a month, this month is that day", () => {
   expect(viewAt("period=this-month", "2026-03-01").period).toMatchObject({ start: "2026-03-01", end: "2026-03-01" });
 });
 
-test("the form of a named period also sends its name, and dates win over it", () => {
+test("the form of a named period also sends its dates, and it keeps its name until they are changed", () => {
+  expect(viewAt("period=7d&from=2026-03-03&to=2026-03-09").period).toMatchObject({ name: "7d" });
   expect(viewAt("period=7d&from=2026-03-01&to=2026-03-02").period).toMatchObject({
     start: "2026-03-01",
     name: undefined,
   });
 });
 
-test.each(["", "?period=7d", "?from=2026-03-01&to=2026-03-02&compare=year&project=a+%26+b", "?compare=none&id=1"])(
+test.each(["", "?period=7d", "?from=2026-03-01&to=2026-03-02&project=a+%26+b", "?period=90d&id=1"])(
   "the view of %j has that query again",
   (query) => {
     expect(viewQuery(viewAt(query))).toBe(query);
@@ -40,28 +41,21 @@ test.each(["", "?period=7d", "?from=2026-03-01&to=2026-03-02&compare=year&projec
 
 test("a changed view keeps what is not changed, and a default is left out", () => {
   const view = viewAt("period=28d&project=p");
-  expect(viewQuery(view, { compare: "none" })).toBe("?compare=none&project=p");
+  expect(viewQuery(view, { more: [["id", "1"]] })).toBe("?project=p&id=1");
   expect(viewQuery(view, { project: undefined })).toBe("");
 });
 
-test.each(["period=this-month", "period=last-month&compare=year", "period=7d", ""])(
-  "the days of %j as dates are compared with the same days as those by name",
+test.each(["period=this-month", "period=last-month", "period=7d", ""])(
+  "the link that names the days of %j is of the same days a month later",
   (query) => {
-    const view = viewAt(query);
-    const fixed = viewQuery(fixedView(view));
-    expect(fixed).toContain(`from=${view.period.start}&to=${view.period.end}`);
-    expect(comparedWindow(viewAt(fixed.slice(1), "2026-04-20"))).toEqual(comparedWindow(view));
+    const { start, end } = viewAt(query).period;
+    const fixed = viewQuery(fixedView(viewAt(query)));
+    expect(viewAt(fixed.slice(1), "2026-04-20").period).toEqual({ start, end, name: undefined });
   },
 );
 
-test("it is compared with nothing if the query says so", () => {
-  expect(comparedWindow(viewAt("compare=none"))).toBeUndefined();
-});
-
 test.each([
-  ["period=7d&period=28d", "expected each parameter once"],
-  ["period=tomorrow", 'period: expected one of 7d, 28d, 90d, this-month, last-month; got "tomorrow"'],
-  ["compare=never", 'compare: expected one of before, year, none; got "never"'],
+  ["period=tomorrow", 'period: Invalid option: expected one of "7d"|"28d"|"90d"|"this-month"|"last-month"'],
   ["from=2026-03-01", "expected both from and to"],
   ["to=2026-03-01&from=", "expected both from and to"],
   ["from=2026-02-30&to=2026-03-02", "from: expected a day that exists, as YYYY-MM-DD"],
@@ -73,7 +67,7 @@ test.each([
     "from=2025-03-09&to=2026-03-10",
     "from: expected 2025-03-10 or after, as there are at most 366 days; got 2025-03-09",
   ],
-  ["days=7", 'unknown parameter "days"; there are period, from, to, compare, project, id'],
+  ["days=7", 'Unrecognized key: "days"'],
 ])("%j is refused: %s", (query, error) => {
   expect(() => viewAt(query)).toThrow(error);
 });

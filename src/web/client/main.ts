@@ -26,23 +26,7 @@ function prepareCopying(): void {
   }
 }
 
-/** Fields that are left empty would only make the URL longer. */
-function leaveOutEmptyFields(): void {
-  document.addEventListener("formdata", ({ formData }) => {
-    for (const [name, value] of [...formData]) if (value === "") formData.delete(name);
-  });
-}
-
-/** A page that stays open would show old numbers the next day. It stays as it is while the worker does not answer. */
-function reloadEachHour(): void {
-  if (location.protocol === "file:") return;
-  setInterval(async () => {
-    const answer = await fetch(location.href, { method: "HEAD" }).catch(() => undefined);
-    if (answer?.ok) location.reload();
-  }, RELOAD_MS);
-}
-
 drawCharts();
 prepareCopying();
-leaveOutEmptyFields();
-reloadEachHour();
+// A page that stays open would show old numbers the next day.
+if (location.protocol !== "file:") setTimeout(() => location.reload(), RELOAD_MS);

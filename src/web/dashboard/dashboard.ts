@@ -7,15 +7,13 @@ import { errorText } from "../../errors.ts";
 import type { HealthState } from "../../facts/health.ts";
 import { InvalidQuestion } from "../../facts/question.ts";
 import { html } from "../../show/html.ts";
-import { contentSecurityPolicy } from "../../show/page.ts";
 import { dayOf } from "../../usage/days.ts";
 import { scriptPage } from "../assets.ts";
 import type { Answer, Page, Readiness } from "../page.ts";
-import { knownProjects, projectsFound } from "../projects.ts";
-import { type View, viewOf, viewQuery } from "../question.ts";
-import { framePage, PAGES, type PageName, pageHref } from "./frame.ts";
-import type { PageData } from "./pages.ts";
-import type { ReportData } from "./report-file.ts";
+import { type View, viewOf } from "../question.ts";
+import { framePage, PAGES, type PageName } from "./frame.ts";
+import { invalidPage, PAGE_CONTENT, type PageData, unavailablePage } from "./pages.ts";
+import { type ReportData, renderReport } from "./report-file.ts";
 
 export type DashboardDeps = {
   readonly log: Logger;
@@ -30,7 +28,7 @@ export type DashboardDeps = {
  * How long a page waits for each of its two reads, which run at the same time; the wait for earlier reads is included. Below the time after
  * which the server closes a silent connection (SOCKET_IDLE_MS_MAX).
  */
-const READ_LIMITS = { healthMs: 8_000, pageMs: 8_000 };
+const READ_MS_MAX = 8_000;
 
 /** How long one reading of the health state serves all pages. */
 const HEALTH_MS = 5_000;
@@ -38,30 +36,24 @@ const HEALTH_MS = 5_000;
 /** Path to answer. */
 export function openDashboard(
   { log, readiness, readHealth, read, readReport }: DashboardDeps,
-  limits: typeof READ_LIMITS = READ_LIMITS,
+  readMsMax: number = READ_MS_MAX,
 ): Readonly<Record<string, Answer>> {
-  const inTurnForHealth = oneAtATime(limits.healthMs);
-  const inTurnForUsage = oneAtATime(limits.pageMs);
-  // The page of a run reads no usage, so that it need not wait for pages that do.
-  const inTurnForRuns = oneAtATime(limits.pageMs);
+  const inTurnForHealth = oneAtATime(readMsMax);
+  const inTurn = oneAtATime(readMsMax);
   const remembered = memoizeAsync<ReadResult<HealthState>>(({ ok }) => (ok ? HEALTH_MS : 0));
 
   async function ownPage<P extends PageName>(page: P, view: View): Promise<Page> {
-    const loading = import("./pages.ts");
     // Both reads at once: each has a connection of its own.
-    const inTurn = page === "run" ? inTurnForRuns : inTurnForUsage;
     const reading = inTurn((signal) => read[page](view, signal));
-    const [pages, health] = await Promise.all([loading, remembered("health", () => inTurnForHealth(readHealth))]);
+    const health = await remembered("health", () => inTurnForHealth(readHealth));
     if (!health.ok) {
       const reason = errorText(health.error);
       log.warn({ reason }, "dashboard not available: reading the health state failed");
-      return pages.unavailablePage([...new Set([...readiness().reasons, reason])]);
+      return unavailablePage([...new Set([...readiness().reasons, reason])]);
     }
     const frame = { page, view, health: health.value, readiness: readiness() };
-    const choice = projectChoice(page, view, health.value);
-    if (choice) return framePage({ ...frame, title: "Which project?", sections: [choice] });
     const content = await reading;
-    if (content.ok) return framePage({ ...frame, ...pages.PAGE_CONTENT[page](content.value, view, health.value) });
+    if (content.ok) return framePage({ ...frame, ...PAGE_CONTENT[page](content.value, view, health.value) });
     if (content.error instanceof InvalidQuestion) throw content.error;
     const reason = errorText(content.error);
     log.warn({ page, ...view.period, reason }, "dashboard page without its content: reading it failed");
@@ -70,26 +62,20 @@ export function openDashboard(
   }
 
   async function reportFile(view: View): Promise<Page> {
-    const [pages, { renderReport }] = await Promise.all([import("./pages.ts"), import("./report-file.ts")]);
     const { body: script } = await scriptPage();
-    const report = await inTurnForUsage((signal) => readReport(view, signal));
+    const report = await inTurn((signal) => readReport(view, signal));
     if (report.ok) {
       const { start, end } = view.period;
-      const policy = contentSecurityPolicy({ script });
       return {
-        status: 200,
-        contentType: "text/html; charset=utf-8",
+        ...{ status: 200, contentType: "text/html; charset=utf-8" },
         body: renderReport(report.value, new Date(), script),
-        headers: {
-          "content-security-policy": `${policy}; frame-ancestors 'none'`,
-          "content-disposition": `attachment; filename="usage-${start}-${end}.html"`,
-        },
+        headers: { "content-disposition": `attachment; filename="usage-${start}-${end}.html"` },
       };
     }
     if (report.error instanceof InvalidQuestion) throw report.error;
     const reason = errorText(report.error);
     log.warn({ ...view.period, reason }, "report not available: reading the usage failed");
-    return pages.unavailablePage([reason]);
+    return unavailablePage([reason]);
   }
 
   const answerBy =
@@ -100,20 +86,9 @@ export function openDashboard(
         return await (page === "report" ? reportFile(view) : ownPage(page, view));
       } catch (error) {
         if (!(error instanceof InvalidQuestion)) throw error;
-        return (await import("./pages.ts")).invalidPage(page === "report" ? "overview" : page, error.message);
+        return invalidPage(page === "report" ? "overview" : page, error.message);
       }
     };
   const own = (Object.keys(PAGES) as PageName[]).map((page) => [PAGES[page].path, answerBy(page)] as const);
   return { ...Object.fromEntries(own), "/report.html": answerBy("report") };
-}
-
-/** Undefined if the page can show what its URL asks for. Throws InvalidQuestion if no project may be meant. */
-function projectChoice(page: PageName, view: View, { projects }: HealthState) {
-  const { project: text } = view;
-  if (text === undefined || projects.some(({ project, projectId }) => text === project || text === projectId))
-    return undefined;
-  const hrefOf = (project: string) => `${pageHref(page)}${viewQuery(view, { project })}`;
-  const found = projectsFound(text, knownProjects(projects), hrefOf);
-  if (!found) throw new InvalidQuestion(`project: no project ${JSON.stringify(text)} is known`);
-  return found;
 }

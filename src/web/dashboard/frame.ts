@@ -1,40 +1,29 @@
 // What every page of the dashboard has around its sections: the navigation, the verdict, and the choice of days and project. All links are
-// relative, because a proxy may serve the pages under another path. Pure.
+// relative, because a proxy may serve the pages under another path.
 
 import type { Condition } from "../../facts/conditions.ts";
 import type { HealthState } from "../../facts/health.ts";
 import { counted, dayLabel, periodHtml } from "../../show/format.ts";
-import { copyLink, type Html, html, joinHtml, nameHtml, optionHtml } from "../../show/html.ts";
-import {
-  ADDING_UP_WARNING,
-  contentSecurityPolicy,
-  htmlDocument,
-  type PageOptions,
-  type Section,
-} from "../../show/page.ts";
-import { COMPARISONS, dayCount } from "../../usage/days.ts";
-import { scriptHead } from "../assets.ts";
+import { choiceList, copyLink, type Html, html, joinHtml, nameHtml, optionHtml } from "../../show/html.ts";
+import { comparedPeriod, dayCount } from "../../usage/days.ts";
 import type { Page, Readiness } from "../page.ts";
-import { knownProjects, projectField } from "../projects.ts";
-import { comparedWindow, fixedView, PERIOD_TITLES, type View, viewParameters, viewQuery } from "../question.ts";
+import { chosen, fixedView, PERIOD_TITLES, type View, viewQuery } from "../question.ts";
+import { type Section, servedPage } from "./document.ts";
 
-/** `choices`: what the page can be narrowed by. */
 export const PAGES = {
-  overview: { path: "/", title: "Overview", choices: ["period", "project", "compare"] },
-  usage: { path: "/usage", title: "Usage & cost", choices: ["period", "project", "compare"] },
-  health: { path: "/data-health", title: "Data health", choices: ["period", "project"] },
-  run: { path: "/run", title: "Run", choices: [] },
-} as const satisfies Readonly<
-  Record<string, { path: string; title: string; choices: readonly ("period" | "project" | "compare")[] }>
->;
+  overview: { path: "/", title: "Overview" },
+  usage: { path: "/usage", title: "Usage & cost" },
+  health: { path: "/data-health", title: "Data health" },
+  run: { path: "/run", title: "Run" },
+} as const satisfies Readonly<Record<string, { path: string; title: string }>>;
 
 export type PageName = keyof typeof PAGES;
 
 const NAVIGATION: readonly PageName[] = ["overview", "usage", "health"];
 
-/** The relative link to a page, without a query. */
-export function pageHref(page: PageName): string {
-  return `.${PAGES[page].path}`;
+/** The relative link to a page. */
+export function pageHref(page: PageName, view?: View, changes: Partial<View> = {}): string {
+  return `.${PAGES[page].path}${view ? viewQuery(view, changes) : ""}`;
 }
 
 export type FrameContent = {
@@ -60,48 +49,29 @@ export function framePage(content: FrameContent): Page {
   const { page, view, health, readiness, sections, lead, notice, status = 200 } = content;
   const title = content.title ?? PAGES[page].title;
   const problems = problemsOf(health, readiness);
-  const hasChoices = PAGES[page].choices.length > 0;
+  const choices = page === "run" ? undefined : html`${subtitle(page, view, health)}${pageLinks(page, view)}`;
   const header = html`${navigation(page, view, health)}
 ${lead}<div id="verdict">${verdictHtml(problems, content)}</div>
-<div class="heading"><h1>${title}</h1>${hasChoices ? html`${subtitle(page, view, health)}${pageLinks(page, view)}` : undefined}</div>
-${hasChoices ? toolbar(content) : undefined}${notice}`;
+<div class="heading"><h1>${title}</h1>${choices}</div>
+${choices && toolbar(content)}${notice}`;
   const well = health.jobs.length === 0 ? "No job is configured" : "All is well";
   const verdict = problems.length === 0 ? well : "Not all is well";
-  return htmlPage(status, { title: `${verdict}: ${title}, usage-export`, header, sections, head: scriptHead() });
+  return servedPage({ title: `${verdict}: ${title}, usage-export`, header, sections }, { status });
 }
 
 /** Without its navigation the page says why it can't be shown. */
-export function framelessPage(status: number, title: string, lead: Html, headers: Page["headers"] = {}): Page {
+export function framelessPage(status: number, title: string, lead: Html, headers?: Page["headers"]): Page {
   const header = html`<div class="heading"><h1>${title}</h1></div>${lead}`;
-  return htmlPage(status, { title: `${title}, usage-export`, header, sections: [] }, headers);
-}
-
-function htmlPage(
-  status: number,
-  options: Omit<PageOptions, "footer" | "served">,
-  headers: Page["headers"] = {},
-): Page {
-  return {
-    status,
-    contentType: "text/html; charset=utf-8",
-    body: htmlDocument({ ...options, footer: html`<p>${ADDING_UP_WARNING}</p>`, served: true }),
-    headers: {
-      "content-security-policy": `${contentSecurityPolicy({ served: true })}; frame-ancestors 'none'`,
-      ...headers,
-    },
-  };
+  return servedPage({ title: `${title}, usage-export`, header, sections: [] }, { status, headers });
 }
 
 /** What a link to another page keeps. */
-function shared(view: View): View {
-  return { ...view, more: [] };
-}
+const SHARED = { more: [] };
 
 function navigation(page: PageName, view: View, { readAt }: HealthState): Html {
-  const query = viewQuery(shared(view));
   const links = NAVIGATION.map((name) => {
     const isCurrent = name === page || (name === "health" && page === "run");
-    return html`<li><a href="${pageHref(name)}${query}"${isCurrent ? html` aria-current="page"` : undefined}>${PAGES[name].title}</a></li>`;
+    return html`<li><a href="${pageHref(name, view, SHARED)}"${isCurrent ? html` aria-current="page"` : undefined}>${PAGES[name].title}</a></li>`;
   });
   return html`<div class="bar"><a class="brand" href="${pageHref("overview")}">usage-export</a>
 <nav aria-label="Pages"><ul>${links}</ul></nav>
@@ -137,7 +107,7 @@ function verdictHtml(problems: readonly Problem[], { page, view, health }: Frame
         : section === "anomalies"
           ? ["usage", "usage"]
           : ["health", section];
-    return `${pageHref(to)}${viewQuery(shared(view))}#${anchor}`;
+    return `${pageHref(to, view, SHARED)}#${anchor}`;
   };
   const notice = (kind: string, title: string, items: readonly Problem[], open: boolean) => {
     if (items.length === 0) return undefined;
@@ -159,12 +129,13 @@ function verdictHtml(problems: readonly Problem[], { page, view, health }: Frame
   return html`${wrong ?? well}${notice("warn", `${counted(reminders.length, "note")} on usage, budgets and keys`, reminders, false)}`;
 }
 
-// The choice of days, project and comparison.
+// The choice of days and project.
 
 function subtitle(page: PageName, view: View, health: HealthState): Html {
   const { period, project } = view;
   const name = health.projects.find(({ projectId }) => projectId === project)?.project ?? project;
-  const compared = canCompare(page) ? comparedWindow(view) : undefined;
+  const isCompared = page !== "health" && chosen(view, "compare") !== "none";
+  const compared = isCompared ? comparedPeriod({ start: period.start, end: period.end }) : undefined;
   // A month may have more days than the one before.
   const days =
     compared && dayCount(compared) !== dayCount(period) ? ` (${counted(dayCount(compared), "day")})` : undefined;
@@ -178,41 +149,51 @@ function subtitle(page: PageName, view: View, health: HealthState): Html {
   )}</p>`;
 }
 
-function canCompare(page: PageName): boolean {
-  return page === "overview" || page === "usage";
-}
-
 /** The links name the days, so that they lead to the same numbers tomorrow. */
 function pageLinks(page: PageName, view: View): Html {
   const fixed = fixedView(view);
-  return html`<p class="links">${copyLink("Copy link", `${pageHref(page)}${viewQuery(fixed)}`)} <a href="./report.html${viewQuery(shared(fixed))}">Download report</a></p>`;
+  return html`<p class="links">${copyLink("Copy link", pageHref(page, fixed))} <a href="./report.html${viewQuery(fixed, SHARED)}">Download report</a></p>`;
 }
 
-const COMPARISON_TITLES = {
-  before: "the period before",
-  year: "a year before",
-  none: "nothing",
-};
-
 function toolbar({ page, view, health, controls }: FrameContent): Html {
-  const { period, compare } = view;
-  const here = pageHref(page);
-  const choices = Object.entries(PERIOD_TITLES).map(([name, title]) => {
-    const isCurrent = name === period.name;
-    const href = `${here}${viewQuery(view, { period: { ...period, name } })}`;
-    return html`<li><a href="${href}"${isCurrent ? html` aria-current="true"` : undefined}>${title}</a></li>`;
-  });
-  const isFixed = period.name === undefined;
-  const more = view.more.filter(([name]) => !controls?.names.includes(name));
-  const keep = isFixed ? more : viewParameters({ ...view, project: undefined, compare: "before", more });
-  const comparison = canCompare(page)
-    ? html`<label>Compare with <select name="compare">${COMPARISONS.map((one) => optionHtml(one, COMPARISON_TITLES[one], one === compare))}</select></label>
-`
-    : undefined;
-  return html`<div class="toolbar"><ul class="choices" aria-label="Period">${choices}</ul>
-<form action="${here}" method="get" autocomplete="off">${keep.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
-<label>From <input type="date" name="from" value="${isFixed ? period.start : undefined}"></label>
-<label>to <input type="date" name="to" value="${isFixed ? period.end : undefined}"></label>
-${projectField(view.project, knownProjects(health.projects))}${comparison}${controls?.fields}<button>Show</button></form></div>
+  const { period } = view;
+  const choices = Object.entries(PERIOD_TITLES).map(
+    ([name, title]) => [title, pageHref(page, view, { period: { ...period, name } }), name === period.name] as const,
+  );
+  const kept = view.more.filter(([name]) => !controls?.names.includes(name));
+  const hidden = [...(period.name === undefined ? [] : [["period", period.name] as const]), ...kept];
+  return html`<div class="toolbar">${choiceList("Period", choices)}
+<form action="${pageHref(page)}" method="get" autocomplete="off">${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
+<label>From <input type="date" name="from" value="${period.start}"></label>
+<label>to <input type="date" name="to" value="${period.end}"></label>
+${projectField(view.project, health)}${controls?.fields}<button>Show</button></form></div>
+`;
+}
+
+/** More projects are not listed: a name is typed. */
+const PROJECTS_LISTED_MAX = 100;
+
+/** The health state has a project for usage and for billing. A name that several projects share is the value of none of them. */
+function projectField(asked: string | undefined, { projects }: HealthState): Html | undefined {
+  const names = new Map(projects.map(({ projectId, project }) => [projectId, project]));
+  if (names.size < 2 && asked === undefined) return undefined;
+  if (names.size > PROJECTS_LISTED_MAX)
+    return html`<label>Project <input type="search" name="project" value="${asked}" placeholder="name" spellcheck="false"></label>
+`;
+  const shared = Map.groupBy(names.values(), (name) => name);
+  const options = [...names]
+    .map(([id, name]) => {
+      const isOwn = name !== "" && shared.get(name)?.length === 1;
+      return {
+        value: isOwn ? name : id,
+        title: isOwn ? name : `${name} (${id})`,
+        isAsked: [id, isOwn && name].includes(asked ?? ""),
+      };
+    })
+    .sort((a, b) => (a.title < b.title ? -1 : 1));
+  // Unchosen, the next Show would ask for all projects.
+  const other =
+    asked === undefined || options.some(({ isAsked }) => isAsked) ? undefined : optionHtml(asked, asked, true);
+  return html`<label>Project <select name="project"><option value="">all projects</option>${other}${options.map(({ value, title, isAsked }) => optionHtml(value, title, isAsked))}</select></label>
 `;
 }

@@ -24,10 +24,10 @@ import {
   numberColumns,
   table,
 } from "../../show/html.ts";
-import type { Section } from "../../show/page.ts";
 import { type Day, dayCount, daysOf, type Window } from "../../usage/days.ts";
 import { groupingNoun } from "../../usage/dimensions.ts";
 import { type View, viewQuery } from "../question.ts";
+import type { Section } from "./document.ts";
 import { pageHref } from "./frame.ts";
 import { jobsSection, runsSection } from "./jobs-sections.ts";
 import { keysSections } from "./keys-sections.ts";

@@ -16,8 +16,8 @@ import {
   stateHtml,
   table,
 } from "../../show/html.ts";
-import type { Section } from "../../show/page.ts";
 import { type View, viewQuery } from "../question.ts";
+import type { Section } from "./document.ts";
 import { pageHref } from "./frame.ts";
 
 // Jobs.

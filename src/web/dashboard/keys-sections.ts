@@ -13,7 +13,7 @@ import {
   stateHtml,
   table,
 } from "../../show/html.ts";
-import type { Section } from "../../show/page.ts";
+import type { Section } from "./document.ts";
 
 const COLUMNS = [
   ...columns("Rotation", "Next rotation", "Key in use"),

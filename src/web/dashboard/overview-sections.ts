@@ -19,11 +19,11 @@ import {
 } from "../../show/format.ts";
 import { columns, type Html, html, joinHtml, numberColumns, table } from "../../show/html.ts";
 import { leftOutNotes, projectNames } from "../../show/lacking.ts";
-import type { Section } from "../../show/page.ts";
 import { wholeBudget } from "../../show/sentence.ts";
 import type { BudgetUse } from "../../usage/budgets.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
 import { type View, viewQuery } from "../question.ts";
+import type { Section } from "./document.ts";
 import { pageHref } from "./frame.ts";
 
 /** Left out, nothing leads anywhere. */

@@ -1,4 +1,4 @@
-// The sections of each page of the dashboard. The first request for a page loads this module, because the library for charts is large.
+// The sections of each page of the dashboard, and the pages that say why there are none. Pure.
 
 import type { HealthState } from "../../facts/health.ts";
 import type { Overview } from "../../facts/overview.ts";

@@ -19,6 +19,7 @@ import {
   signedText,
 } from "../../show/format.ts";
 import {
+  choiceList,
   columns,
   groupHtml,
   type Html,
@@ -32,10 +33,10 @@ import {
   table,
 } from "../../show/html.ts";
 import { lackingHtml } from "../../show/lacking.ts";
-import type { Section } from "../../show/page.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
 import { METRICS } from "../../usage/metrics.ts";
 import { chosen, fixedView, type View, viewQuery } from "../question.ts";
+import type { Section } from "./document.ts";
 import type { FrameContent, PageContent } from "./frame.ts";
 
 /** `change`: why the whole rose or fell; undefined of a part of the usage, whose groups say it themselves. */
@@ -128,18 +129,6 @@ function grainLinks(view: View, link: Link): Html {
 
 function grainOf(view: View): Grain {
   return GRAINS.find((one) => one === chosen(view, "by")) ?? "day";
-}
-
-function choiceList(
-  label: string,
-  choices: readonly (readonly [text: string, href: string, isCurrent: boolean])[],
-): Html {
-  const items = choices.map(
-    ([text, href, isCurrent]) =>
-      html`<li><a href="${href}"${isCurrent ? html` aria-current="true"` : undefined}>${text}</a></li>`,
-  );
-  return html`<ul class="choices" aria-label="${label}">${items}</ul>
-`;
 }
 
 function narrowedHtml({ question: { group, grouping }, groups }: Answer, link: Link): Html | undefined {

@@ -13,7 +13,7 @@ import { healthState, runLine } from "../../health/sample-health-state.ts";
 import { WELL } from "../test-monitor.ts";
 
 const PERIOD = { ...DAYS, name: "28d" };
-const VIEW: View = { period: PERIOD, compare: "before", project: undefined, more: [] };
+const VIEW: View = { period: PERIOD, project: undefined, more: [] };
 
 /** What each page reads. */
 export function pageData(): PageData {

@@ -1,0 +1,100 @@
+// A self-contained HTML page, and the policy that allows what it has and nothing else.
+
+import { hash } from "node:crypto";
+import { type Html, html, trustedHtml } from "../../show/html.ts";
+import { STYLE } from "../../show/style.ts";
+import { scriptPath } from "../assets.ts";
+import type { Page } from "../page.ts";
+
+/** The body's headings begin at h3. */
+export type Section = {
+  /** Unique on the page, of letters and hyphens: the section's anchor. */
+  readonly id: string;
+  readonly title: string;
+  readonly body: Html;
+  /** How much of the width it takes on a wide screen, beside other sections; the whole width if left out. */
+  readonly width?: "quarter" | "third" | "two-thirds" | undefined;
+  /** A link to more of it, beside the title. */
+  readonly more?: Html;
+  /** The title is not shown, because what is shown needs none; screen readers have it. */
+  readonly quiet?: boolean;
+};
+
+type DocumentOptions = {
+  /** Of the browser's tab. */
+  readonly title: string;
+  /** Above the sections: the heading, and whether the page's numbers are complete. */
+  readonly header: Html;
+  readonly sections: readonly Section[];
+};
+
+export const ADDING_UP_WARNING =
+  "Days are UTC calendar days. Never add up figures of different groupings or filters: each is the same usage counted again.";
+
+/** The worker sends the policy as a header. */
+export function servedPage(
+  options: DocumentOptions,
+  { status = 200, headers }: { readonly status?: number; readonly headers?: Page["headers"] } = {},
+): Page {
+  const scripts = "script-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; frame-ancestors 'none'";
+  const head = html`<script type="module" src="${scriptPath()}"></script>
+`;
+  return {
+    status,
+    contentType: "text/html; charset=utf-8",
+    body: documentText(options, head, html`<p>${ADDING_UP_WARNING}</p>`),
+    headers: { "content-security-policy": `${STYLE_POLICY}; ${scripts}`, ...headers },
+  };
+}
+
+/** A file holds its script and its policy. The same options make the same bytes. */
+export function fileText(options: DocumentOptions, footer: Html, script: string): string {
+  // Nothing in it ends the element.
+  const inline = script.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
+  const policy = `${STYLE_POLICY}; script-src '${hashOf(inline)}'; img-src data:; form-action 'none'`;
+  const head = html`<meta http-equiv="Content-Security-Policy" content="${trustedHtml(policy)}">
+`;
+  return documentText(options, head, html`${footer}<script type="module">${trustedHtml(inline)}</script>`);
+}
+
+function hashOf(text: string): string {
+  return `sha256-${hash("sha256", text, "base64")}`;
+}
+
+/** Allows only the page's own style sheet. */
+const STYLE_POLICY = `default-src 'none'; style-src '${hashOf(STYLE)}'; base-uri 'none'`;
+
+/** Without its empty icon a browser would request one from the server. */
+function documentText({ title, header, sections }: DocumentOptions, head: Html, footer: Html): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+${head}<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<title>${title}</title>
+<style>${trustedHtml(STYLE)}</style>
+</head>
+<body>
+<header>
+${header}
+</header>
+<main id="main">
+${sections.map(sectionHtml)}
+</main>
+<footer>
+${footer}
+</footer>
+</body>
+</html>
+`.toString();
+}
+
+function sectionHtml({ id, title, body, width, more, quiet }: Section): Html {
+  const heading = html`<h2 id="${id}-title"${quiet ? html` class="unseen"` : undefined}>${title}</h2>`;
+  return html`<section id="${id}" aria-labelledby="${id}-title"${width && html` class="${width}"`}>
+${more ? html`<div class="title">${heading}${more}</div>` : heading}
+${body}
+</section>
+`;
+}
