@@ -1,19 +1,26 @@
 // Makes a release of what is committed: checks, the tarball with its bill of materials, and the tag. `npm run release -- FOLDER`.
-// Before it: set the version in package.json (`npm version --no-git-tag-version`) and date its section in CHANGELOG.md, and commit both.
+// With `--tagged TAG` it makes only the files, for a tag that exists and was checked: .github/workflows/release.yml calls it like that.
+// The steps before and after it are in docs/releasing.md.
 
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
+import { parseArgs } from "node:util";
 
 const ROOT = path.join(import.meta.dirname, "..");
 
-const [folder] = process.argv.slice(2);
+const { values, positionals } = parseArgs({ options: { tagged: { type: "string" } }, allowPositionals: true });
+const [folder] = positionals;
+const isTagged = values.tagged !== undefined;
 if (folder === undefined) refuse("expected a folder for the tarball: npm run release -- FOLDER");
 const { name, version } = JSON.parse(fs.readFileSync(path.join(ROOT, "package.json"), "utf8"));
 const tag = `v${version}`;
 
 if (run("git", ["status", "--porcelain"]) !== "") refuse("there are changes that are not committed");
-if (run("git", ["tag", "--list", tag]) !== "") refuse(`the tag ${tag} exists: raise the version in package.json`);
+if (isTagged && values.tagged !== tag)
+  refuse(`the tag is ${values.tagged}, but package.json has the version ${version}`);
+if (!isTagged && run("git", ["tag", "--list", tag]) !== "")
+  refuse(`the tag ${tag} exists: raise the version in package.json`);
 const heading = new RegExp(`^## \\[${version.replaceAll(".", "\\.")}\\] - \\d{4}-\\d\\d-\\d\\d$`, "m");
 if (!heading.test(fs.readFileSync(path.join(ROOT, "CHANGELOG.md"), "utf8"))) {
   refuse(`CHANGELOG.md has no section "## [${version}] - YYYY-MM-DD"`);
@@ -21,12 +28,14 @@ if (!heading.test(fs.readFileSync(path.join(ROOT, "CHANGELOG.md"), "utf8"))) {
 
 const output = path.resolve(folder);
 fs.mkdirSync(output, { recursive: true });
-execFileSync(path.join(ROOT, ".ci/run"), { cwd: ROOT, stdio: "inherit" });
+if (!isTagged) execFileSync(path.join(ROOT, ".ci/run"), { cwd: ROOT, stdio: "inherit" });
 run("npm", ["pack", "--pack-destination", output]);
 // All packages, as the bundle contains those that development needs.
 fs.writeFileSync(path.join(output, `${name}-${version}.cdx.json`), run("npm", ["sbom", "--sbom-format", "cyclonedx"]));
-run("git", ["tag", "--annotate", tag, "--message", `${name} ${version}`]);
-process.stdout.write(`${name} ${version} is in ${output}; publish the tag with: git push origin ${tag}\n`);
+if (!isTagged) run("git", ["tag", "--annotate", tag, "--message", `${name} ${version}`]);
+process.stdout.write(
+  `${name} ${version} is in ${output}${isTagged ? "" : `; publish the tag with: git push origin ${tag}`}\n`,
+);
 
 function run(command: string, args: readonly string[]): string {
   return execFileSync(command, args, { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] }).trim();

@@ -20,7 +20,9 @@ const TOO_OLD_NODE = "v20.20.2";
 /** What is in the tarball beside the bundle's chunks, the migrations, the docs and the manifests. */
 const PACKED = [
   "CHANGELOG.md",
+  "CONTRIBUTING.md",
   "README.md",
+  "SECURITY.md",
   "compose/bi-reader.sql",
   "compose/program-role.sql",
   "dist/THIRD-PARTY-LICENSES.txt",

@@ -1,4 +1,4 @@
-// What a release refuses, and what it makes. The checks of .ci/run are not part of this test.
+// What a release refuses, what it makes, and what it needs to be published. The checks of .ci/run are not part of this test.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import fs from "node:fs";
@@ -12,7 +12,9 @@ let repository: string;
 beforeAll(() => {
   repository = fs.mkdtempSync(path.join(os.tmpdir(), "usage-export-release-"));
   fs.mkdirSync(path.join(repository, "tools"));
-  fs.copyFileSync(path.join(ROOT, "tools/release.ts"), path.join(repository, "tools/release.ts"));
+  for (const tool of ["tools/release.ts", "tools/publishable.ts"]) {
+    fs.copyFileSync(path.join(ROOT, tool), path.join(repository, tool));
+  }
   write(".ci/run", "#!/bin/sh\nexit 1\n", 0o755);
   write("package.json", JSON.stringify({ name: "usage-export", version: "1.2.3", type: "module" }));
   write("CHANGELOG.md", "# Changelog\n\n## [1.2.3] - 2026-11-22\n");
@@ -65,8 +67,38 @@ test("where the checks pass there are a tarball, its bill of materials and a tag
   fs.rmSync(output, { recursive: true });
 });
 
+test("for a tag that was checked elsewhere only the files are made, if it is the tag of the version", () => {
+  write(".ci/run", "#!/bin/sh\nexit 1\n", 0o755);
+  commit();
+  const output = fs.mkdtempSync(path.join(os.tmpdir(), "usage-export-released-"));
+
+  expect(release("--tagged", "v1.2.4", output)).toMatchObject({ status: 1, stderr: expect.stringContaining("1.2.3") });
+  expect(release("--tagged", "v1.2.3", output)).toMatchObject({ status: 0 });
+  expect(fs.readdirSync(output).sort()).toEqual(["usage-export-1.2.3.cdx.json", "usage-export-1.2.3.tgz"]);
+  fs.rmSync(output, { recursive: true });
+});
+
+test("what is missing before publication is named, and docs/releasing.md says how to set it", () => {
+  const docs = fs.readFileSync(path.join(ROOT, "docs/releasing.md"), "utf8");
+  const manifest = { name: "usage-export", version: "1.2.3", type: "module" };
+  write("package.json", JSON.stringify({ ...manifest, private: true, license: "UNLICENSED" }));
+  const { status, stderr } = run("tools/publishable.ts");
+  const missing = ["private", "license", "LICENSE", "repository", "bugs", "homepage"];
+  expect([status, stderr.trim().split("\n").length]).toEqual([1, missing.length]);
+  for (const name of missing) expect([stderr, docs]).toEqual([stderr, docs].map(() => expect.stringContaining(name)));
+
+  const chosen = { license: "MIT", repository: "github:o/n", bugs: "https://o.example", homepage: "https://o.example" };
+  write("package.json", JSON.stringify({ ...manifest, ...chosen }));
+  write("LICENSE", "MIT");
+  expect(run("tools/publishable.ts")).toMatchObject({ status: 0, stdout: "usage-export 1.2.3 can be published\n" });
+});
+
 function release(...args: string[]) {
-  return spawnSync(process.execPath, ["tools/release.ts", ...args], { cwd: repository, encoding: "utf8" });
+  return run("tools/release.ts", ...args);
+}
+
+function run(...args: string[]) {
+  return spawnSync(process.execPath, args, { cwd: repository, encoding: "utf8" });
 }
 
 function write(file: string, text: string, mode = 0o644): void {
