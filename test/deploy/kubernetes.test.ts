@@ -11,39 +11,47 @@ const FOLDER = path.join(import.meta.dirname, "../../deploy/kubernetes");
 const KINDS: Readonly<Record<string, string>> = {
   ServiceAccount: "v1",
   Service: "v1",
-  Job: "batch/v1",
   Deployment: "apps/v1",
+  NetworkPolicy: "networking.k8s.io/v1",
+  ServiceMonitor: "monitoring.coreos.com/v1",
 };
 const NAME = { "app.kubernetes.io/name": "usage-export" };
 
 const exampleConfig = () =>
   parseConfig(read("jobs.config.json").replaceAll("PROJECT_ID", "p1"), { source: "example", baseDir: FOLDER });
 const kustomization = parse(read("kustomization.yaml"));
-const manifests = kustomization.resources.map((file: string) => parse(read(file)));
+const resources = [
+  ...kustomization.resources,
+  ...parse(read("service-monitor/kustomization.yaml")).resources.map((file: string) => `service-monitor/${file}`),
+];
+const manifests = resources.map((file: string) => parse(read(file)));
 const of = (kind: string) => manifests.find((manifest: { kind: string }) => manifest.kind === kind);
 const deployment = of("Deployment");
-const pods = ["Deployment", "Job"].map((kind) => of(kind).spec.template.spec);
+const pod = deployment.spec.template.spec;
 
-test("every file is part of the base, and is of a kind and version that the cluster knows", () => {
-  const others = fs.readdirSync(FOLDER).filter((file) => !["kustomization.yaml", "jobs.config.json"].includes(file));
-  expect(kustomization.resources.toSorted()).toEqual(others.sort());
+test("every file is part of the base or its component, and is of a kind and version that the cluster knows", () => {
+  const others = fs
+    .globSync("**/*.{yaml,json}", { cwd: FOLDER })
+    .filter((file) => !/kustomization|config\.json$/.test(file));
+  expect(resources.toSorted()).toEqual(others.sort());
   for (const { apiVersion, kind } of manifests) expect({ kind, apiVersion }).toEqual({ kind, apiVersion: KINDS[kind] });
 });
 
-test("the pods run a command of the program, without rights and within limits", () => {
+test("the pod migrates, then works, both without rights and within limits", () => {
+  const { initContainers, containers, securityContext, serviceAccountName } = pod;
+  const args = [...initContainers, ...containers].map((container) => container.args);
+  expect(args).toEqual([["migrate"], ["start"]]);
   const commands = defineCommands("0.0.0", () => {}).commands.map((command) => command.name());
-  for (const { containers, securityContext, serviceAccountName } of pods) {
-    expect(serviceAccountName).toBe(of("ServiceAccount").metadata.name);
-    expect(securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } });
-    for (const { args, securityContext: own, resources } of containers) {
-      expect(commands).toContain(args[0]);
-      expect(own).toEqual({
-        readOnlyRootFilesystem: true,
-        allowPrivilegeEscalation: false,
-        capabilities: { drop: ["ALL"] },
-      });
-      expect(resources.limits.memory).toBeDefined();
-    }
+  expect(commands).toEqual(expect.arrayContaining(args.flat()));
+  expect(serviceAccountName).toBe(of("ServiceAccount").metadata.name);
+  expect(securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } });
+  for (const { securityContext: own, resources } of [...initContainers, ...containers]) {
+    expect(own).toEqual({
+      readOnlyRootFilesystem: true,
+      allowPrivilegeEscalation: false,
+      capabilities: { drop: ["ALL"] },
+    });
+    expect(resources.limits.memory).toBeDefined();
   }
 });
 
@@ -51,7 +59,7 @@ test("the configuration is one that the program takes, once it has a project", a
   const file = path.join(FOLDER, "jobs.config.json");
   await expect(loadConfig(file)).rejects.toThrow("PROJECT_ID");
   const config = exampleConfig();
-  const [{ env }] = deployment.spec.template.spec.containers;
+  const [{ env }] = pod.containers;
   const given = env.map(({ name }: { name: string }) => name);
   const needed = read("jobs.config.json").match(/(?<="env": ")\w+/g);
   expect(given).toEqual(expect.arrayContaining([...(needed ?? []), "DATABASE_URL"]));
@@ -60,7 +68,7 @@ test("the configuration is one that the program takes, once it has a project", a
 
 test("ports, probes and labels fit together, and the pod outlives the draining of the worker", async () => {
   const config = exampleConfig();
-  const { containers, terminationGracePeriodSeconds, volumes } = deployment.spec.template.spec;
+  const { containers, terminationGracePeriodSeconds, volumes } = pod;
   const [{ ports, startupProbe, livenessProbe, readinessProbe, volumeMounts }] = containers;
   expect(ports).toEqual([{ name: "http", containerPort: config.monitor.port }]);
   expect([startupProbe, livenessProbe, readinessProbe].map(({ httpGet }) => httpGet)).toEqual([
@@ -72,7 +80,16 @@ test("ports, probes and labels fit together, and the pod outlives the draining o
     selector: NAME,
     ports: [{ name: "http", port: config.monitor.port, targetPort: "http" }],
   });
-  expect([deployment.spec.selector.matchLabels, deployment.spec.template.metadata.labels]).toEqual([NAME, NAME]);
+  const selectors = [
+    deployment.spec.selector,
+    of("NetworkPolicy").spec.podSelector,
+    of("ServiceMonitor").spec.selector,
+  ].map(({ matchLabels }) => matchLabels);
+  expect([...selectors, deployment.spec.template.metadata.labels]).toEqual(Array(4).fill(NAME));
+  expect(kustomization.labels[0]).toMatchObject({ pairs: NAME, includeTemplates: true });
+  const [{ port, path: metrics, authorization }] = of("ServiceMonitor").spec.endpoints;
+  expect([port, metrics, of("NetworkPolicy").spec.ingress[0].ports[0].port]).toEqual(["http", "/metrics", "http"]);
+  expect(authorization.credentials).toEqual({ name: "usage-export", key: "USAGE_EXPORT_MONITOR_TOKEN" });
   expect(terminationGracePeriodSeconds).toBeGreaterThan(config.worker.drainSeconds);
   expect(volumes[0].configMap.name).toBe(kustomization.configMapGenerator[0].name);
   expect(volumeMounts.map(({ name }: { name: string }) => name)).toEqual(
