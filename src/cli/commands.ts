@@ -298,9 +298,6 @@ export const COMMANDS: readonly CommandDefinition[] = [
         .choices(["interface", "2026"] satisfies readonly Dialect[])
         .default("interface"),
       new Option("--project <id...>", "the projects' ids; the key may use each of them").default(["trial"]),
-      new Option("--seed <number>", "the number from which the usage is made up")
-        .default(1)
-        .argParser(wholeNumber("a whole number")),
     ],
     run: async (app, options) => (await import("./emulator.ts")).runEmulator(app, options as EmulatorOptions),
   },

@@ -2,9 +2,6 @@
 
 const DAY_MS = 86_400_000;
 
-/** Days back from yesterday that the service answers when it is not asked for any. */
-const DEFAULT_DAYS = 30;
-
 /** First and last day, `YYYY-MM-DD`, both included. */
 export type Window = { readonly start: string; readonly end: string };
 
@@ -33,7 +30,7 @@ export function daysOf({ start, end }: Window): string[] {
 /** A side that is not asked for is 30 days from the other; without both it is the last 30 days that are over. */
 export function windowOf(start: string | undefined, end: string | undefined, now: Date): Window {
   const lastDay = end ?? addDays(dayOf(now), -1);
-  return { start: start ?? addDays(lastDay, 1 - DEFAULT_DAYS), end: lastDay };
+  return { start: start ?? addDays(lastDay, -29), end: lastDay };
 }
 
 /** Whether the text is a day that exists: not 2026-02-30. */

@@ -8,15 +8,13 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { addDays, dayOf } from "./days.ts";
 import { type ConsoleKey, type KeyStore, openKeyStore } from "./keys.ts";
-import { type AccountProject, type Answer, answerTo, type IncomingRequest, type Service } from "./routes.ts";
+import { type Answer, answerTo, type IncomingRequest, type Service } from "./routes.ts";
 import { madeUpUsage } from "./usage.ts";
 
 /** Left out, `usage` is made up, and `countsFrom` is 30 days before the emulator starts. */
 export type EmulatorOptions = Partial<Omit<Service, "keys">> & {
   /** Left out or 0: any free port. */
   readonly port?: number;
-  /** The made-up usage and the ids of the console keys are derived from the seed. */
-  readonly seed?: number;
   /** The only keys at the start. Their projects are the only projects, unless `projects` names others. */
   readonly consoleKeys: readonly ConsoleKey[];
   readonly now?: () => Date;
@@ -37,14 +35,15 @@ export type Emulator = AsyncDisposable & {
 };
 
 export async function startEmulator(options: EmulatorOptions): Promise<Emulator> {
-  const { port = 0, seed = 1, consoleKeys, now = () => new Date(), handle = answer, ...settings } = options;
+  const { port = 0, consoleKeys, now = () => new Date(), handle = answer, ...settings } = options;
+  const ids = new Set(consoleKeys.map(({ projectId }) => projectId));
   const service: Service = {
     dialect: "interface",
     countsFrom: addDays(dayOf(now()), -30),
-    usage: madeUpUsage(seed),
-    projects: () => projectsOf(consoleKeys),
+    usage: madeUpUsage(1),
+    projects: () => [...ids].map((id) => ({ id, name: id })),
     ...settings,
-    keys: openKeyStore(consoleKeys, seed, now()),
+    keys: openKeyStore(consoleKeys, now()),
   };
   const server = createServer();
   server.listen(port, "127.0.0.1");
@@ -73,12 +72,6 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
   return emulator;
 }
 
-/** The projects of an account are those of its keys, unless the options name others. */
-function projectsOf(consoleKeys: readonly ConsoleKey[]): readonly AccountProject[] {
-  const ids = new Set(consoleKeys.map(({ projectId }) => projectId));
-  return [...ids].map((id) => ({ id, name: id }));
-}
-
 /** Only for making a URL from a path. */
 const BASE = "http://emulator.test";
 
@@ -89,30 +82,27 @@ async function serveRequest(
   now: Date,
   handle: Handle,
 ): Promise<void> {
-  const { method = "", url: path = "" } = request;
+  const { method = "", url: path = "", headers } = request;
   try {
-    const incoming = {
-      method,
-      path,
-      url: URL.parse(path, BASE) ?? new URL(BASE),
-      caller: service.keys.find(secretOf(request), now),
-      contentType: request.headers["content-type"] ?? "",
-      body: await text(request),
-      now,
-      requestId: randomUUID(),
-    };
-    await handle(incoming, response, service);
+    const url = URL.parse(path, BASE) ?? new URL(BASE);
+    const caller = service.keys.find(secretOf(headers.authorization), now);
+    const contentType = headers["content-type"] ?? "";
+    const requestId = randomUUID();
+    await handle(
+      { method, path, url, caller, contentType, body: await text(request), now, requestId },
+      response,
+      service,
+    );
   } catch (error) {
     // A dropped connection would look like a service that does not answer.
     if (response.headersSent) response.destroy();
-    else
-      response.writeHead(500, { "content-type": "text/plain; charset=utf-8" }).end(`the emulator failed: ${error}\n`);
+    else response.writeHead(500, { "content-type": "text/plain" }).end(`the emulator failed: ${error}\n`);
   }
 }
 
 /** The key from the Authorization header, after "Token" or "Bearer" or without such a word. */
-function secretOf(request: IncomingMessage): string {
-  return /^(?:(?:Token|Bearer) +)?(\S+)$/i.exec(request.headers.authorization ?? "")?.[1] ?? "";
+function secretOf(authorization = ""): string {
+  return /^(?:(?:Token|Bearer) +)?(\S+)$/i.exec(authorization)?.[1] ?? "";
 }
 
 async function answer(incoming: IncomingRequest, response: ServerResponse, service: Service): Promise<void> {
@@ -124,12 +114,14 @@ type Outgoing = { readonly status: number; readonly headers: OutgoingHttpHeaders
 
 /** The answer's Date header comes from the service's own clock. */
 export function outgoingOf(answer: Answer, { requestId, now }: IncomingRequest): Outgoing {
-  const body = answer.kind === "text" ? answer.text : JSON.stringify(answer.json);
+  const { status } = answer;
+  const idOfError = status >= 400 && { request_id: requestId };
+  const body = "text" in answer ? answer.text : JSON.stringify({ ...answer.json, ...idOfError });
   const headers = {
-    "content-type": answer.kind === "text" ? "text/plain; charset=utf-8" : "application/json",
+    "content-type": "text" in answer ? "text/plain; charset=utf-8" : "application/json",
     "content-length": String(Buffer.byteLength(body)),
     "dg-request-id": requestId,
     date: now.toUTCString(),
   };
-  return { status: answer.status, headers, body };
+  return { status, headers, body };
 }

@@ -113,11 +113,10 @@ const ACCESSORS = 7;
 type Choices<T> = readonly [T, ...T[]];
 type Endpoint = "listen" | "speak" | "agent" | "read";
 
-/** One kind of request: its dimensions, and how many of them a day has. */
+/** One kind of request: its dimensions, and how many of them an ordinary weekday has. */
 type Workload = Omit<UsageRecord, "endpoint" | "tags"> & {
   readonly endpoint: Endpoint;
   readonly tags: readonly string[] | null;
-  /** Requests on an ordinary weekday. */
   readonly dailyRequests: number;
 };
 
@@ -145,39 +144,16 @@ const PROFILES: Readonly<Record<Endpoint, Profile>> = {
     models: [["aura-2-thalia-en"], ["aura-asteria-en"]],
     featureSets: [["encoding", "sample_rate"], ["encoding"]],
   },
-  agent: {
-    methods: ["streaming"],
-    models: [["nova-3", "aura-2-thalia-en"]],
-    featureSets: [["smart_format"]],
-  },
-  read: {
-    methods: ["sync"],
-    models: [null],
-    featureSets: [["summarize"], ["sentiment", "topics"]],
-  },
+  agent: { methods: ["streaming"], models: [["nova-3", "aura-2-thalia-en"]], featureSets: [["smart_format"]] },
+  read: { methods: ["sync"], models: [null], featureSets: [["summarize"], ["sentiment", "topics"]] },
 };
 
 const ENDPOINTS: Choices<Endpoint> = ["listen", "listen", "listen", "listen", "speak", "speak", "agent", "read"];
-const DEPLOYMENTS: Choices<string> = [
-  "hosted",
-  "hosted",
-  "hosted",
-  "hosted",
-  "hosted",
-  "hosted",
-  "self-hosted",
-  "beta",
-];
-
+/** Six in eight workloads are hosted. */
+const DEPLOYMENTS: Choices<string> = ["self-hosted", "beta", ...Array.from({ length: 6 }, () => "hosted")];
 const TAG_SETS: Choices<readonly string[] | null> = [
   null,
-  ["prod"],
-  ["prod"],
-  ["discovery", "prod"],
-  ["staging"],
-  ["call-centre", "prod"],
-  ["call-centre"],
-  ["mobile"],
+  ...[["prod"], ["prod"], ["discovery", "prod"], ["staging"], ["call-centre", "prod"], ["call-centre"], ["mobile"]],
   ["batch", "research"],
 ];
 
@@ -189,7 +165,7 @@ function workloadsOf(seed: number, projectId: string): Workload[] {
     const profile = PROFILES[endpoint];
     return {
       ...documented(randomFrom("dimensions", seed, projectId, n)),
-      accessor: apiKeyId(seed, projectId, n % ACCESSORS),
+      accessor: apiKeyId(projectId, n % ACCESSORS),
       endpoint,
       method: pick(profile.methods, random),
       model: pick(profile.models, random),
@@ -202,7 +178,7 @@ function workloadsOf(seed: number, projectId: string): Workload[] {
   });
 }
 
-/** Of each dimension with documented values, any of them. */
+/** One of the documented values of each dimension that has some. */
 function documented(random: () => number): Partial<UsageRecord> {
   return Object.fromEntries(
     USAGE_DIMENSIONS.flatMap((name) => {
@@ -238,8 +214,8 @@ export function modelId(name: string): string {
  * The id of a project's nth API key made in the console. The accessors of made-up usage are the first of these ids, whether or not
  * such keys exist.
  */
-export function apiKeyId(seed: number, projectId: string, n: number): string {
-  return uuidFrom("key", seed, projectId, n);
+export function apiKeyId(projectId: string, n: number): string {
+  return uuidFrom("key", projectId, n);
 }
 
 // Seeded random numbers and ids: the same seed gives the same ones.

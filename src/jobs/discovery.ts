@@ -24,10 +24,10 @@ import { openServiceFor } from "../open-service.ts";
 import { hasStatus } from "../service/answer.ts";
 import { fetchProjects } from "../service/projects.ts";
 import type { Service } from "../service/service.ts";
+import { toPrintableLine } from "../text.ts";
 import { addDays, type Day, dayOf, type Window } from "../usage/days.ts";
 import { configuredSeries, type ExportJob } from "../usage/plan.ts";
 import {
-  type FanOut,
   type Filter,
   filterKey,
   type Project,
@@ -166,7 +166,7 @@ export async function withSeenValues(config: Config, db: Database, asked?: Windo
   return { ...config, exports };
 }
 
-/** For the start of a run: of which fan-outs not every value that was seen is read. */
+/** Warns about each fan-out that left values out because of `atMost`. */
 export function warnOfLeftOut(log: Logger, { name, projects, seen, fanOuts = [] }: ExportJob): void {
   for (const { id, name: project } of projects) {
     for (const { dimension, values, leftOut } of seen?.get(id) ?? []) {
@@ -178,13 +178,11 @@ export function warnOfLeftOut(log: Logger, { name, projects, seen, fanOuts = [] 
   }
 }
 
-/** By filterKey, the filters that are configured with a name. */
-type NamedFilters = ReadonlyMap<string, Filter>;
-
+/** `named` are the configured filters by their filterKey. */
 async function readSeen(
   db: Database,
   job: ExportJob,
-  named: NamedFilters,
+  named: ReadonlyMap<string, Filter>,
   today: Day,
   asked: Window | undefined,
 ): Promise<Seen> {
@@ -193,50 +191,34 @@ async function readSeen(
   const { days, today: isTodayRead } = job.window;
   const window = { start: addDays(today, -days), end: isTodayRead ? today : addDays(today, -1) };
   const ids = job.projects.map(({ id }) => id);
-  for (const fanOut of job.fanOuts ?? []) {
-    const ofWindow = await storedValues(db, ids, fanOut.dimension, window);
-    const ofAsked = asked ? await storedValues(db, ids, fanOut.dimension, asked) : [];
+  const filtersOfJob = new Set(job.filters.map(filterKey));
+  for (const { dimension, atMost } of job.fanOuts ?? []) {
+    const recent = await storedValues(db, ids, dimension, window);
+    const others = asked ? await storedValues(db, ids, dimension, asked) : [];
     for (const id of ids) {
-      const [recent, others] = [ofWindow, ofAsked].map((all) => all.filter(({ projectId }) => projectId === id));
-      const values = seenValues(job, fanOut, named, recent ?? [], others ?? []);
-      seen.set(id, [...(seen.get(id) ?? []), values]);
+      const ofProject = (all: readonly StoredValue[]) => all.filter(({ projectId }) => projectId === id);
+      // Those with the most requests come first.
+      const usable = (all: readonly StoredValue[]) => ofProject(all).filter(isFit).slice(0, atMost);
+      const read = [
+        ...usable(recent).map(({ value, firstDay, lastRead }) => ({ value, days: { start: firstDay, end: lastRead } })),
+        ...usable(others).map(({ value }) => ({ value, days: undefined })),
+      ];
+      const values = new Map<string, SeenValue>();
+      for (const { value, days: seenOn } of read) {
+        const filter = seenFilter(dimension, value);
+        const key = filterKey(filter);
+        // A configured filter with the same condition keeps its name.
+        if (!filtersOfJob.has(key) && !values.has(key))
+          values.set(key, { filter: named.get(key) ?? filter, days: seenOn });
+      }
+      const leftOut = ofProject(recent).length - usable(recent).length;
+      seen.set(id, [...(seen.get(id) ?? []), { dimension, values: [...values.values()], leftOut }]);
     }
   }
   return seen;
 }
 
-/** `recent` and `asked` have those with the most requests first. */
-function seenValues(
-  job: ExportJob,
-  { dimension, atMost }: FanOut,
-  named: NamedFilters,
-  recent: readonly StoredValue[],
-  asked: readonly StoredValue[],
-): SeenValues {
-  const filtersOfJob = new Set(job.filters.map(filterKey));
-  const values = new Map<string, SeenValue>();
-  for (const [all, isRecent] of [
-    [recent, true],
-    [asked, false],
-  ] as const) {
-    for (const { value, firstDay, lastRead } of all.filter(isFit).slice(0, atMost)) {
-      const filter = seenFilter(dimension, value);
-      const key = filterKey(filter);
-      if (filtersOfJob.has(key) || values.has(key)) continue;
-      // A configured filter with the same condition keeps its name.
-      values.set(key, {
-        filter: named.get(key) ?? filter,
-        days: isRecent ? { start: firstDay, end: lastRead } : undefined,
-      });
-    }
-  }
-  const leftOut = recent.length - Math.min(recent.filter(isFit).length, atMost);
-  return { dimension, values: [...values.values()], leftOut };
-}
-
 /** Whether a configured filter could have the value: people type it, and read it in logs. */
 function isFit({ value }: StoredValue): boolean {
-  return (
-    /^\S(?:.*\S)?$/u.test(value) && !/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(value) && value.length <= VALUE_LENGTH_MAX
-  );
+  return value !== "" && toPrintableLine(value) === value && value.length <= VALUE_LENGTH_MAX;
 }

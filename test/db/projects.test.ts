@@ -29,126 +29,25 @@ async function shown() {
   return rows;
 }
 
-test.each<[string, readonly (readonly [minute: number, ids: string])[], current: string, waiting: string]>([
-  [
-    "one that is missing has vanished",
-    [
-      [0, "abc"],
-      [1, "acd"],
-    ],
-    "acd",
-    "",
-  ],
-  [
-    "one that is listed again is back",
-    [
-      [0, "abc"],
-      [1, "ac"],
-      [2, "abc"],
-    ],
-    "abc",
-    "",
-  ],
-  [
-    "half may vanish at once",
-    [
-      [0, "abcd"],
-      [1, "ab"],
-    ],
-    "ab",
-    "",
-  ],
-  [
-    "without any before nothing is in doubt",
-    [
-      [0, ""],
-      [1, "a"],
-    ],
-    "a",
-    "",
-  ],
-  [
-    "a list without more than half changes nothing",
-    [
-      [0, "abcd"],
-      [10, "ax"],
-    ],
-    "abcd",
-    "bcd",
-  ],
-  [
-    "another one within the hour neither",
-    [
-      [0, "abcd"],
-      [10, "ax"],
-      [69, "ax"],
-    ],
-    "abcd",
-    "bcd",
-  ],
-  [
-    "another one an hour later confirms it",
-    [
-      [0, "abcd"],
-      [10, "ax"],
-      [70, "ax"],
-    ],
-    "ax",
-    "",
-  ],
-  [
-    "one that is listed again waits no more",
-    [
-      [0, "abcd"],
-      [10, "a"],
-      [20, "abcd"],
-    ],
-    "abcd",
-    "",
-  ],
-  [
-    "and waits anew",
-    [
-      [0, "abcd"],
-      [10, "a"],
-      [20, "abcd"],
-      [75, "a"],
-    ],
-    "abcd",
-    "bcd",
-  ],
-  [
-    "lists cut at different places",
-    [
-      [0, "abcdef"],
-      [10, "ab"],
-      [80, "ef"],
-    ],
-    "abef",
-    "ab",
-  ],
-  [
-    "one more is deleted while a list is in doubt",
-    [
-      [0, "abcdefgh"],
-      [10, "abc"],
-      [1450, "ab"],
-    ],
-    "abc",
-    "c",
-  ],
-  [
-    "one that had vanished stays so in a list in doubt",
-    [
-      [0, "abcde"],
-      [1, "abcd"],
-      [2, "e"],
-    ],
-    "abcd",
-    "abcd",
-  ],
+/** `lists` are as "MINUTE IDS", one after the other. */
+test.each([
+  ["one that is missing has vanished", "0 abc, 1 acd", "acd", ""],
+  ["one that is listed again is back", "0 abc, 1 ac, 2 abc", "abc", ""],
+  ["half may vanish at once", "0 abcd, 1 ab", "ab", ""],
+  ["without any before nothing is in doubt", "0 , 1 a", "a", ""],
+  ["a list without more than half changes nothing", "0 abcd, 10 ax", "abcd", "bcd"],
+  ["another one within the hour neither", "0 abcd, 10 ax, 69 ax", "abcd", "bcd"],
+  ["another one an hour later confirms it", "0 abcd, 10 ax, 70 ax", "ax", ""],
+  ["one that is listed again waits no more", "0 abcd, 10 a, 20 abcd", "abcd", ""],
+  ["and waits anew", "0 abcd, 10 a, 20 abcd, 75 a", "abcd", "bcd"],
+  ["lists cut at different places", "0 abcdef, 10 ab, 80 ef", "abef", "ab"],
+  ["one more is deleted while a list is in doubt", "0 abcdefgh, 10 abc, 1450 ab", "abc", "c"],
+  ["one that had vanished stays so in a list in doubt", "0 abcde, 1 abcd, 2 e", "abcd", "abcd"],
 ])("after several lists: %s", async (_name, lists, current, waiting) => {
-  for (const [minute, ids] of lists) await read(minute, ids);
+  for (const list of lists.split(", ")) {
+    const [minute, ids = ""] = list.split(" ");
+    await read(Number(minute), ids);
+  }
 
   const projects = await shown();
   const idsOf = (some: typeof projects) => some.map(({ id }) => id).join("");

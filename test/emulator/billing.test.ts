@@ -62,8 +62,8 @@ test("an amount is the usage of the line item times its price, to the last digit
   const billed = (await rows(emulator, `${WEEK}&grouping=line_item`)).filter(
     ({ grouping }) => grouping.line_item === "streaming::nova-3",
   );
-  // 0.462 dollars an hour, less the discount, in units of 10^-15; hours in millionths.
-  const expected = ofListen.results.map(({ hours }) => BigInt(Math.round(hours * 1e6)) * 462n * 876_543n);
+  // 0.404962866 dollars an hour, in units of 10^-15; hours in millionths.
+  const expected = ofListen.results.map(({ hours }) => BigInt(Math.round(hours * 1e6)) * 404_962_866n);
   expect(billed.map(({ dollars }) => exact(dollars))).toEqual(expected.map((amount) => amount * 10n ** 25n));
   expect(billed.some(({ dollars }) => String(Number(dollars)) !== dollars)).toBe(true);
 });

@@ -1,9 +1,8 @@
-import { existsSync, readFileSync, statSync } from "node:fs";
 import { expect, test } from "vitest";
 import { type EmulatorOptions, runEmulator } from "../../src/cli/emulator.ts";
 import { startEmulator } from "../support/emulator.ts";
 
-const OPTIONS = { port: 0, dialect: "interface", seed: 1, project: ["demo"] } satisfies EmulatorOptions;
+const OPTIONS = { port: 0, dialect: "interface", project: ["demo"] } satisfies EmulatorOptions;
 
 /** Starts the command, waits for its first output, and returns a function that stops it. */
 async function startCommand(env: Readonly<Record<string, string>>, options: EmulatorOptions = OPTIONS) {
@@ -26,17 +25,8 @@ test("the command takes its first key from the environment, and does not print i
   expect(await command.ended).toBe(0);
 });
 
-test("without a key in the environment, a key is made in a file that only the user can read, and removed at the end", async () => {
-  const command = await startCommand({});
-  const file = /\/\S+first\.key/.exec(command.text)?.[0] ?? "";
-  expect(statSync(file).mode & 0o777).toBe(0o600);
-  const secret = readFileSync(file, "utf8").trim();
-  expect(secret).toMatch(/^[0-9a-f]{40}$/);
-  expect(command.text).not.toContain(secret);
-  expect((await breakdown(command.url, secret)).status).toBe(200);
-  command.stop();
-  expect(await command.ended).toBe(0);
-  expect(existsSync(file)).toBe(false);
+test("without a key in the environment the command says what to do", async () => {
+  await expect(startCommand({})).rejects.toThrow("USAGE_EXPORT_KEY is not set: set it to any text");
 });
 
 test("with several projects the key may use each of them, and the configuration that is printed names each", async () => {
@@ -54,7 +44,9 @@ test("a port that is in use is refused with the code config", async () => {
   await using other = await startEmulator({ consoleKeys: [] });
   const options = { ...OPTIONS, port: Number(new URL(other.url).port) };
   const stopped = AbortSignal.timeout(5_000);
-  await expect(runEmulator({ env: {}, write: () => {}, signal: stopped }, options)).rejects.toMatchObject({
+  await expect(
+    runEmulator({ env: { USAGE_EXPORT_KEY: "k" }, write: () => {}, signal: stopped }, options),
+  ).rejects.toMatchObject({
     code: "config",
   });
 });

@@ -148,7 +148,7 @@ function answerAs(modes: Modes, incoming: IncomingRequest, service: Service): An
   const { caller, now } = incoming;
   const url = new URL(incoming.url);
   const { pathname, searchParams } = url;
-  const notFound: Answer = { kind: "json", status: 404, json: { category: "NOT_FOUND", details: "no such path" } };
+  const notFound: Answer = { status: 404, json: { category: "NOT_FOUND", details: "no such path" } };
   if (modes.billing === "missing" && caller && /\/(?:billing\/|balances$)/.test(pathname)) return notFound;
   if (modes.grouping === "ignored") searchParams.delete("grouping");
   const asked = Object.fromEntries(searchParams);
@@ -165,7 +165,7 @@ function answerAs(modes: Modes, incoming: IncomingRequest, service: Service): An
     }
   }
   const answer = answerTo({ ...incoming, url }, service);
-  if (answer.kind !== "json" || answer.status !== 200) return answer;
+  if ("text" in answer || answer.status !== 200) return answer;
   if (modes.fields === "missing" && pathname.endsWith("/usage/fields")) return notFound;
   return isSummary
     ? { ...answer, json: { results: withoutDays(answer.json.results as readonly BreakdownRow[]) } }
@@ -194,10 +194,10 @@ type Outgoing = {
 };
 
 function outgoingWith(fault: Fault | undefined, answer: Answer, incoming: IncomingRequest): Outgoing {
-  if (answer.kind === "text" || fault?.kind !== "body") return outgoingOf(answer, incoming);
+  if ("text" in answer || fault?.kind !== "body") return outgoingOf(answer, incoming);
   const json = fault.change(answer.json);
   const text = typeof json === "string" ? json : JSON.stringify(json);
-  const outgoing = outgoingOf({ kind: "text", status: answer.status, text }, incoming);
+  const outgoing = outgoingOf({ status: answer.status, text }, incoming);
   return { ...outgoing, headers: { ...outgoing.headers, "content-type": "application/json" } };
 }
 
