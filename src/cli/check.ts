@@ -8,7 +8,7 @@ import { databaseUrlOf, withDatabase } from "../database.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { checkInstallation } from "../db/connection/installation.ts";
 import { runOn } from "../db/connection/transaction.ts";
-import { isSchemaError } from "../db/connection/views.ts";
+import { isSchemaError } from "../db/connection/migrate.ts";
 import { type StoredList, storedLists } from "../db/projects.ts";
 import { AppError, errorText } from "../errors.ts";
 import { shortWindows } from "../facts/coverage.ts";

@@ -13,8 +13,8 @@ export async function runMigrate(app: App, options: { readonly json?: boolean })
     return migrated;
   });
   writeAnswer(app, options, { applied: migrations, views }, ({ applied }) => {
-    if (applied.length + views.length === 0) return "the database is up to date\n";
-    const replaced = views.length > 0 ? [`replaced ${viewsText(views)}\n`] : [];
+    if (applied.length + views === 0) return "the database is up to date\n";
+    const replaced = views > 0 ? [`replaced ${views} views and functions\n`] : [];
     return [...applied.map((name) => `applied ${name}\n`), ...replaced].join("");
   });
   if (!hasReader) {
@@ -23,10 +23,4 @@ export async function runMigrate(app: App, options: { readonly json?: boolean })
     );
   }
   return 0;
-}
-
-const VIEWS_NAMED_MAX = 10;
-
-function viewsText(views: readonly string[]): string {
-  return views.length > VIEWS_NAMED_MAX ? `${views.length} views and functions` : views.toSorted().join(", ");
 }

@@ -203,6 +203,12 @@ export type Tables = {
     rows_changed: Generated<string>;
     error: string | null;
   };
+  "usage_export.schema_version": {
+    migrations: readonly string[];
+    views: readonly string[];
+    views_hash: string;
+    program_version: string;
+  };
   "usage_export.series": {
     series_id: GeneratedAlways<number>;
     source: Generated<"usage" | "billing">;
@@ -317,12 +323,6 @@ export type Tables = {
     taken_at: Date;
     content_hash: string;
     rows: number;
-  };
-  "usage_export.view_version": {
-    name: string;
-    hash: string;
-    program_version: string;
-    created_at: Generated<Date>;
   };
   "usage_export.worker": {
     worker_id: string;

@@ -164,7 +164,7 @@ async function emptyTables(db: Database): Promise<void> {
       perform set_config('session_replication_role', 'replica', true);
       for name in
         select format('%I.%I', schemaname, tablename) from pg_tables
-        where schemaname = 'usage_export' and tablename not like 'kysely%' and tablename <> 'view_version'
+        where schemaname = 'usage_export' and tablename <> 'schema_version'
           or schemaname = 'usage_export_queue' and tablename = 'job'
       loop
         execute 'delete from ' || name;

@@ -48,7 +48,7 @@ test("src/db/schema.ts has the tables of a migrated database", async () => {
     from pg_class c
     join pg_attribute on attrelid = c.oid and attnum > 0 and not attisdropped
     join pg_type t on t.oid = atttypid
-    where relnamespace = 'usage_export'::regnamespace and relkind = 'r' and relname not like 'kysely_%'
+    where relnamespace = 'usage_export'::regnamespace and relkind = 'r'
     order by c.relname collate "C", attnum
   `.execute(db);
   const tables = Map.groupBy(rows, ({ table }) => table);

@@ -10,21 +10,16 @@ const NOT_ALLOWED = "42501";
 
 /** The next step after the server refused a statement for lack of a right. */
 export async function describeMissingRight(db: Database): Promise<string> {
-  const { rows } = await sql<{ user: string; grant: string; owner: string | null; ownerIsSuperuser: boolean | null }>`
-    select current_user::pg_catalog.text as user, rolname::pg_catalog.text as owner, rolsuper as "ownerIsSuperuser",
-      pg_catalog.format('have %s run: grant create on database %I to %I', pg_catalog.pg_get_userbyid(datdba), datname, current_user) as grant
-    from pg_catalog.pg_database
-    left join (
-      pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = relnamespace join pg_catalog.pg_roles r on r.oid = relowner
-    ) on nspname = 'usage_export' and relname = 'kysely_migration'
-    where datname = pg_catalog.current_database()
+  const { rows } = await sql<{ user: string; database: string; owner: string | null }>`
+    select current_user::pg_catalog.text as user, pg_catalog.quote_ident(pg_catalog.current_database()) as database,
+      (select pg_catalog.pg_get_userbyid(nspowner) from pg_catalog.pg_namespace where nspname = 'usage_export') as owner
   `.execute(db);
-  const { user = "", owner = null, ownerIsSuperuser, grant = "" } = rows[0] ?? {};
-  if (owner === null)
-    return `user ${user} may not create the schemas usage_export, usage_export_queue and bi: ${grant}`;
+  const { user = "", database = "", owner = null } = rows[0] ?? {};
+  if (owner === null) {
+    return `user ${user} may not create the schemas usage_export, usage_export_queue and bi: have an administrator run: grant create on database ${database} to ${user}`;
+  }
   if (owner === user) return `user ${user} lacks a right that it needs`;
-  const other = ownerIsSuperuser ? "" : `, or have an administrator run: grant ${quoted(owner)} to ${quoted(user)}`;
-  return `this is user ${user}, and the tables are ${owner}'s: connect as ${owner}${other}`;
+  return `this is user ${user}, and the tables are ${owner}'s: connect as ${owner}`;
 }
 
 /** The error for a person, with the next step, if the server refused a statement for lack of a right; every other error as it is. */
@@ -35,10 +30,6 @@ export async function explainMissingRight(db: Database, error: unknown): Promise
 
 export function isMissingRight(error: unknown): error is Error {
   return error instanceof Error && (systemCode(error) === NOT_ALLOWED || isMissingRight(error.cause));
-}
-
-function quoted(name: string): string {
-  return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }
 
 export type DatabaseFinding = { readonly what: string; readonly state: "ok" | "warn" | "fail"; readonly text: string };
@@ -56,16 +47,12 @@ export async function checkInstallation(db: Database): Promise<readonly Database
 }
 
 async function readerFindings(db: Database): Promise<readonly DatabaseFinding[]> {
-  const warning = (text: string): DatabaseFinding[] => [{ what: "usage_reader", state: "warn", text }];
-  if (!(await readerExists(db))) {
-    return warning(
-      "the role that BI tools read with does not exist; run migrate; if its user may create no roles, have `create role usage_reader` run before",
-    );
-  }
-  const missing = await missingGrants(db);
-  if (missing.length === 0) return [];
-  const first = `${missing.slice(0, 3).join("; ")}${missing.length > 3 ? "; ..." : ""}`;
-  return warning(`its rights are not those it should have, as after a restore; run migrate, which does: ${first}`);
+  const text = !(await readerExists(db))
+    ? "the role that BI tools read with does not exist; run migrate; if its user may create no roles, have `create role usage_reader` run before"
+    : (await missingGrants(db)).length > 0
+      ? "its rights are not those it should have, as after a restore; run migrate, which grants them"
+      : undefined;
+  return text === undefined ? [] : [{ what: "usage_reader", state: "warn", text }];
 }
 
 // The role that BI tools use: it may read schema bi and nothing else. The role belongs to the whole server, so a dump of one
@@ -91,33 +78,22 @@ async function readerExists(db: Database): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** The statements that correct the rights of the role on the program's own views and functions. */
+/** The statements that give the role the rights that it lacks on the program's own views and functions. */
 async function missingGrants(db: Database): Promise<readonly string[]> {
   const { rows } = await sql<{ statement: string }>`
-    with ours as (select name from usage_export.view_version),
-    routine as (
-      select n.nspname, proname, p.oid, format('%I.%I(%s)', n.nspname, proname, pg_get_function_identity_arguments(p.oid)) as signature,
-        coalesce(proacl, acldefault('f', proowner)) as acl
-      from pg_proc p join pg_namespace n on n.oid = pronamespace
-      where n.nspname || '.' || proname in (select name from ours)
+    with own as (
+      select name, to_regclass(name) as view, to_regproc(name) as function
+      from usage_export.schema_version, unnest(views) name
     )
     select 'grant usage on schema bi to usage_reader' as statement
     where not has_schema_privilege('usage_reader', 'bi', 'usage')
     union all
-    select format('grant select on %I.%I to usage_reader', n.nspname, relname)
-    from pg_class c join pg_namespace n on n.oid = relnamespace
-    where n.nspname = 'bi' and n.nspname || '.' || relname in (select name from ours)
-      and not has_table_privilege('usage_reader', c.oid, 'select')
-    union all
-    select format('revoke execute on function %s from public', signature) from routine
-    where nspname = 'bi' and exists (select from aclexplode(acl) where grantee = 0)
+    select format('grant select on %s to usage_reader', name) from own
+    where name like 'bi.%' and not has_table_privilege('usage_reader', view, 'select')
     union all
     -- A view calls its functions with the rights of its reader.
-    select format('grant execute on function %s to usage_reader', signature) from routine
-    where not exists (
-      select from aclexplode(acl)
-      where grantee = 'usage_reader'::regrole or (grantee = 0 and nspname <> 'bi')
-    )
+    select format('grant execute on function %s to usage_reader', name) from own
+    where not has_function_privilege('usage_reader', function, 'execute')
   `.execute(db);
   return rows.map(({ statement }) => statement);
 }

@@ -6,30 +6,24 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { sql } from "kysely";
 import { AppError, systemCode } from "../../errors.ts";
-import { MIGRATIONS_FOLDER } from "../../package-files.ts";
+import { MIGRATIONS_FOLDER, programVersion } from "../../package-files.ts";
 import { installQueue } from "../jobs/queue.ts";
 import type { Database } from "./database.ts";
 import { describeMissingRight, explainMissingRight, isMissingRight, repairReader } from "./installation.ts";
 import { withStatementTimeout } from "./timeouts.ts";
 import { setUntilCommit, type Tx } from "./transaction.ts";
-import {
-  expandLists,
-  newerVersion,
-  olderVersion,
-  replaceViews,
-  requireCurrentViews,
-  STORED_VIEWS,
-  type StoredView,
-} from "./views.ts";
+import { createViews, expandLists, readViews, type View, viewsHash } from "./views.ts";
 
 /** Any fixed number works, but it must not change between versions. */
 const MIGRATION_LOCK = 7_205_521_846_402;
 /** An index on years of usage takes minutes, and so does the wait for another replica that creates it. */
 const STATEMENT_MS_MAX = 30 * 60_000;
 /** SQLSTATE of a lock timeout and of a deadlock. */
-const LOCK_CONFLICT = new Set(["55P03", "40P01"]);
+const LOCK_CONFLICT = ["55P03", "40P01"];
 /** SQLSTATE of a change to an object that another object depends on. */
-const DEPENDED_ON = new Set(["2BP01"]);
+const DEPENDED_ON = ["2BP01"];
+/** SQLSTATE of a table or a schema that does not exist. */
+const NOT_THERE = ["42P01", "3F000"];
 
 export type MigrateOptions = {
   /** Called with a text that names who holds the lock. */
@@ -42,16 +36,17 @@ export type MigrateOptions = {
   readonly giveUpMs?: number;
 };
 
-/** What `migrate` did, by name: the numbered migrations, and the views and functions that were created or replaced. */
 export type Migrated = {
+  /** The names of the migrations that were applied. */
   readonly migrations: readonly string[];
-  readonly views: readonly string[];
+  /** How many views and functions were created or replaced: all, or none. */
+  readonly views: number;
   /** Whether the role usage_reader exists and has its rights. */
   readonly hasReader: boolean;
 };
 
 /**
- * Applies the missing migrations, then replaces the views whose text changed, all in one transaction that holds a lock. Replicas
+ * Applies the missing migrations, then replaces the views if the text of one changed, all in one transaction that holds a lock. Replicas
  * that migrate at once wait for the first and find nothing left to do. A crash leaves the schema as it was. The lock ends with the
  * transaction, so that it can't stay behind on a pooler's connection.
  */
@@ -78,7 +73,12 @@ async function retryWhileLocked(
         const text = `${await describeMissingRight(db)}. Nothing was changed`;
         throw new AppError("database", text, { cause: error });
       }
-      if (!hasCode(error, LOCK_CONFLICT)) throw error;
+      const dependency = findCause(error, DEPENDED_ON);
+      if (dependency && "detail" in dependency) {
+        const text = `nothing was migrated, as ${dependency.detail}: drop that, run migrate again, and create it anew`;
+        throw new AppError("database", text, { cause: error });
+      }
+      if (!findCause(error, LOCK_CONFLICT)) throw error;
       const holders = await describeLockHolders(db);
       if (performance.now() - startedMs > giveUpMs) {
         throw new AppError("database", `nothing was migrated: ${holders}; then run migrate again`, { cause: error });
@@ -89,9 +89,10 @@ async function retryWhileLocked(
   }
 }
 
-/** Whether the error, or one that caused it, has one of these codes. */
-function hasCode(error: unknown, codes: ReadonlySet<string>): error is Error {
-  return error instanceof Error && (codes.has(systemCode(error)) || hasCode(error.cause, codes));
+/** The error, or one that caused it, that has one of these codes. */
+function findCause(error: unknown, codes: readonly string[]): Error | undefined {
+  if (!(error instanceof Error)) return undefined;
+  return codes.includes(systemCode(error)) ? error : findCause(error.cause, codes);
 }
 
 async function applyMigrations(tx: Tx, lockMs: number): Promise<Migrated> {
@@ -104,29 +105,53 @@ async function applyMigrations(tx: Tx, lockMs: number): Promise<Migrated> {
   });
   await sql`select pg_advisory_xact_lock(${sql.lit(MIGRATION_LOCK)})`.execute(tx);
   await setUntilCommit(tx, { lock_timeout: `${lockMs}ms` });
-  const migrations = await missingMigrations(await appliedMigrations(tx));
-  for (const file of migrations) await applyMigration(tx, file);
-  const views = await replaceViews(tx);
-  return { migrations: migrations.map(nameOf), views, hasReader: await repairReader(tx) };
+  await createVersionTable(tx);
+  const views = readViews();
+  const stored = await storedSchema(tx);
+  const missing = await findMissing(stored, views);
+  for (const file of missing.migrations) await applyMigration(tx, file);
+  const migrations = missing.migrations.map(nameOf);
+  const replacesViews = missing.views || stored.lacksView;
+  const created = replacesViews ? await createViews(tx, views, stored.views) : stored.views;
+  if (migrations.length > 0 || replacesViews) {
+    await sql`
+      update usage_export.schema_version set migrations = migrations || ${migrations}::text[],
+        views = ${created}::text[], views_hash = ${viewsHash(views)}, program_version = ${await programVersion()}
+    `.execute(tx);
+  }
+  return { migrations, views: replacesViews ? views.length : 0, hasReader: await repairReader(tx) };
+}
+
+/** Creating a schema that exists needs a right that an owner of the tables may lack. */
+async function createVersionTable(tx: Tx): Promise<void> {
+  const found = await sql`select from pg_class where oid = to_regclass('usage_export.schema_version')`.execute(tx);
+  if (found.rows.length > 0) return;
+  await sql`
+    create schema usage_export;
+    create table usage_export.schema_version (
+      -- The names of the migrations that were applied.
+      migrations      text[] not null,
+      -- The views and functions of migrations/views, with their schemas, each after those that it uses.
+      views           text[] not null,
+      -- SHA-256 of their texts.
+      views_hash      text   not null,
+      -- The version of usage-export that migrated last.
+      program_version text   not null
+    );
+    comment on table usage_export.schema_version is 'Of which version the tables, views and functions are: one row';
+    insert into usage_export.schema_version values ('{}', '{}', '', '');
+  `.execute(tx);
 }
 
 async function applyMigration(tx: Tx, file: string): Promise<void> {
-  const name = nameOf(file);
   try {
     const { up }: { up: (db: Tx, expand: typeof expandLists) => Promise<void> } = await import(
       pathToFileURL(path.join(MIGRATIONS_FOLDER, file)).href
     );
     await up(tx, expandLists);
   } catch (cause) {
-    const advice =
-      hasCode(cause, DEPENDED_ON) && "detail" in cause
-        ? `, as ${cause.detail}: drop that, run migrate again, and create it anew`
-        : "";
-    throw new AppError("database", `migration ${name} failed${advice}; nothing was changed`, { cause });
+    throw new AppError("database", `migration ${nameOf(file)} failed; nothing was changed`, { cause });
   }
-  await sql`
-    insert into usage_export.kysely_migration (name, timestamp) values (${name}, ${new Date().toISOString()})
-  `.execute(tx);
 }
 
 /** The name of the newest migration that this program knows. */
@@ -134,33 +159,70 @@ export async function newestMigration(): Promise<string> {
   return nameOf((await migrationFiles()).at(-1) ?? "");
 }
 
-/** SQLSTATE of a table or a schema that does not exist. */
-const NOT_THERE = new Set(["42P01", "3F000"]);
-
 /**
  * Throws an error that names the next step if the schema is not the one this program was written for. One statement, as every command
  * begins with it.
  */
 export async function requireCurrentSchema(db: Database): Promise<void> {
-  const stored = await sql<{ migrations: readonly string[]; views: readonly StoredView[] }>`
-    select array(select name::text from usage_export.kysely_migration order by name) as migrations,
-      coalesce((select json_agg(v) from (${STORED_VIEWS}) v), '[]') as views
-  `
-    .execute(db)
-    .catch(async (cause: unknown) => {
-      throw hasCode(cause, NOT_THERE) ? olderVersion() : await explainMissingRight(db, cause);
-    });
-  const { migrations = [], views = [] } = stored.rows[0] ?? {};
-  if ((await missingMigrations(migrations)).length > 0) throw olderVersion();
-  await requireCurrentViews(views);
+  const stored = await storedSchema(db).catch(async (cause: unknown) => {
+    throw findCause(cause, NOT_THERE) ? otherSchema(NEXT_STEP) : await explainMissingRight(db, cause);
+  });
+  const { migrations, views } = await findMissing(stored, readViews());
+  if (migrations.length > 0 || views) throw otherSchema(NEXT_STEP);
 }
 
-/** The files of the migrations that are not applied. Throws if one is applied that this program does not know. */
-async function missingMigrations(applied: readonly string[]): Promise<readonly string[]> {
+const NEXT_STEP = "the database is not up to date; run: usage-export migrate";
+
+type StoredSchema = {
+  readonly migrations: readonly string[];
+  readonly views: readonly string[];
+  readonly viewsHash: string;
+  readonly programVersion: string;
+  /** Somebody dropped a view since. */
+  readonly lacksView: boolean;
+};
+
+async function storedSchema(db: Database): Promise<StoredSchema> {
+  const { rows } = await sql<StoredSchema>`
+    select migrations, views, views_hash as "viewsHash", program_version as "programVersion",
+      exists (select from unnest(views) name where coalesce(to_regclass(name)::oid, to_regproc(name)::oid) is null) as "lacksView"
+    from usage_export.schema_version
+  `.execute(db);
+  const [stored] = rows;
+  if (!stored) throw otherSchema(NEXT_STEP);
+  return stored;
+}
+
+/** The files of the migrations that the database lacks, and whether its views are other ones. Throws if a newer version migrated it. */
+async function findMissing(
+  { migrations: applied, viewsHash: storedHash, programVersion: migratedBy }: StoredSchema,
+  views: readonly View[],
+): Promise<{ readonly migrations: readonly string[]; readonly views: boolean }> {
   const files = await migrationFiles();
-  const unknown = applied.filter((name) => !files.some((file) => nameOf(file) === name));
-  if (unknown.length > 0) throw newerVersion(`it has ${unknown.join(", ")}`);
-  return files.filter((file) => !applied.includes(nameOf(file)));
+  const areOther = storedHash !== viewsHash(views);
+  const version = await programVersion();
+  const isUnknown = applied.some((name) => !files.some((file) => nameOf(file) === name));
+  if (isUnknown || (areOther && isNewer(migratedBy, version))) {
+    throw otherSchema(
+      `the database was migrated by a newer version (${migratedBy}, this is ${version}); run that version of usage-export`,
+    );
+  }
+  return { migrations: files.filter((file) => !applied.includes(nameOf(file))), views: areOther };
+}
+
+function otherSchema(message: string): AppError {
+  return new AppError("database", message, { details: { schema: "other" } });
+}
+
+/** Whether the database was reached, and has the schema of another version. */
+export function isSchemaError(error: AppError): boolean {
+  return error.details.schema !== undefined;
+}
+
+/** Compares versions such as 0.10.1 and 1.0.0-rc.2, which comes before 1.0.0. */
+function isNewer(version: string, than: string): boolean {
+  const [one = "", other = ""] = [version, than].map((text) => (text.includes("-") ? text : `${text}-zz`));
+  return one.localeCompare(other, "en", { numeric: true }) > 0;
 }
 
 /** In the order in which they are applied. */
@@ -172,38 +234,19 @@ function nameOf(file: string): string {
   return path.parse(file).name;
 }
 
-/** Creates the table of migrations if it is missing. Creating a schema that exists needs a right that an owner of the tables may lack. */
-async function appliedMigrations(tx: Tx): Promise<readonly string[]> {
-  const { rows: schemas } = await sql`select from pg_namespace where nspname = 'usage_export'`.execute(tx);
-  if (schemas.length === 0) await sql`create schema usage_export`.execute(tx);
-  await sql`
-    create table if not exists usage_export.kysely_migration (name varchar(255) primary key, timestamp varchar(255) not null)
-  `.execute(tx);
-  const { rows } = await sql<{ name: string }>`
-    select name from usage_export.kysely_migration order by name
-  `.execute(tx);
-  return rows.map(({ name }) => name);
-}
-
-/**
- * Names the sessions that have read what is to change and whose transactions are still open, and the next step, worded as the beginning of
- * a sentence.
- */
+/** Names the sessions whose open transactions use what is to change, and the next step, worded as the beginning of a sentence. */
 async function describeLockHolders(db: Database): Promise<string> {
-  const { rows } = await sql<{ pid: number; who: string; relation: string }>`
-    select l.pid, concat_ws(', ', 'user ' || coalesce(a.usename, 'unknown'), nullif(a.application_name, '')) as who,
-      min(n.nspname || '.' || c.relname) as relation
+  const { rows } = await sql<{ pid: number; who: string }>`
+    select distinct l.pid, concat_ws(', ', 'user ' || usename, nullif(application_name, '')) as who
     from pg_catalog.pg_locks l
-    join pg_catalog.pg_database d on d.oid = l.database and d.datname = current_database()
-    join pg_catalog.pg_class c on c.oid = l.relation and c.relkind in ('r', 'v')
-    join pg_catalog.pg_namespace n on n.oid = c.relnamespace and n.nspname in ('bi', 'usage_export')
-    left join pg_catalog.pg_stat_activity a on a.pid = l.pid
+    join pg_catalog.pg_class c on c.oid = l.relation and c.relnamespace in ('bi'::regnamespace, 'usage_export'::regnamespace)
+    join pg_catalog.pg_stat_activity a on a.pid = l.pid and a.datname = current_database()
     where l.granted and l.pid <> pg_backend_pid()
-    group by l.pid, who order by l.pid limit 3
+    order by l.pid limit 3
   `.execute(db);
   const holders = rows.map(
-    ({ pid, who, relation }) =>
-      `${relation} is in use by process ${pid} of the database (${who.replaceAll(/[^ -~]/g, "?")}), whose transaction is open: end it there, or by select pg_terminate_backend(${pid})`,
+    ({ pid, who }) =>
+      `what is to change is in use by process ${pid} of the database (${who}), whose transaction is open: end it there, or by select pg_terminate_backend(${pid})`,
   );
-  return holders.join("; ") || "the objects to be changed are in use: wait until the sessions that use them end";
+  return holders.join("; ") || "what is to change is in use: wait until the sessions that use it end";
 }

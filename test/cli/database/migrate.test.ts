@@ -1,7 +1,6 @@
 // The command `migrate`, mostly on empty databases.
 
 import { randomBytes } from "node:crypto";
-import pg from "pg";
 import { expect, inject } from "vitest";
 import { urlsOf } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
@@ -92,32 +91,12 @@ test.for([
   },
 );
 
-test("a migrate that is killed in the middle leaves nothing half done", async ({ context }) => {
-  const env = await emptyDatabase();
-  const url = env.MIGRATION_DATABASE_URL;
-  await using admin = await session(url);
-  // The second migration makes this schema too, and has to wait for this transaction.
-  await admin.query("begin; create schema bi");
-  const program = context.start(["migrate"], env);
-  await expect.poll(() => waiting(url)).toBe(1);
-  program.kill("SIGKILL");
-  await program.ended;
-  await admin.query("rollback");
-
-  const again = await context.run(["migrate"], env);
-
-  expect(again).toMatchObject({
-    status: 0,
-    stdout: expect.stringMatching(/^applied 0001_baseline\n/),
-  });
-});
-
-test("a database of a newer version is not used, and the error names its newest migration", async ({ context }) => {
+test("a database of a newer version is not used, and the error names that version", async ({ context }) => {
   const env = await emptyDatabase();
   await context.run(["migrate"], env);
   await runStatement(
     env.DATABASE_URL,
-    "insert into usage_export.kysely_migration values ('9999_from_the_future', now()::text)",
+    "update usage_export.schema_version set migrations = '{0001_baseline,9999_from_the_future}', program_version = '9.9.9'",
   );
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url));
@@ -126,23 +105,7 @@ test("a database of a newer version is not used, and the error names its newest 
 
   expect(result).toMatchObject({
     status: 1,
-    stderr: expect.stringMatching(/newer version \(it has 9999_from_the_future\)/),
+    stderr: expect.stringMatching(/newer version \(9\.9\.9, this is/),
   });
   expect(emulator.requests).toEqual([]);
 });
-
-async function session(url: string) {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  return { query: (text: string) => client.query(text), [Symbol.asyncDispose]: () => client.end() };
-}
-
-/** The number of sessions that wait for a lock. */
-async function waiting(url: string): Promise<number> {
-  const name = new URL(url).pathname.slice(1);
-  const rows = await runStatement(
-    url,
-    `select from pg_stat_activity where datname = '${name}' and wait_event_type = 'Lock'`,
-  );
-  return rows.length;
-}

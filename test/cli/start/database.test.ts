@@ -42,18 +42,15 @@ test("a worker that waits for its database stops on a signal", async ({ context 
 
 test("a worker refuses an old schema, and names the command that fixes it", async ({ context }) => {
   await serveAndConfigure(context);
-  await sql`create table usage_export.kept as select * from usage_export.kysely_migration`.execute(db);
-  await sql`delete from usage_export.kysely_migration where name = (select max(name) from usage_export.kysely_migration)`.execute(
-    db,
-  );
+  const addToHash = (text: string) =>
+    sql`update usage_export.schema_version set views_hash = replace(views_hash, 'x', '') || ${text}`.execute(db);
+  await addToHash("x");
   try {
     const { status, stderr } = await context.run(["start"]);
     expect(status).toBe(1);
     expect(stderr).toContain("the database is not up to date; run: usage-export migrate");
   } finally {
-    await sql`truncate usage_export.kysely_migration`.execute(db);
-    await sql`insert into usage_export.kysely_migration select * from usage_export.kept`.execute(db);
-    await sql`drop table usage_export.kept`.execute(db);
+    await addToHash("");
   }
 });
 

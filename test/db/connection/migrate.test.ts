@@ -17,7 +17,7 @@ test("an empty database gets the tables and views, and a second migrate changes 
   await using empty = await emptyDatabase();
   await using db = openPostgres(empty.url);
   expect((await migrateToLatest(db)).migrations).toEqual(["0001_baseline"]);
-  expect(await migrateToLatest(db)).toMatchObject({ migrations: [], views: [] });
+  expect(await migrateToLatest(db)).toMatchObject({ migrations: [], views: 0 });
 });
 
 test("three processes that migrate an empty database at once all succeed, and only one applies migrations", async () => {
@@ -96,7 +96,9 @@ async function openReader(url: string): Promise<pg.Client> {
 }
 
 async function olderViews(db: Database): Promise<void> {
-  await sql`update usage_export.view_version set hash = 'of another text', program_version = '0.0.1'`.execute(db);
+  await sql`update usage_export.schema_version set views_hash = 'of other texts', program_version = '0.0.1'`.execute(
+    db,
+  );
 }
 
 test("a migration behind a reader's open transaction lets other readers pass, names the reader, and goes on after it", async () => {
@@ -119,11 +121,11 @@ test("a migration behind a reader's open transaction lets other readers pass, na
     const [pid] = (await reader.query("select pg_backend_pid() as pid")).rows.map((row) => row.pid);
     expect(waits[0]).toMatch(
       new RegExp(
-        `bi\\.usage_total is in use by process ${pid} .*, a tool\\), whose transaction is open: end it there, or by`,
+        `what is to change is in use by process ${pid} .*, a tool\\), whose transaction is open: end it there, or by`,
       ),
     );
     await reader.query("commit");
-    expect((await migrated).views).toContain("bi.usage_total");
+    expect((await migrated).views).toBeGreaterThan(0);
   } finally {
     await reader.end();
   }
@@ -143,8 +145,8 @@ test("a migration that stays blocked gives up, changes nothing, and names the pr
   } finally {
     await reader.end();
   }
-  const { rows } = await sql`select distinct hash from usage_export.view_version`.execute(db);
-  expect(rows).toEqual([{ hash: "of another text" }]);
+  const { rows } = await sql`select views_hash from usage_export.schema_version`.execute(db);
+  expect(rows).toEqual([{ views_hash: "of other texts" }]);
 });
 
 test("the error names the migration that failed, and no migration is applied", async () => {
@@ -235,31 +237,27 @@ test("the error for a user who may create no schema has the grant", async () => 
   await withRole(
     () => "",
     async (db, role, name) => {
-      const grant = `have postgres run: grant create on database ${name} to ${role}`;
+      const grant = `have an administrator run: grant create on database ${name} to ${role}`;
       const message = `user ${role} may not create the schemas usage_export, usage_export_queue and bi: ${grant}. Nothing was changed`;
       await expect(migrateToLatest(db)).rejects.toMatchObject({ code: "database", message });
     },
   );
 });
 
-test.each(["nosuperuser", "superuser"])(
-  "the error for a user without rights names the %s that owns the tables",
-  async (kind) => {
-    await withRole(
-      (role, name) => `alter role ${role} ${kind}; alter database ${name} owner to ${role}`,
-      async (db, role, _, asOther) => {
-        await migrateToLatest(db);
-        const grant = kind === "superuser" ? "" : `, or have an administrator run: grant ${role} to ${role}_other`;
-        const next = `this is user ${role}_other, and the tables are ${role}'s: connect as ${role}${grant}`;
-        await expect(requireCurrentSchema(asOther)).rejects.toMatchObject({
-          code: "database",
-          message: `permission denied for schema usage_export: ${next}`,
-        });
-        await expect(migrateToLatest(asOther)).rejects.toMatchObject({ message: `${next}. Nothing was changed` });
-      },
-    );
-  },
-);
+test("the error for a user without rights names the owner of the tables", async () => {
+  await withRole(
+    (role, name) => `alter database ${name} owner to ${role}`,
+    async (db, role, _, asOther) => {
+      await migrateToLatest(db);
+      const next = `this is user ${role}_other, and the tables are ${role}'s: connect as ${role}`;
+      await expect(requireCurrentSchema(asOther)).rejects.toMatchObject({
+        code: "database",
+        message: `permission denied for schema usage_export: ${next}`,
+      });
+      await expect(migrateToLatest(asOther)).rejects.toMatchObject({ message: `${next}. Nothing was changed` });
+    },
+  );
+});
 
 test("a database without the schema is not up to date", async () => {
   await using empty = await emptyDatabase();
@@ -276,11 +274,14 @@ test("a database of this version is up to date, one of an older version is not, 
   await migrateToLatest(db);
   await requireCurrentSchema(db);
 
-  await sql`insert into usage_export.kysely_migration (name, timestamp) values ('9999_later', '')`.execute(db);
-  const newer = "the database was migrated by a newer version (it has 9999_later); run that version of usage-export";
+  const migrations = (names: readonly string[]) =>
+    sql`update usage_export.schema_version set migrations = ${names}, program_version = '9.9.9'`.execute(db);
+  await migrations(["0001_baseline", "9999_later"]);
+  const newer =
+    /^the database was migrated by a newer version \(9\.9\.9, this is .*; run that version of usage-export$/;
   await expect(requireCurrentSchema(db)).rejects.toThrow(newer);
   await expect(migrateToLatest(db)).rejects.toThrow(newer);
 
-  await sql`delete from usage_export.kysely_migration`.execute(db);
+  await migrations([]);
   await expect(requireCurrentSchema(db)).rejects.toThrow("run: usage-export migrate");
 });

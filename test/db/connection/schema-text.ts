@@ -9,7 +9,7 @@ export async function schemaText(db: Database): Promise<string> {
   const { rows } = await sql<{ line: string }>`
     with ours as (
       select c.oid, c.relname, c.relkind, n.nspname from pg_class c join pg_namespace n on n.oid = c.relnamespace
-      where n.nspname in ('bi', 'usage_export') and c.relname not like 'kysely_%'
+      where n.nspname in ('bi', 'usage_export')
     ), lines as (
       select oid::regclass::text as name, 0 as part, 0 as i,
         case relkind when 'r' then 'table' when 'v' then 'view' else 'sequence' end || ' ' || oid::regclass
