@@ -107,7 +107,7 @@ const PURE = [
   ...["backfill", "days", "json-value", "metrics", "normalise", "plan", "prices", "rows", "series", "slice"].map(
     (name) => `usage/${name}.ts`,
   ),
-  ...["keys/plan.ts", "keys/policy.ts", "schedule/plan-tick.ts", "service/errors.ts"],
+  ...["keys/plan.ts", "keys/policy.ts", "service/errors.ts"],
 ];
 
 /** Packages whose functions are pure. */

@@ -8,11 +8,8 @@ process.env.NODE_COMPILE_CACHE ??= path.join(import.meta.dirname, "../node_modul
 /** Their tests need neither a database nor a program, and change nothing that another file could notice: the files share processes. */
 const PURE = "test/{config,schedule,show,usage}/**/!(new-dimension).test.ts";
 
-/** Projects ignore --exclude. Migrations go past a pooler, and every local day goes through all zones by itself. */
-const EXCLUDED = [
-  ...(process.env.TEST_POOLER ? ["test/db/connection/migrate.test.ts"] : []),
-  ...(process.env.TEST_ZONE ? ["test/schedule/every-local-day.test.ts"] : []),
-];
+/** Projects ignore --exclude. Migrations go past a pooler. */
+const EXCLUDED = process.env.TEST_POOLER ? ["test/db/connection/migrate.test.ts"] : [];
 
 const COMMON = { setupFiles: "test/support/same-day.ts", pool: "forks", ...LIMITS } as const;
 

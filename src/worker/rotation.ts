@@ -10,7 +10,7 @@ import { finishRun, heartbeatRun, insertRun } from "../db/jobs/runs.ts";
 import { AppError, errorCode, errorText } from "../errors.ts";
 import { runRotationJob } from "../jobs/rotation.ts";
 import { latestOccurrence } from "../schedule/cron.ts";
-import { planTick } from "../schedule/plan-tick.ts";
+import { planTick } from "../schedule/due.ts";
 import type { WorkerContext } from "./context.ts";
 import { NOTHING_DUE, reportRunEnd, type TickOutcome, tickJob } from "./runs.ts";
 

@@ -5,7 +5,7 @@ import { inTransaction, type Tx } from "../db/connection/transaction.ts";
 import { type JobId, lockJob, markScheduled } from "../db/jobs/jobs.ts";
 import { runningRuns } from "../db/jobs/runs.ts";
 import { latestOccurrence, type Schedule } from "../schedule/cron.ts";
-import { type DueRun, planTick } from "../schedule/plan-tick.ts";
+import { type DueRun, planTick } from "../schedule/due.ts";
 import { counted } from "../show/format.ts";
 import type { RunCounts } from "../usage/export.ts";
 import type { WorkerContext } from "./context.ts";

@@ -13,8 +13,7 @@ function short(moment: Date): string {
   return moment.toISOString().replace(/(:00)?\.000Z$/, "Z");
 }
 
-// every-local-day.test.ts has every zone from 2020 on; these are readable cases and older ones. Expected are the occurrences of three days:
-// before, on and after the day on which the clock is set forward.
+// Expected are the occurrences of three days: before, on and after the day on which the clock is set forward.
 test.each([
   ["Europe/Vienna", "02:00 to 03:00", "30 2 * * *", ["2026-03-28T01:30Z", "2026-03-29T01:00Z", "2026-03-30T00:30Z"]],
   [
@@ -23,10 +22,6 @@ test.each([
     "30 0 * * *",
     ["1972-01-06T01:14:30Z", "1972-01-07T00:44:30Z", "1972-01-08T00:30Z"],
   ],
-  // The gap ends at midnight, so its occurrence falls on the next day, which has its own occurrence as well.
-  ["America/Nuuk", "23:00 to 00:00", "59 23 * * *", ["2024-03-30T01:59Z", "2024-03-31T01:00Z", "2024-04-01T00:59Z"]],
-  // A whole day was left out.
-  ["Pacific/Apia", "30 December 2011", "15 2 * * *", ["2011-12-29T12:15Z", "2011-12-30T10:00Z", "2011-12-30T12:15Z"]],
 ])("in %s a time in the gap %s occurs at the first moment after the gap (%s)", (timezone, _gap, schedule, days) => {
   expect(occurrencesBetween(schedule, timezone, `${days[0]}`, `${days[2]}`)).toEqual(days);
 });
@@ -84,36 +79,6 @@ test.each([
 );
 
 test.each([
-  "America/Havana",
-  "America/St_Johns",
-  "Antarctica/Troll",
-  "Asia/Gaza",
-  "Australia/Lord_Howe",
-  "Pacific/Chatham",
-])('in %s "45 * * * *" occurs whenever the clock shows minute 45', (timezone) => {
-  const format = new Intl.DateTimeFormat("en", { timeZone: timezone, minute: "numeric" });
-  const fromMs = Date.UTC(2024, 0, 1);
-  const quarters = Array.from({ length: 366 * 24 * 4 }, (_, i) => new Date(fromMs + i * 900_000));
-  const shown = quarters.filter((moment) => format.format(moment) === "45");
-  const hourly = { schedule: "45 * * * *", timezone };
-  const before = shown.map((_, i) => shown[i - 1] ?? new Date(fromMs - 1));
-  expect(before.map((after) => nextOccurrence(hourly, after))).toEqual(shown);
-  expect(shown.map((at) => latestOccurrence(hourly, at))).toEqual(shown);
-  const last = shown.slice(1).map((next) => new Date(next.getTime() - 1));
-  expect(last.map((at) => latestOccurrence(hourly, at))).toEqual(shown.slice(0, -1));
-});
-
-test.each(["0 */2 * * *", "0 1-23 * * *"])(
-  "%s does not name every hour, so it occurs only once in an hour that comes twice",
-  (schedule) => {
-    expect(occurrencesBetween(schedule, "Europe/Vienna", "2026-10-25T00:00Z", "2026-10-25T02:00Z")[0]).toBe(
-      "2026-10-25T00:00Z",
-    );
-    expect(occurrencesBetween(schedule, "Europe/Vienna", "2026-10-25T00:01Z", "2026-10-25T01:59Z")).toEqual([]);
-  },
-);
-
-test.each([
   ["at the scheduled time itself", "15 2 * * *", "2026-03-29T02:15:00.000Z", "2026-03-29T02:15Z"],
   ["within the second of the scheduled time", "15 2 * * *", "2026-03-29T02:15:00.999Z", "2026-03-29T02:15Z"],
   ["a millisecond before the scheduled time", "15 2 * * *", "2026-03-29T02:14:59.999Z", "2026-03-28T02:15Z"],
@@ -122,12 +87,6 @@ test.each([
   ["of a schedule of every ten seconds", "*/10 * * * * *", "2026-03-29T02:15:29.999Z", "2026-03-29T02:15:20Z"],
   ["in the year before", "0 0 25 12 *", "2026-03-29T00:00:00.000Z", "2025-12-25T00:00Z"],
   ["of a schedule of leap days", "0 0 29 2 *", "2024-02-28T00:00:00.000Z", "2020-02-29T00:00Z"],
-  [
-    "of a schedule of leap days that are Mondays, across 2100",
-    "0 0 29 2 1",
-    "2112-02-28T23:59:59.999Z",
-    "2072-02-29T00:00Z",
-  ],
 ])("the latest occurrence, %s", (_case, schedule, at, expected) => {
   expect(short(latestOccurrence({ schedule, timezone: "UTC" }, new Date(at)) ?? new Date(0))).toBe(expected);
 });
@@ -173,11 +132,6 @@ test("the next occurrence is always after the given moment, not at it", () => {
   const moment = new Date("2026-03-29T02:15:00Z");
   expect(nextOccurrence(daily, new Date(moment.getTime() - 1))).toEqual(moment);
   expect(nextOccurrence(daily, moment)).toEqual(new Date("2026-03-30T02:15:00Z"));
-});
-
-test("an occurrence 40 years ahead is found", () => {
-  const leapMonday = { schedule: "0 0 29 2 1", timezone: "UTC" };
-  expect(nextOccurrence(leapMonday, new Date("2072-02-29T00:00:00Z"))).toEqual(new Date("2112-02-29T00:00:00Z"));
 });
 
 test("nextOccurrences returns as many occurrences as are asked for", () => {
