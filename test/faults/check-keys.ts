@@ -48,7 +48,7 @@ export function keyViolations(evidence: KeyEvidence): readonly string[] {
 }
 
 /** The keys that the service made and that were never active. Each must be flagged as an orphan, even if it was deleted since. */
-export function orphansOf({ ledger, made }: Pick<KeyEvidence, "ledger" | "made">) {
+function orphansOf({ ledger, made }: Pick<KeyEvidence, "ledger" | "made">) {
   return made.flatMap(({ apiKeyId, comment }) => {
     const events = ledger.find(isOf(comment))?.events ?? [];
     return events.includes("active") ? [] : [{ apiKeyId, flagged: events.includes("orphan") }];

@@ -28,7 +28,7 @@ export type Places = {
   readonly allowedFiles?: readonly string[];
 };
 
-export type AskedRequest = {
+type AskedRequest = {
   readonly target: string;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: string;
