@@ -187,24 +187,7 @@ export function memoizeAsync<T>(
 export type ReadResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: unknown };
 
 /**
- * Callers share one read: while it is in flight, however slow it is, no other one begins. After `waitMsMax` the read is abandoned:
- * callers waiting on it and later callers get no value until it finishes.
- */
-export function shareInFlight<T>(read: () => Promise<T>, waitMsMax: number): () => Promise<ReadResult<T>> {
-  let inFlight: Promise<ReadResult<T>> | undefined;
-  return () => {
-    inFlight ??= withinLimit(
-      waitMsMax,
-      readResult(read).finally(() => {
-        inFlight = undefined;
-      }),
-    );
-    return inFlight;
-  };
-}
-
-/**
- * For reads that differ from each other: each begins when the previous one is over. After `waitMsMax` a caller gets an error. Its read
+ * Each read begins when the previous one is over. After `waitMsMax` a caller gets an error. Its read
  * is then not begun, or its signal is aborted.
  */
 export function oneAtATime(

@@ -4,8 +4,7 @@ import path from "node:path";
 import type { Logger } from "pino";
 import type { App, UrlVariable } from "./app.ts";
 import { type Database, type OnConnectionLost, openEmbedded, openPostgres } from "./db/connection/database.ts";
-import { isAccessDenied, isConnectionError } from "./db/connection/errors.ts";
-import { explainMissingRight } from "./db/connection/installation.ts";
+import { explainMissingRight, isAccessDenied, isConnectionError } from "./db/connection/errors.ts";
 import { requireCurrentSchema } from "./db/connection/migrate.ts";
 import { AppError, errorText } from "./errors.ts";
 import { DATA_FOLDER } from "./package-files.ts";
@@ -13,8 +12,8 @@ import type { Environment } from "./proxy.ts";
 
 /** How long to wait for a database server that went away. A failover or a restart takes less. */
 const RECONNECT_MS_MAX = 60_000;
-/** How long a statement may run on after the stop signal. */
-const STATEMENT_MS_AFTER_STOP = 10_000;
+/** How long the database may be used after the stop signal. */
+const STOPPING_MS = 10_000;
 
 /** Runs `work` on the database, which must have the schema of this version, and closes it. */
 export async function withDatabase<T>(app: App, work: (db: Database) => Promise<T>): Promise<T> {
@@ -40,7 +39,7 @@ async function withDatabaseAt<T>(app: App, variable: UrlVariable, work: (db: Dat
   } catch (error) {
     throw isConnectionError(error) || isAccessDenied(error)
       ? databaseUnreachable(app, error, variable)
-      : await explainMissingRight(db, error);
+      : explainMissingRight(error);
   } finally {
     await db.destroy();
   }
@@ -48,13 +47,12 @@ async function withDatabaseAt<T>(app: App, variable: UrlVariable, work: (db: Dat
 
 /**
  * Opens the database at the URL in `variable`, or the embedded one if the variable is not set. Waits for a server that was reached
- * before and went away. A statement may run on for `stoppingMs` after the app's signal.
+ * before and went away.
  */
 export async function openDatabase(
   app: App,
   variable: UrlVariable = "DATABASE_URL",
-  stoppingMs: number = STATEMENT_MS_AFTER_STOP,
-  onLost: OnConnectionLost = logLostConnections(app.log),
+  stoppingMs: number = STOPPING_MS,
 ): Promise<Database> {
   const url = databaseUrlOf(app.env, variable);
   if (url === undefined) {
@@ -65,7 +63,7 @@ export async function openDatabase(
   const { username, host, pathname } = new URL(url);
   logDatabase(app, `${username === "" ? "" : `${username}@`}${host}${pathname}`, variable);
   const reconnect = { waitMs: RECONNECT_MS_MAX, signal: app.signal, stoppingMs };
-  return openPostgres(url, onLost, reconnect);
+  return openPostgres(url, logLostConnections(app.log), reconnect);
 }
 
 /**

@@ -62,3 +62,14 @@ export function projectsText(projects: readonly string[], all: number): string {
 export function shellQuoted(word: string): string {
   return /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
+
+/** Texts that may quote the service are cut before they are stored. */
+const STORED_LENGTH_MAX = 1_000;
+
+/** Cuts a text, and removes what Postgres does not accept in it: NUL, and the half of a surrogate pair that the cut leaves. */
+export function storableText(text: string): string {
+  return text
+    .replaceAll("\0", "")
+    .slice(0, STORED_LENGTH_MAX)
+    .replace(/[\ud800-\udbff]$/, "");
+}

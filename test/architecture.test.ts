@@ -52,9 +52,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
     "usage/dimensions.ts",
     "usage/metrics.ts",
   ],
-  "db/usage": ["async.ts", "db/connection", "db/jobs", "db/limits.ts", "errors.ts", "usage"],
-  "db/jobs": ["db/connection", "db/limits.ts", "errors.ts", "usage"],
-  "db/keys": ["db/connection", "db/schema.ts", "db/limits.ts", "errors.ts", "keys", "secret.ts", "usage"],
+  "db/usage": ["async.ts", "db/connection", "db/jobs", "errors.ts", "text.ts", "usage"],
+  "db/jobs": ["db/connection", "db/schema.ts", "errors.ts", "text.ts", "usage"],
+  "db/keys": ["db/connection", "db/schema.ts", "errors.ts", "keys", "secret.ts", "text.ts", "usage"],
   facts: [
     ...[
       "config",
@@ -71,7 +71,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
     // The texts of conditions and warnings are facts, too.
     ...["show/budget-text.ts", "show/format.ts", "show/keys.ts", "text.ts", "usage"],
   ],
-  db: ["db/connection", "db/jobs", "errors.ts", "keys", "usage"],
+  db: ["db/connection", "db/jobs", "errors.ts", "keys", "text.ts", "usage"],
   schedule: ["db/jobs", "db/usage", "usage"],
   web: ["async.ts", "errors.ts", "facts", "package-files.ts", "show", "secret.ts", "usage"],
   // Runs in the browser: nothing of Node.
@@ -97,7 +97,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   commander: ["cli/command-line.ts", "cli/commands.ts"],
   "cli-progress": ["cli/export.ts"],
   croner: ["schedule/cron.ts", "config/fields.ts"],
-  "node-cron": ["schedule/timers.ts", "config/fields.ts"],
+  "node-cron": ["schedule/cron.ts", "config/fields.ts"],
   echarts: ["web/client"],
   hono: ["web/routes.ts"],
 };

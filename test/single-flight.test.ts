@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { oneAtATime, shareInFlight } from "../src/async.ts";
+import { oneAtATime } from "../src/async.ts";
 
 /** A function `read` whose results the test gives, and the reads that have begun, in their order. */
 function readings() {
@@ -12,53 +12,6 @@ function readings() {
   };
   return { begun, read };
 }
-
-test("callers that come during a read share its result", async () => {
-  const { begun, read } = readings();
-  const ask = shareInFlight(read, 10_000);
-  const asked = [ask(), ask(), ask()];
-  begun[0]?.resolve("figures");
-  expect(await Promise.all(asked)).toEqual(Array(3).fill({ ok: true, value: "figures" }));
-  expect(begun).toHaveLength(1);
-});
-
-test("a caller that comes after a read starts a new one", async () => {
-  const { begun, read } = readings();
-  const ask = shareInFlight(read, 10_000);
-  const first = ask();
-  begun[0]?.resolve("old");
-  await first;
-  const second = ask();
-  begun[1]?.resolve("new");
-  expect(await second).toEqual({ ok: true, value: "new" });
-});
-
-test("after waitMsMax callers of a slow read get an error, later callers at once, and no second read starts", async () => {
-  const { begun, read } = readings();
-  const ask = shareInFlight(read, 50);
-  const late = { ok: false, error: expect.objectContaining({ message: "not read within 0.05 s" }) };
-  expect(await Promise.all([ask(), ask()])).toEqual([late, late]);
-  expect(await Promise.race([ask(), setImmediate("not at once")])).toEqual(late);
-  expect(begun).toHaveLength(1);
-
-  begun[0]?.resolve("too late");
-  await setImmediate();
-  const next = ask();
-  begun[1]?.resolve("next");
-  expect(await next).toEqual({ ok: true, value: "next" });
-});
-
-test("if a read fails, all its callers get the error, and the next caller starts a new read", async () => {
-  const { begun, read } = readings();
-  const ask = shareInFlight(read, 10_000);
-  const asked = [ask(), ask()];
-  const error = new Error("away");
-  begun[0]?.reject(error);
-  expect(await Promise.all(asked)).toEqual(Array(2).fill({ ok: false, error }));
-  const next = ask();
-  begun[1]?.resolve("back");
-  expect(await next).toEqual({ ok: true, value: "back" });
-});
 
 test("reads run one at a time, even after one that failed", async () => {
   const { begun, read } = readings();

@@ -6,9 +6,9 @@ import { type Config, includes, listOf, loadConfig, withDiscovered } from "../co
 import { isPattern } from "../config/patterns.ts";
 import { databaseUrlOf, withDatabase } from "../database.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import { checkInstallation } from "../db/connection/installation.ts";
-import { runOn } from "../db/connection/transaction.ts";
 import { isSchemaError } from "../db/connection/migrate.ts";
+import { runOn } from "../db/connection/transaction.ts";
+import { readerProblem } from "../db/connection/views.ts";
 import { type StoredList, storedLists } from "../db/projects.ts";
 import { AppError, errorText } from "../errors.ts";
 import { shortWindows } from "../facts/coverage.ts";
@@ -85,8 +85,9 @@ async function checkDatabase(app: App, db: Database): Promise<Finding[]> {
       ? { what: "clock", state: "ok", text: "agrees with this machine's" }
       : { what: "clock", state: "warn", text: `differs from this machine's by ${Math.round(skewMs / 1000)} s` };
   // The embedded database has no other users.
-  const found = databaseUrlOf(app.env) === undefined ? [] : await checkInstallation(db);
-  return [{ what: "schema", state: "ok", text: "up to date" }, clock, ...found];
+  const problem = databaseUrlOf(app.env) === undefined ? undefined : await readerProblem(db);
+  const reader: Finding[] = problem === undefined ? [] : [{ what: "usage_reader", state: "warn", text: problem }];
+  return [{ what: "schema", state: "ok", text: "up to date" }, clock, ...reader];
 }
 
 async function checkWindows(db: Database): Promise<Finding[]> {

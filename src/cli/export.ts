@@ -44,7 +44,7 @@ export async function runExport(app: App, options: ExportOptions): Promise<numbe
       results.push({ job, result: await runExportNow(context, job, { trigger: "manual", selection }) });
     }
     // If another scheduler runs this command and no worker runs, nothing else deletes old runs.
-    await deleteOldRuns(db, written.runs.keepDays, new Date());
+    await deleteOldRuns(db, written.runs.keepDays);
   });
   writeAnswer(app, options, results.map(exportJson), () => results.map(exportText).join(""));
   return results.every(({ result }) => result.failed + result.suspect === 0) ? 0 : 1;

@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isatty } from "node:tty";
 import type { App } from "../app.ts";
+import { type Config, loadConfig } from "../config/config.ts";
 import { databaseUrlOf, openDatabase } from "../database.ts";
 import type { Database } from "../db/connection/database.ts";
 import { requireCurrentSchema } from "../db/connection/migrate.ts";
@@ -10,6 +11,7 @@ import { heartbeatWorker } from "../db/jobs/jobs.ts";
 import { AppError } from "../errors.ts";
 import { withKnownProjects } from "../jobs/discovery.ts";
 import type { PrintedKeys } from "../jobs/key-ring.ts";
+import { requireSecrets } from "../jobs/monitor-secrets.ts";
 import { requireStartable, retryUntilReached } from "../worker/context.ts";
 import { type Liveness, openLiveness } from "../worker/liveness.ts";
 import { openMonitoring } from "../worker/monitoring.ts";
@@ -24,11 +26,12 @@ type StartOptions = { /** Works on the embedded database. */ readonly embedded?:
 
 /** Runs until a signal stops it, which is no failure. A changed configuration is taken up meanwhile. */
 export async function runStart(app: App, { embedded = false }: StartOptions): Promise<number> {
-  const first = await loadForWorker(app, () => requireIntendedDatabase(app, embedded));
+  const config = await loadConfig(app.configPath);
+  requireIntendedDatabase(app, embedded);
+  const first = { config, ...(await requireSecrets(app, config)) };
   const liveness = openLiveness(app.log, () => performance.now());
-  // After the stop signal, statements may run until the drain ends: the claimed jobs still use the database.
-  const stoppingMs = first.config.worker.drainSeconds * 1000;
-  const db = await openDatabase(app, "DATABASE_URL", stoppingMs, liveness.reportLostConnection);
+  // After the stop signal the claimed jobs still use the database.
+  const db = await openDatabase(app, "DATABASE_URL", config.worker.drainSeconds * 1000);
   try {
     await work(app, first, db, liveness);
   } catch (error) {
@@ -40,13 +43,8 @@ export async function runStart(app: App, { embedded = false }: StartOptions): Pr
 }
 
 /**
- * | State | Works with | Until |
- * | --- | --- | --- |
- * | waiting | the first configuration: the monitor answers | the database is reached |
- * | working | the configuration in force | another one is taken up: works with that; or a signal |
- * | stopping | | the work in hand is finished, `drainSeconds` at most |
- *
- * Whatever keeps a worker from working with its first configuration ends it. Another configuration is taken up only if nothing does.
+ * The monitor answers from the start, also while the worker waits for its database. Whatever keeps the worker from working with its first
+ * configuration ends it. Another configuration is taken up only if nothing does.
  */
 async function work(app: App, first: Loaded, db: Database, liveness: Liveness): Promise<void> {
   const worker = await newWorker();
@@ -62,35 +60,30 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
   const writeToTerminal = (text: string) => (app.terminal ? app.write(text) : undefined);
   writeToTerminal(`dashboard, health and metrics: ${monitoring.url}/\n`);
 
-  const withProjects = async (loaded: Loaded) => {
+  const withProjects = async (loaded: Loaded) => ({ ...loaded, config: await withKnownProjects(loaded.config, db) });
+  const complete = await retryUntilReached(app, liveness, app.signal, async () => {
     await requireCurrentSchema(db);
-    return { ...loaded, config: await withKnownProjects(loaded.config, db) };
-  };
-  const complete = await retryUntilReached(app, liveness, app.signal, () => withProjects(first));
+    return withProjects(first);
+  });
   await using opened = openReloader(complete, {
     log: app.log,
-    async load() {
-      const loaded = await withProjects(await loadForWorker(app));
-      await requireStartable(app, loaded.config, db);
-      return loaded;
-    },
+    load: async () => withProjects(await loadForWorker(app)),
+    requireStartable: (config) => requireStartable(app, config, db),
     // `status` reads it. If the database is away, the next tick stores it.
     onRefusalChange: (refusal) => void heartbeatWorker(db, worker, refusal).catch(() => {}),
   });
   reloader = opened;
   // The actor includes the process id, so that the process can be looked up while it lives.
   const workerApp = { ...app, actor: `${app.actor} worker, pid ${process.pid}` };
-  while (!app.signal.aborted) {
-    const { config, receivers, superseded } = opened.current();
-    const onReady = async () => {
+  const deps = {
+    ...{ worker, liveness, metrics: monitoring.metrics, printedKeys },
+    ...{ refusal: opened.refusal, onProjectsChanged: opened.request },
+    async onReady(config: Config) {
       writeToTerminal((await listJobs(db, config)).map(renderJob).join(""));
       writeToTerminal("one line for each run follows; Ctrl-C stops the worker when its claimed jobs are finished\n");
-    };
-    await runWorker(workerApp, config, db, {
-      ...{ worker, liveness, metrics: monitoring.metrics, receivers, printedKeys, superseded, onReady },
-      ...{ refusal: opened.refusal, onProjectsChanged: opened.request },
-    });
-  }
+    },
+  };
+  while (!app.signal.aborted) await runWorker(workerApp, opened.current(), db, deps);
 }
 
 /**

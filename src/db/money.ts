@@ -4,10 +4,10 @@ import { type RawBuilder, sql } from "kysely";
 import type { Budget, BudgetUse } from "../usage/budgets.ts";
 import type { Window } from "../usage/days.ts";
 import { type Price, priceFilterKey, unitFactor, withEnds } from "../usage/prices.ts";
-import { storeConfigured } from "./connection/configured.ts";
 import type { Database } from "./connection/database.ts";
 import { isStatementTimeout } from "./connection/errors.ts";
 import type { Tx } from "./connection/transaction.ts";
+import { storeConfigured } from "./connection/transaction.ts";
 
 /** Stores the prices as the configuration has them; those that it has no more go. Returns whether any has changed. */
 export async function storePrices(db: Database, prices: readonly Price[]): Promise<boolean> {

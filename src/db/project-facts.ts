@@ -1,11 +1,11 @@
 // What is learnt of the service beside usage: the parameter names that its version understands, and the keys and balances of each project.
 
 import { sql } from "kysely";
+import { storableText } from "../text.ts";
 import type { Dialect } from "../usage/dimensions.ts";
 import type { Project } from "../usage/series.ts";
 import type { Database } from "./connection/database.ts";
 import { inTransaction } from "./connection/transaction.ts";
-import { storableText } from "./limits.ts";
 
 export async function storedDialect(db: Database, serviceUrl: string): Promise<Dialect | undefined> {
   const { rows } = await sql<{ dialect: Dialect }>`

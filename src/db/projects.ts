@@ -1,10 +1,10 @@
 // Stores the projects that the service has listed. They are never removed, so that a project that comes back is known again.
 
 import { sql } from "kysely";
+import { storableText } from "../text.ts";
 import type { KnownProject, Project } from "../usage/series.ts";
 import type { Database } from "./connection/database.ts";
 import { execute, inTransaction, type Tx } from "./connection/transaction.ts";
-import { storableText } from "./limits.ts";
 
 /** Every project of every list, those that have vanished, too. */
 export async function storedProjects(db: Database): Promise<readonly KnownProject[]> {

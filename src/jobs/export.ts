@@ -7,7 +7,7 @@ import { inParallel } from "../async.ts";
 import { judgeFinalDays } from "../db/anomalies.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
-import { endProjects, finishRun, heartbeatRun, startRun } from "../db/jobs/runs.ts";
+import { endProject, finishRun, heartbeatRun, startRun } from "../db/jobs/runs.ts";
 import { storeBalances, storeListedKeys } from "../db/project-facts.ts";
 import { dueSlices } from "../db/usage/coverage.ts";
 import { markDue, seriesIdOf } from "../db/usage/series.ts";
@@ -102,10 +102,10 @@ export async function runExportJob(
     const result = await exportProject(context, { ...shared, requests, onCounted: count });
     results.push(result);
     // A project whose requests all failed would not answer anything else either.
-    const allowed = result.failures.length < result.requests ? job.source : undefined;
-    await context.writer.endProject({ runId, projectId, counts: result, error: scrubbed(app, result), allowed });
+    const isAllowed = result.failures.length < result.requests;
+    await endProject(db, { runId, projectId, counts: result, error: scrubbed(app, result) });
     const project = requests[0]?.series.project;
-    if (allowed && project) await readProjectFacts(context, project, allowed);
+    if (isAllowed && project) await readProjectFacts(context, project, job.source);
   };
   try {
     await inParallel([...projects], PROJECTS_AT_ONCE, exportOne);
@@ -123,9 +123,11 @@ export async function runExportJob(
   } catch (error) {
     const status = app.signal.aborted ? "stopped" : "failed";
     // What the projects had done. If the database is lost, this fails, too, and the missing heartbeat shows that the run was interrupted.
-    const ends = [...progress].map(([projectId, counts]) => ({ runId, projectId, counts }));
-    await endProjects(db, ends).catch(() => {});
-    await finishRun(db, runId, status, app.scrubber.scrub(errorText(error))).catch(() => {});
+    const recordEnd = async () => {
+      for (const [projectId, counts] of progress) await endProject(db, { runId, projectId, counts });
+      await finishRun(db, runId, status, app.scrubber.scrub(errorText(error)));
+    };
+    await recordEnd().catch(() => {});
     throw error;
   } finally {
     clearInterval(heartbeat);

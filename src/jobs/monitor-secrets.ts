@@ -17,10 +17,13 @@ export type MonitorSecrets = { readonly receivers: Receivers; readonly access: A
 /** Throws `config` if a key, a secret of the monitor or a master key is missing or malformed. Nothing is sent. */
 export async function requireSecrets(app: App, config: Config): Promise<MonitorSecrets> {
   await requireStaticKeys(app, config);
-  const receivers = await requireReceivers(app, config);
-  const access = await requireAccess(app, config);
+  const secrets = await readMonitorSecrets(app, config);
   if (config.rotations.length > 0 || config.writtenForMany) readMasterKeys(app.env);
-  return { receivers, access };
+  return secrets;
+}
+
+export async function readMonitorSecrets(app: App, config: Config): Promise<MonitorSecrets> {
+  return { receivers: await requireReceivers(app, config), access: await requireAccess(app, config) };
 }
 
 async function requireReceivers(app: App, { notify }: Config): Promise<Receivers> {
@@ -51,12 +54,6 @@ async function requireAccess(app: App, { monitor }: Config): Promise<Access | un
   }
   const password = app.scrubber.add(await readSecret("password", access.password, app.env));
   return { scheme: "Basic", credentials: app.scrubber.add(new Secret(`${access.username}:${password.reveal()}`)) };
-}
-
-/** The files that hold the secrets of the monitor. */
-export function monitorSecretFiles({ notify, monitor }: Config): readonly string[] {
-  const needed = [...neededAddresses(notify), ...neededForAccess(monitor)];
-  return needed.flatMap(({ reference }) => (reference.kind === "file" ? [reference.path] : []));
 }
 
 export function areSameSecrets(a: MonitorSecrets, b: MonitorSecrets): boolean {

@@ -1,6 +1,7 @@
-// When a cron expression is due in a time zone.
+// When a cron expression is due in a time zone, and the timers that fire then.
 
 import { Cron } from "croner";
+import { type ScheduledTask, schedule } from "node-cron";
 
 export type Schedule = { readonly schedule: string; readonly timezone: string };
 
@@ -11,8 +12,8 @@ const crons = new Map<string, Cron>();
 
 /**
  * A local time that the clock skips occurs at the first moment after the gap, and one that it shows twice occurs the first time. A schedule of
- * every hour follows what the clock shows. Over ten years and all zones croner 11.0.1 leaves out one case: in Greenland, where a gap
- * ends at midnight, the times from 23:00 on do not occur that night.
+ * several hours follows what the clock shows. croner 11.0.1, over ten years and all zones, leaves out one case: in Greenland, where a gap ends
+ * at midnight, the times from 23:00 on do not occur that night.
  */
 function cronOf({ schedule, timezone }: Schedule): Cron {
   const key = `${timezone} ${schedule}`;
@@ -38,4 +39,44 @@ export function nextOccurrences(schedule: Schedule, after: Date, count: number):
 
 function floorToSecond(moment: Date): number {
   return Math.floor(moment.getTime() / SECOND_MS) * SECOND_MS;
+}
+
+// The timers of a worker fire at each scheduled time, and every minute in case one was missed. What is due is decided by what the database
+// contains, so a timer that fires late, twice or never does no harm.
+
+export type Timers = {
+  /** Fires once more after this time. Replaces an earlier request. */
+  readonly fireIn: (ms: number) => void;
+  readonly stop: () => void;
+};
+
+/** The timer of every minute is also for times that daylight saving time skips: the library does not fire for them. */
+const MINUTE_MS = 60_000;
+/** The library writes to the console when a timer is late. */
+const SILENT = { info() {}, warn() {}, error() {}, debug() {} };
+
+export function setTimers(schedules: readonly Schedule[], fire: () => void): Timers {
+  const tasks = schedules.flatMap((one) => setTimer(one, fire) ?? []);
+  const minutes = setInterval(fire, MINUTE_MS);
+  let once: NodeJS.Timeout | undefined;
+  return {
+    fireIn(ms) {
+      clearTimeout(once);
+      once = setTimeout(fire, Math.max(ms, 0));
+    },
+    stop() {
+      clearInterval(minutes);
+      clearTimeout(once);
+      for (const task of tasks) void task.destroy();
+    },
+  };
+}
+
+/** Undefined for a schedule that never occurs, such as `0 0 L * 1#1`: the library throws for it. */
+function setTimer({ schedule: expression, timezone }: Schedule, fire: () => void): ScheduledTask | undefined {
+  try {
+    return schedule(expression, fire, { timezone, logger: SILENT, suppressMissedWarning: true });
+  } catch {
+    return undefined;
+  }
 }

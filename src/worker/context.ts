@@ -7,10 +7,11 @@ import { databaseUnreachable } from "../database.ts";
 import type { Database } from "../db/connection/database.ts";
 import { isTransient } from "../db/connection/errors.ts";
 import { requireCurrentSchema } from "../db/connection/migrate.ts";
-import { registerJobs } from "../db/jobs/jobs.ts";
+import { type ConfigRefusal, type NewWorker, registerJobs } from "../db/jobs/jobs.ts";
 import { openQueue, type Queue } from "../db/jobs/queue.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
 import { openKeyRing, openMasterKeys, type PrintedKeys } from "../jobs/key-ring.ts";
+import { requireSecrets } from "../jobs/monitor-secrets.ts";
 import type { MasterKeys } from "../keys/seal.ts";
 import type { ProcessMetrics } from "../show/prometheus.ts";
 import type { Liveness } from "./liveness.ts";
@@ -21,12 +22,20 @@ export type WorkerContext = ExportContext & {
   /** Undefined if no rotation is configured. */
   readonly masterKeys: MasterKeys | undefined;
   readonly metrics: ProcessMetrics;
-  /** Each run repeats calls that the service refused in an earlier run: the key may have been given the right since then. */
-  readonly forgetFailuresOfEarlierRuns: (runId: string) => void;
 };
 
-/** More than the number of runs that overlap. */
-const RUNS_REMEMBERED = 16;
+/** What a worker is started with, and keeps when it takes up another configuration. */
+export type WorkerDeps = {
+  readonly worker: NewWorker;
+  readonly liveness: Liveness;
+  readonly metrics: ProcessMetrics;
+  readonly printedKeys: PrintedKeys;
+  readonly refusal: () => ConfigRefusal | undefined;
+  /** Called when the projects may no longer be those of the configuration. */
+  readonly onProjectsChanged: () => void;
+  /** Called when the database is reached, before the first tick. */
+  readonly onReady: (config: Config) => Promise<void>;
+};
 
 const RETRY_MS = 1_000;
 /** A worker runs all day, so it waits for as long as the service asks, up to an hour. */
@@ -54,11 +63,10 @@ export async function retryUntilReached<T>(
   }
 }
 
-/**
- * Throws why a worker can't start with the configuration, as `openWorkerContext` would. Writes nothing, so that a worker finds out before
- * it ends its work under another configuration.
- */
+/** Throws why a worker can't start with the configuration, as `openWorkerContext` would. Writes nothing. */
 export async function requireStartable(app: App, config: Config, db: Database): Promise<void> {
+  await requireCurrentSchema(db);
+  await requireSecrets(app, config);
   await openKeyRing(app, config, db, { masterKeys: await masterKeysFor(app, config, db) });
 }
 
@@ -71,9 +79,7 @@ export async function openWorkerContext(
   app: App,
   config: Config,
   db: Database,
-  metrics: ProcessMetrics,
-  printedKeys: PrintedKeys = new Map(),
-  reportDatabase: Liveness["reportDatabase"] = () => {},
+  { metrics, printedKeys, liveness }: Pick<WorkerDeps, "metrics" | "printedKeys" | "liveness">,
 ): Promise<WorkerContext> {
   await requireCurrentSchema(db);
   const masterKeys = await masterKeysFor(app, config, db);
@@ -85,20 +91,10 @@ export async function openWorkerContext(
   });
   try {
     await registerJobs(db, jobsOf(config));
-    const queue = await openQueue(db, app.log, reportDatabase);
-    return { ...context, masterKeys, queue, metrics, forgetFailuresOfEarlierRuns: onNewRun(context.service) };
+    const queue = await openQueue(db, app.log, liveness.reportDatabase);
+    return { ...context, masterKeys, queue, metrics };
   } catch (error) {
     await context[Symbol.asyncDispose]();
     throw error;
   }
-}
-
-function onNewRun({ forgetAuthFailures }: ExportContext["service"]): (runId: string) => void {
-  const known: string[] = [];
-  return (runId) => {
-    if (known.includes(runId)) return;
-    known.push(runId);
-    known.splice(0, known.length - RUNS_REMEMBERED);
-    forgetAuthFailures();
-  };
 }

@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
-import { type OpenProject, openProject, type ProjectEnd, recordAttempt } from "../db/jobs/runs.ts";
+import { endProject, type OpenProject, openProject, type ProjectEnd, recordAttempt } from "../db/jobs/runs.ts";
 import { hasVanished } from "../db/projects.ts";
 import { type SettledSlice, settledSlices } from "../db/usage/coverage.ts";
 import { seriesIdOf } from "../db/usage/series.ts";
@@ -18,12 +18,7 @@ import type { Series } from "../usage/series.ts";
 import type { WorkerContext } from "./context.ts";
 import { reportRunEnd } from "./runs.ts";
 
-const ProjectJob = z.object({
-  runId: z.string(),
-  projectId: z.string(),
-  /** Days before the window may be missing. */
-  hasGaps: z.boolean(),
-});
+const ProjectJob = z.object({ runId: z.string(), projectId: z.string() });
 
 export type ProjectJob = z.output<typeof ProjectJob>;
 
@@ -37,11 +32,11 @@ export type ProjectDeps = {
 /** Throws if the job is to be tried again. */
 export async function handleProject(context: WorkerContext, deps: ProjectDeps, claimed: ClaimedJob): Promise<void> {
   const { db, config } = context;
-  const data = ProjectJob.parse(claimed.data);
-  const { runId, projectId } = data;
+  const { runId, projectId } = ProjectJob.parse(claimed.data);
   const run = await openProject(db, runId, projectId);
   if (!run) return;
-  context.forgetFailuresOfEarlierRuns(runId);
+  // A key that was refused may have been given the right since then.
+  context.service.forgetAuthFailures();
   const job = config.exports.find(({ name }) => name === run.job);
   const project = job?.projects.find(({ id }) => id === projectId);
   const isLast = claimed.retryCount >= claimed.retryLimit;
@@ -53,7 +48,7 @@ export async function handleProject(context: WorkerContext, deps: ProjectDeps, c
     await end(context, { runId, projectId, counts: NO_COUNTS, error: isGone ? undefined : reason });
     return;
   }
-  const plan = await planOf(context, { ...job, projects: [project] }, run, data);
+  const plan = await planOf(context, { ...job, projects: [project] }, run);
   const log = context.app.log.child({ job: job.name, runId });
   const result = await exportProject(context, {
     ...{ runId, job, requests: plan.requests, runDay: plan.runDay, log, check: new FilterCheck(context) },
@@ -73,12 +68,12 @@ export async function handleProject(context: WorkerContext, deps: ProjectDeps, c
   const isAllowed = result.failures.length < result.requests;
   const counts = addCounts(plan.settled, result);
   const error = result.failures[0]?.reason;
-  await end(context, { runId, projectId, counts, error, allowed: isAllowed ? job.source : undefined });
+  await end(context, { runId, projectId, counts, error });
   if (isAllowed) await readProjectFacts(context, project, job.source);
 }
 
 async function end(context: WorkerContext, { error, ...project }: ProjectEnd): Promise<void> {
-  const ended = await context.writer.endProject({ ...project, error: error && context.app.scrubber.scrub(error) });
+  const ended = await endProject(context.db, { ...project, error: error && context.app.scrubber.scrub(error) });
   if (ended) reportRunEnd(context, { ...ended, kind: "export" });
 }
 
@@ -94,13 +89,12 @@ async function planOf(
   { db, ids }: WorkerContext,
   job: ExportJob,
   { scheduledFor, startedAt, fetchNo }: OpenProject,
-  { hasGaps }: ProjectJob,
 ): Promise<ProjectPlan> {
   const runDay = dayOf(startedAt);
   const seriesIds = seriesOf(job).map((series) => seriesIdOf(ids, series));
   const since = { fetchNo, startedAt, retriedCodes: RETRIED_CODES };
   const settled = scheduledFor ? await settledSlices(db, seriesIds, windowOf(job, runDay), since) : [];
-  const toReread = hasGaps ? await daysToReread({ db, ids }, job, (slice) => isDueInRun(slice, startedAt)) : new Map();
+  const toReread = await daysToReread({ db, ids }, job, (slice) => isDueInRun(slice, startedAt));
   const settledKeys = new Set(settled.map(({ seriesId, day }) => `${seriesId} ${day ?? ""}`));
   const isSettled = (series: Series, day: Day | undefined) =>
     settledKeys.has(`${seriesIdOf(ids, series)} ${day ?? ""}`);

@@ -1,7 +1,7 @@
 // Opens the monitor of a worker: health checks and metrics, which answer before the database does, and the dashboard.
 
 import type { App } from "../app.ts";
-import { shareInFlight } from "../async.ts";
+import { oneAtATime } from "../async.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { newestMigration } from "../db/connection/migrate.ts";
@@ -77,10 +77,10 @@ export function openScrape(
   metrics: Metrics,
   readHealth: () => Promise<HealthState>,
 ): () => Promise<{ readonly contentType: string; readonly text: string }> {
-  const read = shareInFlight(readHealth, SCRAPE_MS_MAX);
+  const inTurn = oneAtATime(SCRAPE_MS_MAX);
   let wasRead = true;
   return async () => {
-    const reading = await read();
+    const reading = await inTurn(readHealth);
     if (reading.ok) {
       wasRead = true;
       return metrics.scrape(reading.value);

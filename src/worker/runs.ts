@@ -6,7 +6,7 @@ import { type JobId, lockJob, markScheduled } from "../db/jobs/jobs.ts";
 import { runningRuns } from "../db/jobs/runs.ts";
 import { latestOccurrence, type Schedule } from "../schedule/cron.ts";
 import { type DueRun, planTick } from "../schedule/due.ts";
-import { counted } from "../show/format.ts";
+import { counted, durationText, instantText } from "../show/format.ts";
 import type { RunCounts } from "../usage/export.ts";
 import type { WorkerContext } from "./context.ts";
 
@@ -83,23 +83,14 @@ export function reportRunEnd({ app, metrics }: Pick<WorkerContext, "app" | "metr
 }
 
 export function runLine({ kind, job, trigger, status, seconds, error, counts, did = [] }: EndedRun, at: Date): string {
-  const parts = [
-    ...(counts ? countParts(counts) : did),
-    ...(seconds === undefined ? [] : [seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`]),
-  ];
+  const parts = counts
+    ? [
+        counted(counts.requests, "request"),
+        `${counts.complete} of ${counts.planned} slices complete`,
+        `${counted(counts.rowsChanged, "row")} changed`,
+      ]
+    : did;
+  const time = seconds === undefined ? [] : [durationText(seconds)];
   const reason = error == null ? "" : `: ${error}`;
-  const moment = at.toISOString().slice(0, 19).replace("T", " ");
-  return `${moment} UTC ${kind} ${job} (${trigger}) ${[status, ...parts].join(", ")}${reason}`;
-}
-
-function countParts(counts: RunCounts): readonly string[] {
-  const { requests, planned, complete, suspect, failed, undated, stale, rowsChanged } = counts;
-  return [
-    counted(requests, "request"),
-    `${complete} of ${planned} slices complete`,
-    ...Object.entries({ suspect, failed, undated, stale }).flatMap(([name, count]) =>
-      count > 0 ? `${count} ${name}` : [],
-    ),
-    `${counted(rowsChanged, "row")} changed`,
-  ];
+  return `${instantText(at)} ${kind} ${job} (${trigger}) ${[status, ...parts, ...time].join(", ")}${reason}`;
 }

@@ -6,7 +6,7 @@ import { keyName } from "../config/projects.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
 import type { Tx } from "../db/connection/transaction.ts";
 import type { JobId } from "../db/jobs/jobs.ts";
-import { endRunsWithoutJobs, insertRun, insertRunProjects, markQueued } from "../db/jobs/runs.ts";
+import { endRunsWithoutJobs, insertQueuedRun, type RunProject } from "../db/jobs/runs.ts";
 import { dueSlices, incompleteSeries } from "../db/usage/coverage.ts";
 import { extendDue, registerSeries, seriesIdOf } from "../db/usage/series.ts";
 import { errorCode, errorText } from "../errors.ts";
@@ -77,16 +77,12 @@ async function tickExport(context: WorkerContext, job: ExportJob): Promise<TickO
       async start(tx, { trigger, scheduledFor }, now) {
         warnOfLeftOut(context.app.log, job);
         const today = dayOf(now);
-        const window = windowOf(job, today);
-        // Without a missing day before the window no project has to look for some.
-        const incomplete = window ? await incompleteSeries(tx, addDays(window.start, -1)) : [];
-        const withGaps = new Set(incomplete.map((id) => series().get(id)?.project.id));
         const due = dueDays(job, today) ?? { through: addDays(today, -1) };
         await extendDue(tx, [...series().keys()], { ...due, nextAt: nextOccurrence(job, now) });
         const planned = Map.groupBy(series().values(), ({ project }) => project.id);
-        const slices = sliceCount({ window });
+        const slices = sliceCount({ window: windowOf(job, today) });
         const projects = job.projects.map(({ id }) => ({
-          ...{ id, hasGaps: withGaps.has(id), planned: slices * (planned.get(id)?.length ?? 0) },
+          ...{ projectId: id, planned: slices * (planned.get(id)?.length ?? 0) },
         }));
         return startRun(tx, context, job, { trigger, scheduledFor, projects });
       },
@@ -97,7 +93,7 @@ async function tickExport(context: WorkerContext, job: ExportJob): Promise<TickO
         const due = (await dueSlices(tx, own)).filter((slice) => isDueForRetry(slice, now));
         const gaps = Map.groupBy(due, ({ seriesId }) => series().get(seriesId)?.project.id ?? "");
         if (gaps.size === 0) return NOTHING_DUE;
-        const projects = [...gaps].map(([id, slices]) => ({ id, planned: slices.length, hasGaps: true }));
+        const projects = [...gaps].map(([projectId, slices]) => ({ projectId, planned: slices.length }));
         return startRun(tx, context, job, { trigger: "catchup", scheduledFor: undefined, projects });
       },
     },
@@ -108,8 +104,7 @@ type RunStart = {
   readonly trigger: RunTrigger;
   /** Its scheduled time; undefined if missing days caused the run. */
   readonly scheduledFor: Date | undefined;
-  /** `planned`: how many slices are to be read. */
-  readonly projects: readonly { readonly id: string; readonly planned: number; readonly hasGaps: boolean }[];
+  readonly projects: readonly RunProject[];
 };
 
 /** Stores the run and its queue jobs, one for each project. Nothing if that scheduled time has a run already. */
@@ -120,17 +115,15 @@ async function startRun(
   { trigger, scheduledFor, projects }: RunStart,
 ): Promise<TickOutcome> {
   const runId = randomUUID();
-  if (!(await insertRun(tx, { runId, kind: "export", job: job.name, trigger, scheduledFor }))) return NOTHING_DUE;
-  const planned = projects.map((one) => ({ projectId: one.id, planned: one.planned }));
-  await insertRunProjects(tx, runId, planned);
+  const run = { runId, kind: "export", job: job.name, trigger, scheduledFor } as const;
+  if (!(await insertQueuedRun(tx, run, projects))) return NOTHING_DUE;
   const keys = new Map(config.projects.map(({ id, key }) => [id, keyName(key)]));
-  const jobs = projects.map(({ id, hasGaps }) => {
-    const data: ProjectJob = { runId, projectId: id, hasGaps };
+  const jobs = projects.map(({ projectId }) => {
+    const data: ProjectJob = { runId, projectId };
     // A scheduled run comes before one of missing days: people look at the newest days.
-    return { data, priority: scheduledFor ? 1 : 0, group: { id: keys.get(id) ?? id } };
+    return { data, priority: scheduledFor ? 1 : 0, group: { id: keys.get(projectId) ?? projectId } };
   });
   await queue.add(tx, "export", jobs);
-  await markQueued(tx, runId, projects.length);
   app.log.info({ job: job.name, runId, projects: projects.length, trigger, scheduledFor }, "run started");
   return { started: true };
 }

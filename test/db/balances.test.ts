@@ -1,13 +1,11 @@
 // bi.balances: every amount that was read, from when to when, with every digit.
 
-import fc from "fast-check";
 import { sql } from "kysely";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { type Balance, storeBalances } from "../../src/db/project-facts.ts";
 import { registerSeries } from "../../src/db/usage/series.ts";
 import type { Project } from "../../src/usage/series.ts";
 import { testDatabase } from "../support/database.ts";
-import { WAIT_MS_MAX } from "../support/limits.ts";
 import { configured, newProject, view } from "./stored-usage.ts";
 
 const { db } = await testDatabase();
@@ -83,35 +81,6 @@ test("a renamed project has its new name on the newest amounts, and another proj
   expect(await shown(other)).toEqual(["prepaid 7 now"]);
 });
 
-test("processes that read at the same time store an amount once", async () => {
-  const project = newProject();
-  await Promise.all(Array.from({ length: 4 }, () => storeBalances(db, project, [balance("5")])));
-  expect(await shown(project)).toEqual(["prepaid 5 now"]);
-});
-
-test("a run that stores its amount after another run's does not say that it read the other's", async () => {
-  const project = newProject();
-  const late = await db.transaction().execute(async (tx) => {
-    await sql`
-      insert into usage_export.balance (project_id, project, balance_id, amount, units, purchase_order_id)
-      values (${project.id}, ${project.name}, 'prepaid', 5, 'usd', 'order 7')
-    `.execute(tx);
-    const storing = storeBalances(db, project, [balance("4")]);
-    await vi.waitFor(async () => {
-      const { rows } = await sql`
-        select from pg_locks l join pg_stat_activity a using (pid) where not l.granted and a.datname = current_database()
-      `.execute(db);
-      expect(rows).toHaveLength(1);
-    }, WAIT_MS_MAX);
-    return { storing };
-  });
-  await late.storing;
-  const { rows } = await sql`
-    select amount::text, last_read_at = read_at as "isReadOnce" from bi.balances where project_id = ${project.id}
-  `.execute(db);
-  expect(rows).toEqual([{ amount: "5", isReadOnce: true }]);
-});
-
 test("an amount is current while it is the newest and an export reads the project's billing", async () => {
   const project = newProject();
   const current = async () =>
@@ -124,29 +93,3 @@ test("an amount is current while it is the newest and an export reads the projec
   expect(await current()).toEqual([]);
   expect(await shown(project)).toEqual(["prepaid 5", "prepaid 4 now"]);
 });
-
-test("whatever is read, each change of an amount is one row, and no digit is lost", async () => {
-  const digits = fc
-    .tuple(fc.bigInt({ min: -(10n ** 28n), max: 10n ** 28n }), fc.nat(28))
-    .map(([whole, places]) => decimal(whole, places));
-  const amounts = fc.array(fc.oneof(fc.constantFrom("0.1", "0.2", "0.3"), digits), { minLength: 1, maxLength: 6 });
-  await fc.assert(
-    fc.asyncProperty(amounts, async (sent) => {
-      const project = newProject();
-      for (const amount of sent) await storeBalances(db, project, [balance(amount)]);
-      const changes = sent.filter((amount, i) => amount !== sent[i - 1]);
-      const rows = await sql<{ amount: string }>`
-        select trim_scale(amount)::text as amount from bi.balances where project_id = ${project.id} order by read_at
-      `.execute(db);
-      expect(rows.rows.map(({ amount }) => amount)).toEqual(changes);
-    }),
-    { numRuns: 50 },
-  );
-});
-
-function decimal(whole: bigint, places: number): string {
-  const digits = String(whole < 0n ? -whole : whole).padStart(places + 1, "0");
-  const fraction = digits.slice(digits.length - places).replace(/0+$/, "");
-  const text = `${digits.slice(0, digits.length - places)}${places > 0 && fraction ? `.${fraction}` : ""}`;
-  return whole < 0n ? `-${text}` : text;
-}

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { storableText } from "../../src/db/limits.ts";
+import { storableText } from "../../src/text.ts";
 
 test.each([
   ["a NUL is left out", "a\0b", "ab"],

@@ -13,55 +13,21 @@ function short(moment: Date): string {
   return moment.toISOString().replace(/(:00)?\.000Z$/, "Z");
 }
 
-// Expected are the occurrences of three days: before, on and after the day on which the clock is set forward.
-test.each([
-  ["Europe/Vienna", "02:00 to 03:00", "30 2 * * *", ["2026-03-28T01:30Z", "2026-03-29T01:00Z", "2026-03-30T00:30Z"]],
-  [
-    "Africa/Monrovia",
-    "00:00 to 00:44:30",
-    "30 0 * * *",
-    ["1972-01-06T01:14:30Z", "1972-01-07T00:44:30Z", "1972-01-08T00:30Z"],
-  ],
-])("in %s a time in the gap %s occurs at the first moment after the gap (%s)", (timezone, _gap, schedule, days) => {
-  expect(occurrencesBetween(schedule, timezone, `${days[0]}`, `${days[2]}`)).toEqual(days);
-});
-
-// Expected are the occurrences of three days: before, on and after the day on which the clock is set back.
+// Three days: before, on and after the day on which the clock is set.
 test.each([
   [
-    "Europe/Vienna",
-    "from 03:00 to 02:00",
-    "30 2 * * *",
-    ["2026-10-24T00:30Z", "2026-10-25T00:30Z", "2026-10-26T01:30Z"],
+    "a time in the gap from 02:00 to 03:00 occurs after the gap",
+    ["2026-03-28T01:30Z", "2026-03-29T01:00Z", "2026-03-30T00:30Z"],
   ],
-  // The whole of 30 September 1969 came twice, except for its first hour.
-  [
-    "Pacific/Kwajalein",
-    "from 30 September 24:00 to 01:00",
-    "15 2 * * *",
-    ["1969-09-28T15:15Z", "1969-09-29T15:15Z", "1969-10-01T14:15Z"],
-  ],
-])(
-  "in %s a time that comes twice, as the clock is set back %s, occurs only the first time (%s)",
-  (timezone, _back, schedule, days) => {
-    expect(occurrencesBetween(schedule, timezone, `${days[0]}`, `${days[2]}`)).toEqual(days);
-  },
-);
-
-test("if the clock is set back at midnight, midnight occurs once, after the hour that comes twice", () => {
-  expect(occurrencesBetween("0 0 * * *", "America/Sao_Paulo", "2018-02-17T00:00Z", "2018-02-19T00:00Z")).toEqual([
-    "2018-02-17T02:00Z",
-    "2018-02-18T03:00Z",
-  ]);
+  ["a time that comes twice occurs the first time", ["2026-10-24T00:30Z", "2026-10-25T00:30Z", "2026-10-26T01:30Z"]],
+])("in Vienna %s", (_name, days) => {
+  expect(occurrencesBetween("30 2 * * *", "Europe/Vienna", `${days[0]}`, `${days[2]}`)).toEqual(days);
 });
 
 test("times that fall on one moment because of a gap are one occurrence", () => {
   expect(occurrencesBetween("0,30 2,3 * * *", "Europe/Vienna", "2026-03-29T00:00Z", "2026-03-29T12:00Z")).toEqual([
     "2026-03-29T01:00Z",
     "2026-03-29T01:30Z",
-  ]);
-  expect(occurrencesBetween("0 0 * * *", "Pacific/Apia", "2011-12-29T12:00Z", "2011-12-31T00:00Z")).toEqual([
-    "2011-12-30T10:00Z",
   ]);
 });
 

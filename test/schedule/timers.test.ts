@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { setTimers } from "../../src/schedule/timers.ts";
+import { setTimers } from "../../src/schedule/cron.ts";
 
 function setTestTimers(...schedules: readonly string[]) {
   const fired: number[] = [];

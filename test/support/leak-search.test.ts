@@ -39,17 +39,6 @@ test("the secret at the very start and the very end is found", () => {
   expect(findSecrets(SECRET, [SECRET])).toEqual([{ secret: SECRET, encoding: "plain" }]);
 });
 
-test("only the secrets that the text contains are returned", () => {
-  const other = `sk_OTHER_${randomBytes(16).toString("hex")}`;
-  expect(findSecrets(`a ${other} b`, [SECRET, other])).toEqual([{ secret: other, encoding: "plain" }]);
-});
-
-test("a secret that itself looks percent-encoded is found, in either case", () => {
-  const secret = "k%41b%42c%43d%44e%45f%46";
-  expect(findSecrets(`key=${secret}`, [secret])).toHaveLength(1);
-  expect(findSecrets(`key=${secret.toUpperCase()}`, [secret])).toHaveLength(1);
-});
-
 test("base64url is found where it differs from base64 in every few characters", () => {
   const secret = "?~>a?~>b?~>c?~>d?~>e?~>f";
   const packed = Buffer.from(secret).toString("base64url");

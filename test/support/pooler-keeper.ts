@@ -10,7 +10,7 @@ import { freePort, keepServer, type Owner, serverOwner } from "./keeper.ts";
 import { POOL_SIZE, POOLER_PROGRAM } from "./pooler.ts";
 import { poolerFiles } from "./pooler-settings.ts";
 
-const { POOLED_SERVER_URL: serverUrl = "", PGBOUNCER_VERSION: version = "" } = process.env;
+const { POOLED_SERVER_URL: serverUrl = "" } = process.env;
 
 const folder = await mkdtemp(path.join(tmpdir(), "usage-export-pgbouncer-"));
 const logFile = path.join(folder, "pgbouncer.log");
@@ -21,7 +21,7 @@ try {
   const { host, port: serverPort, user = "", password, database } = new pg.Client({ connectionString: serverUrl });
   const port = await freePort();
   const server = { host, port: serverPort, user, password: password || undefined };
-  const files = poolerFiles(server, { port, usersFile, poolSize: POOL_SIZE, version });
+  const files = poolerFiles(server, { port, usersFile, poolSize: POOL_SIZE });
   const owner = serverOwner();
   await writeFor(owner, settingsFile, files.settings);
   await writeFor(owner, usersFile, files.users);

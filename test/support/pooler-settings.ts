@@ -11,7 +11,7 @@ export type PooledServer = {
 /** The text of pgbouncer.ini, and that of the file of its users, who have the same password as at the server. */
 export function poolerFiles(
   { host, port, user, password }: PooledServer,
-  at: { readonly port: number; readonly usersFile: string; readonly poolSize: number; readonly version: string },
+  at: { readonly port: number; readonly usersFile: string; readonly poolSize: number },
 ): { readonly settings: string; readonly users: string } {
   const settings = [
     "[databases]",
@@ -25,17 +25,10 @@ export function poolerFiles(
     "max_client_conn = 500",
     `auth_type = ${password === undefined ? "trust" : "scram-sha-256"}`,
     `auth_file = ${at.usersFile}`,
-    // Earlier versions have no such setting, and never keep a prepared statement.
-    ...(keepsStatements(at.version) ? ["max_prepared_statements = 0"] : []),
+    "max_prepared_statements = 0",
   ];
   const users = `${quoted(user, '"')} ${quoted(password ?? "", '"')}`;
   return { settings: `${settings.join("\n")}\n`, users: `${users}\n` };
-}
-
-/** Versions from 1.21 on keep prepared statements unless that is turned off. */
-function keepsStatements(version: string): boolean {
-  const [major = 0, minor = 0] = (/\d+\.\d+/.exec(version)?.[0] ?? "").split(".").map(Number);
-  return major > 1 || minor >= 21;
 }
 
 function quoted(value: string, mark: string): string {

@@ -1,5 +1,7 @@
 // Opens a database: Postgres through a pool that reconnects, or the embedded one. The only file that imports pg and PGlite.
 
+import { mkdir, writeFile } from "node:fs/promises";
+import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { PGlite, QueryOptions, Results, Transaction } from "@electric-sql/pglite";
 import { Kysely, PGliteDialect, PostgresDialect, type PostgresPool, sql } from "kysely";
@@ -7,7 +9,6 @@ import type { Client as PgClient } from "pg";
 import { AppError } from "../../errors.ts";
 import type { Tables } from "../schema.ts";
 import { isConnectionError } from "./errors.ts";
-import { lockFolder } from "./lock-file.ts";
 import { poolWithTimeouts, statementTimeoutMs, wrapPool } from "./timeouts.ts";
 
 export type Database = Kysely<Tables>;
@@ -32,14 +33,18 @@ const keepText = (value: string): string => value;
  */
 export function openPostgres(url: string, onLost: OnConnectionLost = () => {}, reconnect?: ReconnectOptions): Database {
   const open = async () => {
-    const pool = poolWithTimeouts(await openPool(url, onLost), {
-      statementMs: statementTimeoutMs,
-      stoppingMs: reconnect?.stoppingMs,
-      stop: reconnect?.signal,
-    });
+    const giveUp = reconnect && delayed(reconnect.signal, reconnect.stoppingMs);
+    const pool = poolWithTimeouts(await openPool(url, onLost), statementTimeoutMs, giveUp);
     return reconnect ? reconnectingPool(pool, reconnect) : pool;
   };
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool: open }) });
+}
+
+/** A signal that comes later than another one. */
+function delayed(signal: AbortSignal, ms: number): AbortSignal {
+  const later = new AbortController();
+  signal.addEventListener("abort", () => setTimeout(() => later.abort(), ms).unref(), { once: true });
+  return later.signal;
 }
 
 async function openPool(url: string, onLost: OnConnectionLost): Promise<PostgresPool> {
@@ -83,6 +88,32 @@ function clientWithSettings(Client: typeof PgClient): typeof PgClient {
   };
 }
 
+const SQLITE_BUSY = 5;
+
+/**
+ * Allows one process at a time in a folder, and returns the function that releases it. Node has no file locks of its own, but its SQLite locks
+ * a file with fcntl (LockFileEx on Windows). Such a lock ends with its process, and works across containers that share the folder. Nothing is
+ * ever written to the file, and it is never deleted: a process that waits for the old file would then hold a lock that nobody else sees.
+ */
+export async function lockFolder(folder: string): Promise<() => void> {
+  const file = path.join(folder, "lock");
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await writeFile(file, "", { flag: "a", mode: 0o600 });
+    const { DatabaseSync } = await import("node:sqlite");
+    const lock = new DatabaseSync(file, { timeout: 0 });
+    // The journal is kept in memory, because SQLite would otherwise create a journal file beside the lock file.
+    lock.exec("pragma journal_mode = memory; begin exclusive");
+    return () => lock.close();
+  } catch (cause) {
+    const isBusy = cause instanceof Error && "errcode" in cause && cause.errcode === SQLITE_BUSY;
+    const problem = isBusy
+      ? `the embedded database in ${folder} is in use by another process; it serves one process at a time: wait for that one, stop it`
+      : `the embedded database can't be kept in ${folder}: start in a folder on a local disk that can be written`;
+    throw new AppError("database", `${problem}, or set DATABASE_URL to a Postgres server`, { cause });
+  }
+}
+
 /** Opens the database in a folder, within this process. Locks the folder first: a second process would silently lose rows. */
 export async function openEmbedded(folder: string): Promise<Database> {
   const unlock = await lockFolder(folder);
@@ -99,14 +130,14 @@ export async function openEmbedded(folder: string): Promise<Database> {
     const close = pglite.close.bind(pglite);
     pglite.close = async () => {
       await close();
-      await unlock();
+      unlock();
     };
     const db = new Kysely<Tables>({ dialect: new PGliteDialect({ pglite }) });
     // Kysely closes only a database that was used, and the lock must be released in any case.
     await db.connection().execute(async () => {});
     return db;
   } catch (cause) {
-    await unlock();
+    unlock();
     throw new AppError("database", `the embedded database in ${folder} could not be opened`, { cause });
   }
 }
@@ -140,7 +171,7 @@ export type ReconnectOptions = {
   readonly waitMs: number;
   /** Ends the wait. */
   readonly signal: AbortSignal;
-  /** The limit of each statement after the signal. */
+  /** How long after the signal the database may still be used. */
   readonly stoppingMs: number;
 };
 

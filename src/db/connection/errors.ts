@@ -1,7 +1,7 @@
 // Tells apart why a statement or a connection failed: the server was not reached, it denied access, or another session was in the
 // way.
 
-import { AppError, isRefusedData, systemCode } from "../../errors.ts";
+import { AppError, errorText, isRefusedData, systemCode } from "../../errors.ts";
 
 /** SQLSTATE classes of a connection that failed and of a server that is full, starting or stopping; and the network's codes. */
 const CONNECTION_ERROR_CODE =
@@ -10,20 +10,12 @@ const CONNECTION_ERROR_CODE =
 const CONNECTION_ERROR_MESSAGE =
   /^(?:Connection terminated|Client has encountered a connection error|timeout expired|timeout exceeded)/;
 
-/** PgBouncer uses one code for all errors, its own and those of the server behind it. Only the message tells a denial from an outage. */
-const POOLER_CODE = "08P01";
-const POOLER_DENIED_MESSAGE =
-  /authentication failed|^no such (?:user|database)|^(?:role|database) ".*" (?:does not exist|is disabled|is not permitted)|^no pg_hba\.conf entry|^not allowed$/;
-
 /** Whether the server was not reached, or ended the connection: a later attempt may succeed. */
 export function isConnectionError(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   // A host name with several addresses: each was tried.
   if (error instanceof AggregateError) return error.errors.every(isConnectionError);
-  return (
-    !isDeniedByPooler(error) &&
-    (CONNECTION_ERROR_CODE.test(systemCode(error)) || CONNECTION_ERROR_MESSAGE.test(error.message))
-  );
+  return CONNECTION_ERROR_CODE.test(systemCode(error)) || CONNECTION_ERROR_MESSAGE.test(error.message);
 }
 
 /** The server's certificate is not trusted, or it speaks no allowed version of TLS. */
@@ -36,11 +28,18 @@ const TLS_ERROR_CODE = /^(?:CERT_|ERR_TLS_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|E
 export function isAccessDenied(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   const code = systemCode(error);
-  return /^(?:28|3D|53)\w{3}$/.test(code) || TLS_ERROR_CODE.test(code) || isDeniedByPooler(error);
+  return /^(?:28|3D|53)\w{3}$/.test(code) || TLS_ERROR_CODE.test(code);
 }
 
-function isDeniedByPooler(error: Error): boolean {
-  return systemCode(error) === POOLER_CODE && POOLER_DENIED_MESSAGE.test(error.message);
+/** SQLSTATE of a missing right. */
+export const NOT_ALLOWED = "42501";
+
+/** The error for a person, with the next step, if the server refused a statement for lack of a right; every other error as it is. */
+export function explainMissingRight(error: unknown): unknown {
+  if (systemCode(error) !== NOT_ALLOWED) return error;
+  const advice =
+    "connect as the user that ran migrate first; before that, have an administrator run: grant create on database NAME to USER";
+  return new AppError("database", `${errorText(error)}: ${advice}`, { cause: error });
 }
 
 const SQLSTATE = /^[\dA-Z]{5}$/;

@@ -1,4 +1,4 @@
-// Brings the schema up to date, checks whether it is, and names the sessions that block a migration.
+// Brings the schema up to date, and checks whether it is.
 
 import fs from "node:fs/promises";
 import path from "node:path";
@@ -9,10 +9,10 @@ import { AppError, systemCode } from "../../errors.ts";
 import { MIGRATIONS_FOLDER, programVersion } from "../../package-files.ts";
 import { installQueue } from "../jobs/queue.ts";
 import type { Database } from "./database.ts";
-import { describeMissingRight, explainMissingRight, isMissingRight, repairReader } from "./installation.ts";
+import { explainMissingRight, NOT_ALLOWED } from "./errors.ts";
 import { withStatementTimeout } from "./timeouts.ts";
 import { setUntilCommit, type Tx } from "./transaction.ts";
-import { createViews, expandLists, readViews, type View, viewsHash } from "./views.ts";
+import { createViews, expandLists, readViews, repairReader, type View, viewsHash } from "./views.ts";
 
 /** Any fixed number works, but it must not change between versions. */
 const MIGRATION_LOCK = 7_205_521_846_402;
@@ -26,7 +26,7 @@ const DEPENDED_ON = ["2BP01"];
 const NOT_THERE = ["42P01", "3F000"];
 
 export type MigrateOptions = {
-  /** Called with a text that names who holds the lock. */
+  /** Called with a text for a person. */
   readonly onWait?: (text: string) => void;
   readonly signal?: AbortSignal | undefined;
   /** Longest wait for a lock: readers of the same view queue behind a waiting migration. */
@@ -59,6 +59,9 @@ export async function migrateToLatest(db: Database, options: MigrateOptions = {}
   });
 }
 
+const IN_USE =
+  "what is to change is in use by another session, whose transaction is open: end it (select pid, usename, application_name, xact_start from pg_stat_activity where xact_start is not null)";
+
 /** Repeats the whole migration while another session's open transaction holds what has to be changed. */
 async function retryWhileLocked(
   db: Database,
@@ -69,21 +72,18 @@ async function retryWhileLocked(
     try {
       return await db.transaction().execute((tx) => applyMigrations(tx, lockMs));
     } catch (error) {
-      if (isMissingRight(error)) {
-        const text = `${await describeMissingRight(db)}. Nothing was changed`;
-        throw new AppError("database", text, { cause: error });
-      }
+      const refusal = findCause(error, [NOT_ALLOWED]);
+      if (refusal) throw explainMissingRight(refusal);
       const dependency = findCause(error, DEPENDED_ON);
       if (dependency && "detail" in dependency) {
         const text = `nothing was migrated, as ${dependency.detail}: drop that, run migrate again, and create it anew`;
         throw new AppError("database", text, { cause: error });
       }
       if (!findCause(error, LOCK_CONFLICT)) throw error;
-      const holders = await describeLockHolders(db);
       if (performance.now() - startedMs > giveUpMs) {
-        throw new AppError("database", `nothing was migrated: ${holders}; then run migrate again`, { cause: error });
+        throw new AppError("database", `nothing was migrated: ${IN_USE}; then run migrate again`, { cause: error });
       }
-      onWait?.(`${holders}; the next attempt is in ${Math.ceil(pauseMs / 1000)} s`);
+      onWait?.(`${IN_USE}; the next attempt is in ${Math.ceil(pauseMs / 1000)} s`);
       await sleep(pauseMs, undefined, { signal });
     }
   }
@@ -164,8 +164,8 @@ export async function newestMigration(): Promise<string> {
  * begins with it.
  */
 export async function requireCurrentSchema(db: Database): Promise<void> {
-  const stored = await storedSchema(db).catch(async (cause: unknown) => {
-    throw findCause(cause, NOT_THERE) ? otherSchema(NEXT_STEP) : await explainMissingRight(db, cause);
+  const stored = await storedSchema(db).catch((cause: unknown) => {
+    throw findCause(cause, NOT_THERE) ? otherSchema(NEXT_STEP) : explainMissingRight(cause);
   });
   const { migrations, views } = await findMissing(stored, readViews());
   if (migrations.length > 0 || views) throw otherSchema(NEXT_STEP);
@@ -232,21 +232,4 @@ async function migrationFiles(): Promise<readonly string[]> {
 
 function nameOf(file: string): string {
   return path.parse(file).name;
-}
-
-/** Names the sessions whose open transactions use what is to change, and the next step, worded as the beginning of a sentence. */
-async function describeLockHolders(db: Database): Promise<string> {
-  const { rows } = await sql<{ pid: number; who: string }>`
-    select distinct l.pid, concat_ws(', ', 'user ' || usename, nullif(application_name, '')) as who
-    from pg_catalog.pg_locks l
-    join pg_catalog.pg_class c on c.oid = l.relation and c.relnamespace in ('bi'::regnamespace, 'usage_export'::regnamespace)
-    join pg_catalog.pg_stat_activity a on a.pid = l.pid and a.datname = current_database()
-    where l.granted and l.pid <> pg_backend_pid()
-    order by l.pid limit 3
-  `.execute(db);
-  const holders = rows.map(
-    ({ pid, who }) =>
-      `what is to change is in use by process ${pid} of the database (${who}), whose transaction is open: end it there, or by select pg_terminate_backend(${pid})`,
-  );
-  return holders.join("; ") || "what is to change is in use: wait until the sessions that use it end";
 }

@@ -1,8 +1,8 @@
-// Transactions: one that is repeated after a transient error, and a read-only snapshot.
+// Transactions: one that is repeated after a transient error, a read-only snapshot, and one that stores what is configured.
 
+import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type QueryResult, type RawBuilder, sql, type Transaction } from "kysely";
-import { systemCode } from "../../errors.ts";
 import type { Tables } from "../schema.ts";
 import type { Database } from "./database.ts";
 import { isTransient } from "./errors.ts";
@@ -158,16 +158,29 @@ export async function tryWithin<T>(
 }
 
 /**
- * Runs a statement that may fail with one of `codes`. Returns the code of such an error, and the transaction goes on as if the
- * statement had not been sent. Returns undefined if it succeeds, and throws any other error.
+ * Stores what the configuration says of series, prices or budgets: calls `write` unless the same text was stored last. Nearly always it was,
+ * and then no process waits for another. Returns whether it was called.
  */
-export async function tryStatement(
-  tx: Tx,
-  statement: RawBuilder<unknown>,
-  codes: ReadonlySet<string>,
-): Promise<string | undefined> {
-  const result = await tryWithin(tx, () => statement.execute(tx));
-  if ("value" in result) return undefined;
-  if (!codes.has(systemCode(result.error))) throw result.error;
-  return systemCode(result.error);
+export async function storeConfigured(
+  db: Database,
+  what: "series" | "prices" | "budgets",
+  text: string,
+  write: (tx: Tx) => Promise<void>,
+): Promise<boolean> {
+  const digest = hash("sha256", text);
+  const isStored = async (on: Database) =>
+    (await sql`select from usage_export.configured where what = ${what} and digest = ${digest}`.execute(on)).rows
+      .length > 0;
+  if (await isStored(db)) return false;
+  return inTransaction(db, async (tx) => {
+    // Two processes that start at once would both write.
+    await sql`lock table usage_export.configured in share row exclusive mode`.execute(tx);
+    if (await isStored(tx)) return false;
+    await write(tx);
+    await sql`
+      insert into usage_export.configured (what, digest) values (${what}, ${digest})
+      on conflict (what) do update set digest = excluded.digest
+    `.execute(tx);
+    return true;
+  });
 }

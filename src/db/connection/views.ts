@@ -1,4 +1,4 @@
-// The views and functions of migrations/views: their texts, and how they are created.
+// The views and functions of migrations/views: their texts, how they are created, and the role that reads them.
 
 import { createHash } from "node:crypto";
 import fs from "node:fs";
@@ -8,6 +8,8 @@ import { systemCode } from "../../errors.ts";
 import { MIGRATIONS_FOLDER } from "../../package-files.ts";
 import { addsUp, TOTAL_GROUPINGS, USAGE_DIMENSIONS } from "../../usage/dimensions.ts";
 import { METRIC_TABLE } from "../../usage/metrics.ts";
+import type { Database } from "./database.ts";
+import { NOT_ALLOWED } from "./errors.ts";
 import { type Tx, tryWithin } from "./transaction.ts";
 
 const VIEWS_FOLDER = path.join(MIGRATIONS_FOLDER, "views");
@@ -180,4 +182,59 @@ async function readStored(tx: Tx, names: readonly string[]): Promise<readonly St
     order by position desc
   `.execute(tx);
   return rows;
+}
+
+// The role that BI tools use: it may read schema bi and nothing else. The role belongs to the whole server, so a dump of one
+// database does not contain it.
+
+/** What keeps BI tools from reading; undefined if nothing does. */
+export async function readerProblem(db: Database): Promise<string | undefined> {
+  if (!(await readerExists(db))) {
+    return "the role that BI tools read with does not exist; run migrate; if its user may create no roles, have `create role usage_reader` run before";
+  }
+  if ((await missingGrants(db)).length === 0) return undefined;
+  return "its rights are not those it should have, as after a restore; run migrate, which grants them";
+}
+
+/** The role exists already, or another session creates it at the same moment. */
+const ROLE_EXISTS = ["42710", "23505"];
+
+/** Creates the role if it is missing and grants what it lacks. False if the role is missing and this user may not create it. */
+export async function repairReader(tx: Tx): Promise<boolean> {
+  if (!(await readerExists(tx)) && !(await createReader(tx))) return false;
+  for (const statement of await missingGrants(tx)) await sql.raw(statement).execute(tx);
+  return true;
+}
+
+async function createReader(tx: Tx): Promise<boolean> {
+  const created = await tryWithin(tx, () => sql`create role usage_reader nologin`.execute(tx));
+  if ("value" in created) return true;
+  const code = systemCode(created.error);
+  if (code !== NOT_ALLOWED && !ROLE_EXISTS.includes(code)) throw created.error;
+  return code !== NOT_ALLOWED;
+}
+
+async function readerExists(db: Database): Promise<boolean> {
+  const { rows } = await sql`select from pg_roles where rolname = 'usage_reader'`.execute(db);
+  return rows.length > 0;
+}
+
+/** The statements that give the role the rights that it lacks on the program's own views and functions. */
+async function missingGrants(db: Database): Promise<readonly string[]> {
+  const { rows } = await sql<{ statement: string }>`
+    with own as (
+      select name, to_regclass(name) as view, to_regproc(name) as function
+      from usage_export.schema_version, unnest(views) name
+    )
+    select 'grant usage on schema bi to usage_reader' as statement
+    where not has_schema_privilege('usage_reader', 'bi', 'usage')
+    union all
+    select format('grant select on %s to usage_reader', name) from own
+    where name like 'bi.%' and not has_table_privilege('usage_reader', view, 'select')
+    union all
+    -- A view calls its functions with the rights of its reader.
+    select format('grant execute on function %s to usage_reader', name) from own
+    where not has_function_privilege('usage_reader', function, 'execute')
+  `.execute(db);
+  return rows.map(({ statement }) => statement);
 }

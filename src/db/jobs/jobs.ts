@@ -1,9 +1,10 @@
 // The rows of jobs and of workers: the scheduled time up to which runs were started, who paused a job, and when each worker was last seen.
 
-import { type RawBuilder, sql } from "kysely";
+import { type Selectable, sql, type UpdateObject } from "kysely";
+import { storableText } from "../../text.ts";
 import type { Database } from "../connection/database.ts";
-import { execute, type Tx } from "../connection/transaction.ts";
-import { storableText } from "../limits.ts";
+import { inTransaction, type Tx } from "../connection/transaction.ts";
+import type { Tables } from "../schema.ts";
 
 export const QUEUE_NAMES = ["export", "rotation"] as const;
 
@@ -28,27 +29,31 @@ export type StoredJob = JobId & {
 
 /** Jobs that are registered already are left unchanged. */
 export async function registerJobs(db: Database, jobs: readonly JobId[]): Promise<void> {
-  const register = sql`
-    insert into usage_export.job (kind, name)
-    select * from unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[])
-    on conflict do nothing
-  `;
-  await execute(db, register);
+  if (jobs.length === 0) return;
+  const rows = jobs.map(({ kind, name }) => ({ kind, name }));
+  await inTransaction(db, (tx) =>
+    tx
+      .insertInto("usage_export.job")
+      .values(rows)
+      .onConflict((conflict) => conflict.doNothing())
+      .execute(),
+  );
 }
 
 /** Locks the job's row until the transaction ends, so that no other process plans the job. Undefined if the job is not registered. */
 export async function lockJob(tx: Tx, { kind, name }: JobId): Promise<StoredJob | undefined> {
-  const { rows } = await sql<JobRow>`
-    select ${columns} from usage_export.job
-    where kind = ${kind} and name = ${name} for update
-  `.execute(tx);
-  return rows.map(toJob)[0];
+  const row = await tx
+    .selectFrom("usage_export.job")
+    .selectAll()
+    .where("kind", "=", kind)
+    .where("name", "=", name)
+    .forUpdate()
+    .executeTakeFirst();
+  return row && toJob(row);
 }
 
 export async function storedJobs(db: Database): Promise<readonly StoredJob[]> {
-  const { rows } = await sql<JobRow>`
-    select ${columns} from usage_export.job order by kind, name
-  `.execute(db);
+  const rows = await db.selectFrom("usage_export.job").selectAll().orderBy("kind").orderBy("name").execute();
   return rows.map(toJob);
 }
 
@@ -74,64 +79,46 @@ export function storedJobFinder(
   };
 }
 
-export async function markScheduled(tx: Tx, { kind, name }: JobId, through: Date): Promise<void> {
-  await sql`
-    update usage_export.job set scheduled_through = ${through}
-    where kind = ${kind} and name = ${name}
-  `.execute(tx);
+export async function markScheduled(tx: Tx, job: JobId, through: Date): Promise<void> {
+  await updateJob(tx, job).set({ scheduled_through: through }).execute();
+}
+
+function updateJob(db: Database, { kind, name }: JobId) {
+  return db.updateTable("usage_export.job").where("kind", "=", kind).where("name", "=", name);
 }
 
 /** If the job is paused already, the start of its pause stays: numbers may be missing since then. */
 export async function pauseJob(db: Database, job: JobId, { why, by }: Omit<Pause, "at">): Promise<StoredJob> {
-  return changeJob(
-    db,
-    job,
-    sql`paused_at = coalesce(paused_at, now()), paused_why = ${storableText(why)}, paused_by = ${storableText(by)}`,
-  );
+  return changeJob(db, job, {
+    paused_at: sql<Date>`coalesce(paused_at, now())`,
+    paused_why: storableText(why),
+    paused_by: storableText(by),
+  });
 }
 
 export async function resumeJob(db: Database, job: JobId): Promise<StoredJob> {
-  return changeJob(
-    db,
-    job,
-    sql`
-      paused_at = null, paused_why = null, paused_by = null,
-      resumed_at = case when paused_at is null then resumed_at else now() end
-    `,
+  return changeJob(db, job, {
+    ...{ paused_at: null, paused_why: null, paused_by: null },
+    resumed_at: sql<Date>`case when paused_at is null then resumed_at else now() end`,
+  });
+}
+
+async function changeJob(db: Database, job: JobId, changes: UpdateObject<Tables, JobTable>): Promise<StoredJob> {
+  await registerJobs(db, [job]);
+  return inTransaction(db, async (tx) =>
+    toJob(await updateJob(tx, job).set(changes).returningAll().executeTakeFirstOrThrow()),
   );
 }
 
-async function changeJob(db: Database, job: JobId, changes: RawBuilder<unknown>): Promise<StoredJob> {
-  await registerJobs(db, [job]);
-  const update = sql<JobRow>`
-    update usage_export.job set ${changes}
-    where kind = ${job.kind} and name = ${job.name} returning ${columns}
-  `;
-  const [row] = (await execute(db, update)).rows;
-  if (!row) throw new Error(`the job ${job.name} was deleted meanwhile`);
-  return toJob(row);
-}
+type JobTable = "usage_export.job";
 
-const columns = sql`
-  kind, name, scheduled_through as "scheduledThrough", resumed_at as "resumedAt", created_at as "createdAt",
-  paused_at as at, paused_why as why, paused_by as by
-`;
-
-type JobRow = JobId & {
-  readonly scheduledThrough: Date | null;
-  readonly resumedAt: Date | null;
-  readonly createdAt: Date;
-  readonly at: Date | null;
-  readonly why: string | null;
-  readonly by: string | null;
-};
-
-function toJob({ at, why, by, scheduledThrough, resumedAt, ...job }: JobRow): StoredJob {
+function toJob(row: Selectable<Tables[JobTable]>): StoredJob {
+  const { kind, name, paused_at: at } = row;
   return {
-    ...job,
-    scheduledThrough: scheduledThrough ?? undefined,
-    resumedAt: resumedAt ?? undefined,
-    pause: at ? { at, why: why ?? "", by: by ?? "" } : undefined,
+    ...{ kind, name, createdAt: row.created_at },
+    scheduledThrough: row.scheduled_through ?? undefined,
+    resumedAt: row.resumed_at ?? undefined,
+    pause: at ? { at, why: row.paused_why ?? "", by: row.paused_by ?? "" } : undefined,
   };
 }
 
@@ -156,38 +143,35 @@ export type StoredWorker = NewWorker & {
   readonly refusal: ConfigRefusal | undefined;
 };
 
-/** When a worker starts, it deletes the rows of workers that were last seen longer ago than this. */
-const KEEP_DAYS = 7;
-
 /** Registers a worker, or renews its heartbeat. A worker whose row is gone, for example after a restore, is registered again. */
 export async function heartbeatWorker(
   db: Database,
-  { workerId, host, pid, version }: NewWorker,
+  { workerId, ...worker }: NewWorker,
   refusal?: ConfigRefusal | undefined,
 ): Promise<void> {
-  const reason = refusal ? storableText(refusal.reason) : null;
-  const upsert = sql`
-    insert into usage_export.worker as w (worker_id, host, pid, version, config_refused, config_refused_at)
-    values (${workerId}, ${storableText(host)}, ${pid}, ${version}, ${reason}, ${refusal?.at ?? null})
-    on conflict (worker_id) do update set last_seen_at = excluded.last_seen_at, config_refused = excluded.config_refused,
-      config_refused_at = excluded.config_refused_at
-  `;
-  await execute(db, upsert);
-}
-
-export async function deleteOldWorkers(db: Database): Promise<void> {
-  await execute(
-    db,
-    sql`delete from usage_export.worker where last_seen_at < now() - make_interval(days => ${KEEP_DAYS})`,
+  const state = {
+    last_seen_at: sql<Date>`clock_timestamp()`,
+    config_refused: refusal ? storableText(refusal.reason) : null,
+    config_refused_at: refusal?.at ?? null,
+  };
+  await inTransaction(db, (tx) =>
+    tx
+      .insertInto("usage_export.worker")
+      .values({ worker_id: workerId, ...worker, host: storableText(worker.host), ...state })
+      .onConflict((conflict) => conflict.column("worker_id").doUpdateSet(state))
+      .execute(),
   );
 }
 
 export async function markWorkerStopped(db: Database, workerId: string): Promise<void> {
-  const stop = sql`
-    update usage_export.worker set last_seen_at = clock_timestamp(), stopped_at = clock_timestamp()
-    where worker_id = ${workerId}
-  `;
-  await execute(db, stop);
+  const now = sql<Date>`clock_timestamp()`;
+  await inTransaction(db, (tx) =>
+    tx
+      .updateTable("usage_export.worker")
+      .set({ last_seen_at: now, stopped_at: now })
+      .where("worker_id", "=", workerId)
+      .execute(),
+  );
 }
 
 /**
@@ -203,20 +187,17 @@ const WORKERS_MAX = 100;
 
 /** The worker seen last comes first. */
 export async function storedWorkers(tx: Database | Tx): Promise<readonly StoredWorker[]> {
-  const { rows } = await sql<WorkerRow>`
-    select worker_id as "workerId", host, pid, version, started_at as "startedAt", last_seen_at as "lastSeenAt",
-      stopped_at as "stoppedAt", ${isRecent} as recent, config_refused as refused, config_refused_at as "refusedAt"
-    from usage_export.worker order by last_seen_at desc, worker_id limit ${WORKERS_MAX}
-  `.execute(tx);
-  return rows.map(({ refused, refusedAt, stoppedAt, ...row }) => ({
-    ...row,
-    stoppedAt: stoppedAt ?? undefined,
-    refusal: refused !== null && refusedAt !== null ? { reason: refused, at: refusedAt } : undefined,
+  const rows = await tx
+    .selectFrom("usage_export.worker")
+    .selectAll()
+    .select(isRecent.as("recent"))
+    .orderBy("last_seen_at", "desc")
+    .orderBy("worker_id")
+    .limit(WORKERS_MAX)
+    .execute();
+  return rows.map(({ host, pid, version, recent, config_refused: reason, config_refused_at: at, ...row }) => ({
+    ...{ workerId: row.worker_id, host, pid, version, recent },
+    ...{ startedAt: row.started_at, lastSeenAt: row.last_seen_at, stoppedAt: row.stopped_at ?? undefined },
+    refusal: reason !== null && at !== null ? { reason, at } : undefined,
   }));
 }
-
-type WorkerRow = Omit<StoredWorker, "stoppedAt" | "refusal"> & {
-  readonly stoppedAt: Date | null;
-  readonly refused: string | null;
-  readonly refusedAt: Date | null;
-};

@@ -1,11 +1,10 @@
 // The rows of runs and of their projects: started, counted project by project, ended and deleted.
 
 import { sql } from "kysely";
-import type { Source } from "../../usage/dimensions.ts";
+import { storableText } from "../../text.ts";
 import type { RunCounts, RunTrigger } from "../../usage/export.ts";
 import type { Database } from "../connection/database.ts";
 import { execute, inTransaction, type Tx } from "../connection/transaction.ts";
-import { storableText } from "../limits.ts";
 import { QUEUE_SCHEMA } from "./jobs.ts";
 
 export type NewRun = {
@@ -53,46 +52,37 @@ export async function finishRun(
   await execute(db, finish);
 }
 
-/** Limit for one statement: a job that runs every minute has some hundred thousand runs after a year or more. */
-const DELETED_AT_ONCE = 10_000;
-
 export type DeletedRuns = { readonly runs: number; readonly keyEvents: number };
 
 /**
- * Deletes runs older than `keepDays`, and the events of keys that were retired longer ago than that. The newest run of each job,
- * outcome and trigger stays, because the job's health is read from it. Ages are counted from the earlier of this machine's time, `now`,
- * and the database's time: a clock that was set ahead must not delete everything.
+ * Deletes runs older than `keepDays`, the events of keys that were retired longer ago than that, and workers that were not seen for a week.
+ * The newest run of each job, outcome and trigger stays, because the job's health is read from it.
  */
-export async function deleteOldRuns(db: Database, keepDays: number, now: Date): Promise<DeletedRuns> {
-  const daysAgo = (days: number) => sql`least(now(), ${now}::timestamptz) - make_interval(days => ${days})`;
-  const before = daysAgo(keepDays);
+export async function deleteOldRuns(db: Database, keepDays: number): Promise<DeletedRuns> {
+  const before = sql`now() - make_interval(days => ${keepDays})`;
   const deleteRuns = sql`
-    delete from usage_export.run where run_id in (
-      select run_id from usage_export.run old
-      where started_at < ${before} and heartbeat_at < ${before} and exists (
-        select from usage_export.run newer
-        where newer.kind = old.kind and newer.job = old.job and newer.started_at > old.started_at
-          and newer.status = old.status and newer.trigger = old.trigger
-      )
-      order by started_at limit ${DELETED_AT_ONCE}
+    delete from usage_export.run old
+    where started_at < ${before} and heartbeat_at < ${before} and exists (
+      select from usage_export.run newer
+      where newer.kind = old.kind and newer.job = old.job and newer.started_at > old.started_at
+        and newer.status = old.status and newer.trigger = old.trigger
     )
   `;
-  let runs = 0;
-  for (let last = DELETED_AT_ONCE; last === DELETED_AT_ONCE; runs += last) {
-    last = Number((await execute(db, deleteRuns)).numAffectedRows ?? 0);
-  }
   const deleteKeyEvents = sql`
     delete from usage_export.key_event e using usage_export.api_key k
     where k.intent_id = e.intent_id and k.state = 'retired' and k.retired_at < ${before} and e.at < ${before}
   `;
-  return { runs, keyEvents: Number((await execute(db, deleteKeyEvents)).numAffectedRows ?? 0) };
+  await execute(db, sql`delete from usage_export.worker where last_seen_at < now() - interval '7 days'`);
+  const { numAffectedRows: runs } = await execute(db, deleteRuns);
+  const { numAffectedRows: keyEvents } = await execute(db, deleteKeyEvents);
+  return { runs: Number(runs ?? 0), keyEvents: Number(keyEvents ?? 0) };
 }
 
 // The projects of a run. A queued run has a queue job for each, and the last project ends the run.
 
 export type RunProject = { readonly projectId: string /** The slices to read. */; readonly planned: number };
 
-export async function insertRunProjects(tx: Tx, runId: string, projects: readonly RunProject[]): Promise<void> {
+async function insertRunProjects(tx: Tx, runId: string, projects: readonly RunProject[]): Promise<void> {
   await sql`
     insert into usage_export.run_project (run_id, project_id, slices_planned)
     select ${runId}::uuid, * from unnest(
@@ -101,15 +91,21 @@ export async function insertRunProjects(tx: Tx, runId: string, projects: readonl
   `.execute(tx);
 }
 
-/** Lets the projects end the run, as their queue jobs are all in the queue. Without any the run ends at once. */
-export async function markQueued(tx: Tx, runId: string, projects: number): Promise<void> {
+/**
+ * Starts a run whose projects are put into the queue in the same transaction. Without any project the run ends at once. False if the job
+ * already has a run for that scheduled time.
+ */
+export async function insertQueuedRun(tx: Tx, run: NewRun, projects: readonly RunProject[]): Promise<boolean> {
+  if (!(await insertRun(tx, run))) return false;
+  await insertRunProjects(tx, run.runId, projects);
+  const isEmpty = projects.length === 0;
   await sql`
     update usage_export.run
-    set projects_open = ${projects}::integer, fetch_no = nextval('usage_export.fetch_no'),
-      status = case when ${projects}::integer = 0 then 'ok' else status end,
-      finished_at = case when ${projects}::integer = 0 then now() end
-    where run_id = ${runId}
+    set projects_open = ${projects.length}, fetch_no = nextval('usage_export.fetch_no'),
+      status = ${isEmpty ? "ok" : "running"}, finished_at = case when ${isEmpty} then now() end
+    where run_id = ${run.runId}
   `.execute(tx);
+  return true;
 }
 
 /** What a queue job needs to know of its run, and what earlier attempts at it did. */
@@ -163,57 +159,35 @@ export type ProjectEnd = {
   readonly projectId: string;
   readonly counts: RunCounts;
   readonly error?: string | undefined;
-  /** What the key of the project was allowed to read. Days that it was refused for before the run are read again at once. */
-  readonly allowed?: Source | undefined;
 };
 
-/**
- * Ends projects, with their slices as they are now, and each run with its last project. Returns the run for one of the projects that ended
- * it. Counts a project only once.
- */
-export async function endProjects(db: Database, ends: readonly ProjectEnd[]): Promise<readonly (RunEnd | undefined)[]> {
-  const column = (name: keyof RunCounts) => sql`${ends.map(({ counts }) => counts[name])}::bigint[]`;
-  const errors = ends.map(({ error }) => (error === undefined ? null : storableText(error)));
-  const bad = ends.map(({ error, counts }) => error !== undefined || counts.suspect + counts.failed > 0);
-  const end = sql<{ readonly runId: string; readonly open: number | null }>`
-    with given as (
-      select * from unnest(
-        ${ends.map(({ runId }) => runId)}::uuid[], ${ends.map(({ projectId }) => projectId)}::text[], ${errors}::text[],
-        ${bad}::boolean[], ${ends.map(({ allowed }) => allowed ?? null)}::text[], ${column("requests")}, ${column("planned")},
-        ${column("complete")}, ${column("suspect")}, ${column("failed")}, ${column("undated")}, ${column("stale")},
-        ${column("rowsChanged")}
-      ) as given (run_id, project_id, error, is_bad, allowed, requests, planned, complete, suspect, failed, undated, stale, changed)
-    ), ended as (
-      update usage_export.run_project p
-      set finished_at = now(), requests = p.requests + g.requests, slices_planned = g.planned, slices_complete = g.complete,
-        slices_suspect = g.suspect, slices_failed = g.failed, slices_undated = g.undated, slices_stale = g.stale,
-        rows_changed = p.rows_changed + g.changed, error = g.error
-      from given g where p.run_id = g.run_id and p.project_id = g.project_id and p.finished_at is null
-      returning p.run_id, p.project_id, g.error, g.is_bad, g.allowed
-    ), allowed as (
-      update usage_export.slice sl
-      set attempted_at = ${AT_ONCE}, failures = 0, error_code = null,
-        error = 'the key was refused, and works since: the day is read again'
-      from ended e join usage_export.run r using (run_id)
-        join usage_export.series s on s.project_id = e.project_id and s.source = e.allowed
-      where sl.series_id = s.series_id and sl.status = 'failed' and sl.error_code = 'unauthorized'
-        and sl.attempted_at < r.started_at
-    ), counted as (
-      select run_id, count(*)::integer as ended, count(*) filter (where is_bad)::integer as bad, min(error) as error
-      from ended group by run_id
+/** Ends a project, once, with its slices as they are now, and the run with its last project. Returns the run if this ended it. */
+export async function endProject(
+  db: Database,
+  { runId, projectId, counts, error }: ProjectEnd,
+): Promise<RunEnd | undefined> {
+  const text = error === undefined ? null : storableText(error);
+  const failed = sql`${error !== undefined || counts.suspect + counts.failed > 0 ? 1 : 0}::integer`;
+  const end = sql<{ readonly open: number | null }>`
+    with ended as (
+      update usage_export.run_project
+      set finished_at = now(), requests = requests + ${counts.requests}, slices_planned = ${counts.planned},
+        slices_complete = ${counts.complete}, slices_suspect = ${counts.suspect}, slices_failed = ${counts.failed},
+        slices_undated = ${counts.undated}, slices_stale = ${counts.stale}, rows_changed = rows_changed + ${counts.rowsChanged},
+        error = ${text}
+      where run_id = ${runId}::uuid and project_id = ${projectId} and finished_at is null
+      returning run_id
     )
     update usage_export.run r
-    set heartbeat_at = now(), error = coalesce(r.error, c.error), projects_open = projects_open - c.ended,
-      projects_failed = projects_failed + c.bad, finished_at = case when projects_open = c.ended then now() end,
-      status = case when projects_open > c.ended or projects_open is null then r.status
-        when projects_failed + c.bad = 0 then 'ok' else 'failed' end
-    from counted c where r.run_id = c.run_id and r.status = 'running'
-    returning r.run_id as "runId", projects_open as open
+    set heartbeat_at = now(), error = coalesce(r.error, ${text}), projects_open = projects_open - 1,
+      projects_failed = projects_failed + ${failed}, finished_at = case when projects_open = 1 then now() end,
+      status = case when projects_open > 1 or projects_open is null then r.status
+        when projects_failed + ${failed} = 0 then 'ok' else 'failed' end
+    from ended where r.run_id = ended.run_id and r.status = 'running'
+    returning projects_open as open
   `;
-  const over = (await execute(db, end)).rows.flatMap(({ runId, open }) => (open === 0 ? [runId] : []));
-  const runs = over.length > 0 ? await runEnds(db, over) : [];
-  const lastOf = new Map(ends.map(({ runId }, i) => [runId, i]));
-  return ends.map(({ runId }, i) => (lastOf.get(runId) === i ? runs.find((run) => run.runId === runId) : undefined));
+  const [run] = (await execute(db, end)).rows;
+  return run?.open === 0 ? (await runEnds(db, [runId]))[0] : undefined;
 }
 
 async function runEnds(db: Database, runIds: readonly string[]): Promise<readonly RunEnd[]> {
@@ -266,15 +240,12 @@ export async function endRunsWithoutJobs(db: Database): Promise<readonly RunEnd[
   return ended.length > 0 ? runEnds(db, ended) : [];
 }
 
-/** Long ago, so that the days are due at once. */
-const AT_ONCE = sql`to_timestamp(0)`;
-
-/** Whoever starts a worker may have given a project another key. */
+/** Makes the days due at once for which a key was refused: whoever starts a worker may have given the project another key. */
 export async function retryRefusals(db: Database): Promise<void> {
   await execute(
     db,
     sql`
-      update usage_export.slice set attempted_at = ${AT_ONCE}, failures = 0
+      update usage_export.slice set attempted_at = to_timestamp(0), failures = 0
       where status = 'failed' and error_code = 'unauthorized'
     `,
   );

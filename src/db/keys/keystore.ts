@@ -1,8 +1,8 @@
 // Reads and replaces the sealed secrets of the ledger's keys; and the history of the keys: who changed what, when and why.
 
+import { storableText } from "../../text.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
-import { storableText } from "../limits.ts";
 
 export type SealedKey = {
   readonly intentId: string;

@@ -70,12 +70,12 @@ function isLeftInDoubt(dueSeries: string) {
 
 /**
  * The due series that have fewer good slices than due days. Each worker asks this every minute, and usually there are none: only the days of
- * these series are compared one by one. With `through` only days up to that one count.
+ * these series are compared one by one.
  */
-export async function incompleteSeries(tx: Tx, through?: Day): Promise<readonly number[]> {
+export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
   const { rows } = await sql<{ ids: readonly number[] }>`
     with doubtful as materialized (
-      select d.series_id, d.due_from, least(d.due_until, ${through ?? null}::date) as due_until, d.window_days
+      select d.series_id, d.due_from, d.due_until, d.window_days
       from usage_export.due_series d
       left join usage_export.stored_days stored using (series_id)
       where (stored.are_good and stored.are_due) is not true

@@ -1,12 +1,12 @@
 // Records why slices could not be read, and groups failed slices by cause.
 
 import { sql } from "kysely";
+import { storableText } from "../../text.ts";
 import { RETRIED_CODES, sliceRetryDelayMs } from "../../usage/backfill.ts";
 import type { Day } from "../../usage/days.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
 import { QUEUE_SCHEMA } from "../jobs/jobs.ts";
-import { storableText } from "../limits.ts";
 import { lockSlices } from "./slices.ts";
 
 export type SliceFailure = {

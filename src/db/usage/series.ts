@@ -3,10 +3,8 @@
 import { sql } from "kysely";
 import type { ConfiguredSeries, DueDays } from "../../usage/plan.ts";
 import { filterKey, type Series, seriesKey } from "../../usage/series.ts";
-
-import { storeConfigured } from "../connection/configured.ts";
 import type { Database } from "../connection/database.ts";
-import { inTransaction, type Tx } from "../connection/transaction.ts";
+import { inTransaction, storeConfigured, type Tx } from "../connection/transaction.ts";
 import { changedNow } from "./slices.ts";
 
 /**

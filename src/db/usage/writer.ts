@@ -1,25 +1,21 @@
-// Writes what runs get: answers, and the ends of projects. What arrives while a batch is written is written together afterwards.
+// Writes the answers that runs get. What arrives while a batch is written is written together afterwards.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { batched } from "../../async.ts";
 import { rowCount, type StoredAnswer } from "../../usage/export.ts";
 import type { Database } from "../connection/database.ts";
 import { isDatabaseFailure } from "../connection/errors.ts";
-import { endProjects, type ProjectEnd, type RunEnd } from "../jobs/runs.ts";
 import { type Answer, mergeAnswers } from "./batches.ts";
 import { sliceKey } from "./slices.ts";
 
 export type RunWriter = {
   readonly store: (answer: Answer) => Promise<StoredAnswer>;
-  /** Returns the run for one of the projects that ended it. */
-  readonly endProject: (end: ProjectEnd) => Promise<RunEnd | undefined>;
   /** A batch waits a moment for more answers while there are requests whose answers may come. */
   readonly whileAsking: <T>(ask: () => Promise<T>) => Promise<T>;
 };
 
 /** Rows in a transaction: several answers of the usual size, and little memory. A single answer may be larger. */
 const BATCH_ROWS_MAX = 5_000;
-const BATCH_PROJECTS_MAX = 500;
 /** How long a batch waits for more answers. Nobody notices so short a wait, and a transaction costs as much as some hundred rows. */
 const GATHER_MS = 25;
 /** While the database works on one batch, the next one is prepared here. */
@@ -34,9 +30,6 @@ export function openRunWriter(db: Database): RunWriter {
   return {
     store: batched<Answer, StoredAnswer>((batch) => writeBatch(db, batch), {
       ...{ weightMax: BATCH_ROWS_MAX, weightOf: rowCount, beforeBatch, concurrency: BATCHES_AT_ONCE },
-    }),
-    endProject: batched<ProjectEnd, RunEnd | undefined>((batch) => endProjects(db, batch), {
-      ...{ weightMax: BATCH_PROJECTS_MAX, weightOf: () => 1, beforeBatch },
     }),
     async whileAsking(ask) {
       if (asking++ === 0) idle = new AbortController();

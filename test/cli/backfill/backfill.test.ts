@@ -165,6 +165,21 @@ test("--only all reads every day again", async ({ context }) => {
   expect(slicesAsked(emulator).slice(asked).flat()).toHaveLength(6);
 });
 
+test("a backfill whose answers are in doubt fails, and the stored numbers stay", async ({ context }) => {
+  let isEmpty = false;
+  const usage = (day: string) => (isEmpty || day === today ? [] : [{ endpoint: "listen", requests: 5 }]);
+  const emulator = await context.serve({ usage });
+  await context.configure(smallConfig(emulator.url));
+  const range = lastDays(3);
+  expect(await context.run(backfill(range))).toMatchObject({ status: 0 });
+  isEmpty = true;
+
+  const doubted = await context.run(backfill(range, "--only", "all"));
+
+  expect(doubted).toMatchObject({ status: 1, stdout: expect.stringContaining("0 complete, 3 suspect, 0 failed") });
+  expect(await coverage(db)).toEqual({ suspect: 3 });
+});
+
 test("the JSON output has the runs, the range, and the command to run next", async ({ context }) => {
   const emulator = await serveSeries(context);
   emulator.fault = ({ path }) => (path.includes("grouping=tags") ? { kind: "answer", status: 400 } : undefined);

@@ -75,7 +75,9 @@ test("if the folder of the database can't be made, a command says so and names D
 
   expect(await context.run(["status"], EMBEDDED)).toMatchObject({
     status: 1,
-    stderr: expect.stringMatching(/^usage-export: the embedded database can't be kept in .*; set DATABASE_URL .*\n$/m),
+    stderr: expect.stringMatching(
+      /^usage-export: the embedded database can't be kept in .*: .*set DATABASE_URL .*\n$/m,
+    ),
   });
 });
 

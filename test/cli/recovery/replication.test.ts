@@ -1,15 +1,12 @@
 // A database that was moved by logical replication has all rows of all tables, but its sequences start anew.
 
-import { sql } from "kysely";
 import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
 import type { Emulator } from "../../support/emulator.ts";
 import { forgetSequences } from "../../support/forget-sequences.ts";
-import { holdAnswersFrom } from "../hold-answers.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { serveAndConfigure, waitForRuns } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -47,22 +44,6 @@ test("an export after the move stores the current numbers of the service, and it
   await expectServed(context, emulator);
 });
 
-test("a worker after the move stores the current numbers of the service", async ({ context }) => {
-  const { usage, grow } = growing();
-  const emulator = await serveAndConfigure(context, { exports: EXPORTS }, { usage });
-  for (const _ of [1, 2, 3]) await context.run(["export"]);
-  grow();
-  await forgetSequences(db);
-
-  const worker = context.start(["start"]);
-  const done = await waitForRuns(db, 4);
-  worker.kill("SIGTERM");
-  await worker.ended;
-
-  expect(done.at(-1)).toMatchObject({ trigger: "catchup", status: "ok", complete: 4 });
-  await expectServed(context, emulator);
-});
-
 test("migrate raises sequences that are behind the stored numbers", async ({ context }) => {
   const { usage } = growing();
   const emulator = await context.serve({ usage });
@@ -71,30 +52,6 @@ test("migrate raises sequences that are behind the stored numbers", async ({ con
   await forgetSequences(db);
   expect(await context.run(["migrate"])).toMatchObject({ status: 0, stderr: expect.stringContaining("were raised") });
   expect((await context.run(["export"])).stderr).not.toContain("sequences were behind");
-});
-
-test("an answer that is older than the stored numbers is counted as stale only", async ({ context }) => {
-  const { usage, grow } = growing();
-  const emulator = await context.serve({ usage });
-  await context.configure(smallConfig(emulator.url));
-  const early = context.start(["export"]);
-  const releaseAnswers = await holdAnswersFrom(emulator, 1);
-  emulator.fault = undefined;
-  grow();
-  const late = await context.run(["export", "--json"]);
-  releaseAnswers();
-
-  const { status, stdout } = await early.ended;
-  expect(stdout).toMatch(
-    /^nightly: 1 requests, 0 slices complete, 0 suspect, 0 failed, 2 stale; 0 rows changed\n {2}stale: /,
-  );
-  expect(status).toBe(0);
-  expect(JSON.parse(late.stdout)).toMatchObject([{ planned: 2, complete: 2, stale: 0 }]);
-  const { rows } = await sql`select slices_complete, slices_stale from bi.runs order by started_at`.execute(db);
-  expect(rows).toEqual([
-    { slices_complete: 0, slices_stale: 2 },
-    { slices_complete: 2, slices_stale: 0 },
-  ]);
 });
 
 async function expectServed(context: ProgramContext, emulator: Emulator): Promise<void> {

@@ -1,7 +1,6 @@
 // A worker and its database: the worker waits for a database that can't be reached yet, refuses one with another schema, and loses only
 // time if the database becomes unreachable during a run.
 
-import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
@@ -71,28 +70,6 @@ test("losing the database in the middle of a run costs time and nothing else", a
   expect(run).toMatchObject({ status: "ok", requests: 4, planned: 8, complete: 8, failed: 0 });
   expect(await coverage(db)).toEqual({ complete: 8 });
   expect(await runs(db)).toHaveLength(1);
-});
-
-test("a restart of the database, which ends every connection and refuses new ones, causes one log line", async ({
-  context,
-}) => {
-  await serveAndConfigure(context);
-  await using proxy = await tcpProxy(url);
-  const worker = context.start(["start"], { DATABASE_URL: proxy.url });
-  await worker.waitFor("run finished");
-  proxy.cut();
-  await sleep(3_000);
-  proxy.restore();
-  await worker.waitFor("database connection was lost for a short time, and works again");
-  // Time for late log lines about the same outage.
-  await sleep(3_000);
-  worker.kill("SIGTERM");
-  const { stderr } = await worker.ended;
-  const lines = stderr.trimEnd().split("\n");
-  const warnings = lines
-    .map((line) => JSON.parse(line))
-    .filter(({ level, msg }) => level >= 40 || /database (?:was|reached|not|connection)/.test(msg));
-  expect(warnings).toEqual([expect.objectContaining({ level: 40, seconds: expect.any(Number) })]);
 });
 
 async function monitorOf(worker: { readonly waitFor: (text: string) => Promise<string> }): Promise<string> {

@@ -7,7 +7,7 @@ import { testDatabase } from "../../support/database.ts";
 import { ageStoredData } from "../age-stored-data.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { programTest } from "../program-context.ts";
-import { breakdowns, coverage, runs, serveAndConfigure, waitForRuns, workOnce } from "../workers.ts";
+import { breakdowns, coverage, serveAndConfigure, waitForRuns, workOnce } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -21,15 +21,6 @@ test("a worker that starts for the first time reads all due days at once", async
   ]);
   const reading = { groupings: ["none"], window: lastDays(2) };
   expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
-});
-
-test("a worker that starts again has nothing to do", async ({ context }) => {
-  const emulator = await serveAndConfigure(context);
-  await workOnce(context, db);
-  const asked = breakdowns(emulator).length;
-  await workOnce(context, db);
-  expect(breakdowns(emulator)).toHaveLength(asked);
-  expect(await runs(db)).toHaveLength(1);
 });
 
 test("after three days without a worker, one tick reads all missing days", async ({ context }) => {
@@ -65,19 +56,6 @@ test("without a window the days of missed runs stay missing, and the next run st
   const [, second] = await waitForRuns(db, 2);
   expect(second).toMatchObject({ trigger: "catchup", status: "ok", planned: 1 });
   expect(await coverage(db)).toEqual({ complete: 2, missing: 2 });
-});
-
-test("while an answer waits for the database, the next request is made", async ({ context }) => {
-  const emulator = await serveAndConfigure(context, {
-    service: { maxConcurrent: 1 },
-    exports: [{ groupings: ["none", "endpoint"] }],
-  });
-  await db.transaction().execute(async (tx) => {
-    await sql`lock table usage_export.snapshot_row in share mode`.execute(tx);
-    context.start(["start"]);
-    await expect.poll(() => breakdowns(emulator).length).toBe(2);
-  });
-  expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok", requests: 2, complete: 4 }]);
 });
 
 test.for([["start"], ["export"]])(

@@ -11,38 +11,6 @@ const database = await testDatabase();
 const { db } = database;
 const test = programTest(database);
 
-/** Makes the job due, as if no worker had handled its newest scheduled time. */
-async function becomeDue(): Promise<void> {
-  await sql`update usage_export.job set scheduled_through = scheduled_through - interval '1 day'`.execute(db);
-  await sql`update usage_export.run set scheduled_for = scheduled_for - interval '1 day'`.execute(db);
-}
-
-test("a run that is due while the previous one is running starts after it", async ({ context }) => {
-  const emulator = await serveAndConfigure(context);
-  context.start(["start"]);
-  const releaseAnswers = await holdAnswersFrom(emulator, 1);
-  await becomeDue();
-  const other = context.start(["start"], { LOG_LEVEL: "debug" });
-  await other.waitFor("tick finished");
-  expect(await runs(db)).toHaveLength(1);
-  emulator.fault = undefined;
-  releaseAnswers();
-  await waitForRuns(db, 1);
-  // A starting worker ticks at once. Without one, the next tick would come within a minute.
-  context.start(["start"]);
-  expect(await waitForRuns(db, 2)).toMatchObject([{ status: "ok" }, { trigger: "catchup", status: "ok" }]);
-});
-
-test("after a short outage of the service a run still completes all its slices", async ({ context }) => {
-  const emulator = await serveAndConfigure(context);
-  let refused = 0;
-  emulator.fault = () => (refused++ < 6 ? { kind: "answer", status: 503 } : undefined);
-  context.start(["start"]);
-  const [run] = await waitForRuns(db, 1);
-  expect(run).toMatchObject({ status: "ok", requests: 2, complete: 2, failed: 0 });
-  expect(await coverage(db)).toEqual({ complete: 2 });
-});
-
 test("a request that fails at every attempt is counted and shown as failed with its reason, and its slices are not retried for an hour", async ({
   context,
 }) => {

@@ -1,7 +1,7 @@
 import net from "node:net";
 import { sql } from "kysely";
 import { afterAll, expect, test } from "vitest";
-import { databaseNow, openPostgres } from "../../../src/db/connection/database.ts";
+import { openPostgres } from "../../../src/db/connection/database.ts";
 import { testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 
@@ -38,22 +38,6 @@ test("days and times are read correctly under every DateStyle of the database", 
     expect(rows).toEqual([{ day: "2026-03-04", text: "2026-03-04", moment: new Date("2026-03-04T05:06:07Z") }]);
   }
   await runStatement(directUrl, `alter database ${name} reset datestyle`);
-});
-
-test("a day that is sent as a parameter stays the same day in every session time zone", async () => {
-  await db.connection().execute(async (connection) => {
-    for (const zone of ["Asia/Tokyo", "America/Los_Angeles"]) {
-      await sql`select set_config('timezone', ${zone}, false)`.execute(connection);
-      const { rows } = await sql`select ${"2026-03-29"}::date as day`.execute(connection);
-      expect(rows).toEqual([{ day: "2026-03-29" }]);
-    }
-    await sql`reset timezone`.execute(connection);
-  });
-});
-
-test("databaseNow reads the database's clock", async () => {
-  const [row] = await runStatement(url, "select clock_timestamp() as now");
-  expect(Math.abs(Number(await databaseNow(db)) - Number(row?.now))).toBeLessThan(5_000);
 });
 
 // Behind a pooler, the connections that the server knows are the pooler's, which replaces them without telling its clients.

@@ -1,6 +1,6 @@
 // A program that locks the folder given as its second argument, prints whether it did, and holds the lock until the program is killed.
 
-import { lockFolder } from "../../../src/db/connection/lock-file.ts";
+import { lockFolder } from "../../../src/db/connection/database.ts";
 
 const HOLD_MS = 60_000;
 

@@ -101,7 +101,7 @@ async function olderViews(db: Database): Promise<void> {
   );
 }
 
-test("a migration behind a reader's open transaction lets other readers pass, names the reader, and goes on after it", async () => {
+test("a migration behind a reader's open transaction lets other readers pass, says what it waits for, and goes on after it", async () => {
   await using empty = await emptyDatabase();
   await using db = openPostgres(empty.directUrl);
   await migrateToLatest(db);
@@ -118,12 +118,7 @@ test("a migration behind a reader's open transaction lets other readers pass, na
         await sql`select from bi.usage_total`.execute(tx);
       });
     }
-    const [pid] = (await reader.query("select pg_backend_pid() as pid")).rows.map((row) => row.pid);
-    expect(waits[0]).toMatch(
-      new RegExp(
-        `what is to change is in use by process ${pid} .*, a tool\\), whose transaction is open: end it there, or by`,
-      ),
-    );
+    expect(waits[0]).toMatch(/^what is to change is in use by another session.*; the next attempt is in 1 s$/);
     await reader.query("commit");
     expect((await migrated).views).toBeGreaterThan(0);
   } finally {
@@ -131,7 +126,7 @@ test("a migration behind a reader's open transaction lets other readers pass, na
   }
 });
 
-test("a migration that stays blocked gives up, changes nothing, and names the process to end", async () => {
+test("a migration that stays blocked gives up, changes nothing, and says what to do", async () => {
   await using empty = await emptyDatabase();
   await using db = openPostgres(empty.directUrl);
   await migrateToLatest(db);
@@ -140,7 +135,7 @@ test("a migration that stays blocked gives up, changes nothing, and names the pr
   try {
     await expect(migrateToLatest(db, { lockMs: 200, pauseMs: 100, giveUpMs: 500 })).rejects.toMatchObject({
       code: "database",
-      message: expect.stringMatching(/^nothing was migrated: .*pg_terminate_backend\(\d+\); then run migrate again$/),
+      message: expect.stringMatching(/^nothing was migrated: .*pg_stat_activity.*; then run migrate again$/),
     });
   } finally {
     await reader.end();
@@ -168,7 +163,7 @@ test("the error names the migration that failed, and no migration is applied", a
 /** Runs `work` as a new role in an empty database, beside another one, after an administrator has run the statements of `prepare`. Then drops all. */
 async function withRole(
   prepare: (role: string, database: string) => string,
-  work: (db: Database, role: string, name: string, asOther: Database) => Promise<void>,
+  work: (db: Database, asOther: Database) => Promise<void>,
 ): Promise<void> {
   await using empty = await emptyDatabase();
   const role = `${empty.name}_role`;
@@ -181,7 +176,7 @@ async function withRole(
     await runStatement(empty.directUrl, prepare(role, empty.name));
     await using db = connect(role);
     await using asOther = connect(roles[1]);
-    await work(db, role, empty.name, asOther);
+    await work(db, asOther);
   } finally {
     await runStatement(empty.directUrl, `reassign owned by ${role} to current_user; drop owned by ${roles}`);
     await runStatement(empty.directUrl, `drop role ${roles}`);
@@ -198,63 +193,22 @@ test("a user who owns the database and nothing else can migrate it", async () =>
   );
 });
 
-const SHADOWING = ["text", "name", "oid", "integer"].map(
-  (type) => `
-    create function other.never(${type}, ${type}) returns boolean language sql as 'select false';
-    create operator other.= (leftarg = ${type}, rightarg = ${type}, function = other.never);`,
-);
-
-test.each([
-  ["standard_conforming_strings = off", ""],
-  [
-    "search_path = other, pg_catalog",
-    `create schema other; create table other.pg_namespace (); create table other.pg_class (); ${SHADOWING.join("")}`,
-  ],
-])("a database with %s is migrated", async (setting, prepare) => {
-  await using empty = await emptyDatabase();
-  await runStatement(empty.directUrl, `${prepare}; alter database ${empty.name} set ${setting}`);
-  await using db = openPostgres(empty.url);
-  await migrateToLatest(db);
-  await requireCurrentSchema(db);
-});
-
-test("an empty schema bi of the same user is used, and its grants are kept", async () => {
-  await withRole(
-    (role, name) => `
-      alter database ${name} owner to ${role};
-      create schema bi authorization ${role};
-      grant usage on schema bi to pg_monitor`,
-    async (db) => {
-      await migrateToLatest(db);
-      await requireCurrentSchema(db);
-      const { rows } = await sql`select has_schema_privilege('pg_monitor', 'bi', 'usage') as granted`.execute(db);
-      expect(rows).toEqual([{ granted: true }]);
-    },
-  );
-});
-
-test("the error for a user who may create no schema has the grant", async () => {
+test("the error for a user without rights has the next step, before the first migration and after it", async () => {
+  const advice =
+    /^permission denied for (?:database|schema) \w+: connect as the user that ran migrate first; .*grant create on database/;
   await withRole(
     () => "",
-    async (db, role, name) => {
-      const grant = `have an administrator run: grant create on database ${name} to ${role}`;
-      const message = `user ${role} may not create the schemas usage_export, usage_export_queue and bi: ${grant}. Nothing was changed`;
-      await expect(migrateToLatest(db)).rejects.toMatchObject({ code: "database", message });
-    },
+    async (db) => void (await expect(migrateToLatest(db)).rejects.toThrow(advice)),
   );
-});
-
-test("the error for a user without rights names the owner of the tables", async () => {
   await withRole(
     (role, name) => `alter database ${name} owner to ${role}`,
-    async (db, role, _, asOther) => {
+    async (db, asOther) => {
       await migrateToLatest(db);
-      const next = `this is user ${role}_other, and the tables are ${role}'s: connect as ${role}`;
       await expect(requireCurrentSchema(asOther)).rejects.toMatchObject({
         code: "database",
-        message: `permission denied for schema usage_export: ${next}`,
+        message: expect.stringMatching(advice),
       });
-      await expect(migrateToLatest(asOther)).rejects.toMatchObject({ message: `${next}. Nothing was changed` });
+      await expect(migrateToLatest(asOther)).rejects.toThrow(advice);
     },
   );
 });

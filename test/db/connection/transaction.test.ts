@@ -54,17 +54,6 @@ test("a connection that is lost during a statement is replaced, and the transact
   expect(await noted("during")).toBe(1);
 });
 
-test("a connection that is lost between two statements is replaced, and the transaction is repeated", async () => {
-  let attempts = 0;
-  await inTransaction(db, async (tx) => {
-    attempts++;
-    if (attempts === 1) await terminate(await pidOf(tx));
-    await note("between").execute(tx);
-  });
-  expect(attempts).toBe(2);
-  expect(await noted("between")).toBe(1);
-});
-
 test("a transaction whose COMMIT fails is repeated", async () => {
   await runStatement(
     url,

@@ -29,16 +29,6 @@ test("a process that installs at the same time as another one succeeds", async (
   expect((await sql`select name from usage_export_queue.queue`.execute(db)).rows).toHaveLength(2);
 });
 
-test.each([
-  [2, "23505"],
-  [1, "42501"],
-])("the installation fails if the schema is refused %i times with %s", async (count, code) => {
-  await using empty = await emptyDatabase();
-  await refuseSchemas(empty.directUrl, count, code);
-  await using db = openPostgres(empty.url);
-  await expect(installQueue(db)).rejects.toMatchObject({ code });
-});
-
 test("a connection that is lost in the queue's background work fails the installation, and the next one succeeds", async () => {
   await using empty = await emptyDatabase();
   let isCut = false;
