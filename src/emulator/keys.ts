@@ -1,7 +1,6 @@
-// The API keys of all projects, and what a create-key request and a scope mean. Secrets are kept as digests, so nothing here can reveal one
-// again.
+// The API keys of all projects, and what a create-key request and a scope mean.
 
-import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { z } from "zod";
 import { apiKeyId } from "./usage.ts";
 
@@ -29,19 +28,19 @@ export type KeyState = ApiKey & { readonly state: "active" | "expired" | "delete
 export type KeyStore = ReturnType<typeof openKeyStore>;
 
 export function openKeyStore(consoleKeys: readonly ConsoleKey[], now: Date) {
-  const byDigest = new Map<string, ApiKey>();
+  const bySecret = new Map<string, ApiKey>();
   const deletedIds = new Set<string>();
 
   const add = (secret: string, key: Omit<ApiKey, "created">, createdAt: Date): ApiKey => {
     const added = { ...key, created: createdAt.toISOString().replace("Z", "000Z") };
-    byDigest.set(digestOf(secret), added);
+    bySecret.set(secret, added);
     return added;
   };
   const stateOf = (key: ApiKey, at: Date): KeyState["state"] => {
     if (deletedIds.has(key.apiKeyId)) return "deleted";
     return key.expiresAt && key.expiresAt <= at ? "expired" : "active";
   };
-  const states = (at: Date): KeyState[] => [...byDigest.values()].map((key) => ({ ...key, state: stateOf(key, at) }));
+  const states = (at: Date): KeyState[] => [...bySecret.values()].map((key) => ({ ...key, state: stateOf(key, at) }));
 
   for (const ofProject of Map.groupBy(consoleKeys, ({ projectId }) => projectId).values()) {
     for (const [n, { secret, projectId, scopes, isAccountKey = false }] of ofProject.entries()) {
@@ -54,7 +53,7 @@ export function openKeyStore(consoleKeys: readonly ConsoleKey[], now: Date) {
   return {
     /** The working key that has this secret. */
     find(secret: string, at: Date): ApiKey | undefined {
-      const key = byDigest.get(digestOf(secret));
+      const key = bySecret.get(secret);
       return key && stateOf(key, at) === "active" ? key : undefined;
     },
     create({ projectId, isAccountKey }: ApiKey, request: KeyRequest, at: Date) {
@@ -71,10 +70,6 @@ export function openKeyStore(consoleKeys: readonly ConsoleKey[], now: Date) {
     /** Every key that ever was, oldest first. */
     states,
   };
-}
-
-function digestOf(secret: string): string {
-  return createHash("sha256").update(secret).digest("hex");
 }
 
 // The body of a create-key request.

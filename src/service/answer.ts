@@ -28,20 +28,17 @@ export function isReadable(status: number, headers: ResponseHeaders): boolean {
   return status >= 200 && status <= 299 && isUncompressed(headers) && isJson(headers);
 }
 
-/** An answer with one of the statuses `bodiless` is not read. */
-export function readAnswer(call: CallDescription, reply: Reply, bodiless: readonly number[], redact: Redact): Outcome {
-  const { status } = reply;
-  const requestId = () => requestIdOf(reply.headers, redact);
-  if (bodiless.includes(status)) return { ok: true, answer: { status, value: undefined, requestId } };
+/** With `allowsEmpty`, a 204 is an answer without a value. */
+export function readAnswer(call: CallDescription, reply: Reply, allowsEmpty: boolean, redact: Redact): Outcome {
+  const { status, headers } = reply;
+  const requestId = () => requestIdOf(headers, redact);
+  if (status === 204 && allowsEmpty) return { ok: true, answer: { status, value: undefined, requestId } };
   try {
-    return {
-      ok: true,
-      answer: { status: reply.status, value: bodyValue(reply, redact), requestId },
-    };
+    return { ok: true, answer: { status, value: bodyValue(reply, redact), requestId } };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    const details = detailsOf(reply.status, requestId());
-    const message = `${call.what}: the service answered ${reply.status} with a body that is no answer: ${error.message}`;
+    const details = detailsOf(status, requestId());
+    const message = `${call.what}: the service answered ${status} with a body that is no answer: ${error.message}`;
     return { ok: false, failure: { kind: "bad_answer", error: new AppError("bad_answer", message, { details }) } };
   }
 }
@@ -125,8 +122,12 @@ export async function callAllowingStatuses(
   key: Secret,
   signal: AbortSignal,
 ): Promise<ServiceAnswer | undefined> {
-  const answer = await service.call({ ...call, expected: statuses }, key, signal);
-  return statuses.includes(answer.status) ? undefined : answer;
+  try {
+    return await service.call(call, key, signal);
+  } catch (error) {
+    if (hasStatus(error, statuses)) return undefined;
+    throw error;
+  }
 }
 
 // Parses JSON: numbers keep their value, and text that could not be stored as it was sent is refused.

@@ -44,9 +44,6 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     const use = { key, operation: description.what };
     const agent = call.retry ? shared : unshared;
     const stop = call.retry ? signal : undefined;
-    // A 401 or 403 stays an error, as authFailures remembers it.
-    const bodiless = (call.expected ?? []).filter((status) => status !== 401 && status !== 403);
-    if (call.method === "DELETE") bodiless.push(204);
     const redact = call.secretAnswer ? REDACT_ALL : redactorFor(key, scrub);
 
     async function send(): Promise<Outcome> {
@@ -60,9 +57,8 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
       const timeMs = serviceTimeMs(reply.headers);
       if (timeMs !== undefined) serviceAheadMs = timeMs - now();
       stop?.throwIfAborted();
-      if (reply.status >= 300 && !bodiless.includes(reply.status))
-        return { ok: false, failure: statusFailure(description, reply, redact, Date.now()) };
-      return readAnswer(description, reply, bodiless, redact);
+      if (reply.status >= 300) return { ok: false, failure: statusFailure(description, reply, redact, Date.now()) };
+      return readAnswer(description, reply, call.method === "DELETE", redact);
     }
 
     async function prepare(): Promise<void> {

@@ -36,20 +36,14 @@ export async function readKeyList(
   key: Secret,
   signal: AbortSignal,
 ): Promise<readonly ListedKey[] | "absent" | "refused"> {
-  const call = {
-    operation: "list_keys",
-    method: "GET",
-    path: keysPath(projectId),
-    retry: true,
-    scopes: ["keys:read"],
-    expected: [404],
-  } as const;
+  const path = keysPath(projectId);
+  const call = { operation: "list_keys", method: "GET", path, retry: true, scopes: ["keys:read"] } as const;
   try {
     const answer = await service.call(call, key, signal);
-    if (answer.status === 404) return "absent";
     return parseAnswer(KeyListAnswer, answer, "the list of keys").api_keys.map(({ api_key }) => api_key);
   } catch (error) {
     if (hasStatus(error, [403])) return "refused";
+    if (hasStatus(error, [404])) return "absent";
     throw error;
   }
 }

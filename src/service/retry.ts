@@ -68,9 +68,7 @@ export function openAttempts(deps: AttemptsDeps) {
       deps.onAttempt?.({ operation, result, seconds: (deps.now() - startedMs) / 1000, number });
     try {
       const outcome = await send();
-      // An expected status says no as well.
-      if (outcome.ok) report(outcome.answer.status < 300 ? "ok" : "rejected");
-      else report(outcome.failure.error.code);
+      report(outcome.ok ? "ok" : outcome.failure.error.code);
       return outcome;
     } catch (error) {
       report(signal.aborted ? "stopped" : errorCode(error));

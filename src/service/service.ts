@@ -64,13 +64,11 @@ export type ServiceCall = {
   readonly secretAnswer?: boolean;
   /** The key needs one of these scopes. The error message names them if the service does not name the missing one. */
   readonly scopes?: readonly string[];
-  /** With one of these statuses the call returns an answer without a value. Left out: it throws. A refusal of the key is always thrown. */
-  readonly expected?: readonly number[];
 };
 
 export type ServiceAnswer = {
   readonly status: number;
-  /** The parsed body; undefined for a 204 to a call that allows it, and for any other status than 2xx that the call expects. */
+  /** The parsed body; undefined for a 204 to a DELETE. */
   readonly value: unknown;
   /** The service's id of the call, for an error message. A function, because most answers lead to none, and removing secrets takes time. */
   readonly requestId: () => string | undefined;
@@ -80,7 +78,7 @@ export type Service = {
   readonly baseUrl: string;
   readonly dialect: DialectSetting;
   /**
-   * Returns the parsed answer of a 2xx, or the status if the call expects it. Throws an AppError otherwise: its details have the status, if there was one, and
+   * Returns the parsed answer of a 2xx. Throws an AppError otherwise: its details have the status, if there was one, and
    * `sent: "no"` if the request was certainly not sent. Throws the reason of an aborted signal as it is.
    */
   readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;

@@ -12,7 +12,7 @@ const JSON_TYPE = { "content-type": "application/json" };
 const DESCRIPTION = { what: "GET /v1/x", scopes: [] };
 
 function read(body: string | Uint8Array, headers: ResponseHeaders = JSON_TYPE) {
-  return readAnswer(DESCRIPTION, { status: 200, headers, body: Buffer.from(body) }, [], (text) => text);
+  return readAnswer(DESCRIPTION, { status: 200, headers, body: Buffer.from(body) }, false, (text) => text);
 }
 
 test.each(["application/json", "application/json; charset=utf-8", "Application/JSON", "application/problem+json"])(
@@ -71,7 +71,7 @@ test("a 206 is a bad answer, even if its body is valid JSON", () => {
   const result = readAnswer(
     DESCRIPTION,
     { status: 206, headers: JSON_TYPE, body: Buffer.from("{}") },
-    [],
+    false,
     (text) => text,
   );
   expect(!result.ok && result.failure.error.message).toBe(
@@ -81,11 +81,11 @@ test("a 206 is a bad answer, even if its body is valid JSON", () => {
 
 test("a 204 is an answer only to a call that allows it", () => {
   const reply = { status: 204, headers: {}, body: Buffer.from("") };
-  expect(readAnswer(DESCRIPTION, reply, [204], (text) => text)).toMatchObject({
+  expect(readAnswer(DESCRIPTION, reply, true, (text) => text)).toMatchObject({
     ok: true,
     answer: { value: undefined },
   });
-  expect(readAnswer(DESCRIPTION, reply, [], (text) => text).ok).toBe(false);
+  expect(readAnswer(DESCRIPTION, reply, false, (text) => text).ok).toBe(false);
 });
 
 test("an HTML page of a gateway in two attempts is a bad answer", async () => {

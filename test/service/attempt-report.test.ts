@@ -60,16 +60,3 @@ test("a call that is not sent, because its key was refused before, reports no at
   }
   expect(reports).toMatchObject([{ result: "unauthorized" }]);
 });
-
-test("a 404 that the call expects is an answer without a value, and is reported as rejected; a 403 is an error, and is not asked for again", async () => {
-  const { reports, onAttempt } = collect();
-  const statuses = [404, 403];
-  await using server = await scriptedServer((_request, response) => answerJson(response, statuses.shift() ?? 500, {}));
-  await using service = openTestService(server.origin, {}, { onAttempt });
-  const call = { ...READ, expected: [403, 404] };
-  expect(await service.call(call, KEY, limit())).toMatchObject({ status: 404, value: undefined });
-  for (let calls = 0; calls < 2; calls++) {
-    await expect(service.call(call, KEY, limit())).rejects.toMatchObject({ details: { status: 403 } });
-  }
-  expect(reports.map(({ result }) => result)).toEqual(["rejected", "unauthorized"]);
-});

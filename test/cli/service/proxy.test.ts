@@ -56,15 +56,3 @@ test("a proxy that refuses the credentials is named, and the password is printed
     stdout: expect.stringContaining("needs a user name and password, or refuses the ones it got (407)"),
   });
 });
-
-test("an HTTPS_PROXY that is not the address of an HTTP proxy is refused before any call", async ({ context }) => {
-  const { emulator, front, env } = await httpsContext(context);
-  await using _front = front;
-  const HTTPS_PROXY = `socks5://me:${context.newSecret()}@127.0.0.1:1080`;
-
-  expect(await context.run(["export"], { ...env, HTTPS_PROXY })).toMatchObject({
-    status: 2,
-    stderr: expect.stringContaining("HTTPS_PROXY: expected the address of a proxy, such as http://proxy.example:3128"),
-  });
-  expect(emulator.requests).toEqual([]);
-});

@@ -91,26 +91,3 @@ test("programs that are suspended, resumed, killed or join never exceed the caps
   // A program that ends signs off, and a killed one is forgotten.
   expect((await sql`select from usage_export.calling_process`.execute(database.db)).rows).toHaveLength(0);
 });
-
-test("the share of a killed program returns to the other, and a third gets its own", async ({ context }) => {
-  await using judge = await openJudge();
-  await context.configure(config(judge, 400));
-  const stays = context.start(["export"]);
-  await seen(judge, 1);
-  const killed = context.start(["export"]);
-  await sleep(6_000);
-  const killedMs = performance.now();
-  killed.kill("SIGKILL");
-  await sleep(4_000);
-  expect(countBetween(judge, killedMs + 1_000, killedMs + 4_000)).toBeLessThan(3 * RATE * 0.7);
-  const lastTwoSeconds = () => countBetween(judge, performance.now() - 2_000, performance.now());
-  await expect.poll(lastTwoSeconds, { timeout: LIVE_MS + 4_000 }).toBeGreaterThan(2 * RATE * 0.7);
-  const third = context.start(["export"]);
-  await sleep(6_000);
-  for (const program of [stays, third]) {
-    program.kill("SIGTERM");
-    await program.ended;
-  }
-  expect(judge.atOnceMax).toBeLessThanOrEqual(CAP);
-  expect(mostInASecond(judge)).toBeLessThanOrEqual(RATE + CAP);
-});

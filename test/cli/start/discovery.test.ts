@@ -6,7 +6,6 @@ import { testDatabase } from "../../support/database.ts";
 import { completeDays, dueProjects, FIVE_REQUESTS, listedIn, makeListOld } from "../account.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { farSchedule } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -30,7 +29,7 @@ async function openAccount(context: ProgramContext, schedule: string) {
   return { names, emulator, env: { ACCOUNT_KEY: secret, USAGE_EXPORT_KEY: undefined, LOG_LEVEL: "debug" } };
 }
 
-test("a worker lists the projects when an export is due, and goes on with those that it finds", async ({ context }) => {
+test("a worker lists the projects every hour, and goes on with those that it finds", async ({ context }) => {
   const { names, env } = await openAccount(context, "*/3 * * * * *");
   const worker = context.start(["start"], env);
 
@@ -49,17 +48,4 @@ test("a worker lists the projects when an export is due, and goes on with those 
   const { status, stdout, stderr } = await worker.ended;
   expect(status).toBe(0);
   expect(stdout + stderr).toContain("the configuration has changed and is taken up");
-});
-
-test("a worker ticks while the list of projects hangs, and takes it up when it comes", async ({ context }) => {
-  const { emulator, env } = await openAccount(context, farSchedule());
-  const released = Promise.withResolvers<void>();
-  emulator.fault = ({ path }) => (path === "/v1/projects" ? { kind: "hold", until: released.promise } : undefined);
-  const worker = context.start(["start"], env);
-
-  await worker.waitFor("tick finished");
-  await expect.poll(() => emulator.requests.map(({ path }) => path)).toEqual(["/v1/projects"]);
-  released.resolve();
-
-  await expect.poll(() => completeDays(db)).toEqual({ alpha: 4, beta: 4 });
 });
