@@ -106,7 +106,9 @@ test("init --yes writes nothing if a check fails", async ({ context }) => {
 
 test("at a terminal a wrong answer is reported and asked for again, and an empty answer takes the default", async ({
   context,
+  skip,
 }) => {
+  skip(process.platform !== "linux", "needs util-linux's script");
   const { url } = await context.serve();
   const { terminal, output, ended } = startAtTerminal(context);
   const answers: [string, string][] = [
@@ -133,7 +135,8 @@ test("at a terminal a wrong answer is reported and asked for again, and an empty
 test.for([
   ["Ctrl-C", "\u0003", "stopped by SIGINT"],
   ["Ctrl-D", "\u0004", "the input ended before the last answer"],
-] as const)("%s at a question ends init, and nothing is written", async ([_key, typed, says], { context }) => {
+] as const)("%s at a question ends init, and nothing is written", async ([_key, typed, says], { context, skip }) => {
+  skip(process.platform !== "linux", "needs util-linux's script");
   const { terminal, output, ended } = startAtTerminal(context);
   await expect.poll(() => output.screen).toContain("address [");
   terminal.stdin.write(typed);

@@ -7,6 +7,8 @@ import { openProject } from "./compose.ts";
 /** docker-compose.yml gives it to the emulator. */
 const KEY = "key-of-the-trial";
 const WORKER = "trial-worker";
+/** The emulator listens on the loopback of its own container. */
+const UNREACHABLE = "http://127.0.0.1:8080";
 
 const password = randomBytes(16).toString("hex");
 const programPassword = randomBytes(16).toString("hex");
@@ -33,6 +35,22 @@ test("the worker is ready, says so on this machine, and counts as healthy", asyn
 
   // The first check comes after half a minute.
   await expect.poll(() => inspect("{{.State.Health.Status}}"), { timeout: 90_000, interval: 500 }).toBe("healthy");
+});
+
+test("init asks the service with what compose gives it", async () => {
+  const asked = compose(
+    "run",
+    "-T",
+    "--rm",
+    "-e",
+    `USAGE_EXPORT_KEY=${KEY}`,
+    "init",
+    "--yes",
+    "--base-url",
+    UNREACHABLE,
+  );
+
+  await expect(asked).rejects.toThrow("ECONNREFUSED");
 });
 
 test("nothing in the worker's container is root, or can write to its files", async () => {

@@ -64,6 +64,14 @@ test("the tarball holds the program, its migrations and what is loaded elsewhere
   expect(tarball.paths.filter((file) => /\.(ts|map)$|(^|\/)test\//.test(file))).toEqual([]);
 });
 
+test("a link of a packed page leads to a packed file", async () => {
+  for (const page of tarball.paths.filter((file) => file.endsWith(".md"))) {
+    const links = (await readFile(path.join(ROOT, page), "utf8")).matchAll(/\]\(([^)#:]+)[^):]*\)/g);
+    const targets = [...links].map(([, target = ""]) => path.posix.join(path.posix.dirname(page), target));
+    expect(tarball.paths, page).toEqual(expect.arrayContaining(targets));
+  }
+});
+
 describe.each([
   ["the Node that the project is developed on", process.version],
   ["the oldest Node that the package names", OLDEST_NODE],
