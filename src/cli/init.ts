@@ -11,7 +11,6 @@ import { databaseUrlOf } from "../database.ts";
 import { AppError, errorText, systemCode } from "../errors.ts";
 import { checkProject } from "../jobs/check.ts";
 import { openServiceContext } from "../jobs/context.ts";
-import { FilterCheck } from "../jobs/filters.ts";
 import { openServiceFor } from "../open-service.ts";
 import { COMMAND, PACKAGE_FOLDER } from "../package-files.ts";
 import { Secret } from "../secret.ts";
@@ -242,7 +241,7 @@ async function checkDraft(app: App, draft: Draft): Promise<boolean> {
   const config = parseDraft(app, draft);
   await using context = await openServiceContext(app, config, undefined);
   const [project] = config.projects;
-  const findings = project ? await checkProject(context, new FilterCheck(context), project) : [];
+  const findings = project ? await checkProject(context, project) : [];
   app.write(renderFindings({ of: `project ${draft.project.name}`, findings }));
   return findings.every(({ state }) => state !== "fail");
 }

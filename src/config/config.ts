@@ -156,7 +156,7 @@ export function listOf({ key }: { readonly key: StaticKeyReference }): string {
 }
 
 /** Whether the entry is for the project, if the service lists it. */
-export function includes({ include, exclude }: Discovery, { id, name }: { id: string; name: string }): boolean {
+function includes({ include, exclude }: Discovery, { id, name }: { id: string; name: string }): boolean {
   const fits = (pattern: string) => matchesPattern(pattern, name) || matchesPattern(pattern, id);
   return include.some(fits) && !exclude.some(fits);
 }

@@ -129,8 +129,8 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
     status: 0,
   },
   "a project that the key does not belong to": {
-    config: { projects: [PRODUCTION, { ...PRODUCTION, id: "project-of-others", name: "others" }] },
-    found: /^fail project others: usage: .*404/m,
+    config: { projects: [{ ...PRODUCTION, id: "project-of-others" }] },
+    found: /^fail project production: grouping none: .*404/m,
   },
 };
 
@@ -146,7 +146,7 @@ test("a refused key is one finding, and is used for one call only", async ({ con
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url));
   const { status, lines } = await findings(context, { USAGE_EXPORT_KEY: context.newSecret() });
-  expect(lines.slice(3)).toEqual([expect.stringMatching(/^fail project production: key: .*401.*Invalid credentials/)]);
+  expect(lines.slice(2)).toEqual([expect.stringMatching(/^fail project production: key: .*401.*Invalid credentials/)]);
   expect({ status, calls: emulator.requests.length }).toEqual({ status: 1, calls: 1 });
 });
 

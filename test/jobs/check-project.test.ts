@@ -4,7 +4,6 @@ import type { App } from "../../src/app.ts";
 import type { Config } from "../../src/config/config.ts";
 import { checkProject } from "../../src/jobs/check.ts";
 import { openDialects } from "../../src/jobs/dialects.ts";
-import { FilterCheck } from "../../src/jobs/filters.ts";
 import type { KeyRing } from "../../src/jobs/key-ring.ts";
 import type { ExportJob } from "../../src/usage/plan.ts";
 import { KEY, limit, openTestService } from "../service/open-test-service.ts";
@@ -27,7 +26,7 @@ async function findings(exports: readonly ExportJob[], script: Script, keys = KE
   const config = { exports, rotations: [] } as unknown as Config;
   const dialects = openDialects({ app, db: undefined, service, keys });
   const context = { app, config, db: undefined, service, keys, dialects };
-  return await checkProject(context, new FilterCheck(context), PROJECT);
+  return await checkProject(context, PROJECT);
 }
 
 test("a key that the service refuses is the only finding", async () => {
@@ -49,9 +48,4 @@ test("each grouping and each filter is checked once, even if several jobs have i
     "window",
     "filter listen",
   ]);
-});
-
-test("if a key's scopes are unknown and no export reads its project, a usage request is made with the key", async () => {
-  const found = await findings([], LISTS_NO_SCOPES);
-  expect(found.map(({ what, state }) => `${state} ${what}`)).toEqual(["warn key", "ok usage"]);
 });

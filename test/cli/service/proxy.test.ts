@@ -32,12 +32,7 @@ test("an export and a check go through the proxy, which sees neither key nor pat
 
   expect(await context.run(["export"], proxied)).toMatchObject({ status: 0 });
   expect(await storedNumbers(database.db, READING)).toEqual(await servedNumbers(emulator, context.key, READING));
-  expect(await context.run(["check"], proxied)).toMatchObject({
-    status: 0,
-    stdout: expect.stringContaining(
-      `ok   proxy: https goes through the proxy at 127.0.0.1:${proxy.port} (HTTPS_PROXY)`,
-    ),
-  });
+  expect(await context.run(["check"], proxied)).toMatchObject({ status: 0 });
 
   expect(new Set(proxy.tunnels)).toEqual(new Set([`127.0.0.1:${front.port}`]));
   expect(proxy.requests).toEqual([]);
