@@ -14,12 +14,7 @@ export type App = {
   readonly signal: AbortSignal;
   readonly scrubber: Scrubber;
   readonly log: Logger;
-  /** The person on whose behalf the command runs, recorded for later readers. */
-  readonly person: string;
-  /**
-   * Who writes to the key ledger, recorded with each event. It has no process id: the process will have ended when somebody reads
-   * the event.
-   */
+  /** Who pauses jobs and writes to the key ledger: the user and the host, recorded for later readers. */
   readonly actor: string;
   /** Standard output: the command's answer. */
   readonly write: (text: string) => void;
@@ -27,28 +22,22 @@ export type App = {
   readonly terminal: boolean;
 };
 
-const URL_VARIABLES = ["DATABASE_URL", "MIGRATION_DATABASE_URL"] as const;
-export type UrlVariable = (typeof URL_VARIABLES)[number];
-
-const SECRET_VARIABLES = [...URL_VARIABLES, "USAGE_EXPORT_MASTER_KEY", "USAGE_EXPORT_MASTER_KEY_PREVIOUS"];
+const SECRET_VARIABLES = ["DATABASE_URL", "USAGE_EXPORT_MASTER_KEY", "USAGE_EXPORT_MASTER_KEY_PREVIOUS"];
 
 export async function openApp(env: Environment, configPath: string, signal: AbortSignal): Promise<App> {
   requireVerifiedTls(env);
   const scrubber = new Scrubber();
   for (const name of SECRET_VARIABLES) if (env[name]) scrubber.add(new Secret(env[name]));
-  for (const name of URL_VARIABLES) {
-    const password = passwordOf(env[name]);
-    if (password !== undefined) scrubber.add(new Secret(password));
-  }
+  const password = passwordOf(env.DATABASE_URL);
+  if (password !== undefined) scrubber.add(new Secret(password));
   for (const secret of proxySecrets(env)) scrubber.add(secret);
   const terminal = process.stderr.isTTY === true;
   const log = await openLog(env.LOG_LEVEL, terminal, scrubber);
   const write = (text: string) => void process.stdout.write(escapeControlCharacters(scrubber.scrub(text)));
   const user = userName(env);
   const host = os.hostname();
-  const person = user === undefined ? host : `${user} on ${host}`;
-  const actor = `usage-export on ${host}${user === undefined ? "" : ` (${user})`}`;
-  return { env, configPath, signal, scrubber, log, person, actor, write, terminal };
+  const actor = user === undefined ? host : `${user} on ${host}`;
+  return { env, configPath, signal, scrubber, log, actor, write, terminal };
 }
 
 /** Undefined if the system has no name for the current user, as in many containers. */
@@ -87,20 +76,19 @@ export async function openLog(level: string | undefined, terminal: boolean, scru
   if (level !== undefined && !LEVELS.includes(level)) {
     throw new AppError("config", `LOG_LEVEL: expected one of ${LEVELS.join(", ")}; got ${JSON.stringify(level)}`);
   }
-  const out = { write: (line: string) => void process.stderr.write(scrubber.scrub(line)) };
+  const write = (line: string) => void process.stderr.write(scrubber.scrub(line));
   const options = {
     level: level ?? (terminal ? "warn" : "info"),
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
   };
-  if (!terminal)
-    return pino(options, { write: (line: string) => out.write(`${escapeControlCharacters(line.trimEnd())}\n`) });
+  if (!terminal) return pino(options, { write: (line) => write(`${escapeControlCharacters(line.trimEnd())}\n`) });
   const { default: pretty } = await import("pino-pretty");
   const { Writable } = await import("node:stream");
   const destination = new Writable({
     write(chunk, _encoding, done) {
       // Overwrites a progress bar in the current line of the terminal.
-      out.write(`\r\x1b[K${chunk}`);
+      write(`\r\x1b[K${chunk}`);
       done();
     },
   });

@@ -2,7 +2,7 @@
 
 import path from "node:path";
 import type { Logger } from "pino";
-import type { App, UrlVariable } from "./app.ts";
+import type { App } from "./app.ts";
 import { type Database, type OnConnectionLost, openEmbedded, openPostgres } from "./db/connection/database.ts";
 import { explainMissingRight, isAccessDenied, isConnectionError } from "./db/connection/errors.ts";
 import { requireCurrentSchema } from "./db/connection/migrate.ts";
@@ -17,28 +17,20 @@ const STOPPING_MS = 10_000;
 
 /** Runs `work` on the database, which must have the schema of this version, and closes it. */
 export async function withDatabase<T>(app: App, work: (db: Database) => Promise<T>): Promise<T> {
-  return withDatabaseAt(app, "DATABASE_URL", async (db) => {
+  return withDatabaseOfAnyVersion(app, async (db) => {
     await requireCurrentSchema(db);
     return work(db);
   });
 }
 
-/**
- * For `migrate`: the database may have any version of the schema. If DATABASE_URL is the address of a pooler, MIGRATION_DATABASE_URL
- * is the address of the server itself.
- */
-export async function withDatabaseToMigrate<T>(app: App, work: (db: Database) => Promise<T>): Promise<T> {
-  const variable = app.env.MIGRATION_DATABASE_URL === undefined ? "DATABASE_URL" : "MIGRATION_DATABASE_URL";
-  return withDatabaseAt(app, variable, work);
-}
-
-async function withDatabaseAt<T>(app: App, variable: UrlVariable, work: (db: Database) => Promise<T>): Promise<T> {
-  const db = await openDatabase(app, variable);
+/** For `migrate`. */
+export async function withDatabaseOfAnyVersion<T>(app: App, work: (db: Database) => Promise<T>): Promise<T> {
+  const db = await openDatabase(app);
   try {
     return await work(db);
   } catch (error) {
     throw isConnectionError(error) || isAccessDenied(error)
-      ? databaseUnreachable(app, error, variable)
+      ? databaseUnreachable(app, error)
       : explainMissingRight(error);
   } finally {
     await db.destroy();
@@ -46,22 +38,18 @@ async function withDatabaseAt<T>(app: App, variable: UrlVariable, work: (db: Dat
 }
 
 /**
- * Opens the database at the URL in `variable`, or the embedded one if the variable is not set. Waits for a server that was reached
- * before and went away.
+ * Opens the database at DATABASE_URL, or the embedded one if the variable is not set. Waits for a server that was reached before and went
+ * away.
  */
-export async function openDatabase(
-  app: App,
-  variable: UrlVariable = "DATABASE_URL",
-  stoppingMs: number = STOPPING_MS,
-): Promise<Database> {
-  const url = databaseUrlOf(app.env, variable);
+export async function openDatabase(app: App, stoppingMs: number = STOPPING_MS): Promise<Database> {
+  const url = databaseUrlOf(app.env);
   if (url === undefined) {
     const folder = path.resolve(DATA_FOLDER);
-    logDatabase(app, `embedded in ${folder}`, `${variable} is not set`);
+    logDatabase(app, `embedded in ${folder}`, "DATABASE_URL is not set");
     return openEmbedded(folder);
   }
   const { username, host, pathname } = new URL(url);
-  logDatabase(app, `${username === "" ? "" : `${username}@`}${host}${pathname}`, variable);
+  logDatabase(app, `${username === "" ? "" : `${username}@`}${host}${pathname}`, "DATABASE_URL");
   const reconnect = { waitMs: RECONNECT_MS_MAX, signal: app.signal, stoppingMs };
   return openPostgres(url, logLostConnections(app.log), reconnect);
 }
@@ -70,21 +58,19 @@ export async function openDatabase(
  * Undefined means the embedded database. A variable that is set but empty is an error: with the embedded database in place of the
  * configured one, the numbers would end up in two databases.
  */
-export function databaseUrlOf(env: Environment, variable: UrlVariable = "DATABASE_URL"): string | undefined {
-  const url = env[variable];
+export function databaseUrlOf({ DATABASE_URL: url }: Environment): string | undefined {
   if (url === undefined) return undefined;
   if (url.trim() === "") {
-    const instead = variable === "DATABASE_URL" ? "the embedded database in ./data" : "DATABASE_URL";
     throw new AppError(
       "config",
-      `${variable} is empty: expected postgres://user:password@host:port/database; remove the variable to use ${instead}`,
+      "DATABASE_URL is empty: expected postgres://user:password@host:port/database; remove the variable to use the embedded database in ./data",
     );
   }
   // Checked here because the error of a URL that can't be parsed holds the URL, with its password.
   const isPostgres = /^postgres(ql)?:\/\//.test(url);
   if (!isPostgres || !URL.canParse(url)) {
     const hint = isPostgres ? "; in the password, write %23 for #, %2F for / and %3F for ?" : "";
-    throw new AppError("config", `${variable}: expected postgres://user:password@host:port/database${hint}`);
+    throw new AppError("config", `DATABASE_URL: expected postgres://user:password@host:port/database${hint}`);
   }
   return url;
 }
@@ -111,13 +97,12 @@ function logLostConnections(log: Logger): OnConnectionLost {
  * Names the server, without user and password, and the next step. The error alone says "connect ECONNREFUSED", and is empty if the host
  * name has several addresses.
  */
-export function databaseUnreachable({ env }: App, error: Error, variable: UrlVariable = "DATABASE_URL"): AppError {
+export function databaseUnreachable({ env }: App, error: Error): AppError {
   const cause = error instanceof AggregateError ? error.errors[0] : error;
-  const { host, pathname } = URL.parse(env[variable] ?? "") ?? { host: "this machine", pathname: "" };
-  const where = variable === "DATABASE_URL" ? "" : ` (${variable})`;
+  const { host, pathname } = URL.parse(env.DATABASE_URL ?? "") ?? { host: "this machine", pathname: "" };
   const nextStep = isAccessDenied(error)
-    ? `correct ${variable}, or what the server allows`
-    : `start the server at this address, or correct ${variable}`;
-  const message = `the database at ${host}${pathname}${where} can't be used: ${errorText(cause)}; ${nextStep}`;
+    ? "correct DATABASE_URL, or what the server allows"
+    : "start the server at this address, or correct DATABASE_URL";
+  const message = `the database at ${host}${pathname} can't be used: ${errorText(cause)}; ${nextStep}`;
   return new AppError("database", message, { cause });
 }

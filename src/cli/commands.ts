@@ -1,328 +1,268 @@
 // Which commands there are, with their options and examples. A command's own module is loaded when the command runs, so that no
 // command waits for the modules of another. --help loads none of them.
 
-import { Argument, InvalidArgumentError, Option, type OptionValues } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import type { App } from "../app.ts";
+import { CONFIG_FILE } from "../package-files.ts";
 import { BACKFILL_MODES } from "../usage/backfill.ts";
 import { isDay } from "../usage/days.ts";
-import { type Dialect, USAGE_DIMENSIONS } from "../usage/dimensions.ts";
+import { USAGE_DIMENSIONS } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { GROUPINGS, type Grouping, groupingBy } from "../usage/series.ts";
-import type { DumpOptions } from "./dump.ts";
-import type { EmulatorOptions } from "./emulator.ts";
-import type { ExplainOptions } from "./explain.ts";
-import type { JobsNextOptions, JobsPauseOptions } from "./jobs.ts";
-import type { ReportOptions } from "./report.ts";
-import type { BackfillOptions } from "./selection.ts";
 
-type CommandDefinition = {
-  /** For a subcommand, both words, such as "jobs pause". */
-  readonly name: string;
-  readonly summary: string;
-  readonly examples: readonly string[];
-  readonly arguments?: readonly Argument[];
-  readonly options?: readonly Option[];
-  /** Returns the exit status. */
-  readonly run: (app: App, options: OptionValues, args: readonly string[]) => Promise<number>;
-};
+const ENVIRONMENT = `
+Environment:
+  DATABASE_URL             the Postgres database; without it, an embedded one in ./data
+  USAGE_EXPORT_MASTER_KEY  seals stored API keys; needed as soon as there is a rotation
+  LOG_LEVEL                trace, debug, info, warn, error, fatal or silent
+  and the variables that the configuration names for API keys, such as USAGE_EXPORT_KEY`;
 
-const JSON_ANSWER = new Option("--json", "answers in JSON");
+/** Returns the exit status. */
+export type CommandRun = (app: App) => Promise<number>;
 
-const SELECTION = [
-  new Option("--job <name...>", "only these jobs"),
-  new Option("--project <name...>", "only these projects"),
-  new Option("--grouping <name...>", "only these groupings; of several dimensions, as tags,line_item").argParser(
-    parseGroupings,
-  ),
-  new Option("--filter <name...>", "only these filters"),
-];
+/** `choose` is called with the command that a parsed command line names. */
+export function defineCommands(version: string, choose: (configPath: string, run: CommandRun) => void): Command {
+  const program = new Command("usage-export")
+    .description("Nightly usage snapshots of a speech service in Postgres, and API keys that stay young.")
+    .version(version, "--version", "prints the version")
+    .exitOverride()
+    .showHelpAfterError("(--help shows what there is)")
+    // Without this, the options after `keys rewrap` would be parsed as options of `keys`, which has the same ones.
+    .enablePositionalOptions()
+    .addHelpText("after", ENVIRONMENT)
+    .helpCommand("help [command]", "what a command does and how to use it");
+  const run: Run =
+    (load) =>
+    (...given) => {
+      // Commander gives the arguments, the options and the command itself.
+      const args = given.slice(0, -1) as never[];
+      const { config } = given.at(-2) as { readonly config: string };
+      choose(config, async (app) => (await load())(app, ...args));
+    };
+  defineSetUp(program, run);
+  defineWork(program, run);
+  defineJobs(program, run);
+  defineAnswers(program, run);
+  defineTools(program, run);
+  return program;
+}
 
-const JOB_NAME = new Argument("<name>", "the job's name");
-/** In the order of --help. A subcommand follows its command. */
-export const COMMANDS: readonly CommandDefinition[] = [
-  {
-    name: "demo",
-    summary: "the whole product on this machine with nothing configured: emulator, embedded database, 30 days",
-    examples: ["demo", "demo --serve"],
-    options: [new Option("--serve", "keeps the dashboard up until Ctrl-C")],
-    run: async (app, options) => (await import("./demo.ts")).runDemo(app, options),
-  },
-  {
-    name: "init",
-    summary: "asks for a configuration, tries each answer with the service, and writes jobs.config.json",
-    examples: ["init", "init --yes --project 2ad1bd12-6e1c-4b7a-9b4f-3a1a0f5b3c9e --grouping none model"],
-    options: [
-      new Option("--base-url <address>", "the service's address"),
-      new Option("--key-variable <name>", "the environment variable that holds the API key"),
-      new Option("--project <id>", "the project's id; left out: the only one of the key"),
-      new Option("--grouping <name...>", "the groupings to read").choices(GROUPINGS),
-      new Option("--days <number>", "how many days to read again each night").argParser(
-        wholeNumber("a number of days from 1 to 366", 366),
-      ),
-      new Option("--yes", "asks nothing: takes these options, and defaults for the others"),
-    ],
-    run: async (app, options) => (await import("./init.ts")).runInit(app, options),
-  },
-  {
-    name: "check",
-    summary:
-      "checks the configuration, the database and, per project, the key and whether the service applies window, groupings and filters",
-    examples: ["check", "check --offline --config staging.config.json"],
-    options: [
-      new Option("--offline", "stops after the configuration"),
-      new Option(
-        "--confirm-projects",
-        "stores the lists of projects as they are now, also if more than half of a list is missing",
-      ),
-      JSON_ANSWER,
-    ],
-    run: async (app, options) => (await import("./check.ts")).runCheck(app, options),
-  },
-  {
-    name: "migrate",
-    summary: "brings the database up to date; safe from several replicas at once",
-    examples: ["migrate"],
-    options: [JSON_ANSWER],
-    run: async (app, options) => (await import("./migrate.ts")).runMigrate(app, options),
-  },
-  {
-    name: "export",
-    summary: "runs export jobs now",
-    examples: ["export", "export --job nightly --project production --day 2026-03-01 2026-03-02"],
-    options: [
-      ...SELECTION,
-      new Option("--day <YYYY-MM-DD...>", "these days in place of the job's window").argParser(parseDays),
-      JSON_ANSWER,
-    ],
-    run: async (app, options) => (await import("./export.ts")).runExport(app, options),
-  },
-  {
-    name: "backfill",
-    summary: "reads a range of past days; run again after a stop, it continues where it ended",
-    examples: [
-      "backfill --from 2026-01-01 --to 2026-01-31 --dry-run",
-      "backfill --from 2026-01-01 --to 2026-01-31",
-      "backfill --from 2026-01-01 --to 2026-01-31 --only failed --grouping model",
-    ],
-    options: [
-      ...SELECTION,
-      dayOption("--from", "the first day").makeOptionMandatory(),
-      dayOption("--to", "the last day, which must be over in UTC").makeOptionMandatory(),
+/** Makes the action of a command from the function that runs it, with the arguments and the options. */
+type Run = (load: () => Promise<(app: App, ...args: never[]) => Promise<number>>) => (...given: unknown[]) => void;
+
+function add(parent: Command, name: string, summary: string, ...examples: readonly string[]): Command {
+  return parent
+    .command(name)
+    .description(summary)
+    .option("--config <file>", "the configuration", CONFIG_FILE)
+    .addHelpText("after", ["\nExamples:", ...examples.map((line) => `  usage-export ${line}`)].join("\n"));
+}
+
+const JSON_ANSWER = ["--json", "answers in JSON"] as const;
+
+function defineSetUp(program: Command, run: Run): void {
+  const demo = "the whole product on this machine with nothing configured: emulator, embedded database, 30 days";
+  add(program, "demo", demo, "demo", "demo --serve")
+    .option("--serve", "keeps the dashboard up until Ctrl-C")
+    .action(run(async () => (await import("./demo.ts")).runDemo));
+
+  const init = "asks for a configuration, tries each answer with the service, and writes jobs.config.json";
+  add(program, "init", init, "init", "init --yes --project 2ad1bd12-6e1c-4b7a-9b4f-3a1a0f5b3c9e --grouping none model")
+    .option("--base-url <address>", "the service's address")
+    .option("--key-variable <name>", "the environment variable that holds the API key")
+    .option("--project <id>", "the project's id; left out: the only one of the key")
+    .addOption(new Option("--grouping <name...>", "the groupings to read").choices(GROUPINGS))
+    .option("--days <number>", "how many days to read again each night", wholeNumber(1, 366))
+    .option("--yes", "asks nothing: takes these options, and defaults for the others")
+    .action(run(async () => (await import("./init.ts")).runInit));
+
+  const check =
+    "checks the configuration, the database and, per project, the key and whether the service applies window, groupings and filters";
+  add(program, "check", check, "check", "check --offline --config staging.config.json")
+    .option("--offline", "stops after the configuration")
+    .option("--confirm-projects", "stores the lists of projects as they are now, also without more than half of them")
+    .option(...JSON_ANSWER)
+    .action(run(async () => (await import("./check.ts")).runCheck));
+
+  add(program, "migrate", "brings the database up to date; safe from several replicas at once", "migrate")
+    .option(...JSON_ANSWER)
+    .action(run(async () => (await import("./migrate.ts")).runMigrate));
+}
+
+function selecting(command: Command): Command {
+  return command
+    .option("--job <name...>", "only these jobs")
+    .option("--project <name...>", "only these projects")
+    .option("--grouping <name...>", "only these groupings; of several dimensions, as tags,line_item", parseGroupings)
+    .option("--filter <name...>", "only these filters");
+}
+
+function defineWork(program: Command, run: Run): void {
+  const exporting = "export --job nightly --project production --day 2026-03-01 2026-03-02";
+  selecting(add(program, "export", "runs export jobs now", "export", exporting))
+    .option("--day <YYYY-MM-DD...>", "these days in place of the job's window", parseDays)
+    .option(...JSON_ANSWER)
+    .action(run(async () => (await import("./export.ts")).runExport));
+
+  const backfill = "reads a range of past days; run again after a stop, it continues where it ended";
+  const january = "backfill --from 2026-01-01 --to 2026-01-31";
+  selecting(add(program, "backfill", backfill, january, `${january} --only failed --grouping model`))
+    .requiredOption("--from <YYYY-MM-DD>", "the first day", parseDay)
+    .requiredOption("--to <YYYY-MM-DD>", "the last day, which must be over in UTC", parseDay)
+    .addOption(
       new Option("--only <mode>", "which of these days: never read, failed, or all")
         .choices(BACKFILL_MODES)
         .default("missing"),
-      new Option("--dry-run", "prints what would be read and how long it takes, and calls nothing"),
-      JSON_ANSWER,
-    ],
-    run: async (app, options) => (await import("./backfill.ts")).runBackfill(app, options as BackfillOptions),
-  },
-  {
-    name: "rotate",
-    summary: "runs rotation jobs that are due",
-    examples: ["rotate --dry-run", "rotate --job exporter --now", "rotate --job exporter --rollback"],
-    options: [
-      new Option("--job <name...>", "only these rotations"),
-      new Option("--project <name...>", "only the keys of these projects, by name or id"),
-      new Option("--now", "makes a fresh key, due or not"),
-      new Option("--dry-run", "prints what would be done and why, and calls nothing"),
-      new Option("--rollback", "puts the previous key back"),
-      JSON_ANSWER,
-    ],
-    run: async (app, options) => (await import("./rotate.ts")).runRotate(app, options),
-  },
-  {
-    name: "keys",
-    summary: "the ledger of keys: state, age, last seen in use; never a secret",
-    examples: ["keys", "keys --job exporter --project production", "keys --json"],
-    options: [
-      new Option("--job <name...>", "only the keys of these rotations"),
-      new Option("--project <name...>", "only the keys of these projects, by name or id"),
-      JSON_ANSWER,
-    ],
-    run: async (app, options) => (await import("./keys.ts")).runKeys(app, options),
-  },
-  {
-    name: "keys rewrap",
-    summary: "seals the ledger's keys with USAGE_EXPORT_MASTER_KEY, opening them with USAGE_EXPORT_MASTER_KEY_PREVIOUS",
-    examples: ["keys rewrap"],
-    options: [JSON_ANSWER],
-    run: async (app, options) => (await import("./rewrap.ts")).runRewrap(app, options),
-  },
-  {
-    name: "start",
-    summary: "the worker: runs jobs on their schedules, fills what was missed, and drains on SIGTERM",
-    examples: ["start", "start --embedded"],
-    options: [new Option("--embedded", "works on the embedded database in ./data, where DATABASE_URL is not set")],
-    run: async (app, options) => (await import("./start.ts")).runStart(app, options),
-  },
-  {
-    name: "health",
-    summary: "asks the worker on this machine whether it can work",
-    examples: ["health", "health --live"],
-    options: [new Option("--live", "asks only whether its process is alive")],
-    run: async (app, options) => (await import("./health.ts")).runHealth(app, options),
-  },
-  {
-    name: "jobs",
-    summary: "the jobs, when they run next, and which are paused",
-    examples: ["jobs"],
-    options: [JSON_ANSWER],
-    run: async (app, options) => (await import("./jobs.ts")).runJobs(app, options),
-  },
-  {
-    name: "jobs next",
-    summary: "the next times the job runs",
-    examples: ["jobs next nightly --count 10"],
-    arguments: [JOB_NAME],
-    options: [
-      JSON_ANSWER,
-      new Option("--count <number>", "how many")
-        .default(5)
-        .argParser(wholeNumber("a whole number from 1 to 1000", 1000, 1)),
-    ],
-    run: async (app, options, [name = ""]) =>
-      (await import("./jobs.ts")).runJobsNext(app, name, options as JobsNextOptions),
-  },
-  {
-    name: "jobs pause",
-    summary: "the workers leave the job alone until it is resumed",
-    examples: ['jobs pause nightly --why "the service is moved until Monday"'],
-    arguments: [JOB_NAME],
-    options: [
-      JSON_ANSWER,
-      new Option("--why <reason>", "what the others should know").argParser(parseReason).makeOptionMandatory(),
-    ],
-    run: async (app, options, [name = ""]) =>
-      (await import("./jobs.ts")).runJobsPause(app, name, options as JobsPauseOptions),
-  },
-  {
-    name: "jobs resume",
-    summary: "the workers run the job again, and catch up what was due",
-    examples: ["jobs resume nightly"],
-    arguments: [JOB_NAME],
-    options: [JSON_ANSWER],
-    run: async (app, options, [name = ""]) => (await import("./jobs.ts")).runJobsResume(app, name, options),
-  },
-  {
-    name: "status",
-    summary: "jobs, last and next runs, and what is missing",
-    examples: ["status", "status --json", 'status --project "prod-*"'],
-    options: [
-      new Option("--project <name...>", 'only how complete these projects are; "*" stands for any text'),
-      JSON_ANSWER,
-    ],
-    run: async (app, options) => (await import("./status.ts")).runStatus(app, options),
-  },
-  {
-    name: "report",
-    summary: "the overview as one HTML file to send on",
-    examples: ["report", "report --from 2026-01-01 --to 2026-01-31 --out january.html"],
-    options: [
-      new Option("--out <file>", "the file to write; - writes to standard output").default("usage-report.html"),
-      dayOption("--from", "the first day; 28 days in all where it is left out"),
-      dayOption("--to", "the last day; yesterday in UTC where it is left out"),
-      new Option("--project <name>", "only this project"),
-      new Option("--weekly", "prints the last 7 days in some sentences, as notify.report sends them"),
-    ],
-    run: async (app, options) => (await import("./report.ts")).runReport(app, options as ReportOptions),
-  },
-  {
-    name: "explain",
-    summary: "why usage and cost rose or fell: which models, keys, tags and other groups account for the change",
-    examples: [
-      "explain",
-      "explain --day 2026-03-02 --project production",
-      "explain --from 2026-03-01 --to 2026-03-31 --metric hours --limit 10",
-    ],
-    options: [
-      dayOption("--day", "this day, against the same weekday a week before"),
-      dayOption(
-        "--from",
-        "the first day; 7 days in all where it is left out. They are compared with as many days whole weeks before, and a whole calendar month with the month before",
-      ),
-      dayOption("--to", "the last day; yesterday in UTC where it is left out"),
-      new Option("--project <name...>", "only these projects"),
+    )
+    .option("--dry-run", "prints what would be read and how long it takes, and calls nothing")
+    .option(...JSON_ANSWER)
+    .action(run(async () => (await import("./backfill.ts")).runBackfill));
+
+  const rotating = ["rotate --dry-run", "rotate --job exporter --now", "rotate --job exporter --rollback"];
+  add(program, "rotate", "runs rotation jobs that are due", ...rotating)
+    .option("--job <name...>", "only these rotations")
+    .option("--project <name...>", "only the keys of these projects, by name or id")
+    .option("--now", "makes a fresh key, due or not")
+    .option("--dry-run", "prints what would be done and why, and calls nothing")
+    .option("--rollback", "puts the previous key back")
+    .option(...JSON_ANSWER)
+    .action(run(async () => (await import("./rotate.ts")).runRotate));
+
+  const ledger = "the ledger of keys: state, age, last seen in use; never a secret";
+  const keys = add(program, "keys", ledger, "keys", "keys --job exporter --project production")
+    .option("--job <name...>", "only the keys of these rotations")
+    .option("--project <name...>", "only the keys of these projects, by name or id")
+    .option(...JSON_ANSWER)
+    .action(run(async () => (await import("./keys.ts")).runKeys));
+  const rewrap =
+    "seals the ledger's keys with USAGE_EXPORT_MASTER_KEY, opening them with USAGE_EXPORT_MASTER_KEY_PREVIOUS";
+  add(keys, "rewrap", rewrap, "keys rewrap")
+    .option(...JSON_ANSWER)
+    .action(run(async () => (await import("./rewrap.ts")).runRewrap));
+}
+
+function defineJobs(program: Command, run: Run): void {
+  const start = "the worker: runs jobs on their schedules, fills what was missed, and drains on SIGTERM";
+  add(program, "start", start, "start", "start --embedded")
+    .option("--embedded", "works on the embedded database in ./data, where DATABASE_URL is not set")
+    .action(run(async () => (await import("./start.ts")).runStart));
+  add(program, "health", "asks the worker on this machine whether it can work", "health", "health --live")
+    .option("--live", "asks only whether its process is alive")
+    .action(run(async () => (await import("./health.ts")).runHealth));
+  const jobs = add(program, "jobs", "the jobs, when they run next, and which are paused", "jobs")
+    .option(...JSON_ANSWER)
+    .action(run(async () => (await import("./jobs.ts")).runJobs));
+  add(jobs, "next", "the next times the job runs", "jobs next nightly --count 10")
+    .argument("<name>", "the job's name")
+    .option("--count <number>", "how many", wholeNumber(1, 1000), 5)
+    .option(...JSON_ANSWER)
+    .action(run(async () => (await import("./jobs.ts")).runJobsNext));
+  const why = 'jobs pause nightly --why "the service is moved until Monday"';
+  add(jobs, "pause", "the workers leave the job alone until it is resumed", why)
+    .argument("<name>", "the job's name")
+    .requiredOption("--why <reason>", "what the others should know", parseReason)
+    .option(...JSON_ANSWER)
+    .action(run(async () => (await import("./jobs.ts")).runJobsPause));
+  add(jobs, "resume", "the workers run the job again, and catch up what was due", "jobs resume nightly")
+    .argument("<name>", "the job's name")
+    .option(...JSON_ANSWER)
+    .action(run(async () => (await import("./jobs.ts")).runJobsResume));
+}
+
+function defineAnswers(program: Command, run: Run): void {
+  add(program, "status", "jobs, last and next runs, and what is missing", "status", 'status --project "prod-*"')
+    .option("--project <name...>", 'only how complete these projects are; "*" stands for any text')
+    .option(...JSON_ANSWER)
+    .action(run(async () => (await import("./status.ts")).runStatus));
+
+  const january = "report --from 2026-01-01 --to 2026-01-31 --out january.html";
+  add(program, "report", "the overview as one HTML file to send on", "report", january)
+    .option("--out <file>", "the file to write; - writes to standard output", "usage-report.html")
+    .option("--from <YYYY-MM-DD>", "the first day; 28 days in all where it is left out", parseDay)
+    .option("--to <YYYY-MM-DD>", "the last day; yesterday in UTC where it is left out", parseDay)
+    .option("--project <name>", "only this project")
+    .option("--weekly", "prints the last 7 days in some sentences, as notify.report sends them")
+    .action(run(async () => (await import("./report.ts")).runReport));
+
+  const explain = "why usage and cost rose or fell: which models, keys, tags and other groups account for the change";
+  const march = "explain --from 2026-03-01 --to 2026-03-31 --metric hours --limit 10";
+  add(program, "explain", explain, "explain", "explain --day 2026-03-02 --project production", march)
+    .option("--day <YYYY-MM-DD>", "this day, against the same weekday a week before", parseDay)
+    .option(
+      "--from <YYYY-MM-DD>",
+      "the first day; 7 days in all where it is left out. They are compared with as many days whole weeks before, and a whole calendar month with the month before",
+      parseDay,
+    )
+    .option("--to <YYYY-MM-DD>", "the last day; yesterday in UTC where it is left out", parseDay)
+    .option("--project <name...>", "only these projects")
+    .addOption(
       new Option("--metric <name...>", "these metrics; cost needs billing or prices in the configuration")
         .choices([...METRICS, "cost"])
         .default(["requests", "cost"]),
-      new Option("--grouping <name...>", "split by these groupings only").choices(USAGE_DIMENSIONS),
-      new Option("--limit <number>", "how many groups each table shows; the others are added up")
-        .default(5)
-        .argParser(wholeNumber("a whole number from 1 to 1000", 1000, 1)),
-      JSON_ANSWER,
-    ],
-    run: async (app, options) => (await import("./explain.ts")).runExplain(app, options as ExplainOptions),
-  },
-  {
-    name: "dump",
-    summary: "writes a view of schema bi to a file or standard output",
-    examples: [
-      "dump --view usage_by_model --out usage.csv",
-      "dump --view coverage_gaps --format jsonl",
-      "dump --view usage_by_model --changed-since beginning --out usage.csv",
-    ],
-    options: [
-      new Option("--view <name>", "the view, without the schema").makeOptionMandatory(),
-      dayOption("--from", "the first day; left out: from the oldest day"),
-      dayOption("--to", "the last day; left out: up to the newest day"),
+    )
+    .addOption(new Option("--grouping <name...>", "split by these groupings only").choices(USAGE_DIMENSIONS))
+    .option("--limit <number>", "how many groups each table shows; the others are added up", wholeNumber(1, 1000), 5)
+    .option(...JSON_ANSWER)
+    .action(run(async () => (await import("./explain.ts")).runExplain));
+}
+
+function defineTools(program: Command, run: Run): void {
+  const changed = "dump --view usage_by_model --changed-since beginning --out usage.csv";
+  const gaps = "dump --view coverage_gaps --format jsonl";
+  add(program, "dump", "writes a view of schema bi to a file or standard output", gaps, changed)
+    .requiredOption("--view <name>", "the view, without the schema")
+    .option("--from <YYYY-MM-DD>", "the first day; left out: from the oldest day", parseDay)
+    .option("--to <YYYY-MM-DD>", "the last day; left out: up to the newest day", parseDay)
+    .addOption(
       new Option(
         "--format <name>",
         "csv for spreadsheets, jsonl for programs; left out: the ending of --out decides",
       ).choices(["csv", "jsonl"]),
-      new Option("--out <file>", "the file to write; - writes to standard output").default("-"),
-      new Option(
-        "--changed-since <moment>",
-        "only the days that changed since the moment that the last such dump printed; the first time: beginning",
-      ),
-    ],
-    run: async (app, options) => (await import("./dump.ts")).runDump(app, options as DumpOptions),
-  },
-  {
-    name: "schema",
-    summary: "prints the JSON Schema of the configuration",
-    examples: ["schema"],
-    run: async (app) => {
-      app.write(`${JSON.stringify((await import("../config/schema.ts")).configJsonSchema(), null, 2)}\n`);
-      return 0;
-    },
-  },
-  {
-    name: "emulator",
-    summary: "serves an emulator of the service on this machine, for trying things out",
-    examples: ["emulator --port 8080 --project trial", "emulator --project berlin paris rome"],
-    options: [
-      new Option("--port <number>", "the port; 0 takes a free one")
-        .default(0)
-        .argParser(wholeNumber("a port from 0 to 65535", 65_535)),
+    )
+    .option("--out <file>", "the file to write; - writes to standard output", "-")
+    .option(
+      "--changed-since <moment>",
+      "only the days that changed since the moment that the last such dump printed; the first time: beginning",
+    )
+    .action(run(async () => (await import("./dump.ts")).runDump));
+
+  add(program, "schema", "prints the JSON Schema of the configuration", "schema").action(
+    run(async () => {
+      const { configJsonSchema } = await import("../config/schema.ts");
+      return async ({ write }) => {
+        write(`${JSON.stringify(configJsonSchema(), null, 2)}\n`);
+        return 0;
+      };
+    }),
+  );
+
+  const emulator = "serves an emulator of the service on this machine, for trying things out";
+  add(program, "emulator", emulator, "emulator --port 8080 --project trial", "emulator --project berlin paris rome")
+    .option("--port <number>", "the port; 0 takes a free one", wholeNumber(0, 65_535), 0)
+    .addOption(
       new Option("--dialect <name>", "which parameter and field names: the published interface's, or those of 2026")
-        .choices(["interface", "2026"] satisfies readonly Dialect[])
+        .choices(["interface", "2026"])
         .default("interface"),
-      new Option("--project <id...>", "the projects' ids; the key may use each of them").default(["trial"]),
-    ],
-    run: async (app, options) => (await import("./emulator.ts")).runEmulator(app, options as EmulatorOptions),
-  },
-];
+    )
+    .option("--project <id...>", "the projects' ids; the key may use each of them", ["trial"])
+    .action(run(async () => (await import("./emulator.ts")).runEmulator));
+}
 
 // Parses the values of options. Commander puts the message behind "error: option ... argument '...' is invalid.".
-
-function dayOption(flag: string, description: string): Option {
-  return new Option(`${flag} <YYYY-MM-DD>`, description).argParser(parseDay);
-}
 
 function parseDay(text: string): string {
   if (!isDay(text)) throw new InvalidArgumentError("expected a day that exists, as YYYY-MM-DD.");
   return text;
 }
 
-function parseDays(text: string, days: readonly string[] | undefined): readonly string[] {
-  return [...(days ?? []), parseDay(text)];
+function parseDays(text: string, days: readonly string[] = []): readonly string[] {
+  return [...days, parseDay(text)];
 }
 
-function parseGroupings(text: string, groupings: readonly Grouping[] | undefined): readonly Grouping[] {
+function parseGroupings(text: string, groupings: readonly Grouping[] = []): readonly Grouping[] {
   const grouping = groupingBy(text.split(","));
-  if (grouping !== undefined) return [...(groupings ?? []), grouping];
-  const known = [...GROUPINGS, "line_item"];
-  throw new InvalidArgumentError(`expected ${known.join(", ")}, or several joined by commas.`);
+  if (grouping !== undefined) return [...groupings, grouping];
+  throw new InvalidArgumentError(`expected ${GROUPINGS.join(", ")}, line_item, or several joined by commas.`);
 }
 
 function parseReason(text: string): string {
@@ -330,10 +270,10 @@ function parseReason(text: string): string {
   return text.trim();
 }
 
-function wholeNumber(expected: string, max = 999_999_999, min = 0): (text: string) => number {
+function wholeNumber(min: number, max: number): (text: string) => number {
   return (text) => {
     const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
-    if (!(number >= min && number <= max)) throw new InvalidArgumentError(`expected ${expected}.`);
-    return number;
+    if (number >= min && number <= max) return number;
+    throw new InvalidArgumentError(`expected a whole number from ${min} to ${max}.`);
   };
 }

@@ -8,26 +8,25 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import type { App } from "../app.ts";
-import { type Config, loadConfig, parseConfig } from "../config/config.ts";
+import { type Config, parseConfig } from "../config/config.ts";
 import { type Database, openEmbedded } from "../db/connection/database.ts";
 import { migrateToLatest } from "../db/connection/migrate.ts";
 import { type DemoNumbers, demoNumbers } from "../db/usage/coverage.ts";
 import { type Emulator, startEmulator } from "../emulator/server.ts";
-import { AppError } from "../errors.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
 import { openMasterKeys } from "../jobs/key-ring.ts";
 import { runRotationJob } from "../jobs/rotation.ts";
 import { COMMAND, CONFIG_FILE, PACKAGE_FOLDER } from "../package-files.ts";
 import { Secret } from "../secret.ts";
-import { addDays, DAY_MS, dayOf, daysOf } from "../usage/days.ts";
-import type { ExportResult, RunTrigger } from "../usage/export.ts";
-import type { ExportJob, Selection } from "../usage/plan.ts";
-import { ALL_USAGE } from "../usage/series.ts";
+import { addDays, DAY_MS, type Day, dayOf, daysOf } from "../usage/days.ts";
+import type { ExportResult } from "../usage/export.ts";
+import type { ExportJob } from "../usage/plan.ts";
 import { openMonitoring } from "../worker/monitoring.ts";
 import { runExportNow } from "./export.ts";
 import { writeFileAtomically } from "./output.ts";
 
 const BACKFILL_DAYS = 30;
+const PROJECT_ID = "demo";
 
 /** The demo's own variable, so that a real key of the environment is never sent anywhere. */
 const KEY_VARIABLE = "USAGE_EXPORT_DEMO_KEY";
@@ -37,23 +36,16 @@ type DemoOptions = { /** Keeps the dashboard up. */ readonly serve?: boolean };
 export async function runDemo(app: App, { serve }: DemoOptions): Promise<number> {
   // The demo tells what it does: the log's lines would say it twice.
   if (app.env.LOG_LEVEL === undefined) app.log.level = "warn";
-  const configured = await readDemoConfig(app);
   const secret = app.scrubber.add(new Secret(randomBytes(20).toString("hex"))).reveal();
   const masterKey = app.scrubber.add(new Secret(randomBytes(32).toString("base64"))).reveal();
   const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-demo-"));
-  const keys = configured.projects.map(({ id }, i) => ({
-    projectId: id,
-    variable: `${KEY_VARIABLE}_${i}`,
-    secret: `${secret}${i}`,
-    scopes: ["member", "billing:read"],
-  }));
-  await using emulator = await startEmulator({ consoleKeys: keys });
-  const variables = Object.fromEntries(keys.map((key) => [key.variable, key.secret]));
-  const env = { ...app.env, ...variables, USAGE_EXPORT_MASTER_KEY: masterKey };
+  const consoleKeys = [{ projectId: PROJECT_ID, secret, scopes: ["member", "billing:read"] }];
+  await using emulator = await startEmulator({ consoleKeys });
+  const env = { ...app.env, [KEY_VARIABLE]: secret, USAGE_EXPORT_MASTER_KEY: masterKey };
   app.write(`service: the built-in emulator at ${emulator.url}\n`);
   const db = await openEmbedded(folder);
   try {
-    const config = demoConfig(configured, emulator.url, folder);
+    const config = await demoConfig(emulator.url, folder);
     const status = await runScenario({ ...app, env }, config, db, emulator);
     if (serve) await serveDashboard(app, config, db);
     return status;
@@ -63,66 +55,49 @@ export async function runDemo(app: App, { serve }: DemoOptions): Promise<number>
   }
 }
 
-/** The packaged example if the folder has no configuration, but never in place of a file that the user named. */
-async function readDemoConfig({ configPath }: App): Promise<Config> {
-  if (existsSync(configPath) || configPath !== CONFIG_FILE) return loadConfig(configPath);
-  const example = await readFile(path.join(PACKAGE_FOLDER, CONFIG_FILE), "utf8");
-  return parseConfig(example.replaceAll("PROJECT_ID", "demo"), { source: CONFIG_FILE, baseDir: PACKAGE_FOLDER });
-}
-
-/** The configured jobs, with the emulator as the service, keys of the emulator, and sinks in the temporary folder. */
-function demoConfig(config: Config, baseUrl: string, folder: string): Config {
-  const rotations = config.rotations.map((job) => ({
-    ...job,
-    deliver: [{ kind: "file" as const, path: path.join(folder, `${job.name}.key`) }],
-  }));
-  const projects = config.projects.map((project, i) => {
-    const first = { kind: "env" as const, name: `${KEY_VARIABLE}_${i}` };
-    const rotation = rotations.find((job) => job.project.id === project.id)?.name;
-    return { ...project, key: rotation === undefined ? first : { kind: "rotation" as const, rotation, first } };
-  });
-  const exports = config.exports.flatMap((job) => (job === jobOf(config) ? [job, billsOf(job)] : [job]));
-  // The emulator runs on this machine, so calling it slowly would protect nobody.
-  return { ...config, projects, exports, rotations, service: { ...config.service, baseUrl, requestsPerSecond: 100 } };
-}
-
-/** The first export of usage with a window: the one that the demo runs. */
-function jobOf({ exports }: Config): ExportJob | undefined {
-  return exports.find(({ source, window }) => source === "usage" && window !== undefined);
-}
-
-/** What the usage of the export costs. */
-function billsOf({ fanOuts: _, seen: __, ...job }: ExportJob): ExportJob {
-  const name = `${job.name} (costs)`;
-  return { ...job, name, source: "billing", groupings: ["none", "line_item"], filters: [ALL_USAGE] };
+/** The packaged example, with the emulator as the service, an export of the costs, and the files of rotated keys in the folder. */
+async function demoConfig(baseUrl: string, folder: string): Promise<Config> {
+  const example = JSON.parse(await readFile(path.join(PACKAGE_FOLDER, CONFIG_FILE), "utf8"));
+  const [project] = example.projects;
+  const [nightly] = example.exports;
+  const key = { rotation: example.rotations[0].name, first: { env: KEY_VARIABLE } };
+  const costs = { source: "billing", groupings: ["none", "line_item"], filters: [{ name: "all" }] };
+  const config = {
+    ...example,
+    // The emulator runs on this machine, so calling it slowly would protect nobody.
+    service: { baseUrl, requestsPerSecond: 100 },
+    projects: [{ ...project, id: PROJECT_ID, key }],
+    exports: [nightly, { ...nightly, name: "costs", ...costs }],
+  };
+  return parseConfig(JSON.stringify(config), { source: CONFIG_FILE, baseDir: folder });
 }
 
 async function runScenario(app: App, config: Config, db: Database, emulator: Emulator): Promise<number> {
-  const job = jobOf(config);
-  if (!job) throw new AppError("config", `${app.configPath}: the demo needs an export of usage with a "window"`);
+  const [nightly, costs] = config.exports;
+  if (!nightly || !costs) throw new Error("the packaged example has no export");
   const { migrations } = await migrateToLatest(db);
   app.write(`database: embedded, ${migrations.length} migrations applied\n`);
   await using context = await openExportContext(app, config, db);
   const results: ExportResult[] = [];
-  const run = async (label: string, trigger: RunTrigger = "manual", selection: Selection = {}, of = job) => {
-    const result = await runExportNow(context, of, { trigger, selection, label });
+  const run = async (label: string, job: ExportJob, days?: readonly Day[]) => {
+    const selection = days ? { days } : {};
+    const result = await runExportNow(context, job, { trigger: days ? "backfill" : "manual", selection, label });
     const { requests, complete, failed, rowsChanged } = result;
     app.write(
       `${label}: ${requests} calls, ${complete} slices complete, ${failed} failed, ${rowsChanged} rows written\n`,
     );
     results.push(result);
-    return result;
   };
 
   const yesterday = addDays(dayOf(new Date()), -1);
   const days = daysOf({ start: addDays(yesterday, 1 - BACKFILL_DAYS), end: yesterday });
-  await run(`the last ${BACKFILL_DAYS} days`, "backfill", { days });
-  await run("the export again, nothing has changed");
+  await run(`the last ${BACKFILL_DAYS} days`, nightly, days);
+  await run("the export again, nothing has changed", nightly);
   emulator.now = () => new Date(Date.now() + DAY_MS);
-  await run("a day later, late usage has arrived");
-  await run("what it costs, by line item", "backfill", { days }, billsOf(job));
+  await run("a day later, late usage has arrived", nightly);
+  await run("what it costs, by line item", costs, days);
   const isRotated = await runRotations(context);
-  await run("with the rotated key");
+  await run("with the rotated key", nightly);
 
   app.write(`${numbersText(await demoNumbers(db))}\nreport: ${await writeDemoReport(app, db)}\n${nextText(app)}`);
   return isRotated && results.every(({ failed, suspect }) => failed + suspect === 0) ? 0 : 1;

@@ -1,13 +1,13 @@
 // The command `migrate`: applies the migrations that are missing.
 
 import type { App } from "../app.ts";
-import { withDatabaseToMigrate } from "../database.ts";
+import { withDatabaseOfAnyVersion } from "../database.ts";
 import { migrateToLatest } from "../db/connection/migrate.ts";
 import { raiseLaggingSequences } from "../db/usage/fetch-numbers.ts";
 import { writeAnswer } from "./output.ts";
 
 export async function runMigrate(app: App, options: { readonly json?: boolean }): Promise<number> {
-  const { migrations, views, hasReader } = await withDatabaseToMigrate(app, async (db) => {
+  const { migrations, views, hasReader } = await withDatabaseOfAnyVersion(app, async (db) => {
     const migrated = await migrateToLatest(db, { onWait: (text) => app.log.warn(text), signal: app.signal });
     await raiseLaggingSequences(app.log, db);
     return migrated;

@@ -6,7 +6,7 @@ import { AppError } from "../errors.ts";
 import { type BackfillJob, type BackfillMode, distinctSeries } from "../usage/backfill.ts";
 import { addDays, DAYS_DEFAULT, type Day, dayCount, periodError, type Window } from "../usage/days.ts";
 import { type ExportJob, type Selection, seriesOf } from "../usage/plan.ts";
-import { everyValue, type Grouping, isReadUnderEach, namesFanOut } from "../usage/series.ts";
+import { everyValue, type Grouping, namesFanOut } from "../usage/series.ts";
 
 export type SelectionOptions = {
   readonly job?: readonly string[];
@@ -25,7 +25,10 @@ export function chooseJobs(config: Config, options: SelectionOptions, today: Day
   const names = (values: readonly string[]) => [...new Set(values)];
   requireKnown("--job", options.job, names(exports.map(({ name }) => name)));
   requireKnown("--project", options.project, names(config.projects.map(({ name }) => name)));
-  requireKnown("--filter", configuredFilters(exports, options.filter), names(exports.flatMap(filterNames)));
+  // The values of fan-outs are known to the database alone.
+  const isOfFanOut = (name: string) => exports.some(({ fanOuts = [] }) => namesFanOut(fanOuts, name));
+  const filters = options.filter?.filter((name) => !isOfFanOut(name));
+  requireKnown("--filter", filters, names(exports.flatMap(filterNames)));
   const late = options.day?.find((day) => day > today);
   if (late !== undefined) throw notBegun(late, today);
 
@@ -48,29 +51,12 @@ function filterNames({ filters, fanOuts = [] }: ExportJob): readonly string[] {
   return [...filters.map(({ name }) => name), ...fanOuts.map(({ dimension }) => everyValue(dimension))];
 }
 
-/** The names without those of values of fan-outs, which only the database shows. */
-function configuredFilters(
-  exports: readonly ExportJob[],
-  names: readonly string[] | undefined,
-): readonly string[] | undefined {
-  return names?.filter((name) => !exports.some(({ fanOuts = [] }) => namesFanOut(fanOuts, name)));
-}
-
-/** Before the values are read from the database, a fan-out counts as selected if it may have such values. */
+/** A job with fan-outs counts as selected, unless their values were read and none has the name of a selected filter. */
 function isSelected(job: ExportJob, selection: Selection): boolean {
-  if (seriesOf(job, selection).length > 0) return true;
-  const { projects, filters, groupings } = selection;
-  // No value of that name was seen.
-  if (job.seen && filters) return false;
-  const fanOuts = job.fanOuts?.filter((one) => filters?.some((name) => namesFanOut([one], name)) ?? true) ?? [];
-  return (
-    job.projects.some(({ name }) => projects?.includes(name) ?? true) &&
-    job.groupings.some(
-      (grouping) =>
-        (groupings?.includes(grouping) ?? true) &&
-        fanOuts.some(({ dimension }) => isReadUnderEach(grouping, dimension)),
-    )
-  );
+  const { projects, filters } = selection;
+  const mayFanOut = (job.fanOuts ?? []).length > 0 && !(job.seen && filters);
+  const hasProject = job.projects.some(({ name }) => projects?.includes(name) ?? true);
+  return seriesOf(job, selection).length > 0 || (mayFanOut && hasProject);
 }
 
 export function notBegun(day: Day, today: Day): AppError {

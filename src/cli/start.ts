@@ -31,7 +31,7 @@ export async function runStart(app: App, { embedded = false }: StartOptions): Pr
   const first = { config, ...(await requireSecrets(app, config)) };
   const liveness = openLiveness(app.log, () => performance.now());
   // After the stop signal the claimed jobs still use the database.
-  const db = await openDatabase(app, "DATABASE_URL", config.worker.drainSeconds * 1000);
+  const db = await openDatabase(app, config.worker.drainSeconds * 1000);
   try {
     await work(app, first, db, liveness);
   } catch (error) {

@@ -112,7 +112,7 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
     found: /^fail project production: filter production: .*ignore the tag "prod".*service\.dialect/m,
   },
   "a filter that all usage meets": {
-    emulator: { usage: () => [{ requests: 5, tags: ["prod"] }] },
+    emulator: { usage: () => [{ requests: 5, tags: ["prod"], model: ["nova-3"] }] },
     config: { exports: [{ filters: [{ name: "production", dimensions: { tags: "prod" } }] }] },
     found: /^ok project production: filter production: all usage meets the filter/m,
     status: 0,

@@ -2,9 +2,9 @@
 
 import { readFile } from "node:fs/promises";
 import path from "node:path";
+import type { Command } from "commander";
 import { expect } from "vitest";
-import { defineCommands } from "../../src/cli/command-line.ts";
-import { COMMANDS as DEFINITIONS } from "../../src/cli/commands.ts";
+import { defineCommands } from "../../src/cli/commands.ts";
 import { PROJECT_ID, programTest } from "./program-context.ts";
 
 const test = programTest();
@@ -33,14 +33,21 @@ test("help for an unknown command ends with status 2", async ({ context }) => {
   expect(await context.run(["help", "exprot"])).toMatchObject({ status: 2, stdout: "" });
 });
 
-test.for(DEFINITIONS)("the examples of $name are valid command lines", ({ name, examples }) => {
-  expect(examples).not.toEqual([]);
-  for (const example of examples) {
-    expect(example).toMatch(new RegExp(`^${name}( |$)`));
-    const words = (example.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll('"', ""));
-    const chosen: string[] = [];
-    defineCommands("0.0.0", (configPath) => chosen.push(configPath)).parse(words, { from: "user" });
-    expect(chosen).toHaveLength(1);
+const commandsIn = ({ commands }: Command): Command[] => commands.flatMap((one) => [one, ...commandsIn(one)]);
+
+test("the examples of each command are valid command lines", () => {
+  for (const command of commandsIn(PROGRAM)) {
+    const help: string[] = [];
+    command.configureOutput({ writeOut: (text) => help.push(text) }).outputHelp();
+    const examples = help.join("").match(/(?<=^ {2}usage-export ).*/gm) ?? [];
+    expect(examples.length).toBeGreaterThan(0);
+    for (const example of examples) {
+      const words = (example.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll('"', ""));
+      expect(words).toContain(command.name());
+      const chosen: string[] = [];
+      defineCommands("0.0.0", (configPath) => chosen.push(configPath)).parse(words, { from: "user" });
+      expect(chosen).toHaveLength(1);
+    }
   }
 });
 

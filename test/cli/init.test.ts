@@ -115,8 +115,8 @@ test("at a terminal a wrong answer is reported and asked for again, and an empty
     ["address [", "not an address"],
     ["expected", url],
     ["API key [", ""],
-    ["number or id [", "9"],
-    ['got "9"', "1"],
+    ["id of the project [", "9"],
+    ['got "9"', ""],
     ["Groupings", "none, model"],
     ["again each night [", "3"],
   ];

@@ -4,7 +4,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { defineCommands } from "../../src/cli/command-line.ts";
+import { defineCommands } from "../../src/cli/commands.ts";
 import { loadConfig, parseConfig } from "../../src/config/config.ts";
 
 const FOLDER = path.join(import.meta.dirname, "../../deploy/kubernetes");

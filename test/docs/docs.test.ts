@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import type { Command } from "commander";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { defineCommands } from "../../src/cli/command-line.ts";
+import { defineCommands } from "../../src/cli/commands.ts";
 import { parseConfig } from "../../src/config/config.ts";
 import { configJsonSchema } from "../../src/config/schema.ts";
 import { testMetrics } from "../health/test-metrics.ts";

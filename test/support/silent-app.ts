@@ -11,7 +11,6 @@ export function silentApp({ env = {}, scrubber = new Scrubber() }: Partial<Pick<
     signal: new AbortController().signal,
     scrubber,
     log: pino({ level: "silent" }),
-    person: "the test",
     actor: "the test",
     write: () => {},
     terminal: false,

@@ -93,7 +93,7 @@ test("an export whose key the service refuses falls back to the previous key onc
     .select(["reason", "actor"])
     .where("event", "=", "fallback")
     .execute();
-  expect(rows).toEqual([{ reason: alert, actor: expect.stringContaining("usage-export on ") }]);
+  expect(rows).toEqual([{ reason: alert, actor: expect.stringContaining(" on ") }]);
   for (const command of ["status", "keys"]) expect((await context.run([command])).stdout).toContain(alert);
   expect((await context.run(["status"])).status).toBe(1);
 });

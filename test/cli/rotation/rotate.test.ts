@@ -39,7 +39,7 @@ test("every event has a time, an actor and a reason", async ({ context }) => {
     expect(row).toMatchObject({
       at: expect.any(Date),
       // Without a process id, because the process has ended.
-      actor: `usage-export on ${os.hostname()} (${os.userInfo().username})`,
+      actor: `${os.userInfo().username} on ${os.hostname()}`,
     });
     expect(row.reason).not.toBe("");
   }

@@ -190,7 +190,6 @@ async function prepare(env: Environment, configPath: string, options: RotateOpti
     signal: new AbortController().signal,
     scrubber: new Scrubber(),
     log: pino({ level: "silent" }),
-    person: "the test",
     actor: "the test",
     write: (text) => void said.push(text),
     terminal: false,
