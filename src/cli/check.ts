@@ -4,7 +4,7 @@
 import type { App } from "../app.ts";
 import { type Config, loadConfig, withDiscovered } from "../config/config.ts";
 import { quoteAll } from "../config/messages.ts";
-import { isPattern } from "../config/patterns.ts";
+import { isPattern } from "../config/projects.ts";
 import { databaseUrlOf, withDatabase } from "../database.ts";
 import type { Database } from "../db/connection/database.ts";
 import { isSchemaError } from "../db/connection/migrate.ts";

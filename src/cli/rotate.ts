@@ -1,7 +1,7 @@
 import type { App } from "../app.ts";
 import { type Config, loadConfig } from "../config/config.ts";
 import { quoteAll, requireKnown } from "../config/messages.ts";
-import { isPattern } from "../config/patterns.ts";
+import { isPattern } from "../config/projects.ts";
 import { type RotationConfig, writtenRotations } from "../config/rotations.ts";
 import { withDatabase } from "../database.ts";
 import type { Database } from "../db/connection/database.ts";

@@ -3,7 +3,7 @@
 import type { App } from "../app.ts";
 import { loadConfig } from "../config/config.ts";
 import { requireKnown } from "../config/messages.ts";
-import { matchesPattern } from "../config/patterns.ts";
+import { matchesPattern } from "../config/projects.ts";
 import { withDatabase } from "../database.ts";
 import type { CallPause } from "../db/calling-processes.ts";
 import { runOn } from "../db/connection/transaction.ts";

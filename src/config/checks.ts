@@ -12,8 +12,7 @@ import {
 } from "../usage/series.ts";
 import type { ConfigIssue, Path } from "./json.ts";
 import { describeReceived, describeValue, didYouMean, formatPath, oneOf, quoteAll } from "./messages.ts";
-import { isPattern, matchesPattern } from "./patterns.ts";
-import type { WrittenProject } from "./projects.ts";
+import { isPattern, matchesPattern, type WrittenProject } from "./projects.ts";
 import type { WrittenRotation } from "./rotations.ts";
 import type { ConfigFile, FilterOfEach } from "./schema.ts";
 

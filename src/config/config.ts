@@ -14,12 +14,13 @@ import { reportingIssues } from "./fields.ts";
 import { parseJson } from "./json.ts";
 import { configError, defaultExpectation, fileReadProblem, toConfigIssues } from "./messages.ts";
 import { resolveBudgets, unreadIssues, type WrittenBudget } from "./money.ts";
-import { matchesPattern, projectsNamed } from "./patterns.ts";
 import {
   type Discovery,
   type KeyReference,
   keyName,
   keyOf,
+  matchesPattern,
+  projectsNamed,
   type StaticKeyReference,
   type WrittenProject,
 } from "./projects.ts";

@@ -5,8 +5,7 @@ import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT, type RotationJob, type Sink }
 import { FilePath, Name, object, reportingIssues, Schedule, Timezone, text, wholeNumber } from "./fields.ts";
 import type { ConfigIssue } from "./json.ts";
 import { formatPath } from "./messages.ts";
-import { hasId, placeholderProblem, projectsNamed, putId } from "./patterns.ts";
-import { type KeyReference, KeySource, keyOf } from "./projects.ts";
+import { hasId, type KeyReference, KeySource, keyOf, placeholderProblem, projectsNamed, putId } from "./projects.ts";
 
 const WrittenSink = z
   .union(

@@ -11,7 +11,7 @@ import type { Rate } from "./limiter.ts";
 
 /** The word before the key in the Authorization header; with "none" the header is the key alone. `init` tries them in this order. */
 export const AUTH_SCHEMES = ["Token", "Bearer", "none"] as const;
-export type AuthScheme = (typeof AUTH_SCHEMES)[number];
+type AuthScheme = (typeof AUTH_SCHEMES)[number];
 
 /** "auto": a probe finds the dialect, see jobs/dialects.ts. */
 type DialectSetting = Dialect | "auto";

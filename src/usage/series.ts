@@ -184,7 +184,7 @@ export function namesFanOut(fanOuts: readonly FanOut[], name: string): boolean {
 }
 
 /** Usage by the dimension itself has the ungrouped numbers of each value already. */
-export function isReadUnderEach(grouping: string, dimension: Dimension): boolean {
+function isReadUnderEach(grouping: string, dimension: Dimension): boolean {
   return grouping !== "none" && grouping !== dimension;
 }
 

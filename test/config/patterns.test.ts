@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { matchesPattern } from "../../src/config/patterns.ts";
+import { matchesPattern } from "../../src/config/projects.ts";
 
 test.each([
   ["*", "", true],
