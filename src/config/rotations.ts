@@ -31,45 +31,29 @@ const Written = object({
   name: Name.describe("The rotation's name, as in `rotate --job NAME`."),
   schedule: Schedule.describe("When to check whether a key is due: as for exports."),
   timezone: Timezone.default("UTC").describe("As for exports."),
-  project: Name.exactOptional().describe(
-    "The name of the project whose key is rotated. Its key creates the new keys, unless `createWith` names another.",
-  ),
+  project: Name.exactOptional().describe("The name of the project whose key is rotated."),
   projects: z
     .array(Name)
     .min(1)
     .exactOptional()
-    .describe(
-      "In place of `project`: the names of the projects that each get a key of their own. A name with * is a pattern: it stands for every project that it fits.",
-    ),
-  createWith: KeySource.exactOptional().describe(
-    "The key that creates, lists and deletes the keys of this rotation, in one of the forms of `projects[].key`. Then only it needs keys:write and keys:read; the rotated keys need project:read and usage:read. Left out: the project's key.",
-  ),
-  comment: text(200).describe(
-    "What the service shows beside the key. The program adds its mark of this one key, by which a key whose secret was lost is found.",
-  ),
+    .describe("In place of `project`: the names, or patterns of names, of projects that each get a key of their own."),
+  createWith: KeySource.exactOptional().describe("The key that creates and deletes keys. Left out: the project's key."),
+  comment: text(200).describe("What the service shows beside the key, before the program's mark of this one key."),
   scopes: z
     .array(z.string().regex(/^[a-z][a-z0-9:_-]{0,99}$/, 'a scope or role such as "usage:read" or "member"'))
     .min(1)
-    .describe(
-      "The scopes and roles of the new key. Without `createWith` they include keys:write or a role that has it, such as `member`. `self-hosted:products` creates a self-hosted key.",
-    ),
+    .describe("The scopes and roles of the new key; without `createWith` with keys:write or a role that has it."),
   tags: z.array(text(128)).default([]).describe("The tags of the new key."),
   maxAgeDays: wholeNumber(1, 3650).default(MAX_AGE_DAYS_DEFAULT).describe("The age at which a key is replaced."),
   graceDays: wholeNumber(0, 365)
     .default(GRACE_DAYS_DEFAULT)
-    .describe("How long the previous key must not have been seen in use before it is due for removal."),
-  expiresInDays: wholeNumber(1, 7300)
-    .exactOptional()
-    .describe(
-      "After how many days the service itself lets the key expire. More than maxAgeDays and graceDays together.",
-    ),
+    .describe("How long a replaced key must not have been seen in use before it is due for removal."),
+  expiresInDays: wholeNumber(1, 7300).exactOptional().describe("After how many days the service lets the key expire."),
   deliver: z.array(WrittenSink).prefault([]).describe("Where the new key is delivered, besides the sealed store."),
   retire: z
     .enum(["keep", "delete"])
     .default("keep")
-    .describe(
-      'What happens to a replaced key after its grace: "keep" lists it as due for removal; "delete" deletes it at the service, once the usage by accessor covers all days of grace, has usage of the last 3 days, tells keys apart and does not show this one.',
-    ),
+    .describe('What happens to a replaced key after its grace: "keep" lists it, "delete" deletes it at the service.'),
 });
 
 export const Rotation = Written.superRefine(reportingIssues(problemsOf));

