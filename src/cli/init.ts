@@ -47,12 +47,12 @@ export async function runInit(app: App, options: InitOptions): Promise<number> {
   using prompt = openPrompt(app, options.yes === true);
   const draft: Draft = {
     baseUrl: options.baseUrl ?? "https://api.deepgram.com",
-    keyVariable: options.keyVariable ?? "USAGE_EXPORT_KEY",
+    keyVariable: "USAGE_EXPORT_KEY",
     project: { id: "unknown", name: "unknown" },
     groupings: options.grouping ?? ["none", "accessor", "model", "tags"],
     days: options.days ?? 7,
   };
-  await askForService(app, prompt, draft);
+  await askForService(app, options, prompt, draft);
   draft.project = await askForProject(app, options, prompt, draft);
   await prompt.ask(`Groupings, of ${GROUPINGS.join(", ")}`, draft.groupings.join(","), async (answer) => {
     take(app, draft, { groupings: answer.split(/[\s,]+/) });
@@ -125,9 +125,10 @@ function openPrompt(app: App, takesDefaults: boolean): Prompt {
 }
 
 /** Neither the address nor the key can be checked without the other, so a call with both checks them. */
-async function askForService(app: App, prompt: Prompt, draft: Draft): Promise<void> {
+async function askForService(app: App, options: InitOptions, prompt: Prompt, draft: Draft): Promise<void> {
   await prompt.ask("The service's address", draft.baseUrl, async (baseUrl) => take(app, draft, { baseUrl }));
-  await prompt.ask("The environment variable that holds the API key", draft.keyVariable, async (keyVariable) => {
+  const variable = options.keyVariable ?? draft.keyVariable;
+  await prompt.ask("The environment variable that holds the API key", variable, async (keyVariable) => {
     const key = app.env[keyVariable];
     if (!key) {
       // Somebody may have given the key itself.
