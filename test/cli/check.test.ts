@@ -113,7 +113,10 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
   },
   "a filter that all usage meets": {
     emulator: { usage: () => [{ requests: 5, tags: ["prod"], model: ["nova-3"] }] },
-    config: { service: { dialect: "auto" }, exports: [{ filters: [{ name: "production", dimensions: { tags: "prod" } }] }] },
+    config: {
+      service: { dialect: "auto" },
+      exports: [{ filters: [{ name: "production", dimensions: { tags: "prod" } }] }],
+    },
     found: /^ok project production: filter production: all usage meets the filter/m,
     status: 0,
   },
