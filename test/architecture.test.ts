@@ -75,7 +75,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   schedule: ["db/jobs", "db/usage", "usage"],
   web: ["async.ts", "errors.ts", "facts", "package-files.ts", "show", "secret.ts", "usage"],
   // Runs in the browser: nothing of Node.
-  "web/client": ["show/chart-description.ts", "show/format.ts"],
+  "web/client": ["show/answer-chart.ts", "show/format.ts"],
   "web/dashboard": ["async.ts", "errors.ts", "facts", "show", "usage", "web"],
   show: ["decimal.ts", "db/keys/status.ts", "facts", "keys/plan.ts", "text.ts", "usage"],
   // The tests compare the product with the emulator, so the emulator shares its lists and no arithmetic: a bug there would not show.

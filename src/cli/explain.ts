@@ -8,9 +8,9 @@ import { AppError } from "../errors.ts";
 import { type Change, type ChangePart, type ChangeSplit, changes, costChanges } from "../facts/changes.ts";
 import type { AskedMetric, Split } from "../facts/question.ts";
 import type { Run } from "../facts/scope.ts";
-import { changeSentences, partText, type Sentence } from "../show/changes.ts";
+import { changeSentences, partText } from "../show/changes.ts";
 import { exactText, metricName, windowText } from "../show/format.ts";
-import { displayWidth, truncatedName } from "../show/html.ts";
+import { characterCount, truncatedName } from "../show/html.ts";
 import { addDays, comparedPeriod, type Day, dayOf, type Window } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
 import type { UsageGrouping } from "../usage/series.ts";
@@ -46,7 +46,7 @@ export async function runExplain(app: App, options: ExplainOptions): Promise<num
   });
   const withSentences = found.changes.map((change) => ({
     ...change,
-    sentences: changeSentences(change).map(sentenceText),
+    sentences: changeSentences(change),
   }));
   writeAnswer(app, options, { period: found.period, changes: withSentences }, () =>
     found.changes.length > 0 ? found.changes.map(renderChange).join("\n") : nothingText(found.period, options),
@@ -93,11 +93,7 @@ function renderChange(change: Change): string {
   const tables = change.splits
     .filter(({ parts }) => parts.length > 0)
     .map((split) => `\n${renderTable(change, split)}`);
-  return `${changeSentences(change).map(sentenceText).join("\n")}\n${tables.join("")}`;
-}
-
-function sentenceText(sentence: Sentence): string {
-  return sentence.map((piece) => (typeof piece === "string" ? piece : nameText(piece.group, piece.label))).join("");
+  return `${changeSentences(change).join("\n")}\n${tables.join("")}`;
 }
 
 const NAME_COLUMNS_MAX = 40;
@@ -144,7 +140,7 @@ function groupText({ group, label }: ChangePart, parts: readonly ChangePart[]): 
 function textTable(rows: readonly (readonly string[])[]): string {
   const columns = (rows[0]?.length ?? 1) - 1;
   const widths = Array.from({ length: columns }, (_, column) =>
-    Math.max(...rows.map((row) => displayWidth(row[column] ?? ""))),
+    Math.max(...rows.map((row) => characterCount(row[column] ?? ""))),
   );
   return rows
     .map(
@@ -163,6 +159,6 @@ function signed(amount: string | null | undefined): string {
 }
 
 function padded(text: string, width: number, toTheRight: boolean): string {
-  const space = " ".repeat(Math.max(0, width - displayWidth(text)));
+  const space = " ".repeat(Math.max(0, width - characterCount(text)));
   return toTheRight ? space + text : text + space;
 }

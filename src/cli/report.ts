@@ -8,7 +8,7 @@ import { InvalidQuestion } from "../facts/question.ts";
 import { reportText } from "../show/sentence.ts";
 import { comparedPeriod, dayOf } from "../usage/days.ts";
 import { scriptPage } from "../web/assets.ts";
-import type { ReportData } from "../web/dashboard/report-file.ts";
+import type { ReportData } from "../web/dashboard/pages.ts";
 import { readReportData, weekBefore } from "../worker/dashboard-reads.ts";
 import { checkOutputPath, writeFileAtomically } from "./output.ts";
 import { choosePeriod, type PeriodOptions } from "./selection.ts";
@@ -64,7 +64,7 @@ export async function readReport(
       secondsMax: STATEMENT_SECONDS_MAX,
     }),
   );
-  const { renderReport } = await import("../web/dashboard/report-file.ts");
+  const { renderReport } = await import("../web/dashboard/pages.ts");
   return { data, page: app.scrubber.scrub(renderReport(data, now, (await scriptPage()).body)) };
 }
 

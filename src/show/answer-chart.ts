@@ -1,21 +1,58 @@
-// A chart of amounts by day, week or month, which the browser draws, above the table of its exact numbers. Pure.
+// A chart of amounts by day, week or month, which the browser draws, above the table of its exact numbers; and the table of the groups. Pure.
 
 import { sumOf } from "../decimal.ts";
 import type { Answer } from "../facts/answer.ts";
 import { addDays, type Day, dayCount, startOfDay } from "../usage/days.ts";
-import { addsUp } from "../usage/dimensions.ts";
-import { METRIC_TABLE } from "../usage/metrics.ts";
-import type { ChartDescription, ChartSeries } from "./chart-description.ts";
-import { counted, dayLabel, exactText, metricName, periodText } from "./format.ts";
-import { columns, folded, groupHtml, groupText, type Html, html, numberColumns, table, trustedHtml } from "./html.ts";
+import { addsUp, groupingNoun } from "../usage/dimensions.ts";
+import { counted, dayLabel, exactText, metricName, metricUnit, periodText } from "./format.ts";
+import {
+  columns,
+  folded,
+  groupHtml,
+  groupText,
+  type Html,
+  type HtmlValue,
+  html,
+  numberColumns,
+  table,
+  trustedHtml,
+} from "./html.ts";
+
+/** What a chart shows. The server writes it on the page; the browser draws it. */
+export type ChartDescription = {
+  /** Bars are stacked, the first series at the bottom; lines are not. */
+  readonly kind: "bars" | "lines";
+  /** Follows an amount: "hours", "requests". */
+  readonly unit: string;
+  /** Of a cost. */
+  readonly currency: string | null;
+  /** For the axis, one for each bar: "Nov 3". */
+  readonly labels: readonly string[];
+  /** What a bar is of, different for each: "2026-11-03". */
+  readonly titles: readonly string[];
+  /** The bars of which the amounts may still change, by their index: they are lighter. */
+  readonly changing: readonly number[];
+  /** The bars that lack something: they are hatched. */
+  readonly lacking: readonly number[];
+  readonly series: readonly ChartSeries[];
+};
+
+export type ChartSeries = {
+  /** For people; may come from outside. */
+  readonly name: string;
+  /** What the name stands for, where that is longer: the identifier of a key. Shown when the name is pointed at. */
+  readonly hint?: string | undefined;
+  /** A number from 0 is a colour of the palette; "rest": the other groups added up; "before": the period compared with, as a dashed line. */
+  readonly look: number | "rest" | "before";
+  /** Exact decimal texts, one for each bar; null if nothing is known. */
+  readonly values: readonly (string | null)[];
+  /** A relative link to a page about this series only. */
+  readonly href?: string | undefined;
+};
+
+// The names of groups.
 
 type Group = Pick<Answer["groups"][number], "group" | "label">;
-
-const UNITS: ReadonlyMap<string, string> = new Map(METRIC_TABLE.map(({ name, unit }) => [name, unit]));
-
-export function unitOf({ metric, currency }: Pick<Answer["question"], "metric" | "currency">): string {
-  return currency ?? UNITS.get(metric) ?? "";
-}
 
 /** An API key by its comment and a project by its name, if no other of the groups has the same. */
 export function nameOf(grouping: string, { group, label }: Group, among: readonly Group[]): string {
@@ -23,7 +60,7 @@ export function nameOf(grouping: string, { group, label }: Group, among: readonl
   return among.some((one) => one.label === label && one.group !== group) ? `${label} (${group})` : label;
 }
 
-export function groupCell(grouping: string, one: Group, among: readonly Group[]): Html {
+function groupCell(grouping: string, one: Group, among: readonly Group[]): Html {
   if (one.label === null) return groupHtml(grouping, one.group);
   const name = nameOf(grouping, one, among);
   const short = shortName(name, among);
@@ -43,114 +80,111 @@ function shortName(name: string, among: readonly Group[]): string {
   return names.length > 1 && words >= COMMON_START_MIN ? `…${name.slice(words)}` : name;
 }
 
+// The chart.
+
 export const GRAINS = ["day", "week", "month"] as const;
 /** What a bar of a chart is of. */
 export type Grain = (typeof GRAINS)[number];
+
+/** Leads to a group alone; undefined where there is no such page. */
+type GroupHref = (group: string | null) => string | undefined;
 
 type ChartOptions = {
   readonly id: string;
   readonly title: string;
   readonly grain?: Grain;
-  /** Leads to a group alone, and to more of the others. */
-  readonly hrefOf?: (group: string | null) => string | undefined;
+  readonly hrefOf?: GroupHref;
+  /** Leads to more of the others. */
   readonly othersHref?: string | undefined;
   /** Stands below the table. */
   readonly below?: Html | undefined;
 };
 
-/** A group of the chart, or the others together. `heading` is its column in the table. */
-type Layer = ChartSeries & { readonly heading: Html };
-
-export function answerChart(
-  answer: Answer,
-  { id, title, grain = "day", hrefOf, othersHref, below }: ChartOptions,
-): Html {
-  const { question, days, groups, other, otherByDay, beforeByDay, compared } = answer;
-  const { grouping, before, metric, currency } = question;
+export function answerChart(answer: Answer, options: ChartOptions): Html {
+  const { id, title, grain = "day", below } = options;
+  const { question, days } = answer;
   const bars = barsOf(days, grain);
-  const sums = (amounts: readonly (string | null)[]) => bars.map(({ at }) => sumAt(amounts, at));
-  const drawn = groups.filter(({ byDay }) => byDay).sort((a, b) => a.rank - b.rank);
-  const layers: Layer[] = drawn.map((group, i) => ({
-    name: grouping === "none" ? metricName(metric) : shortName(nameOf(grouping, group, groups), groups),
-    hint: group.label === null ? undefined : nameOf(grouping, group, groups),
-    heading: grouping === "none" ? html`${metricName(metric)}` : groupCell(grouping, group, groups),
-    look: i,
-    values: sums(group.byDay ?? []),
-    href: hrefOf?.(group.group),
-  }));
-  if (otherByDay) {
-    const name = counted(groups.length - drawn.length + (other?.groups ?? 0), "other");
-    layers.push({ name, heading: html`<i>${name}</i>`, look: "rest", values: sums(otherByDay), href: othersHref });
-  }
-  // A month may have fewer days than the one before.
-  const earlier = beforeByDay?.slice(0, days.length);
-  const line: ChartSeries[] =
-    compared && before && earlier
-      ? [
-          {
-            name: "Total before",
-            hint: periodText({ start: before.from, end: before.to }),
-            look: "before",
-            values: sums(earlier.map(({ amount }) => amount)),
-            titles: bars.map(({ at }) =>
-              barTitle(
-                at.flatMap((day) => earlier[day]?.day ?? []),
-                "day",
-              ),
-            ),
-          },
-        ]
-      : [];
+  const series = seriesOf(answer, bars, options);
   const description: ChartDescription = {
-    kind: addsUp(grouping) ? "bars" : "lines",
-    unit: unitOf(question),
-    currency,
-    labels: bars.map(({ days: [first = ""] }) => (grain === "month" ? first.slice(0, 7) : dayLabel(first))),
+    kind: addsUp(question.grouping) ? "bars" : "lines",
+    unit: metricUnit(question.metric),
+    currency: question.currency,
+    labels: bars.map(({ start }) => (grain === "month" ? start.slice(0, 7) : dayLabel(start))),
     titles: bars.map((bar) => bar.title),
-    changing: indexesOf(bars, ({ states }) => states.has("settling")),
-    series: [...layers.map(({ heading: _, ...one }) => one), ...line],
-    marks: MARKS.map(({ isOf, ...mark }) => ({ ...mark, at: indexesOf(bars, isOf) })).filter(({ at }) => at.length > 0),
+    changing: bars.flatMap(({ isChanging }, i) => (isChanging ? [i] : [])),
+    lacking: bars.flatMap(({ isLacking }, i) => (isLacking ? [i] : [])),
+    series,
   };
+  const exact = series.filter(({ look }) => look !== "before");
   const rows = bars.map((bar, i) => [
-    html`<time>${bar.title}</time>${MARKS.filter(({ isOf }) => isOf(bar)).map(({ label }) => html` <b class="flag">${label}</b>`)}${
-      bar.states.has("settling") ? html` <small>may change</small>` : undefined
+    html`<time>${bar.title}</time>${bar.isLacking ? html` <b class="flag">not complete</b>` : undefined}${
+      bar.isChanging ? html` <small>may change</small>` : undefined
     }`,
-    ...layers.map(({ values }) => exactText(values[i] ?? "–")),
+    ...exact.map(({ values }) => exactText(values[i] ?? "–")),
   ]);
   const caption = `${title.charAt(0).toLowerCase()}${title.slice(1)}`;
   const titles = [
-    ...columns(`${grain.charAt(0).toUpperCase()}${grain.slice(1)} (UTC)`),
-    ...numberColumns(...layers.map(({ heading }) => heading)),
+    ...columns(`${capitalized(grain)} (UTC)`),
+    ...numberColumns(...exact.map(({ name, hint }) => html`<bdi title="${hint}">${name}</bdi>`)),
   ];
-  const exact = table(`Exact ${caption}${currency === null ? "" : `, in ${currency}`}`, titles, rows);
+  const shown = table(`Exact ${caption}${question.currency === null ? "" : `, in ${question.currency}`}`, titles, rows);
   return html`<figure id="${id}-chart"><script type="application/json">${scriptJson(description)}</script>
 <figcaption><h3 id="${id}">${title}</h3></figcaption>
-${folded(`Table: ${caption}`, html`${exact}${below}`)}</figure>
+${folded(`Table: ${caption}`, html`${shown}${below}`)}</figure>
 `;
 }
 
-type Days = Answer["days"];
+function seriesOf(answer: Answer, bars: readonly Bar[], { hrefOf, othersHref }: ChartOptions): readonly ChartSeries[] {
+  const { question, days, groups, other, otherByDay, beforeByDay, compared } = answer;
+  const { grouping, before, metric } = question;
+  const sums = (amounts: readonly (string | null)[]) => bars.map(({ at }) => sumAt(amounts, at));
+  const drawn = groups.filter(({ byDay }) => byDay).sort((a, b) => a.rank - b.rank);
+  const series: ChartSeries[] = drawn.map((group, i) => {
+    const name = grouping === "none" ? metricName(metric) : nameOf(grouping, group, groups);
+    const hint = group.label === null ? undefined : name;
+    return {
+      name: shortName(name, groups),
+      hint,
+      look: i,
+      values: sums(group.byDay ?? []),
+      href: hrefOf?.(group.group),
+    };
+  });
+  if (otherByDay) {
+    const name = counted(groups.length - drawn.length + (other?.groups ?? 0), "other");
+    series.push({ name, look: "rest", values: sums(otherByDay), href: othersHref });
+  }
+  if (compared && before && beforeByDay) {
+    const hint = periodText({ start: before.from, end: before.to });
+    // A month may have fewer days than the one before.
+    const values = sums(beforeByDay.slice(0, days.length).map(({ amount }) => amount));
+    series.push({ name: "Total before", hint, look: "before", values });
+  }
+  return series;
+}
+
 type Bar = {
   readonly title: string;
-  readonly days: readonly Day[];
+  readonly start: Day;
   /** The indexes of its days in the answer. */
   readonly at: readonly number[];
-  readonly states: ReadonlySet<Days[number]["state"]>;
-  /** A week or month of which the question leaves out days: lower than the others for that reason alone. */
-  readonly isCut: boolean;
+  readonly isChanging: boolean;
+  /** Also a week or month of which the question leaves out days: lower than the others for that reason alone. */
+  readonly isLacking: boolean;
 };
 
-function barsOf(days: Days, grain: Grain): readonly Bar[] {
+function barsOf(days: Answer["days"], grain: Grain): readonly Bar[] {
   const indexed = days.map(({ day, state }, i) => ({ day, state, i }));
-  return [...Map.groupBy(indexed, ({ day }) => grainStart(day, grain))].map(([start, of]) => {
-    const own = of.map(({ day }) => day);
-    const next = grain === "month" ? grainStart(addDays(start, 31), grain) : addDays(start, grain === "week" ? 7 : 1);
+  return [...Map.groupBy(indexed, ({ day }) => grainStart(day, grain))].map(([grainDay, of]) => {
+    const [start, end] = [of[0]?.day ?? grainDay, of.at(-1)?.day ?? grainDay];
+    const next =
+      grain === "month" ? grainStart(addDays(grainDay, 31), grain) : addDays(grainDay, grain === "week" ? 7 : 1);
+    const states = new Set(of.map(({ state }) => state));
+    const isCut = of.length < dayCount({ start: grainDay, end: next }) - 1;
     return {
-      title: barTitle(own, grain),
-      days: own,
-      at: of.map(({ i }) => i),
-      states: new Set(of.map(({ state }) => state)),
-      isCut: own.length < dayCount({ start, end: next }) - 1,
+      ...{ start, title: grain === "day" ? start : periodText({ start, end }), at: of.map(({ i }) => i) },
+      isChanging: states.has("settling"),
+      isLacking: isCut || states.has("incomplete") || states.has("unread"),
     };
   });
 }
@@ -162,34 +196,58 @@ function grainStart(day: Day, grain: Grain): Day {
   return addDays(day, -((startOfDay(day).getUTCDay() + 6) % 7));
 }
 
-function barTitle(days: readonly Day[], grain: Grain): string {
-  const [first, last] = [days[0], days.at(-1)];
-  if (first === undefined || last === undefined) return "";
-  return grain === "day" && first === last ? first : periodText({ start: first, end: last });
-}
-
 function sumAt(amounts: readonly (string | null)[], at: readonly number[]): string | null {
   const known = at.flatMap((day) => amounts[day] ?? []);
   return known.length === 0 ? null : sumOf(...known);
 }
-
-function indexesOf(bars: readonly Bar[], isOf: (bar: Bar) => boolean): readonly number[] {
-  return bars.flatMap((bar, i) => (isOf(bar) ? [i] : []));
-}
-
-const MARKS = [
-  { label: "not complete", pattern: "hatched", isOf: ({ states }: Bar) => states.has("incomplete") },
-  { label: "not read", pattern: "dotted", isOf: ({ states }: Bar) => states.has("unread") },
-  { label: "not all days chosen", pattern: "dotted", isOf: ({ isCut }: Bar) => isCut },
-] as const;
 
 /** Nothing in it ends the element. */
 function scriptJson(value: object): Html {
   return trustedHtml(JSON.stringify(value).replaceAll("<", "\\u003c"));
 }
 
+// The table of the groups.
+
+export type Amounts = Pick<Answer["groups"][number], "amount" | "before" | "change">;
+
+type GroupTable = {
+  readonly caption: string;
+  readonly groups: Answer["groups"];
+  readonly hrefOf: GroupHref;
+  /** The headings of the amounts. */
+  readonly titles: readonly HtmlValue[];
+  /** The amounts of a group, or of all. */
+  readonly cells: (amounts: Amounts) => readonly HtmlValue[];
+  /** The last rows: names and amounts. */
+  readonly totals?: readonly (readonly HtmlValue[])[];
+};
+
+/** The largest groups, each with a bar of its share. */
+export function groupTable(answer: Answer, { caption, groups, hrefOf, titles, cells, totals }: GroupTable): Html {
+  const { grouping } = answer.question;
+  const largest = Math.max(...groups.map(({ amount }) => Number(amount ?? "0")));
+  const rows = groups.map((one) => {
+    const href = hrefOf(one.group);
+    const name = grouping === "none" ? "Total" : groupCell(grouping, one, answer.groups);
+    const title = nameOf(grouping, one, answer.groups);
+    const share = Number(one.amount ?? "0") / largest;
+    // A credit has none.
+    const bar = groups.length > 1 && share >= 0 ? shareBar(share) : undefined;
+    return [
+      html`${href === undefined ? name : html`<a href="${href}" title="${title}">${name}</a>`}${bar}`,
+      ...cells(one),
+    ];
+  });
+  const noun = grouping === "none" ? "" : capitalized(groupingNoun(grouping));
+  return table(caption, [...columns(noun), ...numberColumns(...titles)], rows, totals);
+}
+
 /** The width is an attribute, because the page's policy forbids `style` attributes. */
-export function shareBar(share: number): Html {
+function shareBar(share: number): Html {
   const percent = Number.isFinite(share) ? Math.max(0.5, share * 100).toFixed(1) : "0";
   return html`<svg class="share" aria-hidden="true"><rect width="${percent}%" height="100%"/></svg>`;
+}
+
+export function capitalized(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }

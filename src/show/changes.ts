@@ -1,10 +1,9 @@
-// Why usage or cost rose or fell, in plain words. Pure.
+// Why usage or cost rose or fell, and what amounts lack, in plain words. Pure.
 
 import type { Answer } from "../facts/answer.ts";
 import type { Change, ChangePart, ChangeSplit, Effects } from "../facts/changes.ts";
 import type { Day, Window } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
-import { groupCell } from "./answer-chart.ts";
 import {
   changeText,
   counted,
@@ -16,78 +15,87 @@ import {
   quantityText,
   signedText,
 } from "./format.ts";
-import { type Html, html } from "./html.ts";
-
-/** A sentence in pieces, so that a page can set names apart from the text around them. */
-export type Sentence = readonly (string | NamedGroup)[];
-type NamedGroup = Pick<ChangePart, "group" | "label"> & { readonly grouping: string };
-
-export function changeHtml(change: Change): Html {
-  // The page says above which days may still change.
-  const [headline, ...more] = changeSentences({ ...change, settlingDays: [] }).map((sentence) =>
-    sentence.map((piece) => (typeof piece === "string" ? piece : groupCell(piece.grouping, piece, []))),
-  );
-  return html`<p>${headline}</p>
-<ul>${more.map((sentence) => html`<li>${sentence}</li>`)}</ul>
-`;
-}
+import { truncatedName } from "./html.ts";
 
 /** Everything worth knowing of one metric, the most important first. */
-export function changeSentences(change: Change): readonly Sentence[] {
-  const { lacking, settlingDays, splits, currency, projects, projectCount } = change;
-  const { projectsLeftOut, projectsLeftOutCount, unpricedModels } = lacking;
+export function changeSentences(change: Change): readonly string[] {
+  const { settlingDays, lacking } = change;
   return [
     headline(change),
-    ...splits.flatMap((split) => contributors(change, split)),
-    ...(["new", "vanished"] as const).flatMap((status) => splits.flatMap((split) => appeared(change, split, status))),
-    ...splits
-      .filter(({ daysLacking }) => daysLacking > 0)
-      .map(({ grouping, daysLacking, daysUnread }) => [
-        `By ${groupingNoun(grouping)} it can't be split: ${lackTexts(daysUnread, daysLacking - daysUnread).join(" and ")} by it.`,
-      ]),
-    // Billed are some projects, and estimated others.
-    ...(currency !== null
-      ? [[`Projects in it: ${moreText(projects.slice(0, PROJECTS_NAMED_MAX), projectCount)}.`]]
-      : []),
-    ...(unpricedModels
-      ? [[`Usage of ${counted(unpricedModels, "model")} has no price and is not in these amounts.`]]
-      : []),
-    ...(projectsLeftOutCount > 0
-      ? [[`Not included, as not exported like this: ${moreText(projectsLeftOut, projectsLeftOutCount)}.`]]
-      : []),
+    ...reasonSentences(change),
+    ...lackingSentences(lacking),
     ...(settlingDays.length > 0
       ? [
-          [
-            `${counted(settlingDays.length, "day is", "days are")} not final yet and may still change: ${daysText(settlingDays)}.`,
-          ],
+          `${counted(settlingDays.length, "day is", "days are")} not final yet and may still change: ${daysText(settlingDays)}.`,
         ]
       : []),
   ];
 }
 
-const PROJECTS_NAMED_MAX = 5;
-
-function moreText(names: readonly string[], count: number): string {
-  return `${names.join(", ")}${count > names.length ? ` and ${count - names.length} more` : ""}`;
+/** Which groups the change comes from. */
+export function reasonSentences(change: Change): readonly string[] {
+  const { splits, currency, projects, projectCount } = change;
+  return [
+    ...splits.flatMap((split) => contributors(change, split)),
+    ...splits
+      .filter(({ daysLacking }) => daysLacking > 0)
+      .map(
+        ({ grouping, daysLacking, daysUnread }) =>
+          `By ${groupingNoun(grouping)} it can't be split: ${lackTexts(daysUnread, daysLacking - daysUnread).join(" and ")} by it.`,
+      ),
+    // Billed are some projects, and estimated others.
+    ...(currency === null
+      ? []
+      : [`Projects in it: ${namesText(projects.slice(0, PROJECTS_NAMED_MAX), projectCount)}.`]),
+  ];
 }
 
-function headline(change: Change): Sentence {
+/** What the amounts leave out beside days. */
+export function lackingSentences(lacking: Answer["lacking"]): readonly string[] {
+  const { projectsLeftOut, projectsLeftOutCount, projectsEnded, projectsEndedCount } = lacking;
+  const { unpricedModels, otherCurrencies } = lacking;
+  const view = "The view bi.cost_estimated shows which, with the status unpriced.";
+  return [
+    ...(unpricedModels === null ? [`Models without a price cost nothing here. ${view}`] : []),
+    ...(unpricedModels
+      ? [`Not in the cost: some usage of ${counted(unpricedModels, "model")}, which has no price. ${view}`]
+      : []),
+    ...(otherCurrencies.length > 0
+      ? [`Not in these amounts: usage that is priced in ${otherCurrencies.join(", ")}.`]
+      : []),
+    ...(projectsLeftOutCount > 0
+      ? [`Not in these figures, as it is not exported like this: ${namesText(projectsLeftOut, projectsLeftOutCount)}.`]
+      : []),
+    ...(projectsEndedCount > 0
+      ? [`Only in part in these figures, as no longer exported: ${namesText(projectsEnded, projectsEndedCount)}.`]
+      : []),
+  ];
+}
+
+const PROJECTS_NAMED_MAX = 5;
+const NAME_COLUMNS_MAX = 40;
+
+/** For a sentence: on one line, short, and without characters that turn the text around. */
+export function namesText(names: readonly string[], count: number): string {
+  const shown = names.map((name) => truncatedName(name, NAME_COLUMNS_MAX) || "(blank)").join(", ");
+  return `${shown}${count > names.length ? ` and ${count - names.length} more` : ""}`;
+}
+
+function headline(change: Change): string {
   const { period, before, amount, amountBefore, lacking, effects } = change;
   const title = metricName(change.metric);
   const [is, was] = [periodText(period), periodText(before)];
   const why = whyNotCompared(lacking, before);
   if (change.change === null || amount === null || amountBefore === null) {
     const known = amount === null ? "" : `${title} in ${is}: ${quantityText(amount, change)}. `;
-    return [`${known}${why ?? `Nothing is known of ${was}.`}`];
+    return `${known}${why ?? `Nothing is known of ${was}.`}`;
   }
-  if (isZero(change.change)) return [`${title} did not change: ${quantityText(amount, change)} in ${is} as in ${was}.`];
+  if (isZero(change.change)) return `${title} did not change: ${quantityText(amount, change)} in ${is} as in ${was}.`;
   const verb = change.change.startsWith("-") ? "fell" : "rose";
   const percent = changeText(amount, amountBefore);
   const by = /%$/.test(percent) ? ` by ${percent.replace(/^[+-]/, "")}` : "";
-  const why2 = effects ? `: ${effectsText(effects, change)}` : "";
-  return [
-    `${title} ${verb}${by}, from ${quantityText(amountBefore, change)} (${was}) to ${quantityText(amount, change)} (${is})${why2}.`,
-  ];
+  const because = effects ? `: ${effectsText(effects, change)}` : "";
+  return `${title} ${verb}${by}, from ${quantityText(amountBefore, change)} (${was}) to ${quantityText(amount, change)} (${is})${because}.`;
 }
 
 function effectsText({ volume, price }: Effects, measure: Measure): string {
@@ -106,7 +114,7 @@ export function whyNotCompared(lacking: Answer["lacking"], before: Window): stri
   const reasons = [
     ...lackText("this period", lacking.incompleteDays, lacking.unreadDays),
     ...lackText("the period before", lacking.incompleteDaysBefore, lacking.unreadDaysBefore),
-    ...(projectsEndedCount > 0 ? [`no longer exported: ${moreText(projectsEnded, projectsEndedCount)}`] : []),
+    ...(projectsEndedCount > 0 ? [`no longer exported: ${namesText(projectsEnded, projectsEndedCount)}`] : []),
   ];
   return reasons.length === 0 ? undefined : `Not compared with ${periodText(before)}: ${reasons.join("; ")}.`;
 }
@@ -127,40 +135,21 @@ function lackTexts(unread: number, incomplete: number): readonly string[] {
 
 const NAMED_MAX = 3;
 
-/** The parts with the largest changes, the first with its share of the whole change. */
-function contributors(of: Change, { grouping, parts }: ChangeSplit): readonly Sentence[] {
-  const { change } = of;
+/** "By model: nova-3 +31,278 hours, aura-2 +120 hours (new)." */
+function contributors(of: Change, { grouping, parts }: ChangeSplit): readonly string[] {
   const largest = parts.filter((one) => one.part === "group" && !isZero(one.change)).slice(0, NAMED_MAX);
   if (largest.length === 0) return [];
-  const named = largest.map(({ group, label, change: ofPart, effects }, i): Sentence => {
-    const isShare = i === 0 && change !== null && !isZero(change);
-    const why =
-      effects && !isZero(effects.price)
-        ? ` (usage ${signedText(effects.volume, of)}, prices ${signedText(effects.price, of)})`
-        : "";
-    return [
-      i > 0 ? ", " : "",
-      { grouping, group, label },
-      ` ${isShare ? "accounts for " : ""}${signedText(ofPart, of)}${isShare ? ` of ${signedText(change, of)}` : ""}${why}`,
+  const named = largest.map(({ group, label, change, status, effects }) => {
+    const name = group === null ? "(no value)" : namesText([label ?? group], 1);
+    const notes = [
+      ...(status === "new" || status === "vanished" ? [status] : []),
+      ...(effects && !isZero(effects.price)
+        ? [`usage ${signedText(effects.volume, of)}, prices ${signedText(effects.price, of)}`]
+        : []),
     ];
+    return `${name} ${signedText(change, of)}${notes.length > 0 ? ` (${notes.join(", ")})` : ""}`;
   });
-  return [[`By ${groupingNoun(grouping)}, `, ...named.flat(), "."]];
-}
-
-function appeared(of: Change, { grouping, parts }: ChangeSplit, status: "new" | "vanished"): readonly Sentence[] {
-  const all = parts.filter((part) => part.status === status);
-  if (all.length === 0) return [];
-  const names = all
-    .slice(0, NAMED_MAX)
-    .flatMap(
-      ({ group, label, change }, i): Sentence => [
-        i > 0 ? ", " : "",
-        { grouping, group, label },
-        ` (${signedText(change, of)})`,
-      ],
-    );
-  const more = all.length > NAMED_MAX ? [` and ${all.length - NAMED_MAX} more`] : [];
-  return [[`${status === "new" ? "New" : "Vanished"} by ${groupingNoun(grouping)}: `, ...names, ...more, "."]];
+  return [`By ${groupingNoun(grouping)}: ${named.join(", ")}.`];
 }
 
 /** The name of a part that is no group. */

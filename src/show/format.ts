@@ -2,7 +2,7 @@
 
 import { addDays, type Day, dayCount, dayOf, startOfDay, type Window } from "../usage/days.ts";
 import { METRIC_TABLE } from "../usage/metrics.ts";
-import { type Html, html, joinHtml } from "./html.ts";
+import { type Html, html } from "./html.ts";
 
 // Each is made when it is first used: that takes milliseconds, and most commands show no amounts.
 /** To whole units; amounts below 100 to three significant digits. */
@@ -28,9 +28,6 @@ function once<T>(make: () => T): () => T {
 
 const HEADLINE_DIGITS_MAX = 5;
 
-/** The largest number that a chart gets. Sums of such numbers stay finite. */
-const CHART_NUMBER_MAX = 1e300;
-
 /** 1,621.74 hours are "1,622", 1.2345 are "1.23", 373381 requests are "373,381". */
 export function roundedText(amount: string): string {
   return isNumeric(amount) ? roundedFormat().format(amount) : amount;
@@ -53,15 +50,11 @@ export function moneyText(amount: string, currency: string): string {
   ).format(amount);
 }
 
-/** A code that Intl does not take as one stands behind the amount. */
-function moneyFormat(currency: string, digits: Intl.NumberFormatOptions): { format: (amount: `${number}`) => string } {
+function moneyFormat(currency: string, digits: Intl.NumberFormatOptions): Intl.NumberFormat {
   const key = JSON.stringify([currency, digits]);
-  const isCode = /^[A-Z]{3}$/.test(currency);
-  const format =
-    moneyFormats.get(key) ??
-    new Intl.NumberFormat("en-US", isCode ? { style: "currency", currency, ...digits } : digits);
+  const format = moneyFormats.get(key) ?? new Intl.NumberFormat("en-US", { style: "currency", currency, ...digits });
   moneyFormats.set(key, format);
-  return isCode ? format : { format: (amount) => `${format.format(amount)} ${currency}` };
+  return format;
 }
 
 /** For people, without the name of a metric: "$214,678", "3,116", "1.2B". */
@@ -104,10 +97,11 @@ export function exactText(amount: string): string {
   return digits === "" ? separated : `${separated}.${digits}`;
 }
 
-/** Short; the exact amount appears on hover, and a click copies it. */
-export function amountHtml(amount: string, measure: Measure, shown = shortText(amount, measure)): Html {
+/** Short; the exact amount appears on hover. */
+export function amountHtml(amount: string | null, measure: Measure, shown: typeof shortText = shortText): Html {
+  if (amount === null) return html`<span title="not known: not sent, or not read">–</span>`;
   const unit = measure.currency ?? metricUnit(measure.metric);
-  return html`<data value="${amount}" title="${exactText(amount)} ${unit}">${shown}</data>`;
+  return html`<data value="${amount}" title="${exactText(amount)} ${unit}">${shown(amount, measure)}</data>`;
 }
 
 /** A whole number with its noun in singular or plural. */
@@ -115,27 +109,15 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${exactText(String(count))} ${count === 1 ? one : many}`;
 }
 
-function compactText(value: number): string {
-  return compactFormat().format(value);
-}
-
 /** For an axis: "$20K", "1.2B". */
 export function axisText(value: number, currency: string | null): string {
-  if (currency === null || !/^[A-Z]{3}$/.test(currency)) return compactText(value);
-  return moneyFormat(currency, { notation: "compact", maximumSignificantDigits: 3 }).format(`${value}`);
-}
-
-/** For lengths in a chart only; a figure would lose digits. */
-export function chartNumber(amount: string): number {
-  return Math.min(Number(amount), CHART_NUMBER_MAX);
+  if (currency === null) return compactFormat().format(value);
+  return moneyFormat(currency, { notation: "compact", maximumSignificantDigits: 3 }).format(value);
 }
 
 export function isZero(amount: string): boolean {
   return /^-?[0.]+$/.test(amount);
 }
-
-/** From this increase on, a percentage is longer than the factor and says less. */
-const TIMES_MIN = 100;
 
 /** The change in percent of the amount before, or in words if a percentage would mean nothing. */
 export function changeText(amount: string, before: string | null): string {
@@ -143,8 +125,6 @@ export function changeText(amount: string, before: string | null): string {
   if (exactText(amount) === exactText(before)) return "unchanged";
   if (isZero(before)) return "new";
   const ratio = (Number(amount) - Number(before)) / Math.abs(Number(before));
-  if (!Number.isFinite(ratio)) return "not comparable";
-  if (ratio >= TIMES_MIN) return `×${compactText(ratio + 1)}`;
   return Math.abs(ratio) < 0.0005 ? "about the same" : percentFormat().format(ratio);
 }
 
@@ -185,10 +165,6 @@ export function periodText({ start, end }: Window): string {
     .replaceAll(/[\u2009\u202f]/g, " ");
 }
 
-export function periodHtml(window: Window): Html {
-  return html`<time title="${windowText(window)}">${periodText(window)}</time>`;
-}
-
 /** "2026-11-20 02:15 UTC". */
 export function instantText(instant: Date): string {
   return `${dayOf(instant)} ${instant.toISOString().slice(11, 16)} UTC`;
@@ -205,31 +181,12 @@ export function windowText({ start, end }: Window): string {
   return start === end ? start : `${start} to ${end}`;
 }
 
-/** Like windowText, but without line breaks within a day. */
-function windowHtml({ start, end }: Window): Html {
-  return start === end ? dayHtml(start) : html`${dayHtml(start)} to ${dayHtml(end)}`;
-}
-
 /** "2026-11-03 to 2026-11-05, 2026-11-09 and 3 more days". */
-export function daysHtml(days: readonly Day[]): Html {
-  const { shown, more } = shownStretches(days);
-  return html`${joinHtml(shown.map(windowHtml), ", ")}${more}`;
-}
-
-/** Like daysHtml, for a line of text. */
 export function daysText(days: readonly Day[]): string {
-  const { shown, more } = shownStretches(days);
-  return `${shown.map(windowText).join(", ")}${more}`;
-}
-
-function shownStretches(days: readonly Day[]): { readonly shown: readonly Window[]; readonly more: string } {
   const stretches = stretchesOf(days);
   const rest = stretches.slice(STRETCHES_SHOWN_MAX).reduce((sum, stretch) => sum + dayCount(stretch), 0);
-  return { shown: stretches.slice(0, STRETCHES_SHOWN_MAX), more: rest > 0 ? ` and ${counted(rest, "more day")}` : "" };
-}
-
-function dayHtml(day: Day): Html {
-  return html`<time>${day}</time>`;
+  const shown = stretches.slice(0, STRETCHES_SHOWN_MAX).map(windowText).join(", ");
+  return `${shown}${rest > 0 ? ` and ${counted(rest, "more day")}` : ""}`;
 }
 
 /** Consecutive days as windows; ascending. */
@@ -256,7 +213,7 @@ export function metricName(column: string): string {
 }
 
 /** Behind an amount, or within a sentence: "tokens in", "TTS characters". */
-function metricUnit(column: string): string {
+export function metricUnit(column: string): string {
   const name = metricName(column);
   return /^[A-Z]{2}/.test(name) ? name : name.charAt(0).toLowerCase() + name.slice(1);
 }

@@ -97,12 +97,12 @@ export function stateHtml(name: string): Html {
   return html`<span class="state ${STATE_CLASSES[name]}">${name}</span>`;
 }
 
-const SUMMARY_COLUMNS = 120;
+const SUMMARY_CHARACTERS = 120;
 
 /** The whole text, folded if it is long. */
 export function foldedText(text: string | null): Html | undefined {
   if (text === null || text === "") return undefined;
-  const start = truncatedName(text, SUMMARY_COLUMNS);
+  const start = truncatedName(text, SUMMARY_CHARACTERS);
   if (start === text) return html`<bdi>${text}</bdi>`;
   return html`<details><summary><bdi>${start}</bdi></summary><bdi>${text}</bdi></details>`;
 }
@@ -149,16 +149,6 @@ export function choiceList(label: string, choices: readonly Choice[]): Html {
 }
 
 const NO_VALUE = "no value";
-let segmenter: Intl.Segmenter | undefined;
-/** Made when it is first used: that takes milliseconds, and most commands show no names of groups. */
-function graphemes(text: string): Intl.Segments {
-  segmenter ??= new Intl.Segmenter("en", { granularity: "grapheme" });
-  return segmenter.segment(text);
-}
-
-/** The longest emoji has fewer code units; a letter with many stacked accents has more. */
-const GRAPHEME_UNITS_MAX = 16;
-
 /** Isolated, so that a name from right to left does not reverse the text around it. */
 export function nameHtml(name: string | null): Html {
   if (name === null) return html`<i>${NO_VALUE}</i>`;
@@ -199,35 +189,29 @@ function parseSet(text: string): readonly (string | null)[] | undefined {
   }
 }
 
-/** Cut between graphemes, with an ellipsis. A wide grapheme, as in Chinese or an emoji, takes two columns. */
-export function truncatedName(name: string, columnsMax: number): string {
-  let columns = 0;
-  let whole = "";
-  let cut = "";
-  for (const { segment } of graphemes(oneLine(name))) {
-    columns += isWide(segment) ? 2 : 1;
-    if (columns > columnsMax) return `${cut.trimEnd()}…`;
-    whole += segment.length > GRAPHEME_UNITS_MAX ? String.fromCodePoint(segment.codePointAt(0) ?? 0xfffd) : segment;
-    if (columns < columnsMax) cut = whole;
-  }
-  return whole;
+let segmenter: Intl.Segmenter | undefined;
+
+/** What a reader takes for characters. The segmenter is made when it is first used: that takes milliseconds. */
+function graphemes(text: string): readonly string[] {
+  segmenter ??= new Intl.Segmenter("en", { granularity: "grapheme" });
+  return Array.from(segmenter.segment(text), ({ segment }) => segment);
 }
 
-/** In columns of text: a wide character takes two. */
-export function displayWidth(label: string): number {
-  return [...graphemes(label)].reduce((sum, { segment }) => sum + (isWide(segment) ? 2 : 1), 0);
-}
-
-function oneLine(name: string): string {
-  return name
+/** On one line, without characters that turn the text around; cut between characters, with an ellipsis. */
+export function truncatedName(name: string, charactersMax: number): string {
+  const line = name
     .replaceAll(/\p{Bidi_Control}/gu, "")
     .replaceAll(/[\s\p{Cc}]+/gu, " ")
     .replaceAll(/\p{Cs}/gu, "\ufffd")
     .trim();
+  const characters = graphemes(line);
+  if (characters.length <= charactersMax) return line;
+  return `${characters
+    .slice(0, charactersMax - 1)
+    .join("")
+    .trimEnd()}…`;
 }
 
-/** Hangul Jamo, and everything from the CJK radicals on, emoji included. */
-function isWide(grapheme: string): boolean {
-  const codePoint = grapheme.codePointAt(0) ?? 0;
-  return codePoint >= 0x2e80 || (codePoint >= 0x1100 && codePoint < 0x1200);
+export function characterCount(text: string): number {
+  return graphemes(text).length;
 }

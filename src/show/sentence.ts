@@ -9,7 +9,6 @@ import { groupingNoun } from "../usage/dimensions.ts";
 import { nameOf } from "./answer-chart.ts";
 import {
   changeText,
-  chartNumber,
   counted,
   dayLabel,
   estimateText,
@@ -20,12 +19,9 @@ import {
   quantityText,
 } from "./format.ts";
 
-/** Why nothing new comes in, if that is the case. */
-export type Trouble = { readonly text: string };
-
-/** What is said of a world with data. `trouble` comes first, as every number after it is older or too low. */
-export function sentences(data: Overview, budgets: readonly BudgetUse[], trouble: Trouble | undefined): string[] {
-  const lacking = trouble?.text ?? lackingSentence(data.cost ?? data.total);
+/** `trouble` is why nothing new comes in, if that is the case. It comes first, as every number after it is older or too low. */
+export function sentences(data: Overview, budgets: readonly BudgetUse[], trouble: string | undefined): string[] {
+  const lacking = trouble ?? lackingSentence(data.cost ?? data.total);
   const whole = data.money ? monthSentence(data.money, budgets) : periodSentence(data);
   return [lacking, whole, changeSentence(data)].filter((one) => one !== undefined);
 }
@@ -70,29 +66,23 @@ function spanText(first: Day, last: Day): string {
 }
 
 /** "November: $165,519 so far, heading for $239,000 ($232,000 to $246,000), 4.1 times the budget." */
-function monthSentence({ period, total, forecast }: NonNullable<Overview["money"]>, budgets: readonly BudgetUse[]) {
-  const { question } = total;
-  const amount = total.total?.amount ?? null;
+function monthSentence(money: NonNullable<Overview["money"]>, budgets: readonly BudgetUse[]) {
+  const { question, total } = money.total;
+  const amount = total?.amount ?? null;
   if (amount === null) return undefined;
-  const so = quantityText(amount, question);
   const estimated = question.metric === "estimated_cost" ? "an estimated " : "";
-  const whole = wholeBudget(total, budgets);
-  const expected = whole?.forecast ? budgetForecast(whole) : forecast;
-  const heading = expected
-    ? `, heading for ${estimateText(expected.forecast, question)} (${estimateText(expected.low, question)} to ${estimateText(expected.high, question)})`
+  const { budget, forecast } = monthForecast(money, budgets);
+  const heading = forecast
+    ? `, heading for ${estimateText(forecast.forecast, question)} (${estimateText(forecast.low, question)} to ${estimateText(forecast.high, question)})`
     : "";
-  const budget = whole && budgetText(whole, question);
-  return `${monthName(period.start)}: ${estimated}${so} so far${heading}${budget ? `, ${budget}` : ""}.`;
+  const share = budget ? `, ${budgetText(budget, question)}` : "";
+  return `${monthName(money.period.start)}: ${estimated}${quantityText(amount, question)} so far${heading}${share}.`;
 }
 
-function budgetForecast({ forecast, forecastLow, forecastHigh }: BudgetUse) {
-  const amount = forecast ?? "0";
-  return { forecast: amount, low: forecastLow ?? amount, high: forecastHigh ?? amount };
-}
-
-/** The month's budget of all that the amount is of, so that both have one forecast. */
-export function wholeBudget({ question, projectCount }: Answer, budgets: readonly BudgetUse[]): BudgetUse | undefined {
-  return budgets.find(
+/** The month's budget of all that the amount is of, if there is one, and its forecast, so that a page has one. */
+export function monthForecast({ total, forecast }: NonNullable<Overview["money"]>, budgets: readonly BudgetUse[]) {
+  const { question, projectCount } = total;
+  const budget = budgets.find(
     ({ scope, period, currency, metric, projectIds, isOver }) =>
       scope === "all" &&
       period === "month" &&
@@ -100,13 +90,16 @@ export function wholeBudget({ question, projectCount }: Answer, budgets: readonl
       projectIds.length === projectCount &&
       (question.currency === null ? metric === question.metric : currency === question.currency),
   );
+  if (!budget?.forecast) return { budget, forecast };
+  const { forecast: amount, forecastLow, forecastHigh } = budget;
+  return { budget, forecast: { forecast: amount, low: forecastLow ?? amount, high: forecastHigh ?? amount } };
 }
 
 /** From this share of a budget on it is said how many times it is reached. */
 const TIMES_FROM_PERCENT = 200;
 
 function budgetText({ amount, percent, forecastPercent }: BudgetUse, measure: Measure): string {
-  const share = chartNumber(forecastPercent ?? percent ?? "0");
+  const share = Number(forecastPercent ?? percent ?? "0");
   if (share >= TIMES_FROM_PERCENT) return `${(share / 100).toPrecision(2)} times the budget`;
   return `${Math.round(share)}% of the budget of ${quantityText(amount, measure)}`;
 }

@@ -16,8 +16,7 @@ export const LIGHT = {
   good: "#1f6b45",
   warn: "#8a5300",
   bad: "#a3262a",
-  /** The backgrounds of a notice that all is well, and of one that something is wrong. */
-  goodWash: "#edf4ee",
+  /** The background of a notice that something is wrong. */
   badWash: "#fbeeea",
   /** A complete day of the coverage map: there are many, so they are pale. */
   complete: "#c9d8e6",
@@ -37,7 +36,6 @@ export const DARK: Scheme = {
   good: "#7cc9a0",
   warn: "#e5ae5e",
   bad: "#f2938c",
-  goodWash: "#18251f",
   badWash: "#2c1c1b",
   complete: "#2f4660",
   hatch: "#7f868d",
@@ -45,7 +43,7 @@ export const DARK: Scheme = {
   series: ["#5b9fe6", "#ea9943", "#608e8d", "#fcbbba", "#8150b7", "#e3ee8b", "#d4690f", "#1c7273"],
 };
 
-/** The scheme as custom properties of CSS: `--ink`, `--good-wash`, `--series-1`. */
+/** The scheme as custom properties of CSS: `--ink`, `--bad-wash`, `--series-1`. */
 export function customProperties({ series, ...colours }: Scheme): string {
   const named = Object.entries(colours).map(([name, colour]): [string, string] => [cssName(name), colour]);
   const numbered = series.map((colour, i): [string, string] => [`series-${i + 1}`, colour]);
@@ -55,142 +53,6 @@ export function customProperties({ series, ...colours }: Scheme): string {
 function cssName(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
-
-/** Used by the dashboard only: its frame, states and forms, and what the script adds. */
-const CONTROL_STYLE = `
-.bar{display:flex;flex-wrap:wrap;align-items:baseline;justify-content:space-between;gap:.25rem 2rem;margin:0 0 .6rem;padding:0 0 .5rem;border-bottom:1px solid var(--line)}
-.brand{font-weight:600;color:var(--ink);text-decoration:none}
-.bar nav{flex:1}
-.bar nav a{padding-bottom:.5rem}
-.bar [aria-current]{color:var(--ink);font-weight:600;border-bottom:2px solid var(--accent)}
-.as-of{margin:0;color:var(--soft);font-size:.8rem}
-.heading{display:flex;flex-wrap:wrap;align-items:baseline;gap:0 1.25rem;margin:.5rem 0 .4rem}
-.heading .subtitle{margin:0}
-.toolbar{display:flex;flex-wrap:wrap;align-items:center;gap:.5rem .9rem;margin:0 0 .5rem}
-.toolbar form{display:flex;flex-wrap:wrap;align-items:center;gap:.5rem .6rem}
-.toolbar label{display:flex;align-items:center;gap:.4rem;color:var(--soft);font-size:.8rem}
-.toolbar :is(input,select){min-width:0;max-width:10.5rem}
-.toolbar input[type=date]{max-width:8.5rem}
-.toolbar :is(input,select,button){font:inherit;font-size:.9rem;color:var(--ink);background:var(--paper);border:1px solid var(--soft);border-radius:4px;padding:.25rem .5rem;height:2.1rem}
-.toolbar button{background:var(--wash);cursor:pointer}
-.links{margin:0 0 0 auto;font-size:.9rem}
-.choices{display:flex;flex-wrap:wrap;gap:0;margin:0;padding:0;list-style:none;font-size:.9rem}
-.choices a{display:block;padding:.25rem .7rem;min-height:2rem;line-height:1.5rem;border:1px solid var(--soft);margin-left:-1px;text-decoration:none;color:var(--soft)}
-.choices li:first-child a{border-radius:4px 0 0 4px;margin:0}
-.choices li:last-child a{border-radius:0 4px 4px 0}
-.choices [aria-current]{color:var(--ink);font-weight:600;background:var(--wash)}
-section>.toolbar{justify-content:space-between;margin:.4rem 0 1rem}
-.few{max-width:60rem}
-.few .change{display:block;font-size:.9rem}
-.ranks table{width:100%;max-width:80rem}
-.ranks th[scope=row]{min-width:8rem}
-.ranks th[scope=row]>a{display:block;text-decoration:none}
-.ranks a:hover{text-decoration:underline}
-.ranks .n{white-space:nowrap}
-thead [aria-current]{color:var(--ink);font-weight:600}
-thead [aria-current]::after{content:" ↓" / ""}
-.state{font-weight:600}
-.state.good{color:var(--good)}
-.state.warn{color:var(--warn)}
-.state.bad{color:var(--bad)}
-th>small,td>small,td>details{display:block;margin:0;max-width:40rem}
-td summary{color:inherit;text-decoration:underline var(--soft);text-underline-offset:.2em}
-small>bdi{display:inline}
-td>details>bdi{display:block;margin-top:.25rem}
-@media (max-width:45rem){
-:is(th,td)>small{max-width:11rem}
-td>details{width:16rem}
-.choices{gap:.3rem}
-.choices li a{margin:0;border-radius:4px}
-.toolbar>form{width:100%}
-.toolbar>form label{flex:1 1 9rem}
-.ranks :is(th,td){padding-right:.7rem}
-.ranks :is(bdi,.chips){max-width:8rem}
-.toolbar :is(input,select){width:100%;max-width:none}
-}
-.title{display:flex;flex-wrap:wrap;align-items:baseline;justify-content:space-between;gap:0 1rem;margin:0 0 .35rem}
-.title h2{margin:0}
-.title a{font-size:.9rem}
-#usage figcaption,.two-thirds figcaption,:is(.third,.quarter) caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
-.two-thirds .plot{min-height:11rem}
-main>:first-child{padding-top:.5rem}
-.lead{margin:.25rem 0 .4rem}
-.lead p{margin:0}
-.sentence{font-size:1.3rem;line-height:1.35;font-weight:600;letter-spacing:-.01em;text-wrap:pretty}
-.summary{display:grid;grid-template-columns:minmax(20rem,1fr) 3fr;gap:.75rem;margin-bottom:.4rem}
-.summary:not(:has(.money)){grid-template-columns:1fr}
-.summary dl{margin:0}
-.money>div{height:100%;padding:.4rem .9rem .5rem;border:1px solid var(--accent);border-radius:6px}
-.money dt{color:var(--soft)}
-.money dd{display:inline;margin:0 .4rem 0 0;font-size:.9rem}
-.money .figure{display:block}
-.money .figure{font-size:2rem}
-.money .figure a{color:inherit;text-decoration:none}
-.figures dt a{color:inherit;text-decoration-color:var(--line)}
-.budgets{margin:0;padding:0;list-style:none;font-size:.9rem}
-.budgets li{display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 1rem;padding:.35rem 0 .45rem;border-bottom:1px solid var(--line)}
-.well{margin:0;color:var(--good)}
-#verdict:has(.well){display:flex;flex-wrap:wrap;align-items:baseline;gap:0 1rem}
-.well~.notice{margin:0;padding-block:0;border:0;background:none}
-.well~.notice strong{font-weight:400}
-.well~.notice[open]{flex-basis:100%}
-#summary>details{margin:-.2rem 0 0;font-size:.9rem}
-.quarter thead th{font-size:.8rem}
-.quarter :is(th,td){padding-right:.4rem}
-.quarter .n{padding-left:.3rem}
-.budget{display:block;width:100%;height:.55rem;margin:.25rem 0 .1rem;background:var(--wash)}
-.budget .used{fill:var(--accent)}
-.budget .expected{fill:var(--complete)}
-.budget.near .expected{fill:var(--warn);opacity:.55}
-.budget.over .used{fill:var(--bad)}
-.budget.over .expected{fill:var(--bad);opacity:.4}
-.budget .limit{fill:var(--ink)}
-.two-thirds .legend a{padding-block:0}
-.two-thirds .legend{font-size:.8rem}
-:is(.third,.quarter,.two-thirds){padding-top:.5rem}
-:is(.third,.quarter,.two-thirds) :is(.title,details){margin-block:0}
-:is(.third,.quarter) small{display:inline}
-:is(.third,.quarter) tbody th{width:100%;max-width:0;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
-:is(.third,.quarter) th :is(bdi,.chips){display:inline;white-space:nowrap}
-:is(.third,.quarter,.two-thirds) :is(.scroll,figure){margin:0}
-:is(.third,.quarter) th:first-child{position:relative;z-index:0;padding-left:.4rem}
-a:has(.chips){text-decoration:none}
-:is(.third,.quarter) :is(td,tbody th){padding-block:.22rem}
-:is(.third,.quarter) tbody a{color:inherit;text-decoration-color:var(--soft)}
-:is(.third,.quarter) .share{position:absolute;inset:.1rem 0;height:calc(100% - .2rem);margin:0;z-index:-1}
-:is(.third,.quarter) .share rect{fill:var(--complete)}
-.figure:has(data){display:inline-block;margin-right:.6rem}
-:is(.third,.quarter) .n{padding-left:.75rem}
-@media (max-width:45rem){
-.toolbar label{flex-direction:column;align-items:stretch;gap:0}
-}
-.drawing{display:grid;grid-template-columns:minmax(0,1fr) 14rem;gap:.5rem 1.5rem;margin-bottom:.5rem}
-.plot{min-height:19rem;min-width:0;contain:size}
-.legend{margin:0;padding:0;list-style:none;font-size:.85rem}
-.legend li{display:flex;align-items:baseline;gap:.25rem}
-.drawing bdi{display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:2;overflow:hidden}
-.tip th>span{display:flex;align-items:baseline}
-.legend a{display:flex;flex:1;align-items:baseline;min-width:0;padding:.15rem 0;color:inherit;text-decoration:none}
-.legend a:hover{text-decoration:underline}
-.swatch{flex:none;display:inline-block;width:.75rem;height:.75rem;margin-right:.4rem;border-radius:2px;background:currentColor}
-.swatch.before{height:0;border-top:2px dashed;border-radius:0;background:none;align-self:center}
-.swatch.hatched{background:repeating-linear-gradient(-45deg,var(--hatch) 0 1.5px,var(--wash) 1.5px 5px)}
-.tip>div{max-width:24rem;padding:.6rem .8rem;border:1px solid var(--line);border-radius:4px;background:var(--paper);color:var(--ink);font-size:.85rem;white-space:normal}
-.tip table{width:auto;min-width:0;font-size:inherit}
-.tip :is(th,td){padding:.15rem 1rem .15rem 0;border:0}
-.tip :is(th,td):last-child{padding-right:0;text-align:right;white-space:nowrap}
-.tip p{margin:0;color:var(--soft)}
-.copy{font:inherit;font-size:.9rem;color:inherit;background:var(--wash);border:1px solid var(--soft);border-radius:4px;padding:.2rem .6rem;cursor:pointer}
-[data-copied]::after{content:" ✓ copied"}
-.sql pre{overflow-x:auto;padding:.75rem;background:var(--wash);font-size:.8rem;white-space:pre-wrap}
-.unseen{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
-@media (max-width:45rem){
-.drawing{grid-template-columns:minmax(0,1fr)}
-.legend{display:flex;flex-wrap:wrap;gap:0 .75rem}
-}
-@media print{.copy{display:none}}
-@media print{.toolbar,.bar nav,.title a,.links,.sql{display:none}}
-`;
 
 /** Paper is always light, and shows what is folded on a screen. */
 export const STYLE = `
@@ -207,8 +69,26 @@ h3{margin:0 0 .5rem;font-size:1rem}
 p,ul{margin:0 0 .75rem}
 a{color:var(--accent);text-underline-offset:.2em}
 :focus-visible{outline:2px solid var(--accent);outline-offset:2px}
-i{color:var(--soft)}
-.subtitle{margin:.35rem 0 1.5rem;color:var(--soft)}
+i,small,.subtitle,.change,.as-of,.note,.empty,footer,caption,thead th,dt{color:var(--soft)}
+footer{margin-top:.75rem;padding-top:.6rem;border-top:1px solid var(--line);font-size:.8rem}
+footer p,.lead p,.tip p,.as-of,.well{margin:0}
+.unseen,#usage figcaption,.two-thirds figcaption,:is(.third,.quarter) caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
+/* The frame: navigation, verdict and choices. */
+.bar,.heading,.title{display:flex;flex-wrap:wrap;align-items:baseline;gap:.25rem 1.25rem}
+.bar{column-gap:2rem;margin:0 0 .6rem;padding:0 0 .5rem;border-bottom:1px solid var(--line)}
+.brand{font-weight:600;color:var(--ink);text-decoration:none}
+.as-of{font-size:.8rem}
+nav{flex:1}
+nav ul{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;margin:0;padding:0;list-style:none}
+nav a{padding-bottom:.5rem;text-decoration:none;color:var(--soft)}
+nav a:hover{color:var(--accent);text-decoration:underline}
+.bar [aria-current]{color:var(--ink);font-weight:600;border-bottom:2px solid var(--accent)}
+.lead{margin:.25rem 0 .4rem}
+.sentence{font-size:1.3rem;line-height:1.35;font-weight:600;letter-spacing:-.01em;text-wrap:pretty}
+.heading{margin:.5rem 0 .4rem}
+.subtitle{margin:.35rem 0 1.5rem}
+.heading .subtitle{margin:0}
+.links{margin:0 0 0 auto;font-size:.9rem}
 .notice{margin:0 0 .5rem;padding:.35rem .9rem;border-left:3px solid var(--line);background:var(--wash)}
 .notice>:last-child{margin-bottom:0}
 .notice ul{margin:.25rem 0 0;padding-left:1.2rem}
@@ -216,87 +96,164 @@ i{color:var(--soft)}
 .notice+figure,.few+figure{margin-top:1.25rem}
 .notice a{color:inherit;text-decoration-color:var(--soft)}
 .notice summary{width:auto;color:inherit}
-.notice[open] summary{margin-bottom:.25rem}
-.notice.good{border-color:var(--good);background:var(--good-wash)}
-.notice.good strong{color:var(--good)}
 .notice.bad{border-color:var(--bad);background:var(--bad-wash)}
 .notice.warn{border-color:var(--warn)}
-.notice.warn strong{color:var(--warn)}
-.notice.bad strong,.flag{color:var(--bad)}
-.notice.bad p{margin-top:.5rem}
-nav ul{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;margin:0;padding:0;list-style:none}
-nav a{text-decoration:none;color:var(--soft)}
-nav a:hover{color:var(--accent);text-decoration:underline}
+.notice.warn strong,.state.warn{color:var(--warn)}
+.notice.bad strong,.state.bad,.flag{color:var(--bad)}
+.well,.state.good{color:var(--good)}
+.state{font-weight:600}
+#verdict:has(.well){display:flex;flex-wrap:wrap;align-items:baseline;gap:0 1rem}
+.well~.notice{margin:0;padding-block:0;border:0;background:none}
+.well~.notice strong{font-weight:400}
+.well~.notice[open]{flex-basis:100%}
+.toolbar,.toolbar form{display:flex;flex-wrap:wrap;align-items:center;gap:.5rem .75rem}
+.toolbar{margin:0 0 .5rem}
+section>.toolbar{justify-content:space-between;margin:.4rem 0 1rem}
+.toolbar label{display:flex;align-items:center;gap:.4rem;color:var(--soft);font-size:.8rem}
+.toolbar :is(input,select){min-width:0;max-width:10.5rem}
+.toolbar input[type=date]{max-width:8.5rem}
+.toolbar :is(input,select,button){font:inherit;font-size:.9rem;color:var(--ink);background:var(--paper);border:1px solid var(--soft);border-radius:4px;padding:.25rem .5rem;height:2.1rem}
+.toolbar button,.copy{background:var(--wash);cursor:pointer}
+.copy{font:inherit;font-size:.9rem;color:inherit;border:1px solid var(--soft);border-radius:4px;padding:.2rem .6rem}
+[data-copied]::after{content:" ✓ copied"}
+.choices{display:flex;flex-wrap:wrap;margin:0;padding:0;list-style:none;font-size:.9rem}
+.choices a{display:block;padding:.25rem .7rem;min-height:2rem;line-height:1.5rem;border:1px solid var(--soft);margin-left:-1px;text-decoration:none;color:var(--soft)}
+.choices li:first-child a{border-radius:4px 0 0 4px;margin:0}
+.choices li:last-child a{border-radius:0 4px 4px 0}
+.choices [aria-current]{color:var(--ink);font-weight:600;background:var(--wash)}
+/* Sections. */
 main{display:grid;grid-template-columns:repeat(12,minmax(0,1fr));gap:0 2rem}
 section{grid-column:1/-1;min-width:0;padding-top:1rem}
+main>:first-child,:is(.third,.quarter,.two-thirds){padding-top:.5rem}
 .third{grid-column:span 4}
 .quarter{grid-column:span 3}
 .two-thirds{grid-column:span 8}
-:is(.third,.quarter) table{width:100%}
-:is(.third,.quarter) :is(th,small)>bdi{max-width:none}
-:is(.third,.quarter) .n{white-space:nowrap}
-.note,.empty{color:var(--soft);max-width:60rem;font-size:.9rem}
-.figures{display:flex;flex-wrap:wrap;gap:.75rem;margin:0 0 .5rem}
-.figures dt{color:var(--soft)}
-.figures>div{flex:1 1 8.5rem;min-width:0;padding:.4rem .9rem .5rem;border:1px solid var(--line);border-radius:6px}
-.figures dd{margin:0}
-.figure{display:block;overflow-wrap:normal;font-size:1.5rem;line-height:1.3;font-weight:600;letter-spacing:-.02em}
-.exact{display:block;font-size:.8rem;color:var(--soft);overflow-wrap:anywhere}
-.figures .flag{font-size:.9rem;font-weight:600}
-.change{color:var(--soft)}
-figure{margin:0 0 1rem}
+.title{justify-content:space-between;margin:0 0 .35rem}
+.title h2{margin:0}
+.title a{font-size:.9rem}
+:is(.third,.quarter,.two-thirds) :is(.title,details){margin-block:0}
+:is(.third,.quarter,.two-thirds) :is(.scroll,figure){margin:0}
+.note,.empty{max-width:60rem;font-size:.9rem}
 details{margin:.25rem 0 .75rem}
 summary{cursor:pointer;color:var(--accent);width:fit-content}
+.sql pre{overflow-x:auto;padding:.75rem;background:var(--wash);font-size:.8rem;white-space:pre-wrap}
+/* Figures and budgets. */
+.summary{display:grid;grid-template-columns:minmax(20rem,1fr) 3fr;gap:.75rem;margin-bottom:.4rem}
+.summary:not(:has(.money)){grid-template-columns:1fr}
+.figures{display:flex;flex-wrap:wrap;gap:.75rem;margin:0 0 .5rem}
+.summary dl,.figures dd{margin:0}
+.few{max-width:60rem}
+.figures>div,.money>div{flex:1 1 8.5rem;min-width:0;padding:.4rem .9rem .5rem;border:1px solid var(--line);border-radius:6px}
+.figures dt a{color:inherit;text-decoration-color:var(--line)}
+.figure{display:block;overflow-wrap:normal;font-size:1.5rem;line-height:1.3;font-weight:600;letter-spacing:-.02em}
+.figures .figure{display:inline-block;margin-right:.6rem}
+.few .change{display:block;font-size:.9rem}
+.money>div{height:100%;border-color:var(--accent)}
+.money dd{display:inline;margin:0 .4rem 0 0;font-size:.9rem}
+.money .figure{display:block;font-size:2rem}
+.money .figure a{color:inherit;text-decoration:none}
+.budgets{margin:0;padding:0;list-style:none;font-size:.9rem}
+.budgets li{display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 1rem;padding:.35rem 0 .45rem;border-bottom:1px solid var(--line)}
+.budget{display:block;width:100%;height:.55rem;margin:.25rem 0 .1rem;background:var(--wash)}
+.budget .used,.share rect{fill:var(--accent)}
+.budget .expected,:is(.third,.quarter) .share rect{fill:var(--complete)}
+.budget.near .expected{fill:var(--warn);opacity:.55}
+.budget.over .used{fill:var(--bad)}
+.budget.over .expected{fill:var(--bad);opacity:.4}
+.budget .limit{fill:var(--ink)}
+/* Tables. */
 .scroll{overflow-x:auto;margin:.5rem 0 1rem}
 table{border-collapse:collapse;width:max-content;min-width:100%;font-size:.9rem}
-caption{text-align:left;color:var(--soft);padding:.25rem 0 .5rem}
+caption{text-align:left;padding:.25rem 0 .5rem}
 th,td{padding:.4rem 1.25rem .4rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line);font-weight:400}
 :is(th,td):last-child{padding-right:0}
 td{max-width:26rem}
-thead th{color:var(--soft);border-bottom-color:var(--soft);vertical-align:bottom}
+thead th{border-bottom-color:var(--soft);vertical-align:bottom}
+thead [aria-current]{color:var(--ink);font-weight:600}
+thead [aria-current]::after{content:" ↓" / ""}
 .n{text-align:right}
 .n+:is(td,th):not(.n){padding-left:1.25rem}
 bdi{white-space:pre-wrap}
 :is(th,td)>bdi,small>bdi{display:inline-block;vertical-align:top;max-width:22rem}
-small{color:var(--soft)}
-small.key{display:block;margin:0}
+th>small,td>small,td>details{display:block;margin:0;max-width:40rem}
+td summary{color:inherit;text-decoration:underline var(--soft);text-underline-offset:.2em}
+td>details>bdi{display:block;margin-top:.25rem}
 time{white-space:nowrap}
 .chips>span{display:inline-block;padding:0 .45em;background:var(--wash);border:1px solid var(--line);border-radius:3px}
-.key>span{margin-right:1rem;white-space:nowrap}
-.strip{display:block;width:100%;min-width:14rem;height:1.1rem;border-radius:2px;background:var(--wash)}
-.strip .complete{fill:var(--complete)}
-.strip .stale{fill:var(--rest)}
-.strip .suspect{fill:var(--warn)}
-.strip .missing{fill:var(--bad)}
-.strip .not-due{fill:var(--wash)}
-.key .complete{background:var(--complete)}
-.key .stale{background:var(--rest)}
-.key .suspect{background:var(--warn)}
-.key .missing{background:var(--bad)}
-.swatch.not-due{background:var(--wash)}
-.swatch.dotted{background:radial-gradient(var(--hatch) 1px,var(--wash) 1.5px) 0 0/5px 5px}
+a:has(.chips){text-decoration:none}
 .share{display:block;width:100%;min-width:6rem;height:.4rem;margin-top:.3rem}
-.share rect{fill:var(--accent)}
-footer{margin-top:.75rem;padding-top:.6rem;border-top:1px solid var(--line);color:var(--soft);font-size:.8rem}
-footer p{margin:0}${CONTROL_STYLE}@media (max-width:64rem){
+.ranks table{width:100%;max-width:80rem}
+.ranks th[scope=row]{min-width:8rem}
+.ranks th[scope=row]>a{display:block;text-decoration:none}
+.ranks a:hover{text-decoration:underline}
+.ranks .n,:is(.third,.quarter) .n{white-space:nowrap}
+:is(.third,.quarter) table{width:100%}
+:is(.third,.quarter) tbody th{width:100%;max-width:0;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+:is(.third,.quarter) th :is(bdi,.chips){display:inline;max-width:none;white-space:nowrap}
+:is(.third,.quarter) th:first-child{position:relative;z-index:0;padding-left:.4rem}
+:is(.third,.quarter) :is(td,tbody th){padding-block:.22rem}
+:is(.third,.quarter) tbody a{color:inherit;text-decoration-color:var(--soft)}
+:is(.third,.quarter) .share{position:absolute;inset:.1rem 0;height:calc(100% - .2rem);margin:0;z-index:-1}
+.third .n{padding-left:.75rem}
+.quarter thead th{font-size:.8rem}
+.quarter :is(th,td){padding-right:.4rem}
+.quarter .n{padding-left:.3rem}
+.strip{display:block;width:100%;min-width:14rem;height:1.1rem;border-radius:2px;background:var(--wash)}
+.key>span{margin-right:1rem;white-space:nowrap}
+.complete{fill:var(--complete);color:var(--complete)}
+.stale{fill:var(--rest);color:var(--rest)}
+.suspect{fill:var(--warn);color:var(--warn)}
+.missing{fill:var(--bad);color:var(--bad)}
+.not-due{fill:var(--wash);color:var(--wash)}
+/* Charts. */
+figure{margin:0 0 1rem}
+.drawing{display:grid;grid-template-columns:minmax(0,1fr) 14rem;gap:.5rem 1.5rem;margin-bottom:.5rem}
+.plot{min-height:19rem;min-width:0;contain:size}
+.two-thirds .plot{min-height:11rem}
+.legend{margin:0;padding:0;list-style:none;font-size:.85rem}
+.legend li{display:flex;align-items:baseline;gap:.25rem}
+.drawing bdi{display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:2;overflow:hidden}
+.legend a,.tip th>span{display:flex;flex:1;align-items:baseline;min-width:0;color:inherit;text-decoration:none}
+.legend a{padding:.15rem 0}
+.legend a:hover{text-decoration:underline}
+.two-thirds .legend{font-size:.8rem}
+.two-thirds .legend a{padding-block:0}
+.swatch{flex:none;display:inline-block;width:.75rem;height:.75rem;margin-right:.4rem;border-radius:2px;background:currentColor}
+.swatch.before{height:0;border-top:2px dashed;border-radius:0;background:none;align-self:center}
+.swatch.hatched{background:repeating-linear-gradient(-45deg,var(--hatch) 0 1.5px,var(--wash) 1.5px 5px)}
+.tip>div{max-width:24rem;padding:.6rem .8rem;border:1px solid var(--line);border-radius:4px;background:var(--paper);color:var(--ink);font-size:.85rem;white-space:normal}
+.tip table{width:auto;min-width:0;font-size:inherit}
+.tip :is(th,td){padding:.15rem 1rem .15rem 0;border:0}
+.tip :is(th,td):last-child{padding-right:0;text-align:right;white-space:nowrap}
+@media (max-width:64rem){
 .third,.quarter,.two-thirds{grid-column:1/-1}
-.bar nav{flex-basis:100%;order:1}
+nav{flex-basis:100%;order:1}
 }
 @media (max-width:45rem){
 body{padding:1rem 1rem 2rem}
 caption{position:sticky;left:0;max-width:calc(100vw - 2rem)}
 .links{margin:0}
 .figures{gap:.5rem}
-.summary{grid-template-columns:1fr}
+.summary,.drawing{grid-template-columns:minmax(0,1fr)}
+.legend{display:flex;flex-wrap:wrap;gap:0 .75rem}
 :is(th,td)>bdi,small>bdi{max-width:10rem}
+:is(th,td)>small{max-width:11rem}
+td>details{width:16rem}
 .share{min-width:3.5rem}
 .strip{min-width:9rem}
 :is(th,td){padding-right:.9rem}
+.ranks :is(th,td){padding-right:.7rem}
+.ranks :is(bdi,.chips){max-width:8rem}
+.choices{gap:.3rem}
+.choices li a{margin:0;border-radius:4px}
+.toolbar>form{width:100%}
+.toolbar label{flex:1 1 9rem;flex-direction:column;align-items:stretch;gap:0}
+.toolbar :is(input,select){width:100%;max-width:none}
 }
 @media print{
 @page{margin:14mm}
 body{max-width:none;padding:0;font-size:10pt}
-nav{display:none}
+nav,summary,.toolbar,.title :is(a,.choices),.links,.copy,.sql{display:none}
 section{padding-top:1.5rem}
 h2,h3,caption,figcaption,.note{break-after:avoid}
 .drawing,.notice,.note,.figures,tr{break-inside:avoid}
@@ -307,7 +264,6 @@ table{font-size:7pt;width:100%}
 :is(th,td){padding:.12rem .5rem .12rem 0}
 .share{min-width:3rem;margin-top:.15rem}
 details::details-content{display:block;content-visibility:visible;block-size:auto}
-summary{display:none}
 a{color:inherit;text-decoration:none}
 .share,.drawing,.notice,.strip,.swatch{print-color-adjust:exact;-webkit-print-color-adjust:exact}
 }

@@ -15,7 +15,7 @@ import { readRun, readRuns } from "../facts/runs.ts";
 import type { Run } from "../facts/scope.ts";
 import { addDays, comparedPeriod, type Day, dayOf } from "../usage/days.ts";
 import type { DashboardDeps } from "../web/dashboard/dashboard.ts";
-import type { ReportData } from "../web/dashboard/report-file.ts";
+import type { ReportData } from "../web/dashboard/pages.ts";
 import type { UsageAnswer } from "../web/dashboard/usage-sections.ts";
 import { chosen, usageQuestion, type View } from "../web/question.ts";
 

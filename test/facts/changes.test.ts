@@ -76,7 +76,7 @@ test("a split that lacks an amount is not complete, and is not called unread", a
   `.execute(db);
   const change = await readByStatements(db, (run) => changes(run, { ...question, metric: "billed_cost" }));
   expect(change).toMatchObject({ change: "-7", splits: [{ grouping: "accessor", daysLacking: 1, daysUnread: 0 }] });
-  expect(changeSentences(change)).toContainEqual(["By API key it can't be split: 1 day is not complete by it."]);
+  expect(changeSentences(change)).toContain("By API key it can't be split: 1 day is not complete by it.");
 });
 
 test("a day that was not read leaves no change, and a split that was not read is not made", async () => {

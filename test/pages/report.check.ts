@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 import { afterAll, expect, test } from "vitest";
 import type { Overview } from "../../src/facts/overview.ts";
 import { scriptPage } from "../../src/web/assets.ts";
-import { renderReport } from "../../src/web/dashboard/report-file.ts";
+import { renderReport } from "../../src/web/dashboard/pages.ts";
 import { makeAnswer, makeOverview } from "../facts/sample-facts.ts";
 import { makeBudgetUse } from "../health/sample-health-state.ts";
 import { HOSTILE_NAMES } from "../show/hostile-names.ts";

@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { storePrices } from "../../src/db/money.ts";
-import type { ChartDescription } from "../../src/show/chart-description.ts";
+import type { ChartDescription } from "../../src/show/answer-chart.ts";
 import { forgetAll, storeSeries } from "../db/reported-usage.ts";
 import { storeBills } from "../db/stored-charges.ts";
 import { daysBack, newProject } from "../db/stored-usage.ts";

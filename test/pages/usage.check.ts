@@ -4,7 +4,7 @@ import fs from "node:fs";
 import { sql } from "kysely";
 import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
-import type { ChartDescription } from "../../src/show/chart-description.ts";
+import type { ChartDescription } from "../../src/show/answer-chart.ts";
 import { GROUPINGS, type UsageGrouping } from "../../src/usage/series.ts";
 import { DIARIZED, forgetAll, storeSeries, type Usage } from "../db/reported-usage.ts";
 import { daysBack, newProject } from "../db/stored-usage.ts";

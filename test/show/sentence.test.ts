@@ -57,8 +57,8 @@ test("what is missing comes first, and then nothing is compared", () => {
     "The numbers are too low: Mar 8 – Mar 9 are not complete.",
     "Feb 10 – Mar 9, 2026: 1,620 hours.",
   ]);
-  const trouble = { text: "The service does not answer (503): no new data since Mar 7." };
-  expect(sentences(makeOverview({ total: low }), [], trouble)[0]).toBe(trouble.text);
+  const trouble = "The service does not answer (503): no new data since Mar 7.";
+  expect(sentences(makeOverview({ total: low }), [], trouble)[0]).toBe(trouble);
 });
 
 test("where nothing was ever read, nothing else is said", () => {

@@ -6,11 +6,13 @@ import "echarts/lib/chart/line.js";
 import "echarts/lib/component/gridSimple.js";
 import "echarts/lib/component/legendPlain.js";
 import "echarts/lib/component/tooltip.js";
+import type { BarSeriesOption, LineSeriesOption, XAXisComponentOption } from "echarts";
 import { type ECharts, init, use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
-import { type ChartDescription, type ChartSeries, seriesColour } from "../../show/chart-description.ts";
-import { chartNumber, exactText, isZero, moneyText } from "../../show/format.ts";
-import { chartOption, isLine } from "./chart-option.ts";
+import type { ChartDescription, ChartSeries } from "../../show/answer-chart.ts";
+import { axisText, exactText, isZero, moneyText } from "../../show/format.ts";
+
+const NOT_COMPLETE = "not complete";
 
 type Attributes = Readonly<Record<string, string>>;
 
@@ -36,13 +38,11 @@ export function drawCharts(): void {
 
 function drawChart(figure: HTMLElement, description: ChartDescription): void {
   const title = figure.querySelector("h3")?.textContent ?? "";
-  const { titles, series, marks } = description;
+  const { titles, series, lacking } = description;
   const plot = element("div", { class: "plot", tabindex: "0", role: "slider", "aria-label": `${title}: amounts` });
-  const patterns = marks.map(({ label, pattern }) =>
-    element("li", {}, element("span", { class: `swatch ${pattern}` }), label),
-  );
   const legend = element("ul", { class: "legend", "aria-label": `Legend of ${title}` });
-  legend.append(...series.map(legendItem).reverse(), ...patterns);
+  legend.append(...series.map(legendItem).reverse());
+  if (lacking.length > 0) legend.append(element("li", {}, element("span", { class: "swatch hatched" }), NOT_COMPLETE));
   figure.querySelector("figcaption")?.after(element("div", { class: "drawing" }, plot, legend));
   const canvas = init(plot, null, { renderer: "svg", locale: "EN" });
   const tip = (index: number) => tipOf(description, index);
@@ -78,7 +78,7 @@ function barAt(canvas: ECharts, { kind, series }: ChartDescription, x: number, y
   let top = 0;
   return series.find((one) => {
     if (isLine(one, kind)) return false;
-    top += chartNumber(one.values[index] ?? "0");
+    top += Number(one.values[index] ?? "0");
     return height >= 0 && height <= top;
   });
 }
@@ -86,26 +86,19 @@ function barAt(canvas: ECharts, { kind, series }: ChartDescription, x: number, y
 type Amount = { readonly series: ChartSeries; readonly text: string };
 
 /** From the top of the stack down; series that have nothing then are left out. */
-function amountsOf({ series, unit, currency, titles }: ChartDescription, index: number): readonly Amount[] {
+function amountsOf({ series, unit, currency }: ChartDescription, index: number): readonly Amount[] {
   return series
     .flatMap((one) => {
       const value = one.values[index];
       if (value === undefined || value === null || isZero(value)) return [];
-      const other = one.titles?.[index];
-      const on = other === undefined || other === titles[index] ? "" : ` on ${other}`;
-      const amount = currency === null ? `${exactText(value)} ${unitOf(value, unit)}` : moneyText(value, currency);
-      return [{ series: one, text: `${amount}${on}` }];
+      const text = currency === null ? `${exactText(value)} ${unit}` : moneyText(value, currency);
+      return [{ series: one, text }];
     })
     .reverse();
 }
 
-function unitOf(value: string, unit: string): string {
-  return exactText(value) === "1" ? unit.replace(/s$/, "") : unit;
-}
-
-function barTitle({ titles, marks }: ChartDescription, index: number): string {
-  const labels = marks.filter(({ at }) => at.includes(index)).map(({ label }) => label);
-  return [titles[index] ?? "", ...labels].join(", ");
+function barTitle({ titles, lacking }: ChartDescription, index: number): string {
+  return [titles[index] ?? "", ...(lacking.includes(index) ? [NOT_COMPLETE] : [])].join(", ");
 }
 
 function tipOf(description: ChartDescription, index: number): HTMLElement {
@@ -166,4 +159,158 @@ function swatch(series: ChartSeries): HTMLElement {
   const made = element("span", { class: series.look === "before" ? "swatch before" : "swatch" });
   made.style.color = seriesColour(series);
   return made;
+}
+
+// What the library draws.
+
+type SeriesOption = BarSeriesOption | LineSeriesOption;
+
+/** At most this many series have a colour of their own. */
+const PALETTE_SIZE = 8;
+
+/** As a property of CSS, so that a chart follows a change from light to dark. */
+function seriesColour({ look }: ChartSeries): string {
+  if (look === "rest") return "var(--rest)";
+  return look === "before" ? "var(--soft)" : `var(--series-${(look % PALETTE_SIZE) + 1})`;
+}
+
+const LABEL_PX = 90;
+/** With less, a gap between two bars would be as wide as a bar, so there are none. */
+const BAR_WITH_GAP_PX = 5;
+
+const AXIS_STYLE = {
+  axisLine: { lineStyle: { color: "var(--line)" } },
+  axisTick: { show: false },
+  axisLabel: { color: "var(--soft)", fontSize: 12 },
+  splitLine: { lineStyle: { color: "var(--line)" } },
+} as const;
+
+/** `tip` is what appears beside the pointer on a day. */
+function chartOption(description: ChartDescription, widthPx: number, tip: (index: number) => HTMLElement) {
+  const { kind, labels, titles, currency, series, lacking } = description;
+  const hasGaps = titles.length * BAR_WITH_GAP_PX <= widthPx;
+  return {
+    animation: false,
+    textStyle: { fontFamily: "inherit" },
+    grid: { left: 56, right: 12, top: 16, bottom: 32 },
+    xAxis: [
+      barAxis(labels, titles, Math.max(2, Math.floor(widthPx / LABEL_PX))),
+      { type: "category", data: [...titles], show: false, axisPointer: { show: false, triggerTooltip: false } },
+    ],
+    yAxis: [
+      {
+        ...{ ...AXIS_STYLE, type: "value" },
+        axisLabel: { ...AXIS_STYLE.axisLabel, formatter: (value: number) => axisText(value, currency) },
+      },
+      { type: "value", min: 0, max: 1, show: false },
+    ],
+    series: [
+      lackingSeries(titles, lacking),
+      // Not by their names: the library interprets them as patterns, and confuses equal ones.
+      ...series.flatMap((one, i): SeriesOption[] =>
+        isLine(one, kind) ? [lineSeries(`s${i}`, one)] : barSeries(`s${i}`, one, description, hasGaps),
+      ),
+    ],
+    tooltip: {
+      trigger: "axis",
+      className: "tip",
+      confine: true,
+      transitionDuration: 0,
+      padding: 0,
+      borderWidth: 0,
+      backgroundColor: "var(--paper)",
+      axisPointer: { type: "shadow", shadowStyle: { color: "var(--ink)", opacity: 0.1 } },
+      formatter: (points: readonly { readonly dataIndex: number }[]) => tip(points[0]?.dataIndex ?? 0),
+    },
+  };
+}
+
+function isLine({ look }: ChartSeries, kind: ChartDescription["kind"]): boolean {
+  return kind === "lines" || look === "before";
+}
+
+/** Bars from one label to the next: whole weeks of days if possible. */
+const LABEL_STEPS = [1, 2, 4, 7, 14, 28, 56];
+
+/** At most `labelsMax` labels, at even steps back from the newest bar. */
+function barAxis(labels: readonly string[], titles: readonly string[], labelsMax: number): XAXisComponentOption {
+  const step = LABEL_STEPS.find((one) => labels.length / one <= labelsMax) ?? Math.ceil(labels.length / labelsMax);
+  return {
+    ...AXIS_STYLE,
+    type: "category",
+    data: [...titles],
+    splitLine: { show: false },
+    axisLabel: {
+      ...AXIS_STYLE.axisLabel,
+      formatter: (_: string, index: number) => labels[index] ?? "",
+      interval: (index: number) => (labels.length - 1 - index) % step === 0,
+    },
+  };
+}
+
+/** Days that may still change are a lighter series with the same name. */
+function barSeries(
+  name: string,
+  series: ChartSeries,
+  { changing }: ChartDescription,
+  hasGaps: boolean,
+): BarSeriesOption[] {
+  const barsOf = (opacity: number, isShown: (index: number) => boolean): BarSeriesOption => ({
+    type: "bar",
+    name,
+    stack: "day",
+    // "large" draws all bars of a layer as one path, which is a third of the size.
+    large: true,
+    largeThreshold: 0,
+    silent: true,
+    barCategoryGap: hasGaps ? "18%" : "0%",
+    barMaxWidth: 48,
+    itemStyle: {
+      ...{ color: seriesColour(series), opacity, borderColor: "var(--paper)", borderWidth: hasGaps ? 0.5 : 0 },
+    },
+    // A layer is one path, and of a path the library leaves out everything after a value that is not known.
+    data: lengths(series).map((length, i) => (isShown(i) ? (length ?? 0) : 0)),
+  });
+  const settled = barsOf(1, (index) => !changing.includes(index));
+  return changing.length === 0 ? [settled] : [settled, barsOf(0.5, (index) => changing.includes(index))];
+}
+
+/** More points than this would touch each other. */
+const POINTS_MAX = 45;
+
+/** A point on each day, while there are few: a day between two unknown ones has no line, and would not be seen. */
+function lineSeries(name: string, series: ChartSeries): LineSeriesOption {
+  const color = seriesColour(series);
+  return {
+    type: "line",
+    name,
+    silent: true,
+    symbol: "circle",
+    symbolSize: 5,
+    showSymbol: series.look !== "before" && series.values.length <= POINTS_MAX,
+    lineStyle: { color, width: 2, type: series.look === "before" ? "dashed" : "solid" },
+    itemStyle: { color },
+    emphasis: { disabled: true },
+    z: 4,
+    data: lengths(series),
+  };
+}
+
+function lengths({ values }: ChartSeries): (number | null)[] {
+  return values.map((value) => (value === null ? null : Number(value)));
+}
+
+/** Hatches have their own axes and cover the whole height of the chart, so that a day without a bar is marked as well. */
+function lackingSeries(titles: readonly string[], lacking: readonly number[]): BarSeriesOption {
+  const hatched = { symbol: "rect", dashArrayX: [1, 0], dashArrayY: [1.5, 3.5], rotation: -Math.PI / 4 };
+  return {
+    type: "bar",
+    name: "lacking",
+    xAxisIndex: 1,
+    yAxisIndex: 1,
+    silent: true,
+    barCategoryGap: "0%",
+    itemStyle: { color: "var(--wash)", decal: { ...hatched, color: "var(--hatch)" } },
+    data: titles.map((_, i) => (lacking.includes(i) ? 1 : null)),
+  };
 }

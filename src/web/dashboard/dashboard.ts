@@ -12,8 +12,7 @@ import { scriptPage } from "../assets.ts";
 import type { Answer, Page, Readiness } from "../page.ts";
 import { type View, viewOf } from "../question.ts";
 import { framePage, PAGES, type PageName } from "./frame.ts";
-import { invalidPage, PAGE_CONTENT, type PageData, unavailablePage } from "./pages.ts";
-import { type ReportData, renderReport } from "./report-file.ts";
+import { invalidPage, PAGE_CONTENT, type PageData, type ReportData, renderReport, unavailablePage } from "./pages.ts";
 
 export type DashboardDeps = {
   readonly log: Logger;

@@ -3,7 +3,7 @@
 
 import type { Condition } from "../../facts/conditions.ts";
 import type { HealthState } from "../../facts/health.ts";
-import { counted, dayLabel, periodHtml } from "../../show/format.ts";
+import { counted, dayLabel, periodText } from "../../show/format.ts";
 import { choiceList, copyLink, type Html, html, joinHtml, nameHtml, optionHtml } from "../../show/html.ts";
 import { comparedPeriod, dayCount } from "../../usage/days.ts";
 import type { Page, Readiness } from "../page.ts";
@@ -141,9 +141,9 @@ function subtitle(page: PageName, view: View, health: HealthState): Html {
     compared && dayCount(compared) !== dayCount(period) ? ` (${counted(dayCount(compared), "day")})` : undefined;
   return html`<p class="subtitle">${joinHtml(
     [
-      html`${periodHtml(period)} (${counted(dayCount(period), "day")})`,
+      html`${periodText(period)} (${counted(dayCount(period), "day")})`,
       name === undefined ? "all projects" : html`project ${nameHtml(name)}`,
-      ...(compared ? [html`compared with ${periodHtml(compared)}${days}`] : []),
+      ...(compared ? [html`compared with ${periodText(compared)}${days}`] : []),
     ],
     " · ",
   )}</p>`;

@@ -3,37 +3,37 @@
 
 import type { Answer } from "../../facts/answer.ts";
 import type { Overview } from "../../facts/overview.ts";
-import { answerChart, groupCell, nameOf, shareBar } from "../../show/answer-chart.ts";
-import { budgetList } from "../../show/budgets.ts";
+import { answerChart, capitalized, groupTable } from "../../show/answer-chart.ts";
+import { budgetUseText } from "../../show/budget-text.ts";
+import { lackingSentences, namesText, whyNotCompared } from "../../show/changes.ts";
 import {
   amountHtml,
   changeText,
-  chartNumber,
   counted,
+  dayLabel,
   estimateText,
   isZero,
-  type Measure,
   metricName,
   monthName,
   quantityText,
 } from "../../show/format.ts";
-import { columns, type Html, html, joinHtml, numberColumns, table } from "../../show/html.ts";
-import { leftOutNotes, projectNames } from "../../show/lacking.ts";
-import { wholeBudget } from "../../show/sentence.ts";
+import { choiceList, type Html, html, nameHtml } from "../../show/html.ts";
+import { monthForecast } from "../../show/sentence.ts";
 import type { BudgetUse } from "../../usage/budgets.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
-import { type View, viewQuery } from "../question.ts";
+import type { View } from "../question.ts";
 import type { Section } from "./document.ts";
 import { pageHref } from "./frame.ts";
+import { groupParameters } from "./usage-sections.ts";
 
-/** Left out, nothing leads anywhere. */
-type Links = { readonly view: View } | undefined;
+/** Undefined in a file: nothing leads anywhere. */
+type LinkedView = View | undefined;
 
 /** `drawn` is the grouping of the chart; left out, it is the first split. */
 export function overviewSections(
   data: Overview,
   budgets: readonly BudgetUse[],
-  links: Links,
+  view: LinkedView,
   drawn?: string,
 ): readonly Section[] {
   const main = data.cost ?? data.total;
@@ -45,188 +45,181 @@ export function overviewSections(
   const splits = data.splits.filter(({ groups }) => groups.some(({ amount }) => !isZero(amount ?? "0")));
   const others = splits.length - (hasBudgets ? 0 : 1);
   return [
-    { id: "summary", title: "In short", body: summaryHtml(data, budgets, links), quiet: true },
-    ...(chart.groups.length > 0 ? [chartSection(chart, ofMain, links)] : []),
-    ...(hasBudgets ? [budgetsSection(budgets)] : []),
+    { id: "summary", title: "In short", body: summaryHtml(data, budgets, view), quiet: true },
+    ...(chart.groups.length > 0 ? [chartSection(chart, ofMain, view)] : []),
+    ...(hasBudgets ? [{ id: "budgets", title: "Budgets", width: "third" as const, body: budgetList(budgets) }] : []),
     // Beside the chart is the first ranking, if there are no budgets.
     ...splits.map((split, i) =>
-      rankingSection(split, data, links, (i === 0 && !hasBudgets) || others <= 3 ? "third" : "quarter"),
+      rankingSection(split, data, view, (i === 0 && !hasBudgets) || others <= 3 ? "third" : "quarter"),
     ),
   ];
 }
 
 // The figures.
 
-function summaryHtml(data: Overview, budgets: readonly BudgetUse[], links: Links): Html {
+function summaryHtml(data: Overview, budgets: readonly BudgetUse[], view: LinkedView): Html {
   const { figures, total, cost, totalFrom } = data;
   const main = cost ?? total;
-  const { projectCount } = main;
-  const used = figures.filter(({ amount }) => !isZero(amount));
-  const [first, ...others] = used.map(({ metric, amount, before: earlier }) =>
-    figureHtml(
-      { metric, currency: null },
-      amount,
-      total.compared ? earlier : undefined,
-      usageHref(links, { metric, grouping: "none" }),
-    ),
-  );
-  const ofCost = cost?.total?.amount
-    ? figureHtml(
-        cost.question,
-        cost.total.amount,
-        cost.compared ? cost.total.before : undefined,
-        usageHref(links, cost.question),
-      )
-    : undefined;
+  const { before } = main.question;
+  const shown = [
+    ...(cost?.total?.amount
+      ? [{ measure: cost.question, amount: cost.total.amount, before: cost.compared ? cost.total.before : undefined }]
+      : []),
+    ...figures
+      .filter(({ amount }) => !isZero(amount))
+      .map(({ metric: one, amount, before: earlier }) => ({
+        ...{ measure: { metric: one, currency: null }, amount, before: total.compared ? earlier : undefined },
+      })),
+  ].map(({ measure, amount, before: earlier }) => {
+    const href = usageHref(view, { metric: measure.metric, grouping: "none" });
+    const name =
+      href === undefined ? metricName(measure.metric) : html`<a href="${href}">${metricName(measure.metric)}</a>`;
+    const change = earlier === undefined ? undefined : html`<span class="change">${changeText(amount, earlier)}</span>`;
+    return html`<div><dt>${name}</dt><dd><span class="figure">${amountHtml(amount, measure)}</span>
+${change}</dd></div>
+`;
+  });
   const notes = [
-    ...(totalFrom === "none" ? [] : [html`The figures are the sums by ${groupingNoun(totalFrom)}.`]),
-    ...(projectCount === 0 ? [html`No total of all usage is exported.`] : []),
-    ...leftOutNotes(main),
-  ];
-  return html`<div class="summary">${moneyHtml(data, budgets, links)}<dl class="figures">${ofCost ?? first}${ofCost && first}${others}</dl></div>
-${notes.length > 0 ? html`<p class="note">${joinHtml(notes, " ")}</p>` : undefined}`;
+    ...(totalFrom === "none" ? [] : [`The figures are the sums by ${groupingNoun(totalFrom)}.`]),
+    ...(main.projectCount === 0 ? ["No total of all usage is exported."] : []),
+    ...lackingSentences(main.lacking),
+    ...(before && main.total?.amount ? [whyNotCompared(main.lacking, { start: before.from, end: before.to })] : []),
+  ].filter((note) => note !== undefined);
+  return html`<div class="summary">${moneyHtml(data, budgets, view)}<dl class="figures">${shown}</dl></div>
+${notes.length > 0 ? html`<p class="note">${notes.join(" ")}</p>` : undefined}`;
 }
 
 /** The month, whatever days are chosen: people are asked for it. */
-function moneyHtml({ money }: Overview, budgets: readonly BudgetUse[], links: Links): Html | undefined {
+function moneyHtml({ money }: Overview, budgets: readonly BudgetUse[], view: LinkedView): Html | undefined {
   const amount = money?.total.total?.amount;
   if (!money || !amount) return undefined;
   const { question, total, lacking } = money.total;
-  const whole = wholeBudget(money.total, budgets);
-  const forecast = whole?.forecast
-    ? { forecast: whole.forecast, low: whole.forecastLow ?? whole.forecast, high: whole.forecastHigh ?? whole.forecast }
-    : money.forecast;
-  const href = usageHref(links, question, { ...THIS_MONTH });
+  const { forecast } = monthForecast(money, budgets);
+  const href = usageHref(view && { ...view, period: { ...view.period, name: "this-month" } }, question);
+  const shown = amountHtml(amount, question);
   const isWholeBefore = lacking.incompleteDaysBefore.length + lacking.unreadDaysBefore.length === 0;
-  const shown = html`${amountHtml(amount, question)}`;
-  return html`<dl class="money"><div><dt>${metricName(question.metric)} in ${monthName(money.period.start)} so far</dt>
-<dd class="figure">${href === undefined ? shown : html`<a href="${href}">${shown}</a>`}</dd>
-${
-  forecast
+  const expected = forecast
     ? html`<dd>heading for <b>${estimateText(forecast.forecast, question)}</b> <span class="change">${estimateText(forecast.low, question)} to ${estimateText(forecast.high, question)}</span></dd>
 `
-    : undefined
-}${
-  isWholeBefore && total?.before && question.before
-    ? html`<dd class="change">${monthName(question.before.from)}: ${quantityText(total.before, question)}</dd>
+    : undefined;
+  const earlier =
+    isWholeBefore && total?.before && question.before
+      ? html`<dd class="change">${monthName(question.before.from)}: ${quantityText(total.before, question)}</dd>
 `
-    : undefined
-}</div></dl>
+      : undefined;
+  return html`<dl class="money"><div><dt>${metricName(question.metric)} in ${monthName(money.period.start)} so far</dt>
+<dd class="figure">${href === undefined ? shown : html`<a href="${href}">${shown}</a>`}</dd>
+${expected}${earlier}</div></dl>
 `;
 }
 
-const THIS_MONTH = { period: { name: "this-month" } };
+// Budgets as bars: what is used of each, what is expected of the month, and where its limit is.
 
-function figureHtml(
-  measure: Measure,
-  amount: string,
-  before: string | null | undefined,
-  href: string | undefined,
-): Html {
-  const shown = amountHtml(amount, measure);
-  const change = before === undefined ? undefined : html`<span class="change">${changeText(amount, before)}</span>`;
-  return html`<div><dt>${href === undefined ? metricName(measure.metric) : html`<a href="${href}">${metricName(measure.metric)}</a>`}</dt><dd><span class="figure">${shown}</span>
-${change}</dd></div>
+const BUDGETS_SHOWN_MAX = 6;
+/** Of the width, for the largest bar. */
+const SCALE_MAX_PERCENT = 98;
+
+/** The fullest first. All bars have one scale, so that one that is four times its budget is four times as long. */
+function budgetList(budgets: readonly BudgetUse[]): Html {
+  const reach = ({ percent, forecastPercent }: BudgetUse) => Math.max(Number(percent), Number(forecastPercent));
+  const shown = budgets.toSorted((a, b) => reach(b) - reach(a)).slice(0, BUDGETS_SHOWN_MAX);
+  const scale = SCALE_MAX_PERCENT / Math.max(110, ...shown.map(reach));
+  const more = budgets.length - shown.length;
+  return html`<ul class="budgets">${shown.map((use) => budgetItem(use, scale))}</ul>
+${more > 0 ? html`<p class="note">And ${counted(more, "budget")} used less: see <code>usage-export status</code>.</p>` : undefined}`;
+}
+
+/** The widths are attributes, because the page's policy forbids `style` attributes. */
+function budgetItem(use: BudgetUse, scale: number): Html {
+  const { name, amount, used, percent, forecast, forecastPercent, isNeverSeen } = use;
+  const limit = quantityText(amount, use);
+  const share =
+    used === null || percent === null
+      ? html`no day read, of ${limit}`
+      : html`<b>${amountHtml(used, use)}</b> of ${limit} · ${Math.floor(Number(percent))}%`;
+  const expected =
+    forecast === null || forecastPercent === null
+      ? ""
+      : `, heading for ${estimateText(forecast, use)} (${Math.floor(Number(forecastPercent))}%)`;
+  const width = (of: string | null) => `${(Number(of) * scale).toFixed(1)}%`;
+  const kind = Number(percent) > 100 ? "over" : Number(forecastPercent) > 100 ? "near" : "within";
+  return html`<li title="${budgetUseText(use)}"><span>${nameHtml(name)} <small>${use.period === "month" ? monthName(use.start) : dayLabel(use.start)}${use.costSource === null ? "" : `, ${use.costSource}`}</small></span>
+<span>${share}${expected}${isNeverSeen ? html` <b class="flag">never used</b>` : undefined}</span>
+<svg class="budget ${kind}" aria-hidden="true"><rect class="expected" width="${width(forecastPercent)}" height="100%"/><rect class="used" width="${width(percent)}" height="100%"/><rect class="limit" x="${width("100")}" width="2" height="100%"/></svg></li>
 `;
 }
 
 // The groups.
 
-type Asked = { readonly metric: string; readonly grouping?: string };
-
-/** The page Usage & cost, with the same days. */
+/** The page Usage & cost, with the same days; narrowed to a group, if one is given. */
 function usageHref(
-  links: Links,
-  { metric, grouping = "none" }: Asked,
-  changes: object = {},
-  group: object = {},
+  view: LinkedView,
+  { metric, grouping }: { readonly metric: string; readonly grouping: string },
+  group: readonly (readonly [string, string])[] = [],
 ): string | undefined {
-  const more = Object.entries<string>({ grouping, metric, ...group });
-  return links && `${pageHref("usage")}${viewQuery(links.view, { ...changes, more })}`;
+  return view && pageHref("usage", view, { more: [["grouping", grouping], ["metric", metric], ...group] });
 }
 
-/** Narrowed to a group. Undefined for a blank name: an empty parameter counts as left out. */
-function groupHref(links: Links, { question }: Answer, group: string | null): string | undefined {
-  if (group === "" || question.grouping === "none") return undefined;
-  return usageHref(links, question, {}, group === null ? { "no-value": "yes" } : { group });
+function groupHrefs(view: LinkedView, { question }: Answer) {
+  return (group: string | null) => {
+    const parameters = groupParameters(question.grouping, group);
+    return parameters && usageHref(view, question, Object.entries(parameters));
+  };
 }
 
-function chartSection(answer: Answer, choices: readonly Answer[], links: Links): Section {
-  const { grouping } = answer.question;
-  const by = grouping === "none" ? "" : ` and ${groupingNoun(grouping)}`;
-  const title = `${metricName(answer.question.metric)} by day${by}`;
-  const others = choices.map(({ question }) => {
-    const href = links && `${pageHref("overview")}${viewQuery(links.view, { more: [["by", question.grouping]] })}`;
-    const isShown = question.grouping === grouping;
-    return html`<li><a href="${href ?? ""}"${isShown ? html` aria-current="true"` : undefined}>${groupingNoun(question.grouping)}</a></li>`;
+function chartSection(answer: Answer, choices: readonly Answer[], view: LinkedView): Section {
+  const { grouping, metric } = answer.question;
+  const title = `${metricName(metric)} by day${grouping === "none" ? "" : ` and ${groupingNoun(grouping)}`}`;
+  const links = choices.map(({ question: { grouping: one } }) => {
+    const href = view ? pageHref("overview", view, { more: [["by", one]] }) : "";
+    return [groupingNoun(one), href, one === grouping] as const;
   });
   return {
     ...{ id: "by-day-section", title, width: "two-thirds" },
-    ...(links && choices.length > 1 && { more: html`<ul class="choices" aria-label="By">${others}</ul>` }),
+    ...(view && links.length > 1 && { more: choiceList("By", links) }),
     body: answerChart(answer, {
-      ...{ id: "by-day", title },
-      hrefOf: (group) => groupHref(links, answer, group),
-      othersHref: usageHref(links, answer.question),
+      ...{ id: "by-day", title, hrefOf: groupHrefs(view, answer), othersHref: usageHref(view, answer.question) },
     }),
   };
 }
 
 const ROWS_MAX = 5;
 const TITLES: Readonly<Record<string, string>> = {
-  project: "Projects",
-  line_item: "Line items",
-  model: "Models",
-  accessor: "API keys",
-  tags: "Tags",
+  ...{ project: "Projects", line_item: "Line items", model: "Models", accessor: "API keys", tags: "Tags" },
 };
 
-function rankingSection(answer: Answer, { total }: Overview, links: Links, width: "quarter" | "third"): Section {
+function rankingSection(answer: Answer, { total }: Overview, view: LinkedView, width: "quarter" | "third"): Section {
   const { question, groups, other, compared, lacking } = answer;
-  const { grouping } = question;
+  const { grouping, metric } = question;
   // Groups with nothing of the metric say nothing about its ranks.
   const shown = groups.filter(({ amount }) => !isZero(amount ?? "0")).slice(0, ROWS_MAX);
-  const largest = chartNumber(shown[0]?.amount ?? "0");
-  const rows = shown.map((group) => {
-    const href = groupHref(links, answer, group.group);
-    const name = groupCell(grouping, group, groups);
-    const whole = nameOf(grouping, group, groups);
-    return [
-      html`${shareBar(chartNumber(group.amount ?? "0") / largest)}${href === undefined ? name : html`<a href="${href}" title="${whole}">${name}</a>`}`,
-      amountHtml(group.amount ?? "0", question),
-      ...(compared ? [changeText(group.amount ?? "0", group.before ?? "0")] : []),
-    ];
-  });
   const all = groups.length + (other?.groups ?? 0);
-  const noun = groupingNoun(grouping);
-  const caption = `The largest ${shown.length} of ${all}, by ${metricName(question.metric)}`;
-  const titles = [
-    ...columns(`${noun.charAt(0).toUpperCase()}${noun.slice(1)}`),
-    ...numberColumns(metricName(question.metric), ...(compared ? ["Change"] : [])),
-  ];
+  const ranking = groupTable(answer, {
+    ...{ caption: `The largest ${shown.length} of ${all}, by ${metricName(metric)}`, groups: shown },
+    ...{ hrefOf: groupHrefs(view, answer), titles: [metricName(metric), ...(compared ? ["Change"] : [])] },
+    cells: ({ amount, before }) => [
+      amountHtml(amount, question),
+      ...(compared ? [changeText(amount ?? "0", before ?? "0")] : []),
+    ],
+  });
   const days = lacking.unreadDays.length + lacking.incompleteDays.length;
   const fewer = days > total.lacking.unreadDays.length + total.lacking.incompleteDays.length;
-  const notes = [
+  const notRead = [
     ...(fewer ? [`${counted(days, "day")} of this period`] : []),
-    ...(lacking.projectsLeftOutCount > 0 ? [projectNames(lacking.projectsLeftOut, lacking.projectsLeftOutCount)] : []),
+    ...(lacking.projectsLeftOutCount > 0 ? [namesText(lacking.projectsLeftOut, lacking.projectsLeftOutCount)] : []),
   ];
   const note =
-    notes.length > 0
-      ? html`<p class="note">Not read by ${noun}, so not in these figures: ${joinHtml(notes, "; ")}.</p>`
+    notRead.length > 0
+      ? `Not read by ${groupingNoun(grouping)}, so not in these figures: ${notRead.join("; ")}.`
       : addsUp(grouping)
         ? undefined
-        : html`<p class="note">A request with several tags counts for each.</p>`;
-  const href = usageHref(links, question);
-  const title = TITLES[grouping] ?? grouping;
+        : "A request with several tags counts for each.";
+  const href = usageHref(view, question);
+  const title = TITLES[grouping] ?? capitalized(grouping);
   const more = all > shown.length ? `All ${all}` : "More";
   return {
     ...{ id: `top-${grouping.replaceAll("_", "-")}`, title, width },
-    ...(href !== undefined && {
-      more: html`<a href="${href}" aria-label="${more} ${title}">${more}</a>`,
-    }),
-    body: html`${table(caption, titles, rows)}${note}`,
+    ...(href !== undefined && { more: html`<a href="${href}" aria-label="${more} ${title}">${more}</a>` }),
+    body: html`${ranking}${note && html`<p class="note">${note}</p>`}`,
   };
-}
-
-function budgetsSection(budgets: readonly BudgetUse[]): Section {
-  return { id: "budgets", title: "Budgets", width: "third", body: budgetList(budgets) };
 }

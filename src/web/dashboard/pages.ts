@@ -1,15 +1,17 @@
-// The sections of each page of the dashboard, and the pages that say why there are none. Pure.
+// The sections of each page of the dashboard, the pages that say why there are none, and the report file.
 
 import type { HealthState } from "../../facts/health.ts";
 import type { Overview } from "../../facts/overview.ts";
 import { InvalidQuestion } from "../../facts/question.ts";
 import type { RunDetails } from "../../facts/runs.ts";
-import { dayLabel } from "../../show/format.ts";
-import { type Html, html } from "../../show/html.ts";
-import { sentences, type Trouble } from "../../show/sentence.ts";
+import { counted, dayLabel, instantText, periodText } from "../../show/format.ts";
+import { type Html, html, nameHtml } from "../../show/html.ts";
+import { sentences } from "../../show/sentence.ts";
 import type { BudgetUse } from "../../usage/budgets.ts";
+import { dayCount } from "../../usage/days.ts";
 import type { Page } from "../page.ts";
 import { chosen, type View } from "../question.ts";
+import { ADDING_UP_WARNING, fileText } from "./document.ts";
 import { framelessPage, type PageContent, type PageName, pageHref } from "./frame.ts";
 import { causeWords, type DataHealth, healthSections } from "./health-sections.ts";
 import { runSections } from "./jobs-sections.ts";
@@ -33,7 +35,7 @@ export const PAGE_CONTENT: { readonly [P in PageName]: Render<P> } = {
     const budgets = budgetsOf(health.budgets, view.project, health);
     return {
       lead: leadHtml(sentences(data, budgets, troubleOf(data, health))),
-      sections: overviewSections(data, budgets, { view }, chosen(view, "by")),
+      sections: overviewSections(data, budgets, view, chosen(view, "by")),
     };
   },
   usage: usageContent,
@@ -65,21 +67,19 @@ function budgetsOf(budgets: readonly BudgetUse[], project: string | undefined, h
 }
 
 /** The sentences of the overview, the first one large. */
-export function leadHtml([first, ...others]: readonly string[]): Html | undefined {
+function leadHtml([first, ...others]: readonly string[]): Html | undefined {
   if (first === undefined) return undefined;
   return html`<div class="lead"><p class="sentence">${first}</p>${others.length > 0 ? html`<p>${others.join(" ")}</p>` : undefined}</div>
 `;
 }
 
 /** Set if the newest days are not there, and something that goes on is the reason. */
-function troubleOf({ total }: Overview, { causes }: HealthState): Trouble | undefined {
+function troubleOf({ total }: Overview, { causes }: HealthState): string | undefined {
   const [cause] = causes;
   const newest = total.days.findLast(({ state }) => state === "final" || state === "settling");
   if (!cause || newest?.day === total.days.at(-1)?.day) return undefined;
-  const why = causeWords(cause);
-  return {
-    text: newest ? `${why}: no new data since ${dayLabel(newest.day)}.` : `${why}: there is no data of these days.`,
-  };
+  const what = newest ? `no new data since ${dayLabel(newest.day)}` : "there is no data of these days";
+  return `${causeWords(cause)}: ${what}.`;
 }
 
 const RETRY_SECONDS = 10;
@@ -97,4 +97,31 @@ export function invalidPage(page: PageName, error: string): Page {
   const lead = html`<div class="notice bad"><strong>This can't be shown.</strong> <bdi>${error}</bdi></div>
 <p><a href="${pageHref(page === "run" ? "health" : page)}">Show the newest days</a></p>`;
   return framelessPage(400, "Invalid address", lead);
+}
+
+// The file to send on: the overview with its style and script in it. The same data makes the same bytes.
+
+export type ReportData = {
+  readonly overview: Overview;
+  readonly budgets: readonly BudgetUse[];
+  /** Whether it is of one project alone. */
+  readonly isOfProject: boolean;
+};
+
+export function renderReport({ overview, budgets, isOfProject }: ReportData, madeAt: Date, script: string): string {
+  const { period, before, total } = overview;
+  const days = `${periodText(period)} (${counted(dayCount(period), "day")})`;
+  const scope = isOfProject ? html`project ${total.projects.map(nameHtml)}` : html`all projects`;
+  const compared = total.compared && before ? html` · compared with ${periodText(before)}` : undefined;
+  return fileText(
+    {
+      title: `Usage report, ${isOfProject ? `${total.projects.join(", ")}, ` : ""}${days}`,
+      header: html`<h1>Usage report</h1>
+<p class="subtitle">${days} · ${scope}${compared}</p>
+${leadHtml(sentences(overview, budgets, undefined))}`,
+      sections: overviewSections(overview, budgets, undefined),
+    },
+    html`<p>Made ${instantText(madeAt)} by usage-export from its own database: what the service had answered until then. ${ADDING_UP_WARNING}</p>`,
+    script,
+  );
 }

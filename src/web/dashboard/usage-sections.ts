@@ -3,47 +3,40 @@
 import type { Answer } from "../../facts/answer.ts";
 import type { Change } from "../../facts/changes.ts";
 import { COSTS, isCost, SPLITS } from "../../facts/question.ts";
-import { answerChart, GRAINS, type Grain, groupCell, shareBar, unitOf } from "../../show/answer-chart.ts";
-import { changeHtml } from "../../show/changes.ts";
+import { type Amounts, answerChart, capitalized, GRAINS, type Grain, groupTable } from "../../show/answer-chart.ts";
+import { lackingSentences, reasonSentences, whyNotCompared } from "../../show/changes.ts";
 import {
+  amountHtml,
   changeText,
-  chartNumber,
   counted,
-  exactText,
+  daysText,
+  type Measure,
   metricName,
   moneyText,
   monthName,
-  periodHtml,
+  periodText,
   roundedText,
-  shortText,
   signedText,
 } from "../../show/format.ts";
 import {
   choiceList,
-  columns,
   groupHtml,
   type Html,
   type HtmlValue,
   html,
   joinHtml,
   nameHtml,
-  numberColumns,
   optionHtml,
   sqlHtml,
-  table,
 } from "../../show/html.ts";
-import { lackingHtml } from "../../show/lacking.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
 import { METRICS } from "../../usage/metrics.ts";
 import { chosen, fixedView, type View, viewQuery } from "../question.ts";
 import type { Section } from "./document.ts";
-import type { FrameContent, PageContent } from "./frame.ts";
+import { type FrameContent, type PageContent, pageHref } from "./frame.ts";
 
 /** `change`: why the whole rose or fell; undefined of a part of the usage, whose groups say it themselves. */
 export type UsageAnswer = { readonly answer: Answer; readonly change: Change | undefined };
-
-type Group = Answer["groups"][number];
-type Amounts = Pick<Group, "amount" | "before" | "change">;
 
 export function usageContent({ answer, change }: UsageAnswer, view: View): PageContent {
   const { question, projectCount, groups } = answer;
@@ -53,12 +46,20 @@ export function usageContent({ answer, change }: UsageAnswer, view: View): PageC
   const chart = groups.length > 0 ? chartHtml(answer, view, link) : undefined;
   const body = html`<div class="toolbar">${groupingLinks(answer, link)}${groups.length > 0 ? grainLinks(view, link) : undefined}</div>
 ${narrowedHtml(answer, link)}${known}${emptyHtml(answer, link)}${chart}`;
+  const reasons = change ? reasonSentences(change) : [];
   return {
     controls: controlsOf(answer),
     sections: [
       { id: "usage", title: `${metricName(question.metric)}${by(answer)}`, body },
-      ...(isKnown ? [groupsSection(answer, view, change !== undefined)] : []),
-      ...(change ? [{ id: "why", title: "What changed", body: changeHtml(change), width: "third" as const }] : []),
+      ...(isKnown ? [groupsSection(answer, view, reasons.length > 0)] : []),
+      ...(reasons.length > 0
+        ? [
+            {
+              ...{ id: "why", title: "What changed", width: "third" as const },
+              body: html`<ul>${reasons.map((one) => html`<li>${one}</li>`)}</ul>`,
+            },
+          ]
+        : []),
     ],
   };
 }
@@ -76,16 +77,13 @@ function linker(view: View): Link {
   return (changes) => {
     const all = Object.entries({ ...Object.fromEntries(view.more), ...changes });
     const more = all.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
-    return `./usage${viewQuery(view, { more })}`;
+    return pageHref("usage", view, { more });
   };
 }
 
-/** More filters are not listed. */
-const FILTERS_MAX = 50;
-
 function controlsOf({ question, available }: Answer): FrameContent["controls"] {
   const { metric, filter, currency } = question;
-  const filters = [...new Set([...(filter === null ? [] : [filter]), ...available.filters])].slice(0, FILTERS_MAX);
+  const filters = new Set([...(filter === null ? [] : [filter]), ...available.filters]);
   const metrics = (names: readonly string[]) => names.map((one) => optionHtml(one, metricName(one), one === metric));
   const field = (title: string, name: string, options: HtmlValue) =>
     html`<label>${title} <select name="${name}">${options}</select></label>
@@ -93,12 +91,12 @@ function controlsOf({ question, available }: Answer): FrameContent["controls"] {
   const all = html`<optgroup label="Usage">${metrics(METRICS)}</optgroup><optgroup label="Cost">${metrics(COSTS)}</optgroup>`;
   const filtered = [
     optionHtml("", "all usage", filter === null),
-    ...filters.map((one) => optionHtml(one, one, one === filter)),
+    ...[...filters].map((one) => optionHtml(one, one, one === filter)),
   ];
   const currencies = available.currencies.map((one) => optionHtml(one, one, one === currency));
   return {
     names: ["metric", "filter", "currency"],
-    fields: html`${field("Metric", "metric", all)}${filters.length > 0 ? field("Filter", "filter", filtered) : undefined}${
+    fields: html`${field("Metric", "metric", all)}${filters.size > 0 ? field("Filter", "filter", filtered) : undefined}${
       currencies.length > 1 ? field("Currency", "currency", currencies) : undefined
     }`,
   };
@@ -140,6 +138,12 @@ function narrowedHtml({ question: { group, grouping }, groups }: Answer, link: L
 `;
 }
 
+/** The parameters that narrow a question to a group. A blank name can't be asked for, as an empty parameter counts as left out. */
+export function groupParameters(grouping: string, group: string | null): Readonly<Record<string, string>> | undefined {
+  if (grouping === "none" || group === "") return undefined;
+  return group === null ? { "no-value": "yes" } : { group };
+}
+
 // The amounts.
 
 function totalHtml({ total, groups, question }: Answer): Html | undefined {
@@ -147,50 +151,63 @@ function totalHtml({ total, groups, question }: Answer): Html | undefined {
   const sum = total ?? (question.group === null ? undefined : groups[0]);
   if (!sum || sum.amount === null) return undefined;
   const { before, from, to } = question;
-  const amounts: readonly (readonly [string, Html, HtmlValue])[] = [
-    [metricName(question.metric), amountCell(sum.amount, question, shortText), periodHtml({ start: from, end: to })],
-    ...(before && sum.before !== null && sum.change !== null
-      ? ([
-          ["Before", amountCell(sum.before, question, shortText), periodHtml({ start: before.from, end: before.to })],
-          ["Change", html`${changeText(sum.amount, sum.before)}`, signedText(sum.change, question)],
-        ] as const)
-      : []),
-  ];
-  const figures = amounts.map(
-    ([title, figure, more]) =>
-      html`<div><dt>${title}</dt><dd><span class="figure">${figure}</span><span class="change">${more}</span></dd></div>
-`,
-  );
-  return html`<dl class="figures few">${figures}</dl>
+  const figure = (title: string, shown: HtmlValue, more: string) =>
+    html`<div><dt>${title}</dt><dd><span class="figure">${shown}</span><span class="change">${more}</span></dd></div>
+`;
+  const compared =
+    before && sum.before !== null && sum.change !== null
+      ? html`${figure("Before", amountHtml(sum.before, question), periodText({ start: before.from, end: before.to }))}${figure("Change", changeText(sum.amount, sum.before), signedText(sum.change, question))}`
+      : undefined;
+  return html`<dl class="figures few">${figure(metricName(question.metric), amountHtml(sum.amount, question), periodText({ start: from, end: to }))}${compared}</dl>
 `;
 }
 
-/** Rounded; the exact amount appears when it is pointed at. */
-function amountCell(amount: string | null, question: Answer["question"], shown = roundedAmount): Html {
-  if (amount === null) return html`<span title="not known: not sent, or not read">–</span>`;
-  return html`<data value="${amount}" title="${exactText(amount)} ${unitOf(question)}">${shown(amount, question)}</data>`;
-}
-
-function roundedAmount(amount: string, { currency }: Answer["question"]): string {
-  return currency === null ? roundedText(amount) : moneyText(amount, currency);
+/** It is said above the numbers, because one that is too low looks like any other. */
+function lackingHtml({ complete, lacking, days, question: { before }, groups, total }: Answer): Html {
+  const { incompleteDays, unreadDays } = lacking;
+  const settling = days.filter(({ state }) => state === "settling").map(({ day }) => day);
+  const hasAmounts = groups.length > 0 || total?.amount;
+  const why = before && hasAmounts ? whyNotCompared(lacking, { start: before.from, end: before.to }) : undefined;
+  const notes = [
+    ...(incompleteDays.length > 0
+      ? [
+          html`<b class="flag">Too low on ${daysText(incompleteDays)}</b> (hatched): not all of it could be read. Data health says whose, and why.`,
+        ]
+      : []),
+    ...(unreadDays.length > 0
+      ? [
+          `Some usage was not read on ${daysText(unreadDays)} (hatched): its export began later, or the day is not due yet.`,
+        ]
+      : []),
+    ...lackingSentences(lacking),
+    ...(why === undefined ? [] : [why]),
+  ];
+  const mayChange =
+    settling.length > 0
+      ? html`<p class="note">May still change, as late usage is still read: ${daysText(settling)} (lighter).</p>
+`
+      : undefined;
+  if (notes.length === 0) return html`${mayChange}`;
+  return html`<div class="notice ${complete ? "none" : "bad"}"><ul>${notes.map((note) => html`<li>${note}</li>`)}</ul></div>
+${mayChange}`;
 }
 
 function chartHtml(answer: Answer, view: View, link: Link): Html {
   const grain = grainOf(view);
   const { grouping, metric } = answer.question;
   return answerChart(answer, {
-    ...{ id: "usage-by-day", grain },
+    ...{ id: "usage-by-day", grain, hrefOf: narrower(answer, link), othersHref: moreGroups(answer, link) },
     title: `${metricName(metric)} by ${grain}${grouping === "none" ? "" : ` and ${groupingNoun(grouping)}`}`,
-    hrefOf: (group) => narrowed(answer, group, link),
-    othersHref: moreGroups(answer, link),
     below: downloads(answer, view, "days"),
   });
 }
 
-/** Undefined where it is narrowed already. A blank name can't be asked for, as an empty parameter counts as left out. */
-function narrowed({ question: { grouping, group: only } }: Answer, group: string | null, link: Link) {
-  if (grouping === "none" || only !== null || group === "") return undefined;
-  return group === null ? link({ "no-value": "yes", group: undefined }) : link({ group, "no-value": undefined });
+/** Leads nowhere if the question is narrowed already. */
+function narrower({ question: { grouping, group: only } }: Answer, link: Link) {
+  return (group: string | null) => {
+    const parameters = only === null ? groupParameters(grouping, group) : undefined;
+    return parameters && link({ ...EVERY_GROUP, ...parameters });
+  };
 }
 
 const LIMITS = [100, 1_000];
@@ -203,58 +220,52 @@ function moreGroups({ question: { limit } }: Answer, link: Link): string | undef
 
 function groupsSection(answer: Answer, view: View, hasNeighbour: boolean): Section {
   const { groups, question } = answer;
-  const listed = groups.length > 0 ? groupsTable(answer, linker(view)) : undefined;
+  const listed = groups.length > 0 ? html`<div class="ranks">${groupsTable(answer, linker(view))}</div>` : undefined;
   return {
-    ...{ id: "groups", title: question.grouping === "none" ? "Total" : by(answer).trim().replace("b", "B") },
+    ...{ id: "groups", title: question.grouping === "none" ? "Total" : capitalized(by(answer).trim()) },
     ...{ width: hasNeighbour ? "two-thirds" : undefined, body: html`${listed}${downloads(answer, view, "groups")}` },
   };
 }
 
 function groupsTable(answer: Answer, link: Link): Html {
   const { question, groups, other, total, compared } = answer;
-  const { grouping, metric, sort } = question;
+  const { grouping, metric, sort, group } = question;
   const heading = (title: string, order: typeof sort) =>
     html`<a href="${link({ sort: order === "amount" ? undefined : order })}"${order === sort ? html` aria-current="true"` : undefined}>${title}</a>`;
-  const noun = groupingNoun(grouping);
-  const titles = [
-    ...columns(grouping === "none" ? "" : `${noun.charAt(0).toUpperCase()}${noun.slice(1)}`),
-    ...numberColumns(heading(metricName(metric), "amount")),
-    ...(compared ? numberColumns("Before", heading("Difference", "change"), "Change") : []),
-  ];
   const cells = ({ amount, before, change }: Amounts) => [
-    amountCell(amount, question),
+    amountHtml(amount, question, roundedAmount),
     ...(compared
       ? [
-          amountCell(before, question),
-          amountCell(before === null ? null : change, question, signed),
+          amountHtml(before, question, roundedAmount),
+          amountHtml(before === null ? null : change, question, signedAmount),
           amount === null ? "–" : changeText(amount, before),
         ]
       : []),
   ];
-  const largest = Math.max(...groups.map(({ amount }) => chartNumber(amount ?? "0")));
-  const rows = groups.map((one) => {
-    const href = narrowed(answer, one.group, link);
-    const name = grouping === "none" ? "Total" : groupCell(grouping, one, groups);
-    const length = chartNumber(one.amount ?? "0");
-    // A credit has none.
-    const bar = groups.length > 1 && length >= 0 ? shareBar(length / largest) : undefined;
-    return [html`${href === undefined ? name : html`<a href="${href}">${name}</a>`}${bar}`, ...cells(one)];
-  });
   // A request may count in several of them.
   const otherCells = (sum: Amounts) =>
     addsUp(grouping) ? cells(sum) : ["not added up", ...(compared ? ["", "", ""] : [])];
   const more = moreGroups(answer, link);
   const others = other ? counted(other.groups, "other") : "";
-  const totals = [
-    ...(other ? [[more === undefined ? others : html`<a href="${more}">${others}</a>`, ...otherCells(other)]] : []),
-    ...(total && grouping !== "none" && question.group === null ? [["Total", ...cells(total)]] : []),
-  ];
-  return html`<div class="ranks">${table(`${metricName(metric)}${by(answer)}, rounded`, titles, rows, totals)}</div>
-`;
+  return groupTable(answer, {
+    ...{ caption: `${metricName(metric)}${by(answer)}, rounded`, groups, hrefOf: narrower(answer, link), cells },
+    titles: [
+      heading(metricName(metric), "amount"),
+      ...(compared ? ["Before", heading("Difference", "change"), "Change"] : []),
+    ],
+    totals: [
+      ...(other ? [[more === undefined ? others : html`<a href="${more}">${others}</a>`, ...otherCells(other)]] : []),
+      ...(total && grouping !== "none" && group === null ? [["Total", ...cells(total)]] : []),
+    ],
+  });
 }
 
-function signed(amount: string, question: Answer["question"]): string {
-  const text = roundedAmount(amount, question);
+function roundedAmount(amount: string, { currency }: Pick<Measure, "currency">): string {
+  return currency === null ? roundedText(amount) : moneyText(amount, currency);
+}
+
+function signedAmount(amount: string, measure: Pick<Measure, "currency">): string {
+  const text = roundedAmount(amount, measure);
   return amount.startsWith("-") || amount === "0" ? text : `+${text}`;
 }
 
@@ -270,8 +281,12 @@ ${sqlHtml(sql[rows])}`;
 
 /** Of the month of the last day that is shown. */
 function chargebackLinks({ period: { end }, project }: View): Html {
-  const link = (by: string, title: string) => {
-    const query = new URLSearchParams({ month: end.slice(0, 7), by, ...(project !== undefined && { project }) });
+  const link = (charged: string, title: string) => {
+    const query = new URLSearchParams({
+      month: end.slice(0, 7),
+      by: charged,
+      ...(project !== undefined && { project }),
+    });
     return html`<a href="api/v1/chargeback.csv?${query.toString()}" download>${title}</a>`;
   };
   return html` · Chargeback of ${monthName(end)} ${link("project", "by project")}, ${link("accessor", "by API key")}`;
@@ -281,44 +296,32 @@ function chargebackLinks({ period: { end }, project }: View): Html {
 
 function emptyHtml(answer: Answer, link: Link): Html | undefined {
   const { projectCount, groups, question, days } = answer;
+  const empty = (text: HtmlValue) => html`<p class="empty">${text}</p>
+`;
   if (question.metric === "estimated_cost" && question.currency === null)
-    return html`<p class="empty">No prices are configured. Add <code>prices</code> to the configuration; the cost of all stored usage is known then.</p>
-`;
-  if (projectCount === 0) return nothingExported(answer, link);
+    return empty(
+      html`No prices are configured. Add <code>prices</code> to the configuration; the cost of all stored usage is known then.`,
+    );
+  if (projectCount === 0) return empty(nothingExported(answer, link));
   if (groups.length > 0) return undefined;
-  if (days.every(({ state }) => state === "unread"))
-    return html`<p class="empty">None of these days was read. Choose other days, or run <code>usage-export backfill</code> for them.</p>
-`;
-  const others = METRICS.filter((one) => one !== question.metric).map(
-    (one) => html`<a href="${link({ metric: one })}">${metricName(one)}</a>`,
-  );
-  return html`<p class="empty">There is none of it on these days. Other metrics: ${joinHtml(others, ", ")}.</p>
-`;
+  return days.every(({ state }) => state === "unread")
+    ? empty(html`None of these days was read. Choose other days, or run <code>usage-export backfill</code> for them.`)
+    : empty("There is none of it on these days. Choose another metric, or other days.");
 }
 
 function nothingExported(answer: Answer, link: Link): Html {
   const { metric, grouping, filter } = answer.question;
   const others = answer.available.groupings.filter((one) => one !== grouping);
   if (others.length === 0 && !isCost(metric) && filter === null)
-    return html`<p class="empty">No usage was read yet. To read it now, run <code>usage-export export</code>; <code>usage-export start</code> does it on schedule. Data health says what is due.</p>
-`;
-  const setting =
-    metric === "billed_cost"
-      ? html`Add an export with <code>"source": "billing"</code> to the configuration`
-      : html`Add the grouping <code>${grouping}</code> to <code>exports[].groupings</code> of the configuration`;
+    return html`No usage was read yet. To read it now, run <code>usage-export export</code>; <code>usage-export start</code> does it on schedule.`;
+  const what = `${isCost(metric) ? metricName(metric) : "Usage"}${by(answer)}${filter === null ? "" : ` under the filter ${filter}`}`;
   const links = others.map(
     (one) =>
       html`<a href="${link({ ...EVERY_GROUP, grouping: one })}">${one === "none" ? "in total" : `by ${groupingNoun(one)}`}</a>`,
   );
   const next =
-    others.length > 0
+    links.length > 0
       ? html`It is known ${joinHtml(links, ", ")}.`
-      : html`${setting}, and run <code>usage-export backfill</code> for the days before.`;
-  const what = isCost(metric) ? metricName(metric) : "Usage";
-  const under =
-    filter === null
-      ? undefined
-      : html` under the filter ${nameHtml(filter)} (<a href="${link({ filter: undefined })}">show all usage</a>)`;
-  return html`<p class="empty">${what}${by(answer)}${under} is not exported. ${next}</p>
-`;
+      : html`Add it to <code>exports</code> of the configuration, and run <code>usage-export backfill</code> for the days before.`;
+  return html`${what} is not exported. ${next}`;
 }

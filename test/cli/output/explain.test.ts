@@ -164,7 +164,7 @@ test("with billing it says what the service charges more for, and estimates only
   const { status, stdout } = await context.run(["explain", "--day", yesterday, "--metric", "cost"]);
   expect(status).toBe(0);
   expect(stdout).toContain(`Billed cost rose by 16.7%, from $1.50 (${WEEK_BEFORE}) to $1.75 (${YESTERDAY}).`);
-  expect(stdout).toContain("New by line item: sync::aura-2");
+  expect(stdout).toContain("sync::aura-2 +$0.0000000000000000000000000025 (new)");
   expect(stdout).toMatch(/\nstreaming::nova-3 +1.5 +1.75 +\+0.25 +changed\n/);
   expect(stdout).toMatch(/\ntotal +1.5 +1.7500000000000000000000000025 +\+0.2500000000000000000000000025\n/);
   expect(stdout).toContain(`Estimated cost rose by 200%, from $5.00 (${WEEK_BEFORE}) to $15.00 (${YESTERDAY})`);

@@ -143,7 +143,7 @@ test("the overview says what a list has not that its figures have", () => {
     makeAnswer({ question: { grouping: "accessor" }, groups: [{ group: "k" }], lacking, compared: false }),
   ];
   expect(textOf(pageOf("overview", { splits }))).toContain(
-    "Not read by API key, so not in these figures: 1 day of this period; staging .",
+    "Not read by API key, so not in these figures: 1 day of this period; staging.",
   );
 });
 

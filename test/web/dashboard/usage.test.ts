@@ -104,7 +104,7 @@ test("last month is compared with the whole month before it, on the page, in the
   ]);
   const [days, daysBefore] = [last, before].map((window) => String(dayCount(window)));
   const page = await open("period=last-month");
-  expect(page).toMatch(new RegExp(`compared with <time title="${before.start} to ${before.end}">`));
+  expect(page).toContain(`compared with ${periodText(before)}`);
   expect(rowsOf(page)[0]?.slice(0, 3)).toEqual(["nova-3", days, daysBefore]);
   expect(page).toContain(`between date &#39;${before.start}&#39; and date &#39;${before.end}&#39;`);
   expect(page).toContain(`"name":"Total before","hint":"${periodText(before)}"`);
@@ -162,9 +162,9 @@ test("what is missing is said above the numbers, and marked on its days", async 
   ]);
   const page = await open(`${DAYS}&compare=none`);
   expect(page).toMatch(/class="notice bad"[\s\S]*Too low on[\s\S]*Data health says whose, and why/);
-  expect(page).toContain(`Not in these figures, as it is not exported like this: <bdi>${other.name}</bdi>.`);
+  expect(page).toContain(`Not in these figures, as it is not exported like this: ${other.name}.`);
   expect(page).toMatch(new RegExp(`<time>${back(2)}</time> <b class="flag">not complete</b>`));
-  expect(page.replaceAll("&quot;", '"')).toContain('"pattern":"hatched"');
+  expect(page.replaceAll("&quot;", '"')).toMatch(/"lacking":\[\d/);
 });
 
 test("a project that is no longer exported is named above the numbers", async () => {
@@ -173,7 +173,7 @@ test("a project that is no longer exported is named above the numbers", async ()
   await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due: DUE }]);
   const page = await open(`from=${back(3)}&to=${back(1)}`);
   expect(page).toMatch(/class="notice bad"/);
-  expect(page).toContain(`Only in part in these figures, as no longer exported: <bdi>${removed.name}</bdi>.`);
+  expect(page).toContain(`Only in part in these figures, as no longer exported: ${removed.name}.`);
 });
 
 test("without usage the page says what to do", async () => {
