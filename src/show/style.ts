@@ -143,6 +143,7 @@ summary{cursor:pointer;color:var(--accent);width:fit-content}
 .figures{display:flex;flex-wrap:wrap;gap:.75rem;margin:0 0 .5rem}
 .summary dl,.figures dd{margin:0}
 .few{max-width:60rem}
+.few>div{max-width:20rem}
 .figures>div,.money>div{flex:1 1 8.5rem;min-width:0;padding:.4rem .9rem .5rem;border:1px solid var(--line);border-radius:6px}
 .figures dt a{color:inherit;text-decoration-color:var(--line)}
 .figure{display:block;overflow-wrap:normal;font-size:1.5rem;line-height:1.3;font-weight:600;letter-spacing:-.02em}

@@ -1,4 +1,4 @@
-// The page Usage in a real browser, over a real database. Every figure is compared with SQL that is written here.
+// The page Usage in a real browser, over a real database. That its figures are those of SQL, test/facts/same-answers.test.ts holds.
 
 import fs from "node:fs";
 import { sql } from "kysely";
@@ -23,8 +23,6 @@ const { db } = await testDatabase();
 const back = await daysBack(db);
 const DUE = { start: back(60), end: back(1) };
 const PERIOD = `from=${back(10)}&to=${back(1)}`;
-/** Ten days are compared with those two weeks earlier. */
-const BEFORE = { from: back(24), to: back(15) };
 const GROUPS = 24;
 
 /** What a test stores: a value of the dimension, its number from 0, and how many days ago. */
@@ -68,50 +66,6 @@ async function open(query: string, options: Parameters<typeof openPage>[2] = {},
   return { ...watched, url: `${monitor.url}/` };
 }
 
-// The expected amounts.
-
-const SOURCES: Readonly<Record<UsageGrouping, readonly [view: string, column: string]>> = {
-  none: ["usage_total", "null::text"],
-  accessor: ["usage_by_key", "lineage"],
-  deployment: ["usage_by_deployment", "deployment"],
-  endpoint: ["usage_by_endpoint", "endpoint"],
-  feature_set: ["usage_by_feature_set", "feature_set"],
-  method: ["usage_by_method", "method"],
-  model: ["usage_by_model", "model"],
-  tags: ["usage_by_tags", "tags"],
-};
-
-type Asked = {
-  readonly grouping: UsageGrouping;
-  readonly metric?: string;
-  readonly from?: string;
-  readonly to?: string;
-  readonly before?: { readonly from: string; readonly to: string };
-  readonly where?: string;
-};
-
-/** The amounts of each group, and of each group and day; the total has the group "total". Groups without usage are left out. */
-async function expected({ grouping, metric = "hours", where = "true", ...asked }: Asked) {
-  const { from = back(10), to = back(1), before = BEFORE } = asked;
-  const [view, column] = SOURCES[grouping];
-  type Sum = { group: string | null; day: string | null; isTotal: boolean; amount: string; before: string };
-  const sumOf = (start: string, end: string) =>
-    `trim_scale(coalesce(sum(${metric}) filter (where usage_date between '${start}' and '${end}'), 0))::text`;
-  const { rows } = await sql
-    .raw<Sum>(`
-      select "group", day::text as day, grouping("group", day) = 3 as "isTotal",
-        ${sumOf(from, to)} as amount, ${sumOf(before.from, before.to)} as before
-      from (select ${column} as "group", usage_date as day, * from bi.${view} where ${where}) usage
-      group by grouping sets (("group", day), ("group"), ())`)
-    .execute(db);
-  return rows.filter(({ amount, before: earlier }) => amount !== "0" || earlier !== "0");
-}
-
-/** The group that a link narrows to; null for "no value". */
-function groupOf(href: string): string | null {
-  return new URL(href, "http://page/").searchParams.get("group");
-}
-
 /** The exact amounts of each row of the groups' table, after the link of the row. */
 async function rowsOf(page: Page, part: "tbody" | "tfoot"): Promise<readonly (readonly string[])[]> {
   const row = `[row.querySelector("a")?.getAttribute("href") ?? "", ...[...row.querySelectorAll("data")].map(({ value }) => value)]`;
@@ -122,50 +76,6 @@ async function chartOf(page: Page): Promise<ChartDescription> {
   return JSON.parse((await page.locator("#usage-by-day-chart script").textContent()) ?? "");
 }
 
-/** Compares the headline figure, every row and total of the table, and every amount of the chart. */
-async function expectFigures(page: Page, asked: Asked): Promise<void> {
-  const sums = await expected(asked);
-  const groups = sums.filter(({ day, isTotal }) => day === null && !isTotal);
-  const total = sums.find(({ isTotal }) => isTotal);
-  const adds = asked.grouping !== "tags" && asked.grouping !== "feature_set";
-  const rows = await rowsOf(page, "tbody");
-  const shown = rows.map(([href = "", amount, before]) => [
-    asked.grouping === "none" ? null : groupOf(href),
-    amount,
-    before,
-  ]);
-  const listed = groups
-    .map(({ group, amount, before }) => [group, amount, before] as const)
-    .sort((a, b) => Number(b[1]) - Number(a[1]))
-    .slice(0, 20);
-  expect(shown).toEqual(listed);
-  if (adds && asked.grouping !== "none") {
-    const last = (await rowsOf(page, "tfoot")).at(-1);
-    expect(last?.slice(1, 3)).toEqual([total?.amount, total?.before]);
-  }
-  if (adds) expect(await page.locator(".few data").first().getAttribute("value")).toBe(total?.amount);
-
-  const { titles: days, series } = await chartOf(page);
-  const onDay = (group: string | null, day: string) =>
-    sums.find((sum) => sum.day === day && sum.group === group)?.amount ?? "0";
-  const drawn = series.filter(({ look }) => typeof look === "number");
-  expect(drawn.length).toBe(Math.min(8, groups.length));
-  for (const [i, { values }] of drawn.entries())
-    expect(values).toEqual(days.map((day) => onDay(listed[i]?.[0] ?? null, day)));
-  const others = series.find(({ look }) => look === "rest");
-  const rest = groups.filter(({ group }) => !listed.slice(0, 8).some(([one]) => one === group));
-  expect(others?.values.map(Number)).toEqual(
-    adds && rest.length > 0
-      ? days.map((day) =>
-          expect.closeTo(
-            rest.reduce((sum, { group }) => sum + Number(onDay(group, day)), 0),
-            6,
-          ),
-        )
-      : undefined,
-  );
-}
-
 /** The rows of the statement that the page offers to copy, as a BI tool gets them. */
 async function asReader(statement: string): Promise<readonly Record<string, string | null>[]> {
   return db.transaction().execute(async (tx) => {
@@ -174,57 +84,39 @@ async function asReader(statement: string): Promise<readonly Record<string, stri
   });
 }
 
-test("every figure by each grouping is that of SQL: headline, table, total and chart", async () => {
-  await storeAll();
-  const { page, url, complaints } = await open(`${PERIOD}&grouping=none`);
-  for (const grouping of GROUPINGS) {
-    await page.goto(`${url}usage?${PERIOD}&grouping=${grouping}`);
-    await expectFigures(page, { grouping });
-  }
-  expect(complaints).toEqual([]);
-});
-
 test("each choice changes the answer and the URL, and the back button leads back", async () => {
-  const [project = ""] = await storeAll();
-  const options = { permissions: ["clipboard-read", "clipboard-write"] };
-  const { page, complaints } = await open(PERIOD, options, await projectNames());
+  const projects = await storeAll();
+  const { page, complaints } = await open(PERIOD, {}, projects);
   const at = (name: string) => new URL(page.url()).searchParams.get(name);
+  const shown = () => page.locator("#usage-title").innerText();
   const choose = async (name: string, value: string) => {
-    const list = page.locator(`select[name="${name}"]`);
-    await list.selectOption(value);
+    await page.locator(`select[name="${name}"]`).selectOption(value);
     await page.getByRole("button", { name: "Show", exact: true }).click();
   };
-  await expectFigures(page, { grouping: "model" });
-
+  expect(await shown()).toBe("Hours by model");
   await choose("metric", "requests");
-  expect(at("metric")).toBe("requests");
-  await expectFigures(page, { grouping: "model", metric: "requests" });
-  await choose("project", project);
-  const projectIs = `project = '${project}'`;
-  await expectFigures(page, { grouping: "model", metric: "requests", where: projectIs });
+  expect([at("metric"), await shown()]).toEqual(["requests", "Requests by model"]);
+  await choose("project", projects[0] ?? "");
+  expect(at("project")).toBe(projects[0]);
   await choose("filter", DIARIZED.name);
   expect(await page.locator(".ranks tbody tr").count()).toBe(2);
   await choose("filter", "");
-  expect(at("filter")).toBe("");
+  expect(await page.locator(".ranks tbody tr").count()).toBe(20);
   await page.getByRole("link", { name: "by endpoint", exact: true }).click();
-  await expectFigures(page, { grouping: "endpoint", metric: "requests", where: projectIs });
-  await page.getByRole("link", { name: "7 days", exact: true }).click();
-  expect([at("period"), at("grouping"), at("metric")]).toEqual(["7d", "endpoint", "requests"]);
-  await page.goBack();
-  await expectFigures(page, { grouping: "endpoint", metric: "requests", where: projectIs });
+  expect(await shown()).toBe("Requests by endpoint");
 
+  await page.getByRole("link", { name: "7 days", exact: true }).click();
+  expect([at("period"), at("grouping"), at("metric"), at("project")]).toEqual([
+    ...["7d", "endpoint", "requests", projects[0]],
+  ]);
+  await page.goBack();
+  expect([at("from"), await shown()]).toEqual([back(10), "Requests by endpoint"]);
   await page.getByLabel("From", { exact: true }).fill(back(3));
   await page.getByLabel("to", { exact: true }).fill(back(2));
   await page.getByRole("button", { name: "Show", exact: true }).click();
-  const short = { from: back(3), to: back(2), before: { from: back(10), to: back(9) } };
-  await expectFigures(page, { grouping: "endpoint", metric: "requests", where: projectIs, ...short });
+  expect((await chartOf(page)).titles).toEqual([back(3), back(2)]);
   expect(complaints).toEqual([]);
 });
-
-async function projectNames(): Promise<readonly string[]> {
-  const { rows } = await sql<{ project: string }>`select distinct project from bi.series`.execute(db);
-  return rows.map(({ project }) => project);
-}
 
 test("a row narrows, bars are of weeks, others open, and CSV and SQL have what is shown", async () => {
   await storeAll();
