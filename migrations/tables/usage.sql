@@ -67,10 +67,9 @@ create table usage_export.slice (
   content_hash     text,
   rows             integer     not null default 0 check (rows >= 0),
   attempted_at     timestamptz not null default now(),
-  -- Why the newest reading failed, how many failed in a row (each pause before the next is longer), and since when all have.
+  -- Why the newest reading failed, and since when all have: each pause before the next is longer.
   error            text,
   error_code       text,
-  failures         integer     not null default 0 check (failures >= 0),
   failing_since    timestamptz,
   -- Why the newest answer is doubtful: it is empty, or a fraction of what is stored, or its filter may have been ignored.
   suspect_why      text        check (suspect_why in ('empty', 'fall', 'filter-empty', 'filter-ignored')),

@@ -49,7 +49,8 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
     const plans = planBackfill(choice.jobs, choice.range, options.only, before, dayOf(await databaseNow(db)));
     if (options.dryRun) {
       const { requestsPerSecond: rate } = config.service;
-      writeAnswer(app, options, plans.map(planJson(rate)), () => planText(plans, rate));
+      const json = plans.map((plan) => planJson(plan, rate));
+      writeAnswer(app, options, json, () => planText(plans, rate));
       return 0;
     }
     return readNow(app, config, db, { options, choice, before, plans });
@@ -72,47 +73,33 @@ type PlannedBackfill = {
 async function readNow(app: App, config: Config, db: Database, planned: PlannedBackfill): Promise<number> {
   const { options, choice, before, plans } = planned;
   const results: JobResult[] = [];
-  const writeResult = async (isStopped: boolean) => {
+  const writeResult = async () => {
     const after = plans.length > 0 ? await readStatuses(db, choice) : before;
     const state = rangeState(choice.jobs, choice.range, after);
-    const result = { options, configPath: app.configPath, results, state, isStopped };
+    const result = { options, configPath: app.configPath, results, state, isStopped: app.signal.aborted };
     writeAnswer(app, options, backfillJson(result), () => backfillText(result));
     return state;
   };
+  const requests = plans.flatMap(({ plan }) => plan.requests);
+  const progress = progressBar("backfill", totalSliceCount(requests), process.stderr);
   try {
-    if (plans.length > 0) await runPlans(app, config, db, plans, results);
+    if (plans.length > 0) {
+      await using context = await openExportContext(app, config, db);
+      for (const { job, plan } of plans) {
+        results.push({ job, result: await runExportJob(context, job, "backfill", plan, progress.add) });
+      }
+    }
   } catch (error) {
+    progress.stop();
     // The person who stopped the command needs to know what is stored and how to continue. If that can't be read, the stop is
     // still reported.
-    if (app.signal.aborted) await writeResult(true).catch(() => {});
+    if (app.signal.aborted) await writeResult().catch(() => {});
     throw error;
   }
-  return isRangeComplete(await writeResult(false), options.only) ? 0 : 1;
-}
-
-/** `--only failed` does not read missing days, so they do not count against it. */
-function isRangeComplete({ counts }: RangeState, only: BackfillMode): boolean {
-  return counts.failed + counts.suspect === 0 && (only === "failed" || counts.missing === 0);
-}
-
-/** Adds the result of each job to `results` when the job ends, so that the results so far are known after a stop. */
-async function runPlans(
-  app: App,
-  config: Config,
-  db: Database,
-  plans: readonly BackfillPlan[],
-  results: JobResult[],
-): Promise<void> {
-  await using context = await openExportContext(app, config, db);
-  const planned = totalSliceCount(plans.flatMap(({ plan }) => plan.requests));
-  const progress = progressBar("backfill", planned, process.stderr);
-  try {
-    for (const { job, plan } of plans) {
-      results.push({ job, result: await runExportJob(context, job, "backfill", plan, progress.add) });
-    }
-  } finally {
-    progress.stop();
-  }
+  progress.stop();
+  const { counts } = await writeResult();
+  // `--only failed` does not read missing days, so they do not count against it.
+  return counts.failed + counts.suspect === 0 && (options.only === "failed" || counts.missing === 0) ? 0 : 1;
 }
 
 type BackfillResult = {
@@ -191,11 +178,7 @@ function requestText(request: UsageRequest): string {
 /** At the least: a service that answers slowly takes longer. */
 const secondsOf = (requests: readonly UsageRequest[], rate: number) => Math.ceil(requests.length / rate);
 
-const planJson =
-  (rate: number) =>
-  ({ job, plan: { requests } }: BackfillPlan): object => ({
-    job: job.name,
-    slices: totalSliceCount(requests),
-    seconds: secondsOf(requests, rate),
-    requests: requests.map(describeRequest),
-  });
+function planJson({ job, plan: { requests } }: BackfillPlan, rate: number): object {
+  const series = requests.map(describeRequest);
+  return { job: job.name, slices: totalSliceCount(requests), seconds: secondsOf(requests, rate), requests: series };
+}

@@ -11,7 +11,7 @@ import type { App } from "../app.ts";
 import { type Config, parseConfig } from "../config/config.ts";
 import { type Database, openEmbedded } from "../db/connection/database.ts";
 import { migrateToLatest } from "../db/connection/migrate.ts";
-import { type DemoNumbers, demoNumbers } from "../db/usage/coverage.ts";
+import { demoNumbers } from "../db/usage/coverage.ts";
 import { type Emulator, startEmulator } from "../emulator/server.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
 import { openMasterKeys } from "../jobs/key-ring.ts";
@@ -120,10 +120,16 @@ async function runRotations(context: ExportContext): Promise<boolean> {
   return isOk;
 }
 
-function numbersText({ latest, cost, complete, slices, gaps, restatements, differences }: DemoNumbers): string {
-  const total = latest
-    ? `${latest.usage_date}: ${latest.requests} requests, ${latest.hours} hours (${latest.finality}, revision ${latest.revision})`
-    : "no rows";
+function numbersText({
+  latest,
+  cost,
+  complete,
+  slices,
+  gaps,
+  restatements,
+  differences,
+}: Awaited<ReturnType<typeof demoNumbers>>): string {
+  const total = latest ? `${latest.usage_date}: ${latest.requests} requests, ${latest.hours} hours` : "no rows";
   return [
     "",
     "what a BI tool reads now, in schema bi:",

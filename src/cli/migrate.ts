@@ -3,13 +3,13 @@
 import type { App } from "../app.ts";
 import { withDatabaseOfAnyVersion } from "../database.ts";
 import { migrateToLatest } from "../db/connection/migrate.ts";
-import { raiseLaggingSequences } from "../db/usage/fetch-numbers.ts";
+import { raiseSequences } from "../db/usage/fetch-numbers.ts";
 import { writeAnswer } from "./output.ts";
 
 export async function runMigrate(app: App, options: { readonly json?: boolean }): Promise<number> {
   const { migrations, views, hasReader } = await withDatabaseOfAnyVersion(app, async (db) => {
     const migrated = await migrateToLatest(db, { onWait: (text) => app.log.warn(text), signal: app.signal });
-    await raiseLaggingSequences(app.log, db);
+    await raiseSequences(db, app.log);
     return migrated;
   });
   writeAnswer(app, options, { applied: migrations, views }, ({ applied }) => {

@@ -250,7 +250,6 @@ export type Tables = {
     attempted_at: Generated<Date>;
     error: string | null;
     error_code: string | null;
-    failures: Generated<number>;
     failing_since: Date | null;
     suspect_why: "empty" | "fall" | "filter-empty" | "filter-ignored" | null;
     suspect_run: string | null;

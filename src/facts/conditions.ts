@@ -9,6 +9,7 @@ import { budgetPeriod, budgetTitle, budgetUseText } from "../show/budget-text.ts
 import { counted, instantText, metricName, roundedText, windowText } from "../show/format.ts";
 import { attemptsText, fallbackText } from "../show/keys.ts";
 import { projectsText, shellQuoted, truncate } from "../text.ts";
+import { RETRIED_CODES } from "../usage/backfill.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
 import { DAY_SECONDS } from "../usage/days.ts";
 import { seriesText } from "../usage/series.ts";
@@ -207,13 +208,12 @@ function coverageConditions({ slices, causes, gaps, jobs, readAt }: HealthFacts)
 const MINUTE_MS = 60_000;
 
 /** The failure is new and is tried again within minutes, as after a short outage of the service: it is not sent yet. */
-function isFirstRetried({ since, nextTry }: FailureCause, readAt: Date): boolean {
-  const isNew = Number(readAt) - Number(since) < 15 * MINUTE_MS;
-  return isNew && nextTry !== undefined && Number(nextTry) - Number(readAt) < 5 * MINUTE_MS;
+function isFirstRetried({ since, code, isRetried }: FailureCause, readAt: Date): boolean {
+  return isRetried && RETRIED_CODES.includes(code ?? "") && Number(readAt) - Number(since) < 15 * MINUTE_MS;
 }
 
 function causeText(cause: FailureCause): string {
-  const { since, slices, slicesWithNumbers, series, nextTry } = cause;
+  const { since, slices, slicesWithNumbers, series, isRetried } = cause;
   const numbers =
     slicesWithNumbers === 0
       ? "no numbers of these days yet"
@@ -223,7 +223,7 @@ function causeText(cause: FailureCause): string {
   return [
     `${head ?? "readings fail"} since ${instantText(since)}`,
     `${counted(slices, "slice")} of ${series} series failed`,
-    ...(nextTry ? [`next try ${instantText(nextTry)}`] : []),
+    ...(isRetried ? ["the worker tries again"] : []),
     ...(cause.code === "unauthorized"
       ? [`with a key that works, usage-export export --project ${shellQuoted(cause.project ?? "")} reads them at once`]
       : []),

@@ -72,7 +72,7 @@ export async function healthFacts(
   const { projects, incomplete } = await completeness(tx, isShown);
   const slices = countSlices(projects);
   const workers = await storedWorkers(tx);
-  const causes = slices.failed > 0 ? await failureCauses(tx, now) : [];
+  const causes = slices.failed > 0 ? await failureCauses(tx) : [];
   // If no worker runs, nothing is retried.
   const isRetried = workers.some(({ recent }) => recent);
   return {
@@ -84,7 +84,7 @@ export async function healthFacts(
       state: stoppedAt ? "stopped" : worker.recent ? "live" : "silent",
     })),
     ...{ projects, slices, ...(await readGaps(tx, withGaps ? incomplete : [])) },
-    causes: isRetried ? causes : causes.map((cause) => ({ ...cause, nextTry: undefined })),
+    causes: causes.map((cause) => ({ ...cause, isRetried: isRetried && cause.isRetried })),
     rotations: await rotationHealth(tx, config),
     queue: await queueDepths(tx),
     lists: await configuredLists(tx, config),

@@ -4,7 +4,7 @@ import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { storeBudgets, storePrices } from "../db/money.ts";
-import { type FetchNumbers, openFetchNumbers, raiseLaggingSequences } from "../db/usage/fetch-numbers.ts";
+import { type FetchNumbers, openFetchNumbers, raiseSequences } from "../db/usage/fetch-numbers.ts";
 import { registerSeries, type SeriesIds } from "../db/usage/series.ts";
 import { openRunWriter, type RunWriter } from "../db/usage/writer.ts";
 import { enlargeNewObjectSpace } from "../heap.ts";
@@ -59,7 +59,7 @@ export async function openRotationContext(
   config: Config,
   db: Database,
 ): Promise<RotationContext & AsyncDisposable> {
-  await raiseLaggingSequences(app.log, db);
+  await raiseSequences(db, app.log);
   const masterKeys = await openMasterKeys(app, db);
   const keys = await openKeyRing(app, config, db, { masterKeys });
   return { ...(await connect(app, config, db, keys)), masterKeys };
@@ -77,16 +77,15 @@ export async function openExportContext(
     throw new Error("the discovered projects were not added to the configuration");
   }
   enlargeNewObjectSpace();
-  await raiseLaggingSequences(app.log, db);
+  await raiseSequences(db, app.log);
   // A command that asks for certain days has read the values of those days.
   const config = configured.exports.some(({ seen }) => seen) ? configured : await withSeenValues(configured, db);
   const keys = await openKeyRing(app, config, db, { masterKeys, printedKeys });
   const ids = await registerSeries(db, configuredSeries(config.exports));
   await makeFirstDaysDue(db, config, ids);
-  // Logged, as each command may bring another configuration. The first one nearly always has neither.
   const { prices, budgets } = config;
-  if (await storePrices(db, prices)) app.log[levelOf(prices)]({ prices: prices.length }, "prices changed");
-  if (await storeBudgets(db, budgets)) app.log[levelOf(budgets)]({ budgets: budgets.length }, "budgets changed");
+  if (await storePrices(db, prices)) app.log.debug({ prices: prices.length }, "prices changed");
+  if (await storeBudgets(db, budgets)) app.log.debug({ budgets: budgets.length }, "budgets changed");
   const context = await connect(app, config, db, keys, options);
   return {
     ...context,
@@ -108,8 +107,4 @@ async function connect<Db extends Database | undefined>(
   const dialects = openDialects({ app, db, service, keys });
   const close = () => service.close();
   return { app, config, db, service, keys, dialects, [Symbol.asyncDispose]: close };
-}
-
-function levelOf(stored: readonly unknown[]): "info" | "debug" {
-  return stored.length > 0 ? "info" : "debug";
 }

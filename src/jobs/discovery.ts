@@ -17,8 +17,7 @@ import {
   storedProjects,
   storeReading,
 } from "../db/projects.ts";
-import { type StoredValue, storedValues } from "../db/usage/seen-values.ts";
-import { extendDue, type SeriesIds, seriesIdOf } from "../db/usage/series.ts";
+import { extendDue, type SeriesIds, type StoredValue, seriesIdOf, storedValues } from "../db/usage/series.ts";
 import { AppError, errorText } from "../errors.ts";
 import { openServiceFor } from "../open-service.ts";
 import { hasStatus } from "../service/answer.ts";

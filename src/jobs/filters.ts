@@ -47,16 +47,13 @@ export type Strictness = ExportJob["checkFeatures"];
 export type FilterCheckDeps = Pick<ServiceContext, "app" | "service" | "keys" | "dialects">;
 
 /** A name in a filter that the service does not list, so that only the numbers can show whether it knows it. */
-export type UnknownName = {
+type UnknownName = {
   readonly condition: Condition;
   /** False if the service lists no names of this kind. */
   readonly isListed: boolean;
   /** What is known of it, and what may have been meant. */
   readonly text: string;
 };
-
-/** An empty answer for known names is doubted only from two days on: on a single day it is plausible that nothing fits the filter. */
-const SEVERAL_DAYS = 2;
 
 /** Keeps the names and totals that several requests of a run need, so that each is requested once. If that fails, only the waiting callers fail. */
 export class FilterCheck {
@@ -100,7 +97,12 @@ export class FilterCheck {
     }
     const fields = await this.#fieldsOf(project);
     if (kind === "feature") return namesOf(documented, fields?.features);
-    if (kind === "tags") return namesOf([], fields?.tags?.flatMap(bothForms));
+    // The service's own example lists the tag "dev" as "tag=dev".
+    if (kind === "tags")
+      return namesOf(
+        [],
+        fields?.tags?.flatMap((tag) => [tag, tag.replace(/^tag=/, "")]),
+      );
     const models = fields?.models?.flatMap(({ name, id = name }) => [name, id]);
     return namesOf([], models);
   }
@@ -196,7 +198,7 @@ export class FilterCheck {
     if (isProved || shown === "no usage") return undefined;
     const isMisnamed = conditions.some(hasOtherDialectName);
     if (shown === "empty") {
-      // Stored usage shows on which days a seen value has none. It does not show whether this dialect has a filter for it.
+      // Stored usage shows on which days a seen value has none, though not whether this dialect has a filter for it.
       if (filter.isSeen && !isMisnamed) return undefined;
       const days = (await this.#totalOf(request.series, request.window)).size;
       const { hasRows, isNewestEmpty } = await stored();
@@ -231,12 +233,7 @@ type Names = { readonly known: readonly string[]; readonly isListed: boolean };
 
 /** `listed` is undefined if the service does not list names of the kind. */
 function namesOf(documented: readonly string[], listed: readonly string[] | undefined): Names {
-  return { known: [...documented, ...(listed ?? [])], isListed: listed !== undefined };
-}
-
-/** The service's own example lists the tag "dev" as "tag=dev". */
-function bothForms(tag: string): string[] {
-  return tag.startsWith("tag=") ? [tag, tag.slice("tag=".length)] : [tag];
+  return { known: documented.concat(listed ?? []), isListed: listed !== undefined };
 }
 
 function totalKey({ series: { project, source }, window }: UsageRequest): string {
@@ -254,9 +251,10 @@ function emptyDoubt(
   unknown: UnknownName | undefined,
   strictness: Strictness,
 ): FilterDoubt | undefined {
-  if (!unknown && days < SEVERAL_DAYS) return undefined;
-  const [none, some] = source === "billing" ? ["no amount", "are amounts"] : ["no usage", "is usage"];
-  const empty = `${none} with the filter on any of ${days} days on which there ${some}`;
+  // On a single day it is plausible that nothing fits a filter by known names.
+  if (!unknown && days === 1) return undefined;
+  const what = source === "billing" ? "amount" : "usage";
+  const empty = `no ${what} with the filter on any of ${days} days on which there is some`;
   if (unknown?.isListed && strictness === "error") {
     return { kind: "filter-ignored", reason: `${empty}: ${unknown.text}`, isConfirmable: false };
   }
@@ -282,8 +280,8 @@ function ignoredDoubt(
 
 // What two answers show of a filter.
 
-/** By day, the sum of each metric over the rows. The sums are doubles and therefore rounded: they are compared, and never stored. */
-export type DayTotals = ReadonlyMap<Day, readonly number[]>;
+/** By day, the sum of each metric over the rows: doubles, which are compared and never stored. */
+type DayTotals = ReadonlyMap<Day, readonly number[]>;
 
 /**
  * - `no usage`: the total has no usage, which proves nothing

@@ -49,8 +49,7 @@ export function requestDeps(context: RequestContext, settings: RequestSettings):
     },
     fail(request, fetchNo, days, { reason: unscrubbed, code }) {
       const reason = app.scrubber.scrub(unscrubbed);
-      const isRepeated = isRetried?.(code) ?? false;
-      return recordFailure(db, { seriesId: idOf(request), days, fetchNo, reason, code, isRetried: isRepeated });
+      return recordFailure(db, { seriesId: idOf(request), days, fetchNo, reason, code });
     },
   };
 }

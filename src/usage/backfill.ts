@@ -117,11 +117,9 @@ export type DueSlice = {
    * reads other suspect slices again.
    */
   readonly status: "missing" | "failed" | "suspect";
-  /** How many runs in a row failed to read it. */
-  readonly failures: number;
   readonly attemptedAt: Date | null;
-  /** When the service was asked for the first answer of the current doubt. */
-  readonly doubtedAt?: Date | null;
+  /** When the first of its failures in a row was, or when the service was asked for the first answer of the current doubt. */
+  readonly since: Date | null;
   /** Why it failed. */
   readonly code?: string | null;
 };
@@ -136,25 +134,16 @@ export function isDueInRun(slice: DueSlice, startedAt: Date): boolean {
   return isDueForRetry(slice, startedAt);
 }
 
-const RETRY_DELAY_MS_FIRST = 60 * 60_000;
+const RETRY_DELAY_MS_MIN = 60 * 60_000;
 const RETRY_DELAY_MS_MAX = DAY_MS;
 
-export function isDueForRetry({ status, failures, attemptedAt, doubtedAt }: DueSlice, now: Date): boolean {
-  if (status === "missing" || attemptedAt === null) return true;
-  const delayMs =
-    status === "suspect" && doubtedAt ? doubtRetryDelayMs(doubtedAt, attemptedAt) : sliceRetryDelayMs(failures);
-  return now.getTime() - attemptedAt.getTime() >= delayMs;
-}
-
-/** The delay grows with each failure: what is refused now is usually refused an hour later, too. */
-export function sliceRetryDelayMs(failures: number): number {
-  return Math.min(RETRY_DELAY_MS_FIRST * 2 ** Math.max(failures - 1, 0), RETRY_DELAY_MS_MAX);
-}
-
 /**
- * Most doubts are confirmed by a reading an hour later. A filter that the service ignores is never confirmed, so the delay grows with
- * the age of the doubt.
+ * The delay is as long as the trouble has lasted, so it doubles with each attempt: what is refused now is usually refused an hour later,
+ * too, and a filter that the service ignores is never confirmed.
  */
-function doubtRetryDelayMs(doubtedAt: Date, attemptedAt: Date): number {
-  return Math.min(Math.max(attemptedAt.getTime() - doubtedAt.getTime(), RETRY_DELAY_MS_FIRST), RETRY_DELAY_MS_MAX);
+export function isDueForRetry({ status, attemptedAt, since }: DueSlice, now: Date): boolean {
+  if (status === "missing" || attemptedAt === null) return true;
+  const lastedMs = attemptedAt.getTime() - (since ?? attemptedAt).getTime();
+  const delayMs = Math.min(Math.max(lastedMs, RETRY_DELAY_MS_MIN), RETRY_DELAY_MS_MAX);
+  return now.getTime() - attemptedAt.getTime() >= delayMs;
 }

@@ -178,13 +178,13 @@ async function exportRequest(
     fetchNo: await deps.nextFetchNo(),
     askedMs: performance.now(),
   });
-  let attempt = await nextAttempt();
+  let attempt: Attempt | undefined;
   const onPermit = async () => {
     attempt = await nextAttempt();
   };
   try {
     const answer = await deps.fetch(request, runDay, signal, onPermit);
-    const stored = await deps.store(request, attempt, answer);
+    const stored = await deps.store(request, attempt ?? (await nextAttempt()), answer);
     deps.log.debug(describeRequest(request), `${request.series.source} request done`);
     return stored;
   } catch (error) {
@@ -192,7 +192,8 @@ async function exportRequest(
     // Any other error, also a mistake in this program, fails this request alone: the others of the run may not meet it.
     if (deps.isDatabaseFailure(error) || isStop(error)) throw error;
     const failed = { reason: errorText(error), code: errorCode(error) };
-    await deps.fail(request, attempt.fetchNo, request.window ? daysOf(request.window) : [runDay], failed);
+    const { fetchNo } = attempt ?? (await nextAttempt());
+    await deps.fail(request, fetchNo, request.window ? daysOf(request.window) : [runDay], failed);
     if (!deps.isRetried?.(failed.code)) {
       const stack = unexpectedStack(error);
       deps.log.error(

@@ -185,17 +185,11 @@ export function dayOfUndated(readOn: Day, undated: Undated): Day {
 /** The newest snapshot of a series. */
 export type StoredSnapshot = { readonly fetchNo: number; readonly contentHash: string };
 
-/**
- * - `stale`: a later fetch is stored already; nothing is written
- * - `repeated`: this very fetch is stored already; nothing is written
- * - `unchanged`: the reading is noted, and no row is written
- * - `new`: its rows are written
- */
-export type SnapshotDecision = "stale" | "repeated" | "unchanged" | "new";
-
-export function decideSnapshot(newest: StoredSnapshot | undefined, incoming: StoredSnapshot): SnapshotDecision {
-  if (newest === undefined) return "new";
-  if (newest.fetchNo > incoming.fetchNo) return "stale";
-  if (newest.fetchNo === incoming.fetchNo) return "repeated";
-  return newest.contentHash === incoming.contentHash ? "unchanged" : "new";
+/** Nothing is written if this fetch or a later one is stored already. An unchanged snapshot is noted, without rows of its own. */
+export function decideSnapshot(
+  newest: StoredSnapshot | undefined,
+  incoming: StoredSnapshot,
+): Exclude<SliceDecision, "suspect"> {
+  if (newest && newest.fetchNo >= incoming.fetchNo) return "stale";
+  return newest?.contentHash === incoming.contentHash ? "unchanged" : "replace";
 }

@@ -3,9 +3,9 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { type Database, databaseNow } from "../../src/db/connection/database.ts";
-import { type Answer, mergeAnswers } from "../../src/db/usage/batches.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
+import { type Answer, mergeAnswers } from "../../src/db/usage/writer.ts";
 import { addDays, type Day, dayOf } from "../../src/usage/days.ts";
 import type { Source } from "../../src/usage/dimensions.ts";
 import type { StoredAnswer } from "../../src/usage/export.ts";

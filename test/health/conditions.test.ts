@@ -241,26 +241,26 @@ function usage(anomalies: readonly Partial<Anomaly>[]): JudgedUsage {
 }
 
 const CAUSE: FailureCause = {
-  ...{ code: "unavailable", project: undefined, isBillingRefused: false, error: "connect ECONNREFUSED" },
+  ...{ code: "unavailable", project: null, isBillingRefused: false, error: "connect ECONNREFUSED" },
   ...{ slices: 12, slicesWithNumbers: 12, series: 6 },
   since: new Date("2026-03-10T03:23:10Z"),
-  nextTry: new Date("2026-03-10T06:01:00Z"),
+  isRetried: true,
 };
 
 test.each<[Partial<FailureCause>, string, string]>([
   [
     {},
     "unavailable",
-    "service not reachable since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; next try 2026-03-10 06:01 UTC; last good numbers shown",
+    "service not reachable since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; the worker tries again; last good numbers shown",
   ],
   [
-    { code: "unauthorized", project: "production", error: "the service answered 403", nextTry: undefined },
+    { code: "unauthorized", project: "production", error: "the service answered 403", isRetried: false },
     "unauthorized",
     "key of project production refused (403) since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; with a key that works, usage-export export --project production reads them at once; last good numbers shown",
   ],
   [
     {
-      ...{ code: "unauthorized", project: "production", isBillingRefused: true, nextTry: undefined },
+      ...{ code: "unauthorized", project: "production", isBillingRefused: true, isRetried: false },
       error: "the service answered 403: the key lacks a scope",
     },
     "unauthorized",
@@ -273,7 +273,7 @@ test.each<[Partial<FailureCause>, string, string]>([
       slicesWithNumbers: 3,
     },
     "bad_answer",
-    'readings fail since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; next try 2026-03-10 06:01 UTC; last good numbers shown for 3 of them; the newest error: expected "rows" to be an array',
+    'readings fail since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; the worker tries again; last good numbers shown for 3 of them; the newest error: expected "rows" to be an array',
   ],
 ])("failed slices with the same cause are one condition (%o)", (part, subject, text) => {
   const causes = [{ ...CAUSE, ...part }];
@@ -282,15 +282,14 @@ test.each<[Partial<FailureCause>, string, string]>([
   ]);
 });
 
-test.each([
-  ["a new failure that is tried again in a minute is not sent", 1, 1, true],
-  ["a new failure that is tried again in an hour is sent", 1, 60, false],
-  ["a failure of 20 minutes is sent, whenever it is tried again", 20, 1, false],
-  ["a failure that nothing tries again is sent", 1, undefined, false],
-])("%s", (_, minutesAgo, triedInMinutes, isQuiet) => {
-  const minutesFromNow = (minutes: number) => new Date(NOW.getTime() + minutes * 60_000);
-  const nextTry = triedInMinutes === undefined ? undefined : minutesFromNow(triedInMinutes);
-  const causes = [{ ...CAUSE, since: minutesFromNow(-minutesAgo), nextTry }];
+test.each<[string, number, Partial<FailureCause>, boolean]>([
+  ["a new failure that is tried again within minutes is not sent", 1, {}, true],
+  ["a new failure that is not tried again soon is sent", 1, { code: "rejected" }, false],
+  ["a failure of 20 minutes is sent", 20, {}, false],
+  ["a failure that nothing tries again is sent", 1, { isRetried: false }, false],
+])("%s", (_, minutesAgo, part, isQuiet) => {
+  const since = new Date(NOW.getTime() - minutesAgo * 60_000);
+  const causes = [{ ...CAUSE, ...part, since }];
   expect(conditionsOf({ causes, slices: { ...SLICES, failed: 12 } })).toMatchObject([{ isQuiet }]);
 });
 

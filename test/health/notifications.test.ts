@@ -76,11 +76,11 @@ test("more than five jobs that fail at once are one notification, which covers e
 
 test("several causes with one code are one notification", () => {
   const cause = {
-    code: undefined,
-    project: undefined,
+    code: null,
+    project: null,
     isBillingRefused: false,
     since: new Date(0),
-    nextTry: undefined,
+    isRetried: false,
   };
   const causes = ["one", "two"].map((error) => ({ ...cause, slices: 1, slicesWithNumbers: 0, series: 1, error }));
   expect(notified({ causes, slices: { ...MISSING.slices, missing: 0, failed: 2 } })).toMatchObject([

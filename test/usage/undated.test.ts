@@ -4,10 +4,10 @@ import { dayOfUndated, decideSnapshot } from "../../src/usage/slice.ts";
 const NEWEST = { fetchNo: 5, contentHash: "a" };
 
 test.each([
-  ["the first reading is new", undefined, { fetchNo: 1, contentHash: "a" }, "new"],
-  ["other numbers are new", NEWEST, { fetchNo: 6, contentHash: "b" }, "new"],
+  ["the first reading is new", undefined, { fetchNo: 1, contentHash: "a" }, "replace"],
+  ["other numbers are new", NEWEST, { fetchNo: 6, contentHash: "b" }, "replace"],
   ["the same numbers of a later fetch are unchanged", NEWEST, { fetchNo: 6, contentHash: "a" }, "unchanged"],
-  ["the same fetch is repeated", NEWEST, { fetchNo: 5, contentHash: "a" }, "repeated"],
+  ["the same fetch is not stored again", NEWEST, { fetchNo: 5, contentHash: "a" }, "stale"],
   ["an older fetch is stale, whatever its numbers", NEWEST, { fetchNo: 4, contentHash: "a" }, "stale"],
 ] as const)("%s", (_, newest, incoming, decision) => {
   expect(decideSnapshot(newest, incoming)).toBe(decision);

@@ -245,7 +245,7 @@ export async function retryRefusals(db: Database): Promise<void> {
   await execute(
     db,
     sql`
-      update usage_export.slice set attempted_at = to_timestamp(0), failures = 0
+      update usage_export.slice set attempted_at = to_timestamp(0)
       where status = 'failed' and error_code = 'unauthorized'
     `,
   );

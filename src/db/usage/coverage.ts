@@ -114,7 +114,8 @@ export async function dueSlices(tx: Tx | Database, seriesIds: readonly number[])
     with incomplete as materialized (${lessThanDue(asked)})
     select i.series_id as "seriesId", to_char(day, 'YYYY-MM-DD') as day,
       case when sl.series_id is null or sl.status = 'complete' then 'missing' else sl.status end as status,
-      coalesce(sl.failures, 0) as failures, case when ${IS_BELIEVED} then sl.attempted_at end as "attemptedAt", sl.suspect_since as "doubtedAt", sl.error_code as code
+      case when ${IS_BELIEVED} then sl.attempted_at end as "attemptedAt", sl.error_code as code,
+      case sl.status when 'suspect' then sl.suspect_since else sl.failing_since end as since
     from incomplete i
     cross join generate_series(i.due_from::timestamp, i.due_until::timestamp, interval '1 day') as day
     left join usage_export.slice sl on sl.series_id = i.series_id and sl.usage_date = day::date
@@ -163,35 +164,20 @@ export async function settledSlices(
 
 // What the demo shows of the views at its end.
 
-export type DemoNumbers = {
-  readonly slices: number;
-  readonly complete: number;
-  readonly gaps: number;
-  readonly restatements: number;
-  readonly differences: number;
-  /** The newest day of the total; null if nothing is stored. */
-  readonly latest: {
-    readonly usage_date: Day;
-    readonly requests: string;
-    readonly hours: string;
-    readonly finality: string;
-    readonly revision: number;
-  } | null;
-  /** The same day's cost. */
-  readonly cost: { readonly usage_date: Day; readonly amount: string; readonly currency: string } | null;
-};
-
-export async function demoNumbers(db: Database): Promise<DemoNumbers> {
-  const { rows } = await sql<DemoNumbers>`
+export async function demoNumbers(db: Database) {
+  type Numbers = Readonly<Record<"slices" | "complete" | "gaps" | "restatements" | "differences", number>> & {
+    /** The newest day of the total, and its cost; null if nothing is stored. */
+    readonly latest: Readonly<Record<"usage_date" | "requests" | "hours", string>> | null;
+    readonly cost: Readonly<Record<"usage_date" | "amount" | "currency", string>> | null;
+  };
+  const { rows } = await sql<Numbers>`
     select (select count(*)::integer from bi.coverage) as slices,
       (select count(*)::integer from bi.coverage where status = 'complete') as complete,
       (select count(*)::integer from bi.coverage_gaps) as gaps,
       (select count(*)::integer from bi.restatements) as restatements,
       (select count(*)::integer from bi.reconciliation) as differences,
       (
-        select jsonb_build_object(
-          'usage_date', usage_date, 'requests', requests::text, 'hours', hours::text, 'finality', finality, 'revision', revision
-        )
+        select jsonb_build_object('usage_date', usage_date, 'requests', requests::text, 'hours', hours::text)
         from bi.usage_total order by usage_date desc, project limit 1
       ) as latest,
       (

@@ -5,7 +5,7 @@ import { sql } from "kysely";
 import type { Logger } from "pino";
 import { batched } from "../../async.ts";
 import type { Database } from "../connection/database.ts";
-import { inTransaction, type Tx, withRetries } from "../connection/transaction.ts";
+import { type Tx, withRetries } from "../connection/transaction.ts";
 
 export type FetchNumbers = () => Promise<number>;
 
@@ -20,32 +20,17 @@ const WANTED_MAX = 1_000;
 export function openFetchNumbers(db: Database, now: () => number = () => performance.now()): FetchNumbers {
   let spare: number[] = [];
   let takenMs = Number.NEGATIVE_INFINITY;
-  let queryMs = VALID_MS;
-  let refilling = false;
   const take = batched<undefined, number>(
     async (wanted) => {
       const askedMs = now();
       const numbers = await withRetries(() => nextNumbers(db, wanted.length + SPARE));
       spare = numbers.splice(wanted.length);
       takenMs = askedMs;
-      queryMs = now() - askedMs;
       return numbers;
     },
     { weightMax: WANTED_MAX, weightOf: () => 1 },
   );
-  /** Replaces the spare numbers before they are too old, so that no call waits. Errors are ignored: the next call that has to wait gets its own. */
-  const refill = async () => {
-    refilling = true;
-    await take(undefined).catch(() => {});
-    refilling = false;
-  };
-  return async () => {
-    const ageMs = now() - takenMs;
-    const kept = ageMs <= VALID_MS ? spare.shift() : undefined;
-    const isRunningOut = ageMs > Math.max(VALID_MS / 2, VALID_MS - 4 * queryMs) || spare.length < SPARE / 2;
-    if (kept !== undefined && isRunningOut && !refilling) void refill();
-    return kept ?? (await take(undefined));
-  };
+  return async () => (now() - takenMs <= VALID_MS ? spare.shift() : undefined) ?? (await take(undefined));
 }
 
 export async function nextFetchNo(db: Database | Tx): Promise<number> {
@@ -63,49 +48,22 @@ async function nextNumbers(db: Database | Tx, count: number): Promise<number[]> 
   return rows.flatMap(({ numbers }) => numbers.split(" ").map(Number));
 }
 
-/** Any fixed number works, but it must not change between versions. */
-const SEQUENCE_LOCK = 7_205_521_846_403;
-
 /** More numbers than other processes take between reading a sequence and raising it, so that the raise never lowers it. */
 const SEQUENCE_MARGIN = 100_000;
 
 /**
- * Must run before anything is written. If tables were copied without their sequences, the stored fetches have higher numbers than
- * new ones, and every new answer would count as stale.
+ * Raises the sequences that are behind the stored rows, and returns their names. Must run before anything is written. Logical
+ * replication and copies of tables do not copy sequences: new fetches would count as older than stored ones, so that every new answer
+ * would be stale, and new rows would get numbers that are in use. Safe from several processes at once.
  */
-export async function raiseLaggingSequences(log: Pick<Logger, "warn">, db: Database): Promise<void> {
-  const sequences = await raiseSequences(db);
-  if (sequences.length > 0) {
-    log.warn({ sequences }, "sequences were behind what is stored, as after logical replication, and were raised");
-  }
-}
-
-/**
- * Raises the sequences that are behind the stored rows, and returns their names. Logical replication and copies of tables do not
- * copy sequences: new fetches would count as older than stored ones, and new rows would get numbers that are in use. Safe from
- * several processes at once.
- */
-export async function raiseSequences(db: Database): Promise<readonly string[]> {
-  const { rows } = await withRetries(() => sql<SequenceBehind>`select name from ${sequencesBehind()}`.execute(db));
-  if (rows.length === 0) return [];
-  return inTransaction(db, async (tx) => {
-    await sql`select pg_catalog.pg_advisory_xact_lock(${sql.lit(SEQUENCE_LOCK)})`.execute(tx);
-    const { rows: raised } = await sql<SequenceBehind>`
-      select name, pg_catalog.setval(name::pg_catalog.regclass, stored + ${SEQUENCE_MARGIN}) from ${sequencesBehind()}
-    `.execute(tx);
-    return raised.map(({ name }) => name);
-  });
-}
-
-type SequenceBehind = { readonly name: string };
-
-function sequencesBehind() {
+export async function raiseSequences(db: Database, log?: Pick<Logger, "warn">): Promise<readonly string[]> {
   const identity = (table: string, column: string) => sql`
     select pg_catalog.pg_get_serial_sequence(${table}, ${column}), pg_catalog.max(${sql.ref(column)})::pg_catalog.int8
     from ${sql.table(table)}
   `;
-  return sql`
-    (
+  const raise = sql<{ name: string }>`
+    select name, pg_catalog.setval(name::pg_catalog.regclass, stored + ${SEQUENCE_MARGIN})
+    from (
       select 'usage_export.fetch_no' as name, greatest(
         (select pg_catalog.max(greatest(fetch_no, suspect_fetch_no)) from usage_export.slice),
         (select pg_catalog.max(fetch_no) from usage_export.undated_snapshot)
@@ -116,4 +74,10 @@ function sequencesBehind() {
     ) numbered
     where stored > coalesce(pg_catalog.pg_sequence_last_value(name::pg_catalog.regclass), 0)
   `;
+  const { rows } = await withRetries(() => raise.execute(db));
+  const sequences = rows.map(({ name }) => name);
+  if (sequences.length > 0) {
+    log?.warn({ sequences }, "sequences were behind what is stored, as after logical replication, and were raised");
+  }
+  return sequences;
 }

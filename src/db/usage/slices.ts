@@ -19,13 +19,8 @@ export function sliceKey({ seriesId, day }: SliceRef): string {
 /** Slices as one statement has read them, and the time of the database after that; undefined if none of them is stored. */
 export type ReadSlices = { readonly stored: StoredSlices; readonly readAt: Date | undefined };
 
-/** What is stored of these slices now, without waiting for locks. */
-export async function storedSlices(tx: Tx, slices: readonly SliceRef[]): Promise<ReadSlices> {
-  return readSlices(tx, slices, false);
-}
-
 /**
- * As storedSlices, and locks the slices: no other transaction writes them before this one ends. A lock needs a row, so missing rows are
+ * As readSlices, and locks the slices: no other transaction writes them before this one ends. A lock needs a row, so missing rows are
  * inserted. Every writer inserts the rows first and locks them next, both in the same order, so that no two deadlock.
  */
 export async function lockSlices(tx: Tx, slices: readonly SliceRef[]): Promise<ReadSlices> {
@@ -52,7 +47,8 @@ type SliceRow = {
   readonly read_at: Date;
 };
 
-async function readSlices(tx: Tx, slices: readonly SliceRef[], lock: boolean): Promise<ReadSlices> {
+/** What is stored of these slices now. Without `lock` it does not wait for other transactions. */
+export async function readSlices(tx: Tx, slices: readonly SliceRef[], lock = false): Promise<ReadSlices> {
   if (slices.length === 0) return { stored: new Map(), readAt: undefined };
   // The rows are locked one by one while they are read, so the time in the last one is later than every lock.
   const { rows } = await sql<SliceRow>`
@@ -151,7 +147,7 @@ async function writeComplete(tx: Tx, good: readonly DecidedSlice[], seenAt: Date
     update usage_export.slice sl
     set status = 'complete', fetch_no = good.fetch_no, fetched_at = ${seenAt},
       closed_at = coalesce(sl.closed_at, good.closed_at::timestamptz), content_hash = good.content_hash, rows = good.rows,
-      error = null, suspect_run = null, failures = 0, suspect_why = null, suspect_since = null, suspect_fetch_no = null,
+      error = null, suspect_run = null, suspect_why = null, suspect_since = null, suspect_fetch_no = null,
       ${changedNow(sql`good.is_other or (sl.closed_at is null and good.closed_at is not null)`)}
     from unnest(
       ${good.map(({ seriesId }) => seriesId)}::integer[], ${good.map(({ day }) => day)}::text[]::date[],

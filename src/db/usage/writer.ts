@@ -1,18 +1,68 @@
-// Writes the answers that runs get. What arrives while a batch is written is written together afterwards.
+// Writes the answers that runs get. What arrives while a batch is written is written together afterwards, in one transaction: slices are
+// replaced whole, and only rows that differ are written.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { batched } from "../../async.ts";
-import { rowCount, type StoredAnswer } from "../../usage/export.ts";
-import type { Database } from "../connection/database.ts";
+import { addDays, type Day, dayOf } from "../../usage/days.ts";
+import { type Attempt, type FetchedAnswer, rowCount, type StoredAnswer } from "../../usage/export.ts";
+import { STORED_METRICS } from "../../usage/metrics.ts";
+import type { NormalisedSlice } from "../../usage/rows.ts";
+import type { Grouping } from "../../usage/series.ts";
+import {
+  decideSlice,
+  decideSnapshot,
+  doubtAfter,
+  type Guards,
+  newestFetchNo,
+  reasonToKeep,
+  type StoredSlice,
+  type Totals,
+  type Undated,
+} from "../../usage/slice.ts";
+import { type Database, databaseNow } from "../connection/database.ts";
 import { isDatabaseFailure } from "../connection/errors.ts";
-import { type Answer, mergeAnswers } from "./batches.ts";
-import { sliceKey } from "./slices.ts";
+import { inTransaction, type Tx } from "../connection/transaction.ts";
+import { deleteUndatedFailures } from "./failures.ts";
+import {
+  type ChangedRows,
+  type DecidedSnapshot,
+  datedSeries,
+  type GroupIds,
+  type GroupingValue,
+  internGroups,
+  lockSnapshots,
+  markDated,
+  mergeRows,
+  writeSnapshots,
+} from "./rows.ts";
+import { extendDue } from "./series.ts";
+import {
+  type DecidedSlice,
+  lockSlices,
+  type ReadSlices,
+  readSlices,
+  type SliceRef,
+  StaleRead,
+  type StoredSlices,
+  sliceKey,
+  sumSlices,
+  writeSlices,
+} from "./slices.ts";
 
-export type RunWriter = {
-  readonly store: (answer: Answer) => Promise<StoredAnswer>;
-  /** A batch waits a moment for more answers while there are requests whose answers may come. */
-  readonly whileAsking: <T>(ask: () => Promise<T>) => Promise<T>;
-};
+/** An answer to store, and how. */
+export type Answer = FetchedAnswer &
+  Attempt &
+  Guards & {
+    readonly seriesId: number;
+    readonly grouping: Grouping;
+    readonly runId: string;
+    /** How an answer without a date is stored. */
+    readonly undated: Undated;
+    /** No window was sent: the answer itself says which days are due. */
+    readonly ownDays: boolean;
+  };
+
+export type RunWriter = ReturnType<typeof openRunWriter>;
 
 /** Rows in a transaction: several answers of the usual size, and little memory. A single answer may be larger. */
 const BATCH_ROWS_MAX = 5_000;
@@ -21,7 +71,7 @@ const GATHER_MS = 25;
 /** While the database works on one batch, the next one is prepared here. */
 const BATCHES_AT_ONCE = 2;
 
-export function openRunWriter(db: Database): RunWriter {
+export function openRunWriter(db: Database) {
   let asking = 0;
   let idle = new AbortController();
   const beforeBatch = async () => {
@@ -31,7 +81,8 @@ export function openRunWriter(db: Database): RunWriter {
     store: batched<Answer, StoredAnswer>((batch) => writeBatch(db, batch), {
       ...{ weightMax: BATCH_ROWS_MAX, weightOf: rowCount, beforeBatch, concurrency: BATCHES_AT_ONCE },
     }),
-    async whileAsking(ask) {
+    /** A batch waits a moment for more answers while requests are under way. */
+    async whileAsking<T>(ask: () => Promise<T>): Promise<T> {
       if (asking++ === 0) idle = new AbortController();
       try {
         return await ask();
@@ -42,15 +93,11 @@ export function openRunWriter(db: Database): RunWriter {
   };
 }
 
-type WriteOutcome = StoredAnswer | Error;
-
-async function writeBatch(db: Database, batch: readonly Answer[]): Promise<readonly WriteOutcome[]> {
-  const outcomes = new Map<Answer, WriteOutcome>();
+async function writeBatch(db: Database, batch: readonly Answer[]): Promise<readonly (StoredAnswer | Error)[]> {
+  const outcomes = new Map<Answer, StoredAnswer | Error>();
   for (const answers of splitConflicts(batch)) {
-    for (const [i, outcome] of (await writeTogether(db, answers)).entries()) {
-      const answer = answers[i];
-      if (answer) outcomes.set(answer, outcome);
-    }
+    const results = await writeTogether(db, answers);
+    for (const [i, answer] of answers.entries()) outcomes.set(answer, results[i] ?? new Error("no result"));
   }
   return batch.map((answer) => outcomes.get(answer) ?? new Error("an answer was left out of its batch"));
 }
@@ -83,14 +130,214 @@ function byRunAndSeries(a: Answer, b: Answer): number {
 }
 
 /** The outcomes in the order of the answers. If one answer can't be stored, only that one fails, unless the database can't be used. */
-async function writeTogether(db: Database, answers: readonly Answer[]): Promise<readonly WriteOutcome[]> {
+async function writeTogether(db: Database, answers: readonly Answer[]): Promise<readonly (StoredAnswer | Error)[]> {
   try {
     return await mergeAnswers(db, answers);
   } catch (error) {
     const outcome = error instanceof Error ? error : new Error(String(error));
     if (answers.length === 1 || isDatabaseFailure(error)) return answers.map(() => outcome);
-    const outcomes: WriteOutcome[] = [];
+    const outcomes: (StoredAnswer | Error)[] = [];
     for (const answer of answers) outcomes.push(...(await writeTogether(db, [answer])));
     return outcomes;
   }
+}
+
+// Merges the answers of a batch.
+
+type IncomingSlice = NormalisedSlice &
+  Pick<Answer, "seriesId" | "grouping" | "fetchNo" | "runId"> & { readonly answer: Answer };
+
+/** What a batch stores: slices of days, and snapshots from answers without any date. */
+type IncomingSlices = { readonly slices: readonly IncomingSlice[]; readonly snapshots: readonly IncomingSlice[] };
+
+/**
+ * Stores all of the answers or none, and returns the results in their order. Safe to repeat: an answer that is stored already is
+ * found unchanged. No two answers may have a slice in common. Locks are taken in the order of the answers, which must be the same
+ * in every process.
+ */
+export async function mergeAnswers(db: Database, answers: readonly Answer[]): Promise<readonly StoredAnswer[]> {
+  const all = answers
+    .flatMap((answer) => {
+      const { seriesId, grouping, fetchNo, runId } = answer;
+      return answer.slices.map((slice) => ({ ...slice, seriesId, grouping, fetchNo, runId, answer }));
+    })
+    .sort((a, b) => a.seriesId - b.seriesId || (a.day < b.day ? -1 : 1));
+  const snapshots = await undatedSnapshots(db, all);
+  const incoming = { slices: all.filter((slice) => !snapshots.has(slice)), snapshots: [...snapshots] };
+  // A stale read is repeated. Each repetition means that another process has stored something newer, so the loop ends.
+  for (;;) {
+    try {
+      return await writeInTransaction(db, answers, incoming);
+    } catch (error) {
+      if (!(error instanceof StaleRead)) throw error;
+    }
+  }
+}
+
+/**
+ * The answers to store as snapshots of unknown span. An answer without rows does not show whether it has dates: if the series has
+ * days, the answer is taken to be about those.
+ */
+async function undatedSnapshots(db: Database, all: readonly IncomingSlice[]): Promise<ReadonlySet<IncomingSlice>> {
+  const undated = all.filter((slice) => slice.undated && slice.answer.undated === "snapshot");
+  const empty = undated.filter(({ rowCount }) => rowCount === 0);
+  const dated = empty.length > 0 ? await datedSeries(db, empty) : new Set<number>();
+  return new Set(undated.filter(({ seriesId, rowCount }) => rowCount > 0 || !dated.has(seriesId)));
+}
+
+async function writeInTransaction(
+  db: Database,
+  answers: readonly Answer[],
+  incoming: IncomingSlices,
+): Promise<readonly StoredAnswer[]> {
+  const first = await inTransaction(db, async (tx) => {
+    const read = await readSlices(tx, incoming.slices);
+    const changing = incoming.slices.filter((slice) => mayChange(slice, read.stored));
+    const { ids, hasNew } = await internGroups(tx, groupsOf([...changing, ...incoming.snapshots]));
+    const before = { read, changing, groupIds: ids };
+    return { before, results: hasNew ? undefined : await decideAndWrite(tx, answers, incoming, before) };
+  });
+  // If groups were inserted, rows are written in a second transaction, so that no other transaction waits for these groups. The ids
+  // of the groups stay valid even if the answers are not stored.
+  return first.results ?? inTransaction(db, (tx) => decideAndWrite(tx, answers, incoming, first.before));
+}
+
+/** What was read before anything was locked. */
+type BeforeLock = {
+  readonly read: ReadSlices;
+  /** Slices whose rows may change, judged before the lock. */
+  readonly changing: readonly IncomingSlice[];
+  readonly groupIds: GroupIds;
+};
+
+/** Throws StaleRead if a slice that seemed unchanged has been written since. */
+async function decideAndWrite(
+  tx: Tx,
+  answers: readonly Answer[],
+  incoming: IncomingSlices,
+  { read: before, changing, groupIds }: BeforeLock,
+): Promise<readonly StoredAnswer[]> {
+  // Only slices that change are locked: Postgres logs a lock like a change, and most slices of most answers are unchanged. An
+  // unchanged slice is updated only if no other transaction has written it since. These updates have no fixed order, so two
+  // transactions may deadlock. Postgres then ends one of them, and it is run again.
+  const locked = await lockSlices(tx, changing);
+  const stored = new Map([...before.stored, ...locked.stored]);
+  // Sorted by series across all runs: series are locked in this order everywhere.
+  const ownDays = answers.filter((answer) => answer.ownDays).sort((a, b) => a.seriesId - b.seriesId);
+  const lockedSeries = [...ownDays, ...incoming.snapshots];
+  const newest = await lockSnapshots(tx, lockedSeries);
+  // Read after the locks are held, so that of two transactions that change a slice the second one has the later time.
+  const readAt = lockedSeries.length > 0 ? undefined : (locked.readAt ?? before.readAt);
+  const seenAt = readAt ?? (await databaseNow(tx));
+  const guarded = changing.filter((slice) => slice.answer.cliffGuard === "confirm" && isShrinkable(slice, stored));
+  const totals = await sumSlices(tx, guarded);
+  const decided = incoming.slices.map((slice) => ({ ...slice, ...decide(slice, stored, totals, seenAt) }));
+  const snapshots = incoming.snapshots.map((slice) => {
+    const before = newest.get(slice.seriesId);
+    return { ...slice, before, decision: decideSnapshot(before, slice) };
+  });
+
+  const replaced = decided.filter(({ decision }) => decision === "replace");
+  const changedRows = await mergeRows(tx, replaced, groupIds, seenAt);
+  await writeSlices(tx, decided, seenAt);
+  await writeSnapshots(tx, snapshots, groupIds, seenAt);
+  const slicesOf = Map.groupBy(decided, ({ answer }) => answer);
+  for (const answer of ownDays) {
+    await extendDueByAnswer(tx, answer.seriesId, slicesOf.get(answer) ?? [], addDays(dayOf(seenAt), -1));
+  }
+
+  const snapshotsOf = Map.groupBy(snapshots, ({ answer }) => answer);
+  return answers.map((answer) => storedAnswer(slicesOf.get(answer) ?? [], snapshotsOf.get(answer) ?? [], changedRows));
+}
+
+function storedAnswer(
+  slices: readonly DecidedSlice[],
+  snapshots: readonly (DecidedSnapshot & Pick<NormalisedSlice, "day">)[],
+  changedRows: ChangedRows,
+): StoredAnswer {
+  return {
+    slices: [
+      ...slices.map(({ day, decision, doubt }) => ({
+        ...{ day, decision },
+        ...(decision === "suspect" && doubt && { doubt: doubt.reason }),
+      })),
+      ...snapshots.map(({ day, decision }) => ({ day, decision, undated: true }) as const),
+    ],
+    rowsChanged:
+      slices.reduce((sum, slice) => sum + (changedRows.get(sliceKey(slice)) ?? 0), 0) +
+      snapshots.reduce((sum, { decision, rowCount }) => sum + (decision === "replace" ? rowCount : 0), 0),
+  };
+}
+
+function storedOf(slice: SliceRef, all: StoredSlices): StoredSlice {
+  return all.get(sliceKey(slice)) ?? { fetchNo: 0, contentHash: undefined, rows: 0, doubt: undefined };
+}
+
+function mayChange(slice: IncomingSlice, all: StoredSlices): boolean {
+  return reasonToKeep(storedOf(slice, all), { ...slice, filterDoubt: slice.answer.doubt }) === undefined;
+}
+
+/** The slice has rows, and the answer would replace them with others. */
+function isShrinkable(slice: IncomingSlice, all: StoredSlices): boolean {
+  return slice.rowCount > 0 && storedOf(slice, all).rows > 0 && mayChange(slice, all);
+}
+
+function decide(slice: IncomingSlice, all: StoredSlices, totals: ReadonlyMap<string, Totals>, now: Date) {
+  const { answer } = slice;
+  const stored = { ...storedOf(slice, all), totals: totals.get(sliceKey(slice)) };
+  const askedAt = new Date(now.getTime() - (performance.now() - answer.askedMs));
+  const incoming = {
+    ...slice,
+    askedAt,
+    rows: slice.rowCount,
+    totals: stored.totals ? totalsOf(slice) : [],
+    filterDoubt: answer.doubt,
+  };
+  return {
+    askedAt,
+    storedFetchNo: newestFetchNo(stored),
+    decision: decideSlice(stored, incoming, answer),
+    doubt: doubtAfter(stored, incoming, answer),
+  };
+}
+
+function totalsOf({ columns: { metricNames, metrics } }: IncomingSlice): Totals {
+  return STORED_METRICS.map((metric) => {
+    const sent = (metrics[metricNames.indexOf(metric)] ?? []).filter((amount) => amount !== null);
+    return sent.length > 0 ? sent.reduce<number>((sum, amount) => sum + Math.abs(Number(amount)), 0) : undefined;
+  });
+}
+
+function groupsOf(slices: readonly IncomingSlice[]): GroupingValue[] {
+  const groups = new Map<Grouping, Map<string, GroupingValue>>();
+  for (const { grouping, columns } of slices) {
+    const ofGrouping = groups.get(grouping) ?? new Map<string, GroupingValue>();
+    for (const group of columns.groups) if (!ofGrouping.has(group.key)) ofGrouping.set(group.key, { grouping, group });
+    groups.set(grouping, ofGrouping);
+  }
+  return [...groups.values()].flatMap((ofGrouping) => [...ofGrouping.values()]);
+}
+
+/**
+ * For an answer to a request without a window: the days that it names become due. If the newest one was not over when the service was
+ * asked, the next run reads it again, so that it is due from then on.
+ */
+async function extendDueByAnswer(
+  tx: Tx,
+  seriesId: number,
+  slices: readonly { readonly day: Day; readonly askedAt: Date }[],
+  yesterday: Day,
+): Promise<void> {
+  const sorted = [...slices].sort((a, b) => (a.day < b.day ? -1 : 1));
+  const [oldest, newest] = [sorted[0], sorted.at(-1)];
+  if (!oldest || !newest) return;
+  const [start, end] = [oldest.day, newest.day];
+  const over = end < dayOf(newest.askedAt) ? end : addDays(end, -1);
+  await extendDue(tx, [seriesId], {
+    first: start,
+    oldest: { start, end },
+    through: over < yesterday ? over : yesterday,
+  });
+  await markDated(tx, seriesId);
+  await deleteUndatedFailures(tx, [seriesId], end);
 }

@@ -59,7 +59,7 @@ export function causeWords({
 }: Pick<HealthState["causes"][number], "code" | "error" | "project">): string {
   const [, status] = /\b([45]\d\d)\b/.exec(error) ?? [];
   const answer = status === undefined ? "" : ` (${status})`;
-  const key = project === undefined ? "an API key" : `the API key of ${project}`;
+  const key = project === null ? "an API key" : `the API key of ${project}`;
   if (code === "unavailable") return `The service does not answer${answer}`;
   if (code === "unauthorized") return `The service refuses ${key}${answer}`;
   return code === "rate_limited" ? `The service asks to wait${answer}` : `Reading usage fails${answer}`;
@@ -68,7 +68,7 @@ export function causeWords({
 const CAUSE_COLUMNS = [
   ...columns("Cause", "Since"),
   ...numberColumns("Failed readings", "With older numbers"),
-  ...columns("Next try"),
+  ...columns("Tried again"),
 ];
 
 /** One row a cause: an outage fails many readings at once. None if nothing is failed. */
@@ -78,7 +78,7 @@ function causesSection({ causes }: HealthState): readonly Section[] {
     html`<span class="state bad">${causeWords(cause)}</span> <small>${foldedText(cause.error)}</small>`,
     instantHtml(cause.since),
     ...[cause.slices, cause.slicesWithNumbers].map((count) => roundedText(String(count))),
-    cause.nextTry ? instantHtml(cause.nextTry) : "none is planned",
+    cause.isRetried ? "by the worker" : "no",
   ]);
   const caption = "A reading is one project's usage of one day, in total or by one dimension. Times are in UTC.";
   return [{ id: "causes", title: "Causes", body: table(caption, CAUSE_COLUMNS, rows) }];

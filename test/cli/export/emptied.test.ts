@@ -80,15 +80,3 @@ test("an answer without rows and dates fails, and empties no day", async ({ cont
   const { rows } = await sql`select status from bi.coverage where usage_date = ${today}::date`.execute(db);
   expect(rows).toEqual([{ status: "failed" }]);
 });
-
-test("an answer without rows says nothing about days outside its period", async ({ context }) => {
-  const month = { start: addDays(today, -60), end: addDays(today, -40) };
-  const old: Fault = { kind: "body", change: (answer) => ({ ...answer, ...month, results: [] }) };
-  const emulator = await context.serve({ fault: () => old });
-  await context.configure(smallConfig(emulator.url, { exports: [{ window: undefined }] }));
-
-  await context.run(["export"]);
-
-  const { rows } = await sql`select usage_date, status from bi.coverage where status = 'complete'`.execute(db);
-  expect(rows).toEqual([{ usage_date: month.end, status: "complete" }]);
-});

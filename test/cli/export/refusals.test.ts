@@ -55,23 +55,6 @@ test("if the key of one project is refused, the other project is still exported"
   expect(rows).toEqual([{ project_id: "project-2" }]);
 });
 
-test("a filter by a feature that the service does not know stores nothing, and a similar one is suggested", async ({
-  context,
-}) => {
-  const emulator = await context.serve();
-  const filters = [{ name: "all" }, { name: "diarized", features: { diarise: true } }];
-  await context.configure(smallConfig(emulator.url, { exports: [{ filters }] }));
-
-  expect(await context.run(["export"])).toMatchObject({ status: 1 });
-
-  const { rows } = await sql`select * from bi.usage_filtered`.execute(db);
-  expect(rows).toEqual([]);
-  expect(await lastCoverage(db)).toEqual({
-    all: { status: "complete", error: null },
-    diarized: { status: "suspect", error: expect.stringMatching(/ignore the feature "diarise".*mean "diarize"\?/) },
-  });
-});
-
 const WITH_AURA = [{ requests: 5, feature_set: ["aura-2"] }, { requests: 7 }];
 
 test.for([

@@ -110,38 +110,6 @@ test("coverage, status and the export say that the numbers have no days, and rep
   );
 });
 
-test("a total that falls, or a group that is gone, is marked in its snapshot", async ({ context }) => {
-  const emulator = await serveSummary(context, { groupings: ["endpoint"] });
-  await exportNights(context, 1);
-  requests = 5;
-  expect(await context.run(["export"])).toMatchObject({ status: 0 });
-  emulator.fault = () => ({ kind: "body", change: (json) => ({ ...json, results: [] }) });
-  expect(await context.run(["export"])).toMatchObject({ status: 0 });
-
-  const of = { group_value: "listen" };
-  expect(await snapshots()).toEqual([
-    { ...of, snapshot: 1, requests: "9950", requests_change: null, fell: false, gone: false },
-    { ...of, snapshot: 2, requests: "5", requests_change: "-9945", fell: true, gone: false },
-    { ...of, snapshot: 3, requests: null, requests_change: "-5", fell: true, gone: true },
-  ]);
-});
-
-test("a failed night is resolved by the next answer, whose summary includes that night's usage", async ({
-  context,
-}) => {
-  const emulator = await serveSummary(context);
-  await exportNights(context, 1);
-  await ageStoredData(db, 1);
-  emulator.fault = ({ path }) =>
-    path.includes("breakdown") ? { kind: "answer", status: 404, body: "gone" } : undefined;
-  expect(await context.run(["export"])).toMatchObject({ status: 1 });
-  expect(await context.run(["status"])).toMatchObject({ status: 1, stdout: expect.stringContaining("1 failed") });
-  await ageStoredData(db, 1);
-  emulator.fault = undefined;
-  expect(await context.run(["export"])).toMatchObject({ status: 0 });
-  expect(await context.run(["status"])).toMatchObject({ status: 0, stdout: expect.stringContaining("0 failed") });
-});
-
 test.for([
   ["day", 0],
   ["day-before", 1],

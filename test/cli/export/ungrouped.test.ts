@@ -69,16 +69,3 @@ test("for a project without tags the usage without tags is stored, after one mor
   expect(asked.filter((grouping) => grouping === "endpoint")).toHaveLength(1);
   expect((await context.run(["check"])).stdout).toMatch(/^ {2}ok {3}grouping tags: 1 row yesterday/m);
 });
-
-test("while it is unknown whether the service groups, nothing is stored and the question is repeated", async ({
-  context,
-}) => {
-  const emulator = await serve(context, {}, ["tags"]);
-  emulator.fault = ({ path }) =>
-    path.includes("grouping=endpoint") ? { kind: "answer", status: 404, body: "not now" } : undefined;
-  expect(await context.run(["export"])).toMatchObject({ status: 1 });
-  expect(await coverage("tags")).toMatchObject([{ status: "failed", error: expect.stringContaining("not now") }]);
-  emulator.fault = undefined;
-  expect(await context.run(["export"])).toMatchObject({ status: 0 });
-  expect(await coverage("tags")).toEqual([{ status: "complete", error: null }]);
-});

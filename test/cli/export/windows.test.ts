@@ -5,7 +5,6 @@ import { expect } from "vitest";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import { testDatabase } from "../../support/database.ts";
 import type { Emulator } from "../../support/emulator.ts";
-import { ageStoredData } from "../age-stored-data.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
@@ -83,22 +82,6 @@ test("two exports that read the same series keep one set of numbers", async ({ c
   ]) {
     expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
   }
-});
-
-test("a grouping that is no longer configured keeps its numbers, and has no missing days", async ({ context }) => {
-  const emulator = await context.serve();
-  await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ["none", "endpoint"] }] }));
-  await context.run(["export"]);
-  await ageStoredData(db, 2);
-  const reading = { groupings: ["endpoint"], window: lastDays(2) };
-  const kept = await storedNumbers(db, reading);
-
-  await context.configure(smallConfig(emulator.url));
-  await context.run(["export"]);
-
-  expect(await context.run(["status"])).toMatchObject({ status: 0 });
-  expect(kept["endpoint / all"]?.length).toBeGreaterThan(0);
-  expect(await storedNumbers(db, reading)).toEqual(kept);
 });
 
 /** The windows of the requested breakdowns, in the order of the requests. */

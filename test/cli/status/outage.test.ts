@@ -1,4 +1,4 @@
-// `status` shows an outage once, by its cause, with its start, the time of the next try and which numbers are shown meanwhile.
+// `status` shows an outage once, by its cause, with its start, whether it is tried again and which numbers are shown meanwhile.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -33,7 +33,7 @@ test("an unavailable service is shown once, beside the run that is retrying", as
   const lines = stdout.match(/^ {2}service not available \(503\) since .*$/gm);
   expect(lines).toEqual([
     expect.stringMatching(
-      /since 20\S+ \d\d:\d\d UTC; 10 slices of 5 series failed; next try 20\S+ \d\d:\d\d UTC; last good numbers shown for 5 of them$/,
+      /since 20\S+ \d\d:\d\d UTC; 10 slices of 5 series failed; the worker tries again; last good numbers shown for 5 of them$/,
     ),
   ]);
   expect(stdout).toMatch(/^ {2}last run: running, .*, catchup$/m);
@@ -49,7 +49,7 @@ test("an unavailable service is shown once, beside the run that is retrying", as
   expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });
 
-test("a service that refuses connections is shown as not reachable, and without a worker no next try is shown", async ({
+test("a service that refuses connections is shown as not reachable, and without a worker it is not said to be tried again", async ({
   context,
 }) => {
   await context.configure(smallConfig("http://127.0.0.1:1", { exports: [{ groupings: GROUPINGS }] }));

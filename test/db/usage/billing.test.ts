@@ -7,9 +7,8 @@ import { parseConfig } from "../../../src/config/config.ts";
 import { readByStatements } from "../../../src/db/connection/transaction.ts";
 import { keyStatuses } from "../../../src/db/keys/status.ts";
 import { storePrices } from "../../../src/db/money.ts";
-import type { Answer } from "../../../src/db/usage/batches.ts";
-import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import type { Answer } from "../../../src/db/usage/writer.ts";
 import { overview } from "../../../src/facts/overview.ts";
 import type { Day } from "../../../src/usage/days.ts";
 import type { Filter, Grouping, Series } from "../../../src/usage/series.ts";
@@ -116,15 +115,6 @@ test("a restated amount replaces the old one, which bi.restatements has", async 
       group_value: '{"line_item":"sync::aura-2","tags":["prod"]}',
     },
   ]);
-});
-
-test("an answer that comes late does not replace a newer one", async () => {
-  const { storeRows } = await billingSeries("none");
-  const early = await nextFetchNo(db);
-  await storeRows([["2"]]);
-  const { slices } = await storeRows([["1"]], { fetchNo: early });
-  expect(slices).toEqual([{ day: DAY, decision: "stale" }]);
-  expect((await visibleCost(db)).map(({ dollars }) => dollars)).toEqual(["2"]);
 });
 
 test.each<[string, readonly BilledRow[], RegExp]>([

@@ -10,13 +10,8 @@ import { configured, newProject, newSeries, store, total } from "../stored-usage
 const { db } = await testDatabase();
 
 const DAYS = ["2026-03-15", "2026-03-16"];
-const NOW = new Date("2026-03-17T12:00:00Z");
 
-beforeEach(() =>
-  sql`truncate usage_export.configured, usage_export.series, usage_export.slice, usage_export_queue.job cascade`.execute(
-    db,
-  ),
-);
+beforeEach(() => sql`truncate usage_export.configured, usage_export.series, usage_export.slice cascade`.execute(db));
 
 async function fail(seriesId: number, reason: string, code: string, days: readonly string[] = DAYS): Promise<void> {
   await recordFailure(db, { seriesId, days, fetchNo: await nextFetchNo(db), reason, code });
@@ -33,7 +28,7 @@ async function twoProjects() {
   ] as const;
 }
 
-const causes = () => readSnapshot(db, (tx) => failureCauses(tx, NOW));
+const causes = () => readSnapshot(db, (tx) => failureCauses(tx));
 
 test("an outage is one cause, whatever its error texts, with the number of its series and slices", async () => {
   const [one, other] = await twoProjects();
@@ -65,8 +60,8 @@ test("refused keys are grouped by project, and other failures by their text with
     expect.arrayContaining([
       ["unauthorized", one.project.name, 1],
       ["unauthorized", other.project.name, 1],
-      ["rejected", undefined, 2],
-      ["bad_answer", undefined, 1],
+      ["rejected", null, 2],
+      ["bad_answer", null, 1],
     ]),
   );
 });
@@ -100,21 +95,12 @@ test("a cause lasts since the first failure after a good reading, not since the 
   expect((await causes())[0]?.since.getTime()).toBeGreaterThan(Date.parse("2026-03-16T01:00:00Z"));
 });
 
-test("the next attempt is that of the queue, or else at the end of the retry delay of the first due slice", async () => {
+test("a slice is tried again if it is due and its series has a window", async () => {
   const { seriesId } = await newSeries(db);
   await fail(seriesId, "down", "unavailable");
-  await sql`update usage_export.slice set failures = 2, attempted_at = '2026-03-17T11:00:00Z'`.execute(db);
-  expect(await causes()).toMatchObject([{ nextTry: undefined }]);
+  expect(await causes()).toMatchObject([{ isRetried: false }]);
   await sql`
     update usage_export.series set window_days = 7, due_from = '2026-03-10', due_through = '2026-03-16', next_due_at = '2026-03-18'
   `.execute(db);
-  expect(await causes()).toMatchObject([{ nextTry: new Date("2026-03-17T13:00:00Z") }]);
-  await sql`update usage_export.slice set attempted_at = '2026-03-17T09:00:00Z'`.execute(db);
-  expect(await causes()).toMatchObject([{ nextTry: NOW }]);
-  await sql`
-    insert into usage_export_queue.job (name, state, start_after)
-    values ('export', 'retry', '2026-03-17T12:04:00Z'), ('rotation', 'retry', '2026-03-17T12:01:00Z')
-  `.execute(db);
-  await sql`update usage_export.slice set attempted_at = '2026-03-17T11:00:00Z'`.execute(db);
-  expect(await causes()).toMatchObject([{ nextTry: new Date("2026-03-17T12:04:00Z") }]);
+  expect(await causes()).toMatchObject([{ isRetried: true }]);
 });

@@ -38,15 +38,6 @@ export function testEmptyGuard(db: Database): void {
     expect(await coverageOf(db, project)).toEqual([{ usage_date: FIRST, status: "complete", rows: 0, error: null }]);
   });
 
-  test("two jobs that get the same empty answer within an hour do not confirm each other", async () => {
-    const { project, seriesId } = await newSeries(db);
-    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
-    for (const _ of [1, 2]) {
-      expect(await store(db, seriesId, [slice(FIRST, {})])).toMatchObject({ slices: [{ decision: "suspect" }] });
-    }
-    expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" } });
-  });
-
   test.each<[string, Readonly<Record<string, string>>]>([
     ["other rows", { listen: "2" }],
     ["the same rows", { listen: "1" }],
@@ -84,13 +75,6 @@ export function testEmptyGuard(db: Database): void {
     expect(await store(db, seriesId, [slice(FIRST, {})])).toMatchObject({ slices: [{ decision: "suspect" }] });
   });
 
-  test("without the guard an empty answer empties the day", async () => {
-    const { project, seriesId } = await newSeries(db);
-    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
-    await store(db, seriesId, [slice(FIRST, {})], { emptyGuard: "off" });
-    expect(await shown(db, project)).toEqual({});
-  });
-
   test("a day that falls by over 90 % keeps its numbers until a run an hour later gets as little", async () => {
     const { project, seriesId } = await newSeries(db);
     const before = { listen: "12000.5", speak: "3000" };
@@ -112,13 +96,6 @@ export function testEmptyGuard(db: Database): void {
     await store(db, seriesId, [slice(FIRST, { speak: "500" })]);
     const next = await store(db, seriesId, [slice(FIRST, { speak: "60" })]);
     expect(next).toMatchObject({ slices: [{ decision: "replace" }] });
-  });
-
-  test("without the cliff guard a fall is stored at once", async () => {
-    const { project, seriesId } = await newSeries(db);
-    await store(db, seriesId, [slice(FIRST, { listen: "1000" })]);
-    await store(db, seriesId, [slice(FIRST, { listen: "1" })], { cliffGuard: "off" });
-    expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" } });
   });
 
   test("one day of an answer can be suspect while the others are stored", async () => {

@@ -35,7 +35,7 @@ test("a suspect day before the window is due until it is confirmed, and one in t
   const { seriesId } = await readDays();
   await store(db, seriesId, [slice(back(4), {}), slice(back(2), {})]);
   expect(await dueOf(seriesId)).toMatchObject([
-    { day: back(4), status: "suspect", attemptedAt: expect.any(Date), doubtedAt: expect.any(Date) },
+    { day: back(4), status: "suspect", attemptedAt: expect.any(Date), since: expect.any(Date) },
   ]);
   await makeDoubtsAnHourOlder(db);
   await store(db, seriesId, [slice(back(4), {})]);

@@ -53,10 +53,3 @@ test.each(CASES)(
     expect(new Set(decisions.slice(1))).toEqual(new Set(["unchanged"]));
   },
 );
-
-test.each(CASES)("of %s by %s, the shapes of no value in one answer are added up", async (...of) => {
-  const { read, amounts } = await project(...of);
-  await read([...SHAPES.map((shape, i) => [shape, 0.1 + i] as const), [null, 0.1], ["hosted", 5]]);
-  expect(await amounts()).toEqual(expect.arrayContaining([[null, "21.7"]]));
-  expect(await amounts()).toHaveLength(2);
-});

@@ -2,8 +2,7 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { storedValues } from "../../../src/db/usage/seen-values.ts";
-import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import { registerSeries, seriesIdOf, storedValues } from "../../../src/db/usage/series.ts";
 import type { Window } from "../../../src/usage/days.ts";
 import { type Project, seenFilter } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";

@@ -56,15 +56,15 @@ test("Data health has no section about what is not configured", () => {
 
 test("a failure is a row by its cause, and numbers that are old are told from those that are missing", () => {
   const error = `GET /usage: the service answered 503 ${"and so on ".repeat(40)}the end`;
-  const cause = { code: "unavailable", project: undefined, isBillingRefused: false, since: NOW, error };
-  const causes = [{ ...cause, slices: 720, slicesWithNumbers: 4, series: 240, nextTry: undefined }];
+  const cause = { code: "unavailable", project: null, isBillingRefused: false, since: NOW, error };
+  const causes = [{ ...cause, slices: 720, slicesWithNumbers: 4, series: 240, isRetried: false }];
   const [project] = makeCoverage().projects;
   const gap = { source: "usage", grouping: "model", filter: "all", start: PERIOD.end, end: PERIOD.end };
   const days = { ...project?.days, [PERIOD.end]: "missing", [PERIOD.start]: "stale" } as const;
   const projects = project ? [{ ...project, days, gaps: [{ ...gap, quality: "missing" as const, error: "no" }] }] : [];
   const { body } = pageOf("health", { coverage: makeCoverage({ projects }) }, { health: { causes } });
   const text = textOf({ body });
-  expect(text).toMatch(/The service does not answer \(503\) .* 2026-03-10 06:00 720 4 none is planned/);
+  expect(text).toMatch(/The service does not answer \(503\) .* 2026-03-10 06:00 720 4 no/);
   expect(text).toContain("1 gap usage by model, Mar 9, 2026: no numbers. no");
   expect(body).toContain('<rect class="stale" x="0.000%" width="3.571%" height="100%">');
   expect(body).toContain('aria-label="production: 2 days not complete"');
