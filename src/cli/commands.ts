@@ -181,7 +181,6 @@ function defineAnswers(program: Command, run: Run): void {
     .option("--from <YYYY-MM-DD>", "the first day; 28 days in all where it is left out", parseDay)
     .option("--to <YYYY-MM-DD>", "the last day; yesterday in UTC where it is left out", parseDay)
     .option("--project <name>", "only this project")
-    .option("--weekly", "prints the last 7 days in some sentences, as notify.report sends them")
     .action(run(async () => (await import("./report.ts")).runReport));
 
   const explain = "why usage and cost rose or fell: which models, keys, tags and other groups account for the change";

@@ -105,28 +105,17 @@ function nameText(name: string | null, label: string | null): string {
 }
 
 function renderTable(change: Change, { grouping, parts }: ChangeSplit): string {
-  const hasEffects = parts.some(({ effects }) => effects !== null);
-  const effects = ({ effects: of }: Pick<Change, "effects">) =>
-    hasEffects ? [signed(of?.volume), signed(of?.price)] : [];
   return textTable([
     [
       `${metricName(change.metric)}${change.currency === null ? "" : ` in ${change.currency}`} by ${groupingNoun(grouping)}`,
-      ...["before", "after", "change", ...(hasEffects ? ["by usage", "by prices"] : []), ""],
+      ...["before", "after", "change", ""],
     ],
     ...parts.map((part) => [
       part.part === "group" ? groupText(part, parts) : part.part === "others" ? partText(part) : `(${partText(part)})`,
       ...[exactText(part.before), exactText(part.after), signed(part.change)],
-      ...effects(part),
       part.status ?? "",
     ]),
-    [
-      "total",
-      exactText(change.amountBefore ?? "–"),
-      exactText(change.amount ?? "–"),
-      signed(change.change),
-      ...effects(change),
-      "",
-    ],
+    ["total", exactText(change.amountBefore ?? "–"), exactText(change.amount ?? "–"), signed(change.change), ""],
   ]);
 }
 

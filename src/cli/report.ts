@@ -5,11 +5,10 @@ import { withDatabase } from "../database.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { AppError } from "../errors.ts";
 import { InvalidQuestion } from "../facts/question.ts";
-import { reportText } from "../show/sentence.ts";
 import { comparedPeriod, dayOf } from "../usage/days.ts";
 import { scriptPage } from "../web/assets.ts";
 import type { ReportData } from "../web/dashboard/pages.ts";
-import { readReportData, weekBefore } from "../worker/dashboard-reads.ts";
+import { readReportData } from "../worker/dashboard-reads.ts";
 import { checkOutputPath, writeFileAtomically } from "./output.ts";
 import { choosePeriod, type PeriodOptions } from "./selection.ts";
 
@@ -17,7 +16,6 @@ export type ReportOptions = PeriodOptions & {
   /** "-" is standard output. */
   readonly out: string;
   readonly project?: string;
-  readonly weekly?: boolean;
 };
 
 /** A year with many groups takes long, and a person waits for it. */
@@ -26,7 +24,6 @@ const STATEMENT_SECONDS_MAX = 120;
 /** Exit status 0 also if days are missing: the report says so, and the exit status of `status` does. */
 export async function runReport(app: App, options: ReportOptions): Promise<number> {
   const { out } = options;
-  if (options.weekly) return printWeekly(app);
   // By this machine's clock, so that a mistake is reported before the database is opened.
   choosePeriod(options, dayOf(new Date()));
   if (out !== "-") await checkOutputPath(out, "--out");
@@ -38,15 +35,6 @@ export async function runReport(app: App, options: ReportOptions): Promise<numbe
   await writeFileAtomically(out, [page], app.signal);
   const { start, end } = data.overview.period;
   app.write(`${out}: usage from ${start} to ${end}. ${lackingText(data)}\n`);
-  return 0;
-}
-
-async function printWeekly(app: App): Promise<number> {
-  const { overview, budgets } = await withDatabase(app, async (db) => {
-    const now = await databaseNow(db);
-    return readReportData(db, weekBefore(dayOf(now)), now, { secondsMax: STATEMENT_SECONDS_MAX });
-  });
-  app.write(`${reportText(overview, budgets)}\n`);
   return 0;
 }
 

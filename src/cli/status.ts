@@ -7,39 +7,49 @@ import { matchesPattern } from "../config/projects.ts";
 import { withDatabase } from "../database.ts";
 import type { CallPause } from "../db/calling-processes.ts";
 import { runOn } from "../db/connection/transaction.ts";
-import { type RotationRow, rotationStatus } from "../db/keys/status.ts";
-import type { StoredList } from "../db/projects.ts";
-import { type GapGroup, groupGaps, type ProjectHealth, worstProjects } from "../facts/completeness.ts";
+import { rotationStatus } from "../db/keys/status.ts";
+import { type ProjectHealth, worstProjects } from "../facts/completeness.ts";
 import type { Condition } from "../facts/conditions.ts";
-import { undatedSeries } from "../facts/coverage.ts";
-import { type HealthState, isWell, queueTotals, health as readHealth } from "../facts/health.ts";
+import { type Gaps, newestGaps } from "../facts/coverage.ts";
+import { type HealthState, isWell, health as readHealth } from "../facts/health.ts";
 import type { WorkerHealth } from "../facts/health-facts.ts";
 import type { JobHealth, LastRun } from "../facts/job-health.ts";
 import { withKnownProjects } from "../jobs/discovery.ts";
 import { budgetTitle, budgetUseText } from "../show/budget-text.ts";
 import { counted, instantText, windowText } from "../show/format.ts";
 import { firstOf } from "../text.ts";
-import { type SeriesName, seriesText } from "../usage/series.ts";
+import { seriesText } from "../usage/series.ts";
 import { jobTitle, renderPause } from "./jobs.ts";
-import { pick } from "./output.ts";
+import { pick, writeAnswer } from "./output.ts";
 
-type Status = {
-  readonly health: HealthState;
-  /** Series whose answers carry no dates, so that their days are neither complete nor missing. */
-  readonly undated: readonly SeriesName[];
-};
+export type StatusOptions = { readonly project?: readonly string[]; readonly json?: boolean };
 
-/** Exit status 1 while there is any fault, so that a script need not read the answer. */
+/** Exit status 1 while there is any fault, or a day of the projects that were asked for is not complete: a script need not read the answer. */
 export async function runStatus(app: App, options: StatusOptions): Promise<number> {
-  if (options.project) return runStatusOfProjects(app, options.project, options);
+  const { project: patterns } = options;
   const written = await loadConfig(app.configPath);
-  const status = await withDatabase(app, async (db): Promise<Status> => {
-    const config = await withKnownProjects(written, db);
-    const health = await readHealth(db, config);
-    return { health, undated: await undatedSeries(runOn(db), undefined) };
+  const { health, gaps } = await withDatabase(app, async (db) => {
+    const health = await readHealth(db, await withKnownProjects(written, db));
+    return { health, gaps: await newestGaps(runOn(db), patterns && projectsAsked(health, patterns)) };
   });
-  app.write(options.json ? `${JSON.stringify(statusJson(status))}\n` : renderStatus(status));
-  return isWell(status.health) ? 0 : 1;
+  if (!patterns) {
+    writeAnswer(app, options, statusJson(health, gaps), () => renderStatus(health, gaps));
+    return isWell(health) ? 0 : 1;
+  }
+  const isAsked = new Set(projectsAsked(health, patterns));
+  const projects = worstProjects(health.projects.filter(({ project }) => isAsked.has(project)));
+  writeAnswer(app, options, { readAt: health.readAt, projects, ...gaps }, () => {
+    const rest = (more: number) => `and ${more} more that have fewer days that are not complete`;
+    return lines([...firstOf(projects.map(projectLine), FOUND_SHOWN_MAX, rest), ...gapLines(gaps)]);
+  });
+  return projects.some(isIncomplete) ? 1 : 0;
+}
+
+function projectsAsked({ projects }: HealthState, patterns: readonly string[]): readonly string[] {
+  const names = [...new Set(projects.map(({ project }) => project))];
+  const unknown = patterns.filter((pattern) => !names.some((name) => matchesPattern(pattern, name)));
+  requireKnown("--project", unknown, names, (name) => `no project that is read or was read is called ${name}`);
+  return names.filter((name) => patterns.some((pattern) => matchesPattern(pattern, name)));
 }
 
 const JOB_FIELDS = [
@@ -50,41 +60,27 @@ const JOB_FIELDS = [
 const CONDITION_FIELDS = ["name", "subject", "severity", "isWrong", "since", "text"] as const;
 
 /** Scripts read these fields. */
-function statusJson({ health, undated }: Status) {
-  const { readAt, callPauses, workers, slices, causes, gaps, gapsLeftOut, queue, budgets } = health;
+function statusJson(health: HealthState, gaps: Gaps) {
+  const { readAt, callPauses, workers, slices, causes, budgets, lists } = health;
   return {
-    readAt,
-    callPauses,
+    ...{ readAt, callPauses, workers, slices, causes, budgets, projectLists: lists, ...gaps },
     jobs: health.jobs.map((job) => pick(job, JOB_FIELDS)),
-    workers,
-    slices,
-    causes,
-    projectLists: health.lists,
-    budgets,
     rotations: health.rotations.map(rotationStatus),
-    ...{ gaps, gapsLeftOut },
     projects: worstProjects(health.projects),
-    ...{ undated, queue },
     // The exit status is 1 while one of them is wrong.
     conditions: health.conditions.map((one) => pick(one, CONDITION_FIELDS)),
   };
 }
 
-const UNDATED_SHOWN_MAX = 20;
 const WORKERS_SHOWN_MAX = 10;
 const PAUSES_SHOWN_MAX = 5;
 
-function renderStatus({ health, undated }: Status): string {
+function renderStatus(health: HealthState, gaps: Gaps): string {
+  const { jobs, workers, slices, rotations, callPauses, budgets, projects } = health;
   const texts = (part: (one: Condition) => boolean) => health.conditions.filter(part).map(({ text }) => text);
-  const { jobs, workers, slices, rotations, queue, callPauses } = health;
-  const queued = queueTotals(queue).flatMap(({ jobs, text }) => (jobs > 0 ? [text] : []));
-  const lines = [
-    ...(isWell(health)
-      ? [wellText(health)]
-      : titled(
-          "not well:",
-          texts(({ isWrong }) => isWrong),
-        )),
+  const wrong = texts(({ isWrong }) => isWrong);
+  return lines([
+    ...(wrong.length === 0 ? [wellText(health)] : titled("not well:", wrong)),
     ...titled(
       "reminders:",
       texts(({ isWrong }) => !isWrong),
@@ -93,25 +89,21 @@ function renderStatus({ health, undated }: Status): string {
     ...workerLines(workers),
     ...firstOf(callPauses.map(pauseText), PAUSES_SHOWN_MAX, (more) => `and with ${counted(more, "more key")}`),
     `slices: ${slices.complete} complete, ${slices.suspect} suspect, ${slices.failed} failed, ${slices.missing} missing`,
-    ...worstProjectLines(health.projects),
-    ...gapLines(health),
-    ...health.lists.map(listText),
-    ...firstOf(undated.map(renderUndated), UNDATED_SHOWN_MAX, (more) => `undated: ${more} more series`),
-    ...health.budgets
+    ...worstProjectLines(projects),
+    ...gapLines(gaps),
+    ...budgets
       .filter(({ isOver }) => !isOver)
       .map((budget) => `budget ${budgetTitle(budget)}: ${budgetUseText(budget)}`),
-    ...(queued.length > 0 ? [`queue: ${queued.join(", ")}`] : []),
-    ...rotations.flatMap(({ rotation, configured, projects, apiKeyId, ageDays, keys }) => {
-      if (projects !== undefined) {
-        if (!configured && !hasKeys(keys)) return [];
-        return [
-          `rotation ${rotation}: ${counted(keys.active, "key")} of ${projects} projects, ${ageDays ?? 0} days old at most${configured ? "" : otherKeysText(keys)}`,
-        ];
-      }
+    ...rotations.flatMap(({ rotation, projects: all, apiKeyId, ageDays, keys }) => {
+      if (all !== undefined && keys.active > 0)
+        return [`rotation ${rotation}: ${counted(keys.active, "key")} of ${all} projects, ${ageDays} days old at most`];
       return apiKeyId === null ? [] : [`rotation ${rotation}: key ${apiKeyId}, ${ageDays} days old`];
     }),
-  ];
-  return `${lines.join("\n")}\n`;
+  ]);
+}
+
+function lines(texts: readonly string[]): string {
+  return `${texts.join("\n")}\n`;
 }
 
 /** Another scheduler may run the exports. If none has, the jobs wait for a worker. */
@@ -120,25 +112,10 @@ function wellText({ jobs, workers }: HealthState): string {
   return isIdle ? "all is well so far, but nothing will run: no worker was ever started" : "all is well";
 }
 
-function hasKeys({ pending, active, draining, orphan }: RotationRow["keys"]): boolean {
-  return pending + active + draining + orphan > 0;
-}
-
-/** Those that are not in use, of a rotation of projects that are gone: nothing renews or deletes them. */
-function otherKeysText({ pending, draining, orphan }: RotationRow["keys"]): string {
-  const counts = Object.entries({ pending, draining, orphan }).filter(([, count]) => count > 0);
-  return counts.map(([state, count]) => `, ${count} ${state}`).join("");
-}
-
 /** A pause of all calls has no key. */
 function pauseText({ key, until }: CallPause): string {
   const calls = key === "" ? "calls to the service" : `calls with the key of ${key}`;
   return `${calls} are paused until ${instantText(until)}, as the service asked`;
-}
-
-/** "projects of env ACCOUNT_KEY: 120, listed 2026-11-22 02:15 UTC" */
-function listText({ list, projects, readAt }: StoredList): string {
-  return `projects of ${list}: ${projects}, ${readAt ? `listed ${instantText(readAt)}` : "never listed"}`;
 }
 
 function titled(title: string, texts: readonly string[]): readonly string[] {
@@ -178,10 +155,6 @@ function renderRun({ status, startedAt, trigger, error }: LastRun): string {
   return `${status}, ${instantText(startedAt)}, ${trigger}${error === null ? "" : `: ${error}`}`;
 }
 
-function renderUndated(series: SeriesName): string {
-  return `undated: ${seriesText(series)}: the answers carry no date, see bi.usage_snapshot`;
-}
-
 const WORST_SHOWN = 10;
 const FOUND_SHOWN_MAX = 50;
 
@@ -212,53 +185,13 @@ function projectLine({ project, source, series, complete, freshThrough, ...lacki
   return `${project}${source === "usage" ? "" : ` (${source})`}: ${counted(series, "series", "series")}, ${[`${complete} complete`, ...counts].join(", ")}; ${fresh}`;
 }
 
-export type StatusOptions = { readonly project?: readonly string[]; readonly json?: boolean };
-
-/** Exit status 1 if a day of these projects is not complete. */
-export async function runStatusOfProjects(
-  app: App,
-  patterns: readonly string[],
-  { json }: StatusOptions,
-): Promise<number> {
-  const config = await loadConfig(app.configPath);
-  const isAsked = (project: string) => patterns.some((pattern) => matchesPattern(pattern, project));
-  const health = await withDatabase(app, async (db) =>
-    readHealth(db, await withKnownProjects(config, db), { isShown: isAsked }),
-  );
-  const names = [...new Set(health.projects.map(({ project }) => project))];
-  const unknown = patterns.filter((pattern) => !names.some((name) => matchesPattern(pattern, name)));
-  requireKnown("--project", unknown, names, (name) => `no project that is read or was read is called ${name}`);
-  const projects = worstProjects(health.projects.filter(({ project }) => isAsked(project)));
-  app.write(json ? `${JSON.stringify(answerJson(health, projects))}\n` : answerText(health, projects));
-  return projects.some(isIncomplete) ? 1 : 0;
-}
-
-function answerJson({ readAt, gaps, gapsLeftOut }: HealthState, projects: readonly ProjectHealth[]) {
-  return { readAt, projects, gaps, gapsLeftOut };
-}
-
-function answerText(health: HealthState, projects: readonly ProjectHealth[]): string {
-  const rest = (more: number) => `and ${more} more that have fewer days that are not complete`;
-  const lines = [...firstOf(projects.map(projectLine), FOUND_SHOWN_MAX, rest), ...gapLines(health)];
-  return `${lines.join("\n")}\n`;
-}
-
-// The gaps as lines of text, the newest first.
-
-const GAPS_SHOWN_MAX = 20;
 const SERIES_SHOWN_MAX = 3;
 
-export function gapLines({ gaps, gapsLeftOut }: Pick<HealthState, "gaps" | "gapsLeftOut">): readonly string[] {
-  const groups = groupGaps(gaps);
-  const more = Math.max(groups.length - GAPS_SHOWN_MAX, 0) + gapsLeftOut;
-  return [
-    ...groups.slice(0, GAPS_SHOWN_MAX).map(renderGap),
-    ...(more > 0 ? [`  and ${more} more: see bi.coverage_gaps`] : []),
-  ];
-}
-
-function renderGap({ status, series, from, to, error }: GapGroup): string {
-  const names = firstOf(series.map(seriesText), SERIES_SHOWN_MAX, (more) => `and ${more} more series`);
-  const days = windowText({ start: from, end: to });
-  return `  ${status}: ${names.join(", ")}, ${days}${error === null ? "" : `: ${error}`}`;
+function gapLines({ gaps, gapsLeftOut }: Gaps): readonly string[] {
+  const texts = gaps.map(({ status, series, from, to, error }) => {
+    const names = firstOf(series.map(seriesText), SERIES_SHOWN_MAX, (more) => `and ${more} more series`);
+    const days = windowText({ start: from, end: to });
+    return `  ${status}: ${names.join(", ")}, ${days}${error === null ? "" : `: ${error}`}`;
+  });
+  return gapsLeftOut > 0 ? [...texts, `  and ${gapsLeftOut} more: see bi.coverage_gaps`] : texts;
 }

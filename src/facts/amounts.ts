@@ -4,19 +4,8 @@ import { plainDecimal } from "../decimal.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { type Answer, answerOf, type LackingDays, lackingDays, type UsageRow } from "./answer.ts";
 import { isCost, type Question } from "./question.ts";
-import {
-  type CoveredDay,
-  countPricedRows,
-  countUnpriced,
-  type Run,
-  readCoveredDays,
-  readScope,
-  type SeriesFacts,
-} from "./scope.ts";
+import { type CoveredDay, countUnpriced, type Run, readCoveredDays, readScope, type SeriesFacts } from "./scope.ts";
 import { copiedSql, figuresSql, literal, type Scope, usageSql } from "./sql.ts";
-
-/** Finding models without a price takes about 12 ms for each thousand rows of usage, twice as long as the estimate itself. */
-const PRICE_CHECK_ROWS_MAX = 60_000;
 
 /** What is known of the series of a question before their amounts are read. It is the same for every metric of usage. */
 export type Basis = {
@@ -50,17 +39,15 @@ export async function amounts(
 ): Promise<Answer> {
   const basis = known ?? (await readBasis(run, question));
   const { scope } = basis;
-  const isEstimate = question.metric === "estimated_cost" && scope.projectCount > 0;
-  const isWhole = isEstimate && !isPart;
+  const isChecked = question.metric === "estimated_cost" && scope.projectCount > 0 && !isPart;
   const rows =
     isCost(question.metric) && scope.projectCount === 0
       ? []
       : await run<UsageRow>(usageSql(question, scope, basis.isCompared));
-  const isChecked = isWhole && (await countPricedRows(run, question, scope)) <= PRICE_CHECK_ROWS_MAX;
   return answerOf({
     ...{ question, ...basis, rows, sql: copiedSql(question, scope, basis.isCompared) },
     labels: await readLabels(run, question, rows),
-    unpricedModels: isChecked ? await countUnpriced(run, question, scope) : isWhole ? null : 0,
+    unpricedModels: isChecked ? await countUnpriced(run, question, scope) : 0,
   });
 }
 

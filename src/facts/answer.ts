@@ -64,12 +64,7 @@ export const Answer = z.object({
         "Projects in the amounts, or in those of the compared period, that are no longer exported by this grouping and filter and were not read on all of the days; at most 20",
       ),
     projectsEndedCount: z.int(),
-    unpricedModels: z
-      .int()
-      .nullable()
-      .describe(
-        "How many models have usage without a price, which an estimated cost lacks; null if it was not counted, because of many rows of usage: the view bi.cost_estimated has them, with the status unpriced",
-      ),
+    unpricedModels: z.int().describe("How many models have usage without a price, which an estimated cost lacks"),
     otherCurrencies: z
       .array(z.string())
       .describe(
@@ -164,7 +159,7 @@ export type Parts = {
   readonly isCompared: boolean;
   /** Of an API key its comment, of a project its name, by the identifier. */
   readonly labels: ReadonlyMap<string | null, string>;
-  readonly unpricedModels: number | null;
+  readonly unpricedModels: number;
   readonly sql: CopiedSql;
 };
 
@@ -195,7 +190,7 @@ export function answerOf({ question, scope, rows, covered, labels, sql, isCompar
     unpricedModels: parts.unpricedModels,
     otherCurrencies: scope.currencies.filter((one) => one !== scope.currency),
   };
-  const hasEverything = scope.leftOutCount + scope.endedCount + (parts.unpricedModels ?? 0) === 0;
+  const hasEverything = scope.leftOutCount + scope.endedCount + parts.unpricedModels === 0;
   return {
     question: understood(question, scope),
     complete: isWhole && hasEverything && !(isCost(question.metric) && scope.currency === undefined),

@@ -8,7 +8,7 @@ import { amounts, type Basis, type Figure, readBasis } from "./amounts.ts";
 import type { Answer } from "./answer.ts";
 import type { AskedMetric, Question, Split } from "./question.ts";
 import type { Run } from "./scope.ts";
-import { effectsSql, projectConditions, type Scope } from "./sql.ts";
+import { projectConditions } from "./sql.ts";
 
 export type ChangeQuestion = Pick<Question, "period" | "projects" | "metric" | "limit"> &
   Partial<Pick<Question, "currency">> & {
@@ -18,14 +18,6 @@ export type ChangeQuestion = Pick<Question, "period" | "projects" | "metric" | "
   };
 
 type ChangeAmounts = { readonly before: string; readonly after: string; readonly change: string };
-
-/** Both add up to the change of an estimated cost. */
-export type Effects = {
-  /** Of the quantities, at the average prices of the period before. */
-  readonly volume: string;
-  /** The rest: other prices, or another mix of them. */
-  readonly price: string;
-};
 
 export type Change = {
   readonly period: ChangeQuestion["period"];
@@ -43,7 +35,6 @@ export type Change = {
   readonly amountBefore: string | null;
   /** Null unless every day of both periods was read: `lacking` says which were not. */
   readonly change: string | null;
-  readonly effects: Effects | null;
   readonly lacking: Answer["lacking"];
   /** Days of the period that are still read again. */
   readonly settlingDays: readonly Day[];
@@ -75,7 +66,6 @@ export type ChangePart = ChangeAmounts & {
   readonly status: "new" | "vanished" | "changed" | "same" | null;
   /** How many groups the part has. */
   readonly groups: number;
-  readonly effects: Effects | null;
 };
 
 /** Throws InvalidQuestion if there is no such project. */
@@ -84,22 +74,17 @@ export async function changes(run: Run, { groupings, ...asked }: ChangeQuestion)
   const { totalFrom, available, basis } = await totalSplit(run, { ...question, grouping: "none" });
   const total = await amounts(run, { ...question, grouping: totalFrom }, { basis });
   const sum = total.total ?? { amount: null, before: null, change: null };
-  const effects =
-    question.metric === "estimated_cost" && sum.change !== null
-      ? await readEffects(run, { ...question, grouping: "none" }, basis.scope)
-      : null;
   const splits: ChangeSplit[] = [];
   for (const grouping of sum.change === null ? [] : (groupings ?? available)) {
     if (!isAsked(grouping, available, total)) continue;
     const answer = await amounts(run, { ...question, grouping }, { isPart: true });
-    splits.push(splitOf(answer, total, grouping === "model" ? effects : null));
+    splits.push(splitOf(answer, total));
   }
   const { period, before } = question;
   return {
     ...{ period, before, metric: question.metric, currency: total.question.currency },
     ...{ projects: total.projects, projectCount: total.projectCount, totalFrom },
     ...{ amount: sum.amount, amountBefore: sum.before, change: sum.change },
-    effects: effects && effectsOf([...effects.values()]),
     lacking: total.lacking,
     settlingDays: total.days.filter(({ state }) => state === "settling").map(({ day }) => day),
     splits,
@@ -130,32 +115,19 @@ export async function totalSplit(
   return { totalFrom, available, basis: await readBasis(run, { ...question, grouping: totalFrom }) };
 }
 
-function splitOf(answer: Answer, total: Answer, effects: ReadonlyMap<string | null, Effects> | null): ChangeSplit {
+function splitOf(answer: Answer, total: Answer): ChangeSplit {
   const { grouping } = answer.question;
   const { incompleteDays, unreadDays, incompleteDaysBefore, unreadDaysBefore } = answer.lacking;
   const daysUnread = unreadDays.length + unreadDaysBefore.length;
   const daysLacking = daysUnread + incompleteDays.length + incompleteDaysBefore.length;
   if (!answer.compared || !total.total) return { grouping, daysLacking, daysUnread, parts: [] };
   const none = { group: null, label: null, status: null };
-  const groups = answer.groups.map((one): ChangePart => {
+  const parts = answer.groups.map((one): ChangePart => {
     const of = changeAmounts(one);
-    const effect = effects?.get(one.group) ?? null;
-    return {
-      part: "group",
-      group: one.group,
-      label: one.label,
-      status: statusOf(of),
-      groups: 1,
-      ...of,
-      effects: effect,
-    };
+    return { part: "group", group: one.group, label: one.label, status: statusOf(of), groups: 1, ...of };
   });
-  const parts = [...groups];
-  if (answer.other && addsUp(grouping)) {
-    const listed = answer.groups.map(({ group }) => group);
-    const rest = effects && effectsOf([...effects].flatMap(([group, one]) => (listed.includes(group) ? [] : one)));
-    parts.push({ part: "others", ...none, groups: answer.other.groups, ...changeAmounts(answer.other), effects: rest });
-  }
+  if (answer.other && addsUp(grouping))
+    parts.push({ part: "others", ...none, groups: answer.other.groups, ...changeAmounts(answer.other) });
   const rest = lessThan(changeAmounts(total.total), parts);
   if (Object.values(rest).some((amount) => amount !== "0"))
     parts.push({
@@ -163,7 +135,6 @@ function splitOf(answer: Answer, total: Answer, effects: ReadonlyMap<string | nu
       ...none,
       groups: addsUp(grouping) ? 0 : (answer.other?.groups ?? 0),
       ...rest,
-      effects: null,
     });
   return { grouping, daysLacking, daysUnread, parts };
 }
@@ -183,16 +154,6 @@ function statusOf({ before, after, change }: ChangeAmounts): ChangePart["status"
 function lessThan(total: ChangeAmounts, parts: readonly ChangeAmounts[]): ChangeAmounts {
   const rest = (of: keyof ChangeAmounts) => difference(total[of], sumOf(...parts.map((part) => part[of])));
   return { before: rest("before"), after: rest("after"), change: rest("change") };
-}
-
-function effectsOf(all: readonly Effects[]): Effects {
-  return { volume: sumOf(...all.map(({ volume }) => volume)), price: sumOf(...all.map(({ price }) => price)) };
-}
-
-/** Of an estimated cost, by model. */
-async function readEffects(run: Run, question: Question, scope: Scope): Promise<ReadonlyMap<string | null, Effects>> {
-  const rows = await run<Effects & { readonly model: string | null }>(effectsSql(question, scope));
-  return new Map(rows.map(({ model, volume, price }) => [model, { volume: sumOf(volume), price: sumOf(price) }]));
 }
 
 /**

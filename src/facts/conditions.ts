@@ -6,13 +6,12 @@ import type { StoredList } from "../db/projects.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import { needsAttention } from "../keys/plan.ts";
 import { budgetPeriod, budgetTitle, budgetUseText } from "../show/budget-text.ts";
-import { counted, instantText, metricName, roundedText, windowText } from "../show/format.ts";
+import { counted, instantText, metricName, roundedText } from "../show/format.ts";
 import { attemptsText, fallbackText } from "../show/keys.ts";
 import { projectsText, shellQuoted, truncate } from "../text.ts";
 import { RETRIED_CODES } from "../usage/backfill.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
 import { DAY_SECONDS } from "../usage/days.ts";
-import { seriesText } from "../usage/series.ts";
 import { errorReason } from "./completeness.ts";
 import type { HealthFacts } from "./health-facts.ts";
 import type { ProjectJobHealth } from "./job-health.ts";
@@ -184,16 +183,14 @@ function runCondition({ kind, job, project, failedRun }: ProjectJobHealth): read
 const CAUSES_SHOWN_MAX = 5;
 
 /** Slices that are not complete; the failed ones by cause. Missing days are not sent during a run of an export, which may read them. */
-function coverageConditions({ slices, causes, gaps, jobs, readAt }: HealthFacts): readonly Found[] {
+function coverageConditions({ slices, causes, jobs, readAt }: HealthFacts): readonly Found[] {
   const isQuiet = jobs.some(({ kind, mayReadMissing }) => kind === "export" && mayReadMissing);
   const of = (name: "missing" | "failed" | "suspect", count: number, text: string, part: Partial<Found> = {}) =>
     count === 0 ? [] : [condition(name, "", `${counted(count, "slice")} ${text}`, { isQuiet, ...part })];
-  const newest = gaps.find(({ status }) => status === "missing");
-  const where = newest && `; the newest: ${seriesText(newest)}, ${windowText({ start: newest.from, end: newest.to })}`;
   const shown = causes.slice(0, CAUSES_SHOWN_MAX);
   const others = shown.reduce((left, one) => left - one.slices, slices.failed);
   return [
-    ...of("missing", slices.missing, `missing: due and never read${where ?? ""}`),
+    ...of("missing", slices.missing, "missing: due and never read; usage-export status says which"),
     ...shown.flatMap((cause) =>
       of("failed", cause.slices, "", {
         ...{ subject: cause.code ?? "other", text: causeText(cause), since: cause.since },

@@ -54,15 +54,10 @@ export async function coverage(run: Run, { period, projects }: CoverageScope): P
   return {
     period,
     ...(await readProjects(run, ofProjects, period)),
-    undated: await undatedSeries(run, projects),
-  };
-}
-
-export async function undatedSeries(run: Run, projects: CoverageScope["projects"]): Promise<readonly SeriesName[]> {
-  const ofProjects = projectConditions({ projectIds: projects && (await findProjects(run, projects)) });
-  return run<SeriesName>(`
+    undated: await run<SeriesName>(`
 select project, "grouping", filter from bi.coverage
-where ${["source = 'usage' and status = 'undated'", ...ofProjects].join(" and ")} order by 1, 2, 3`);
+where ${["source = 'usage' and status = 'undated'", ...ofProjects].join(" and ")} order by 1, 2, 3`),
+  };
 }
 
 const PROJECTS_MAX = 60;
@@ -129,6 +124,36 @@ select "projectId", source, "grouping", filter, quality, start, "end", error fro
 ) gaps
 where nth <= ${GAPS_MAX}
 order by nth`);
+}
+
+/** Consecutive days that are all missing or all failed for the same reason: an outage makes the same gap in every series. */
+type Gap = {
+  readonly status: "missing" | "failed";
+  readonly from: Day;
+  readonly to: Day;
+  /** Why the newest of its days failed; for missing days, that they were read only before they were over; null if they were never read. */
+  readonly error: string | null;
+  readonly series: readonly SeriesName[];
+};
+
+/** The newest first; and how many older ones are not listed. */
+export type Gaps = { readonly gaps: readonly Gap[]; readonly gapsLeftOut: number };
+
+/** Of the projects with these names. */
+export async function newestGaps(run: Run, projects: readonly string[] | undefined): Promise<Gaps> {
+  const asked = projects === undefined ? "true" : `project in (${projects.map(literal).join(", ") || "null"})`;
+  const rows = await run<Gap & { readonly all: number }>(`
+select status, from_date as "from", to_date as "to", reason as error, (count(*) over ())::integer as "all",
+  json_agg(json_build_object('project', project, 'source', source, 'grouping', "grouping", 'filter', filter)
+    order by source desc, project, "grouping", filter) as series
+from (
+  -- Of one reason the texts differ in the number of attempts and in the request.
+  select *, regexp_replace(error, ' \\((\\d+ attempts|request id [^)]*)\\)', '', 'g') as reason from bi.coverage_gaps where ${asked}
+) gap
+group by status, from_date, to_date, reason
+order by to_date desc, min(source) desc, min(project) collate "C", status
+limit ${GAPS_MAX}`);
+  return { gaps: rows.map(({ all: _, ...gap }) => gap), gapsLeftOut: (rows[0]?.all ?? 0) - rows.length };
 }
 
 /** A window after whose last reading of a day usage still changed. */

@@ -1,4 +1,4 @@
-// What is known of the program at one moment, read in one snapshot: jobs, workers, coverage, rotations, queue, budgets and unusual days.
+// What is known of the program at one moment, read in one snapshot: jobs, workers, coverage, rotations, budgets and unusual days.
 
 import { type Config, listOf } from "../config/config.ts";
 import { type JudgedUsage, readAnomalies } from "../db/anomalies.ts";
@@ -6,25 +6,17 @@ import { type CallPause, storedPauses } from "../db/calling-processes.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { type Tx, tryWithin } from "../db/connection/transaction.ts";
 import { type StoredWorker, storedWorkers } from "../db/jobs/jobs.ts";
-import { type QueueDepth, queueDepths } from "../db/jobs/queue.ts";
 import { watchedBudgets } from "../db/money.ts";
 import { type StoredList, storedLists } from "../db/projects.ts";
 import { type FailureCause, failureCauses } from "../db/usage/failures.ts";
 import { errorText } from "../errors.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
-import {
-  completeness,
-  countSlices,
-  type Gaps,
-  type ProjectHealth,
-  readGaps,
-  type SliceCounts,
-} from "./completeness.ts";
+import { completeness, countSlices, type ProjectHealth, type SliceCounts } from "./completeness.ts";
 import { jobHealth, type ProjectJobHealth } from "./job-health.ts";
 import { type ProjectRotationHealth, rotationHealth } from "./rotation-health.ts";
 
 /** What the conditions are computed from. A rotation of many projects is one for each of them here. */
-export type HealthFacts = Gaps & {
+export type HealthFacts = {
   /** The moment of reading, by the database's clock. */
   readonly readAt: Date;
   /** The pauses that the service asked for. */
@@ -38,7 +30,6 @@ export type HealthFacts = Gaps & {
   /** Why slices are failed; the cause with the most slices comes first. */
   readonly causes: readonly FailureCause[];
   readonly rotations: readonly ProjectRotationHealth[];
-  readonly queue: readonly QueueDepth[];
   /** The lists of projects that the configuration discovers projects by. */
   readonly lists: readonly StoredList[];
   /** Budgets in the periods that somebody should watch. */
@@ -54,22 +45,10 @@ export type WorkerHealth = Omit<StoredWorker, "workerId" | "stoppedAt"> & {
   readonly state: "live" | "silent" | "stopped";
 };
 
-export type FactsOptions = {
-  /** Of which projects the gaps are listed; of all if left out. Everything else is of all. */
-  readonly isShown?: (project: string) => boolean;
-  /** False: the gaps are not listed, which takes long in an outage of thousands of projects. */
-  readonly withGaps?: boolean;
-};
-
 /** `tx` is a snapshot of `db`. */
-export async function healthFacts(
-  db: Database,
-  tx: Tx,
-  config: Config,
-  { isShown, withGaps = true }: FactsOptions,
-): Promise<HealthFacts> {
+export async function healthFacts(db: Database, tx: Tx, config: Config): Promise<HealthFacts> {
   const now = await databaseNow(tx);
-  const { projects, incomplete } = await completeness(tx, isShown);
+  const projects = await completeness(tx);
   const slices = countSlices(projects);
   const workers = await storedWorkers(tx);
   const causes = slices.failed > 0 ? await failureCauses(tx) : [];
@@ -83,10 +62,9 @@ export async function healthFacts(
       ...worker,
       state: stoppedAt ? "stopped" : worker.recent ? "live" : "silent",
     })),
-    ...{ projects, slices, ...(await readGaps(tx, withGaps ? incomplete : [])) },
+    ...{ projects, slices },
     causes: causes.map((cause) => ({ ...cause, isRetried: isRetried && cause.isRetried })),
     rotations: await rotationHealth(tx, config),
-    queue: await queueDepths(tx),
     lists: await configuredLists(tx, config),
     ...(await usageFacts(db, tx, config)),
   };

@@ -4,9 +4,8 @@
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { readSnapshot } from "../db/connection/transaction.ts";
-import type { QueueDepth } from "../db/jobs/queue.ts";
 import { type Condition, conditionsOf } from "./conditions.ts";
-import { type FactsOptions, type HealthFacts, healthFacts } from "./health-facts.ts";
+import { type HealthFacts, healthFacts } from "./health-facts.ts";
 import { type JobHealth, mergeJobs } from "./job-health.ts";
 import { mergeRotations, type RotationHealth } from "./rotation-health.ts";
 
@@ -18,14 +17,9 @@ export type HealthState = Omit<HealthFacts, "jobs" | "rotations"> & {
   readonly conditions: readonly Condition[];
 };
 
-type HealthOptions = FactsOptions & {
-  /** The limit of each statement. */
-  readonly statementSecondsMax?: number;
-};
-
-export async function health(db: Database, config: Config, options: HealthOptions = {}): Promise<HealthState> {
-  const facts = await readSnapshot(db, (tx) => healthFacts(db, tx, config, options), options.statementSecondsMax);
-  return healthOf(facts);
+/** `statementSecondsMax` is the limit of each statement. */
+export async function health(db: Database, config: Config, statementSecondsMax?: number): Promise<HealthState> {
+  return healthOf(await readSnapshot(db, (tx) => healthFacts(db, tx, config), statementSecondsMax));
 }
 
 export function healthOf(facts: HealthFacts): HealthState {
@@ -36,19 +30,4 @@ export function healthOf(facts: HealthFacts): HealthState {
 /** Every due slice is complete, no run failed, no rotation warns, and no job waits for a worker. The usage itself does not matter here. */
 export function isWell({ conditions }: Pick<HealthState, "conditions">): boolean {
   return !conditions.some(({ isWrong }) => isWrong);
-}
-
-const QUEUE_STATE_WORDS = {
-  waiting: "waiting",
-  retrying: "waiting for a retry",
-  active: "in progress",
-  dead: "given up in the last day",
-} as const;
-
-/** How many queue jobs there are in each state, as "3 waiting", in the order in which a job passes through the states. */
-export function queueTotals(queue: readonly QueueDepth[]): readonly { readonly jobs: number; readonly text: string }[] {
-  return Object.entries(QUEUE_STATE_WORDS).map(([state, words]) => {
-    const jobs = queue.reduce((sum, one) => sum + (one.state === state ? one.jobs : 0), 0);
-    return { jobs, text: `${jobs} ${words}` };
-  });
 }

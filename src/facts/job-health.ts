@@ -76,6 +76,9 @@ export async function jobHealth(
   });
 }
 
+/** Days that are missing after a run of hours are notified while it goes on. */
+const READING_MS_MAX = 2 * 60 * 60_000;
+
 function plannedRuns(
   job: Schedule,
   stored: StoredJob | undefined,
@@ -92,7 +95,8 @@ function plannedRuns(
     needsWorker: stored !== undefined && !isPaused,
     // A run that waits for the end of the previous run is not overdue.
     overdueSince: last?.status === "running" ? undefined : overdue,
-    mayReadMissing: isAboutToBegin || last?.hasReadingRun === true,
+    mayReadMissing:
+      isAboutToBegin || (last?.status === "running" && now.getTime() - last.startedAt.getTime() < READING_MS_MAX),
   };
 }
 
@@ -110,11 +114,6 @@ function failedRun(judged: NewestRun | undefined, hasFailedSlices: boolean): Fai
 
 type NewestRun = LastRun & {
   readonly suspect: number;
-  /**
-   * A run is in progress that may read the days that are missing now: workers share it, or its one process has sent a heartbeat within the
-   * last minute. A run of hours does not count, nor a catch-up soon after another run: what is missing then is notified beside it.
-   */
-  readonly hasReadingRun: boolean;
 };
 
 /** "last": the newest that was not skipped; "judged": the newest that tells whether the job works (see FailedRun); "success": see `lastSuccess`. */
@@ -124,18 +123,7 @@ type NewestRuns = { readonly [What in "last" | "judged" | "success"]?: NewestRun
 async function newestRuns(tx: Tx, jobs: readonly JobId[]): Promise<ReadonlyMap<number, NewestRuns>> {
   const { rows } = await sql<NewestRun & { readonly index: number; readonly what: keyof NewestRuns }>`
     select c.index, r.what, r.trigger, r.status, r.started_at as "startedAt", r.finished_at as "finishedAt", r.error,
-      r.slices_suspect as suspect,
-      exists (
-        select from usage_export.run r
-        where r.kind = c.kind and r.job = c.name and r.status = 'running'
-          and r.started_at > now() - interval '2 hours'
-          and (r.trigger <> 'catchup' or not exists (
-            select from usage_export.run earlier
-            where earlier.kind = r.kind and earlier.job = r.job and earlier.status <> 'running'
-              and earlier.started_at > now() - interval '2 hours' and earlier.started_at < r.started_at
-          ))
-          and (r.projects_open is not null or r.heartbeat_at > now() - interval '1 minute')
-      ) as "hasReadingRun"
+      r.slices_suspect as suspect
     from ${listed(jobs)}
     cross join lateral (
       (

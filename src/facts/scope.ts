@@ -85,14 +85,6 @@ async function readCurrencies(run: Run, { currency }: Question): Promise<readonl
   throw new InvalidQuestion(`currency: no price is in ${JSON.stringify(currency)}${didYouMean(currency, names)}`);
 }
 
-/** How many rows of usage an estimate is calculated from: it takes about 25 ms for each thousand. */
-export async function countPricedRows(run: Run, question: Question, scope: Scope): Promise<number> {
-  const [counted] = await run<{ count: number }>(`
-select coalesce(sum(rows), 0)::integer as count from bi.coverage
-where ${coverageConditions(question, scope, windowsOf(question))}`);
-  return counted?.count ?? 0;
-}
-
 /**
  * How many models have usage in the period that no price is for. The usage of a day that was not read by model is of no known model: such
  * a day is incomplete or unread, or its project is left out.

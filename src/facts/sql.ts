@@ -279,28 +279,3 @@ export function figuresSql(question: Question, scope: Scope): string {
 select ${[...sums(period, ""), ...(before ? sums(before, "_before") : [])].join(",\n  ")}
 from day_amount`;
 }
-
-/**
- * How much of the change of an estimated cost is due to quantities, by model: the change in quantity at the average price of the period before.
- * An average may have endless digits; the rest is due to prices, so that both add up exactly.
- */
-export function effectsSql(question: Question, scope: Scope): string {
-  const { view, conditions } = sourceOf({ ...question, grouping: "none", group: undefined }, scope);
-  const { period, before = period } = question;
-  const sums = (window: Window, end: string) =>
-    ["quantity", "amount"].map((one) => `coalesce(sum(${one}) filter (where ${within(window)}), 0) as ${one}${end}`);
-  return `select model, sum(volume) as volume, sum(amount - amount_before - volume) as price
-from (
-  select model, amount, amount_before, case
-      when has_one_price or quantity = 0 or quantity_before = 0 then amount - amount_before
-      else round((quantity - quantity_before) * amount_before / quantity_before, 12)
-    end as volume
-  from (
-    select model, min(price) = max(price) as has_one_price, ${[...sums(period, ""), ...sums(before, "_before")].join(", ")}
-    from ${view}
-    where ${[`(${rangesOf(question).map(within).join(" or ")})`, ...conditions].join(" and ")}
-    group by project_id, metric, model, endpoint, method, deployment
-  ) usage
-) effect
-group by model`;
-}

@@ -1,20 +1,10 @@
 // Why usage or cost rose or fell, and what amounts lack, in plain words. Pure.
 
 import type { Answer } from "../facts/answer.ts";
-import type { Change, ChangePart, ChangeSplit, Effects } from "../facts/changes.ts";
+import type { Change, ChangePart, ChangeSplit } from "../facts/changes.ts";
 import type { Day, Window } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
-import {
-  changeText,
-  counted,
-  daysText,
-  isZero,
-  type Measure,
-  metricName,
-  periodText,
-  quantityText,
-  signedText,
-} from "./format.ts";
+import { changeText, counted, daysText, isZero, metricName, periodText, quantityText, signedText } from "./format.ts";
 import { truncatedName } from "./html.ts";
 
 /** Everything worth knowing of one metric, the most important first. */
@@ -54,11 +44,11 @@ export function reasonSentences(change: Change): readonly string[] {
 export function lackingSentences(lacking: Answer["lacking"]): readonly string[] {
   const { projectsLeftOut, projectsLeftOutCount, projectsEnded, projectsEndedCount } = lacking;
   const { unpricedModels, otherCurrencies } = lacking;
-  const view = "The view bi.cost_estimated shows which, with the status unpriced.";
   return [
-    ...(unpricedModels === null ? [`Models without a price cost nothing here. ${view}`] : []),
     ...(unpricedModels
-      ? [`Not in the cost: some usage of ${counted(unpricedModels, "model")}, which has no price. ${view}`]
+      ? [
+          `Not in the cost: some usage of ${counted(unpricedModels, "model")}, which has no price. The view bi.cost_estimated shows which, with the status unpriced.`,
+        ]
       : []),
     ...(otherCurrencies.length > 0
       ? [`Not in these amounts: usage that is priced in ${otherCurrencies.join(", ")}.`]
@@ -82,7 +72,7 @@ export function namesText(names: readonly string[], count: number): string {
 }
 
 function headline(change: Change): string {
-  const { period, before, amount, amountBefore, lacking, effects } = change;
+  const { period, before, amount, amountBefore, lacking } = change;
   const title = metricName(change.metric);
   const [is, was] = [periodText(period), periodText(before)];
   const why = whyNotCompared(lacking, before);
@@ -94,15 +84,7 @@ function headline(change: Change): string {
   const verb = change.change.startsWith("-") ? "fell" : "rose";
   const percent = changeText(amount, amountBefore);
   const by = /%$/.test(percent) ? ` by ${percent.replace(/^[+-]/, "")}` : "";
-  const because = effects ? `: ${effectsText(effects, change)}` : "";
-  return `${title} ${verb}${by}, from ${quantityText(amountBefore, change)} (${was}) to ${quantityText(amount, change)} (${is})${because}.`;
-}
-
-function effectsText({ volume, price }: Effects, measure: Measure): string {
-  const usage = `${volume.startsWith("-") ? "less" : "more"} usage (${signedText(volume, measure)})`;
-  const prices = `${price.startsWith("-") ? "lower" : "higher"} prices (${signedText(price, measure)})`;
-  if (isZero(price)) return usage;
-  return isZero(volume) ? prices : `${usage} and ${prices}`;
+  return `${title} ${verb}${by}, from ${quantityText(amountBefore, change)} (${was}) to ${quantityText(amount, change)} (${is}).`;
 }
 
 /**
@@ -139,15 +121,9 @@ const NAMED_MAX = 3;
 function contributors(of: Change, { grouping, parts }: ChangeSplit): readonly string[] {
   const largest = parts.filter((one) => one.part === "group" && !isZero(one.change)).slice(0, NAMED_MAX);
   if (largest.length === 0) return [];
-  const named = largest.map(({ group, label, change, status, effects }) => {
+  const named = largest.map(({ group, label, change, status }) => {
     const name = group === null ? "(no value)" : namesText([label ?? group], 1);
-    const notes = [
-      ...(status === "new" || status === "vanished" ? [status] : []),
-      ...(effects && !isZero(effects.price)
-        ? [`usage ${signedText(effects.volume, of)}, prices ${signedText(effects.price, of)}`]
-        : []),
-    ];
-    return `${name} ${signedText(change, of)}${notes.length > 0 ? ` (${notes.join(", ")})` : ""}`;
+    return `${name} ${signedText(change, of)}${status === "new" || status === "vanished" ? ` (${status})` : ""}`;
   });
   return [`By ${groupingNoun(grouping)}: ${named.join(", ")}.`];
 }

@@ -1,7 +1,7 @@
 // The Prometheus metrics: of this process, and of the health state. Labels hold only names from the configuration, and words of closed
 // lists, never a secret, an id or the text of an error.
 
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { worstProjects } from "../facts/completeness.ts";
 import type { HealthState } from "../facts/health.ts";
 import { type Day, startOfDay } from "../usage/days.ts";
@@ -18,8 +18,6 @@ type HealthGauge = {
 };
 
 const startOf = (day: Day | null): Value => (day === null ? null : startOfDay(day).getTime() / 1000);
-/** A metric is a double by its format: these are shares for charts, and bi.budgets has the amounts. */
-const shareOf = (percent: string | null): Value => (percent === null ? null : Number(percent) / 100);
 const NOT_COMPLETE = ["missing", "failed", "suspect"] as const;
 
 /** Not "job": Prometheus uses that label for the target of a scrape. */
@@ -46,11 +44,6 @@ const GAUGES: Readonly<Record<string, HealthGauge>> = {
         NOT_COMPLETE.map((status) => [project, source, status, counts[status]] as const),
       ),
   },
-  all_incomplete_slices: {
-    help: "Slices of all series that are missing, failed or suspect",
-    labels: ["status"],
-    samples: ({ slices }) => NOT_COMPLETE.map((status) => [status, slices[status]]),
-  },
   job_last_success_timestamp_seconds: {
     help: "When the newest run of the job ended in which everything was stored, without backfills",
     labels: JOB,
@@ -60,26 +53,6 @@ const GAUGES: Readonly<Record<string, HealthGauge>> = {
     help: "How long ago the key in use was requested, or put back by a person",
     labels: ["rotation"],
     samples: ({ rotations }) => rotations.map(({ rotation, ageSeconds }) => [rotation, ageSeconds]),
-  },
-  workers: {
-    help: "Workers that ended a tick, which comes every minute, in the last two minutes",
-    labels: [],
-    samples: ({ workers }) => [[workers.filter(({ state }) => state === "live").length]],
-  },
-  queue_jobs: {
-    help: "Projects of runs, and rotations, in the queue: waiting, retrying (waits for another attempt), active, or dead (given up in the last 24 hours)",
-    labels: ["queue", "state"],
-    samples: ({ queue }) => queue.map((one) => [one.queue, one.state, one.jobs]),
-  },
-  budget_used_share: {
-    help: "Which share of the budget is used in its current period, of the days that were read; 1 where it is used up",
-    labels: ["budget"],
-    samples: ({ budgets }) => budgets.map(({ name, percent }) => [name, shareOf(percent)]),
-  },
-  budget_forecast_share: {
-    help: "Which share of the budget will probably be used by the end of the current month; absent where no forecast is possible",
-    labels: ["budget"],
-    samples: ({ budgets }) => budgets.map(({ name, forecastPercent }) => [name, shareOf(forecastPercent)]),
   },
 };
 
@@ -100,11 +73,11 @@ export function metricSamples(health: HealthState): readonly MetricSample[] {
   );
 }
 
-/** Of more projects, jobs, rotations, budgets or conditions there are samples of the worst alone. */
+/** Of more projects, jobs, rotations or conditions there are samples of the worst alone. */
 const LABELS_MAX = 200;
 
 function limited(health: HealthState): HealthState {
-  const { conditions, jobs, rotations, projects, budgets } = health;
+  const { conditions, jobs, rotations, projects } = health;
   const isCritical = conditions.filter(({ severity }) => severity === "critical");
   return {
     ...health,
@@ -112,10 +85,6 @@ function limited(health: HealthState): HealthState {
     jobs: worst(jobs, ({ failedRun, overdueSince }) => (failedRun ? 2 : 0) + (overdueSince ? 1 : 0)),
     rotations: worst(rotations, ({ failedAttempts, keys }) => failedAttempts + keys.orphan + keys.dueForRemoval),
     projects: worstProjects(projects.filter(({ series }) => series > 0)).slice(0, LABELS_MAX),
-    budgets: worst(
-      budgets.filter(({ isOver }) => !isOver),
-      ({ percent }) => Number(percent),
-    ),
   };
 }
 
@@ -167,47 +136,27 @@ export function openMetrics({ build, ready }: ProcessFacts) {
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
   for (const name of MISNAMED_DEFAULT_METRICS) registry.removeSingleMetric(name);
-  const gauge = <Label extends string>(name: string, help: string, ...labelNames: readonly Label[]) =>
+  const gauge = (name: string, help: string, labelNames: string[] = []) =>
     new Gauge({ name: `usage_export_${name}`, help, labelNames, registers });
-  const counter = <Label extends string>(name: string, help: string, ...labelNames: readonly Label[]) =>
-    new Counter({ name: `usage_export_${name}_total`, help, labelNames, registers });
 
   const { version, schema } = build;
-  gauge(
-    "build_info",
-    "Always 1: the version that runs here, on which Node, and the newest migration it knows.",
-    ...["version", "node_version", "schema"],
-  ).set({ version, node_version: process.version, schema }, 1);
+  gauge("build_info", "Always 1: the version that runs here, on which Node, and the newest migration it knows.", [
+    "version",
+    "node_version",
+    "schema",
+  ]).set({ version, node_version: process.version, schema }, 1);
   const isReady = gauge("ready", "What /readyz says: 1 if this process can do its work, else 0.");
   const healthRead = gauge(
     "health_read",
     "1 if this scrape could read the health state from the database, else 0; the metrics of it are absent then.",
   );
-  const runs = counter(
-    "runs",
-    "Runs that ended, by the process that ended them.",
-    ...(["kind", "job_name", "trigger", "status"] as const),
-  );
-  const requests = counter(
-    "service_requests",
-    "Attempts of requests to the service, by result: ok, or the code of the error.",
-    ...(["operation", "result"] as const),
-  );
   const latency = new Histogram({
     name: "usage_export_service_request_duration_seconds",
-    help: "How long an attempt took, with its whole answer, and without the wait for the rate limiter.",
+    help: "How long an attempt took, with its whole answer, and without the wait for the rate limiter; result: ok, or the code of the error.",
     buckets: CALL_SECONDS,
-    labelNames: ["operation"],
+    labelNames: ["operation", "result"],
     registers,
   });
-  const notifications = counter(
-    "notices",
-    "Notifications to the webhook and pings of the dead man's switch, sent or failed.",
-    ...(["to", "result"] as const),
-  );
-  // These counters start at 0, so that Prometheus sees an increase when the first event is counted.
-  for (const to of ["webhook", "dead_man"])
-    for (const result of ["sent", "failed"]) notifications.inc({ to, result }, 0);
 
   return {
     /** Without a health state if it could not be read. */
@@ -217,18 +166,13 @@ export function openMetrics({ build, ready }: ProcessFacts) {
       const merged = health ? Registry.merge([registry, healthRegistry(health)]) : registry;
       return { contentType: merged.contentType, text: await merged.metrics() };
     },
-    /** Counts a run that this process ended. */
-    runEnded: ({ kind, job, trigger, status }: Readonly<Record<"kind" | "job" | "trigger" | "status", string>>) =>
-      runs.inc({ kind, job_name: job, trigger, status }),
     /** Counts one attempt of a call of the service. */
     attemptEnded({
       operation,
       result,
       seconds,
     }: Readonly<Record<"operation" | "result", string>> & { readonly seconds: number }) {
-      requests.inc({ operation, result });
-      latency.observe({ operation }, seconds);
+      latency.observe({ operation, result }, seconds);
     },
-    notificationEnded: (to: "webhook" | "dead_man", result: "sent" | "failed") => notifications.inc({ to, result }),
   };
 }

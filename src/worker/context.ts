@@ -21,7 +21,6 @@ export type WorkerContext = ExportContext & {
   readonly queue: Queue;
   /** Undefined if no rotation is configured. */
   readonly masterKeys: MasterKeys | undefined;
-  readonly metrics: ProcessMetrics;
 };
 
 /** What a worker is started with, and keeps when it takes up another configuration. */
@@ -92,7 +91,7 @@ export async function openWorkerContext(
   try {
     await registerJobs(db, jobsOf(config));
     const queue = await openQueue(db, app.log, liveness.reportDatabase);
-    return { ...context, masterKeys, queue, metrics };
+    return { ...context, masterKeys, queue };
   } catch (error) {
     await context[Symbol.asyncDispose]();
     throw error;

@@ -44,7 +44,7 @@ export function dashboardReads(
   });
   const read = <T>(signal: AbortSignal, work: (run: Run) => Promise<T>) => readByStatements(db, work, { signal });
   return {
-    readHealth: () => health(db, config(), { statementSecondsMax }),
+    readHealth: () => health(db, config(), statementSecondsMax),
     read: {
       overview: (view, signal) => read(signal, (run) => overview(run, questionOfView(view), dayOf(new Date()))),
       usage: (view, signal) => read(signal, (run) => usageAnswer(run, usageQuestion(view, dayOf(new Date())))),

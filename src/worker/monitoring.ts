@@ -58,7 +58,7 @@ export async function openMonitoring(
   let api: ReturnType<typeof loadApi> | undefined;
   const deps = {
     ...{ log: app.log, scrub, access: () => current().access, readiness },
-    metrics: openScrape(app.log, metrics, () => health(db, current().config, SCRAPED)),
+    metrics: openScrape(app.log, metrics, () => health(db, current().config, BRIEF_SNAPSHOT_SECONDS)),
     ...{ pages, api: () => (api ??= loadApi()) },
   };
   const monitor = await openMonitor(current().config.monitor, deps);
@@ -66,8 +66,6 @@ export async function openMonitoring(
   return { metrics, url: monitor.url, [Symbol.asyncDispose]: () => monitor[Symbol.asyncDispose]() };
 }
 
-/** A scrape shows numbers only. */
-const SCRAPED = { withGaps: false, statementSecondsMax: BRIEF_SNAPSHOT_SECONDS };
 /** Half of the time that Prometheus waits for the answer to a scrape. */
 const SCRAPE_MS_MAX = 5_000;
 

@@ -10,7 +10,6 @@ import { errorText } from "../errors.ts";
 import { type HealthState, health, isWell } from "../facts/health.ts";
 import { latestOccurrence } from "../schedule/cron.ts";
 import { type Notification, notificationsOf, sanitizeText, senderSuffix } from "../show/notification.ts";
-import type { ProcessMetrics } from "../show/prometheus.ts";
 import { reportText } from "../show/sentence.ts";
 import { DAY_MS, dayOf } from "../usage/days.ts";
 import { readReportData, weekBefore } from "./dashboard-reads.ts";
@@ -21,7 +20,6 @@ export type NotifierContext = {
   readonly config: Config;
   readonly log: Logger;
   readonly scrub: (text: string) => string;
-  readonly metrics: Pick<ProcessMetrics, "notificationEnded">;
 };
 
 /** After this time a tick sends nothing more; the next tick sends the rest. */
@@ -39,7 +37,7 @@ const PROBLEMS = {
 
 /** The returned function never throws. `stop` aborts the calls to the receivers. */
 export function openNotifier(
-  { db, config, log, scrub, metrics }: NotifierContext,
+  { db, config, log, scrub }: NotifierContext,
   { webhook, deadMan }: Receivers,
   stop: AbortSignal,
   timeoutMs?: number,
@@ -62,11 +60,9 @@ export function openNotifier(
       await send();
     } catch (error) {
       if (stop.aborted) return false;
-      metrics.notificationEnded(target, "failed");
       problemBegan(target, error);
       return false;
     }
-    metrics.notificationEnded(target, "sent");
     if (problems.delete(target)) log.info({ to: target }, "receiver reached again");
     return true;
   }

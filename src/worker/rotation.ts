@@ -79,7 +79,7 @@ export async function handleRotation(
     );
   }
   if (job && masterKeys) {
-    const run = { kind: "rotation", job: name, group: job.group, trigger, runId } as const;
+    const run = { kind: "rotation", job: name, trigger, runId } as const;
     try {
       const { status, did, errors } = await runRotationJob({ ...context, masterKeys }, job, trigger, { runId });
       reportRunEnd(context, { ...run, status, did, error: errors[0] && app.scrubber.scrub(errors[0]) });

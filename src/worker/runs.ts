@@ -51,13 +51,11 @@ export async function tickJob(db: Database, job: JobToTick, { start, idle }: Tic
   });
 }
 
-// Reports that a run ended: in the metrics, and in the log or, on a terminal, in a line for a person.
+// Reports that a run ended: in the log or, on a terminal, in a line for a person.
 
 export type EndedRun = {
   readonly kind: "export" | "rotation";
   readonly job: string;
-  /** The name that many rotations have in the configuration. */
-  readonly group?: string | undefined;
   readonly trigger: string;
   readonly status: string;
   readonly runId?: string;
@@ -70,13 +68,12 @@ export type EndedRun = {
   readonly did?: readonly string[];
 };
 
-export function reportRunEnd({ app, metrics }: Pick<WorkerContext, "app" | "metrics">, run: EndedRun): void {
-  metrics.runEnded({ ...run, job: run.group ?? run.job });
+export function reportRunEnd({ app }: Pick<WorkerContext, "app">, run: EndedRun): void {
   if (app.terminal) {
     app.write(`${runLine(run, new Date())}\n`);
     return;
   }
-  const { counts, error, group: _inName, ...rest } = run;
+  const { counts, error, ...rest } = run;
   const facts = { ...rest, ...counts, ...(error != null && { error }) };
   if (run.status === "ok") app.log.info(facts, "run finished");
   else app.log.warn(facts, "run finished");

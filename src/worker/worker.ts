@@ -51,7 +51,7 @@ export async function runWorker(
   db: Database,
   deps: WorkerDeps,
 ): Promise<void> {
-  const { worker, liveness, metrics, refusal, onProjectsChanged, onReady } = deps;
+  const { worker, liveness, refusal, onProjectsChanged, onReady } = deps;
   const hardStop = new AbortController();
   const stop = AbortSignal.any([app.signal, superseded]);
   const opened = await retryUntilReached(app, liveness, app.signal, () =>
@@ -66,7 +66,7 @@ export async function runWorker(
   });
   app.log.info({ jobs: config.exports.length, rotations: config.rotations.length }, "worker started");
   const scrub = (text: string) => app.scrubber.scrub(text);
-  const notifications = serialTask(openNotifier({ db, config, log: app.log, scrub, metrics }, receivers, stop));
+  const notifications = serialTask(openNotifier({ db, config, log: app.log, scrub }, receivers, stop));
   const ticks = startTicks(opened, heartbeat, deps, notifications.request);
   await startWork(ticks.current, stop, onProjectsChanged);
   try {

@@ -1,11 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
+import { runOn } from "../../src/db/connection/transaction.ts";
 import { endProject, finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { demoNumbers } from "../../src/db/usage/coverage.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue } from "../../src/db/usage/series.ts";
+import { newestGaps } from "../../src/facts/coverage.ts";
 import { health as readHealth } from "../../src/facts/health.ts";
 import { readRuns } from "../../src/facts/runs.ts";
 import { NO_COUNTS } from "../../src/usage/export.ts";
@@ -23,7 +25,7 @@ const CONFIG = parseConfig(JSON.stringify(smallConfig("http://127.0.0.1:1")), {
 test("an empty database has no slices, gaps, workers, rotations or runs", async () => {
   expect(await readHealth(db, CONFIG)).toMatchObject({
     slices: { complete: 0, suspect: 0, failed: 0, missing: 0 },
-    ...{ gaps: [], causes: [], workers: [], rotations: [], jobs: [{ lastRun: undefined, failedRun: undefined }] },
+    ...{ causes: [], workers: [], rotations: [], jobs: [{ lastRun: undefined, failedRun: undefined }] },
   });
   expect(await readRuns(db, 10)).toEqual([]);
   expect(await demoNumbers(db)).toMatchObject({ slices: 0, complete: 0, gaps: 0, restatements: 0, latest: null });
@@ -43,9 +45,10 @@ test("slices are counted by status, and gaps listed from the newest", async () =
   await recordFailure(db, { seriesId, days: ["2026-03-15"], fetchNo: await nextFetchNo(db), reason: "down" });
   await markDue(db, [seriesId], { first: due.start, oldest: due, through: due.end });
 
-  const { slices, gaps } = await readHealth(db, CONFIG);
+  const { slices } = await readHealth(db, CONFIG);
+  const { gaps } = await newestGaps(runOn(db), [project.name]);
   expect(slices).toEqual({ complete: 1, suspect: 1, failed: 1, missing: 4 });
-  const gap = { project: project.name, source: "usage", grouping: "none", filter: "all" };
+  const gap = { series: [{ project: project.name, source: "usage", grouping: "none", filter: "all" }] };
   expect(gaps).toEqual([
     { ...gap, status: "missing", from: "2026-03-16", to: "2026-03-16", error: null },
     { ...gap, status: "failed", from: "2026-03-15", to: "2026-03-15", error: "down" },

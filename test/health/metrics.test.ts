@@ -2,38 +2,31 @@
 
 import { expect, test } from "vitest";
 import { countSlices } from "../../src/facts/completeness.ts";
-import { healthState, jobLine, makeBudgetUse, NOW, projectLine, rotationLine } from "./sample-health-state.ts";
+import { healthState, jobLine, NOW, projectLine, rotationLine } from "./sample-health-state.ts";
 import { testMetrics } from "./test-metrics.ts";
 
 const MISSING = projectLine({ missing: 2 });
 const MISSING_LINE = 'usage_export_incomplete_slices{project="production",source="usage",status="missing"} 2';
 
-test("the events of this process are counted", async () => {
+test("attempts of calls are counted by their result", async () => {
   const metrics = testMetrics();
-  metrics.runEnded({ kind: "export", job: "nightly", trigger: "schedule", status: "ok" });
   metrics.attemptEnded({ operation: "breakdown", result: "unavailable", seconds: 0.3 });
   metrics.attemptEnded({ operation: "breakdown", result: "ok", seconds: 70 });
-  metrics.notificationEnded("webhook", "failed");
   expect(await metrics.samples()).toEqual(
     expect.arrayContaining([
-      'usage_export_runs_total{kind="export",job_name="nightly",trigger="schedule",status="ok"} 1',
-      'usage_export_service_requests_total{operation="breakdown",result="unavailable"} 1',
-      'usage_export_service_requests_total{operation="breakdown",result="ok"} 1',
-      'usage_export_service_request_duration_seconds_bucket{le="0.25",operation="breakdown"} 0',
-      'usage_export_service_request_duration_seconds_bucket{le="0.5",operation="breakdown"} 1',
-      'usage_export_service_request_duration_seconds_count{operation="breakdown"} 2',
-      'usage_export_notices_total{to="webhook",result="failed"} 1',
+      'usage_export_service_request_duration_seconds_bucket{le="0.25",operation="breakdown",result="unavailable"} 0',
+      'usage_export_service_request_duration_seconds_bucket{le="0.5",operation="breakdown",result="unavailable"} 1',
+      'usage_export_service_request_duration_seconds_count{operation="breakdown",result="ok"} 1',
     ]),
   );
 });
 
-test("the first scrape has the facts about this process, the metrics of Node, and 0 for counters whose first increase matters", async () => {
+test("the first scrape has the facts about this process and the metrics of Node", async () => {
   const metrics = testMetrics({ ready: () => false });
   expect(await metrics.samples()).toEqual(
     expect.arrayContaining([
       `usage_export_build_info{version="1.2.3",node_version="${process.version}",schema="0006_create_notice"} 1`,
       "usage_export_ready 0",
-      'usage_export_notices_total{to="dead_man",result="failed"} 0',
     ]),
   );
   const { text, contentType } = await metrics.scrape();
@@ -60,12 +53,9 @@ test("without the database a scrape has all other metrics, and the reason is log
       return healthState({ projects: [MISSING] });
     },
   });
-  metrics.notificationEnded("webhook", "sent");
   await metrics.samples();
   const samples = await metrics.samples();
-  expect(samples).toEqual(
-    expect.arrayContaining(["usage_export_health_read 0", 'usage_export_notices_total{to="webhook",result="sent"} 1']),
-  );
+  expect(samples).toEqual(expect.arrayContaining(["usage_export_health_read 0", "usage_export_ready 1"]));
   expect(samples.join()).not.toMatch(/incomplete_slices|ECONNREFUSED/);
   expect(metrics.lines).toEqual([expect.stringContaining("ECONNREFUSED")]);
 
@@ -73,18 +63,13 @@ test("without the database a scrape has all other metrics, and the reason is log
   expect(await metrics.samples()).toEqual(expect.arrayContaining([MISSING_LINE, "usage_export_health_read 1"]));
 });
 
-test("a configured name with any characters is escaped in labels, and a budget has the shares of its current period", async () => {
+test("a configured name with any characters is escaped in labels", async () => {
   const projects = [{ ...MISSING, project: 'a "b"\\\n' }];
-  const budgets = [makeBudgetUse({ start: "2026-02-01", isOver: true, percent: "1" }), makeBudgetUse()];
-  const samples = await testMetrics({ readHealth: async () => healthState({ projects, budgets }) }).samples();
+  const samples = await testMetrics({ readHealth: async () => healthState({ projects }) }).samples();
   expect(samples.join()).toContain('project="a \\"b\\"\\\\\\n"');
-  expect(samples.filter((line) => line.includes("budget="))).toEqual([
-    'usage_export_budget_used_share{budget="limit"} 0.8345',
-    'usage_export_budget_forecast_share{budget="limit"} 1.1204',
-  ]);
 });
 
-test("an answer of 5,000 projects, jobs, rotations and budgets is below 2 MB, and has the totals and the worst", async () => {
+test("an answer of 5,000 projects, jobs and rotations is below 2 MB, and has the worst", async () => {
   const many = <T>(make: (i: number) => T) => Array.from({ length: 5_000 }, (_, i) => make(i));
   const isBad = (i: number) => i === 4_321;
   const projects = [
@@ -95,14 +80,11 @@ test("an answer of 5,000 projects, jobs, rotations and budgets is below 2 MB, an
     ...{ projects, slices: countSlices(projects) },
     jobs: many((i) => jobLine({ job: `job-${i}`, overdueSince: NOW })),
     rotations: many((i) => rotationLine({ rotation: `key-${i}`, failedAttempts: isBad(i) ? 5 : 0 })),
-    budgets: many((i) => makeBudgetUse({ name: `budget-${i}`, percent: isBad(i) ? "99" : "1" })),
   });
   const { text } = await testMetrics({ readHealth: async () => state }).scrape();
   expect(text.length).toBeLessThan(2_000_000);
   for (const line of [
-    'budget_used_share{budget="budget-4321"} 0.99',
     'condition{name="key attention",subject="key-4321",severity="critical"} 1',
-    'all_incomplete_slices{status="missing"} 500',
     'incomplete_slices{project="p-17",source="usage",status="missing"} 500',
     'incomplete_slices{project="p-4321",source="usage",status="failed"} 3',
   ])

@@ -90,7 +90,6 @@ test("a receiver that was not available gets the notification later and once, an
   fixture.status = 200;
   for (let i = 0; i < 3; i++) await worker.tick();
   expect(fixture.texts).toHaveLength(1);
-  expect(worker.counts).toEqual([...Array.from({ length: 3 }, () => "webhook failed"), "webhook sent"]);
   expect(worker.lines.map((line) => JSON.parse(line).msg)).toEqual([
     "notification not sent, will be retried",
     "receiver reached again",
@@ -110,7 +109,7 @@ test("if a worker stops while it sends a notification, another worker can send i
   await expect.poll(() => fixture.requests).toHaveLength(1);
   stop.abort(new Error("the worker stops"));
   await ticked;
-  expect({ lines: stopping.lines, counts: stopping.counts }).toEqual({ lines: [], counts: [] });
+  expect(stopping.lines).toEqual([]);
 
   fixture.status = 200;
   await fixture.notifier().tick();

@@ -15,7 +15,7 @@ export function healthState(part: Partial<HealthFacts> = {}): HealthState {
   return healthOf({
     ...{ readAt: NOW, callPauses: [], jobs: [jobLine()], workers: [worker()], projects: [] },
     slices: { complete: 60, suspect: 0, failed: 0, missing: 0 },
-    ...{ causes: [], gaps: [], gapsLeftOut: 0, rotations: [], queue: [], lists: [] },
+    ...{ causes: [], rotations: [], lists: [] },
     ...{ budgets: [], anomalies: [], notRead: [] },
     ...part,
   });

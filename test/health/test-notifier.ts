@@ -37,7 +37,6 @@ export type NotifierFixture = AsyncDisposable & {
 
 type TestNotifier = {
   readonly tick: () => Promise<void>;
-  readonly counts: readonly string[];
   readonly lines: readonly string[];
 };
 
@@ -72,14 +71,12 @@ export async function openNotifierFixture(
   const fixture: NotifierFixture = {
     ...{ name, texts, signatures, requests, status: 200, seriesId: key?.[1] ?? 0 },
     notifier(receiver = "webhook", stop = new AbortController().signal) {
-      const counts: string[] = [];
       const lines: string[] = [];
       const scrubber = new Scrubber();
       scrubber.add(new Secret(SECRET));
       const context = {
         ...{ db, config, log: pino({}, { write: (line: string) => void lines.push(line) }) },
         scrub: (text: string) => scrubber.scrub(text),
-        metrics: { notificationEnded: (...count: readonly string[]) => void counts.push(count.join(" ")) },
       };
       const receivers: Receivers = {
         webhook: undefined,
@@ -87,7 +84,7 @@ export async function openNotifierFixture(
         [receiver]: { path: `notify.${receiver}`, address: new Secret(`${server.origin}/${receiver}`) },
       };
       const tick = openNotifier(context, receivers, stop, 30_000);
-      return { tick, counts, lines };
+      return { tick, lines };
     },
     async endRun(status, error) {
       const runId = randomUUID();

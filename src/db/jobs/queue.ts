@@ -1,7 +1,7 @@
 // The queues through which workers share jobs: pg-boss, in a schema of its own. Only this file knows pg-boss. A worker whose heartbeats
 // stop loses its jobs to another one, and a job that fails is tried again, later each time.
 
-import { CompiledQuery, sql } from "kysely";
+import { CompiledQuery } from "kysely";
 import type { Db, JobInsert, JobWithMetadata, PgBoss, WorkOptions } from "pg-boss";
 import type { Logger } from "pino";
 import { AppError, systemCode } from "../../errors.ts";
@@ -228,24 +228,4 @@ function onTransaction(tx: Tx): Db {
 async function executeRaw(on: Database, text: string, values: readonly unknown[] = []): Promise<{ rows: unknown[] }> {
   const { rows } = await on.executeQuery(CompiledQuery.raw(text, [...values]));
   return { rows };
-}
-
-export type QueueDepth = {
-  readonly queue: string;
-  readonly state: "waiting" | "retrying" | "active" | "dead";
-  readonly jobs: number;
-};
-
-/** "dead" counts jobs that were given up in the last 24 hours. Older ones do not matter: coverage says whether their days are complete. */
-export async function queueDepths(db: Database): Promise<readonly QueueDepth[]> {
-  const { rows } = await sql<QueueDepth>`
-    select q.queue, s.label as state, count(j.id)::integer as jobs
-    from unnest(${[...QUEUE_NAMES]}::text[], ${QUEUE_NAMES.map((name) => name)}::text[]) as q (queue, name)
-    cross join (values ('created', 'waiting'), ('retry', 'retrying'), ('active', 'active'), ('failed', 'dead')) as s (state, label)
-    left join ${sql.id(QUEUE_SCHEMA, "job")} j
-      on j.name = q.queue and j.state::text = s.state
-      and (s.state <> 'failed' or j.completed_on > now() - interval '24 hours')
-    group by q.queue, s.label
-  `.execute(db);
-  return rows;
 }

@@ -1,6 +1,6 @@
 // Jobs with how long they take, the newest runs, and the page of one run. Pure.
 
-import { type HealthState, queueTotals } from "../../facts/health.ts";
+import type { HealthState } from "../../facts/health.ts";
 import type { JobHealth } from "../../facts/job-health.ts";
 import type { RecentRun, RunDetails } from "../../facts/runs.ts";
 import { counted, durationText, roundedText } from "../../show/format.ts";
@@ -23,12 +23,10 @@ import { pageHref } from "./frame.ts";
 // Jobs.
 
 /** None if no job is configured and none was. */
-export function jobsSection({ jobs, queue, workers }: HealthState, runs: readonly RecentRun[]): readonly Section[] {
+export function jobsSection({ jobs, workers }: HealthState, runs: readonly RecentRun[]): readonly Section[] {
   if (jobs.length === 0) return [];
-  const waiting = queueTotals(queue).flatMap((one) => (one.jobs > 0 ? [one.text] : []));
   const live = workers.filter(({ state }) => state === "live").length;
   const works = live === 0 ? "No worker runs" : `${counted(live, "worker runs", "workers run")}`;
-  const queued = waiting.length > 0 ? `; in the queue: ${waiting.join(", ")}` : "";
   const rows = jobs.map((job) => [
     html`${nameHtml(job.job)} <small>${job.kind}, ${scheduleText(job.schedule)} (${job.timezone})</small>`,
     job.lastSuccess === null ? "never" : instantHtml(new Date(job.lastSuccess * 1000)),
@@ -36,7 +34,7 @@ export function jobsSection({ jobs, queue, workers }: HealthState, runs: readonl
     nextRunCell(job),
   ]);
   const titles = columns("Job", "Last success", "Last run took", "Next run");
-  const body = html`${table("Times in UTC", titles, rows)}<p class="note">${works}${queued}.</p>`;
+  const body = html`${table("Times in UTC", titles, rows)}<p class="note">${works}.</p>`;
   return [{ id: "jobs", title: "Jobs", body }];
 }
 

@@ -122,7 +122,7 @@ async function configurePrices(prices: readonly object[]): Promise<void> {
   await storePrices(db, parseConfig(text, { source: "test", baseDir: "/" }).prices);
 }
 
-test("with prices it says what the change costs, and how much of that is due to prices", async ({ context }) => {
+test("with prices it says what the change costs", async ({ context }) => {
   const price = { model: "nova", metric: "hours", currency: "USD", per: 1 };
   const prices = [
     { ...price, price: "0.5", from: "2026-01-01", until: weekBefore },
@@ -134,12 +134,10 @@ test("with prices it says what the change costs, and how much of that is due to 
   await configurePrices(prices);
   const { status, stdout } = await context.run(["explain", "--day", yesterday, "--metric", "cost"]);
   expect(status).toBe(0);
-  expect(stdout).toContain(
-    `Estimated cost rose by 260%, from $5.00 (${WEEK_BEFORE}) to $18.00 (${YESTERDAY}): more usage (+$10.00) and higher prices (+$3.00).`,
-  );
-  expect(stdout).toMatch(/\nnova +5 +18 +\+13 +\+10 +\+3 +changed\ntotal +5 +18 +\+13 +\+10 +\+3\n/);
+  expect(stdout).toContain(`Estimated cost rose by 260%, from $5.00 (${WEEK_BEFORE}) to $18.00 (${YESTERDAY}).`);
+  expect(stdout).toMatch(/\nnova +5 +18 +\+13 +changed\ntotal +5 +18 +\+13\n/);
   const json = JSON.parse((await context.run(["explain", "--day", yesterday, "--json"])).stdout);
-  expect(json.changes).toMatchObject([{ currency: "USD", change: "13", effects: { volume: "10", price: "3" } }]);
+  expect(json.changes).toMatchObject([{ currency: "USD", change: "13" }]);
 });
 
 test("with billing it says what the service charges more for, and estimates only the projects without billing", async ({

@@ -49,7 +49,7 @@ test("the worst projects come first, and --project answers about those whose nam
   const json = JSON.parse((await context.run(["status", "--json", "--project", "prod-*"])).stdout);
   expect(json).toMatchObject({
     projects: [{ project: "prod-us" }, { project: "prod-eu" }],
-    gaps: [{ project: "prod-eu" }, { project: "prod-us" }],
+    gaps: [{ series: [{ project: "prod-eu" }] }, { series: [{ project: "prod-us" }] }],
     gapsLeftOut: 0,
   });
 
