@@ -115,7 +115,7 @@ function chooseView(views: readonly View[], { view: name, from, to, changedSince
     const hint = didYouMean(name, names) || `; there is ${names.join(", ")}`;
     throw new AppError("config", `--view: schema bi has no view ${JSON.stringify(name)}${hint}`);
   }
-  if ((from ?? to) !== undefined && !view.days) {
+  if ((from ?? to) !== undefined && !view.day) {
     throw new AppError("config", `--from, --to: the rows of bi.${name} have no day to choose them by; leave them out`);
   }
   if (changedSince !== undefined && !hasStoredDays(view)) {

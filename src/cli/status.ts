@@ -159,7 +159,7 @@ const WORST_SHOWN = 10;
 const FOUND_SHOWN_MAX = 50;
 
 /** The projects that have days that are not complete; nothing of a single project, of which the rest of the answer is. */
-export function worstProjectLines(projects: readonly ProjectHealth[]): readonly string[] {
+function worstProjectLines(projects: readonly ProjectHealth[]): readonly string[] {
   const incomplete = projects.filter(isIncomplete);
   // Usage and billing of a project are two.
   const countOf = (some: readonly ProjectHealth[]) => new Set(some.map(({ project }) => project)).size;

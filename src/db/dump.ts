@@ -13,10 +13,10 @@ export type Changes = { readonly changedSince?: string | undefined };
 /** A column that is not text is a number, a day or a time. */
 type Column = { readonly name: string; readonly isText: boolean };
 
-/** `days` names the columns with the first and the last day of a row, of which at least one day has to be in a range. */
-export type View = { readonly name: string; readonly columns: readonly Column[]; readonly days?: readonly string[] };
+/** `day` names the column with the day of a row. */
+export type View = { readonly name: string; readonly columns: readonly Column[]; readonly day?: string };
 
-const DAYS = [["usage_date"], ["x_UsageDate"], ["from_date", "to_date"], ["taken_at"], ["started_at"]];
+const DAY_COLUMNS = ["usage_date", "x_UsageDate"];
 const BATCH_ROWS = 1_000;
 
 export async function listViews(tx: Tx): Promise<readonly View[]> {
@@ -28,8 +28,8 @@ export async function listViews(tx: Tx): Promise<readonly View[]> {
     group by c.relname order by c.relname collate "C"
   `.execute(tx);
   return rows.map((view) => {
-    const days = DAYS.find((all) => all.every((name) => view.columns.some((column) => column.name === name)));
-    return { ...view, ...(days && { days }) };
+    const day = DAY_COLUMNS.find((name) => view.columns.some((column) => column.name === name));
+    return { ...view, ...(day && { day }) };
   });
 }
 
@@ -64,13 +64,13 @@ function changedDays({ name }: View, since: string) {
 
 /** Yields rows of JSON texts: every digit is kept. Their order is the same in every locale. */
 export function readViewRows(tx: Tx, view: View, { from, to, changedSince }: DayRange & Changes) {
-  const [first = sql`null`, last = first] = (view.days ?? []).map((column) => sql`${sql.ref(`v.${column}`)}::date`);
+  const day = view.day === undefined ? sql`null` : sql.ref(`v.${view.day}`);
   const isChanged =
     changedSince === undefined
       ? sql`true`
       : sql`(v.project_id, v.usage_date) in (select project_id, usage_date from (${changedDays(view, changedSince)}) c)`;
   const isChosen = sql`
-    ${from ? sql`${last} >= ${from}::date` : sql`true`} and ${to ? sql`${first} <= ${to}::date` : sql`true`} and ${isChanged}
+    ${from ? sql`${day} >= ${from}::date` : sql`true`} and ${to ? sql`${day} <= ${to}::date` : sql`true`} and ${isChanged}
   `;
   return readRows(tx, view, sql.id("bi", view.name), isChosen);
 }

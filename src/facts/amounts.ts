@@ -75,16 +75,8 @@ async function readLabels(run: Run, { grouping }: Question, rows: readonly Usage
   const named = await run<{ id: string; label: string }>(
     grouping === "accessor"
       ? `
-select id, comment || case when min(project) over same <> max(project) over same then ' (' || project || ')' else '' end as label
-from (
-  select api_key_id as id, max(comment) as comment, max(project) as project
-  from bi.listed_keys k cross join lateral (
-    select project from bi.series where project_id = k.project_id order by active desc limit 1
-  ) named
-  where comment <> '' and api_key_id in (${ids.join(", ")})
-  group by api_key_id
-) keys
-window same as (partition by comment)`
+select api_key_id as id, max(comment) as label from bi.listed_keys
+where comment <> '' and api_key_id in (${ids.join(", ")}) group by api_key_id`
       : `
 select project_id as id, (array_agg(project order by active desc, project))[1] as label from bi.series
 where project_id in (${ids.join(", ")}) group by project_id`,

@@ -73,23 +73,17 @@ export function metricSamples(health: HealthState): readonly MetricSample[] {
   );
 }
 
-/** Of more projects, jobs, rotations or conditions there are samples of the worst alone. */
+/** Of more projects or conditions there are samples of the worst alone. */
 const LABELS_MAX = 200;
 
 function limited(health: HealthState): HealthState {
-  const { conditions, jobs, rotations, projects } = health;
+  const { conditions, projects } = health;
   const isCritical = conditions.filter(({ severity }) => severity === "critical");
   return {
     ...health,
     conditions: [...isCritical, ...conditions.filter((one) => one.severity !== "critical")].slice(0, LABELS_MAX),
-    jobs: worst(jobs, ({ failedRun, overdueSince }) => (failedRun ? 2 : 0) + (overdueSince ? 1 : 0)),
-    rotations: worst(rotations, ({ failedAttempts, keys }) => failedAttempts + keys.orphan + keys.dueForRemoval),
     projects: worstProjects(projects.filter(({ series }) => series > 0)).slice(0, LABELS_MAX),
   };
-}
-
-function worst<T>(all: readonly T[], badness: (one: T) => number): readonly T[] {
-  return all.toSorted((a, b) => badness(b) - badness(a)).slice(0, LABELS_MAX);
 }
 
 /** Created again for each scrape, so that removed projects and jobs disappear. */

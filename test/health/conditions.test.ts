@@ -311,15 +311,6 @@ test("what fails in 300 projects of a rotation is one condition with the first o
   expect(state.jobs).toMatchObject([{ job: "fleet", projects: 300 }, { job: "single" }]);
 });
 
-test("300 overdue rotations are one condition, since the first of them", () => {
-  const jobs = FLEET.map((project, i) =>
-    jobLine({ kind: "rotation", job: "fleet", project, overdueSince: new Date(NOW.getTime() - i * 1000) }),
-  );
-  expect(conditionsOf({ jobs })).toMatchObject([
-    { name: "overdue", subject: "rotation fleet", text: expect.stringContaining("is overdue since 2026-03-10 05:55") },
-  ]);
-});
-
 test("a project that works does not hide one that fails, and the last run shown is the one that failed", () => {
   const jobs = ["ok", "failed", "ok"].map((status, i) => {
     const lastRun = {

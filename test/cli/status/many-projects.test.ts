@@ -1,7 +1,6 @@
 // `status` of several projects: the worst are named first, and --project answers about those whose names fit.
 
 import { expect } from "vitest";
-import { worstProjectLines } from "../../../src/cli/status.ts";
 import { parseConfig } from "../../../src/config/config.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
@@ -56,20 +55,4 @@ test("the worst projects come first, and --project answers about those whose nam
   const unknown = await context.run(["status", "--project", "prod-ue"]);
   expect(unknown.status).toBe(2);
   expect(unknown.stderr).toContain('did you mean "prod-eu"?');
-});
-
-test("a project that is read for usage and for billing is counted once", () => {
-  const counts = { series: 1, complete: 0, suspect: 0, failed: 0, missing: 1, freshThrough: null };
-  const health = (project: string, source: "usage" | "billing", missing: number) => ({
-    ...counts,
-    project,
-    projectId: project,
-    source,
-    missing,
-  });
-  const both = [health("prod", "usage", 0), health("prod", "billing", 1)];
-  expect(worstProjectLines(both)).toEqual([]);
-  expect(worstProjectLines([...both, health("lab", "usage", 0)])[0]).toBe(
-    "projects: 1 of 2 have days that are not complete",
-  );
 });

@@ -4,7 +4,6 @@ import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
-import { addDays, type Day } from "../../../src/usage/days.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newIntent, newKey, newRotation } from "../keys/written-ledger.ts";
 import { DIARIZED, forgetAll, storeSeries, type Usage } from "../reported-usage.ts";
@@ -173,14 +172,6 @@ test("a day that was read, failed later and kept its rows is compared, and is no
   expect(await change(asked)).toMatchObject([{ change: "10", is_final: false, days_compared: 1 }]);
 });
 
-test("while days are still read again, the change is not final", async () => {
-  const project = newProject();
-  await storeSeries(db, [
-    { project, grouping: "none", windowDays: 2, usage: requests({ 4: "1", 3: "1", 2: "1", 1: "1" }) },
-  ]);
-  expect(await change(TWO_DAYS)).toMatchObject([{ days_compared: 2, is_final: false }]);
-});
-
 test("days without usage are compared: a complete day may have no rows", async () => {
   const project = newProject();
   await storeSeries(db, [{ project, grouping: "model", usage: { [back(2)]: [], ...requests({ 1: { nova: "3" } }) } }]);
@@ -199,17 +190,6 @@ test("periods of different lengths: the days that have no counterpart are a row 
     "days not compared 0 -> 40",
     "group 3 -> 30 changed",
   ]);
-});
-
-test("a day of both periods counts in both", async () => {
-  const project = newProject();
-  await storeSeries(db, [
-    { project, grouping: "none", usage: requests({ 3: "1", 2: "2", 1: "4" }) },
-    { project, grouping: "model", usage: requests({ 3: { nova: "1" }, 2: { nova: "2" }, 1: { nova: "4" } }) },
-  ]);
-  const asked = { ...TWO_DAYS, before: [back(3), back(2)] as const };
-  expect(await inShort({ ...asked, grouping: "none" })).toEqual(["group 3 -> 6 changed"]);
-  expect(await inShort({ ...asked, grouping: "model" })).toEqual(["group nova 3 -> 6 changed"]);
 });
 
 test("without a series of the total, the total is the sum of a grouping that counts each request once", async () => {
@@ -287,11 +267,4 @@ test("names are told apart by every character, and no name is taken for another 
   const rows = await change({ ...YESTERDAY, grouping: "model" });
   expect(rows.every(({ part, status }) => part === "group" && status === "same")).toBe(true);
   expect(Object.fromEntries(rows.map((row) => [row.group_value, row.amount_after]))).toEqual(groups);
-});
-
-test("an empty period, and one that nobody read, have no rows", async () => {
-  const project = newProject();
-  await storeSeries(db, [{ project, grouping: "none", usage: requests({ 2: "1", 1: "2" }) }]);
-  expect(await change({ from: back(1), to: back(2) })).toEqual([]);
-  expect(await change({ from: addDays(back(1), -400), to: addDays(back(1), -390) })).toEqual([]);
 });
