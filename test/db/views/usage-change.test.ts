@@ -4,6 +4,7 @@ import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
+import type { Day } from "../../../src/usage/days.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newIntent, newKey, newRotation } from "../keys/written-ledger.ts";
 import { DIARIZED, forgetAll, storeSeries, type Usage } from "../reported-usage.ts";
