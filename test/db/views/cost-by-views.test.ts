@@ -67,15 +67,6 @@ test("whatever is charged and restated, every amount of every grouping is the ex
   );
 });
 
-test("a tenth and two tenths are exactly three tenths, and a credit lowers the sum", async () => {
-  const project = newProject();
-  const charges = ["0.1", "0.2", "-0.05", "12345678901234.56789012345678"].map((dollars) => ({ day: DAY, dollars }));
-  await storeBills(db, project, ["none"], WINDOW, charges.slice(0, 2));
-  expect(await shown(project, "cost_total")).toMatchObject([{ amount: "0.3" }]);
-  await storeBills(db, project, ["none"], WINDOW, charges);
-  expect(await shown(project, "cost_total")).toMatchObject([{ amount: "12345678901234.81789012345678" }]);
-});
-
 test("costs under a filter are in cost_filtered alone", async () => {
   const project = newProject();
   const filter = { name: "of prod", features: {}, dimensions: { tags: "prod" } };

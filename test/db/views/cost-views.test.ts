@@ -10,7 +10,7 @@ import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import type { Price } from "../../../src/usage/prices.ts";
 import { seriesKey } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
-import { type ConfiguredPrice, decimal, exact, expectedCosts, sumOf, type Used } from "../../usage/expected-costs.ts";
+import { type ConfiguredPrice, decimal, exact, expectedCosts, type Used } from "../../usage/expected-costs.ts";
 import { inOrder, storedCosts } from "../stored-costs.ts";
 import { configured, rowOf, rowsOn, store, total } from "../stored-usage.ts";
 
@@ -74,17 +74,6 @@ const shownCosts = async () =>
       [day.slice(5), model, endpoint, status, quantity, price, amount].filter((value) => value !== null).join(" "),
     )
     .sort();
-
-test("a tenth and two tenths are exactly three tenths, and 28 digits times 28 digits keep all 56", async () => {
-  const [a, b] = ["12345678901234.56789012345678", "98765432109876.54321098765433"];
-  await price({ ...NOVA, price: "1" }, { ...NOVA, model: "long", price: b });
-  await use([hours("0.1"), hours("0.2", { day: "2026-03-11" }), hours(a, { models: ["long"] })]);
-  const costs = await storedCosts(db);
-  expect(sumOf(costs.filter(({ model }) => model === "nova-3").map(({ amount }) => amount ?? ""))).toBe("0.3");
-  const [long] = costs.filter(({ model }) => model === "long");
-  expect(long?.amount).toBe(decimal(exact(a) * exact(b), 160));
-  expect(long?.amount?.replace(".", "")).toHaveLength(56);
-});
 
 test("a price per thousand, per minute and per second is the exact price of one unit", async () => {
   await price(

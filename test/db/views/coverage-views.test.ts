@@ -2,10 +2,10 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
-import { markDue, registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import { markDue, registerSeries } from "../../../src/db/usage/series.ts";
 import type { Day } from "../../../src/usage/days.ts";
 import { testDatabase } from "../../support/database.ts";
-import { configured, daysBack, newProject, newSeries, slice, store, view } from "../stored-usage.ts";
+import { daysBack, newSeries, slice, store, view } from "../stored-usage.ts";
 
 const { db } = await testDatabase();
 const back = await daysBack(db);
@@ -74,15 +74,6 @@ test("yesterday is missing from the next scheduled time on, and not before", asy
   expect(await statuses(project)).toEqual({ [back(2)]: "complete" });
   await setNextDue(seriesId, PAST);
   expect(await statuses(project)).toEqual({ [back(2)]: "complete", [back(1)]: "missing" });
-});
-
-test("all days for which the worker was down are missing", async () => {
-  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
-  await store(db, seriesId, [slice(back(5), {})]);
-  await due(seriesId, back(5), back(5), new Date(Date.now() - 100 * HOUR_MS));
-  expect(await view(db, "coverage_gaps", project)).toMatchObject([
-    { from_date: back(4), to_date: back(1), days: 4, status: "missing", error: null },
-  ]);
 });
 
 test("a series that no run has planned yet has no missing days", async () => {
@@ -183,28 +174,6 @@ test("a gap is a stretch of consecutive days, either failed or missing", async (
     [back(4), back(3), "failed", 2, "newest"],
     [back(2), back(2), "missing", 1, null],
   ]);
-});
-
-test("gaps of one series do not join with those of another", async () => {
-  const project = newProject();
-  const [one, other] = [configured(project, "none"), configured(project, "model")];
-  const ids = await registerSeries(db, [one, other]);
-  await due(seriesIdOf(ids, one.series), back(4), back(3), FUTURE);
-  await due(seriesIdOf(ids, other.series), back(2), back(1), FUTURE);
-  const gaps = await view(db, "coverage_gaps", project);
-  expect(gaps.map((row) => [row.grouping, row.from_date, row.to_date])).toEqual(
-    expect.arrayContaining([
-      ["none", back(4), back(3)],
-      ["model", back(2), back(1)],
-    ]),
-  );
-});
-
-test("a suspect day is no gap", async () => {
-  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
-  await store(db, seriesId, [slice(back(1), { listen: "1" })]);
-  await store(db, seriesId, [slice(back(1), {})]);
-  expect(await view(db, "coverage_gaps", project)).toEqual([]);
 });
 
 test.each<[string, readonly number[], readonly number[], number]>([

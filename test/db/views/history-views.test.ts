@@ -3,8 +3,6 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
-import { recordFailure } from "../../../src/db/usage/failures.ts";
-import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import type { Filter, Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
@@ -45,13 +43,6 @@ const requestsAsOf = async (at: string, project: Project) =>
 
 test("the first reading of a day restates nothing", async () => {
   const { project, seriesId } = await newSeries(db);
-  await store(db, seriesId, [slice(DAY, { listen: "1" })]);
-  expect(await view(db, "restatements", project)).toEqual([]);
-});
-
-test("the first good reading after a failure restates nothing", async () => {
-  const { project, seriesId } = await newSeries(db);
-  await recordFailure(db, { seriesId, days: [DAY], fetchNo: await nextFetchNo(db), reason: "down" });
   await store(db, seriesId, [slice(DAY, { listen: "1" })]);
   expect(await view(db, "restatements", project)).toEqual([]);
 });

@@ -76,20 +76,6 @@ test("an accessor that is no known key is shown as it is, without rotation, comm
   ]);
 });
 
-test("a key with the same id in another project is another key", async () => {
-  const [project, other] = [newProject(), newProject()];
-  const { keys } = await threeKeys(other);
-  await storeListedKeys(db, other.id, [listed("shared")]);
-  await use(project, DAY, [
-    [keys[0] ?? "", "1"],
-    ["shared", "1"],
-  ]);
-  expect(await view(db, "usage_by_key", project)).toMatchObject([
-    { rotation: null, key_comment: null },
-    { rotation: null, key_comment: null },
-  ]);
-});
-
 test("a key that is deleted keeps its comment and tags", async () => {
   const project = newProject();
   await use(project, DAY, [["k1", "3"]]);

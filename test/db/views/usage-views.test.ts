@@ -47,15 +47,6 @@ test("the total has one row for each project and day", async () => {
   ]);
 });
 
-test("usage that is also read by a dimension is not in the total twice", async () => {
-  const project = newProject();
-  const [all, byEndpoint] = [configured(project, "none"), configured(project, "endpoint")];
-  const ids = await registerSeries(db, [all, byEndpoint]);
-  await store(db, seriesIdOf(ids, all.series), [total(DAY, { requests: "5" })], { grouping: "none" });
-  await store(db, seriesIdOf(ids, byEndpoint.series), [slice(DAY, { listen: "2", speak: "3" })]);
-  expect((await view(db, "usage_total", project)).map(({ requests }) => requests)).toEqual(["5"]);
-});
-
 test.each(USAGE_DIMENSIONS)("usage by %s has a column of that name, and shows that series only", async (dimension) => {
   const project = newProject();
   const all = USAGE_DIMENSIONS.map((one) => configured(project, one));
