@@ -12,7 +12,6 @@ import { projectsText, shellQuoted, truncate } from "../text.ts";
 import { RETRIED_CODES } from "../usage/backfill.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
 import { DAY_SECONDS } from "../usage/days.ts";
-import { errorReason } from "./completeness.ts";
 import type { HealthFacts } from "./health-facts.ts";
 import type { ProjectJobHealth } from "./job-health.ts";
 import type { ProjectRotationHealth } from "./rotation-health.ts";
@@ -228,6 +227,13 @@ function causeText(cause: FailureCause): string {
     // At the end and without quotation marks, because an error may contain any character.
     ...(head === undefined && error !== "" ? [`the newest error: ${error}`] : []),
   ].join("; ");
+}
+
+/** The parts in which error texts with the same reason differ. */
+const REQUEST_DETAILS = / \((?:\d+ attempts|request id [^)]*)\)/g;
+
+function errorReason(error: string): string {
+  return error.replaceAll(REQUEST_DETAILS, "");
 }
 
 /** Undefined if only the text of the error says what happened. */

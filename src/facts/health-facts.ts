@@ -11,7 +11,7 @@ import { type StoredList, storedLists } from "../db/projects.ts";
 import { type FailureCause, failureCauses } from "../db/usage/failures.ts";
 import { errorText } from "../errors.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
-import { completeness, countSlices, type ProjectHealth, type SliceCounts } from "./completeness.ts";
+import { completeness, countSlices, type ProjectHealth, type SliceCounts } from "./coverage.ts";
 import { jobHealth, type ProjectJobHealth } from "./job-health.ts";
 import { type ProjectRotationHealth, rotationHealth } from "./rotation-health.ts";
 

@@ -6,7 +6,7 @@ import type { Tx } from "../db/connection/transaction.ts";
 import { type JobId, type Pause, type StoredJob, storedJobFinder, storedJobs } from "../db/jobs/jobs.ts";
 import { nextOccurrence, type Schedule } from "../schedule/cron.ts";
 import { overdueSince, waitingSince } from "../schedule/due.ts";
-import type { ProjectHealth } from "./completeness.ts";
+import type { ProjectHealth } from "./coverage.ts";
 import { mergeProjects } from "./rotation-health.ts";
 import type { RecentRun } from "./runs.ts";
 

@@ -1,12 +1,14 @@
-// What usage costs, how much was used, of what and by whom: what the overview and the report file show.
+// What usage costs, how much was used, of what and by whom: what the overview and the report file show. The current month also has what it is
+// expected to amount to.
 
-import type { Day, Window } from "../usage/days.ts";
-import { amounts, type Figure, figures } from "./amounts.ts";
+import { addDays, type Day, type Window } from "../usage/days.ts";
+import { TOTAL_GROUPINGS } from "../usage/dimensions.ts";
+import { amounts, type Figure, figures, readBasis } from "./amounts.ts";
 import type { Answer } from "./answer.ts";
 import { mainMetric, totalSplit } from "./changes.ts";
-import { type CostSource, costSource, type Money, money } from "./money.ts";
-import { type Question, type Split, splitsOf } from "./question.ts";
-import type { Run } from "./scope.ts";
+import { isCost, type Question, type Split, splitsOf } from "./question.ts";
+import { type Run, readScope } from "./scope.ts";
+import { coverageConditions, literal, sourceOf, within } from "./sql.ts";
 
 export type Overview = {
   readonly period: Window;
@@ -43,7 +45,8 @@ export async function overview(run: Run, asked: OverviewQuestion, today: Day): P
   const main: CostSource | { metric: typeof metric; totalFrom: Split } = source ?? { metric, totalFrom };
   const splits: Answer[] = [];
   for (const grouping of OVERVIEW_SPLITS) {
-    const ofCost = cost && splitsOf(cost.question.metric).includes(grouping) && isKnown(cost, grouping);
+    const ofCost =
+      cost && splitsOf(cost.question.metric).includes(grouping) && cost.available.groupings.includes(grouping);
     if (!ofCost && !(available.includes(grouping) && !(grouping === "model" && splits.some(isOfLineItems)))) continue;
     if (grouping === "project" && total.projectCount < 2) continue;
     const split = { ...question, metric: ofCost ? cost.question.metric : metric, grouping };
@@ -56,10 +59,102 @@ export async function overview(run: Run, asked: OverviewQuestion, today: Day): P
   };
 }
 
-function isKnown({ available }: Answer, grouping: Split): boolean {
-  return available.groupings.includes(grouping);
-}
-
 function isOfLineItems({ question }: Answer): boolean {
   return question.grouping === "line_item";
+}
+
+/** The metric that a page shows money by, and what its total is the sum of. */
+type CostSource = { readonly metric: "billed_cost" | "estimated_cost"; readonly totalFrom: Split };
+
+/** An estimate of a whole month; the texts are rounded decimals, and no amounts. */
+type Forecast = { readonly forecast: string; readonly low: string; readonly high: string };
+
+type Money = {
+  /** The days of the month so far; its first day alone while that lasts. */
+  readonly period: Window;
+  /** Of the days so far, beside the whole month before. Of a cost, or of the main metric where no cost is known. */
+  readonly total: Answer;
+  /** Null with less than 14 known days, and of more than 1,000 projects. */
+  readonly forecast: Forecast | null;
+};
+
+type AskedQuestion = Omit<Question, "grouping" | "limit" | "sort" | "period" | "before">;
+
+/**
+ * What is billed, if it is read of every project whose usage is; otherwise the estimate, if there are prices; otherwise what is billed of
+ * some projects. Undefined if nothing is known of any cost.
+ */
+async function costSource(
+  run: Run,
+  asked: Pick<Question, "period" | "projects">,
+  projectCount: number,
+): Promise<CostSource | undefined> {
+  const none = { before: undefined, currency: undefined, filter: undefined, group: undefined, limit: 1 } as const;
+  const question = { ...asked, ...none, sort: "amount", grouping: "none" } as const;
+  const total = await readScope(run, { ...question, metric: "billed_cost" });
+  const totalFrom = total.projectCount > 0 ? "none" : TOTAL_GROUPINGS.find((one) => total.groupings.includes(one));
+  const billed =
+    totalFrom === undefined || totalFrom === "none"
+      ? total
+      : await readScope(run, { ...question, metric: "billed_cost", grouping: totalFrom });
+  const billedCount = billed.projectCount;
+  const ofBills = { metric: "billed_cost", totalFrom: totalFrom ?? "none" } as const;
+  if (billedCount > 0 && billedCount >= projectCount) return ofBills;
+  const scope = await readScope(run, { ...question, metric: "estimated_cost" });
+  if (scope.currencies.length > 0 && scope.projectCount > 0) return { metric: "estimated_cost", totalFrom: "none" };
+  return billedCount > 0 ? ofBills : undefined;
+}
+
+/** `grouping` is what the total is the sum of. */
+async function money(run: Run, asked: AskedQuestion, grouping: Split, today: Day): Promise<Money> {
+  const start = `${today.slice(0, 7)}-01`;
+  const end = addDays(today, -1);
+  const period = { start, end: end < start ? today : end };
+  const before = { start: `${addDays(start, -1).slice(0, 7)}-01`, end: addDays(start, -1) };
+  const question = { ...asked, grouping, period, before, limit: 1, sort: "amount" } as const;
+  const basis = await readBasis(run, question);
+  const total = await amounts(run, question, { basis });
+  return { period, total, forecast: await readForecast(run, { ...question, grouping }, basis.scope, today) };
+}
+
+/** How far back usage_export.month_forecast looks. */
+const HISTORY_DAYS = 70;
+/** Of more projects it would take a second to say which of the 70 days were read of each, and there is no forecast. */
+const FORECAST_PROJECTS_MAX = 1_000;
+
+/** As budgets are forecast: docs/forecast.md has the method. A day that was not read of every project is estimated. */
+async function readForecast(
+  run: Run,
+  question: Question,
+  scope: Awaited<ReturnType<typeof readBasis>>["scope"],
+  today: Day,
+): Promise<Forecast | null> {
+  if (
+    scope.projectCount === 0 ||
+    scope.projectCount > FORECAST_PROJECTS_MAX ||
+    (isCost(question.metric) && scope.currency === undefined)
+  )
+    return null;
+  const history = { start: addDays(today, -HISTORY_DAYS), end: today };
+  const { view, conditions } = sourceOf({ ...question, group: undefined }, scope);
+  const [found] = await run<Forecast>(`
+with amount as materialized (
+  select usage_date, sum(${isCost(question.metric) ? "amount" : question.metric}) as amount
+  from ${view} where ${[within(history), ...conditions].join(" and ")} group by usage_date
+), covered as (
+  select usage_date, count(*) as series, bool_and(fetched_at is not null and status <> 'missing') as is_read,
+    bool_and(usage_export.is_known(usage_date, finality, fetched_at)) as is_known
+  from bi.coverage
+  where ${coverageConditions(question, scope, [history])}
+  group by usage_date
+), day as (
+  select usage_date, coalesce(amount, 0) as amount, is_known from covered left join amount using (usage_date) where is_read
+)
+select trim_scale(forecast)::text as forecast, trim_scale(low)::text as low, trim_scale(high)::text as high
+from (
+  select array_agg(usage_date) as days, array_agg(amount) as amounts, array_agg(is_known) as are_known from day
+) history
+cross join lateral usage_export.month_forecast(date ${literal(today)}, days, amounts, are_known)
+where forecast is not null`);
+  return found ?? null;
 }

@@ -2,7 +2,7 @@
 // lists, never a secret, an id or the text of an error.
 
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import { worstProjects } from "../facts/completeness.ts";
+import { worstProjects } from "../facts/coverage.ts";
 import type { HealthState } from "../facts/health.ts";
 import { type Day, startOfDay } from "../usage/days.ts";
 

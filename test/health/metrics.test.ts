@@ -1,7 +1,7 @@
 // The answer to a scrape.
 
 import { expect, test } from "vitest";
-import { countSlices } from "../../src/facts/completeness.ts";
+import { countSlices } from "../../src/facts/coverage.ts";
 import { healthState, jobLine, NOW, projectLine, rotationLine } from "./sample-health-state.ts";
 import { testMetrics } from "./test-metrics.ts";
 

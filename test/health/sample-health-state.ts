@@ -1,6 +1,6 @@
 // Health states in which all is well, except for the parts that a test sets.
 
-import type { ProjectHealth } from "../../src/facts/completeness.ts";
+import type { ProjectHealth } from "../../src/facts/coverage.ts";
 import { type HealthState, healthOf } from "../../src/facts/health.ts";
 import type { HealthFacts, WorkerHealth } from "../../src/facts/health-facts.ts";
 import type { FailedRun, ProjectJobHealth } from "../../src/facts/job-health.ts";
