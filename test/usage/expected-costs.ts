@@ -62,10 +62,6 @@ function product(a: bigint, b: bigint): string {
   return decimal(a * b, 2 * PLACES);
 }
 
-export function sumOf(amounts: readonly string[]): string {
-  return decimal(amounts.reduce((sum, amount) => sum + exact(amount), 0n));
-}
-
 export function expectedCosts(used: readonly Used[], prices: readonly ConfiguredPrice[]): readonly Cost[] {
   if (prices.length === 0) return [];
   const sorted = used.filter(({ quantity }) => exact(quantity) > 0n).toSorted(inOrderOfTiers);
