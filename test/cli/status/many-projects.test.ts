@@ -52,7 +52,7 @@ test("the worst projects come first, and --project answers about those whose nam
     gapsLeftOut: 0,
   });
 
-  const unknown = await context.run(["status", "--project", "prod-ue"]);
+  const unknown = await context.run(["status", "--project", "prod-e"]);
   expect(unknown.status).toBe(2);
   expect(unknown.stderr).toContain('did you mean "prod-eu"?');
 });
