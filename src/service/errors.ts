@@ -97,7 +97,7 @@ function explanation(
 }
 
 /** Gateways answer 499 when they think that the client went away: the service did not answer. */
-export function isTransient(status: number): boolean {
+function isTransient(status: number): boolean {
   return status === 408 || status === 425 || status === 429 || status === 499 || status >= 500;
 }
 

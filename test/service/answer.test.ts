@@ -40,12 +40,9 @@ test.each<[string, string | Uint8Array, ResponseHeaders, string]>([
   ],
   ["the content type of JSONP", "{}", { "content-type": "application/jsonp" }, "instead of JSON"],
   ["a compressed body", "{}", { ...JSON_TYPE, "content-encoding": "gzip" }, "it is compressed (gzip)"],
-  ["HTML sent as JSON", "<html>[]</html>", JSON_TYPE, "it is not valid JSON"],
   ["an empty body", "", JSON_TYPE, "it is empty"],
   ["a byte order mark", "\ufeff{}", JSON_TYPE, "it is not valid JSON"],
   ["a byte that is not UTF-8", Buffer.from([0x22, 0xff, 0x22]), JSON_TYPE, "it is not valid UTF-8"],
-  ["half of a surrogate pair", '"\\ud800"', JSON_TYPE, "half of a surrogate pair"],
-  ["100,000 open brackets", "[".repeat(100_000) + "]".repeat(100_000), JSON_TYPE, "nested more than 64 levels"],
 ])("a success with %s is a bad answer", (_name, body, headers, expected) => {
   const result = read(body, headers);
   expect(result).toMatchObject({
