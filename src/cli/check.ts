@@ -2,7 +2,7 @@
 // with its requests.
 
 import type { App } from "../app.ts";
-import { type Config, loadConfig, withDiscovered } from "../config/config.ts";
+import { type Config, loadConfig } from "../config/config.ts";
 import { quoteAll } from "../config/messages.ts";
 import { isPattern } from "../config/projects.ts";
 import { databaseUrlOf, withDatabase } from "../database.ts";
@@ -21,7 +21,6 @@ import { counted, durationText } from "../show/format.ts";
 import { firstNames } from "../text.ts";
 import { dayOf } from "../usage/days.ts";
 import { planRun } from "../usage/plan.ts";
-import type { KnownProject } from "../usage/series.ts";
 import { writeAnswer } from "./output.ts";
 
 type CheckOptions = {
@@ -101,9 +100,9 @@ async function checkService(
   db: Database | undefined,
   options: CheckOptions,
 ): Promise<FindingGroup[]> {
-  // Without a database nothing is known of earlier lists.
+  // Without a database the lists are read, and only the projects of the file are checked.
   const lists = await readLists(app, written, db, options.confirmProjects);
-  const config = db ? await withKnownProjects(written, db) : withDiscovered(written, lists.flatMap(unstored));
+  const config = db ? await withKnownProjects(written, db) : written;
   const groups: FindingGroup[] = lists.map((read) => ({
     of: `projects that the key in ${read.list} can see`,
     findings: listFindings(read),
@@ -122,11 +121,6 @@ async function checkService(
     groups.push({ of: `project ${project.name}`, findings: await checkProject(context, project) });
   }
   return groups;
-}
-
-function unstored(read: ReadList): readonly KnownProject[] {
-  if ("error" in read) return [];
-  return read.listed.map((project) => ({ ...project, list: read.list, namedAt: new Date(0), vanishedAt: null }));
 }
 
 const NAMES_SHOWN_MAX = 20;

@@ -181,34 +181,26 @@ export function resolveBudgets(
 }
 
 /** A budget whose usage no export reads would never be used up, whatever happens. */
-export function unreadIssues(budgets: readonly Budget[], readers: Readers): ConfigIssue[] {
-  return budgets.flatMap((budget, i) =>
-    unreadProblems(budget, readers).map((message) => ({ path: ["budgets", i], message })),
-  );
-}
-
-function unreadProblems({ scope, metric, currency, projects }: Budget, { exports, hasPrices }: Readers): string[] {
-  if (projects.length === 0) return ["no export reads any project, so nothing is counted: add an export"];
-  const grouping = SCOPE_GROUPINGS[scope];
-  const isBilled = metric === "cost" && currency === BILLED && scope !== "model";
-  const isPriced = metric === "cost" && hasPrices && (scope === "all" || scope === "model");
-  const sources: readonly (readonly [Source, Grouping])[] = [
-    ...(metric === "cost" ? [] : [["usage", grouping] as const]),
-    ...(isBilled ? [["billing", grouping] as const] : []),
-    ...(isPriced ? [["usage", "model"] as const] : []),
-  ];
-  if (sources.length === 0) {
-    return [
-      `nothing says what this costs: the service bills in ${BILLED}, and "prices" are by model, not for one key or tag`,
+export function unreadIssues(budgets: readonly Budget[], { exports, hasPrices }: Readers): ConfigIssue[] {
+  return budgets.flatMap(({ scope, metric, currency, projects }, i) => {
+    const grouping = SCOPE_GROUPINGS[scope];
+    const isBilled = metric === "cost" && currency === BILLED && scope !== "model";
+    const isPriced = metric === "cost" && hasPrices && (scope === "all" || scope === "model");
+    const sources: readonly (readonly [Source, Grouping])[] = [
+      ...(metric === "cost" ? [] : [["usage", grouping] as const]),
+      ...(isBilled ? [["billing", grouping] as const] : []),
+      ...(isPriced ? [["usage", "model"] as const] : []),
     ];
-  }
-  const readers = exports.filter(({ source, groupings, filters }) => {
-    const isUnfiltered = filters.some((filter) => filterKey(filter) === NO_CONDITIONS);
-    return isUnfiltered && sources.some(([kind, by]) => source === kind && groupings.includes(by));
+    const readers = exports.filter(({ source, groupings, filters }) => {
+      const isUnfiltered = filters.some((filter) => filterKey(filter) === NO_CONDITIONS);
+      return isUnfiltered && sources.some(([kind, by]) => source === kind && groupings.includes(by));
+    });
+    const read = new Set(readers.flatMap((job) => job.projects.map(({ id }) => id)));
+    const unread = projects.filter(({ id }) => !read.has(id)).map(({ name }) => name);
+    if (projects.length > 0 && unread.length === 0) return [];
+    const needed = sources.map(([source, by]) => `the ${source} by the grouping ${JSON.stringify(by)}`).join(" or ");
+    const what = needed || `what this costs (the service bills in ${BILLED}, and "prices" are not for one key or tag)`;
+    const message = `no export reads ${what} of ${quoteAll(unread) || "any project"} without conditions, of which this budget is made: add it`;
+    return [{ path: ["budgets", i], message }];
   });
-  const read = new Set(readers.flatMap((job) => job.projects.map(({ id }) => id)));
-  const needed = sources.map(([source, by]) => `the ${source} by the grouping ${JSON.stringify(by)}`).join(" or ");
-  return projects
-    .filter(({ id }) => !read.has(id))
-    .map(({ name }) => `no export reads ${needed} of ${name} without conditions, of which this budget is made: add it`);
 }

@@ -59,9 +59,7 @@ test("missing rights of the role usage_reader, as after a restore, are found, an
   const ofReader = async () => (await findings(context)).lines.filter((line) => line.includes("usage_reader"));
 
   expect(await ofReader()).toEqual([
-    expect.stringMatching(
-      /^warn database at DATABASE_URL: usage_reader: .*run migrate.*: grant usage on schema bi to usage_reader; grant select on bi.runs to usage_reader$/,
-    ),
+    "warn database at DATABASE_URL: usage_reader: its rights are not those it should have, as after a restore; run migrate, which grants them",
   ]);
   expect(await context.run(["migrate"])).toMatchObject({ status: 0 });
   expect(await ofReader()).toEqual([]);
