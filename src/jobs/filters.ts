@@ -329,7 +329,7 @@ type Condition = {
   readonly kind: "feature" | Dimension;
   /** The feature, or the value of the dimension. */
   readonly name: string;
-  /** Such as `tag "prod"`. */
+  /** The condition in words, such as `tag "prod"`. */
   readonly text: string;
 };
 

@@ -28,7 +28,7 @@ export type Budget = {
   /** Undefined for "all". */
   readonly scopeValue: string | undefined;
   readonly metric: (typeof METRICS)[number] | "cost";
-  /** Of a cost; an ISO 4217 code. */
+  /** The ISO 4217 code of a cost. */
   readonly currency: string | undefined;
   readonly amount: string;
   readonly period: (typeof BUDGET_PERIODS)[number];
@@ -44,7 +44,7 @@ export type BudgetUse = {
   readonly projectIds: readonly string[];
   readonly metric: string;
   readonly currency: string | null;
-  /** Of a cost: "billed", "estimated", or "billed and estimated" if projects differ. */
+  /** A cost is "billed", "estimated", or "billed and estimated" if projects differ. */
   readonly costSource: string | null;
   readonly period: Budget["period"];
   readonly start: Day;
@@ -64,7 +64,7 @@ export type BudgetUse = {
   readonly forecastPercent: string | null;
   /** In percent, in rising order. */
   readonly thresholds: readonly string[];
-  /** Those of them that are reached. */
+  /** The thresholds that are reached. */
   readonly reached: readonly string[];
   readonly daysMissing: number;
   readonly daysNotFinal: number;

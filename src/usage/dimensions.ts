@@ -10,12 +10,12 @@ export const DIALECTS = ["interface", "2026"] as const;
 export type Dialect = (typeof DIALECTS)[number];
 
 type Entry = {
-  /** As the interface calls it, as a grouping and as a filter. */
+  /** The name in the interface, as a grouping and as a filter. */
   readonly name: string;
   readonly sources: readonly Source[];
   /** What the configuration says about a filter by it. */
   readonly description: string;
-  /** As people call one group, and several. */
+  /** What people call one group, and several. */
   readonly noun: readonly [one: string, many: string];
   /** Whether the usage of its groups adds up to the total; false if a request may count in several groups. */
   readonly addsUp: boolean;
@@ -179,7 +179,7 @@ function byRank(a: Dimension, b: Dimension): number {
   return dimension(a).rank - dimension(b).rank;
 }
 
-/** As the dialect calls it; null if it has no such filter. */
+/** The name in the dialect; null if it has no such filter. */
 export function nameIn(dialect: Dialect, use: "grouping", name: Dimension): string;
 export function nameIn(dialect: Dialect, use: "grouping" | "filter", name: Dimension): string | null;
 export function nameIn(dialect: Dialect, use: "grouping" | "filter", name: Dimension): string | null {
@@ -206,7 +206,7 @@ export function isSet(grouping: string): boolean {
 /** The groupings by at most one dimension whose groups add up to the total, the best known first. */
 export const TOTAL_GROUPINGS = ["none", ...DIMENSIONS.filter(addsUp).sort(byRank)] as const;
 
-/** As people call what a breakdown is by. */
+/** What people call the dimension of a breakdown. */
 export function groupingNoun(grouping: string): string {
   return ENTRIES.get(grouping)?.noun[0] ?? grouping;
 }

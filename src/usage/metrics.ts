@@ -4,9 +4,9 @@
 import type { Source } from "./dimensions.ts";
 
 type Entry = {
-  /** As the service calls it, and of its column. */
+  /** The name in the service and of the column. */
   readonly name: string;
-  /** As people call it. */
+  /** What people call it. */
   readonly label: string;
   /** What an amount of it counts. */
   readonly unit: "hours" | "tokens" | "characters" | "requests";

@@ -144,7 +144,7 @@ export function unlistedValues({ dimensions }: Pick<Filter, "dimensions">, sourc
 
 export type FanOut = {
   readonly dimension: EachDimension;
-  /** Of each project, only so many values are read: those with the most requests. */
+  /** How many values are read of each project: those with the most requests. */
   readonly atMost: number;
 };
 

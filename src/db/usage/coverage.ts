@@ -27,7 +27,7 @@ export async function sliceStatuses(
       and sl.usage_date between ${start}::date and ${end}::date
     group by s.series_id
   `.execute(db);
-  // As seriesKey writes it.
+  // The key has the form that seriesKey writes.
   return new Map(rows.map(({ key, days }) => [JSON.stringify(key), days]));
 }
 

@@ -40,7 +40,7 @@ export async function nextFetchNo(db: Database | Tx): Promise<number> {
 }
 
 async function nextNumbers(db: Database | Tx, count: number): Promise<number[]> {
-  // As one text: a row for each number takes several times as long to read.
+  // The numbers come as one text: a row for each number takes several times as long to read.
   const { rows } = await sql<{ numbers: string }>`
     select pg_catalog.string_agg(pg_catalog.nextval('usage_export.fetch_no')::pg_catalog.text, ' ') as numbers
     from pg_catalog.generate_series(1, ${count}::pg_catalog.int4)

@@ -150,7 +150,7 @@ export async function markDue(db: Database, seriesIds: readonly number[], due: N
   await inTransaction(db, (tx) => extendDue(tx, seriesIds, due));
 }
 
-/** As markDue, within a transaction of the caller. */
+/** Does what markDue does, within a transaction of the caller. */
 export async function extendDue(
   tx: Tx,
   seriesIds: readonly number[],
@@ -216,7 +216,7 @@ async function readIds(db: Database): Promise<SeriesIds> {
   `.execute(db);
   const ids = new Map<string, number>();
   for (const { source, grouping, filterKey, seriesIds, projectIds } of rows) {
-    // As seriesKey writes it.
+    // The keys have the form that seriesKey writes.
     const [before, after] = [JSON.stringify([source]).slice(0, -1), JSON.stringify([grouping, filterKey]).slice(1)];
     for (const [i, id] of seriesIds.entries()) ids.set(`${before},${JSON.stringify(projectIds[i])},${after}`, id);
   }

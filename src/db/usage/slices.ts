@@ -20,7 +20,7 @@ export function sliceKey({ seriesId, day }: SliceRef): string {
 export type ReadSlices = { readonly stored: StoredSlices; readonly readAt: Date | undefined };
 
 /**
- * As readSlices, and locks the slices: no other transaction writes them before this one ends. A lock needs a row, so missing rows are
+ * Reads the slices and locks them: no other transaction writes them before this one ends. A lock needs a row, so missing rows are
  * inserted. Every writer inserts the rows first and locks them next, both in the same order, so that no two deadlock.
  */
 export async function lockSlices(tx: Tx, slices: readonly SliceRef[]): Promise<ReadSlices> {
