@@ -59,7 +59,7 @@ test("slices are counted by status, and gaps listed from the newest", async () =
     slices: 7,
     complete: 1,
     gaps: 4,
-    latest: { usage_date: "2026-03-14", requests: "5", hours: "2", finality: "final", revision: 1 },
+    latest: { usage_date: "2026-03-14", requests: "5", hours: "2" },
   });
 });
 
