@@ -1,6 +1,5 @@
 // Runs a program with its arguments, without a shell: a delivery gets a key on its standard input, a key command prints one.
 
-import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { once } from "node:events";
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
@@ -8,7 +7,7 @@ import path from "node:path";
 import { setImmediate as nextRead, setTimeout as sleep } from "node:timers/promises";
 import { systemCode } from "./errors.ts";
 
-export type CommandRun = {
+type CommandRun = {
   /** Written to the standard input. Writing fails if the command does not read it; that alone is no failure. */
   readonly input: string;
   /** The whole environment of the command, beside PATH and HOME: this process's own holds secrets. */
@@ -18,7 +17,7 @@ export type CommandRun = {
   readonly signal?: AbortSignal;
 };
 
-export type CommandResult = {
+type CommandResult = {
   /** How it failed, such as "ended with 1"; undefined if it succeeded. */
   readonly failure: string | undefined;
   /** The last part of the standard output. */
@@ -54,62 +53,40 @@ export async function runCommand(
     env: { PATH, HOME, ...variables },
     // A process group of its own, so that the time limit also ends what the command has started.
     detached: true,
-    stdio: "pipe",
+    stdio: ["pipe", "pipe", "ignore"],
   });
   child.stdin.on("error", () => {}).end(input);
-  const output = collectOutput(child);
-  const kill = () => killGroup(child);
-  signal?.addEventListener("abort", kill, { once: true });
+  let stdout = "";
+  child.stdout.setEncoding("utf8").on("data", (part: string) => {
+    stdout = (stdout + part).slice(-OUTPUT_LENGTH_MAX);
+  });
+  const closed = once(child, "close").catch(() => {});
+  const limit = AbortSignal.timeout(timeoutSeconds * 1000);
+  const end = AbortSignal.any(signal ? [signal, limit] : [limit]);
+  const kill = () => killGroup(child.pid);
+  end.addEventListener("abort", kill, { once: true });
   try {
-    const failure = await waitForExit(child, timeoutSeconds);
+    const [status, endedBy] = await once(child, "exit");
     signal?.throwIfAborted();
-    return { failure, stdout: await output() };
-  } finally {
-    signal?.removeEventListener("abort", kill);
-    child.stdout.destroy();
-    child.stderr.destroy();
-  }
-}
-
-/** How it failed; undefined if it succeeded. */
-async function waitForExit(child: ChildProcessWithoutNullStreams, timeoutSeconds: number): Promise<string | undefined> {
-  let isLate = false;
-  const timer = setTimeout(() => {
-    isLate = true;
-    killGroup(child);
-  }, timeoutSeconds * 1000);
-  try {
-    const [status, signal] = await once(child, "exit");
-    if (isLate) return `took longer than ${timeoutSeconds} s`;
-    return status === 0 ? undefined : `ended with ${signal ?? status}`;
+    if (limit.aborted) return { failure: `took longer than ${timeoutSeconds} s`, stdout };
+    await Promise.race([closed, sleep(OUTPUT_MS_MAX)]);
+    // If this process was busy all that time, output may have come that was not read yet: timers fire before it is.
+    await nextRead();
+    return { failure: status === 0 ? undefined : `ended with ${endedBy ?? status}`, stdout };
   } catch (error) {
-    return `could not be run (${systemCode(error) || "unknown"})`;
+    signal?.throwIfAborted();
+    return { failure: `could not be run (${systemCode(error) || "unknown"})`, stdout };
   } finally {
-    clearTimeout(timer);
+    end.removeEventListener("abort", kill);
+    child.stdout.destroy();
   }
 }
 
-function killGroup({ pid }: ChildProcessWithoutNullStreams): void {
+function killGroup(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
     // It has ended by itself.
   }
-}
-
-/** Keeps the last part of the standard output. The returned function is called once the command has ended. */
-function collectOutput(child: ChildProcessWithoutNullStreams): () => Promise<string> {
-  let stdout = "";
-  child.stderr.resume();
-  child.stdout.setEncoding("utf8").on("data", (part: string) => {
-    stdout = (stdout + part).slice(-OUTPUT_LENGTH_MAX);
-  });
-  const closed = once(child, "close").catch(() => {});
-  return async () => {
-    await Promise.race([closed, sleep(OUTPUT_MS_MAX)]);
-    // If this process was busy all that time, output may have come that was not read yet: timers fire before it is.
-    await nextRead();
-    return stdout;
-  };
 }

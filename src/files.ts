@@ -9,7 +9,7 @@ const READ_MS_MAX = 5_000;
 /** Folders in which the work on a file is over its limit and has not ended yet. */
 const silentFolders = new Set<string>();
 /** By folder, the end of the work that was given last. */
-const newestWork = new Map<string, Promise<void>>();
+const newestWork = new Map<string, Promise<unknown>>();
 
 /**
  * A network share whose server is gone never answers. Each call then holds one of the few threads that all files and name lookups share.
@@ -20,10 +20,7 @@ export async function withFileLimit<T>(file: string, msMax: number, work: () => 
   const result = (newestWork.get(folder) ?? Promise.resolve()).then(() => withinLimit(folder, msMax, work));
   newestWork.set(
     folder,
-    result.then(
-      () => {},
-      () => {},
-    ),
+    result.catch(() => {}),
   );
   return result;
 }

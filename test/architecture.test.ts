@@ -35,6 +35,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   keys: ["command.ts", "errors.ts", "files.ts", "secret.ts", "text.ts", "usage/days.ts"],
   service: ["async.ts", "errors.ts", "proxy.ts", "proxy-agent.ts", "secret.ts", "text.ts", "usage"],
   config: [
+    "command.ts",
     "decimal.ts",
     "errors.ts",
     "files.ts",

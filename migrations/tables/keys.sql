@@ -2,6 +2,9 @@
 
 create table usage_export.rotation (
   name            text    primary key,
+  -- The name in the configuration, if it is for many projects; and the project's name. As of the newest run.
+  group_name      text,
+  project         text,
   -- Who rotates now, and until when unless renewed. A writer without the newest fence writes nothing.
   lease_owner     text,
   lease_until     timestamptz,

@@ -129,16 +129,12 @@ function defineWork(program: Command, run: Run): void {
     .action(run(async () => (await import("./rotate.ts")).runRotate));
 
   const ledger = "the ledger of keys: state, age, last seen in use; never a secret";
-  const keys = add(program, "keys", ledger, "keys", "keys --job exporter --project production")
-    .option("--job <name...>", "only the keys of these rotations")
-    .option("--project <name...>", "only the keys of these projects, by name or id")
+  const keys = add(program, "keys", ledger, "keys", "keys --json")
     .option(...JSON_ANSWER)
     .action(run(async () => (await import("./keys.ts")).runKeys));
   const rewrap =
     "seals the ledger's keys with USAGE_EXPORT_MASTER_KEY, opening them with USAGE_EXPORT_MASTER_KEY_PREVIOUS";
-  add(keys, "rewrap", rewrap, "keys rewrap")
-    .option(...JSON_ANSWER)
-    .action(run(async () => (await import("./rewrap.ts")).runRewrap));
+  add(keys, "rewrap", rewrap, "keys rewrap").action(run(async () => (await import("./keys.ts")).runRewrap));
 }
 
 function defineJobs(program: Command, run: Run): void {

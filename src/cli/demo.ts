@@ -14,7 +14,6 @@ import { migrateToLatest } from "../db/connection/migrate.ts";
 import { demoNumbers } from "../db/usage/coverage.ts";
 import { type Emulator, startEmulator } from "../emulator/server.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
-import { openMasterKeys } from "../jobs/key-ring.ts";
 import { runRotationJob } from "../jobs/rotation.ts";
 import { COMMAND, CONFIG_FILE, PACKAGE_FOLDER } from "../package-files.ts";
 import { Secret } from "../secret.ts";
@@ -105,11 +104,10 @@ async function runScenario(app: App, config: Config, db: Database, emulator: Emu
 
 /** Returns whether all rotations succeeded. */
 async function runRotations(context: ExportContext): Promise<boolean> {
-  const { app, config, db } = context;
-  const masterKeys = await openMasterKeys(app, db);
+  const { app, config } = context;
   let isOk = true;
   for (const job of config.rotations) {
-    const result = await runRotationJob({ ...context, masterKeys }, job, "manual", {});
+    const result = await runRotationJob(context, job, "manual", {});
     // Each text begins with the kind of its step, as in "create: …" or "deliver ue-1: …".
     const steps = result.did.map((text) => text.split(/[ :]/)[0]).join(", ");
     app.write(

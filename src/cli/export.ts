@@ -3,13 +3,13 @@
 import { SingleBar } from "cli-progress";
 import type { App } from "../app.ts";
 import { loadConfig } from "../config/config.ts";
+import { requireStaticKeys } from "../config/secrets.ts";
 import { withDatabase } from "../database.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { deleteOldRuns } from "../db/jobs/runs.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
 import { discoverProjects, warnOfLeftOut, withSeenValues } from "../jobs/discovery.ts";
 import { daysToReread, runExportJob } from "../jobs/export.ts";
-import { requireStaticKeys } from "../jobs/key-ring.ts";
 import { durationText } from "../show/format.ts";
 import { firstOf } from "../text.ts";
 import { type Day, dayOf, type Window } from "../usage/days.ts";

@@ -1,41 +1,70 @@
+// The commands `keys` and `keys rewrap`.
+
 import type { App } from "../app.ts";
-import { requireKnown } from "../config/messages.ts";
 import { withDatabase } from "../database.ts";
 import { readSnapshot } from "../db/connection/transaction.ts";
-import { keyStatuses, rotationRows, rotationStatus } from "../db/keys/status.ts";
-import { needsAttention } from "../keys/plan.ts";
-import { groupFinder, keysText } from "../show/keys.ts";
-
-type KeysOptions = {
-  readonly json?: boolean;
-  readonly job?: readonly string[];
-  readonly project?: readonly string[];
-};
+import { openMasterKeys, replaceSealed, sealedWithOthers } from "../db/keys/keystore.ts";
+import { raiseSequences } from "../db/usage/fetch-numbers.ts";
+import { type KeyStatus, keyStatuses, type RotationRow, rotationRows } from "../facts/keys.ts";
+import { attemptsText, fallbackText, needsAttention } from "../keys/plan.ts";
+import { openSealedKey, sealKey } from "../keys/seal.ts";
+import { counted } from "../show/format.ts";
 
 /** Exit status 1 while a rotation needs attention. */
-export async function runKeys(app: App, { json, job, project }: KeysOptions): Promise<number> {
-  const all = await withDatabase(app, (db) =>
-    readSnapshot(db, async (tx) => ({
-      keys: await keyStatuses(tx),
-      rotations: (await rotationRows(tx)).map(rotationStatus),
-    })),
+export async function runKeys(app: App, { json }: { readonly json?: boolean }): Promise<number> {
+  const { keys, rotations } = await withDatabase(app, (db) =>
+    readSnapshot(db, async (tx) => ({ keys: await keyStatuses(tx), rotations: await rotationRows(tx) })),
   );
-  const groupOf = groupFinder(all.keys);
-  const nameOf = (rotation: string) => groupOf(rotation)?.group ?? rotation;
-  requireKnown("--job", job, [...new Set(all.rotations.map(({ rotation }) => nameOf(rotation)))], noKeys);
-  const projects = new Set(all.keys.flatMap((key) => [key.project, key.projectId]));
-  requireKnown("--project", project, [...projects], noKeys);
-  const keys = all.keys.filter(
-    (key) =>
-      (job?.includes(nameOf(key.rotation)) ?? true) &&
-      (project === undefined || project.includes(key.project) || project.includes(key.projectId)),
-  );
-  const shown = new Set(keys.map(({ rotation }) => rotation));
-  const rotations = all.rotations.filter(
-    ({ rotation }) => (job?.includes(nameOf(rotation)) ?? true) && (project === undefined || shown.has(rotation)),
-  );
-  app.write(json ? `${JSON.stringify({ keys, rotations })}\n` : keysText(keys, rotations, groupOf));
+  app.write(json ? `${JSON.stringify({ keys, rotations })}\n` : keysText(keys, rotations));
   return rotations.some(({ failedAttempts }) => needsAttention(failedAttempts)) ? 1 : 0;
 }
 
-const noKeys = (name: string) => `the ledger has no keys of ${name}`;
+function keysText(keys: readonly KeyStatus[], rotations: readonly RotationRow[]): string {
+  const keysOf = Map.groupBy(keys, ({ ledgerName }) => ledgerName);
+  const lines = [...Map.groupBy(rotations, ({ rotation }) => rotation)].flatMap(([name, members]) => [
+    members.some(({ project }) => project !== null) ? `${name}, ${counted(members.length, "project")}` : name,
+    ...members.flatMap((member) => {
+      const start = member.project === null ? "  " : `  ${member.project}: `;
+      const texts = [...(keysOf.get(member.ledgerName) ?? []).map(keyText), ...warningsOf(member)];
+      return texts.map((text) => `${start}${text}`);
+    }),
+  ]);
+  return lines.length === 0 ? "no key was made yet\n" : `${lines.join("\n")}\n`;
+}
+
+function keyText(key: KeyStatus): string {
+  const { apiKeyId, intentId, state, ageDays, lastSeenInUse, dueForRemovalAt, comment, note } = key;
+  return [
+    `${state.padEnd(8)} ${apiKeyId ?? `(id not known, comment holds ${intentId})`}`,
+    `${ageDays} days old`,
+    `last seen in use ${lastSeenInUse ?? "unknown"}`,
+    ...(dueForRemovalAt ? [`due for removal since ${dueForRemovalAt.toISOString().slice(0, 10)}`] : []),
+    JSON.stringify(comment),
+    ...(note === null ? [] : [note]),
+  ].join(", ");
+}
+
+/** What a person should know of a rotation, also of one that is not configured any more. */
+function warningsOf(row: RotationRow): readonly string[] {
+  return [
+    ...(row.failedAttempts > 0 ? [attemptsText(row)] : []),
+    ...(row.fallback === null ? [] : [fallbackText(row)]),
+  ];
+}
+
+/** Seals every key with the current master key. Safe to repeat and to interrupt: each key opens with one or the other. */
+export async function runRewrap(app: App): Promise<number> {
+  const rewrapped = await withDatabase(app, async (db) => {
+    await raiseSequences(db, app.log);
+    const masterKeys = await openMasterKeys(app, db);
+    const others = await sealedWithOthers(db, masterKeys.current.id);
+    for (const key of others) {
+      const secret = await openSealedKey(key, masterKeys, app.scrubber);
+      const sealed = await sealKey(secret, key.apiKeyId, masterKeys);
+      await replaceSealed(db, key, { sealed, masterKey: masterKeys.current.id, actor: app.actor });
+    }
+    return others.length;
+  });
+  app.write(`${rewrapped} keys sealed with the current master key\n`);
+  return 0;
+}

@@ -10,7 +10,6 @@ import { requireCurrentSchema } from "../db/connection/migrate.ts";
 import { heartbeatWorker } from "../db/jobs/jobs.ts";
 import { AppError } from "../errors.ts";
 import { withKnownProjects } from "../jobs/discovery.ts";
-import type { PrintedKeys } from "../jobs/key-ring.ts";
 import { requireSecrets } from "../jobs/monitor-secrets.ts";
 import { requireStartable, retryUntilReached } from "../worker/context.ts";
 import { type Liveness, openLiveness } from "../worker/liveness.ts";
@@ -48,14 +47,9 @@ export async function runStart(app: App, { embedded = false }: StartOptions): Pr
  */
 async function work(app: App, first: Loaded, db: Database, liveness: Liveness): Promise<void> {
   const worker = await newWorker();
-  const printedKeys: PrintedKeys = new Map();
   let reloader: Reloader | undefined;
   await using monitoring = await openMonitoring(app, () => reloader?.current() ?? first, { db, liveness });
-  using _ = onHangup(app, () => {
-    // A person asks for it, as after a change in the vault.
-    printedKeys.clear();
-    reloader?.request();
-  });
+  using _ = onHangup(app, () => reloader?.request());
   // Without a terminal nobody reads this: the log says the same.
   const writeToTerminal = (text: string) => (app.terminal ? app.write(text) : undefined);
   writeToTerminal(`dashboard, health and metrics: ${monitoring.url}/\n`);
@@ -76,7 +70,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
   // The actor includes the process id, so that the process can be looked up while it lives.
   const workerApp = { ...app, actor: `${app.actor} worker, pid ${process.pid}` };
   const deps = {
-    ...{ worker, liveness, metrics: monitoring.metrics, printedKeys },
+    ...{ worker, liveness, metrics: monitoring.metrics },
     ...{ refusal: opened.refusal, onProjectsChanged: opened.request },
     async onReady(config: Config) {
       writeToTerminal((await listJobs(db, config)).map(renderJob).join(""));

@@ -7,7 +7,6 @@ import { matchesPattern } from "../config/projects.ts";
 import { withDatabase } from "../database.ts";
 import type { CallPause } from "../db/calling-processes.ts";
 import { runOn } from "../db/connection/transaction.ts";
-import { rotationStatus } from "../db/keys/status.ts";
 import type { Condition } from "../facts/conditions.ts";
 import { type Gaps, newestGaps, type ProjectHealth, worstProjects } from "../facts/coverage.ts";
 import { type HealthState, isWell, health as readHealth } from "../facts/health.ts";
@@ -64,7 +63,7 @@ function statusJson(health: HealthState, gaps: Gaps) {
   return {
     ...{ readAt, callPauses, workers, slices, causes, budgets, projectLists: lists, ...gaps },
     jobs: health.jobs.map((job) => pick(job, JOB_FIELDS)),
-    rotations: health.rotations.map(rotationStatus),
+    rotations: health.rotations,
     projects: worstProjects(health.projects),
     // The exit status is 1 while one of them is wrong.
     conditions: health.conditions.map((one) => pick(one, CONDITION_FIELDS)),

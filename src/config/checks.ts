@@ -1,5 +1,6 @@
 // What one part of the configuration says about another. These mistakes are reported once every field by itself is right. Pure.
 
+import { holdsScope } from "../keys/policy.ts";
 import { DIMENSIONS, DIMENSIONS_OF, dimension, type Source } from "../usage/dimensions.ts";
 import { overlappingPrices, type Price } from "../usage/prices.ts";
 import {
@@ -182,6 +183,13 @@ function checkRotation(config: Checked, job: WrittenRotation, at: Path): void {
   if (expiresInDays !== undefined && expiresInDays <= neededDays) {
     const message = `expected more than ${neededDays} (maxAgeDays ${maxAgeDays} and graceDays ${graceDays}), or the key expires while it is in use; got ${expiresInDays}`;
     report([...at, "expiresInDays"], message);
+  }
+  const makesItsSuccessor = createWith
+    ? createWith.kind === "rotation" && createWith.rotation === job.name
+    : config.projects.some(({ key }) => key.kind === "rotation" && key.rotation === job.name);
+  if (makesItsSuccessor && !holdsScope(job.scopes, "keys:write")) {
+    const message = `expected keys:write, or a role with it, because each key creates the next one unless createWith names another key; got ${job.scopes.join(", ")}`;
+    report([...at, "scopes"], message);
   }
   if (project !== undefined && createWith?.kind === "rotation") {
     checkRotationName(config, createWith.rotation, project, [...at, "createWith", "rotation"]);

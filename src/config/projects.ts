@@ -29,7 +29,7 @@ export function putId(text: string, id: string): string {
 }
 
 /** What is wrong with a text that may have the placeholder: another word between braces. */
-export function placeholderProblem(text: string): string | undefined {
+function placeholderProblem(text: string): string | undefined {
   const unknown = (text.match(/\{[A-Za-z]+\}/g) ?? []).find((word) => word !== ID);
   return unknown && `expected ${ID}, which stands for the project's id, and no other placeholder; got ${unknown}`;
 }

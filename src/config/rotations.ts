@@ -1,11 +1,11 @@
 // The schema of a rotation, and the rotations that the program runs: one for each project, also where the file has one for many. Pure.
 
 import { z } from "zod";
-import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT, type RotationJob, type Sink } from "../keys/policy.ts";
+import type { RotationJob, Sink } from "../keys/policy.ts";
 import { FilePath, Name, object, reportingIssues, Schedule, Timezone, text, wholeNumber } from "./fields.ts";
 import type { ConfigIssue } from "./json.ts";
 import { formatPath } from "./messages.ts";
-import { hasId, type KeyReference, KeySource, keyOf, placeholderProblem, projectsNamed, putId } from "./projects.ts";
+import { hasId, type KeyReference, KeySource, keyOf, projectsNamed, putId } from "./projects.ts";
 
 const WrittenSink = z
   .union(
@@ -44,9 +44,9 @@ const Written = object({
     .min(1)
     .describe("The scopes and roles of the new key; without `createWith` with keys:write or a role that has it."),
   tags: z.array(text(128)).default([]).describe("The tags of the new key."),
-  maxAgeDays: wholeNumber(1, 3650).default(MAX_AGE_DAYS_DEFAULT).describe("The age at which a key is replaced."),
+  maxAgeDays: wholeNumber(1, 3650).default(30).describe("The age at which a key is replaced."),
   graceDays: wholeNumber(0, 365)
-    .default(GRACE_DAYS_DEFAULT)
+    .default(7)
     .describe("How long a replaced key must not have been seen in use before it is due for removal."),
   expiresInDays: wholeNumber(1, 7300).exactOptional().describe("After how many days the service lets the key expire."),
   deliver: z.array(WrittenSink).prefault([]).describe("Where the new key is delivered, besides the sealed store."),
@@ -65,30 +65,15 @@ function problemsOf({ project, projects, deliver }: z.output<typeof Written>): C
   if (projects === undefined) {
     return project === undefined ? [{ path: ["project"], message: 'missing; expected "project" or "projects"' }] : [];
   }
-  const both = 'expected either "project" or "projects"; this rotation has both';
-  return [
-    ...(project === undefined ? [] : [{ path: ["projects"], message: both }]),
-    ...deliver.flatMap((sink, i) => {
-      const message = deliveryProblem(sink);
-      return message === undefined ? [] : [{ path: ["deliver", i, sink.kind], message }];
-    }),
-  ];
-}
-
-function deliveryProblem(sink: Sink): string | undefined {
-  const texts = textsOf(sink);
-  const unknown = texts.flatMap((one) => placeholderProblem(one) ?? [])[0];
-  if (unknown !== undefined) return unknown;
-  if (!texts.some(hasId)) {
-    return 'expected "{id}", the id of the project, in it: otherwise each project would overwrite the key of the one before';
+  if (project !== undefined) {
+    return [{ path: ["projects"], message: 'expected either "project" or "projects"; this rotation has both' }];
   }
-  return sink.kind === "command" && hasId(texts[0] ?? "")
-    ? "expected a program without {id}: it is for the arguments"
-    : undefined;
-}
-
-function textsOf(sink: Sink): readonly string[] {
-  return sink.kind === "file" ? [sink.path] : sink.command;
+  const message =
+    'expected "{id}", the id of the project, in it: otherwise each project would overwrite the key of the one before';
+  return deliver.flatMap((sink, i) => {
+    const hasPlace = sink.kind === "file" ? hasId(sink.path) : sink.command.some(hasId);
+    return hasPlace ? [] : [{ path: ["deliver", i, sink.kind], message }];
+  });
 }
 
 export type RotationConfig = RotationJob & {
@@ -96,8 +81,6 @@ export type RotationConfig = RotationJob & {
   readonly createWith?: KeyReference;
   /** Its place in the file's list of rotations. */
   readonly index: number;
-  /** The name in the file, of a rotation that is there for many projects. */
-  readonly group?: string;
 };
 
 type Named = { readonly id: string; readonly name: string };
@@ -110,7 +93,7 @@ function rotationName(group: string, { id }: Named): string {
   return `${group}/${id}`;
 }
 
-/** The key of a project: that of a rotation of many projects is the one that the rotation makes for this project. */
+/** If the key belongs to a rotation of many projects, returns the one that it makes for this project. */
 export function keyOfProject(
   reference: KeyReference,
   written: readonly WrittenRotation[],
@@ -155,20 +138,19 @@ export function writtenRotations({
 }
 
 /** A delivery replaces its file whatever the file holds, so no file may have two uses. Paths are compared as they are written. */
-export function deliveryIssues(written: readonly WrittenRotation[], projects: readonly Named[]): ConfigIssue[] {
+export function deliveryIssues(written: readonly WrittenRotation[]): ConfigIssue[] {
   const uses = new Map<string, string>();
   for (const { createWith } of written) {
     const creator = createWith?.kind === "rotation" ? createWith.first : createWith;
     if (creator?.kind === "file") uses.set(creator.path, "the file of the key that a rotation creates keys with");
   }
-  return written.flatMap(({ deliver, projects: names = [] }, index) =>
+  return written.flatMap(({ deliver }, index) =>
     deliver.flatMap((sink, i) => {
       if (sink.kind !== "file") return [];
-      const at = ["rotations", index, "deliver", i, "file"];
-      const files = [sink.path, ...projectsNamed(projects, names).map(({ id }) => putId(sink.path, id))];
-      const used = files.find((file) => uses.has(file));
-      if (used) return [{ path: at, message: `expected a file of its own; ${used} is ${uses.get(used)}` }];
-      for (const file of files) uses.set(file, `already at ${formatPath(at)}`);
+      const path = ["rotations", index, "deliver", i, "file"];
+      const used = uses.get(sink.path);
+      if (used !== undefined) return [{ path, message: `expected a file of its own; ${sink.path} is ${used}` }];
+      uses.set(sink.path, `already at ${formatPath(path)}`);
       return [];
     }),
   );

@@ -1,11 +1,12 @@
 // Reads secrets from where the configuration says they are. No message contains a value, nor any part of one.
 
+import { isProgram } from "../command.ts";
 import { AppError, systemCode } from "../errors.ts";
 import { readRegularFile } from "../files.ts";
 import { Secret } from "../secret.ts";
 import type { Config, SecretReference } from "./config.ts";
 import { isLoopback } from "./fields.ts";
-import type { ConfigIssue, Path } from "./json.ts";
+import type { Path } from "./json.ts";
 import { fileReadProblem, formatPath, SCHEME_AND_KEY } from "./messages.ts";
 import { isPatternKey, type StaticKeyReference } from "./projects.ts";
 
@@ -17,17 +18,8 @@ type SecretKind = "key" | "token" | "password" | "address";
 /** A secret that the configuration refers to, and the path of the reference. */
 type NeededSecret = { readonly path: Path; readonly kind: SecretKind; readonly reference: StaticKeyReference };
 
-/** What is wrong with a value that can't be a secret of the kind. */
-const VALUE_PROBLEMS: Readonly<Record<SecretKind, (value: string) => string | undefined>> = {
-  key: (key) => headerValueProblem(key, "key", " (see service.authScheme)"),
-  token: (token) => headerValueProblem(token, "token") ?? tooShortProblem(token),
-  password: passwordProblem,
-  address: addressProblem,
-};
-
 /**
- * Throws an AppError that says where the secret was looked for and how to fix it: `unavailable` if its file system does not answer, and of
- * an API key if its file is there and can't be read.
+ * Throws an AppError that says where the secret was looked for and how to fix it: `unavailable` if its file is there and can't be read.
  */
 export async function readSecret(kind: SecretKind, reference: SecretReference, env: Environment): Promise<Secret> {
   const isVariable = reference.kind === "env";
@@ -48,60 +40,71 @@ function valueProblem(kind: SecretKind, value: string): string | undefined {
   const { length } = [...value];
   if (value.trim() === "") return `is empty: expected ${nameOf(kind)}`;
   if (length > SECRET_LENGTH_MAX) return `holds ${length} characters: expected at most ${SECRET_LENGTH_MAX}`;
-  const isQuoted = kind !== "password" && /^["'`]|["'`]$/.test(value);
-  return isQuoted ? `looks quoted: remove the quotes around the ${kind}` : VALUE_PROBLEMS[kind](value);
+  if (kind !== "password" && /^["'`]|["'`]$/.test(value)) return `looks quoted: remove the quotes around the ${kind}`;
+  if (kind === "address") return addressProblem(value);
+  const problem = kind === "password" ? passwordProblem(value) : headerValueProblem(value, kind);
+  if (problem !== undefined || kind === "key" || length >= ACCESS_SECRET_LENGTH_MIN) return problem;
+  return `is too short to be safe: expected at least ${ACCESS_SECRET_LENGTH_MIN} characters, such as \`openssl rand -hex 32\` makes`;
 }
 
 const nameOf = (kind: SecretKind) => (kind === "key" ? "the API key" : `the ${kind}`);
+
+/** A person gave another path than they meant, or no right to read it. After other errors what the path leads to is broken, such as a share. */
+const IS_WRONG_PATH = /^(ENOENT|ENOTDIR|EISDIR|ENAMETOOLONG|ELOOP|EACCES|EPERM)$/;
 
 async function readSecretFile(kind: SecretKind, path: string): Promise<string> {
   try {
     return (await readRegularFile(path)).toString("utf8");
   } catch (cause) {
-    const code = systemCode(cause);
     const problem = `${kind} file ${fileReadProblem(path, cause)}`;
-    if (code === "ETIMEDOUT" || (kind === "key" && !isWrongPath(code))) throw new AppError("unavailable", problem);
+    if (!IS_WRONG_PATH.test(systemCode(cause))) throw new AppError("unavailable", problem);
     throw new AppError("config", `${problem}: expected a file with ${nameOf(kind)} alone`, { cause });
   }
 }
 
-/** Whether a person gave another path than they meant, or no right to read it. Otherwise what the path leads to is broken, such as a share. */
-function isWrongPath(code: string): boolean {
-  return /^(ENOENT|ENOTDIR|EISDIR|ENAMETOOLONG|ELOOP|EACCES|EPERM)$/.test(code);
+/** Throws `config` with every API key that can't be read, as far as that is known without the database. */
+export async function requireStaticKeys({ env }: { readonly env: Environment }, config: Config): Promise<void> {
+  // Any rotation may have a key in the ledger already, and then its `first` key is not needed.
+  await requireReadable(neededKeys(config, new Set(config.rotations.map(({ name }) => name))), env);
 }
 
 /**
- * Reads each secret, except those that a command prints, and returns why some could not be read, each with its path in the configuration. One
- * cause, such as a missing variable that many projects name, is one problem. A file that is `unavailable` is none: the calls that need the
- * secret fail, and no others.
+ * Reads each secret, except those that a command prints, and throws `config` with why some could not be read, each with its path in the
+ * configuration. One cause, such as a missing variable that many projects name, is one problem. A file that is `unavailable` is none: the
+ * calls that need the secret fail, and no others.
  */
-export async function secretProblems(needed: readonly NeededSecret[], env: Environment): Promise<string[]> {
-  const problems = needed.map(async ({ path, kind, reference }) => {
-    if (reference.kind === "command") return [];
-    try {
-      await readSecret(kind, reference, env);
-      return [];
-    } catch (error) {
-      if (!(error instanceof AppError)) throw error;
-      return error.code === "config" ? [{ path, message: error.message }] : [];
-    }
-  });
-  return problemsByCause((await Promise.all(problems)).flat());
-}
-
-/** One text for each message, with the first of its places. */
-export function problemsByCause(problems: readonly ConfigIssue[]): string[] {
-  const causes = Map.groupBy(problems, ({ message }) => message);
-  return [...causes].map(([message, [first, ...others]]) => {
+export async function requireReadable(needed: readonly NeededSecret[], env: Environment): Promise<void> {
+  const problems = (await Promise.all(needed.map((one) => problemOf(one, env)))).flat();
+  if (problems.length === 0) return;
+  const lines = [...Map.groupBy(problems, ({ message }) => message)].map(([message, [first, ...others]]) => {
     const more = others.length === 0 ? "" : ` and ${others.length} more`;
     return `${formatPath(first?.path ?? [])}${more}: ${message}`;
   });
+  if (problems.some(({ kind }) => kind === "key")) {
+    lines.push("The first key of a project can't be created through the API: create it in the service's web console.");
+  }
+  throw new AppError("config", lines.join("\n"));
+}
+
+async function problemOf({ path, kind, reference }: NeededSecret, env: Environment) {
+  if (reference.kind === "command") {
+    const [program = ""] = reference.command;
+    const message = `the program ${JSON.stringify(program)} does not exist, or may not be run`;
+    return (await isProgram(program)) ? [] : [{ path: [...path, "command", 0], kind, message }];
+  }
+  try {
+    await readSecret(kind, reference, env);
+    return [];
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return error.code === "config" ? [{ path, kind, message: error.message }] : [];
+  }
 }
 
 /** The API keys to be read from variables, files and commands. `rotated` names the rotations that have made a key: their projects no longer need a first key. */
 export function neededKeys(
   { projects, discovery, rotations }: Pick<Config, "projects" | "discovery" | "rotations">,
-  rotated: ReadonlySet<string> = new Set(),
+  rotated: ReadonlySet<string>,
 ): NeededSecret[] {
   const written = projects.filter(({ isDiscovered }) => !isDiscovered);
   const entries = discovery?.entries ?? [];
@@ -123,18 +126,20 @@ export function neededKeys(
   });
 }
 
-export function neededForAccess({ access }: Config["monitor"]): NeededSecret[] {
-  if (access === undefined || access.kind === "none") return [];
-  const path = ["monitor", "access"];
-  return access.kind === "bearer"
-    ? [{ path: [...path, "bearer"], kind: "token", reference: access.token }]
-    : [{ path: [...path, "basic", "password"], kind: "password", reference: access.password }];
-}
-
-export function neededAddresses({ webhook, deadMan }: Config["notify"]): NeededSecret[] {
-  return Object.entries({ webhook, deadMan }).flatMap(([name, reference]) =>
-    reference ? [{ path: ["notify", name], kind: "address", reference }] : [],
-  );
+/** What visitors must send, and where notifications go. */
+export function neededByMonitor({ monitor, notify }: Pick<Config, "monitor" | "notify">): NeededSecret[] {
+  const needed: NeededSecret[] = [];
+  const { access } = monitor;
+  if (access?.kind === "bearer") {
+    needed.push({ path: ["monitor", "access", "bearer"], kind: "token", reference: access.token });
+  } else if (access?.kind === "basic") {
+    needed.push({ path: ["monitor", "access", "basic", "password"], kind: "password", reference: access.password });
+  }
+  for (const name of ["webhook", "deadMan"] as const) {
+    const reference = notify[name];
+    if (reference) needed.push({ path: ["notify", name], kind: "address", reference });
+  }
+  return needed;
 }
 
 /** A secret must fit into a header. A longer value is probably the content of a wrong file. */
@@ -143,17 +148,19 @@ const SECRET_LENGTH_MAX = 4096;
 const ACCESS_SECRET_LENGTH_MIN = 16;
 
 /** For a secret that is sent in a header without any encoding. */
-function headerValueProblem(secret: string, word: string, schemeHint = ""): string | undefined {
+function headerValueProblem(secret: string, kind: "key" | "token"): string | undefined {
   const scheme = SCHEME_AND_KEY.exec(secret)?.[1];
-  if (scheme !== undefined)
-    return `begins with the word "${scheme}": remove it, only the ${word} is expected${schemeHint}`;
-  if (/\s/.test(secret)) return `holds a space or line break: expected the ${word} alone, on one line`;
+  if (scheme !== undefined) {
+    const hint = kind === "key" ? " (see service.authScheme)" : "";
+    return `begins with the word "${scheme}": remove it, only the ${kind} is expected${hint}`;
+  }
+  if (/\s/.test(secret)) return `holds a space or line break: expected the ${kind} alone, on one line`;
   if (/^[\x21-\x7e]+$/.test(secret)) return undefined;
-  return `holds a control character or one outside ASCII: expected the ${word} alone, as it was shown`;
+  return `holds a control character or one outside ASCII: expected the ${kind} alone, as it was shown`;
 }
 
 function passwordProblem(password: string): string | undefined {
-  if (!/[\p{Cc}\p{Cs}]/u.test(password)) return tooShortProblem(password);
+  if (!/[\p{Cc}\p{Cs}]/u.test(password)) return undefined;
   return "holds a line break or another control character: expected the password alone, on one line";
 }
 
@@ -161,15 +168,7 @@ function addressProblem(text: string): string | undefined {
   if (!/^https?:\/\/[^\s\\]+$/i.test(text) || !URL.canParse(text)) {
     return "does not hold an address: expected an https address alone, on one line";
   }
-  const { protocol, hostname, username, password } = new URL(text);
-  if (username !== "" || password !== "") {
-    return "holds a name or password before an @, which is not sent: expected an address that needs none";
-  }
+  const { protocol, hostname } = new URL(text);
   if (protocol === "https:" || isLoopback(hostname)) return undefined;
   return "begins with http://: expected https, since the address is a secret (http is for this machine only)";
-}
-
-function tooShortProblem(secret: string): string | undefined {
-  if ([...secret].length >= ACCESS_SECRET_LENGTH_MIN) return undefined;
-  return `is too short to be safe: expected at least ${ACCESS_SECRET_LENGTH_MIN} characters, such as \`openssl rand -hex 32\` makes`;
 }

@@ -4,17 +4,16 @@
 import type { Anomaly, JudgedUsage } from "../db/anomalies.ts";
 import type { StoredList } from "../db/projects.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
-import { needsAttention } from "../keys/plan.ts";
+import { attemptsText, fallbackText, needsAttention } from "../keys/plan.ts";
 import { budgetPeriod, budgetTitle, budgetUseText } from "../show/budget-text.ts";
 import { counted, instantText, metricName, roundedText } from "../show/format.ts";
-import { attemptsText, fallbackText } from "../show/keys.ts";
 import { projectsText, shellQuoted, truncate } from "../text.ts";
 import { RETRIED_CODES } from "../usage/backfill.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
 import { DAY_SECONDS } from "../usage/days.ts";
 import type { HealthFacts } from "./health-facts.ts";
 import type { ProjectJobHealth } from "./job-health.ts";
-import type { ProjectRotationHealth } from "./rotation-health.ts";
+import type { RotationHealth } from "./keys.ts";
 
 type Traits = {
   readonly severity: "critical" | "warning";
@@ -69,8 +68,8 @@ type Found = Condition & { readonly member?: Member | undefined };
 
 type Member = { readonly rotation: string; readonly project: string };
 
-function memberOf(rotation: string, project: string | undefined): Member | undefined {
-  return project === undefined ? undefined : { rotation, project };
+function memberOf(rotation: string, project: string | null | undefined): Member | undefined {
+  return project == null ? undefined : { rotation, project };
 }
 
 function condition(name: ConditionName, subject: string, text: string, part: Partial<Found> = {}): Found {
@@ -258,12 +257,11 @@ function causeTitle({ code, project, isBillingRefused, error }: FailureCause): s
 const LATE_DAYS_MAX = 2;
 
 /** None if the rotation is not configured any more, as nobody could end them. */
-function rotationConditions(row: ProjectRotationHealth): readonly Found[] {
+function rotationConditions(row: RotationHealth): readonly Found[] {
   const { rotation, project, configured, failedAttempts, keys, fallback, fallbackAt } = row;
   if (!configured) return [];
   const { maxAgeDays, retire } = configured;
   const ageDays = Math.floor((row.ageSeconds ?? 0) / DAY_SECONDS);
-  const removable = retire === "keep" ? keys.dueForRemoval : keys.longDue;
   const of = (name: ConditionName, isTheCase: boolean, text: string, since: Date | null = null) =>
     isTheCase
       ? [condition(name, rotation, `rotation ${rotation}: ${text}`, { member: memberOf(rotation, project), since })]
@@ -283,10 +281,10 @@ function rotationConditions(row: ProjectRotationHealth): readonly Found[] {
     ),
     ...of(
       "key removal",
-      removable > 0,
+      keys.dueForRemoval > 0,
       retire === "keep"
-        ? `${counted(removable, "key")} can be removed at the service: "keys" shows which`
-        : `${counted(removable, "key")} due for removal, and not deleted: "keys" says why`,
+        ? `${counted(keys.dueForRemoval, "key")} can be removed at the service: "keys" shows which`
+        : `${counted(keys.dueForRemoval, "key")} due for removal, and not deleted: "keys" says why`,
     ),
   ];
 }

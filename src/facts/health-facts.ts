@@ -13,7 +13,7 @@ import { errorText } from "../errors.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
 import { completeness, countSlices, type ProjectHealth, type SliceCounts } from "./coverage.ts";
 import { jobHealth, type ProjectJobHealth } from "./job-health.ts";
-import { type ProjectRotationHealth, rotationHealth } from "./rotation-health.ts";
+import { type RotationHealth, rotationHealth } from "./keys.ts";
 
 /** What the conditions are computed from. A rotation of many projects is one for each of them here. */
 export type HealthFacts = {
@@ -29,7 +29,7 @@ export type HealthFacts = {
   readonly slices: SliceCounts;
   /** Why slices are failed; the cause with the most slices comes first. */
   readonly causes: readonly FailureCause[];
-  readonly rotations: readonly ProjectRotationHealth[];
+  readonly rotations: readonly RotationHealth[];
   /** The lists of projects that the configuration discovers projects by. */
   readonly lists: readonly StoredList[];
   /** Budgets in the periods that somebody should watch. */

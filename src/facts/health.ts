@@ -7,7 +7,7 @@ import { readSnapshot } from "../db/connection/transaction.ts";
 import { type Condition, conditionsOf } from "./conditions.ts";
 import { type HealthFacts, healthFacts } from "./health-facts.ts";
 import { type JobHealth, mergeJobs } from "./job-health.ts";
-import { mergeRotations, type RotationHealth } from "./rotation-health.ts";
+import { mergeRotations, type RotationHealth } from "./keys.ts";
 
 export type HealthState = Omit<HealthFacts, "jobs" | "rotations"> & {
   /** The exports first. */

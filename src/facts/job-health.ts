@@ -7,7 +7,7 @@ import { type JobId, type Pause, type StoredJob, storedJobFinder, storedJobs } f
 import { nextOccurrence, type Schedule } from "../schedule/cron.ts";
 import { overdueSince, waitingSince } from "../schedule/due.ts";
 import type { ProjectHealth } from "./coverage.ts";
-import { mergeProjects } from "./rotation-health.ts";
+import { mergeProjects } from "./keys.ts";
 import type { RecentRun } from "./runs.ts";
 
 export type JobHealth = {

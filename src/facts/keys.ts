@@ -1,66 +1,234 @@
-// The keys of each rotation. A page waits for these reads, so each statement has a short limit.
+// The keys of rotations, and how each rotation goes: for `keys`, the pages and the health state.
 
+import { sql } from "kysely";
 import type { Config } from "../config/config.ts";
-import { writtenRotations } from "../config/rotations.ts";
 import type { Database } from "../db/connection/database.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot } from "../db/connection/transaction.ts";
-import { type KeyEventRow, type KeyStatus, keyPage, recentKeyEvents } from "../db/keys/status.ts";
-import { rotationWarnings } from "../show/keys.ts";
-import { mergeRotations, rotationHealth, writtenNames } from "./rotation-health.ts";
+import type { RotationJob } from "../keys/policy.ts";
+import type { Day } from "../usage/days.ts";
 
-export { KEYS_PER_PAGE, type KeyStatus } from "../db/keys/status.ts";
+export type KeyStatus = {
+  /** The name of its rotation in the configuration. */
+  readonly rotation: string;
+  /** The name of its rotation in the ledger: another one for each project. */
+  readonly ledgerName: string;
+  /** Its rotation is for many projects. */
+  readonly isOfMany: boolean;
+  readonly project: string;
+  readonly projectId: string;
+  readonly apiKeyId: string | null;
+  readonly intentId: string;
+  readonly comment: string;
+  readonly state: string;
+  readonly ageDays: number;
+  readonly lastSeenInUse: Day | null;
+  readonly dueForRemovalAt: Date | null;
+  readonly note: string | null;
+};
+
+/**
+ * Every key that still exists or may exist, by rotation, the newest first. The last use is the same as in bi.api_keys, which
+ * aggregates all stored usage; here each key's days are read backwards until the first one with usage.
+ */
+export async function keyStatuses(db: Database, keysMax: number | null = null): Promise<readonly KeyStatus[]> {
+  const { rows } = await sql<KeyStatus>`
+    select k.rotation as "ledgerName", coalesce(k.group_name, k.rotation) as rotation, k.group_name is not null as "isOfMany",
+      coalesce(k.project_now, k.project) as project, k.project_id as "projectId", k.api_key_id as "apiKeyId", k.intent_id as "intentId", k.comment, k.state,
+      floor(extract(epoch from now() - k.requested_at) / 86400)::integer as "ageDays", used.usage_date as "lastSeenInUse",
+      k.due_for_removal_at as "dueForRemovalAt", k.note
+    from (
+      select k.*, r.group_name, r.project as project_now from usage_export.api_key k join usage_export.rotation r on r.name = k.rotation
+      where k.state <> 'retired'
+      order by k.rotation, k.requested_at desc limit ${keysMax}
+    ) k
+    left join lateral (
+      select sl.usage_date
+      from usage_export.series s
+      join usage_export.slice sl using (series_id)
+      join usage_export.group_value g on g."grouping" = 'accessor' and g.display = k.api_key_id
+      join usage_export.snapshot_row r
+        on r.series_id = sl.series_id and r.usage_date = sl.usage_date and r.group_id = g.group_id
+      where s.project_id = k.project_id and s."grouping" = 'accessor' and s.filter_key = '{}' and s.superseded_at is null
+        and r.requests > 0 and not r.gone
+      order by sl.usage_date desc limit 1
+    ) used on true
+    order by k.rotation, k.requested_at desc
+  `.execute(db);
+  return rows;
+}
+
+const KEY_COUNTS = ["pending", "active", "draining", "orphan", "dueForRemoval"] as const;
+
+export type RotationRow = {
+  /** The name in the configuration. */
+  readonly rotation: string;
+  readonly ledgerName: string;
+  /** Null if the rotation is not for many projects. */
+  readonly project: string | null;
+  /** The id of the key in use; null while there is none, and if there are many. */
+  readonly apiKeyId: string | null;
+  /** The age of the key in use, since it was requested or a person restored it. */
+  readonly ageDays: number | null;
+  readonly ageSeconds: number | null;
+  readonly failedAttempts: number;
+  readonly lastError: string | null;
+  /**
+   * Why calls fell back to the previous key: how the service refused the key in use. The newest such event since that key became
+   * active, of the last 7 days.
+   */
+  readonly fallback: string | null;
+  readonly fallbackAt: Date | null;
+  readonly keys: Readonly<Record<(typeof KEY_COUNTS)[number], number>>;
+};
+
+/** One row for each project of a rotation for many. */
+export async function rotationRows(db: Database): Promise<readonly RotationRow[]> {
+  // In one pass over the keys: one for each rotation would take 13 s with 5,000 rotations of three keys each.
+  const { rows } = await sql<RotationRow>`
+    with counted as (
+      select r.name, json_build_object(
+        'pending', count(*) filter (where state = 'pending'), 'active', count(*) filter (where state = 'active'),
+        'draining', count(*) filter (where state = 'draining'), 'orphan', count(*) filter (where state = 'orphan'),
+        'dueForRemoval', count(*) filter (where state <> 'retired' and due_for_removal_at <= now())
+      ) as keys
+      from usage_export.rotation r left join usage_export.api_key k on k.rotation = r.name group by r.name
+    )
+    select coalesce(r.group_name, r.name) as rotation, r.name as "ledgerName",
+      case when r.group_name is not null then r.project end as project, used.api_key_id as "apiKeyId",
+      floor(used.age_seconds / 86400)::integer as "ageDays", used.age_seconds as "ageSeconds",
+      r.failed_attempts as "failedAttempts", r.last_error as "lastError", e.reason as fallback, e.at as "fallbackAt", c.keys
+    from usage_export.rotation r join counted c using (name)
+    left join (
+      select *, extract(epoch from now() - coalesce(put_back_at, requested_at))::double precision as age_seconds
+      from usage_export.api_key where state = 'active'
+    ) used on used.rotation = r.name
+    left join lateral (
+      select reason, at from usage_export.key_event
+      where rotation = r.name and event = 'fallback' and at > greatest(used.active_since, now() - interval '7 days')
+      order by at desc limit 1
+    ) e on true
+    order by r.name
+  `.execute(db);
+  return rows;
+}
+
+export type RotationHealth = RotationRow & {
+  /** How many projects it is for, if it is for many: then the figures are those of all of them, and the age is that of the oldest key. */
+  readonly projects?: number;
+  /** Undefined if it is not configured any more. */
+  readonly configured: Pick<RotationJob, "maxAgeDays" | "retire"> | undefined;
+};
+
+/** Nobody can end the failures of a rotation that is not configured any more. */
+const NO_FAILURES = { failedAttempts: 0, lastError: null, fallback: null, fallbackAt: null };
+
+/** One for each project of a rotation for many. */
+export async function rotationHealth(db: Database, { rotations }: Config): Promise<readonly RotationHealth[]> {
+  const settings = new Map(rotations.map((one) => [one.name, one]));
+  return (await rotationRows(db)).map((row) => {
+    const configured = settings.get(row.ledgerName);
+    if (configured) return { ...row, configured };
+    const rotation = row.project === null ? row.rotation : `${row.rotation}, projects that are gone`;
+    return { ...row, ...NO_FAILURES, rotation, configured: undefined };
+  });
+}
+
+/** Puts one entry in the place of the first of those that are of one rotation of many projects. */
+export function mergeProjects<Merged, Entry extends Merged & { readonly project?: string | null | undefined }>(
+  entries: readonly Entry[],
+  nameOf: (entry: Entry) => string,
+  merge: (members: readonly Entry[], first: Entry) => Merged,
+): readonly Merged[] {
+  const groups = Map.groupBy(entries, (entry) => (entry.project == null ? entry : nameOf(entry)));
+  return [...groups.values()].flatMap((members): readonly Merged[] => {
+    const [first] = members;
+    return first?.project == null ? members : [merge(members, first)];
+  });
+}
+
+/** The numbers are the highest of the projects, and of keys the sum. */
+export function mergeRotations(rotations: readonly RotationHealth[]): readonly RotationHealth[] {
+  return mergeProjects(
+    rotations,
+    ({ rotation }) => rotation,
+    (members, first): RotationHealth => {
+      const worst = members.reduce((a, b) => (b.failedAttempts > a.failedAttempts ? b : a));
+      const newest = members.reduce((a, b) => (Number(b.fallbackAt) > Number(a.fallbackAt) ? b : a));
+      const oldest = members.reduce((a, b) => ((b.ageSeconds ?? -1) > (a.ageSeconds ?? -1) ? b : a));
+      const sum = (state: keyof RotationRow["keys"]) => members.reduce((total, { keys }) => total + keys[state], 0);
+      return {
+        ...first,
+        projects: members.length,
+        ...{ project: null, apiKeyId: null, ageDays: oldest.ageDays, ageSeconds: oldest.ageSeconds },
+        ...{ failedAttempts: worst.failedAttempts, lastError: worst.lastError },
+        ...{ fallback: newest.fallback, fallbackAt: newest.fallbackAt },
+        keys: Object.fromEntries(KEY_COUNTS.map((state) => [state, sum(state)])) as RotationRow["keys"],
+      };
+    },
+  );
+}
+
+// What the page shows. A page waits for these reads, so each statement has a short limit.
+
+export const KEYS_PER_PAGE = 100;
+const EVENTS_SHOWN_MAX = 50;
 
 export type KeysData = {
   readonly rotations: readonly RotationKeys[];
-  /** How many keys there are; `rotations` have at most KEYS_PER_PAGE of them. */
-  readonly found: number;
+  /** There are more keys than `rotations` have. */
+  readonly hasMore: boolean;
   /** The newest first. */
   readonly events: readonly KeyEventRow[];
 };
 
+/** The keys of one project. */
 export type RotationKeys = {
   readonly rotation: string;
-  /** It is for many projects, each with keys of its own. */
-  readonly isOfMany?: boolean;
+  /** Undefined if the rotation is not for many projects. */
+  readonly project?: string | undefined;
   /** Null if it is not configured any more. */
   readonly maxAgeDays: number | null;
-  readonly warnings: readonly string[];
-  /** How many keys of each state it has. */
-  readonly counts: Readonly<Record<"active" | "pending" | "draining" | "orphan", number>>;
   /** The newest first. */
   readonly keys: readonly KeyStatus[];
 };
 
-const EVENTS_SHOWN_MAX = 50;
+type KeyEventRow = {
+  readonly at: Date;
+  readonly rotation: string;
+  /** The key's id at the service, or what its comment holds; null if the event is about no single key. */
+  readonly key: string | null;
+  readonly event: string;
+  readonly actor: string;
+  readonly reason: string;
+};
 
-/** The configured rotations, and others as long as they have keys. */
+/** The rotations that have keys, and those that are configured and have none. */
 export async function readKeys(db: Database, config: Config): Promise<KeysData> {
-  const [rows, { keys, found }, events] = await readSnapshot(
+  const [keys, events] = await readSnapshot(
     db,
-    async (tx) =>
-      [
-        mergeRotations(await rotationHealth(tx, config)),
-        await keyPage(tx),
-        await recentKeyEvents(tx, EVENTS_SHOWN_MAX),
-      ] as const,
+    async (tx) => [await keyStatuses(tx, KEYS_PER_PAGE + 1), await newestEvents(tx)] as const,
     BRIEF_SNAPSHOT_SECONDS,
   );
-  const configured = new Map(writtenRotations(config).map((one) => [one.name, one]));
-  const writtenNameOf = writtenNames(config);
-  const rowOf = new Map(rows.map((row) => [row.rotation, row]));
-  const keysOf = Map.groupBy(keys, (key) => writtenNameOf(key.rotation, key.projectId).rotation);
-  const rotations = [...new Set([...configured.keys(), ...rowOf.keys(), ...keysOf.keys()])].flatMap((rotation) => {
-    const [row, settings] = [rowOf.get(rotation), configured.get(rotation)];
-    const { active = 0, pending = 0, draining = 0, orphan = 0 } = row?.keys ?? {};
-    const shown = keysOf.get(rotation) ?? [];
-    if (!settings && active + pending + draining + orphan + shown.length === 0) return [];
-    return {
-      rotation,
-      isOfMany: settings ? settings.projects !== undefined : row?.projects !== undefined,
-      maxAgeDays: settings?.maxAgeDays ?? null,
-      warnings: row ? rotationWarnings(row) : [],
-      ...{ counts: { active, pending, draining, orphan }, keys: shown },
-    };
+  const settings = new Map(config.rotations.map((one) => [one.name, one]));
+  const byName = Map.groupBy(keys.slice(0, KEYS_PER_PAGE), ({ ledgerName }) => ledgerName);
+  const shown = [...byName].flatMap(([name, [first, ...others]]): RotationKeys[] => {
+    if (!first) return [];
+    const project = first.isOfMany ? first.project : undefined;
+    const maxAgeDays = settings.get(name)?.maxAgeDays ?? null;
+    return [{ rotation: first.rotation, project, maxAgeDays, keys: [first, ...others] }];
   });
-  return { rotations, found, events };
+  const withKeys = new Set(shown.map(({ rotation }) => rotation));
+  const written = config.writtenForMany ?? config.rotations;
+  const without = written.filter(({ name }) => !withKeys.has(name));
+  const rotations = [...without.map(({ name, maxAgeDays }) => ({ rotation: name, maxAgeDays, keys: [] })), ...shown];
+  return { rotations, hasMore: keys.length > KEYS_PER_PAGE, events };
+}
+
+async function newestEvents(db: Database): Promise<readonly KeyEventRow[]> {
+  const { rows } = await sql<KeyEventRow>`
+    select e.at, e.rotation, coalesce(k.api_key_id, e.intent_id) as key, e.event, e.actor, e.reason
+    from usage_export.key_event e left join usage_export.api_key k on k.intent_id = e.intent_id
+    order by e.event_id desc limit ${EVENTS_SHOWN_MAX}
+  `.execute(db);
+  return rows;
 }

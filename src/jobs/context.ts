@@ -8,13 +8,12 @@ import { type FetchNumbers, openFetchNumbers, raiseSequences } from "../db/usage
 import { registerSeries, type SeriesIds } from "../db/usage/series.ts";
 import { openRunWriter, type RunWriter } from "../db/usage/writer.ts";
 import { enlargeNewObjectSpace } from "../heap.ts";
-import type { MasterKeys } from "../keys/seal.ts";
 import { openServiceFor } from "../open-service.ts";
 import type { Service, ServiceDeps } from "../service/service.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import { type Dialects, openDialects } from "./dialects.ts";
 import { makeFirstDaysDue, withSeenValues } from "./discovery.ts";
-import { type KeyRing, openKeyRing, openMasterKeys, type PrintedKeys } from "./key-ring.ts";
+import { type KeyRing, openKeyRing } from "./key-ring.ts";
 
 /** What calls to the service need. */
 export type ServiceContext<Db extends Database | undefined = Database | undefined> = {
@@ -27,9 +26,7 @@ export type ServiceContext<Db extends Database | undefined = Database | undefine
   readonly dialects: Dialects;
 };
 
-export type RotationContext = Pick<ServiceContext<Database>, "app" | "db" | "service" | "keys"> & {
-  readonly masterKeys: MasterKeys;
-};
+export type RotationContext = Pick<ServiceContext<Database>, "app" | "db" | "service" | "keys">;
 
 /** Shared by all runs of a process, so that concurrent requests are fetched and stored in common batches. */
 export type ExportContext = ServiceContext<Database> & {
@@ -39,11 +36,6 @@ export type ExportContext = ServiceContext<Database> & {
 };
 
 type ServiceOptions = Pick<ServiceDeps, "onAttempt" | "waitMsMax">;
-type ContextOptions = ServiceOptions & {
-  /** Left out, they are read if a project is called with a key of the ledger. */
-  readonly masterKeys?: MasterKeys | undefined;
-  readonly printedKeys?: PrintedKeys;
-};
 
 /** For `check`, which may have no database. */
 export async function openServiceContext(
@@ -60,9 +52,7 @@ export async function openRotationContext(
   db: Database,
 ): Promise<RotationContext & AsyncDisposable> {
   await raiseSequences(db, app.log);
-  const masterKeys = await openMasterKeys(app, db);
-  const keys = await openKeyRing(app, config, db, { masterKeys });
-  return { ...(await connect(app, config, db, keys)), masterKeys };
+  return connect(app, config, db, await openKeyRing(app, config, db));
 }
 
 /** Registers the series of the configuration and stores its prices and budgets. */
@@ -70,7 +60,7 @@ export async function openExportContext(
   app: App,
   configured: Config,
   db: Database,
-  { masterKeys, printedKeys, ...options }: ContextOptions = {},
+  options: ServiceOptions = {},
 ): Promise<ExportContext & AsyncDisposable> {
   // Without its discovered projects the configuration would retire all their series.
   if (configured.discovery && configured.discovery.version === undefined) {
@@ -80,7 +70,7 @@ export async function openExportContext(
   await raiseSequences(db, app.log);
   // A command that asks for certain days has read the values of those days.
   const config = configured.exports.some(({ seen }) => seen) ? configured : await withSeenValues(configured, db);
-  const keys = await openKeyRing(app, config, db, { masterKeys, printedKeys });
+  const keys = await openKeyRing(app, config, db);
   const ids = await registerSeries(db, configuredSeries(config.exports));
   await makeFirstDaysDue(db, config, ids);
   const { prices, budgets } = config;

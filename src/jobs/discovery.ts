@@ -4,7 +4,6 @@ import type { Logger } from "pino";
 import type { App } from "../app.ts";
 import { type Config, listOf, withDiscovered } from "../config/config.ts";
 import { type Discovery, keyName } from "../config/projects.ts";
-import { readSecret } from "../config/secrets.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { inTransaction } from "../db/connection/transaction.ts";
 import {
@@ -35,7 +34,7 @@ import {
   type SeenValues,
   seenFilter,
 } from "../usage/series.ts";
-import { openKeyCommands } from "./key-ring.ts";
+import { openStaticKeys } from "./key-ring.ts";
 
 /** The configuration with the projects that the service has listed so far. Calls no service. */
 export async function withKnownProjects(config: Config, db: Database): Promise<Config> {
@@ -114,10 +113,7 @@ export async function readLists(
 }
 
 async function fetchList(app: App, service: Service, reference: Discovery["key"]): Promise<readonly Project[]> {
-  const key =
-    reference.kind === "command"
-      ? await openKeyCommands(app).read(reference)
-      : app.scrubber.add(await readSecret("key", reference, app.env));
+  const key = await openStaticKeys(app).read(reference);
   try {
     return await fetchProjects(service, key.named(keyName(reference)), app.signal);
   } catch (error) {

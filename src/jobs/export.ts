@@ -14,7 +14,7 @@ import { markDue, seriesIdOf } from "../db/usage/series.ts";
 import { errorText } from "../errors.ts";
 import { nextOccurrence } from "../schedule/cron.ts";
 import { hasStatus } from "../service/answer.ts";
-import { readKeyList } from "../service/keys.ts";
+import { listKeys } from "../service/keys.ts";
 import { fetchBalances } from "../service/projects.ts";
 import type { DueSlice } from "../usage/backfill.ts";
 import { addDays, type Day } from "../usage/days.ts";
@@ -181,8 +181,8 @@ export async function readProjectFacts(context: ExportContext, project: Project,
 /** Stores the service's list of API keys, so that a deleted key keeps its comment and tags. */
 async function syncKeyList({ db, service, keys }: ExportContext, project: Project, log: Logger, signal: AbortSignal) {
   try {
-    const listed = await keys.use(project, (key) => readKeyList(service, project.id, key, signal));
-    if (typeof listed === "object") await storeListedKeys(db, project.id, listed);
+    const listed = await keys.use(project, (key) => listKeys(service, project.id, key, signal));
+    if (listed) await storeListedKeys(db, project.id, listed);
     else log.debug("the service does not list the project's keys");
   } catch (error) {
     log.debug({ reason: errorText(error) }, "the project's keys were not listed");

@@ -1,41 +1,31 @@
-// The API keys that projects are called with: from the environment, a file, or the ledger of the rotation that renews them.
+// The API keys that projects are called with: from the environment, a file, a command, or the ledger of the rotation that renews them.
 
 import type { App } from "../app.ts";
 import { batched } from "../async.ts";
-import { isProgram, runCommand } from "../command.ts";
+import { runCommand } from "../command.ts";
 import type { Config } from "../config/config.ts";
 import { type CommandReference, type KeyReference, keyName, type StaticKeyReference } from "../config/projects.ts";
-import { neededKeys, problemsByCause, readSecret, secretOf, secretProblems } from "../config/secrets.ts";
+import { neededKeys, readSecret, requireReadable, secretOf } from "../config/secrets.ts";
 import type { Database } from "../db/connection/database.ts";
-import { masterKeysUsed, recordEvent, rotationsWithKey, usableKeys } from "../db/keys/keystore.ts";
+import { openMasterKeys, recordEvent, rotationsWithKey, usableKeys } from "../db/keys/keystore.ts";
 import { AppError } from "../errors.ts";
-import { holdsScope, type RotationJob } from "../keys/policy.ts";
-import { isDamaged, type MasterKeys, openSealedKey, readMasterKeys, requireMasterKeys } from "../keys/seal.ts";
-import type { Scrubber, Secret } from "../secret.ts";
+import type { RotationJob } from "../keys/policy.ts";
+import { isDamaged, type MasterKeys, openSealedKey } from "../keys/seal.ts";
+import type { Secret } from "../secret.ts";
 import { isKeyRejected } from "../service/errors.ts";
 import { DAY_MS } from "../usage/days.ts";
 import type { Project } from "../usage/series.ts";
-
-/** Throws `config` with everything that is wrong with keys, as far as that is known without the database. */
-export async function requireStaticKeys(app: App, config: Config): Promise<void> {
-  // Any rotation may have a key in the ledger already, and then its `first` key is not needed.
-  const rotations = new Set(config.rotations.map(({ name }) => name));
-  throwProblems([...rotationProblems(config), ...(await missingKeys(app, config, rotations))]);
-}
 
 export type KeyRing = {
   /** The name of the key that a project is called with. Undefined if the project has none. */
   readonly nameOf: (project: Project) => string | undefined;
   /**
-   * Calls with the project's key. If the service refuses the key itself (401), calls once more with another key: with its
-   * replacement, if the key file or the ledger has one by now; otherwise, if the key is a rotation's, with the key before it.
+   * Calls with the project's key. If the service refuses the key itself (401), calls again with another key: with its replacement, if the
+   * key file or the ledger has one by now; otherwise, if the key is a rotation's, with the key before it, and then with the one that
+   * `first` configures (the key in use until the rotation has made one).
    */
   readonly use: <T>(project: Project, call: (key: Secret) => Promise<T>) => Promise<T>;
-  /**
-   * Calls with the key that creates and deletes the keys of a rotation. If that is the project's own key, every known key of the
-   * project is tried, also the one that `first` configures (the key in use until the rotation has made one): otherwise a refused
-   * key could not be replaced.
-   */
+  /** Calls with the key that creates and deletes the keys of a rotation, in the same way. */
   readonly useToRotate: <T>(
     job: Pick<RotationJob, "name" | "project">,
     call: (key: Secret) => Promise<T>,
@@ -47,125 +37,97 @@ type KeyRingDeps = {
   readonly db: Database | undefined;
   /** Undefined without a database, and if no key is rotated. */
   readonly masterKeys: MasterKeys | undefined;
-  readonly commands: KeyCommands;
+  readonly statics: StaticKeys;
   /** When each fallback was reported last, by its reason. */
   readonly reportedMs: Map<string, number>;
-};
-
-type KeyRingOptions = {
-  /** Left out, they are read if a project is called with a key of the ledger. */
-  readonly masterKeys?: MasterKeys | undefined;
-  /** Left out, each key command runs when its key is needed first. */
-  readonly printedKeys?: PrintedKeys | undefined;
 };
 
 /**
  * Throws `config` with everything that is wrong with keys, so that it is known before the first call. Without a database,
  * rotations use their `first` keys.
  */
-export async function openKeyRing(
-  app: App,
-  config: Config,
-  db: Database | undefined,
-  { masterKeys: given, printedKeys }: KeyRingOptions = {},
-): Promise<KeyRing> {
-  throwProblems(await missingKeys(app, config, db ? await rotationsWithKey(db) : new Set()));
-  const projectKeys = new Map(config.projects.map(({ id, key }) => [id, key]));
-  const creators = new Map(
-    config.rotations.flatMap(({ name, createWith }) => (createWith ? [[name, createWith] as const] : [])),
-  );
-  const isRotated = [...projectKeys.values(), ...creators.values()].some(({ kind }) => kind === "rotation");
-  const masterKeys = given ?? (db && isRotated ? await openMasterKeys(app, db) : undefined);
-  const commands = openKeyCommands(app, printedKeys);
-  const deps: KeyRingDeps = { app, db, masterKeys, commands, reportedMs: new Map() };
+export async function openKeyRing(app: App, config: Config, db: Database | undefined): Promise<KeyRing> {
+  const { projects, rotations } = config;
+  await requireReadable(neededKeys(config, db ? await rotationsWithKey(db) : new Set()), app.env);
+  const projectKeys = new Map(projects.map(({ id, key }) => [id, key]));
+  const creators = new Map(rotations.map(({ name, createWith }) => [name, createWith]));
+  const masterKeys = db && rotations.length > 0 ? await openMasterKeys(app, db) : undefined;
+  const deps: KeyRingDeps = { app, db, masterKeys, statics: openStaticKeys(app), reportedMs: new Map() };
   return {
     nameOf({ id }) {
       const key = projectKeys.get(id);
       return key && keyName(key);
     },
-    use: (project, call) => callWithKey(deps, project, projectKeys.get(project.id), 2, call),
+    use: (project, call) => callWithKey(deps, project, projectKeys.get(project.id), call),
     useToRotate: ({ name, project }, call) =>
-      callWithKey(deps, project, creators.get(name) ?? projectKeys.get(project.id), 3, call),
+      callWithKey(deps, project, creators.get(name) ?? projectKeys.get(project.id), call),
   };
 }
 
-/** Calls with the newest known key. If the service refuses it, calls again with the next one; at most `keysMax` keys are tried. */
+/** The key in use, the one before it, and the `first` key. */
+const KEYS_TRIED_MAX = 3;
+
+type RefusedKey = { readonly key: Secret; readonly error: AppError };
+
 async function callWithKey<T>(
   deps: KeyRingDeps,
   project: Project,
   reference: KeyReference | undefined,
-  keysMax: number,
   call: (key: Secret) => Promise<T>,
 ): Promise<T> {
   if (!reference) throw new AppError("config", `project "${project.name}" has no key`);
-  const candidates = () => candidateKeys(deps, project, reference, keysMax);
-  const [first, ...others] = await candidates();
-  const tried: CandidateKey[] = [];
-  for (let used = first; ; ) {
-    tried.push(used);
+  const refused: RefusedKey[] = [];
+  for (;;) {
+    // Read each time, because a refused key may have been replaced since it was read.
+    const { key, id, trouble } = await findKey(deps, project, reference, refused);
     try {
-      const answer = await call(used.key.named(keyName(reference)));
-      if (reference.kind === "rotation" && used !== first) {
-        const trouble = { refused: first.id, reason: `the service refused ${first.id}, the key in use` };
-        await reportFallback(deps, project, reference.rotation, trouble, used);
+      const answer = await call(key.named(keyName(reference)));
+      if (trouble !== undefined && reference.kind === "rotation") {
+        await reportFallback(deps, project, reference.rotation, `${trouble}; ${id} was used in its place`);
       }
       return answer;
     } catch (error) {
-      if (!(error instanceof AppError) || !isKeyRejected(error) || tried.length >= keysMax) throw error;
-      used.onRefused?.();
-      // Read again, because the refused key may have been replaced since the keys were read.
-      const known = [...(await candidates()), ...others];
-      const next = known.find(({ key }) => !tried.some((one) => one.key.equals(key)));
-      if (!next) throw error;
-      used = next;
+      if (!(error instanceof AppError) || !isKeyRejected(error)) throw error;
+      refused.push({ key, error });
+      deps.statics.reportRefusal(key);
+      if (refused.length >= KEYS_TRIED_MAX) throw error;
     }
   }
 }
 
-type CandidateKey = { readonly id: string; readonly key: Secret; readonly onRefused?: () => void };
+/** `trouble`: why the key in use was passed over. */
+type FoundKey = { readonly key: Secret; readonly id: string; readonly trouble?: string | undefined };
 
-/** The key to use, followed by the keys to fall back to. */
-async function candidateKeys(
-  deps: KeyRingDeps,
+/** Finds the newest key that was not refused yet. Throws the last refusal if there is none. */
+async function findKey(
+  { app, db, masterKeys, statics }: KeyRingDeps,
   project: Project,
   reference: KeyReference,
-  keysMax: number,
-): Promise<[CandidateKey, ...CandidateKey[]]> {
-  if (reference.kind !== "rotation") return [await readStatic(deps, reference, "the key")];
-  const { opened, damage } = await storedKeys(deps, project, reference.rotation);
-  // Once a rotation has made a key, its `first` key may be gone from the environment.
-  const first =
-    opened.length >= keysMax
-      ? undefined
-      : await readStatic(deps, reference.first, "the first key").catch((error) => {
-          if (opened.length === 0) throw damage ?? error;
-        });
-  const [used, ...others] = [...opened, ...(first ? [first] : [])];
-  if (!used) throw new AppError("config", `project "${project.name}" has no key`);
-  if (damage) await reportFallback(deps, project, reference.rotation, { reason: damage.message }, used);
-  return [used, ...others];
-}
-
-async function readStatic({ app, commands }: KeyRingDeps, of: StaticKeyReference, id: string): Promise<CandidateKey> {
-  if (of.kind !== "command") return { id, key: app.scrubber.add(await readSecret("key", of, app.env)) };
-  const key = await commands.read(of);
-  return { id, key, onRefused: () => commands.refused(of, key) };
-}
-
-/** The two newest keys of the rotation, without those that do not open. `damage`: why the newest one does not. */
-async function storedKeys({ app, db, masterKeys }: KeyRingDeps, project: Project, rotation: string) {
-  const opened: CandidateKey[] = [];
+  refused: readonly RefusedKey[],
+): Promise<FoundKey> {
+  const wasRefused = (key: Secret) => refused.some((one) => one.key.equals(key));
+  const isRotated = reference.kind === "rotation";
+  let trouble: string | undefined;
   let damage: AppError | undefined;
-  if (!db || !masterKeys) return { opened, damage };
-  for (const sealed of (await usableKeys(db, rotation, project.id)).slice(0, 2)) {
-    try {
-      opened.push({ id: sealed.apiKeyId, key: await openSealedKey(sealed, masterKeys, app.scrubber) });
-    } catch (error) {
-      if (!isDamaged(error)) throw error;
-      if (opened.length === 0) damage ??= error;
+  if (isRotated && db && masterKeys) {
+    const stored = await usableKeys(db, reference.rotation, project.id);
+    for (const sealed of stored.slice(0, KEYS_TRIED_MAX - 1)) {
+      const id = sealed.apiKeyId;
+      const key = await openSealedKey(sealed, masterKeys, app.scrubber).catch((error: unknown) => {
+        if (!isDamaged(error)) throw error;
+        damage ??= error;
+        return undefined;
+      });
+      if (key && !wasRefused(key)) return { key, id, trouble };
+      trouble ??= key ? `the service refused ${id}, the key in use` : damage?.message;
     }
   }
-  return { opened, damage };
+  // Once a rotation has made a key, its `first` key may be gone from the environment.
+  const key = await statics.read(isRotated ? reference.first : reference).catch((error: unknown) => {
+    throw refused.at(-1)?.error ?? damage ?? error;
+  });
+  if (wasRefused(key)) throw refused.at(-1)?.error;
+  return { key, id: isRotated ? "the first key" : "the key", trouble };
 }
 
 /** The call succeeded, but a person must know that the key in use does not work. */
@@ -173,74 +135,24 @@ async function reportFallback(
   { app, db, reportedMs }: KeyRingDeps,
   project: Project,
   rotation: string,
-  trouble: { readonly reason: string; readonly refused?: string },
-  used: CandidateKey,
+  reason: string,
 ): Promise<void> {
-  const reason = `${trouble.reason}; ${used.id} was used in its place`;
   // Reported again after a day: an alert that is not renewed counts as resolved.
   const nowMs = Date.now();
   if (nowMs - (reportedMs.get(reason) ?? Number.NEGATIVE_INFINITY) < DAY_MS) return;
   reportedMs.set(reason, nowMs);
-  const facts = { project: project.name, rotation, ...trouble, used: used.id };
-  app.log.error(facts, "fell back to the previous key");
+  app.log.error({ project: project.name, rotation, reason }, "fell back to the previous key");
   if (db) await recordEvent(db, { rotation, intentId: undefined, event: "fallback", actor: app.actor, reason });
 }
 
-/** The master keys of the environment. Throws `config` if a key in the ledger is sealed with another one. */
-export async function openMasterKeys(app: App, db: Database): Promise<MasterKeys> {
-  const masterKeys = readMasterKeys(app.env);
-  requireMasterKeys(masterKeys, await masterKeysUsed(db));
-  return masterKeys;
-}
+// Keys that variables and files hold, and that commands print. A printed key is kept in memory, and its command runs again when the
+// service refuses the key. Nothing that a command prints is shown or logged: it may be the key.
 
-async function missingKeys(app: App, config: Config, rotated: ReadonlySet<string>): Promise<string[]> {
-  const needed = neededKeys(config, rotated);
-  const problems = [...(await secretProblems(needed, app.env)), ...(await keyCommandProblems(needed))];
-  if (problems.length === 0) return [];
-  return [
-    ...problems,
-    "The first key of a project can't be created through the API: create it in the service's web console.",
-  ];
-}
-
-function rotationProblems({ rotations, projects }: Config): string[] {
-  const problems = rotations.flatMap(({ name, scopes, createWith, index }) => {
-    const path = `rotations[${index}].scopes`;
-    const makesItsSuccessor = createWith
-      ? createWith.kind === "rotation" && createWith.rotation === name
-      : projects.some(({ key }) => key.kind === "rotation" && key.rotation === name);
-    if (!makesItsSuccessor || holdsScope(scopes, "keys:write")) return [];
-    return [
-      `${path}: expected keys:write, or a role with it, because each key creates the next one unless createWith names another key; got ${scopes.join(", ")}`,
-    ];
-  });
-  // Of a rotation of many projects it is the same for each.
-  return [...new Set(problems)];
-}
-
-function throwProblems(problems: readonly string[]): void {
-  if (problems.length > 0) throw new AppError("config", problems.join("\n"));
-}
-
-// Keys that commands print. A key is kept in memory, and its command runs again when the service refuses the key. Nothing that a command
-// prints is shown or logged: it may be the key.
-
-export type KeyCommands = {
-  /** The key that the command prints. Projects with the same command share one run of it. */
-  readonly read: (reference: CommandReference) => Promise<Secret>;
-  /** Called when the service refused the key: the next `read` runs the command again, though not twice in a minute. */
-  readonly refused: (reference: CommandReference, key: Secret) => void;
-};
-
-/** What the commands of a process have printed, by command. A worker keeps it when it takes up another configuration. */
-export type PrintedKeys = Map<string, Answer>;
-
-type KeyCommandDeps = {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly scrubber: Pick<Scrubber, "add">;
-  readonly signal: AbortSignal;
-  /** A monotonic clock, in milliseconds. */
-  readonly now?: () => number;
+type StaticKeys = {
+  /** Projects with the same command share one run of it. */
+  readonly read: (reference: StaticKeyReference) => Promise<Secret>;
+  /** The service refused the key: if a command printed it, the next `read` runs the command again, though not twice in a minute. */
+  readonly reportRefusal: (key: Secret) => void;
 };
 
 /** How long a command is not run again that failed, or whose key the service refuses: otherwise each call of an export would run it. */
@@ -258,72 +170,55 @@ type Answer = {
   atMs: number;
 };
 
-export function openKeyCommands(
-  { env, scrubber, signal, now = () => performance.now() }: KeyCommandDeps,
-  answers: PrintedKeys = new Map(),
-): KeyCommands {
+export function openStaticKeys(
+  { env, scrubber, signal }: Pick<App, "env" | "scrubber" | "signal">,
+  /** A monotonic clock, in milliseconds. */
+  now: () => number = () => performance.now(),
+): StaticKeys {
+  const answers = new Map<string, Answer>();
   const run = batched((references: readonly CommandReference[]) => Promise.all(references.map(runKeyCommand)), {
     weightMax: 1,
     weightOf: () => 1,
     concurrency: CONCURRENT_MAX,
   });
 
-  async function runKeyCommand(reference: CommandReference): Promise<Secret> {
-    const { command, timeoutSeconds, variables } = reference;
+  async function runKeyCommand({ command, timeoutSeconds, variables }: CommandReference): Promise<Secret> {
     const given = Object.fromEntries(variables.map((name) => [name, env[name]]));
-    const settings = { input: "", variables: given, timeoutSeconds, signal };
-    const { failure, stdout } = await runCommand(command, settings);
+    const { failure, stdout } = await runCommand(command, { input: "", variables: given, timeoutSeconds, signal });
     const source = `the key command ${JSON.stringify(command[0] ?? "")}`;
-    // As a service that does not answer: a vault may be back in a minute.
+    // The code is that of a service that does not answer: a vault may be back in a minute.
     if (failure !== undefined) {
       const hint = "what it printed is not shown, as it may hold a key; run it by hand to see why";
       throw new AppError("unavailable", `${source} ${failure} (${hint})`);
     }
     if (stdout.trim() === "") throw new AppError("unavailable", `${source} printed nothing: expected the API key`);
-    return scrubber.add(secretOf("key", stdout.trim(), `the output of ${source}`));
+    return secretOf("key", stdout.trim(), `the output of ${source}`);
+  }
+
+  async function readPrinted(reference: CommandReference): Promise<Secret> {
+    const id = JSON.stringify(reference);
+    const before = answers.get(id);
+    if (before && !(before.isStale && now() - before.atMs >= RERUN_MS_MIN)) return before.key;
+    const answer: Answer = { key: run(reference), isStale: false, atMs: now() };
+    answers.set(id, answer);
+    try {
+      answer.printed = await answer.key;
+      return answer.printed;
+    } catch (error) {
+      answer.isStale = true;
+      throw error;
+    } finally {
+      answer.atMs = now();
+    }
   }
 
   return {
     async read(reference) {
-      const id = JSON.stringify(reference);
-      const before = answers.get(id);
-      if (before && !(before.isStale && now() - before.atMs >= RERUN_MS_MIN)) return before.key;
-      const answer: Answer = { key: run(reference), isStale: false, atMs: now() };
-      answers.set(id, answer);
-      try {
-        answer.printed = await answer.key;
-        return answer.printed;
-      } catch (error) {
-        answer.isStale = true;
-        // A command that was ended with the work that needed it says nothing about the next one.
-        if (signal.aborted && answers.get(id) === answer) answers.delete(id);
-        throw error;
-      } finally {
-        answer.atMs = now();
-      }
+      const isCommand = reference.kind === "command";
+      return scrubber.add(await (isCommand ? readPrinted(reference) : readSecret("key", reference, env)));
     },
-    refused(reference, key) {
-      const answer = answers.get(JSON.stringify(reference));
-      if (answer?.printed?.equals(key)) answer.isStale = true;
+    reportRefusal(key) {
+      for (const answer of answers.values()) if (answer.printed?.equals(key)) answer.isStale = true;
     },
   };
-}
-
-/** What is wrong with the programs of the commands. They are not run: with thousands of projects that would take hours. */
-async function keyCommandProblems(needed: ReturnType<typeof neededKeys>): Promise<string[]> {
-  const commands = needed.flatMap(({ path, reference }) =>
-    reference.kind === "command" ? [{ path: [...path, "command", 0], program: reference.command[0] ?? "" }] : [],
-  );
-  const missing = new Set<string>();
-  for (const program of new Set(commands.map((one) => one.program))) {
-    if (!(await isProgram(program))) missing.add(program);
-  }
-  return problemsByCause(
-    commands
-      .filter(({ program }) => missing.has(program))
-      .map(({ path, program }) => ({
-        path,
-        message: `the program ${JSON.stringify(program)} does not exist, or may not be run`,
-      })),
-  );
 }

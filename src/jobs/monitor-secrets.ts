@@ -3,14 +3,12 @@
 
 import type { App } from "../app.ts";
 import type { Config, SecretReference } from "../config/config.ts";
-import { neededAddresses, neededForAccess, readSecret, secretProblems } from "../config/secrets.ts";
-import { AppError } from "../errors.ts";
+import { neededByMonitor, readSecret, requireReadable, requireStaticKeys } from "../config/secrets.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { proxyOf } from "../proxy.ts";
 import { Secret } from "../secret.ts";
 import type { Access } from "../web/access.ts";
 import type { Receiver, Receivers } from "../worker/webhook.ts";
-import { requireStaticKeys } from "./key-ring.ts";
 
 export type MonitorSecrets = { readonly receivers: Receivers; readonly access: Access | undefined };
 
@@ -23,16 +21,13 @@ export async function requireSecrets(app: App, config: Config): Promise<MonitorS
 }
 
 export async function readMonitorSecrets(app: App, config: Config): Promise<MonitorSecrets> {
-  return { receivers: await requireReceivers(app, config), access: await requireAccess(app, config) };
-}
-
-async function requireReceivers(app: App, { notify }: Config): Promise<Receivers> {
-  const problems = await secretProblems(neededAddresses(notify), app.env);
-  if (problems.length > 0) throw new AppError("config", problems.join("\n"));
-  return {
-    webhook: notify.webhook && (await readReceiver(app, "notify.webhook", notify.webhook)),
-    deadMan: notify.deadMan && (await readReceiver(app, "notify.deadMan", notify.deadMan)),
+  await requireReadable(neededByMonitor(config), app.env);
+  const { webhook, deadMan } = config.notify;
+  const receivers = {
+    webhook: webhook && (await readReceiver(app, "notify.webhook", webhook)),
+    deadMan: deadMan && (await readReceiver(app, "notify.deadMan", deadMan)),
   };
+  return { receivers, access: await readAccess(app, config.monitor.access) };
 }
 
 async function readReceiver(app: App, path: Receiver["path"], reference: SecretReference): Promise<Receiver> {
@@ -44,10 +39,7 @@ async function readReceiver(app: App, path: Receiver["path"], reference: SecretR
 }
 
 /** Undefined if visitors need not send anything. */
-async function requireAccess(app: App, { monitor }: Config): Promise<Access | undefined> {
-  const { access } = monitor;
-  const problems = await secretProblems(neededForAccess(monitor), app.env);
-  if (problems.length > 0) throw new AppError("config", problems.join("\n"));
+async function readAccess(app: App, access: Config["monitor"]["access"]): Promise<Access | undefined> {
   if (access === undefined || access.kind === "none") return undefined;
   if (access.kind === "bearer") {
     return { scheme: "Bearer", credentials: app.scrubber.add(await readSecret("token", access.token, app.env)) };

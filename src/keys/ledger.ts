@@ -10,41 +10,38 @@ type KeyState = "pending" | "active" | "draining" | "retired" | "orphan";
  * - `stored`: it exists, and its secret is sealed in the ledger
  * - `verified`: a call with it succeeded
  */
-export type PendingStep = "intent" | "stored" | "verified";
+type PendingStep = "intent" | "stored" | "verified";
 
 export type LedgerKey = {
   /** Recorded before the create, and written into the key's comment. */
   readonly intentId: string;
-  /** The service's identifier, if it is known. */
-  readonly apiKeyId: string | undefined;
+  /** The service's identifier; null if it is not known. */
+  readonly apiKeyId: string | null;
   readonly state: KeyState;
-  readonly step: PendingStep | undefined;
-  readonly comment: string;
+  readonly step: PendingStep | null;
   readonly requestedAt: Date;
-  /** By the service's clock, if the service sent it. */
-  readonly createdAt: Date | undefined;
   /** When the service lets it expire. */
-  readonly expiresAt: Date | undefined;
-  readonly activeSince: Date | undefined;
+  readonly expiresAt: Date | null;
+  readonly activeSince: Date | null;
   /** When a rollback made it active again. */
-  readonly putBackAt: Date | undefined;
-  readonly drainingSince: Date | undefined;
-  readonly dueForRemovalAt: Date | undefined;
+  readonly putBackAt: Date | null;
+  readonly drainingSince: Date | null;
+  readonly dueForRemovalAt: Date | null;
   readonly scopesAsked: readonly string[];
   /** Empty if the service did not say. */
   readonly scopesGranted: readonly string[];
   /** The sinks that hold it, by sinkId. A sink holds one key at a time. */
   readonly deliveredTo: readonly string[];
   /** Why the key is in this state, if a reason was recorded. */
-  readonly note: string | undefined;
+  readonly note: string | null;
 };
 
 export type Ledger = {
   /** Since the last success. */
   readonly failedAttempts: number;
-  readonly lastError: string | undefined;
+  readonly lastError: string | null;
   /** The intentId of the key that a rollback is to make active again. */
-  readonly rollbackTo: string | undefined;
+  readonly rollbackTo: string | null;
   /** All but the retired ones, the oldest first. */
   readonly keys: readonly LedgerKey[];
 };
@@ -52,38 +49,35 @@ export type Ledger = {
 export type NewKey = {
   readonly apiKeyId: string;
   readonly key: Secret;
+  /** The granted scopes. The service may order or expand the requested ones; empty if it does not return them. */
   readonly scopes: readonly string[];
-  /** A time as the service writes it; one that can't be parsed is ignored. */
-  readonly created?: string | undefined;
+  /** By the service's clock, if it sent the time. */
+  readonly created?: Date | undefined;
 };
 
-/** One change: one transaction, with its event. */
+/**
+ * One change: one transaction, with its event.
+ * - `not-created`: the service certainly made no key for the intent
+ * - `orphan`: the service made a key for the intent, or may have, and its secret is lost
+ * - `found`: the service lists the orphan
+ * - `active`: the key becomes active, and the one that was active drains
+ * - `abandoned`: a pending key that will never be used
+ * - `rollback`: a person asked for this key to be active again
+ * - `in-use`: the key was due for removal, but it is still in use
+ * - `kept`: the key is not deleted yet, for a reason that was not recorded before
+ * - `recovered`: resets the count of failed attempts
+ */
 export type LedgerChange =
   | { readonly kind: "intent"; readonly intentId: string; readonly comment: string }
-  /** The service certainly made no key for the intent. */
-  | { readonly kind: "not-created"; readonly intentId: string }
-  /** The service made a key for the intent, or may have, and its secret is lost. */
-  | { readonly kind: "orphan"; readonly intentId: string }
   | { readonly kind: "stored"; readonly intentId: string; readonly created: NewKey }
-  | { readonly kind: "verified"; readonly intentId: string }
   | { readonly kind: "delivered"; readonly intentId: string; readonly sink: string }
-  /** The key becomes active, and the one that was active drains. */
   | { readonly kind: "active"; readonly intentId: string; readonly putBack: boolean }
-  /** A pending key that will never be used. */
-  | { readonly kind: "abandoned"; readonly intentId: string }
-  /** A person asked for this key to be active again. */
-  | { readonly kind: "rollback"; readonly intentId: string }
-  | { readonly kind: "due-for-removal"; readonly intentId: string }
-  /** The key was due for removal, but it is still in use. */
-  | { readonly kind: "in-use"; readonly intentId: string }
-  /** The key is not deleted yet, for a reason that was not recorded before. */
-  | { readonly kind: "kept"; readonly intentId: string }
-  | { readonly kind: "retired"; readonly intentId: string }
-  /** An orphan that was found at the service. */
   | { readonly kind: "found"; readonly intentId: string; readonly apiKeyId: string }
-  | { readonly kind: "failed" }
-  /** Resets the count of failed attempts. */
-  | { readonly kind: "recovered" };
+  | { readonly kind: "not-created" | "rollback" | KeyChange; readonly intentId: string }
+  | { readonly kind: "failed" | "recovered" };
+
+/** The changes that only set columns of the key. */
+export type KeyChange = "orphan" | "verified" | "abandoned" | "due-for-removal" | "in-use" | "kept" | "retired";
 
 export function activeKey({ keys }: Ledger): LedgerKey | undefined {
   return keys.find(({ state }) => state === "active");

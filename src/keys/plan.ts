@@ -1,7 +1,7 @@
 // Decides what a rotation does: the next step towards an active key, and what the replaced and lost keys need. Pure: the
 // ledger, the policy and the clock come in, steps come out.
 
-import { DAY_MS } from "../usage/days.ts";
+import { DAY_MS, HOUR_MS } from "../usage/days.ts";
 import { activeKey, type Ledger, type LedgerKey } from "./ledger.ts";
 import { type RotationJob, type Sink, sinkId } from "./policy.ts";
 
@@ -16,8 +16,6 @@ export type RotationPlan = {
   readonly idle?: string;
   /** Why the next step may not be done. */
   readonly blocked?: string;
-  /** These steps do not depend on each other. */
-  readonly cleanup: readonly CleanupStep[];
 };
 
 /** A step towards an active key. */
@@ -44,13 +42,12 @@ export type RotationRequest = {
   readonly previousRequestedAt?: Date;
 };
 
-/** What is known about the active key besides the ledger. */
+/** What is known about the active key besides the ledger, before the first step. */
 export type Inspection = {
-  readonly intentId: string;
   /** Why the key no longer works; undefined if it works or if that is not known. */
-  readonly refusal: string | undefined;
+  readonly refusal?: string | undefined;
   /** The sinks that no longer hold the key, by sinkId, with what is wrong. */
-  readonly stale: ReadonlyMap<string, string>;
+  readonly stale?: ReadonlyMap<string, string>;
 };
 
 export function planRotation(
@@ -58,23 +55,34 @@ export function planRotation(
   ledger: Ledger,
   now: Date,
   request: RotationRequest = {},
-  inspection?: Inspection,
+  inspection: Inspection = {},
 ): RotationPlan {
-  const cleanup = cleanupSteps(job, ledger, now);
   const next = nextStep(job, ledger, now, request, inspection);
-  const blocked = blockedText(ledger, next, request);
-  if (blocked !== undefined) return { blocked, cleanup };
-  return next ? { next, cleanup } : { idle: idleText(job, ledger, now), cleanup };
+  if (next?.kind === "create" && !request.freshRequestedAt && needsAttention(ledger.failedAttempts)) {
+    return {
+      blocked: `needs attention: ${ledger.failedAttempts} attempts failed, the last with: ${ledger.lastError ?? "unknown"}; nothing is created until rotate --now`,
+    };
+  }
+  if (next) return { next };
+  if (wantsPrevious(ledger, request)) return { blocked: "there is no previous key to put back" };
+  return { idle: idleText(job, ledger, now) };
 }
 
 export function needsAttention(failedAttempts: number): boolean {
   return failedAttempts >= FAILED_ATTEMPTS_MAX;
 }
 
-function blockedText(ledger: Ledger, next: RotationStep | undefined, request: RotationRequest): string | undefined {
-  if (wantsPrevious(ledger, request) && next === undefined) return "there is no previous key to put back";
-  if (next?.kind !== "create" || request.freshRequestedAt || !needsAttention(ledger.failedAttempts)) return undefined;
-  return `needs attention: ${ledger.failedAttempts} attempts failed, the last with: ${ledger.lastError ?? "unknown"}; nothing is created until rotate --now`;
+type Failures = { readonly failedAttempts: number; readonly lastError: string | null };
+
+export function attemptsText({ failedAttempts, lastError }: Failures): string {
+  const attention = needsAttention(failedAttempts) ? "needs attention: nothing is created until rotate --now; " : "";
+  return `${attention}${failedAttempts} failed ${failedAttempts === 1 ? "attempt" : "attempts"}, the last: ${lastError}`;
+}
+
+type Fallback = { readonly fallback: string | null; readonly fallbackAt: Date | null };
+
+export function fallbackText({ fallback, fallbackAt }: Fallback): string {
+  return `the key in use was refused (${fallbackAt?.toISOString()}), and the one before it was used in its place, see "keys": ${fallback}`;
 }
 
 function idleText(job: RotationJob, ledger: Ledger, now: Date): string {
@@ -88,35 +96,26 @@ export function nextStep(
   ledger: Ledger,
   now: Date,
   request: RotationRequest,
-  inspection?: Inspection,
+  { refusal, stale }: Inspection = {},
 ): RotationStep | undefined {
-  const target = request.freshRequestedAt ? undefined : rollbackTarget(ledger);
+  // The draining key that a person asked to have back.
+  const target = ledger.keys.find(({ intentId, state }) => intentId === ledger.rollbackTo && state === "draining");
   const pending = ledger.keys.find(({ state }) => state === "pending");
-  if (target) return rollbackStep(job, target, pending);
+  if (target && !request.freshRequestedAt) return rollbackStep(job, target, pending);
   if (wantsPrevious(ledger, request)) {
     const previous = previousKey(ledger);
     return previous && { kind: "restore", key: previous, reason: "the previous key was asked for" };
   }
   if (pending) return pendingStep(job, ledger, pending, request);
   const active = activeKey(ledger);
-  const activeInspection = inspection?.intentId === active?.intentId ? inspection : undefined;
-  const due = dueReason(job, active, now, request, activeInspection?.refusal);
+  const due = dueReason(job, active, now, request, refusal);
   if (due !== undefined) return { kind: "create", reason: due };
-  if (active) {
-    const missing = missingSinks(job, active);
-    const reason = "a sink does not have the key in use";
-    if (missing.length > 0) return { kind: "deliver", key: active, sinks: missing, reason };
-    const stale = job.deliver.filter((sink) => activeInspection?.stale.has(sinkId(sink)));
-    if (activeInspection && stale.length > 0) {
-      return { kind: "deliver", key: active, sinks: stale, reason: [...activeInspection.stale.values()].join("; ") };
-    }
+  const missing = active ? missingSinks(job, active, stale) : [];
+  if (active && missing.length > 0) {
+    const reason = ["a sink does not have the key in use", ...(stale?.values() ?? [])].join(": ");
+    return { kind: "deliver", key: active, sinks: missing, reason };
   }
   return ledger.failedAttempts > 0 ? { kind: "recover", reason: "nothing is left to do" } : undefined;
-}
-
-/** The draining key that a person asked to have back. */
-function rollbackTarget({ keys, rollbackTo }: Ledger): LedgerKey | undefined {
-  return keys.find(({ intentId, state }) => intentId === rollbackTo && state === "draining");
 }
 
 function rollbackStep(job: RotationJob, target: LedgerKey, pending: LedgerKey | undefined): RotationStep {
@@ -149,7 +148,7 @@ function markOrphanStep(key: LedgerKey): RotationStep {
 
 function wantsPrevious(ledger: Ledger, { previousRequestedAt }: RotationRequest): boolean {
   const putBackAt = activeKey(ledger)?.putBackAt;
-  return previousRequestedAt !== undefined && (putBackAt === undefined || putBackAt < previousRequestedAt);
+  return previousRequestedAt !== undefined && (!putBackAt || putBackAt < previousRequestedAt);
 }
 
 /** Always older than the active key: a second rollback goes one key further back, never forward again. */
@@ -157,7 +156,7 @@ function previousKey(ledger: Ledger): LedgerKey | undefined {
   const active = activeKey(ledger);
   return ledger.keys.findLast(
     ({ state, activeSince, requestedAt }) =>
-      state === "draining" && activeSince !== undefined && active !== undefined && requestedAt < active.requestedAt,
+      state === "draining" && activeSince !== null && active !== undefined && requestedAt < active.requestedAt,
   );
 }
 
@@ -184,8 +183,8 @@ function daysInService(key: LedgerKey, now: Date): number {
   return daysBetween(key.putBackAt ?? key.requestedAt, now);
 }
 
-function missingSinks(job: RotationJob, key: LedgerKey): Sink[] {
-  return job.deliver.filter((sink) => !key.deliveredTo.includes(sinkId(sink)));
+function missingSinks(job: RotationJob, key: LedgerKey, stale: Inspection["stale"] = new Map()): Sink[] {
+  return job.deliver.filter((sink) => !key.deliveredTo.includes(sinkId(sink)) || stale.has(sinkId(sink)));
 }
 
 function daysBetween(from: Date, to: Date): number {
@@ -195,7 +194,7 @@ function daysBetween(from: Date, to: Date): number {
 // The cleanup: what happens to replaced keys, and to keys whose secret was lost.
 
 /** The service may list a new key a moment late. A key that it does not list after this time was not made. */
-const UNLISTED_MS_MAX = 60 * 60 * 1000;
+const UNLISTED_MS_MAX = HOUR_MS;
 
 export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } & (
   | { readonly kind: "delete" }
@@ -207,11 +206,11 @@ export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } &
   | { readonly kind: "search"; readonly giveUp: boolean }
 );
 
-/** No step is for an active or a pending key. */
+/** No step is for an active or a pending key. `now` is the earliest of the known clocks. */
 export function cleanupSteps(job: RotationJob, ledger: Ledger, now: Date): CleanupStep[] {
   const isAnyInUse = activeKey(ledger) !== undefined;
   return ledger.keys.flatMap((key): CleanupStep[] => {
-    if (key.state === "orphan") return orphanSteps(job, key, now);
+    if (key.state === "orphan") return [orphanStep(job, key, now)];
     // Without an active key a draining one may be the only one that works, and a rollback needs its target.
     if (key.state !== "draining" || !isAnyInUse || key.intentId === ledger.rollbackTo) return [];
     return key.dueForRemovalAt ? [removalStep(job, key)] : graceSteps(job, key, now);
@@ -219,9 +218,9 @@ export function cleanupSteps(job: RotationJob, ledger: Ledger, now: Date): Clean
 }
 
 function graceSteps(job: RotationJob, key: LedgerKey, now: Date): CleanupStep[] {
-  const replacedMs = key.drainingSince ? now.getTime() - key.drainingSince.getTime() : 0;
-  if (replacedMs < job.graceDays * DAY_MS) return [];
-  const reason = `it was replaced ${Math.floor(replacedMs / DAY_MS)} days ago, and its grace is ${job.graceDays} days`;
+  const replacedDays = key.drainingSince ? daysBetween(key.drainingSince, now) : 0;
+  if (replacedDays < job.graceDays) return [];
+  const reason = `it was replaced ${Math.floor(replacedDays)} days ago, and its grace is ${job.graceDays} days`;
   return [{ kind: "mark-due", key, reason }];
 }
 
@@ -231,31 +230,10 @@ function removalStep(job: RotationJob, key: LedgerKey): CleanupStep {
   return { kind: job.retire !== "keep" && !isHeld ? "delete" : "recheck", key, reason: "it is due for removal" };
 }
 
-function orphanSteps(job: RotationJob, key: LedgerKey, now: Date): CleanupStep[] {
-  if (key.apiKeyId !== undefined) {
-    return [{ kind: job.retire === "keep" ? "recheck" : "delete", key, reason: "nobody has its secret" }];
+function orphanStep(job: RotationJob, key: LedgerKey, now: Date): CleanupStep {
+  if (key.apiKeyId !== null) {
+    return { kind: job.retire === "keep" ? "recheck" : "delete", key, reason: "nobody has its secret" };
   }
   const giveUp = now.getTime() - key.requestedAt.getTime() > UNLISTED_MS_MAX;
-  return [{ kind: "search", key, giveUp, reason: "it may exist: the answer to its create was lost" }];
-}
-
-/** The clocks used to compute ages, read at one moment. */
-export type Clocks = {
-  /** The clock that set the times in the ledger. */
-  readonly database: Date;
-  /** This machine's clock. */
-  readonly machine: Date;
-  /** Undefined if the service does not tell its time. */
-  readonly service: Date | undefined;
-};
-
-/** Far more than healthy clocks differ by, and negligible beside an age in days. */
-const CLOCK_SKEW_MS_MAX = 5 * 60 * 1000;
-
-/** Why ages by the database's clock can't be trusted now; undefined if they can. */
-export function clockSkewText({ database, machine, service }: Clocks): string | undefined {
-  const whose = service ? "the service's" : "this machine's";
-  const skewMs = database.getTime() - (service ?? machine).getTime();
-  if (Math.abs(skewMs) <= CLOCK_SKEW_MS_MAX) return undefined;
-  return `the database's clock is over 5 minutes ${skewMs > 0 ? "ahead of" : "behind"} ${whose}: no key is retired until they agree`;
+  return { kind: "search", key, giveUp, reason: "it may exist: the answer to its create was lost" };
 }

@@ -11,11 +11,11 @@ export type Sink =
       readonly timeoutSeconds: number;
     };
 
-export const MAX_AGE_DAYS_DEFAULT = 30;
-export const GRACE_DAYS_DEFAULT = 7;
-
 export type RotationJob = {
+  /** The name in the ledger. */
   readonly name: string;
+  /** The name in the configuration, of a rotation that is there for many projects. */
+  readonly group?: string;
   /** A cron expression, in `timezone`. */
   readonly schedule: string;
   readonly timezone: string;
@@ -43,50 +43,37 @@ export function sinkId(sink: Sink): string {
   return sink.kind === "file" ? `file ${sink.path}` : `command ${JSON.stringify(sink.command)}`;
 }
 
-/** The comment by which a key is found at the service. */
-export function commentOf({ comment }: RotationJob, intentId: string): string {
-  return `${comment} [${intentId}]`;
-}
-
 // What scopes and roles allow. Pure.
 
 const SELF_HOSTED_PRODUCTS = ["self-hosted:product:api", "self-hosted:product:engine"];
-
-/** Names that a request may use for several scopes. */
-const SCOPE_SHORTHANDS: Readonly<Record<string, readonly string[]>> = { "self-hosted:products": SELF_HOSTED_PRODUCTS };
-
 const MEMBER_SCOPES = ["project:read", "project:write", "keys:read", "keys:write", "usage:read", "usage:write"];
 
-/** The scopes of a role. One that ends in a star stands for every scope that begins with the text before the star. */
-const ROLES: Readonly<Record<string, readonly string[]>> = {
+/** The scopes of each role, and of a name for several scopes. A star stands for every scope that begins with the text before it. */
+const PARTS: Readonly<Record<string, readonly string[]>> = {
   member: MEMBER_SCOPES,
   admin: ["member", ...MEMBER_SCOPES, "members:*", "admins:*", "billing:read"],
   owner: ["*"],
+  "self-hosted:products": SELF_HOSTED_PRODUCTS,
 };
 
-/** The requested scopes that were not granted. The service answers in another order, with shorthands expanded, and often with more. */
+/** The requested scopes that were not granted. The service answers in another order, with the parts of a name, and often with more. */
 export function missingScopes(asked: readonly string[], granted: readonly string[]): string[] {
-  return expandScopes(asked).filter((scope) => !holdsScope(granted, scope) && !holdsRole(granted, scope));
+  return asked.filter((scope) => !holdsScope(granted, scope));
 }
 
+/** Whether the scope is granted by itself, as a part of a role, or by all of its own parts. */
 export function holdsScope(granted: readonly string[], scope: string): boolean {
-  return granted.some((held) => {
-    const given = [...expandScopes([held]), ...(ROLES[held] ?? [])];
-    return given.some((one) => one === scope || (one.endsWith("*") && scope.startsWith(one.slice(0, -1))));
-  });
+  const given = granted.flatMap((held) => [held, ...(PARTS[held] ?? [])]);
+  if (given.some((one) => one === scope || (one.endsWith("*") && scope.startsWith(one.slice(0, -1))))) return true;
+  return PARTS[scope]?.every((part) => holdsScope(granted, part)) === true;
+}
+
+/** Either scope lets a key read the breakdown; sources differ on which one it needs. */
+export function readsUsage(scopes: readonly string[]): boolean {
+  return holdsScope(scopes, "project:read") || holdsScope(scopes, "usage:read");
 }
 
 /** One call makes both kinds of key; the requested scopes decide which. */
 export function makesSelfHosted(asked: readonly string[]): boolean {
-  return expandScopes(asked).some((scope) => SELF_HOSTED_PRODUCTS.includes(scope));
-}
-
-function expandScopes(scopes: readonly string[]): string[] {
-  return scopes.flatMap((scope) => SCOPE_SHORTHANDS[scope] ?? [scope]);
-}
-
-/** Whether every single scope of the role was granted. */
-function holdsRole(granted: readonly string[], role: string): boolean {
-  const parts = ROLES[role]?.filter((part) => ROLES[part] === undefined) ?? [];
-  return parts.length > 0 && parts.every((part) => granted.includes(part));
+  return asked.some((scope) => scope === "self-hosted:products" || SELF_HOSTED_PRODUCTS.includes(scope));
 }

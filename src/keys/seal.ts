@@ -74,20 +74,16 @@ export async function openSealedKey(
       if (!masterKey) throw new AppError("config", `no master key ${kid} is given`);
       return masterKey.bytes;
     });
-    if (protectedHeader.api_key_id === apiKeyId) {
-      return scrubber.add(new Secret(new TextDecoder().decode(plaintext)));
-    }
+    if (protectedHeader.api_key_id !== apiKeyId) throw new Error("it belongs to another row");
+    return scrubber.add(new Secret(new TextDecoder().decode(plaintext)));
   } catch (cause) {
     if (cause instanceof AppError) throw cause;
     throw new AppError(
       "database",
-      `the sealed key ${apiKeyId} does not open: it was changed, or sealed with another master key; its rotation replaces it (rotate does so at once)`,
+      `the sealed key ${apiKeyId} does not open: it was changed, is that of another key, or sealed with another master key; its rotation replaces it (rotate does so at once)`,
       { details: DAMAGED },
     );
   }
-  throw new AppError("database", `the sealed key in the row of ${apiKeyId} belongs to another row`, {
-    details: DAMAGED,
-  });
 }
 
 const DAMAGED = { sealed: "damaged" };

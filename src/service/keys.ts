@@ -3,68 +3,54 @@
 import { z } from "zod";
 import { AppError } from "../errors.ts";
 import { isFreeOfSecret, Secret } from "../secret.ts";
-import { callAllowingStatuses, hasStatus, Id, parseAnswer } from "./answer.ts";
+import { callAllowingStatuses, Id, parseAnswer } from "./answer.ts";
 import type { Service } from "./service.ts";
 
-const TOKEN = { api_key_id: Id, scopes: z.array(z.string()).nullish(), created: z.string().nullish() };
-const TokenObject = z.object(TOKEN);
-const TokenAnswer = TokenObject.transform(tokenOf);
-const KeyAnswer = z
-  .object({ ...TOKEN, comment: z.string().nullish(), tags: z.array(z.string()).nullish() })
-  .transform((key) => ({ ...tokenOf(key), comment: key.comment ?? "", tags: key.tags ?? undefined }));
+const Scopes = z
+  .array(z.string())
+  .nullish()
+  .transform((scopes) => scopes ?? []);
+const TokenAnswer = z.object({ api_key_id: Id, scopes: Scopes });
+const ListedKey = TokenAnswer.extend({
+  comment: z.string().nullish(),
+  tags: z.array(z.string()).nullish(),
+  created: z.string().nullish(),
+});
+const KeyListAnswer = z.object({ api_keys: z.array(z.object({ api_key: ListedKey })) });
 
-function tokenOf(token: z.output<typeof TokenObject>) {
-  return { apiKeyId: token.api_key_id, scopes: token.scopes ?? [], created: token.created ?? undefined };
-}
-
-type KeyToken = z.output<typeof TokenAnswer>;
-type ListedKey = z.output<typeof KeyAnswer>;
-
-const KeyListAnswer = z.object({ api_keys: z.array(z.object({ api_key: KeyAnswer })) });
-
-/** The id, scopes and creation time of the calling key; undefined if the service does not offer them. */
-export async function fetchToken(service: Service, key: Secret, signal: AbortSignal): Promise<KeyToken | undefined> {
+/** The id and scopes of the calling key; undefined if the service does not offer them. */
+export async function fetchToken(service: Service, key: Secret, signal: AbortSignal) {
   const call = { operation: "token", method: "GET", path: ["v1", "auth", "token"], retry: true } as const;
   const answer = await callAllowingStatuses(service, [404], call, key, signal);
-  return answer && parseAnswer(TokenAnswer, answer, "the calling key");
+  if (!answer) return undefined;
+  const { api_key_id: apiKeyId, scopes } = parseAnswer(TokenAnswer, answer, "the calling key");
+  return { apiKeyId, scopes };
 }
 
-/** "absent" if the service has no list (404), "refused" if it does not show it to this key (403). It may hold only keys that the caller made. */
-export async function readKeyList(
-  service: Service,
-  projectId: string,
-  key: Secret,
-  signal: AbortSignal,
-): Promise<readonly ListedKey[] | "absent" | "refused"> {
+/** Undefined if the service has no list (404), or does not show it to this key (403). It may hold only keys that the caller made. */
+export async function listKeys(service: Service, projectId: string, key: Secret, signal: AbortSignal) {
   const path = keysPath(projectId);
   const call = { operation: "list_keys", method: "GET", path, retry: true, scopes: ["keys:read"] } as const;
-  try {
-    const answer = await service.call(call, key, signal);
-    return parseAnswer(KeyListAnswer, answer, "the list of keys").api_keys.map(({ api_key }) => api_key);
-  } catch (error) {
-    if (hasStatus(error, [403])) return "refused";
-    if (hasStatus(error, [404])) return "absent";
-    throw error;
-  }
+  const answer = await callAllowingStatuses(service, [403, 404], call, key, signal);
+  if (!answer) return undefined;
+  const { api_keys: listed } = parseAnswer(KeyListAnswer, answer, "the list of keys");
+  return listed.map(({ api_key: { api_key_id: apiKeyId, scopes, comment, tags, created } }) => ({
+    ...{ apiKeyId, scopes, comment: comment ?? "" },
+    ...{ tags: tags ?? undefined, created: created ?? undefined },
+  }));
 }
 
-/** Undefined if there is no list, or none for this key. */
-export async function listKeys(...args: Parameters<typeof readKeyList>): Promise<readonly ListedKey[] | undefined> {
-  const listed = await readKeyList(...args);
-  return typeof listed === "string" ? undefined : listed;
-}
-
-/** Safe to repeat. The service lets a key delete itself, and the last key of a project. */
+/** False if the service no longer had the key. Safe to repeat. The service lets a key delete itself, and the last key of a project. */
 export async function deleteKey(
   service: Service,
   projectId: string,
   apiKeyId: string,
   key: Secret,
   signal: AbortSignal,
-): Promise<"deleted" | "absent"> {
+): Promise<boolean> {
   const path = keysPath(projectId, apiKeyId);
   const call = { operation: "delete_key", method: "DELETE", path, retry: true, scopes: ["keys:write"] } as const;
-  return (await callAllowingStatuses(service, [404], call, key, signal)) ? "deleted" : "absent";
+  return (await callAllowingStatuses(service, [404], call, key, signal)) !== undefined;
 }
 
 function keysPath(projectId: string, ...apiKeyId: readonly string[]): readonly string[] {
@@ -81,23 +67,18 @@ export type KeyRequest = {
   readonly expiresInSeconds?: number | undefined;
 };
 
-export type CreatedKey = {
-  readonly apiKeyId: string;
-  readonly key: Secret;
-  /** The granted scopes. The service may order or expand the requested ones; empty if it does not return them. */
-  readonly scopes: readonly string[];
-  readonly created?: string | undefined;
-};
-
 /** With these statuses the service created no key. With any other it may have. */
 const NOT_CREATED: ReadonlySet<unknown> = new Set([400, 401, 403, 404, 409, 422, 429]);
 
-/** Only the id and the key are required: an unreadable timestamp is no reason to lose a key. */
+/**
+ * Only the id and the key are required: an unreadable timestamp is no reason to lose a key. The service may order or expand the
+ * requested scopes; none are granted as far as is known if it does not return them.
+ */
 const CreatedKeyAnswer = z.object({
   api_key_id: Id,
   key: z.string().regex(/^[\x21-\x7e]{1,1000}$/, "not a key"),
   scopes: z.array(z.string()).catch([]),
-  created: z.string().optional().catch(undefined),
+  created: z.string().pipe(z.coerce.date()).optional().catch(undefined),
 });
 
 /**
@@ -110,7 +91,7 @@ export async function createKey(
   request: KeyRequest,
   callerKey: Secret,
   signal: AbortSignal,
-): Promise<CreatedKey> {
+) {
   const path = keysPath(projectId);
   const body = {
     comment: request.comment,

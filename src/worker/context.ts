@@ -10,17 +10,14 @@ import { requireCurrentSchema } from "../db/connection/migrate.ts";
 import { type ConfigRefusal, type NewWorker, registerJobs } from "../db/jobs/jobs.ts";
 import { openQueue, type Queue } from "../db/jobs/queue.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
-import { openKeyRing, openMasterKeys, type PrintedKeys } from "../jobs/key-ring.ts";
+import { openKeyRing } from "../jobs/key-ring.ts";
 import { requireSecrets } from "../jobs/monitor-secrets.ts";
-import type { MasterKeys } from "../keys/seal.ts";
 import type { ProcessMetrics } from "../show/prometheus.ts";
 import type { Liveness } from "./liveness.ts";
 
 /** `app.signal` aborts the claimed jobs. Another signal, which comes earlier, stops the worker from claiming more. */
 export type WorkerContext = ExportContext & {
   readonly queue: Queue;
-  /** Undefined if no rotation is configured. */
-  readonly masterKeys: MasterKeys | undefined;
 };
 
 /** What a worker is started with, and keeps when it takes up another configuration. */
@@ -28,7 +25,6 @@ export type WorkerDeps = {
   readonly worker: NewWorker;
   readonly liveness: Liveness;
   readonly metrics: ProcessMetrics;
-  readonly printedKeys: PrintedKeys;
   readonly refusal: () => ConfigRefusal | undefined;
   /** Called when the projects may no longer be those of the configuration. */
   readonly onProjectsChanged: () => void;
@@ -66,11 +62,7 @@ export async function retryUntilReached<T>(
 export async function requireStartable(app: App, config: Config, db: Database): Promise<void> {
   await requireCurrentSchema(db);
   await requireSecrets(app, config);
-  await openKeyRing(app, config, db, { masterKeys: await masterKeysFor(app, config, db) });
-}
-
-async function masterKeysFor(app: App, { rotations }: Config, db: Database): Promise<MasterKeys | undefined> {
-  return rotations.length > 0 ? await openMasterKeys(app, db) : undefined;
+  await openKeyRing(app, config, db);
 }
 
 /** `app.signal` must be the signal that aborts the claimed jobs. */
@@ -78,20 +70,17 @@ export async function openWorkerContext(
   app: App,
   config: Config,
   db: Database,
-  { metrics, printedKeys, liveness }: Pick<WorkerDeps, "metrics" | "printedKeys" | "liveness">,
+  { metrics, liveness }: Pick<WorkerDeps, "metrics" | "liveness">,
 ): Promise<WorkerContext> {
   await requireCurrentSchema(db);
-  const masterKeys = await masterKeysFor(app, config, db);
   const context = await openExportContext(app, config, db, {
     onAttempt: metrics.attemptEnded,
-    masterKeys,
-    printedKeys,
     waitMsMax: WAIT_MS_MAX,
   });
   try {
     await registerJobs(db, jobsOf(config));
     const queue = await openQueue(db, app.log, liveness.reportDatabase);
-    return { ...context, masterKeys, queue };
+    return { ...context, queue };
   } catch (error) {
     await context[Symbol.asyncDispose]();
     throw error;

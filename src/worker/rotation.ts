@@ -14,20 +14,15 @@ import { planTick } from "../schedule/due.ts";
 import type { WorkerContext } from "./context.ts";
 import { NOTHING_DUE, reportRunEnd, type TickOutcome, tickJob } from "./runs.ts";
 
-/**
- * The rotations that may begin now. Of those of many projects nearly all are done for today; finding that out for all of them takes one
- * statement, and planning each a transaction.
- */
+/** The rotations that may begin now. Finding that out for all of them takes one statement, and planning each a transaction. */
 export async function rotationsToPlan({ db, config }: WorkerContext): Promise<readonly RotationConfig[]> {
-  if (!config.rotations.some(({ group }) => group !== undefined)) return config.rotations;
+  if (config.rotations.length === 0) return [];
   const storedOf = storedJobFinder(await storedJobs(db));
   const now = await databaseNow(db);
   return config.rotations.filter((job) => {
-    if (job.group === undefined) return true;
     const stored = storedOf({ ...job, kind: "rotation" });
-    const latest = latestOccurrence(job, now);
     const state = { scheduledThrough: stored?.scheduledThrough, paused: stored?.pause !== undefined, running: false };
-    return planTick(latest, state, now) !== undefined;
+    return planTick(latestOccurrence(job, now), state, now) !== undefined;
   });
 }
 
@@ -68,7 +63,7 @@ export async function handleRotation(
   onUnknownProject: () => void,
 ): Promise<void> {
   const { runId, job: name, trigger } = QueuedRotation.parse(claimed.data);
-  const { app, db, config, masterKeys } = context;
+  const { app, db, config } = context;
   const job = config.rotations.find((rotation) => rotation.name === name);
   if (!job && claimed.retryCount < UNKNOWN_RETRIES_MAX) {
     onUnknownProject();
@@ -78,19 +73,16 @@ export async function handleRotation(
       `no rotation ${JSON.stringify(name)} is in the configuration of this worker; the one that planned it may have a newer one`,
     );
   }
-  if (job && masterKeys) {
-    const run = { kind: "rotation", job: name, trigger, runId } as const;
-    try {
-      const { status, did, errors } = await runRotationJob({ ...context, masterKeys }, job, trigger, { runId });
-      reportRunEnd(context, { ...run, status, did, error: errors[0] && app.scrubber.scrub(errors[0]) });
-    } catch (error) {
-      app.signal.throwIfAborted();
-      // The queue job then goes back to the queue, and the worker that claims it continues from the ledger.
-      if (!(error instanceof AppError) || error.code === "database" || error.code === "stopped") throw error;
-      reportRunEnd(context, { ...run, status: "failed", error: app.scrubber.scrub(errorText(error)) });
-      app.log.error({ rotation: name, runId, code: errorCode(error), reason: errorText(error) }, "rotation failed");
-    }
-  } else {
-    await finishRun(db, runId, "failed", `no rotation ${JSON.stringify(name)} is configured any more`);
+  if (!job) return finishRun(db, runId, "failed", `no rotation ${JSON.stringify(name)} is configured any more`);
+  const run = { kind: "rotation", job: name, trigger, runId } as const;
+  try {
+    const { status, did, errors } = await runRotationJob(context, job, trigger, { runId });
+    reportRunEnd(context, { ...run, status, did, error: errors[0] && app.scrubber.scrub(errors[0]) });
+  } catch (error) {
+    app.signal.throwIfAborted();
+    // The queue job then goes back to the queue, and the worker that claims it continues from the ledger.
+    if (!(error instanceof AppError) || error.code === "database" || error.code === "stopped") throw error;
+    reportRunEnd(context, { ...run, status: "failed", error: app.scrubber.scrub(errorText(error)) });
+    app.log.error({ rotation: name, runId, code: errorCode(error), reason: errorText(error) }, "rotation failed");
   }
 }

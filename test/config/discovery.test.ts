@@ -135,7 +135,7 @@ test("a budget for all projects goes on counting a project that has vanished", (
 test("the key of an entry is read once, and named by its place in the file", () => {
   const config = withDiscovered(configOf([DISCOVERY, ONE], ["*"]), [known("a", "a"), known("b", "b")]);
 
-  expect(neededKeys(config)).toEqual([
+  expect(neededKeys(config, new Set())).toEqual([
     { path: ["projects", 1, "key"], kind: "key", reference: { kind: "env", name: "KEY" } },
     { path: ["projects", 0, "key"], kind: "key", reference: { kind: "env", name: "ACCOUNT_KEY" } },
   ]);
@@ -207,7 +207,7 @@ test("each discovered project can have a key of its own, in a file or from a com
     { kind: "file", path: "/srv/usage/keys/b" },
   ]);
   // The files are known only with the projects.
-  expect(neededKeys(config).map(({ path }) => path)).toEqual([["projects", 0, "key"]]);
+  expect(neededKeys(config, new Set()).map(({ path }) => path)).toEqual([["projects", 0, "key"]]);
 });
 
 test.each([

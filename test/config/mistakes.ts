@@ -135,6 +135,11 @@ const ACROSS_FIELDS: readonly Mistake[] = [
   ["rotations[1].name", "lab-key", "a name that no other job has"],
   ["rotations[1].project", "elsewhere", 'the name of a project ("production", "staging", "lab"); got "elsewhere"'],
   ["rotations[0].expiresInDays", 25, "expected more than 25 (maxAgeDays 20 and graceDays 5)"],
+  [
+    "rotations[0].scopes",
+    ["usage:read"],
+    "expected keys:write, or a role with it, because each key creates the next one",
+  ],
   ["rotations[1].expiresInDays", 37, "expected more than 37 (maxAgeDays 30 and graceDays 7)"],
   [
     "rotations[1].deliver",

@@ -74,35 +74,20 @@ test.each<[string, readonly object[], string]>([
     'expected "{id}", the id of the project, in it',
   ],
   ["has a command for all projects", [{ ...FLEET, deliver: [{ command: ["put"] }] }], 'expected "{id}", the id'],
-  [
-    "misspells a placeholder",
-    [{ ...FLEET, deliver: [{ file: "{id}/{name}" }] }],
-    "expected {id}, which stands for the project's id, and no other placeholder; got {name}",
-  ],
   ["has a name like that of a project's", [{ ...FLEET, name: "fleet/p1" }], 'expected a name without "/"'],
   [
     "writes another's file",
     [FLEET, { ...FLEET, name: "second", projects: ["lab"] }],
     "/srv/usage/keys/{id}.key is already at rotations[0].deliver[0].file",
   ],
-])("a rotation is refused that %s", (_, rotations, says) => {
-  const issues = issuesOf(textOf(rotations)).join("\n");
-  expect(issues).toContain(says);
-});
-
-test.each<[string, readonly object[], string]>([
   [
-    "of a key that creates",
+    "writes the file of a key that creates",
     [{ ...FLEET, deliver: [{ file: "keys/{id}" }], createWith: { file: "keys/{id}" } }],
     "/srv/usage/keys/{id} is the file of the key that a rotation creates keys with",
   ],
-  [
-    "of one project's rotation",
-    [{ ...FLEET, name: "single", projects: undefined, project: "other", deliver: [{ file: "keys/p2.key" }] }, FLEET],
-    "/srv/usage/keys/p2.key is already at rotations[0].deliver[0].file",
-  ],
-])("no key is written over the file %s", (_, rotations, says) => {
-  expect(issuesOf(textOf(rotations)).join("\n")).toContain(says);
+])("a rotation is refused that %s", (_, rotations, says) => {
+  const issues = issuesOf(textOf(rotations)).join("\n");
+  expect(issues).toContain(says);
 });
 
 test("projects that are discovered later have rotations", () => {

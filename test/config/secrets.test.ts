@@ -5,14 +5,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
-import {
-  neededAddresses,
-  neededForAccess,
-  neededKeys,
-  readSecret,
-  secretOf,
-  secretProblems,
-} from "../../src/config/secrets.ts";
+import { neededByMonitor, neededKeys, readSecret, requireReadable, secretOf } from "../../src/config/secrets.ts";
 import { SAMPLE } from "./sample-config.ts";
 
 const VARIABLE = { kind: "env", name: "SECRET" } as const;
@@ -60,7 +53,6 @@ test.each([
   ["address", `ftp://hooks.example.com/${WORD}`, "expected an https address alone"],
   ["address", "https://[open-sesame", "expected an https address alone"],
   ["address", `http://127.0.0.1.example.com/${WORD}`, "expected https"],
-  ["address", `https://${WORD}@hooks.example.com`, "a name or password before an @"],
   ["address", `${ADDRESS}/${"x".repeat(4096)}`, "characters: expected at most 4096"],
 ] as const)("the %s %j is refused and not repeated", (kind, content, says) => {
   const read = () => secretOf(kind, content, "environment variable SECRET");
@@ -71,24 +63,29 @@ test.each([
 
 test("every secret that can't be read is named with its place, before any call", async () => {
   const config = parseConfig(JSON.stringify(SAMPLE), { source: "jobs.config.json", baseDir: folder });
-  const problemsOf = (needed: Parameters<typeof secretProblems>[0]) => secretProblems(needed, { LAB_KEY: "" });
-
-  expect(await problemsOf(neededKeys(config))).toEqual([
+  const problemsOf = async (needed: Parameters<typeof requireReadable>[0]) => {
+    const error = await requireReadable(needed, { LAB_KEY: "" }).catch((thrown) => thrown);
+    expect(error).toMatchObject({ code: "config" });
+    return error.message.split("\n");
+  };
+  const console =
+    "The first key of a project can't be created through the API: create it in the service's web console.";
+  expect(await problemsOf(neededKeys(config, new Set()))).toEqual([
     "projects[0].key: environment variable PRODUCTION_KEY is not set: set it to the API key",
     `projects[1].key: key file ${folder}/secrets/staging.key does not exist: expected a file with the API key alone`,
     "projects[2].key.first: environment variable LAB_KEY is empty: expected the API key",
+    console,
   ]);
   // Its rotation has made a key.
-  expect(await problemsOf(neededKeys(config, new Set(["lab-key"])))).toHaveLength(2);
-  expect(await problemsOf(neededForAccess(config.monitor))).toEqual([
+  expect(await problemsOf(neededKeys(config, new Set(["lab-key"])))).toHaveLength(3);
+  expect(await problemsOf(neededByMonitor(config))).toEqual([
     `monitor.access.basic.password: password file ${folder}/secrets/monitor.password does not exist: expected a file with the password alone`,
-  ]);
-  expect(await problemsOf(neededForAccess({ ...config.monitor, access: { kind: "bearer", token: VARIABLE } }))).toEqual(
-    ["monitor.access.bearer: environment variable SECRET is not set: set it to the token"],
-  );
-  expect(await problemsOf(neededAddresses(config.notify))).toEqual([
     "notify.webhook: environment variable NOTICES_URL is not set: set it to the address",
     `notify.deadMan: address file ${folder}/secrets/dead-man.url does not exist: expected a file with the address alone`,
+  ]);
+  const monitor = { ...config.monitor, access: { kind: "bearer", token: VARIABLE } } as const;
+  expect(await problemsOf(neededByMonitor({ monitor, notify: {} }))).toEqual([
+    "monitor.access.bearer: environment variable SECRET is not set: set it to the token",
   ]);
   await expect(readSecret("key", { kind: "file", path: folder }, {})).rejects.toThrow(`key file ${folder} is a folder`);
 });

@@ -159,9 +159,7 @@ const REMINDERS: readonly [name: string, text: string | RegExp, part: Part][] = 
     "key removal exporter",
     /: 1 key due for removal, and not deleted: "keys" says why/,
     {
-      rotations: [
-        rotationLine({ configured: { maxAgeDays: 30, retire: "delete" }, keys: { dueForRemoval: 2, longDue: 1 } }),
-      ],
+      rotations: [rotationLine({ configured: { maxAgeDays: 30, retire: "delete" }, keys: { dueForRemoval: 1 } })],
     },
   ],
   [

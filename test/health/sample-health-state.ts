@@ -4,7 +4,7 @@ import type { ProjectHealth } from "../../src/facts/coverage.ts";
 import { type HealthState, healthOf } from "../../src/facts/health.ts";
 import type { HealthFacts, WorkerHealth } from "../../src/facts/health-facts.ts";
 import type { FailedRun, ProjectJobHealth } from "../../src/facts/job-health.ts";
-import type { ProjectRotationHealth } from "../../src/facts/rotation-health.ts";
+import type { RotationHealth } from "../../src/facts/keys.ts";
 import type { RecentRun } from "../../src/facts/runs.ts";
 import type { BudgetUse } from "../../src/usage/budgets.ts";
 import { DAY_SECONDS } from "../../src/usage/days.ts";
@@ -66,16 +66,16 @@ export function projectLine(part: Partial<ProjectHealth> = {}): ProjectHealth {
 export function rotationLine({
   keys,
   ...part
-}: Partial<Omit<ProjectRotationHealth, "keys">> & {
-  readonly keys?: Partial<ProjectRotationHealth["keys"]>;
-} = {}): ProjectRotationHealth {
+}: Partial<Omit<RotationHealth, "keys">> & {
+  readonly keys?: Partial<RotationHealth["keys"]>;
+} = {}): RotationHealth {
   return {
-    rotation: "exporter",
+    ...{ rotation: "exporter", ledgerName: "exporter", project: null },
     configured: { maxAgeDays: 30, retire: "keep" },
     apiKeyId: "11111111-2222-3333-4444-555555555555",
-    ...{ ageDays: 5, ageSeconds: 5 * DAY_SECONDS, projectId: null },
+    ...{ ageDays: 5, ageSeconds: 5 * DAY_SECONDS },
     ...{ failedAttempts: 0, lastError: null, fallback: null, fallbackAt: null },
-    keys: { pending: 0, active: 1, draining: 0, orphan: 0, dueForRemoval: 0, longDue: 0, ...keys },
+    keys: { pending: 0, active: 1, draining: 0, orphan: 0, dueForRemoval: 0, ...keys },
     ...part,
   };
 }

@@ -4,7 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { errorText } from "../../src/errors.ts";
-import { openKeyCommands, type PrintedKeys } from "../../src/jobs/key-ring.ts";
+import { openStaticKeys } from "../../src/jobs/key-ring.ts";
 import { Scrubber } from "../../src/secret.ts";
 
 const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-key-commands-"));
@@ -23,18 +23,14 @@ function openVault({ script = 'echo x >> "$1.runs"; cat "$1"', timeoutSeconds = 
   const scrubber = new Scrubber();
   const stop = new AbortController();
   const env = { VAULT: "https://vault.example", OTHER: "a secret of ours" };
-  const printed: PrintedKeys = new Map();
-  const open = (signal: AbortSignal) => openKeyCommands({ env, scrubber, signal, now: () => clock.nowMs }, printed);
-  const commands = open(stop.signal);
+  const commands = openStaticKeys({ env, scrubber, signal: stop.signal }, () => clock.nowMs);
   const of = (...more: string[]) =>
     ({ kind: "command", command: ["sh", "-c", script, "sh", file, ...more], timeoutSeconds, variables }) as const;
   return {
-    ...{ file, clock, scrubber, commands, of, printed },
-    /** The commands under another configuration of the same process. */
-    reopened: () => open(new AbortController().signal),
+    ...{ file, clock, scrubber, commands, of },
     stop: () => stop.abort(new Error("the program stops")),
     read: async (...more: string[]) => (await commands.read(of(...more))).reveal(),
-    refuse: async () => commands.refused(of(), await commands.read(of())),
+    refuse: async () => commands.reportRefusal(await commands.read(of())),
     runs: () => readFileSync(`${file}.runs`, "utf8").length / 2,
   };
 }
@@ -75,37 +71,13 @@ test("a refusal of an older key does not run the command again", async () => {
   const { commands } = vault;
   const old = await commands.read(vault.of());
   vault.clock.nowMs += 61_000;
-  commands.refused(vault.of(), old);
+  commands.reportRefusal(old);
   writeFileSync(vault.file, NEW_KEY);
   expect((await commands.read(vault.of())).reveal()).toBe(NEW_KEY);
   vault.clock.nowMs += 61_000;
-  commands.refused(vault.of(), old);
+  commands.reportRefusal(old);
   await commands.read(vault.of());
   expect(vault.runs()).toBe(2);
-});
-
-test("what a command has printed is kept for the next configuration, until it is forgotten", async () => {
-  const vault = openVault();
-  await vault.read();
-  writeFileSync(vault.file, NEW_KEY);
-  expect((await vault.reopened().read(vault.of())).reveal()).toBe(KEY);
-  await vault.reopened().read(vault.of("another project"));
-  expect(vault.runs()).toBe(2);
-  vault.printed.clear();
-  expect((await vault.reopened().read(vault.of())).reveal()).toBe(NEW_KEY);
-});
-
-test("a command that was ended with its configuration is run at once under the next one", async () => {
-  const vault = openVault({
-    script: 'echo x >> "$1.runs"; [ -e "$1.late" ] || sleep 60; cat "$1"',
-    timeoutSeconds: 60,
-  });
-  const reading = failureOf(vault.read());
-  await expect.poll(vault.runs).toBe(1);
-  vault.stop();
-  expect(await reading).toBe("the program stops");
-  writeFileSync(`${vault.file}.late`, "");
-  expect((await vault.reopened().read(vault.of())).reveal()).toBe(KEY);
 });
 
 test("a command that failed is run again after a minute, and none of its output is shown", async () => {

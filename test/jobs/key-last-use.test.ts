@@ -1,7 +1,7 @@
 // Whether a replaced key was used.
 
 import { expect, test } from "vitest";
-import { lastUseVerdict } from "../../src/jobs/rotation.ts";
+import { lastUseVerdict } from "../../src/jobs/key-checks.ts";
 import type { Day } from "../../src/usage/days.ts";
 
 const TODAY = "2026-05-08";

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
-import { retryWhileUnknown } from "../../src/jobs/rotation.ts";
+import { retryWhileUnknown } from "../../src/jobs/key-checks.ts";
 import { Secret } from "../../src/secret.ts";
 
 const KEY = new Secret("0123456789abcdef0123456789abcdef01234567");

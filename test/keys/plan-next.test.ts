@@ -148,7 +148,7 @@ test.each(
     ],
     [
       "the draining key was never active",
-      ledger([draining({ activeSince: undefined }), NEWER]),
+      ledger([draining({ activeSince: null }), NEWER]),
       undefined,
       ROLLBACK_REQUESTED,
     ],

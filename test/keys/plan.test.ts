@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { FAILED_ATTEMPTS_MAX, planRotation } from "../../src/keys/plan.ts";
+import { cleanupSteps, FAILED_ATTEMPTS_MAX, planRotation } from "../../src/keys/plan.ts";
 import { daysAgo, draining, JOB, key, ledger, NOW, pending } from "./sample-ledger.ts";
 
 test("a rollback without a previous key is blocked, with the reason", () => {
   const plan = planRotation(JOB, ledger([key({ requestedAt: daysAgo(99) })]), NOW, { previousRequestedAt: NOW });
-  expect(plan).toEqual({ blocked: "there is no previous key to put back", cleanup: [] });
+  expect(plan).toEqual({ blocked: "there is no previous key to put back" });
 });
 
 const DUE = key({ requestedAt: daysAgo(30) });
@@ -32,7 +32,9 @@ test("with nothing to do the plan says when the key is due", () => {
 });
 
 test("every step has its reason", () => {
-  const { next, cleanup } = planRotation(JOB, ledger([DUE, draining({ drainingSince: daysAgo(8) })]), NOW);
-  expect(next?.reason).toBe("the active key is 30 days old, of at most 30");
-  expect(cleanup.map(({ reason }) => reason)).toEqual(["it was replaced 8 days ago, and its grace is 7 days"]);
+  const state = ledger([DUE, draining({ drainingSince: daysAgo(8) })]);
+  expect(planRotation(JOB, state, NOW).next?.reason).toBe("the active key is 30 days old, of at most 30");
+  expect(cleanupSteps(JOB, state, NOW).map(({ reason }) => reason)).toEqual([
+    "it was replaced 8 days ago, and its grace is 7 days",
+  ]);
 });

@@ -37,26 +37,24 @@ export function key(fields: Partial<LedgerKey> = {}): LedgerKey {
     intentId,
     apiKeyId: `id of ${intentId}`,
     state: "active",
-    step: undefined,
-    comment: `usage exporter [${intentId}]`,
+    step: null,
     requestedAt: daysAgo(1),
-    createdAt: undefined,
-    expiresAt: undefined,
+    expiresAt: null,
     activeSince: daysAgo(1),
-    putBackAt: undefined,
-    drainingSince: undefined,
-    dueForRemovalAt: undefined,
+    putBackAt: null,
+    drainingSince: null,
+    dueForRemovalAt: null,
     scopesAsked: ["member"],
     scopesGranted: ["member"],
     deliveredTo: IN_FILE,
-    note: undefined,
+    note: null,
     ...fields,
   };
 }
 
 export function pending(step: "intent" | "stored" | "verified", fields: Partial<LedgerKey> = {}): LedgerKey {
-  const fresh = { intentId: "ue-new", requestedAt: daysAgo(0), activeSince: undefined, deliveredTo: [] };
-  return key({ ...fresh, ...(step === "intent" && { apiKeyId: undefined }), ...fields, state: "pending", step });
+  const fresh = { intentId: "ue-new", requestedAt: daysAgo(0), activeSince: null, deliveredTo: [] };
+  return key({ ...fresh, ...(step === "intent" && { apiKeyId: null }), ...fields, state: "pending", step });
 }
 
 /** A key that was in use until yesterday. */
@@ -66,10 +64,10 @@ export function draining(fields: Partial<LedgerKey> = {}): LedgerKey {
 }
 
 export function orphan(fields: Partial<LedgerKey> = {}): LedgerKey {
-  const lost = { intentId: "ue-lost", apiKeyId: undefined, activeSince: undefined, deliveredTo: [] };
+  const lost = { intentId: "ue-lost", apiKeyId: null, activeSince: null, deliveredTo: [] };
   return key({ ...lost, ...fields, state: "orphan" });
 }
 
 export function ledger(keys: readonly LedgerKey[], fields: Partial<Ledger> = {}): Ledger {
-  return { failedAttempts: 0, lastError: undefined, rollbackTo: undefined, ...fields, keys };
+  return { failedAttempts: 0, lastError: null, rollbackTo: null, ...fields, keys };
 }

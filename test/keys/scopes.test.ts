@@ -14,7 +14,7 @@ test.each<readonly [asked: readonly string[], granted: readonly string[], missin
   [["self-hosted:products"], [API, ENGINE], []],
   [["self-hosted:products"], [ENGINE, API], []],
   [["self-hosted:products"], ["self-hosted:products"], []],
-  [["self-hosted:products"], [API], [ENGINE]],
+  [["self-hosted:products"], [API], ["self-hosted:products"]],
   [["member", "self-hosted:products"], ["member", API, ENGINE], []],
   [["member", "self-hosted:products"], [API, ENGINE], ["member"]],
   [["member"], MEMBER, []],

@@ -46,7 +46,7 @@ test("without its master key a sealed key does not open, and the error names the
 test("a sealed key in the row of another key does not open", async () => {
   const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
   await expect(open(sealed, "key-2", masterKeysOf(FIRST))).rejects.toThrow(
-    "the sealed key in the row of key-2 belongs to another row",
+    "the sealed key key-2 does not open: it was changed, is that of another key",
   );
 });
 

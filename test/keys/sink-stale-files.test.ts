@@ -27,7 +27,7 @@ test("a file whose file system does not answer is reported, and the other files 
   const checked = staleFiles([silent, gone], [sinkId(silent), sinkId(gone)], KEY);
   await vi.advanceTimersByTimeAsync(5_000);
   expect([...(await checked).values()]).toEqual([
-    `the delivered file ${silent.path} can't be read: its file system does not answer`,
+    `the delivered file ${silent.path} can't be read (ETIMEDOUT)`,
     `the delivered file ${gone.path} is gone`,
   ]);
 });

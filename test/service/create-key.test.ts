@@ -27,7 +27,7 @@ test.each([200, 201])("the key in a %i answer is returned, its text in a Secret"
   expect(created).toEqual({
     apiKeyId: "k2",
     scopes: ["keys:read", "member"],
-    created: "2026-03-01T00:00:00.000000Z",
+    created: new Date("2026-03-01T00:00:00.000Z"),
   });
   expect(server.requests[0]).toMatchObject({ method: "POST", target: "/v1/projects/p1/keys" });
 });
@@ -48,12 +48,12 @@ test.each<[string, KeyRequest, object]>([
   expect(server.requests[0]?.headers["content-type"]).toBe("application/json");
 });
 
-test("unreadable fields beside the id and the key do not lose the key", async () => {
-  const odd = { api_key_id: "k2", key: NEW_KEY_TEXT, comment: 7, scopes: null, tags: null, created: {} };
+test.each([{}, null, "", "yesterday"])("unreadable fields, such as created %j, do not lose the key", async (time) => {
+  const odd = { api_key_id: "k2", key: NEW_KEY_TEXT, comment: 7, scopes: null, tags: null, created: time };
   await using server = await scriptedServer((_request, response) => answerJson(response, 200, odd));
   await using service = openTestService(server.origin);
-  const { apiKeyId, key, scopes } = await createKey(service, "p1", REQUEST, KEY, limit());
-  expect([apiKeyId, key.reveal(), scopes]).toEqual(["k2", NEW_KEY_TEXT, []]);
+  const { apiKeyId, key, scopes, created } = await createKey(service, "p1", REQUEST, KEY, limit());
+  expect([apiKeyId, key.reveal(), scopes, created]).toEqual(["k2", NEW_KEY_TEXT, [], undefined]);
 });
 
 async function failureOf(

@@ -1,5 +1,6 @@
 // Reads and replaces the sealed secrets of the ledger's keys; and the history of the keys: who changed what, when and why.
 
+import { type MasterKeys, readMasterKeys, requireMasterKeys } from "../../keys/seal.ts";
 import { storableText } from "../../text.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
@@ -45,12 +46,20 @@ function selectSealed(tx: Tx) {
     .$narrowType<{ apiKeyId: string; sealed: string }>();
 }
 
-/** The ids of the master keys that the ledger's keys are sealed with. */
-export async function masterKeysUsed(db: Database): Promise<readonly string[]> {
+/** The master keys of the environment. Throws `config` if a key in the ledger is sealed with another one. */
+export async function openMasterKeys(
+  { env }: { readonly env: Readonly<Record<string, string | undefined>> },
+  db: Database,
+): Promise<MasterKeys> {
+  const masterKeys = readMasterKeys(env);
   const rows = await inTransaction(db, (tx) =>
     tx.selectFrom("usage_export.api_key").select("master_key").distinct().where("sealed", "is not", null).execute(),
   );
-  return rows.flatMap(({ master_key }) => master_key ?? []);
+  requireMasterKeys(
+    masterKeys,
+    rows.flatMap(({ master_key }) => master_key ?? []),
+  );
+  return masterKeys;
 }
 
 /** The names of the rotations that have an active key. */
@@ -61,13 +70,11 @@ export async function rotationsWithKey(db: Database): Promise<ReadonlySet<string
   return new Set(rows.map(({ rotation }) => rotation));
 }
 
-type Resealed = { readonly sealed: string; readonly masterKey: string; readonly actor: string };
-
 /** Replaces the key's sealed text. Does nothing if another process has replaced it since `key` was read. */
 export async function replaceSealed(
   db: Database,
   key: SealedKey,
-  { sealed, masterKey, actor }: Resealed,
+  { sealed, masterKey, actor }: { readonly sealed: string; readonly masterKey: string; readonly actor: string },
 ): Promise<void> {
   await inTransaction(db, async (tx) => {
     const { numUpdatedRows } = await tx

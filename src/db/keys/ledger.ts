@@ -5,17 +5,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { sql, type UpdateObject } from "kysely";
 import type { Logger } from "pino";
 import { AppError, errorText } from "../../errors.ts";
-import type { Ledger, LedgerChange, LedgerKey, PendingStep } from "../../keys/ledger.ts";
+import type { KeyChange, Ledger, LedgerChange } from "../../keys/ledger.ts";
 import type { RotationJob } from "../../keys/policy.ts";
-import type { KeyLedger } from "../../keys/rotation-deps.ts";
 import { type MasterKeys, openSealedKey, sealKey } from "../../keys/seal.ts";
-import type { Scrubber } from "../../secret.ts";
+import type { Scrubber, Secret } from "../../secret.ts";
 import { storableText } from "../../text.ts";
 import type { Database } from "../connection/database.ts";
 import { commitDurably, inTransaction, type Tx } from "../connection/transaction.ts";
 import type { Tables } from "../schema.ts";
 import { insertEvent, sealedKey } from "./keystore.ts";
-import { type Lease, renewLease, requireLease } from "./lease.ts";
 
 type LedgerOptions = {
   readonly job: RotationJob;
@@ -34,20 +32,26 @@ const STORE_RETRY_WAIT_MS = 1_000;
 
 const NOW = sql<Date>`clock_timestamp()`;
 
+export type OpenedKey = { readonly apiKeyId: string; readonly key: Secret };
+export type KeyLedger = ReturnType<typeof openKeyLedger>;
+
 /** The ledger of one rotation, for the process that holds its lease. */
-export function openKeyLedger(db: Database, options: LedgerOptions): KeyLedger {
+export function openKeyLedger(db: Database, options: LedgerOptions) {
   const { job, lease, masterKeys, scrubber, log } = options;
   return {
+    /** The ledger, and the time by the database's clock. */
     read: () => readLedger(db, job),
-    async write(change, reason) {
+    /** Throws `stopped` if another process has taken over the rotation. */
+    async write(change: LedgerChange, reason: string): Promise<void> {
       await writeChange(db, options, change, scrubber.scrub(reason));
       log.info({ change: change.kind, intentId: intentIdOf(change), reason }, "key ledger changed");
     },
-    async openKey(intentId) {
+    async openKey(intentId: string): Promise<OpenedKey> {
       const stored = await sealedKey(db, intentId);
       if (!stored) throw new AppError("database", `the ledger has no secret for ${intentId}`);
       return { apiKeyId: stored.apiKeyId, key: await openSealedKey(stored, masterKeys, scrubber) };
     },
+    /** Throws `stopped` if this process no longer has the rotation's lease. */
     confirmLease: () => renewLease(db, lease),
   };
 }
@@ -64,20 +68,15 @@ export async function readLedger(
     state: await selectState(tx, name),
     keys: await selectKeys(tx, name),
   }));
-  const foreign = keys.find(({ project_id }) => project_id !== project.id);
+  const foreign = keys.find(({ projectId }) => projectId !== project.id);
   if (foreign) {
     throw new AppError(
       "config",
-      `the rotation ${name} has keys of another project (${foreign.project}, ${foreign.project_id}) in the ledger; give the rotation of ${project.name} a name of its own`,
+      `the rotation ${name} has keys of another project (${foreign.project}, ${foreign.projectId}) in the ledger; give the rotation of ${project.name} a name of its own`,
     );
   }
-  const ledger = {
-    failedAttempts: state.failed_attempts ?? 0,
-    lastError: state.last_error ?? undefined,
-    rollbackTo: state.rollback_to ?? undefined,
-    keys: keys.map(toLedgerKey),
-  };
-  return { ledger, now: state.now };
+  const { now, failedAttempts, ...rotation } = state;
+  return { ledger: { ...rotation, failedAttempts: failedAttempts ?? 0, keys }, now };
 }
 
 /** Returns a row even for a rotation that has not run yet. */
@@ -85,45 +84,28 @@ async function selectState(tx: Tx, rotation: string) {
   return tx
     .selectFrom(tx.selectNoFrom(NOW.as("now")).as("clock"))
     .leftJoin("usage_export.rotation as r", (join) => join.on("r.name", "=", rotation))
-    .select(["clock.now", "r.failed_attempts", "r.last_error", "r.rollback_to"])
+    .select(["now", "failed_attempts as failedAttempts", "last_error as lastError", "rollback_to as rollbackTo"])
     .executeTakeFirstOrThrow();
 }
 
 async function selectKeys(tx: Tx, rotation: string) {
   return tx
     .selectFrom("usage_export.api_key as k")
-    .selectAll("k")
+    .select(["project", "project_id as projectId", "intent_id as intentId", "api_key_id as apiKeyId", "state", "step"])
+    .select(["requested_at as requestedAt", "expires_at as expiresAt", "active_since as activeSince"])
+    .select(["put_back_at as putBackAt", "draining_since as drainingSince", "due_for_removal_at as dueForRemovalAt"])
+    .select(["scopes_asked as scopesAsked", "note"])
+    .select(sql<string[]>`coalesce(scopes_granted, '{}')`.as("scopesGranted"))
     .select(
       sql<string[]>`array(select sink from usage_export.key_delivery d where d.intent_id = k.intent_id)`.as(
-        "delivered_to",
+        "deliveredTo",
       ),
     )
-    .where("k.rotation", "=", rotation)
-    .where("k.state", "<>", "retired")
-    .orderBy("k.requested_at")
-    .orderBy("k.intent_id")
+    .where("rotation", "=", rotation)
+    .where("state", "<>", "retired")
+    .orderBy("requested_at")
+    .orderBy("intent_id")
     .execute();
-}
-
-function toLedgerKey(row: Awaited<ReturnType<typeof selectKeys>>[number]): LedgerKey {
-  return {
-    intentId: row.intent_id,
-    apiKeyId: row.api_key_id ?? undefined,
-    state: row.state,
-    step: row.step ?? undefined,
-    comment: row.comment,
-    requestedAt: row.requested_at,
-    createdAt: row.created_at ?? undefined,
-    expiresAt: row.expires_at ?? undefined,
-    activeSince: row.active_since ?? undefined,
-    putBackAt: row.put_back_at ?? undefined,
-    drainingSince: row.draining_since ?? undefined,
-    dueForRemovalAt: row.due_for_removal_at ?? undefined,
-    scopesAsked: row.scopes_asked,
-    scopesGranted: row.scopes_granted ?? [],
-    deliveredTo: row.delivered_to,
-    note: row.note ?? undefined,
-  };
 }
 
 /** Throws `stopped`, and writes nothing, if another process has taken over the rotation. */
@@ -161,6 +143,17 @@ function intentIdOf(change: LedgerChange): string | undefined {
 
 type KeyPatch = UpdateObject<Tables, "usage_export.api_key">;
 
+const KEY_PATCHES: Readonly<Record<KeyChange, (note: string) => KeyPatch>> = {
+  orphan: (note) => ({ state: "orphan", step: null, note }),
+  verified: () => ({ step: "verified", verified_at: NOW }),
+  abandoned: (note) => ({ state: "draining", step: null, draining_since: NOW, due_for_removal_at: NOW, note }),
+  "due-for-removal": (note) => ({ due_for_removal_at: NOW, note }),
+  "in-use": (note) => ({ due_for_removal_at: null, note }),
+  kept: (note) => ({ note }),
+  // Nobody needs the secret any more, so it is not kept, even sealed.
+  retired: (note) => ({ state: "retired", step: null, retired_at: NOW, sealed: null, master_key: null, note }),
+};
+
 /** `sealed`: the columns of the sealed secret, for a `stored` change. */
 async function applyChange(
   tx: Tx,
@@ -191,12 +184,8 @@ async function applyChange(
       const { numDeletedRows } = await removed.where("step", "=", "intent").executeTakeFirst();
       return requireOneRow(numDeletedRows, change.intentId);
     }
-    case "orphan":
-      return updateKey(tx, change.intentId, { state: "orphan", step: null, note });
     case "stored":
       return storeKey(tx, job, change, sealed);
-    case "verified":
-      return updateKey(tx, change.intentId, { step: "verified", verified_at: NOW });
     case "delivered":
       await tx
         .insertInto("usage_export.key_delivery")
@@ -208,29 +197,16 @@ async function applyChange(
       return;
     case "active":
       return promote(tx, job.name, change.intentId, change.putBack);
-    case "abandoned": {
-      const unused = { state: "draining", step: null, draining_since: NOW, due_for_removal_at: NOW } as const;
-      return updateKey(tx, change.intentId, { ...unused, note });
-    }
-    case "rollback":
-      return updateRotation(tx, job.name, { rollback_to: change.intentId });
-    case "due-for-removal":
-      return updateKey(tx, change.intentId, { due_for_removal_at: NOW, note });
-    case "in-use":
-      return updateKey(tx, change.intentId, { due_for_removal_at: null, note });
-    case "kept":
-      return updateKey(tx, change.intentId, { note });
-    case "retired": {
-      // Nobody needs the secret any more, so it is not kept, even sealed.
-      const retired = { state: "retired", step: null, retired_at: NOW, sealed: null, master_key: null } as const;
-      return updateKey(tx, change.intentId, { ...retired, note });
-    }
     case "found":
       return updateKey(tx, change.intentId, { api_key_id: change.apiKeyId, note });
+    case "rollback":
+      return updateRotation(tx, job.name, { rollback_to: change.intentId });
     case "failed":
       return updateRotation(tx, job.name, { failed_attempts: sql<number>`failed_attempts + 1`, last_error: note });
     case "recovered":
       return updateRotation(tx, job.name, { failed_attempts: 0, last_error: null });
+    default:
+      return updateKey(tx, change.intentId, KEY_PATCHES[change.kind](note));
   }
 }
 
@@ -240,12 +216,11 @@ async function storeKey(
   { intentId, created }: Extract<LedgerChange, { kind: "stored" }>,
   sealed: KeyPatch | undefined,
 ): Promise<void> {
-  const createdAtMs = Date.parse(created.created ?? "");
   const stored = {
     step: "stored",
     api_key_id: created.apiKeyId,
     scopes_granted: created.scopes.map((scope) => storableText(scope)),
-    created_at: Number.isNaN(createdAtMs) ? null : new Date(createdAtMs),
+    created_at: created.created ?? null,
     // Counted from the request, which is before the create: so this time is never later than the service's own.
     expires_at: expiresInDays === undefined ? null : sql<Date>`requested_at + make_interval(days => ${expiresInDays})`,
   } as const;
@@ -273,18 +248,16 @@ async function promote(tx: Tx, rotation: string, intentId: string, putBack: bool
 }
 
 /** With `step`, only a key at that step is updated. */
-async function updateKey(tx: Tx, intentId: string, patch: KeyPatch, step?: PendingStep): Promise<void> {
+async function updateKey(tx: Tx, intentId: string, patch: KeyPatch, step?: "intent"): Promise<void> {
   let update = tx.updateTable("usage_export.api_key").set(patch).where("intent_id", "=", intentId);
   if (step) update = update.where("step", "=", step);
   const { numUpdatedRows } = await update.executeTakeFirst();
   requireOneRow(numUpdatedRows, intentId);
 }
 
-async function updateRotation(
-  tx: Tx,
-  name: string,
-  patch: UpdateObject<Tables, "usage_export.rotation">,
-): Promise<void> {
+type RotationPatch = UpdateObject<Tables, "usage_export.rotation">;
+
+async function updateRotation(tx: Tx, name: string, patch: RotationPatch): Promise<void> {
   await tx.updateTable("usage_export.rotation").set(patch).where("name", "=", name).execute();
 }
 
@@ -292,4 +265,73 @@ async function updateRotation(
 function requireOneRow(rows: bigint, intentId: string): void {
   if (rows !== 1n)
     throw new AppError("database", `the ledger has no key ${intentId} in the state that this change is for`);
+}
+
+// The lease of a rotation lets one process at a time rotate a key. It is stored in the rotation's row, with a fencing number that only
+// grows: a process that slept through its lease holds an old number and can't write with it. A session lock would not do: a pooler would
+// hand the session to other clients.
+
+/** The holder renews its lease three times within this time. After a crash of the holder another process waits this long. */
+export const LEASE_SECONDS = 10;
+const LEASE_END = sql<Date>`clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})`;
+
+export type Lease = { readonly rotation: string; readonly fence: string };
+
+type Leased = Pick<RotationJob, "name" | "group"> & { readonly project?: { readonly name: string } };
+
+/** Undefined while another process holds the lease. */
+export async function takeLease(
+  db: Database,
+  { name, group, project }: Leased,
+  owner: string,
+): Promise<Lease | undefined> {
+  return inTransaction(db, async (tx) => {
+    await tx
+      .insertInto("usage_export.rotation")
+      .values({ name })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+    const taken = await tx
+      .updateTable("usage_export.rotation")
+      .set({ lease_owner: owner, lease_until: LEASE_END, fence: sql`fence + 1` })
+      .set({ group_name: group ?? null, project: project?.name ?? null })
+      .where("name", "=", name)
+      .where((where) => where.or([where("lease_until", "is", null), where("lease_until", "<", NOW)]))
+      .returning("fence")
+      .executeTakeFirst();
+    return taken && { rotation: name, fence: String(taken.fence) };
+  });
+}
+
+/** Throws `stopped` if the lease was released, or expired and was taken by another process. */
+export async function renewLease(db: Database, lease: Lease): Promise<void> {
+  const renewal = (tx: Tx) =>
+    updateLeased(tx, lease).set({ lease_until: LEASE_END }).where("lease_owner", "is not", null);
+  const { numUpdatedRows } = await inTransaction(db, (tx) => renewal(tx).executeTakeFirst());
+  if (numUpdatedRows === 0n) throw leaseLost(lease);
+}
+
+/** Does nothing if another process has the lease by now. */
+export async function releaseLease(db: Database, lease: Lease): Promise<void> {
+  await inTransaction(db, (tx) => updateLeased(tx, lease).set({ lease_until: null, lease_owner: null }).execute());
+}
+
+function updateLeased(tx: Tx, { rotation, fence }: Lease) {
+  return tx.updateTable("usage_export.rotation").where("name", "=", rotation).where("fence", "=", fence);
+}
+
+/** Locks the rotation's row, so that no other process takes the lease during the transaction. Throws `stopped` as renewLease does. */
+export async function requireLease(tx: Tx, lease: Lease): Promise<void> {
+  const held = await tx
+    .selectFrom("usage_export.rotation")
+    .select("name")
+    .where("name", "=", lease.rotation)
+    .where("fence", "=", lease.fence)
+    .forUpdate()
+    .executeTakeFirst();
+  if (!held) throw leaseLost(lease);
+}
+
+function leaseLost({ rotation }: Lease): AppError {
+  return new AppError("stopped", `another process has taken over the rotation ${rotation}`);
 }

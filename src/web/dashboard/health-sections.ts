@@ -190,42 +190,33 @@ const KEY_COLUMNS = [
 ];
 
 /** None where no rotation is configured and no key was made. */
-function keysSections({ rotations, found, events }: KeysData): readonly Section[] {
+function keysSections({ rotations, hasMore, events }: KeysData): readonly Section[] {
   if (rotations.length === 0) return [];
-  const lines = rotations.flatMap(linesOf).sort((a, b) => a.daysLeft - b.daysLeft);
-  const warnings = rotations.flatMap(({ rotation, warnings: texts }) =>
-    texts.map((text) => html`<p class="notice bad">${nameHtml(rotation)}: ${text}</p>\n`),
-  );
-  const note =
-    found > KEYS_PER_PAGE
-      ? html`<p class="note">The first ${KEYS_PER_PAGE} of ${counted(found, "API key")}: <code>usage-export keys</code> lists all.</p>\n`
-      : undefined;
+  const lines = rotations.toSorted((a, b) => daysLeft(a) - daysLeft(b));
+  const note = hasMore
+    ? html`<p class="note">The first ${KEYS_PER_PAGE} API keys: <code>usage-export keys</code> lists all.</p>\n`
+    : undefined;
   const shown = table("The next rotation first, times in UTC", KEY_COLUMNS, lines.map(lineCells));
-  return [{ id: "keys", title: "API keys", body: html`${warnings}${note}${shown}${eventsHtml(events)}` }];
+  return [{ id: "keys", title: "API keys", body: html`${note}${shown}${eventsHtml(events)}` }];
 }
 
-type Line = { readonly rotation: RotationKeys; readonly keys: readonly KeyStatus[]; readonly daysLeft: number };
+const keyInUse = ({ keys }: RotationKeys) => keys.find(({ state }) => state === "active");
 
-/** One for each project of a rotation. Of a rotation that is not configured any more nothing is due. */
-function linesOf(rotation: RotationKeys): readonly Line[] {
-  if (rotation.keys.length === 0)
-    return [{ rotation, keys: [], daysLeft: rotation.maxAgeDays === null ? Infinity : 0 }];
-  return [...Map.groupBy(rotation.keys, ({ projectId }) => projectId).values()].map((keys) => {
-    const inUse = keys.find(({ state }) => state === "active");
-    const daysLeft =
-      rotation.maxAgeDays === null ? Infinity : rotation.maxAgeDays - (inUse?.ageDays ?? rotation.maxAgeDays);
-    return { rotation, keys, daysLeft };
-  });
+/** Nothing is due of a rotation that is not configured any more. */
+function daysLeft(rotation: RotationKeys): number {
+  return rotation.maxAgeDays === null
+    ? Infinity
+    : rotation.maxAgeDays - (keyInUse(rotation)?.ageDays ?? rotation.maxAgeDays);
 }
 
-function lineCells({ rotation: { rotation, maxAgeDays, isOfMany }, keys, daysLeft }: Line) {
-  const inUse = keys.find(({ state }) => state === "active");
-  const project = isOfMany ? html` <small>${nameHtml(keys[0]?.project ?? "")}</small>` : undefined;
+function lineCells(line: RotationKeys) {
+  const { rotation, maxAgeDays, project, keys } = line;
+  const inUse = keyInUse(line);
   const isOld = inUse !== undefined && maxAgeDays !== null && inUse.ageDays > maxAgeDays;
   const age = inUse && (maxAgeDays === null ? counted(inUse.ageDays, "day") : `${inUse.ageDays} of ${maxAgeDays} days`);
   return [
-    html`${nameHtml(rotation)}${project}`,
-    nextText(maxAgeDays, daysLeft),
+    html`${nameHtml(rotation)}${project === undefined ? undefined : html` <small>${nameHtml(project)}</small>`}`,
+    nextText(maxAgeDays, daysLeft(line)),
     inUse?.apiKeyId ? nameHtml(inUse.apiKeyId) : "none",
     isOld ? html`<span class="state warn">${age}</span>` : (age ?? "–"),
     inUse ? (inUse.lastSeenInUse ?? "not yet seen") : "–",
@@ -233,9 +224,9 @@ function lineCells({ rotation: { rotation, maxAgeDays, isOfMany }, keys, daysLef
   ];
 }
 
-function nextText(maxAgeDays: number | null, daysLeft: number): string {
+function nextText(maxAgeDays: number | null, left: number): string {
   if (maxAgeDays === null) return "none: not configured any more";
-  return daysLeft <= 0 ? "with its next run" : `in ${counted(daysLeft, "day")}`;
+  return left <= 0 ? "with its next run" : `in ${counted(left, "day")}`;
 }
 
 function keysHtml(keys: readonly KeyStatus[]): Html {

@@ -6,7 +6,6 @@ import type { Fault } from "../../support/emulator.ts";
 import {
   ageKeys,
   createdKeys,
-  events,
   ledgerRows,
   type RotationContext,
   rotationTest,
@@ -70,16 +69,6 @@ test("the orphan is found by its comment in the same run, and kept if retire is 
   expect(createdKeys(context)).toHaveLength(3);
 });
 
-test("the text of a gateway that quotes the new key is neither shown nor stored", async ({ context }) => {
-  await prepareDue(context);
-  context.proxy.quote = (secret) =>
-    `no route for {"key":"${secret}"} or ${Buffer.from(`{"key":"${secret}"}`).toString("base64")}`;
-  const { stdout } = await context.run(["rotate"]);
-  expect(stdout).toContain("the service answered 502: (its words are not shown, as they may hold a new key)");
-  expect((await context.run(["keys"])).stdout).toContain("the service answered 502: (its words are not shown");
-  expect(await ledgerRows(context.db)).toMatchObject([{ state: "active" }, { state: "orphan" }]);
-});
-
 test("if retire is delete, the orphan is deleted", async ({ context }) => {
   await context.configure({ retire: "delete" });
   await prepareDue(context);
@@ -114,16 +103,6 @@ test("an orphan is not given up because of a list that lacks the key in use", as
     method === "GET" && path.endsWith("/keys") ? { kind: "body", change: () => ({ api_keys: [] }) } : undefined;
   expect((await context.run(["rotate"])).status).toBe(0);
   expect(await ledgerRows(context.db)).toMatchObject([{}, { state: "orphan" }, {}]);
-});
-
-test("the answer to the first create of a rotation may be lost as well", async ({ context }) => {
-  failCreates(context, { kind: "lose" });
-  expect((await context.run(["rotate"])).status).toBe(1);
-  context.emulator.fault = undefined;
-  expect((await context.run(["rotate"])).status).toBe(0);
-  expect(context.proxy.creates).toHaveLength(2);
-  expect(await ledgerRows(context.db)).toMatchObject([{ state: "orphan" }, { state: "active" }]);
-  expect((await events(context.db)).slice(0, 4)).toEqual(["intent", "orphan", "failed", "found"]);
 });
 
 async function shift({ db }: RotationContext, interval: string): Promise<void> {

@@ -8,7 +8,6 @@ import {
   createdKeys,
   events,
   ledgerRows,
-  PROJECT_ID,
   type RotationContext,
   rotationTest,
   sinkSecret,
@@ -30,11 +29,6 @@ test("without a first key the error says where to create one, and the service is
   expect(stderr).toContain("projects[0].key.first: environment variable USAGE_EXPORT_KEY is not set");
   expect(stderr).toContain("create it in the service's web console");
   expect(context.emulator.requests).toEqual([]);
-});
-
-test("once there is a rotated key the first one is not needed", async ({ context }) => {
-  await context.prepare();
-  expect((await context.run(["rotate", "--now"], { USAGE_EXPORT_KEY: undefined })).status).toBe(0);
 });
 
 limitedTest("if the calling key may not create keys, the error names the missing scope", async ({ context }) => {
@@ -73,13 +67,6 @@ test("a sink that can't be delivered to is reported before the service is called
   expect(existsSync(context.sink)).toBe(false);
 });
 
-test.for([401, 429])("a create that is answered %i made no key", async (status, { context }) => {
-  context.emulator.fault = ({ method }) => (method === "POST" ? { kind: "answer", status } : undefined);
-  expect((await context.run(["rotate"])).status).toBe(1);
-  expect(await ledgerRows(context.db)).toEqual([]);
-  expect(postsOf(context)).toBe(1);
-});
-
 test("a new key that the service refuses stays unused, and the current key stays", async ({ context }) => {
   await context.prepare();
   const before = sinkSecret(context);
@@ -99,23 +86,6 @@ test("a new key that the service refuses stays unused, and the current key stays
   expect(postsOf(context)).toBe(2);
   expect(await ledgerRows(context.db)).toMatchObject([{ state: "draining" }, { state: "active" }]);
   expect(await failuresOf(context)).toBe(0);
-});
-
-test("a pause that the service asks for with a new key is one of the rotation's key alone", async ({ context }) => {
-  const key = { rotation: "exporter", first: { env: "USAGE_EXPORT_KEY" } };
-  const other = { id: "project-2", name: "other", key: { env: "USAGE_EXPORT_CREATOR_KEY" } };
-  await context.configure({}, { projects: [{ id: PROJECT_ID, name: "production", key }, other] });
-  const known = context.emulator.keys().map(({ apiKeyId }) => apiKeyId);
-  let isPaused = false;
-  context.emulator.fault = ({ keyId }) => {
-    if (isPaused || keyId === undefined || known.includes(keyId)) return undefined;
-    isPaused = true;
-    return { kind: "answer", status: 429, headers: { "retry-after": "6" } };
-  };
-  const { status, stderr } = await context.run(["rotate"]);
-  expect(status).toBe(0);
-  const waits = stderr.split("\n").filter((line) => line.includes("calls to the service wait"));
-  expect(waits.map((line) => JSON.parse(line).key)).toEqual(["rotation exporter"]);
 });
 
 test("a new key that the service takes for another key stays unused", async ({ context }) => {
@@ -169,38 +139,4 @@ test("another master key than the ledger's is refused before the service is call
   expect(stderr).toContain("USAGE_EXPORT_MASTER_KEY is not the master key that the ledger's keys were sealed with");
   expect(context.emulator.requests.length).toBe(before);
   expect(createdKeys(context)).toHaveLength(1);
-});
-
-test.for([
-  [
-    ["usage:read"],
-    "rotations[0].scopes: expected keys:write, or a role with it, because each key creates the next one",
-  ],
-] as const)(
-  "scopes that can't work, %j, are refused before the service is called",
-  async ([scopes, message], { context }) => {
-    await context.configure({ scopes });
-    const { status, stderr } = await context.run(["rotate"]);
-    expect(status).toBe(2);
-    expect(stderr).toContain(message);
-    expect(context.emulator.requests).toEqual([]);
-  },
-);
-
-test("a rotation that was given to another project is refused, and its keys stay", async ({ context }) => {
-  await context.prepare();
-  const key = { env: "USAGE_EXPORT_KEY" };
-  await context.configure({}, { projects: [{ id: "project-2", name: "production", key }] });
-  const { status, stderr } = await context.run(["rotate", "--now"]);
-  expect(status).toBe(2);
-  expect(stderr).toContain("the rotation exporter has keys of another project (production, project-1)");
-  expect(await ledgerRows(context.db)).toMatchObject([{ state: "active" }]);
-});
-
-test("the name of a rotation that is not configured is reported as an error of the command line", async ({
-  context,
-}) => {
-  const { status, stderr } = await context.run(["rotate", "--job", "exportr"]);
-  expect(status).toBe(2);
-  expect(stderr).toContain('--job: "exportr" is not configured (there is "exporter"); did you mean "exporter"?');
 });

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { ageKeys, events, ledgerRows, type RotationContext, rotationTest, sinkSecret } from "./rotation-context.ts";
+import { events, ledgerRows, type RotationContext, rotationTest, sinkSecret } from "./rotation-context.ts";
 
 const test = await rotationTest();
 
@@ -25,30 +25,6 @@ test("--rollback verifies the previous key, delivers it and makes it active", as
   expect((await events(context.db)).slice(-3)).toEqual(["rollback", "delivered", "active"]);
 });
 
-test("an old key that was put back is not replaced at once", async ({ context }) => {
-  const [first] = await makeKeys(context, 1);
-  await ageKeys(context.db, 30);
-  await context.prepare();
-  await context.run(["rotate", "--rollback"]);
-  expect(sinkSecret(context)).toBe(first);
-  expect((await context.run(["rotate"])).stdout).toContain("the active key is 0 days old; due in 30 days");
-  expect(await statesOf(context)).toEqual(["active", "draining"]);
-});
-
-test("each rollback goes one key further back, until there is no previous key", async ({ context }) => {
-  const [first, second] = await makeKeys(context, 3);
-  await context.run(["rotate", "--rollback"]);
-  expect(sinkSecret(context)).toBe(second);
-  await context.run(["rotate", "--rollback"]);
-  expect(sinkSecret(context)).toBe(first);
-  const { status, stdout } = await context.run(["rotate", "--rollback"]);
-  expect({ status, stdout }).toEqual({
-    status: 1,
-    stdout: "exporter\n  failed: there is no previous key to put back\n",
-  });
-  expect(await statesOf(context)).toEqual(["active", "draining", "draining"]);
-});
-
 test("a previous key that does not work any more is not put back", async ({ context }) => {
   const [first, second] = await makeKeys(context, 2);
   const [row] = await ledgerRows(context.db);
@@ -60,17 +36,6 @@ test("a previous key that does not work any more is not put back", async ({ cont
   expect(sinkSecret(context)).toBe(second);
   expect(second).not.toBe(first);
   expect(await statesOf(context)).toEqual(["draining", "active"]);
-});
-
-test("a rollback abandons a pending key", async ({ context }) => {
-  const [first] = await makeKeys(context, 2);
-  await context.configure({ deliver: [{ file: context.sink }, { command: ["false"] }] });
-  await context.run(["rotate", "--now"]);
-  expect(await statesOf(context)).toEqual(["draining", "active", "pending"]);
-  await context.configure();
-  expect((await context.run(["rotate", "--rollback"])).status).toBe(0);
-  expect(sinkSecret(context)).toBe(first);
-  expect(await statesOf(context)).toEqual(["active", "draining", "draining"]);
 });
 
 test("two concurrent rollbacks together go back one key", async ({ context }) => {

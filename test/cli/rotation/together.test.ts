@@ -16,8 +16,6 @@ function holdCreates({ emulator }: RotationContext): () => void {
 
 test.for([
   [2, "rotate"],
-  [3, "rotate"],
-  [2, "rotate --now"],
   [3, "rotate --now"],
 ] as const)("%i processes that run %s at the same time make one key", async ([count, command], { context }) => {
   const release = holdCreates(context);

@@ -3,8 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { pino } from "pino";
 import type { Database } from "../../../src/db/connection/database.ts";
-import { type Lease, takeLease } from "../../../src/db/keys/lease.ts";
-import { openKeyLedger } from "../../../src/db/keys/ledger.ts";
+import { type Lease, openKeyLedger, takeLease } from "../../../src/db/keys/ledger.ts";
 import type { LedgerChange, NewKey } from "../../../src/keys/ledger.ts";
 import type { RotationJob } from "../../../src/keys/policy.ts";
 import { Scrubber, Secret } from "../../../src/secret.ts";
@@ -27,7 +26,7 @@ const SILENT = pino({ level: "silent" });
 /** A rotation that no other test uses, with its lease. */
 export async function newRotation(db: Database, fields: Partial<RotationJob> = {}): Promise<Writer> {
   const job = { ...JOB, name: `rotation-${randomUUID()}`, ...fields };
-  const lease = await takeLease(db, job.name, "the test");
+  const lease = await takeLease(db, job, "the test");
   if (!lease) throw new Error(`the lease of ${job.name} is taken`);
   return writer(db, job, lease);
 }
@@ -62,7 +61,7 @@ export function newKey(intentId: string, fields: Partial<NewKey> = {}): NewKey {
     apiKeyId,
     key: new Secret("e".repeat(40)),
     scopes: ["member"],
-    created: "2026-05-01T12:00:00.123456Z",
+    created: new Date("2026-05-01T12:00:00.123Z"),
     ...fields,
   };
 }

@@ -1,8 +1,7 @@
 // The pages of a dashboard on which all is well, except for the parts that a test sets.
 
-import type { KeyStatus } from "../../../src/db/keys/status.ts";
 import type { HealthState } from "../../../src/facts/health.ts";
-import type { RotationKeys } from "../../../src/facts/keys.ts";
+import type { KeyStatus, RotationKeys } from "../../../src/facts/keys.ts";
 import { NO_COUNTS } from "../../../src/usage/export.ts";
 import { framePage } from "../../../src/web/dashboard/frame.ts";
 import { PAGE_CONTENT, type PageData } from "../../../src/web/dashboard/pages.ts";
@@ -35,7 +34,7 @@ export function pageData(): PageData {
       runs: [runLine()],
       keys: {
         rotations: [rotationKeys()],
-        found: 1,
+        hasMore: false,
         events: [
           {
             ...{
@@ -68,13 +67,12 @@ export function pageOf<P extends keyof PageData>(
 }
 
 export function rotationKeys(part: Partial<RotationKeys> = {}): RotationKeys {
-  const counts = { active: 1, pending: 0, draining: 0, orphan: 0 };
-  return { rotation: "exporter", maxAgeDays: 30, warnings: [], counts, keys: [keyLine()], ...part };
+  return { rotation: "exporter", maxAgeDays: 30, keys: [keyLine()], ...part };
 }
 
 export function keyLine(part: Partial<KeyStatus> = {}): KeyStatus {
   return {
-    rotation: "exporter",
+    ...{ rotation: "exporter", ledgerName: "exporter", isOfMany: false },
     project: "production",
     projectId: "project-1",
     apiKeyId: "11111111-2222-3333-4444-555555555555",

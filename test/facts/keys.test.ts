@@ -1,9 +1,9 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { keyPage, keyStatuses } from "../../../src/db/keys/status.ts";
-import { testDatabase } from "../../support/database.ts";
-import { newProject, newSeries, rowOf, rowsOn, store } from "../stored-usage.ts";
-import { newIntent, newKey, newRotation } from "./written-ledger.ts";
+import { keyStatuses } from "../../src/facts/keys.ts";
+import { newIntent, newKey, newRotation } from "../db/keys/written-ledger.ts";
+import { newProject, newSeries, rowOf, rowsOn, store } from "../db/stored-usage.ts";
+import { testDatabase } from "../support/database.ts";
 
 const { db } = await testDatabase();
 
@@ -41,16 +41,4 @@ test("a key's last use is the newest day for which requests by it are still stor
     from bi.api_keys where rotation = ${job.name} and state <> 'retired' order by requested_at desc
   `.execute(db);
   expect(rows).toMatchObject(viewed);
-});
-
-test("of thousands of keys a hundred are read, and all are counted", async () => {
-  const { job } = await newRotation(db);
-  await sql`
-    insert into usage_export.api_key (intent_id, rotation, project_id, project, state, comment, scopes_asked)
-    select ${job.name} || '-' || n, ${job.name}, 'p', 'p', 'orphan', ${`of ${job.name}`}, '{member}'
-    from generate_series(1, 1250) n
-  `.execute(db);
-  const { keys, found } = await keyPage(db);
-  expect(keys).toHaveLength(100);
-  expect(found).toBe((await keyStatuses(db)).length);
 });

@@ -1,0 +1,173 @@
+// What calls to the service that do no harm say about an API key: whether a new key works, whether the active one still does, and when a
+// replaced one was last used.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { rotationKeyName } from "../config/projects.ts";
+import { databaseNow } from "../db/connection/database.ts";
+import type { OpenedKey } from "../db/keys/ledger.ts";
+import { AppError, errorText } from "../errors.ts";
+import type { LedgerKey } from "../keys/ledger.ts";
+import { type RotationJob, readsUsage } from "../keys/policy.ts";
+import type { Secret } from "../secret.ts";
+import { isKeyRejected } from "../service/errors.ts";
+import { fetchToken, listKeys } from "../service/keys.ts";
+import { fetchProjects } from "../service/projects.ts";
+import type { Service } from "../service/service.ts";
+import { fetchBreakdown } from "../service/usage.ts";
+import { addDays, type Day, dayOf } from "../usage/days.ts";
+import { normalise } from "../usage/normalise.ts";
+import { splitWindow, type UsageRequest } from "../usage/plan.ts";
+import type { NormalisedSlice } from "../usage/rows.ts";
+import { ALL_USAGE } from "../usage/series.ts";
+import type { RotationContext } from "./context.ts";
+
+/** A new key may need a moment until every part of the service knows it. */
+const ATTEMPTS_MAX = 3;
+const WAIT_MS = 1_000;
+
+/**
+ * Asks the service whose key it is, then reads the usage of a day if the key's scopes allow that. Throws if the service does not accept
+ * the key. `granted` are the scopes that it has; empty if the service did not say which it granted.
+ */
+export async function verifyKey(
+  { service, db }: RotationContext,
+  { name, project, scopes }: RotationJob,
+  { apiKeyId, key: unnamed }: OpenedKey,
+  granted: readonly string[],
+  signal: AbortSignal,
+): Promise<void> {
+  const key = unnamed.named(rotationKeyName(name));
+  await retryWhileUnknown(service, key, signal, async () => {
+    const token = await fetchToken(service, key, signal);
+    if (token && token.apiKeyId !== apiKeyId) {
+      throw new AppError("bad_answer", `the service takes the key ${apiKeyId} for ${token.apiKeyId}`);
+    }
+    if (readsUsage(granted.length > 0 ? granted : (token?.scopes ?? scopes))) {
+      const yesterday = addDays(dayOf(await databaseNow(db)), -1);
+      const series = { project, source: "usage", grouping: "none", filter: ALL_USAGE } as const;
+      await fetchBreakdown(service, { series, window: { start: yesterday, end: yesterday } }, key, signal);
+    } else if (!token) {
+      await fetchProjects(service, key, signal);
+    }
+  });
+}
+
+/** How long a rotation waits to learn whether the active key works. After that it continues without knowing. */
+const REFUSAL_CHECK_MS_MAX = 30_000;
+
+/** Why the active key no longer works; undefined if it works, or if the service does not answer at present. */
+export async function refusalReason(
+  context: RotationContext,
+  job: RotationJob,
+  opened: OpenedKey,
+  granted: readonly string[],
+): Promise<string | undefined> {
+  const { service, app } = context;
+  const signal = AbortSignal.any([app.signal, AbortSignal.timeout(REFUSAL_CHECK_MS_MAX)]);
+  try {
+    // A key that was refused in an earlier run may work again.
+    service.forgetAuthFailures(opened.key);
+    await verifyKey(context, job, opened, granted, signal);
+    return undefined;
+  } catch (error) {
+    app.signal.throwIfAborted();
+    if (error instanceof AppError && isKeyRejected(error)) return "the service refuses the key in use";
+    if (!(error instanceof AppError) && !signal.aborted) throw error;
+    app.log.warn({ rotation: job.name, reason: errorText(error) }, "not known whether the key in use works");
+    return undefined;
+  }
+}
+
+/** Repeats the call after a 401, which the service may answer until every part of it knows a new key. */
+export async function retryWhileUnknown(
+  service: Pick<Service, "forgetAuthFailures">,
+  key: Secret,
+  signal: AbortSignal,
+  call: () => Promise<void>,
+): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await call();
+    } catch (error) {
+      const isUnknownYet = error instanceof AppError && error.details.status === 401;
+      if (!isUnknownYet || attempt >= ATTEMPTS_MAX) throw error;
+      service.forgetAuthFailures(key);
+      await sleep(WAIT_MS, undefined, { signal });
+    }
+  }
+}
+
+// When a replaced key was last used, as the breakdown by accessor shows it.
+
+/**
+ * Whether a key was used in the days of its grace period. "no" only if the service's usage covers all these days, is recent, tells keys
+ * apart and does not show this key. "unknown" if the service does not tell.
+ */
+export type LastUse = { readonly seen: "yes" | "no" | "unknown"; readonly text: string };
+
+/** How old the newest usage by any key may be. If the service's answers lag further behind, they prove nothing about the last days. */
+const USAGE_LAG_DAYS_MAX = 3;
+
+/** Reads every day of the grace period and today. The first day may include usage from before the key was replaced. */
+export async function lastUse(
+  { app, db, service, keys }: RotationContext,
+  job: RotationJob,
+  key: LedgerKey,
+): Promise<LastUse> {
+  const { project } = job;
+  const { signal } = app;
+  const today = dayOf(await databaseNow(db));
+  const start = addDays(today, -Math.max(job.graceDays, 1));
+  const series = { project, source: "usage", grouping: "accessor", filter: ALL_USAGE } as const;
+  try {
+    const listed = await keys.useToRotate(job, (caller) => listKeys(service, project.id, caller, signal));
+    const used: KeyUsage[] = [];
+    for (const window of splitWindow({ start, end: today })) {
+      const request: UsageRequest = { series, window };
+      const answer = await keys.use(project, (caller) => fetchBreakdown(service, request, caller, signal));
+      used.push(...keyUsageIn(normalise(request, answer, today)));
+    }
+    return lastUseVerdict(key, used, new Set(listed?.map(({ apiKeyId }) => apiKeyId)), start, today);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof AppError)) throw error;
+    return { seen: "unknown", text: `the breakdown by accessor could not be read: ${errorText(error)}` };
+  }
+}
+
+type KeyUsage = { readonly day: Day; readonly accessor: string };
+
+function keyUsageIn(slices: readonly NormalisedSlice[]): KeyUsage[] {
+  return slices.flatMap(({ day, columns: { groups, metrics } }) =>
+    groups.flatMap(({ display }, row) => {
+      const isUsed = metrics.some((amounts) => String(amounts[row] ?? 0) !== "0");
+      return isUsed && display !== null ? [{ day, accessor: display }] : [];
+    }),
+  );
+}
+
+/** Pure. `listed` are the ids of the keys that the service lists. */
+export function lastUseVerdict(
+  { apiKeyId }: Pick<LedgerKey, "apiKeyId">,
+  used: readonly KeyUsage[],
+  listed: ReadonlySet<string>,
+  start: Day,
+  today: Day,
+): LastUse {
+  const newestOf = (isMeant: (accessor: string) => boolean) =>
+    used
+      .flatMap(({ accessor, day }) => (isMeant(accessor) ? [day] : []))
+      .sort()
+      .at(-1);
+  const own = newestOf((accessor) => accessor === apiKeyId);
+  if (own !== undefined) return { seen: "yes", text: `the breakdown by accessor shows usage on ${own}` };
+  // The absence of this key means something only if accessors are the ids of keys.
+  const newest = newestOf((accessor) => listed.has(accessor));
+  if (newest === undefined) {
+    return { seen: "unknown", text: "the breakdown by accessor does not tell which key is which" };
+  }
+  if (newest < addDays(today, -USAGE_LAG_DAYS_MAX)) {
+    return { seen: "unknown", text: `the breakdown by accessor shows nothing newer than ${newest}, of any key` };
+  }
+  return { seen: "no", text: `the breakdown by accessor shows no usage since ${start}` };
+}

@@ -1,0 +1,242 @@
+// The steps of a rotation, at the service, in the ledger and at the sinks. Every step except the create is safe to repeat; the create
+// is never repeated.
+
+import { randomBytes } from "node:crypto";
+import type { KeyLedger } from "../db/keys/ledger.ts";
+import { AppError, errorText } from "../errors.ts";
+import { activeKey, type LedgerKey, type NewKey } from "../keys/ledger.ts";
+import type { CleanupStep, Inspection, RotationStep } from "../keys/plan.ts";
+import { makesSelfHosted, missingScopes, type RotationJob, type Sink, sinkId } from "../keys/policy.ts";
+import { isDamaged } from "../keys/seal.ts";
+import { deliverKey, staleFiles, testSink } from "../keys/sinks.ts";
+import type { Secret } from "../secret.ts";
+import { createKey, deleteKey, fetchToken, listKeys } from "../service/keys.ts";
+import { DAY_SECONDS } from "../usage/days.ts";
+import type { RotationContext } from "./context.ts";
+import { lastUse, refusalReason, verifyKey } from "./key-checks.ts";
+
+/** One rotation under way. */
+export type Rotation = {
+  readonly context: RotationContext;
+  readonly job: RotationJob;
+  readonly ledger: KeyLedger;
+  /** What was done, which earlier keys were left unchanged, and what failed, so far. */
+  readonly did: string[];
+  readonly kept: string[];
+  readonly errors: string[];
+};
+
+export function keyNameOf({ apiKeyId, intentId }: LedgerKey): string {
+  return apiKeyId ?? intentId;
+}
+
+/** Checks that the active key works and is still where it was delivered. */
+export async function inspectKey({ context, job, ledger }: Rotation, key: LedgerKey): Promise<Inspection> {
+  try {
+    const opened = await ledger.openKey(key.intentId);
+    const refusal = await refusalReason(context, job, opened, key.scopesGranted);
+    return { refusal, stale: await staleFiles(job.deliver, key.deliveredTo, opened.key) };
+  } catch (error) {
+    // The sealed key is damaged, so neither an export nor a later attempt can open it: it is replaced like one that the service refuses.
+    if (isDamaged(error)) return { refusal: errorText(error) };
+    throw error;
+  }
+}
+
+export async function takeStep(rotation: Rotation, step: RotationStep): Promise<void> {
+  const { ledger } = rotation;
+  switch (step.kind) {
+    case "create":
+      return createNewKey(rotation, step.reason);
+    case "mark-orphan":
+      await ledger.write({ kind: "orphan", intentId: step.key.intentId }, step.reason);
+      // Counted as a failure: otherwise a process that dies at every create would make a key at every start.
+      return ledger.write({ kind: "failed" }, step.reason);
+    case "verify":
+      return verifyNewKey(rotation, step.key);
+    case "deliver":
+      return deliverToSinks(rotation, step.key, step.sinks);
+    case "promote": {
+      // A new key is pending; a draining one was active before, and a person asked to have it back.
+      const putBack = step.key.state === "draining";
+      return ledger.write({ kind: "active", intentId: step.key.intentId, putBack }, step.reason);
+    }
+    case "abandon":
+      return ledger.write({ kind: "abandoned", intentId: step.key.intentId }, step.reason);
+    case "restore":
+      // The service may have deleted it since: a key that does not work is not put back.
+      await verifyStored(rotation, step.key);
+      return ledger.write({ kind: "rollback", intentId: step.key.intentId }, step.reason);
+    case "recover":
+      return ledger.write({ kind: "recovered" }, step.reason);
+  }
+}
+
+/**
+ * The intent is recorded before the POST and its id is in the key's comment: whatever happens in between, the key that may have
+ * been made can be found. The POST is sent once. Everything that can be checked is checked before it.
+ */
+async function createNewKey({ context, job, ledger }: Rotation, reason: string): Promise<void> {
+  const { app, service, keys } = context;
+  for (const sink of job.deliver) await testSink(sink);
+  // The key to create with is found by harmless calls: they may be repeated with another key, a create may not.
+  const caller = await keys.useToRotate(job, async (key) => {
+    await fetchToken(service, key, app.signal);
+    return key;
+  });
+  const intentId = `ue-${randomBytes(6).toString("hex")}`;
+  const comment = `${job.comment} [${intentId}]`;
+  await ledger.write({ kind: "intent", intentId, comment }, reason);
+  await ledger.confirmLease();
+  let created: NewKey;
+  try {
+    created = await createKey(service, job.project.id, keyRequest(job, comment), caller, app.signal);
+  } catch (error) {
+    // An abort shows that nothing was sent: it does not interrupt a create that is being sent.
+    const isCertainlyNotCreated =
+      error instanceof AppError ? error.details.created === "no" : error === app.signal.reason;
+    await ledger.write({ kind: isCertainlyNotCreated ? "not-created" : "orphan", intentId }, errorText(error));
+    throw error;
+  }
+  app.scrubber.add(created.key);
+  await ledger.write({ kind: "stored", intentId, created }, "the service made the key");
+}
+
+function keyRequest({ scopes, tags, expiresInDays }: RotationJob, comment: string) {
+  return {
+    comment,
+    scopes,
+    tags: makesSelfHosted(scopes) ? [] : tags,
+    expiresInSeconds: expiresInDays === undefined ? undefined : expiresInDays * DAY_SECONDS,
+  };
+}
+
+async function verifyNewKey(rotation: Rotation, key: LedgerKey): Promise<void> {
+  // If the service does not say which scopes it granted, only the call below shows what the key may do.
+  const missing = key.scopesGranted.length > 0 ? missingScopes(key.scopesAsked, key.scopesGranted) : [];
+  if (missing.length > 0) {
+    throw new AppError(
+      "unauthorized",
+      `the new key ${key.apiKeyId} was not granted ${missing.join(", ")}; it stays unused, and the current key stays. Fix the scopes and run: usage-export rotate --now`,
+    );
+  }
+  await verifyStored(rotation, key);
+  await rotation.ledger.write({ kind: "verified", intentId: key.intentId }, "a call with it succeeded");
+}
+
+async function verifyStored({ context, job, ledger }: Rotation, { intentId, scopesGranted }: LedgerKey): Promise<void> {
+  await verifyKey(context, job, await ledger.openKey(intentId), scopesGranted, context.app.signal);
+}
+
+/** Delivers to every sink, also after one has failed; a sink that has the key is recorded and not delivered to again. */
+async function deliverToSinks({ ledger }: Rotation, { intentId }: LedgerKey, sinks: readonly Sink[]): Promise<void> {
+  const opened = await ledger.openKey(intentId);
+  const failures: AppError[] = [];
+  for (const sink of sinks) {
+    await ledger.confirmLease();
+    try {
+      await deliverKey(sink, opened);
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      failures.push(error);
+      continue;
+    }
+    await ledger.write({ kind: "delivered", intentId, sink: sinkId(sink) }, `to ${sinkId(sink)}`);
+  }
+  if (failures[0]) throw failures[0];
+}
+
+// The cleanup of replaced and lost keys. Each step returns whether it has changed the ledger or the service.
+
+export async function takeCleanupStep(rotation: Rotation, step: CleanupStep): Promise<boolean> {
+  switch (step.kind) {
+    case "mark-due":
+      return markDueForRemoval(rotation, step.key, step.reason);
+    case "delete":
+      return deleteUnused(rotation, step.key, step.reason);
+    case "recheck":
+      return retireUnlisted(rotation, step.key);
+    case "search":
+      return searchOrphan(rotation, step.key, step.giveUp);
+  }
+}
+
+async function markDueForRemoval(rotation: Rotation, key: LedgerKey, reason: string): Promise<boolean> {
+  const { seen, text } = await lastUse(rotation.context, rotation.job, key);
+  if (seen === "yes") return keepKey(rotation, key, `replaced key still in use: ${text}`);
+  const proof = seen === "unknown" ? `by its age alone, as its use is not known: ${text}` : text;
+  await rotation.ledger.write({ kind: "due-for-removal", intentId: key.intentId }, `${reason}; ${proof}`);
+  return true;
+}
+
+/**
+ * Checks the key's use again right before the deletion, because it may have changed since the key became due. The service would
+ * delete any key: one that is in use, the one that this rotation calls with, the project's last one.
+ */
+async function deleteUnused(rotation: Rotation, key: LedgerKey, reason: string): Promise<boolean> {
+  const { context, job, ledger } = rotation;
+  const { service, app, keys } = context;
+  const { apiKeyId, intentId } = key;
+  if (apiKeyId === null) return false;
+  const { seen, text } = await lastUse(context, job, key);
+  if (seen === "yes") {
+    const kept = `not deleted: ${text}`;
+    // The key is then no longer due for removal.
+    if (key.dueForRemovalAt) await ledger.write({ kind: "in-use", intentId }, kept);
+    return keepKey(rotation, key, kept);
+  }
+  if (seen === "unknown") {
+    if (await retireUnlisted(rotation, key)) return true;
+    const kept = `${reason}; not deleted: ${text}`;
+    // Written once, not in every run.
+    if (key.note !== kept) await ledger.write({ kind: "kept", intentId }, kept);
+    return keepKey(rotation, key, kept);
+  }
+  const token = (caller: Secret) => fetchToken(service, caller, app.signal);
+  const callers = [await keys.useToRotate(job, token), await keys.use(job.project, token)];
+  if (callers.some((caller) => caller?.apiKeyId === apiKeyId)) {
+    return keepKey(rotation, key, "key not deleted: it is the one this rotation calls with");
+  }
+  await ledger.confirmLease();
+  const isDeleted = await keys.useToRotate(job, (caller) =>
+    deleteKey(service, job.project.id, apiKeyId, caller, app.signal),
+  );
+  const result = isDeleted ? "deleted at the service" : "the service no longer had it";
+  await ledger.write({ kind: "retired", intentId }, `${reason}; ${text}; ${result}`);
+  return true;
+}
+
+function keepKey({ context, kept }: Rotation, key: LedgerKey, reason: string): false {
+  context.app.log.warn({ apiKeyId: key.apiKeyId, reason }, "replaced key kept");
+  kept.push(`${keyNameOf(key)}: ${reason}`);
+  return false;
+}
+
+async function searchOrphan(rotation: Rotation, { intentId }: LedgerKey, giveUp: boolean): Promise<boolean> {
+  const { listed, isComplete } = await listedKeys(rotation);
+  const found = listed.find(({ comment }) => comment.includes(intentId));
+  if (found) {
+    const { apiKeyId } = found;
+    const reason = "the service lists a key with this id in its comment";
+    await rotation.ledger.write({ kind: "found", intentId, apiKeyId }, reason);
+    return true;
+  }
+  if (!giveUp || !isComplete) return false;
+  const reason = "the service lists no key with this id in its comment";
+  await rotation.ledger.write({ kind: "retired", intentId }, reason);
+  return true;
+}
+
+async function retireUnlisted(rotation: Rotation, { apiKeyId, intentId }: LedgerKey): Promise<boolean> {
+  const { listed, isComplete } = await listedKeys(rotation);
+  if (!isComplete || listed.some((other) => other.apiKeyId === apiKeyId)) return false;
+  await rotation.ledger.write({ kind: "retired", intentId }, "the service no longer lists it");
+  return true;
+}
+
+/** A list without the active key is not complete: it does not show all keys, and proves nothing about a key that it lacks. */
+async function listedKeys({ context: { service, app, keys }, job, ledger }: Rotation) {
+  const listed = (await keys.useToRotate(job, (key) => listKeys(service, job.project.id, key, app.signal))) ?? [];
+  const active = activeKey((await ledger.read()).ledger)?.apiKeyId;
+  return { listed, isComplete: listed.some(({ apiKeyId }) => apiKeyId === active) };
+}

@@ -1,0 +1,69 @@
+// The order of the calls in the create, the only step that can't be repeated.
+
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import type { KeyLedger } from "../../src/db/keys/ledger.ts";
+import { AppError } from "../../src/errors.ts";
+import { type Rotation, takeStep } from "../../src/jobs/rotation-steps.ts";
+import { Scrubber, Secret } from "../../src/secret.ts";
+import type { Service } from "../../src/service/service.ts";
+import { JOB } from "../keys/sample-ledger.ts";
+
+const KEY = new Secret("a".repeat(40));
+const CREATED = { api_key_id: "key-1", key: "b".repeat(40), scopes: ["member"] };
+
+/** A rotation without a sink that records its calls. `create` answers the POST. */
+function openRotation(create: () => unknown = () => CREATED, ledgerPart: Partial<KeyLedger> = {}) {
+  const done: string[] = [];
+  const never = async () => {
+    throw new Error("not expected");
+  };
+  const call: Service["call"] = async ({ operation = "" }) => {
+    done.push(operation);
+    const value = operation === "create_key" ? create() : { api_key_id: "caller" };
+    return { status: 200, value, requestId: () => undefined };
+  };
+  const app = { signal: new AbortController().signal, scrubber: new Scrubber(), log: pino({ level: "silent" }) };
+  const context = {
+    app,
+    service: { call },
+    keys: { useToRotate: (_: unknown, use: (key: Secret) => unknown) => use(KEY) },
+  };
+  const ledger: KeyLedger = {
+    read: never,
+    openKey: never,
+    write: async ({ kind }) => void done.push(`write ${kind}`),
+    confirmLease: async () => void done.push("confirm lease"),
+    ...ledgerPart,
+  };
+  const rotation = { context, job: { ...JOB, deliver: [] }, ledger } as unknown as Rotation;
+  return { done, take: () => takeStep(rotation, { kind: "create", reason: "there is no active key" }) };
+}
+
+test("the create is sent after its intent is recorded, and the new key is stored directly after it", async () => {
+  const { done, take } = openRotation();
+  await take();
+  expect(done).toEqual(["token", "write intent", "confirm lease", "create_key", "write stored"]);
+});
+
+test("if the intent can't be recorded, no create is sent", async () => {
+  const { done, take } = openRotation(undefined, {
+    write: async () => {
+      throw new AppError("stopped", "another process has taken over the rotation");
+    },
+  });
+  await expect(take()).rejects.toThrow("another process");
+  expect(done).toEqual(["token"]);
+});
+
+test.each<[string, Error, string]>([
+  ["without an answer leaves an orphan", new AppError("unavailable", ""), "orphan"],
+  ["that was refused leaves nothing", new AppError("rejected", "", { details: { status: 422 } }), "not-created"],
+  ["that fails because of a bug leaves an orphan", new TypeError("no function"), "orphan"],
+])("a create %s", async (_, error, kind) => {
+  const { done, take } = openRotation(() => {
+    throw error;
+  });
+  await expect(take()).rejects.toThrow(error.message);
+  expect(done.slice(-2)).toEqual(["create_key", `write ${kind}`]);
+});
