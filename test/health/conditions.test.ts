@@ -28,10 +28,6 @@ test.each<[string, Part]>([
   ["a key two days over its maximum age", { rotations: [rotationLine({ ageSeconds: 32 * 86_400 })] }],
   ["no key yet", { rotations: [rotationLine({ ageSeconds: null })] }],
   [
-    "keys that are about to be deleted",
-    { rotations: [rotationLine({ configured: { maxAgeDays: 30, retire: "delete" }, keys: { dueForRemoval: 2 } })] },
-  ],
-  [
     "a rotation that is not configured any more",
     { rotations: [rotationLine({ configured: undefined, keys: { orphan: 1 } })] },
   ],
