@@ -12,19 +12,19 @@ left join (
   from bi.usage_by_accessor where requests > 0 group by project_id, accessor
 ) u on u.project_id = k.project_id and u.accessor = k.api_key_id;
 
-comment on view bi.api_keys is 'The ledger of API keys, one row a key that was made or may have been made. Never a secret.';
-comment on column bi.api_keys.intent_id is 'The rotation''s own identifier, which stands in the key''s comment at the service';
+comment on view bi.api_keys is 'The ledger of API keys, one row a key that was made or may have been. Never a secret.';
+comment on column bi.api_keys.intent_id is 'The rotation''s own identifier, in the key''s comment at the service';
 comment on column bi.api_keys.comment is 'The comment the key was made with';
-comment on column bi.api_keys.state is 'pending: on its way; active: in use; draining: replaced, still valid; retired: gone; orphan: its secret is lost';
+comment on column bi.api_keys.state is 'pending, active, draining (replaced, still valid), retired (gone) or orphan (its secret is lost)';
 comment on column bi.api_keys.requested_at is 'When the key was asked for';
 comment on column bi.api_keys.active_since is 'When it was taken into use';
 comment on column bi.api_keys.draining_since is 'When another took its place';
 comment on column bi.api_keys.due_for_removal_at is 'Since when it can be removed at the service';
-comment on column bi.api_keys.retired_at is 'When it was found or made to be gone';
-comment on column bi.api_keys.expires_at is 'When it ends by itself; NULL where it does not';
+comment on column bi.api_keys.retired_at is 'When it was found gone, or deleted';
+comment on column bi.api_keys.expires_at is 'When it expires; NULL for never';
 comment on column bi.api_keys.age_days is 'Days since it was asked for';
-comment on column bi.api_keys.last_seen_in_use is 'The oldest and the newest stored day with usage by this key; NULL where none is known';
-comment on column bi.api_keys.note is 'Why it is in this state, where that needs words';
-comment on column bi.api_keys.accessor is 'The key as usage names it; NULL where no usage does';
-comment on column bi.api_keys.first_seen_in_use is 'The oldest and the newest stored day with usage by this key; NULL where none is known';
-comment on column bi.api_keys.lineage_order is 'Its place among the keys of its rotation, from 1 for the oldest';
+comment on column bi.api_keys.last_seen_in_use is 'The oldest and the newest day with usage by this key; NULL if none is known';
+comment on column bi.api_keys.note is 'Why it is in this state';
+comment on column bi.api_keys.accessor is 'The key as usage names it; NULL without usage';
+comment on column bi.api_keys.first_seen_in_use is 'The oldest and the newest day with usage by this key; NULL if none is known';
+comment on column bi.api_keys.lineage_order is 'Its number among the keys of its rotation, 1 for the oldest';

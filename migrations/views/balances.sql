@@ -8,10 +8,10 @@ from usage_export.balance b;
 
 comment on view bi.balances is 'What is left to spend, one row a balance and amount. Add up the rows with is_current alone.';
 comment on column bi.balances.balance_id is 'The service''s identifier of the balance';
-comment on column bi.balances.amount is 'The amount left, exactly as sent; below 0 where it is overdrawn';
-comment on column bi.balances.units is 'The unit of the amount as the service writes it, such as usd';
-comment on column bi.balances.purchase_order_id is 'The service''s identifier of the purchase that the balance is from';
+comment on column bi.balances.amount is 'The amount left, exactly as sent; below 0 if overdrawn';
+comment on column bi.balances.units is 'The unit of the amount, such as usd';
+comment on column bi.balances.purchase_order_id is 'The service''s identifier of the purchase';
 comment on column bi.balances.read_at is 'When the amount was first read, and last';
 comment on column bi.balances.last_read_at is 'When the amount was first read, and last';
-comment on column bi.balances.ended_at is 'When another amount was read, or the balance was no longer listed; NULL for the newest amount';
-comment on column bi.balances.is_current is 'Whether this is left now: the newest amount, of a project whose billing is still read';
+comment on column bi.balances.ended_at is 'When the amount was no longer so; NULL for the newest amount';
+comment on column bi.balances.is_current is 'Whether it is the newest amount, of a project whose billing is still read';

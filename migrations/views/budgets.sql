@@ -7,27 +7,27 @@ select b.name as budget, b.project, b.scope, b.scope_value, b.metric, b.currency
   b.days_read, b.days_missing, b.days_not_final, b.has_unpriced, b.is_final
 from usage_export.budget_period b;
 
-comment on view bi.budgets is 'What was used of each budget, one row a budget and period up to the current one. Budgets of tags or models overlap: never add them up.';
+comment on view bi.budgets is 'Use of each budget, one row a budget and period up to the current one. Budgets of tags or models overlap: never add them up.';
 comment on column bi.budgets.budget is 'The budget''s name in the configuration';
-comment on column bi.budgets.project is 'The name of the project; NULL for all projects together';
-comment on column bi.budgets.scope is 'all: all usage; key, tag, model: only that of scope_value';
-comment on column bi.budgets.scope_value is 'The rotation or accessor, the tag or the model; NULL for all usage';
-comment on column bi.budgets.metric is 'The metric, by the name of its column in bi.usage_total, or cost';
-comment on column bi.budgets.currency is 'The currency of a cost, an ISO 4217 code; NULL for a metric';
-comment on column bi.budgets.cost_source is 'Where a cost is from: billed, estimated, or both where days or projects differ; NULL for a metric';
+comment on column bi.budgets.project is 'The project; NULL for all together';
+comment on column bi.budgets.scope is 'all, or key, tag or model: only the usage of scope_value';
+comment on column bi.budgets.scope_value is 'The rotation or accessor, the tag or the model';
+comment on column bi.budgets.metric is 'The metric, as its column is called, or cost';
+comment on column bi.budgets.currency is 'The currency of a cost';
+comment on column bi.budgets.cost_source is 'Where a cost is from: billed, estimated, or both';
 comment on column bi.budgets.period is 'month or day';
 comment on column bi.budgets.period_start is 'The first and the last day of the period, in UTC';
 comment on column bi.budgets.period_end is 'The first and the last day of the period, in UTC';
 comment on column bi.budgets.amount is 'How much may be used in the period';
-comment on column bi.budgets.used is 'How much was used on the days that were read, exact; NULL if none was';
-comment on column bi.budgets.share is 'used / amount, rounded to 9 digits';
-comment on column bi.budgets.threshold_reached is 'The highest threshold that is reached, in percent; NULL if none is';
-comment on column bi.budgets.forecast is 'How much will probably be used by the end of the current month; NULL for other periods, or with too few known days';
-comment on column bi.budgets.forecast_low is 'The interval that is meant to hold four of five months';
-comment on column bi.budgets.forecast_high is 'The interval that is meant to hold four of five months';
+comment on column bi.budgets.used is 'What was used on the days that were read, exact; NULL if none was';
+comment on column bi.budgets.share is 'used / amount';
+comment on column bi.budgets.threshold_reached is 'The highest threshold reached, in percent';
+comment on column bi.budgets.forecast is 'The probable use by the end of the current month; NULL for other periods or with too few known days';
+comment on column bi.budgets.forecast_low is 'An interval that is meant to hold four of five months';
+comment on column bi.budgets.forecast_high is 'An interval that is meant to hold four of five months';
 comment on column bi.budgets.days_read is 'Days of the period that were read for all projects';
-comment on column bi.budgets.days_missing is 'Past days of the period that were not, so that their usage is not in used';
+comment on column bi.budgets.days_missing is 'Past days of the period that were not; their usage is not in used';
 comment on column bi.budgets.days_not_final is 'Days that were read and may still change';
-comment on column bi.budgets.has_unpriced is 'Whether a part of the usage has no price in the currency, and so is not in used';
-comment on column bi.budgets.is_final is 'Whether the period is over and every day of it was read and is not read again';
+comment on column bi.budgets.has_unpriced is 'Whether usage without a price in the currency is left out of used';
+comment on column bi.budgets.is_final is 'Whether the period is over and all of its days are final';
 

@@ -87,13 +87,13 @@ from (
     )
 ) c;
 
-comment on view bi.cost_estimated is 'What usage costs by the price book, one row a project, day, model, price, metric and tier, exact. What has no price is shown with price and amount NULL. The amounts of a currency may be added up.';
+comment on view bi.cost_estimated is 'What usage costs by the price book, one row a project, day, model, price, metric and tier. The amounts of a currency may be added up.';
 comment on column bi.cost_estimated.endpoint is 'What the price is for; NULL for any';
 comment on column bi.cost_estimated.method is 'What the price is for; NULL for any';
 comment on column bi.cost_estimated.deployment is 'What the price is for; NULL for any';
-comment on column bi.cost_estimated.status is 'priced; unpriced: no price covers it; other_metric: another metric of the same usage has a price';
+comment on column bi.cost_estimated.status is 'priced; unpriced; other_metric: another metric of the same usage has a price';
 comment on column bi.cost_estimated.quantity is 'How much, in the unit of the metric';
-comment on column bi.cost_estimated.price is 'The price of one unit of the metric; NULL where there is none';
-comment on column bi.cost_estimated.amount is 'quantity * price, exact and not rounded; NULL where there is no price';
-comment on column bi.cost_estimated.tier_above is 'The quantity of the month after which the row''s tier begins; NULL where there is no price';
-comment on column bi.cost_estimated."grouping" is 'Which series the row is from: model, or none where the day was not read by model';
+comment on column bi.cost_estimated.price is 'The price of one unit of the metric; NULL without one';
+comment on column bi.cost_estimated.amount is 'quantity * price, not rounded; NULL without a price';
+comment on column bi.cost_estimated.tier_above is 'The quantity of the month after which the tier begins';
+comment on column bi.cost_estimated."grouping" is 'model, or none if the day was not read by model';

@@ -38,9 +38,9 @@ cross join lateral (
 ) newest
 where s.undated_since is not null and s.window_days is null and s.superseded_at is null and s.retired_at is null;
 
-comment on view bi.coverage is 'One row a slice: a series (source, project, grouping, filter) on one day, and whether its numbers can be relied on.';
-comment on column bi.coverage.usage_date is 'The day of the usage or cost, in UTC; NULL where the status is undated';
-comment on column bi.coverage.status is 'complete: the newest reading is stored; suspect: the newest answer was doubtful, and the rows before it stay; failed: the newest reading failed, and the rows of the last good one stay; missing: due, and not read since the day was over; undated: the answers carry no date, see bi.usage_snapshot';
-comment on column bi.coverage.fetched_at is 'When the rows that are shown were read; NULL while there was no good reading';
-comment on column bi.coverage.rows is 'How many rows the slice has';
-comment on column bi.coverage.error is 'Why it is failed, suspect or undated, or is missing although it has rows';
+comment on view bi.coverage is 'Whether the numbers of a day can be relied on, one row a series and day (slice).';
+comment on column bi.coverage.usage_date is 'The day, in UTC; NULL if undated';
+comment on column bi.coverage.status is 'complete: the newest answer is stored; suspect: the newest answer is doubtful, failed: the newest reading failed, and earlier rows stay; missing: due, and not read since the day was over; undated: see bi.usage_snapshot';
+comment on column bi.coverage.fetched_at is 'When the rows that are shown were read; NULL before the first';
+comment on column bi.coverage.rows is 'How many rows it has';
+comment on column bi.coverage.error is 'Why it is not complete';

@@ -13,9 +13,9 @@ union all
 select project_id, project, "grouping", filter, 'missing', from_date, to_date, to_date - from_date + 1, null, source
 from usage_export.unread_stretch;
 
-comment on view bi.coverage_gaps is 'The stretches of days that are missing or failed, one row a stretch.';
+comment on view bi.coverage_gaps is 'Stretches of days that are missing or failed, one row a stretch.';
 comment on column bi.coverage_gaps.status is 'missing or failed, as in bi.coverage';
 comment on column bi.coverage_gaps.from_date is 'The first and the last day of the stretch';
 comment on column bi.coverage_gaps.to_date is 'The first and the last day of the stretch';
 comment on column bi.coverage_gaps.days is 'How many days the stretch has';
-comment on column bi.coverage_gaps.error is 'Why its newest day failed, or is missing although it has rows';
+comment on column bi.coverage_gaps.error is 'Why its newest day is not complete';

@@ -10,6 +10,6 @@ where c.status = 'undated' and not exists (
 );
 
 comment on view bi.freshness is 'Per series, the newest day up to which nothing is missing.';
-comment on column bi.freshness.fresh_through is 'The newest day up to which every due day was read after it was over; NULL for a series without days';
+comment on column bi.freshness.fresh_through is 'The newest day up to which every due day was read after its end';
 comment on column bi.freshness.due_through is 'The newest day that is due';
-comment on column bi.freshness.fetched_at is 'When a day of the series was last read well; NULL while none was';
+comment on column bi.freshness.fetched_at is 'When a day of the series was last read well';

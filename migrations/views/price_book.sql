@@ -6,15 +6,15 @@ select p.price_id, p.metric, p.model, p.filter_key::json #>> '{dimensions,endpoi
 from usage_export.price p
 join usage_export.price_tier t using (price_id);
 
-comment on view bi.price_book is 'The prices, one row a price and tier, as the configuration has them. No two of them price the same usage of a day.';
-comment on column bi.price_book.model is 'The model that is priced: a name, the beginning of names and *, or * for any; a sorted JSON array for several at once';
+comment on view bi.price_book is 'The prices of the configuration, one row a price and tier. No two of them price the same usage of a day.';
+comment on column bi.price_book.model is 'The model: a name, the beginning of names and *, or *; a sorted JSON array for several at once';
 comment on column bi.price_book.endpoint is 'What the price is for; NULL for any';
 comment on column bi.price_book.method is 'What the price is for; NULL for any';
 comment on column bi.price_book.deployment is 'What the price is for; NULL for any';
-comment on column bi.price_book.tier_above is 'The quantity of a month after which the tier begins; 0 for the first';
-comment on column bi.price_book.price is 'The price as configured, for as much as per says';
-comment on column bi.price_book.per is 'How much the price is for: a number of units of the metric, or hour, minute or second';
+comment on column bi.price_book.tier_above is 'The quantity of the month after which the tier begins';
+comment on column bi.price_book.price is 'The configured price of per';
+comment on column bi.price_book.per is 'What the price is for: a number of units, or hour, minute or second';
 comment on column bi.price_book.unit_price is 'The price of one unit of the metric, exact';
 comment on column bi.price_book.valid_from is 'The first day it is valid for';
-comment on column bi.price_book.valid_until is 'The last day it is valid for; NULL without an end';
-comment on column bi.price_book.conditions is 'endpoint, method and deployment as one JSON object, as in bi.coverage';
+comment on column bi.price_book.valid_until is 'The last day it is valid for, if any';
+comment on column bi.price_book.conditions is 'endpoint, method and deployment as one JSON object';

@@ -21,10 +21,10 @@ where c.restates and s.superseded_at is null
   and (m.old_value is distinct from m.new_value or m.old_extra_metrics is distinct from m.new_extra_metrics);
 
 comment on view bi.restatements is 'Every change of a number after its day had first been stored, one row a metric.';
-comment on column bi.restatements.kind is 'changed: the number is another; appeared: the group is new; gone: the group is there no more';
-comment on column bi.restatements.old_value is 'The number before, and after; NULL where there was none';
-comment on column bi.restatements.new_value is 'The number before, and after; NULL where there was none';
-comment on column bi.restatements.old_extra_metrics is 'For the metric extra_metrics, the object before, and after';
-comment on column bi.restatements.new_extra_metrics is 'For the metric extra_metrics, the object before, and after';
+comment on column bi.restatements.kind is 'changed; appeared: the group is new; gone: the group is there no more';
+comment on column bi.restatements.old_value is 'The number before and after; NULL for none';
+comment on column bi.restatements.new_value is 'The number before and after; NULL for none';
+comment on column bi.restatements.old_extra_metrics is 'The same for the metric extra_metrics';
+comment on column bi.restatements.new_extra_metrics is 'The same for the metric extra_metrics';
 comment on column bi.restatements.seen_at is 'When the change was stored';
-comment on column bi.restatements.days_late is 'Days from the day of the usage to the day the change was seen';
+comment on column bi.restatements.days_late is 'Days from usage_date to the change';

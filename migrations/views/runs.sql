@@ -13,21 +13,21 @@ cross join lateral (
   from usage_export.run_project p where p.run_id = r.run_id
 ) done;
 
-comment on view bi.runs is 'One row a run of a job, whether it reads usage, reads billing or rotates a key.';
+comment on view bi.runs is 'One row a run of a job.';
 comment on column bi.runs.run_id is 'The run''s identifier';
 comment on column bi.runs.kind is 'export or rotation';
 comment on column bi.runs.job is 'The job''s name in the configuration';
 comment on column bi.runs.trigger is 'What started it: schedule, manual, catchup or backfill';
-comment on column bi.runs.scheduled_for is 'The moment it was scheduled for; NULL for a manual run';
+comment on column bi.runs.scheduled_for is 'When it was due; NULL for a manual run';
 comment on column bi.runs.started_at is 'When it started and ended; NULL while it runs';
 comment on column bi.runs.finished_at is 'When it started and ended; NULL while it runs';
-comment on column bi.runs.status is 'running; ok: everything was stored; failed: something was not; stopped: by a signal; interrupted: it ended without saying so';
+comment on column bi.runs.status is 'running; ok; failed: something was not stored; stopped: by a signal; interrupted: it ended without saying so';
 comment on column bi.runs.requests is 'Usage requests it made';
-comment on column bi.runs.slices_planned is 'How many slices it was to read, are complete by it, and failed';
-comment on column bi.runs.slices_complete is 'How many slices it was to read, are complete by it, and failed';
-comment on column bi.runs.slices_suspect is 'Slices whose answer was doubtful';
-comment on column bi.runs.slices_failed is 'How many slices it was to read, are complete by it, and failed';
+comment on column bi.runs.slices_planned is 'Days of series that it was to read, completed, and failed';
+comment on column bi.runs.slices_complete is 'Days of series that it was to read, completed, and failed';
+comment on column bi.runs.slices_suspect is 'Those whose answer was doubtful';
+comment on column bi.runs.slices_failed is 'Days of series that it was to read, completed, and failed';
 comment on column bi.runs.rows_changed is 'Rows that appeared, changed or went';
-comment on column bi.runs.error is 'What went wrong first; NULL when nothing did';
-comment on column bi.runs.slices_undated is 'Answers without dates, stored in bi.usage_snapshot';
-comment on column bi.runs.slices_stale is 'Slices whose answer was dropped, as a newer one was there already';
+comment on column bi.runs.error is 'What went wrong first';
+comment on column bi.runs.slices_undated is 'Answers without dates, see bi.usage_snapshot';
+comment on column bi.runs.slices_stale is 'Those whose answer was dropped, as a newer one was there';

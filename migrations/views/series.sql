@@ -3,4 +3,4 @@ select project_id, project, "grouping", filter, filter_key = '{}' as unfiltered,
   retired_at is null as active, source, due_from
 from usage_export.series where superseded_at is null;
 
-comment on view bi.series is 'The series that are exported, or were: one row a source, project, grouping and filter.';
+comment on view bi.series is 'The series that are or were exported, one row each.';

@@ -11,11 +11,11 @@ from usage_export.judged_day j
 join usage_export.series s using (series_id)
 where j.verdict in ('high', 'low');
 
-comment on view bi.usage_anomalies is 'Final days whose usage was unusual compared with the weeks before, at most one row a project, filter and day, judged once.';
-comment on column bi.usage_anomalies.direction is 'high: more than usual; low: less than usual';
-comment on column bi.usage_anomalies.amount is 'The exact amount of the day when it was judged';
-comment on column bi.usage_anomalies.expected is 'What was expected of the day: an estimate';
-comment on column bi.usage_anomalies.low is 'Outside of these estimates a day is unusual';
-comment on column bi.usage_anomalies.high is 'Outside of these estimates a day is unusual';
+comment on view bi.usage_anomalies is 'Final days with unusual usage, at most one row a project, filter and day, judged once.';
+comment on column bi.usage_anomalies.direction is 'high or low';
+comment on column bi.usage_anomalies.amount is 'The day''s amount when it was judged';
+comment on column bi.usage_anomalies.expected is 'What was expected, an estimate';
+comment on column bi.usage_anomalies.low is 'Outside of them a day is unusual';
+comment on column bi.usage_anomalies.high is 'Outside of them a day is unusual';
 comment on column bi.usage_anomalies.judged_at is 'When the day was judged';
-comment on column bi.usage_anomalies.is_open is 'Whether it is notified as unusual: until a later day was as usual, at most 14 days';
+comment on column bi.usage_anomalies.is_open is 'Whether its alert is open: until a later day is as usual, at most 14 days';

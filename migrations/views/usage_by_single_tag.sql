@@ -19,4 +19,4 @@ group by u.project_id, u.project, u.usage_date, t.tag;
 
 comment on view bi.usage_by_single_tag is 'All usage by tag, one row a project, day and tag. Usage with several tags counts under each of them: never add up over tags.';
 comment on column bi.usage_by_single_tag.tag is 'A tag of the requests; NULL for usage without tags';
-comment on column bi.usage_by_single_tag.shared_requests is 'How many of the requests have other tags, too, and are counted under those as well';
+comment on column bi.usage_by_single_tag.shared_requests is 'How many of the requests are counted under other tags, too';

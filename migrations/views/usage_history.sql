@@ -15,9 +15,9 @@ where c.kind <> 'gone' and s.source = 'usage'
   -- In one expression: the planner takes each comparison for a choice of a third, and would look up each slice by itself.
   and case when c.superseded_at <= p.shown_from or p.shown_until <= c.seen_at then false else true end;
 
-comment on view bi.usage_history is 'Every number that was ever shown, one row a project, grouping, filter, day, value and revision. Add up only what was shown at the same moment.';
-comment on column bi.usage_history.kind is 'appeared: the group was not there before; changed: a number is another';
-comment on column bi.usage_history.shown_from is 'Since when the usage views showed these numbers, and until when; NULL while they are shown';
-comment on column bi.usage_history.shown_until is 'Since when the usage views showed these numbers, and until when; NULL while they are shown';
+comment on view bi.usage_history is 'Every number that was ever shown, one row a series, day, value and revision. Add up only what was shown at the same moment.';
+comment on column bi.usage_history.kind is 'appeared: the group is new; changed';
+comment on column bi.usage_history.shown_from is 'Since when and until when the views showed it; NULL while they do';
+comment on column bi.usage_history.shown_until is 'Since when and until when the views showed it; NULL while they do';
 comment on column bi.usage_history.window_days is 'How many days back the series is read again';
 comment on column bi.usage_history.closed_at is 'When the day was first read after it was over';

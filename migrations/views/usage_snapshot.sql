@@ -24,12 +24,12 @@ left join lateral (
 left join usage_export.group_value g on g.group_id = r.group_id
 where s.superseded_at is null;
 
-comment on view bi.usage_snapshot is 'Answers of the service that carry no date, one row a series, reading and group. No other view has these numbers. Never add up over snapshots.';
+comment on view bi.usage_snapshot is 'Answers without a date, one row a series, reading and group. No other view has these numbers. Never add up over snapshots.';
 comment on column bi.usage_snapshot.snapshot is 'The number of the snapshot in its series, from 1';
 comment on column bi.usage_snapshot.taken_at is 'When it was read';
-comment on column bi.usage_snapshot.previous_taken_at is 'When the snapshot before it was read; NULL for the first';
+comment on column bi.usage_snapshot.previous_taken_at is 'When the one before was read; NULL for the first';
 comment on column bi.usage_snapshot.rows is 'How many rows the answer had';
-{{metric ";\n": comment on column bi.usage_snapshot.$m_change is 'How much it rose since the snapshot before'}};
-comment on column bi.usage_snapshot.fell is 'Whether one of the numbers is lower than in the snapshot before, so that its change is no usage';
-comment on column bi.usage_snapshot.gone is 'Whether the group was in the snapshot before and is not in this one; its numbers are NULL';
-comment on column bi.usage_snapshot.run_id is 'The run that read it, see bi.runs';
+{{metric ";\n": comment on column bi.usage_snapshot.$m_change is 'The rise since the snapshot before'}};
+comment on column bi.usage_snapshot.fell is 'Whether a number is lower than in the snapshot before, so that its change is no usage';
+comment on column bi.usage_snapshot.gone is 'Whether the group is no longer there; its numbers are NULL';
+comment on column bi.usage_snapshot.run_id is 'The run that read it';

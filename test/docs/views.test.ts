@@ -38,14 +38,21 @@ test("docs/bi-views.md has every view with its columns, as their comments in the
 const GROUPS = {
   metrics: [...METRICS, "extra_metrics"],
   history: ["finality", "revision", "first_seen_at", "last_changed_at"],
+  series: ["project_id", "project", "grouping", "filter"],
+  charge: ["amount", "currency", "extra_metrics", "is_final", "fetched_at"],
 };
 
 function reference(views: readonly View[]): string {
   const common = columnComments();
   const used = new Set(views.flatMap(({ columns }) => columns.map(({ name }) => name)));
-  const sections = views.map(({ name, comment, columns }) => {
+  const described = views.map(({ name, comment, columns }) => {
     const own = columns.filter((column) => common[column.name] !== column.comment);
-    return `### \`bi.${name}\`\n\n${comment}\n\n${list(own)}${sharedText(columns.filter((column) => !own.includes(column)))}`;
+    const shared = columns.filter((column) => !own.includes(column));
+    return { name, text: `${comment}\n\n${list(own)}${sharedText(shared)}` };
+  });
+  const sections = [...Map.groupBy(described, anyDimension)].map(([text, alike]) => {
+    const heading = alike.map(({ name }) => code(`bi.${name}`)).join(", ");
+    return `### ${heading}\n\n${alike.length === 1 ? alike[0]?.text : text}`;
   });
   const shared = Object.entries(common).flatMap(([name, comment]) => (used.has(name) ? { name, comment } : []));
   const groups = Object.entries(GROUPS).map(([word, names]) => `*${word}* are ${names.map(code).join(", ")}.`);
@@ -56,6 +63,12 @@ function reference(views: readonly View[]): string {
     `\n${list(shared)}\n## The views\n`,
     sections.join("\n"),
   ].join("\n");
+}
+
+/** Views that differ only in their dimension have the same text, and share a section. */
+function anyDimension({ name, text }: { name: string; text: string }): string {
+  const [, dimension] = name.split("_by_");
+  return dimension === undefined ? text : text.replaceAll(new RegExp(`\\b${dimension}\\b`, "g"), "DIMENSION");
 }
 
 function sharedText(columns: readonly Column[]): string {
@@ -71,7 +84,14 @@ function sharedText(columns: readonly Column[]): string {
 /** Columns with the same comment share a line. */
 function list(columns: readonly Column[]): string {
   const groups = [...Map.groupBy(columns, ({ comment }) => comment)];
-  return groups.map(([comment, of]) => `- ${of.map(({ name }) => code(name)).join(", ")}: ${comment}\n`).join("");
+  return groups
+    .map(([comment, of]) => `- ${of.map(({ name }) => code(name)).join(", ")}: ${short(comment)}\n`)
+    .join("");
+}
+
+/** The page says once what NULL means for values and for numbers. */
+function short(comment: string): string {
+  return comment.replace(/; NULL (for no value|where the service sent none)$/, "");
 }
 
 function code(name: string): string {
