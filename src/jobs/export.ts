@@ -7,7 +7,7 @@ import { inParallel } from "../async.ts";
 import { judgeFinalDays } from "../db/anomalies.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
-import { endProject, finishRun, heartbeatRun, startRun } from "../db/jobs/runs.ts";
+import { finishRun, heartbeatRun, startRun } from "../db/jobs/runs.ts";
 import { storeBalances, storeListedKeys } from "../db/project-facts.ts";
 import { dueSlices } from "../db/usage/coverage.ts";
 import { markDue, seriesIdOf } from "../db/usage/series.ts";
@@ -80,7 +80,7 @@ export async function runExportJob(
   plan: ExportPlan,
   onCounted: (added: RunCounts) => void = () => {},
 ): Promise<ExportResult> {
-  const { app, db } = context;
+  const { app, db, writer } = context;
   await markPlannedDue(context, job, plan);
   const runId = randomUUID();
   const log = app.log.child({ job: job.name, runId });
@@ -103,7 +103,8 @@ export async function runExportJob(
     results.push(result);
     // A project whose requests all failed would not answer anything else either.
     const isAllowed = result.failures.length < result.requests;
-    await endProject(db, { runId, projectId, counts: result, error: scrubbed(app, result) });
+    const allowed = isAllowed ? job.source : undefined;
+    await writer.endProject({ runId, projectId, counts: result, error: scrubbed(app, result), allowed });
     const project = requests[0]?.series.project;
     if (isAllowed && project) await readProjectFacts(context, project, job.source);
   };
@@ -124,7 +125,8 @@ export async function runExportJob(
     const status = app.signal.aborted ? "stopped" : "failed";
     // What the projects had done. If the database is lost, this fails, too, and the missing heartbeat shows that the run was interrupted.
     const recordEnd = async () => {
-      for (const [projectId, counts] of progress) await endProject(db, { runId, projectId, counts });
+      const ends = [...progress].map(([projectId, counts]) => writer.endProject({ runId, projectId, counts }));
+      await Promise.all(ends);
       await finishRun(db, runId, status, app.scrubber.scrub(errorText(error)));
     };
     await recordEnd().catch(() => {});

@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
-import { endProject, type OpenProject, openProject, type ProjectEnd, recordAttempt } from "../db/jobs/runs.ts";
+import { type OpenProject, openProject, type ProjectEnd, recordAttempt } from "../db/jobs/runs.ts";
 import { hasVanished } from "../db/projects.ts";
 import { type SettledSlice, settledSlices } from "../db/usage/coverage.ts";
 import { seriesIdOf } from "../db/usage/series.ts";
@@ -68,12 +68,12 @@ export async function handleProject(context: WorkerContext, deps: ProjectDeps, c
   const isAllowed = result.failures.length < result.requests;
   const counts = addCounts(plan.settled, result);
   const error = result.failures[0]?.reason;
-  await end(context, { runId, projectId, counts, error });
+  await end(context, { runId, projectId, counts, error, allowed: isAllowed ? job.source : undefined });
   if (isAllowed) await readProjectFacts(context, project, job.source);
 }
 
 async function end(context: WorkerContext, { error, ...project }: ProjectEnd): Promise<void> {
-  const ended = await endProject(context.db, { ...project, error: error && context.app.scrubber.scrub(error) });
+  const ended = await context.writer.endProject({ ...project, error: error && context.app.scrubber.scrub(error) });
   if (ended) reportRunEnd(context, { ...ended, kind: "export" });
 }
 

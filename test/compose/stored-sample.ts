@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import type { Database } from "../../src/db/connection/database.ts";
-import { endProject, finishRun, startRun } from "../../src/db/jobs/runs.ts";
+import { endProjects, finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { storeListedKeys } from "../../src/db/project-facts.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
@@ -165,7 +165,7 @@ async function storeRuns(db: Database): Promise<void> {
     const runId = randomUUID();
     const run = { runId, kind: "export", job: "nightly", trigger: "manual" } as const;
     await startRun(db, run, [{ projectId: "p1", planned: counts.planned }]);
-    await endProject(db, { runId, projectId: "p1", counts });
+    await endProjects(db, [{ runId, projectId: "p1", counts }]);
     await finishRun(db, runId, status, status === "ok" ? undefined : "<b>refused</b>");
   }
 }

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { runOn } from "../../src/db/connection/transaction.ts";
-import { endProject, finishRun, startRun } from "../../src/db/jobs/runs.ts";
+import { endProjects, finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { demoNumbers } from "../../src/db/usage/coverage.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
@@ -69,7 +69,7 @@ test("the newest runs of all jobs are listed with the counts of their slices, th
     const runId = randomUUID();
     const run = { runId, kind: "export", job: "weekly", trigger: "manual" } as const;
     await startRun(db, run, [{ projectId: "p1", planned: 5 }]);
-    await endProject(db, { runId, projectId: "p1", counts });
+    await endProjects(db, [{ runId, projectId: "p1", counts }]);
     await finishRun(db, runId, "failed", error);
   }
   const run = { job: "weekly", kind: "export", trigger: "manual", status: "failed" };

@@ -2,6 +2,7 @@
 
 import { sql } from "kysely";
 import { storableText } from "../../text.ts";
+import type { Source } from "../../usage/dimensions.ts";
 import type { RunCounts, RunTrigger } from "../../usage/export.ts";
 import type { Database } from "../connection/database.ts";
 import { execute, inTransaction, type Tx } from "../connection/transaction.ts";
@@ -159,35 +160,57 @@ export type ProjectEnd = {
   readonly projectId: string;
   readonly counts: RunCounts;
   readonly error?: string | undefined;
+  /** What the key of the project was allowed to read. Days that it was refused for before the run are read again at once. */
+  readonly allowed?: Source | undefined;
 };
 
-/** Ends a project, once, with its slices as they are now, and the run with its last project. Returns the run if this ended it. */
-export async function endProject(
-  db: Database,
-  { runId, projectId, counts, error }: ProjectEnd,
-): Promise<RunEnd | undefined> {
-  const text = error === undefined ? null : storableText(error);
-  const failed = sql`${error !== undefined || counts.suspect + counts.failed > 0 ? 1 : 0}::integer`;
-  const end = sql<{ readonly open: number | null }>`
-    with ended as (
-      update usage_export.run_project
-      set finished_at = now(), requests = requests + ${counts.requests}, slices_planned = ${counts.planned},
-        slices_complete = ${counts.complete}, slices_suspect = ${counts.suspect}, slices_failed = ${counts.failed},
-        slices_undated = ${counts.undated}, slices_stale = ${counts.stale}, rows_changed = rows_changed + ${counts.rowsChanged},
-        error = ${text}
-      where run_id = ${runId}::uuid and project_id = ${projectId} and finished_at is null
-      returning run_id
+/**
+ * Ends projects, each once, with their slices as they are now, and each run with its last project. Returns the run for one of the projects
+ * that ended it. One statement for all: the ends of a run write one row of `run`, so single ones would wait for each other.
+ */
+export async function endProjects(db: Database, ends: readonly ProjectEnd[]): Promise<readonly (RunEnd | undefined)[]> {
+  const column = (name: keyof RunCounts) => sql`${ends.map(({ counts }) => counts[name])}::bigint[]`;
+  const errors = ends.map(({ error }) => (error === undefined ? null : storableText(error)));
+  const bad = ends.map(({ error, counts }) => error !== undefined || counts.suspect + counts.failed > 0);
+  const end = sql<{ readonly runId: string; readonly open: number | null }>`
+    with given as (
+      select * from unnest(
+        ${ends.map(({ runId }) => runId)}::uuid[], ${ends.map(({ projectId }) => projectId)}::text[], ${errors}::text[],
+        ${bad}::boolean[], ${ends.map(({ allowed }) => allowed ?? null)}::text[], ${column("requests")}, ${column("planned")},
+        ${column("complete")}, ${column("suspect")}, ${column("failed")}, ${column("undated")}, ${column("stale")},
+        ${column("rowsChanged")}
+      ) as given (run_id, project_id, error, is_bad, allowed, requests, planned, complete, suspect, failed, undated, stale, changed)
+    ), ended as (
+      update usage_export.run_project p
+      set finished_at = now(), requests = p.requests + g.requests, slices_planned = g.planned, slices_complete = g.complete,
+        slices_suspect = g.suspect, slices_failed = g.failed, slices_undated = g.undated, slices_stale = g.stale,
+        rows_changed = p.rows_changed + g.changed, error = g.error
+      from given g where p.run_id = g.run_id and p.project_id = g.project_id and p.finished_at is null
+      returning p.run_id, p.project_id, g.error, g.is_bad, g.allowed
+    ), allowed as (
+      update usage_export.slice sl
+      set attempted_at = ${AT_ONCE}, error_code = null,
+        error = 'the key was refused, and works since: the day is read again'
+      from ended e join usage_export.run r using (run_id)
+        join usage_export.series s on s.project_id = e.project_id and s.source = e.allowed
+      where sl.series_id = s.series_id and sl.status = 'failed' and sl.error_code = 'unauthorized'
+        and sl.attempted_at < r.started_at
+    ), counted as (
+      select run_id, count(*)::integer as ended, count(*) filter (where is_bad)::integer as bad, min(error) as error
+      from ended group by run_id
     )
     update usage_export.run r
-    set heartbeat_at = now(), error = coalesce(r.error, ${text}), projects_open = projects_open - 1,
-      projects_failed = projects_failed + ${failed}, finished_at = case when projects_open = 1 then now() end,
-      status = case when projects_open > 1 or projects_open is null then r.status
-        when projects_failed + ${failed} = 0 then 'ok' else 'failed' end
-    from ended where r.run_id = ended.run_id and r.status = 'running'
-    returning projects_open as open
+    set heartbeat_at = now(), error = coalesce(r.error, c.error), projects_open = projects_open - c.ended,
+      projects_failed = projects_failed + c.bad, finished_at = case when projects_open = c.ended then now() end,
+      status = case when projects_open > c.ended or projects_open is null then r.status
+        when projects_failed + c.bad = 0 then 'ok' else 'failed' end
+    from counted c where r.run_id = c.run_id and r.status = 'running'
+    returning r.run_id as "runId", projects_open as open
   `;
-  const [run] = (await execute(db, end)).rows;
-  return run?.open === 0 ? (await runEnds(db, [runId]))[0] : undefined;
+  const over = (await execute(db, end)).rows.flatMap(({ runId, open }) => (open === 0 ? [runId] : []));
+  const runs = over.length > 0 ? await runEnds(db, over) : [];
+  const lastOf = new Map(ends.map(({ runId }, i) => [runId, i]));
+  return ends.map(({ runId }, i) => (lastOf.get(runId) === i ? runs.find((run) => run.runId === runId) : undefined));
 }
 
 async function runEnds(db: Database, runIds: readonly string[]): Promise<readonly RunEnd[]> {
@@ -240,12 +263,15 @@ export async function endRunsWithoutJobs(db: Database): Promise<readonly RunEnd[
   return ended.length > 0 ? runEnds(db, ended) : [];
 }
 
+/** Long ago, so that the days are due at once. */
+const AT_ONCE = sql`to_timestamp(0)`;
+
 /** Makes the days due at once for which a key was refused: whoever starts a worker may have given the project another key. */
 export async function retryRefusals(db: Database): Promise<void> {
   await execute(
     db,
     sql`
-      update usage_export.slice set attempted_at = to_timestamp(0)
+      update usage_export.slice set attempted_at = ${AT_ONCE}
       where status = 'failed' and error_code = 'unauthorized'
     `,
   );

@@ -1,5 +1,5 @@
-// Writes the answers that runs get. What arrives while a batch is written is written together afterwards, in one transaction: slices are
-// replaced whole, and only rows that differ are written.
+// Writes what runs get: answers, and the ends of projects. What arrives while a batch is written is written together afterwards, in one
+// transaction: slices are replaced whole, and only rows that differ are written.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { batched } from "../../async.ts";
@@ -22,6 +22,7 @@ import {
 import { type Database, databaseNow } from "../connection/database.ts";
 import { isDatabaseFailure } from "../connection/errors.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
+import { endProjects, type ProjectEnd, type RunEnd } from "../jobs/runs.ts";
 import { deleteUndatedFailures } from "./failures.ts";
 import {
   type ChangedRows,
@@ -66,6 +67,7 @@ export type RunWriter = ReturnType<typeof openRunWriter>;
 
 /** Rows in a transaction: several answers of the usual size, and little memory. A single answer may be larger. */
 const BATCH_ROWS_MAX = 5_000;
+const BATCH_PROJECTS_MAX = 500;
 /** How long a batch waits for more answers. Nobody notices so short a wait, and a transaction costs as much as some hundred rows. */
 const GATHER_MS = 25;
 /** While the database works on one batch, the next one is prepared here. */
@@ -80,6 +82,10 @@ export function openRunWriter(db: Database) {
   return {
     store: batched<Answer, StoredAnswer>((batch) => writeBatch(db, batch), {
       ...{ weightMax: BATCH_ROWS_MAX, weightOf: rowCount, beforeBatch, concurrency: BATCHES_AT_ONCE },
+    }),
+    /** Returns the run for one of the projects that ended it. */
+    endProject: batched<ProjectEnd, RunEnd | undefined>((batch) => endProjects(db, batch), {
+      ...{ weightMax: BATCH_PROJECTS_MAX, weightOf: () => 1, beforeBatch },
     }),
     /** A batch waits a moment for more answers while requests are under way. */
     async whileAsking<T>(ask: () => Promise<T>): Promise<T> {

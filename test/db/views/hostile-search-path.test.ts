@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { databaseNow, openPostgres } from "../../../src/db/connection/database.ts";
-import { endProject, finishRun, heartbeatRun, startRun } from "../../../src/db/jobs/runs.ts";
+import { endProjects, finishRun, heartbeatRun, startRun } from "../../../src/db/jobs/runs.ts";
 import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { markDue } from "../../../src/db/usage/series.ts";
@@ -49,7 +49,7 @@ test("the functions and operators of a hostile schema do not change what is stor
   await store(db, seriesId, [slice("2026-03-16", { listen: "1", speak: "1" })], { runId });
   await store(db, seriesId, [slice("2026-03-16", { listen: "2" })], { runId });
   await recordFailure(db, { seriesId, days: ["2026-03-17"], fetchNo: await nextFetchNo(db), reason: "down" });
-  await endProject(db, { runId, projectId: "p", counts: { ...NO_COUNTS, failed: 1 }, error: "down" });
+  await endProjects(db, [{ runId, projectId: "p", counts: { ...NO_COUNTS, failed: 1 }, error: "down" }]);
   await finishRun(db, runId, "failed", "down");
   expect(await nextFetchNo(db)).not.toBe(await nextFetchNo(db));
 
