@@ -58,11 +58,23 @@ export async function deliverKey(
 async function withKeyFile(file: string, work: (target: string) => Promise<void>): Promise<void> {
   try {
     await withFileLimit(file, DELIVERY_MS_MAX, async () => {
-      await mkdir(path.dirname(file), { recursive: true, mode: FOLDER_MODE });
+      await makeFolder(path.dirname(file));
       await work(await realpath(file).catch(() => file));
     });
   } catch (cause) {
     throw new AppError("delivery", `the key file ${file} can't be written`, { cause });
+  }
+}
+
+/** Node's recursive mkdir never ends in a folder in which none can be created, such as /proc, and the process could not end either. */
+async function makeFolder(folder: string, isParentMade = false): Promise<void> {
+  try {
+    await mkdir(folder, { mode: FOLDER_MODE });
+  } catch (error) {
+    if (systemCode(error) === "EEXIST") return;
+    if (systemCode(error) !== "ENOENT" || isParentMade) throw error;
+    await makeFolder(path.dirname(folder));
+    await makeFolder(folder, true);
   }
 }
 

@@ -132,3 +132,11 @@ test("a file with the name of the key file's folder fails the test of the sink, 
   await expect(testKeyFile(file)).rejects.toMatchObject(failure);
   await expect(writeKeyFile(file, NEW)).rejects.toMatchObject(failure);
 });
+
+// Node's recursive mkdir never ends in /proc.
+test("a folder that can't be created fails the test of the sink, and the delivery", async () => {
+  const message = "the key file /proc/x/y/exporter.key can't be written";
+  const cause = expect.objectContaining({ code: "ENOENT" });
+  await expect(testKeyFile("/proc/x/y/exporter.key")).rejects.toMatchObject({ code: "delivery", message, cause });
+  await expect(writeKeyFile("/proc/x/exporter.key", NEW)).rejects.toMatchObject({ code: "delivery", cause });
+});
