@@ -95,7 +95,7 @@ export function parseConfig(text: string, { source, baseDir }: ParseOptions): Co
   const unread = unreadIssues(budgets, readers).filter(
     ({ path: [, index] }) => entries.length === 0 || file.budgets[Number(index)]?.project !== undefined,
   );
-  const errors = [...deliveryIssues(rotations), ...unread];
+  const errors = [...deliveryIssues(rotations, written), ...unread];
   if (errors.length > 0) throw configError(source, errors, document);
   const config = { ...resolved, prices, budgets };
   if (entries.length === 0) return config;

@@ -137,20 +137,30 @@ export function writtenRotations({
   return writtenForMany ?? rotations;
 }
 
-/** A delivery replaces its file whatever the file holds, so no file may have two uses. Paths are compared as they are written. */
-export function deliveryIssues(written: readonly WrittenRotation[]): ConfigIssue[] {
+/**
+ * A delivery replaces its file whatever the file holds, so no file may have two uses. Paths are compared as they are written, for projects
+ * that are discovered later, and as they are for each known project.
+ */
+export function deliveryIssues(written: readonly WrittenRotation[], projects: readonly Named[]): ConfigIssue[] {
+  const filesOf = (file: string, names: readonly string[]) => [
+    file,
+    ...projectsNamed(projects, names).map(({ id }) => putId(file, id)),
+  ];
   const uses = new Map<string, string>();
-  for (const { createWith } of written) {
+  for (const { createWith, project, projects: names = project === undefined ? [] : [project] } of written) {
     const creator = createWith?.kind === "rotation" ? createWith.first : createWith;
-    if (creator?.kind === "file") uses.set(creator.path, "the file of the key that a rotation creates keys with");
+    for (const file of creator?.kind === "file" ? filesOf(creator.path, names) : []) {
+      uses.set(file, "the file of the key that a rotation creates keys with");
+    }
   }
-  return written.flatMap(({ deliver }, index) =>
+  return written.flatMap(({ deliver, projects: names = [] }, index) =>
     deliver.flatMap((sink, i) => {
       if (sink.kind !== "file") return [];
       const path = ["rotations", index, "deliver", i, "file"];
-      const used = uses.get(sink.path);
-      if (used !== undefined) return [{ path, message: `expected a file of its own; ${sink.path} is ${used}` }];
-      uses.set(sink.path, `already at ${formatPath(path)}`);
+      const files = filesOf(sink.path, names);
+      const used = files.find((file) => uses.has(file));
+      if (used !== undefined) return [{ path, message: `expected a file of its own; ${used} is ${uses.get(used)}` }];
+      for (const file of files) uses.set(file, `already at ${formatPath(path)}`);
       return [];
     }),
   );

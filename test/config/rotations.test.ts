@@ -85,6 +85,24 @@ test.each<[string, readonly object[], string]>([
     [{ ...FLEET, deliver: [{ file: "keys/{id}" }], createWith: { file: "keys/{id}" } }],
     "/srv/usage/keys/{id} is the file of the key that a rotation creates keys with",
   ],
+  [
+    "writes the file of one project's rotation",
+    [{ ...FLEET, name: "single", projects: undefined, project: "other", deliver: [{ file: "keys/p2.key" }] }, FLEET],
+    "/srv/usage/keys/p2.key is already at rotations[0].deliver[0].file",
+  ],
+  [
+    "writes for one of its projects the file of a key that creates",
+    [{ ...FLEET, createWith: { file: "keys/p2.key" } }],
+    "/srv/usage/keys/p2.key is the file of the key that a rotation creates keys with",
+  ],
+  [
+    "writes the file of the key that creates for one of many projects",
+    [
+      { ...FLEET, deliver: [], createWith: { file: "creators/{id}" } },
+      { ...FLEET, name: "single", projects: undefined, project: "other", deliver: [{ file: "creators/p1" }] },
+    ],
+    "/srv/usage/creators/p1 is the file of the key that a rotation creates keys with",
+  ],
 ])("a rotation is refused that %s", (_, rotations, says) => {
   const issues = issuesOf(textOf(rotations)).join("\n");
   expect(issues).toContain(says);
