@@ -2,6 +2,8 @@
 // replaced one was last used.
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { max } from "date-fns/max";
+import { min } from "date-fns/min";
 import { rotationKeyName } from "../config/projects.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import type { OpenedKey } from "../db/keys/ledger.ts";
@@ -108,19 +110,30 @@ export type LastUse = { readonly seen: "yes" | "no" | "unknown"; readonly text: 
 /** How old the newest usage by any key may be. If the service's answers lag further behind, they prove nothing about the last days. */
 const USAGE_LAG_DAYS_MAX = 3;
 
+/**
+ * The time by each known clock: that of the database, which sets the times in the ledger, of this machine, and of the service once it has
+ * answered.
+ */
+export async function readClocks({ db, service }: Pick<RotationContext, "db" | "service">): Promise<Date[]> {
+  return [await databaseNow(db), new Date(), service.serviceTime() ?? []].flat();
+}
+
 /** Reads every day of the grace period and today. The first day may include usage from before the key was replaced. */
-export async function lastUse(
-  { app, db, service, keys }: RotationContext,
-  job: RotationJob,
-  key: LedgerKey,
-): Promise<LastUse> {
+export async function lastUse(context: RotationContext, job: RotationJob, key: LedgerKey): Promise<LastUse> {
+  const { app, service, keys } = context;
   const { project } = job;
   const { signal } = app;
-  const today = dayOf(await databaseNow(db));
-  const start = addDays(today, -Math.max(job.graceDays, 1));
   const series = { project, source: "usage", grouping: "accessor", filter: ALL_USAGE } as const;
   try {
     const listed = await keys.useToRotate(job, (caller) => listKeys(service, project.id, caller, signal));
+    const clocks = await readClocks(context);
+    const [earliest, today] = [dayOf(min(clocks)), dayOf(max(clocks))];
+    // Days by a wrong clock are other days than those of the grace period. Around midnight right clocks are a day apart, too.
+    if (earliest < addDays(today, -1)) {
+      const text = `the clocks of database, machine and service disagree: it is ${earliest} by one and ${today} by another`;
+      return { seen: "unknown", text };
+    }
+    const start = addDays(earliest, -Math.max(job.graceDays, 1));
     const used: KeyUsage[] = [];
     for (const window of splitWindow({ start, end: today })) {
       const request: UsageRequest = { series, window };

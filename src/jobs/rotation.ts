@@ -22,6 +22,7 @@ import {
 import type { RotationJob } from "../keys/policy.ts";
 import type { RunTrigger } from "../usage/export.ts";
 import type { RotationContext } from "./context.ts";
+import { readClocks } from "./key-checks.ts";
 import { inspectKey, keyNameOf, type Rotation, takeCleanupStep, takeStep } from "./rotation-steps.ts";
 
 export type RotationOptions = {
@@ -150,13 +151,14 @@ async function inspectActive(rotation: Rotation, request: RotationRequest): Prom
 
 /** Runs even if a step towards an active key failed. If the cleanup of one key fails, the others are still cleaned up. */
 async function cleanUp(rotation: Rotation): Promise<void> {
-  const { service, app } = rotation.context;
+  const { app } = rotation.context;
   const done = new Set<string>();
   for (;;) {
-    const { ledger, now } = await rotation.ledger.read();
-    const clocks = [now, new Date(), service.serviceTime() ?? now];
-    // Each step is taken once: one that changed nothing stays in the plan. A clock that has jumped ahead does not end the grace of a key.
-    const steps = cleanupSteps(rotation.job, ledger, min(clocks));
+    const { ledger } = await rotation.ledger.read();
+    // A clock that has jumped ahead does not end the grace of a key.
+    const now = min(await readClocks(rotation.context));
+    const steps = cleanupSteps(rotation.job, ledger, now);
+    // Each step is taken once: one that changed nothing stays in the plan.
     const step = steps.find(({ kind, key }) => !done.has(`${kind} ${key.intentId}`));
     if (!step) return;
     app.signal.throwIfAborted();

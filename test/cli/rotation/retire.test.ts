@@ -137,6 +137,27 @@ test.for([
   },
 );
 
+test.for([
+  ["behind", 2, { old: 0, current: 1 }],
+  ["ahead of", -2, { old: 6, current: 0 }],
+] as const)(
+  "while the database's clock is days %s the service's, a due key is not deleted, as other days would be read",
+  async ([, days, daysAgo], { context }) => {
+    const { old, current } = await replaceKey(context, 20);
+    usage = [
+      { accessor: old, daysAgo: daysAgo.old },
+      { accessor: current, daysAgo: daysAgo.current },
+    ];
+    await context.configure({ maxAgeDays: 90, retire: "delete" });
+    const { now } = context.emulator;
+    context.emulator.now = () => new Date(now().getTime() + days * 24 * 60 * 60 * 1000);
+    const { status, stdout } = await context.run(["rotate"]);
+    expect(status).toBe(0);
+    expect(stdout).toContain(`kept ${old}: it is due for removal; not deleted: the clocks of`);
+    expect(deletesOf(context)).toEqual([]);
+  },
+);
+
 test("with retire delete a due key is deleted at the service, and its sealed secret is not kept", async ({
   context,
 }) => {
