@@ -129,11 +129,13 @@ function listFindings(read: ReadList): Finding[] {
   if ("error" in read) {
     return [{ what: "list", state: "fail", text: `${errorText(read.error)}; projects that were listed before stay` }];
   }
-  const { listed, change } = read;
+  const { listed, leftOut, change } = read;
   const news = change ? `; ${change.added.length} new, ${change.vanished.length} gone` : "";
   const findings: Finding[] = [
     { what: "list", state: listed.length === 0 ? "warn" : "ok", text: `${listed.length} listed${news}` },
   ];
+  if (leftOut.length > 0)
+    findings.push({ what: "left out", state: "warn", text: firstNames(leftOut, NAMES_SHOWN_MAX) });
   const waiting = change?.waiting.map(({ name }) => name) ?? [];
   if (waiting.length === 0) return findings;
   const missing = `${waiting.length} are missing, more than half (${firstNames(waiting, NAMES_SHOWN_MAX)}): they are read as before until a list an hour or more later lacks them, too; if they are gone, run check --confirm-projects`;

@@ -149,9 +149,9 @@ const PROJECTS_SHOWN_MAX = 20;
 
 async function askForProject(app: App, options: InitOptions, prompt: Prompt, draft: Draft): Promise<Project> {
   const list = (service: Service, key: Secret) => fetchProjects(service, key, app.signal);
-  const listed = await withService(app, draft, list).catch((error: unknown) => {
+  const { listed } = await withService(app, draft, list).catch((error: unknown) => {
     // Without the list the id can still be given.
-    if (error instanceof AppError && error.code !== "stopped") return [];
+    if (error instanceof AppError && error.code !== "stopped") return { listed: [] };
     throw error;
   });
   const ids = listed.map(({ id }) => toPrintableLine(id));

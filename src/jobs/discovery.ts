@@ -20,20 +20,12 @@ import { extendDue, type SeriesIds, type StoredValue, seriesIdOf, storedValues }
 import { AppError, errorText } from "../errors.ts";
 import { openServiceFor } from "../open-service.ts";
 import { hasStatus } from "../service/answer.ts";
-import { fetchProjects } from "../service/projects.ts";
+import { fetchProjects, type ProjectList } from "../service/projects.ts";
 import type { Service } from "../service/service.ts";
 import { toPrintableLine } from "../text.ts";
 import { addDays, type Day, dayOf, type Window } from "../usage/days.ts";
 import { configuredSeries, type ExportJob } from "../usage/plan.ts";
-import {
-  type Filter,
-  filterKey,
-  type Project,
-  type Seen,
-  type SeenValue,
-  type SeenValues,
-  seenFilter,
-} from "../usage/series.ts";
+import { type Filter, filterKey, type Seen, type SeenValue, type SeenValues, seenFilter } from "../usage/series.ts";
 import { openStaticKeys } from "./key-ring.ts";
 
 /** The configuration with the projects that the service has listed so far. Calls no service. */
@@ -71,9 +63,11 @@ export async function makeFirstDaysDue(
 
 /** A list as it was read and what it changes, or why it was not read. */
 export type ReadList = { readonly list: string } & (
-  | { readonly listed: readonly Project[]; readonly change: ListChange | undefined }
+  | (Pick<ProjectList, "listed" | "leftOut"> & { readonly change: ListChange | undefined })
   | { readonly error: AppError }
 );
+
+const LEFT_OUT_SHOWN_MAX = 3;
 
 /**
  * Reads the list of each key once, also if several entries have the same key, and stores what has changed. A list that can't be read
@@ -94,10 +88,14 @@ export async function readLists(
     return await Promise.all(
       [...entries].map(async ([list, { key }]) => {
         try {
-          const listed = await fetchList(app, service, key);
+          const { listed, leftOut } = await fetchList(app, service, key);
+          if (leftOut.length > 0) {
+            const facts = { list, leftOut: leftOut.length, reasons: leftOut.slice(0, LEFT_OUT_SHOWN_MAX) };
+            app.log.warn(facts, "entries of the list of projects can't be used, and are left out");
+          }
           const change = db && (await storeReading(db, { list, listed, readAt, isConfirmed }));
           if (change) logChange(app.log, list, change);
-          return { list, listed, change };
+          return { list, listed, leftOut, change };
         } catch (error) {
           if (!(error instanceof AppError) || error.code === "stopped") throw error;
           if (db) await recordListFailure(db, list, errorText(error));
@@ -112,10 +110,14 @@ export async function readLists(
   }
 }
 
-async function fetchList(app: App, service: Service, reference: Discovery["key"]): Promise<readonly Project[]> {
+async function fetchList(app: App, service: Service, reference: Discovery["key"]): Promise<ProjectList> {
   const key = await openStaticKeys(app).read(reference);
   try {
-    return await fetchProjects(service, key.named(keyName(reference)), app.signal);
+    const list = await fetchProjects(service, key.named(keyName(reference)), app.signal);
+    if (!list.mayGoOn) return list;
+    // Those on the next page would count as gone.
+    const problem = `the list of projects fills a page of ${list.listed.length}, and further pages are not read`;
+    throw new AppError("bad_answer", `${problem}: write the projects into "projects" one by one`);
   } catch (error) {
     if (!(error instanceof AppError) || !hasStatus(error, [404, 405, 501])) throw error;
     const message = `the service does not list projects, so none can be discovered: write them into "projects" one by one (${error.message})`;

@@ -28,22 +28,27 @@ export function isReadable(status: number, headers: ResponseHeaders): boolean {
   return status >= 200 && status <= 299 && isUncompressed(headers) && isJson(headers);
 }
 
-/** With `allowsEmpty`, a 204 is an answer without a value. */
-export function readAnswer(call: CallDescription, reply: Reply, allowsEmpty: boolean, redact: Redact): Outcome {
+/** A 204 to a DELETE is an answer without a value. */
+export function readAnswer(
+  { what }: CallDescription,
+  reply: Reply,
+  { method, allowsHalfPairs }: Pick<ServiceCall, "method" | "allowsHalfPairs">,
+  redact: Redact,
+): Outcome {
   const { status, headers } = reply;
   const requestId = () => requestIdOf(headers, redact);
-  if (status === 204 && allowsEmpty) return { ok: true, answer: { status, value: undefined, requestId } };
+  if (status === 204 && method === "DELETE") return { ok: true, answer: { status, value: undefined, requestId } };
   try {
-    return { ok: true, answer: { status, value: bodyValue(reply, redact), requestId } };
+    return { ok: true, answer: { status, value: bodyValue(reply, redact, allowsHalfPairs), requestId } };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     const details = detailsOf(status, requestId());
-    const message = `${call.what}: the service answered ${status} with a body that is no answer: ${error.message}`;
+    const message = `${what}: the service answered ${status} with a body that is no answer: ${error.message}`;
     return { ok: false, failure: { kind: "bad_answer", error: new AppError("bad_answer", message, { details }) } };
   }
 }
 
-function bodyValue({ status, headers, body }: Reply, redact: Redact): unknown {
+function bodyValue({ status, headers, body }: Reply, redact: Redact, allowsHalfPairs?: boolean): unknown {
   // A 206 holds only a part of an answer. If that part is valid JSON, it would be taken for the whole.
   if (status === 206) throw new SyntaxError("it is only a part of one");
   if (!isUncompressed(headers))
@@ -56,7 +61,7 @@ function bodyValue({ status, headers, body }: Reply, redact: Redact): unknown {
     );
   }
   if (body === undefined || body.length === 0) throw new SyntaxError("it is empty");
-  return parseExact(decodeUtf8(body));
+  return parseExact(decodeUtf8(body), allowsHalfPairs);
 }
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -147,13 +152,14 @@ const EXPONENT = /[eE][+-]?\d+/y;
  *
  * Throws as well if an object has two members of one name: JSON.parse keeps only the last, and nobody knows which is right.
  */
-export function parseExact(text: string): unknown {
+export function parseExact(text: string, allowsHalfPairs = false): unknown {
   const value = parseJson(text);
   // The text is valid UTF-8, so that only an escape can write half of a surrogate pair.
-  const found = { hasEscapes: text.includes("\\u"), members: 0, colons: 0 };
+  const hasEscapes = text.includes("\\u");
+  const found = { mayHaveHalfPairs: hasEscapes && !allowsHalfPairs, members: 0, colons: 0 };
   checkValue(value, 0, found);
   // Each member has a colon, and nearly all others are in texts. With a colon in a name, or an escape, the texts are taken out.
-  const isCounted = !found.hasEscapes && colonsIn(text) === found.members + found.colons;
+  const isCounted = !hasEscapes && colonsIn(text) === found.members + found.colons;
   if (!isCounted && colonsIn(text.replaceAll(JSON_TEXT, "")) !== found.members)
     throw new SyntaxError("it has an object with two members of one name");
   // A reviver makes parsing seven times as long, and nearly every answer does without.
@@ -199,12 +205,12 @@ function parseJson(text: string): unknown {
   }
 }
 
-type Found = { readonly hasEscapes: boolean; members: number; colons: number };
+type Found = { readonly mayHaveHalfPairs: boolean; members: number; colons: number };
 
 /** Counts the members of all objects, and the colons in all values that are texts. */
 function checkValue(value: unknown, depth: number, found: Found): void {
   if (typeof value === "string") {
-    if (found.hasEscapes) checkText(value);
+    if (found.mayHaveHalfPairs) checkText(value);
     found.colons += colonsIn(value);
     return;
   }
@@ -216,7 +222,7 @@ function checkValue(value: unknown, depth: number, found: Found): void {
   }
   // An object from JSON.parse inherits no enumerable member.
   for (const key in value) {
-    if (found.hasEscapes) checkText(key);
+    if (found.mayHaveHalfPairs) checkText(key);
     if (key === "__proto__") throw new SyntaxError("it has a member named __proto__");
     found.members++;
     const member: unknown = value[key as keyof typeof value];

@@ -58,7 +58,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
       if (timeMs !== undefined) serviceAheadMs = timeMs - now();
       stop?.throwIfAborted();
       if (reply.status >= 300) return { ok: false, failure: statusFailure(description, reply, redact, Date.now()) };
-      return readAnswer(description, reply, call.method === "DELETE", redact);
+      return readAnswer(description, reply, call, redact);
     }
 
     async function prepare(): Promise<void> {

@@ -1,6 +1,7 @@
 // What the service says of projects besides their usage: which ones a key can see, what their usage can be filtered by, and their balances.
 
 import { z } from "zod";
+import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import { toPrintableLine, truncate } from "../text.ts";
 import type { Source } from "../usage/dimensions.ts";
@@ -13,17 +14,62 @@ import type { Service } from "./service.ts";
 
 const NAME_LENGTH_MAX = 100;
 
-const ProjectsAnswer = z.object({ projects: z.array(z.object({ project_id: Id, name: z.string().nullish() })) });
+/** With the waits for the rate and for pauses: no command waits longer for a list. */
+const LIST_SECONDS_MAX = 60;
 
-/** The projects that the key can see, each once. */
-export async function fetchProjects(service: Service, key: Secret, signal: AbortSignal): Promise<readonly Project[]> {
+/** `limit` is the size of a page, if the service answers in pages. */
+const ProjectsAnswer = z.object({ projects: z.array(z.unknown()), limit: z.number().nullish() });
+
+const Entry = z.object({
+  project_id: Id,
+  name: z
+    .string()
+    .refine((name) => name.isWellFormed(), "holds half of a surrogate pair")
+    .nullish(),
+});
+
+export type ProjectList = {
+  /** Each once. */
+  readonly listed: readonly Project[];
+  /** Why entries are left out: one that can't be read says nothing about the others. */
+  readonly leftOut: readonly string[];
+  /** Whether the answer fills a page, so that the service may have more projects. */
+  readonly mayGoOn: boolean;
+};
+
+/** The projects that the key can see. */
+export async function fetchProjects(
+  service: Service,
+  key: Secret,
+  signal: AbortSignal,
+  secondsMax = LIST_SECONDS_MAX,
+): Promise<ProjectList> {
+  const late = AbortSignal.timeout(secondsMax * 1000);
   const call = { operation: "projects", method: "GET", path: ["v1", "projects"], retry: true } as const;
-  const { projects } = parseAnswer(ProjectsAnswer, await service.call(call, key, signal), "the list of projects");
-  const names = projects.map(({ project_id: id, name }): [string, string] => [
-    id,
-    truncate(toPrintableLine(name ?? ""), NAME_LENGTH_MAX) || id,
-  ]);
-  return [...new Map(names)].map(([id, name]) => ({ id, name }));
+  try {
+    const answer = await service.call({ ...call, allowsHalfPairs: true }, key, AbortSignal.any([signal, late]));
+    return readList(parseAnswer(ProjectsAnswer, answer, "the list of projects"));
+  } catch (error) {
+    if (!late.aborted || signal.aborted) throw error;
+    throw new AppError("unavailable", `the list of projects did not come within ${secondsMax} s`);
+  }
+}
+
+function readList({ projects, limit }: z.output<typeof ProjectsAnswer>): ProjectList {
+  const listed = new Map<string, Project>();
+  const leftOut: string[] = [];
+  for (const [i, entry] of projects.entries()) {
+    const { data, error } = Entry.safeParse(entry);
+    if (data) {
+      const name = truncate(toPrintableLine(data.name ?? ""), NAME_LENGTH_MAX);
+      listed.set(data.project_id, { id: data.project_id, name: name || data.project_id });
+    } else {
+      const [issue] = error.issues;
+      leftOut.push(`entry ${i + 1}: ${[issue?.path.join("."), issue?.message].filter(Boolean).join(" ")}`);
+    }
+  }
+  const mayGoOn = projects.length > 0 && projects.length >= (limit ?? Number.POSITIVE_INFINITY);
+  return { listed: [...listed.values()], leftOut, mayGoOn };
 }
 
 // GET /v1/projects/{id}/usage/fields or …/billing/fields. The answer lists only what was used in its period, so the service may know names

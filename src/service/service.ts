@@ -62,6 +62,8 @@ export type ServiceCall = {
   readonly beforeAttempt?: () => Promise<void>;
   /** The answer may contain a secret that the scrubber does not know yet, so no part of the answer is quoted. */
   readonly secretAnswer?: boolean;
+  /** Texts with half of a surrogate pair do not make the whole answer unreadable. */
+  readonly allowsHalfPairs?: boolean;
   /** The key needs one of these scopes. The error message names them if the service does not name the missing one. */
   readonly scopes?: readonly string[];
 };

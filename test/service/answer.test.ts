@@ -12,7 +12,7 @@ const JSON_TYPE = { "content-type": "application/json" };
 const DESCRIPTION = { what: "GET /v1/x", scopes: [] };
 
 function read(body: string | Uint8Array, headers: ResponseHeaders = JSON_TYPE) {
-  return readAnswer(DESCRIPTION, { status: 200, headers, body: Buffer.from(body) }, false, (text) => text);
+  return readAnswer(DESCRIPTION, { status: 200, headers, body: Buffer.from(body) }, { method: "GET" }, (text) => text);
 }
 
 test.each(["application/json", "application/json; charset=utf-8", "Application/JSON", "application/problem+json"])(
@@ -68,7 +68,7 @@ test("a 206 is a bad answer, even if its body is valid JSON", () => {
   const result = readAnswer(
     DESCRIPTION,
     { status: 206, headers: JSON_TYPE, body: Buffer.from("{}") },
-    false,
+    { method: "GET" },
     (text) => text,
   );
   expect(!result.ok && result.failure.error.message).toBe(
@@ -76,13 +76,13 @@ test("a 206 is a bad answer, even if its body is valid JSON", () => {
   );
 });
 
-test("a 204 is an answer only to a call that allows it", () => {
+test("a 204 is an answer only to a DELETE", () => {
   const reply = { status: 204, headers: {}, body: Buffer.from("") };
-  expect(readAnswer(DESCRIPTION, reply, true, (text) => text)).toMatchObject({
+  expect(readAnswer(DESCRIPTION, reply, { method: "DELETE" }, (text) => text)).toMatchObject({
     ok: true,
     answer: { value: undefined },
   });
-  expect(readAnswer(DESCRIPTION, reply, false, (text) => text).ok).toBe(false);
+  expect(readAnswer(DESCRIPTION, reply, { method: "GET" }, (text) => text).ok).toBe(false);
 });
 
 test("an HTML page of a gateway in two attempts is a bad answer", async () => {

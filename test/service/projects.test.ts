@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { sleep } from "../../src/async.ts";
 import { fetchBalances, fetchFields, fetchProjects } from "../../src/service/projects.ts";
 import { answerJson, type Script, scriptedServer } from "../support/scripted-server.ts";
 import { KEY, limit, openTestService } from "./open-test-service.ts";
@@ -7,7 +8,7 @@ import { KEY, limit, openTestService } from "./open-test-service.ts";
 async function listAt(...projects: readonly object[]) {
   await using server = await scriptedServer((_request, response) => answerJson(response, 200, { projects }));
   await using service = openTestService(server.origin);
-  const listed = await fetchProjects(service, KEY, limit());
+  const { listed } = await fetchProjects(service, KEY, limit());
   expect(server.requests.map(({ target }) => target)).toEqual(["/v1/projects"]);
   return listed;
 }
@@ -26,10 +27,33 @@ test("a name becomes one printable line of at most 100 characters", async () => 
   expect(listed).toMatchObject([{ name: "two lines" }, { name: "p1" }, { name: `${"x".repeat(99)}…` }]);
 });
 
-test("a list with an id that leads out of the path is a bad answer", async () => {
-  await expect(listAt({ project_id: "p1" }, { project_id: "../x" })).rejects.toMatchObject({
-    code: "bad_answer",
-    message: expect.stringContaining("projects.1.project_id: not an id"),
+test.each([
+  ["an id that leads out of the path", { project_id: "../x", name: "x" }, "entry 2: project_id not an id"],
+  [
+    "a name with half of a surrogate pair",
+    { project_id: "b", name: "\ud83d" },
+    "entry 2: name holds half of a surrogate pair",
+  ],
+  ["no id", { name: "b" }, "entry 2: project_id Invalid input: expected string, received undefined"],
+  ["no members", null, "entry 2: Invalid input: expected object, received null"],
+])("an entry with %s is left out, and the others are listed", async (_name, entry, reason) => {
+  await using server = await scriptedServer((_request, response) =>
+    answerJson(response, 200, { projects: [{ project_id: "a" }, entry, { project_id: "c" }] }),
+  );
+  await using service = openTestService(server.origin);
+  expect(await fetchProjects(service, KEY, limit())).toMatchObject({
+    ...{ listed: [{ id: "a" }, { id: "c" }], leftOut: [reason], mayGoOn: false },
+  });
+});
+
+test.each<[string, Script]>([
+  ["never ends its answer", (_request, response) => void response.writeHead(200).write("{")],
+  ["asks for a long pause", (_request, response) => void response.writeHead(429, { "retry-after": "30" }).end()],
+])("a list of a service that %s is given up in time", async (_name, script) => {
+  await using server = await scriptedServer(script);
+  await using service = openTestService(server.origin, {}, { now: () => performance.now(), sleep });
+  await expect(fetchProjects(service, KEY, limit(), 0.5)).rejects.toMatchObject({
+    ...{ code: "unavailable", message: "the list of projects did not come within 0.5 s" },
   });
 });
 

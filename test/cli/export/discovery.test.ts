@@ -148,6 +148,7 @@ test("a list that is cut, or not readable, leaves the projects as they were", as
   for (const fault of [
     listing({ kind: "body", change: (json) => JSON.stringify(json).slice(0, -9) }),
     listing({ kind: "body", change: () => ({}) }),
+    listing({ kind: "body", change: (json) => ({ ...Object(json), limit: 4 }) }),
     listing({ kind: "answer", status: 403, body: "{}" }),
   ]) {
     emulator.fault = fault;
