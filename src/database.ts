@@ -31,7 +31,7 @@ export async function withDatabaseOfAnyVersion<T>(app: App, work: (db: Database)
   } catch (error) {
     throw isConnectionError(error) || isAccessDenied(error)
       ? databaseUnreachable(app, error)
-      : explainMissingRight(error);
+      : await explainMissingRight(db, error);
   } finally {
     await db.destroy();
   }

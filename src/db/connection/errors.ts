@@ -1,7 +1,9 @@
 // Tells apart why a statement or a connection failed: the server was not reached, it denied access, or another session was in the
 // way.
 
+import { type Kysely, sql } from "kysely";
 import { AppError, errorText, isRefusedData, systemCode } from "../../errors.ts";
+import type { Tables } from "../schema.ts";
 
 /** SQLSTATE classes of a connection that failed and of a server that is full, starting or stopping; and the network's codes. */
 const CONNECTION_ERROR_CODE =
@@ -34,12 +36,26 @@ export function isAccessDenied(error: unknown): error is Error {
 /** SQLSTATE of a missing right. */
 export const NOT_ALLOWED = "42501";
 
-/** The error for a person, with the next step, if the server refused a statement for lack of a right; every other error as it is. */
-export function explainMissingRight(error: unknown): unknown {
+/**
+ * The error for a person, with the next step, if the server refused a statement for lack of a right; every other error as it is. A person
+ * is not advised to grant the role of a superuser.
+ */
+export async function explainMissingRight(db: Kysely<Tables>, error: unknown): Promise<unknown> {
   if (systemCode(error) !== NOT_ALLOWED) return error;
-  const advice =
-    "connect as the user that ran migrate first; before that, have an administrator run: grant create on database NAME to USER";
-  return new AppError("database", `${errorText(error)}: ${advice}`, { cause: error });
+  const { rows } = await sql<{ advice: string }>`
+    select case
+        when o.rolname is null then pg_catalog.format('user %s may not create schemas: have %s run: grant create on database %I to %I',
+          current_user, pg_catalog.pg_get_userbyid(datdba), datname, current_user)
+        when o.rolname = current_user then pg_catalog.format('user %s lacks a right that it needs', o.rolname)
+        when o.rolsuper then pg_catalog.format('this is user %s, and the tables are %s''s: connect as %2$s', current_user, o.rolname)
+        else pg_catalog.format(
+          'this is user %1$s, and the tables are %2$s''s: connect as %2$s, or have an administrator run: grant %2$I to %1$I',
+          current_user, o.rolname) end as advice
+    from pg_catalog.pg_database
+    left join (pg_catalog.pg_namespace n join pg_catalog.pg_roles o on o.oid = nspowner) on nspname = 'usage_export'
+    where datname = pg_catalog.current_database()
+  `.execute(db);
+  return new AppError("database", `${errorText(error)}: ${rows[0]?.advice}`, { cause: error });
 }
 
 const SQLSTATE = /^[\dA-Z]{5}$/;

@@ -73,7 +73,7 @@ async function retryWhileLocked(
       return await db.transaction().execute((tx) => applyMigrations(tx, lockMs));
     } catch (error) {
       const refusal = findCause(error, [NOT_ALLOWED]);
-      if (refusal) throw explainMissingRight(refusal);
+      if (refusal) throw await explainMissingRight(db, refusal);
       const dependency = findCause(error, DEPENDED_ON);
       if (dependency && "detail" in dependency) {
         const text = `nothing was migrated, as ${dependency.detail}: drop that, run migrate again, and create it anew`;
@@ -164,8 +164,8 @@ export async function newestMigration(): Promise<string> {
  * begins with it.
  */
 export async function requireCurrentSchema(db: Database): Promise<void> {
-  const stored = await storedSchema(db).catch((cause: unknown) => {
-    throw findCause(cause, NOT_THERE) ? otherSchema(NEXT_STEP) : explainMissingRight(cause);
+  const stored = await storedSchema(db).catch(async (cause: unknown) => {
+    throw findCause(cause, NOT_THERE) ? otherSchema(NEXT_STEP) : await explainMissingRight(db, cause);
   });
   const { migrations, views } = await findMissing(stored, readViews());
   if (migrations.length > 0 || views) throw otherSchema(NEXT_STEP);

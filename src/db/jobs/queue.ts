@@ -7,7 +7,7 @@ import type { Logger } from "pino";
 import { AppError, systemCode } from "../../errors.ts";
 import type { Database } from "../connection/database.ts";
 import { isConnectionError } from "../connection/errors.ts";
-import type { Tx } from "../connection/transaction.ts";
+import { setUntilCommit, type Tx } from "../connection/transaction.ts";
 import { QUEUE_NAMES, QUEUE_SCHEMA, type QueueName } from "./jobs.ts";
 
 /** One attempt at a queue job. */
@@ -82,7 +82,7 @@ export async function installQueue(db: Database): Promise<void> {
 }
 
 async function install(db: Database): Promise<void> {
-  const boss = await openBoss(onPool(db), { migrate: true, createSchema: true, supervise: false });
+  const boss = await openBoss(onCatalogPath(db), { migrate: true, createSchema: true, supervise: false });
   // pg-boss reports failures of its background work as events. Without a listener they would end the process.
   let trouble: Error | undefined;
   boss.on("error", (error) => {
@@ -217,6 +217,22 @@ export function onPool(db: Database, reportDatabase: (error?: unknown) => void =
         if (isConnectionError(error)) reportDatabase(error);
         throw error;
       }
+    },
+  };
+}
+
+/** As onPool, but no statement finds anything that somebody else put into a schema of the search path. */
+function onCatalogPath(db: Database): Db {
+  const pool = onPool(db);
+  return {
+    async executeSql(text, values) {
+      const begin = /^\s*begin;/i;
+      if (begin.test(text))
+        return pool.executeSql(text.replace(begin, "begin; set local search_path = pg_catalog;"), values);
+      return db.transaction().execute(async (tx) => {
+        await setUntilCommit(tx, { search_path: "pg_catalog" });
+        return executeRaw(tx, text, values);
+      });
     },
   };
 }

@@ -163,7 +163,7 @@ test("the error names the migration that failed, and no migration is applied", a
 /** Runs `work` as a new role in an empty database, beside another one, after an administrator has run the statements of `prepare`. Then drops all. */
 async function withRole(
   prepare: (role: string, database: string) => string,
-  work: (db: Database, asOther: Database) => Promise<void>,
+  work: (db: Database, asOther: Database, role: string) => Promise<void>,
 ): Promise<void> {
   await using empty = await emptyDatabase();
   const role = `${empty.name}_role`;
@@ -176,7 +176,7 @@ async function withRole(
     await runStatement(empty.directUrl, prepare(role, empty.name));
     await using db = connect(role);
     await using asOther = connect(roles[1]);
-    await work(db, asOther);
+    await work(db, asOther, role);
   } finally {
     await runStatement(empty.directUrl, `reassign owned by ${role} to current_user; drop owned by ${roles}`);
     await runStatement(empty.directUrl, `drop role ${roles}`);
@@ -193,24 +193,49 @@ test("a user who owns the database and nothing else can migrate it", async () =>
   );
 });
 
-test("the error for a user without rights has the next step, before the first migration and after it", async () => {
-  const advice =
-    /^permission denied for (?:database|schema) \w+: connect as the user that ran migrate first; .*grant create on database/;
+const SHADOWING = ["text", "name", "oid", "integer"].map(
+  (type) => `
+    create function other.never(${type}, ${type}) returns boolean language sql as 'select false';
+    create operator other.= (leftarg = ${type}, rightarg = ${type}, function = other.never);`,
+);
+
+test.each([
+  ["standard_conforming_strings = off", ""],
+  [
+    "search_path = other, pg_catalog",
+    `create schema other; create table other.pg_namespace (); create table other.pg_class (); ${SHADOWING.join("")}`,
+  ],
+])("a database with %s is migrated", async (setting, prepare) => {
+  await using empty = await emptyDatabase();
+  await runStatement(empty.directUrl, `${prepare}; alter database ${empty.name} set ${setting}`);
+  await using db = openPostgres(empty.url);
+  await migrateToLatest(db);
+  await requireCurrentSchema(db);
+});
+
+test("the error for a user without rights names the right, before the first migration and after it", async () => {
   await withRole(
     () => "",
-    async (db) => void (await expect(migrateToLatest(db)).rejects.toThrow(advice)),
-  );
-  await withRole(
-    (role, name) => `alter database ${name} owner to ${role}`,
-    async (db, asOther) => {
-      await migrateToLatest(db);
-      await expect(requireCurrentSchema(asOther)).rejects.toMatchObject({
-        code: "database",
-        message: expect.stringMatching(advice),
-      });
-      await expect(migrateToLatest(asOther)).rejects.toThrow(advice);
+    async (db, _, role) => {
+      const advice = new RegExp(
+        `user ${role} may not create schemas: have postgres run: grant create on database \\w+ to ${role}$`,
+      );
+      await expect(migrateToLatest(db)).rejects.toThrow(advice);
     },
   );
+  for (const kind of ["nosuperuser", "superuser"]) {
+    await withRole(
+      (role, name) => `alter role ${role} ${kind}; alter database ${name} owner to ${role}`,
+      async (db, asOther, role) => {
+        await migrateToLatest(db);
+        const grant = kind === "superuser" ? "" : `, or have an administrator run: grant ${role} to ${role}_other`;
+        const advice = `this is user ${role}_other, and the tables are ${role}'s: connect as ${role}${grant}`;
+        const message = `permission denied for schema usage_export: ${advice}`;
+        await expect(requireCurrentSchema(asOther)).rejects.toMatchObject({ code: "database", message });
+        await expect(migrateToLatest(asOther)).rejects.toMatchObject({ message: expect.stringContaining(advice) });
+      },
+    );
+  }
 });
 
 test("a database without the schema is not up to date", async () => {
