@@ -19,7 +19,8 @@ type SecretKind = "key" | "token" | "password" | "address";
 type NeededSecret = { readonly path: Path; readonly kind: SecretKind; readonly reference: StaticKeyReference };
 
 /**
- * Throws an AppError that says where the secret was looked for and how to fix it: `unavailable` if its file is there and can't be read.
+ * Throws an AppError that says where the secret was looked for and how to fix it: `unavailable` if its file system does not answer, and of
+ * an API key if its file is there and can't be read.
  */
 export async function readSecret(kind: SecretKind, reference: SecretReference, env: Environment): Promise<Secret> {
   const isVariable = reference.kind === "env";
@@ -57,7 +58,9 @@ async function readSecretFile(kind: SecretKind, path: string): Promise<string> {
     return (await readRegularFile(path)).toString("utf8");
   } catch (cause) {
     const problem = `${kind} file ${fileReadProblem(path, cause)}`;
-    if (!IS_WRONG_PATH.test(systemCode(cause))) throw new AppError("unavailable", problem);
+    const code = systemCode(cause);
+    if (code === "ETIMEDOUT" || (kind === "key" && !IS_WRONG_PATH.test(code)))
+      throw new AppError("unavailable", problem);
     throw new AppError("config", `${problem}: expected a file with ${nameOf(kind)} alone`, { cause });
   }
 }

@@ -1,5 +1,6 @@
 // Secrets are read from where the configuration says, and no message has any part of one.
 
+import { spawnSync } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
@@ -96,5 +97,15 @@ test("a key file whose reading fails says so, and ends no process", async ({ ski
   await expect(readSecret("key", broken, {})).rejects.toMatchObject({
     code: "unavailable",
     message: "key file /proc/self/mem could not be read (EIO)",
+  });
+});
+
+test("a secret of the monitor in what is no file, such as a pipe, is named with its place", async () => {
+  const file = path.join(folder, "pipe");
+  spawnSync("mkfifo", [file]);
+  const needed = { path: ["notify", "webhook"], kind: "address", reference: { kind: "file", path: file } } as const;
+  await expect(requireReadable([needed], {})).rejects.toMatchObject({
+    code: "config",
+    message: `notify.webhook: address file ${file} is not a regular file: expected a file with the address alone`,
   });
 });

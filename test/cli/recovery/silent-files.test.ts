@@ -81,6 +81,14 @@ test("a worker works on without a key whose file system does not answer, and end
   expect(performance.now() - stoppedMs).toBeLessThan(DRAIN_SECONDS * 1000 + BUSY_MS);
 });
 
+test("a key file that is there and can't be read, such as a pipe, fails its own project", async ({ context }) => {
+  await serveBoth(context);
+  await replaceByPipe(path.join(context.folder, "share/staging.key"));
+  const exported = await context.start(["export"]).ended;
+  expect(exported).toMatchObject({ status: 1, stdout: expect.stringContaining("staging.key is not a regular file") });
+  expect(await slicesOf("production")).toEqual(COMPLETE);
+});
+
 test("a worker takes up a configuration after one that could not be read", async ({ context }) => {
   const emulator = await serveAndConfigure(context);
   const worker = context.start(["start"]);
