@@ -74,7 +74,7 @@ const WORKERS_SHOWN_MAX = 10;
 const PAUSES_SHOWN_MAX = 5;
 
 function renderStatus(health: HealthState, gaps: Gaps): string {
-  const { jobs, workers, slices, rotations, callPauses, budgets, projects } = health;
+  const { jobs, workers, slices, rotations, callPauses, budgets, projects, lists } = health;
   const texts = (part: (one: Condition) => boolean) => health.conditions.filter(part).map(({ text }) => text);
   const wrong = texts(({ isWrong }) => isWrong);
   return lines([
@@ -87,6 +87,10 @@ function renderStatus(health: HealthState, gaps: Gaps): string {
     ...workerLines(workers),
     ...firstOf(callPauses.map(pauseText), PAUSES_SHOWN_MAX, (more) => `and with ${counted(more, "more key")}`),
     `slices: ${slices.complete} complete, ${slices.suspect} suspect, ${slices.failed} failed, ${slices.missing} missing`,
+    ...lists.map(
+      ({ list, projects: count, readAt }) =>
+        `projects of ${list}: ${count}, ${readAt ? `listed ${instantText(readAt)}` : "never listed"}`,
+    ),
     ...worstProjectLines(projects),
     ...gapLines(gaps),
     ...budgets

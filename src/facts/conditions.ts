@@ -196,7 +196,7 @@ function coverageConditions({ slices, causes, jobs, readAt }: HealthFacts): read
       }),
     ),
     ...of("failed", others, "failed for other reasons", { subject: "other", isQuiet: false }),
-    ...of("suspect", slices.suspect, "suspect: empty where there were numbers, which stay"),
+    ...of("suspect", slices.suspect, "suspect: the newest answer is in doubt, and earlier numbers stay"),
   ];
 }
 

@@ -48,7 +48,7 @@ const CASES: readonly [name: string, section: string, text: string | RegExp, par
   [
     "suspect",
     "gaps",
-    "3 slices suspect: empty where there were numbers, which stay",
+    "3 slices suspect: the newest answer is in doubt, and earlier numbers stay",
     { slices: { ...SLICES, suspect: 3 } },
   ],
   [
