@@ -23,14 +23,14 @@ export type CommandRun = (app: App) => Promise<number>;
 /** `choose` is called with the command that a parsed command line names. */
 export function defineCommands(version: string, choose: (configPath: string, run: CommandRun) => void): Command {
   const program = new Command("usage-export")
-    .description("Nightly usage snapshots of a speech service in Postgres, and API keys that stay young.")
+    .description("Stores what a speech service reports about usage in Postgres every night, and rotates API keys.")
     .version(version, "--version", "prints the version")
     .exitOverride()
-    .showHelpAfterError("(--help shows what there is)")
+    .showHelpAfterError("(--help lists commands and options)")
     // Without this, the options after `keys rewrap` would be parsed as options of `keys`, which has the same ones.
     .enablePositionalOptions()
     .addHelpText("after", ENVIRONMENT)
-    .helpCommand("help [command]", "what a command does and how to use it");
+    .helpCommand("help [command]", "what a command does, its options and examples");
   const run: Run =
     (load) =>
     (...given) => {
@@ -61,7 +61,7 @@ function add(parent: Command, name: string, summary: string, ...examples: readon
 const JSON_ANSWER = ["--json", "answers in JSON"] as const;
 
 function defineSetUp(program: Command, run: Run): void {
-  const demo = "the whole product on this machine with nothing configured: emulator, embedded database, 30 days";
+  const demo = "shows the whole product on this machine with nothing configured: emulator, embedded database, 30 days";
   add(program, "demo", demo, "demo", "demo --serve")
     .option("--serve", "keeps the dashboard up until Ctrl-C")
     .action(run(async () => (await import("./demo.ts")).runDemo));
@@ -70,17 +70,20 @@ function defineSetUp(program: Command, run: Run): void {
   add(program, "init", init, "init", "init --yes --project 2ad1bd12-6e1c-4b7a-9b4f-3a1a0f5b3c9e --grouping none model")
     .option("--base-url <address>", "the service's address")
     .option("--key-variable <name>", "the environment variable that holds the API key")
-    .option("--project <id>", "the project's id; left out: the only one of the key")
+    .option("--project <id>", "the project's id; default: the only project of the key")
     .addOption(new Option("--grouping <name...>", "the groupings to read").choices(GROUPINGS))
     .option("--days <number>", "how many days to read again each night", wholeNumber(1, 366))
-    .option("--yes", "asks nothing: takes these options, and defaults for the others")
+    .option("--yes", "asks nothing; uses the options given, and defaults for the rest")
     .action(run(async () => (await import("./init.ts")).runInit));
 
   const check =
-    "checks the configuration, the database and, per project, the key and whether the service applies window, groupings and filters";
+    "checks the configuration and the database, and for each project its key and what the service does with window, groupings and filters";
   add(program, "check", check, "check", "check --offline --config staging.config.json")
     .option("--offline", "stops after the configuration")
-    .option("--confirm-projects", "stores the lists of projects as they are now, also without more than half of them")
+    .option(
+      "--confirm-projects",
+      "accepts the lists of projects as they are now, even if more than half of the projects are gone",
+    )
     .option(...JSON_ANSWER)
     .action(run(async () => (await import("./check.ts")).runCheck));
 
@@ -93,7 +96,11 @@ function selecting(command: Command): Command {
   return command
     .option("--job <name...>", "only these jobs")
     .option("--project <name...>", "only these projects")
-    .option("--grouping <name...>", "only these groupings; of several dimensions, as tags,line_item", parseGroupings)
+    .option(
+      "--grouping <name...>",
+      "only these groupings; several dimensions are joined by commas: tags,line_item",
+      parseGroupings,
+    )
     .option("--filter <name...>", "only these filters");
 }
 
@@ -104,13 +111,13 @@ function defineWork(program: Command, run: Run): void {
     .option(...JSON_ANSWER)
     .action(run(async () => (await import("./export.ts")).runExport));
 
-  const backfill = "reads a range of past days; run again after a stop, it continues where it ended";
+  const backfill = "reads past days; after a stop, run it again to continue";
   const january = "backfill --from 2026-01-01 --to 2026-01-31";
   selecting(add(program, "backfill", backfill, january, `${january} --only failed --grouping model`))
     .requiredOption("--from <YYYY-MM-DD>", "the first day", parseDay)
     .requiredOption("--to <YYYY-MM-DD>", "the last day, which must be over in UTC", parseDay)
     .addOption(
-      new Option("--only <mode>", "which of these days: never read, failed, or all")
+      new Option("--only <mode>", "days that were never read (missing), days that failed, or all")
         .choices(BACKFILL_MODES)
         .default("missing"),
     )
@@ -128,75 +135,81 @@ function defineWork(program: Command, run: Run): void {
     .option(...JSON_ANSWER)
     .action(run(async () => (await import("./rotate.ts")).runRotate));
 
-  const ledger = "the ledger of keys: state, age, last seen in use; never a secret";
+  const ledger = "lists the API keys with state, age and last use; never a secret";
   const keys = add(program, "keys", ledger, "keys", "keys --json")
     .option(...JSON_ANSWER)
     .action(run(async () => (await import("./keys.ts")).runKeys));
   const rewrap =
-    "seals the ledger's keys with USAGE_EXPORT_MASTER_KEY, opening them with USAGE_EXPORT_MASTER_KEY_PREVIOUS";
+    "opens the stored keys with USAGE_EXPORT_MASTER_KEY_PREVIOUS and seals them with USAGE_EXPORT_MASTER_KEY";
   add(keys, "rewrap", rewrap, "keys rewrap").action(run(async () => (await import("./keys.ts")).runRewrap));
 }
 
 function defineJobs(program: Command, run: Run): void {
-  const start = "the worker: runs jobs on their schedules, fills what was missed, and drains on SIGTERM";
+  const start = "the worker: runs jobs on their schedules, reads missed days, serves the dashboard; SIGTERM ends it";
   add(program, "start", start, "start", "start --embedded")
-    .option("--embedded", "works on the embedded database in ./data, where DATABASE_URL is not set")
+    .option("--embedded", "allows the embedded database in ./data; needed if DATABASE_URL is not set")
     .action(run(async () => (await import("./start.ts")).runStart));
   add(program, "health", "asks the worker on this machine whether it can work", "health", "health --live")
     .option("--live", "asks only whether its process is alive")
     .action(run(async () => (await import("./health.ts")).runHealth));
-  const jobs = add(program, "jobs", "the jobs, when they run next, and which are paused", "jobs")
+  const jobs = add(program, "jobs", "lists the jobs, when they run next, and which are paused", "jobs")
     .option(...JSON_ANSWER)
     .action(run(async () => (await import("./jobs.ts")).runJobs));
-  add(jobs, "next", "the next times the job runs", "jobs next nightly --count 10")
+  add(jobs, "next", "prints when a job runs next", "jobs next nightly --count 10")
     .argument("<name>", "the job's name")
     .option("--count <number>", "how many", wholeNumber(1, 1000), 5)
     .option(...JSON_ANSWER)
     .action(run(async () => (await import("./jobs.ts")).runJobsNext));
   const why = 'jobs pause nightly --why "the service is moved until Monday"';
-  add(jobs, "pause", "the workers leave the job alone until it is resumed", why)
+  add(jobs, "pause", "stops the workers from running a job until it is resumed", why)
     .argument("<name>", "the job's name")
-    .requiredOption("--why <reason>", "what the others should know", parseReason)
+    .requiredOption("--why <reason>", "the reason, which `jobs` shows", parseReason)
     .option(...JSON_ANSWER)
     .action(run(async () => (await import("./jobs.ts")).runJobsPause));
-  add(jobs, "resume", "the workers run the job again, and catch up what was due", "jobs resume nightly")
+  add(jobs, "resume", "lets the workers run a job again, with what was due meanwhile", "jobs resume nightly")
     .argument("<name>", "the job's name")
     .option(...JSON_ANSWER)
     .action(run(async () => (await import("./jobs.ts")).runJobsResume));
 }
 
 function defineAnswers(program: Command, run: Run): void {
-  add(program, "status", "jobs, last and next runs, and what is missing", "status", 'status --project "prod-*"')
+  add(
+    program,
+    "status",
+    "says whether all is well, and if not: what, since when, and the next step",
+    "status",
+    'status --project "prod-*"',
+  )
     .option("--project <name...>", 'only how complete these projects are; "*" stands for any text')
     .option(...JSON_ANSWER)
     .action(run(async () => (await import("./status.ts")).runStatus));
 
   const january = "report --from 2026-01-01 --to 2026-01-31 --out january.html";
-  add(program, "report", "the overview as one HTML file to send on", "report", january)
+  add(program, "report", "writes the overview as one HTML file to send on", "report", january)
     .option("--out <file>", "the file to write; - writes to standard output", "usage-report.html")
-    .option("--from <YYYY-MM-DD>", "the first day; 28 days in all where it is left out", parseDay)
-    .option("--to <YYYY-MM-DD>", "the last day; yesterday in UTC where it is left out", parseDay)
+    .option("--from <YYYY-MM-DD>", "the first day; default: 28 days in all", parseDay)
+    .option("--to <YYYY-MM-DD>", "the last day; default: yesterday in UTC", parseDay)
     .option("--project <name>", "only this project")
     .action(run(async () => (await import("./report.ts")).runReport));
 
-  const explain = "why usage and cost rose or fell: which models, keys, tags and other groups account for the change";
+  const explain = "says which models, keys, tags and other groups made usage or cost rise or fall";
   const march = "explain --from 2026-03-01 --to 2026-03-31 --metric hours --limit 10";
   add(program, "explain", explain, "explain", "explain --day 2026-03-02 --project production", march)
-    .option("--day <YYYY-MM-DD>", "this day, against the same weekday a week before", parseDay)
+    .option("--day <YYYY-MM-DD>", "this day, compared with the same weekday a week before", parseDay)
     .option(
       "--from <YYYY-MM-DD>",
-      "the first day; 7 days in all where it is left out. They are compared with as many days whole weeks before, and a whole calendar month with the month before",
+      "the first day; default: 7 days in all. A whole calendar month is compared with the month before, other days with as many days whole weeks before",
       parseDay,
     )
-    .option("--to <YYYY-MM-DD>", "the last day; yesterday in UTC where it is left out", parseDay)
+    .option("--to <YYYY-MM-DD>", "the last day; default: yesterday in UTC", parseDay)
     .option("--project <name...>", "only these projects")
     .addOption(
       new Option("--metric <name...>", "these metrics; cost needs billing or prices in the configuration")
         .choices([...METRICS, "cost"])
         .default(["requests", "cost"]),
     )
-    .addOption(new Option("--grouping <name...>", "split by these groupings only").choices(USAGE_DIMENSIONS))
-    .option("--limit <number>", "how many groups each table shows; the others are added up", wholeNumber(1, 1000), 5)
+    .addOption(new Option("--grouping <name...>", "explain it by these groupings only").choices(USAGE_DIMENSIONS))
+    .option("--limit <number>", "how many groups each table names; the rest is one line", wholeNumber(1, 1000), 5)
     .option(...JSON_ANSWER)
     .action(run(async () => (await import("./explain.ts")).runExplain));
 }
@@ -206,18 +219,18 @@ function defineTools(program: Command, run: Run): void {
   const gaps = "dump --view coverage_gaps --format jsonl";
   add(program, "dump", "writes a view of schema bi to a file or standard output", gaps, changed)
     .requiredOption("--view <name>", "the view, without the schema")
-    .option("--from <YYYY-MM-DD>", "the first day; left out: from the oldest day", parseDay)
-    .option("--to <YYYY-MM-DD>", "the last day; left out: up to the newest day", parseDay)
+    .option("--from <YYYY-MM-DD>", "the first day; default: the oldest", parseDay)
+    .option("--to <YYYY-MM-DD>", "the last day; default: the newest", parseDay)
     .addOption(
       new Option(
         "--format <name>",
-        "csv for spreadsheets, jsonl for programs; left out: the ending of --out decides",
+        "csv for spreadsheets, jsonl for programs; default: by the ending of --out",
       ).choices(["csv", "jsonl"]),
     )
     .option("--out <file>", "the file to write; - writes to standard output", "-")
     .option(
       "--changed-since <moment>",
-      "only the days that changed since the moment that the last such dump printed; the first time: beginning",
+      "only days that changed since this moment, which the dump before printed; the first time: beginning",
     )
     .action(run(async () => (await import("./dump.ts")).runDump));
 
@@ -231,15 +244,15 @@ function defineTools(program: Command, run: Run): void {
     }),
   );
 
-  const emulator = "serves an emulator of the service on this machine, for trying things out";
+  const emulator = "serves an emulator of the service on this machine, for trials";
   add(program, "emulator", emulator, "emulator --port 8080 --project trial", "emulator --project berlin paris rome")
     .option("--port <number>", "the port; 0 takes a free one", wholeNumber(0, 65_535), 0)
     .addOption(
-      new Option("--dialect <name>", "which parameter and field names: the published interface's, or those of 2026")
+      new Option("--dialect <name>", "its parameter and field names: as in the published interface, or as in 2026")
         .choices(["interface", "2026"])
         .default("interface"),
     )
-    .option("--project <id...>", "the projects' ids; the key may use each of them", ["trial"])
+    .option("--project <id...>", "the ids of its projects; one key reads them all", ["trial"])
     .action(run(async () => (await import("./emulator.ts")).runEmulator));
 }
 

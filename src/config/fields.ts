@@ -2,6 +2,7 @@
 // the messages of custom checks (`reporting`) are complete.
 
 import { Cron } from "croner";
+import { validateDetailed } from "node-cron";
 import { z } from "zod";
 import { errorText } from "../errors.ts";
 import { isDay } from "../usage/days.ts";
@@ -62,14 +63,20 @@ const CRON = 'a cron expression (minute hour day month weekday) such as "15 2 * 
 
 export const Schedule = z.string().superRefine(
   reporting((expression) => {
-    try {
-      new Cron(expression, { paused: true });
-      return undefined;
-    } catch (error) {
-      return `expected ${CRON}; got ${describeValue(expression)}: ${errorText(error).replace("CronPattern: ", "")}`;
-    }
+    const reason = cronerProblem(expression) ?? validateDetailed(expression).errors[0]?.message;
+    return reason && `expected ${CRON}; got ${describeValue(expression)}: ${reason}`;
   }),
 );
+
+/** croner finds the times. It accepts days that never come and single moments, which node-cron, the worker's timer, refuses. */
+function cronerProblem(expression: string): string | undefined {
+  try {
+    new Cron(expression, { paused: true });
+    return undefined;
+  } catch (error) {
+    return errorText(error).replace("CronPattern: ", "");
+  }
+}
 
 export const Timezone = z.string().superRefine(
   reporting((zone) => {

@@ -64,7 +64,7 @@ export async function healthFacts(db: Database, tx: Tx, config: Config): Promise
     })),
     ...{ projects, slices },
     causes: causes.map((cause) => ({ ...cause, isRetried: isRetried && cause.isRetried })),
-    rotations: await rotationHealth(tx, config),
+    rotations: await rotationHealth(tx, config.rotations),
     lists: await configuredLists(tx, config),
     ...(await usageFacts(db, tx, config)),
   };

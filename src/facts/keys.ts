@@ -1,7 +1,6 @@
 // The keys of rotations, and how each rotation goes: for `keys`, the pages and the health state.
 
 import { sql } from "kysely";
-import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot } from "../db/connection/transaction.ts";
 import type { RotationJob } from "../keys/policy.ts";
@@ -123,7 +122,10 @@ export type RotationHealth = RotationRow & {
 const NO_FAILURES = { failedAttempts: 0, lastError: null, fallback: null, fallbackAt: null };
 
 /** One for each project of a rotation for many. */
-export async function rotationHealth(db: Database, { rotations }: Config): Promise<readonly RotationHealth[]> {
+export async function rotationHealth(
+  db: Database,
+  rotations: readonly RotationJob[],
+): Promise<readonly RotationHealth[]> {
   const settings = new Map(rotations.map((one) => [one.name, one]));
   return (await rotationRows(db)).map((row) => {
     const configured = settings.get(row.ledgerName);
@@ -202,8 +204,14 @@ type KeyEventRow = {
   readonly reason: string;
 };
 
+/** The rotations as the program runs them and, where one is for many projects, as the file has them. */
+type ConfiguredRotations = {
+  readonly rotations: readonly RotationJob[];
+  readonly writtenForMany?: readonly Pick<RotationJob, "name" | "maxAgeDays">[];
+};
+
 /** The rotations that have keys, and those that are configured and have none. */
-export async function readKeys(db: Database, config: Config): Promise<KeysData> {
+export async function readKeys(db: Database, config: ConfiguredRotations): Promise<KeysData> {
   const [keys, events] = await readSnapshot(
     db,
     async (tx) => [await keyStatuses(tx, KEYS_PER_PAGE + 1), await newestEvents(tx)] as const,

@@ -50,6 +50,8 @@ const FIELDS: readonly Mistake[] = [
   [`${JOB}.schedule`, "15 25 * * *", "Invalid value for hour: 25"],
   [`${JOB}.schedule`, "15.2 * * * *", "illegal characters"],
   [`${JOB}.schedule`, "every night", 'a cron expression (minute hour day month weekday) such as "15 2 * * *"'],
+  [`${JOB}.schedule`, "0 0 31 2 *", "an impossible day of month"],
+  [`${JOB}.schedule`, "2026-12-01T00:00:00", "a cron expression"],
   [`${JOB}.schedule`, "0 22-2 * * *", "From value is larger than to value: '22-2'"],
   [`${JOB}.timezone`, "UTC+1", 'a time zone such as "UTC" or "Europe/Vienna"; got "UTC+1"'],
   [`${JOB}.timezone`, "Vienna", 'did you mean "Europe/Vienna"?'],
