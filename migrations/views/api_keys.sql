@@ -23,8 +23,8 @@ comment on column bi.api_keys.due_for_removal_at is 'Since when it can be remove
 comment on column bi.api_keys.retired_at is 'When it was found gone, or deleted';
 comment on column bi.api_keys.expires_at is 'When it expires; NULL for never';
 comment on column bi.api_keys.age_days is 'Days since it was asked for';
-comment on column bi.api_keys.last_seen_in_use is 'The oldest and the newest day with usage by this key; NULL if none is known';
+comment on column bi.api_keys.last_seen_in_use is 'The newest and the oldest day with usage by this key; NULL if none is known';
 comment on column bi.api_keys.note is 'Why it is in this state';
 comment on column bi.api_keys.accessor is 'The key as usage names it; NULL without usage';
-comment on column bi.api_keys.first_seen_in_use is 'The oldest and the newest day with usage by this key; NULL if none is known';
+comment on column bi.api_keys.first_seen_in_use is 'The newest and the oldest day with usage by this key; NULL if none is known';
 comment on column bi.api_keys.lineage_order is 'Its number among the keys of its rotation, 1 for the oldest';

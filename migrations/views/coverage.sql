@@ -40,7 +40,7 @@ where s.undated_since is not null and s.window_days is null and s.superseded_at 
 
 comment on view bi.coverage is 'Whether the numbers of a day can be relied on, one row a series and day (slice).';
 comment on column bi.coverage.usage_date is 'The day, in UTC; NULL if undated';
-comment on column bi.coverage.status is 'complete: the newest answer is stored; suspect: the newest answer is doubtful, failed: the newest reading failed, and earlier rows stay; missing: due, and not read since the day was over; undated: see bi.usage_snapshot';
+comment on column bi.coverage.status is 'complete: the newest answer is stored; suspect: the newest answer is doubtful, earlier rows stay; failed: the newest reading failed, earlier rows stay; missing: due, and not read since the day was over; undated: see bi.usage_snapshot';
 comment on column bi.coverage.fetched_at is 'When the rows that are shown were read; NULL before the first';
 comment on column bi.coverage.rows is 'How many rows it has';
 comment on column bi.coverage.error is 'Why it is not complete';

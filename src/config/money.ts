@@ -45,13 +45,13 @@ const Per = z
   .transform(String);
 
 const Tier = object({
-  above: Decimal.describe("The quantity of the month after which the tier begins, in the unit of the metric."),
+  above: Decimal.describe("The quantity of the month after which the tier begins."),
   price: Decimal.describe("The price of what is above it."),
 });
 
 const WrittenPrice = object({
   metric: z.enum(METRICS).describe("The metric that is paid for."),
-  model: Model.describe('A name, the beginning of names such as "nova-*", "*" for any usage, or a list used together.'),
+  model: Model.describe('A name, a beginning such as "nova-*", "*" for any usage, or a list used together.'),
   endpoint: text(256).exactOptional().describe("Only usage of this endpoint."),
   method: text(256).exactOptional().describe("Only usage by this processing method."),
   deployment: text(256).exactOptional().describe("Only usage of this deployment type."),
@@ -109,20 +109,20 @@ const SCOPED = BUDGET_SCOPES.filter((scope) => scope !== "all");
 
 const WrittenBudget = object({
   name: Name.describe("The budget's name, as in alerts and in bi.budgets."),
-  project: Name.exactOptional().describe("The name of the project. Left out: all that an export reads, together."),
-  key: text(256).exactOptional().describe("Only usage of this key: the name of a rotation, or an accessor."),
-  tag: text(256).exactOptional().describe("Only usage with this tag, whatever other tags it has."),
+  project: Name.exactOptional().describe("The project's name. Left out: all that an export reads, together."),
+  key: text(256).exactOptional().describe("Only usage of this key: a rotation's name, or an accessor."),
+  tag: text(256).exactOptional().describe("Only usage with this tag, also together with others."),
   model: text(256).exactOptional().describe("Only usage of this model, also together with others."),
   metric: z.enum([...METRICS, "cost"]).describe('What is counted: a metric, or "cost".'),
   currency: Currency.exactOptional().describe("The currency of a cost, an ISO 4217 code."),
-  amount: Decimal.describe("How much may be used in a period, as a number or as text."),
+  amount: Decimal.describe("How much may be used in a period."),
   period: z.enum(BUDGET_PERIODS).default("month").describe("A calendar month or a day, in UTC."),
   thresholds: z
     .array(Decimal)
     .min(1)
     .prefault([80, 100])
-    .describe("At how many percent of the amount there is an alert, in rising order."),
-  from: Day.exactOptional().describe("The first day it is for. Left out: the period in which it is first stored."),
+    .describe("At how many percent there is an alert, in rising order."),
+  from: Day.exactOptional().describe("The first day it is for. Left out: the period that is current then."),
 });
 
 export type WrittenBudget = z.output<typeof WrittenBudget>;

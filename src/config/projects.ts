@@ -74,7 +74,7 @@ export const KeySource = z
     error: `${FORMS}, ${COMMAND_FORM} or { "rotation": "NAME", "first": { "env": "NAME" } } ${neverInThisFile("key")}`,
   })
   .transform((key) => ("rotation" in key ? { kind: "rotation" as const, ...key } : toStaticReference(key)))
-  .describe("Where the key of this project is found; never the key itself.");
+  .describe("Where this project's key is found; never the key itself.");
 
 const NOT_IN_A_LIST =
   'expected no placeholder: this key lists the projects, before any is known; "projectKey" may have "{id}"';
@@ -106,14 +106,12 @@ export type WrittenProject = z.output<typeof Project>;
 const Patterns = z.array(text(200));
 
 const Discovery = object({
-  discover: z.literal(true).describe("Reads every project that the key can see, as the service lists them."),
-  key: ListKey.describe("Where the key is found that lists the projects, and reads them without a `projectKey`."),
-  projectKey: StaticKey.exactOptional().describe("Where the key of each of the projects is found."),
-  include: Patterns.min(1)
-    .prefault(["*"])
-    .describe("Patterns of names or ids at the service, of the projects to read."),
-  exclude: Patterns.prefault([]).describe("Patterns of names or ids at the service, of projects not to read."),
-  backfill: wholeNumber(0, 3660).default(0).describe("How many days before a project is first seen are read, too."),
+  discover: z.literal(true).describe("Reads every project that the service lists for the key."),
+  key: ListKey.describe("The key that lists the projects, and reads them without a `projectKey`."),
+  projectKey: StaticKey.exactOptional().describe("Where each project's key is found."),
+  include: Patterns.min(1).prefault(["*"]).describe("Which projects to read: patterns of names or ids at the service."),
+  exclude: Patterns.prefault([]).describe("Which projects not to read."),
+  backfill: wholeNumber(0, 3660).default(0).describe("How many days before a project's discovery are read, too."),
 });
 
 export type Discovery = z.output<typeof Discovery>;

@@ -36,24 +36,24 @@ const Written = object({
     .array(Name)
     .min(1)
     .exactOptional()
-    .describe("In place of `project`: the names, or patterns of names, of projects that each get a key of their own."),
+    .describe("In place of `project`: names or patterns of projects that each get a key."),
   createWith: KeySource.exactOptional().describe("The key that creates and deletes keys. Left out: the project's key."),
-  comment: text(200).describe("What the service shows beside the key, before the program's mark of this one key."),
+  comment: text(200).describe("What the service shows beside the key, before the program's own mark."),
   scopes: z
     .array(z.string().regex(/^[a-z][a-z0-9:_-]{0,99}$/, 'a scope or role such as "usage:read" or "member"'))
     .min(1)
-    .describe("The scopes and roles of the new key; without `createWith` with keys:write or a role that has it."),
+    .describe("The scopes and roles of the new key; without `createWith` one must hold keys:write."),
   tags: z.array(text(128)).default([]).describe("The tags of the new key."),
   maxAgeDays: wholeNumber(1, 3650).default(30).describe("The age at which a key is replaced."),
   graceDays: wholeNumber(0, 365)
     .default(7)
-    .describe("How long a replaced key must not have been seen in use before it is due for removal."),
+    .describe("How long a replaced key must be unused before it is due for removal."),
   expiresInDays: wholeNumber(1, 7300).exactOptional().describe("After how many days the service lets the key expire."),
   deliver: z.array(WrittenSink).prefault([]).describe("Where the new key is delivered, besides the sealed store."),
   retire: z
     .enum(["keep", "delete"])
     .default("keep")
-    .describe('What happens to a replaced key after its grace: "keep" lists it, "delete" deletes it at the service.'),
+    .describe('A replaced key after its grace: "keep" lists it, "delete" deletes it at the service.'),
 });
 
 export const Rotation = Written.superRefine(reportingIssues(problemsOf));

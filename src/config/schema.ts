@@ -48,8 +48,8 @@ const Service = object({
     .gt(0, RATE)
     .max(10_000, RATE)
     .default(5)
-    .describe("The most calls a second, of all programs on one database together."),
-  maxConcurrent: wholeNumber(1, 64).default(4).describe("The most calls at the same time, of all of them together."),
+    .describe("The most calls a second, of all programs on one database."),
+  maxConcurrent: wholeNumber(1, 64).default(4).describe("The most calls at the same time, of all of them."),
   timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long one attempt of a call may take."),
 });
 
@@ -68,17 +68,17 @@ function dimensionValue(name: Dimension): z.ZodExactOptional<z.ZodString> {
 }
 
 const Filter = object({
-  name: Name.describe("The filter's name in the views. The same name means the same conditions in every export."),
+  name: Name.describe("The filter's name; the same conditions in every export."),
   features: z
     .record(FeatureName, FeatureValue)
     .prefault({})
-    .describe("Names of features, each with true, false or a text. The service joins several true ones with OR."),
+    .describe("Features, each with true, false or a text. The service joins several true ones with OR."),
   dimensions: DimensionValues.prefault({}).describe("Names of dimensions, each with a value; a model by name or id."),
 });
 
 const FilterOfEach = object({
   each: z.enum(EACH_DIMENSIONS).describe("A dimension: each of its values with stored usage is a filter."),
-  atMost: wholeNumber(1, 500).default(50).describe("How many values of a project: those with the most requests."),
+  atMost: wholeNumber(1, 500).default(50).describe("How many values a project: those with the most requests."),
 });
 
 export type FilterOfEach = z.output<typeof FilterOfEach>;
@@ -93,16 +93,16 @@ const FILTER_FORMS = '{ "name": "NAME", "features": { … }, "dimensions": { …
 const Export = object({
   name: Name.describe("The export's name, as in `export --job NAME`."),
   schedule: Schedule.describe("A cron expression: minute hour day month weekday, or six fields with seconds first."),
-  timezone: Timezone.default("UTC").describe("The time zone of the schedule; days of usage are always UTC days."),
+  timezone: Timezone.default("UTC").describe("The schedule's time zone; days of usage are always UTC."),
   source: z.enum(SOURCES).default("usage").describe('What to read: "usage", or "billing", the amounts in dollars.'),
-  projects: z.array(Name).min(1).describe("The names of the projects, or patterns of names; * stands for any text."),
+  projects: z.array(Name).min(1).describe("Names of projects, or patterns; * stands for any text."),
   window: Window.exactOptional().describe("The days to ask for. Left out, no date is sent."),
   groupings: z.array(GroupingSetting).min(1).describe('The breakdowns to read; "none" is the total.'),
   filters: z
     .array(z.union([Filter, FilterOfEach], { error: FILTER_FORMS }))
     .min(1)
     .prefault([{ name: "all" }])
-    .describe("What to narrow the usage to; each grouping is read under each filter."),
+    .describe("Each grouping is read under each filter."),
   checkFeatures: z
     .enum(FEATURE_CHECKS)
     .default("error")
@@ -112,12 +112,9 @@ const Export = object({
   emptyGuard: z
     .enum(GUARD_MODES)
     .default("confirm")
-    .describe("Whether a day that had usage keeps it until a run an hour or more later gets none, too."),
+    .describe('"confirm" keeps the usage of a day until a later run gets none, too; "off" does not.'),
   cliffGuard: z.enum(GUARD_MODES).default("confirm").describe("The same for an answer with over 90 % less."),
-  undated: z
-    .enum(UNDATED)
-    .default("snapshot")
-    .describe("How an answer without any date is stored: as a snapshot, or as a day's usage."),
+  undated: z.enum(UNDATED).default("snapshot").describe("An answer without any date is a snapshot, or a day's usage."),
 });
 
 const ACCESS_FORMS =
@@ -165,10 +162,10 @@ const Monitor = object({
 const Notify = object({
   webhook: secretReference("address")
     .exactOptional()
-    .describe("Where the address is found to which alerts are posted, for Slack and its like; not for Teams."),
+    .describe("The address to which alerts are posted, for Slack and its like; not for Teams."),
   deadMan: secretReference("address")
     .exactOptional()
-    .describe("Where the address is found that each worker calls every minute while `status` would exit with 0."),
+    .describe("The address that each worker calls every minute while `status` would exit with 0."),
   report: Schedule.exactOptional().describe("When the last 7 days are posted to `webhook`: a cron expression in UTC."),
 });
 
@@ -180,7 +177,7 @@ const Anomalies = object({
   sensitivity: z
     .enum(["off", ...SENSITIVITIES])
     .default("normal")
-    .describe('How far a final day must differ: 8 ("low"), 6 ("normal") or 5 ("high") times the usual spread.'),
+    .describe('"low", "normal" or "high": a final day differs by 8, 6 or 5 times the usual spread.'),
 });
 
 const Runs = object({

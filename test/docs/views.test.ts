@@ -39,6 +39,7 @@ const GROUPS = {
   metrics: [...METRICS, "extra_metrics"],
   history: ["finality", "revision", "first_seen_at", "last_changed_at"],
   series: ["project_id", "project", "grouping", "filter"],
+  day: ["project_id", "project", "usage_date"],
   charge: ["amount", "currency", "extra_metrics", "is_final", "fetched_at"],
 };
 
