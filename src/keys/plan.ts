@@ -82,7 +82,7 @@ export function attemptsText({ failedAttempts, lastError }: Failures): string {
 type Fallback = { readonly fallback: string | null; readonly fallbackAt: Date | null };
 
 export function fallbackText({ fallback, fallbackAt }: Fallback): string {
-  return `the key in use was refused (${fallbackAt?.toISOString()}), and the one before it was used in its place, see "keys": ${fallback}`;
+  return `the key in use was refused (${fallbackAt?.toISOString()}), and another one was used in its place, see "keys": ${fallback}`;
 }
 
 function idleText(job: RotationJob, ledger: Ledger, now: Date): string {

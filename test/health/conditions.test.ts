@@ -118,7 +118,7 @@ const CASES: readonly [name: string, section: string, text: string | RegExp, par
   [
     "key fallback exporter",
     "keys",
-    'rotation exporter: the key in use was refused (2026-03-10T06:00:30.000Z), and the one before it was used in its place, see "keys": 401',
+    'rotation exporter: the key in use was refused (2026-03-10T06:00:30.000Z), and another one was used in its place, see "keys": 401',
     { rotations: [rotationLine({ fallback: "401", fallbackAt: NOW })] },
   ],
   [
