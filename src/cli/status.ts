@@ -8,7 +8,7 @@ import { withDatabase } from "../database.ts";
 import type { CallPause } from "../db/calling-processes.ts";
 import { runOn } from "../db/connection/transaction.ts";
 import type { Condition } from "../facts/conditions.ts";
-import { type Gaps, newestGaps, type ProjectHealth, worstProjects } from "../facts/coverage.ts";
+import { type Gaps, newestGaps, type ProjectHealth, undatedSeries, worstProjects } from "../facts/coverage.ts";
 import { type HealthState, isWell, health as readHealth } from "../facts/health.ts";
 import type { WorkerHealth } from "../facts/health-facts.ts";
 import type { JobHealth, LastRun } from "../facts/job-health.ts";
@@ -16,7 +16,7 @@ import { withKnownProjects } from "../jobs/discovery.ts";
 import { budgetTitle, budgetUseText } from "../show/budget-text.ts";
 import { counted, instantText, windowText } from "../show/format.ts";
 import { firstOf } from "../text.ts";
-import { seriesText } from "../usage/series.ts";
+import { type SeriesName, seriesText } from "../usage/series.ts";
 import { jobTitle, renderPause } from "./jobs.ts";
 import { pick, writeAnswer } from "./output.ts";
 
@@ -26,12 +26,13 @@ export type StatusOptions = { readonly project?: readonly string[]; readonly jso
 export async function runStatus(app: App, options: StatusOptions): Promise<number> {
   const { project: patterns } = options;
   const written = await loadConfig(app.configPath);
-  const { health, gaps } = await withDatabase(app, async (db) => {
+  const { health, gaps, undated } = await withDatabase(app, async (db) => {
     const health = await readHealth(db, await withKnownProjects(written, db));
-    return { health, gaps: await newestGaps(runOn(db), patterns && projectsAsked(health, patterns)) };
+    const gaps = await newestGaps(runOn(db), patterns && projectsAsked(health, patterns));
+    return { health, gaps, undated: await undatedSeries(runOn(db)) };
   });
   if (!patterns) {
-    writeAnswer(app, options, statusJson(health, gaps), () => renderStatus(health, gaps));
+    writeAnswer(app, options, statusJson(health, gaps, undated), () => renderStatus(health, gaps, undated));
     return isWell(health) ? 0 : 1;
   }
   const isAsked = new Set(projectsAsked(health, patterns));
@@ -55,25 +56,36 @@ const JOB_FIELDS = [
   ...(["needsWorker", "overdueSince"] as const),
 ];
 
+const ROTATION_FIELDS = [
+  "rotation",
+  "apiKeyId",
+  "ageDays",
+  "failedAttempts",
+  "lastError",
+  "fallback",
+  "fallbackAt",
+] as const;
+
 const CONDITION_FIELDS = ["name", "subject", "severity", "isWrong", "since", "text"] as const;
 
 /** Scripts read these fields. */
-function statusJson(health: HealthState, gaps: Gaps) {
+function statusJson(health: HealthState, gaps: Gaps, undated: readonly SeriesName[]) {
   const { readAt, callPauses, workers, slices, causes, budgets, lists } = health;
   return {
-    ...{ readAt, callPauses, workers, slices, causes, budgets, projectLists: lists, ...gaps },
+    ...{ readAt, callPauses, workers, slices, causes, budgets, projectLists: lists, ...gaps, undated },
     jobs: health.jobs.map((job) => pick(job, JOB_FIELDS)),
-    rotations: health.rotations,
+    rotations: health.rotations.map((one) => pick(one, ROTATION_FIELDS)),
     projects: worstProjects(health.projects),
     // The exit status is 1 while one of them is wrong.
     conditions: health.conditions.map((one) => pick(one, CONDITION_FIELDS)),
   };
 }
 
+const UNDATED_SHOWN_MAX = 20;
 const WORKERS_SHOWN_MAX = 10;
 const PAUSES_SHOWN_MAX = 5;
 
-function renderStatus(health: HealthState, gaps: Gaps): string {
+function renderStatus(health: HealthState, gaps: Gaps, undated: readonly SeriesName[]): string {
   const { jobs, workers, slices, rotations, callPauses, budgets, projects, lists } = health;
   const texts = (part: (one: Condition) => boolean) => health.conditions.filter(part).map(({ text }) => text);
   const wrong = texts(({ isWrong }) => isWrong);
@@ -93,6 +105,7 @@ function renderStatus(health: HealthState, gaps: Gaps): string {
     ),
     ...worstProjectLines(projects),
     ...gapLines(gaps),
+    ...firstOf(undated.map(undatedText), UNDATED_SHOWN_MAX, (more) => `undated: ${more} more series`),
     ...budgets
       .filter(({ isOver }) => !isOver)
       .map((budget) => `budget ${budgetTitle(budget)}: ${budgetUseText(budget)}`),
@@ -102,6 +115,10 @@ function renderStatus(health: HealthState, gaps: Gaps): string {
       return apiKeyId === null ? [] : [`rotation ${rotation}: key ${apiKeyId}, ${ageDays} days old`];
     }),
   ]);
+}
+
+function undatedText(series: SeriesName): string {
+  return `undated: ${seriesText(series)}: the answers carry no date, see bi.usage_snapshot`;
 }
 
 function lines(texts: readonly string[]): string {

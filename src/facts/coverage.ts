@@ -155,10 +155,15 @@ export async function coverage(run: Run, { period, projects }: CoverageScope): P
   return {
     period,
     ...(await readProjects(run, ofProjects, period)),
-    undated: await run<SeriesName>(`
-select project, "grouping", filter from bi.coverage
-where ${["source = 'usage' and status = 'undated'", ...ofProjects].join(" and ")} order by 1, 2, 3`),
+    undated: await undatedSeries(run, ofProjects),
   };
+}
+
+/** The series whose answers carry no date. */
+export function undatedSeries(run: Run, ofProjects: readonly string[] = []): Promise<readonly SeriesName[]> {
+  return run<SeriesName>(`
+select project, "grouping", filter from bi.coverage
+where ${["source = 'usage' and status = 'undated'", ...ofProjects].join(" and ")} order by 1, 2, 3`);
 }
 
 const PROJECTS_MAX = 60;

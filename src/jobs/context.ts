@@ -74,8 +74,8 @@ export async function openExportContext(
   const ids = await registerSeries(db, configuredSeries(config.exports));
   await makeFirstDaysDue(db, config, ids);
   const { prices, budgets } = config;
-  if (await storePrices(db, prices)) app.log.debug({ prices: prices.length }, "prices changed");
-  if (await storeBudgets(db, budgets)) app.log.debug({ budgets: budgets.length }, "budgets changed");
+  if (await storePrices(db, prices)) app.log.info({ prices: prices.length }, "prices changed");
+  if (await storeBudgets(db, budgets)) app.log.info({ budgets: budgets.length }, "budgets changed");
   const context = await connect(app, config, db, keys, options);
   return {
     ...context,

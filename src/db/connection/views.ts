@@ -219,12 +219,14 @@ async function readerExists(db: Database): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** The statements that give the role the rights that it lacks on the program's own views and functions. */
+/** The statements that correct the rights of the role, and of everybody, on the program's own views and functions. */
 async function missingGrants(db: Database): Promise<readonly string[]> {
   const { rows } = await sql<{ statement: string }>`
     with own as (
-      select name, to_regclass(name) as view, to_regproc(name) as function
-      from usage_export.schema_version, unnest(views) name
+      select name, to_regclass(name) as view from usage_export.schema_version, unnest(views) name
+    ), routine as (
+      select name, array(select grantee from aclexplode(coalesce(proacl, acldefault('f', proowner)))) as grantees
+      from own join pg_proc p on p.oid = to_regproc(name)
     )
     select 'grant usage on schema bi to usage_reader' as statement
     where not has_schema_privilege('usage_reader', 'bi', 'usage')
@@ -232,9 +234,12 @@ async function missingGrants(db: Database): Promise<readonly string[]> {
     select format('grant select on %s to usage_reader', name) from own
     where name like 'bi.%' and not has_table_privilege('usage_reader', view, 'select')
     union all
+    -- Postgres lets everybody call a new function.
+    select format('revoke execute on function %s from public', name) from routine where name like 'bi.%' and 0 = any(grantees)
+    union all
     -- A view calls its functions with the rights of its reader.
-    select format('grant execute on function %s to usage_reader', name) from own
-    where not has_function_privilege('usage_reader', function, 'execute')
+    select format('grant execute on function %s to usage_reader', name) from routine
+    where 'usage_reader'::regrole <> all(grantees) and (name like 'bi.%' or 0 <> all(grantees))
   `.execute(db);
   return rows.map(({ statement }) => statement);
 }

@@ -45,6 +45,6 @@ test("a budget that no export reads is an error that names the fix", async ({ co
   const emulator = await context.serve();
   await context.configure({ ...smallConfig(emulator.url), budgets: [{ ...BUDGET, model: "nova-3" }] });
   const { status, stderr } = await context.run(["check", "--offline"]);
-  expect(stderr).toContain('no export reads the usage by the grouping "model" of production');
+  expect(stderr).toContain('no export reads the usage by the grouping "model" of "production"');
   expect(status).toBe(2);
 });

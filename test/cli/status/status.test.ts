@@ -97,6 +97,7 @@ test("`status --json` has the same facts", async ({ context }) => {
       },
     ],
     callPauses: [],
+    undated: [],
     workers: [],
     causes: [],
     projectLists: [],
