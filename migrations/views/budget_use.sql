@@ -50,12 +50,8 @@ begin atomic
     -- The groups of usage that a budget of a model counts: the model alone, and each set of models that holds it.
     select g.display as model
     from b
-    join usage_export.group_value g on g."grouping" = 'model' and b.scope = 'model' and case
-      when g.display is null then false
-      -- The text of this character can't be read from JSON.
-      when position('\u0000' in g.group_key) > 0 then false
-      else exists (select from json_array_elements_text(g.group_key::json) as member where member = b.scope_value)
-    end
+    join usage_export.group_value g on g."grouping" = 'model' and b.scope = 'model'
+      and exists (select from usage_export.members(g.group_key) where member = b.scope_value)
   ), amount as materialized (
     select v.usage_date, sum(v.amount) as amount, bool_or(v.is_unpriced) as has_unpriced
     from b
@@ -102,12 +98,7 @@ begin atomic
         and case b.scope
           when 'all' then c."grouping" = 'none'
           when 'key' then c."grouping" = 'accessor' and b.scope_value in (c.lineage, c.accessor)
-          when 'tag' then c."grouping" = 'tags' and exists (
-            select from json_array_elements_text(
-              -- Postgres refuses NUL in a text, so it is shown as JSON writes it. A backslash before the escape would be one of the tag's own.
-              case when strpos(c.tags, '\u0000') = 0 then c.tags else regexp_replace(c.tags, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\\\u0000', 'g') end::json
-            ) as tag where tag = b.scope_value
-          )
+          when 'tag' then c."grouping" = 'tags' and exists (select from usage_export.members(c.tags) where member = b.scope_value)
         end
     ) v
     group by v.usage_date

@@ -3,7 +3,7 @@ create or replace view usage_export.visible_row as
 select s.project_id, s.project, r.usage_date, s."grouping", s.filter, s.filter_key, r.group_id, g.display as group_value,
   {{metric: r.$m}}, r.extra_metrics,
   usage_export.finality(r.usage_date, s.window_days, sl.closed_at, now()) as finality,
-  r.revision, r.first_seen_at, r.last_changed_at
+  r.revision, r.first_seen_at, r.last_changed_at, g.group_key
 from usage_export.snapshot_row r
 join usage_export.series s using (series_id)
 -- Each row has its slice. As an outer join it is left out of the plan where nobody asks for the finality.

@@ -21,8 +21,8 @@ type Entry = {
   readonly addsUp: boolean;
   /** The order in which a change is explained by the dimensions: what people know best comes first. */
   readonly rank: number;
-  /** Whether a group may have several values at once. */
-  readonly isSet: boolean;
+  /** As views call one value, where a group may have several at once: bi.usage_by_single_MEMBER. */
+  readonly member?: string;
   /** Whether `each` may ask for every value: only if every dialect filters by the values that it groups by. */
   readonly hasEach: boolean;
   /** The names in dialect "2026" where they differ from `name`; as a filter null where it has none. */
@@ -44,7 +44,6 @@ const TABLE = [
     noun: ["API key", "API keys"],
     addsUp: true,
     rank: 3,
-    isSet: false,
     hasEach: true,
     isAlwaysFilled: ["billing"],
   },
@@ -55,7 +54,6 @@ const TABLE = [
     noun: ["deployment", "deployments"],
     addsUp: true,
     rank: 7,
-    isSet: false,
     hasEach: true,
     values: {
       usage: ["self-hosted", "hosted", "beta"],
@@ -70,7 +68,6 @@ const TABLE = [
     noun: ["endpoint", "endpoints"],
     addsUp: true,
     rank: 5,
-    isSet: false,
     hasEach: true,
     values: { usage: ["listen", "speak", "agent", "read"] },
     isAlwaysFilled: ["usage"],
@@ -82,7 +79,7 @@ const TABLE = [
     noun: ["feature set", "feature sets"],
     addsUp: false,
     rank: 8,
-    isSet: true,
+    member: "feature",
     hasEach: false,
     in2026: { filter: null },
   },
@@ -93,7 +90,6 @@ const TABLE = [
     noun: ["line item", "line items"],
     addsUp: true,
     rank: 1,
-    isSet: false,
     hasEach: false,
     isAlwaysFilled: ["billing"],
   },
@@ -104,7 +100,6 @@ const TABLE = [
     noun: ["method", "methods"],
     addsUp: true,
     rank: 6,
-    isSet: false,
     hasEach: true,
     values: { usage: ["sync", "async", "streaming"] },
     isAlwaysFilled: ["usage"],
@@ -116,7 +111,7 @@ const TABLE = [
     noun: ["model", "models"],
     addsUp: true,
     rank: 2,
-    isSet: true,
+    member: "model",
     hasEach: false,
     in2026: { grouping: "models" },
     filtersById2026: true,
@@ -129,7 +124,7 @@ const TABLE = [
     noun: ["tags", "sets of tags"],
     addsUp: false,
     rank: 4,
-    isSet: true,
+    member: "tag",
     hasEach: true,
     in2026: { filter: "tag" },
   },
@@ -142,7 +137,7 @@ export type UsageDimension = NamesOf<Extract<Entries, { readonly sources: readon
 export type BillingDimension = NamesOf<
   Extract<Entries, { readonly sources: readonly ["billing"] | readonly ["usage", "billing"] }>
 >;
-export type SetDimension = NamesOf<Extract<Entries, { readonly isSet: true }>>;
+export type SetDimension = NamesOf<Extract<Entries, { readonly member: string }>>;
 export type EachDimension = NamesOf<Extract<Entries, { readonly hasEach: true }>>;
 
 /** The entries by name, with the optional fields of all of them. */
@@ -198,9 +193,14 @@ export function addsUp(grouping: string): boolean {
   return ENTRIES.get(grouping)?.addsUp ?? true;
 }
 
+/** As views call one value of a group of the grouping; undefined if no group has several. */
+export function memberOf(grouping: string): string | undefined {
+  return ENTRIES.get(grouping)?.member;
+}
+
 /** Whether a group of the grouping may have several values. */
 export function isSet(grouping: string): boolean {
-  return ENTRIES.get(grouping)?.isSet ?? false;
+  return memberOf(grouping) !== undefined;
 }
 
 /** The groupings by at most one dimension whose groups add up to the total, the best known first. */

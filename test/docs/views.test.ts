@@ -68,7 +68,7 @@ function reference(views: readonly View[]): string {
 
 /** Views that differ only in their dimension have the same text, and share a section. */
 function anyDimension({ name, text }: { name: string; text: string }): string {
-  const [, dimension] = name.split("_by_");
+  const [, dimension] = name.split(/_by_(?:single_)?/);
   return dimension === undefined ? text : text.replaceAll(new RegExp(`\\b${dimension}\\b`, "g"), "DIMENSION");
 }
 

@@ -21,7 +21,6 @@ const DIMENSION = `  {
     noun: ["language", "languages"],
     addsUp: true,
     rank: 9,
-    isSet: false,
     hasEach: true,
     values: { usage: ["en", "de"] },
   },

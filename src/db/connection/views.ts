@@ -6,7 +6,7 @@ import path from "node:path";
 import { sql } from "kysely";
 import { systemCode } from "../../errors.ts";
 import { MIGRATIONS_FOLDER } from "../../package-files.ts";
-import { addsUp, TOTAL_GROUPINGS, USAGE_DIMENSIONS } from "../../usage/dimensions.ts";
+import { addsUp, memberOf, TOTAL_GROUPINGS, USAGE_DIMENSIONS } from "../../usage/dimensions.ts";
 import { METRIC_TABLE } from "../../usage/metrics.ts";
 import type { Database } from "./database.ts";
 import { NOT_ALLOWED } from "./errors.ts";
@@ -42,10 +42,15 @@ export function viewsHash(views: readonly View[]): string {
   return createHash("sha256").update(texts.replaceAll("\r\n", "\n")).digest("hex");
 }
 
-/** A file with DIMENSION in its name is the text of a view for each dimension of usage. */
+/** A file with DIMENSION in its name is the text of a view for each dimension of usage, one with MEMBER for each whose groups may be sets. */
 function withDimensions(file: string, text: string): readonly (readonly [file: string, text: string])[] {
-  if (!file.includes("DIMENSION")) return [[file, text]];
-  return USAGE_DIMENSIONS.map((one) => [file.replace("DIMENSION", one), text.replaceAll("DIMENSION", one)]);
+  if (!/DIMENSION|MEMBER/.test(file)) return [[file, text]];
+  return USAGE_DIMENSIONS.flatMap((one) => {
+    const member = memberOf(one);
+    if (file.includes("MEMBER") && member === undefined) return [];
+    const fill = (template: string) => template.replaceAll("DIMENSION", one).replaceAll("MEMBER", member ?? "");
+    return [[fill(file), fill(text)] as const];
+  });
 }
 
 function parseView(file: string, written: string): View {

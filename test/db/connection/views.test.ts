@@ -1,20 +1,14 @@
 // What `migrate` does if the views and functions of the database are not those of migrations/views.
 
-import fs from "node:fs";
-import path from "node:path";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
 import { migrateToLatest, requireCurrentSchema } from "../../../src/db/connection/migrate.ts";
-import { USAGE_DIMENSIONS } from "../../../src/usage/dimensions.ts";
+import { readViews } from "../../../src/db/connection/views.ts";
 import { copyDatabase } from "../../support/database.ts";
 import { schemaText } from "./schema-text.ts";
 
-const FOLDER = path.join(import.meta.dirname, "../../../migrations/views");
-const files = fs.readdirSync(FOLDER).flatMap((file) => {
-  const name = path.basename(file, ".sql");
-  return name.includes("DIMENSION") ? USAGE_DIMENSIONS.map((one) => name.replace("DIMENSION", one)) : name;
-});
+const files = readViews().map(({ name }) => name.split(".")[1]);
 const OLDER = "0.0.1";
 const NEWER = "999.0.0";
 
@@ -65,7 +59,7 @@ test("views of an older version are not up to date, and are replaced; dropped on
   const { rows } = await sql<{ text: string }>`select pg_get_viewdef('bi.coverage_gaps'::regclass) as text`.execute(db);
   expect(rows[0]?.text).toContain("row_number()");
 
-  await run(db, "drop view bi.runs", "drop function bi.usage_change, bi.cost_change, bi.billed_change");
+  await run(db, "drop view bi.runs", "drop function bi.usage_change, bi.cost_change, bi.billed_change, bi.unused_keys");
   await run(db, "drop view bi.coverage_gaps, bi.freshness, bi.coverage");
   await migrateToLatest(db);
   expect(await schemaText(db)).toBe(before);

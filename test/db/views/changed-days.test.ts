@@ -1,5 +1,7 @@
 // Loads a copy of the usage views by bi.changed_days, as a warehouse does: whole days are deleted and inserted again.
 
+import fs from "node:fs";
+import path from "node:path";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { openPostgres } from "../../../src/db/connection/database.ts";
@@ -10,7 +12,7 @@ import type { NormalisedSlice } from "../../../src/usage/rows.ts";
 import type { Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import { randomFrom } from "../../support/random.ts";
-import { configured, daysBack, newProject, rowOf, rowsOn, slice, store } from "../stored-usage.ts";
+import { configured, daysBack, newProject, newSeries, rowOf, rowsOn, slice, store } from "../stored-usage.ts";
 
 const { db, directUrl } = await testDatabase();
 const warehouse = (await testDatabase()).db;
@@ -134,6 +136,44 @@ test("a change that is committed after a newer one was loaded comes with the nex
   const { days } = await load(held.next);
   expect(days).toContain(`${wanted[0]?.series.project.id} endpoint all ${back(3)}`);
   await expectEqual();
+});
+
+test("the SQL of the cookbook makes a copy equal, also where a group or all of a day is gone", async () => {
+  const page = fs.readFileSync(path.join(import.meta.dirname, "../../../docs/cookbook.md"), "utf8");
+  const [, recipe = ""] = /```sql\n(create temporary table loaded[^`]+)```/.exec(page) ?? [];
+  await using copying = openPostgres(directUrl);
+  const { seriesId } = await newSeries(db, "model", { windowDays: 3 });
+  const storeModels = async (...days: (readonly [number, Readonly<Record<string, string>>])[]) => {
+    const slices = days.map(([n, of]) =>
+      rowsOn(
+        back(n),
+        Object.entries(of).map(([model, count]) => rowOf(model, count, null, "model")),
+      ),
+    );
+    await store(db, seriesId, slices, { grouping: "model", emptyGuard: "off", cliffGuard: "off" });
+  };
+  let since = FIRST_LOAD;
+  const nights: (() => Promise<void>)[] = [
+    () => storeModels([3, { "nova-3": "1", "aura-2": "2" }], [2, { "nova-3": "3" }]),
+    () => storeModels([3, { "nova-3": "5" }], [2, {}]),
+    async () => {},
+    () => storeModels([2, { "aura-2": "4" }], [1, { "nova-3": "6" }]),
+  ];
+  for (const night of nights) {
+    await night();
+    await sql.raw(recipe.replace("2026-11-01 02:15+00", since)).execute(copying);
+    const { rows } = await sql<{ next: string | null }>`select max(next_since)::text as next from loaded`.execute(
+      copying,
+    );
+    await sql`drop table loaded`.execute(copying);
+    since = rows[0]?.next ?? since;
+    const copied = await sql`select to_jsonb(c) - 'next_since' as row from usage_copy c order by 1`.execute(copying);
+    const shown = await sql`select to_jsonb(u) as row from bi.usage_by_model u order by 1`.execute(copying);
+    expect(copied.rows).toEqual(shown.rows);
+  }
+  // nova-3 with 5 three days ago, aura-2 with 4, nova-3 with 6.
+  const { rows } = await sql`select sum(requests) as requests from usage_copy`.execute(copying);
+  expect(rows).toEqual([{ requests: "15" }]);
 });
 
 async function waitingFor(locktype: string): Promise<number> {

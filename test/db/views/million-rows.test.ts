@@ -38,6 +38,11 @@ const questions = views.flatMap(({ view, amount }) => [
   `select * from bi.${view} limit 1`,
   `select ${amount ? `sum("${amount}")` : "count(*)"} from bi.${view}`,
 ]);
+questions.push(
+  "select * from bi.unused_keys()",
+  "select * from bi.top_groups('accessor')",
+  "select * from bi.top_groups('tags', days => 90)",
+);
 const jit = views.some((one) => one.jit);
 
 async function storeMillionRows(): Promise<void> {
@@ -56,7 +61,7 @@ async function storeMillionRows(): Promise<void> {
     select series_id, current_date - back, 'complete', 1, now(), (current_date - back + 1)::timestamp + interval '2 hours'
     from usage_export.series cross join generate_series(1, ${sql.lit(DAYS)}) as back;
     insert into usage_export.group_value ("grouping", key_hash, group_key, display)
-    select "grouping", n, case "grouping" when 'none' then '[]' else json_build_array(display)::text end, display
+    select "grouping", n, case "grouping" when 'none' then '[]' when 'tags' then display else json_build_array(display)::text end, display
     from (select "grouping", max(groups) as groups from kind group by "grouping") k
     cross join lateral generate_series(1, groups) as n
     cross join lateral (
@@ -74,6 +79,8 @@ async function storeMillionRows(): Promise<void> {
     insert into usage_export.superseded_row (series_id, usage_date, group_id, hours, requests, gone, restates, returned, revision, first_seen_at, last_changed_at, superseded_at)
     select series_id, usage_date, group_id, hours, 4, false, false, false, 1, first_seen_at, first_seen_at, last_changed_at
     from usage_export.snapshot_row where restates;
+    insert into usage_export.listed_key (project_id, api_key_id, comment, scopes, created_at)
+    select 'project-' || p, 'accessor-' || n, 'a key', '{}', now() - interval '80 days' from generate_series(1, ${sql.lit(PROJECTS)}) as p cross join generate_series(1, 150) as n;
     with price as (
       insert into usage_export.price (metric, model, filter_key, currency, per, valid_from)
       select metric, model, filter_key, 'USD', 'hour', current_date - 300

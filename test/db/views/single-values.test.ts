@@ -1,10 +1,11 @@
-// bi.usage_by_single_tag: each set of tags is counted under each of its tags.
+// bi.usage_by_single_tag and its like: each set is counted under each of its values.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
-import { type Numbers, newSeries, rowOf, rowsOn, store, type ViewRow, view } from "../stored-usage.ts";
+import { storeBills } from "../stored-charges.ts";
+import { type Numbers, newProject, newSeries, rowOf, rowsOn, store, type ViewRow, view } from "../stored-usage.ts";
 
 const { db } = await testDatabase();
 
@@ -35,6 +36,65 @@ test("usage with two tags counts under both, and the overlap is said", async () 
     { tag: "prod", requests: "14", shared_requests: "4", hours: "0.3" },
     { tag: "test", requests: "1", shared_requests: "1", hours: null, tokens_in: null },
   ]);
+});
+
+test.each(["model", "feature_set"] as const)(
+  "each %s that stands alone or in a set is counted as itself",
+  async (grouping) => {
+    const { project, seriesId } = await newSeries(db, grouping);
+    const sets: readonly TagSet[] = [
+      ["nova-3", { requests: "10", hours: "0.1" }],
+      [["nova-3", "aura-2"], { requests: "4", hours: "0.2" }],
+      [["nova-3", null], { requests: "2" }],
+      ['["nova-3"]', { requests: "7" }],
+      ["a\0b", { requests: "6" }],
+      [null, { requests: "3" }],
+    ];
+    await store(
+      db,
+      seriesId,
+      [
+        rowsOn(
+          DAY,
+          sets.map(([value, of]) => rowOf(value, of, null, grouping)),
+        ),
+      ],
+      { grouping },
+    );
+    const name = grouping === "model" ? "model" : "feature";
+    const rows = await view(db, `usage_by_single_${name}`, project);
+    expect(rows.map((row) => [row[name], row.requests, row.shared_requests, row.hours])).toEqual(
+      expect.arrayContaining([
+        // 10 + 4 + 2, of which 4 with another one.
+        ["nova-3", "16", "4", "0.3"],
+        ["aura-2", "4", "4", "0.2"],
+        ['["nova-3"]', "7", "0", null],
+        ["a\\u0000b", "6", "0", null],
+        [null, "3", "0", null],
+      ]),
+    );
+    expect(rows).toHaveLength(5);
+  },
+);
+
+test("a charge with two tags counts under both, and the overlap is said", async () => {
+  const project = newProject();
+  const charges = [
+    { day: DAY, tags: ["prod"], dollars: "10.25" },
+    { day: DAY, tags: ["prod", "eu"], dollars: "4.5" },
+    { day: DAY, tags: ["eu", "test"], dollars: "-1" },
+    { day: DAY, tags: null, dollars: "0.75" },
+  ];
+  await storeBills(db, project, ["tags"], { start: DAY, end: DAY }, charges);
+  const rows = await view(db, "cost_by_single_tag", project);
+  const amounts = rows.map((row) => [row.tag, row.amount, row.shared_amount, row.currency]);
+  expect(amounts.sort()).toEqual([
+    [null, "0.75", "0", "USD"],
+    ["eu", "3.5", "3.5", "USD"],
+    ["prod", "14.75", "4.5", "USD"],
+    ["test", "-1", "-1", "USD"],
+  ]);
+  expect(rows[0]).toMatchObject({ usage_date: DAY, finality: "final", is_final: true, fetched_at: expect.any(Date) });
 });
 
 test.each<[string, unknown]>([
