@@ -66,8 +66,8 @@ const { rows: objects } = await sql<{ name: string; query: string }>`
   from pg_class where relnamespace = 'bi'::regnamespace
   union all
   select proname, format('select * from bi.%I(%s)', proname, (
-    select string_agg(case argument when 'timestamptz'::regtype then 'pg_catalog.now()' else 'null::pg_catalog.' || typname end, ', ')
-    from unnest(proargtypes) as argument join pg_type t on t.oid = argument
+    select string_agg(case argument when 'timestamptz'::regtype then 'pg_catalog.now()' else 'null::pg_catalog.' || typname end, ', ' order by n)
+    from unnest(proargtypes) with ordinality as called (argument, n) join pg_type t on t.oid = argument
   ))
   from pg_proc where pronamespace = 'bi'::regnamespace
   order by name
