@@ -27,6 +27,8 @@ function once<T>(make: () => T): () => T {
 }
 
 const HEADLINE_DIGITS_MAX = 5;
+/** Up to 9,999T the compact form shows each digit that it writes. Of 90,071,992,547,662,535 it would make "90,070T". */
+const COMPACT_DIGITS_MAX = 16;
 
 /** 1,621.74 hours are "1,622", 1.2345 are "1.23", 373381 requests are "373,381". */
 export function roundedText(amount: string): string {
@@ -85,7 +87,8 @@ export function estimateText(amount: string, { metric, currency }: Measure): str
 
 /** For a headline, whose width must not grow with the amount: with more than five digits "373.4K". */
 export function headlineText(amount: string): string {
-  if (!isNumeric(amount) || wholeDigits(amount) <= HEADLINE_DIGITS_MAX) return roundedText(amount);
+  const digits = wholeDigits(amount);
+  if (!isNumeric(amount) || digits <= HEADLINE_DIGITS_MAX || digits > COMPACT_DIGITS_MAX) return roundedText(amount);
   return compactFormat().format(amount);
 }
 

@@ -36,6 +36,7 @@ test.each([
   ["123456789", "123.5M"],
   ["12345678901", "12.35B"],
   ["1234567890123456", "1,235T"],
+  ["90071992547662535", "90,071,992,547,662,535"],
 ])("writes %s as the headline %s", (amount, expected) => {
   expect(headlineText(amount)).toBe(expected);
 });
