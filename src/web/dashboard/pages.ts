@@ -43,7 +43,7 @@ export const PAGE_CONTENT: { readonly [P in PageName]: Render<P> } = {
   run(details, view) {
     const id = chosen(view, "id") ?? "without an id";
     if (!details)
-      throw new InvalidQuestion(`id: there is no run ${id}; runs are deleted after the days of history.keepDays`);
+      throw new InvalidQuestion(`id: there is no run ${id}; runs are deleted after the days of runs.keepDays`);
     return { title: `Run of ${details.run.job}`, sections: runSections(details) };
   },
 };
