@@ -58,6 +58,7 @@ const JOB_FIELDS = [
 
 const ROTATION_FIELDS = [
   "rotation",
+  "projects",
   "apiKeyId",
   "ageDays",
   "failedAttempts",

@@ -74,8 +74,8 @@ export async function openExportContext(
   const ids = await registerSeries(db, configuredSeries(config.exports));
   await makeFirstDaysDue(db, config, ids);
   const { prices, budgets } = config;
-  if (await storePrices(db, prices)) app.log.info({ prices: prices.length }, "prices changed");
-  if (await storeBudgets(db, budgets)) app.log.info({ budgets: budgets.length }, "budgets changed");
+  if (await storePrices(db, prices)) app.log[levelOf(prices)]({ prices: prices.length }, "prices changed");
+  if (await storeBudgets(db, budgets)) app.log[levelOf(budgets)]({ budgets: budgets.length }, "budgets changed");
   const context = await connect(app, config, db, keys, options);
   return {
     ...context,
@@ -97,4 +97,9 @@ async function connect<Db extends Database | undefined>(
   const dialects = openDialects({ app, db, service, keys });
   const close = () => service.close();
   return { app, config, db, service, keys, dialects, [Symbol.asyncDispose]: close };
+}
+
+/** Nobody wants to hear that none were configured at the first start. */
+function levelOf(stored: readonly unknown[]): "info" | "debug" {
+  return stored.length > 0 ? "info" : "debug";
 }

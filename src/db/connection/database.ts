@@ -1,6 +1,6 @@
 // Opens a database: Postgres through a pool that reconnects, or the embedded one. The only file that imports pg and PGlite.
 
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { PGlite, QueryOptions, Results, Transaction } from "@electric-sql/pglite";
@@ -97,6 +97,8 @@ const SQLITE_BUSY = 5;
  */
 export async function lockFolder(folder: string): Promise<() => void> {
   const file = path.join(folder, "lock");
+  // Its text is only shown, never relied on.
+  const holderFile = `${file}.holder`;
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await writeFile(file, "", { flag: "a", mode: 0o600 });
@@ -104,11 +106,13 @@ export async function lockFolder(folder: string): Promise<() => void> {
     const lock = new DatabaseSync(file, { timeout: 0 });
     // The journal is kept in memory, because SQLite would otherwise create a journal file beside the lock file.
     lock.exec("pragma journal_mode = memory; begin exclusive");
+    await writeFile(holderFile, `process ${process.pid} (usage-export ${process.argv[2]})`, { mode: 0o600 });
     return () => lock.close();
   } catch (cause) {
     const isBusy = cause instanceof Error && "errcode" in cause && cause.errcode === SQLITE_BUSY;
+    const holder = await readFile(holderFile, "utf8").catch(() => "another process");
     const problem = isBusy
-      ? `the embedded database in ${folder} is in use by another process; it serves one process at a time: wait for that one, stop it`
+      ? `the embedded database in ${folder} is in use by ${holder}; it serves one process at a time: wait for that one, stop it`
       : `the embedded database can't be kept in ${folder}: start in a folder on a local disk that can be written`;
     throw new AppError("database", `${problem}, or set DATABASE_URL to a Postgres server`, { cause });
   }
