@@ -25,7 +25,6 @@ export function poolerFiles(
     "max_client_conn = 500",
     `auth_type = ${password === undefined ? "trust" : "scram-sha-256"}`,
     `auth_file = ${at.usersFile}`,
-    "max_prepared_statements = 0",
   ];
   const users = `${quoted(user, '"')} ${quoted(password ?? "", '"')}`;
   return { settings: `${settings.join("\n")}\n`, users: `${users}\n` };
