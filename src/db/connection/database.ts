@@ -106,7 +106,8 @@ export async function lockFolder(folder: string): Promise<() => void> {
     const lock = new DatabaseSync(file, { timeout: 0 });
     // The journal is kept in memory, because SQLite would otherwise create a journal file beside the lock file.
     lock.exec("pragma journal_mode = memory; begin exclusive");
-    await writeFile(holderFile, `process ${process.pid} (usage-export ${process.argv[2]})`, { mode: 0o600 });
+    const command = process.argv.slice(2, 3).map((name) => ` (usage-export ${name})`);
+    await writeFile(holderFile, `process ${process.pid}${command}`, { mode: 0o600 });
     return () => lock.close();
   } catch (cause) {
     const isBusy = cause instanceof Error && "errcode" in cause && cause.errcode === SQLITE_BUSY;

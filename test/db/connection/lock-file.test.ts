@@ -29,10 +29,10 @@ test("a missing folder is created for its owner only, and contains nothing but t
   const folder = newFolder();
   const unlock = await lockFolder(folder);
   expect((await stat(folder)).mode & 0o777).toBe(0o700);
-  await expect(lockFolder(folder)).rejects.toThrow("is in use by another process");
+  await expect(lockFolder(folder)).rejects.toThrow(`is in use by process ${process.pid}`);
   unlock();
   // If the lock file were removed, two processes could lock two different files of this name.
-  expect(await readdir(folder)).toEqual(["lock"]);
+  expect(await readdir(folder)).toEqual(["lock", "lock.holder"]);
 });
 
 test("the error for a folder that can't be created has the reason and the next step", async () => {
@@ -54,7 +54,7 @@ test("the error for a second process has the next step, and a released folder ca
   await expect(lockFolder(folder)).rejects.toMatchObject({
     code: "database",
     message: expect.stringMatching(
-      new RegExp(`^the embedded database in ${folder} is in use by another process; .*DATABASE_URL`),
+      new RegExp(`^the embedded database in ${folder} is in use by process ${holder.pid}\\b.*DATABASE_URL`),
     ),
   });
   holder.kill("SIGKILL");
