@@ -12,11 +12,17 @@ const CONNECTION_ERROR_CODE =
 const CONNECTION_ERROR_MESSAGE =
   /^(?:Connection terminated|Client has encountered a connection error|timeout expired|timeout exceeded)/;
 
+/** PgBouncer uses one code for all errors, its own and those of the server behind it. Only the message tells a denial from an outage. */
+const POOLER_CODE = "08P01";
+const POOLER_DENIED_MESSAGE =
+  /authentication failed|^no such (?:user|database)|^(?:role|database) ".*" (?:does not exist|is disabled|is not permitted)|^no pg_hba\.conf entry|^not allowed$/;
+
 /** Whether the server was not reached, or ended the connection: a later attempt may succeed. */
 export function isConnectionError(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   // A host name with several addresses: each was tried.
   if (error instanceof AggregateError) return error.errors.every(isConnectionError);
+  if (isDeniedByPooler(error)) return false;
   return CONNECTION_ERROR_CODE.test(systemCode(error)) || CONNECTION_ERROR_MESSAGE.test(error.message);
 }
 
@@ -30,7 +36,11 @@ const TLS_ERROR_CODE = /^(?:CERT_|ERR_TLS_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|E
 export function isAccessDenied(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   const code = systemCode(error);
-  return /^(?:28|3D|53)\w{3}$/.test(code) || TLS_ERROR_CODE.test(code);
+  return /^(?:28|3D|53)\w{3}$/.test(code) || TLS_ERROR_CODE.test(code) || isDeniedByPooler(error);
+}
+
+function isDeniedByPooler(error: Error): boolean {
+  return systemCode(error) === POOLER_CODE && POOLER_DENIED_MESSAGE.test(error.message);
 }
 
 /** SQLSTATE of a missing right. */

@@ -21,6 +21,35 @@ test.each(["23505", "42P01", "ENOENT"])("%s is neither a connection error nor a 
   expect([isAccessDenied(errorWith(code)), isConnectionError(errorWith(code))]).toEqual([false, false]);
 });
 
+test.each([
+  "SASL authentication failed",
+  "password authentication failed",
+  'password authentication failed for user "usage"',
+  "no such database: usage",
+  "no such user: usage",
+  'database "usage" does not exist',
+  'role "usage" does not exist',
+  'database "usage" is disabled',
+  'role "usage" is not permitted to log in',
+  'no pg_hba.conf entry for host "127.0.0.1"',
+  "not allowed",
+])("the message %j of a pooler is a denied access", (message) => {
+  const error = errorWith("08P01", message);
+  expect([isAccessDenied(error), isConnectionError(error)]).toEqual([true, false]);
+});
+
+test.each([
+  "client_login_timeout (server down)",
+  "server conn crashed?",
+  "server login has been failing, try again later (server_login_retry)",
+  "the database system is starting up",
+  "no more connections allowed (max_client_conn)",
+  "query_wait_timeout",
+])("the message %j of a pooler is a connection error", (message) => {
+  const error = errorWith("08P01", message);
+  expect([isAccessDenied(error), isConnectionError(error)]).toEqual([false, true]);
+});
+
 test("a host with several addresses has a connection error only if each address has one", () => {
   const refused = errorWith("ECONNREFUSED");
   expect(isConnectionError(new AggregateError([refused, refused]))).toBe(true);
