@@ -18,7 +18,7 @@ export function difference(amount: string, less: string): string {
   return sumOf(amount, less.startsWith("-") ? less.slice(1) : `-${less}`);
 }
 
-/** As a whole number of so many places. */
+/** Returns the decimal as a whole number of units of so many places. */
 function unscaled(amount: string, places: number): bigint {
   const [whole = "", fraction = ""] = amount.split(".");
   return BigInt(whole + fraction.padEnd(places, "0"));

@@ -90,7 +90,7 @@ function checkNights({ exports, service: { requestsPerSecond } }: Config): Findi
   });
 }
 
-/** Of discovered projects, only so many are checked: each takes some calls, and they share a key. */
+/** How many discovered projects are checked: each takes some calls, and they share a key. */
 const DISCOVERED_CHECKED_MAX = 3;
 
 /** Checks the nights, the lists of projects and the projects: those of the file, and the first of those that are listed now. */

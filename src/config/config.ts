@@ -29,7 +29,7 @@ import { ConfigFile } from "./schema.ts";
 
 /** `baseUrl` has no slash at its end, `publicUrl` has one. */
 export type Config = Omit<ConfigFile, "$schema" | "projects" | "exports" | "rotations" | "prices" | "budgets"> & {
-  /** Those in the file. `withDiscovered` adds those that the service lists. */
+  /** The projects in the file. `withDiscovered` adds the ones that the service lists. */
   readonly projects: readonly ConfiguredProject[];
   readonly prices: readonly Price[];
   readonly budgets: readonly Budget[];

@@ -29,7 +29,7 @@ export function text(lengthMax: number): z.ZodString {
     z.maxLength(lengthMax, expected),
     z.regex(/^\S(?:.*\S)?$/, expected),
     z.superRefine((value, context) => {
-      // Not part of the pattern above: the pattern is in the JSON Schema, and not every editor knows such character classes.
+      // The pattern above is in the JSON Schema, and not every editor knows such character classes, so this check stands apart.
       if (!/[\p{Cc}\p{Cs}]/u.test(value)) return;
       context.addIssue({ code: "invalid_format", format: "regex", message: expected, input: value });
     }),

@@ -64,7 +64,7 @@ function syntaxError(text: string, source: string, error: ParseError | undefined
   const [line, column] = [before.length, (before.at(-1) ?? "").length + 1];
   const codePoint = text.codePointAt(offset);
   const found = codePoint === undefined ? "the end of the file" : JSON.stringify(String.fromCodePoint(codePoint));
-  // Such as "CommaExpected".
+  // The code is a name such as "CommaExpected".
   const code = error ? printParseErrorCode(error.error) : "ValueExpected";
   const problem = code.replaceAll(/\B[A-Z]/g, " $&").toLowerCase();
   const hint = /['A-Za-z_]/.test(text.charAt(offset)) ? "; names and text are written in double quotes" : "";

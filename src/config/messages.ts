@@ -182,7 +182,7 @@ export function oneOf(words: readonly string[]): string {
 
 const NAMES_SHOWN_MAX = 30;
 
-/** Of a long list, as of thousands of projects, only the first. */
+/** Quotes the words; of a long list, such as thousands of projects, only the first. */
 export function quoteAll(words: readonly string[]): string {
   const quoted = words.slice(0, NAMES_SHOWN_MAX).map((word) => JSON.stringify(word));
   const others = words.length - quoted.length;

@@ -79,7 +79,7 @@ function problemsOf({ project, projects, deliver }: z.output<typeof Written>): C
 export type RotationConfig = RotationJob & {
   /** The key that creates and deletes the rotation's keys; left out, the project's own key does. */
   readonly createWith?: KeyReference;
-  /** Its place in the file's list of rotations. */
+  /** The place in the file's list of rotations. */
   readonly index: number;
 };
 

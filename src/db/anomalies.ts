@@ -7,7 +7,7 @@ import { type AnomalySettings, JUDGED_MINIMUM, METRIC_TABLE, TOLERANCES } from "
 import type { Database } from "./connection/database.ts";
 import { inTransaction, type Tx } from "./connection/transaction.ts";
 
-/** Of a project and filter without a judged day on so many final days, only the newest final day is judged. */
+/** Only the newest final day is judged of a project and filter of which none of so many final days was judged. */
 const CATCH_UP_DAYS = 14;
 
 /** The names of filters that `each` makes, such as "accessor=VALUE". */
@@ -136,7 +136,7 @@ export type JudgedUsage = {
   readonly unfiltered: boolean;
   /** The newest judged day. */
   readonly through: Day;
-  /** Of the last 30 days, the newest first; all open ones are among them. */
+  /** The anomalies of the last 30 days, the newest first; all open ones are among them. */
   readonly anomalies: readonly Anomaly[];
 };
 

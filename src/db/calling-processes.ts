@@ -15,7 +15,7 @@ const isLive = sql`abs(extract(epoch from clock_timestamp() - seen_at)) * 1000 <
 const pauseEnd = sql<Date>`least(call_pause.until, clock_timestamp() + make_interval(secs => ${PAUSE_SECONDS_MAX}))`;
 
 export type Callers = {
-  /** Of the live processes, this one included. */
+  /** The slots of each live process, this one included. */
   readonly slots: Readonly<Record<string, number>>;
   /** By the name of the key, the milliseconds until the pause ends. */
   readonly pauses: Readonly<Record<string, number>>;

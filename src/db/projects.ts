@@ -173,9 +173,9 @@ export type StoredList = {
   readonly readAt: Date | null;
   readonly error: string | null;
   readonly failingSince: Date | null;
-  /** Those that are listed or in doubt. */
+  /** How many projects are listed or in doubt. */
   readonly projects: number;
-  /** Those that are missing from a list in doubt. */
+  /** How many projects are missing from a list in doubt. */
   readonly waiting: number;
   readonly waitingSince: Date | null;
 };

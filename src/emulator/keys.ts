@@ -19,7 +19,7 @@ export type ApiKey = KeyRequest & {
   readonly origin: "console" | "created";
   /** With microseconds, as the service writes it. */
   readonly created: string;
-  /** Also for the keys that it creates. */
+  /** Whether it reads every project; so do the keys that it creates. */
   readonly isAccountKey: boolean;
 };
 

@@ -29,7 +29,7 @@ type AccountProject = { readonly id: string; readonly name: string };
 /** A request as it came, with the key that its secret belongs to. */
 export type IncomingRequest = {
   readonly method: string;
-  /** As it came, with the query. */
+  /** The path as it came, with the query. */
   readonly path: string;
   readonly url: URL;
   readonly caller: ApiKey | undefined;

@@ -157,7 +157,7 @@ export type Parts = {
   readonly covered: ReadonlyMap<Day, CoveredDay>;
   readonly lacking: LackingDays;
   readonly isCompared: boolean;
-  /** Of an API key its comment, of a project its name, by the identifier. */
+  /** The comment of an API key or the name of a project, by its identifier. */
   readonly labels: ReadonlyMap<string | null, string>;
   readonly unpricedModels: number;
   readonly sql: CopiedSql;

@@ -23,7 +23,7 @@ export type Change = {
   readonly period: ChangeQuestion["period"];
   readonly before: ChangeQuestion["before"];
   readonly metric: AskedMetric;
-  /** Of a cost; null for usage. */
+  /** The currency of a cost; null for usage. */
   readonly currency: string | null;
   /** At most 20 of them. */
   readonly projects: readonly string[];
@@ -46,9 +46,9 @@ export type ChangeSplit = {
   readonly grouping: Split;
   /** Days of either period that are not complete by this grouping, or were not read by it. With any there are no parts. */
   readonly daysLacking: number;
-  /** Those of them that were not read. */
+  /** How many of the days were not read. */
   readonly daysUnread: number;
-  /** Those with the largest change first; then the other parts. */
+  /** The parts with the largest change first; then the others. */
   readonly parts: readonly ChangePart[];
 };
 

@@ -63,7 +63,7 @@ export type Condition = {
   readonly isQuiet: boolean;
 };
 
-/** Of a rotation of many projects, each of them may have the same condition. */
+/** A condition before merging: each project of one rotation may have the same one. */
 type Found = Condition & { readonly member?: Member | undefined };
 
 type Member = { readonly rotation: string; readonly project: string };
@@ -126,7 +126,7 @@ function mergeFound(found: readonly Found[], { jobs, rotations }: HealthFacts): 
   });
 }
 
-/** Not if another scheduler runs the exports: then no worker has registered the jobs, and none of them needs a worker. */
+/** If another scheduler runs the exports there is none: no worker has registered the jobs, so none of them needs a worker. */
 function workerCondition({ jobs, workers }: HealthFacts): readonly Found[] {
   if (!jobs.some(({ needsWorker }) => needsWorker) || workers.some(({ recent }) => recent)) return [];
   const [last] = workers;
@@ -169,7 +169,7 @@ function listCondition({ list, projects, waiting, waitingSince, error, failingSi
   return [condition("projects", nameWord(list), text, { since: waitingSince })];
 }
 
-/** Of a failed run that no other condition explains. */
+/** Reports a failed run that no other condition explains. */
 function runCondition({ kind, job, project, failedRun }: ProjectJobHealth): readonly Found[] {
   if (!failedRun || failedRun.isExplained) return [];
   const { status, startedAt, trigger, error } = failedRun;

@@ -117,7 +117,7 @@ export type Coverage = {
   readonly period: Window;
   /** How many projects are configured. */
   readonly projectCount: number;
-  /** Those that lack the most days first, then by name; at most 60. */
+  /** At most 60 projects: the one that lacks the most days first, then by name. */
   readonly projects: readonly ProjectCoverage[];
   /** Series whose answers carry no date: no figure contains their numbers. */
   readonly undated: readonly SeriesName[];
@@ -126,7 +126,7 @@ export type Coverage = {
 export type ProjectCoverage = {
   readonly projectId: string;
   readonly project: string;
-  /** Of the days that were due or read: the worst of what was read for it. */
+  /** The days that were due or read, each with the worst quality of its series. */
   readonly days: Readonly<Record<Day, DayQuality>>;
   /** The newest day, of all time, up to which nothing is missing; null if there is none. */
   readonly freshThrough: Day | null;
@@ -149,7 +149,7 @@ export type CoverageScope = {
   readonly projects: readonly string[] | undefined;
 };
 
-/** Of usage and billing together. Throws InvalidQuestion if there is no such project. */
+/** Reads the coverage of usage and billing together. Throws InvalidQuestion if there is no such project. */
 export async function coverage(run: Run, { period, projects }: CoverageScope): Promise<Coverage> {
   const ofProjects = projectConditions({ projectIds: projects && (await findProjects(run, projects)) });
   return {
@@ -245,7 +245,7 @@ type Gap = {
 /** The newest first; and how many older ones are not listed. */
 export type Gaps = { readonly gaps: readonly Gap[]; readonly gapsLeftOut: number };
 
-/** Of the projects with these names. */
+/** Reads the newest gaps of the projects with these names; of all projects if it is undefined. */
 export async function newestGaps(run: Run, projects: readonly string[] | undefined): Promise<Gaps> {
   const asked = projects === undefined ? "true" : `project in (${projects.map(literal).join(", ") || "null"})`;
   const rows = await run<Gap & { readonly all: number }>(`
@@ -267,7 +267,7 @@ export type ShortWindow = { readonly windowDays: number; readonly days: number }
 
 const LATE_DAYS_MIN = 7;
 
-/** Of the last 70 days: at least 7 changed when their window read them for the last time, so that later changes were probably not seen. */
+/** Finds windows in which at least 7 of the last 70 days changed at their last reading: later changes were probably not seen. */
 export function shortWindows(run: Run): Promise<readonly ShortWindow[]> {
   return run<ShortWindow>(`
 select s.window_days as "windowDays", count(distinct r.usage_date)::integer as days

@@ -11,7 +11,7 @@ export type KeyStatus = {
   readonly rotation: string;
   /** The name of its rotation in the ledger: another one for each project. */
   readonly ledgerName: string;
-  /** Its rotation is for many projects. */
+  /** Whether the rotation is for many projects. */
   readonly isOfMany: boolean;
   readonly project: string;
   readonly projectId: string;

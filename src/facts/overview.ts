@@ -20,7 +20,7 @@ export type Overview = {
   readonly totalFrom: Split;
   /** The cost of the period; undefined if none is known. */
   readonly cost: Answer | undefined;
-  /** Of the current month; undefined if the period has no day of it. */
+  /** The current month; undefined if the period has no day of it. */
   readonly money: Money | undefined;
   /** By project, model, line item, key and tags, as far as they are exported: of the cost, or of the main metric where cost has no such split. */
   readonly splits: readonly Answer[];
@@ -72,7 +72,7 @@ type Forecast = { readonly forecast: string; readonly low: string; readonly high
 type Money = {
   /** The days of the month so far; its first day alone while that lasts. */
   readonly period: Window;
-  /** Of the days so far, beside the whole month before. Of a cost, or of the main metric where no cost is known. */
+  /** The days so far beside the whole month before: the cost, or the main metric where no cost is known. */
   readonly total: Answer;
   /** Null with less than 14 known days, and of more than 1,000 projects. */
   readonly forecast: Forecast | null;
@@ -119,10 +119,10 @@ async function money(run: Run, asked: AskedQuestion, grouping: Split, today: Day
 
 /** How far back usage_export.month_forecast looks. */
 const HISTORY_DAYS = 70;
-/** Of more projects it would take a second to say which of the 70 days were read of each, and there is no forecast. */
+/** With more projects there is no forecast: it would take a second to find which of the 70 days were read of each. */
 const FORECAST_PROJECTS_MAX = 1_000;
 
-/** As budgets are forecast: docs/forecast.md has the method. A day that was not read of every project is estimated. */
+/** Forecasts by the method of budgets (docs/forecast.md). A day that was not read of every project is estimated. */
 async function readForecast(
   run: Run,
   question: Question,

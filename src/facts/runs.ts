@@ -17,7 +17,7 @@ export type RecentRun = RunCounts & {
   readonly error: string | null;
 };
 
-/** Of bi.runs. */
+/** The columns of bi.runs that pages show. */
 const recentRunColumns = sql`
   run_id as "runId", job, kind, trigger, status, started_at as "startedAt", finished_at as "finishedAt", error, requests,
   slices_planned as planned, slices_complete as complete, slices_suspect as suspect, slices_failed as failed,
@@ -46,7 +46,7 @@ export type RunDetails = {
   readonly run: RecentRun;
   /** How many projects it has read, or should have. */
   readonly found: number;
-  /** Of these at most 100: those that went wrong first, then the newest. */
+  /** At most 100 projects: the ones that went wrong first, then the newest. */
   readonly projects: readonly ProjectOfRun[];
 };
 

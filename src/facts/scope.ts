@@ -24,7 +24,7 @@ const NAMES_MAX = 20;
 const CANDIDATES_MAX = 1_000;
 
 export type SeriesFacts = {
-  /** Of the projects that the question is about: those with such a series, at most 20. */
+  /** The projects of the question that have such a series; at most 20. */
   readonly projects: readonly { readonly id: string; readonly name: string }[];
   readonly projectCount: number;
   /** How many of these series are still exported. */
@@ -35,11 +35,11 @@ export type SeriesFacts = {
   /** Projects with usage in the amounts that are no longer exported by such a series, and lack days since; at most 20. */
   readonly ended: readonly string[];
   readonly endedCount: number;
-  /** Those that are exported under the filter. */
+  /** The groupings that are exported under the filter. */
   readonly groupings: readonly Split[];
   /** The filters with conditions that are exported by the grouping. */
   readonly filters: readonly string[];
-  /** Of the prices, by name. */
+  /** The currencies of the prices, by name. */
   readonly currencies: readonly string[];
 };
 

@@ -14,7 +14,7 @@ export type Scope = {
   readonly projectIds: readonly string[] | undefined;
   /** Undefined for all usage. */
   readonly filter: string | undefined;
-  /** Of a cost; undefined of usage, or if no price is configured. */
+  /** The currency of a cost; undefined for usage, and if no price is configured. */
   readonly currency?: string | undefined;
 };
 
@@ -121,7 +121,7 @@ function costSource({ metric, grouping }: Question, { filter, currency = "" }: S
   };
 }
 
-/** As bi.usage_by_key has it for all usage. */
+/** Filtered usage in the form in which bi.usage_by_key has all usage. */
 const FILTERED_BY_KEY = `(
     select u.*, coalesce(k.rotation, u.group_value) as lineage
     from bi.usage_filtered u left join bi.api_keys k on k.project_id = u.project_id and k.api_key_id = u.group_value

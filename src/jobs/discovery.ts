@@ -115,7 +115,7 @@ async function fetchList(app: App, service: Service, reference: Discovery["key"]
   try {
     const list = await fetchProjects(service, key.named(keyName(reference)), app.signal);
     if (!list.mayGoOn) return list;
-    // Those on the next page would count as gone.
+    // The projects on the next page would count as gone.
     const problem = `the list of projects fills a page of ${list.listed.length}, and further pages are not read`;
     throw new AppError("bad_answer", `${problem}: write the projects into "projects" one by one`);
   } catch (error) {
@@ -194,7 +194,7 @@ async function readSeen(
     const others = asked ? await storedValues(db, ids, dimension, asked) : [];
     for (const id of ids) {
       const ofProject = (all: readonly StoredValue[]) => all.filter(({ projectId }) => projectId === id);
-      // Those with the most requests come first.
+      // The values with the most requests come first.
       const usable = (all: readonly StoredValue[]) => ofProject(all).filter(isFit).slice(0, atMost);
       const read = [
         ...usable(recent).map(({ value, firstDay, lastRead }) => ({ value, days: { start: firstDay, end: lastRead } })),

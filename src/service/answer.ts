@@ -54,7 +54,7 @@ function bodyValue({ status, headers, body }: Reply, redact: Redact, allowsHalfP
   if (!isUncompressed(headers))
     throw new SyntaxError(`it is compressed (${headerForMessage(headers, "content-encoding", redact)})`);
   if (!isJson(headers)) {
-    // Not quoted: what should have been the answer to a create may hold the new key.
+    // The body is not quoted: it may be the answer to a create, and hold the new key.
     const kind = isHtml(headers) ? "an HTML page" : `${body?.length ?? "too many"} bytes`;
     throw new SyntaxError(
       `its content type is ${headerForMessage(headers, "content-type", redact)} instead of JSON (${kind})`,

@@ -124,7 +124,7 @@ const PLAUSIBLE_WAIT_MS_MAX = DAY_MS;
 export function requestedWaitMs(status: number, headers: ResponseHeaders, nowMs: number): number | undefined {
   const serviceNowMs = serviceTimeMs(headers) ?? nowMs;
   for (const name of status === 429 ? ["retry-after", "x-ratelimit-reset"] : ["retry-after"]) {
-    // Of several headers the longest wait counts.
+    // The longest wait of several headers counts.
     const waits = [headers[name] ?? []].flat().map((value) => waitMsOf(value.trim(), serviceNowMs));
     const plausible = waits.filter((ms) => ms <= PLAUSIBLE_WAIT_MS_MAX);
     if (plausible.length > 0) return Math.min(Math.max(0, ...plausible), WAIT_MS_MAX);

@@ -6,7 +6,7 @@ import { tooLong } from "./errors.ts";
 
 /** The caps of all processes together. */
 export type RateCaps = { readonly requestsPerSecond: number; readonly maxConcurrent: number };
-/** Whose call it is. Pauses are by the name of the key. If a pause is longer than `waitMsMax`, the call fails. */
+/** The caller of one call. Pauses are by the name of the key. If a pause is longer than `waitMsMax`, the call fails. */
 type Caller = { readonly key: string; readonly project: string; readonly waitMsMax: number };
 /** The right to make one call, until it is released. While it is not valid nothing may be sent: another process may have its slot. */
 type Permit = { readonly isValid: () => boolean; readonly release: () => void };

@@ -24,7 +24,7 @@ export type ChartDescription = {
   readonly kind: "bars" | "lines";
   /** Follows an amount: "hours", "requests". */
   readonly unit: string;
-  /** Of a cost. */
+  /** The currency of a cost. */
   readonly currency: string | null;
   /** For the axis, one for each bar: "Nov 3". */
   readonly labels: readonly string[];
@@ -169,7 +169,7 @@ type Bar = {
   /** The indexes of its days in the answer. */
   readonly at: readonly number[];
   readonly isChanging: boolean;
-  /** Also a week or month of which the question leaves out days: lower than the others for that reason alone. */
+  /** Includes a week or month of which the question leaves out days: it is lower than the others for that reason alone. */
   readonly isLacking: boolean;
 };
 

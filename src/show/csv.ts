@@ -8,7 +8,7 @@ import type { Window } from "../usage/days.ts";
 
 export type CsvColumn = {
   readonly name: string;
-  /** Not so for numbers, days and times: they can't hold a formula, and some programs take a quoted number for text. */
+  /** Numbers, days and times stay bare: they can't hold a formula, and some programs take a quoted number for text. */
   readonly isText: boolean;
 };
 

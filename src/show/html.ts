@@ -24,7 +24,7 @@ export function html(parts: TemplateStringsArray, ...fillings: readonly HtmlValu
   return new Html(parts.map((part, i) => `${part}${renderValue(fillings[i])}`).join(""));
 }
 
-/** Not for texts from outside: nothing is escaped. */
+/** Marks text as HTML. Nothing is escaped, so it must not come from outside. */
 export function trustedHtml(text: string): Html {
   return new Html(text);
 }

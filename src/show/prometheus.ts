@@ -73,7 +73,7 @@ export function metricSamples(health: HealthState): readonly MetricSample[] {
   );
 }
 
-/** Of more projects or conditions there are samples of the worst alone. */
+/** With more projects or conditions, only the worst have samples. */
 const LABELS_MAX = 200;
 
 function limited(health: HealthState): HealthState {

@@ -21,7 +21,7 @@ type Entry = {
   readonly addsUp: boolean;
   /** The order in which a change is explained by the dimensions: what people know best comes first. */
   readonly rank: number;
-  /** As views call one value, where a group may have several at once: bi.usage_by_single_MEMBER. */
+  /** The word of bi.usage_by_single_MEMBER for one value, where a group may have several at once. */
   readonly member?: string;
   /** Whether `each` may ask for every value: only if every dialect filters by the values that it groups by. */
   readonly hasEach: boolean;
@@ -193,7 +193,7 @@ export function addsUp(grouping: string): boolean {
   return ENTRIES.get(grouping)?.addsUp ?? true;
 }
 
-/** As views call one value of a group of the grouping; undefined if no group has several. */
+/** The word of views for one value of a group of the grouping; undefined if no group has several. */
 export function memberOf(grouping: string): string | undefined {
   return ENTRIES.get(grouping)?.member;
 }

@@ -122,7 +122,7 @@ export function questionOf(asked: z.output<typeof QuestionParameters>, today: Da
   };
 }
 
-/** Of the current month the whole days so far. Throws InvalidQuestion. */
+/** The days of a month; of the current one the whole days so far. Throws InvalidQuestion. */
 export function monthOf(month: string | undefined, today: Day): Window {
   if (month === undefined) return namedPeriod("last-month", today);
   const start = `${month}-01`;
@@ -182,7 +182,7 @@ function readPeriod({ from, to, period: name = DEFAULT_PERIOD }: Asked, today: D
   return { start: from, end: to, name: undefined };
 }
 
-/** Of this month the whole days; on its first day that day alone, of which the numbers are not complete. */
+/** "this-month" has the whole days so far; on the first of a month that day alone, though its numbers are not complete. */
 function namedPeriod(name: string, today: Day): Period {
   const monthStart = `${today.slice(0, 7)}-01`;
   const yesterday = addDays(today, -1);

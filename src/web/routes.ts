@@ -121,7 +121,7 @@ function sharePages(scrub: (text: string) => string, sharedMs: number) {
   };
 }
 
-/** Not with text(), which would leave out the byte order mark of a CSV. */
+/** Reads the body as bytes, because text() would leave out the byte order mark of a CSV. */
 async function pageOf(answer: Response): Promise<Page> {
   const { "content-type": contentType = "", ...headers } = Object.fromEntries(answer.headers);
   return { status: answer.status, contentType, body: Buffer.from(await answer.arrayBuffer()).toString(), headers };

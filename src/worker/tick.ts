@@ -102,7 +102,7 @@ async function tickExport(context: WorkerContext, job: ExportJob): Promise<TickO
 
 type RunStart = {
   readonly trigger: RunTrigger;
-  /** Its scheduled time; undefined if missing days caused the run. */
+  /** The scheduled time; undefined if missing days caused the run. */
   readonly scheduledFor: Date | undefined;
   readonly projects: readonly RunProject[];
 };

@@ -16,7 +16,7 @@ export type Database = Kysely<Tables>;
 /** Called for every connection that breaks: after a restart of the server, once for each. */
 export type OnConnectionLost = (error: Error) => void;
 
-/** Of one process: replicas × this must stay below the server's max_connections. */
+/** The connections of one process: replicas × this must stay below the server's max_connections. */
 const CONNECTIONS_MAX = 4;
 const CONNECT_MS_MAX = 10_000;
 /** An idle connection is probed after this time, so that a server that is gone is noticed within half a minute. */
@@ -73,8 +73,8 @@ async function openPool(url: string, onLost: OnConnectionLost): Promise<Postgres
 }
 
 /**
- * Of the few start-up parameters that poolers know and keep for each client, those that a role or a database may have set otherwise: the
- * driver misreads every other date style, and the program's literals may hold backslashes.
+ * Poolers know few start-up parameters and keep these for each client. A role or a database may have set them otherwise: the driver misreads
+ * every other date style, and the program's literals may hold backslashes.
  */
 const STARTUP_SETTINGS = { DateStyle: "ISO", standard_conforming_strings: "on" };
 
@@ -97,7 +97,7 @@ const SQLITE_BUSY = 5;
  */
 export async function lockFolder(folder: string): Promise<() => void> {
   const file = path.join(folder, "lock");
-  // Its text is only shown, never relied on.
+  // The text of this file is only shown, never relied on.
   const holderFile = `${file}.holder`;
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });

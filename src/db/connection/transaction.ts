@@ -101,7 +101,7 @@ export async function readSnapshot<T>(
 export type Run = <Row>(statement: string) => Promise<readonly Row[]>;
 
 type ReadOptions = {
-  /** Of each statement. */
+  /** The time limit of each statement. */
   readonly secondsMax?: number;
   /** Once it is aborted, no further statement is sent. */
   readonly signal?: AbortSignal | undefined;

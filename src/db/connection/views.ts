@@ -166,7 +166,7 @@ type StoredView = {
   readonly grants: readonly string[];
 };
 
-/** Those that still exist, each before the ones that it uses. */
+/** Reads the stored views that still exist, each before the ones that it uses. */
 async function readStored(tx: Tx, names: readonly string[]): Promise<readonly StoredView[]> {
   const { rows } = await sql<StoredView>`
     select format('drop %s %s', type, identity) as "dropStatement",

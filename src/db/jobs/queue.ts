@@ -221,7 +221,7 @@ export function onPool(db: Database, reportDatabase: (error?: unknown) => void =
   };
 }
 
-/** As onPool, but no statement finds anything that somebody else put into a schema of the search path. */
+/** Works like onPool, but no statement finds anything that somebody else put into a schema of the search path. */
 function onCatalogPath(db: Database): Db {
   const pool = onPool(db);
   return {

@@ -13,7 +13,7 @@ export type NewRun = {
   readonly kind: "export" | "rotation";
   readonly job: string;
   readonly trigger: RunTrigger;
-  /** Its scheduled time; undefined if missing days or a person caused the run. */
+  /** The scheduled time; undefined if missing days or a person caused the run. */
   readonly scheduledFor?: Date | undefined;
 };
 

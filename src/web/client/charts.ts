@@ -168,7 +168,7 @@ type SeriesOption = BarSeriesOption | LineSeriesOption;
 /** At most this many series have a colour of their own. */
 const PALETTE_SIZE = 8;
 
-/** As a property of CSS, so that a chart follows a change from light to dark. */
+/** Returns a property of CSS, so that a chart follows a change from light to dark. */
 function seriesColour({ look }: ChartSeries): string {
   if (look === "rest") return "var(--rest)";
   return look === "before" ? "var(--soft)" : `var(--series-${(look % PALETTE_SIZE) + 1})`;
@@ -206,7 +206,7 @@ function chartOption(description: ChartDescription, widthPx: number, tip: (index
     ],
     series: [
       lackingSeries(titles, lacking),
-      // Not by their names: the library interprets them as patterns, and confuses equal ones.
+      // The ids are numbers, because the library interprets names as patterns and confuses equal ones.
       ...series.flatMap((one, i): SeriesOption[] =>
         isLine(one, kind) ? [lineSeries(`s${i}`, one)] : barSeries(`s${i}`, one, description, hasGaps),
       ),

@@ -21,7 +21,7 @@ export type Section = {
 };
 
 type DocumentOptions = {
-  /** Of the browser's tab. */
+  /** The title of the browser's tab. */
   readonly title: string;
   /** Above the sections: the heading, and whether the page's numbers are complete. */
   readonly header: Html;

@@ -47,7 +47,7 @@ export function scheduleText(schedule: string): string {
   return `every ${days === "*" ? "day" : WEEKDAYS[Number(days)]} ${hour.padStart(2, "0")}:${minute.padStart(2, "0")}`;
 }
 
-/** Of the newest run, and of most of them, so that a job that takes longer than it did is seen. */
+/** The duration of the newest run beside the usual one, so that people see a job that takes longer than it did. */
 function durationsText(runs: readonly RecentRun[]): string {
   const ended = runs.flatMap(({ startedAt, finishedAt }) =>
     finishedAt ? [secondsBetween(startedAt, finishedAt)] : [],

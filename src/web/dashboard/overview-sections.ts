@@ -116,7 +116,7 @@ ${expected}${earlier}</div></dl>
 // Budgets as bars: what is used of each, what is expected of the month, and where its limit is.
 
 const BUDGETS_SHOWN_MAX = 6;
-/** Of the width, for the largest bar. */
+/** The share of the width that the largest bar takes. */
 const SCALE_MAX_PERCENT = 98;
 
 /** The fullest first. All bars have one scale, so that one that is four times its budget is four times as long. */

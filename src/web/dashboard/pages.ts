@@ -57,7 +57,7 @@ function nothingYet({ jobs }: HealthState): Html {
 `;
 }
 
-/** Those of the project alone: others are of more than it. */
+/** The budgets of the project alone, without those of several projects. */
 function budgetsOf(budgets: readonly BudgetUse[], project: string | undefined, health: HealthState) {
   if (project === undefined) return budgets;
   const ids = health.projects

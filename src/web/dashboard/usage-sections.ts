@@ -279,7 +279,7 @@ function downloads({ sql }: Answer, view: View, rows: "groups" | "days"): Html {
 ${sqlHtml(sql[rows])}`;
 }
 
-/** Of the month of the last day that is shown. */
+/** Links to the chargeback of the month of the last day that is shown. */
 function chargebackLinks({ period: { end }, project }: View): Html {
   const link = (charged: string, title: string) => {
     const query = new URLSearchParams({
