@@ -4,7 +4,7 @@ import type { Answer } from "../facts/answer.ts";
 import type { Overview } from "../facts/overview.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
 import type { Day } from "../usage/days.ts";
-import { dayCount } from "../usage/days.ts";
+import { addDays, dayCount } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
 import { nameOf } from "./answer-chart.ts";
 import {
@@ -54,6 +54,9 @@ function lackingSentence({ lacking, days }: Answer): string | undefined {
   if (first === undefined || last === undefined) return undefined;
   if (lackingDays.length === days.length && incompleteDays.length === 0) return "None of these days was read.";
   const isStretch = dayCount({ start: first, end: last }) === lackingDays.length;
+  if (isStretch && incompleteDays.length === 0 && first === days[0]?.day) {
+    return `The numbers begin on ${dayLabel(addDays(last, 1))}: the days before were not read.`;
+  }
   const which = isStretch
     ? spanText(first, last)
     : `${counted(lackingDays.length, "day")} from ${spanText(first, last)}`;

@@ -61,6 +61,15 @@ test("what is missing comes first, and then nothing is compared", () => {
   expect(sentences(makeOverview({ total: low }), [], trouble)[0]).toBe(trouble);
 });
 
+test("after the first night the numbers begin late, and are not too low", () => {
+  const total = makeAnswer({ question: { grouping: "none" }, compared: false });
+  const unreadDays = total.days.slice(0, -7).map(({ day }) => day);
+  const first = { ...total, lacking: { ...NOTHING_LACKING, unreadDays } };
+  expect(sentences(makeOverview({ total: first }), [], undefined)[0]).toBe(
+    "The numbers begin on Mar 3: the days before were not read.",
+  );
+});
+
 test("where nothing was ever read, nothing else is said", () => {
   const total = makeAnswer({ question: { grouping: "none" }, compared: false });
   const unread = {
