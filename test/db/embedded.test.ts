@@ -36,7 +36,7 @@ test("the embedded database gets every migration once", async () => {
 test("the folder of an open embedded database is locked", async () => {
   await expect(openEmbedded(folder)).rejects.toMatchObject({
     code: "database",
-    message: expect.stringContaining("is in use by another process"),
+    message: expect.stringContaining(`is in use by process ${process.pid}`),
   });
 });
 
