@@ -29,7 +29,7 @@ export async function runStatus(app: App, options: StatusOptions): Promise<numbe
   const { health, gaps, undated } = await withDatabase(app, async (db) => {
     const health = await readHealth(db, await withKnownProjects(written, db));
     const gaps = await newestGaps(runOn(db), patterns && projectsAsked(health, patterns));
-    return { health, gaps, undated: await undatedSeries(runOn(db)) };
+    return { health, gaps, undated: patterns ? [] : await undatedSeries(runOn(db)) };
   });
   if (!patterns) {
     writeAnswer(app, options, statusJson(health, gaps, undated), () => renderStatus(health, gaps, undated));
