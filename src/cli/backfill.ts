@@ -36,7 +36,7 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
   const written = await loadConfig(app.configPath);
   const today = dayOf(new Date());
   // Which projects are discovered is known only below.
-  if (!written.discovery) chooseBackfill(written, options, today);
+  if (written.discovery.length === 0) chooseBackfill(written, options, today);
   if (!options.dryRun) await requireStaticKeys(app, written);
 
   return withDatabase(app, async (db) => {

@@ -143,9 +143,10 @@ function listFindings(read: ReadList): Finding[] {
 }
 
 /** Exports that read nothing, as a pattern of them fits no project. */
-function checkPatterns({ exports, discovery }: Config): Finding[] {
-  return exports.flatMap(({ name, projects }) => {
-    const patterns = (discovery?.projectsOf[name] ?? []).filter(isPattern);
+function checkPatterns({ exports, discovery, file }: Config): Finding[] {
+  if (discovery.length === 0) return [];
+  return exports.flatMap(({ name, projects }, i) => {
+    const patterns = (file.exports[i]?.projects ?? []).filter(isPattern);
     if (patterns.length === 0 || projects.length > 0) return [];
     const text = `no project fits ${quoteAll(patterns)}: the export reads nothing`;
     return [{ what: `export ${name}`, state: "warn" as const, text }];

@@ -31,7 +31,7 @@ export type ExportOptions = SelectionOptions & { readonly json?: boolean };
 export async function runExport(app: App, options: ExportOptions): Promise<number> {
   const written = await loadConfig(app.configPath);
   // Which projects are discovered is known only below.
-  if (!written.discovery) chooseJobs(written, options, dayOf(new Date()));
+  if (written.discovery.length === 0) chooseJobs(written, options, dayOf(new Date()));
   // Checked before the first call, so that a missing variable does not end a run halfway.
   await requireStaticKeys(app, written);
   const results: JobResult[] = [];

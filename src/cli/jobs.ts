@@ -3,7 +3,6 @@
 import type { App } from "../app.ts";
 import { type Config, loadConfig } from "../config/config.ts";
 import { didYouMean } from "../config/messages.ts";
-import { writtenRotations } from "../config/rotations.ts";
 import { withDatabase } from "../database.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import {
@@ -53,7 +52,7 @@ export async function listJobs(db: Database, config: Config): Promise<readonly L
 function jobsIn(config: Config): readonly (JobId & Schedule)[] {
   return [
     ...config.exports.map((one) => ({ ...one, kind: "export" as const })),
-    ...writtenRotations(config).map((one) => ({ ...one, kind: "rotation" as const })),
+    ...config.file.rotations.map((one) => ({ ...one, kind: "rotation" as const })),
   ];
 }
 

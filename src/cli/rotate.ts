@@ -2,7 +2,7 @@ import type { App } from "../app.ts";
 import { type Config, loadConfig } from "../config/config.ts";
 import { quoteAll, requireKnown } from "../config/messages.ts";
 import { isPattern } from "../config/projects.ts";
-import { type RotationConfig, writtenRotations } from "../config/rotations.ts";
+import type { RotationConfig } from "../config/rotations.ts";
 import { requireStaticKeys } from "../config/secrets.ts";
 import { withDatabase } from "../database.ts";
 import type { Database } from "../db/connection/database.ts";
@@ -40,15 +40,15 @@ export async function runRotate(app: App, options: RotateOptions): Promise<numbe
   }
   requireKnown("--job", job, namesInFile(written));
   // Which projects are discovered is known only below.
-  if (!written.discovery) chooseRotations(written, options);
+  if (written.discovery.length === 0) chooseRotations(written, options);
   await requireStaticKeys(app, written);
   readMasterKeys(app.env);
   return withDatabase(app, async (db) => {
     // A list is read only for a rotation that it may add projects to, and never to put a key back, which is an emergency.
-    const isForListed = written.writtenForMany?.some(
+    const isForListed = written.file.rotations.some(
       ({ name, projects }) => (job?.includes(name) ?? true) && projects?.some(isPattern),
     );
-    const readsLists = isForListed && written.discovery !== undefined && !dryRun && !rollback;
+    const readsLists = isForListed && written.discovery.length > 0 && !dryRun && !rollback;
     const config = readsLists ? await discoverProjects(app, written, db) : await withKnownProjects(written, db);
     const jobs = chooseRotations(config, options);
     return rotateAll(app, config, db, jobs, options);
@@ -56,7 +56,7 @@ export async function runRotate(app: App, options: RotateOptions): Promise<numbe
 }
 
 function namesInFile(config: Config): readonly string[] {
-  return writtenRotations(config).map(({ name }) => name);
+  return config.file.rotations.map(({ name }) => name);
 }
 
 /** Projects are named by their names or ids. */

@@ -7,13 +7,12 @@ import { AppError, systemCode } from "../errors.ts";
 import { readRegularFile } from "../files.ts";
 import type { Budget } from "../usage/budgets.ts";
 import type { ExportJob } from "../usage/plan.ts";
-import type { Price } from "../usage/prices.ts";
 import type { KnownProject } from "../usage/series.ts";
 import { crossFieldIssues } from "./checks.ts";
 import { reportingIssues } from "./fields.ts";
 import { parseJson } from "./json.ts";
 import { configError, defaultExpectation, fileReadProblem, toConfigIssues } from "./messages.ts";
-import { resolveBudgets, unreadIssues, type WrittenBudget } from "./money.ts";
+import { resolveBudgets, unreadIssues } from "./money.ts";
 import {
   type Discovery,
   type KeyReference,
@@ -24,21 +23,23 @@ import {
   type StaticKeyReference,
   type WrittenProject,
 } from "./projects.ts";
-import { deliveryIssues, keyOfProject, type RotationConfig, rotationsOf, type WrittenRotation } from "./rotations.ts";
+import { deliveryIssues, keyOfProject, type RotationConfig, rotationsOf } from "./rotations.ts";
 import { ConfigFile } from "./schema.ts";
 
 /** `baseUrl` has no slash at its end, `publicUrl` has one. */
-export type Config = Omit<ConfigFile, "$schema" | "projects" | "exports" | "rotations" | "prices" | "budgets"> & {
+export type Config = Omit<ConfigFile, "$schema" | "projects" | "exports" | "rotations" | "budgets"> & {
+  /** What the file says, with defaults and absolute paths: from it the rest is made again when projects are discovered. */
+  readonly file: ConfigFile;
   /** The projects in the file. `withDiscovered` adds the ones that the service lists. */
   readonly projects: readonly ConfiguredProject[];
-  readonly prices: readonly Price[];
-  readonly budgets: readonly Budget[];
   readonly exports: readonly ExportJob[];
+  /** One for each project. */
   readonly rotations: readonly RotationConfig[];
-  /** The rotations as the file has them; left out if none is for many projects. */
-  readonly writtenForMany?: readonly WrittenRotation[];
-  /** What is needed to add discovered projects; left out if no entry of the file discovers any. */
-  readonly discovery?: DiscoverySettings;
+  readonly budgets: readonly Budget[];
+  /** The entries of the file that discover projects. */
+  readonly discovery: readonly Discovery[];
+  /** Which version of the stored lists the discovered projects are of; left out until they have been added. */
+  readonly projectsVersion?: string;
 };
 
 type ConfiguredProject = WrittenProject & {
@@ -46,16 +47,6 @@ type ConfiguredProject = WrittenProject & {
   readonly isDiscovered?: true;
   /** How many days before the first reading of a discovered project are read, too. */
   readonly backfill?: number;
-};
-
-type DiscoverySettings = {
-  /** `index` is that of the entry in the file's list of projects. */
-  readonly entries: readonly (Discovery & { readonly index: number })[];
-  /** By the name of an export, the names and patterns of its projects. */
-  readonly projectsOf: Readonly<Record<string, readonly string[]>>;
-  readonly budgets: readonly WrittenBudget[];
-  /** Which version of the stored lists the projects are of; left out until they have been added. */
-  readonly version?: string;
 };
 
 /** A secret that is found in a variable or a file. */
@@ -80,27 +71,16 @@ export function parseConfig(text: string, { source, baseDir }: ParseOptions): Co
   const issues = [...document.duplicates, ...(parsed.success ? [] : toConfigIssues(parsed.error.issues))];
   if (!parsed.success || issues.length > 0) throw configError(source, issues, document);
   const file = parsed.data;
-  const { projects, rotations, monitor, notify, prices } = file;
+  const { projects, rotations, monitor, notify } = file;
   makePathsAbsolute({ projects, rotations, monitor, notify }, baseDir);
-  const written = projects.filter((one) => "id" in one);
-  const resolved = {
-    ...resolveNames(file),
-    rotations: rotationsOf(rotations, written),
-    ...(rotations.some((one) => one.projects !== undefined) && { writtenForMany: rotations }),
-  };
-  const readers = { ...resolved, hasPrices: prices.length > 0 };
-  const budgets = resolveBudgets(file.budgets, readers);
-  const entries = projects.flatMap((one, index) => ("discover" in one ? [{ ...one, index }] : []));
+  const config = resolved(file, []);
   // Which projects a budget for all of them counts is not known before they are discovered.
-  const unread = unreadIssues(budgets, readers).filter(
-    ({ path: [, index] }) => entries.length === 0 || file.budgets[Number(index)]?.project !== undefined,
+  const unread = unreadIssues(config).filter(
+    ({ path: [, index] }) => config.discovery.length === 0 || file.budgets[Number(index)]?.project !== undefined,
   );
-  const errors = [...deliveryIssues(rotations, written), ...unread];
+  const errors = [...deliveryIssues(rotations, config.projects), ...unread];
   if (errors.length > 0) throw configError(source, errors, document);
-  const config = { ...resolved, prices, budgets };
-  if (entries.length === 0) return config;
-  const projectsOf = Object.fromEntries(file.exports.map((job) => [job.name, job.projects]));
-  return { ...config, discovery: { entries, projectsOf, budgets: file.budgets } };
+  return config;
 }
 
 /** Every job, the exports first. */
@@ -119,25 +99,34 @@ function makePathsAbsolute(value: unknown, baseDir: string): void {
   for (const part of Object.values(value)) makePathsAbsolute(part, baseDir);
 }
 
-type ResolvedNames = Omit<Config, "prices" | "budgets" | "discovery" | "rotations">;
-
-function resolveNames({ $schema, exports, rotations, prices, budgets, ...rest }: ConfigFile): ResolvedNames {
-  const projects = rest.projects
+/** What the program uses: names replaced by what they name, and the discovered projects among those of the file. */
+function resolved(file: ConfigFile, known: readonly KnownProject[]): Config {
+  const { $schema, ...rest } = file;
+  const discovery = file.projects.filter((one) => "discover" in one);
+  const written = file.projects
     .filter((one) => "id" in one)
-    .map((project) => ({ ...project, key: keyOfProject(project.key, rotations, project) }));
-  // `crossFieldIssues` has checked that each name has a project.
+    .map((project) => ({ ...project, key: keyOfProject(project.key, file.rotations, project) }));
+  const found = discoveredProjects(discovery, written, known);
+  const projects = [...written, ...found.filter(({ hasVanished }) => !hasVanished).map(({ project }) => project)];
+  const everSeen = [...written, ...found.map(({ project }) => project)];
   return {
-    ...rest,
-    projects,
-    exports: exports.map((job) => ({
-      ...job,
-      projects: projectsNamed(projects, job.projects),
-      filters: job.filters.filter((filter) => "name" in filter),
-      fanOuts: job.filters.flatMap((filter) =>
-        "each" in filter ? [{ dimension: filter.each, atMost: filter.atMost }] : [],
-      ),
-    })),
+    ...{ ...rest, file, discovery, projects },
+    exports: exportsOf(file, projects),
+    rotations: rotationsOf(file.rotations, projects),
+    budgets: resolveBudgets(file.budgets, { projects: everSeen, exports: exportsOf(file, everSeen) }),
   };
+}
+
+/** `crossFieldIssues` has checked that each name has a project. */
+function exportsOf({ exports }: ConfigFile, projects: readonly ConfiguredProject[]): readonly ExportJob[] {
+  return exports.map((job) => ({
+    ...job,
+    projects: projectsNamed(projects, job.projects),
+    filters: job.filters.filter((filter) => "name" in filter),
+    fanOuts: job.filters.flatMap((filter) =>
+      "each" in filter ? [{ dimension: filter.each, atMost: filter.atMost }] : [],
+    ),
+  }));
 }
 
 /** Relative paths in the file start at the file's folder. Throws an AppError that names every issue. */
@@ -167,18 +156,7 @@ function includes({ include, exclude }: Discovery, { id, name }: { id: string; n
  * removed from the file; only budgets go on counting what it used.
  */
 export function withDiscovered(config: Config, known: readonly KnownProject[], version = "not stored"): Config {
-  const { discovery } = config;
-  if (!discovery) return config;
-  const written = config.projects.filter(({ isDiscovered }) => !isDiscovered);
-  const found = discoveredProjects(discovery.entries, written, known);
-  const projects = [...written, ...found.filter(({ hasVanished }) => !hasVanished).map(({ project }) => project)];
-  const everSeen = [...written, ...found.map(({ project }) => project)];
-  const exportsOf = (all: readonly ConfiguredProject[]) =>
-    config.exports.map((job) => ({ ...job, projects: projectsNamed(all, discovery.projectsOf[job.name] ?? []) }));
-  const exports = exportsOf(projects);
-  const budgets = resolveBudgets(discovery.budgets, { projects: everSeen, exports: exportsOf(everSeen) });
-  const rotations = config.writtenForMany ? rotationsOf(config.writtenForMany, projects) : config.rotations;
-  return { ...config, rotations, projects, exports, budgets, discovery: { ...discovery, version } };
+  return config.discovery.length === 0 ? config : { ...resolved(config.file, known), projectsVersion: version };
 }
 
 type Found = { readonly project: ConfiguredProject; readonly hasVanished: boolean };

@@ -11,7 +11,7 @@ const FIELD_NAMES_SHOWN_MAX = 5;
 
 /** A long run of letters and digits, mixed, as keys have and names given by people do not. */
 const KEY_LIKE = /(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{20,}/;
-export const SCHEME_AND_KEY = /^\s*(token|bearer|basic)\s/i;
+const SCHEME_AND_KEY = /^\s*(token|bearer|basic)\s/i;
 
 export function isKeyLike(text: string): boolean {
   return KEY_LIKE.test(text) || SCHEME_AND_KEY.test(text);

@@ -150,17 +150,10 @@ function budgetProblems(budget: WrittenBudget): ConfigIssue[] {
   return issues;
 }
 
-type Readers = {
-  readonly projects: readonly Project[];
-  readonly exports: readonly ExportJob[];
-  /** There is a price book. */
-  readonly hasPrices: boolean;
-};
-
 /** The budgets as the program uses them. */
 export function resolveBudgets(
   written: readonly WrittenBudget[],
-  { projects, exports }: Omit<Readers, "hasPrices">,
+  { projects, exports }: { readonly projects: readonly Project[]; readonly exports: readonly ExportJob[] },
 ): readonly Budget[] {
   const exported = new Set(exports.flatMap((job) => job.projects.map(({ id }) => id)));
   return written.map(({ key, tag, model, project, currency, from, ...rest }): Budget => {
@@ -180,12 +173,18 @@ export function resolveBudgets(
   });
 }
 
+type BudgetSources = {
+  readonly budgets: readonly Budget[];
+  readonly exports: readonly ExportJob[];
+  readonly prices: readonly Price[];
+};
+
 /** A budget whose usage no export reads would never be used up, whatever happens. */
-export function unreadIssues(budgets: readonly Budget[], { exports, hasPrices }: Readers): ConfigIssue[] {
+export function unreadIssues({ budgets, exports, prices }: BudgetSources): ConfigIssue[] {
   return budgets.flatMap(({ scope, metric, currency, projects }, i) => {
     const grouping = SCOPE_GROUPINGS[scope];
     const isBilled = metric === "cost" && currency === BILLED && scope !== "model";
-    const isPriced = metric === "cost" && hasPrices && (scope === "all" || scope === "model");
+    const isPriced = metric === "cost" && prices.length > 0 && (scope === "all" || scope === "model");
     const sources: readonly (readonly [Source, Grouping])[] = [
       ...(metric === "cost" ? [] : [["usage", grouping] as const]),
       ...(isBilled ? [["billing", grouping] as const] : []),

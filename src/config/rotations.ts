@@ -79,8 +79,6 @@ function problemsOf({ project, projects, deliver }: z.output<typeof Written>): C
 export type RotationConfig = RotationJob & {
   /** The key that creates and deletes the rotation's keys; left out, the project's own key does. */
   readonly createWith?: KeyReference;
-  /** The place in the file's list of rotations. */
-  readonly index: number;
 };
 
 type Named = { readonly id: string; readonly name: string };
@@ -110,10 +108,10 @@ export function rotationsOf(
   written: readonly WrittenRotation[],
   projects: readonly Named[],
 ): readonly RotationConfig[] {
-  return written.flatMap(({ project: name, projects: names, createWith, ...job }, index) =>
+  return written.flatMap(({ project: name, projects: names, createWith, ...job }) =>
     projectsNamed(projects, names ?? [name ?? ""]).map((project): RotationConfig => {
       const creator = createWith && { createWith: keyOfProject(createWith, written, project) };
-      const single = { ...job, index, project, ...creator };
+      const single = { ...job, project, ...creator };
       if (names === undefined) return single;
       const deliver = job.deliver.map((sink) => filledSink(sink, project.id));
       return { ...single, name: rotationName(job.name, project), group: job.name, deliver };
@@ -124,17 +122,6 @@ export function rotationsOf(
 function filledSink(sink: Sink, id: string): Sink {
   if (sink.kind === "file") return { kind: "file", path: putId(sink.path, id) };
   return { ...sink, command: sink.command.map((one) => putId(one, id)) };
-}
-
-/** The rotations as they stand in the file: those of many projects once, also if none of their projects is known yet. */
-export function writtenRotations({
-  writtenForMany,
-  rotations,
-}: {
-  readonly writtenForMany?: readonly WrittenRotation[];
-  readonly rotations: readonly RotationConfig[];
-}): readonly (Omit<RotationJob, "project"> & Pick<WrittenRotation, "projects">)[] {
-  return writtenForMany ?? rotations;
 }
 
 /**

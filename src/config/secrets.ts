@@ -7,8 +7,9 @@ import { Secret } from "../secret.ts";
 import type { Config, SecretReference } from "./config.ts";
 import { isLoopback } from "./fields.ts";
 import type { Path } from "./json.ts";
-import { fileReadProblem, formatPath, SCHEME_AND_KEY } from "./messages.ts";
-import { isPatternKey, type StaticKeyReference } from "./projects.ts";
+import { fileReadProblem, formatPath } from "./messages.ts";
+import { isPatternKey, type KeyReference, type StaticKeyReference } from "./projects.ts";
+import { keyOfProject } from "./rotations.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -41,10 +42,12 @@ function valueProblem(kind: SecretKind, value: string): string | undefined {
   const { length } = [...value];
   if (value.trim() === "") return `is empty: expected ${nameOf(kind)}`;
   if (length > SECRET_LENGTH_MAX) return `holds ${length} characters: expected at most ${SECRET_LENGTH_MAX}`;
-  if (kind !== "password" && /^["'`]|["'`]$/.test(value)) return `looks quoted: remove the quotes around the ${kind}`;
   if (kind === "address") return addressProblem(value);
-  const problem = kind === "password" ? passwordProblem(value) : headerValueProblem(value, kind);
-  if (problem !== undefined || kind === "key" || length >= ACCESS_SECRET_LENGTH_MIN) return problem;
+  if (!(kind === "password" ? IS_PASSWORD : IS_HEADER_VALUE).test(value)) {
+    const without = kind === "password" ? "" : `, without spaces, quotes and a word such as "Bearer" before it`;
+    return `does not hold ${nameOf(kind)} alone: expected it on one line${without}`;
+  }
+  if (kind === "key" || length >= ACCESS_SECRET_LENGTH_MIN) return undefined;
   return `is too short to be safe: expected at least ${ACCESS_SECRET_LENGTH_MIN} characters, such as \`openssl rand -hex 32\` makes`;
 }
 
@@ -106,27 +109,30 @@ async function problemOf({ path, kind, reference }: NeededSecret, env: Environme
 
 /** The API keys to be read from variables, files and commands. `rotated` names the rotations that have made a key: their projects no longer need a first key. */
 export function neededKeys(
-  { projects, discovery, rotations }: Pick<Config, "projects" | "discovery" | "rotations">,
+  { file, rotations }: Pick<Config, "file" | "rotations">,
   rotated: ReadonlySet<string>,
 ): NeededSecret[] {
-  const written = projects.filter(({ isDiscovered }) => !isDiscovered);
-  const entries = discovery?.entries ?? [];
-  const discovering = new Set(entries.map(({ index }) => index));
-  const places = [...written, ...entries].map((_, index) => index).filter((index) => !discovering.has(index));
-  const keys = [
-    ...written.map(({ key }, i) => ({ key, path: ["projects", places[i] ?? i, "key"] })),
-    ...entries.map(({ key, index }) => ({ key, path: ["projects", index, "key"] })),
+  const needed: NeededSecret[] = [];
+  const add = (key: KeyReference | undefined, ...path: Path) => {
+    if (key === undefined) return;
+    if (key.kind !== "rotation") needed.push({ path, kind: "key", reference: key });
+    else if (!rotated.has(key.rotation)) needed.push({ path: [...path, "first"], kind: "key", reference: key.first });
+  };
+  for (const [i, entry] of file.projects.entries()) {
+    if ("id" in entry) {
+      add(keyOfProject(entry.key, file.rotations, entry), "projects", i, "key");
+      continue;
+    }
+    const { key, projectKey } = entry;
+    add(key, "projects", i, "key");
     // The file of a pattern is another one for each project. Of a command its program is checked, which is the same for all.
-    ...entries.flatMap(({ projectKey: key, index }) =>
-      key && !(key.kind === "file" && isPatternKey(key)) ? [{ key, path: ["projects", index, "projectKey"] }] : [],
-    ),
-    ...rotations.map(({ createWith: key, index }) => ({ key, path: ["rotations", index, "createWith"] })),
-  ];
-  return keys.flatMap(({ key, path }): NeededSecret[] => {
-    if (key === undefined) return [];
-    if (key.kind !== "rotation") return [{ path, kind: "key", reference: key }];
-    return rotated.has(key.rotation) ? [] : [{ path: [...path, "first"], kind: "key", reference: key.first }];
-  });
+    if (projectKey?.kind !== "file" || !isPatternKey(projectKey)) add(projectKey, "projects", i, "projectKey");
+  }
+  for (const { createWith, group, name } of rotations) {
+    const index = file.rotations.findIndex((one) => one.name === (group ?? name));
+    add(createWith, "rotations", index, "createWith");
+  }
+  return needed;
 }
 
 /** What visitors must send, and where notifications go. */
@@ -150,25 +156,12 @@ const SECRET_LENGTH_MAX = 4096;
 /** The monitor may be attacked with as many guesses as the network carries. */
 const ACCESS_SECRET_LENGTH_MIN = 16;
 
-/** For a secret that is sent in a header without any encoding. */
-function headerValueProblem(secret: string, kind: "key" | "token"): string | undefined {
-  const scheme = SCHEME_AND_KEY.exec(secret)?.[1];
-  if (scheme !== undefined) {
-    const hint = kind === "key" ? " (see service.authScheme)" : "";
-    return `begins with the word "${scheme}": remove it, only the ${kind} is expected${hint}`;
-  }
-  if (/\s/.test(secret)) return `holds a space or line break: expected the ${kind} alone, on one line`;
-  if (/^[\x21-\x7e]+$/.test(secret)) return undefined;
-  return `holds a control character or one outside ASCII: expected the ${kind} alone, as it was shown`;
-}
-
-function passwordProblem(password: string): string | undefined {
-  if (!/[\p{Cc}\p{Cs}]/u.test(password)) return undefined;
-  return "holds a line break or another control character: expected the password alone, on one line";
-}
+const IS_PASSWORD = /^[^\p{Cc}\p{Cs}]+$/u;
+/** Visible ASCII: it is sent in a header without any encoding. */
+const IS_HEADER_VALUE = /^(?!["'`])[\x21-\x7e]+(?<!["'`])$/;
 
 function addressProblem(text: string): string | undefined {
-  if (!/^https?:\/\/[^\s\\]+$/i.test(text) || !URL.canParse(text)) {
+  if (!/^https?:\/\/[^\s\\"]+$/i.test(text) || !URL.canParse(text)) {
     return "does not hold an address: expected an https address alone, on one line";
   }
   const { protocol, hostname } = new URL(text);

@@ -72,8 +72,8 @@ export async function healthFacts(db: Database, tx: Tx, config: Config): Promise
 
 /** A list whose entry was removed from the configuration is of no interest any more. */
 async function configuredLists(tx: Tx, { discovery }: Config): Promise<readonly StoredList[]> {
-  if (!discovery) return [];
-  const configured = new Set(discovery.entries.map(listOf));
+  if (discovery.length === 0) return [];
+  const configured = new Set(discovery.map(listOf));
   return (await storedLists(tx)).filter(({ list }) => configured.has(list));
 }
 

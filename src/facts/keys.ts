@@ -204,10 +204,10 @@ type KeyEventRow = {
   readonly reason: string;
 };
 
-/** The rotations as the program runs them and, where one is for many projects, as the file has them. */
+/** The rotations as the program runs them, one for each project, and as the file has them. */
 type ConfiguredRotations = {
   readonly rotations: readonly RotationJob[];
-  readonly writtenForMany?: readonly Pick<RotationJob, "name" | "maxAgeDays">[];
+  readonly file: { readonly rotations: readonly Pick<RotationJob, "name" | "maxAgeDays">[] };
 };
 
 /** The rotations that have keys, and those that are configured and have none. */
@@ -226,8 +226,7 @@ export async function readKeys(db: Database, config: ConfiguredRotations): Promi
     return [{ rotation: first.rotation, project, maxAgeDays, keys: [first, ...others] }];
   });
   const withKeys = new Set(shown.map(({ rotation }) => rotation));
-  const written = config.writtenForMany ?? config.rotations;
-  const without = written.filter(({ name }) => !withKeys.has(name));
+  const without = config.file.rotations.filter(({ name }) => !withKeys.has(name));
   const rotations = [...without.map(({ name, maxAgeDays }) => ({ rotation: name, maxAgeDays, keys: [] })), ...shown];
   return { rotations, hasMore: keys.length > KEYS_PER_PAGE, events };
 }

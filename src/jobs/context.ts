@@ -63,7 +63,7 @@ export async function openExportContext(
   options: ServiceOptions = {},
 ): Promise<ExportContext & AsyncDisposable> {
   // Without its discovered projects the configuration would retire all their series.
-  if (configured.discovery && configured.discovery.version === undefined) {
+  if (configured.discovery.length > 0 && configured.projectsVersion === undefined) {
     throw new Error("the discovered projects were not added to the configuration");
   }
   enlargeNewObjectSpace();

@@ -30,7 +30,7 @@ import { openStaticKeys } from "./key-ring.ts";
 
 /** The configuration with the projects that the service has listed so far. Calls no service. */
 export async function withKnownProjects(config: Config, db: Database): Promise<Config> {
-  if (!config.discovery) return config;
+  if (config.discovery.length === 0) return config;
   // Read first: if a list changes in between, the version is older than the projects, and they are read once more.
   const version = await projectsVersion(db);
   return withDiscovered(config, await storedProjects(db), version);
@@ -42,7 +42,7 @@ export async function makeFirstDaysDue(
   { projects, exports, discovery }: Config,
   ids: SeriesIds,
 ): Promise<void> {
-  if (!discovery) return;
+  if (discovery.length === 0) return;
   const discovered = new Map(projects.filter(({ isDiscovered }) => isDiscovered).map((one) => [one.id, one]));
   const today = dayOf(await databaseNow(db));
   await inTransaction(db, async (tx) => {
@@ -79,7 +79,7 @@ export async function readLists(
   db: Database | undefined,
   isConfirmed = false,
 ): Promise<readonly ReadList[]> {
-  const entries = new Map(config.discovery?.entries.map((entry) => [listOf(entry), entry]));
+  const entries = new Map(config.discovery.map((entry) => [listOf(entry), entry]));
   if (entries.size === 0) return [];
   const readAt = db ? await databaseNow(db) : new Date();
   const service = await openServiceFor(app, config, db);

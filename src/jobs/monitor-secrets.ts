@@ -16,7 +16,7 @@ export type MonitorSecrets = { readonly receivers: Receivers; readonly access: A
 export async function requireSecrets(app: App, config: Config): Promise<MonitorSecrets> {
   await requireStaticKeys(app, config);
   const secrets = await readMonitorSecrets(app, config);
-  if (config.rotations.length > 0 || config.writtenForMany) readMasterKeys(app.env);
+  if (config.file.rotations.length > 0) readMasterKeys(app.env);
   return secrets;
 }
 

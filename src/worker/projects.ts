@@ -35,17 +35,17 @@ export function openProjectWatch(
   { app, config, db, onChange, onRead }: ProjectWatch,
   holdMs = HOLD_MS,
 ): () => Promise<TickOutcome | undefined> {
-  const { discovery } = config;
+  const { discovery, projectsVersion: known } = config;
   let attemptedMs = Number.NEGATIVE_INFINITY;
   let isReading = false;
-  let reported = discovery?.version;
+  let reported = known;
 
   async function areListsFresh(): Promise<boolean> {
     const [now, lists] = [await databaseNow(db), await storedLists(db)];
     // A list from the future was read before the database's clock was set back.
     const isFresh = (readAt: Date | null) => readAt !== null && Math.abs(now.getTime() - readAt.getTime()) < HOUR_MS;
     const fresh = new Set(lists.filter(({ readAt }) => isFresh(readAt)).map(({ list }) => list));
-    return discovery?.entries.every((entry) => fresh.has(listOf(entry))) ?? true;
+    return discovery.every((entry) => fresh.has(listOf(entry)));
   }
 
   async function read(): Promise<void> {
@@ -61,7 +61,7 @@ export function openProjectWatch(
   }
 
   return async () => {
-    if (!discovery) return undefined;
+    if (discovery.length === 0) return undefined;
     if (!isReading && performance.now() - attemptedMs >= RETRY_MS && !(await areListsFresh())) {
       attemptedMs = performance.now();
       void read();
@@ -69,7 +69,7 @@ export function openProjectWatch(
     const heldMs = attemptedMs + holdMs - performance.now();
     if (isReading && heldMs > 0) return { started: false, wakeInMs: heldMs };
     const version = await projectsVersion(db);
-    if (version === discovery.version) return undefined;
+    if (version === known) return undefined;
     onChange();
     const isNews = version !== reported;
     reported = version;

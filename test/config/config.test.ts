@@ -18,7 +18,8 @@ test("a configuration with every field is parsed into the form that the program 
   const staging = { id: "project_b", name: "staging" };
   const lab = { id: "project_c", name: "lab" };
 
-  expect(parse(SAMPLE)).toEqual({
+  const { file: _, ...config } = parse(SAMPLE);
+  expect(config).toEqual({
     service: {
       baseUrl: "https://api.example.com",
       authScheme: "Token",
@@ -68,7 +69,6 @@ test("a configuration with every field is parsed into the form that the program 
     ],
     rotations: [
       {
-        index: 0,
         name: "lab-key",
         schedule: "0 4 * * *",
         timezone: "Asia/Tokyo",
@@ -86,7 +86,6 @@ test("a configuration with every field is parsed into the form that the program 
         retire: "delete",
       },
       {
-        index: 1,
         name: "production-key",
         schedule: "@daily",
         timezone: "UTC",
@@ -124,6 +123,7 @@ test("a configuration with every field is parsed into the form that the program 
       },
     ],
     budgets: [],
+    discovery: [],
     anomalies: {
       sensitivity: "normal",
     },
@@ -147,7 +147,8 @@ test("a configuration with every field is parsed into the form that the program 
 });
 
 test("a service and a project are enough, and all other fields have defaults", () => {
-  expect(parse(MINIMAL)).toEqual({
+  const { file: _, ...config } = parse(MINIMAL);
+  expect(config).toEqual({
     service: {
       baseUrl: "https://api.example.com",
       authScheme: "Token",
@@ -161,6 +162,7 @@ test("a service and a project are enough, and all other fields have defaults", (
     rotations: [],
     prices: [],
     budgets: [],
+    discovery: [],
     anomalies: {
       sensitivity: "normal",
     },

@@ -136,8 +136,8 @@ test("the key of an entry is read once, and named by its place in the file", () 
   const config = withDiscovered(configOf([DISCOVERY, ONE], ["*"]), [known("a", "a"), known("b", "b")]);
 
   expect(neededKeys(config, new Set())).toEqual([
-    { path: ["projects", 1, "key"], kind: "key", reference: { kind: "env", name: "KEY" } },
     { path: ["projects", 0, "key"], kind: "key", reference: { kind: "env", name: "ACCOUNT_KEY" } },
+    { path: ["projects", 1, "key"], kind: "key", reference: { kind: "env", name: "KEY" } },
   ]);
 });
 
@@ -194,7 +194,7 @@ test("each discovered project can have a key of its own, in a file or from a com
     [{ ...DISCOVERY, key: { command: ["vault", "account"] }, projectKey: { file: "keys/{id}" } }],
     ["*"],
   );
-  const list = config.discovery?.entries.map(listOf)[0] ?? "";
+  const list = config.discovery.map(listOf)[0] ?? "";
   expect(list).toMatch(/^command vault [0-9a-f]{16}$/);
 
   const { projects } = withDiscovered(config, [
