@@ -1,5 +1,6 @@
 // Waiting, batching and memoizing of asynchronous work.
 
+import { once } from "node:events";
 import { setTimeout } from "node:timers/promises";
 
 export type Sleep = (ms: number, signal: AbortSignal) => Promise<void>;
@@ -181,53 +182,22 @@ export function memoizeAsync<T>(
   };
 }
 
-// Limits how many reads run at once, and how long a caller waits.
-
-/** The value that was read, or the error of the read. */
-export type ReadResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: unknown };
-
 /**
- * Each read begins when the previous one is over. After `waitMsMax` a caller gets an error. Its read
- * is then not begun, or its signal is aborted.
+ * Limits how many reads run at once, and how long a caller waits: each begins when the previous one is over. After `waitMsMax` a caller
+ * gets an error. Its read is then not begun, or its signal is aborted.
  */
-export function oneAtATime(
-  waitMsMax: number,
-): <T>(read: (signal: AbortSignal) => Promise<T>) => Promise<ReadResult<T>> {
+export function oneAtATime(waitMsMax: number): <T>(read: (signal: AbortSignal) => Promise<T>) => Promise<T> {
   let previous: Promise<unknown> = Promise.resolve();
   return (read) => {
     const signal = AbortSignal.timeout(waitMsMax);
-    const result = previous.then(() =>
-      readResult(() => {
-        signal.throwIfAborted();
-        return read(signal);
-      }),
-    );
-    previous = result;
-    return withinLimit(waitMsMax, result);
+    const late = once(signal, "abort").then(() => {
+      throw new Error(`not read within ${waitMsMax / 1000} s`);
+    });
+    const result = previous.then(() => {
+      signal.throwIfAborted();
+      return read(signal);
+    });
+    previous = result.catch(() => {});
+    return Promise.race([result, late]);
   };
-}
-
-/** A read took longer than its caller waits. */
-class ReadTimeout extends Error {
-  override readonly name = "ReadTimeout";
-}
-
-async function readResult<T>(read: () => Promise<T>): Promise<ReadResult<T>> {
-  try {
-    return { ok: true, value: await read() };
-  } catch (error) {
-    return { ok: false, error };
-  }
-}
-
-async function withinLimit<T>(ms: number, result: Promise<ReadResult<T>>): Promise<ReadResult<T>> {
-  const tooLate: ReadResult<T> = { ok: false, error: new ReadTimeout(`not read within ${ms / 1000} s`) };
-  const over = new AbortController();
-  const limit = setTimeout(ms, tooLate, { signal: over.signal, ref: false });
-  limit.catch(() => {});
-  try {
-    return await Promise.race([result, limit]);
-  } finally {
-    over.abort();
-  }
 }

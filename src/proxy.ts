@@ -9,8 +9,6 @@ export type HttpProxy = {
   /** May hold a user name and password. */
   readonly address: Secret;
   readonly noProxy: string;
-  /** Names the proxy and the variable that sets it, for people; without user and password. */
-  readonly name: string;
 };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -24,8 +22,19 @@ export function proxyOf(env: Environment): HttpProxy | undefined {
     // The value may hold a password.
     throw new AppError("config", `${variable}: expected the address of a proxy, such as http://proxy.example:3128`);
   }
-  const name = `the proxy at ${url.host} (${variable})`;
-  return { address: new Secret(url.href), noProxy: env.no_proxy ?? env.NO_PROXY ?? "", name };
+  return { address: new Secret(url.href), noProxy: env.no_proxy ?? env.NO_PROXY ?? "" };
+}
+
+/** Why the proxy makes no tunnel; undefined if the error is another one. Nothing was sent to the service then. */
+export function tunnelError(error: unknown): AppError | undefined {
+  // undici has the status in its message alone.
+  const text = error instanceof Error ? /^Proxy response \((\d+)\)/.exec(error.message)?.[1] : undefined;
+  if (text === undefined) return undefined;
+  const status = Number(text);
+  const isTemporary = status >= 500 || status === 408 || status === 429;
+  const reason = status === 407 ? ": it needs a user name and password, or refuses the ones it got" : "";
+  const message = `the proxy (HTTPS_PROXY) makes no connection, it answered ${status}${reason}`;
+  return new AppError(isTemporary ? "unavailable" : "rejected", message, { details: { sent: "no" } });
 }
 
 /** The proxy's credentials in every form. No output may show them, even if the address can't be used. */

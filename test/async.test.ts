@@ -1,5 +1,6 @@
+import { setImmediate as nextRound } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { batched, memoizeAsync } from "../src/async.ts";
+import { batched, memoizeAsync, oneAtATime } from "../src/async.ts";
 
 const ONE_EACH = { weightMax: 3, weightOf: () => 1 };
 
@@ -137,4 +138,45 @@ test("memoizeAsync keeps an answer for the time that the answer determines, and 
     return memo("key", ask);
   };
   expect([await at(0), await at(14), await at(15), await at(119), await at(120)]).toEqual([1, 1, 2, 2, 3]);
+});
+
+/** A function `read` whose results the test gives, and the reads that have begun, in their order. */
+function readings() {
+  const begun: PromiseWithResolvers<string>[] = [];
+  const read = () => {
+    const reading = Promise.withResolvers<string>();
+    begun.push(reading);
+    return reading.promise;
+  };
+  return { begun, read };
+}
+
+test("reads run one at a time, even after one that failed", async () => {
+  const { begun, read } = readings();
+  const ask = oneAtATime(10_000);
+  const asked = [ask(read), ask(read), ask(read)];
+  await nextRound();
+  expect(begun).toHaveLength(1);
+  begun[0]?.reject("no");
+  await expect(asked[0]).rejects.toBe("no");
+  await nextRound();
+  expect(begun).toHaveLength(2);
+  begun[1]?.resolve("second");
+  await asked[1];
+  await nextRound();
+  begun[2]?.resolve("third");
+  expect(await Promise.all(asked.slice(1))).toEqual(["second", "third"]);
+});
+
+test("a read whose caller has given up does not start", async () => {
+  const { begun, read } = readings();
+  const ask = oneAtATime(50);
+  const late = { status: "rejected", reason: expect.objectContaining({ message: "not read within 0.05 s" }) };
+  expect(await Promise.allSettled([ask(read), ask(read)])).toEqual([late, late]);
+  begun[0]?.resolve("too late");
+  const next = ask(read);
+  await nextRound();
+  begun[1]?.resolve("next");
+  expect(await next).toEqual("next");
+  expect(begun).toHaveLength(2);
 });

@@ -1,6 +1,7 @@
 // What went wrong with a call to the service: the error for a person, and whether another attempt makes sense. Pure.
 
 import { AppError, type ErrorCode } from "../errors.ts";
+import { tunnelError } from "../proxy.ts";
 import { isFreeOfSecret, Scrubber, type Secret } from "../secret.ts";
 import { toPrintableLine } from "../text.ts";
 import { DAY_MS, HOUR_MS } from "../usage/days.ts";
@@ -156,7 +157,8 @@ const CERTIFICATE_CODE =
   /^(?:CERT_|ERR_TLS_CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|INVALID_(?:CA|PURPOSE)|HOSTNAME_MISMATCH|PATH_LENGTH_)/;
 
 /** An AppError, such as that of the time limit, keeps its code and message. */
-export function connectionFailure(call: CallDescription, error: unknown): Failure {
+export function connectionFailure(call: CallDescription, thrown: unknown): Failure {
+  const error = tunnelError(thrown) ?? thrown;
   if (error instanceof AppError) {
     const own = new AppError(error.code, `${call.what}: ${error.message}`, { details: error.details });
     return { kind: error.code === "unavailable" ? "transient" : "final", error: own };

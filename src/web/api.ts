@@ -47,12 +47,13 @@ export function openApi({ log, readByStatements, version }: ApiDeps, waitMsMax: 
   const inTurn = oneAtATime(waitMsMax);
 
   async function read<T>(asked: object, work: (run: Run) => Promise<T>): Promise<T> {
-    const result = await inTurn((signal) => readByStatements(work, signal));
-    if (result.ok) return result.value;
-    const { error } = result;
-    if (!(error instanceof InvalidQuestion))
-      log.warn({ ...asked, reason: errorText(error) }, "read API: reading the usage failed");
-    throw error;
+    try {
+      return await inTurn((signal) => readByStatements(work, signal));
+    } catch (error) {
+      if (!(error instanceof InvalidQuestion))
+        log.warn({ ...asked, reason: errorText(error) }, "read API: reading the usage failed");
+      throw error;
+    }
   }
 
   async function answerTo(asked: z.output<typeof QuestionParameters>): Promise<Answer> {

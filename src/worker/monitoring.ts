@@ -78,13 +78,14 @@ export function openScrape(
   const inTurn = oneAtATime(SCRAPE_MS_MAX);
   let wasRead = true;
   return async () => {
-    const reading = await inTurn(readHealth);
-    if (reading.ok) {
+    try {
+      const state = await inTurn(readHealth);
       wasRead = true;
-      return metrics.scrape(reading.value);
+      return metrics.scrape(state);
+    } catch (error) {
+      if (wasRead) log.warn({ reason: errorText(error) }, "metrics without the database");
+      wasRead = false;
+      return metrics.scrape(undefined);
     }
-    if (wasRead) log.warn({ reason: errorText(reading.error) }, "metrics without the database");
-    wasRead = false;
-    return metrics.scrape(undefined);
   };
 }

@@ -3,7 +3,7 @@
 
 import type { Dispatcher } from "undici";
 import { AppError, systemCode } from "../errors.ts";
-import type { HttpProxy } from "../proxy.ts";
+import { type HttpProxy, tunnelError } from "../proxy.ts";
 import { openAgent } from "../proxy-agent.ts";
 import type { Secret } from "../secret.ts";
 
@@ -55,7 +55,7 @@ async function call(
     if (statusCode >= 300) throw new AppError("unavailable", `${path} ${statusText(statusCode)}`);
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof AppError && error.message.startsWith(path)) throw error;
+    if (error instanceof AppError) throw error;
     const reason = limit.aborted
       ? `did not answer within ${timeoutMs / 1000} s`
       : `can't be reached: ${reasonOf(error)}`;
@@ -71,9 +71,10 @@ function statusText(status: number): string {
   return `answered ${status}${redirect}`;
 }
 
-/** Only the error's code, because its message may contain the address. An AppError is safe to show: it names only the proxy. */
+/** Only the error's code, because its message may contain the address. */
 function reasonOf(error: unknown): string {
-  if (error instanceof AppError) return error.message;
+  const noTunnel = tunnelError(error);
+  if (noTunnel) return noTunnel.message;
   if (error instanceof AggregateError) return reasonOf(error.errors[0]);
   return systemCode(error) || "unknown reason";
 }

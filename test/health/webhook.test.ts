@@ -91,7 +91,7 @@ test("the error about a proxy that refuses the credentials names the proxy witho
     postText({ ...webhookAt("https://127.0.0.1:1"), proxy: proxyOf(env) }, "x", NEVER, TIMEOUT_MS),
   );
   expect(error).toBe(
-    `notify.webhook can't be reached: the proxy at 127.0.0.1:${proxy.port} (HTTPS_PROXY) needs a user name and password, or refuses the ones it got (407)`,
+    "notify.webhook can't be reached: the proxy (HTTPS_PROXY) makes no connection, it answered 407: it needs a user name and password, or refuses the ones it got",
   );
 });
 

@@ -2,7 +2,7 @@
 // in progress, so visitors can't slow the worker down.
 
 import type { Logger } from "pino";
-import { memoizeAsync, oneAtATime, type ReadResult } from "../../async.ts";
+import { memoizeAsync, oneAtATime } from "../../async.ts";
 import { errorText } from "../../errors.ts";
 import type { HealthState } from "../../facts/health.ts";
 import { InvalidQuestion } from "../../facts/question.ts";
@@ -39,22 +39,25 @@ export function openDashboard(
 ): Readonly<Record<string, Answer>> {
   const inTurnForHealth = oneAtATime(readMsMax);
   const inTurn = oneAtATime(readMsMax);
-  const remembered = memoizeAsync<ReadResult<HealthState>>(({ ok }) => (ok ? HEALTH_MS : 0));
+  const remembered = memoizeAsync<HealthState>(() => HEALTH_MS);
 
   async function ownPage<P extends PageName>(page: P, view: View): Promise<Page> {
     // Both reads at once: each has a connection of its own.
-    const reading = inTurn((signal) => read[page](view, signal));
-    const health = await remembered("health", () => inTurnForHealth(readHealth));
-    if (!health.ok) {
-      const reason = errorText(health.error);
+    const [health, content] = await Promise.allSettled([
+      remembered("health", () => inTurnForHealth(readHealth)),
+      inTurn((signal) => read[page](view, signal)),
+    ]);
+    if (health.status === "rejected") {
+      const reason = errorText(health.reason);
       log.warn({ reason }, "dashboard not available: reading the health state failed");
       return unavailablePage([...new Set([...readiness().reasons, reason])]);
     }
     const frame = { page, view, health: health.value, readiness: readiness() };
-    const content = await reading;
-    if (content.ok) return framePage({ ...frame, ...PAGE_CONTENT[page](content.value, view, health.value) });
-    if (content.error instanceof InvalidQuestion) throw content.error;
-    const reason = errorText(content.error);
+    if (content.status === "fulfilled") {
+      return framePage({ ...frame, ...PAGE_CONTENT[page](content.value, view, health.value) });
+    }
+    if (content.reason instanceof InvalidQuestion) throw content.reason;
+    const reason = errorText(content.reason);
     log.warn({ page, ...view.period, reason }, "dashboard page without its content: reading it failed");
     const notice = html`<div class="notice bad"><strong>This page could not be read.</strong> <bdi>${reason}</bdi>: choose fewer days, or try again.</div>`;
     return framePage({ ...frame, notice, sections: [], status: 503 });
@@ -62,19 +65,20 @@ export function openDashboard(
 
   async function reportFile(view: View): Promise<Page> {
     const { body: script } = await scriptPage();
-    const report = await inTurn((signal) => readReport(view, signal));
-    if (report.ok) {
+    try {
+      const report = await inTurn((signal) => readReport(view, signal));
       const { start, end } = view.period;
       return {
         ...{ status: 200, contentType: "text/html; charset=utf-8" },
-        body: renderReport(report.value, new Date(), script),
+        body: renderReport(report, new Date(), script),
         headers: { "content-disposition": `attachment; filename="usage-${start}-${end}.html"` },
       };
+    } catch (error) {
+      if (error instanceof InvalidQuestion) throw error;
+      const reason = errorText(error);
+      log.warn({ ...view.period, reason }, "report not available: reading the usage failed");
+      return unavailablePage([reason]);
     }
-    if (report.error instanceof InvalidQuestion) throw report.error;
-    const reason = errorText(report.error);
-    log.warn({ ...view.period, reason }, "report not available: reading the usage failed");
-    return unavailablePage([reason]);
   }
 
   const answerBy =

@@ -48,6 +48,6 @@ test("a proxy that refuses the credentials is named, and the password is printed
   expect(await context.run(["export"], { ...env, HTTPS_PROXY })).toMatchObject({
     status: 1,
     // After the test, its context searches all output for each `newSecret`.
-    stdout: expect.stringContaining("needs a user name and password, or refuses the ones it got (407)"),
+    stdout: expect.stringContaining("it answered 407: it needs a user name and password"),
   });
 });
