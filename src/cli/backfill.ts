@@ -21,8 +21,7 @@ import {
   rangeState,
 } from "../usage/backfill.ts";
 import { dayOf } from "../usage/days.ts";
-import { describeRequest } from "../usage/export.ts";
-import { sliceCount, totalSliceCount, type UsageRequest } from "../usage/plan.ts";
+import { describeRequest, sliceCount, totalSliceCount, type UsageRequest } from "../usage/plan.ts";
 import { seriesText } from "../usage/series.ts";
 import { exportJson, exportText, type JobResult, progressBar } from "./export.ts";
 import { writeAnswer } from "./output.ts";

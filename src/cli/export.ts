@@ -9,19 +9,12 @@ import { databaseNow } from "../db/connection/database.ts";
 import { deleteOldRuns } from "../db/jobs/runs.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
 import { discoverProjects, warnOfLeftOut, withSeenValues } from "../jobs/discovery.ts";
-import { daysToReread, runExportJob } from "../jobs/export.ts";
+import { daysToReread, type ExportResult, type RequestReason, runExportJob } from "../jobs/export.ts";
 import { durationText } from "../show/format.ts";
 import { firstOf } from "../text.ts";
+import { pickCounts, type RunCounts, type RunTrigger } from "../usage/counts.ts";
 import { type Day, dayOf, type Window } from "../usage/days.ts";
-import {
-  describeRequest,
-  type ExportResult,
-  pickCounts,
-  type RequestDoubt,
-  type RunCounts,
-  type RunTrigger,
-} from "../usage/export.ts";
-import { type ExportJob, planRun, type Selection, totalSliceCount } from "../usage/plan.ts";
+import { describeRequest, type ExportJob, planRun, type Selection, totalSliceCount } from "../usage/plan.ts";
 import { seriesText } from "../usage/series.ts";
 import { writeAnswer } from "./output.ts";
 import { chooseJobs, type SelectionOptions } from "./selection.ts";
@@ -85,14 +78,14 @@ export function exportJson({ job, result }: JobResult): RunCounts & {
   readonly failures: readonly ReasonJson[];
   readonly doubts: readonly ReasonJson[];
 } {
-  const reasonJson = ({ request, reason }: RequestDoubt) => ({ ...describeRequest(request), reason });
+  const reasonJson = ({ request, reason }: RequestReason) => ({ ...describeRequest(request), reason });
   const { failures, doubts } = result;
   return { job: job.name, ...pickCounts(result), failures: failures.map(reasonJson), doubts: doubts.map(reasonJson) };
 }
 
 const REASONS_SHOWN_MAX = 5;
-/** What follows is the refusal of an earlier request, which has a line already. */
-const NOT_CALLED_AGAIN = /^not called again after a refusal: /;
+/** What differs between the reasons of requests that failed for the same one. */
+const OWN_OF_REQUEST = /^not called again after a refusal: | \(request id [^)]*\)/g;
 
 export function exportText({ job, result }: JobResult): string {
   const { requests, complete, suspect, failed, undated, stale, rowsChanged } = result;
@@ -111,8 +104,8 @@ export function exportText({ job, result }: JobResult): string {
 }
 
 /** A service that is down fails every request for the same reason. */
-function reasonLines(what: string, reasons: readonly RequestDoubt[]): readonly string[] {
-  const byReason = Map.groupBy(reasons, ({ reason }) => reason.replace(NOT_CALLED_AGAIN, ""));
+function reasonLines(what: string, reasons: readonly RequestReason[]): readonly string[] {
+  const byReason = Map.groupBy(reasons, ({ reason }) => reason.replaceAll(OWN_OF_REQUEST, ""));
   const lines = [...byReason].map(([reason, [first, ...others]]) => {
     const series = first && seriesText(describeRequest(first.request));
     return `  ${what}: ${series}${others.length > 0 ? ` and ${others.length} more` : ""}: ${reason}`;

@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import type { Database } from "../db/connection/database.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot, type Tx } from "../db/connection/transaction.ts";
-import type { RunCounts } from "../usage/export.ts";
+import type { RunCounts } from "../usage/counts.ts";
 
 export type RecentRun = RunCounts & {
   readonly runId: string;

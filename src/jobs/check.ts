@@ -2,21 +2,22 @@
 // and filters that the exports send.
 
 import type { RotationConfig } from "../config/rotations.ts";
+import type { StoredDays } from "../db/usage/coverage.ts";
 import { AppError, errorText } from "../errors.ts";
 import { holdsScope } from "../keys/policy.ts";
 import { testSink } from "../keys/sinks.ts";
 import { fetchToken } from "../service/keys.ts";
-import { dependsOnDialect, fetchBreakdown, groupingName } from "../service/usage.ts";
+import { dependsOnDialect } from "../service/usage.ts";
 import { toPrintableLine } from "../text.ts";
 import { addDays, type Day, dayOf, type Window } from "../usage/days.ts";
 import { SOURCES, type Source } from "../usage/dimensions.ts";
-import { normalise } from "../usage/normalise.ts";
 import { type ExportJob, seriesOf, type UsageRequest } from "../usage/plan.ts";
-import type { NormalisedSlice } from "../usage/rows.ts";
+import { rowCount } from "../usage/rows.ts";
 import { ALL_USAGE, filterKey, NO_CONDITIONS, type Project, type Series } from "../usage/series.ts";
 import type { ServiceContext } from "./context.ts";
 import { DEFAULT_DIALECT } from "./dialects.ts";
 import { FilterCheck, type Strictness } from "./filters.ts";
+import { readUsage } from "./request.ts";
 
 export type Finding = {
   readonly what: string;
@@ -141,15 +142,13 @@ async function checkDialect({ dialects, project }: Probe, windowed: boolean): Pr
 
 async function checkGrouping(probe: Probe, series: Series, windowed: boolean): Promise<CheckResult> {
   const request = { series, window: windowed ? lastDays(probe, 1) : undefined };
-  const answer = await fetchAnswer(probe, request);
-  await probe.filterCheck.requireThatServiceGroups(request, answer);
-  const rows = rowCount(await slicesOf(probe, request, answer));
+  const rows = rowCount((await read(probe, request)).slices);
   return ok(`${rows} ${rows === 1 ? "row" : "rows"}${windowed ? " yesterday" : ""}`);
 }
 
 /** An answer for another window is refused as it is read. */
 async function checkWindow(probe: Probe, total: Series): Promise<CheckResult> {
-  await readSlices(probe, { series: total, window: lastDays(probe, 1) });
+  await read(probe, { series: total, window: lastDays(probe, 1) });
   return ok("start and end are honoured");
 }
 
@@ -158,21 +157,16 @@ const RECENT_DAYS = 7;
 
 /** Whether the numbers are those of the filter: a service that ignores an unknown name answers with all usage. */
 async function checkFilter(probe: Probe, { series, windowed, strictness }: CheckedSeries): Promise<CheckResult> {
-  const { filterCheck, dialects } = probe;
+  const { filterCheck } = probe;
   const window = windowed ? lastDays(probe, RECENT_DAYS) : undefined;
   const request = { series: { ...series, ...ALL_USAGE_OF, filter: series.filter }, window };
-  const strict = strictness === "off" ? "warn" : strictness;
-  await filterCheck.prefetchTotal(request, strict);
-  const own = await readSlices(probe, request);
-  const effect = await filterCheck.effectOf(request, own);
+  const { slices, doubt } = await read(probe, request, strictness === "off" ? "warn" : strictness);
+  const effect = await filterCheck.effectOf(request, slices);
   if (effect === "no usage") {
     const [unknown] = await filterCheck.unknownNames(request.series);
     const text = "there is no usage, so it is unknown whether the filter narrows the numbers";
     return unknown ? warn(`${text}; ${unknown.text}`) : ok(text);
   }
-  const dialect = await dialects.forRequest(request);
-  const stored = async () => ({ hasRows: false, isNewestEmpty: false });
-  const doubt = await filterCheck.doubtOf(request, own, dialect, strict, stored);
   if (doubt) return { state: doubt.isConfirmable ? "warn" : "fail", text: doubt.reason };
   return ok(effect === "same" ? "all usage meets the filter" : "the filter narrows the numbers");
 }
@@ -186,22 +180,16 @@ function lastDays({ today }: Probe, count: number): Window {
   return { start: addDays(today, -count), end: addDays(today, -1) };
 }
 
-async function readSlices(probe: Probe, request: UsageRequest): Promise<NormalisedSlice[]> {
-  return slicesOf(probe, request, await fetchAnswer(probe, request));
-}
+/** Nothing is known of earlier answers. */
+const NOTHING_STORED: StoredDays = { oldest: undefined, hasRows: false, isNewestEmpty: false };
 
-async function slicesOf(probe: Probe, request: UsageRequest, answer: unknown): Promise<NormalisedSlice[]> {
-  const dialect = await probe.dialects.forRequest(request);
-  return normalise(request, answer, probe.today, groupingName(request.series.grouping, dialect));
-}
-
-async function fetchAnswer(probe: Probe, request: UsageRequest): Promise<unknown> {
-  const { app, service, keys, dialects, filterCheck, project } = probe;
-  const dialect = await dialects.forRequest(request);
-  const sent = await filterCheck.asSent(request, dialect);
-  return keys.use(project, (key) => fetchBreakdown(service, sent, key, app.signal, { dialect }));
-}
-
-function rowCount(slices: readonly NormalisedSlice[]): number {
-  return slices.reduce((sum, slice) => sum + slice.rowCount, 0);
+function read(probe: Probe, request: UsageRequest, checkFeatures: Strictness = "off") {
+  const { filterCheck: check, today: runDay } = probe;
+  const how = {
+    check,
+    job: { checkFeatures, undated: "snapshot" },
+    runDay,
+    stored: async () => NOTHING_STORED,
+  } as const;
+  return readUsage(probe, how, request);
 }

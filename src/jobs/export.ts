@@ -11,65 +11,86 @@ import { finishRun, heartbeatRun, startRun } from "../db/jobs/runs.ts";
 import { storeBalances, storeListedKeys } from "../db/project-facts.ts";
 import { dueSlices } from "../db/usage/coverage.ts";
 import { markDue, seriesIdOf } from "../db/usage/series.ts";
+import type { StoredAnswer } from "../db/usage/writer.ts";
 import { errorText } from "../errors.ts";
 import { nextOccurrence } from "../schedule/cron.ts";
 import { hasStatus } from "../service/answer.ts";
 import { listKeys } from "../service/keys.ts";
 import { fetchBalances } from "../service/projects.ts";
 import type { DueSlice } from "../usage/backfill.ts";
-import { addDays, type Day } from "../usage/days.ts";
+import { addCounts, NO_COUNTS, pickCounts, type RunCounts, type RunTrigger } from "../usage/counts.ts";
+import { addDays } from "../usage/days.ts";
 import type { Source } from "../usage/dimensions.ts";
-import {
-  addCounts,
-  type ExportResult,
-  exportUsage,
-  NO_COUNTS,
-  pickCounts,
-  type RunCounts,
-  type RunTrigger,
-} from "../usage/export.ts";
 import {
   type DaysToReread,
   type ExportJob,
   type ExportPlan,
   requestsAtOnce,
   seriesOf,
+  sliceCount,
   totalSliceCount,
   type UsageRequest,
 } from "../usage/plan.ts";
 import { type Project, seriesKey } from "../usage/series.ts";
 import type { ExportContext } from "./context.ts";
 import { FilterCheck } from "./filters.ts";
-import { requestDeps } from "./request.ts";
+import { type FailedRequest, makeRequest, type RequestRun } from "./request.ts";
 
 /** A third of the time after which a run without a heartbeat counts as interrupted. */
 const HEARTBEAT_MS = 20_000;
 /** How many projects a process has in hand: so many wait for their keys before others have to. */
 export const PROJECTS_AT_ONCE = 32;
 
-export type ProjectRun = {
-  readonly runId: string;
-  readonly job: ExportJob;
+export type ProjectRun = RequestRun & {
   readonly requests: readonly UsageRequest[];
-  readonly runDay: Day;
-  readonly log: Logger;
-  readonly check: FilterCheck;
+  /** Once it is aborted, no further request is started. Requests that were started are completed. */
   readonly stopStarting?: AbortSignal;
-  /** Whether a request that fails for this reason is tried again by the same run. */
-  readonly isRetried?: (code: string) => boolean;
+  /** Called with what each request adds to the counts. */
   readonly onCounted?: (added: RunCounts) => void;
 };
 
-/** Makes the requests of one project. */
+export type ExportResult = RunCounts & {
+  readonly failures: readonly (FailedRequest & RequestReason)[];
+  /** One for each suspect slice. */
+  readonly doubts: readonly RequestReason[];
+};
+export type RequestReason = { readonly request: UsageRequest; readonly reason: string };
+
+/**
+ * Makes the requests of one project, each even if others fail, so that one broken filter does not keep the others from being read.
+ * Failures are recorded on their slices and counted. Ends early only if the program stops or the database is lost.
+ */
 export async function exportProject(context: ExportContext, project: ProjectRun): Promise<ExportResult> {
-  const { app, ids, config } = context;
-  const { runId, job, requests, runDay, log, check, stopStarting, isRetried, onCounted } = project;
-  const { maxConcurrent } = config.service;
-  const idOf = ({ series }: UsageRequest) => seriesIdOf(ids, series);
-  const deps = requestDeps(context, { runId, policy: job, check, idOf, log, ...(isRetried && { isRetried }) });
-  const concurrency = requestsAtOnce(maxConcurrent, config.projects.length);
-  const run = { requests, runDay, concurrency, ...(stopStarting && { stopStarting }) };
-  return exportUsage(run, { ...deps, ...(onCounted && { onCounted }) }, app.signal);
+  const { signal } = context.app;
+  const { requests, stopStarting, onCounted } = project;
+  const shared = { ...project, check: new FilterCheck(context), fetchNo: await context.fetchNumbers() };
+  const failures: ExportResult["failures"][number][] = [];
+  const doubts: RequestReason[] = [];
+  let counts: RunCounts = { ...NO_COUNTS, planned: totalSliceCount(requests) };
+  const makeAndCount = async (request: UsageRequest) => {
+    const outcome = await makeRequest(context, shared, request);
+    if ("reason" in outcome) failures.push({ request, ...outcome });
+    else for (const { doubt } of outcome.slices) if (doubt !== undefined) doubts.push({ request, reason: doubt });
+    const added = countOutcome(request, outcome);
+    counts = addCounts(counts, added);
+    onCounted?.(added);
+  };
+  const isOver = () => signal.aborted || stopStarting?.aborted === true;
+  const { service, projects } = context.config;
+  await inParallel(requests, requestsAtOnce(service.maxConcurrent, projects.length), makeAndCount, isOver);
+  if (counts.requests < requests.length) signal.throwIfAborted();
+  return { ...counts, failures, doubts };
+}
+
+/** The counts that one request adds to its run, except `planned`, which is counted when the run begins. */
+function countOutcome(request: UsageRequest, outcome: StoredAnswer | FailedRequest): RunCounts {
+  if ("reason" in outcome) return { ...NO_COUNTS, requests: 1, failed: sliceCount(request) };
+  const counts: Record<keyof RunCounts, number> = { ...NO_COUNTS, requests: 1, rowsChanged: outcome.rowsChanged };
+  for (const { decision, undated } of outcome.slices) {
+    if (decision === "suspect" || decision === "stale") counts[decision]++;
+    else counts[undated ? "undated" : "complete"]++;
+  }
+  return counts;
 }
 
 /** Makes the requests of the plan now and records the run, however it ends. `onCounted` is called with what each request adds. */
@@ -92,7 +113,7 @@ export async function runExportJob(
   const progress = new Map<string, RunCounts>(
     planned.map((one) => [one.projectId, { ...NO_COUNTS, planned: one.planned }]),
   );
-  const shared = { runId, job, runDay: plan.runDay, log, check: new FilterCheck(context) };
+  const shared = { runId, job, runDay: plan.runDay, log };
   const results: ExportResult[] = [];
   const exportOne = async ([projectId, requests]: [string, UsageRequest[]]) => {
     const count = (added: RunCounts) => {

@@ -5,7 +5,6 @@ import { memoizeAsync } from "../async.ts";
 import { didYouMean } from "../config/messages.ts";
 import type { StoredDays } from "../db/usage/coverage.ts";
 import { AppError } from "../errors.ts";
-import type { Secret } from "../secret.ts";
 import {
   type BilledFields,
   DOCUMENTED_FEATURES,
@@ -115,7 +114,7 @@ export class FilterCheck {
   }
 
   /** The request with the names that the service filters by: in dialect "2026" a model's id in place of its name. */
-  async asSent(request: UsageRequest, dialect: Dialect): Promise<UsageRequest> {
+  async #asSent(request: UsageRequest, dialect: Dialect): Promise<UsageRequest> {
     const { series } = request;
     const { model } = series.filter.dimensions;
     if (dialect !== "2026" || model === undefined) return request;
@@ -145,7 +144,7 @@ export class FilterCheck {
     );
     if (witness === undefined) return;
     const asked = { series: { ...series, grouping: witness }, window };
-    const hasGroups = async () => groupingEvidence(witness, await this.#ask(asked)) === "values";
+    const hasGroups = async () => groupingEvidence(witness, await this.ask(asked)) === "values";
     if (await this.#groups(JSON.stringify([source, project.id]), hasGroups)) return;
     throw badAnswer(
       `no row has a value of "${grouping}", and none has one by ${witness} either: the service seems to answer the total whatever "grouping" asks for; export "none" alone, or ask the vendor`,
@@ -216,16 +215,17 @@ export class FilterCheck {
 
   #totalOf({ project, source }: Series, window: Window | undefined): Promise<DayTotals> {
     const request: UsageRequest = { series: { project, source, grouping: "none", filter: ALL_USAGE }, window };
-    const ask = async () => dayTotals(normalise(request, await this.#ask(request), dayOf(new Date())));
+    const ask = async () => dayTotals(normalise(request, await this.ask(request), dayOf(new Date())));
     return this.#totals(totalKey(request), ask);
   }
 
-  async #ask(request: UsageRequest): Promise<unknown> {
+  /** Makes the call in the dialect, which is otherwise the service's. Returns the parsed answer; its shape is unchecked. */
+  async ask(request: UsageRequest, dialect?: Dialect, onPermit?: () => Promise<void>): Promise<unknown> {
     const { app, service, keys, dialects } = this.#deps;
-    const dialect = await dialects.forRequest(request);
-    const sent = await this.asSent(request, dialect);
-    const call = (key: Secret) => fetchBreakdown(service, sent, key, app.signal, { dialect });
-    return keys.use(request.series.project, call);
+    const spoken = dialect ?? (await dialects.forRequest(request));
+    const sent = await this.#asSent(request, spoken);
+    const options = { dialect: spoken, ...(onPermit && { beforeAttempt: onPermit }) };
+    return keys.use(request.series.project, (key) => fetchBreakdown(service, sent, key, app.signal, options));
   }
 }
 

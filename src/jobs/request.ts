@@ -1,117 +1,159 @@
-// What the export pipeline of usage/ needs for its requests, wired to the service, the keys and the database.
+// Makes one request of a run: reads the answer, checks whether its numbers can be believed, and stores it, or records why there is none.
 
 import type { Logger } from "pino";
 import { isDatabaseFailure } from "../db/connection/errors.ts";
 import { type StoredDays, storedDays } from "../db/usage/coverage.ts";
 import { recordFailure } from "../db/usage/failures.ts";
-import type { Secret } from "../secret.ts";
-import { fetchBreakdown, groupingName } from "../service/usage.ts";
-import { type Day, dayOf, type Window } from "../usage/days.ts";
+import { seriesIdOf } from "../db/usage/series.ts";
+import type { StoredAnswer } from "../db/usage/writer.ts";
+import { AppError, type ErrorCode, errorCode, errorText, unexpectedStack } from "../errors.ts";
+import { groupingName } from "../service/usage.ts";
+import { type Day, dayOf, daysOf, type Window } from "../usage/days.ts";
 import type { Dialect } from "../usage/dimensions.ts";
-import { type FetchedAnswer, type RequestDeps, rowCount } from "../usage/export.ts";
 import { badAnswer, isObject } from "../usage/json-value.ts";
 import { answerDates, emptiedDays, normalise } from "../usage/normalise.ts";
-import type { AnswerPolicy, UsageRequest } from "../usage/plan.ts";
-import { emptySlice, type NormalisedSlice } from "../usage/rows.ts";
-import { dayOfUndated } from "../usage/slice.ts";
-import type { ExportContext } from "./context.ts";
+import { describeRequest, type ExportJob, type UsageRequest } from "../usage/plan.ts";
+import { emptySlice, type NormalisedSlice, rowCount } from "../usage/rows.ts";
+import { dayOfUndated, type FilterDoubt } from "../usage/slice.ts";
+import type { ExportContext, ServiceContext } from "./context.ts";
 import type { FilterCheck } from "./filters.ts";
 
-export type RequestContext = Omit<ExportContext, "config" | "ids">;
+/** Why a request has no answer that could be stored. */
+export type FailedRequest = { readonly reason: string; readonly code: ErrorCode | "internal" };
 
-/** How the requests of a run are checked, and how its answers are stored. */
-export type RequestSettings = {
+/** The run that a request belongs to. */
+export type RequestRun = {
   readonly runId: string;
-  readonly policy: AnswerPolicy;
-  readonly idOf: (request: UsageRequest) => number;
-  readonly check: FilterCheck;
+  readonly job: ExportJob;
+  /** The day on which the run was planned. The failure of a request without a window is recorded under this day. */
+  readonly runDay: Day;
   readonly log: Logger;
-  /** Whether a request that fails for this reason is tried again by the same run. */
-  readonly isRetried?: (code: string) => boolean;
+  /** Whether a request that fails with this code is tried again by the same run. If so, the caller logs the failure. */
+  readonly isRetried?: ((code: FailedRequest["code"]) => boolean) | undefined;
 };
 
-export function requestDeps(context: RequestContext, settings: RequestSettings): RequestDeps {
+/** What all requests of one project in a run share. `fetchNo` was taken before the first of them. */
+type SharedByRequests = { readonly check: FilterCheck; readonly fetchNo: number };
+
+/** Makes one request and stores its answer, or records why there is none. Throws errors that every other request would meet, too. */
+export async function makeRequest(
+  context: ExportContext,
+  { runId, job, runDay, log, isRetried, check, fetchNo }: RequestRun & SharedByRequests,
+  request: UsageRequest,
+): Promise<StoredAnswer | FailedRequest> {
   const { app, db, fetchNumbers, writer } = context;
-  const { runId, policy, idOf, log, isRetried } = settings;
-  const { emptyGuard, cliffGuard, undated } = policy;
-  return {
-    nextFetchNo: fetchNumbers,
-    log,
-    isRetried,
-    isDatabaseFailure,
-    fetch: (request, runDay, signal, onPermit) =>
-      writer.whileAsking(() => fetchUsage(context, settings, request, runDay, { signal, onPermit })),
-    store(request, attempt, answer) {
-      const { series, window } = request;
-      const target = { seriesId: idOf(request), grouping: series.grouping, ownDays: window === undefined };
-      const how = { runId, emptyGuard, cliffGuard, undated };
-      return writer.store({ ...answer, ...attempt, ...target, ...how });
-    },
-    fail(request, fetchNo, days, { reason: unscrubbed, code }) {
-      const reason = app.scrubber.scrub(unscrubbed);
-      return recordFailure(db, { seriesId: idOf(request), days, fetchNo, reason, code });
-    },
+  const { series, window } = request;
+  const seriesId = seriesIdOf(context.ids, series);
+  const stored = (from?: Day) => storedDays(db, seriesId, from);
+  // A failure before the call has the number of the run, so that it does not count as newer than what another process stored meanwhile.
+  let attempt = { fetchNo, askedMs: performance.now() };
+  // The number of a call is taken right before it: the answer then never replaces a later one, and does not count as older than answers
+  // that came while it waited for its permit.
+  const onPermit = async () => {
+    attempt = { fetchNo: await fetchNumbers(), askedMs: performance.now() };
   };
+  try {
+    const { emptyGuard, cliffGuard, undated } = job;
+    const how = { check, job, runDay, stored, onPermit };
+    const answer = await writer.whileAsking(async () => {
+      const { slices, doubt, period } = await readUsage(context, how, request);
+      const emptied = window ? [] : emptiedSlices(await stored(period?.start), period, slices, job);
+      return { slices: [...emptied, ...slices], doubt };
+    });
+    const target = { seriesId, grouping: series.grouping, ownDays: window === undefined, runId };
+    const result = await writer.store({ ...answer, ...attempt, ...target, emptyGuard, cliffGuard, undated });
+    log.debug(describeRequest(request), `${series.source} request done`);
+    return result;
+  } catch (error) {
+    app.signal.throwIfAborted();
+    // Any other error, also a mistake in this program, fails this request alone: the others of the run may not meet it.
+    if (isDatabaseFailure(error) || isStop(error)) throw error;
+    const failed = { reason: errorText(error), code: errorCode(error) };
+    const failure = { ...failed, reason: app.scrubber.scrub(failed.reason) };
+    await recordFailure(db, {
+      seriesId,
+      days: window ? daysOf(window) : [runDay],
+      fetchNo: attempt.fetchNo,
+      ...failure,
+    });
+    if (isRetried?.(failed.code)) return failed;
+    const stack = unexpectedStack(error);
+    const fields = { ...failed, ...describeRequest(request), ...(stack && { stack }) };
+    log.error(fields, `${series.source} request failed`);
+    return failed;
+  }
 }
 
-type CallOptions = { readonly signal: AbortSignal; readonly onPermit: () => Promise<void> };
+function isStop(error: unknown): boolean {
+  return error instanceof AppError && error.code === "stopped";
+}
 
-/** Makes the request in the service's dialect, reads the answer into slices, and checks whether its numbers can be believed. */
-async function fetchUsage(
-  context: RequestContext,
-  { check, policy, idOf }: RequestSettings,
+type Reading = {
+  readonly check: FilterCheck;
+  readonly job: Pick<ExportJob, "checkFeatures" | "undated">;
+  readonly runDay: Day;
+  /** What is stored of the series. */
+  readonly stored: () => Promise<StoredDays>;
+  /** Awaited before each attempt, once the rate limiter permits it. */
+  readonly onPermit?: () => Promise<void>;
+};
+
+type ReadUsage = {
+  readonly slices: readonly NormalisedSlice[];
+  /** Why the numbers of the answer may not be those of the filter. */
+  readonly doubt: FilterDoubt | undefined;
+  /** The period that the answer names. */
+  readonly period: Window | undefined;
+};
+
+/**
+ * Makes the call in the service's dialect, reads the answer into slices, and checks whether its numbers can be believed. Throws
+ * `bad_answer` if it can't be read.
+ */
+export async function readUsage(
+  { service, dialects }: Pick<ServiceContext, "service" | "dialects">,
+  { check, job: { checkFeatures, undated }, runDay, stored, onPermit }: Reading,
   request: UsageRequest,
-  runDay: Day,
-  { signal, onPermit }: CallOptions,
-): Promise<FetchedAnswer> {
-  const { db, service, keys, dialects } = context;
+): Promise<ReadUsage> {
   const { series, window } = request;
-  const read = async (dialect: Dialect, mayBeOther: boolean): Promise<FetchedAnswer> => {
-    const sent = await check.asSent(request, dialect);
-    const call = (key: Secret) => fetchBreakdown(service, sent, key, signal, { dialect, beforeAttempt: onPermit });
-    const answer = await keys.use(series.project, call);
+  const read = async (dialect: Dialect, mayBeOther: boolean): Promise<ReadUsage> => {
+    const answer = await check.ask(request, dialect, onPermit);
     const other = async () => (mayBeOther ? dialects.alternative(request, dialect) : undefined);
     const better = dialects.fits(request, answer) ? undefined : await other();
     if (better) return read(better, false);
 
-    const day = policy.undated === "snapshot" ? runDay : dayOf(service.serviceTime() ?? new Date());
+    const readOn = undated === "snapshot" ? runDay : dayOf(service.serviceTime() ?? new Date());
     const asked = groupingName(series.grouping, dialect);
-    const slices = normalise(request, answer, dayOfUndated(day, policy.undated), asked);
-    const period = isObject(answer) ? answerDates(answer, window) : undefined;
-    const stored = () => storedDays(db, idOf(request), period?.start);
-    const doubt = await check.doubtOf(request, slices, dialect, policy.checkFeatures, stored);
+    const slices = normalise(request, answer, dayOfUndated(readOn, undated), asked);
+    const doubt = await check.doubtOf(request, slices, dialect, checkFeatures, stored);
     const undoubted = doubt && (await other());
     if (undoubted) return read(undoubted, false);
 
     await check.requireThatServiceGroups(request, answer);
-    return { slices: window ? slices : withEmptiedDays(await stored(), period, slices, policy), doubt };
+    return { slices, doubt, period: isObject(answer) ? answerDates(answer, window) : undefined };
   };
 
-  await check.prefetchTotal(request, policy.checkFeatures);
+  await check.prefetchTotal(request, checkFeatures);
   const reading = read(await dialects.forRequest(request), true);
   check.useTotal(request, async () => (await reading).slices);
   return reading;
 }
 
 /**
- * Without a window an answer covers the days of its period, including days that had rows and now have none. Throws `bad_answer`
+ * Without a window an answer covers the days of its period, including days that had rows and now have none: these. Throws `bad_answer`
  * if the answer has neither rows nor a date, because it is unknown which days are empty.
  */
-function withEmptiedDays(
+function emptiedSlices(
   { oldest, hasRows }: StoredDays,
   period: Window | undefined,
   covered: readonly NormalisedSlice[],
-  { emptyGuard, undated }: AnswerPolicy,
+  { emptyGuard, undated }: ExportJob,
 ): readonly NormalisedSlice[] {
-  const isEmpty = rowCount({ slices: covered }) === 0;
-  if (isEmpty && !period && hasRows && undated === "snapshot" && emptyGuard === "confirm") {
+  if (rowCount(covered) === 0 && !period && hasRows && undated === "snapshot" && emptyGuard === "confirm") {
     throw badAnswer(
       'the answer has no rows and names no day, though earlier ones had rows of days: nobody knows which of them are empty now; "emptyGuard": "off" takes it for a day without usage',
     );
   }
-  const days = emptiedDays(
-    covered.map(({ day }) => day),
-    oldest,
-  );
-  return [...days.map(emptySlice), ...covered];
+  const days = covered.map(({ day }) => day);
+  return emptiedDays(days, oldest).map(emptySlice);
 }

@@ -20,7 +20,7 @@ import {
   type RotationStep,
 } from "../keys/plan.ts";
 import type { RotationJob } from "../keys/policy.ts";
-import type { RunTrigger } from "../usage/export.ts";
+import type { RunTrigger } from "../usage/counts.ts";
 import type { RotationContext } from "./context.ts";
 import { readClocks } from "./key-checks.ts";
 import { inspectKey, keyNameOf, type Rotation, takeCleanupStep, takeStep } from "./rotation-steps.ts";

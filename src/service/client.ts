@@ -62,8 +62,8 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     }
 
     async function prepare(): Promise<void> {
-      authFailures.check(use);
       await call.beforeAttempt?.();
+      authFailures.check(use);
     }
 
     authFailures.check(use);

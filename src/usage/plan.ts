@@ -9,6 +9,7 @@ import {
   type Project,
   type Seen,
   type Series,
+  type SeriesName,
   seenDays,
   seenSeries,
   seriesKey,
@@ -41,11 +42,14 @@ export type ExportJob = Guards & {
   readonly undated: Undated;
 };
 
-/** How the answers to a job's requests are checked and stored. */
-export type AnswerPolicy = Pick<ExportJob, "checkFeatures" | "emptyGuard" | "cliffGuard" | "undated">;
-
 /** One breakdown call. Without a window the service chooses the days. */
 export type UsageRequest = { readonly series: Series; readonly window: Window | undefined };
+
+/** The source is named only if it is not usage. */
+export function describeRequest({ series, window }: UsageRequest): SeriesName & Partial<Window> {
+  const { project, source, grouping, filter } = series;
+  return { project: project.name, ...(source !== "usage" && { source }), grouping, filter: filter.name, ...window };
+}
 
 /** Restricts a plan. A field that is left out restricts nothing. */
 export type Selection = {

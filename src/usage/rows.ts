@@ -249,6 +249,10 @@ export function sliceOf(day: Day, undated: boolean, columns: Columns): Normalise
   return { day, undated, columns, rowCount: columns.groups.length, contentHash: contentHash(columns) };
 }
 
+export function rowCount(slices: readonly NormalisedSlice[]): number {
+  return slices.reduce((sum, slice) => sum + slice.rowCount, 0);
+}
+
 /** A day without usage. */
 export function emptySlice(day: Day): NormalisedSlice {
   return sliceOf(day, false, columnsOf([]));

@@ -9,11 +9,10 @@ import { type SettledSlice, settledSlices } from "../db/usage/coverage.ts";
 import { seriesIdOf } from "../db/usage/series.ts";
 import { AppError } from "../errors.ts";
 import { daysToReread, exportProject, readProjectFacts } from "../jobs/export.ts";
-import { FilterCheck } from "../jobs/filters.ts";
 import { isDueInRun, RETRIED_CODES } from "../usage/backfill.ts";
+import { addCounts, NO_COUNTS, type RunCounts } from "../usage/counts.ts";
 import { type Day, dayOf } from "../usage/days.ts";
-import { addCounts, describeRequest, NO_COUNTS, type RunCounts } from "../usage/export.ts";
-import { type ExportJob, planRun, seriesOf, type UsageRequest, windowOf } from "../usage/plan.ts";
+import { describeRequest, type ExportJob, planRun, seriesOf, type UsageRequest, windowOf } from "../usage/plan.ts";
 import type { Series } from "../usage/series.ts";
 import type { WorkerContext } from "./context.ts";
 import { reportRunEnd } from "./runs.ts";
@@ -51,7 +50,7 @@ export async function handleProject(context: WorkerContext, deps: ProjectDeps, c
   const plan = await planOf(context, { ...job, projects: [project] }, run);
   const log = context.app.log.child({ job: job.name, runId });
   const result = await exportProject(context, {
-    ...{ runId, job, requests: plan.requests, runDay: plan.runDay, log, check: new FilterCheck(context) },
+    ...{ runId, job, requests: plan.requests, runDay: plan.runDay, log },
     stopStarting: AbortSignal.any([deps.stopping, claimed.signal]),
     isRetried: (code) => !isLast && RETRIED_CODES.includes(code),
   });

@@ -7,7 +7,7 @@ import { runningRuns } from "../db/jobs/runs.ts";
 import { latestOccurrence, type Schedule } from "../schedule/cron.ts";
 import { type DueRun, planTick } from "../schedule/due.ts";
 import { counted, durationText, instantText } from "../show/format.ts";
-import type { RunCounts } from "../usage/export.ts";
+import type { RunCounts } from "../usage/counts.ts";
 import type { WorkerContext } from "./context.ts";
 
 export type TickOutcome = {

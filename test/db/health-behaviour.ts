@@ -13,7 +13,7 @@ import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
 import { health } from "../../src/facts/health.ts";
 import { type MetricSample, metricSamples } from "../../src/show/prometheus.ts";
-import type { RunTrigger } from "../../src/usage/export.ts";
+import type { RunTrigger } from "../../src/usage/counts.ts";
 import { newIntent, newRotation } from "./keys/written-ledger.ts";
 import { configured, daysBack, newProject, slice, store } from "./stored-usage.ts";
 

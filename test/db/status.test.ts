@@ -10,7 +10,7 @@ import { markDue } from "../../src/db/usage/series.ts";
 import { newestGaps } from "../../src/facts/coverage.ts";
 import { health as readHealth } from "../../src/facts/health.ts";
 import { readRuns } from "../../src/facts/runs.ts";
-import { NO_COUNTS } from "../../src/usage/export.ts";
+import { NO_COUNTS } from "../../src/usage/counts.ts";
 import { emptySlice } from "../../src/usage/rows.ts";
 import { smallConfig } from "../cli/small-config.ts";
 import { testDatabase } from "../support/database.ts";

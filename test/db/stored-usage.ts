@@ -5,10 +5,9 @@ import { sql } from "kysely";
 import { type Database, databaseNow } from "../../src/db/connection/database.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
-import { type Answer, mergeAnswers } from "../../src/db/usage/writer.ts";
+import { type Answer, mergeAnswers, type StoredAnswer } from "../../src/db/usage/writer.ts";
 import { addDays, type Day, dayOf } from "../../src/usage/days.ts";
 import type { Source } from "../../src/usage/dimensions.ts";
-import type { StoredAnswer } from "../../src/usage/export.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
 import type { ConfiguredSeries } from "../../src/usage/plan.ts";
 import {

@@ -1,15 +1,21 @@
 import { randomUUID } from "node:crypto";
+import { pino } from "pino";
 import { expect, test } from "vitest";
+import type { Config } from "../../src/config/config.ts";
 import { nextFetchNo, openFetchNumbers } from "../../src/db/usage/fetch-numbers.ts";
 import { openRunWriter } from "../../src/db/usage/writer.ts";
+import { AppError } from "../../src/errors.ts";
+import type { ExportContext } from "../../src/jobs/context.ts";
 import { openDialects } from "../../src/jobs/dialects.ts";
 import { FilterCheck } from "../../src/jobs/filters.ts";
 import type { KeyRing } from "../../src/jobs/key-ring.ts";
-import { requestDeps } from "../../src/jobs/request.ts";
+import { makeRequest, readUsage } from "../../src/jobs/request.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 import type { Service } from "../../src/service/service.ts";
+import type { UsageRequest } from "../../src/usage/plan.ts";
+import { seriesKey } from "../../src/usage/series.ts";
 import type { Undated } from "../../src/usage/slice.ts";
-import { coverageOf, newSeries } from "../db/stored-usage.ts";
+import { coverageOf, newSeries, slice, store } from "../db/stored-usage.ts";
 import { KEY, openTestService } from "../service/open-test-service.ts";
 import { testDatabase } from "../support/database.ts";
 import { answerJson, scriptedServer } from "../support/scripted-server.ts";
@@ -21,61 +27,33 @@ const { db } = await testDatabase();
 const DAY = "2026-03-17";
 const SECRET = "open-sesame-41";
 
-function contextOf(service: Service, scrubber = new Scrubber()) {
-  const app = silentApp({ scrubber });
-  const keys: KeyRing = {
-    nameOf: () => undefined,
-    use: (_, call) => call(KEY),
-    useToRotate: (_, call) => call(KEY),
-  };
-  const dialects = openDialects({ app, db, service, keys });
-  const shared = { fetchNumbers: openFetchNumbers(db), writer: openRunWriter(db) };
-  return { app, db, service, keys, dialects, ...shared };
+const KEYS: KeyRing = {
+  nameOf: () => undefined,
+  use: (_, call) => call(KEY),
+  useToRotate: (_, call) => call(KEY),
+};
+const DAY_ANSWER = sampleAnswer([sampleRow(DAY, { endpoint: "listen" })], { start: DAY, end: DAY });
+
+function contextOf(service: Service) {
+  const app = silentApp();
+  return { app, db, service, keys: KEYS, dialects: openDialects({ app, db, service, keys: KEYS }) };
 }
 
-function settingsOf(context: ReturnType<typeof contextOf>, seriesId: number) {
-  const check = new FilterCheck(context);
-  return { runId: randomUUID(), policy: sampleJob(), check, idOf: () => seriesId, log: context.app.log };
+/** Nothing is stored of the series. */
+function read(context: ReturnType<typeof contextOf>, request: UsageRequest, undated: Undated = "snapshot") {
+  const stored = async () => ({ oldest: undefined, hasRows: false, isNewestEmpty: false });
+  const how = { check: new FilterCheck(context), job: sampleJob({ undated }), runDay: RUN_DAY, stored };
+  return readUsage(context, how, request);
 }
-
-test("the reason of a failure is stored without the secrets that the program knows", async () => {
-  await using service = openTestService("http://127.0.0.1:1");
-  const scrubber = new Scrubber();
-  scrubber.add(new Secret(SECRET));
-  const context = contextOf(service, scrubber);
-  const { project, series, seriesId } = await newSeries(db);
-  const { fail } = requestDeps(context, settingsOf(context, seriesId));
-
-  const window = { start: DAY, end: DAY };
-  const refusal = { reason: `no answer from http://${SECRET}@host`, code: "unavailable" } as const;
-  await fail({ series, window }, await nextFetchNo(db), [DAY], refusal);
-
-  expect(await coverageOf(db, project)).toMatchObject([{ error: "no answer from http://[secret]@host" }]);
-});
 
 test("the groups of an answer are read from the field by whose name the grouping was requested", async () => {
   const rows = [sampleRow("2026-03-17", { models: null }), sampleRow("2026-03-16", { models: "nova" })];
   await using server = await scriptedServer((_request, response) => answerJson(response, 200, sampleAnswer(rows)));
   await using service = openTestService(server.origin, { dialect: "2026" });
-  const context = contextOf(service);
-  const { fetch } = requestDeps(context, settingsOf(context, 0));
-  const { slices } = await fetch(sampleRequest("model"), RUN_DAY, context.app.signal, async () => {});
+  const { slices } = await read(contextOf(service), sampleRequest("model"));
   expect(slices.map(({ columns }) => columns.groups.map(({ display }) => display))).toEqual([["nova"], [null]]);
   expect(server.requests[0]?.target).toContain("grouping=models");
 });
-
-/** Reads an answer without a date whose Date header is `date`, in a run that was planned on RUN_DAY. */
-async function readUndated(undated: Undated, date: string) {
-  const results = [{ requests: 3 }];
-  await using server = await scriptedServer((_request, response) => answerJson(response, 200, { results }, { date }));
-  await using service = openTestService(server.origin);
-  const context = contextOf(service);
-  const { seriesId } = await newSeries(db);
-  const settings = { ...settingsOf(context, seriesId), policy: sampleJob({ undated }) };
-  const { fetch } = requestDeps(context, settings);
-  const { slices } = await fetch(windowless("none"), RUN_DAY, context.app.signal, async () => {});
-  return slices.map(({ day }) => day);
-}
 
 test.each([
   ["day", "Wed, 18 Mar 2026 23:59:50 GMT", "2026-03-18"],
@@ -85,6 +63,76 @@ test.each([
 ] as const)(
   '"undated": "%s": an answer of %s counts for %s, on whichever day its run was planned',
   async (undated, date, day) => {
-    expect(await readUndated(undated, date)).toEqual([day]);
+    const results = [{ requests: 3 }];
+    await using server = await scriptedServer((_request, response) => answerJson(response, 200, { results }, { date }));
+    await using service = openTestService(server.origin);
+    const { slices } = await read(contextOf(service), windowless("none"), undated);
+    expect(slices.map((one) => one.day)).toEqual([day]);
   },
 );
+
+/** Makes a request for DAY of a new series, in a run that began before `meanwhile`. */
+async function make(
+  service: Service,
+  {
+    meanwhile = async () => {},
+    ...part
+  }: Partial<ExportContext> & { readonly meanwhile?: (series: { readonly seriesId: number }) => Promise<unknown> } = {},
+) {
+  const stored = await newSeries(db);
+  const { project, series, seriesId } = stored;
+  const ids = new Map([[seriesKey(series), seriesId]]);
+  const shared = { config: {} as Config, ids, fetchNumbers: openFetchNumbers(db), writer: openRunWriter(db) };
+  const context = { ...contextOf(service), ...shared, ...part };
+  const lines: string[] = [];
+  const log = pino({}, { write: (line) => lines.push(line) });
+  const run = { runId: randomUUID(), job: sampleJob(), runDay: RUN_DAY, log, fetchNo: await nextFetchNo(db) };
+  await meanwhile(stored);
+  const window = { start: DAY, end: DAY };
+  const outcome = await makeRequest(context, { ...run, check: new FilterCheck(context) }, { series, window });
+  return { outcome, coverage: await coverageOf(db, project), lines: lines.map((line) => JSON.parse(line)) };
+}
+
+test("a failure is stored on its day without the secrets that the program knows", async () => {
+  const scrubber = new Scrubber();
+  scrubber.add(new Secret(SECRET));
+  await using service = openTestService("http://127.0.0.1:1");
+  const app = silentApp({ scrubber });
+  const keys = { ...KEYS, use: () => Promise.reject(new AppError("config", `no key at ${SECRET}`)) };
+  const { outcome, coverage, lines } = await make(service, { app, keys });
+  expect(outcome).toMatchObject({ code: "config" });
+  expect(coverage).toMatchObject([{ usage_date: DAY, status: "failed", error: "no key at [secret]" }]);
+  expect(lines).toMatchObject([{ msg: "usage request failed", code: "config", start: DAY }]);
+});
+
+test("a request that fails before its call does not fail a day that was read since the run began", async () => {
+  await using service = openTestService("http://127.0.0.1:1");
+  const keys = { ...KEYS, use: () => Promise.reject(new AppError("config", "no key")) };
+  const meanwhile = ({ seriesId }: { readonly seriesId: number }) => store(db, seriesId, [slice(DAY, { listen: "1" })]);
+  const { outcome, coverage } = await make(service, { keys, meanwhile });
+  expect(outcome).toMatchObject({ code: "config" });
+  expect(coverage).toMatchObject([{ status: "complete", error: null }]);
+});
+
+const storing = (error: Error): Partial<ExportContext> => ({
+  writer: { ...openRunWriter(db), store: () => Promise.reject(error) },
+});
+
+test("a mistake in this program fails its request alone, and the log has the stack", async () => {
+  await using server = await scriptedServer((_request, response) => answerJson(response, 200, DAY_ANSWER));
+  await using service = openTestService(server.origin);
+  const { outcome, coverage, lines } = await make(service, storing(new TypeError("x is not a function")));
+  expect(outcome).toMatchObject({ code: "internal", reason: "x is not a function" });
+  expect(coverage).toMatchObject([{ status: "failed" }]);
+  expect(lines).toMatchObject([{ code: "internal", stack: expect.stringContaining("request.test.ts") }]);
+});
+
+test.each<[string, Error]>([
+  ["a lost database", Object.assign(new Error("Connection terminated unexpectedly"), { code: "08006" })],
+  ["an error about the product's database", new AppError("database", "the schema is not the expected one")],
+  ["a table that is missing", Object.assign(new Error('relation "slice" does not exist'), { code: "42P01" })],
+])("%s ends the run", async (_, error) => {
+  await using server = await scriptedServer((_request, response) => answerJson(response, 200, DAY_ANSWER));
+  await using service = openTestService(server.origin);
+  await expect(make(service, storing(error))).rejects.toBe(error);
+});

@@ -2,8 +2,8 @@
 
 import { sql } from "kysely";
 import { storableText } from "../../text.ts";
+import type { RunCounts, RunTrigger } from "../../usage/counts.ts";
 import type { Source } from "../../usage/dimensions.ts";
-import type { RunCounts, RunTrigger } from "../../usage/export.ts";
 import type { Database } from "../connection/database.ts";
 import { execute, inTransaction, type Tx } from "../connection/transaction.ts";
 import { QUEUE_SCHEMA } from "./jobs.ts";

@@ -4,17 +4,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { batched } from "../../async.ts";
 import { addDays, type Day, dayOf } from "../../usage/days.ts";
-import { type Attempt, type FetchedAnswer, rowCount, type StoredAnswer } from "../../usage/export.ts";
 import { STORED_METRICS } from "../../usage/metrics.ts";
-import type { NormalisedSlice } from "../../usage/rows.ts";
+import { type NormalisedSlice, rowCount } from "../../usage/rows.ts";
 import type { Grouping } from "../../usage/series.ts";
 import {
   decideSlice,
   decideSnapshot,
   doubtAfter,
+  type FilterDoubt,
   type Guards,
   newestFetchNo,
   reasonToKeep,
+  type SliceDecision,
   type StoredSlice,
   type Totals,
   type Undated,
@@ -51,17 +52,35 @@ import {
 } from "./slices.ts";
 
 /** An answer to store, and how. */
-export type Answer = FetchedAnswer &
-  Attempt &
-  Guards & {
-    readonly seriesId: number;
-    readonly grouping: Grouping;
-    readonly runId: string;
-    /** How an answer without a date is stored. */
-    readonly undated: Undated;
-    /** No window was sent: the answer itself says which days are due. */
-    readonly ownDays: boolean;
-  };
+export type Answer = Guards & {
+  readonly slices: readonly NormalisedSlice[];
+  /** Why the numbers of the answer may not be those of the filter. */
+  readonly doubt?: FilterDoubt | undefined;
+  /** It orders the calls of all processes. */
+  readonly fetchNo: number;
+  /** `performance.now()` right before the call. */
+  readonly askedMs: number;
+  readonly seriesId: number;
+  readonly grouping: Grouping;
+  readonly runId: string;
+  /** How an answer without a date is stored. */
+  readonly undated: Undated;
+  /** No window was sent: the answer itself says which days are due. */
+  readonly ownDays: boolean;
+};
+
+/** What was stored of one answer. */
+export type StoredAnswer = {
+  readonly slices: readonly {
+    readonly day: Day;
+    readonly decision: SliceDecision;
+    /** Why it is suspect. */
+    readonly doubt?: string;
+    /** Stored as a snapshot without a day. */
+    readonly undated?: true;
+  }[];
+  readonly rowsChanged: number;
+};
 
 export type RunWriter = ReturnType<typeof openRunWriter>;
 
@@ -81,7 +100,12 @@ export function openRunWriter(db: Database) {
   };
   return {
     store: batched<Answer, StoredAnswer>((batch) => writeBatch(db, batch), {
-      ...{ weightMax: BATCH_ROWS_MAX, weightOf: rowCount, beforeBatch, concurrency: BATCHES_AT_ONCE },
+      ...{
+        weightMax: BATCH_ROWS_MAX,
+        weightOf: ({ slices }) => rowCount(slices),
+        beforeBatch,
+        concurrency: BATCHES_AT_ONCE,
+      },
     }),
     /** Returns the run for one of the projects that ended it. */
     endProject: batched<ProjectEnd, RunEnd | undefined>((batch) => endProjects(db, batch), {

@@ -1,7 +1,7 @@
 import { Writable } from "node:stream";
 import { expect, test } from "vitest";
 import { progressBar } from "../../../src/cli/export.ts";
-import { NO_COUNTS, type RunCounts } from "../../../src/usage/export.ts";
+import { NO_COUNTS, type RunCounts } from "../../../src/usage/counts.ts";
 
 /** A stream that keeps what is written, with or without the marks of a terminal. */
 function screen(isTTY: boolean) {

@@ -14,7 +14,7 @@ import {
 } from "../../../src/db/jobs/runs.ts";
 import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
-import { NO_COUNTS } from "../../../src/usage/export.ts";
+import { NO_COUNTS } from "../../../src/usage/counts.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newRotation } from "../keys/written-ledger.ts";
 import { newSeries } from "../stored-usage.ts";

@@ -8,7 +8,7 @@ import { endProjects, finishRun, heartbeatRun, startRun } from "../../../src/db/
 import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { markDue } from "../../../src/db/usage/series.ts";
-import { NO_COUNTS } from "../../../src/usage/export.ts";
+import { NO_COUNTS } from "../../../src/usage/counts.ts";
 import { testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 import { coverageOf, newSeries, shown, slice, store } from "../stored-usage.ts";

@@ -2,7 +2,7 @@
 
 import type { HealthState } from "../../../src/facts/health.ts";
 import type { KeyStatus, RotationKeys } from "../../../src/facts/keys.ts";
-import { NO_COUNTS } from "../../../src/usage/export.ts";
+import { NO_COUNTS } from "../../../src/usage/counts.ts";
 import { framePage } from "../../../src/web/dashboard/frame.ts";
 import { PAGE_CONTENT, type PageData } from "../../../src/web/dashboard/pages.ts";
 import type { Page, Readiness } from "../../../src/web/page.ts";

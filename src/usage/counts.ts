@@ -1,0 +1,41 @@
+// What a run did, as counts. Pure.
+
+export type RunTrigger = "schedule" | "manual" | "catchup" | "backfill";
+
+export type RunCounts = {
+  /** Usage requests made. */
+  readonly requests: number;
+  /** Slices that the run was to read. The next five fields count how these ended. */
+  readonly planned: number;
+  readonly complete: number;
+  readonly suspect: number;
+  readonly failed: number;
+  /** Answers without any date, stored as snapshots of unknown span. */
+  readonly undated: number;
+  /** Slices whose answer was dropped, because the answer of a later request is stored already. */
+  readonly stale: number;
+  /** Rows that appeared, changed or disappeared. */
+  readonly rowsChanged: number;
+};
+
+export const NO_COUNTS: RunCounts = {
+  requests: 0,
+  planned: 0,
+  complete: 0,
+  suspect: 0,
+  failed: 0,
+  undated: 0,
+  stale: 0,
+  rowsChanged: 0,
+};
+
+const COUNT_NAMES = Object.keys(NO_COUNTS) as readonly (keyof RunCounts)[];
+
+export function addCounts(a: RunCounts, b: RunCounts): RunCounts {
+  return Object.fromEntries(COUNT_NAMES.map((name) => [name, a[name] + b[name]])) as RunCounts;
+}
+
+/** The counts without the other fields of the object, such as the failures of a result. */
+export function pickCounts(counts: RunCounts): RunCounts {
+  return addCounts(NO_COUNTS, counts);
+}
