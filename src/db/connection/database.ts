@@ -9,7 +9,7 @@ import type { Client as PgClient } from "pg";
 import { AppError } from "../../errors.ts";
 import type { Tables } from "../schema.ts";
 import { isConnectionError } from "./errors.ts";
-import { poolWithTimeouts, statementTimeoutMs, wrapPool } from "./timeouts.ts";
+import { poolWithTimeouts, statementTimeoutMs, transactionSettings, wrapPool } from "./timeouts.ts";
 
 export type Database = Kysely<Tables>;
 
@@ -130,8 +130,13 @@ export async function openEmbedded(folder: string): Promise<Database> {
     });
     // Kysely sends the statements of a transaction to the transaction's own object, so that object must accept several, too.
     const { transaction } = acceptSeveralStatements(pglite);
-    pglite.transaction = (work) =>
-      transaction.call(pglite, (tx) => work(acceptSeveralStatements(tx))) as ReturnType<typeof work>;
+    pglite.transaction = (work) => {
+      const settings = transactionSettings();
+      return transaction.call(pglite, async (tx) => {
+        await tx.exec(settings);
+        return work(acceptSeveralStatements(tx));
+      }) as ReturnType<typeof work>;
+    };
     const close = pglite.close.bind(pglite);
     pglite.close = async () => {
       await close();

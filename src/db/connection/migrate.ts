@@ -51,12 +51,16 @@ export type Migrated = {
  * transaction, so that it can't stay behind on a pooler's connection.
  */
 export async function migrateToLatest(db: Database, options: MigrateOptions = {}): Promise<Migrated> {
-  return withStatementTimeout(STATEMENT_MS_MAX, async () => {
-    const migrated = await retryWhileLocked(db, options);
-    // The queue's library has migrations of its own, which do nothing if its tables are up to date.
-    await installQueue(db);
-    return migrated;
+  const migrated = await withStatementTimeout(STATEMENT_MS_MAX, () => retryWhileLocked(db, options), {
+    // A process that stalls or dies must not keep the lock: other replicas wait for it as long as a migration may take.
+    idle_in_transaction_session_timeout: "60s",
+    // What is created must not use an object that somebody else put into a schema of the search path.
+    search_path: "pg_catalog, pg_temp",
+    lock_timeout: "0",
   });
+  // The queue's library has migrations of its own, which do nothing if its tables are up to date.
+  await withStatementTimeout(STATEMENT_MS_MAX, () => installQueue(db));
+  return migrated;
 }
 
 const IN_USE =
@@ -96,13 +100,6 @@ function findCause(error: unknown, codes: readonly string[]): Error | undefined 
 }
 
 async function applyMigrations(tx: Tx, lockMs: number): Promise<Migrated> {
-  await setUntilCommit(tx, {
-    // A process that stalls or dies must not keep the lock: other replicas wait for it as long as a migration may take.
-    idle_in_transaction_session_timeout: "60s",
-    // What is created must not use an object that somebody else put into a schema of the search path.
-    search_path: "pg_catalog, pg_temp",
-    lock_timeout: "0",
-  });
   await sql`select pg_advisory_xact_lock(${sql.lit(MIGRATION_LOCK)})`.execute(tx);
   await setUntilCommit(tx, { lock_timeout: `${lockMs}ms` });
   await createVersionTable(tx);

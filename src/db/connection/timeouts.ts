@@ -1,5 +1,5 @@
-// Connections on which every statement has a time limit. A broken network reports nothing, and without a limit the program would
-// wait as long as TCP does: hours.
+// Connections on which every statement has a time limit, and every transaction the settings of its caller. A broken network reports nothing,
+// and without a limit the program would wait as long as TCP does: hours.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { PostgresPool, PostgresPoolClient } from "kysely";
@@ -9,15 +9,32 @@ const STATEMENT_MS_DEFAULT = 30_000;
 /** On top of the server's own limit, so that a server that can be reached gives up first: its error says more, and it rolls back. */
 const SERVER_MARGIN_MS = 5_000;
 
-const timeoutOfCaller = new AsyncLocalStorage<number>();
+/** By name. */
+export type Settings = Readonly<Record<string, string>>;
 
-/** Within `work` the server may take `serverMs` for a statement. A limit that is already longer stays. */
-export function withStatementTimeout<T>(serverMs: number, work: () => Promise<T>): Promise<T> {
-  return timeoutOfCaller.run(Math.max(serverMs + SERVER_MARGIN_MS, statementTimeoutMs()), work);
+const limitsOfCaller = new AsyncLocalStorage<{ readonly statementMs: number; readonly settings: Settings }>();
+
+/**
+ * Within `work` the server may take `serverMs` for a statement. A limit that is already longer stays. A transaction that begins within `work`
+ * has these settings.
+ */
+export function withStatementTimeout<T>(serverMs: number, work: () => Promise<T>, settings: Settings = {}): Promise<T> {
+  const statementMs = Math.max(serverMs + SERVER_MARGIN_MS, statementTimeoutMs());
+  return limitsOfCaller.run({ statementMs, settings }, work);
 }
 
 export function statementTimeoutMs(): number {
-  return timeoutOfCaller.getStore() ?? STATEMENT_MS_DEFAULT;
+  return limitsOfCaller.getStore()?.statementMs ?? STATEMENT_MS_DEFAULT;
+}
+
+/**
+ * The statement that gives a transaction its settings; empty without any. They end with the transaction: a pooler would hand those of a session
+ * to other clients. It is sent in one message with BEGIN, as a message of its own would be a round trip more for each transaction.
+ */
+export function transactionSettings(): string {
+  const settings = Object.entries(limitsOfCaller.getStore()?.settings ?? {});
+  const calls = settings.map(([name, value]) => `pg_catalog.set_config('${name}', '${value}', true)`);
+  return calls.length > 0 ? `select ${calls.join(", ")}` : "";
 }
 
 /** `statementMs` returns the limit of a statement that begins now. After `giveUp` every statement fails, and those in flight as well. */
@@ -27,6 +44,9 @@ export function poolWithTimeouts(pool: PostgresPool, statementMs: () => number, 
     return clientWithTimeouts(await pool.connect(), statementMs, giveUp);
   });
 }
+
+/** How Kysely begins a transaction. */
+const BEGIN = /^(?:begin$|start transaction )/;
 
 /** Returns the same pool with another `connect`. */
 export function wrapPool(pool: PostgresPool, connect: PostgresPool["connect"]): PostgresPool {
@@ -54,7 +74,8 @@ function clientWithTimeouts(
     const timer = setTimeout(expire, giveUp?.aborted ? 0 : statementMs());
     giveUp?.addEventListener("abort", expire, { once: true });
     try {
-      return await Promise.race([client.query(text, values), expired]);
+      const sent = BEGIN.test(text) ? `${text}; ${transactionSettings()}` : text;
+      return await Promise.race([client.query(sent, values), expired]);
     } finally {
       clearTimeout(timer);
       giveUp?.removeEventListener("abort", expire);

@@ -6,7 +6,7 @@ import { type QueryResult, type RawBuilder, sql, type Transaction } from "kysely
 import type { Tables } from "../schema.ts";
 import type { Database } from "./database.ts";
 import { isTransient } from "./errors.ts";
-import { withStatementTimeout } from "./timeouts.ts";
+import { type Settings, withStatementTimeout } from "./timeouts.ts";
 
 export type Tx = Transaction<Tables>;
 
@@ -26,16 +26,12 @@ const STATEMENT_SECONDS_FIRST = 25;
 export async function inTransaction<T>(db: Database, work: (tx: Tx) => Promise<T>): Promise<T> {
   return withRetries((attempt) => {
     const seconds = STATEMENT_SECONDS_FIRST * 2 ** (attempt - 1);
-    const transaction = async (tx: Tx) => {
-      await setUntilCommit(tx, {
-        search_path: "pg_catalog",
-        lock_timeout: "20s",
-        statement_timeout: `${seconds}s`,
-        idle_in_transaction_session_timeout: "60s",
-      });
-      return await work(tx);
-    };
-    return withStatementTimeout(seconds * 1000, () => db.transaction().execute(transaction));
+    return withStatementTimeout(seconds * 1000, () => db.transaction().execute(work), {
+      search_path: "pg_catalog",
+      lock_timeout: "20s",
+      statement_timeout: `${seconds}s`,
+      idle_in_transaction_session_timeout: "60s",
+    });
   });
 }
 
@@ -84,17 +80,13 @@ export async function readSnapshot<T>(
   db: Database,
   read: (tx: Tx) => Promise<T>,
   statementSecondsMax: number = SNAPSHOT_SECONDS_MAX,
+  settings: Settings = {},
 ): Promise<T> {
   const transaction = db.transaction().setAccessMode("read only").setIsolationLevel("repeatable read");
-  const snapshot = async (tx: Tx) => {
-    await setUntilCommit(tx, {
-      search_path: "pg_catalog",
-      statement_timeout: `${statementSecondsMax}s`,
-      ...READING,
-    });
-    return await read(tx);
-  };
-  return withStatementTimeout(statementSecondsMax * 1000, () => transaction.execute(snapshot));
+  return withStatementTimeout(statementSecondsMax * 1000, () => transaction.execute(read), {
+    ...{ search_path: "pg_catalog", statement_timeout: `${statementSecondsMax}s`, ...READING },
+    ...settings,
+  });
 }
 
 /** Runs a statement, which has no parameters, and returns its rows. */
@@ -112,16 +104,9 @@ export async function readByStatements<T>(
   read: (run: Run) => Promise<T>,
   { secondsMax = BRIEF_SNAPSHOT_SECONDS, signal }: ReadOptions = {},
 ): Promise<T> {
-  return readSnapshot(
-    db,
-    async (tx) => {
-      // With the default of 4 the planner reads the whole table for some days of each series, as it does not know that the rows of a
-      // day are stored together.
-      await setUntilCommit(tx, { random_page_cost: "1.1" });
-      return read(runOn(tx, signal));
-    },
-    secondsMax,
-  );
+  // With the default of 4 the planner reads the whole table for some days of each series, as it does not know that the rows of a day are
+  // stored together.
+  return readSnapshot(db, (tx) => read(runOn(tx, signal)), secondsMax, { random_page_cost: "1.1" });
 }
 
 export function runOn(db: Database, signal?: AbortSignal): Run {
@@ -131,12 +116,9 @@ export function runOn(db: Database, signal?: AbortSignal): Run {
   };
 }
 
-/** Settings that end with the transaction: a pooler would hand those of a session to other clients. */
-export async function setUntilCommit(tx: Tx, settings: Readonly<Record<string, string>>): Promise<void> {
-  // Literals instead of parameters: the fault tests rewrite a limit in the text of the statement on its way to the server.
-  const calls = Object.entries(settings).map(
-    ([name, value]) => sql`pg_catalog.set_config(${sql.lit(name)}, ${sql.lit(value)}, true)`,
-  );
+/** Changes settings within a transaction. */
+export async function setUntilCommit(tx: Tx, settings: Settings): Promise<void> {
+  const calls = Object.entries(settings).map(([name, value]) => sql`pg_catalog.set_config(${name}, ${value}, true)`);
   await sql`select ${sql.join(calls)}`.execute(tx);
 }
 

@@ -111,6 +111,22 @@ test.for(["out", "back"] as const)(
   },
 );
 
+test("the limits of a transaction are sent with its BEGIN", async () => {
+  const sent: string[] = [];
+  const db = await open(({ name, side }) => {
+    if (side === "out") sent.push(name);
+    return PASS;
+  });
+
+  await inTransaction(db, (tx) => insertNote("limits").execute(tx));
+
+  expect(sent).toEqual([
+    expect.stringMatching(/^begin; select pg_catalog\.set_config/),
+    expect.stringContaining("insert"),
+    "commit",
+  ]);
+});
+
 test("a single statement that is safe to repeat is repeated", async () => {
   const db = await open(dropAt("select 2", "out"));
 
