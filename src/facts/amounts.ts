@@ -5,7 +5,7 @@ import { METRICS } from "../usage/metrics.ts";
 import { type Answer, answerOf, type LackingDays, lackingDays, type UsageRow } from "./answer.ts";
 import { isCost, type Question } from "./question.ts";
 import { type CoveredDay, countUnpriced, type Run, readCoveredDays, readScope, type SeriesFacts } from "./scope.ts";
-import { copiedSql, figuresSql, literal, type Scope, usageSql } from "./sql.ts";
+import { dayAmountSql, figuresSql, literal, type Scope, usageSql } from "./sql.ts";
 
 /** What is known of the series of a question before their amounts are read. It is the same for every metric of usage. */
 export type Basis = {
@@ -45,7 +45,7 @@ export async function amounts(
       ? []
       : await run<UsageRow>(usageSql(question, scope, basis.isCompared));
   return answerOf({
-    ...{ question, ...basis, rows, sql: copiedSql(question, scope, basis.isCompared) },
+    ...{ question, ...basis, rows, sql: dayAmountSql(question, scope) },
     labels: await readLabels(run, question, rows),
     unpricedModels: isChecked ? await countUnpriced(run, question, scope) : 0,
   });

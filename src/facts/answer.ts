@@ -1,12 +1,12 @@
 // The answer to a question: the groups, their amounts by day, and what is lacking. Amounts are exact decimal texts. Pure.
 
 import { z } from "zod";
-import { plainDecimal } from "../decimal.ts";
+import { difference, plainDecimal } from "../decimal.ts";
 import { type Day, daysOf, type Window } from "../usage/days.ts";
 import { addsUp } from "../usage/dimensions.ts";
 import { ASKED_METRICS, isCost, type Question, SORTS, SPLITS } from "./question.ts";
 import type { CoveredDay, SeriesFacts } from "./scope.ts";
-import { type CopiedSql, DRAWN_MAX, type Scope } from "./sql.ts";
+import { DRAWN_MAX, type Scope } from "./sql.ts";
 
 const DAY_STATES = ["final", "settling", "incomplete", "unread"] as const;
 type DayState = (typeof DAY_STATES)[number];
@@ -17,7 +17,7 @@ const anAmount = z
   .regex(/^-?\d+(\.\d+)?$/)
   .nullable()
   .describe("An exact decimal as text, because a JSON number would lose digits; null if it is not known");
-const amountsByDay = z.array(anAmount).describe("One for each of days; null where the day was not read");
+const byDay = z.array(anAmount).describe("One for each of days; null where the day was not read");
 const amounts = {
   amount: anAmount.describe("Of the period"),
   before: anAmount.describe("Of the compared period"),
@@ -89,7 +89,7 @@ export const Answer = z.object({
           .nullable()
           .describe("The comment of an API key, to be shown to people; null if there is none"),
         ...amounts,
-        byDay: amountsByDay.optional().describe("Only of the 8 largest"),
+        byDay: byDay.optional().describe("Only of the 8 largest"),
       }),
     )
     .describe("Groups whose amounts are 0 are left out"),
@@ -102,7 +102,7 @@ export const Answer = z.object({
     .describe(
       "The other groups together; null if all are listed. Without amounts for tags and feature_set, where a request counts in several groups",
     ),
-  otherByDay: amountsByDay
+  otherByDay: byDay
     .nullable()
     .describe("All groups without byDay together; null if there are none, and for tags and feature_set"),
   total: z.object(amounts).nullable().describe("Null for tags and feature_set"),
@@ -110,21 +110,22 @@ export const Answer = z.object({
     .array(z.object({ day: aDay, state: aDayState, amount: anAmount }))
     .nullable()
     .describe("The days of the compared period; null if there is none, and for tags and feature_set"),
-  sql: z
-    .object({ groups: z.string(), days: z.string() })
-    .describe("Statements that give these amounts, of every group, to be run as usage_reader"),
+  sql: z.string().describe("A statement that gives the amounts of every group by day, to be run as usage_reader"),
 });
 export type Answer = z.output<typeof Answer>;
 
-/** A row of UsageSql.both. */
+/**
+ * A row of usageSql: the sums of a group, of a group on a day, of a day, or of all. A group with the rank 0 is not shown, as its amounts are all 0 or
+ * not known. Without a rank the sums are those of all other groups.
+ */
 export type UsageRow = {
-  readonly part: "group" | "other" | "total" | "group of day" | "other of day" | "before of day";
+  readonly part: "group" | "group of day" | "day" | "total";
   readonly rank: string | null;
   readonly group: string | null;
   readonly usage_date: Day | null;
   readonly amount: string | null;
   readonly amount_before: string | null;
-  readonly change: string | null;
+  /** How many groups there are; null if there is none. */
   readonly groups: string | null;
 };
 
@@ -160,21 +161,22 @@ export type Parts = {
   /** The comment of an API key or the name of a project, by its identifier. */
   readonly labels: ReadonlyMap<string | null, string>;
   readonly unpricedModels: number;
-  readonly sql: CopiedSql;
+  readonly sql: string;
 };
 
 export function answerOf({ question, scope, rows, covered, labels, sql, isCompared, ...parts }: Parts): Answer {
   const withState = (day: Day) => ({ day, state: dayState(covered.get(day), scope.activeCount) });
   const days = daysOf(question.period).map(withState);
-  const byPart = Map.groupBy(rows, ({ part }) => part);
-  const rowsOf = (part: UsageRow["part"]) => byPart.get(part) ?? [];
-  const drawn = Map.groupBy(rowsOf("group of day"), ({ rank }) => Number(rank));
-  const [other] = rowsOf("other");
+  const sumsUp = addsUp(question.grouping);
+  const rowsOf = (part: UsageRow["part"]) => rows.filter((row) => row.part === part);
+  const groups = rowsOf("group").filter(({ rank }) => Number(rank) > 0);
+  const other = rowsOf("group").find(({ rank }) => rank === null);
+  const drawn = Map.groupBy(rowsOf("group of day"), ({ rank }) => rank);
   const [total] = rowsOf("total");
   const { incompleteDays, unreadDays, incompleteDaysBefore, unreadDaysBefore } = parts.lacking;
   const isWhole = incompleteDays.length + unreadDays.length === 0;
   const isWholeBefore = incompleteDaysBefore.length + unreadDaysBefore.length === 0;
-  const sums = [...rowsOf("group"), ...rowsOf("other"), ...rowsOf("total")];
+  const sums = sumsUp && total ? [total] : groups;
   const isRead = scope.endedCount === 0;
   // What was not used on days that were all read is 0, if the service sent the metric at all.
   const nothing: Nothing = {
@@ -200,22 +202,22 @@ export function answerOf({ question, scope, rows, covered, labels, sql, isCompar
     projectCount: scope.projectCount,
     available: { groupings: [...scope.groupings], filters: [...scope.filters], currencies: [...scope.currencies] },
     days,
-    groups: rowsOf("group").map((row) => {
+    groups: groups.map((row) => {
       const rank = Number(row.rank);
       return {
-        ...{ rank, group: row.group, label: labels.get(row.group) ?? null, ...amountsOf(row, nothing) },
-        ...(rank <= DRAWN_MAX && { byDay: byDay(drawn.get(rank) ?? [], days) }),
+        ...{ rank, group: row.group, label: labels.get(row.group) ?? null, ...amountsOf(row, nothing, isCompared) },
+        ...(rank <= DRAWN_MAX && { byDay: amountsByDay(drawn.get(row.rank) ?? [], days) }),
       };
     }),
     other: other
-      ? { groups: Number(other.groups), ...amountsOf(other, addsUp(question.grouping) ? nothing : NOT_KNOWN) }
+      ? {
+          groups: Number(other.groups) - groups.length,
+          ...(sumsUp ? amountsOf(other, nothing, isCompared) : { amount: null, before: null, change: null }),
+        }
       : null,
-    otherByDay: byPart.has("other of day") ? byDay(rowsOf("other of day"), days) : null,
-    total: total ? amountsOf(total, nothing) : null,
-    beforeByDay:
-      question.before && addsUp(question.grouping)
-        ? daysWithAmounts(rowsOf("before of day"), daysOf(question.before).map(withState))
-        : null,
+    otherByDay: sumsUp && drawn.has(null) ? amountsByDay(drawn.get(null) ?? [], days) : null,
+    total: sumsUp && total ? amountsOf(total, nothing, isCompared) : null,
+    beforeByDay: question.before && sumsUp ? beforeByDay(rowsOf("day"), daysOf(question.before).map(withState)) : null,
     sql,
   };
 }
@@ -245,29 +247,30 @@ function dayState(covered: CoveredDay | undefined, activeCount: number): DayStat
 
 /** The amounts of what has no usage in the period, and in the compared one. */
 type Nothing = { readonly amount: "0" | null; readonly before: "0" | null };
-const NOT_KNOWN: Nothing = { amount: null, before: null };
 
-function amountsOf({ amount, amount_before, change }: UsageRow, nothing: Nothing) {
+function amountsOf({ amount, amount_before }: UsageRow, nothing: Nothing, isCompared: boolean) {
   return {
     amount: plain(amount) ?? nothing.amount,
     before: plain(amount_before) ?? nothing.before,
-    change: plain(change),
+    change: isCompared ? difference(amount ?? "0", amount_before ?? "0") : null,
   };
 }
 
 type DayWithState = { readonly day: Day; readonly state: DayState };
 
-function byDay(rows: readonly UsageRow[], days: readonly DayWithState[]): (string | null)[] {
-  return daysWithAmounts(rows, days).map(({ amount }) => amount);
+function amountsByDay(rows: readonly UsageRow[], days: readonly DayWithState[]): (string | null)[] {
+  const amounts = new Map(rows.map(({ usage_date, amount }) => [usage_date, amount]));
+  return days.map((day) => amountOn(day, amounts.get(day.day)));
 }
 
-/** A day without a row is 0 only if it was read. */
-function daysWithAmounts(rows: readonly UsageRow[], days: readonly DayWithState[]) {
-  const amounts = new Map(rows.map(({ usage_date, amount }) => [usage_date, amount]));
-  return days.map(({ day, state }) => {
-    const isRead = state === "final" || state === "settling";
-    return { day, state, amount: plain(amounts.get(day) ?? null) ?? (isRead ? "0" : null) };
-  });
+function beforeByDay(rows: readonly UsageRow[], days: readonly DayWithState[]): Answer["beforeByDay"] {
+  const amounts = new Map(rows.map(({ usage_date, amount_before }) => [usage_date, amount_before]));
+  return days.map((day) => ({ ...day, amount: amountOn(day, amounts.get(day.day)) }));
+}
+
+/** A day without an amount is 0 only if it was read. */
+function amountOn({ state }: DayWithState, amount: string | null = null): string | null {
+  return plain(amount) ?? (state === "final" || state === "settling" ? "0" : null);
 }
 
 function plain(amount: string | null): string | null {

@@ -1,7 +1,6 @@
 // The SQL of a question. The statements read views of schema bi only, so a person can copy them and run them as usage_reader. Pure.
 
 import { addDays, type Window } from "../usage/days.ts";
-import { addsUp } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { isCost, type Question, type Split, splitsOf } from "./question.ts";
 
@@ -18,9 +17,6 @@ export type Scope = {
   readonly currency?: string | undefined;
 };
 
-/** Statements as a person would write them, for people to copy: of the groups, and of the groups by day. */
-export type CopiedSql = { readonly groups: string; readonly days: string };
-
 /** A literal with the same meaning whatever the settings of the session. Invisible characters and those that change the direction of a text are written as escapes. */
 export function literal(text: string): string {
   const escaped = text.replaceAll("'", "''").replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\\]/gu, (char) => {
@@ -32,44 +28,76 @@ export function literal(text: string): string {
 }
 
 /**
- * One row for each listed group, one for the others together, and one for the total; and the same of each day, for the largest groups.
- * `isCompared`: all days of both periods were read, so that the difference is a change.
+ * Returns a row for each listed group, one for the others together, and one for the total; and the same of each day, for the largest groups.
+ * `isCompared`: all days of both periods were read, so that groups can be sorted by their change.
  */
 export function usageSql(question: Question, scope: Scope, isCompared: boolean): string {
-  return `${usageOf(question, scope, isCompared)}
-select * from (
-select part, rank, "group", null::date as usage_date, amount, amount_before, change, groups from (
-${groupsOf(question, isCompared)}
-) by_group
-union all
-select part || ' of day', rank, "group", usage_date, amount, null, null, null from (
-${daysOf(question)}
-) by_day
-) answer
+  const { period, before, limit, sort } = question;
+  const sumOf = (window: Window) => `sum(amount) filter (where ${within(window)})`;
+  const sums = `${sumOf(period)} as amount, ${before ? sumOf(before) : "null::numeric"} as amount_before`;
+  const order = [
+    ...(sort === "change" && isCompared ? ["abs(coalesce(amount, 0) - coalesce(amount_before, 0)) desc"] : []),
+    ...["amount desc nulls last", "amount_before desc nulls last", '"group" collate "C" nulls last'],
+  ];
+  const upTo = (max: number) => `case when coalesce(rank, 0) <= ${max} then coalesce(rank, 0) end`;
+  return `with day_amount as materialized (
+${dayAmountSql(question, scope)}
+), ranked as (
+  select "group", row_number() over (order by ${order.join(", ")}) as rank, count(*) over () as groups
+  from (select "group", ${sums} from day_amount group by "group" having sum(abs(amount)) > 0) group_amount
+), placed as (
+  -- Groups whose amounts are all 0 or NULL have the rank 0. As arrays: NULL equals NULL in an array.
+  select day_amount.*, groups, ${upTo(limit)} as listed, ${upTo(Math.min(DRAWN_MAX, limit))} as drawn
+  from day_amount left join ranked on array[ranked."group"] = array[day_amount."group"]
+)
+select case when grouping(listed) = 0 then 'group' when grouping(drawn) = 0 then 'group of day'
+    when grouping(usage_date) = 0 then 'day' else 'total' end as part,
+  coalesce(listed, drawn) as rank, max("group") as "group", usage_date, ${sums}, max(groups) as groups
+from placed
+group by grouping sets ((listed), (drawn, usage_date), (usage_date), ())
 order by part, rank`;
 }
 
-/** Has every group, also one of which all amounts are 0. */
-export function copiedSql(question: Question, scope: Scope, isCompared: boolean): CopiedSql {
-  const { view, column, conditions } = sourceOf(question, scope);
-  const { metric, grouping, period, before } = question;
-  const amount = isCost(metric) ? "amount" : metric;
-  const group = grouping === "none" ? [] : [column];
-  const where = (windows: readonly Window[]) =>
-    `from ${view}\nwhere ${[windows.map(within).join(" or "), ...conditions].map((one, i) => (i === 0 && windows.length > 1 ? `(${one})` : one)).join("\n  and ")}`;
-  const sums =
-    before && isCompared
-      ? [
-          `sum(${amount}) filter (where ${within(period)}) as ${metric}`,
-          `sum(${amount}) filter (where ${within(before)}) as ${metric}_before`,
-        ]
-      : [`sum(${amount}) as ${metric}`];
-  const by = (columns: readonly string[]) => (columns.length > 0 ? `\ngroup by ${columns.join(", ")}` : "");
-  const windows = before && isCompared ? [period, before] : [period];
-  return {
-    groups: `select ${[...group, ...sums].join(",\n  ")}\n${where(windows)}${by(group)}${group.length > 0 ? `\norder by ${metric} desc nulls last` : ""}`,
-    days: `select ${["usage_date", ...group, `sum(${amount}) as ${metric}`].join(", ")}\n${where([period])}${by(["usage_date", ...group])}\norder by usage_date, ${metric} desc nulls last`,
-  };
+/** The amounts of every group by day: what all amounts of an answer are sums of. People copy it. */
+export function dayAmountSql(question: Question, scope: Scope): string {
+  const { column } = sourceOf(question, scope);
+  const amount = isCost(question.metric) ? "amount" : question.metric;
+  return sumsByDay(question, scope, `${column} as "group", sum(${amount}) as amount`, "1, 2");
+}
+
+/**
+ * Adds up by day. Windows without a gap are one range of days, and others are read one by one: with "or" Postgres would read all days of a
+ * series.
+ */
+function sumsByDay(question: Question, scope: Scope, columns: string, keys: string): string {
+  const { view, conditions } = sourceOf(question, scope);
+  const { period, before } = question;
+  const isOneRange = before === undefined || before.end >= addDays(period.start, -1);
+  const ranges = isOneRange ? [{ start: before?.start ?? period.start, end: period.end }] : [before, period];
+  return ranges
+    .map(
+      (range) => `select usage_date, ${columns}
+from ${view}
+where ${[within(range), ...conditions].join("\n  and ")}
+group by ${keys}`,
+    )
+    .join("\nunion all\n");
+}
+
+/**
+ * The sums of every metric of usage in the two periods, in one row: `hours` and `hours_before`. They are added up by day first: without that
+ * Postgres reads the whole table (210 ms in place of 4, with a million rows).
+ */
+export function figuresSql(question: Question, scope: Scope): string {
+  const ofDay = METRICS.map((metric) => `sum(${metric}) as ${metric}`).join(", ");
+  const sums = (window: Window, end: string) =>
+    METRICS.map((metric) => `sum(${metric}) filter (where ${within(window)}) as ${metric}${end}`);
+  const { period, before } = question;
+  return `with day_amount as materialized (
+${sumsByDay(question, scope, ofDay, "1")}
+)
+select ${[...sums(period, ""), ...(before ? sums(before, "_before") : [])].join(",\n  ")}
+from day_amount`;
 }
 
 /** The view with the rows of a question, the column with their group, and the conditions beside the days. */
@@ -176,106 +204,4 @@ export function coverageConditions(question: Question, scope: Scope, windows: re
     ...projectConditions(scope),
     `(${windows.map(within).join(" or ")})`,
   ].join("\n  and ");
-}
-
-/** Groups whose amounts are all 0 or NULL have no rank. Only a charge may be negative, as a credit is. */
-function usageOf(question: Question, scope: Scope, isCompared: boolean): string {
-  const { view, column, conditions } = sourceOf(question, scope);
-  const selects = rangesOf(question).map(
-    (
-      range,
-    ) => `select usage_date, ${column} as "group", sum(${isCost(question.metric) ? "amount" : question.metric}) as amount
-  from ${view}
-  where ${[within(range), ...conditions].join("\n    and ")}
-  group by 1, 2`,
-  );
-  const note = question.metric === "billed_cost" ? "-- A charge without an amount (NULL) is in no sum.\n  " : "";
-  return `with day_amount as materialized (
-  ${note}${selects.join("\n  union all\n  ")}
-), group_amount as (
-  select "group", ${sumsOf(question)}
-  from day_amount
-  group by "group"
-  having sum(abs(amount)) > 0
-), ranked as materialized (
-  select *, row_number() over (
-    order by ${question.sort === "change" && isCompared ? "abs(coalesce(amount, 0) - coalesce(amount_before, 0)) desc, " : ""}amount desc nulls last, amount_before desc nulls last, "group" collate "C" nulls last
-  ) as rank
-  from group_amount
-)`;
-}
-
-/**
- * The days to read, none of them twice. Windows without a gap are one range, and others are read one by one: with "or" Postgres would
- * read all days of a series.
- */
-function rangesOf({ period, before }: Question): readonly Window[] {
-  if (!before) return [period];
-  return before.end >= addDays(period.start, -1) ? [{ start: before.start, end: period.end }] : [before, period];
-}
-
-function sumsOf({ period, before }: Question): string {
-  const sumOf = (window: Window) => `sum(amount) filter (where ${within(window)})`;
-  return `${sumOf(period)} as amount,
-    ${before ? sumOf(before) : "null::numeric"} as amount_before`;
-}
-
-function groupsOf(question: Question, isCompared: boolean): string {
-  const { grouping, limit } = question;
-  const change = isCompared ? "coalesce(amount, 0) - coalesce(amount_before, 0)" : "null::numeric";
-  const sumOf = (amount: string) => (addsUp(grouping) ? `sum(${amount})` : "null::numeric");
-  const total = `
-union all
-select 'total', null, null, amount, amount_before, ${change}, groups from (
-  select ${sumsOf(question)},
-    (select count(*) from ranked) as groups
-  from day_amount
-) total`;
-  return `select 'group' as part, rank, "group", amount, amount_before, ${change} as change, 1 as groups
-from ranked where rank <= ${limit}
-union all
-select 'other', null, null, amount, amount_before, ${addsUp(grouping) ? change : "null"}, groups from (
-  select ${sumOf("amount")} as amount, ${sumOf("amount_before")} as amount_before, count(*) as groups
-  from ranked where rank > ${limit} having count(*) > 0
-) other${addsUp(grouping) ? total : ""}`;
-}
-
-/** The groups that are drawn. Where groups add up also all others, and the total of each day of the compared period. */
-function daysOf({ grouping, period, before, limit }: Question): string {
-  const isDrawn = `rank <= ${Math.min(DRAWN_MAX, limit)}`;
-  const compared =
-    before && addsUp(grouping)
-      ? `
-union all
-select usage_date, 'before', null, null, sum(amount)
-from day_amount where ${within(before)}
-group by usage_date`
-      : "";
-  return `select usage_date, case when ${isDrawn} then 'group' else 'other' end as part,
-  case when ${isDrawn} then rank end as rank, case when ${isDrawn} then ranked."group" end as "group", sum(day_amount.amount) as amount
--- As arrays: NULL equals NULL in an array.
-from day_amount join ranked on array[ranked."group"] = array[day_amount."group"]
-where ${within(period)}${addsUp(grouping) ? "" : ` and ${isDrawn}`}
-group by 1, 2, 3, 4${compared}`;
-}
-
-/**
- * The sums of every metric of usage in the two periods, in one row: `hours` and `hours_before`. They are added up by day first: without that
- * Postgres reads the whole table (210 ms in place of 4, with a million rows).
- */
-export function figuresSql(question: Question, scope: Scope): string {
-  const { view, conditions } = sourceOf(question, scope);
-  const { period, before } = question;
-  const ofDay = METRICS.map((metric) => `sum(${metric}) as ${metric}`).join(", ");
-  const selects = rangesOf(question).map(
-    (range) =>
-      `select usage_date, ${ofDay} from ${view} where ${[within(range), ...conditions].join(" and ")} group by 1`,
-  );
-  const sums = (window: Window, end: string) =>
-    METRICS.map((metric) => `sum(${metric}) filter (where ${within(window)}) as ${metric}${end}`);
-  return `with day_amount as materialized (
-  ${selects.join("\n  union all\n  ")}
-)
-select ${[...sums(period, ""), ...(before ? sums(before, "_before") : [])].join(",\n  ")}
-from day_amount`;
 }

@@ -264,32 +264,30 @@ async function asReader(statement: string): Promise<readonly Record<string, stri
   });
 }
 
-/** A group of which all amounts are 0 is in the statements' rows, and not among the groups. */
-async function expectSameFromSql({ sql: statements, question, groups, other, days, compared }: Answer): Promise<void> {
-  const { metric, grouping } = question;
-  const known = (amount: string | null | undefined) => (amount === "0" ? null : (amount ?? null));
-  const amountsIn = (row: Record<string, string | null> = {}) => [
-    ...[known(plain(row[metric])), compared ? known(plain(row[`${metric}_before`])) : null],
-  ];
-  const isNone = (amounts: readonly (string | null)[]) => amounts.every((amount) => amount === null);
-  const groupIn = (row: Record<string, string | null>) =>
-    grouping === "none" ? null : (Object.values(row)[0] ?? null);
-  const listed = new Map((await asReader(statements.groups)).map((row) => [groupIn(row), amountsIn(row)]));
-  for (const { group, amount, before } of groups) {
-    const expected = [known(amount), compared ? known(before) : null];
-    expect(listed.get(group) ?? amountsIn()).toEqual(expected);
-    listed.delete(group);
+/** A group of which all amounts are 0 is in the statement's rows, and not among the groups. */
+async function expectSameFromSql({ sql: statement, question, groups, other, days }: Answer): Promise<void> {
+  const { from, to, before } = question;
+  const rows = await asReader(statement);
+  const rowsIn = (window: { from: Day; to: Day } | null) =>
+    rows.filter(({ usage_date: day }) => window && String(day) >= window.from && String(day) <= window.to);
+  const amountIn = (of: typeof rows) => {
+    const amount = sum(of.map((row) => row.amount ?? null));
+    return amount === "0" ? null : amount;
+  };
+  const ofGroups = Map.groupBy(rows, ({ group }) => group ?? null);
+  for (const { group, amount, before: earlier, byDay } of groups) {
+    const of = ofGroups.get(group) ?? [];
+    const known = (one: string | null | undefined) => (one === "0" ? null : (one ?? null));
+    expect([{ from, to }, before].map((window) => amountIn(rowsIn(window).filter((row) => of.includes(row))))).toEqual([
+      known(amount),
+      known(earlier),
+    ]);
+    for (const [i, amountOn] of (byDay ?? []).entries())
+      expect(amountIn(of.filter(({ usage_date: day }) => day === days[i]?.day))).toBe(known(amountOn));
+    ofGroups.delete(group);
   }
-  const rest = [...listed.values()].filter((amounts) => !isNone(amounts));
-  if (compared || question.before === null) expect(rest).toHaveLength(other?.groups ?? 0);
-  const daily = await asReader(statements.days);
-  for (const { group, byDay } of groups.filter((one) => one.byDay))
-    for (const [i, { day }] of days.entries()) {
-      const row = daily.find(
-        (one) => one.usage_date === day && (grouping === "none" || Object.values(one)[1] === group),
-      );
-      expect(known(plain(row?.[metric]))).toBe(known(byDay?.[i]));
-    }
+  const rest = [...ofGroups.values()].filter((of) => amountIn(of) !== null);
+  expect(rest).toHaveLength(other?.groups ?? 0);
 }
 
 async function expectSameOnSite(site: Site, query: URLSearchParams, answer: Answer): Promise<void> {

@@ -198,7 +198,7 @@ function chartHtml(answer: Answer, view: View, link: Link): Html {
   return answerChart(answer, {
     ...{ id: "usage-by-day", grain, hrefOf: narrower(answer, link), othersHref: moreGroups(answer, link) },
     title: `${metricName(metric)} by ${grain}${grouping === "none" ? "" : ` and ${groupingNoun(grouping)}`}`,
-    below: downloads(answer, view, "days"),
+    below: downloads(view, "days"),
   });
 }
 
@@ -223,7 +223,10 @@ function groupsSection(answer: Answer, view: View, hasNeighbour: boolean): Secti
   const listed = groups.length > 0 ? html`<div class="ranks">${groupsTable(answer, linker(view))}</div>` : undefined;
   return {
     ...{ id: "groups", title: question.grouping === "none" ? "Total" : capitalized(by(answer).trim()) },
-    ...{ width: hasNeighbour ? "two-thirds" : undefined, body: html`${listed}${downloads(answer, view, "groups")}` },
+    ...{
+      width: hasNeighbour ? "two-thirds" : undefined,
+      body: html`${listed}${downloads(view, "groups")}${sqlHtml(answer.sql)}`,
+    },
   };
 }
 
@@ -270,13 +273,13 @@ function signedAmount(amount: string, measure: Pick<Measure, "currency">): strin
 }
 
 /** The links name the days, so that the file holds what the page shows also when it is loaded tomorrow. */
-function downloads({ sql }: Answer, view: View, rows: "groups" | "days"): Html {
+function downloads(view: View, rows: "groups" | "days"): Html {
   const fixed = fixedView(view);
   const more = view.more.filter(([name]) => name !== "by");
   const csv = viewQuery(fixed, { more: [...more, ["rows", rows]] });
   const json = rows === "groups" ? html` · <a href="api/v1/usage${viewQuery(fixed, { more })}">JSON</a>` : undefined;
   return html`<p class="links"><a href="api/v1/usage.csv${csv}" download>Download CSV</a>${json}${rows === "groups" ? chargebackLinks(view) : undefined}</p>
-${sqlHtml(sql[rows])}`;
+`;
 }
 
 /** Links to the chargeback of the month of the last day that is shown. */

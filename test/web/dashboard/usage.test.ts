@@ -68,7 +68,7 @@ test("the table has the exact amounts, and a click on a row narrows to it", asyn
   const narrowed = await open(linkOf(page, "aura-2"));
   expect(rowsOf(narrowed)).toEqual([["aura-2", "0.5", "1", "-0.5", "-50%"]]);
   expect(rowsOf(await open(linkOf(narrowed, "show every model")))).toHaveLength(3);
-  expect(page).toContain('data-copy="select model,');
+  expect(page).toContain('data-copy="select usage_date, model as');
   expect(page).toContain(`href="api/v1/usage.csv?from=${back(2)}&amp;to=${back(1)}&amp;rows=groups"`);
 });
 
@@ -106,7 +106,7 @@ test("last month is compared with the whole month before it, on the page, in the
   const page = await open("period=last-month");
   expect(page).toContain(`compared with ${periodText(before)}`);
   expect(rowsOf(page)[0]?.slice(0, 3)).toEqual(["nova-3", days, daysBefore]);
-  expect(page).toContain(`between date &#39;${before.start}&#39; and date &#39;${before.end}&#39;`);
+  expect(page).toContain(`between date &#39;${before.start}&#39; and date &#39;${last.end}&#39;`);
   expect(page).toContain(`"name":"Total before","hint":"${periodText(before)}"`);
   const [, csvQuery = ""] = /href="api\/v1\/usage\.csv\?([^"]*rows=groups)"/.exec(page) ?? [];
   const [, jsonQuery = ""] = /href="api\/v1\/usage\?([^"]*)"/.exec(page) ?? [];
