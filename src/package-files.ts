@@ -20,8 +20,10 @@ export const CONFIG_FILE = "jobs.config.json";
 /** Folder of the embedded database, in the working directory. */
 export const DATA_FOLDER = "data";
 
-/** What users type before a command's name. */
-export const COMMAND = IS_BUNDLE ? "npx usage-export" : "npm run usage-export --";
+const IS_INSTALLED = import.meta.dirname.split(path.sep).includes("node_modules");
+
+/** What users type before a command's name. In a container the program is on the path. */
+export const COMMAND = IS_INSTALLED ? "npx usage-export" : IS_BUNDLE ? "usage-export" : "npm run usage-export --";
 
 export async function programVersion(): Promise<string> {
   return String(JSON.parse(await readFile(path.join(PACKAGE_FOLDER, "package.json"), "utf8")).version);

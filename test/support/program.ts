@@ -11,7 +11,7 @@ const ROOT = path.join(import.meta.dirname, "../..");
 export const MAIN = path.resolve(ROOT, process.env.TEST_PROGRAM ?? "src/main.ts");
 
 /** What users of that program type before a command's name. */
-export const COMMAND = MAIN.endsWith(".ts") ? "npm run usage-export --" : "npx usage-export";
+export const COMMAND = MAIN.endsWith(".ts") ? "npm run usage-export --" : "usage-export";
 
 export type ProgramOptions = {
   /** The whole environment, except PATH, HOME and TZ. */
