@@ -215,7 +215,7 @@ function defineAnswers(program: Command, run: Run): void {
 }
 
 function defineTools(program: Command, run: Run): void {
-  const changed = "dump --view usage_by_model --changed-since beginning --out usage.csv";
+  const changed = "dump --view usage_by_model --changed-since beginning --out usage.jsonl";
   const gaps = "dump --view coverage_gaps --format jsonl";
   add(program, "dump", "writes a view of schema bi to a file or standard output", gaps, changed)
     .requiredOption("--view <name>", "the view, without the schema")
