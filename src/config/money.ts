@@ -50,7 +50,7 @@ const Tier = object({
 });
 
 const WrittenPrice = object({
-  metric: z.enum(METRICS).describe("The metric that is paid for."),
+  metric: z.enum(METRICS).describe(`The metric that is paid for: ${METRICS.join(", ")}.`),
   model: Model.describe('A name, a beginning such as "nova-*", "*" for any usage, or a list used together.'),
   endpoint: text(256).exactOptional().describe("Only usage of this endpoint."),
   method: text(256).exactOptional().describe("Only usage by this processing method."),

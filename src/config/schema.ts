@@ -177,7 +177,7 @@ const Anomalies = object({
   sensitivity: z
     .enum(["off", ...SENSITIVITIES])
     .default("normal")
-    .describe('"low", "normal" or "high": a final day differs by 8, 6 or 5 times the usual spread.'),
+    .describe('"off", or "low", "normal" or "high": a final day differs by 8, 6 or 5 times the usual spread.'),
 });
 
 const Runs = object({

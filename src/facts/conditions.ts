@@ -25,7 +25,7 @@ type Traits = {
   readonly isQuiet?: boolean;
 };
 
-const TRAITS = {
+export const TRAITS = {
   worker: { severity: "critical", section: "jobs", isQuiet: true },
   overdue: { severity: "warning", section: "jobs", isQuiet: true },
   config: { severity: "warning", section: "jobs" },

@@ -12,6 +12,7 @@ import { expect, test } from "vitest";
 import { defineCommands } from "../../src/cli/commands.ts";
 import { parseConfig } from "../../src/config/config.ts";
 import { configJsonSchema } from "../../src/config/schema.ts";
+import { TRAITS } from "../../src/facts/conditions.ts";
 import { testMetrics } from "../health/test-metrics.ts";
 import { copyDatabase, testDatabase } from "../support/database.ts";
 import { startEmulator } from "../support/emulator.ts";
@@ -119,6 +120,11 @@ test("the table of metrics has every metric, and no other", async () => {
   const { text } = await testMetrics().scrape();
   const names = [...text.matchAll(/^# TYPE (usage_export_\w+)/gm)].map(([, name]) => name);
   expect(firstCells(sectionOf("docs/monitoring.md", "Metrics")).sort()).toEqual(names.sort());
+});
+
+test("the table of conditions has every condition, and no other", () => {
+  const named = firstCells(sectionOf("docs/monitoring.md", "Conditions"));
+  expect(named.sort()).toEqual(Object.keys(TRAITS).sort());
 });
 
 const { db } = await testDatabase();
