@@ -4,7 +4,7 @@
 create table usage_export.price (
   price_id     integer     generated always as identity primary key,
   metric       text        not null,
-  -- A name, the beginning of names followed by *, * alone for any usage, or the sorted JSON array of a set of models.
+  -- A name, the beginning of names followed by *, or * alone for any usage.
   model        text        not null,
   -- The conditions of the series that is priced, which is grouped by model.
   filter_key   text        not null,

@@ -13,11 +13,6 @@ export function writeAnswer<T>(app: App, { json }: AnswerOptions, answer: T, toT
   app.write(json ? `${JSON.stringify(answer)}\n` : toText(answer));
 }
 
-/** An object with these fields of another, in this order. */
-export function pick<T extends object, Name extends keyof T>(from: T, names: readonly Name[]): Pick<T, Name> {
-  return Object.fromEntries(names.map((name) => [name, from[name]])) as Pick<T, Name>;
-}
-
 /** Throws `config`, before any work is done, if no file can be written at this path. */
 export async function checkOutputPath(file: string, option: string): Promise<void> {
   const folder = path.dirname(path.resolve(file));

@@ -18,7 +18,7 @@ import { counted, instantText, windowText } from "../show/format.ts";
 import { firstOf } from "../text.ts";
 import { type SeriesName, seriesText } from "../usage/series.ts";
 import { jobTitle, renderPause } from "./jobs.ts";
-import { pick, writeAnswer } from "./output.ts";
+import { writeAnswer } from "./output.ts";
 
 export type StatusOptions = { readonly project?: readonly string[]; readonly json?: boolean };
 
@@ -51,35 +51,9 @@ function projectsAsked({ projects }: HealthState, patterns: readonly string[]): 
   return names.filter((name) => patterns.some((pattern) => matchesPattern(pattern, name)));
 }
 
-const JOB_FIELDS = [
-  ...(["kind", "job", "projects", "schedule", "timezone", "nextRun", "lastRun", "failedRun", "paused"] as const),
-  ...(["needsWorker", "overdueSince"] as const),
-];
-
-const ROTATION_FIELDS = [
-  "rotation",
-  "projects",
-  "apiKeyId",
-  "ageDays",
-  "failedAttempts",
-  "lastError",
-  "fallback",
-  "fallbackAt",
-] as const;
-
-const CONDITION_FIELDS = ["name", "subject", "severity", "isWrong", "since", "text"] as const;
-
-/** Scripts read these fields. */
-function statusJson(health: HealthState, gaps: Gaps, undated: readonly SeriesName[]) {
-  const { readAt, callPauses, workers, slices, causes, budgets, lists } = health;
-  return {
-    ...{ readAt, callPauses, workers, slices, causes, budgets, projectLists: lists, ...gaps, undated },
-    jobs: health.jobs.map((job) => pick(job, JOB_FIELDS)),
-    rotations: health.rotations.map((one) => pick(one, ROTATION_FIELDS)),
-    projects: worstProjects(health.projects),
-    // The exit status is 1 while one of them is wrong.
-    conditions: health.conditions.map((one) => pick(one, CONDITION_FIELDS)),
-  };
+/** Scripts read these fields. The conditions say which days are unusual, and the exit status is 1 while one of them is wrong. */
+function statusJson({ anomalies: _, ...health }: HealthState, gaps: Gaps, undated: readonly SeriesName[]) {
+  return { ...health, projects: worstProjects(health.projects), ...gaps, undated };
 }
 
 const UNDATED_SHOWN_MAX = 20;

@@ -59,7 +59,7 @@ export function crossFieldIssues(file: ConfigFile): ConfigIssue[] {
 }
 
 function checkKeyOf(config: Checked, { key, name }: WrittenProject, at: Path): void {
-  if (key.kind === "rotation") checkRotationName(config, key.rotation, name, [...at, "key", "rotation"]);
+  if ("rotation" in key) checkRotationName(config, key.rotation, name, [...at, "key", "rotation"]);
 }
 
 const OTHER_SOURCE: Readonly<Record<Source, string>> = {
@@ -185,13 +185,13 @@ function checkRotation(config: Checked, job: WrittenRotation, at: Path): void {
     report([...at, "expiresInDays"], message);
   }
   const makesItsSuccessor = createWith
-    ? createWith.kind === "rotation" && createWith.rotation === job.name
-    : config.projects.some(({ key }) => key.kind === "rotation" && key.rotation === job.name);
+    ? "rotation" in createWith && createWith.rotation === job.name
+    : config.projects.some(({ key }) => "rotation" in key && key.rotation === job.name);
   if (makesItsSuccessor && !holdsScope(job.scopes, "keys:write")) {
     const message = `expected keys:write, or a role with it, because each key creates the next one unless createWith names another key; got ${job.scopes.join(", ")}`;
     report([...at, "scopes"], message);
   }
-  if (project !== undefined && createWith?.kind === "rotation") {
+  if (project !== undefined && createWith && "rotation" in createWith) {
     checkRotationName(config, createWith.rotation, project, [...at, "createWith", "rotation"]);
   }
 }

@@ -15,7 +15,6 @@ import { configError, defaultExpectation, fileReadProblem, toConfigIssues } from
 import { resolveBudgets, unreadIssues } from "./money.ts";
 import {
   type Discovery,
-  type KeyReference,
   keyName,
   keyOf,
   matchesPattern,
@@ -48,9 +47,6 @@ type ConfiguredProject = WrittenProject & {
   /** How many days before the first reading of a discovered project are read, too. */
   readonly backfill?: number;
 };
-
-/** A secret that is found in a variable or a file. */
-export type SecretReference = Exclude<KeyReference, { kind: "rotation" | "command" }>;
 
 export type ConfiguredJob =
   | (ExportJob & { readonly kind: "export" })
@@ -91,11 +87,10 @@ export function jobsOf({ exports, rotations }: Pick<Config, "exports" | "rotatio
   ];
 }
 
-/** Changes each `{ kind: "file", path }` at any depth in place. Not for exports: a filter's features may be named `kind` and `path`. */
+/** Changes each `{ file }` at any depth in place. Not for exports: a feature may have any name. */
 function makePathsAbsolute(value: unknown, baseDir: string): void {
   if (typeof value !== "object" || value === null) return;
-  if ("kind" in value && value.kind === "file" && "path" in value)
-    value.path = path.resolve(baseDir, String(value.path));
+  if ("file" in value) value.file = path.resolve(baseDir, String(value.file));
   for (const part of Object.values(value)) makePathsAbsolute(part, baseDir);
 }
 

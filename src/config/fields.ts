@@ -36,6 +36,11 @@ export function text(lengthMax: number): z.ZodString {
   );
 }
 
+/** For `refine`: the message says what is expected and what came. */
+function expected(what: string): { readonly error: (issue: { readonly input?: unknown }) => string } {
+  return { error: ({ input }) => `expected ${what}; got ${describeValue(input)}` };
+}
+
 /** For `superRefine`: reports the message that the function returns, if any. */
 export function reporting<Value>(problemOf: (value: Value) => string | undefined) {
   return (value: Value, context: z.RefinementCtx) => {
@@ -98,16 +103,11 @@ export const FilePath = text(1000);
 /** `word` is what the secret is called in messages: "token", "password" or "address". */
 export function secretReference(word: string) {
   const { Env, File } = referenceForms(word);
-  return z
-    .union([Env, File], { error: `{ "env": "NAME" } or { "file": "PATH" } ${neverInThisFile(word)}` })
-    .transform(toReference);
+  return z.union([Env, File], { error: `{ "env": "NAME" } or { "file": "PATH" } ${neverInThisFile(word)}` });
 }
 
-// Called on the union's result and not inside its alternatives: if an alternative transforms its value, zod reports its issues as
-// issues of the whole union.
-export function toReference(written: { env: string } | { file: string }) {
-  return "env" in written ? { kind: "env" as const, name: written.env } : { kind: "file" as const, path: written.file };
-}
+/** A secret that is found in a variable or a file. */
+export type SecretReference = z.output<ReturnType<typeof secretReference>>;
 
 export function neverInThisFile(word: string): string {
   return `(never write the ${word} itself into this file: put it in an environment variable and use { "env": "NAME" })`;
@@ -123,12 +123,12 @@ export function referenceForms(word: string) {
   const isSecretAsName = (name: string) => isKeyLike(name) && name !== name.toUpperCase();
   const isSecretAsPath = (path: string) => /^\w+:\/\//.test(path) || (isKeyLike(path) && !/[./\\]/.test(path));
   const Env = object({
-    env: VariableName.superRefine(reporting((name) => (isSecretAsName(name) ? looksLikeSecret : undefined))).describe(
+    env: VariableName.refine((name) => !isSecretAsName(name), looksLikeSecret).describe(
       `The environment variable that holds the ${word}.`,
     ),
   });
   const File = object({
-    file: FilePath.superRefine(reporting((path) => (isSecretAsPath(path) ? looksLikeSecret : undefined))).describe(
+    file: FilePath.refine((path) => !isSecretAsPath(path), looksLikeSecret).describe(
       `A file that holds the ${word} and nothing else.`,
     ),
   });
@@ -210,11 +210,7 @@ const DECIMAL = 'a decimal number of 0 or more, such as 0.0043 or "0.0043"';
 /** The output is exact text: a number with more digits than a double holds comes from the JSON as text. */
 export const Decimal = z
   .union([z.number(DECIMAL), z.string(DECIMAL)], { error: DECIMAL })
-  .superRefine(
-    reporting((value) =>
-      exactText(value) === undefined ? `expected ${DECIMAL}; got ${describeValue(value)}` : undefined,
-    ),
-  )
+  .refine((value) => exactText(value) !== undefined, expected(DECIMAL))
   .transform((value) => exactText(value) ?? "");
 
 function exactText(value: number | string): string | undefined {
@@ -225,9 +221,7 @@ function exactText(value: number | string): string | undefined {
 
 const DAY = 'a day that exists, such as "2026-01-31"';
 
-export const Day = z
-  .string(DAY)
-  .superRefine(reporting((value) => (isDay(value) ? undefined : `expected ${DAY}; got ${describeValue(value)}`)));
+export const Day = z.string(DAY).refine(isDay, expected(DAY));
 
 const CURRENCY = 'the code of a currency, such as "USD" or "EUR"';
 

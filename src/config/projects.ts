@@ -3,17 +3,7 @@
 
 import { hash } from "node:crypto";
 import { z } from "zod";
-import {
-  Name,
-  neverInThisFile,
-  object,
-  referenceForms,
-  reporting,
-  text,
-  toReference,
-  VariableName,
-  wholeNumber,
-} from "./fields.ts";
+import { Name, neverInThisFile, object, referenceForms, reporting, text, VariableName, wholeNumber } from "./fields.ts";
 import { isKeyLike } from "./messages.ts";
 
 // The placeholder for the id of a project, in the path of a file or in an argument. An id has no slash and no dot.
@@ -55,9 +45,9 @@ const Command = object({
   variables: z.array(VariableName).default([]).describe("The environment variables it gets, besides PATH and HOME."),
 });
 
-const StaticKey = z
-  .union([Env, KeyFile, Command], { error: `${FORMS} or ${COMMAND_FORM} ${neverInThisFile("key")}` })
-  .transform(toStaticReference);
+const StaticKey = z.union([Env, KeyFile, Command], {
+  error: `${FORMS} or ${COMMAND_FORM} ${neverInThisFile("key")}`,
+});
 
 function commandProblem([program = "", ...args]: readonly string[]): string | undefined {
   if (hasId(program)) return "expected a program without {id}: it is for the arguments";
@@ -73,18 +63,13 @@ export const KeySource = z
   .union([Env, KeyFile, Command, Rotated], {
     error: `${FORMS}, ${COMMAND_FORM} or { "rotation": "NAME", "first": { "env": "NAME" } } ${neverInThisFile("key")}`,
   })
-  .transform((key) => ("rotation" in key ? { kind: "rotation" as const, ...key } : toStaticReference(key)))
   .describe("Where this project's key is found; never the key itself.");
 
 const NOT_IN_A_LIST =
   'expected no placeholder: this key lists the projects, before any is known; "projectKey" may have "{id}"';
 
 /** The key that lists projects. It can't be that of a rotation, which belongs to one project. */
-const ListKey = StaticKey.superRefine(reporting((key) => (isPatternKey(key) ? NOT_IN_A_LIST : undefined)));
-
-function toStaticReference(written: { env: string } | { file: string } | Omit<CommandReference, "kind">) {
-  return "command" in written ? { kind: "command" as const, ...written } : toReference(written);
-}
+const ListKey = StaticKey.refine((key) => !isPatternKey(key), NOT_IN_A_LIST);
 
 /** The project id in the packaged example: the service would answer it with 404 or with the usage of somebody else. */
 const PLACEHOLDER_ID = "PROJECT_ID";
@@ -95,7 +80,7 @@ const Project = object({
   id: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,128}$/, 'a project id: 1 to 128 letters, digits, "-" and "_"')
-    .superRefine(reporting((id) => (id === PLACEHOLDER_ID ? NO_ID : undefined)))
+    .refine((id) => id !== PLACEHOLDER_ID, NO_ID)
     .describe("The project's id at the service."),
   name: Name.describe("The project's name here, in exports, rotations and views."),
   key: KeySource,
@@ -120,24 +105,18 @@ export const ProjectEntry = z.union([Project, Discovery], {
   error: '{ "id": "ID", "name": "NAME", "key": { … } } or { "discover": true, "key": { … } }',
 });
 
-/** `first` of a rotation is the key to use until the rotation has made one. */
 export type KeyReference = z.output<typeof KeySource>;
 
 /** A key that is found without the database. */
-export type StaticKeyReference = Exclude<KeyReference, { kind: "rotation" }>;
+export type StaticKeyReference = z.output<typeof StaticKey>;
 
-export type CommandReference = {
-  readonly kind: "command";
-  readonly command: readonly string[];
-  readonly timeoutSeconds: number;
-  readonly variables: readonly string[];
-};
+export type CommandReference = z.output<typeof Command>;
 
 /** What a key is called in logs and in the database. Entries that find it in the same place have the same key. */
 export function keyName(key: KeyReference): string {
-  if (key.kind === "env") return `env ${key.name}`;
-  if (key.kind === "file") return `file ${key.path}`;
-  if (key.kind === "rotation") return rotationKeyName(key.rotation);
+  if ("env" in key) return `env ${key.env}`;
+  if ("file" in key) return `file ${key.file}`;
+  if ("rotation" in key) return rotationKeyName(key.rotation);
   // The arguments may be long.
   return `command ${key.command[0]} ${hash("sha256", JSON.stringify(key.command)).slice(0, 16)}`;
 }
@@ -148,22 +127,22 @@ export function rotationKeyName(rotation: string): string {
 
 /** Whether it stands for another key in each project. */
 export function isPatternKey(reference: KeyReference): boolean {
-  const source = reference.kind === "rotation" ? reference.first : reference;
-  if (source.kind === "file") return hasId(source.path);
-  return source.kind === "command" && source.command.some(hasId);
+  const source = "rotation" in reference ? reference.first : reference;
+  if ("file" in source) return hasId(source.file);
+  return "command" in source && source.command.some(hasId);
 }
 
 /** The source of this project's key. A source without `{id}` is returned itself, so that projects that share a key share one object. */
 export function keyOf(reference: KeyReference, id: string): KeyReference {
   if (!isPatternKey(reference)) return reference;
-  return reference.kind === "rotation" ? { ...reference, first: filled(reference.first, id) } : filled(reference, id);
+  return "rotation" in reference ? { ...reference, first: withId(reference.first, id) } : withId(reference, id);
 }
 
-function filled(reference: StaticKeyReference, id: string): StaticKeyReference {
-  if (reference.kind === "file") return { ...reference, path: putId(reference.path, id) };
-  return reference.kind === "env"
-    ? reference
-    : { ...reference, command: reference.command.map((one) => putId(one, id)) };
+/** Puts the id of the project into a path, or into the arguments of a command. */
+export function withId<T extends object>(reference: T, id: string): T {
+  if ("file" in reference) return { ...reference, file: putId(String(reference.file), id) };
+  if (!("command" in reference) || !Array.isArray(reference.command)) return reference;
+  return { ...reference, command: reference.command.map((one) => putId(String(one), id)) };
 }
 
 // Patterns of names, in which * is any text.

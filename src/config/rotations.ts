@@ -1,31 +1,27 @@
 // The schema of a rotation, and the rotations that the program runs: one for each project, also where the file has one for many. Pure.
 
 import { z } from "zod";
-import type { RotationJob, Sink } from "../keys/policy.ts";
+import type { RotationJob } from "../keys/policy.ts";
 import { FilePath, Name, object, reportingIssues, Schedule, Timezone, text, wholeNumber } from "./fields.ts";
 import type { ConfigIssue } from "./json.ts";
 import { formatPath } from "./messages.ts";
-import { hasId, type KeyReference, KeySource, keyOf, projectsNamed, putId } from "./projects.ts";
+import { hasId, type KeyReference, KeySource, keyOf, projectsNamed, putId, withId } from "./projects.ts";
 
-const WrittenSink = z
-  .union(
-    [
-      object({
-        file: FilePath.describe("The file to replace. A relative path starts at the folder of this file."),
-      }),
-      object({
-        command: z
-          .array(text(1000))
-          .min(1)
-          .describe("The program and its arguments, without a shell. The key comes on standard input."),
-        timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long the command may take."),
-      }),
-    ],
-    { error: '{ "file": "PATH" } or { "command": ["PROGRAM", "ARGUMENT"] }' },
-  )
-  .transform((sink) =>
-    "file" in sink ? { kind: "file" as const, path: sink.file } : { kind: "command" as const, ...sink },
-  );
+const WrittenSink = z.union(
+  [
+    object({
+      file: FilePath.describe("The file to replace. A relative path starts at the folder of this file."),
+    }),
+    object({
+      command: z
+        .array(text(1000))
+        .min(1)
+        .describe("The program and its arguments, without a shell. The key comes on standard input."),
+      timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long the command may take."),
+    }),
+  ],
+  { error: '{ "file": "PATH" } or { "command": ["PROGRAM", "ARGUMENT"] }' },
+);
 
 const Written = object({
   name: Name.describe("The rotation's name, as in `rotate --job NAME`."),
@@ -71,8 +67,8 @@ function problemsOf({ project, projects, deliver }: z.output<typeof Written>): C
   const message =
     'expected "{id}", the id of the project, in it: otherwise each project would overwrite the key of the one before';
   return deliver.flatMap((sink, i) => {
-    const hasPlace = sink.kind === "file" ? hasId(sink.path) : sink.command.some(hasId);
-    return hasPlace ? [] : [{ path: ["deliver", i, sink.kind], message }];
+    const [field, hasPlace] = "file" in sink ? ["file", hasId(sink.file)] : ["command", sink.command.some(hasId)];
+    return hasPlace ? [] : [{ path: ["deliver", i, String(field)], message }];
   });
 }
 
@@ -98,7 +94,7 @@ export function keyOfProject(
   project: Named,
 ): KeyReference {
   const key = keyOf(reference, project.id);
-  if (key.kind !== "rotation") return key;
+  if (!("rotation" in key)) return key;
   const isGroup = written.some(({ name, projects }) => name === key.rotation && projects !== undefined);
   return isGroup ? { ...key, rotation: rotationName(key.rotation, project) } : key;
 }
@@ -113,15 +109,10 @@ export function rotationsOf(
       const creator = createWith && { createWith: keyOfProject(createWith, written, project) };
       const single = { ...job, project, ...creator };
       if (names === undefined) return single;
-      const deliver = job.deliver.map((sink) => filledSink(sink, project.id));
+      const deliver = job.deliver.map((sink) => withId(sink, project.id));
       return { ...single, name: rotationName(job.name, project), group: job.name, deliver };
     }),
   );
-}
-
-function filledSink(sink: Sink, id: string): Sink {
-  if (sink.kind === "file") return { kind: "file", path: putId(sink.path, id) };
-  return { ...sink, command: sink.command.map((one) => putId(one, id)) };
 }
 
 /**
@@ -135,16 +126,16 @@ export function deliveryIssues(written: readonly WrittenRotation[], projects: re
   ];
   const uses = new Map<string, string>();
   for (const { createWith, project, projects: names = project === undefined ? [] : [project] } of written) {
-    const creator = createWith?.kind === "rotation" ? createWith.first : createWith;
-    for (const file of creator?.kind === "file" ? filesOf(creator.path, names) : []) {
+    const creator = createWith && "rotation" in createWith ? createWith.first : createWith;
+    for (const file of creator && "file" in creator ? filesOf(creator.file, names) : []) {
       uses.set(file, "the file of the key that a rotation creates keys with");
     }
   }
   return written.flatMap(({ deliver, projects: names = [] }, index) =>
     deliver.flatMap((sink, i) => {
-      if (sink.kind !== "file") return [];
+      if (!("file" in sink)) return [];
       const path = ["rotations", index, "deliver", i, "file"];
-      const files = filesOf(sink.path, names);
+      const files = filesOf(sink.file, names);
       const used = files.find((file) => uses.has(file));
       if (used !== undefined) return [{ path, message: `expected a file of its own; ${used} is ${uses.get(used)}` }];
       for (const file of files) uses.set(file, `already at ${formatPath(path)}`);

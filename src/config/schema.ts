@@ -128,20 +128,14 @@ const Basic = object({
   password: secretReference("password").describe("The password that a visitor must send."),
 });
 
-const Access = z
-  .union(
-    [
-      z.literal("none").describe("Everybody who reaches the address sees usage, names and metrics."),
-      object({ bearer: secretReference("token").describe("The token in `Authorization: Bearer …`.") }),
-      object({ basic: Basic.describe("A user name and password, which a browser asks for.") }),
-    ],
-    { error: ACCESS_FORMS },
-  )
-  .transform((access) => {
-    if (access === "none") return { kind: "none" as const };
-    if ("bearer" in access) return { kind: "bearer" as const, token: access.bearer };
-    return { kind: "basic" as const, ...access.basic };
-  });
+const Access = z.union(
+  [
+    z.literal("none").describe("Everybody who reaches the address sees usage, names and metrics."),
+    object({ bearer: secretReference("token").describe("The token in `Authorization: Bearer …`.") }),
+    object({ basic: Basic.describe("A user name and password, which a browser asks for.") }),
+  ],
+  { error: ACCESS_FORMS },
+);
 
 const Monitor = object({
   host: z

@@ -4,8 +4,8 @@ import { isProgram } from "../command.ts";
 import { AppError, systemCode } from "../errors.ts";
 import { readRegularFile } from "../files.ts";
 import { Secret } from "../secret.ts";
-import type { Config, SecretReference } from "./config.ts";
-import { isLoopback } from "./fields.ts";
+import type { Config } from "./config.ts";
+import { isLoopback, type SecretReference } from "./fields.ts";
 import type { Path } from "./json.ts";
 import { fileReadProblem, formatPath } from "./messages.ts";
 import { isPatternKey, type KeyReference, type StaticKeyReference } from "./projects.ts";
@@ -24,9 +24,9 @@ type NeededSecret = { readonly path: Path; readonly kind: SecretKind; readonly r
  * an API key if its file is there and can't be read.
  */
 export async function readSecret(kind: SecretKind, reference: SecretReference, env: Environment): Promise<Secret> {
-  const isVariable = reference.kind === "env";
-  const source = isVariable ? `environment variable ${reference.name}` : `${kind} file ${reference.path}`;
-  const read = isVariable ? env[reference.name] : await readSecretFile(kind, reference.path);
+  const isVariable = "env" in reference;
+  const source = isVariable ? `environment variable ${reference.env}` : `${kind} file ${reference.file}`;
+  const read = isVariable ? env[reference.env] : await readSecretFile(kind, reference.file);
   if (read === undefined) throw new AppError("config", `${source} is not set: set it to ${nameOf(kind)}`);
   return secretOf(kind, read.replace(/\r?\n$/, ""), source);
 }
@@ -93,7 +93,7 @@ export async function requireReadable(needed: readonly NeededSecret[], env: Envi
 }
 
 async function problemOf({ path, kind, reference }: NeededSecret, env: Environment) {
-  if (reference.kind === "command") {
+  if ("command" in reference) {
     const [program = ""] = reference.command;
     const message = `the program ${JSON.stringify(program)} does not exist, or may not be run`;
     return (await isProgram(program)) ? [] : [{ path: [...path, "command", 0], kind, message }];
@@ -115,7 +115,7 @@ export function neededKeys(
   const needed: NeededSecret[] = [];
   const add = (key: KeyReference | undefined, ...path: Path) => {
     if (key === undefined) return;
-    if (key.kind !== "rotation") needed.push({ path, kind: "key", reference: key });
+    if (!("rotation" in key)) needed.push({ path, kind: "key", reference: key });
     else if (!rotated.has(key.rotation)) needed.push({ path: [...path, "first"], kind: "key", reference: key.first });
   };
   for (const [i, entry] of file.projects.entries()) {
@@ -126,7 +126,8 @@ export function neededKeys(
     const { key, projectKey } = entry;
     add(key, "projects", i, "key");
     // The file of a pattern is another one for each project. Of a command its program is checked, which is the same for all.
-    if (projectKey?.kind !== "file" || !isPatternKey(projectKey)) add(projectKey, "projects", i, "projectKey");
+    if (!projectKey || !("file" in projectKey && isPatternKey(projectKey)))
+      add(projectKey, "projects", i, "projectKey");
   }
   for (const { createWith, group, name } of rotations) {
     const index = file.rotations.findIndex((one) => one.name === (group ?? name));
@@ -139,10 +140,15 @@ export function neededKeys(
 export function neededByMonitor({ monitor, notify }: Pick<Config, "monitor" | "notify">): NeededSecret[] {
   const needed: NeededSecret[] = [];
   const { access } = monitor;
-  if (access?.kind === "bearer") {
-    needed.push({ path: ["monitor", "access", "bearer"], kind: "token", reference: access.token });
-  } else if (access?.kind === "basic") {
-    needed.push({ path: ["monitor", "access", "basic", "password"], kind: "password", reference: access.password });
+  if (access !== undefined && access !== "none") {
+    if ("bearer" in access)
+      needed.push({ path: ["monitor", "access", "bearer"], kind: "token", reference: access.bearer });
+    else
+      needed.push({
+        path: ["monitor", "access", "basic", "password"],
+        kind: "password",
+        reference: access.basic.password,
+      });
   }
   for (const name of ["webhook", "deadMan"] as const) {
     const reference = notify[name];

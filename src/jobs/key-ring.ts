@@ -82,7 +82,7 @@ async function callWithKey<T>(
     const { key, id, trouble } = await findKey(deps, project, reference, refused);
     try {
       const answer = await call(key.named(keyName(reference)));
-      if (trouble !== undefined && reference.kind === "rotation") {
+      if (trouble !== undefined && "rotation" in reference) {
         await reportFallback(deps, project, reference.rotation, `${trouble}; ${id} was used in its place`);
       }
       return answer;
@@ -106,7 +106,7 @@ async function findKey(
   refused: readonly RefusedKey[],
 ): Promise<FoundKey> {
   const wasRefused = (key: Secret) => refused.some((one) => one.key.equals(key));
-  const isRotated = reference.kind === "rotation";
+  const isRotated = "rotation" in reference;
   let trouble: string | undefined;
   let damage: AppError | undefined;
   if (isRotated && db && masterKeys) {
@@ -214,7 +214,7 @@ export function openStaticKeys(
 
   return {
     async read(reference) {
-      const isCommand = reference.kind === "command";
+      const isCommand = "command" in reference;
       return scrubber.add(await (isCommand ? readPrinted(reference) : readSecret("key", reference, env)));
     },
     reportRefusal(key) {

@@ -2,7 +2,8 @@
 // must send.
 
 import type { App } from "../app.ts";
-import type { Config, SecretReference } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
+import type { SecretReference } from "../config/fields.ts";
 import { neededByMonitor, readSecret, requireReadable, requireStaticKeys } from "../config/secrets.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { proxyOf } from "../proxy.ts";
@@ -40,12 +41,13 @@ async function readReceiver(app: App, path: Receiver["path"], reference: SecretR
 
 /** Undefined if visitors need not send anything. */
 async function readAccess(app: App, access: Config["monitor"]["access"]): Promise<Access | undefined> {
-  if (access === undefined || access.kind === "none") return undefined;
-  if (access.kind === "bearer") {
-    return { scheme: "Bearer", credentials: app.scrubber.add(await readSecret("token", access.token, app.env)) };
+  if (access === undefined || access === "none") return undefined;
+  if ("bearer" in access) {
+    return { scheme: "Bearer", credentials: app.scrubber.add(await readSecret("token", access.bearer, app.env)) };
   }
-  const password = app.scrubber.add(await readSecret("password", access.password, app.env));
-  return { scheme: "Basic", credentials: app.scrubber.add(new Secret(`${access.username}:${password.reveal()}`)) };
+  const { username, password: reference } = access.basic;
+  const password = app.scrubber.add(await readSecret("password", reference, app.env));
+  return { scheme: "Basic", credentials: app.scrubber.add(new Secret(`${username}:${password.reveal()}`)) };
 }
 
 export function areSameSecrets(a: MonitorSecrets, b: MonitorSecrets): boolean {

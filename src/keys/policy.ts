@@ -3,9 +3,8 @@
 
 /** Where a new key is delivered, besides the sealed store. */
 export type Sink =
-  | { readonly kind: "file" /** Absolute. */; readonly path: string }
+  | { /** Absolute. */ readonly file: string }
   | {
-      readonly kind: "command";
       /** The program and its arguments; there is no shell, and the key comes on standard input. */
       readonly command: readonly string[];
       readonly timeoutSeconds: number;
@@ -40,7 +39,7 @@ export type RotationJob = {
 
 /** A name for a sink. It changes only if the file or the command changes. */
 export function sinkId(sink: Sink): string {
-  return sink.kind === "file" ? `file ${sink.path}` : `command ${JSON.stringify(sink.command)}`;
+  return "file" in sink ? `file ${sink.file}` : `command ${JSON.stringify(sink.command)}`;
 }
 
 // What scopes and roles allow. Pure.

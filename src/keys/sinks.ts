@@ -15,12 +15,12 @@ const FOLDER_MODE = 0o700;
 
 /** Throws `delivery` if the sink would not accept a key now. Checked before a key is made, so that none is made in vain. */
 export async function testSink(sink: Sink): Promise<void> {
-  if (sink.kind === "command") {
+  if ("command" in sink) {
     const [program = ""] = sink.command;
     if (await isProgram(program)) return;
     throw new AppError("delivery", `the command ${JSON.stringify(program)} does not exist, or may not be run`);
   }
-  await withKeyFile(sink.path, async (target) => {
+  await withKeyFile(sink.file, async (target) => {
     const existing = await stat(target).catch(() => undefined);
     if (existing && !existing.isFile()) throw new Error("it is not a file");
     // A random name, because an existing file beside the key file may belong to anybody.
@@ -42,7 +42,7 @@ export async function deliverKey(
   sink: Sink,
   { apiKeyId, key }: { readonly apiKeyId: string; readonly key: Secret },
 ): Promise<void> {
-  if (sink.kind === "file") return withKeyFile(sink.path, (target) => writeKeyFile(target, key));
+  if ("file" in sink) return withKeyFile(sink.file, (target) => writeKeyFile(target, key));
   const { command, timeoutSeconds } = sink;
   const { failure } = await runCommand(command, {
     input: `${key.reveal()}\n`,
@@ -102,9 +102,9 @@ export async function staleFiles(
   const stale = new Map<string, string>();
   for (const sink of sinks) {
     const id = sinkId(sink);
-    if (sink.kind !== "file" || !deliveredTo.includes(id)) continue;
-    const fault = await keyFileFault(sink.path, key);
-    if (fault !== undefined) stale.set(id, `the delivered file ${sink.path} ${fault}`);
+    if (!("file" in sink) || !deliveredTo.includes(id)) continue;
+    const fault = await keyFileFault(sink.file, key);
+    if (fault !== undefined) stale.set(id, `the delivered file ${sink.file} ${fault}`);
   }
   return stale;
 }

@@ -22,7 +22,7 @@ type Tier = { readonly above: string; readonly price: string };
 /** The usage that a price is for. */
 type PricedUsage = {
   readonly metric: (typeof METRICS)[number];
-  /** A name, the beginning of names followed by `*`, `*` alone for any usage, or the sorted JSON array of a set of models. */
+  /** A name, the beginning of names followed by `*`, or `*` alone for any usage. */
   readonly model: string;
   readonly conditions: Readonly<Partial<Record<(typeof PRICE_DIMENSIONS)[number], string>>>;
 };
@@ -95,13 +95,7 @@ function sharesModels(a: string, b: string): boolean {
   if (prefix === undefined) return a === b;
   // Two prefixes share models if one of them begins with the other.
   if (other.endsWith("*")) return prefix.startsWith(other.slice(0, -1)) || other.startsWith(prefix);
-  return modelsIn(other).every((model) => model.startsWith(prefix));
-}
-
-function modelsIn(model: string): readonly string[] {
-  if (!model.startsWith("[")) return [model];
-  const models: unknown = JSON.parse(model);
-  return Array.isArray(models) ? models.map(String) : [model];
+  return other.startsWith(prefix);
 }
 
 function sharesDays(a: DayRange, b: DayRange): boolean {

@@ -26,7 +26,6 @@ const MISTAKES: Readonly<Record<string, Mistake>> = {
     env: { USAGE_EXPORT_KEY: undefined },
     messages: [/projects\[0\]\.key/, /USAGE_EXPORT_KEY is not set/],
   },
-  "broken JSON": { config: () => '{\n  "service": {,}\n}', messages: [/line 2, column 15/] },
   "a configuration file that does not exist": {
     args: ["export", "--config", "nowhere.json"],
     messages: [/nowhere\.json does not exist/, /--config/],
@@ -36,15 +35,7 @@ const MISTAKES: Readonly<Record<string, Mistake>> = {
     args: ["export", "--projcet", "x"],
     messages: [/unknown option '--projcet'/, /Did you mean --project\?/],
   },
-  "an argument too many": { args: ["export", "nightly"], messages: [/too many arguments/] },
-  "an unknown grouping to narrow to": {
-    args: ["export", "--grouping", "acessor"],
-    messages: [/--grouping/, /accessor/],
-  },
-  "a day that does not exist": { args: ["export", "--day", "2026-02-30"], messages: [/--day/, /2026-02-30/] },
   "an unknown job": { args: ["export", "--job", "nightli"], messages: [/--job: "nightli"/, /mean "nightly"\?/] },
-  "an option without its value": { args: ["export", "--job"], messages: [/--job.*argument missing/] },
-  "an unknown log level": { env: { LOG_LEVEL: "loud" }, messages: [/LOG_LEVEL/, /"loud"/, /debug/] },
   "a variable that turns off the checks of certificates": {
     env: { NODE_TLS_REJECT_UNAUTHORIZED: "0" },
     messages: [/NODE_TLS_REJECT_UNAUTHORIZED=0/, /NODE_EXTRA_CA_CERTS/],

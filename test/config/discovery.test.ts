@@ -28,9 +28,9 @@ test("discovered projects are read like those in the file, by the exports whose 
   const { projects, exports } = withDiscovered(config, [known("a", "prod-a"), known("b", "lab")]);
 
   expect(projects).toEqual([
-    { id: "p1", name: "one", key: { kind: "env", name: "KEY" } },
-    { id: "a", name: "prod-a", key: { kind: "env", name: "ACCOUNT_KEY" }, isDiscovered: true },
-    { id: "b", name: "lab", key: { kind: "env", name: "ACCOUNT_KEY" }, isDiscovered: true },
+    { id: "p1", name: "one", key: { env: "KEY" } },
+    { id: "a", name: "prod-a", key: { env: "ACCOUNT_KEY" }, isDiscovered: true },
+    { id: "b", name: "lab", key: { env: "ACCOUNT_KEY" }, isDiscovered: true },
   ]);
   expect(exports[0]?.projects).toEqual([
     { id: "p1", name: "one" },
@@ -105,8 +105,8 @@ test("a project that is in the file, too, is read with the key in the file", () 
   const { projects } = withDiscovered(configOf([DISCOVERY, ONE], ["*"]), [known("p1", "listed"), known("p2", "two")]);
 
   expect(projects).toMatchObject([
-    { name: "one", key: { name: "KEY" } },
-    { name: "two", key: { name: "ACCOUNT_KEY" } },
+    { name: "one", key: { env: "KEY" } },
+    { name: "two", key: { env: "ACCOUNT_KEY" } },
   ]);
 });
 
@@ -119,7 +119,7 @@ test("a project that vanished from one list is read with the key of another that
 
   const { projects } = withDiscovered(configOf(entries, ["*"]), listed);
 
-  expect(projects).toMatchObject([{ id: "a", key: { kind: "file", path: "/srv/usage/other.key" } }]);
+  expect(projects).toMatchObject([{ id: "a", key: { file: "/srv/usage/other.key" } }]);
 });
 
 test("a budget for all projects goes on counting a project that has vanished", () => {
@@ -136,8 +136,8 @@ test("the key of an entry is read once, and named by its place in the file", () 
   const config = withDiscovered(configOf([DISCOVERY, ONE], ["*"]), [known("a", "a"), known("b", "b")]);
 
   expect(neededKeys(config, new Set())).toEqual([
-    { path: ["projects", 0, "key"], kind: "key", reference: { kind: "env", name: "ACCOUNT_KEY" } },
-    { path: ["projects", 1, "key"], kind: "key", reference: { kind: "env", name: "KEY" } },
+    { path: ["projects", 0, "key"], kind: "key", reference: { env: "ACCOUNT_KEY" } },
+    { path: ["projects", 1, "key"], kind: "key", reference: { env: "KEY" } },
   ]);
 });
 
@@ -202,10 +202,7 @@ test("each discovered project can have a key of its own, in a file or from a com
     known("b", "two", { list, namedAt: new Date("2026-03-11") }),
   ]);
 
-  expect(projects.map(({ key }) => key)).toEqual([
-    { kind: "file", path: "/srv/usage/keys/a" },
-    { kind: "file", path: "/srv/usage/keys/b" },
-  ]);
+  expect(projects.map(({ key }) => key)).toEqual([{ file: "/srv/usage/keys/a" }, { file: "/srv/usage/keys/b" }]);
   // The files are known only with the projects.
   expect(neededKeys(config, new Set()).map(({ path }) => path)).toEqual([["projects", 0, "key"]]);
 });

@@ -36,6 +36,15 @@ export const SAMPLE = {
       cliffGuard: "off",
     },
     { name: "weekly", schedule: "0 5 * * mon", projects: ["lab"], groupings: ["tags"] },
+    {
+      name: "bills",
+      source: "billing",
+      schedule: "45 2 * * *",
+      projects: ["production"],
+      window: { days: 7 },
+      groupings: ["none", "line_item", ["tags", "line_item"]],
+      filters: [{ name: "all" }, { name: "aura", dimensions: { line_item: "sync::aura-2", deployment: "dedicated" } }],
+    },
   ],
   rotations: [
     {
@@ -53,6 +62,15 @@ export const SAMPLE = {
       retire: "delete",
     },
     { name: "production-key", schedule: "@daily", project: "production", comment: "exporter", scopes: ["member"] },
+    {
+      name: "fleet",
+      schedule: "0 4 * * *",
+      projects: ["stag*"],
+      comment: "exporter",
+      scopes: ["member"],
+      createWith: { file: "creators/{id}" },
+      deliver: [{ file: "keys/{id}.key" }, { command: ["vault", "put", "usage/{id}"] }],
+    },
   ],
   prices: [
     {
@@ -68,8 +86,9 @@ export const SAMPLE = {
       until: "2026-12-31",
       tiers: [{ above: 10_000, price: 0.0065 }],
     },
-    { metric: "requests", model: ["b", "a"], currency: "EUR", price: null, from: "2026-02-01" },
+    { metric: "requests", model: "*", currency: "EUR", price: null, from: "2026-02-01" },
   ],
+  budgets: [{ name: "limit", metric: "hours", amount: 100, project: "production", thresholds: ["12.50", 100] }],
   runs: { keepDays: 90 },
   worker: { drainSeconds: 45 },
   monitor: {

@@ -9,7 +9,7 @@ import { parseConfig } from "../../src/config/config.ts";
 import { neededByMonitor, neededKeys, readSecret, requireReadable, secretOf } from "../../src/config/secrets.ts";
 import { SAMPLE } from "./sample-config.ts";
 
-const VARIABLE = { kind: "env", name: "SECRET" } as const;
+const VARIABLE = { env: "SECRET" } as const;
 const WORD = "open-sesame-open";
 const ADDRESS = `https://hooks.example.com/services/${WORD}`;
 
@@ -29,7 +29,7 @@ test.each([
   const file = path.join(folder, "good");
   await writeFile(file, `${secret}${end}`);
   expect((await readSecret(kind, VARIABLE, { SECRET: `${secret}${end}` })).reveal()).toBe(secret);
-  expect((await readSecret(kind, { kind: "file", path: file }, {})).reveal()).toBe(secret);
+  expect((await readSecret(kind, { file: file }, {})).reveal()).toBe(secret);
 });
 
 test.each([
@@ -74,25 +74,26 @@ test("every secret that can't be read is named with its place, before any call",
     "projects[0].key: environment variable PRODUCTION_KEY is not set: set it to the API key",
     `projects[1].key: key file ${folder}/secrets/staging.key does not exist: expected a file with the API key alone`,
     "projects[2].key.first: environment variable LAB_KEY is empty: expected the API key",
+    `rotations[2].createWith: key file ${folder}/creators/project_b does not exist: expected a file with the API key alone`,
     console,
   ]);
   // Its rotation has made a key.
-  expect(await problemsOf(neededKeys(config, new Set(["lab-key"])))).toHaveLength(3);
+  expect(await problemsOf(neededKeys(config, new Set(["lab-key"])))).toHaveLength(4);
   expect(await problemsOf(neededByMonitor(config))).toEqual([
     `monitor.access.basic.password: password file ${folder}/secrets/monitor.password does not exist: expected a file with the password alone`,
     "notify.webhook: environment variable NOTICES_URL is not set: set it to the address",
     `notify.deadMan: address file ${folder}/secrets/dead-man.url does not exist: expected a file with the address alone`,
   ]);
-  const monitor = { ...config.monitor, access: { kind: "bearer", token: VARIABLE } } as const;
+  const monitor = { ...config.monitor, access: { bearer: VARIABLE } } as const;
   expect(await problemsOf(neededByMonitor({ monitor, notify: {} }))).toEqual([
     "monitor.access.bearer: environment variable SECRET is not set: set it to the token",
   ]);
-  await expect(readSecret("key", { kind: "file", path: folder }, {})).rejects.toThrow(`key file ${folder} is a folder`);
+  await expect(readSecret("key", { file: folder }, {})).rejects.toThrow(`key file ${folder} is a folder`);
 });
 
 test("a key file whose reading fails says so, and ends no process", async ({ skip }) => {
   skip(process.platform !== "linux", "needs /proc");
-  const broken = { kind: "file", path: "/proc/self/mem" } as const;
+  const broken = { file: "/proc/self/mem" } as const;
   await expect(readSecret("key", broken, {})).rejects.toMatchObject({
     code: "unavailable",
     message: "key file /proc/self/mem could not be read (EIO)",
@@ -102,7 +103,7 @@ test("a key file whose reading fails says so, and ends no process", async ({ ski
 test("a secret of the monitor in what is no file, such as a pipe, is named with its place", async () => {
   const file = path.join(folder, "pipe");
   spawnSync("mkfifo", [file]);
-  const needed = { path: ["notify", "webhook"], kind: "address", reference: { kind: "file", path: file } } as const;
+  const needed = { path: ["notify", "webhook"], kind: "address", reference: { file: file } } as const;
   await expect(requireReadable([needed], {})).rejects.toMatchObject({
     code: "config",
     message: `notify.webhook: address file ${file} is not a regular file: expected a file with the address alone`,

@@ -24,8 +24,7 @@ function openVault({ script = 'echo x >> "$1.runs"; cat "$1"', timeoutSeconds = 
   const stop = new AbortController();
   const env = { VAULT: "https://vault.example", OTHER: "a secret of ours" };
   const commands = openStaticKeys({ env, scrubber, signal: stop.signal }, () => clock.nowMs);
-  const of = (...more: string[]) =>
-    ({ kind: "command", command: ["sh", "-c", script, "sh", file, ...more], timeoutSeconds, variables }) as const;
+  const of = (...more: string[]) => ({ command: ["sh", "-c", script, "sh", file, ...more], timeoutSeconds, variables });
   return {
     ...{ file, clock, scrubber, commands, of },
     stop: () => stop.abort(new Error("the program stops")),

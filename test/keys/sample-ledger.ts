@@ -11,8 +11,8 @@ export function daysAgo(days: number, plusMs = 0): Date {
   return new Date(NOW.getTime() - days * DAY_MS + plusMs);
 }
 
-export const FILE: Sink = { kind: "file", path: "/run/exporter.key" };
-export const COMMAND = { kind: "command", command: ["store-key", "exporter"], timeoutSeconds: 30 } as const;
+export const FILE: Sink = { file: "/run/exporter.key" };
+export const COMMAND = { command: ["store-key", "exporter"], timeoutSeconds: 30 } as const;
 
 export const JOB: RotationJob = {
   name: "exporter",

@@ -27,8 +27,8 @@ async function newFolder(): Promise<string> {
   return folder;
 }
 
-const testKeyFile = (file: string) => testSink({ kind: "file", path: file });
-const writeKeyFile = (file: string, key: Secret) => deliverKey({ kind: "file", path: file }, { apiKeyId: "id", key });
+const testKeyFile = (file: string) => testSink({ file: file });
+const writeKeyFile = (file: string, key: Secret) => deliverKey({ file: file }, { apiKeyId: "id", key });
 
 const modeOf = async (file: string) => ((await stat(file)).mode & 0o777).toString(8);
 

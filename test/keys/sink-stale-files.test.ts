@@ -15,9 +15,9 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-async function sinkNamed(name: string): Promise<Sink & { readonly kind: "file" }> {
+async function sinkNamed(name: string): Promise<Sink & { readonly file: string }> {
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), "usage-export-stale-"));
-  return { kind: "file", path: path.join(folder, name) };
+  return { file: path.join(folder, name) };
 }
 
 test("a file whose file system does not answer is reported, and the other files are still checked", async () => {
@@ -27,14 +27,14 @@ test("a file whose file system does not answer is reported, and the other files 
   const checked = staleFiles([silent, gone], [sinkId(silent), sinkId(gone)], KEY);
   await vi.advanceTimersByTimeAsync(5_000);
   expect([...(await checked).values()]).toEqual([
-    `the delivered file ${silent.path} can't be read (ETIMEDOUT)`,
-    `the delivered file ${gone.path} is gone`,
+    `the delivered file ${silent.file} can't be read (ETIMEDOUT)`,
+    `the delivered file ${gone.file} is gone`,
   ]);
 });
 
 test("a file that this user may not read is not reported", async () => {
   const sink = await sinkNamed("exporter.key");
-  await fs.writeFile(sink.path, "\n");
+  await fs.writeFile(sink.file, "\n");
   vi.mocked(fs.open).mockRejectedValueOnce(Object.assign(new Error("denied"), { code: "EACCES" }));
   expect(await staleFiles([sink], [sinkId(sink)], KEY)).toEqual(new Map());
 });
