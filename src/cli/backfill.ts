@@ -9,20 +9,19 @@ import { sliceStatuses } from "../db/usage/coverage.ts";
 import { openExportContext } from "../jobs/context.ts";
 import { discoverProjects, withKnownProjects, withSeenValues } from "../jobs/discovery.ts";
 import { runExportJob } from "../jobs/export.ts";
-import { CONFIG_FILE } from "../package-files.ts";
 import { counted, durationText } from "../show/format.ts";
-import { firstOf, shellQuoted } from "../text.ts";
+import { firstOf } from "../text.ts";
 import {
   type BackfillMode,
   type BackfillPlan,
+  countStatuses,
   type KnownSlices,
   planBackfill,
-  type RangeState,
-  rangeState,
 } from "../usage/backfill.ts";
 import { dayOf } from "../usage/days.ts";
 import { describeRequest, sliceCount, totalSliceCount, type UsageRequest } from "../usage/plan.ts";
 import { seriesText } from "../usage/series.ts";
+import type { SliceStatus } from "../usage/slice.ts";
 import { exportJson, exportText, type JobResult, progressBar } from "./export.ts";
 import { writeAnswer } from "./output.ts";
 import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./selection.ts";
@@ -74,10 +73,10 @@ async function readNow(app: App, config: Config, db: Database, planned: PlannedB
   const results: JobResult[] = [];
   const writeResult = async () => {
     const after = plans.length > 0 ? await readStatuses(db, choice) : before;
-    const state = rangeState(choice.jobs, choice.range, after);
-    const result = { options, configPath: app.configPath, results, state, isStopped: app.signal.aborted };
+    const counts = countStatuses(choice.jobs, choice.range, after);
+    const result = { options, results, counts, isStopped: app.signal.aborted };
     writeAnswer(app, options, backfillJson(result), () => backfillText(result));
-    return state;
+    return counts;
   };
   const requests = plans.flatMap(({ plan }) => plan.requests);
   const progress = progressBar("backfill", totalSliceCount(requests), process.stderr);
@@ -96,29 +95,33 @@ async function readNow(app: App, config: Config, db: Database, planned: PlannedB
     throw error;
   }
   progress.stop();
-  const { counts } = await writeResult();
+  const counts = await writeResult();
   // `--only failed` does not read missing days, so they do not count against it.
   return counts.failed + counts.suspect === 0 && (options.only === "failed" || counts.missing === 0) ? 0 : 1;
 }
 
 type BackfillResult = {
   readonly options: BackfillOptions;
-  readonly configPath: string;
   /** One for each job that has ended. */
   readonly results: readonly JobResult[];
-  readonly state: RangeState;
+  /** How many slices of the range have each status. */
+  readonly counts: Readonly<Record<SliceStatus, number>>;
   /** A signal ended the command before everything was read. */
   readonly isStopped: boolean;
 };
 
-function backfillText(outcome: BackfillResult): string {
-  const { options, results, state, isStopped } = outcome;
-  const { complete, suspect, failed, missing } = state.counts;
+/** What is suspect needs another reading, which only the mode `all` makes. */
+const MODE_FOR_STATUS = { failed: "failed", suspect: "all", missing: "missing" } as const;
+
+function backfillText({ options, results, counts, isStopped }: BackfillResult): string {
+  const { complete, suspect, failed, missing } = counts;
+  const left = (["failed", "suspect", "missing"] as const).filter((status) => counts[status] > 0);
+  const slices = complete + suspect + failed + missing;
   const lines = [
     ...results.map((one) => exportText(one).trimEnd()),
     ...(isStopped ? [STOPPED_TEXT] : results.length === 0 ? [NOTHING_TO_DO[options.only]] : []),
-    `${options.from} to ${options.to}: ${state.slices} slices, ${complete} complete, ${suspect} suspect, ${failed} failed, ${missing} missing`,
-    ...followUpCommands(outcome).map(({ status, command }) => `  to read what is ${status}: ${command}`),
+    `${options.from} to ${options.to}: ${slices} slices, ${complete} complete, ${suspect} suspect, ${failed} failed, ${missing} missing`,
+    ...left.map((status) => `  to read what is ${status}: the same command with --only ${MODE_FOR_STATUS[status]}`),
   ];
   return `${lines.join("\n")}\n`;
 }
@@ -131,28 +134,8 @@ const NOTHING_TO_DO: Readonly<Record<BackfillMode, string>> = {
   all: "nothing to do",
 };
 
-function backfillJson(outcome: BackfillResult): object {
-  const { options, results, state, isStopped } = outcome;
-  const { from, to, only } = options;
-  const range = { slices: state.slices, ...state.counts };
-  return { from, to, only, stopped: isStopped, jobs: results.map(exportJson), range, next: followUpCommands(outcome) };
-}
-
-type FollowUpCommand = { readonly status: string; readonly command: string };
-
-/** The command lines that read what is left of the same selection. */
-function followUpCommands({ options, configPath, state }: BackfillResult): FollowUpCommand[] {
-  const { job, project, grouping, filter } = options;
-  const config = configPath === CONFIG_FILE ? undefined : [configPath];
-  const same = Object.entries({ job, project, grouping, filter, config }).flatMap(([name, values]) =>
-    values ? [`--${name}`, ...values] : [],
-  );
-  return state.left.map(({ status, only, days: { start, end } }) => ({
-    status,
-    command: ["usage-export", "backfill", "--from", start, "--to", end, "--only", only, ...same]
-      .map(shellQuoted)
-      .join(" "),
-  }));
+function backfillJson({ options: { from, to, only }, results, counts, isStopped }: BackfillResult): object {
+  return { from, to, only, stopped: isStopped, jobs: results.map(exportJson), range: counts };
 }
 
 const REQUESTS_SHOWN_MAX = 20;

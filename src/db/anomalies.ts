@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import type { Day } from "../usage/days.ts";
 import { EACH_DIMENSIONS } from "../usage/dimensions.ts";
-import { type AnomalySettings, JUDGED_MINIMUM, METRIC_TABLE, TOLERANCES } from "../usage/metrics.ts";
+import { type AnomalySettings, GUARDED_FROM, METRIC_TABLE, TOLERANCES } from "../usage/metrics.ts";
 import type { Database } from "./connection/database.ts";
 import { inTransaction, type Tx } from "./connection/transaction.ts";
 
@@ -59,7 +59,7 @@ export async function judgeFinalDays(db: Database, { sensitivity }: AnomalySetti
   const pending = await pendingDays(db);
   if (pending.length === 0) return [];
   const minimums = sql.join(
-    METRIC_TABLE.map(({ name, unit }) => sql`when metric = ${name} then ${JUDGED_MINIMUM[unit]}::bigint`),
+    METRIC_TABLE.map(({ name, unit }) => sql`when metric = ${name} then ${GUARDED_FROM[unit]}::bigint`),
     sql` `,
   );
   const { rows } = await inTransaction(db, async (tx) => {

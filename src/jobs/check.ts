@@ -7,7 +7,7 @@ import { AppError, errorText } from "../errors.ts";
 import { holdsScope } from "../keys/policy.ts";
 import { testSink } from "../keys/sinks.ts";
 import { fetchToken } from "../service/keys.ts";
-import { dependsOnDialect } from "../service/usage.ts";
+import { BREAKDOWN_SCOPES, dependsOnDialect } from "../service/usage.ts";
 import { toPrintableLine } from "../text.ts";
 import { addDays, type Day, dayOf, type Window } from "../usage/days.ts";
 import { SOURCES, type Source } from "../usage/dimensions.ts";
@@ -107,14 +107,12 @@ function sourceChecks(probe: Probe, source: Source, jobs: readonly ExportJob[]):
 function keyResult(project: Project, scopes: readonly string[] | undefined, sources: readonly Source[]): CheckResult {
   if (!scopes) return warn("the service does not say which scopes a key has");
   const list = scopes.map(toPrintableLine).join(", ") || "(none)";
-  // Either scope lets a key read the breakdown; services differ on which one it needs.
-  const needs = { usage: ["project:read", "usage:read"], billing: ["billing:read"] };
-  const mayRead = (source: Source) => needs[source].some((scope) => holdsScope(scopes, scope));
+  const mayRead = (source: Source) => BREAKDOWN_SCOPES[source].some((scope) => holdsScope(scopes, scope));
   if (sources.length === 0 && !mayRead("usage")) {
     return ok(`scopes ${list}; it can't read usage, and no export reads this project`);
   }
   if (sources.length === 0 || sources.some(mayRead)) return ok(`scopes ${list}`);
-  const needed = sources.map((source) => `reading ${source} needs ${needs[source][0]}`).join(", and ");
+  const needed = sources.map((source) => `reading ${source} needs ${BREAKDOWN_SCOPES[source][0]}`).join(", and ");
   return fail(`the key of "${project.name}" has the scopes ${list}; ${needed}`);
 }
 

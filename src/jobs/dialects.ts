@@ -6,9 +6,10 @@ import { memoizeAsync } from "../async.ts";
 import type { Database } from "../db/connection/database.ts";
 import { storeDialect, storedDialect } from "../db/project-facts.ts";
 import type { Service } from "../service/service.ts";
-import { dependsOnDialect, hasModel, hasRows, probeDialect } from "../service/usage.ts";
+import { dependsOnDialect, probeDialect } from "../service/usage.ts";
 import { addDays, dayOf, type Window } from "../usage/days.ts";
 import type { Dialect } from "../usage/dimensions.ts";
+import { groupingEvidence } from "../usage/normalise.ts";
 import { REQUEST_DAYS_MAX, type UsageRequest } from "../usage/plan.ts";
 import type { Project } from "../usage/series.ts";
 import type { KeyRing } from "./key-ring.ts";
@@ -82,7 +83,7 @@ export function openDialects({ app, db, service, keys }: DialectDeps) {
 
     /** False if the request groups by model and the answer has rows, but none with a model: the service did not understand the grouping. */
     fits: ({ series }: UsageRequest, answer: unknown) =>
-      series.grouping !== "model" || !hasRows(answer) || hasModel(answer),
+      series.grouping !== "model" || groupingEvidence("model", answer) !== "no value",
 
     /**
      * Probes even if the dialect is known. With `windowed` the requests have a start and an end, as those of an export with a window.

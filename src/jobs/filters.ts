@@ -89,28 +89,22 @@ export class FilterCheck {
     if (source === "billing") {
       const dimension = BILLING_DIMENSIONS.find((one) => one === kind);
       const ask = () => keys.use(project, (key) => fetchBilledFields(service, project.id, key, app.signal));
-      return dimension && namesOf(documented, (await this.#billed(project.id, ask))?.[dimension]);
+      return dimension && namesOf((await this.#billed(project.id, ask))?.[dimension], documented);
     }
     if (kind !== "feature" && kind !== "model" && kind !== "tags") {
       return documented.length > 0 ? { known: documented, isListed: true } : undefined;
     }
     const fields = await this.#fieldsOf(project);
-    if (kind === "feature") return namesOf(documented, fields?.features);
+    if (kind === "feature") return namesOf(fields?.features, documented);
     // The service's own example lists the tag "dev" as "tag=dev".
-    if (kind === "tags")
-      return namesOf(
-        [],
-        fields?.tags?.flatMap((tag) => [tag, tag.replace(/^tag=/, "")]),
-      );
-    const models = fields?.models?.flatMap(({ name, id = name }) => [name, id]);
-    return namesOf([], models);
+    if (kind === "tags") return namesOf(fields?.tags?.flatMap((tag) => [tag, tag.replace(/^tag=/, "")]));
+    return namesOf(fields?.models?.flatMap(({ name, id = name }) => [name, id]));
   }
 
   #fieldsOf(project: Project): Promise<ListedFields | undefined> {
     const { app, service, keys } = this.#deps;
-    return this.#fields(project.id, () =>
-      keys.use(project, (key) => fetchFields(service, project.id, key, app.signal)),
-    );
+    const ask = () => keys.use(project, (key) => fetchFields(service, project.id, key, app.signal));
+    return this.#fields(project.id, ask);
   }
 
   /** The request with the names that the service filters by: in dialect "2026" a model's id in place of its name. */
@@ -138,13 +132,13 @@ export class FilterCheck {
   async requireThatServiceGroups({ series, window }: UsageRequest, answer: unknown): Promise<void> {
     const { project, source, grouping } = series;
     const dimensions = dimensionsOf(grouping);
-    if (grouping === "none" || dimensions.some((one) => groupingEvidence(one, answer) !== "all null")) return;
+    if (grouping === "none" || dimensions.some((one) => groupingEvidence(one, answer) !== "no value")) return;
     const witness = DIMENSIONS_OF[source].find(
       (one) => dimension(one).isAlwaysFilled?.includes(source) && !dimensions.includes(one),
     );
     if (witness === undefined) return;
     const asked = { series: { ...series, grouping: witness }, window };
-    const hasGroups = async () => groupingEvidence(witness, await this.ask(asked)) === "values";
+    const hasGroups = async () => groupingEvidence(witness, await this.ask(asked)) === "value";
     if (await this.#groups(JSON.stringify([source, project.id]), hasGroups)) return;
     throw badAnswer(
       `no row has a value of "${grouping}", and none has one by ${witness} either: the service seems to answer the total whatever "grouping" asks for; export "none" alone, or ask the vendor`,
@@ -201,15 +195,21 @@ export class FilterCheck {
       if (filter.isSeen && !isMisnamed) return undefined;
       const days = (await this.#totalOf(request.series, request.window)).size;
       const { hasRows, isNewestEmpty } = await stored();
-      const doubt = emptyDoubt(days, source, hasRows ? undefined : unknown[0], strictness);
+      const name = hasRows ? undefined : unknown[0];
+      // On a single day it is plausible that nothing fits a filter by known names.
+      if (!name && days === 1) return undefined;
+      const what = source === "billing" ? "amount" : "usage";
+      const empty = `no ${what} with the filter on any of ${days} days on which there is some`;
+      const doubt = filterDoubt(true, empty, source, name, strictness);
       // An earlier run may have confirmed already that the days before have no usage.
-      return isNewestEmpty && doubt?.isConfirmable ? undefined : doubt;
+      return isNewestEmpty && doubt.isConfirmable ? undefined : doubt;
     }
     const [name] = unknown;
     if (!name && (shown === "narrower" || !isMisnamed || (await this.#deps.dialects.isProved(request, dialect)))) {
       return undefined;
     }
-    const doubt = ignoredDoubt(conditions, name, source, strictness);
+    const ignored = `the service seems to ignore the ${(name?.condition ?? conditions.find(hasOtherDialectName))?.text}`;
+    const doubt = filterDoubt(false, name ? ignored : ignored + SAME_NUMBERS, source, name, strictness);
     return doubt.isConfirmable && (await stored()).hasRows ? undefined : doubt;
   }
 
@@ -229,10 +229,13 @@ export class FilterCheck {
   }
 }
 
+const SAME_NUMBERS =
+  ': without the filter the numbers are the same; it may know the filter by another name, which "auto" as service.dialect finds out, or all usage meets it, which "checkFeatures": "warn" believes';
+
 type Names = { readonly known: readonly string[]; readonly isListed: boolean };
 
 /** `listed` is undefined if the service does not list names of the kind. */
-function namesOf(documented: readonly string[], listed: readonly string[] | undefined): Names {
+function namesOf(listed: readonly string[] | undefined, documented: readonly string[] = []): Names {
   return { known: documented.concat(listed ?? []), isListed: listed !== undefined };
 }
 
@@ -244,38 +247,22 @@ function isCompared(filter: Filter, strictness: Strictness): boolean {
   return strictness !== "off" && filterKey(filter) !== NO_CONDITIONS;
 }
 
-/** `unknown` is a name that no answer has proved yet: then the next empty answer proves nothing either. */
-function emptyDoubt(
-  days: number,
+/**
+ * The doubt about an answer that is empty, or that may be of other usage than the filter means. `unknown` is a name in the filter that no
+ * answer has proved: then another such answer proves nothing either, if the service lists the names that it knows.
+ */
+function filterDoubt(
+  isEmpty: boolean,
+  what: string,
   source: Source,
   unknown: UnknownName | undefined,
-  strictness: Strictness,
-): FilterDoubt | undefined {
-  // On a single day it is plausible that nothing fits a filter by known names.
-  if (!unknown && days === 1) return undefined;
-  const what = source === "billing" ? "amount" : "usage";
-  const empty = `no ${what} with the filter on any of ${days} days on which there is some`;
-  if (unknown?.isListed && strictness === "error") {
-    return { kind: "filter-ignored", reason: `${empty}: ${unknown.text}`, isConfirmable: false };
-  }
-  const cause = unknown ? `: ${unknown.text}` : "";
-  const reason = `${empty}${cause}; it counts when a run at least an hour later gets the same`;
-  return { kind: "filter-empty", reason, isConfirmable: true };
-}
-
-/** The service seems to ignore the unknown name, or a condition whose name in its dialect is not certain. */
-function ignoredDoubt(
-  conditions: readonly Condition[],
-  unknown: UnknownName | undefined,
-  source: Source,
   strictness: Strictness,
 ): FilterDoubt {
-  const text = (unknown?.condition ?? conditions.find(hasOtherDialectName))?.text;
-  const cause =
-    unknown?.text ??
-    'without the filter the numbers are the same; it may know the filter by another name, which "auto" as service.dialect finds out, or all usage meets it, which "checkFeatures": "warn" believes';
-  const isConfirmable = strictness === "warn" || (unknown ? !unknown.isListed : source === "billing");
-  return { kind: "filter-ignored", reason: `the service seems to ignore the ${text}: ${cause}`, isConfirmable };
+  const isConfirmable = strictness === "warn" || (unknown ? !unknown.isListed : isEmpty || source === "billing");
+  const kind = isEmpty && isConfirmable ? "filter-empty" : "filter-ignored";
+  const cause = unknown ? `: ${unknown.text}` : "";
+  const hint = isConfirmable ? "; it counts when a run at least an hour later gets the same" : "";
+  return { kind, reason: what + cause + hint, isConfirmable };
 }
 
 // What two answers show of a filter.

@@ -12,7 +12,6 @@ import {
   type Redact,
   type Reply,
   type ResponseHeaders,
-  requestIdOf,
   sanitizeLine,
 } from "./errors.ts";
 import type { Service, ServiceAnswer, ServiceCall } from "./service.ts";
@@ -32,23 +31,22 @@ export function isReadable(status: number, headers: ResponseHeaders): boolean {
 export function readAnswer(
   { what }: CallDescription,
   reply: Reply,
-  { method, allowsHalfPairs }: Pick<ServiceCall, "method" | "allowsHalfPairs">,
+  { method }: Pick<ServiceCall, "method">,
   redact: Redact,
 ): Outcome {
-  const { status, headers } = reply;
-  const requestId = () => requestIdOf(headers, redact);
-  if (status === 204 && method === "DELETE") return { ok: true, answer: { status, value: undefined, requestId } };
+  const { status } = reply;
+  if (status === 204 && method === "DELETE") return { ok: true, answer: { status, value: undefined } };
   try {
-    return { ok: true, answer: { status, value: bodyValue(reply, redact, allowsHalfPairs), requestId } };
+    return { ok: true, answer: { status, value: bodyValue(reply, redact) } };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    const details = detailsOf(status, requestId());
+    const details = { status };
     const message = `${what}: the service answered ${status} with a body that is no answer: ${error.message}`;
     return { ok: false, failure: { kind: "bad_answer", error: new AppError("bad_answer", message, { details }) } };
   }
 }
 
-function bodyValue({ status, headers, body }: Reply, redact: Redact, allowsHalfPairs?: boolean): unknown {
+function bodyValue({ status, headers, body }: Reply, redact: Redact): unknown {
   // A 206 holds only a part of an answer. If that part is valid JSON, it would be taken for the whole.
   if (status === 206) throw new SyntaxError("it is only a part of one");
   if (!isUncompressed(headers))
@@ -61,7 +59,7 @@ function bodyValue({ status, headers, body }: Reply, redact: Redact, allowsHalfP
     );
   }
   if (body === undefined || body.length === 0) throw new SyntaxError("it is empty");
-  return parseExact(decodeUtf8(body), allowsHalfPairs);
+  return parseExact(decodeUtf8(body));
 }
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -105,13 +103,8 @@ export function parseAnswer<T extends z.ZodType>(schema: T, answer: ServiceAnswe
   const issues = parsed.error.issues
     .slice(0, ISSUES_SHOWN)
     .map(({ path, message }) => `${path.join(".") || "the answer"}: ${message}`);
-  throw new AppError("bad_answer", `${what}: the answer has another shape than expected (${issues.join("; ")})`, {
-    details: detailsOf(answer.status, answer.requestId()),
-  });
-}
-
-function detailsOf(status: number, requestId: string | undefined): AppError["details"] {
-  return { status, ...(requestId !== undefined && { requestId }) };
+  const message = `${what}: the answer has another shape than expected (${issues.join("; ")})`;
+  throw new AppError("bad_answer", message, { details: { status: answer.status } });
 }
 
 /** Whether the service answered with one of these statuses. */
@@ -152,11 +145,11 @@ const EXPONENT = /[eE][+-]?\d+/y;
  *
  * Throws as well if an object has two members of one name: JSON.parse keeps only the last, and nobody knows which is right.
  */
-export function parseExact(text: string, allowsHalfPairs = false): unknown {
+export function parseExact(text: string): unknown {
   const value = parseJson(text);
   // The text is valid UTF-8, so that only an escape can write half of a surrogate pair.
   const hasEscapes = text.includes("\\u");
-  const found = { mayHaveHalfPairs: hasEscapes && !allowsHalfPairs, members: 0, colons: 0 };
+  const found = { hasEscapes, members: 0, colons: 0 };
   checkValue(value, 0, found);
   // Each member has a colon, and nearly all others are in texts. With a colon in a name, or an escape, the texts are taken out.
   const isCounted = !hasEscapes && colonsIn(text) === found.members + found.colons;
@@ -205,12 +198,12 @@ function parseJson(text: string): unknown {
   }
 }
 
-type Found = { readonly mayHaveHalfPairs: boolean; members: number; colons: number };
+type Found = { readonly hasEscapes: boolean; members: number; colons: number };
 
 /** Counts the members of all objects, and the colons in all values that are texts. */
 function checkValue(value: unknown, depth: number, found: Found): void {
   if (typeof value === "string") {
-    if (found.mayHaveHalfPairs) checkText(value);
+    if (found.hasEscapes) checkText(value);
     found.colons += colonsIn(value);
     return;
   }
@@ -222,7 +215,7 @@ function checkValue(value: unknown, depth: number, found: Found): void {
   }
   // An object from JSON.parse inherits no enumerable member.
   for (const key in value) {
-    if (found.mayHaveHalfPairs) checkText(key);
+    if (found.hasEscapes) checkText(key);
     if (key === "__proto__") throw new SyntaxError("it has a member named __proto__");
     found.members++;
     const member: unknown = value[key as keyof typeof value];

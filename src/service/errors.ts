@@ -43,11 +43,7 @@ export function statusFailure(call: CallDescription, reply: Reply, redact: Redac
   const body = readErrorBody(reply, redact);
   const request = body.requestId === undefined ? "" : ` (request id ${body.requestId})`;
   const message = `${call.what}: the service answered ${status}${explanation(call, reply, body, redact)}${request}`;
-  const details = {
-    status,
-    ...(body.requestId !== undefined && { requestId: body.requestId }),
-    ...(body.scope !== undefined && { scope: body.scope }),
-  };
+  const details = { status, ...(body.scope !== undefined && { scope: body.scope }) };
   return {
     kind: isTransient(status) ? "transient" : "final",
     error: new AppError(errorCodeOf(status), message, { details }),
@@ -219,14 +215,13 @@ export function readErrorBody({ headers, body }: Reply, redact: Redact): ErrorBo
   const read = textOfBody(headers, body);
   const text =
     sanitizeLine(read.text, redact, TEXT_LENGTH_MAX) || "(its words are not shown, as they may hold a new key)";
-  const idInBody = sanitizeLine(read.requestId ?? "", redact, REQUEST_ID_LENGTH_MAX) || undefined;
+  const requestId = sanitizeLine(
+    String(headers["dg-request-id"] ?? read.requestId ?? ""),
+    redact,
+    REQUEST_ID_LENGTH_MAX,
+  );
   const scope = /'([\w-]+(?::[\w-]+)+)'/.exec(text)?.[1];
-  return { text, requestId: requestIdOf(headers, redact) ?? idInBody, scope };
-}
-
-export function requestIdOf(headers: ResponseHeaders, redact: Redact): string | undefined {
-  const id = headers["dg-request-id"];
-  return typeof id === "string" ? sanitizeLine(id, redact, REQUEST_ID_LENGTH_MAX) || undefined : undefined;
+  return { text, requestId: requestId || undefined, scope };
 }
 
 /** One line without control or direction characters, without secrets, and not longer than `lengthMax`. */

@@ -20,13 +20,7 @@ const LIST_SECONDS_MAX = 60;
 /** `limit` is the size of a page, if the service answers in pages. */
 const ProjectsAnswer = z.object({ projects: z.array(z.unknown()), limit: z.number().nullish() });
 
-const Entry = z.object({
-  project_id: Id,
-  name: z
-    .string()
-    .refine((name) => name.isWellFormed(), "holds half of a surrogate pair")
-    .nullish(),
-});
+const Entry = z.object({ project_id: Id, name: z.string().nullish() });
 
 export type ProjectList = {
   /** Each once. */
@@ -47,7 +41,7 @@ export async function fetchProjects(
   const late = AbortSignal.timeout(secondsMax * 1000);
   const call = { operation: "projects", method: "GET", path: ["v1", "projects"], retry: true } as const;
   try {
-    const answer = await service.call({ ...call, allowsHalfPairs: true }, key, AbortSignal.any([signal, late]));
+    const answer = await service.call(call, key, AbortSignal.any([signal, late]));
     return readList(parseAnswer(ProjectsAnswer, answer, "the list of projects"));
   } catch (error) {
     if (!late.aborted || signal.aborted) throw error;

@@ -62,8 +62,6 @@ export type ServiceCall = {
   readonly beforeAttempt?: () => Promise<void>;
   /** The answer may contain a secret that the scrubber does not know yet, so no part of the answer is quoted. */
   readonly secretAnswer?: boolean;
-  /** Texts with half of a surrogate pair do not make the whole answer unreadable. */
-  readonly allowsHalfPairs?: boolean;
   /** The key needs one of these scopes. The error message names them if the service does not name the missing one. */
   readonly scopes?: readonly string[];
 };
@@ -72,8 +70,6 @@ export type ServiceAnswer = {
   readonly status: number;
   /** The parsed body; undefined for a 204 to a DELETE. */
   readonly value: unknown;
-  /** The service's id of the call, for an error message. A function, because most answers lead to none, and removing secrets takes time. */
-  readonly requestId: () => string | undefined;
 };
 
 export type Service = {

@@ -5,7 +5,7 @@ import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import type { Window } from "../usage/days.ts";
 import { DIMENSIONS, type Dialect, hasOtherName2026, nameIn, type Source } from "../usage/dimensions.ts";
-import { isObject } from "../usage/json-value.ts";
+import { groupingEvidence } from "../usage/normalise.ts";
 import type { UsageRequest } from "../usage/plan.ts";
 import { ALL_USAGE, dimensionsOf, type Grouping, type Project, type Series } from "../usage/series.ts";
 import { callAllowingStatuses, hasStatus } from "./answer.ts";
@@ -18,7 +18,7 @@ export function groupingName(grouping: Grouping, dialect: Dialect): string {
 }
 
 /** What a key needs to read a breakdown. Sources differ on which of the scopes for usage it is. */
-const BREAKDOWN_SCOPES: Readonly<Record<Source, readonly string[]>> = {
+export const BREAKDOWN_SCOPES: Readonly<Record<Source, readonly string[]>> = {
   usage: ["project:read", "usage:read"],
   billing: ["billing:read"],
 };
@@ -111,25 +111,7 @@ export async function probeDialect({ service, project, window, key, signal }: Di
   for (const dialect of PROBED_DIALECTS) {
     // A service may refuse a name that it does not know.
     const answer = await callAllowingStatuses(service, [400, 422], breakdownCall(request, dialect), key, signal);
-    if (hasModel(answer?.value)) return dialect;
+    if (groupingEvidence("model", answer?.value) === "value") return dialect;
   }
   return undefined;
-}
-
-/** Whether some row of an answer by model names one. */
-export function hasModel(answer: unknown): boolean {
-  return resultsOf(answer).some((row) => {
-    if (!isObject(row)) return false;
-    const holders = isObject(row.grouping) ? [row.grouping, row] : [row];
-    const values = holders.flatMap((holder) => [holder.model, holder.models]).flat();
-    return values.some((value) => typeof value === "string" && value !== "");
-  });
-}
-
-export function hasRows(answer: unknown): boolean {
-  return resultsOf(answer).some(isObject);
-}
-
-function resultsOf(answer: unknown): readonly unknown[] {
-  return isObject(answer) && Array.isArray(answer.results) ? answer.results : [];
 }

@@ -72,41 +72,20 @@ function isWanted(only: BackfillMode, status: SliceStatus = "missing"): boolean 
   return only === "all" || only === status;
 }
 
-/** How complete the slices of a range are. */
-export type RangeState = {
-  readonly slices: number;
-  readonly counts: Readonly<Record<SliceStatus, number>>;
-  /** The statuses that still need a reading: for each, the mode that reads it, and the first and last day that has it. */
-  readonly left: readonly { readonly status: SliceStatus; readonly only: BackfillMode; readonly days: Window }[];
-};
-
-/** A suspect slice needs another reading, which only the mode `all` makes. */
-const MODE_FOR_STATUS: readonly (readonly [SliceStatus, BackfillMode])[] = [
-  ["failed", "failed"],
-  ["suspect", "all"],
-  ["missing", "missing"],
-];
-
-export function rangeState(jobs: readonly BackfillJob[], range: Window, known: KnownSlices): RangeState {
+/** How many slices of a range have each status. */
+export function countStatuses(
+  jobs: readonly BackfillJob[],
+  range: Window,
+  known: KnownSlices,
+): Readonly<Record<SliceStatus, number>> {
   const days = daysOf(range);
-  const series = jobs.flatMap((one) => one.series);
   const counts = { complete: 0, suspect: 0, failed: 0, missing: 0 };
-  const spans = new Map<SliceStatus, Window>();
-  for (const day of days) {
-    for (const one of series) {
-      const status = known.get(seriesKey(one))?.[day] ?? "missing";
-      counts[status]++;
-      spans.set(status, { start: spans.get(status)?.start ?? day, end: day });
-    }
+  for (const one of jobs.flatMap(({ series }) => series)) {
+    const statuses = known.get(seriesKey(one));
+    for (const day of days) counts[statuses?.[day] ?? "missing"]++;
   }
-  const left = MODE_FOR_STATUS.flatMap(([status, only]) => {
-    const span = spans.get(status);
-    return span ? [{ status, only, days: span }] : [];
-  });
-  return { slices: series.length * days.length, counts, left };
+  return counts;
 }
-
-// Decides which due slices are read again outside of a job's window.
 
 /** A due slice that is not complete, was not read since its day was over, or was still in doubt when it left the window. */
 export type DueSlice = {

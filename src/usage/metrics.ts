@@ -12,64 +12,27 @@ type Entry = {
   readonly unit: "hours" | "tokens" | "characters" | "requests";
   /** What the comments on its columns say. */
   readonly meaning: string;
-  /**
-   * The cliff guard applies from this amount on. Smaller ones may well be restated to a tenth, such as a one-hour test under the wrong
-   * tag.
-   */
-  readonly guardedFrom: number;
 };
 
 /** In the order of the columns. */
 export const METRIC_TABLE = [
-  {
-    name: "hours",
-    label: "Hours",
-    unit: "hours",
-    meaning: "Hours of audio, in hours",
-    guardedFrom: 10,
-  },
+  { name: "hours", label: "Hours", unit: "hours", meaning: "Hours of audio, in hours" },
   {
     name: "total_hours",
     label: "Total hours",
     unit: "hours",
     meaning: "Total hours, in hours, as the service counts them",
-    guardedFrom: 10,
   },
-  {
-    name: "agent_hours",
-    label: "Agent hours",
-    unit: "hours",
-    meaning: "Hours of agent connections, in hours",
-    guardedFrom: 10,
-  },
-  {
-    name: "tokens_in",
-    label: "Tokens in",
-    unit: "tokens",
-    meaning: "Tokens received, a count",
-    guardedFrom: 10_000,
-  },
-  {
-    name: "tokens_out",
-    label: "Tokens out",
-    unit: "tokens",
-    meaning: "Tokens produced, a count",
-    guardedFrom: 10_000,
-  },
+  { name: "agent_hours", label: "Agent hours", unit: "hours", meaning: "Hours of agent connections, in hours" },
+  { name: "tokens_in", label: "Tokens in", unit: "tokens", meaning: "Tokens received, a count" },
+  { name: "tokens_out", label: "Tokens out", unit: "tokens", meaning: "Tokens produced, a count" },
   {
     name: "tts_characters",
     label: "TTS characters",
     unit: "characters",
     meaning: "Characters turned into speech, a count",
-    guardedFrom: 10_000,
   },
-  {
-    name: "requests",
-    label: "Requests",
-    unit: "requests",
-    meaning: "Requests, a count",
-    guardedFrom: 100,
-  },
+  { name: "requests", label: "Requests", unit: "requests", meaning: "Requests, a count" },
 ] as const satisfies readonly Entry[];
 
 export type Metric = (typeof METRIC_TABLE)[number]["name"];
@@ -94,5 +57,8 @@ export const TOLERANCES: Readonly<Record<Sensitivity, number>> = { low: 8, norma
 
 export type AnomalySettings = { readonly sensitivity: Sensitivity | "off" };
 
-/** By the unit of a metric: a day with less, and of which less is expected, is not judged by it. */
-export const JUDGED_MINIMUM = { requests: 100, hours: 10, tokens: 10_000, characters: 10_000 } as const;
+/**
+ * By the unit of a metric: a smaller amount is neither protected by the cliff guard nor judged as unusual. It may well be restated to a tenth,
+ * such as a one-hour test under the wrong tag.
+ */
+export const GUARDED_FROM = { requests: 100, hours: 10, tokens: 10_000, characters: 10_000 } as const;

@@ -142,18 +142,14 @@ function requireDimension(dimension: Dimension, askedAs: string, results: readon
 }
 
 /**
- * Whether some row of the answer has a value of the dimension. "all null": either nothing has a value, as in a project without tags, or
- * the service ignores the grouping. "none": the answer proves nothing.
+ * Whether some row of the answer has a value of the dimension. "no value": either nothing has one, as in a project without tags, or the
+ * service ignores the grouping.
  */
-export function groupingEvidence(dimension: Dimension, answer: unknown): "values" | "all null" | "none" {
-  if (!isObject(answer) || !Array.isArray(answer.results)) return "none";
-  let evidence: "all null" | "none" = "none";
-  for (const row of answer.results) {
-    const value = isObject(row) ? dimensionValue(row, dimension).value : undefined;
-    if (isValue(value)) return "values";
-    if (value !== undefined) evidence = "all null";
-  }
-  return evidence;
+export function groupingEvidence(dimension: Dimension, answer: unknown): "value" | "no value" | "no rows" {
+  const results: readonly unknown[] = isObject(answer) && Array.isArray(answer.results) ? answer.results : [];
+  const rows = results.filter(isObject);
+  if (rows.length === 0) return "no rows";
+  return rows.some((row) => isValue(dimensionValue(row, dimension).value)) ? "value" : "no value";
 }
 
 const NAMES_OF_MODEL = ["model", "models"];

@@ -1,7 +1,7 @@
 // Decides what an answer does to a stored slice, and to the stored snapshots of answers without a date. Pure.
 
 import { addDays, type Day, HOUR_MS } from "./days.ts";
-import { METRIC_TABLE, STORED_METRICS, type StoredMetric } from "./metrics.ts";
+import { GUARDED_FROM, METRIC_TABLE, STORED_METRICS, type StoredMetric } from "./metrics.ts";
 
 /** `missing` includes a slice that was read only before its day was over. */
 const SLICE_STATUSES = ["complete", "suspect", "failed", "missing"] as const;
@@ -146,8 +146,8 @@ function doubtKind(stored: StoredSlice, incoming: IncomingSlice, guards: Guards)
   return guards.cliffGuard === "confirm" && fallOf(stored, incoming) ? "fall" : undefined;
 }
 
-const GUARDED_FROM: ReadonlyMap<StoredMetric, number> = new Map([
-  ...METRIC_TABLE.map(({ name, guardedFrom }): [StoredMetric, number] => [name, guardedFrom]),
+const AMOUNT_MIN: ReadonlyMap<StoredMetric, number> = new Map([
+  ...METRIC_TABLE.map(({ name, unit }): [StoredMetric, number] => [name, GUARDED_FROM[unit]]),
   ["dollars", 10],
 ]);
 
@@ -161,7 +161,7 @@ function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice): MetricFa
     const i = STORED_METRICS.indexOf(metric);
     const [before, after] = [totals[i], incoming.totals[i]];
     if (before === undefined || after === undefined) continue;
-    const isFall = before >= (GUARDED_FROM.get(metric) ?? 0) && after < before * KEPT_SHARE_MIN;
+    const isFall = before >= (AMOUNT_MIN.get(metric) ?? 0) && after < before * KEPT_SHARE_MIN;
     return isFall ? { metric, before, after } : undefined;
   }
   return undefined;

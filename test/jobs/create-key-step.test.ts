@@ -21,7 +21,7 @@ function openRotation(create: () => unknown = () => CREATED, ledgerPart: Partial
   const call: Service["call"] = async ({ operation = "" }) => {
     done.push(operation);
     const value = operation === "create_key" ? create() : { api_key_id: "caller" };
-    return { status: 200, value, requestId: () => undefined };
+    return { status: 200, value };
   };
   const app = { signal: new AbortController().signal, scrubber: new Scrubber(), log: pino({ level: "silent" }) };
   const context = {

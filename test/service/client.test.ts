@@ -24,17 +24,10 @@ test.each([
   });
 });
 
-test("a success returns its status, its value and its request id", async () => {
-  await using server = await scriptedServer((_request, response) =>
-    answerJson(response, 201, { results: [1.5] }, { "dg-request-id": "r-1" }),
-  );
+test("a success returns its status and its value", async () => {
+  await using server = await scriptedServer((_request, response) => answerJson(response, 201, { results: [1.5] }));
   await using service = openTestService(server.origin);
-  const { status, value, requestId } = await service.call(READ, KEY, limit());
-  expect({ status, value, requestId: requestId() }).toEqual({
-    status: 201,
-    value: { results: [1.5] },
-    requestId: "r-1",
-  });
+  expect(await service.call(READ, KEY, limit())).toEqual({ status: 201, value: { results: [1.5] } });
 });
 
 test("a path in baseUrl is put before the path of the call", async () => {
@@ -101,8 +94,8 @@ test.each([400, 402, 404, 405, 409, 410, 422])("a request that is answered %i is
   await using service = openTestService(server.origin);
   await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
     code: "rejected",
-    message: expect.stringContaining("NO: no"),
-    details: { status, requestId: "r-9" },
+    message: expect.stringMatching(/NO: no.*request id r-9/),
+    details: { status },
   });
   expect(server.requests).toHaveLength(1);
 });

@@ -2,12 +2,12 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
   type BackfillMode,
+  countStatuses,
   type DueSlice,
   distinctSeries,
   isDueForRetry,
   type KnownSlices,
   planBackfill,
-  rangeState,
 } from "../../src/usage/backfill.ts";
 import { addDays, type Day, daysOf, type Window } from "../../src/usage/days.ts";
 import type { ExportJob } from "../../src/usage/plan.ts";
@@ -115,7 +115,7 @@ test("for any stored statuses, each mode reads exactly its days, each once, and 
       expect(daysRead("missing")).toEqual(daysThatAre(undefined));
       expect(daysRead("failed")).toEqual(daysThatAre("failed"));
       expect(daysRead("all")).toEqual(daysOf(range));
-      expect(rangeState(jobs, range, slices).counts).toEqual({
+      expect(countStatuses(jobs, range, slices)).toEqual({
         complete: daysThatAre("complete").length,
         suspect: daysThatAre("suspect").length,
         failed: daysThatAre("failed").length,
@@ -123,18 +123,6 @@ test("for any stored statuses, each mode reads exactly its days, each once, and 
       });
     }),
   );
-});
-
-test("each status that is left to read comes with its mode and its first and last day", () => {
-  expect(rangeState(distinctSeries([sampleJob()], {}), WEEK, STATES)).toEqual({
-    slices: 7,
-    counts: { complete: 1, suspect: 1, failed: 3, missing: 2 },
-    left: [
-      { status: "failed", only: "failed", days: { start: "2026-03-12", end: "2026-03-17" } },
-      { status: "suspect", only: "all", days: { start: "2026-03-15", end: "2026-03-15" } },
-      { status: "missing", only: "missing", days: { start: "2026-03-14", end: "2026-03-16" } },
-    ],
-  });
 });
 
 const NOW = new Date("2026-03-19T12:00:00Z");

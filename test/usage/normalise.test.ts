@@ -137,12 +137,12 @@ test.each<[string, unknown, string, boolean]>([
 });
 
 test.each<[string, readonly unknown[], ReturnType<typeof groupingEvidence>]>([
-  ["null in every row", [{ tags: null }, { grouping: { tags: null } }], "all null"],
-  ["null or absent in every row", [{ tags: null }, { requests: 1 }], "all null"],
-  ["a value among nulls", [{ tags: null }, { tags: ["prod"] }], "values"],
-  ["no value in every shape", [{ tags: [] }, { tags: "" }, { tags: [null] }], "all null"],
-  ["absent in every row", [{ requests: 1 }], "none"],
-  ["no rows", [], "none"],
+  ["null in every row", [{ tags: null }, { grouping: { tags: null } }], "no value"],
+  ["null or absent in every row", [{ tags: null }, { requests: 1 }], "no value"],
+  ["a value among nulls", [{ tags: null }, { tags: ["prod"] }], "value"],
+  ["no value in every shape", [{ tags: [] }, { tags: "" }, { tags: [null] }], "no value"],
+  ["absent in every row", [{ requests: 1 }], "no value"],
+  ["no rows", [], "no rows"],
 ])("whether an answer proves that it is grouped: %s", (_, results, evidence) => {
   expect(groupingEvidence("tags", { results })).toBe(evidence);
 });
