@@ -76,8 +76,7 @@ function defineSetUp(program: Command, run: Run): void {
     .option("--yes", "asks nothing; uses the options given, and defaults for the rest")
     .action(run(async () => (await import("./init.ts")).runInit));
 
-  const check =
-    "checks the configuration and the database, and for each project its key and what the service does with window, groupings and filters";
+  const check = "checks the configuration, the database, and each project: its key, window, groupings and filters";
   add(program, "check", check, "check", "check --offline --config staging.config.json")
     .option("--offline", "stops after the configuration")
     .option(
@@ -145,7 +144,7 @@ function defineWork(program: Command, run: Run): void {
 }
 
 function defineJobs(program: Command, run: Run): void {
-  const start = "the worker: runs jobs on their schedules, reads missed days, serves the dashboard; SIGTERM ends it";
+  const start = "runs the worker: jobs on their schedules, missed days, the dashboard; SIGTERM ends it";
   add(program, "start", start, "start", "start --embedded")
     .option("--embedded", "allows the embedded database in ./data; needed if DATABASE_URL is not set")
     .action(run(async () => (await import("./start.ts")).runStart));
@@ -187,7 +186,7 @@ function defineAnswers(program: Command, run: Run): void {
   const january = "report --from 2026-01-01 --to 2026-01-31 --out january.html";
   add(program, "report", "writes the overview as one HTML file to send on", "report", january)
     .option("--out <file>", "the file to write; - writes to standard output", "usage-report.html")
-    .option("--from <YYYY-MM-DD>", "the first day; default: 28 days in all", parseDay)
+    .option("--from <YYYY-MM-DD>", "the first day; default: 28 days up to --to", parseDay)
     .option("--to <YYYY-MM-DD>", "the last day; default: yesterday in UTC", parseDay)
     .option("--project <name>", "only this project")
     .action(run(async () => (await import("./report.ts")).runReport));
@@ -198,7 +197,7 @@ function defineAnswers(program: Command, run: Run): void {
     .option("--day <YYYY-MM-DD>", "this day, compared with the same weekday a week before", parseDay)
     .option(
       "--from <YYYY-MM-DD>",
-      "the first day; default: 7 days in all. A whole calendar month is compared with the month before, other days with as many days whole weeks before",
+      "the first day; default: 7 days up to --to. A calendar month is compared with the month before, another period with as many days whole weeks earlier",
       parseDay,
     )
     .option("--to <YYYY-MM-DD>", "the last day; default: yesterday in UTC", parseDay)
