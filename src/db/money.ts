@@ -5,9 +5,7 @@ import type { Budget, BudgetUse } from "../usage/budgets.ts";
 import type { Window } from "../usage/days.ts";
 import { type Price, priceFilterKey, unitFactor, withEnds } from "../usage/prices.ts";
 import type { Database } from "./connection/database.ts";
-import { isStatementTimeout } from "./connection/errors.ts";
-import type { Tx } from "./connection/transaction.ts";
-import { storeConfigured } from "./connection/transaction.ts";
+import { storeConfigured, type Tx } from "./connection/transaction.ts";
 
 /** Stores the prices as the configuration has them; those that it has no more go. Returns whether any has changed. */
 export async function storePrices(db: Database, prices: readonly Price[]): Promise<boolean> {
@@ -77,73 +75,37 @@ const WATCHED_DAYS = 3;
 /** Nobody is notified of a period that ended longer ago: what was sent of older ones is not kept for ever. */
 export const WATCHED_DAYS_MAX = 365;
 
-/** The budgets in the periods that somebody should watch. `tx` is a snapshot of `db`. */
-export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly BudgetUse[]> {
-  return readChanged(db, tx, "watched", () => readWatched(tx));
-}
-
-/** The budgets in the periods with a day of the window. `tx` is a snapshot of `db`. */
-export async function budgetsIn(db: Database, tx: Tx, window: Window): Promise<readonly BudgetUse[]> {
-  return readChanged(db, tx, `${window.start} ${window.end}`, () => readWindow(tx, window));
-}
-
-type Answer = { readonly budgets: readonly BudgetUse[] } | { readonly error: unknown; readonly limitMs: number };
-
-const remembered = new WeakMap<Database, Map<string, { readonly basis: string; readonly answer: Answer }>>();
-/** Visitors of the dashboard choose windows: above this the oldest answer is forgotten. */
-const REMEMBERED_MAX = 16;
+const remembered = new WeakMap<Database, { readonly basis: string; readonly budgets: readonly BudgetUse[] }>();
 
 /**
- * Budgets are asked for at every scrape, tick and page, and reading them takes a second where there is much usage. So they are read again
- * only if what they are computed from has changed, or if it took too long before and may take longer now.
+ * The budgets in the periods that somebody should watch. `tx` is a snapshot of `db`. They are asked for at every scrape, tick and page, and
+ * reading them takes a second where there is much usage: so they are read again only if what they are computed from has changed.
  */
-async function readChanged(
-  db: Database,
-  tx: Tx,
-  what: string,
-  read: () => Promise<readonly BudgetUse[]>,
-): Promise<readonly BudgetUse[]> {
-  const { basis, limitMs } = await basisOf(tx);
+export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly BudgetUse[]> {
+  const basis = await basisOf(tx);
   if (basis === null) return [];
-  const answers = remembered.get(db) ?? new Map<string, { readonly basis: string; readonly answer: Answer }>();
-  const known = answers.get(what);
-  const isKnown = known?.basis === basis && ("budgets" in known.answer || limitMs <= known.answer.limitMs);
-  const answer = isKnown ? known.answer : await answerOf(read, limitMs);
-  answers.delete(what);
-  answers.set(what, { basis, answer });
-  const [oldest] = answers.keys();
-  if (answers.size > REMEMBERED_MAX && oldest !== undefined) answers.delete(oldest);
-  remembered.set(db, answers);
-  if ("error" in answer) throw answer.error;
-  return answer.budgets;
-}
-
-/** Only an error that comes from the time limit is an answer: with the same limit it would come again. */
-async function answerOf(read: () => Promise<readonly BudgetUse[]>, limitMs: number): Promise<Answer> {
-  try {
-    return { budgets: await read() };
-  } catch (error) {
-    if (isStatementTimeout(error)) return { error, limitMs };
-    throw error;
-  }
+  const known = remembered.get(db);
+  if (known?.basis === basis) return known.budgets;
+  const budgets = await readWatched(tx);
+  remembered.set(db, { basis, budgets });
+  return budgets;
 }
 
 /**
  * Changes with every answer that is stored, as it raises the number of a slice's newest fetch, and with the budgets, prices, keys, series
- * and days; and every ten minutes, for what depends on the time of day. Null without a budget. `limitMs` is the time limit of a statement.
+ * and days; and every ten minutes, for what depends on the time of day. Null without a budget.
  */
-async function basisOf(tx: Tx): Promise<{ readonly basis: string | null; readonly limitMs: number }> {
-  const { rows } = await sql<{ basis: string | null; limitMs: number }>`
+async function basisOf(tx: Tx): Promise<string | null> {
+  const { rows } = await sql<{ basis: string | null }>`
     select case when exists (select from usage_export.budget) then json_build_array(
       floor(extract(epoch from now()) / 600),
       (select json_agg(c order by what) from usage_export.configured c),
       (select count(*) from usage_export.api_key),
       (select json_agg(json_build_array(series_id, window_days, superseded_at, retired_at) order by series_id) from usage_export.series),
       (select json_build_array(count(*), sum(fetch_no), max(fetched_at), count(*) filter (where status = 'complete')) from usage_export.slice)
-    )::text end as basis,
-    coalesce((select nullif(setting, '0')::integer from pg_catalog.pg_settings where name = 'statement_timeout'), 2147483647) as "limitMs"
+    )::text end as basis
   `.execute(tx);
-  return rows[0] ?? { basis: null, limitMs: 0 };
+  return rows[0]?.basis ?? null;
 }
 
 /**
@@ -172,7 +134,8 @@ async function readWatched(tx: Tx): Promise<readonly BudgetUse[]> {
   return rows;
 }
 
-async function readWindow(tx: Tx, { start, end }: Window): Promise<readonly BudgetUse[]> {
+/** The budgets in the periods with a day of the window. */
+export async function budgetsIn(tx: Tx, { start, end }: Window): Promise<readonly BudgetUse[]> {
   const { rows } = await sql<BudgetUse>`
     select ${useColumns} from usage_export.budget_period p where p.period_start <= ${end}::date and p.period_end >= ${start}::date
     order by p.name collate "C", p.period_start

@@ -44,7 +44,7 @@ export const TRAITS = {
   budget: { severity: "warning", section: "budgets", isReminder: true },
   "budget forecast": { severity: "warning", section: "budgets", isReminder: true, isQuiet: true },
   anomaly: { severity: "warning", section: "anomalies", isReminder: true },
-  unread: { severity: "warning", section: "jobs", isReminder: true, isQuiet: true },
+  unread: { severity: "warning", section: "budgets", isReminder: true, isQuiet: true },
 } as const satisfies Readonly<Record<string, Traits>>;
 
 type ConditionName = keyof typeof TRAITS;
@@ -291,10 +291,9 @@ function rotationConditions(row: RotationHealth): readonly Found[] {
 
 function usageConditions({ notRead, budgets, anomalies }: HealthFacts): readonly Found[] {
   return [
-    ...notRead.map(({ kind, error }) => {
-      const section = kind === "budget" ? "budgets" : "anomalies";
-      return condition("unread", kind, `${section}: not read, as reading them failed: ${error}`, { section });
-    }),
+    ...(notRead === undefined
+      ? []
+      : [condition("unread", "", `budgets and anomalies: not read, as reading them failed: ${notRead}`)]),
     ...budgets.flatMap(budgetCondition),
     ...anomalies.flatMap(anomalyCondition),
   ];

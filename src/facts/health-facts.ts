@@ -36,8 +36,8 @@ export type HealthFacts = {
   readonly budgets: readonly BudgetUse[];
   /** The projects and filters of which days are judged, with their unusual days; empty if `anomalies` is off. */
   readonly anomalies: readonly JudgedUsage[];
-  /** Which of budgets and anomalies could not be read, by the names of their conditions. Their lists are empty then; all else was read. */
-  readonly notRead: readonly { readonly kind: "budget" | "anomaly"; readonly error: string }[];
+  /** Why budgets and anomalies could not be read; undefined if they were. Their lists are empty then; all else was read. */
+  readonly notRead?: string;
 };
 
 export type WorkerHealth = Omit<StoredWorker, "workerId" | "stoppedAt"> & {
@@ -86,16 +86,9 @@ async function usageFacts(
   tx: Tx,
   config: Config,
 ): Promise<Pick<HealthFacts, "budgets" | "anomalies" | "notRead">> {
-  const budgets = await tryWithin(tx, () => watchedBudgets(db, tx));
-  const anomalies = await tryWithin(tx, async () =>
-    config.anomalies.sensitivity === "off" ? [] : await readAnomalies(tx),
-  );
-  return {
-    budgets: "value" in budgets ? budgets.value : [],
-    anomalies: "value" in anomalies ? anomalies.value : [],
-    notRead: [
-      ...("error" in budgets ? [{ kind: "budget" as const, error: errorText(budgets.error) }] : []),
-      ...("error" in anomalies ? [{ kind: "anomaly" as const, error: errorText(anomalies.error) }] : []),
-    ],
-  };
+  const read = await tryWithin(tx, async () => ({
+    budgets: await watchedBudgets(db, tx),
+    anomalies: config.anomalies.sensitivity === "off" ? [] : await readAnomalies(tx),
+  }));
+  return "value" in read ? read.value : { budgets: [], anomalies: [], notRead: errorText(read.error) };
 }

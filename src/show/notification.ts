@@ -32,7 +32,7 @@ export function notificationsOf(
       .slice(0, 1)
       .map(({ name }) => ({ name, subject, state: "wrong", text: same.map(({ text }) => text).join("; ") }));
   });
-  const isAnomalyUnread = conditions.some(({ name, subject }) => name === "unread" && subject === "anomaly");
+  const isAnomalyUnread = conditions.some(({ name }) => name === "unread");
   const ended = [...lastSent].flatMap(([subject, phase]): readonly Change[] => {
     const [name = ""] = subject.split(" ");
     // Each threshold of a budget is notified once in a period, and a report once. Of what could not be read nothing has ended. A rotation may fail more.

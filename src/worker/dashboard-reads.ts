@@ -77,7 +77,7 @@ export async function readReportData(
   { secondsMax = statementSecondsMax, signal }: { readonly secondsMax?: number; readonly signal?: AbortSignal } = {},
 ): Promise<ReportData> {
   const read = await readByStatements(db, (run) => overview(run, question, dayOf(now)), { secondsMax, signal });
-  const budgets = await readSnapshot(db, (tx) => budgetsIn(db, tx, question.period), secondsMax);
+  const budgets = await readSnapshot(db, (tx) => budgetsIn(tx, question.period), secondsMax);
   const isOfProject = question.projects !== undefined;
   // A budget of more projects than the report is of would say what the others used.
   const ids = read.total.question.project;

@@ -8,74 +8,19 @@ import type { Database } from "../../src/db/connection/database.ts";
 import { heartbeatWorker, markWorkerStopped } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { recordEvent } from "../../src/db/keys/keystore.ts";
-import { recordFailure } from "../../src/db/usage/failures.ts";
-import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
-import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
+import { markDue, registerSeries } from "../../src/db/usage/series.ts";
 import { health } from "../../src/facts/health.ts";
 import { type MetricSample, metricSamples } from "../../src/show/prometheus.ts";
 import type { RunTrigger } from "../../src/usage/counts.ts";
 import { newIntent, newRotation } from "./keys/written-ledger.ts";
-import { configured, daysBack, newProject, slice, store } from "./stored-usage.ts";
-
-/**
- * The past of a series. Every number is a count of days before today: the first and the last due day, the days that were read, those
- * whose last reading failed, and those whose last reading was empty.
- */
-type Past = {
-  readonly due?: readonly [number, number];
-  readonly read?: readonly number[];
-  readonly failed?: readonly number[];
-  readonly emptied?: readonly number[];
-};
-
-const PASTS: Readonly<Record<string, Past>> = {
-  "never planned": {},
-  "planned and never read": { due: [3, 1] },
-  "all read": { due: [4, 1], read: [4, 3, 2, 1] },
-  "the first missing": { due: [4, 1], read: [3, 2, 1] },
-  "one within missing": { due: [4, 1], read: [4, 2, 1] },
-  "two stretches missing": { due: [7, 1], read: [7, 5, 3, 2] },
-  "the last missing": { due: [4, 1], read: [4, 3] },
-  "one failed that never had any": { due: [4, 1], read: [4, 2, 1], failed: [3] },
-  "one failed that had some": { due: [4, 1], read: [4, 3, 2, 1], failed: [3] },
-  "the last failed, and one before missing": { due: [4, 1], read: [4, 2], failed: [1] },
-  "one suspect": { due: [4, 1], read: [4, 3, 2, 1], emptied: [2] },
-  "older days read by hand": { due: [3, 1], read: [9, 8, 3, 2, 1], failed: [8] },
-};
+import { configured, newProject } from "./stored-usage.ts";
 
 export function testHealth(db: Database): void {
-  test("the health of a project agrees with the views, whatever its past", async () => {
-    const pasts = Object.entries(PASTS).map(([name, past]) => {
-      const project = { ...newProject(), name };
-      return { past, one: configured(project, "endpoint", { windowDays: 2 }) };
-    });
-    const ids = await registerSeries(
-      db,
-      pasts.map(({ one }) => one),
-    );
-    for (const { past, one } of pasts) await live(seriesIdOf(ids, one.series), past);
-
-    const shown = new Map<string, Record<string, number>>();
-    for (const { gauge, labels, value } of await samplesOf()) {
-      const { project = "", status = gauge } = labels;
-      if (project in PASTS) shown.set(project, { ...shown.get(project), [status]: value });
-    }
-    expect(Object.fromEntries(shown)).toEqual(await viewed());
-    expect(shown.get("two stretches missing")).toMatchObject({ missing: 3, failed: 0, suspect: 0 });
-  });
-
-  test("the slices are counted as in bi.coverage", async () => {
-    const { slices } = await health(db, configOf());
-    const { rows: counts } = await sql<{ status: string; slices: number }>`
-      select status, count(*)::integer as slices from bi.coverage where status <> 'undated' group by status
-    `.execute(db);
-    expect(slices).toEqual(Object.fromEntries(counts.map((count) => [count.status, count.slices])));
-  });
-
   test("the metrics leave out series that are no longer configured", async () => {
     const project = newProject();
     const ids = await registerSeries(db, [configured(project)]);
-    await live([...ids.values()].at(-1) ?? 0, { due: [3, 1], failed: [2] });
+    const [first, last] = ["2026-03-16", "2026-03-18"];
+    await markDue(db, [...ids.values()], { first, oldest: { start: first, end: last }, through: last });
     await registerSeries(db, []);
     const metrics = await samplesOf();
     expect(metrics.filter(({ labels }) => labels.project === project.name)).toEqual([]);
@@ -173,37 +118,6 @@ export function testHealth(db: Database): void {
 
   async function samplesOf(config = configOf()): Promise<readonly MetricSample[]> {
     return metricSamples(await health(db, config));
-  }
-
-  async function live(seriesId: number, { due, read = [], failed = [], emptied = [] }: Past): Promise<void> {
-    const back = await daysBack(db);
-    const answers = (days: readonly number[], requests: Readonly<Record<string, string>>) =>
-      days.map((day) => slice(back(day), requests));
-    if (due) {
-      const [start, end] = [back(due[0]), back(due[1])];
-      await markDue(db, [seriesId], { first: start, oldest: { start, end }, through: end });
-    }
-    if (read.length > 0) await store(db, seriesId, answers(read, { listen: "1" }));
-    if (emptied.length > 0) await store(db, seriesId, answers(emptied, {}));
-    const fetchNo = await nextFetchNo(db);
-    if (failed.length > 0) await recordFailure(db, { seriesId, days: failed.map(back), fetchNo, reason: "down" });
-  }
-
-  /** The same numbers from the views, by project. */
-  async function viewed() {
-    const { rows } = await sql<{ project: string; counts: Readonly<Record<string, number>> }>`
-      select s.project, jsonb_strip_nulls(jsonb_build_object(
-        'missing', (select count(*) from bi.coverage c where c.project_id = s.project_id and c.status = 'missing'),
-        'failed', (select count(*) from bi.coverage c where c.project_id = s.project_id and c.status = 'failed'),
-        'suspect', (select count(*) from bi.coverage c where c.project_id = s.project_id and c.status = 'suspect'),
-        'newest_complete_day_timestamp_seconds', (
-          select extract(epoch from f.fresh_through::timestamp at time zone 'UTC')::bigint from bi.freshness f
-          where f.project_id = s.project_id
-        )
-      )) as counts
-      from usage_export.series s where s.project = any(${Object.keys(PASTS)})
-    `.execute(db);
-    return Object.fromEntries(rows.map(({ project, counts }) => [project, counts]));
   }
 
   async function jobMetrics(name: string) {

@@ -48,12 +48,7 @@ const CASES: readonly [name: string, part: Part, lastSent: Sent, sent: readonly 
   ["a budget's period was over before it was stored", { budgets: [makeBudgetUse({ isBeforeStored: true })] }, {}, []],
   ["a budget will be exceeded", { budgets: [makeBudgetUse({ reached: [] })] }, {}, []],
   ["an unusual day is over", {}, { "anomaly production": "wrong" }, ["anomaly production: well"]],
-  [
-    "unusual days could not be read",
-    { notRead: [{ kind: "anomaly", error: "no" }] },
-    { "anomaly production": "wrong" },
-    [],
-  ],
+  ["unusual days could not be read", { notRead: "no" }, { "anomaly production": "wrong" }, []],
 ];
 
 test.each(CASES)("what is sent if %s", (_, part, lastSent, sent) => {

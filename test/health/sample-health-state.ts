@@ -16,7 +16,7 @@ export function healthState(part: Partial<HealthFacts> = {}): HealthState {
     ...{ readAt: NOW, callPauses: [], jobs: [jobLine()], workers: [worker()], projects: [] },
     slices: { complete: 60, suspect: 0, failed: 0, missing: 0 },
     ...{ causes: [], rotations: [], lists: [] },
-    ...{ budgets: [], anomalies: [], notRead: [] },
+    ...{ budgets: [], anomalies: [] },
     ...part,
   });
 }

@@ -82,11 +82,6 @@ const CONFLICT = new Set(["40001", "40P01", "55P03"]);
 /** SQLSTATE of a statement timeout, and of a write to a server that is read-only during a failover. */
 const SERVER_BUSY = new Set(["57014", "25006"]);
 
-/** Whether the server was reached, and ended the statement because it took too long. */
-export function isStatementTimeout(error: unknown): boolean {
-  return systemCode(error) === "57014";
-}
-
 /** Whether the state of the server caused the error, not the statement: a later attempt may succeed. */
 export function isTransient(error: unknown): boolean {
   return isConnectionError(error) || isConflict(error) || SERVER_BUSY.has(systemCode(error));

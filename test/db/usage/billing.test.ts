@@ -65,18 +65,6 @@ test("each dimension of a group has the value that it has by itself", async () =
   ]);
 });
 
-test("a grouping by one dimension, and the total", async () => {
-  const { storeRows } = await billingSeries("tags");
-  await storeRows([["1.5", { tags: ["b", "a"] }]]);
-  const [byTags] = await visibleCost(db);
-  expect(byTags).toMatchObject({ grouping: "tags", tags: '["a","b"]', accessor: null, dollars: "1.5" });
-  const total = await billingSeries("none");
-  await total.storeRows([["1.5"]]);
-  expect(await visibleCost(db)).toContainEqual(
-    expect.objectContaining({ grouping: "none", tags: null, dollars: "1.5" }),
-  );
-});
-
 test("no digit of an amount is lost, and an amount that is not known is not 0", async () => {
   const { storeRows } = await billingSeries("line_item");
   const digits = fc.string({ unit: fc.constantFrom(..."0123456789"), minLength: 1, maxLength: 28 });

@@ -14,15 +14,6 @@ export function testFailures(db: Database): void {
     await recordFailure(db, { seriesId, days, reason, fetchNo: fetchNo ?? (await nextFetchNo(db)) });
   }
 
-  test("days that were never read are failed, with the reason", async () => {
-    const { project, seriesId } = await newSeries(db);
-    await fail(seriesId, [FIRST, SECOND]);
-    expect(await coverageOf(db, project)).toEqual([
-      { usage_date: FIRST, status: "failed", rows: 0, error: "503 from the service" },
-      { usage_date: SECOND, status: "failed", rows: 0, error: "503 from the service" },
-    ]);
-  });
-
   test("a failure does not change the stored rows", async () => {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
@@ -36,22 +27,6 @@ export function testFailures(db: Database): void {
     expect(await view(db, "coverage", project)).toEqual([
       { ...read, status: "failed", error: "503 from the service", rows: 1 },
     ]);
-  });
-
-  test("a good answer ends a failure, even if its numbers are unchanged", async () => {
-    const { project, seriesId } = await newSeries(db);
-    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
-    await fail(seriesId, [FIRST]);
-    expect(await store(db, seriesId, [slice(FIRST, { listen: "1" })])).toMatchObject({ rowsChanged: 0 });
-    expect(await coverageOf(db, project)).toEqual([{ usage_date: FIRST, status: "complete", rows: 1, error: null }]);
-  });
-
-  test("a failure does not change a day that a later fetch has completed", async () => {
-    const { project, seriesId } = await newSeries(db);
-    const slow = await nextFetchNo(db);
-    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
-    await fail(seriesId, [FIRST, SECOND], "timed out", slow);
-    expect((await coverageOf(db, project)).map(({ status }) => status)).toEqual(["complete", "failed"]);
   });
 
   test("a day shows the reason of its newest failure", async () => {

@@ -3,8 +3,6 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
-import { recordFailure } from "../../../src/db/usage/failures.ts";
-import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { coverageOf, makeDoubtsAnHourOlder, newSeries, shown, slice, store } from "../stored-usage.ts";
 
 const FIRST = "2026-03-16";
@@ -25,54 +23,6 @@ export function testEmptyGuard(db: Database): void {
     expect(await coverageOf(db, project)).toMatchObject([
       { status: "suspect", rows: 1, error: expect.stringContaining("no rows") },
     ]);
-  });
-
-  test("another run that finds the day empty an hour later confirms that", async () => {
-    const { project, seriesId } = await newSeries(db);
-    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
-    await store(db, seriesId, [slice(FIRST, {})]);
-    await makeDoubtsAnHourOlder(db);
-    const confirmed = await store(db, seriesId, [slice(FIRST, {})]);
-    expect(confirmed).toEqual({ slices: [{ day: FIRST, decision: "replace" }], rowsChanged: 1 });
-    expect(await shown(db, project)).toEqual({});
-    expect(await coverageOf(db, project)).toEqual([{ usage_date: FIRST, status: "complete", rows: 0, error: null }]);
-  });
-
-  test.each<[string, Readonly<Record<string, string>>]>([
-    ["other rows", { listen: "2" }],
-    ["the same rows", { listen: "1" }],
-  ])(
-    "an empty answer stays in doubt if an answer with %s arrives after it that was requested before it",
-    async (_, requests) => {
-      const { project, seriesId } = await newSeries(db);
-      await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
-      const older = await nextFetchNo(db);
-      await store(db, seriesId, [slice(FIRST, {})]);
-      const late = await store(db, seriesId, [slice(FIRST, requests)], { fetchNo: older });
-      expect(late).toEqual({ slices: [{ day: FIRST, decision: "stale" }], rowsChanged: 0 });
-      await recordFailure(db, { seriesId, days: [FIRST], fetchNo: older, reason: "down" });
-      expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" } });
-      expect(await coverageOf(db, project)).toMatchObject([{ status: "suspect" }]);
-    },
-  );
-
-  test("a failure between two empty answers does not restart the doubt", async () => {
-    const { project, seriesId } = await newSeries(db);
-    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
-    await store(db, seriesId, [slice(FIRST, {})]);
-    await recordFailure(db, { seriesId, days: [FIRST], fetchNo: await nextFetchNo(db), reason: "down" });
-    await makeDoubtsAnHourOlder(db);
-    expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" } });
-    expect(await store(db, seriesId, [slice(FIRST, {})])).toMatchObject({ slices: [{ decision: "replace" }] });
-  });
-
-  test("rows that come back end the doubt, and the next empty answer starts a new one", async () => {
-    const { project, seriesId } = await newSeries(db);
-    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
-    await store(db, seriesId, [slice(FIRST, {})]);
-    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
-    expect(await coverageOf(db, project)).toEqual([{ usage_date: FIRST, status: "complete", rows: 1, error: null }]);
-    expect(await store(db, seriesId, [slice(FIRST, {})])).toMatchObject({ slices: [{ decision: "suspect" }] });
   });
 
   test("a day that falls by over 90 % keeps its numbers until a run an hour later gets as little", async () => {

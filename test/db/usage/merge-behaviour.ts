@@ -146,15 +146,6 @@ export function testMerge(db: Database): void {
     expect(await shown(db, project)).toEqual({ [FIRST]: { ab: "2", "a\\u0000b": "1" } });
   });
 
-  test("the numbers of a group without a value replace the stored ones", async () => {
-    const { project, seriesId } = await newSeries(db);
-    await store(db, seriesId, [rowsOn(FIRST, [rowOf(null, "1")])]);
-    await store(db, seriesId, [rowsOn(FIRST, [rowOf(undefined, "2")])]);
-    expect(await view(db, "usage_by_endpoint", project)).toMatchObject([
-      { endpoint: null, requests: "2", revision: 2 },
-    ]);
-  });
-
   test("an answer whose fetch began before that of the stored one changes nothing", async () => {
     const { project, seriesId } = await newSeries(db);
     const slow = await nextFetchNo(db);
@@ -167,17 +158,6 @@ export function testMerge(db: Database): void {
     expect(late).toEqual({ slices: [{ day: FIRST, decision: "stale" }], rowsChanged: 0 });
     expect(await rowVersions(db, seriesId)).toEqual(before);
     expect(await view(db, "coverage", project)).toEqual(coverage);
-  });
-
-  test("a late answer is stored for the days that no later answer has", async () => {
-    const { project, seriesId } = await newSeries(db);
-    const slow = await nextFetchNo(db);
-    await store(db, seriesId, [slice(SECOND, { listen: "2" })]);
-    const late = await store(db, seriesId, [slice(FIRST, { listen: "1" }), slice(SECOND, { listen: "1" })], {
-      fetchNo: slow,
-    });
-    expect(late.slices.map(({ decision }) => decision)).toEqual(["replace", "stale"]);
-    expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" }, [SECOND]: { listen: "2" } });
   });
 
   test("an answer that is stored again, because the acknowledgement of the COMMIT was lost, changes nothing", async () => {

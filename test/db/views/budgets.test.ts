@@ -402,7 +402,7 @@ test("a budget of a tag that no usage has says so once other tags were read", as
   const id = await configure(parts);
   const unseen = async () => {
     const window = { start: MONTH, end: MONTH };
-    const uses = await readSnapshot(db, (tx) => budgetsIn(db, tx, window));
+    const uses = await readSnapshot(db, (tx) => budgetsIn(tx, window));
     return uses.flatMap(({ name, isNeverSeen }) => (isNeverSeen ? [name] : []));
   };
   await sql`truncate usage_export.group_value cascade`.execute(db);

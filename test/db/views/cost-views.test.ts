@@ -89,12 +89,6 @@ test("a price per thousand, per minute and per second is the exact price of one 
   ]);
 });
 
-test("a price by endpoint is for the rows read with that filter; the rest of the model is shown without a price", async () => {
-  await price({ ...NOVA, endpoint: "listen" });
-  await use([hours("10"), hours("4", { endpoint: "listen" }), hours("3", { endpoint: "listen", method: "sync" })]);
-  expect(await shownCosts()).toEqual(["03-10 nova-3 listen priced 4 0.3 1.2", "03-10 nova-3 unpriced 6"]);
-});
-
 test("a set of models is priced by a beginning that all of them have, and no model only by *", async () => {
   await price({ ...NOVA, model: "nova*" }, { ...NOVA, metric: "requests", model: "*" });
   const sets = [["a", "b"], ["b", "a", "c"], ["nova-2", "nova-3"], ["aura", "nova-3"], ["a"], null];
@@ -124,41 +118,6 @@ test("a metric without a price is excused only by a price for what it measures t
   expect(metricsOf("asked", "other_metric")).toEqual([]);
   expect(metricsOf("llm", "unpriced")).toContain("tokens_out");
   expect(metricsOf("free", "unpriced").sort()).toEqual(metrics.toSorted());
-});
-
-test("usage of a day that was not read by model is shown as its total, less what a filtered series was priced for", async () => {
-  await price({ ...NOVA, endpoint: "listen" });
-  const none = { grouping: "none", models: null } as const;
-  await use([
-    hours("10", none),
-    hours("4", { endpoint: "listen" }),
-    hours("7", { ...none, day: "2026-03-11" }),
-    hours("7", { day: "2026-03-11" }),
-  ]);
-  expect(await shownCosts()).toEqual([
-    "03-10 nova-3 listen priced 4 0.3 1.2",
-    "03-10 unpriced 6",
-    "03-11 nova-3 unpriced 7",
-  ]);
-});
-
-test("a day before the first price, after the last one and between two has none, and zero usage has no row", async () => {
-  await price(
-    { ...NOVA, from: "2026-03-02", until: "2026-03-02" },
-    { ...NOVA, from: "2026-03-04", until: "2026-03-04" },
-  );
-  await use(
-    ["1", "2", "3", "4", "5"]
-      .map((day) => hours(day, { day: `2026-03-0${day}` }))
-      .concat(hours("0", { models: ["zero"] })),
-  );
-  expect((await shownCosts()).map((text) => text.split(" ").slice(2, 4).join(" "))).toEqual([
-    "unpriced 1",
-    "priced 2",
-    "unpriced 3",
-    "priced 4",
-    "unpriced 5",
-  ]);
 });
 
 test("without a price book the view is empty", async () => {

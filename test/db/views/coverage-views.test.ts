@@ -55,18 +55,6 @@ test("bi.coverage shows the status of a slice, when it was read and how many row
   ]);
 });
 
-test("a day that was due and was never read is missing", async () => {
-  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
-  await due(seriesId, back(4), back(1), FUTURE);
-  await store(db, seriesId, [slice(back(3), {})]);
-  expect(await statuses(project)).toEqual({
-    [back(4)]: "missing",
-    [back(3)]: "complete",
-    [back(2)]: "missing",
-    [back(1)]: "missing",
-  });
-});
-
 test("yesterday is missing from the next scheduled time on, and not before", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
   await store(db, seriesId, [slice(back(2), {})]);
@@ -153,53 +141,6 @@ test("an open day of a series that is no longer configured is not due again", as
   await store(db, seriesId, [slice(back(1), { listen: "1" })], askedYesterday());
   await registerSeries(db, []);
   expect(await view(db, "coverage", project)).toMatchObject([{ status: "complete", finality: "open" }]);
-});
-
-test("a gap is a stretch of consecutive days, either failed or missing", async () => {
-  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 30 });
-  await due(seriesId, back(9), back(1), FUTURE);
-  await store(db, seriesId, [slice(back(6), {}), slice(back(1), {})]);
-  await fail(seriesId, [back(4), back(3)], "older");
-  await fail(seriesId, [back(3)], "newest");
-  const gaps = (await view(db, "coverage_gaps", project)).map((row) => [
-    row.from_date,
-    row.to_date,
-    row.status,
-    row.days,
-    row.error,
-  ]);
-  expect(gaps.sort()).toEqual([
-    [back(9), back(7), "missing", 3, null],
-    [back(5), back(5), "missing", 1, null],
-    [back(4), back(3), "failed", 2, "newest"],
-    [back(2), back(2), "missing", 1, null],
-  ]);
-});
-
-test.each<[string, readonly number[], readonly number[], number]>([
-  ["through the newest due day if nothing is missing", [4, 3, 2, 1], [], 1],
-  ["through the day before the first gap", [4, 3, 1], [], 3],
-  ["through the day before the first due day if that is missing", [2, 1], [], 5],
-  ["through the newest due day if a failed day has rows of an earlier reading", [4, 3, 2, 1], [2], 1],
-  ["through the day before a failed day that never had rows", [4, 3, 1], [2], 3],
-])("a series is fresh %s", async (_, read, failed, freshThrough) => {
-  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
-  await due(seriesId, back(4), back(1), FUTURE);
-  await store(
-    db,
-    seriesId,
-    read.map((days) => slice(back(days), { listen: "1" })),
-  );
-  await fail(seriesId, failed.map(back), "down");
-  expect(await view(db, "freshness", project)).toMatchObject([
-    { fresh_through: back(freshThrough), due_from: back(4), due_through: back(1) },
-  ]);
-});
-
-test("a series that was planned and never read is fresh through the day before its first due day", async () => {
-  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
-  await due(seriesId, back(3), back(1), FUTURE);
-  expect(await view(db, "freshness", project)).toMatchObject([{ fresh_through: back(4), fetched_at: null }]);
 });
 
 test("a series that is no longer configured shows its complete days, and no failures or gaps", async () => {

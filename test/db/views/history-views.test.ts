@@ -125,22 +125,6 @@ test("changed extra metrics are one restatement, with the whole objects before a
   ]);
 });
 
-test("bi.usage_as_of shows what the views showed at a moment: before, between and after changes", async () => {
-  const { project, seriesId } = await newSeries(db);
-  const before = await moment();
-  await store(db, seriesId, [slice(DAY, { listen: "1", speak: "2" })]);
-  const first = await moment();
-  await store(db, seriesId, [slice(DAY, { listen: "10" })]);
-  const second = await moment();
-  await store(db, seriesId, [slice(DAY, { listen: "10", speak: "3" })]);
-  const third = await moment();
-
-  expect(await requestsAsOf(before, project)).toEqual([]);
-  expect(await requestsAsOf(first, project)).toEqual([`${DAY} listen 1 r1`, `${DAY} speak 2 r1`]);
-  expect(await requestsAsOf(second, project)).toEqual([`${DAY} listen 10 r2`]);
-  expect(await requestsAsOf(third, project)).toEqual([`${DAY} listen 10 r2`, `${DAY} speak 3 r3`]);
-});
-
 test("bi.usage_as_of shows for the present what the views show, in every column and for every series", async () => {
   const project = newProject();
   const filter = { name: "diarized", features: { diarize: "true" }, dimensions: {} };
@@ -180,20 +164,6 @@ test("bi.usage_as_of shows a day as open at a moment before its end, whatever it
   const noon = `${back(1)}T13:00:00Z`;
   expect(await asOf(noon, project)).toMatchObject([{ finality: "open" }]);
   expect(await asOf(await moment(), project)).toMatchObject([{ finality: "final" }]);
-});
-
-test("bi.usage_as_of shows a series at a moment before its filter was redefined", async () => {
-  const project = newProject();
-  const filter = (endpoint: string) => ({ name: "narrow", features: {}, dimensions: { endpoint } });
-  const { seriesId } = await newSeries(db, "endpoint", { project, filter: filter("listen") });
-  await store(db, seriesId, [slice(DAY, { listen: "1" })]);
-  const then = await moment();
-  const redefined = configured(project, "endpoint", { filter: filter("speak") });
-  const ids = await registerSeries(db, [redefined]);
-  await store(db, seriesIdOf(ids, redefined.series), [slice(DAY, { speak: "2" })]);
-
-  expect(await requestsAsOf(then, project)).toEqual([`${DAY} listen 1 r1`]);
-  expect(await requestsAsOf(await moment(), project)).toEqual([`${DAY} speak 2 r1`]);
 });
 
 test("bi.usage_as_of shows a filter with the conditions that it had at the moment, and nothing twice", async () => {

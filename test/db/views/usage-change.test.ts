@@ -6,7 +6,6 @@ import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import type { Day } from "../../../src/usage/days.ts";
 import { testDatabase } from "../../support/database.ts";
-import { newIntent, newKey, newRotation } from "../keys/written-ledger.ts";
 import { DIARIZED, forgetAll, storeSeries, type Usage } from "../reported-usage.ts";
 import { daysBack, newProject, type ViewRow } from "../stored-usage.ts";
 
@@ -55,7 +54,6 @@ function requests(byDay: Readonly<Record<number, Readonly<Record<string, string>
 }
 
 const YESTERDAY = { from: back(1), to: back(1) };
-const TWO_DAYS = { from: back(2), to: back(1) };
 
 test("groups are new, vanished, changed or the same, and add up to the total", async () => {
   const project = newProject();
@@ -91,77 +89,6 @@ test("groups are new, vanished, changed or the same, and add up to the total", a
   });
 });
 
-test("what the groups do not account for, or count twice, is a row of its own", async () => {
-  const project = newProject();
-  await storeSeries(db, [
-    { project, grouping: "none", usage: requests({ 2: "10", 1: "10" }) },
-    { project, grouping: "tags", usage: requests({ 2: { a: "4", b: "4" }, 1: { a: "9", b: "4" } }) },
-  ]);
-  expect(await inShort({ ...YESTERDAY, grouping: "tags" })).toEqual([
-    'group ["a"] 4 -> 9 changed',
-    'group ["b"] 4 -> 4 same',
-    "not attributed 2 -> -3",
-  ]);
-});
-
-test("the keys of a rotation are one group, which a rotation does not change", async () => {
-  const project = newProject();
-  const { job, key } = await newRotation(db, { project });
-  const intents = [newIntent(), newIntent()];
-  for (const intentId of intents) await key(intentId, "active");
-  const [first = "", second = ""] = intents.map((intentId) => newKey(intentId).apiKeyId ?? "");
-  await storeSeries(db, [
-    { project, grouping: "none", usage: requests({ 2: "8", 1: "9" }) },
-    {
-      project,
-      grouping: "accessor",
-      usage: requests({ 2: { [first]: "7", console: "1" }, 1: { [first]: "3", [second]: "4", console: "2" } }),
-    },
-  ]);
-  expect(await inShort({ ...YESTERDAY, grouping: "accessor" })).toEqual([
-    "group console 1 -> 2 changed",
-    `group ${job.name} 7 -> 7 same`,
-  ]);
-});
-
-test("a day that is missing in one period never looks like a change: it is a row of its own, and makes no group new", async () => {
-  const project = newProject();
-  const due = { start: back(4), end: back(1) };
-  await storeSeries(db, [
-    { project, grouping: "none", due, usage: requests({ 4: "10", 3: "20", 2: "30" }) },
-    {
-      project,
-      grouping: "model",
-      due,
-      usage: requests({ 4: { nova: "10" }, 3: { nova: "19", old: "1" }, 2: { nova: "30" } }),
-    },
-  ]);
-  const rows = await change(TWO_DAYS);
-  expect(rows.map(({ grouping, ...row }) => `${grouping}: ${short({ grouping, ...row })}`)).toEqual([
-    "model: days not compared 20 -> 0",
-    "model: group nova 10 -> 30 changed",
-    "none: days not compared 20 -> 0",
-    "none: group 10 -> 30 changed",
-  ]);
-  for (const row of rows)
-    expect(row).toMatchObject({ days_compared: 1, days_lacking_before: 0, days_lacking_after: 1, is_final: false });
-});
-
-test("a day that only a grouping lacks is left out of its groups, and not of the total", async () => {
-  const project = newProject();
-  const due = { start: back(4), end: back(1) };
-  const [, model = 0] = await storeSeries(db, [
-    { project, grouping: "none", due, usage: requests({ 4: "10", 3: "20", 2: "30", 1: "40" }) },
-    { project, grouping: "model", due, usage: requests({ 4: { nova: "10" }, 2: { nova: "30" }, 1: { nova: "40" } }) },
-  ]);
-  await recordFailure(db, { seriesId: model, days: [back(3)], fetchNo: await nextFetchNo(db), reason: "down" });
-  expect(await inShort({ ...TWO_DAYS, grouping: "none" })).toEqual(["group 30 -> 70 changed"]);
-  expect(await inShort({ ...TWO_DAYS, grouping: "model" })).toEqual([
-    "days not compared 20 -> 40",
-    "group nova 10 -> 30 changed",
-  ]);
-});
-
 test("a day that was read, failed later and kept its rows is compared, and is not final", async () => {
   const project = newProject();
   const [seriesId = 0] = await storeSeries(db, [
@@ -182,17 +109,6 @@ test("days without usage are compared: a complete day may have no rows", async (
   ]);
 });
 
-test("periods of different lengths: the days that have no counterpart are a row of their own", async () => {
-  const project = newProject();
-  await storeSeries(db, [
-    { project, grouping: "none", usage: requests({ 6: "1", 5: "2", 3: "10", 2: "20", 1: "40" }) },
-  ]);
-  expect(await inShort({ from: back(3), to: back(1), before: [back(6), back(5)] })).toEqual([
-    "days not compared 0 -> 40",
-    "group 3 -> 30 changed",
-  ]);
-});
-
 test("without a series of the total, the total is the sum of a grouping that counts each request once", async () => {
   const project = newProject();
   await storeSeries(db, [
@@ -208,15 +124,6 @@ test("without a series of the total, the total is the sum of a grouping that cou
     "tags: not attributed -5 -> -3",
   ]);
   expect(new Set(rows.map((row) => row.total_from))).toEqual(new Set(["method"]));
-});
-
-test("groups that overlap are never taken for the total", async () => {
-  const project = newProject();
-  await storeSeries(db, [
-    { project, grouping: "tags", usage: requests({ 2: { a: "9", b: "9" }, 1: { a: "9", b: "20" } }) },
-    { project, grouping: "feature_set", usage: requests({ 2: { x: "9" }, 1: { x: "20" } }) },
-  ]);
-  expect(await change(YESTERDAY)).toEqual([]);
 });
 
 test("usage under a filter is not in it", async () => {

@@ -111,13 +111,6 @@ test("filtered usage is in its own view, and only there", async () => {
   ]);
 });
 
-test("a filtered total is in bi.usage_filtered, without a group value", async () => {
-  const { project, seriesId } = await newSeries(db, "none", { filter: DIARIZED });
-  await store(db, seriesId, [total(DAY, { requests: "4" })], { grouping: "none" });
-  expect(await view(db, "usage_filtered", project)).toMatchObject([{ grouping: "none", group_value: null }]);
-  expect(await view(db, "usage_total", project)).toEqual([]);
-});
-
 test("a filter without conditions is all usage, whatever its name", async () => {
   const { project, seriesId } = await newSeries(db, "none", {
     filter: { name: "everything", features: {}, dimensions: {} },
@@ -125,24 +118,6 @@ test("a filter without conditions is all usage, whatever its name", async () => 
   await store(db, seriesId, [total(DAY, { requests: "4" })], { grouping: "none" });
   expect(await view(db, "usage_total", project)).toHaveLength(1);
   expect(await view(db, "usage_filtered", project)).toEqual([]);
-});
-
-test("usage is open today, settling on the days of the window, and final before it", async () => {
-  const back = await daysBack(db);
-  const { project, seriesId } = await newSeries(db, "none", { windowDays: 2 });
-  await store(
-    db,
-    seriesId,
-    [0, 1, 2, 3].map((days) => total(back(days), { requests: "1" })),
-    { grouping: "none" },
-  );
-  const finality = (await view(db, "usage_total", project)).map((row) => [row.usage_date, row.finality]);
-  expect(Object.fromEntries(finality)).toEqual({
-    [back(0)]: "open",
-    [back(1)]: "settling",
-    [back(2)]: "settling",
-    [back(3)]: "final",
-  });
 });
 
 test("a reading while the day lasts leaves it open, and undated numbers are final when the day ends", async () => {
