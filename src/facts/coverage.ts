@@ -171,9 +171,7 @@ const GAPS_MAX = 20;
 
 const QUALITY = `case when status in ('complete', 'suspect') then status when fetched_at is not null then 'stale' else 'missing' end`;
 
-type ProjectRow = Pick<ProjectCoverage, "projectId" | "project"> & { readonly count: number };
-type DayRow = { readonly projectId: string; readonly day: Day; readonly rank: number };
-type FreshRow = Pick<ProjectCoverage, "projectId" | "freshThrough" | "fetchedAt">;
+type ProjectRow = { readonly projectId: string; readonly count: number };
 
 async function readProjects(
   run: Run,
@@ -181,8 +179,8 @@ async function readProjects(
   period: Window,
 ): Promise<Pick<Coverage, "projects" | "projectCount">> {
   const asked = [within(period), "status <> 'undated'", ...ofProjects].join(" and ");
-  const rows = await run<ProjectRow>(`
-select project_id as "projectId", project, (count(*) over ())::integer as count
+  const worst = await run<ProjectRow>(`
+select project_id as "projectId", (count(*) over ())::integer as count
 from (select project_id, max(project) as project from bi.series where ${["active", ...ofProjects].join(" and ")} group by project_id) known
 left join (
   select project_id, count(*) filter (where ${QUALITY} = 'missing') as missing, count(*) as lacking
@@ -190,46 +188,42 @@ left join (
 ) bad using (project_id)
 order by missing desc nulls last, lacking desc nulls last, project collate "C", project_id
 limit ${PROJECTS_MAX}`);
-  if (rows.length === 0) return { projects: [], projectCount: 0 };
-  const ofShown = `project_id in (${rows.map(({ projectId }) => literal(projectId)).join(", ")})`;
-  const days = await run<DayRow>(`
-select project_id as "projectId", usage_date as day,
-  max(array_position(array[${DAY_QUALITIES.map(literal).join(", ")}], ${QUALITY})) - 1 as rank
-from bi.coverage where ${ofShown} and ${asked} group by 1, 2`);
-  const fresh = await run<FreshRow>(`
-select project_id as "projectId", min(case when fresh_through >= due_from then fresh_through end) as "freshThrough", max(fetched_at) as "fetchedAt"
-from bi.freshness where ${ofShown} group by project_id`);
-  const gaps = days.some(({ rank }) => rank > 0) ? await readGaps(run, `${ofShown} and ${asked}`) : [];
-  const freshOf = new Map(fresh.map((one) => [one.projectId, one]));
-  const daysOf = Map.groupBy(days, ({ projectId }) => projectId);
-  const gapsOf = Map.groupBy(gaps, ({ projectId }) => projectId);
-  const projects = rows.map(({ projectId, project }) => ({
-    ...{ projectId, project, freshThrough: null, fetchedAt: null },
-    ...freshOf.get(projectId),
-    days: Object.fromEntries(
-      (daysOf.get(projectId) ?? []).map(({ day, rank }) => [day, DAY_QUALITIES[rank] ?? "missing"] as const),
-    ),
-    gaps: (gapsOf.get(projectId) ?? []).map(({ projectId: _, ...gap }) => gap),
-  }));
-  return { projects, projectCount: rows[0]?.count ?? 0 };
+  if (worst.length === 0) return { projects: [], projectCount: 0 };
+  return { projects: await projectCoverage(run, worst, asked), projectCount: worst[0]?.count ?? 0 };
 }
 
 /** bi.coverage_gaps has no suspect days, and its stretches do not end with the period. */
-async function readGaps(run: Run, asked: string): Promise<readonly (CoverageGap & { readonly projectId: string })[]> {
+function projectCoverage(run: Run, shown: readonly ProjectRow[], asked: string): Promise<readonly ProjectCoverage[]> {
+  const ids = shown.map(({ projectId }) => literal(projectId)).join(", ");
+  const ofShown = `project_id in (${ids})`;
+  const qualities = `array[${DAY_QUALITIES.map(literal).join(", ")}]`;
   return run(`
-select "projectId", source, "grouping", filter, quality, start, "end", error from (
-  select project_id as "projectId", source, "grouping", filter, quality, min(usage_date) as start, max(usage_date) as "end",
-    (array_agg(error order by usage_date desc))[1] as error,
+with covered as materialized (
+  select *, ${QUALITY} as quality from bi.coverage where ${ofShown} and ${asked}
+), gap as (
+  select project_id, json_build_object('source', source, 'grouping', "grouping", 'filter', filter, 'quality', quality,
+      'start', min(usage_date), 'end', max(usage_date), 'error', (array_agg(error order by usage_date desc))[1]) as gap,
     row_number() over (partition by project_id order by max(usage_date) desc, source desc, "grouping", filter collate "C") as nth
   from (
     select *, usage_date - (row_number() over (
       partition by project_id, source, "grouping", filter, quality, error is null order by usage_date))::integer as stretch
-    from (select *, ${QUALITY} as quality from bi.coverage where ${asked} and status <> 'complete') bad
-  ) stretches
+    from covered where quality <> 'complete'
+  ) bad
   group by project_id, source, "grouping", filter, quality, error is null, stretch
-) gaps
-where nth <= ${GAPS_MAX}
-order by nth`);
+), day as (
+  select project_id, usage_date, (${qualities})[max(array_position(${qualities}, quality))] as worst
+  from covered group by project_id, usage_date
+)
+select shown.project_id as "projectId", named.project, fresh."freshThrough", fresh."fetchedAt",
+  coalesce((select json_object_agg(usage_date, worst) from day where project_id = shown.project_id), '{}') as days,
+  coalesce((select json_agg(gap order by nth) from gap where project_id = shown.project_id and nth <= ${GAPS_MAX}), '[]') as gaps
+from unnest(array[${ids}]) with ordinality as shown (project_id, position)
+join (select project_id, max(project) as project from bi.series where active group by project_id) named using (project_id)
+left join (
+  select project_id, min(case when fresh_through >= due_from then fresh_through end) as "freshThrough", max(fetched_at) as "fetchedAt"
+  from bi.freshness where ${ofShown} group by project_id
+) fresh using (project_id)
+order by position`);
 }
 
 /** Consecutive days that are all missing or all failed for the same reason: an outage makes the same gap in every series. */
