@@ -119,7 +119,7 @@ export type GroupingValue = { readonly grouping: Grouping; readonly group: Group
 /** The ids by grouping and by key of the group. A single map would need a combined key, a new text, for each of a million rows. */
 export type GroupIds = ReadonlyMap<Grouping, ReadonlyMap<string, number>>;
 
-export function groupId(ids: GroupIds, grouping: Grouping, group: Group): number | undefined {
+function groupId(ids: GroupIds, grouping: Grouping, group: Group): number | undefined {
   return ids.get(grouping)?.get(group.key);
 }
 
@@ -133,18 +133,14 @@ function groupIdsOf(
 
 type HashedGroup = GroupingValue & { readonly hash: string };
 
-/** Finds or creates the ids of these groups. `hasNew`: the transaction has inserted some, and others that want to insert these wait. */
-export async function internGroups(
-  tx: Tx,
-  groups: readonly GroupingValue[],
-): Promise<{ readonly ids: GroupIds; readonly hasNew: boolean }> {
+/** Finds or creates the ids of these groups. Another transaction that wants to insert one of them waits until this one ends. */
+export async function internGroups(tx: Tx, groups: readonly GroupingValue[]): Promise<GroupIds> {
   const byHash = new Map(groups.map((one) => withHash(one)).map((one) => [`${one.grouping} ${one.hash}`, one]));
   const ids = new Map<Grouping, Map<string, number>>();
-  let hasNew = false;
   let missing = [...byHash].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
   // A value that another process inserts at the same time is found only by the next statement.
   while (missing.length > 0) {
-    const { rows } = await sql<{ group_id: number; grouping: Grouping; key_hash: string; is_new: boolean }>`
+    const { rows } = await sql<{ group_id: number; grouping: Grouping; key_hash: string }>`
       with wanted as (
         select * from unnest(
           ${missing.map(({ grouping }) => grouping)}::text[], ${missing.map(({ hash }) => hash)}::text[],
@@ -162,16 +158,15 @@ export async function internGroups(
         on conflict do nothing
         returning group_id, "grouping", key_hash
       )
-      select *, false as is_new from found union all select *, true from inserted
+      select * from found union all select * from inserted
     `.execute(tx);
-    hasNew ||= rows.some(({ is_new }) => is_new);
     for (const { group_id, grouping, key_hash } of rows) {
       const one = byHash.get(`${grouping} ${key_hash}`);
       if (one) ids.set(grouping, (ids.get(grouping) ?? new Map<string, number>()).set(one.group.key, group_id));
     }
     missing = missing.filter(({ grouping, group }) => groupId(ids, grouping, group) === undefined);
   }
-  return { ids, hasNew };
+  return ids;
 }
 
 function withHash({ grouping, group }: GroupingValue): HashedGroup {

@@ -197,7 +197,7 @@ export async function mergeAnswers(db: Database, answers: readonly Answer[]): Pr
   // A stale read is repeated. Each repetition means that another process has stored something newer, so the loop ends.
   for (;;) {
     try {
-      return await writeInTransaction(db, answers, incoming);
+      return await inTransaction(db, (tx) => readAndWrite(tx, answers, incoming));
     } catch (error) {
       if (!(error instanceof StaleRead)) throw error;
     }
@@ -215,23 +215,6 @@ async function undatedSnapshots(db: Database, all: readonly IncomingSlice[]): Pr
   return new Set(undated.filter(({ seriesId, rowCount }) => rowCount > 0 || !dated.has(seriesId)));
 }
 
-async function writeInTransaction(
-  db: Database,
-  answers: readonly Answer[],
-  incoming: IncomingSlices,
-): Promise<readonly StoredAnswer[]> {
-  const first = await inTransaction(db, async (tx) => {
-    const read = await readSlices(tx, incoming.slices);
-    const changing = incoming.slices.filter((slice) => mayChange(slice, read.stored));
-    const { ids, hasNew } = await internGroups(tx, groupsOf([...changing, ...incoming.snapshots]));
-    const before = { read, changing, groupIds: ids };
-    return { before, results: hasNew ? undefined : await decideAndWrite(tx, answers, incoming, before) };
-  });
-  // If groups were inserted, rows are written in a second transaction, so that no other transaction waits for these groups. The ids
-  // of the groups stay valid even if the answers are not stored.
-  return first.results ?? inTransaction(db, (tx) => decideAndWrite(tx, answers, incoming, first.before));
-}
-
 /** What was read before anything was locked. */
 type BeforeLock = {
   readonly read: ReadSlices;
@@ -239,6 +222,17 @@ type BeforeLock = {
   readonly changing: readonly IncomingSlice[];
   readonly groupIds: GroupIds;
 };
+
+async function readAndWrite(
+  tx: Tx,
+  answers: readonly Answer[],
+  incoming: IncomingSlices,
+): Promise<readonly StoredAnswer[]> {
+  const read = await readSlices(tx, incoming.slices);
+  const changing = incoming.slices.filter((slice) => mayChange(slice, read.stored));
+  const groupIds = await internGroups(tx, groupsOf([...changing, ...incoming.snapshots]));
+  return decideAndWrite(tx, answers, incoming, { read, changing, groupIds });
+}
 
 /** Throws StaleRead if a slice that seemed unchanged has been written since. */
 async function decideAndWrite(

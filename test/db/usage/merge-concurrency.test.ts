@@ -3,12 +3,9 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { afterAll, expect, test } from "vitest";
-import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
-import { inTransaction } from "../../../src/db/connection/transaction.ts";
+import { openPostgres } from "../../../src/db/connection/database.ts";
 import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
-import { groupId, internGroups } from "../../../src/db/usage/rows.ts";
-import { groupOf } from "../../../src/usage/rows.ts";
 import { testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 import { coverageOf, newProject, newSeries, shown, slice, store, view } from "../stored-usage.ts";
@@ -137,22 +134,6 @@ test("a reader never sees a part of an answer", async () => {
   await reading;
   expect(seen.length).toBeGreaterThan(ROUNDS / 4);
   expect(seen.filter((versions) => !/^\d+ of 12 rows$/.test(versions))).toEqual([]);
-});
-
-test("twenty writers of the same new groups give each group one id", async () => {
-  const groups = Array.from({ length: 200 }, () => ({
-    grouping: "endpoint" as const,
-    group: groupOf("endpoint", randomUUID(), 0),
-  }));
-  const on = (i: number): Database => (i % 2 === 0 ? db : other);
-  const numbers = await Promise.all(
-    Array.from({ length: 20 }, (_, i) =>
-      inTransaction(on(i), (tx) => internGroups(tx, i % 3 === 0 ? [...groups].reverse() : groups)),
-    ),
-  );
-  const inOrder = numbers.map(({ ids }) => groups.map(({ grouping, group }) => groupId(ids, grouping, group)));
-  expect(new Set(inOrder[0]).size).toBe(200);
-  for (const ids of inOrder) expect(ids).toEqual(inOrder[0]);
 });
 
 test("twenty series with the same new groups are stored at once", async () => {
