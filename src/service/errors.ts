@@ -47,7 +47,7 @@ export function statusFailure(call: CallDescription, reply: Reply, redact: Redac
   return {
     kind: isTransient(status) ? "transient" : "final",
     error: new AppError(errorCodeOf(status), message, { details }),
-    requestedWaitMs: isTransient(status) ? requestedWaitMs(status, headers, nowMs) : undefined,
+    requestedWaitMs: isTransient(status) ? requestedWaitMs(headers, nowMs) : undefined,
   };
 }
 
@@ -105,8 +105,6 @@ export type ResponseHeaders = Readonly<Record<string, string | string[] | undefi
 
 /** The format of HTTP dates. Date.parse alone accepts "1" as a date. */
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
-/** A larger number is an instant in seconds since 1970, a smaller one a number of seconds. */
-const INSTANT_SECONDS_MIN = 1_000_000_000;
 
 /** Longest wait after one answer. A service that needs longer asks again in its next answer. */
 const WAIT_MS_MAX = HOUR_MS;
@@ -114,26 +112,19 @@ const WAIT_MS_MAX = HOUR_MS;
 const PLAUSIBLE_WAIT_MS_MAX = DAY_MS;
 
 /**
- * Reads the Retry-After header, else the X-RateLimit-Reset header of a 429 (other answers carry that header without asking for a
- * wait). Undefined if neither is readable and plausible. Dates are compared with the answer's own Date header, so a wrong local clock
- * does not shorten the wait; `nowMs` is used if the answer has no Date.
+ * Reads the Retry-After header; the longest plausible wait of several counts. Dates are compared with the answer's own Date header, so a
+ * wrong local clock does not shorten the wait; `nowMs` is used if the answer has no Date.
  */
-export function requestedWaitMs(status: number, headers: ResponseHeaders, nowMs: number): number | undefined {
+export function requestedWaitMs(headers: ResponseHeaders, nowMs: number): number | undefined {
   const serviceNowMs = serviceTimeMs(headers) ?? nowMs;
-  for (const name of status === 429 ? ["retry-after", "x-ratelimit-reset"] : ["retry-after"]) {
-    // The longest wait of several headers counts.
-    const waits = [headers[name] ?? []].flat().map((value) => waitMsOf(value.trim(), serviceNowMs));
-    const plausible = waits.filter((ms) => ms <= PLAUSIBLE_WAIT_MS_MAX);
-    if (plausible.length > 0) return Math.min(Math.max(0, ...plausible), WAIT_MS_MAX);
-  }
-  return undefined;
+  const waits = [headers["retry-after"] ?? []].flat().map((value) => waitMsOf(value.trim(), serviceNowMs));
+  const plausible = waits.filter((ms) => ms <= PLAUSIBLE_WAIT_MS_MAX);
+  return plausible.length > 0 ? Math.min(Math.max(0, ...plausible), WAIT_MS_MAX) : undefined;
 }
 
-/** NaN if the text is neither a number of seconds, nor an instant in seconds since 1970, nor a date. */
+/** NaN if the text is neither a number of seconds nor a date. */
 function waitMsOf(text: string, nowMs: number): number {
-  const seconds = /^\d{1,12}$/.test(text) ? Number(text) : undefined;
-  if (seconds === undefined) return dateMs(text) - nowMs;
-  return seconds < INSTANT_SECONDS_MIN ? seconds * 1000 : seconds * 1000 - nowMs;
+  return /^\d{1,12}$/.test(text) ? Number(text) * 1000 : dateMs(text) - nowMs;
 }
 
 /** The service's time when it sent the answer, in whole seconds: its Date header. Undefined if that is missing or unreadable. */

@@ -32,19 +32,10 @@ async function open(dialect: Dialect | "auto", spoken: () => Dialect | undefined
     }),
   );
   const service = opened.use(openTestService(server.origin, { dialect }));
-  const lines: string[] = [];
-  const app = { log: pino({}, { write: (line) => lines.push(line) }), signal: limit() } as unknown as App;
+  const app = { log: pino({ level: "silent" }), signal: limit() } as unknown as App;
   const dialects = openDialects({ app, db, service, keys });
-  return { server, dialects, lines, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  return { server, dialects, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
-
-test.each(["interface", "2026"] as const)("the dialect %s is found by an answer that names a model", async (spoken) => {
-  await using opened = await open("auto", () => spoken);
-  expect(await opened.dialects.forRequest(BY_MODEL)).toBe(spoken);
-  const asked = opened.server.requests.length;
-  expect(await opened.dialects.forRequest(BY_MODEL)).toBe(spoken);
-  expect(opened.server.requests).toHaveLength(asked);
-});
 
 test("the probe requests recent days first, because an old window may have no usage", async () => {
   await using opened = await open("auto", () => "2026");
@@ -61,31 +52,6 @@ test("a configured dialect, and a request that is the same in both dialects, nee
   await using opened = await open("auto", () => "interface");
   await opened.dialects.forRequest(sampleRequest("endpoint"));
   expect([configured, opened].map(({ server }) => server.requests.length)).toEqual([0, 0]);
-});
-
-test("without usage the default is used, with one warning", async () => {
-  await using opened = await open("auto", () => undefined);
-  for (let i = 0; i < 2; i++) expect(await opened.dialects.forRequest(BY_MODEL)).toBe("2026");
-  expect(opened.lines.filter((line) => line.includes("no usage shows"))).toHaveLength(1);
-});
-
-test("after an answer that did not fit, another dialect is used only if a probe finds it", async () => {
-  let spoken: Dialect | undefined = "interface";
-  await using opened = await open("auto", () => spoken);
-  expect(await opened.dialects.alternative(BY_MODEL, "2026")).toBe("interface");
-  expect(await opened.dialects.alternative(BY_MODEL, "interface")).toBeUndefined();
-  spoken = undefined;
-  expect(await opened.dialects.alternative(sampleRequest("tags"), "2026")).toBeUndefined();
-});
-
-test("an answer by model fits if it has no rows, or if one of them names a model", async () => {
-  await using opened = await open("auto", () => undefined);
-  const { fits } = opened.dialects;
-  const unnamed = sampleAnswer([sampleRow("2026-03-17")]);
-  expect(fits(BY_MODEL, sampleAnswer([]))).toBe(true);
-  expect(fits(BY_MODEL, sampleAnswer([sampleRow("2026-03-17", { models: "nova" })]))).toBe(true);
-  expect(fits(BY_MODEL, unnamed)).toBe(false);
-  expect(fits(sampleRequest("endpoint"), unnamed)).toBe(true);
 });
 
 test("a dialect that is found while another request reads the database is used by that request, too", async () => {

@@ -26,22 +26,6 @@ test("every attempt of a call is reported, with its outcome", async () => {
   ]);
 });
 
-test("the duration of an attempt does not include the wait before it", async () => {
-  const { reports, onAttempt } = collect();
-  let nowMs = 0;
-  await using server = await scriptedServer(({ number }, response) => {
-    nowMs += 250;
-    if (number === 1) answer(response, 503, "");
-    else answerJson(response, 200, {});
-  });
-  const sleep = async (ms: number) => {
-    nowMs += ms;
-  };
-  await using service = openTestService(server.origin, {}, { onAttempt, now: () => nowMs, sleep });
-  await service.call(READ, KEY, limit());
-  expect(reports.map(({ seconds }) => seconds)).toEqual([0.25, 0.25]);
-});
-
 test("an attempt that the caller aborts is reported as stopped, not as a failure of the service", async () => {
   const { reports, onAttempt } = collect();
   const controller = new AbortController();
@@ -49,14 +33,4 @@ test("an attempt that the caller aborts is reported as stopped, not as a failure
   await using service = openTestService(server.origin, {}, { onAttempt });
   await expect(service.call(READ, KEY, controller.signal)).rejects.toThrow("enough");
   expect(reports).toMatchObject([{ operation: "breakdown", result: "stopped", number: 1 }]);
-});
-
-test("a call that is not sent, because its key was refused before, reports no attempt", async () => {
-  const { reports, onAttempt } = collect();
-  await using server = await scriptedServer((_request, response) => answer(response, 401, "no"));
-  await using service = openTestService(server.origin, {}, { onAttempt });
-  for (let calls = 0; calls < 2; calls++) {
-    await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({ code: "unauthorized" });
-  }
-  expect(reports).toMatchObject([{ result: "unauthorized" }]);
 });

@@ -99,27 +99,12 @@ test.each<[string, Script]>([
     },
   ],
   ["a success without a body", (_request, response) => answer(response, 204, "")],
-  [
-    "a success in HTML",
-    (_request, response) => answer(response, 200, "<html></html>", { "content-type": "text/html" }),
-  ],
-  [
-    "a success in another type",
-    (_request, response) => answer(response, 200, JSON.stringify(CREATED), { "content-type": "text/plain" }),
-  ],
-  [
-    "a success that is not JSON",
-    (_request, response) => answer(response, 200, "{", { "content-type": "application/json" }),
-  ],
-  ["an answer that is an empty object", ok({})],
-  ["an answer that is null", ok(null)],
+  ["a success in HTML", (_request, response) => answer(response, 200, "<p>", { "content-type": "text/html" })],
   ["an answer without a key", ok({ ...CREATED, key: undefined })],
-  ["an answer with an empty key", ok({ ...CREATED, key: "" })],
   ["an answer with a huge key", ok({ ...CREATED, key: HUGE })],
   ["an answer with a key of two lines", ok({ ...CREATED, key: `${NEW_KEY_TEXT}\r\nx: y` })],
   ["an answer with a number as the key", ok({ ...CREATED, key: 7 })],
   ["an answer without an id", ok({ ...CREATED, api_key_id: undefined })],
-  ["an answer with an empty id", ok({ ...CREATED, api_key_id: "" })],
   ["an answer with a path as the id", ok({ ...CREATED, api_key_id: "../k1" })],
 ])("after %s a key may have been made, and nothing is sent again", async (_name, script) => {
   const { error, sent, lines } = await failureOf(script, 0.2);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { combinedGroup, groupOf, remembered } from "../../src/usage/rows.ts";
+import { combinedGroup, groupOf } from "../../src/usage/rows.ts";
 
 const keyOf = (value: unknown) => groupOf("tags", value, 0).key;
 const shown = (value: unknown) => groupOf("model", value, 0).display;
@@ -131,29 +131,4 @@ test("a group by several dimensions is shown as a JSON object in which each has 
     }),
   );
   expect(combined(undefined, null).display).toBe('{"line_item":null,"tags":null}');
-});
-
-function openCounted() {
-  let computed = 0;
-  const lengthOf = remembered((text) => {
-    computed++;
-    return { length: text.length };
-  });
-  return { lengthOf, computed: () => computed };
-}
-
-test("the result for a text is computed once", () => {
-  const { lengthOf, computed } = openCounted();
-  expect(lengthOf("abc")).toBe(lengthOf("abc"));
-  expect(computed()).toBe(1);
-});
-
-test.each([
-  ["very long text", ["x".repeat(101)]],
-  ["text after ten thousand others", Array.from({ length: 10_001 }, (_, i) => `${i}`)],
-])("the result for a %s is computed again, so that a process does not grow", (_, texts) => {
-  const { lengthOf, computed } = openCounted();
-  for (const text of texts) lengthOf(text);
-  lengthOf(texts[0] ?? "");
-  expect(computed()).toBe(texts.length + 1);
 });

@@ -187,13 +187,6 @@ test("the JSON output has the runs and the range", async ({ context }) => {
   });
 });
 
-test("a backfill is recorded as a run of its job", async ({ context }) => {
-  await serveSeries(context);
-  await context.run(backfill(lastDays(3)));
-  const { rows } = await sql`select job, trigger, status, slices_complete from bi.runs`.execute(db);
-  expect(rows).toEqual([{ job: "nightly", trigger: "backfill", status: "ok", slices_complete: 9 }]);
-});
-
 test("a backfill of old days makes no later day missing, and does not hide the days of a missed run", async ({
   context,
 }) => {

@@ -16,24 +16,6 @@ const test = programTest(database);
 const today = dayOf(new Date());
 const yesterday = addDays(today, -1);
 
-test("a window of 60 days is read in requests of at most 31 days, without a gap", async ({ context }) => {
-  const emulator = await context.serve();
-  await context.configure(
-    smallConfig(emulator.url, {
-      service: { maxConcurrent: 1 },
-      exports: [{ groupings: ["none", "endpoint"], window: { days: 60 } }],
-    }),
-  );
-
-  expect(await context.run(["export"])).toMatchObject({ status: 0 });
-
-  const newest = `${addDays(today, -31)} to ${yesterday}`;
-  const older = `${addDays(today, -60)} to ${addDays(today, -32)}`;
-  expect(windowsAsked(emulator)).toEqual([newest, newest, older, older]);
-  const reading = { groupings: ["none", "endpoint"], window: lastDays(60) };
-  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
-});
-
 test("today is stored with the finality open, and the next run stores its new numbers", async ({ context }) => {
   const emulator = await context.serve();
   const noon = Date.parse(`${today}T12:00:00Z`);
