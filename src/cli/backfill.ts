@@ -39,10 +39,9 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
 
   return withDatabase(app, async (db) => {
     const configured = options.dryRun ? await withKnownProjects(written, db) : await discoverProjects(app, written, db);
-    const { range, dateless } = chooseBackfill(configured, options, today);
-    for (const job of dateless) app.log.warn({ job }, "left out: an export without a window can't ask for days");
-    const config = await withSeenValues(configured, db, range);
+    const config = await withSeenValues(configured, db, { start: options.from, end: options.to });
     const choice = chooseBackfill(config, options, today);
+    for (const job of choice.dateless) app.log.warn({ job }, "left out: an export without a window can't ask for days");
     const before = await readStatuses(db, choice);
     const plans = planBackfill(choice.jobs, choice.range, options.only, before, dayOf(await databaseNow(db)));
     if (options.dryRun) {

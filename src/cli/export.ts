@@ -29,11 +29,11 @@ export async function runExport(app: App, options: ExportOptions): Promise<numbe
   await requireStaticKeys(app, written);
   const results: JobResult[] = [];
   await withDatabase(app, async (db) => {
-    const config = await discoverProjects(app, written, db);
-    const { selection } = chooseJobs(config, options, dayOf(new Date()));
-    const seen = await withSeenValues(config, db, spanOf(selection.days));
-    await using context = await openExportContext(app, seen, db);
-    for (const job of chooseJobs(seen, options, dayOf(new Date())).jobs) {
+    const discovered = await discoverProjects(app, written, db);
+    const config = await withSeenValues(discovered, db, spanOf(options.day));
+    const { jobs, selection } = chooseJobs(config, options, dayOf(new Date()));
+    await using context = await openExportContext(app, config, db);
+    for (const job of jobs) {
       results.push({ job, result: await runExportNow(context, job, { trigger: "manual", selection }) });
     }
     // If another scheduler runs this command and no worker runs, nothing else deletes old runs.

@@ -32,12 +32,8 @@ export function chooseJobs(config: Config, options: SelectionOptions, today: Day
   const late = options.day?.find((day) => day > today);
   if (late !== undefined) throw notBegun(late, today);
 
-  const selection = {
-    ...(options.project && { projects: options.project }),
-    ...(options.grouping && { groupings: options.grouping }),
-    ...(options.filter && { filters: options.filter }),
-    ...(options.day && { days: options.day }),
-  };
+  const { project: projects, grouping: groupings, filter, day: days } = options;
+  const selection = { projects, groupings, filters: filter, days };
   const jobs = exports.filter((job) => (options.job?.includes(job.name) ?? true) && isSelected(job, selection));
   if (jobs.length === 0) throw new AppError("config", "no export has this combination of project, grouping and filter");
   const dateless = options.day && jobs.find((job) => !job.window);

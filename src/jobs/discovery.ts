@@ -24,7 +24,7 @@ import { fetchProjects, type ProjectList } from "../service/projects.ts";
 import type { Service } from "../service/service.ts";
 import { toPrintableLine } from "../text.ts";
 import { addDays, type Day, dayOf, type Window } from "../usage/days.ts";
-import { configuredSeries, type ExportJob } from "../usage/plan.ts";
+import { configuredSeries, type ExportJob, windowOf } from "../usage/plan.ts";
 import { type Filter, filterKey, type Seen, type SeenValue, type SeenValues, seenFilter } from "../usage/series.ts";
 import { openStaticKeys } from "./key-ring.ts";
 
@@ -184,31 +184,28 @@ async function readSeen(
   asked: Window | undefined,
 ): Promise<Seen> {
   const seen = new Map<string, readonly SeenValues[]>();
-  if (!job.window) return seen;
-  const { days, today: isTodayRead } = job.window;
-  const window = { start: addDays(today, -days), end: isTodayRead ? today : addDays(today, -1) };
+  const window = windowOf(job, today);
+  if (!window) return seen;
   const ids = job.projects.map(({ id }) => id);
   const filtersOfJob = new Set(job.filters.map(filterKey));
   for (const { dimension, atMost } of job.fanOuts ?? []) {
-    const recent = await storedValues(db, ids, dimension, window);
-    const others = asked ? await storedValues(db, ids, dimension, asked) : [];
+    const read = async (days: Window | undefined) =>
+      Map.groupBy(days ? await storedValues(db, ids, dimension, days) : [], ({ projectId }) => projectId);
+    const [recent, others] = [await read(window), await read(asked)];
     for (const id of ids) {
-      const ofProject = (all: readonly StoredValue[]) => all.filter(({ projectId }) => projectId === id);
       // The values with the most requests come first.
-      const usable = (all: readonly StoredValue[]) => ofProject(all).filter(isFit).slice(0, atMost);
-      const read = [
-        ...usable(recent).map(({ value, firstDay, lastRead }) => ({ value, days: { start: firstDay, end: lastRead } })),
-        ...usable(others).map(({ value }) => ({ value, days: undefined })),
-      ];
+      const usable = (values: readonly StoredValue[] = []) => values.filter(isFit).slice(0, atMost);
       const values = new Map<string, SeenValue>();
-      for (const { value, days: seenOn } of read) {
+      const add = (value: string, days: Window | undefined) => {
         const filter = seenFilter(dimension, value);
         const key = filterKey(filter);
         // A configured filter with the same condition keeps its name.
-        if (!filtersOfJob.has(key) && !values.has(key))
-          values.set(key, { filter: named.get(key) ?? filter, days: seenOn });
-      }
-      const leftOut = ofProject(recent).length - usable(recent).length;
+        if (!filtersOfJob.has(key) && !values.has(key)) values.set(key, { filter: named.get(key) ?? filter, days });
+      };
+      const ofWindow = usable(recent.get(id));
+      for (const { value, firstDay, lastRead } of ofWindow) add(value, { start: firstDay, end: lastRead });
+      for (const { value } of usable(others.get(id))) add(value, undefined);
+      const leftOut = (recent.get(id)?.length ?? 0) - ofWindow.length;
       seen.set(id, [...(seen.get(id) ?? []), { dimension, values: [...values.values()], leftOut }]);
     }
   }

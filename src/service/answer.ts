@@ -18,9 +18,7 @@ import type { Service, ServiceAnswer, ServiceCall } from "./service.ts";
 
 const HEADER_LENGTH_MAX = 100;
 
-export type Outcome =
-  | { readonly ok: true; readonly answer: ServiceAnswer }
-  | { readonly ok: false; readonly failure: Failure };
+export type Outcome = ServiceAnswer | Failure;
 
 /** Whether the body is read as an answer. Any other body is read only for an error message, and only if it is short. */
 export function isReadable(status: number, headers: ResponseHeaders): boolean {
@@ -31,18 +29,17 @@ export function isReadable(status: number, headers: ResponseHeaders): boolean {
 export function readAnswer(
   { what }: CallDescription,
   reply: Reply,
-  { method }: Pick<ServiceCall, "method">,
+  method: ServiceCall["method"],
   redact: Redact,
 ): Outcome {
   const { status } = reply;
-  if (status === 204 && method === "DELETE") return { ok: true, answer: { status, value: undefined } };
+  if (status === 204 && method === "DELETE") return { status, value: undefined };
   try {
-    return { ok: true, answer: { status, value: bodyValue(reply, redact) } };
+    return { status, value: bodyValue(reply, redact) };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    const details = { status };
     const message = `${what}: the service answered ${status} with a body that is no answer: ${error.message}`;
-    return { ok: false, failure: { kind: "bad_answer", error: new AppError("bad_answer", message, { details }) } };
+    return { kind: "bad_answer", error: new AppError("bad_answer", message, { details: { status } }) };
   }
 }
 

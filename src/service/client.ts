@@ -52,13 +52,13 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
         reply = await exchange(agent, options, settings.timeoutSeconds, stop);
       } catch (error) {
         stop?.throwIfAborted();
-        return { ok: false, failure: connectionFailure(description, error) };
+        return connectionFailure(description, error);
       }
       const timeMs = serviceTimeMs(reply.headers);
       if (timeMs !== undefined) serviceAheadMs = timeMs - now();
       stop?.throwIfAborted();
-      if (reply.status >= 300) return { ok: false, failure: statusFailure(description, reply, redact, Date.now()) };
-      return readAnswer(description, reply, call, redact);
+      if (reply.status >= 300) return statusFailure(description, reply, redact, Date.now());
+      return readAnswer(description, reply, call.method, redact);
     }
 
     async function prepare(): Promise<void> {

@@ -50,10 +50,9 @@ export function openAttempts(deps: AttemptsDeps) {
         if (!permit.isValid()) continue;
         const outcome = await sendAndReport(attempt, number, signal);
         // Before the slot is released, so that the next holder sees the pause.
-        if (!outcome.ok && outcome.failure.requestedWaitMs !== undefined) {
+        if ("error" in outcome && outcome.requestedWaitMs !== undefined) {
           // With another status than 429 the service says nothing about the key.
-          const isAboutKey = outcome.failure.error.code === "rate_limited";
-          deps.rate.pause(isAboutKey ? key : EVERY_KEY, outcome.failure.requestedWaitMs);
+          deps.rate.pause(outcome.error.code === "rate_limited" ? key : EVERY_KEY, outcome.requestedWaitMs);
         }
         return outcome;
       } finally {
@@ -68,7 +67,7 @@ export function openAttempts(deps: AttemptsDeps) {
       deps.onAttempt?.({ operation, result, seconds: (deps.now() - startedMs) / 1000, number });
     try {
       const outcome = await send();
-      report(outcome.ok ? "ok" : outcome.failure.error.code);
+      report("error" in outcome ? outcome.error.code : "ok");
       return outcome;
     } catch (error) {
       report(signal.aborted ? "stopped" : errorCode(error));
@@ -81,8 +80,8 @@ export function openAttempts(deps: AttemptsDeps) {
     const kinds: FailureKind[] = [];
     for (;;) {
       const outcome = await once(attempt, kinds.length + 1, signal);
-      if (outcome.ok) return outcome.answer;
-      const { kind, error, requestedWaitMs } = outcome.failure;
+      if (!("error" in outcome)) return outcome;
+      const { kind, error, requestedWaitMs } = outcome;
       kinds.push(kind);
       if (requestedWaitMs !== undefined && requestedWaitMs > deps.waitMsMax) {
         return tooLong(`${error.message}; it`, requestedWaitMs, deps.waitMsMax, error.details);

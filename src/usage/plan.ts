@@ -53,11 +53,11 @@ export function describeRequest({ series, window }: UsageRequest): SeriesName & 
 
 /** Restricts a plan. A field that is left out restricts nothing. */
 export type Selection = {
-  readonly projects?: readonly string[];
-  readonly groupings?: readonly Grouping[];
-  readonly filters?: readonly string[];
+  readonly projects?: readonly string[] | undefined;
+  readonly groupings?: readonly Grouping[] | undefined;
+  readonly filters?: readonly string[] | undefined;
   /** Days to read in place of the job's window. */
-  readonly days?: readonly Day[];
+  readonly days?: readonly Day[] | undefined;
 };
 
 /**

@@ -4,22 +4,16 @@ import type { App } from "../../src/app.ts";
 import type { Config } from "../../src/config/config.ts";
 import { checkProject } from "../../src/jobs/check.ts";
 import { openDialects } from "../../src/jobs/dialects.ts";
-import type { KeyRing } from "../../src/jobs/key-ring.ts";
 import type { ExportJob } from "../../src/usage/plan.ts";
-import { KEY, limit, openTestService } from "../service/open-test-service.ts";
+import { KEY_RING, limit, openTestService } from "../service/open-test-service.ts";
 import { answerJson, type Script, scriptedServer } from "../support/scripted-server.ts";
 import { PROJECT, sampleAnswer, sampleJob } from "../usage/sample-request.ts";
 
-const KEYS: KeyRing = {
-  nameOf: () => undefined,
-  use: (_, call) => call(KEY),
-  useToRotate: (_, call) => call(KEY),
-};
 const LISTS_NO_SCOPES: Script = ({ target }, response) =>
   target.includes("/auth/token") ? answerJson(response, 404, {}) : answerJson(response, 200, sampleAnswer([]));
 
 /** The findings of a project that these exports read. */
-async function findings(exports: readonly ExportJob[], script: Script, keys = KEYS) {
+async function findings(exports: readonly ExportJob[], script: Script, keys = KEY_RING) {
   await using server = await scriptedServer(script);
   await using service = openTestService(server.origin);
   const app = { log: pino({ level: "silent" }), signal: limit() } as unknown as App;

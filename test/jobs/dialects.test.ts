@@ -4,19 +4,13 @@ import type { App } from "../../src/app.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { storedDialect } from "../../src/db/project-facts.ts";
 import { openDialects } from "../../src/jobs/dialects.ts";
-import type { KeyRing } from "../../src/jobs/key-ring.ts";
 import type { Dialect } from "../../src/usage/dimensions.ts";
-import { KEY, limit, openTestService } from "../service/open-test-service.ts";
+import { KEY_RING, limit, openTestService } from "../service/open-test-service.ts";
 import { answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { sampleAnswer, sampleRequest, sampleRow, windowless } from "../usage/sample-request.ts";
 
 vi.mock("../../src/db/project-facts.ts", () => ({ storedDialect: vi.fn(), storeDialect: vi.fn() }));
 
-const keys: KeyRing = {
-  nameOf: () => undefined,
-  use: (_, call) => call(KEY),
-  useToRotate: (_, call) => call(KEY),
-};
 const NAMES = { interface: "model", "2026": "models" } as const;
 const BY_MODEL = sampleRequest("model");
 
@@ -33,7 +27,7 @@ async function open(dialect: Dialect | "auto", spoken: () => Dialect | undefined
   );
   const service = opened.use(openTestService(server.origin, { dialect }));
   const app = { log: pino({ level: "silent" }), signal: limit() } as unknown as App;
-  const dialects = openDialects({ app, db, service, keys });
+  const dialects = openDialects({ app, db, service, keys: KEY_RING });
   return { server, dialects, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 

@@ -8,7 +8,6 @@ import { AppError } from "../../src/errors.ts";
 import type { ExportContext } from "../../src/jobs/context.ts";
 import { openDialects } from "../../src/jobs/dialects.ts";
 import { FilterCheck } from "../../src/jobs/filters.ts";
-import type { KeyRing } from "../../src/jobs/key-ring.ts";
 import { makeRequest, readUsage } from "../../src/jobs/request.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 import type { Service } from "../../src/service/service.ts";
@@ -16,7 +15,7 @@ import type { UsageRequest } from "../../src/usage/plan.ts";
 import { seriesKey } from "../../src/usage/series.ts";
 import type { Undated } from "../../src/usage/slice.ts";
 import { coverageOf, newSeries, slice, store } from "../db/stored-usage.ts";
-import { KEY, openTestService } from "../service/open-test-service.ts";
+import { KEY_RING, openTestService } from "../service/open-test-service.ts";
 import { testDatabase } from "../support/database.ts";
 import { answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { silentApp } from "../support/silent-app.ts";
@@ -27,16 +26,11 @@ const { db } = await testDatabase();
 const DAY = "2026-03-17";
 const SECRET = "open-sesame-41";
 
-const KEYS: KeyRing = {
-  nameOf: () => undefined,
-  use: (_, call) => call(KEY),
-  useToRotate: (_, call) => call(KEY),
-};
 const DAY_ANSWER = sampleAnswer([sampleRow(DAY, { endpoint: "listen" })], { start: DAY, end: DAY });
 
 function contextOf(service: Service) {
   const app = silentApp();
-  return { app, db, service, keys: KEYS, dialects: openDialects({ app, db, service, keys: KEYS }) };
+  return { app, db, service, keys: KEY_RING, dialects: openDialects({ app, db, service, keys: KEY_RING }) };
 }
 
 /** Nothing is stored of the series. */
@@ -98,7 +92,7 @@ test("a failure is stored on its day without the secrets that the program knows"
   scrubber.add(new Secret(SECRET));
   await using service = openTestService("http://127.0.0.1:1");
   const app = silentApp({ scrubber });
-  const keys = { ...KEYS, use: () => Promise.reject(new AppError("config", `no key at ${SECRET}`)) };
+  const keys = { ...KEY_RING, use: () => Promise.reject(new AppError("config", `no key at ${SECRET}`)) };
   const { outcome, coverage, lines } = await make(service, { app, keys });
   expect(outcome).toMatchObject({ code: "config" });
   expect(coverage).toMatchObject([{ usage_date: DAY, status: "failed", error: "no key at [secret]" }]);
@@ -107,7 +101,7 @@ test("a failure is stored on its day without the secrets that the program knows"
 
 test("a request that fails before its call does not fail a day that was read since the run began", async () => {
   await using service = openTestService("http://127.0.0.1:1");
-  const keys = { ...KEYS, use: () => Promise.reject(new AppError("config", "no key")) };
+  const keys = { ...KEY_RING, use: () => Promise.reject(new AppError("config", "no key")) };
   const meanwhile = ({ seriesId }: { readonly seriesId: number }) => store(db, seriesId, [slice(DAY, { listen: "1" })]);
   const { outcome, coverage } = await make(service, { keys, meanwhile });
   expect(outcome).toMatchObject({ code: "config" });

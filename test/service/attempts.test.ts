@@ -51,7 +51,7 @@ test("a call whose permit became invalid during `prepare` takes another permit, 
   const prepare = async () => void events.push("prepare");
   const send = async (): Promise<Outcome> => {
     events.push("send");
-    return { ok: true, answer: { status: 200, value: {} } };
+    return { status: 200, value: {} };
   };
   await attempts({ ...CALLER, prepare, send }, true, limit());
   expect(events.join(" ")).toBe("prepare release prepare release prepare send release");
@@ -128,7 +128,7 @@ test.each<[string, AppError]>([
   const down = { kind: "transient", error: new AppError("unavailable", "no answer") } as const;
   const send = async (): Promise<Outcome> => {
     sent++;
-    return { ok: false, failure: down };
+    return down;
   };
   const attemptsOf = async (prepare: () => Promise<void>) => {
     sent = 0;

@@ -2,7 +2,7 @@
 
 import https from "node:https";
 import type net from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { ServiceCall } from "../../src/service/service.ts";
 import { certificate } from "../support/certificates.ts";
 import { rawServer } from "../support/scripted-server.ts";
@@ -89,9 +89,8 @@ test("HTTP/2 is not offered, because over it undici may send a request twice", a
 test.each([undefined, "0"])(
   "a self-signed certificate ends the call, with NODE_TLS_REJECT_UNAUTHORIZED %s",
   async (setting) => {
-    const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED;
-    onTestFinished(() => setVariable(before));
-    setVariable(setting);
+    vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", setting);
+    onTestFinished(() => void vi.unstubAllEnvs());
     let requests = 0;
     const server = https.createServer(certificate(), (_request, response) => {
       requests++;
@@ -112,8 +111,3 @@ test.each([undefined, "0"])(
     expect(requests).toBe(0);
   },
 );
-
-function setVariable(value: string | undefined): void {
-  if (value === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
-  else process.env.NODE_TLS_REJECT_UNAUTHORIZED = value;
-}

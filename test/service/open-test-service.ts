@@ -1,6 +1,7 @@
 // Opens the service for a test, with a clock that moves only by `sleep`, and keeps its log lines.
 
 import { pino } from "pino";
+import type { KeyRing } from "../../src/jobs/key-ring.ts";
 import { Secret } from "../../src/secret.ts";
 import { openService } from "../../src/service/client.ts";
 import { openLimiter } from "../../src/service/limiter.ts";
@@ -9,6 +10,12 @@ import { WAIT_MS_MAX } from "../support/limits.ts";
 
 export const KEY_TEXT = "sk_CANARY_0123456789abcdef";
 export const KEY = new Secret(KEY_TEXT);
+/** Every project has this key. */
+export const KEY_RING: KeyRing = {
+  nameOf: () => undefined,
+  use: (_, call) => call(KEY),
+  useToRotate: (_, call) => call(KEY),
+};
 
 export type TestService = Service &
   AsyncDisposable & {

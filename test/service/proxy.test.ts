@@ -2,7 +2,7 @@
 // concurrent calls hold in a tunnel as they do for direct calls.
 
 import tls from "node:tls";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { proxyOf } from "../../src/proxy.ts";
 import type { ServiceCall } from "../../src/service/service.ts";
 import { authority, certificate } from "../support/certificates.ts";
@@ -78,9 +78,8 @@ test("a service on this machine that speaks http is called directly", async () =
 test.each([undefined, "0"])(
   "a proxy that intercepts TLS with its own certificate gets no request, with NODE_TLS_REJECT_UNAUTHORIZED %s",
   async (setting) => {
-    const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED;
-    onTestFinished(() => setVariable(before));
-    setVariable(setting);
+    vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", setting);
+    onTestFinished(() => void vi.unstubAllEnvs());
     await using eavesdropper = await scriptedServer(FINE);
     await using interceptor = await tlsFront(eavesdropper.origin, certificate({ by: authority("of the company") }));
     const { service } = await behindProxy(FINE, { tunnelPort: interceptor.port });
@@ -152,8 +151,3 @@ test("each create has a tunnel of its own, and is sent only once even if the tun
   expect(server.requests.map(({ method }) => method)).toEqual(["GET", "POST", "POST"]);
   expect(proxy.tunnels).toHaveLength(3);
 });
-
-function setVariable(value: string | undefined): void {
-  if (value === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
-  else process.env.NODE_TLS_REJECT_UNAUTHORIZED = value;
-}

@@ -146,18 +146,6 @@ test("what failed is counted, and --only failed reads nothing else", async ({ co
   expect(await coverage(db)).toEqual({ complete: 9 });
 });
 
-test("--only all reads every day again", async ({ context }) => {
-  const emulator = await serveSeries(context);
-  const range = lastDays(3);
-  await context.run(backfill(range));
-  const asked = breakdowns(emulator).length;
-
-  const { status, stdout } = await context.run(backfill(range, "--only", "all", "--grouping", "none", "endpoint"));
-
-  expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining("6 slices complete") });
-  expect(slicesAsked(emulator).slice(asked).flat()).toHaveLength(6);
-});
-
 test("a backfill whose answers are in doubt fails, and the stored numbers stay", async ({ context }) => {
   let isEmpty = false;
   const usage = (day: string) => (isEmpty || day === today ? [] : [{ endpoint: "listen", requests: 5 }]);

@@ -68,38 +68,3 @@ test("a doubtful answer changes no number, and coverage says what is wrong with 
   ]);
   expect(await lastCoverage(db)).toEqual(Object.fromEntries(expected));
 });
-
-test("a request without an answer makes only its own series fail", async ({ context }) => {
-  const emulator = await context.serve();
-  await context.configure(
-    smallConfig(emulator.url, {
-      service: { timeoutSeconds: 1, maxConcurrent: 8 },
-      exports: [{ groupings: ["none", "endpoint", "method", "deployment", "tags"] }],
-    }),
-  );
-  await context.run(["export"]);
-  const good = await rowsAsWritten(db);
-
-  const faults: Readonly<Record<string, Fault>> = {
-    endpoint: { kind: "answer", status: 500, body: "out of order" },
-    method: { kind: "drop" },
-    deployment: { kind: "cut" },
-    tags: { kind: "stall" },
-  };
-  emulator.fault = ({ path }) => faults[new URL(path, emulator.url).searchParams.get("grouping") ?? ""];
-  const result = await context.run(["export"]);
-
-  expect(result.status).toBe(1);
-  for (const grouping of Object.keys(faults)) {
-    // Once in the good run, and five attempts in the second.
-    expect(emulator.requests.filter(({ path }) => path.includes(`grouping=${grouping}`))).toHaveLength(1 + 5);
-  }
-  expect(await rowsAsWritten(db)).toEqual(good);
-  expect(await lastCoverage(db, "grouping")).toEqual({
-    none: { status: "complete", error: null },
-    endpoint: { status: "failed", error: expect.stringMatching(/500.*out of order.*5 attempts/) },
-    method: { status: "failed", error: expect.stringMatching(/connection.*5 attempts/) },
-    deployment: { status: "failed", error: expect.stringMatching(/connection.*5 attempts/) },
-    tags: { status: "failed", error: expect.stringMatching(/within 1 s.*5 attempts/) },
-  });
-});

@@ -52,13 +52,6 @@ test("an answer with a total instead of groups is refused, and the stored number
   ]);
 });
 
-test("check finds a service that ignores the grouping", async ({ context }) => {
-  await serve(context, { grouping: "ignored" }, ["none", "tags"]);
-  const { status, stdout } = await context.run(["check"]);
-  expect(stdout).toMatch(/^ {2}FAIL grouping tags: no row has a value of "tags", and none has one by endpoint either/m);
-  expect(status).toBe(1);
-});
-
 test("for a project without tags the usage without tags is stored, after one more call", async ({ context }) => {
   const emulator = await serve(context, {}, ["none", "tags", "accessor"]);
   expect(await context.run(["export"])).toMatchObject({ status: 0 });

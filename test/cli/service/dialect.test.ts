@@ -100,21 +100,6 @@ test("without usage the default is used with a warning, until there is usage to 
   expect(await stored()).toEqual(RIGHT);
 });
 
-test("check finds the dialect, and the next export uses it without a probe", async ({ context }) => {
-  const emulator = await context.serve({ dialect: "2026", usage: () => USAGE });
-  await configure(context, emulator);
-  const { status, stdout } = await context.run(["check"]);
-  expect({ status, stdout }).toEqual({
-    status: 0,
-    stdout: expect.stringMatching(/ok {3}dialect: "2026", as the service/),
-  });
-  const before = emulator.requests.length;
-  expect(await context.run(["export"])).toMatchObject({ status: 0 });
-  expect(asked(emulator, before).filter((path) => path.includes("grouping=model&") || path.includes("probe"))).toEqual(
-    [],
-  );
-});
-
 test("a filter that the dialect found does not have is refused, and the others are read", async ({ context }) => {
   const emulator = await context.serve({ dialect: "2026", usage: () => USAGE });
   await configure(context, emulator, [{ name: "all" }, { name: "set", dimensions: { feature_set: "diarize" } }]);
