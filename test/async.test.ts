@@ -69,11 +69,6 @@ test("a batch that is not full waits for beforeBatch, and takes the items that c
   expect(batches).toEqual([[1, 2]]);
 });
 
-test("a full batch runs at once", async () => {
-  const { double } = doubling({ beforeBatch: () => new Promise(() => {}) });
-  expect(await Promise.all([1, 2, 3].map(double))).toEqual([2, 4, 6]);
-});
-
 test("`concurrency` batches run at once, and no more", async () => {
   let running = 0;
   let runningMax = 0;

@@ -22,7 +22,7 @@ import { checkOutputPath, writeFileAtomically, writeStandardOutput } from "./out
 type ChosenRows = DayRange & Changes & { readonly view: string };
 
 /** `format` left out: the ending of `out` decides. `out` "-" is standard output. */
-export type DumpOptions = ChosenRows & { readonly format?: string; readonly out: string };
+export type DumpOptions = ChosenRows & { readonly format?: string | undefined; readonly out: string };
 
 export async function runDump(app: App, options: DumpOptions): Promise<number> {
   const { from, to, out } = options;

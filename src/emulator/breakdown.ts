@@ -1,14 +1,7 @@
 // What the service answers about usage and cost: breakdowns (parameters read, records filtered, grouped and added up), the names and values
 // that can be filtered by, and balances. All are made from the same records. Pure.
 
-import {
-  BILLING_DIMENSIONS,
-  type BillingDimension,
-  type Dialect,
-  nameIn,
-  USAGE_DIMENSIONS,
-  type UsageDimension,
-} from "../usage/dimensions.ts";
+import { DIMENSIONS_OF, type Dialect, type Dimension, nameIn, type Source } from "../usage/dimensions.ts";
 import {
   type Amounts,
   FEATURES,
@@ -20,173 +13,132 @@ import {
   uuidFrom,
 } from "./usage.ts";
 
-export type BreakdownRow = Amounts & {
-  /** The dimensions, all null except the one asked for, and the row's day where it is named. */
-  readonly grouping: Readonly<Record<string, GroupValue>>;
-};
-
-/** One row for each group that used something. A set is shown in the order that was seen first. */
-export function breakdownRows(
-  records: readonly UsageRecord[],
-  query: BreakdownQuery,
-  dialect: Dialect,
-  day: string,
-): BreakdownRow[] {
-  const { grouping } = query;
-  const groupOf = (record: UsageRecord): GroupValue => (grouping === undefined ? null : (record[grouping] ?? null));
-  const matching = records.filter((record) => matchesQuery(record, query, dialect));
-  const groups = Map.groupBy(matching, (record) => JSON.stringify(sortedIfSet(groupOf(record))));
-  return [...groups.values()].map((group) => {
-    const values = USAGE_DIMENSIONS.map((dimension) => {
-      const value = dimension === grouping && group[0] ? valueInDialect(groupOf(group[0]), dimension, dialect) : null;
-      return [nameIn(dialect, "grouping", dimension), value];
-    });
-    return { ...sumOf(group), grouping: { start: day, end: day, ...Object.fromEntries(values) } };
-  });
-}
-
-/** `model` of dialect "interface" is a text if a request used one model; `models` of dialect "2026" is always a list. */
-function valueInDialect(value: GroupValue, dimension: UsageDimension, dialect: Dialect): GroupValue {
-  if (dimension !== "model" || dialect === "2026" || value === null || typeof value === "string") return value;
-  return value.length === 1 ? (value[0] ?? null) : value;
-}
-
-// The parameters of a usage breakdown, by the names of a dialect. Nothing is refused: a name that the dialect does not have is taken
-// for a feature, and an unknown feature narrows nothing.
-
-type BreakdownQuery = {
-  /** Undefined if the request has no grouping, or one that the dialect does not have. */
-  readonly grouping: UsageDimension | undefined;
-  readonly dimensions: ReadonlyMap<UsageDimension, string>;
+type Query = {
+  readonly groupings: readonly Dimension[];
+  /** A record matches if it has one of the values of each dimension. */
+  readonly filters: readonly (readonly [Dimension, readonly string[]])[];
   readonly featuresUsed: readonly string[];
   readonly featuresNotUsed: readonly string[];
 };
 
-function dimensionCalled(dialect: Dialect, use: "grouping" | "filter", name: string): UsageDimension | undefined {
-  return USAGE_DIMENSIONS.find((dimension) => nameIn(dialect, use, dimension) === name);
-}
-
-export function parseBreakdownQuery(parameters: URLSearchParams, dialect: Dialect): BreakdownQuery {
-  const dimensions = new Map<UsageDimension, string>();
-  const features: { name: string; value: string }[] = [];
-  for (const [name, value] of parameters) {
-    const dimension = dimensionCalled(dialect, "filter", name);
-    if (dimension !== undefined) dimensions.set(dimension, value);
-    else if (FEATURES.includes(name)) features.push({ name, value });
-  }
-  const named = (wanted: string) => features.filter(({ value }) => value === wanted).map(({ name }) => name);
+/**
+ * Reads the parameters by the names of a dialect. Nothing is refused: a grouping that the dialect does not have is left out, and any other
+ * name is taken for a feature. An unknown feature narrows nothing. Usage has one grouping and billing several.
+ */
+function parseQuery(parameters: URLSearchParams, source: Source, dialect: Dialect): Query {
+  const asked = parameters.getAll("grouping").slice(0, source === "usage" ? 1 : undefined);
+  const features = source === "usage" ? FEATURES : [];
   return {
-    grouping: dimensionCalled(dialect, "grouping", parameters.get("grouping") ?? ""),
-    dimensions,
-    featuresUsed: named("true"),
-    featuresNotUsed: named("false"),
+    groupings: DIMENSIONS_OF[source].filter((name) => asked.includes(nameIn(dialect, "grouping", name))),
+    filters: DIMENSIONS_OF[source].flatMap((name) => {
+      const values = parameters.getAll(nameIn(dialect, "filter", name) ?? "");
+      return values.length > 0 ? [[name, values] as const] : [];
+    }),
+    featuresUsed: features.filter((name) => parameters.getAll(name).includes("true")),
+    featuresNotUsed: features.filter((name) => parameters.getAll(name).includes("false")),
   };
 }
 
-/** Whether the record has any of the features to be used, none of those not to be used, and the value of each dimension. */
-function matchesQuery(record: UsageRecord, query: BreakdownQuery, dialect: Dialect): boolean {
-  const features = record.feature_set ?? [];
-  if (query.featuresUsed.length > 0 && !query.featuresUsed.some((name) => features.includes(name))) return false;
-  if (query.featuresNotUsed.some((name) => features.includes(name))) return false;
-  return query.dimensions
-    .entries()
-    .every(([dimension, wanted]) => filterValues(record, dimension, dialect).includes(wanted));
-}
-
-/** The filter values that match a record; for a set, each of its members. In dialect "2026" a model matches by its id only. */
-function filterValues(record: UsageRecord, dimension: UsageDimension, dialect: Dialect): readonly string[] {
-  const values = valuesOf(record[dimension] ?? null);
-  return dimension === "model" && dialect === "2026" ? values.map(modelId) : values;
-}
-
-// The answer of Get Fields: what was used in a period and can be filtered by.
-
-export function fieldsOf(records: readonly UsageRecord[]): Readonly<Record<string, unknown>> {
-  const models = distinct(records.flatMap(({ model }) => model ?? []));
-  return {
-    tags: distinct(records.flatMap(({ tags }) => tags ?? [])),
-    models: models.map((name) => ({ name, language: "en", version: "2026-01-09.0", model_id: modelId(name) })),
-    processing_methods: distinct(records.flatMap(({ method }) => method ?? [])),
-    features: distinct(records.flatMap(({ feature_set }) => feature_set ?? [])),
-  };
-}
-
-function distinct(texts: readonly string[]): string[] {
-  return [...new Set(texts)].sort();
-}
-
-// What the service answers about cost. An amount is a whole number of the smallest unit, and is sent with all its digits.
-
-type BillingQuery = {
-  readonly groupings: readonly BillingDimension[];
-  /** A record matches if it has one of the values of each dimension. */
-  readonly filters: readonly (readonly [BillingDimension, readonly string[]])[];
+export type BreakdownRow = Amounts & {
+  /** The dimensions, all null except those asked for, and the row's day where it is named. */
+  readonly grouping: Readonly<Record<string, GroupValue>>;
 };
 
-/** Groupings and filters may be repeated. As in a usage breakdown, nothing is refused: any other name or grouping is ignored. */
-export function parseBillingQuery(parameters: URLSearchParams, dialect: Dialect): BillingQuery {
-  const valuesFor = (name: BillingDimension) => parameters.getAll(nameIn(dialect, "filter", name) ?? name);
-  const groupings = parameters.getAll("grouping");
-  return {
-    groupings: BILLING_DIMENSIONS.filter((name) => groupings.includes(name)),
-    filters: BILLING_DIMENSIONS.map((name) => [name, valuesFor(name)] as const).filter(([, { length }]) => length > 0),
-  };
-}
-
-/** One row for each group that cost something on the day. The dimensions that were not asked for are null. */
-export function billingBreakdown(day: string, records: readonly UsageRecord[], { groupings, filters }: BillingQuery) {
-  const matching = records
-    .map(billedOf)
-    .filter((cost) => filters.every(([name, wanted]) => valuesOf(cost[name]).some((value) => wanted.includes(value))));
-  const groups = Map.groupBy(matching, (cost) => JSON.stringify(groupings.map((name) => sortedIfSet(cost[name]))));
+/** One row for each group of the day that used or cost something. A set is shown in the order that was seen first. */
+export function breakdownRows(
+  records: readonly UsageRecord[],
+  day: string,
+  parameters: URLSearchParams,
+  source: Source,
+  dialect: Dialect,
+): readonly object[] {
+  const query = parseQuery(parameters, source, dialect);
+  const matching = (source === "billing" ? records.map(billed) : records).filter((one) => matches(one, query, dialect));
+  const groups = Map.groupBy(matching, (record) =>
+    JSON.stringify(query.groupings.map((name) => sortedIfSet(record[name] ?? null))),
+  );
   return [...groups.values()].map((group) => {
-    const values = BILLING_DIMENSIONS.map((name) => [name, groupings.includes(name) ? group[0]?.[name] : null]);
-    const dollars = jsonNumber(group.reduce((sum, cost) => sum + cost.dollars, 0n));
-    return { dollars, grouping: { start: day, end: day, ...Object.fromEntries(values) } };
+    const values = DIMENSIONS_OF[source].map((name) => {
+      const value = query.groupings.includes(name) ? (group[0]?.[name] ?? null) : null;
+      return [nameIn(dialect, "grouping", name), name === "model" ? shownModels(value, dialect) : value];
+    });
+    const amounts = source === "billing" ? { dollars: jsonNumber(dollarsOf(group)) } : sumOf(group);
+    return { ...amounts, grouping: { start: day, end: day, ...Object.fromEntries(values) } };
   });
 }
 
-/** What cost something, and can be filtered by. A line item is listed with a name for people, which is its own here. */
-export function billingFields(records: readonly UsageRecord[]): Readonly<Record<string, unknown>> {
-  const costs = records.map(billedOf);
-  const valuesIn = (name: BillingDimension) => distinct(costs.flatMap((cost) => valuesOf(cost[name])));
+/** `model` of dialect "interface" is a text if a request used one model; `models` of dialect "2026" is always a list. */
+function shownModels(value: GroupValue, dialect: Dialect): GroupValue {
+  return dialect === "interface" && typeof value === "object" && value?.length === 1 ? (value[0] ?? null) : value;
+}
+
+/** Whether the record has any of the features to be used, none of those not to be used, and a value of each filter. */
+function matches(record: UsageRecord, query: Query, dialect: Dialect): boolean {
+  const features = record.feature_set ?? [];
+  if (query.featuresUsed.length > 0 && !query.featuresUsed.some((name) => features.includes(name))) return false;
+  if (query.featuresNotUsed.some((name) => features.includes(name))) return false;
+  return query.filters.every(([name, wanted]) => {
+    const values = valuesOf(record[name] ?? null);
+    // In dialect "2026" a model matches by its id only.
+    return values.some((value) => wanted.includes(name === "model" && dialect === "2026" ? modelId(value) : value));
+  });
+}
+
+// The answers of Get Fields: what was used in a period and can be filtered by.
+
+export function usageFields(records: readonly UsageRecord[]): Readonly<Record<string, unknown>> {
+  const models = valuesIn(records, "model");
   return {
-    accessors: valuesIn("accessor"),
-    deployments: valuesIn("deployment"),
-    tags: valuesIn("tags"),
-    line_items: Object.fromEntries(valuesIn("line_item").map((name) => [name, name])),
+    tags: valuesIn(records, "tags"),
+    models: models.map((name) => ({ name, language: "en", version: "2026-01-09.0", model_id: modelId(name) })),
+    processing_methods: valuesIn(records, "method"),
+    features: valuesIn(records, "feature_set"),
   };
 }
 
-const GRANTED = "25000";
-
-/** One prepaid balance: what was granted, less what the records cost. */
-export function balances(projectId: string, records: readonly UsageRecord[]): Readonly<Record<string, unknown>> {
-  const spent = records.reduce((sum, record) => sum + billedOf(record).dollars, 0n);
-  const balance = {
-    balance_id: uuidFrom("balance", projectId),
-    amount: jsonNumber(smallestUnits(GRANTED) - spent),
-    units: "usd",
-    purchase_order_id: uuidFrom("purchase order", projectId),
+/** A line item is listed with a name for people, which is its own here. */
+export function billingFields(records: readonly UsageRecord[]): Readonly<Record<string, unknown>> {
+  const costs = records.map(billed);
+  return {
+    accessors: valuesIn(costs, "accessor"),
+    deployments: valuesIn(costs, "deployment"),
+    tags: valuesIn(costs, "tags"),
+    line_items: Object.fromEntries(valuesIn(costs, "line_item").map((name) => [name, name])),
   };
-  return { balances: [balance] };
 }
 
-/** What a record costs, and which groups it is of. `dollars` is in the smallest unit. */
-type Billed = Readonly<Record<BillingDimension, GroupValue>> & { readonly dollars: bigint };
-
-function billedOf(record: UsageRecord): Billed {
-  const lineItem = record.line_item === undefined ? lineItemOf(record) : record.line_item;
-  const dollars = record.dollars === undefined ? priceOf(record, lineItem) : smallestUnits(record.dollars);
-  const groups = BILLING_DIMENSIONS.map((name) => [name, name === "line_item" ? lineItem : (record[name] ?? null)]);
-  return { ...(Object.fromEntries(groups) as Readonly<Record<BillingDimension, GroupValue>>), dollars };
+function valuesIn(records: readonly UsageRecord[], name: Dimension): string[] {
+  return [...new Set(records.flatMap((record) => valuesOf(record[name] ?? null)))].sort();
 }
 
 function valuesOf(value: GroupValue): readonly string[] {
   return value === null ? [] : typeof value === "string" ? [value] : value;
 }
 
-// Line items and prices. A line item reads `method::model`, where all voices of a generation are one model; some have no method.
+const GRANTED = "25000";
+
+// Cost. A line item reads `method::model`, where all voices of a generation are one model; some have no method.
+
+/** One prepaid balance: what was granted, less what the records cost. */
+export function balances(projectId: string, records: readonly UsageRecord[]): Readonly<Record<string, unknown>> {
+  const balance = {
+    balance_id: uuidFrom("balance", projectId),
+    amount: jsonNumber(smallestUnits(GRANTED) - dollarsOf(records.map(billed))),
+    units: "usd",
+    purchase_order_id: uuidFrom("purchase order", projectId),
+  };
+  return { balances: [balance] };
+}
+
+function dollarsOf(records: readonly UsageRecord[]): bigint {
+  return records.reduce((sum, { dollars = "0" }) => sum + smallestUnits(dollars), 0n);
+}
+
+/** The record with its line item and its dollars. */
+function billed(record: UsageRecord): UsageRecord {
+  const lineItem = record.line_item === undefined ? lineItemOf(record) : record.line_item;
+  return { ...record, line_item: lineItem, dollars: record.dollars ?? priceOf(record, lineItem) };
+}
 
 /** Null if the record does not say what was used. */
 function lineItemOf({ endpoint, method, model }: UsageRecord): string | null {
@@ -207,11 +159,11 @@ const PRICES: Readonly<Record<string, { readonly metric: keyof Amounts; readonly
 };
 const OTHER_PRICE = { metric: "hours", price: "0.5259258" } as const;
 
-function priceOf(record: UsageRecord, lineItem: string | null): bigint {
+function priceOf(record: UsageRecord, lineItem: string | null): string {
   const [method, model = method] = lineItem?.split("::") ?? [];
   const { metric, price } = PRICES[model ?? ""] ?? OTHER_PRICE;
   // A quantity has at most six decimals.
-  return (BigInt(Math.round((record[metric] ?? 0) * 1e6)) * smallestUnits(price)) / 1_000_000n;
+  return decimal((BigInt(Math.round((record[metric] ?? 0) * 1e6)) * smallestUnits(price)) / 1_000_000n);
 }
 
 // Exact amounts, as whole numbers of 10^-DECIMALS.
@@ -219,11 +171,14 @@ function priceOf(record: UsageRecord, lineItem: string | null): bigint {
 const DECIMALS = 40;
 
 function smallestUnits(text: string): bigint {
-  const [, sign = "", whole = "", fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text) ?? [];
-  if (whole === "" || fraction.length > DECIMALS) {
-    throw new Error(`expected a decimal number with at most ${DECIMALS} decimals, got ${text}`);
-  }
-  return BigInt(`${sign}${whole}${fraction.padEnd(DECIMALS, "0")}`);
+  const [whole = "", fraction = ""] = text.split(".");
+  return BigInt(whole + fraction.padEnd(DECIMALS, "0"));
+}
+
+function decimal(amount: bigint): string {
+  const digits = String(amount < 0n ? -amount : amount).padStart(DECIMALS + 1, "0");
+  const fraction = digits.slice(-DECIMALS).replace(/0+$/, "");
+  return `${amount < 0n ? "-" : ""}${digits.slice(0, -DECIMALS)}${fraction === "" ? "" : `.${fraction}`}`;
 }
 
 // TypeScript's library does not declare it yet.
@@ -235,8 +190,5 @@ declare global {
 
 /** Written with all its digits, which a double may not have. */
 function jsonNumber(amount: bigint): object {
-  const digits = String(amount < 0n ? -amount : amount).padStart(DECIMALS + 1, "0");
-  const fraction = digits.slice(-DECIMALS).replace(/0+$/, "");
-  const text = `${digits.slice(0, -DECIMALS)}${fraction === "" ? "" : `.${fraction}`}`;
-  return JSON.rawJSON(amount < 0n ? `-${text}` : text);
+  return JSON.rawJSON(decimal(amount));
 }

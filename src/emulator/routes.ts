@@ -1,15 +1,7 @@
 // The emulator's endpoints. They check a request's key, then its project, then its scope, and answer from usage or keys.
 
-import type { Dialect } from "../usage/dimensions.ts";
-import {
-  balances,
-  billingBreakdown,
-  billingFields,
-  breakdownRows,
-  fieldsOf,
-  parseBillingQuery,
-  parseBreakdownQuery,
-} from "./breakdown.ts";
+import type { Dialect, Source } from "../usage/dimensions.ts";
+import { balances, billingFields, breakdownRows, usageFields } from "./breakdown.ts";
 import { ageDays, dayOf, daysOf, isDay, type Window, windowOf } from "./days.ts";
 import { type ApiKey, type KeyStore, mayDo, parseKeyRequest } from "./keys.ts";
 import type { UsageRecord, UsageSource } from "./usage.ts";
@@ -56,10 +48,10 @@ type Route = {
 };
 
 const ROUTES: readonly Route[] = [
-  route("GET", "/v1/projects/:project/usage/breakdown", "project:read", overDays(answerBreakdown)),
-  route("GET", "/v1/projects/:project/usage/fields", "project:read", overDays(answerFields)),
-  route("GET", "/v1/projects/:project/billing/breakdown", "billing:read", overDays(answerBillingBreakdown)),
-  route("GET", "/v1/projects/:project/billing/fields", "billing:read", overDays(answerBillingFields)),
+  route("GET", "/v1/projects/:project/usage/breakdown", "project:read", overDays(breakdown("usage"))),
+  route("GET", "/v1/projects/:project/usage/fields", "project:read", overDays(fields(usageFields))),
+  route("GET", "/v1/projects/:project/billing/breakdown", "billing:read", overDays(breakdown("billing"))),
+  route("GET", "/v1/projects/:project/billing/fields", "billing:read", overDays(fields(billingFields))),
   route("GET", "/v1/projects/:project/balances", "billing:read", answerBalances),
   route("POST", "/v1/projects/:project/keys", "keys:write", createKey),
   route("GET", "/v1/projects/:project/keys", "keys:read", listKeys),
@@ -98,9 +90,10 @@ function listProjects({ caller }: Call, service: Service): Answer {
 // What the service answers about usage and cost, always by day.
 
 type UsageOn = (day: string) => readonly UsageRecord[];
+type DaysAnswer = (window: Window, usageOn: UsageOn, call: Call, service: Service) => Json;
 
 /** Answers a request for the days from `start` to `end`. */
-function overDays(answer: (window: Window, usageOn: UsageOn, call: Call, service: Service) => Json): Route["answer"] {
+function overDays(answer: DaysAnswer): Route["answer"] {
   return (call, service) => {
     const start = call.url.searchParams.get("start") ?? undefined;
     const end = call.url.searchParams.get("end") ?? undefined;
@@ -117,24 +110,17 @@ function usageOf({ caller, now }: Call, { usage }: Service): UsageOn {
   };
 }
 
-function answerBreakdown(window: Window, usageOn: UsageOn, { url }: Call, { dialect }: Service): Json {
-  const query = parseBreakdownQuery(url.searchParams, dialect);
-  const results = daysOf(window).flatMap((day) => breakdownRows(usageOn(day), query, dialect, day));
-  return { ...window, resolution: { units: "day", amount: 1 }, results };
+function breakdown(source: Source): DaysAnswer {
+  return (window, usageOn, { url }, { dialect }) => {
+    const results = daysOf(window).flatMap((day) =>
+      breakdownRows(usageOn(day), day, url.searchParams, source, dialect),
+    );
+    return { ...window, resolution: { units: "day", amount: 1 }, results };
+  };
 }
 
-function answerFields(window: Window, usageOn: UsageOn): Json {
-  return fieldsOf(daysOf(window).flatMap(usageOn));
-}
-
-function answerBillingBreakdown(window: Window, usageOn: UsageOn, { url }: Call, { dialect }: Service): Json {
-  const query = parseBillingQuery(url.searchParams, dialect);
-  const results = daysOf(window).flatMap((day) => billingBreakdown(day, usageOn(day), query));
-  return { ...window, resolution: { units: "day", amount: 1 }, results };
-}
-
-function answerBillingFields(window: Window, usageOn: UsageOn): Json {
-  return billingFields(daysOf(window).flatMap(usageOn));
+function fields(fieldsOf: (records: readonly UsageRecord[]) => Json): DaysAnswer {
+  return (window, usageOn) => fieldsOf(daysOf(window).flatMap(usageOn));
 }
 
 /** Pays for all usage since the emulator began to count. */

@@ -29,11 +29,6 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
     message:
       /^usage-export: the database at 127\.0\.0\.1:1\/usage can't be used: connect ECONNREFUSED \S+; start the server at this address, or correct DATABASE_URL$/m,
   },
-  "a host name with several addresses, where nobody listens": {
-    url: (password) => `postgres://usage:${password}@localhost:1/usage`,
-    status: 1,
-    message: /^usage-export: the database at localhost:1\/usage can't be used: connect ECONNREFUSED/,
-  },
   "a wrong password": {
     url: (password) => urlWith({ password }),
     status: 1,
@@ -55,11 +50,6 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
     url: (password) => `postgres://usage:${password}#1@127.0.0.1:1/usage`,
     status: 2,
     message: /^usage-export: DATABASE_URL: expected postgres:.*; in the password, write %23 for #/,
-  },
-  "no URL": {
-    url: (password) => `usage:${password}@127.0.0.1`,
-    status: 2,
-    message: /^usage-export: DATABASE_URL: expected/,
   },
 };
 

@@ -111,29 +111,6 @@ test("a dump whose reader closes the pipe ends without a failure", async ({ cont
   expect({ ended: await closed, errors: await errors }).toEqual({ ended: [0, null], errors: "" });
 });
 
-test.for(["csv", "jsonl"])("without --format the file's ending decides the format: %s", async (format, { context }) => {
-  await storeDays(3);
-  const dump = ["dump", "--view", "coverage"];
-  expect(await context.run([...dump, "--out", `named.${format}`])).toMatchObject({ status: 0 });
-  await context.run([...dump, "--format", format, "--out", "other.txt"]);
-  const [named, other] = await Promise.all(
-    [`named.${format}`, "other.txt"].map((file) => readFile(path.join(context.folder, file))),
-  );
-  expect(named).toEqual(other);
-});
-
-test.for([[], ["--out", "coverage.xlsx"], ["--out", "coverage"]])(
-  "without --format, %j is refused because no format follows from it, and nothing is written",
-  async (out, { context }) => {
-    expect(await context.run(["dump", "--view", "coverage", ...out])).toMatchObject({
-      status: 2,
-      stdout: "",
-      stderr: expect.stringMatching(/^usage-export: --format: expected csv or jsonl, or --out with a file/),
-    });
-    expect(await readdir(context.folder)).toEqual([]);
-  },
-);
-
 describe("a mistake in the options is reported before anything is written", () => {
   const range = (from: string, to: string) => ({ from, to });
   test.for([
@@ -146,7 +123,10 @@ describe("a mistake in the options is reported before anything is written", () =
       { view: "freshness", from: "2026-03-17" },
       /^--from, --to: the rows of bi.freshness have no day to choose them by; leave them out$/,
     ],
-    [{ view: "api_keys", to: "2026-03-17" }, /^--from, --to: the rows of bi.api_keys have no day/],
+    [{ format: undefined, out: "coverage.xlsx" }, /^--format: expected csv or jsonl, or --out with a file/],
+    [{ changedSince: "beginning" }, /^--changed-since: expected one of the views/],
+    [{ changedSince: "beginning", out: "-" }, /^--changed-since: expected --out with a file/],
+    [{ changedSince: "yesterday" }, /^--changed-since: expected beginning or a moment/],
     [{ out: "no/such/folder/x.csv" }, /^--out: expected a file in an existing folder, got no\/such\/folder\/x.csv/],
   ] as const)("%j", async ([part, message], { context }) => {
     const app = await openApp({ DATABASE_URL: url }, "jobs.config.json", new AbortController().signal);
@@ -186,22 +166,4 @@ test("--changed-since writes the days that changed, those without rows too, and 
   const second = await dump(first.next);
   expect(second.days).toContain("2026-03-17");
   expect(second.rows).not.toContain("2026-03-17");
-});
-
-test.for([
-  [
-    ["--view", "coverage", "--out", "c.csv", "--changed-since", "beginning"],
-    "--changed-since: expected one of the views",
-  ],
-  [
-    ["--view", "usage_total", "--format", "csv", "--changed-since", "beginning"],
-    "--changed-since: expected --out with a file",
-  ],
-  [
-    ["--view", "usage_total", "--out", "c.csv", "--changed-since", "yesterday"],
-    "--changed-since: expected beginning or a moment",
-  ],
-] as const)("%j is refused", async ([args, message], { context }) => {
-  const { status, stderr } = await context.run(["dump", ...args]);
-  expect({ status, stderr }).toMatchObject({ status: 2, stderr: expect.stringContaining(message) });
 });

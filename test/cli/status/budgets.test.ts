@@ -40,11 +40,3 @@ test("a budget that is used up is shown by `status`, which still ends with 0, an
   const report = await readFile(path.join(context.folder, "report.html"), "utf8");
   expect(report).toMatch(/id="budgets"[\s\S]*>calls<[\s\S]*of 0\.5 requests · \d+%/);
 });
-
-test("a budget that no export reads is an error that names the fix", async ({ context }) => {
-  const emulator = await context.serve();
-  await context.configure({ ...smallConfig(emulator.url), budgets: [{ ...BUDGET, model: "nova-3" }] });
-  const { status, stderr } = await context.run(["check", "--offline"]);
-  expect(stderr).toContain('no export reads the usage by the grouping "model" of "production"');
-  expect(status).toBe(2);
-});

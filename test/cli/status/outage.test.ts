@@ -59,13 +59,3 @@ test("a service that refuses connections is shown as not reachable, and without 
     /^ {2}service not reachable since .* UTC; 10 slices of 5 series failed; no numbers of these days yet$/m,
   );
 });
-
-test("a refused key is shown once, with its project", async ({ context }) => {
-  const emulator = await context.serve();
-  await context.configure(smallConfig(emulator.url, { exports: [{ groupings: GROUPINGS }] }));
-  await context.run(["export"], { USAGE_EXPORT_KEY: "another-key-that-is-not-known" });
-  const { stdout } = await context.run(["status"]);
-  expect(
-    stdout.match(/^ {2}key of project production refused \(401\) since .*; 10 slices of 5 series failed; /gm),
-  ).toHaveLength(1);
-});

@@ -1,7 +1,6 @@
 // What the command `status` prints, and that its exit status agrees with the coverage.
 
 import { randomUUID } from "node:crypto";
-import { sql } from "kysely";
 import { expect } from "vitest";
 import { storePause } from "../../../src/db/calling-processes.ts";
 import { heartbeatWorker, pauseJob } from "../../../src/db/jobs/jobs.ts";
@@ -70,16 +69,6 @@ test("days without a run are missing until the next run, which also reads those 
     status: 0,
     stdout: expect.stringContaining("7 complete, 0 suspect, 0 failed, 0 missing"),
   });
-});
-
-test("a run that was killed is shown as interrupted once it has been silent for a minute", async ({ context }) => {
-  const emulator = await context.serve();
-  await context.configure(smallConfig(emulator.url));
-  await context.run(["export"]);
-  await sql`
-    update usage_export.run set status = 'running', finished_at = null, heartbeat_at = now() - interval '61 seconds'
-  `.execute(db);
-  expect(await context.run(["status"])).toMatchObject({ stdout: expect.stringMatching(/last run: interrupted, /) });
 });
 
 test("`status --json` has the same facts", async ({ context }) => {

@@ -47,17 +47,6 @@ test("a job that is due every minute is overdue if no worker runs, although its 
   expect(status).toBe(1);
 });
 
-test("a job that no live worker takes up is overdue since its first scheduled time that was missed", async ({
-  context,
-}) => {
-  await serveAndConfigure(context, { exports: [{ schedule: "15 2 * * *" }] });
-  await workOnce(context, db);
-  await sql`update usage_export.job set scheduled_through = '2026-03-17T02:15:00Z'`.execute(db);
-  const { status, stdout } = await context.run(["status"]);
-  expect(stdout).toContain("export nightly is overdue since 2026-03-18 02:15 UTC: no worker has taken it up");
-  expect(status).toBe(1);
-});
-
 test("two minutes after the last worker stopped, its jobs are an alert until they are paused", async ({ context }) => {
   await serveAndConfigure(context);
   await workOnce(context, db);
@@ -80,32 +69,6 @@ test("without any worker all is well if another scheduler runs the exports", asy
   expect(stdout).toMatch(/^all is well\n/);
   expect(stdout).toContain("workers: none was ever seen; nothing runs by itself until one is started");
   expect(status).toBe(0);
-});
-
-test("a run that failed or was killed is an alert until the next run succeeds, even if all days are complete", async ({
-  context,
-}) => {
-  const emulator = await context.serve();
-  await context.configure(smallConfig(emulator.url));
-  await context.run(["export"]);
-  for (const [change, alert] of [
-    [
-      sql`status = 'failed', error = 'the disk was full'`,
-      /nightly failed in its run of .* \(manual\): the disk was full/,
-    ],
-    [
-      sql`status = 'running', finished_at = null, heartbeat_at = now() - interval '61 seconds'`,
-      /nightly was interrupted in its run of /,
-    ],
-  ] as const) {
-    await sql`update usage_export.run set ${change}`.execute(db);
-    const { status, stdout } = await context.run(["status"]);
-    expect(stdout).toContain("slices: 2 complete, 0 suspect, 0 failed, 0 missing");
-    expect(stdout).toMatch(alert);
-    expect(status).toBe(1);
-  }
-  await context.run(["export"]);
-  expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });
 
 test("after a failed run, all is well again once a backfill has read the failed days", async ({ context }) => {
