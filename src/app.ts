@@ -4,8 +4,8 @@
 import os from "node:os";
 import { type Logger, pino } from "pino";
 import { AppError } from "./errors.ts";
-import { type Environment, proxySecrets } from "./proxy.ts";
-import { Scrubber, Secret } from "./secret.ts";
+import { type Environment, proxyAddress } from "./proxy.ts";
+import { Scrubber, Secret, urlSecrets } from "./secret.ts";
 import { escapeControlCharacters } from "./text.ts";
 
 export type App = {
@@ -28,9 +28,11 @@ export async function openApp(env: Environment, configPath: string, signal: Abor
   requireVerifiedTls(env);
   const scrubber = new Scrubber();
   for (const name of SECRET_VARIABLES) if (env[name]) scrubber.add(new Secret(env[name]));
-  const password = passwordOf(env.DATABASE_URL);
-  if (password !== undefined) scrubber.add(new Secret(password));
-  for (const secret of proxySecrets(env)) scrubber.add(secret);
+  const database = env.DATABASE_URL ?? "";
+  // A database's user alone is no secret. A proxy's may be a token.
+  for (const url of [URL.parse(database)?.password ? database : "", proxyAddress(env)]) {
+    for (const secret of urlSecrets(url)) scrubber.add(secret);
+  }
   const terminal = process.stderr.isTTY === true;
   const log = await openLog(env.LOG_LEVEL, terminal, scrubber);
   const write = (text: string) => void process.stdout.write(escapeControlCharacters(scrubber.scrub(text)));
@@ -57,16 +59,6 @@ function requireVerifiedTls({ NODE_TLS_REJECT_UNAUTHORIZED }: Environment): void
     "config",
     "NODE_TLS_REJECT_UNAUTHORIZED=0 turns off the checks of certificates: remove it; to trust an authority of your own, set NODE_EXTRA_CA_CERTS=FILE",
   );
-}
-
-function passwordOf(url: string | undefined): string | undefined {
-  const password = URL.parse(url ?? "")?.password;
-  try {
-    return password && decodeURIComponent(password);
-  } catch {
-    // A percent sign that starts no valid escape is taken literally.
-    return password;
-  }
 }
 
 const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];

@@ -37,17 +37,9 @@ export function tunnelError(error: unknown): AppError | undefined {
   return new AppError(isTemporary ? "unavailable" : "rejected", message, { details: { sent: "no" } });
 }
 
-/** The proxy's credentials in every form. No output may show them, even if the address can't be used. */
-export function proxySecrets(env: Environment): readonly Secret[] {
-  const url = URL.parse(proxyVariable(env)[1]);
-  if (!url || (url.username === "" && url.password === "")) return [];
-  const [user, password] = isDecodable(url)
-    ? [decodeURIComponent(url.username), decodeURIComponent(url.password)]
-    : [url.username, url.password];
-  // The proxy gets user:password in base64.
-  return [url.password, password, `${user}:${password}`, `${url.username}:${url.password}`].map(
-    (text) => new Secret(text),
-  );
+/** The address as it is used, whether or not it is one; empty if there is no proxy. */
+export function proxyAddress(env: Environment): string {
+  return proxyVariable(env)[1];
 }
 
 function proxyVariable(env: Environment): readonly [name: string, value: string] {

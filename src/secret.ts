@@ -41,6 +41,24 @@ export class Secret {
   }
 }
 
+/** The credentials of a URL as they are written and decoded: the password, and what is sent for it in base64. */
+export function urlSecrets(text: string): readonly Secret[] {
+  const { username = "", password = "" } = URL.parse(text) ?? {};
+  if (username + password === "") return [];
+  const [plainUser, plainPassword] = [decoded(username), decoded(password)];
+  const forms = [password, plainPassword, `${username}:${password}`, `${plainUser}:${plainPassword}`];
+  return forms.map((form) => new Secret(form));
+}
+
+/** A percent sign that starts no valid escape is taken literally. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 /** Shorter values are not replaced: replacing every "abc" would make a log unreadable and protect nothing. */
 const REDACTED_LENGTH_MIN = 8;
 /** Two letters are looked up in a table of so many places before anything else: nearly all positions of a text begin no secret. */

@@ -11,7 +11,7 @@ import type { App } from "../app.ts";
 import { type Config, parseConfig } from "../config/config.ts";
 import { type Database, openEmbedded } from "../db/connection/database.ts";
 import { migrateToLatest } from "../db/connection/migrate.ts";
-import { demoNumbers } from "../db/usage/coverage.ts";
+import { viewSamples } from "../db/usage/coverage.ts";
 import { type Emulator, startEmulator } from "../emulator/server.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
 import type { ExportResult } from "../jobs/export.ts";
@@ -98,7 +98,7 @@ async function runScenario(app: App, config: Config, db: Database, emulator: Emu
   const isRotated = await runRotations(context);
   await run("with the rotated key", nightly);
 
-  app.write(`${numbersText(await demoNumbers(db))}\nreport: ${await writeDemoReport(app, db)}\n${nextText(app)}`);
+  app.write(`${await samplesText(db)}\nreport: ${await writeDemoReport(app, db)}\n${nextText(app)}`);
   return isRotated && results.every(({ failed, suspect }) => failed + suspect === 0) ? 0 : 1;
 }
 
@@ -118,26 +118,9 @@ async function runRotations(context: ExportContext): Promise<boolean> {
   return isOk;
 }
 
-function numbersText({
-  latest,
-  cost,
-  complete,
-  slices,
-  gaps,
-  restatements,
-  differences,
-}: Awaited<ReturnType<typeof demoNumbers>>): string {
-  const total = latest ? `${latest.usage_date}: ${latest.requests} requests, ${latest.hours} hours` : "no rows";
-  return [
-    "",
-    "what a BI tool reads now, in schema bi:",
-    `  usage_total       ${total}`,
-    `  cost_total        ${cost ? `${cost.usage_date}: ${cost.amount} ${cost.currency}` : "no rows"}`,
-    `  coverage          ${complete} of ${slices} slices complete, ${gaps} gaps`,
-    `  restatements      ${restatements} numbers changed after they had been stored, each with its old and new value`,
-    `  reconciliation    ${differences} days on which a grouping differs from the total`,
-    "",
-  ].join("\n");
+async function samplesText(db: Database): Promise<string> {
+  const lines = (await viewSamples(db)).map(({ view, text }) => `  ${view.padEnd(17)} ${text ?? "no rows"}\n`);
+  return `\nwhat a BI tool reads now, in schema bi:\n${lines.join("")}`;
 }
 
 function nextText({ configPath }: App): string {

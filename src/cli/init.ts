@@ -8,7 +8,7 @@ import type { App } from "../app.ts";
 import { type Config, parseConfig } from "../config/config.ts";
 import { isKeyLike } from "../config/messages.ts";
 import { databaseUrlOf } from "../database.ts";
-import { AppError, errorText, systemCode } from "../errors.ts";
+import { AppError, errorText } from "../errors.ts";
 import { checkProject } from "../jobs/check.ts";
 import { openServiceContext } from "../jobs/context.ts";
 import { openServiceFor } from "../open-service.ts";
@@ -42,7 +42,9 @@ type Draft = {
 
 /** Throws an AppError, and writes nothing, if the file exists, if there is no terminal, or with --yes if an answer does not work. */
 export async function runInit(app: App, options: InitOptions): Promise<number> {
-  if (existsSync(app.configPath)) throw configExists(app);
+  if (existsSync(app.configPath)) {
+    throw new AppError("config", `${app.configPath} exists: edit it, or write a new one with --config FILE`);
+  }
   const isEmbedded = databaseUrlOf(app.env) === undefined;
   using prompt = openPrompt(app, options.yes === true);
   const draft: Draft = {
@@ -62,7 +64,8 @@ export async function runInit(app: App, options: InitOptions): Promise<number> {
   });
   const isGood = await checkDraft(app, draft);
   if (!isGood && options.yes) throw new AppError("rejected", "nothing was written, because a check failed; see above");
-  await writeNew(app, configText(draft, schemaOf(app.configPath)));
+  // Somebody may have written the file while this command asked: then it is not replaced.
+  await writeFile(app.configPath, configText(draft, schemaOf(app.configPath)), { flag: "wx" });
   const config = app.configPath === CONFIG_FILE ? "" : ` --config ${app.configPath}`;
   const commands = ["migrate", "export", isEmbedded ? "start --embedded" : "start"];
   const where = isEmbedded
@@ -77,18 +80,6 @@ export async function runInit(app: App, options: InitOptions): Promise<number> {
 function take(app: App, draft: Draft, answers: Partial<Draft>): void {
   parseDraft(app, { ...draft, ...answers });
   Object.assign(draft, answers);
-}
-
-function configExists({ configPath }: App): AppError {
-  return new AppError("config", `${configPath} exists: edit it, or write a new one with --config FILE`);
-}
-
-/** Somebody may have written the file while this command asked. */
-async function writeNew(app: App, text: string): Promise<void> {
-  await writeFile(app.configPath, text, { flag: "wx" }).catch((cause: unknown) => {
-    if (systemCode(cause) === "EEXIST") throw configExists(app);
-    throw new AppError("delivery", `the file ${app.configPath} could not be written`, { cause });
-  });
 }
 
 type Prompt = Disposable & {

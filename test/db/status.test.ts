@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { runOn } from "../../src/db/connection/transaction.ts";
 import { endProjects, finishRun, startRun } from "../../src/db/jobs/runs.ts";
-import { demoNumbers } from "../../src/db/usage/coverage.ts";
+import { viewSamples } from "../../src/db/usage/coverage.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue } from "../../src/db/usage/series.ts";
@@ -28,7 +28,11 @@ test("an empty database has no slices, gaps, workers, rotations or runs", async 
     ...{ causes: [], workers: [], rotations: [], jobs: [{ lastRun: undefined, failedRun: undefined }] },
   });
   expect(await readRuns(db, 10)).toEqual([]);
-  expect(await demoNumbers(db)).toMatchObject({ slices: 0, complete: 0, gaps: 0, restatements: 0, latest: null });
+  expect((await viewSamples(db)).slice(0, 3)).toEqual([
+    { view: "usage_total", text: null },
+    { view: "cost_total", text: null },
+    { view: "coverage", text: "0 of 0 slices complete, 0 gaps" },
+  ]);
 });
 
 test("slices are counted by status, and gaps listed from the newest", async () => {
@@ -55,12 +59,12 @@ test("slices are counted by status, and gaps listed from the newest", async () =
     { ...gap, status: "missing", from: "2026-03-13", to: "2026-03-13", error: null },
     { ...gap, status: "missing", from: "2026-03-10", to: "2026-03-11", error: null },
   ]);
-  expect(await demoNumbers(db)).toMatchObject({
-    slices: 7,
-    complete: 1,
-    gaps: 4,
-    latest: { usage_date: "2026-03-14", requests: "5", hours: "2" },
-  });
+  expect(await viewSamples(db)).toMatchObject([
+    { text: "2026-03-14: 5 requests, 2 hours" },
+    {},
+    { text: "1 of 7 slices complete, 4 gaps" },
+    ...[{}, {}],
+  ]);
 });
 
 test("the newest runs of all jobs are listed with the counts of their slices, the newest first", async () => {

@@ -162,29 +162,24 @@ export async function settledSlices(
   return (await settled.execute(db)).rows;
 }
 
-// What the demo shows of the views at its end.
-
-export async function demoNumbers(db: Database) {
-  type Numbers = Readonly<Record<"slices" | "complete" | "gaps" | "restatements" | "differences", number>> & {
-    /** The newest day of the total, and its cost; null if nothing is stored. */
-    readonly latest: Readonly<Record<"usage_date" | "requests" | "hours", string>> | null;
-    readonly cost: Readonly<Record<"usage_date" | "amount" | "currency", string>> | null;
-  };
-  const { rows } = await sql<Numbers>`
-    select (select count(*)::integer from bi.coverage) as slices,
-      (select count(*)::integer from bi.coverage where status = 'complete') as complete,
-      (select count(*)::integer from bi.coverage_gaps) as gaps,
-      (select count(*)::integer from bi.restatements) as restatements,
-      (select count(*)::integer from bi.reconciliation) as differences,
-      (
-        select jsonb_build_object('usage_date', usage_date, 'requests', requests::text, 'hours', hours::text)
+/** What the demo shows of the views at its end: a line of text for each, null if nothing is stored. */
+export async function viewSamples(db: Database) {
+  const { rows } = await sql<{ readonly view: string; readonly text: string | null }>`
+    select * from (values ('usage_total', (
+        select concat(usage_date, ': ', requests, ' requests, ', hours, ' hours')
         from bi.usage_total order by usage_date desc, project limit 1
-      ) as latest,
-      (
-        select jsonb_build_object('usage_date', usage_date, 'amount', amount::text, 'currency', currency)
-        from bi.cost_total order by usage_date desc, project limit 1
-      ) as cost
+      )), ('cost_total', (
+        select concat(usage_date, ': ', amount, ' ', currency) from bi.cost_total order by usage_date desc, project limit 1
+      )), ('coverage', (
+        select concat(count(*) filter (where status = 'complete'), ' of ', count(*), ' slices complete, ',
+          (select count(*) from bi.coverage_gaps), ' gaps')
+        from bi.coverage
+      )), ('restatements', (
+        select concat(count(*), ' numbers changed after they had been stored, each with its old and new value')
+        from bi.restatements
+      )), ('reconciliation', (
+        select concat(count(*), ' days on which a grouping differs from the total') from bi.reconciliation
+      ))) as sample (view, text)
   `.execute(db);
-  if (!rows[0]) throw new Error("the database answered no row");
-  return rows[0];
+  return rows;
 }
