@@ -181,22 +181,35 @@ function runCondition({ kind, job, project, failedRun }: ProjectJobHealth): read
 const CAUSES_SHOWN_MAX = 5;
 
 /** Slices that are not complete; the failed ones by cause. Missing days are not sent during a run of an export, which may read them. */
-function coverageConditions({ slices, causes, jobs, readAt }: HealthFacts): readonly Found[] {
+function coverageConditions({ slices, causes, jobs, projects, readAt }: HealthFacts): readonly Found[] {
   const isQuiet = jobs.some(({ kind, mayReadMissing }) => kind === "export" && mayReadMissing);
   const of = (name: "missing" | "failed" | "suspect", count: number, text: string, part: Partial<Found> = {}) =>
-    count === 0 ? [] : [condition(name, "", `${counted(count, "slice")} ${text}`, { isQuiet, ...part })];
+    count === 0 ? [] : [condition(name, "", text, { isQuiet, ...part })];
+  const projectsWith = (status: "missing" | "suspect") =>
+    counted(new Set(projects.flatMap((one) => (one[status] > 0 ? one.projectId : []))).size, "project");
   const shown = causes.slice(0, CAUSES_SHOWN_MAX);
   const others = shown.reduce((left, one) => left - one.slices, slices.failed);
   return [
-    ...of("missing", slices.missing, "missing: due and never read; usage-export status says which"),
+    ...of(
+      "missing",
+      slices.missing,
+      `usage of ${projectsWith("missing")} was due and never read (${counted(slices.missing, "reading")}): usage-export status says which`,
+    ),
     ...shown.flatMap((cause) =>
-      of("failed", cause.slices, "", {
-        ...{ subject: cause.code ?? "other", text: causeText(cause), since: cause.since },
+      of("failed", cause.slices, causeText(cause), {
+        ...{ subject: cause.code ?? "other", since: cause.since },
         isQuiet: isFirstRetried(cause, readAt),
       }),
     ),
-    ...of("failed", others, "failed for other reasons", { subject: "other", isQuiet: false }),
-    ...of("suspect", slices.suspect, "suspect: the newest answer is in doubt, and earlier numbers stay"),
+    ...of("failed", others, `${counted(others, "reading")} failed for other reasons`, {
+      subject: "other",
+      isQuiet: false,
+    }),
+    ...of(
+      "suspect",
+      slices.suspect,
+      `usage of ${projectsWith("suspect")} is in doubt (${counted(slices.suspect, "reading")}): the newest answer was not believed, and earlier numbers stay`,
+    ),
   ];
 }
 
@@ -208,23 +221,23 @@ function isFirstRetried({ since, code, isRetried }: FailureCause, readAt: Date):
 }
 
 function causeText(cause: FailureCause): string {
-  const { since, slices, slicesWithNumbers, series, isRetried } = cause;
+  const { since, slices, slicesWithNumbers, days, projects, isRetried } = cause;
   const numbers =
     slicesWithNumbers === 0
       ? "no numbers of these days yet"
       : `last good numbers shown${slicesWithNumbers < slices ? ` for ${slicesWithNumbers} of them` : ""}`;
-  const head = causeTitle(cause);
+  const title = causeTitle(cause);
   const error = truncate(errorReason(cause.error), ERROR_LENGTH_MAX);
   return [
-    `${head ?? "readings fail"} since ${instantText(since)}`,
-    `${counted(slices, "slice")} of ${series} series failed`,
+    `${title} since ${instantText(since)}`,
+    `${counted(days, "day")} of ${counted(projects, "project")} could not be read`,
     ...(isRetried ? ["the worker tries again"] : []),
     ...(cause.code === "unauthorized"
       ? [`with a key that works, usage-export export --project ${shellQuoted(cause.project ?? "")} reads them at once`]
       : []),
     numbers,
     // At the end and without quotation marks, because an error may contain any character.
-    ...(head === undefined && error !== "" ? [`the newest error: ${error}`] : []),
+    ...(title === UNKNOWN_CAUSE && error !== "" ? [`the newest error: ${error}`] : []),
   ].join("; ");
 }
 
@@ -235,21 +248,26 @@ function errorReason(error: string): string {
   return error.replaceAll(REQUEST_DETAILS, "");
 }
 
-/** Undefined if only the text of the error says what happened. */
-function causeTitle({ code, project, isBillingRefused, error }: FailureCause): string | undefined {
+/** Only the text of the error says what happened. */
+const UNKNOWN_CAUSE = "readings fail";
+
+/** "the service does not answer (503)" */
+export function causeTitle({ code, project, isBillingRefused, error }: FailureCause): string {
   const status = /the service answered (\d{3})/.exec(error)?.[1];
+  const answer = status === undefined ? "" : ` (${status})`;
   // What failed is the command that prints the key: the service was not called.
-  if (error.startsWith("the key command ")) return undefined;
+  if (error.startsWith("the key command ")) return UNKNOWN_CAUSE;
   switch (code) {
     case "unavailable":
-      return status === undefined ? "service not reachable" : `service not available (${status})`;
+      return status === undefined ? "the service is not reachable" : `the service does not answer${answer}`;
     case "rate_limited":
-      return `service asks for fewer calls (${status ?? "429"})`;
+      return `the service asks for fewer calls${answer}`;
     case "unauthorized":
-      if (isBillingRefused) return `key of project ${project} may not read billing (403): it needs billing:read`;
-      return `key of project ${project} refused${status === undefined ? "" : ` (${status})`}`;
+      return isBillingRefused
+        ? `the API key of ${project} lacks billing:read, so its billing is refused${answer}`
+        : `the service refuses the API key of ${project}${answer}`;
     default:
-      return undefined;
+      return UNKNOWN_CAUSE;
   }
 }
 

@@ -4,7 +4,7 @@ import { sumOf } from "../decimal.ts";
 import type { Answer } from "../facts/answer.ts";
 import { addDays, type Day, dayCount, startOfDay } from "../usage/days.ts";
 import { addsUp, groupingNoun } from "../usage/dimensions.ts";
-import { counted, dayLabel, exactText, metricName, metricUnit, periodText } from "./format.ts";
+import { capitalized, counted, dayLabel, exactText, metricName, metricUnit, periodText } from "./format.ts";
 import {
   columns,
   folded,
@@ -246,8 +246,4 @@ export function groupTable(answer: Answer, { caption, groups, hrefOf, titles, ce
 function shareBar(share: number): Html {
   const percent = Number.isFinite(share) ? Math.max(0.5, share * 100).toFixed(1) : "0";
   return html`<svg class="share" aria-hidden="true"><rect width="${percent}%" height="100%"/></svg>`;
-}
-
-export function capitalized(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }

@@ -12,6 +12,11 @@ type Part = Partial<HealthFacts>;
 const conditionsOf = (part: Part) => healthState(part).conditions;
 
 const SLICES = { complete: 60, suspect: 0, failed: 0, missing: 0 };
+const projectLacking = (project: string, lacking: Partial<typeof SLICES>) => ({
+  ...{ project, projectId: project, source: "usage" as const, series: 5, freshThrough: null },
+  ...SLICES,
+  ...lacking,
+});
 const SILENT = worker({ state: "silent", recent: false });
 const LIST = {
   ...{ list: "env ACCOUNT_KEY", readAt: NOW, projects: 10, vanished: 0 },
@@ -41,15 +46,15 @@ const CASES: readonly [name: string, section: string, text: string | RegExp, par
   [
     "missing",
     "gaps",
-    "1 slice missing: due and never read; usage-export status says which",
-    { slices: { ...SLICES, missing: 1 } },
+    "usage of 2 projects was due and never read (3 readings): usage-export status says which",
+    { slices: { ...SLICES, missing: 3 }, projects: ["a", "b"].map((one) => projectLacking(one, { missing: 1 })) },
   ],
-  ["failed other", "gaps", "2 slices failed for other reasons", { slices: { ...SLICES, failed: 2 } }],
+  ["failed other", "gaps", "2 readings failed for other reasons", { slices: { ...SLICES, failed: 2 } }],
   [
     "suspect",
     "gaps",
-    "3 slices suspect: the newest answer is in doubt, and earlier numbers stay",
-    { slices: { ...SLICES, suspect: 3 } },
+    "usage of 1 project is in doubt (3 readings): the newest answer was not believed, and earlier numbers stay",
+    { slices: { ...SLICES, suspect: 3 }, projects: [projectLacking("a", { suspect: 3 })] },
   ],
   [
     "overdue export nightly",
@@ -218,7 +223,7 @@ function usage(anomalies: readonly Partial<Anomaly>[]): JudgedUsage {
 
 const CAUSE: FailureCause = {
   ...{ code: "unavailable", project: null, isBillingRefused: false, error: "connect ECONNREFUSED" },
-  ...{ slices: 12, slicesWithNumbers: 12, series: 6 },
+  ...{ slices: 12, slicesWithNumbers: 12, days: 2, projects: 1 },
   since: new Date("2026-03-10T03:23:10Z"),
   isRetried: true,
 };
@@ -227,12 +232,12 @@ test.each<[Partial<FailureCause>, string, string]>([
   [
     {},
     "unavailable",
-    "service not reachable since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; the worker tries again; last good numbers shown",
+    "the service is not reachable since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; the worker tries again; last good numbers shown",
   ],
   [
     { code: "unauthorized", project: "production", error: "the service answered 403", isRetried: false },
     "unauthorized",
-    "key of project production refused (403) since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; with a key that works, usage-export export --project production reads them at once; last good numbers shown",
+    "the service refuses the API key of production (403) since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; with a key that works, usage-export export --project production reads them at once; last good numbers shown",
   ],
   [
     {
@@ -240,7 +245,7 @@ test.each<[Partial<FailureCause>, string, string]>([
       error: "the service answered 403: the key lacks a scope",
     },
     "unauthorized",
-    "key of project production may not read billing (403): it needs billing:read since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; with a key that works, usage-export export --project production reads them at once; last good numbers shown",
+    "the API key of production lacks billing:read, so its billing is refused (403) since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; with a key that works, usage-export export --project production reads them at once; last good numbers shown",
   ],
   [
     {
@@ -249,7 +254,7 @@ test.each<[Partial<FailureCause>, string, string]>([
       slicesWithNumbers: 3,
     },
     "bad_answer",
-    'readings fail since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; the worker tries again; last good numbers shown for 3 of them; the newest error: expected "rows" to be an array',
+    'readings fail since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; the worker tries again; last good numbers shown for 3 of them; the newest error: expected "rows" to be an array',
   ],
 ])("failed slices with the same cause are one condition (%o)", (part, subject, text) => {
   const causes = [{ ...CAUSE, ...part }];
@@ -273,7 +278,7 @@ test("only the five largest causes are listed, and the slices of the others are 
   const causes = Array.from({ length: 8 }, (_, i) => ({ ...CAUSE, code: "bad_answer", error: `no ${i}` }));
   const texts = conditionsOf({ causes, slices: { ...SLICES, failed: 8 * 12 } }).map(({ text }) => text);
   expect(texts).toHaveLength(6);
-  expect(texts.at(-1)).toBe("36 slices failed for other reasons");
+  expect(texts.at(-1)).toBe("36 readings failed for other reasons");
 });
 
 // A rotation of many projects is one, whatever goes wrong in however many of them.

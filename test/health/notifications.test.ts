@@ -77,7 +77,14 @@ test("several causes with one code are one notification", () => {
     since: new Date(0),
     isRetried: false,
   };
-  const causes = ["one", "two"].map((error) => ({ ...cause, slices: 1, slicesWithNumbers: 0, series: 1, error }));
+  const causes = ["one", "two"].map((error) => ({
+    ...cause,
+    slices: 1,
+    slicesWithNumbers: 0,
+    days: 1,
+    projects: 1,
+    error,
+  }));
   expect(notified({ causes, slices: { ...MISSING.slices, missing: 0, failed: 2 } })).toMatchObject([
     { subject: "failed other", text: expect.stringMatching(/error: one; readings fail .* error: two$/) },
   ]);

@@ -41,7 +41,7 @@ test("a day that is always refused is notified once", async () => {
     await storeRun(fixture.name, "catchup", "failed", false);
     await fixture.notifier().tick();
   }
-  expect(fixture.texts).toEqual([expect.stringMatching(/^Readings fail .* 1 slice of 1 series failed/)]);
+  expect(fixture.texts).toEqual([expect.stringMatching(/^Readings fail .* 1 day of 1 project could not be read/)]);
 });
 
 test.each([

@@ -28,7 +28,7 @@ import { silentApp } from "../support/silent-app.ts";
 const DAYS = 75;
 const WINDOW_DAYS = 7;
 const PRICE_PER_HOUR = 0.26;
-const REASON = "GET /v1/projects/usage/breakdown: 503 Service Unavailable (3 attempts)";
+const REASON = "GET /v1/projects/:id/usage/breakdown: the service answered 503 (3 attempts)";
 
 type World = {
   readonly projects: readonly string[];

@@ -65,7 +65,9 @@ export type FailureCause = {
   readonly slices: number;
   /** Slices that still show the numbers of an earlier reading. */
   readonly slicesWithNumbers: number;
-  readonly series: number;
+  /** How many days, and of how many projects. */
+  readonly days: number;
+  readonly projects: number;
   /** Whether a worker tries again by itself: an outage within minutes, another failure within a day. */
   readonly isRetried: boolean;
   /** The newest error text. */
@@ -79,10 +81,11 @@ export type FailureCause = {
 export async function failureCauses(tx: Tx): Promise<readonly FailureCause[]> {
   const { rows } = await sql<FailureCause>`
     select code, project, "isBillingRefused", min(coalesce(failing_since, attempted_at)) as since, count(*)::integer as slices,
-      count(fetched_at)::integer as "slicesWithNumbers", count(distinct series_id)::integer as series, bool_or(is_retried) as "isRetried",
+      count(fetched_at)::integer as "slicesWithNumbers", count(distinct usage_date)::integer as days,
+      count(distinct project_id)::integer as projects, bool_or(is_retried) as "isRetried",
       coalesce((array_agg(error order by error like '%the service answered%' desc, attempted_at desc))[1], '') as error
     from (
-      select sl.*, sl.error_code as code, case when sl.error_code = 'unauthorized' then s.project end as project,
+      select sl.*, s.project_id, sl.error_code as code, case when sl.error_code = 'unauthorized' then s.project end as project,
         s.source = 'billing' and coalesce(sl.error_code = 'unauthorized' and sl.error like '%the service answered 403%', false)
           as "isBillingRefused",
         case when sl.error_code in ('unavailable', 'rate_limited', 'unauthorized') then null

@@ -3,7 +3,7 @@
 
 import type { Condition } from "../../facts/conditions.ts";
 import type { HealthState } from "../../facts/health.ts";
-import { counted, dayLabel, periodText } from "../../show/format.ts";
+import { capitalized, counted, dayLabel, periodText } from "../../show/format.ts";
 import { choiceList, copyLink, type Html, html, joinHtml, nameHtml, optionHtml } from "../../show/html.ts";
 import { comparedPeriod, dayCount } from "../../usage/days.ts";
 import type { Page, Readiness } from "../page.ts";
@@ -112,7 +112,9 @@ function verdictHtml(problems: readonly Problem[], { page, view, health }: Frame
   const notice = (kind: string, title: string, items: readonly Problem[], open: boolean) => {
     if (items.length === 0) return undefined;
     const list = items.map(({ text, section }) =>
-      section === undefined ? html`<li>${text}</li>` : html`<li><a href="${href(section)}">${text}</a></li>`,
+      section === undefined
+        ? html`<li>${capitalized(text)}</li>`
+        : html`<li><a href="${href(section)}">${capitalized(text)}</a></li>`,
     );
     return html`<details class="notice ${kind}"${open ? html` open` : undefined}><summary><strong>${title}</strong></summary>
 <ul>${list}</ul></details>

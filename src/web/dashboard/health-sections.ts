@@ -1,6 +1,7 @@
 // The page Data health: why numbers are missing, which ones, and whether jobs and API keys do what they should. A section about something that
 // is not there is left out. Pure.
 
+import { causeTitle } from "../../facts/conditions.ts";
 import {
   type Coverage,
   type CoverageGap,
@@ -11,7 +12,7 @@ import {
 import type { HealthState } from "../../facts/health.ts";
 import { KEYS_PER_PAGE, type KeyStatus, type KeysData, type RotationKeys } from "../../facts/keys.ts";
 import type { RecentRun } from "../../facts/runs.ts";
-import { counted, instantText, periodText, roundedText } from "../../show/format.ts";
+import { capitalized, counted, instantText, periodText, roundedText } from "../../show/format.ts";
 import {
   columns,
   folded,
@@ -51,23 +52,9 @@ export function healthSections(data: DataHealth, view: View, health: HealthState
 
 // Why readings fail.
 
-/** "The service does not answer (503)". */
-export function causeWords({
-  code,
-  error,
-  project,
-}: Pick<HealthState["causes"][number], "code" | "error" | "project">): string {
-  const [, status] = /\b([45]\d\d)\b/.exec(error) ?? [];
-  const answer = status === undefined ? "" : ` (${status})`;
-  const key = project === null ? "an API key" : `the API key of ${project}`;
-  if (code === "unavailable") return `The service does not answer${answer}`;
-  if (code === "unauthorized") return `The service refuses ${key}${answer}`;
-  return code === "rate_limited" ? `The service asks to wait${answer}` : `Reading usage fails${answer}`;
-}
-
 const CAUSE_COLUMNS = [
   ...columns("Cause", "Since"),
-  ...numberColumns("Failed readings", "With older numbers"),
+  ...numberColumns("Days", "Projects", "Failed readings", "With older numbers"),
   ...columns("Tried again"),
 ];
 
@@ -75,9 +62,9 @@ const CAUSE_COLUMNS = [
 function causesSection({ causes }: HealthState): readonly Section[] {
   if (causes.length === 0) return [];
   const rows = causes.map((cause) => [
-    html`<span class="state bad">${causeWords(cause)}</span> <small>${foldedText(cause.error)}</small>`,
+    html`<span class="state bad">${capitalized(causeTitle(cause))}</span> <small>${foldedText(cause.error)}</small>`,
     instantHtml(cause.since),
-    ...[cause.slices, cause.slicesWithNumbers].map((count) => roundedText(String(count))),
+    ...[cause.days, cause.projects, cause.slices, cause.slicesWithNumbers].map((count) => roundedText(String(count))),
     cause.isRetried ? "by the worker" : "no",
   ]);
   const caption = "A reading is one project's usage of one day, in total or by one dimension. Times are in UTC.";
@@ -90,7 +77,7 @@ function causesSection({ causes }: HealthState): readonly Section[] {
 const QUALITY_WORDS: Readonly<Record<DayQuality | "not-due", string>> = {
   complete: "complete",
   stale: "older numbers, as the newest reading failed",
-  suspect: "in doubt: the newest answer was empty or much lower, so earlier numbers are shown",
+  suspect: "in doubt: the newest answer was not believed, so earlier numbers are shown",
   missing: "no numbers",
   "not-due": "not due",
 };

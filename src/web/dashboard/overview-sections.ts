@@ -3,11 +3,12 @@
 
 import type { Answer } from "../../facts/answer.ts";
 import type { Overview } from "../../facts/overview.ts";
-import { answerChart, capitalized, groupTable } from "../../show/answer-chart.ts";
+import { answerChart, groupTable } from "../../show/answer-chart.ts";
 import { budgetUseText } from "../../show/budget-text.ts";
 import { lackingSentences, namesText, whyNotCompared } from "../../show/changes.ts";
 import {
   amountHtml,
+  capitalized,
   changeText,
   counted,
   dayLabel,

@@ -1,10 +1,11 @@
 // The sections of each page of the dashboard, the pages that say why there are none, and the report file.
 
+import { causeTitle } from "../../facts/conditions.ts";
 import type { HealthState } from "../../facts/health.ts";
 import type { Overview } from "../../facts/overview.ts";
 import { InvalidQuestion } from "../../facts/question.ts";
 import type { RunDetails } from "../../facts/runs.ts";
-import { counted, dayLabel, instantText, periodText } from "../../show/format.ts";
+import { capitalized, counted, dayLabel, instantText, periodText } from "../../show/format.ts";
 import { type Html, html, nameHtml } from "../../show/html.ts";
 import { sentences } from "../../show/sentence.ts";
 import type { BudgetUse } from "../../usage/budgets.ts";
@@ -13,7 +14,7 @@ import type { Page } from "../page.ts";
 import { chosen, type View } from "../question.ts";
 import { ADDING_UP_WARNING, fileText } from "./document.ts";
 import { framelessPage, type PageContent, type PageName, pageHref } from "./frame.ts";
-import { causeWords, type DataHealth, healthSections } from "./health-sections.ts";
+import { type DataHealth, healthSections } from "./health-sections.ts";
 import { runSections } from "./jobs-sections.ts";
 import { overviewSections } from "./overview-sections.ts";
 import { type UsageAnswer, usageContent } from "./usage-sections.ts";
@@ -79,7 +80,7 @@ function troubleOf({ total }: Overview, { causes }: HealthState): string | undef
   const newest = total.days.findLast(({ state }) => state === "final" || state === "settling");
   if (!cause || newest?.day === total.days.at(-1)?.day) return undefined;
   const what = newest ? `no new data since ${dayLabel(newest.day)}` : "there is no data of these days";
-  return `${causeWords(cause)}: ${what}.`;
+  return `${capitalized(causeTitle(cause))}: ${what}.`;
 }
 
 const RETRY_SECONDS = 10;

@@ -3,10 +3,11 @@
 import type { Answer } from "../../facts/answer.ts";
 import type { Change } from "../../facts/changes.ts";
 import { COSTS, isCost, SPLITS } from "../../facts/question.ts";
-import { type Amounts, answerChart, capitalized, GRAINS, type Grain, groupTable } from "../../show/answer-chart.ts";
+import { type Amounts, answerChart, GRAINS, type Grain, groupTable } from "../../show/answer-chart.ts";
 import { lackingSentences, reasonSentences, whyNotCompared } from "../../show/changes.ts";
 import {
   amountHtml,
+  capitalized,
   changeText,
   counted,
   daysText,

@@ -45,7 +45,7 @@ test("the dashboard shows runs with their errors, gaps and alerts, and later tha
   const page = await response.text();
   expect(page).toContain("&lt;b&gt;no&lt;/b&gt; such grouping");
   expect(textOf(page)).toMatch(
-    /1 thing to look at .* since .* UTC; 2 slices of 1 series failed; the worker tries again.*such grouping/,
+    /1 thing to look at .* since .* UTC; 2 days of 1 project could not be read; the worker tries again.*such grouping/,
   );
   expect(await read(await fetch(`${url}/data-health`))).toMatch(/catchup failed .*2 of 4, 2 failed/);
   const gap = /usage by endpoint, .*: no numbers\. .*such grouping/;

@@ -42,7 +42,7 @@ test("the failure and the recovery of a job are one notification each, and a pin
   startAnother();
   await expect.poll(() => received.texts).toHaveLength(1);
   expect(received.texts[0]).toMatch(
-    /^Readings fail since .*; 2 slices of 1 series failed; .*; the newest error: .*400/,
+    /^Readings fail since .*; 2 days of 1 project could not be read; .*; the newest error: .*400/,
   );
   expect(received.pings).toEqual([]);
 

@@ -57,14 +57,14 @@ test("Data health has no section about what is not configured", () => {
 test("a failure is a row by its cause, and numbers that are old are told from those that are missing", () => {
   const error = `GET /usage: the service answered 503 ${"and so on ".repeat(40)}the end`;
   const cause = { code: "unavailable", project: null, isBillingRefused: false, since: NOW, error };
-  const causes = [{ ...cause, slices: 720, slicesWithNumbers: 4, series: 240, isRetried: false }];
+  const causes = [{ ...cause, slices: 720, slicesWithNumbers: 4, days: 3, projects: 60, isRetried: false }];
   const [project] = makeCoverage().projects;
   const gap = { source: "usage", grouping: "model", filter: "all", start: PERIOD.end, end: PERIOD.end };
   const days = { ...project?.days, [PERIOD.end]: "missing", [PERIOD.start]: "stale" } as const;
   const projects = project ? [{ ...project, days, gaps: [{ ...gap, quality: "missing" as const, error: "no" }] }] : [];
   const { body } = pageOf("health", { coverage: makeCoverage({ projects }) }, { health: { causes } });
   const text = textOf({ body });
-  expect(text).toMatch(/The service does not answer \(503\) .* 2026-03-10 06:00 720 4 no/);
+  expect(text).toMatch(/The service does not answer \(503\) .* 2026-03-10 06:00 3 60 720 4 no/);
   expect(text).toContain("1 gap usage by model, Mar 9, 2026: no numbers. no");
   expect(body).toContain('<rect class="stale" x="0.000%" width="3.571%" height="100%">');
   expect(body).toContain('aria-label="production: 2 days not complete"');
@@ -228,7 +228,7 @@ test("the reasons why this worker can't work come first, and a budget is a note"
   const health = { slices: { complete: 0, suspect: 0, failed: 0, missing: 1 }, budgets: [makeBudgetUse()] };
   const text = textOf(pageOf("overview", {}, { health, readiness: { live: true, reasons: ["the database is away"] } }));
   expect(text).toMatch(
-    /2 things to look at this worker can&#39;t work now: the database is away .* 1 note on usage, budgets/,
+    /2 things to look at This worker can&#39;t work now: the database is away .* 1 note on usage, budgets/,
   );
 });
 
