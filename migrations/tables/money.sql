@@ -81,8 +81,11 @@ create table usage_export.judged_day (
   expected   numeric,
   low        numeric,
   high       numeric,
+  -- When this verdict was first found.
   judged_at  timestamptz not null default now(),
+  -- Otherwise the day is judged once more when it has become final.
+  is_final   boolean     not null,
   primary key (project_id, filter_key, usage_date)
 );
 comment on table usage_export.judged_day is
-  'Final days that were compared with the days before them: once, whatever changes later';
+  'Days that were compared with the days before them: when they were first complete, and once more when they became final';

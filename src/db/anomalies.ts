@@ -1,4 +1,4 @@
-// Judges days that have become final, once each, and reads the unusual ones.
+// Judges whether the usage of a day is unusual, on the morning after it and once more when it has become final, and reads the unusual days.
 
 import { sql } from "kysely";
 import type { Day } from "../usage/days.ts";
@@ -7,40 +7,47 @@ import { type AnomalySettings, GUARDED_FROM, METRIC_TABLE, TOLERANCES } from "..
 import type { Database } from "./connection/database.ts";
 import { inTransaction, type Tx } from "./connection/transaction.ts";
 
-/** Only the newest final day is judged of a project and filter of which none of so many final days was judged. */
+/** A project and filter of which none of so many final days was judged begins with its newest final day. */
 const CATCH_UP_DAYS = 14;
 
 /** The names of filters that `each` makes, such as "accessor=VALUE". */
 const NAMES_OF_EACH = `^(${EACH_DIMENSIONS.join("|")})=`;
 
-type PendingDay = { readonly seriesId: number; readonly day: Day };
+/** How much wider the band is for a day that late usage may still change. docs/forecast.md has what that finds. */
+const SETTLING_TOLERANCE = 1.25;
+
+type PendingDay = { readonly seriesId: number; readonly day: Day; readonly isFinal: boolean };
 
 /**
- * The final days to judge. Days before the first judged one stay out: they were final before anything was judged. Filters made by
+ * The days to judge. Days before the first judged one stay out: they were final before anything was judged. Filters made by
  * `each` stay out as well, because hundreds of keys would make false alarms every day.
  *
- * A day that was read last in the first half of its window stays out too: nothing was read while the rest of its usage became known, as in
- * an outage, so that it would look like a drop. Half of the window, because an export may run less often than daily.
+ * A final day that was read last in the first half of its window stays out too: nothing was read while the rest of its usage became known,
+ * as in an outage, so that it would look like a drop. Half of the window, because an export may run less often than daily.
  */
 async function pendingDays(db: Database): Promise<readonly PendingDay[]> {
   const { rows } = await sql<PendingDay>`
-    select s.series_id as "seriesId", final.usage_date as day
+    select s.series_id as "seriesId", known.usage_date as day, known.is_final as "isFinal"
     from usage_export.total_series s
     join usage_export.series own on own.series_id = s.series_id and own.retired_at is null
     cross join lateral (
-      select sl.usage_date, max(sl.usage_date) over () as newest from usage_export.slice sl
+      select sl.usage_date, f.finality = 'final' as is_final,
+        coalesce(max(sl.usage_date) filter (where f.finality = 'final') over (), max(sl.usage_date) over ()) as newest
+      from usage_export.slice sl
+      cross join lateral (select usage_export.finality(sl.usage_date, s.window_days, sl.closed_at, now()) as finality) f
       where sl.series_id = s.series_id and sl.status = 'complete'
         and sl.usage_date >= (now() at time zone 'UTC')::date - coalesce(s.window_days, 0) - ${CATCH_UP_DAYS}::integer
-        and usage_export.finality(sl.usage_date, s.window_days, sl.closed_at, now()) = 'final'
-        and (sl.fetched_at at time zone 'UTC')::date >= sl.usage_date + (coalesce(s.window_days, 0) + 1) / 2
-    ) final
+        and (f.finality = 'settling' or (
+          f.finality = 'final' and (sl.fetched_at at time zone 'UTC')::date >= sl.usage_date + (coalesce(s.window_days, 0) + 1) / 2
+        ))
+    ) known
     cross join lateral (
-      select min(j.usage_date) as first, coalesce(bool_or(j.usage_date = final.usage_date), false) as has_day
+      select min(j.usage_date) as first, coalesce(bool_or(j.usage_date = known.usage_date and (j.is_final or not known.is_final)), false) as has_day
       from usage_export.judged_day j
       where j.project_id = s.project_id and j.filter_key = s.filter_key
         and j.usage_date >= (now() at time zone 'UTC')::date - coalesce(s.window_days, 0) - ${CATCH_UP_DAYS}::integer
     ) judged
-    where final.usage_date >= coalesce(judged.first, final.newest) and not judged.has_day and s.filter !~ ${NAMES_OF_EACH}
+    where known.usage_date >= coalesce(judged.first, known.newest) and not judged.has_day and s.filter !~ ${NAMES_OF_EACH}
   `.execute(db);
   return rows;
 }
@@ -51,10 +58,11 @@ export type JudgedDay = {
   readonly day: Day;
   readonly verdict: "normal" | "high" | "low" | "not judged";
   readonly metric: string | null;
+  readonly isFinal: boolean;
 };
 
 /** Returns the days that this call judged. A day that another process judges at the same time is in the result of one of them. */
-export async function judgeFinalDays(db: Database, { sensitivity }: AnomalySettings): Promise<readonly JudgedDay[]> {
+export async function judgePendingDays(db: Database, { sensitivity }: AnomalySettings): Promise<readonly JudgedDay[]> {
   if (sensitivity === "off") return [];
   const pending = await pendingDays(db);
   if (pending.length === 0) return [];
@@ -66,34 +74,44 @@ export async function judgeFinalDays(db: Database, { sensitivity }: AnomalySetti
     await removeOldVerdicts(tx);
     return sql<JudgedDay>`
       with pending as (
-        select * from unnest(${pending.map(({ seriesId }) => seriesId)}::integer[], ${pending.map(({ day }) => day)}::text[]::date[])
-          as pending (series_id, usage_date)
+        select * from unnest(
+          ${pending.map(({ seriesId }) => seriesId)}::integer[], ${pending.map(({ day }) => day)}::text[]::date[],
+          ${pending.map(({ isFinal }) => isFinal)}::boolean[]
+        ) as pending (series_id, usage_date, is_final)
       ), known as materialized (
         select d.*, case ${minimums} end as minimum
         from usage_export.total_day d where series_id in (select series_id from pending) and finality <> 'open'
       ), judged as (
-        insert into usage_export.judged_day
-          (project_id, filter_key, usage_date, series_id, verdict, metric, amount, expected, low, high)
+        insert into usage_export.judged_day as stored
+          (project_id, filter_key, usage_date, series_id, verdict, metric, amount, expected, low, high, is_final)
         select s.project_id, s.filter_key, p.usage_date, p.series_id, coalesce(j.verdict, 'not judged'), j.metric, j.amount,
-          j.expected, j.low, j.high
+          j.expected, j.low, j.high, p.is_final
         from pending p
         join usage_export.series s using (series_id)
         left join lateral (
-          select k.metric, k.amount, judged.*
+          -- As late usage may still come, too little is no verdict.
+          select k.metric, k.amount, judged.expected, judged.low, judged.high,
+            case when p.is_final or judged.verdict <> 'low' then judged.verdict end as verdict
           from (
             select metric, max(minimum) as minimum, array_agg(usage_date) as days, array_agg(amount) as amounts,
               max(amount) filter (where usage_date = p.usage_date) as amount
             from known where series_id = p.series_id and usage_date between p.usage_date - 56 and p.usage_date
             group by metric
           ) k
-          cross join lateral usage_export.judge_day(p.usage_date, k.amount, k.days, k.amounts, ${TOLERANCES[sensitivity]}::integer, k.minimum) judged
+          cross join lateral usage_export.judge_day(p.usage_date, k.amount, k.days, k.amounts, ${TOLERANCES[sensitivity]} * case when p.is_final then 1 else ${SETTLING_TOLERANCE}::numeric end, k.minimum) judged
           -- One row a day: an unusual metric before a usual one, and that before one that can't be judged.
-          order by judged.score desc, judged.expected is null, k.metric limit 1
+          order by not p.is_final and judged.verdict = 'low', judged.score desc, judged.expected is null, k.metric limit 1
         ) j on true
-        on conflict do nothing
+        on conflict (project_id, filter_key, usage_date) do update
+        set (series_id, verdict, metric, amount, expected, low, high, is_final, judged_at) = (
+          excluded.series_id, excluded.verdict, excluded.metric, excluded.amount, excluded.expected, excluded.low, excluded.high, true,
+          -- The same verdict is not notified again.
+          case when excluded.verdict = stored.verdict then stored.judged_at else excluded.judged_at end
+        )
+        where excluded.is_final and not stored.is_final
         returning *
       )
-      select s.project, s.filter, j.usage_date as day, j.verdict, j.metric
+      select s.project, s.filter, j.usage_date as day, j.verdict, j.metric, j.is_final as "isFinal"
       from judged j join usage_export.series s using (series_id)
     `.execute(tx);
   });
@@ -127,6 +145,8 @@ export type Anomaly = {
   readonly low: string;
   readonly high: string;
   readonly isOpen: boolean;
+  /** Otherwise late usage may still change the day. */
+  readonly isFinal: boolean;
 };
 
 /** A project and filter whose days are judged. */
@@ -134,8 +154,6 @@ export type JudgedUsage = {
   readonly project: string;
   readonly filter: string;
   readonly unfiltered: boolean;
-  /** The newest judged day. */
-  readonly through: Day;
   /** The anomalies of the last 30 days, the newest first; all open ones are among them. */
   readonly anomalies: readonly Anomaly[];
 };
@@ -144,15 +162,16 @@ export async function readAnomalies(tx: Tx): Promise<readonly JudgedUsage[]> {
   // Each part is read once for all projects: thousands of them have tens of thousands of judged days.
   const { rows } = await sql<JudgedUsage>`
     with judged as materialized (
-      select project_id, filter_key, max(usage_date) as through from usage_export.judged_day group by project_id, filter_key
+      select distinct project_id, filter_key from usage_export.judged_day
     ), unusual as materialized (
       select a.project_id, a.filter, json_agg(json_build_object(
           'day', a.usage_date, 'direction', a.direction, 'metric', a.metric, 'amount', trim_scale(a.amount)::text,
-          'expected', trim_scale(a.expected)::text, 'low', trim_scale(a.low)::text, 'high', trim_scale(a.high)::text, 'isOpen', a.is_open
+          'expected', trim_scale(a.expected)::text, 'low', trim_scale(a.low)::text, 'high', trim_scale(a.high)::text, 'isOpen', a.is_open,
+          'isFinal', a.finality = 'final'
         ) order by a.usage_date desc) as anomalies
       from bi.usage_anomalies a where a.judged_at > now() - interval '30 days' group by a.project_id, a.filter
     )
-    select s.project, s.filter, s.filter_key = '{}' as unfiltered, judged.through, coalesce(unusual.anomalies, '[]') as anomalies
+    select s.project, s.filter, s.filter_key = '{}' as unfiltered, coalesce(unusual.anomalies, '[]') as anomalies
     from (
       select distinct on (project_id, filter_key) project_id, project, filter_key, filter
       from usage_export.series

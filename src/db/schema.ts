@@ -106,6 +106,7 @@ export type Tables = {
     low: string | null;
     high: string | null;
     judged_at: Generated<Date>;
+    is_final: boolean;
   };
   "usage_export.key_delivery": {
     rotation: string;

@@ -70,7 +70,7 @@ export type ChangePart = ChangeAmounts & {
 
 /** Throws InvalidQuestion if there is no such project. */
 export async function changes(run: Run, { groupings, ...asked }: ChangeQuestion): Promise<Change> {
-  const question = { currency: undefined, filter: undefined, group: undefined, sort: "change", ...asked } as const;
+  const question = { currency: undefined, ...asked, filter: undefined, group: undefined, sort: "change" } as const;
   const { totalFrom, available, basis } = await totalSplit(run, { ...question, grouping: "none" });
   const total = await amounts(run, { ...question, grouping: totalFrom }, { basis });
   const sum = total.total ?? { amount: null, before: null, change: null };

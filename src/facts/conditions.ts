@@ -346,6 +346,7 @@ function anomalyCondition({ project, filter, unfiltered, anomalies }: JudgedUsag
 }
 
 /** "12,345 requests, usually 3,100 to 4,900" */
-function anomalyText({ metric, amount, low, high }: Anomaly): string {
-  return `${metricName(metric)}: ${roundedText(amount)}, usually ${roundedText(low)} to ${roundedText(high)}`;
+function anomalyText({ metric, amount, low, high, isFinal }: Anomaly): string {
+  const mayChange = isFinal ? "" : ", and may still change";
+  return `${metricName(metric)}: ${roundedText(amount)}${mayChange}, usually ${roundedText(low)} to ${roundedText(high)}`;
 }

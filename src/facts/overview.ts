@@ -67,7 +67,7 @@ function isOfLineItems({ question }: Answer): boolean {
 type CostSource = { readonly metric: "billed_cost" | "estimated_cost"; readonly totalFrom: Split };
 
 /** An estimate of a whole month; the texts are rounded decimals, and no amounts. */
-type Forecast = { readonly forecast: string; readonly low: string; readonly high: string };
+export type Forecast = { readonly forecast: string; readonly low: string; readonly high: string };
 
 type Money = {
   /** The days of the month so far; its first day alone while that lasts. */

@@ -4,7 +4,7 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import { inParallel } from "../async.ts";
-import { judgeFinalDays } from "../db/anomalies.ts";
+import { judgePendingDays } from "../db/anomalies.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
 import { finishRun, heartbeatRun, startRun } from "../db/jobs/runs.ts";
@@ -223,10 +223,10 @@ async function readBalances({ db, service, keys }: ExportContext, project: Proje
   }
 }
 
-/** Judges the days that became final, and logs the unusual ones. Never throws, except if the database can't be reached: no run fails because its days could not be judged. */
+/** Judges the days that were read first or became final, and logs the unusual ones. Never throws, except if the database can't be reached: no run fails because its days could not be judged. */
 export async function judgeDays({ app, db, config }: Pick<ExportContext, "app" | "db" | "config">): Promise<void> {
   try {
-    for (const { verdict, ...day } of await judgeFinalDays(db, config.anomalies)) {
+    for (const { verdict, ...day } of await judgePendingDays(db, config.anomalies)) {
       if (verdict === "high" || verdict === "low") app.log.warn({ ...day, verdict }, "unusual usage");
     }
   } catch (error) {

@@ -63,15 +63,18 @@ export function nameOf(grouping: string, { group, label }: Group, among: readonl
 function groupCell(grouping: string, one: Group, among: readonly Group[]): Html {
   if (one.label === null) return groupHtml(grouping, one.group);
   const name = nameOf(grouping, one, among);
-  const short = shortName(name, among);
+  const short = shortName(name, namesOf(among));
   return html`<bdi title="${short === name ? (one.group ?? "") : name}">${short}</bdi>`;
+}
+
+function namesOf(groups: readonly Group[]): readonly string[] {
+  return groups.map(({ label, group }) => label ?? group ?? "");
 }
 
 const COMMON_START_MIN = 20;
 
 /** Where all names begin with the same words, a list that cuts them off would show no difference: "… (region 1)". */
-function shortName(name: string, among: readonly Group[]): string {
-  const names = among.map(({ label, group }) => label ?? group ?? "");
+export function shortName(name: string, names: readonly string[]): string {
   const [first = ""] = names;
   let length = 0;
   while (length < first.length && names.every((one) => one[length] === first[length])) length++;
@@ -143,7 +146,7 @@ function seriesOf(answer: Answer, bars: readonly Bar[], { hrefOf, othersHref }: 
     const name = grouping === "none" ? metricName(metric) : nameOf(grouping, group, groups);
     const hint = group.label === null ? undefined : name;
     return {
-      name: shortName(name, groups),
+      name: shortName(name, namesOf(groups)),
       hint,
       look: i,
       values: sums(group.byDay ?? []),

@@ -9,10 +9,14 @@ import { truncatedName } from "./html.ts";
 
 /** Everything worth knowing of one metric, the most important first. */
 export function changeSentences(change: Change): readonly string[] {
-  const { settlingDays, lacking } = change;
+  const { settlingDays, lacking, currency, projects, projectCount } = change;
   return [
     headline(change),
     ...reasonSentences(change),
+    // Billed are some projects, and estimated others.
+    ...(currency === null
+      ? []
+      : [`Projects in it: ${namesText(projects.slice(0, PROJECTS_NAMED_MAX), projectCount)}.`]),
     ...lackingSentences(lacking),
     ...(settlingDays.length > 0
       ? [
@@ -24,7 +28,7 @@ export function changeSentences(change: Change): readonly string[] {
 
 /** Which groups the change comes from. */
 export function reasonSentences(change: Change): readonly string[] {
-  const { splits, currency, projects, projectCount } = change;
+  const { splits } = change;
   return [
     ...splits.flatMap((split) => contributors(change, split)),
     ...splits
@@ -33,10 +37,6 @@ export function reasonSentences(change: Change): readonly string[] {
         ({ grouping, daysLacking, daysUnread }) =>
           `By ${groupingNoun(grouping)} it can't be split: ${lackTexts(daysUnread, daysLacking - daysUnread).join(" and ")} by it.`,
       ),
-    // Billed are some projects, and estimated others.
-    ...(currency === null
-      ? []
-      : [`Projects in it: ${namesText(projects.slice(0, PROJECTS_NAMED_MAX), projectCount)}.`]),
   ];
 }
 
@@ -47,17 +47,21 @@ export function lackingSentences(lacking: Answer["lacking"]): readonly string[] 
   return [
     ...(unpricedModels
       ? [
-          `Not in the cost: some usage of ${counted(unpricedModels, "model")}, which has no price. The view bi.cost_estimated shows which, with the status unpriced.`,
+          `Not in the cost: usage of ${counted(unpricedModels, "model")} that has no price. The view bi.cost_estimated lists it as unpriced.`,
         ]
       : []),
     ...(otherCurrencies.length > 0
       ? [`Not in these amounts: usage that is priced in ${otherCurrencies.join(", ")}.`]
       : []),
     ...(projectsLeftOutCount > 0
-      ? [`Not in these figures, as it is not exported like this: ${namesText(projectsLeftOut, projectsLeftOutCount)}.`]
+      ? [
+          `Not in these figures, because their usage is not read in this way: ${namesText(projectsLeftOut, projectsLeftOutCount)}.`,
+        ]
       : []),
     ...(projectsEndedCount > 0
-      ? [`Only in part in these figures, as no longer exported: ${namesText(projectsEnded, projectsEndedCount)}.`]
+      ? [
+          `Only partly in these figures, because they are no longer read: ${namesText(projectsEnded, projectsEndedCount)}.`,
+        ]
       : []),
   ];
 }
@@ -96,7 +100,7 @@ export function whyNotCompared(lacking: Answer["lacking"], before: Window): stri
   const reasons = [
     ...lackText("this period", lacking.incompleteDays, lacking.unreadDays),
     ...lackText("the period before", lacking.incompleteDaysBefore, lacking.unreadDaysBefore),
-    ...(projectsEndedCount > 0 ? [`no longer exported: ${namesText(projectsEnded, projectsEndedCount)}`] : []),
+    ...(projectsEndedCount > 0 ? [`no longer read: ${namesText(projectsEnded, projectsEndedCount)}`] : []),
   ];
   return reasons.length === 0 ? undefined : `Not compared with ${periodText(before)}: ${reasons.join("; ")}.`;
 }

@@ -15,10 +15,15 @@ const roundedFormat = once(
     }),
 );
 const compactFormat = once(
-  () => new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 4, useGrouping: true }),
+  () => new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1, useGrouping: true }),
 );
+/** Below 10 % with a decimal. */
 const percentFormat = once(
-  () => new Intl.NumberFormat("en-US", { style: "percent", maximumFractionDigits: 1, signDisplay: "exceptZero" }),
+  () =>
+    new Intl.NumberFormat("en-US", {
+      ...{ style: "percent", signDisplay: "exceptZero", roundingPriority: "morePrecision" },
+      ...{ maximumFractionDigits: 0, maximumSignificantDigits: 2 },
+    }),
 );
 
 function once<T>(make: () => T): () => T {
@@ -184,11 +189,11 @@ export function windowText({ start, end }: Window): string {
   return start === end ? start : `${start} to ${end}`;
 }
 
-/** "2026-11-03 to 2026-11-05, 2026-11-09 and 3 more days". */
+/** "Nov 3 – 5, 2026; Nov 9, 2026 and 3 more days". */
 export function daysText(days: readonly Day[]): string {
   const stretches = stretchesOf(days);
   const rest = stretches.slice(STRETCHES_SHOWN_MAX).reduce((sum, stretch) => sum + dayCount(stretch), 0);
-  const shown = stretches.slice(0, STRETCHES_SHOWN_MAX).map(windowText).join(", ");
+  const shown = stretches.slice(0, STRETCHES_SHOWN_MAX).map(periodText).join("; ");
   return `${shown}${rest > 0 ? ` and ${counted(rest, "more day")}` : ""}`;
 }
 

@@ -1,12 +1,13 @@
 // What matters most, in one or two sentences made from facts: the beginning of the overview, of the report file and of a notification. Pure.
 
 import type { Answer } from "../facts/answer.ts";
-import type { Overview } from "../facts/overview.ts";
+import type { Forecast, Overview } from "../facts/overview.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
 import type { Day } from "../usage/days.ts";
 import { addDays, dayCount } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
 import { nameOf } from "./answer-chart.ts";
+import { wholePercent } from "./budget-text.ts";
 import {
   changeText,
   counted,
@@ -46,7 +47,7 @@ function numberText(amount: string, before: string | null, measure: Measure): st
   return `${quantityText(amount, measure)}${before === null ? "" : ` (${changeText(amount, before)})`}`;
 }
 
-/** "Nov 20 – Nov 22 are not complete: 2 of 60 projects lack them." */
+/** "The numbers of Nov 20 – Nov 22 are too low: they are not complete." */
 function lackingSentence({ lacking, days }: Answer): string | undefined {
   const { incompleteDays, unreadDays } = lacking;
   const lackingDays = [...incompleteDays, ...unreadDays].sort();
@@ -57,11 +58,15 @@ function lackingSentence({ lacking, days }: Answer): string | undefined {
   if (isStretch && incompleteDays.length === 0 && first === days[0]?.day) {
     return `The numbers begin on ${dayLabel(addDays(last, 1))}: the days before were not read.`;
   }
+  if (isStretch && incompleteDays.length === 0 && last === days.at(-1)?.day)
+    return `The numbers end on ${dayLabel(addDays(first, -1))}: the days after were not read yet.`;
   const which = isStretch
     ? spanText(first, last)
     : `${counted(lackingDays.length, "day")} from ${spanText(first, last)}`;
-  const what = incompleteDays.length > 0 ? "not complete" : "not read";
-  return `The numbers are too low: ${which} ${lackingDays.length === 1 ? "is" : "are"} ${what}.`;
+  const isOne = lackingDays.length === 1;
+  return incompleteDays.length > 0
+    ? `The numbers of ${which} are too low: ${isOne ? "it is" : "they are"} not complete.`
+    : `Not in the numbers: ${which}, which ${isOne ? "was" : "were"} not read.`;
 }
 
 function spanText(first: Day, last: Day): string {
@@ -75,11 +80,15 @@ function monthSentence(money: NonNullable<Overview["money"]>, budgets: readonly 
   if (amount === null) return undefined;
   const estimated = question.metric === "estimated_cost" ? "an estimated " : "";
   const { budget, forecast } = monthForecast(money, budgets);
-  const heading = forecast
-    ? `, heading for ${estimateText(forecast.forecast, question)} (${estimateText(forecast.low, question)} to ${estimateText(forecast.high, question)})`
-    : "";
+  const heading = forecast ? `, heading for ${forecastText(forecast, question)}` : "";
   const share = budget ? `, ${budgetText(budget, question)}` : "";
   return `${monthName(money.period.start)}: ${estimated}${quantityText(amount, question)} so far${heading}${share}.`;
+}
+
+/** "$239,000 ($232,000 to $246,000)"; an interval that rounds to one number is left out. */
+export function forecastText({ forecast, low, high }: Forecast, measure: Measure): string {
+  const [from, to] = [estimateText(low, measure), estimateText(high, measure)];
+  return `${estimateText(forecast, measure)}${from === to ? "" : ` (${from} to ${to})`}`;
 }
 
 /** The month's budget of all that the amount is of, if there is one, and its forecast, so that a page has one. */
@@ -104,7 +113,7 @@ const TIMES_FROM_PERCENT = 200;
 function budgetText({ amount, percent, forecastPercent }: BudgetUse, measure: Measure): string {
   const share = Number(forecastPercent ?? percent ?? "0");
   if (share >= TIMES_FROM_PERCENT) return `${(share / 100).toPrecision(2)} times the budget`;
-  return `${Math.round(share)}% of the budget of ${quantityText(amount, measure)}`;
+  return `${wholePercent(String(share))} of the budget of ${quantityText(amount, measure)}`;
 }
 
 function periodSentence({ cost, total, period }: Overview): string | undefined {

@@ -227,10 +227,12 @@ figure{margin:0 0 1rem}
 .tip :is(th,td){padding:.15rem 1rem .15rem 0;border:0}
 .tip :is(th,td):last-child{padding-right:0;text-align:right;white-space:nowrap}
 @media (max-width:64rem){
-.third,.quarter,.two-thirds{grid-column:1/-1}
+.third,.quarter{grid-column:span 6}
+.two-thirds{grid-column:1/-1}
 nav{flex-basis:100%;order:1}
 }
 @media (max-width:45rem){
+.third,.quarter{grid-column:1/-1}
 body{padding:1rem 1rem 2rem}
 caption{position:sticky;left:0;max-width:calc(100vw - 2rem)}
 .links{margin:0}

@@ -1,8 +1,8 @@
-// Which final days are judged, and when an unusual one is over; the same on a server and in the embedded database.
+// Which days are judged, and when an unusual one is over; the same on a server and in the embedded database.
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { judgeFinalDays, readAnomalies } from "../../src/db/anomalies.ts";
+import { judgePendingDays, readAnomalies } from "../../src/db/anomalies.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import type { AnomalySettings } from "../../src/usage/metrics.ts";
@@ -30,7 +30,7 @@ export function testAnomalies(db: Database): void {
     await store(db, seriesId, slices, { grouping: "none", cliffGuard: "off", emptyGuard: "off" });
   }
 
-  const judge = (settings = SETTINGS) => judgeFinalDays(db, settings);
+  const judge = (settings = SETTINGS) => judgePendingDays(db, settings);
   const anomaliesOf = (project: Project) => view(db, "usage_anomalies", project);
 
   /** Lets the clock advance: what was judged was judged so much earlier. */
@@ -47,7 +47,7 @@ export function testAnomalies(db: Database): void {
     const { project } = await seriesWith({ 4: "5000", 9: "5000", 20: "5000" });
     const back = await daysBack(db);
     expect(await judge()).toEqual([
-      { project: project.name, filter: "all", day: back(4), verdict: "high", metric: "requests" },
+      { project: project.name, filter: "all", day: back(4), verdict: "high", metric: "requests", isFinal: true },
     ]);
     expect(await judge()).toEqual([]);
     expect(await anomaliesOf(project)).toEqual([
@@ -62,12 +62,40 @@ export function testAnomalies(db: Database): void {
     ]);
   });
 
-  test("a day is judged only when it is final, so that late usage is no drop", async () => {
+  test("on the morning after it, a day is judged only by whether it is far too high, so that late usage is no drop", async () => {
     const { project, seriesId } = await seriesWith({}, 70, 4);
     expect(await judge()).toHaveLength(1);
-    await read(seriesId, { 1: "100", 2: "600", 3: "900" }, 3, 1);
+    const back = await daysBack(db);
+    await read(seriesId, { 1: "5000", 2: "100", 3: "1340" }, 3, 1);
+    const judged = (await judge()).map(({ day, verdict, isFinal }) => [day, verdict, isFinal]);
+    expect(judged.sort()).toEqual([
+      [back(3), "normal", false],
+      [back(2), "not judged", false],
+      [back(1), "high", false],
+    ]);
     expect(await judge()).toEqual([]);
-    expect(await anomaliesOf(project)).toEqual([]);
+    expect(await anomaliesOf(project)).toMatchObject([{ usage_date: back(1), is_open: true, finality: "settling" }]);
+  });
+
+  test("a day that has become final is judged once more, and the same verdict is not a new one", async () => {
+    const { project, seriesId } = await seriesWith({}, 70, 4);
+    await judge();
+    await read(seriesId, { 2: "5000", 3: "1340" }, 3, 2);
+    await judge();
+    await letPass(48);
+    const [{ judged_at: first } = {}] = await anomaliesOf(project);
+    await sql`update usage_export.series set window_days = 1 where series_id = ${seriesId}`.execute(db);
+    const back = await daysBack(db);
+    const judged = (await judge()).map(({ day, verdict, isFinal }) => [day, verdict, isFinal]);
+    expect(judged.sort()).toEqual([
+      [back(3), "high", true],
+      [back(2), "high", true],
+    ]);
+    const found = await anomaliesOf(project);
+    expect(found).toMatchObject([{ finality: "final" }, { finality: "final" }]);
+    expect(found.filter(({ judged_at }) => String(judged_at) === String(first))).toMatchObject([
+      { usage_date: back(2) },
+    ]);
   });
 
   test("a day that was read last when little of its usage was known is not judged, until it is read again", async () => {
@@ -181,8 +209,8 @@ export function testAnomalies(db: Database): void {
     await judge();
     await letPass(24 * 100);
     await sql`
-      insert into usage_export.judged_day (project_id, filter_key, usage_date, series_id, verdict, judged_at)
-      select ${project.id}, '{}', (now() at time zone 'UTC')::date - back, ${seriesId}, verdict, now() - interval '61 days'
+      insert into usage_export.judged_day (project_id, filter_key, usage_date, series_id, verdict, judged_at, is_final)
+      select ${project.id}, '{}', (now() at time zone 'UTC')::date - back, ${seriesId}, verdict, now() - interval '61 days', true
       from (values (70, 'normal'), (69, 'not judged'), (68, 'high'), (63, 'normal')) as old (back, verdict)
     `.execute(db);
     await read(seriesId, {}, 3, 3);

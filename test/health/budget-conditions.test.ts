@@ -52,13 +52,13 @@ test("each threshold is notified once by one worker, also if corrected numbers a
   await use(fixture, "80");
   await tickAll(fixture);
   expect(fixture.texts).toEqual([
-    expect.stringMatching(`^Budget limit \\(${MONTH.slice(0, 7)}\\) reached 80%: 80% of 100 hours used \\(80\\)`),
+    expect.stringMatching(`^Budget limit \\(${MONTH.slice(0, 7)}\\) reached 80%: 80 of 100 hours \\(80%\\)`),
   ]);
   await use(fixture, "120.5");
   await tickAll(fixture);
   await use(fixture, "130");
   await tickAll(fixture);
-  expect(fixture.texts.slice(1)).toEqual([expect.stringMatching(/ reached 100%: 120.5% of 100 hours used/)]);
+  expect(fixture.texts.slice(1)).toEqual([expect.stringMatching(/ reached 100%: 121 of 100 hours \(120%\)/)]);
 
   await use(fixture, "50");
   await tickAll(fixture);

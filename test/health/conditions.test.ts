@@ -165,12 +165,12 @@ const REMINDERS: readonly [name: string, text: string | RegExp, part: Part][] = 
   ],
   [
     `budget ${BUDGET} 80`,
-    "budget limit (2026-03) reached 80%: 83.45% of 1,000 USD (estimated) used (835), forecast for the month: 1,120 (1,050 to 1,190); 1 day not read and not counted; 2 days not final; usage without a price or an amount not counted",
+    "budget limit (2026-03, estimated) reached 80%: $834.50 of $1,000 (83%), heading for $1,120 (112%); 1 day not read and not counted; 2 days not final; usage without a price or an amount not counted",
     { budgets: [makeBudgetUse()] },
   ],
   [
     `budget ${BUDGET} 50`,
-    "budget limit (2026-03) reached 50%: no day of it was read yet, of 1,000 USD (estimated); 31 days not read and not counted",
+    "budget limit (2026-03, estimated) reached 50%: no day of it was read yet, of $1,000; 31 days not read and not counted",
     {
       budgets: [
         makeBudgetUse({
@@ -187,13 +187,18 @@ const REMINDERS: readonly [name: string, text: string | RegExp, part: Part][] = 
   ],
   [
     `budget forecast ${BUDGET}`,
-    /^budget limit \(2026-03\) will probably be exceeded: /,
+    /^budget limit \(2026-03, estimated\) will probably be exceeded: /,
     { budgets: [makeBudgetUse({ reached: [] })] },
   ],
   [
     "anomaly production",
     "unusual usage of production on 2026-03-06: Requests: 12,345, usually 3,101 to 4,900; also 1 day before it",
     { anomalies: [usage([{}, { day: "2026-03-05" }, { day: "2026-03-01", isOpen: false }])] },
+  ],
+  [
+    "anomaly production",
+    "unusual usage of production on 2026-03-06: Requests: 12,345, and may still change, usually 3,101 to 4,900",
+    { anomalies: [usage([{ isFinal: false }])] },
   ],
   [
     'anomaly "acme eu" diarized',
@@ -214,11 +219,11 @@ test.each(REMINDERS)("%s: a reminder, and the program is well all the same (%#)"
 
 function usage(anomalies: readonly Partial<Anomaly>[]): JudgedUsage {
   const high: Anomaly = {
-    ...{ day: "2026-03-06", direction: "high", metric: "requests", isOpen: true },
+    ...{ day: "2026-03-06", direction: "high", metric: "requests", isOpen: true, isFinal: true },
     ...{ amount: "12345", expected: "4000", low: "3100.5", high: "4900" },
   };
   const all = anomalies.map((one) => ({ ...high, ...one }));
-  return { project: "production", filter: "all", unfiltered: true, through: "2026-03-07", anomalies: all };
+  return { project: "production", filter: "all", unfiltered: true, anomalies: all };
 }
 
 const CAUSE: FailureCause = {

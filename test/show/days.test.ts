@@ -4,24 +4,20 @@ import { daysOf } from "../../src/usage/days.ts";
 
 test.each([
   ["no days as an empty text", [], ""],
-  ["one day", ["2026-11-09"], "2026-11-09"],
+  ["one day", ["2026-11-09"], "Nov 9, 2026"],
   [
     "consecutive days, unsorted, with a duplicate and over the end of a month, as one range",
     ["2026-11-01", "2026-10-31", "2026-11-01"],
-    "2026-10-31 to 2026-11-01",
+    "Oct 31 – Nov 1, 2026",
   ],
-  [
-    "days with a gap as several ranges",
-    ["2026-11-03", "2026-11-04", "2026-11-09"],
-    "2026-11-03 to 2026-11-04, 2026-11-09",
-  ],
+  ["days with a gap as several ranges", ["2026-11-03", "2026-11-04", "2026-11-09"], "Nov 3 – 4, 2026; Nov 9, 2026"],
 ])("writes %s", (_, days, expected) => {
   expect(daysText(days)).toBe(expected);
 });
 
 test("of many ranges only the first are listed, followed by the number of days in the others", () => {
   const everyOther = daysOf({ start: "2026-11-01", end: "2026-11-20" }).filter((_, i) => i % 2 === 0);
-  expect(daysText(everyOther)).toMatch(/^2026-11-01, .*, 2026-11-11 and 4 more days$/);
+  expect(daysText(everyOther)).toMatch(/^Nov 1, 2026; .*; Nov 11, 2026 and 4 more days$/);
 });
 
 test("days and moments are shown in UTC", () => {

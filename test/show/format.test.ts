@@ -32,10 +32,10 @@ test.each([
   ["1619.7242069444444", "1,620"],
   ["99999", "99,999"],
   ["373381", "373.4K"],
-  ["9158866", "9.159M"],
+  ["9158866", "9.2M"],
   ["123456789", "123.5M"],
-  ["12345678901", "12.35B"],
-  ["1234567890123456", "1,235T"],
+  ["12345678901", "12.3B"],
+  ["1234567890123456", "1,234.6T"],
   ["90071992547662535", "90,071,992,547,662,535"],
 ])("writes %s as the headline %s", (amount, expected) => {
   expect(headlineText(amount)).toBe(expected);
@@ -53,8 +53,9 @@ test.each([
 });
 
 test.each([
-  ["112.34", "100", "+12.3%"],
+  ["112.34", "100", "+12%"],
   ["96", "100", "-4%"],
+  ["108.46", "100", "+8.5%"],
   ["2500", "100", "+2,400%"],
   ["0", "100", "-100%"],
   ["100.0", "100", "unchanged"],
@@ -98,7 +99,7 @@ test.each([
 
 test.each([
   ["239012.25", "cost", "USD", "$239,000"],
-  ["1234567890", "tokens_in", null, "1.23B tokens in"],
+  ["1234567890", "tokens_in", null, "1.2B tokens in"],
   ["3116.4", "hours", null, "3,120 hours"],
 ])("the estimate %s of %s is shown with three digits, as %s %s", (amount, metric, currency, expected) => {
   expect(estimateText(amount, { metric, currency })).toBe(expected);

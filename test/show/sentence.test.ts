@@ -54,7 +54,7 @@ test("what is missing comes first, and then nothing is compared", () => {
   const lacking = { ...NOTHING_LACKING, incompleteDays: ["2026-03-08", PERIOD.end] };
   const low = makeAnswer({ question: { grouping: "none" }, lacking, compared: false });
   expect(sentences(makeOverview({ total: low }), [], undefined)).toEqual([
-    "The numbers are too low: Mar 8 – Mar 9 are not complete.",
+    "The numbers of Mar 8 – Mar 9 are too low: they are not complete.",
     "Feb 10 – Mar 9, 2026: 1,620 hours.",
   ]);
   const trouble = "The service does not answer (503): no new data since Mar 7.";
@@ -68,6 +68,23 @@ test("after the first night the numbers begin late, and are not too low", () => 
   expect(sentences(makeOverview({ total: first }), [], undefined)[0]).toBe(
     "The numbers begin on Mar 3: the days before were not read.",
   );
+});
+
+test.each([
+  [
+    "the day that is not over",
+    { incompleteDays: [PERIOD.end] },
+    "The numbers of Mar 9 are too low: it is not complete.",
+  ],
+  ["the newest day", { unreadDays: [PERIOD.end] }, "The numbers end on Mar 8: the days after were not read yet."],
+  ["a day between", { unreadDays: ["2026-03-04"] }, "Not in the numbers: Mar 4, which was not read."],
+])("%s that was not read does not make all numbers too low", (_, part, expected) => {
+  const total = makeAnswer({
+    question: { grouping: "none" },
+    compared: false,
+    lacking: { ...NOTHING_LACKING, ...part },
+  });
+  expect(sentences(makeOverview({ total }), [], undefined)[0]).toBe(expected);
 });
 
 test("where nothing was ever read, nothing else is said", () => {

@@ -69,8 +69,8 @@ async function measureSize(program: string, databaseUrl: string, projects: numbe
 /** As each night does for every project and filter, once its days become final. */
 async function judgeADay(db: Database): Promise<void> {
   await sql`
-    insert into usage_export.judged_day (project_id, filter_key, usage_date, series_id, verdict)
-    select project_id, filter_key, current_date - 8, series_id, 'not judged' from usage_export.series where "grouping" = 'none'
+    insert into usage_export.judged_day (project_id, filter_key, usage_date, series_id, verdict, is_final)
+    select project_id, filter_key, current_date - 8, series_id, 'not judged', true from usage_export.series where "grouping" = 'none'
   `.execute(db);
   await sql`analyze usage_export.judged_day`.execute(db);
 }

@@ -192,7 +192,7 @@ function chartOption(description: ChartDescription, widthPx: number, tip: (index
   return {
     animation: false,
     textStyle: { fontFamily: "inherit" },
-    grid: { left: 56, right: 12, top: 16, bottom: 32 },
+    grid: { left: 56, right: 24, top: 16, bottom: 32 },
     xAxis: [
       barAxis(labels, titles, Math.max(2, Math.floor(widthPx / LABEL_PX))),
       { type: "category", data: [...titles], show: false, axisPointer: { show: false, triggerTooltip: false } },

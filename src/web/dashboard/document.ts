@@ -29,7 +29,7 @@ type DocumentOptions = {
 };
 
 export const ADDING_UP_WARNING =
-  "Days are UTC calendar days. Never add up figures of different groupings or filters: each is the same usage counted again.";
+  "Days are calendar days in UTC. Figures by model, API key, tags or filter count the same usage again: never add them to each other.";
 
 /** The worker sends the policy as a header. */
 export function servedPage(

@@ -90,13 +90,32 @@ function problemsOf(health: HealthState, readiness: Readiness): readonly Problem
   ];
 }
 
-/** "All data up to Nov 22 is in." */
-function wellText({ projects }: Pick<HealthState, "projects">): string {
+/** "All data up to Nov 22 is in.", or what to do before anything is read. */
+function wellHtml({ jobs, slices, projects }: HealthState): Html {
+  if (jobs.length === 0)
+    return html`<div class="notice none"><strong>No job is configured.</strong> Nothing is due before an export is added to <code>jobs.config.json</code>; <code>usage-export start</code> then runs it on schedule.</div>
+`;
+  if (slices.complete === 0 && jobs.every(({ lastRun }) => !lastRun))
+    return html`<div class="notice none"><strong>There are no numbers yet.</strong> To read usage now, run <code>usage-export export</code>; <code>usage-export start</code> does it on schedule.</div>
+`;
   const days = projects.flatMap(({ series, freshThrough }) =>
     series > 0 && freshThrough !== null ? [freshThrough] : [],
   );
   const [oldest] = days.sort();
-  return oldest === undefined ? "Nothing is due yet." : `All data up to ${dayLabel(oldest)} is in.`;
+  return html`<p class="well"><strong>${oldest === undefined ? "Nothing is missing." : `All data up to ${dayLabel(oldest)} is in.`}</strong></p>
+`;
+}
+
+const NOTE_TOPICS: Partial<Record<Condition["section"], string>> = {
+  anomalies: "usage",
+  budgets: "budgets",
+  keys: "keys",
+};
+
+/** "3 notes on usage and budgets". */
+function notesTitle(reminders: readonly Condition[]): string {
+  const topics = new Set(reminders.map(({ section }) => NOTE_TOPICS[section] ?? section));
+  return `${counted(reminders.length, "note")} on ${[...topics].join(", ")}`;
 }
 
 function verdictHtml(problems: readonly Problem[], { page, view, health }: FrameContent): Html {
@@ -121,14 +140,8 @@ function verdictHtml(problems: readonly Problem[], { page, view, health }: Frame
 `;
   };
   const reminders = health.conditions.filter(({ isWrong }) => !isWrong);
-  const well =
-    health.jobs.length === 0
-      ? html`<div class="notice none"><strong>No job is configured.</strong> Nothing is due before an export is added to <code>jobs.config.json</code>; <code>usage-export start</code> then runs it on schedule.</div>
-`
-      : html`<p class="well"><strong>${wellText(health)}</strong></p>
-`;
   const wrong = notice("bad", `${counted(problems.length, "thing")} to look at`, problems, page === "overview");
-  return html`${wrong ?? well}${notice("warn", `${counted(reminders.length, "note")} on usage, budgets and keys`, reminders, false)}`;
+  return html`${wrong ?? wellHtml(health)}${notice("warn", notesTitle(reminders), reminders, false)}`;
 }
 
 // The choice of days and project.

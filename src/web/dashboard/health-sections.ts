@@ -12,6 +12,7 @@ import {
 import type { HealthState } from "../../facts/health.ts";
 import { KEYS_PER_PAGE, type KeyStatus, type KeysData, type RotationKeys } from "../../facts/keys.ts";
 import type { RecentRun } from "../../facts/runs.ts";
+import { shortName } from "../../show/answer-chart.ts";
 import { capitalized, counted, instantText, periodText, roundedText } from "../../show/format.ts";
 import {
   columns,
@@ -82,18 +83,19 @@ const QUALITY_WORDS: Readonly<Record<DayQuality | "not-due", string>> = {
   "not-due": "not due",
 };
 
-const PROJECT_COLUMNS = columns("Project", "Days", "Complete up to", "Last read", "Missing");
+const PROJECT_COLUMNS = columns("Project", "Days", "Complete up to", "Last read", "Not complete");
 /** An outage makes the same row for each project. */
 const UNFOLDED_MAX = 12;
 
 function projectsHtml({ period, projects, projectCount, undated }: Coverage, view: View): Html {
   if (projects.length === 0) return html`<p class="empty">No project is read yet.</p>`;
+  const names = projects.map(({ project }) => project);
   const rows = projects.map((one) => [
-    html`<a href="${pageHref("usage")}${viewQuery(view, { project: one.projectId, more: [] })}">${nameHtml(one.project)}</a>`,
+    html`<a href="${pageHref("usage")}${viewQuery(view, { project: one.projectId, more: [] })}"><bdi title="${one.project}">${shortName(one.project, names)}</bdi></a>`,
     strip(period, one),
     one.freshThrough ?? "never",
     one.fetchedAt === null ? "never" : instantText(one.fetchedAt),
-    one.gaps.length === 0 ? "nothing" : gapsHtml(one),
+    one.gaps.length === 0 ? "nothing" : gapsHtml(period, one),
   ]);
   const caption = `${periodText(period)}, the projects that lack the most first`;
   const others = rows.slice(UNFOLDED_MAX);
@@ -133,9 +135,13 @@ function strip(period: Window, { days, project }: ProjectCoverage): Html {
     at += count;
     return part;
   });
-  const lacking = all.filter((day) => (days[day] ?? "complete") !== "complete").length;
+  const lacking = daysLacking(period, days);
   const label = lacking === 0 ? "all complete" : `${counted(lacking, "day")} not complete`;
   return html`<svg class="strip" role="img" aria-label="${project}: ${label}">${parts}</svg>`;
+}
+
+function daysLacking(period: Window, days: ProjectCoverage["days"]): number {
+  return daysOf(period).filter((day) => (days[day] ?? "complete") !== "complete").length;
 }
 
 function stretchesOf(all: readonly Day[], days: ProjectCoverage["days"]) {
@@ -149,12 +155,12 @@ function stretchesOf(all: readonly Day[], days: ProjectCoverage["days"]) {
   return stretches;
 }
 
-function gapsHtml({ gaps }: ProjectCoverage): Html {
+function gapsHtml(period: Window, { gaps, days }: ProjectCoverage): Html {
   const items = gaps.map(
     (gap) =>
       html`<li>${seriesHtml(gap)}, ${periodText(gap)}: ${QUALITY_WORDS[gap.quality]}${gap.error === null ? undefined : html`. <bdi>${gap.error}</bdi>`}</li>`,
   );
-  return html`<details><summary>${counted(gaps.length, "gap")}</summary><ul>${items}</ul></details>`;
+  return html`<details><summary>${counted(daysLacking(period, days), "day")}</summary><ul>${items}</ul></details>`;
 }
 
 /** "usage by model"; another filter than all usage is named. */

@@ -4,7 +4,7 @@
 import type { Answer } from "../../facts/answer.ts";
 import type { Overview } from "../../facts/overview.ts";
 import { answerChart, groupTable } from "../../show/answer-chart.ts";
-import { budgetUseText } from "../../show/budget-text.ts";
+import { budgetShareText, budgetUseText } from "../../show/budget-text.ts";
 import { lackingSentences, namesText, whyNotCompared } from "../../show/changes.ts";
 import {
   amountHtml,
@@ -12,14 +12,13 @@ import {
   changeText,
   counted,
   dayLabel,
-  estimateText,
   isZero,
   metricName,
   monthName,
   quantityText,
 } from "../../show/format.ts";
 import { choiceList, type Html, html, nameHtml } from "../../show/html.ts";
-import { monthForecast } from "../../show/sentence.ts";
+import { forecastText, monthForecast } from "../../show/sentence.ts";
 import type { BudgetUse } from "../../usage/budgets.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
 import type { View } from "../question.ts";
@@ -100,12 +99,12 @@ function moneyHtml({ money }: Overview, budgets: readonly BudgetUse[], view: Lin
   const shown = amountHtml(amount, question);
   const isWholeBefore = lacking.incompleteDaysBefore.length + lacking.unreadDaysBefore.length === 0;
   const expected = forecast
-    ? html`<dd>heading for <b>${estimateText(forecast.forecast, question)}</b> <span class="change">${estimateText(forecast.low, question)} to ${estimateText(forecast.high, question)}</span></dd>
+    ? html`<dd>heading for ${forecastText(forecast, question)}</dd>
 `
     : undefined;
   const earlier =
     isWholeBefore && total?.before && question.before
-      ? html`<dd class="change">${monthName(question.before.from)}: ${quantityText(total.before, question)}</dd>
+      ? html`<dd class="change">all of ${monthName(question.before.from)}: ${quantityText(total.before, question)}</dd>
 `
       : undefined;
   return html`<dl class="money"><div><dt>${metricName(question.metric)} in ${monthName(money.period.start)} so far</dt>
@@ -132,20 +131,11 @@ ${more > 0 ? html`<p class="note">And ${counted(more, "budget")} used less: see 
 
 /** The widths are attributes, because the page's policy forbids `style` attributes. */
 function budgetItem(use: BudgetUse, scale: number): Html {
-  const { name, amount, used, percent, forecast, forecastPercent, isNeverSeen } = use;
-  const limit = quantityText(amount, use);
-  const share =
-    used === null || percent === null
-      ? html`no day read, of ${limit}`
-      : html`<b>${amountHtml(used, use)}</b> of ${limit} · ${Math.floor(Number(percent))}%`;
-  const expected =
-    forecast === null || forecastPercent === null
-      ? ""
-      : `, heading for ${estimateText(forecast, use)} (${Math.floor(Number(forecastPercent))}%)`;
+  const { name, percent, forecastPercent, isNeverSeen } = use;
   const width = (of: string | null) => `${(Number(of) * scale).toFixed(1)}%`;
   const kind = Number(percent) > 100 ? "over" : Number(forecastPercent) > 100 ? "near" : "within";
   return html`<li title="${budgetUseText(use)}"><span>${nameHtml(name)} <small>${use.period === "month" ? monthName(use.start) : dayLabel(use.start)}${use.costSource === null ? "" : `, ${use.costSource}`}</small></span>
-<span>${share}${expected}${isNeverSeen ? html` <b class="flag">never used</b>` : undefined}</span>
+<span>${budgetShareText(use)}${isNeverSeen ? html` <b class="flag">never used</b>` : undefined}</span>
 <svg class="budget ${kind}" aria-hidden="true"><rect class="expected" width="${width(forecastPercent)}" height="100%"/><rect class="used" width="${width(percent)}" height="100%"/><rect class="limit" x="${width("100")}" width="2" height="100%"/></svg></li>
 `;
 }

@@ -32,7 +32,7 @@ type Render<P extends PageName> = (data: PageData[P], view: View, health: Health
 export const PAGE_CONTENT: { readonly [P in PageName]: Render<P> } = {
   overview(data, view, health) {
     const isNew = data.total.projectCount === 0 && data.total.available.groupings.length === 0;
-    if (isNew) return { notice: nothingYet(health), sections: [] };
+    if (isNew) return { sections: [] };
     const budgets = budgetsOf(health.budgets, view.project, health);
     return {
       lead: leadHtml(sentences(data, budgets, troubleOf(data, health))),
@@ -48,15 +48,6 @@ export const PAGE_CONTENT: { readonly [P in PageName]: Render<P> } = {
     return { title: `Run of ${details.run.job}`, sections: runSections(details) };
   },
 };
-
-function nothingYet({ jobs }: HealthState): Html {
-  const next =
-    jobs.length === 0
-      ? html`No job is configured: add an export to <code>jobs.config.json</code>.`
-      : html`No job has read any usage. To read it now, run <code>usage-export export</code>; <code>usage-export start</code> does it on schedule.`;
-  return html`<div class="notice none"><strong>There are no numbers yet.</strong> ${next}</div>
-`;
-}
 
 /** The budgets of the project alone, without those of several projects. */
 function budgetsOf(budgets: readonly BudgetUse[], project: string | undefined, health: HealthState) {

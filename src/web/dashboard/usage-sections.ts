@@ -13,6 +13,7 @@ import {
   daysText,
   type Measure,
   metricName,
+  metricUnit,
   moneyText,
   monthName,
   periodText,
@@ -43,7 +44,7 @@ export function usageContent({ answer, change }: UsageAnswer, view: View): PageC
   const { question, projectCount, groups } = answer;
   const link = linker(view);
   const isKnown = projectCount > 0 && (!isCost(question.metric) || question.currency !== null);
-  const known = isKnown ? html`${totalHtml(answer)}${lackingHtml(answer)}` : undefined;
+  const known = isKnown ? html`${totalHtml(answer)}${lackingHtml(answer, view)}` : undefined;
   const chart = groups.length > 0 ? chartHtml(answer, view, link) : undefined;
   const body = html`<div class="toolbar">${groupingLinks(answer, link)}${groups.length > 0 ? grainLinks(view, link) : undefined}</div>
 ${narrowedHtml(answer, link)}${known}${emptyHtml(answer, link)}${chart}`;
@@ -110,7 +111,7 @@ function groupingLinks({ question: { grouping }, available }: Answer, link: Link
   const groupings = SPLITS.filter((one) => one === grouping || available.groupings.includes(one));
   if (groupings.length < 2) return undefined;
   return choiceList(
-    "Grouping",
+    "Split",
     groupings.map((one) => {
       const href = link({ ...EVERY_GROUP, grouping: one, limit: undefined });
       return [one === "none" ? "total" : `by ${groupingNoun(one)}`, href, one === grouping];
@@ -164,7 +165,7 @@ function totalHtml({ total, groups, question }: Answer): Html | undefined {
 }
 
 /** It is said above the numbers, because one that is too low looks like any other. */
-function lackingHtml({ complete, lacking, days, question: { before }, groups, total }: Answer): Html {
+function lackingHtml({ complete, lacking, days, question: { before }, groups, total }: Answer, view: View): Html {
   const { incompleteDays, unreadDays } = lacking;
   const settling = days.filter(({ state }) => state === "settling").map(({ day }) => day);
   const hasAmounts = groups.length > 0 || total?.amount;
@@ -172,12 +173,12 @@ function lackingHtml({ complete, lacking, days, question: { before }, groups, to
   const notes = [
     ...(incompleteDays.length > 0
       ? [
-          html`<b class="flag">Too low on ${daysText(incompleteDays)}</b> (hatched): not all of it could be read. Data health says whose, and why.`,
+          html`<b class="flag">${groups.length > 0 ? "Too low on" : "No numbers of"} ${daysText(incompleteDays)}</b>${groups.length > 0 ? " (hatched)" : ""}: not all of it could be read. <a href="${pageHref("health", view, { more: [] })}">Data health</a> says why.`,
         ]
       : []),
     ...(unreadDays.length > 0
       ? [
-          `Some usage was not read on ${daysText(unreadDays)} (hatched): its export began later, or the day is not due yet.`,
+          `Not read: ${daysText(unreadDays)}${groups.length > 0 ? " (hatched)" : ""}, as the export began later or the day is not due yet.`,
         ]
       : []),
     ...lackingSentences(lacking),
@@ -185,7 +186,7 @@ function lackingHtml({ complete, lacking, days, question: { before }, groups, to
   ];
   const mayChange =
     settling.length > 0
-      ? html`<p class="note">May still change, as late usage is still read: ${daysText(settling)} (lighter).</p>
+      ? html`<p class="note">Lighter days may still change, as usage is sometimes reported late: ${daysText(settling)}.</p>
 `
       : undefined;
   if (notes.length === 0) return html`${mayChange}`;
@@ -299,7 +300,7 @@ function chargebackLinks({ period: { end }, project }: View): Html {
 // Why there are no numbers, and what to do.
 
 function emptyHtml(answer: Answer, link: Link): Html | undefined {
-  const { projectCount, groups, question, days } = answer;
+  const { projectCount, groups, question, days, lacking } = answer;
   const empty = (text: HtmlValue) => html`<p class="empty">${text}</p>
 `;
   if (question.metric === "estimated_cost" && question.currency === null)
@@ -307,17 +308,16 @@ function emptyHtml(answer: Answer, link: Link): Html | undefined {
       html`No prices are configured. Add <code>prices</code> to the configuration; the cost of all stored usage is known then.`,
     );
   if (projectCount === 0) return empty(nothingExported(answer, link));
-  if (groups.length > 0) return undefined;
+  if (groups.length + lacking.incompleteDays.length > 0) return undefined;
   return days.every(({ state }) => state === "unread")
     ? empty(html`None of these days was read. Choose other days, or run <code>usage-export backfill</code> for them.`)
-    : empty("There is none of it on these days. Choose another metric, or other days.");
+    : empty(`No ${metricUnit(question.metric)} on these days. Choose another metric, or other days.`);
 }
 
 function nothingExported(answer: Answer, link: Link): Html {
   const { metric, grouping, filter } = answer.question;
   const others = answer.available.groupings.filter((one) => one !== grouping);
-  if (others.length === 0 && !isCost(metric) && filter === null)
-    return html`No usage was read yet. To read it now, run <code>usage-export export</code>; <code>usage-export start</code> does it on schedule.`;
+  if (others.length === 0 && !isCost(metric) && filter === null) return html`No usage was read yet.`;
   const what = `${isCost(metric) ? metricName(metric) : "Usage"}${by(answer)}${filter === null ? "" : ` under the filter ${filter}`}`;
   const links = others.map(
     (one) =>

@@ -183,7 +183,7 @@ test("if reading the usage takes too long, the page has its frame and the reason
   const { status, body } = await ask("/");
   expect(status).toBe(503);
   expect(body).toContain("This page could not be read.");
-  expect(body).toContain("Nothing is due yet.");
+  expect(body).toContain("Nothing is missing.");
 });
 
 test("if reading the usage fails, the page has its frame with the reason", async () => {

@@ -61,9 +61,9 @@ test("the table has the exact amounts, and a click on a row narrows to it", asyn
   await storeModels({ "nova-3": ["1234567.8901", "1000000"], "aura-2": ["0.5", "1"], unused: ["0", "0"] });
   const page = await open(DAYS);
   expect(rowsOf(page)).toEqual([
-    ["nova-3", "1234567.8901", "1000000", "234567.8901", "+23.5%"],
+    ["nova-3", "1234567.8901", "1000000", "234567.8901", "+23%"],
     ["aura-2", "0.5", "1", "-0.5", "-50%"],
-    ["Total", "1234568.3901", "1000001", "234567.3901", "+23.5%"],
+    ["Total", "1234568.3901", "1000001", "234567.3901", "+23%"],
   ]);
   const narrowed = await open(linkOf(page, "aura-2"));
   expect(rowsOf(narrowed)).toEqual([["aura-2", "0.5", "1", "-0.5", "-50%"]]);
@@ -161,8 +161,8 @@ test("what is missing is said above the numbers, and marked on its days", async 
     { project: other, grouping: "endpoint", usage: {} },
   ]);
   const page = await open(`${DAYS}&compare=none`);
-  expect(page).toMatch(/class="notice bad"[\s\S]*Too low on[\s\S]*Data health says whose, and why/);
-  expect(page).toContain(`Not in these figures, as it is not exported like this: ${other.name}.`);
+  expect(page).toMatch(/class="notice bad"[\s\S]*Too low on[\s\S]*Data health<\/a> says why/);
+  expect(page).toContain(`Not in these figures, because their usage is not read in this way: ${other.name}.`);
   expect(page).toMatch(new RegExp(`<time>${back(2)}</time> <b class="flag">not complete</b>`));
   expect(page.replaceAll("&quot;", '"')).toMatch(/"lacking":\[\d/);
 });
@@ -173,18 +173,18 @@ test("a project that is no longer exported is named above the numbers", async ()
   await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due: DUE }]);
   const page = await open(`from=${back(3)}&to=${back(1)}`);
   expect(page).toMatch(/class="notice bad"/);
-  expect(page).toContain(`Only in part in these figures, as no longer exported: ${removed.name}.`);
+  expect(page).toContain(`Only partly in these figures, because they are no longer read: ${removed.name}.`);
 });
 
 test("without usage the page says what to do", async () => {
   await storeModels({ "nova-3": ["1", "1"] });
-  expect(await open(`${DAYS}&metric=requests`)).toContain("There is none of it on these days.");
+  expect(await open(`${DAYS}&metric=requests`)).toContain("No requests on these days.");
   const page = await open(`${DAYS}&grouping=tags`);
   expect(page).toContain("Usage by tags is not exported");
   expect(rowsOf(await open(linkOf(page, "by model")))).toHaveLength(2);
   await forgetAll(db);
   const before = await open(DAYS);
-  expect(before).toContain("No usage was read yet. To read it now, run <code>usage-export export</code>");
+  expect(before).toContain("No usage was read yet.");
   expect(before).not.toContain("Not compared");
 });
 
