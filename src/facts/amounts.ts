@@ -68,15 +68,24 @@ export async function figures(run: Run, question: Question, { scope }: Basis): P
   });
 }
 
-/** A key is known by its comment, and a project by its name, while usage names them by their identifiers. */
+/**
+ * A key is known by its comment, and a project by its name, while usage names them by their identifiers. Keys of several projects with the
+ * same comment also have the name of their project.
+ */
 async function readLabels(run: Run, { grouping }: Question, rows: readonly UsageRow[]) {
   const ids = rows.flatMap(({ part, group }) => (part === "group" && group !== null ? [literal(group)] : []));
   if ((grouping !== "accessor" && grouping !== "project") || ids.length === 0) return new Map<string | null, string>();
   const named = await run<{ id: string; label: string }>(
     grouping === "accessor"
       ? `
-select api_key_id as id, max(comment) as label from bi.listed_keys
-where comment <> '' and api_key_id in (${ids.join(", ")}) group by api_key_id`
+select api_key_id as id, case when min(project_id) over same = max(project_id) over same then comment else comment || ' (' || (
+  select project from bi.series s where s.project_id = key.project_id order by active desc, project limit 1
+) || ')' end as label
+from (
+  select api_key_id, max(comment) as comment, max(project_id) as project_id from bi.listed_keys
+  where comment <> '' and api_key_id in (${ids.join(", ")}) group by api_key_id
+) key
+window same as (partition by comment)`
       : `
 select project_id as id, (array_agg(project order by active desc, project))[1] as label from bi.series
 where project_id in (${ids.join(", ")}) group by project_id`,

@@ -2,6 +2,7 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { storeListedKeys } from "../../../src/db/project-facts.ts";
 import { periodText } from "../../../src/show/format.ts";
 import { addDays, dayCount, daysOf, type Window } from "../../../src/usage/days.ts";
 import type { Page } from "../../../src/web/page.ts";
@@ -238,6 +239,18 @@ test("API keys are shown by their comments, also in the chart, while links, SQL 
   const narrowed = await open(linkOf(page, "billing &lt;b&gt;"));
   expect(narrowed).toContain("lineage = &#39;key-1&#39;");
   expect(narrowed).toContain("Only API key <bdi>billing &lt;b&gt;</bdi> (<bdi>key-1</bdi>)");
+});
+
+test("API keys of several projects with the same comment are told apart by their projects", async () => {
+  await forgetAll(db);
+  const projects = [newProject(), newProject()];
+  for (const [i, project] of projects.entries()) {
+    const usage = { [back(1)]: [[`key-${i}`, { hours: "1" }] as const], [back(2)]: [] };
+    await storeSeries(db, [{ project, grouping: "accessor", usage, due: DUE }]);
+    await storeListedKeys(db, project.id, [{ apiKeyId: `key-${i}`, comment: "batch", scopes: [] }]);
+  }
+  const page = await open(`${DAYS}&grouping=accessor&compare=none`);
+  expect(rowsOf(page).map(([name]) => name)).toEqual([...projects.map(({ name }) => `batch (${name})`), "Total"]);
 });
 
 test("hostile names are text", async () => {
