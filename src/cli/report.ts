@@ -5,6 +5,7 @@ import { withDatabase } from "../database.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { AppError } from "../errors.ts";
 import { InvalidQuestion } from "../facts/question.ts";
+import { sentences } from "../show/sentence.ts";
 import { comparedPeriod, dayOf } from "../usage/days.ts";
 import { scriptPage } from "../web/assets.ts";
 import type { ReportData } from "../web/dashboard/pages.ts";
@@ -33,8 +34,9 @@ export async function runReport(app: App, options: ReportOptions): Promise<numbe
     return 0;
   }
   await writeFileAtomically(out, [page], app.signal);
-  const { start, end } = data.overview.period;
-  app.write(`${out}: usage from ${start} to ${end}. ${lackingText(data)}\n`);
+  const { overview, budgets } = data;
+  const { start, end } = overview.period;
+  app.write(`${out}: usage from ${start} to ${end}. ${sentences(overview, budgets, undefined).join(" ")}\n`);
   return 0;
 }
 
@@ -64,16 +66,4 @@ export async function namingOption<T>(reading: Promise<T>): Promise<T> {
     if (error instanceof InvalidQuestion) throw new AppError("config", `--${error.message}`);
     throw error;
   }
-}
-
-/** Whether the numbers can be relied on, in a sentence. */
-function lackingText({ overview: { total } }: ReportData): string {
-  const { incompleteDays, unreadDays } = total.lacking;
-  if (unreadDays.length === total.days.length) return "Nothing was read of these days.";
-  const lacking = [
-    ...(incompleteDays.length > 0 ? [`${incompleteDays.length} not complete`] : []),
-    ...(unreadDays.length > 0 ? [`${unreadDays.length} not read`] : []),
-  ];
-  if (lacking.length > 0) return `Of ${total.days.length} days ${lacking.join(", ")}: the report says which.`;
-  return total.complete ? "Nothing is missing." : "Not all projects are in it: the report says which.";
 }

@@ -48,7 +48,7 @@ function numberText(amount: string, before: string | null, measure: Measure): st
 }
 
 /** "The numbers of Nov 20 – Nov 22 are too low: they are not complete." */
-function lackingSentence({ lacking, days }: Answer): string | undefined {
+function lackingSentence({ lacking, days, total }: Answer): string | undefined {
   const { incompleteDays, unreadDays } = lacking;
   const lackingDays = [...incompleteDays, ...unreadDays].sort();
   const [first, last] = [lackingDays[0], lackingDays.at(-1)];
@@ -64,6 +64,7 @@ function lackingSentence({ lacking, days }: Answer): string | undefined {
     ? spanText(first, last)
     : `${counted(lackingDays.length, "day")} from ${spanText(first, last)}`;
   const isOne = lackingDays.length === 1;
+  if (incompleteDays.length > 0 && !total?.amount) return `There are no numbers of ${which}, which could not be read.`;
   return incompleteDays.length > 0
     ? `The numbers of ${which} are too low: ${isOne ? "it is" : "they are"} not complete.`
     : `Not in the numbers: ${which}, which ${isOne ? "was" : "were"} not read.`;

@@ -1,7 +1,7 @@
 // The one style sheet of a page, and its colours for light and dark. Pure.
 //
 // Text contrasts with its background by at least 4.5 to 1, bars and marks by 3 to 1, and any two series differ for people who see
-// no red, green or blue: the tests calculate all three.
+// no red, green or blue. This was calculated when the colours were chosen.
 
 export type Scheme = typeof LIGHT;
 
@@ -61,7 +61,7 @@ export const STYLE = `
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%;text-size-adjust:100%}
 @media (prefers-reduced-motion:no-preference){html{scroll-behavior:smooth}}
-body{margin:0 auto;max-width:96rem;padding:.75rem 2rem 1rem;background:var(--paper);color:var(--ink);font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
+body{margin:0 auto;max-width:96rem;padding:.75rem 2rem .5rem;background:var(--paper);color:var(--ink);font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
 h1,h2,h3{line-height:1.2;font-weight:600;letter-spacing:-.01em;text-wrap:balance}
 h1{margin:0;font-size:1.35rem}
 h2{margin:0 0 .35rem;font-size:1.15rem}
@@ -147,10 +147,9 @@ summary{cursor:pointer;color:var(--accent);width:fit-content}
 .figures>div,.money>div{flex:1 1 8.5rem;min-width:0;padding:.4rem .9rem .5rem;border:1px solid var(--line);border-radius:6px}
 .figures dt a{color:inherit;text-decoration-color:var(--line)}
 .figure{display:block;overflow-wrap:normal;font-size:1.5rem;line-height:1.3;font-weight:600;letter-spacing:-.02em}
-.figures .figure{display:inline-block;margin-right:.6rem}
-.few .change{display:block;font-size:.9rem}
+.figures .change{display:block;font-size:.9rem}
 .money>div{height:100%;border-color:var(--accent)}
-.money dd{display:inline;margin:0 .4rem 0 0;font-size:.9rem}
+.money dd{margin:0;font-size:.9rem}
 .money .figure{display:block;font-size:2rem}
 .money .figure a{color:inherit;text-decoration:none}
 .budgets{margin:0;padding:0;list-style:none;font-size:.9rem}
@@ -189,11 +188,14 @@ a:has(.chips){text-decoration:none}
 .ranks a:hover{text-decoration:underline}
 .ranks .n,:is(.third,.quarter) .n{white-space:nowrap}
 :is(.third,.quarter) table{width:100%}
-:is(.third,.quarter) tbody th{width:100%;max-width:0;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
-:is(.third,.quarter) th :is(bdi,.chips){display:inline;max-width:none;white-space:nowrap}
+:is(.third,.quarter) tbody th{width:100%;max-width:0}
+:is(.third,.quarter) tbody th bdi{max-width:none}
+:is(.third,.quarter) tbody a{display:block;text-decoration:none}
+:is(.third,.quarter) tbody a>bdi{display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:2;overflow:hidden}
 :is(.third,.quarter) th:first-child{position:relative;z-index:0;padding-left:.4rem}
 :is(.third,.quarter) :is(td,tbody th){padding-block:.22rem}
-:is(.third,.quarter) tbody a{color:inherit;text-decoration-color:var(--soft)}
+:is(.third,.quarter) tbody a{color:inherit}
+:is(.third,.quarter) tbody a:hover{text-decoration:underline}
 :is(.third,.quarter) .share{position:absolute;inset:.1rem 0;height:calc(100% - .2rem);margin:0;z-index:-1}
 .third .n{padding-left:.75rem}
 .quarter thead th{font-size:.8rem}
@@ -243,7 +245,7 @@ caption{position:sticky;left:0;max-width:calc(100vw - 2rem)}
 :is(th,td)>small{max-width:11rem}
 td>details{width:16rem}
 .share{min-width:3.5rem}
-.strip{min-width:9rem}
+.strip{width:9rem;min-width:0}
 :is(th,td){padding-right:.9rem}
 .ranks :is(th,td){padding-right:.7rem}
 .ranks :is(bdi,.chips){max-width:8rem}
@@ -261,8 +263,6 @@ section{padding-top:1.5rem}
 h2,h3,caption,figcaption,.note{break-after:avoid}
 .drawing,.notice,.note,.figures,tr{break-inside:avoid}
 .scroll{overflow:visible}
-:is(.third,.quarter) tbody th{width:auto;max-width:none;overflow:visible;white-space:normal}
-:is(.third,.quarter) th :is(bdi,.chips){white-space:pre-wrap}
 table{font-size:7pt;width:100%}
 :is(th,td){padding:.12rem .5rem .12rem 0}
 .share{min-width:3rem;margin-top:.15rem}

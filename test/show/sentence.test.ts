@@ -61,6 +61,14 @@ test("what is missing comes first, and then nothing is compared", () => {
   expect(sentences(makeOverview({ total: low }), [], trouble)[0]).toBe(trouble);
 });
 
+test("where none of the days could be read, there are no numbers that could be too low", () => {
+  const lacking = { ...NOTHING_LACKING, incompleteDays: [PERIOD.end] };
+  const total = { ...makeAnswer({ question: { grouping: "none" }, lacking, compared: false }), total: null };
+  expect(sentences(makeOverview({ total }), [], undefined)).toEqual([
+    "There are no numbers of Mar 9, which could not be read.",
+  ]);
+});
+
 test("after the first night the numbers begin late, and are not too low", () => {
   const total = makeAnswer({ question: { grouping: "none" }, compared: false });
   const unreadDays = total.days.slice(0, -7).map(({ day }) => day);

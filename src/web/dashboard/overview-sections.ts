@@ -20,6 +20,7 @@ import {
 import { choiceList, type Html, html, nameHtml } from "../../show/html.ts";
 import { forecastText, monthForecast } from "../../show/sentence.ts";
 import type { BudgetUse } from "../../usage/budgets.ts";
+import { dayCount } from "../../usage/days.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
 import type { View } from "../question.ts";
 import type { Section } from "./document.ts";
@@ -63,17 +64,28 @@ function summaryHtml(data: Overview, budgets: readonly BudgetUse[], view: Linked
   const { before } = main.question;
   const shown = [
     ...(cost?.total?.amount
-      ? [{ measure: cost.question, amount: cost.total.amount, before: cost.compared ? cost.total.before : undefined }]
+      ? [
+          {
+            ...{
+              measure: cost.question,
+              amount: cost.total.amount,
+              before: cost.compared ? cost.total.before : undefined,
+            },
+            // Beside the month, it is said which days it is of.
+            days: data.money && `, ${counted(dayCount(data.period), "day")}`,
+          },
+        ]
       : []),
     ...figures
       .filter(({ amount }) => !isZero(amount))
       .map(({ metric: one, amount, before: earlier }) => ({
         ...{ measure: { metric: one, currency: null }, amount, before: total.compared ? earlier : undefined },
+        days: undefined,
       })),
-  ].map(({ measure, amount, before: earlier }) => {
+  ].map(({ measure, amount, before: earlier, days = "" }) => {
     const href = usageHref(view, { metric: measure.metric, grouping: "none" });
-    const name =
-      href === undefined ? metricName(measure.metric) : html`<a href="${href}">${metricName(measure.metric)}</a>`;
+    const title = `${metricName(measure.metric)}${days}`;
+    const name = href === undefined ? title : html`<a href="${href}">${title}</a>`;
     const change = earlier === undefined ? undefined : html`<span class="change">${changeText(amount, earlier)}</span>`;
     return html`<div><dt>${name}</dt><dd><span class="figure">${amountHtml(amount, measure)}</span>
 ${change}</dd></div>

@@ -53,7 +53,7 @@ ${narrowedHtml(answer, link)}${known}${emptyHtml(answer, link)}${chart}`;
     controls: controlsOf(answer),
     sections: [
       { id: "usage", title: `${metricName(question.metric)}${by(answer)}`, body },
-      ...(isKnown ? [groupsSection(answer, view, reasons.length > 0)] : []),
+      ...(groups.length > 0 ? [groupsSection(answer, view, reasons.length > 0)] : []),
       ...(reasons.length > 0
         ? [
             {
@@ -221,13 +221,12 @@ function moreGroups({ question: { limit } }: Answer, link: Link): string | undef
 }
 
 function groupsSection(answer: Answer, view: View, hasNeighbour: boolean): Section {
-  const { groups, question } = answer;
-  const listed = groups.length > 0 ? html`<div class="ranks">${groupsTable(answer, linker(view))}</div>` : undefined;
+  const { question } = answer;
   return {
     ...{ id: "groups", title: question.grouping === "none" ? "Total" : capitalized(by(answer).trim()) },
     ...{
       width: hasNeighbour ? "two-thirds" : undefined,
-      body: html`${listed}${downloads(view, "groups")}${sqlHtml(answer.sql)}`,
+      body: html`<div class="ranks">${groupsTable(answer, linker(view))}</div>${downloads(view, "groups")}${sqlHtml(answer.sql)}`,
     },
   };
 }
