@@ -191,7 +191,7 @@ a:has(.chips){text-decoration:none}
 :is(.third,.quarter) tbody th{width:100%;max-width:0}
 :is(.third,.quarter) tbody th bdi{max-width:none}
 :is(.third,.quarter) tbody a{display:block;text-decoration:none}
-:is(.third,.quarter) tbody a>bdi{display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:2;overflow:hidden}
+:is(.third,.quarter) tbody a>bdi{display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:3;overflow:hidden;line-height:1.2;padding-block:.15rem}
 :is(.third,.quarter) th:first-child{position:relative;z-index:0;padding-left:.4rem}
 :is(.third,.quarter) :is(td,tbody th){padding-block:.22rem}
 :is(.third,.quarter) tbody a{color:inherit}
@@ -212,7 +212,7 @@ a:has(.chips){text-decoration:none}
 figure{margin:0 0 1rem}
 .drawing{display:grid;grid-template-columns:minmax(0,1fr) 14rem;gap:.5rem 1.5rem;margin-bottom:.5rem}
 .plot{min-height:19rem;min-width:0;contain:size}
-.two-thirds .plot{min-height:11rem}
+.two-thirds .plot{min-height:10rem}
 .legend{margin:0;padding:0;list-style:none;font-size:.85rem}
 .legend li{display:flex;align-items:baseline;gap:.25rem}
 .drawing bdi{display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:2;overflow:hidden}

@@ -170,10 +170,14 @@ function lackingHtml({ complete, lacking, days, question: { before }, groups, to
   const settling = days.filter(({ state }) => state === "settling").map(({ day }) => day);
   const hasAmounts = groups.length > 0 || total?.amount;
   const why = before && hasAmounts ? whyNotCompared(lacking, { start: before.from, end: before.to }) : undefined;
+  const [title, reason] =
+    groups.length > 0
+      ? ["Too low on", " (hatched): not all of it could be read."]
+      : ["No numbers of", ", which could not be read."];
   const notes = [
     ...(incompleteDays.length > 0
       ? [
-          html`<b class="flag">${groups.length > 0 ? "Too low on" : "No numbers of"} ${daysText(incompleteDays)}</b>${groups.length > 0 ? " (hatched)" : ""}: not all of it could be read. <a href="${pageHref("health", view, { more: [] })}">Data health</a> says why.`,
+          html`<b class="flag">${title} ${daysText(incompleteDays)}</b>${reason} <a href="${pageHref("health", view, { more: [] })}">Data health</a> says why.`,
         ]
       : []),
     ...(unreadDays.length > 0
