@@ -26,7 +26,7 @@ export const LIGHT = {
   series: ["#2463ad", "#cf7a1c", "#0c9ca6", "#701a3b", "#a279e5", "#92392a", "#5c8865", "#462e76"],
 };
 
-export const DARK: Scheme = {
+const DARK: Scheme = {
   paper: "#15181c",
   wash: "#1d2126",
   line: "#343a41",
@@ -44,7 +44,7 @@ export const DARK: Scheme = {
 };
 
 /** The scheme as custom properties of CSS: `--ink`, `--bad-wash`, `--series-1`. */
-export function customProperties({ series, ...colours }: Scheme): string {
+function customProperties({ series, ...colours }: Scheme): string {
   const named = Object.entries(colours).map(([name, colour]): [string, string] => [cssName(name), colour]);
   const numbered = series.map((colour, i): [string, string] => [`series-${i + 1}`, colour]);
   return [...named, ...numbered].map(([name, colour]) => `--${name}:${colour};`).join("");
