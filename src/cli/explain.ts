@@ -5,7 +5,8 @@ import { withDatabase } from "../database.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { readByStatements } from "../db/connection/transaction.ts";
 import { AppError } from "../errors.ts";
-import { type Change, type ChangePart, type ChangeSplit, changes, costChanges } from "../facts/changes.ts";
+import type { Answer } from "../facts/answer.ts";
+import { type Change, type ChangePart, type ChangeSplit, changes, costChanges, isKnown } from "../facts/changes.ts";
 import type { AskedMetric, Split } from "../facts/question.ts";
 import type { Run } from "../facts/scope.ts";
 import { changeSentences, partText } from "../show/changes.ts";
@@ -66,7 +67,7 @@ async function readChanges(run: Run, options: ExplainOptions, period: Window): P
     if (metric === COST) found.push(...(await costChanges(run, question)));
     else found.push(await changes(run, { ...question, metric: metric as AskedMetric }));
   }
-  return found.filter(({ amount, amountBefore }) => (amount ?? amountBefore) !== null);
+  return found.filter(isKnown);
 }
 
 function nothingText(period: Window, { metric }: ExplainOptions): string {
@@ -92,7 +93,7 @@ function explainedPeriod({ day, from, to }: ExplainOptions, today: Day): Window 
 function renderChange(change: Change): string {
   const tables = change.splits
     .filter(({ parts }) => parts.length > 0)
-    .map((split) => `\n${renderTable(change, split)}`);
+    .map((split) => `\n${renderTable(change.answer, split)}`);
   return `${changeSentences(change).join("\n")}\n${tables.join("")}`;
 }
 
@@ -104,10 +105,11 @@ function nameText(name: string | null, label: string | null): string {
   return truncatedName(label ?? name, NAME_COLUMNS_MAX) || "(blank)";
 }
 
-function renderTable(change: Change, { grouping, parts }: ChangeSplit): string {
+function renderTable({ question, total }: Answer, { grouping, parts }: ChangeSplit): string {
+  const { metric, currency } = question;
   return textTable([
     [
-      `${metricName(change.metric)}${change.currency === null ? "" : ` in ${change.currency}`} by ${groupingNoun(grouping)}`,
+      `${metricName(metric)}${currency === null ? "" : ` in ${currency}`} by ${groupingNoun(grouping)}`,
       ...["before", "after", "change", ""],
     ],
     ...parts.map((part) => [
@@ -115,7 +117,7 @@ function renderTable(change: Change, { grouping, parts }: ChangeSplit): string {
       ...[exactText(part.before), exactText(part.after), signed(part.change)],
       part.status ?? "",
     ]),
-    ["total", exactText(change.amountBefore ?? "–"), exactText(change.amount ?? "–"), signed(change.change), ""],
+    ["total", exactText(total?.before ?? "–"), exactText(total?.amount ?? "–"), signed(total?.change), ""],
   ]);
 }
 

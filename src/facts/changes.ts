@@ -2,7 +2,6 @@
 // The parts of a split add up to the change exactly.
 
 import { difference, sumOf } from "../decimal.ts";
-import type { Day } from "../usage/days.ts";
 import { addsUp, TOTAL_GROUPINGS } from "../usage/dimensions.ts";
 import { amounts, type Basis, type Figure, readBasis } from "./amounts.ts";
 import type { Answer } from "./answer.ts";
@@ -20,34 +19,16 @@ export type ChangeQuestion = Pick<Question, "period" | "projects" | "metric" | "
 type ChangeAmounts = { readonly before: string; readonly after: string; readonly change: string };
 
 export type Change = {
-  readonly period: ChangeQuestion["period"];
-  readonly before: ChangeQuestion["before"];
-  readonly metric: AskedMetric;
-  /** The currency of a cost; null for usage. */
-  readonly currency: string | null;
-  /** At most 20 of them. */
-  readonly projects: readonly string[];
-  readonly projectCount: number;
-  /** What the total is the sum of. */
-  readonly totalFrom: Split;
-  /** Null if the service sent none in either period. */
-  readonly amount: string | null;
-  readonly amountBefore: string | null;
-  /** Null unless every day of both periods was read: `lacking` says which were not. */
-  readonly change: string | null;
-  readonly lacking: Answer["lacking"];
-  /** Days of the period that are still read again. */
-  readonly settlingDays: readonly Day[];
+  /** Of the whole. Its change is null unless every day of both periods was read: `lacking` says which were not. */
+  readonly answer: Answer;
   /** Empty if there is no change. */
   readonly splits: readonly ChangeSplit[];
 };
 
 export type ChangeSplit = {
   readonly grouping: Split;
-  /** Days of either period that are not complete by this grouping, or were not read by it. With any there are no parts. */
-  readonly daysLacking: number;
-  /** How many of the days were not read. */
-  readonly daysUnread: number;
+  /** With any day that is not complete by this grouping, or was not read by it, there are no parts. */
+  readonly lacking: Answer["lacking"];
   /** The parts with the largest change first; then the others. */
   readonly parts: readonly ChangePart[];
 };
@@ -73,22 +54,13 @@ export async function changes(run: Run, { groupings, ...asked }: ChangeQuestion)
   const question = { currency: undefined, ...asked, filter: undefined, group: undefined, sort: "change" } as const;
   const { totalFrom, available, basis } = await totalSplit(run, { ...question, grouping: "none" });
   const total = await amounts(run, { ...question, grouping: totalFrom }, { basis });
-  const sum = total.total ?? { amount: null, before: null, change: null };
   const splits: ChangeSplit[] = [];
-  for (const grouping of sum.change === null ? [] : (groupings ?? available)) {
+  for (const grouping of total.total?.change == null ? [] : (groupings ?? available)) {
     if (!isAsked(grouping, available, total)) continue;
     const answer = await amounts(run, { ...question, grouping }, { isPart: true });
-    splits.push(splitOf(answer, total));
+    splits.push({ grouping, lacking: answer.lacking, parts: answer.compared ? partsOf(answer, total) : [] });
   }
-  const { period, before } = question;
-  return {
-    ...{ period, before, metric: question.metric, currency: total.question.currency },
-    ...{ projects: total.projects, projectCount: total.projectCount, totalFrom },
-    ...{ amount: sum.amount, amountBefore: sum.before, change: sum.change },
-    lacking: total.lacking,
-    settlingDays: total.days.filter(({ state }) => state === "settling").map(({ day }) => day),
-    splits,
-  };
+  return { answer: total, splits };
 }
 
 /** A project by itself is no split. */
@@ -115,28 +87,17 @@ export async function totalSplit(
   return { totalFrom, available, basis: await readBasis(run, { ...question, grouping: totalFrom }) };
 }
 
-function splitOf(answer: Answer, total: Answer): ChangeSplit {
-  const { grouping } = answer.question;
-  const { incompleteDays, unreadDays, incompleteDaysBefore, unreadDaysBefore } = answer.lacking;
-  const daysUnread = unreadDays.length + unreadDaysBefore.length;
-  const daysLacking = daysUnread + incompleteDays.length + incompleteDaysBefore.length;
-  if (!answer.compared || !total.total) return { grouping, daysLacking, daysUnread, parts: [] };
+function partsOf({ question: { grouping }, groups, other }: Answer, { total }: Answer): readonly ChangePart[] {
   const none = { group: null, label: null, status: null };
-  const parts = answer.groups.map((one): ChangePart => {
-    const of = changeAmounts(one);
-    return { part: "group", group: one.group, label: one.label, status: statusOf(of), groups: 1, ...of };
+  const parts = groups.map((one): ChangePart => {
+    const sums = changeAmounts(one);
+    return { part: "group", group: one.group, label: one.label, status: statusOf(sums), groups: 1, ...sums };
   });
-  if (answer.other && addsUp(grouping))
-    parts.push({ part: "others", ...none, groups: answer.other.groups, ...changeAmounts(answer.other) });
-  const rest = lessThan(changeAmounts(total.total), parts);
+  if (other && addsUp(grouping)) parts.push({ part: "others", ...none, groups: other.groups, ...changeAmounts(other) });
+  const rest = lessThan(changeAmounts(total ?? { amount: null, before: null }), parts);
   if (Object.values(rest).some((amount) => amount !== "0"))
-    parts.push({
-      part: "not attributed",
-      ...none,
-      groups: addsUp(grouping) ? 0 : (answer.other?.groups ?? 0),
-      ...rest,
-    });
-  return { grouping, daysLacking, daysUnread, parts };
+    parts.push({ part: "not attributed", ...none, groups: addsUp(grouping) ? 0 : (other?.groups ?? 0), ...rest });
+  return parts;
 }
 
 function changeAmounts({ amount, before }: Pick<Answer["groups"][number], "amount" | "before">): ChangeAmounts {
@@ -156,6 +117,11 @@ function lessThan(total: ChangeAmounts, parts: readonly ChangeAmounts[]): Change
   return { before: rest("before"), after: rest("after"), change: rest("change") };
 }
 
+/** Whether the service sent any of it in either period. */
+export function isKnown({ answer: { total } }: Change): boolean {
+  return (total?.amount ?? total?.before ?? null) !== null;
+}
+
 /**
  * The changes of the cost: what the service charges in projects whose billing is read, and the estimate of the others, in each currency.
  * Where the charges can't be compared yet, as in the first weeks of billing, the estimate is of all.
@@ -173,11 +139,11 @@ where ${projectConditions(scope)[0] ?? "true"} group by project_id order by 1`);
   const others = known.flatMap(({ id, isBilled }) => (isBilled ? [] : id));
   const charged =
     billed.length > 0 ? [await changes(run, { ...question, metric: "billed_cost", projects: billed })] : [];
-  const isExplained = charged.some(({ change }) => change !== null);
+  const isExplained = charged.some(({ answer }) => answer.total?.change != null);
   const projects = isExplained ? others : question.projects;
   const found = [...charged];
   if (projects?.length !== 0)
     for (const currency of scope.currencies)
       found.push(await changes(run, { ...question, metric: "estimated_cost", currency, projects }));
-  return found.filter(({ amount, amountBefore }) => (amount ?? amountBefore) !== null);
+  return found.filter(isKnown);
 }

@@ -4,39 +4,47 @@ import type { Answer } from "../facts/answer.ts";
 import type { Change, ChangePart, ChangeSplit } from "../facts/changes.ts";
 import type { Day, Window } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
-import { changeText, counted, daysText, isZero, metricName, periodText, quantityText, signedText } from "./format.ts";
+import {
+  changeText,
+  counted,
+  daysText,
+  isZero,
+  type Measure,
+  metricName,
+  periodText,
+  quantityText,
+  signedText,
+} from "./format.ts";
 import { truncatedName } from "./html.ts";
 
 /** Everything worth knowing of one metric, the most important first. */
 export function changeSentences(change: Change): readonly string[] {
-  const { settlingDays, lacking, currency, projects, projectCount } = change;
+  const { days, lacking, question, projects, projectCount } = change.answer;
+  const settling = days.filter(({ state }) => state === "settling").map(({ day }) => day);
   return [
-    headline(change),
+    headline(change.answer),
     ...reasonSentences(change),
     // Billed are some projects, and estimated others.
-    ...(currency === null
+    ...(question.currency === null
       ? []
       : [`Projects in it: ${namesText(projects.slice(0, PROJECTS_NAMED_MAX), projectCount)}.`]),
     ...lackingSentences(lacking),
-    ...(settlingDays.length > 0
-      ? [
-          `${counted(settlingDays.length, "day is", "days are")} not final yet and may still change: ${daysText(settlingDays)}.`,
-        ]
+    ...(settling.length > 0
+      ? [`${counted(settling.length, "day is", "days are")} not final yet and may still change: ${daysText(settling)}.`]
       : []),
   ];
 }
 
 /** Which groups the change comes from. */
-export function reasonSentences(change: Change): readonly string[] {
-  const { splits } = change;
+export function reasonSentences({ answer, splits }: Change): readonly string[] {
   return [
-    ...splits.flatMap((split) => contributors(change, split)),
-    ...splits
-      .filter(({ daysLacking }) => daysLacking > 0)
-      .map(
-        ({ grouping, daysLacking, daysUnread }) =>
-          `By ${groupingNoun(grouping)} it can't be split: ${lackTexts(daysUnread, daysLacking - daysUnread).join(" and ")} by it.`,
-      ),
+    ...splits.flatMap((split) => contributors(answer.question, split)),
+    ...splits.flatMap(({ grouping, lacking }) => {
+      const unread = lacking.unreadDays.length + lacking.unreadDaysBefore.length;
+      const incomplete = lacking.incompleteDays.length + lacking.incompleteDaysBefore.length;
+      if (unread + incomplete === 0) return [];
+      return [`By ${groupingNoun(grouping)} it can't be split: ${lackTexts(unread, incomplete).join(" and ")} by it.`];
+    }),
   ];
 }
 
@@ -75,20 +83,23 @@ export function namesText(names: readonly string[], count: number): string {
   return `${shown}${count > names.length ? ` and ${count - names.length} more` : ""}`;
 }
 
-function headline(change: Change): string {
-  const { period, before, amount, amountBefore, lacking } = change;
-  const title = metricName(change.metric);
-  const [is, was] = [periodText(period), periodText(before)];
-  const why = whyNotCompared(lacking, before);
-  if (change.change === null || amount === null || amountBefore === null) {
-    const known = amount === null ? "" : `${title} in ${is}: ${quantityText(amount, change)}. `;
+function headline({ question, total, lacking }: Answer): string {
+  const { from, to, before } = question;
+  const title = metricName(question.metric);
+  const is = periodText({ start: from, end: to });
+  const wasPeriod = { start: before?.from ?? from, end: before?.to ?? to };
+  const was = periodText(wasPeriod);
+  const why = whyNotCompared(lacking, wasPeriod);
+  const amount = total?.amount ?? null;
+  if (!total || total.change === null || amount === null || total.before === null) {
+    const known = amount === null ? "" : `${title} in ${is}: ${quantityText(amount, question)}. `;
     return `${known}${why ?? `Nothing is known of ${was}.`}`;
   }
-  if (isZero(change.change)) return `${title} did not change: ${quantityText(amount, change)} in ${is} as in ${was}.`;
-  const verb = change.change.startsWith("-") ? "fell" : "rose";
-  const percent = changeText(amount, amountBefore);
+  if (isZero(total.change)) return `${title} did not change: ${quantityText(amount, question)} in ${is} as in ${was}.`;
+  const verb = total.change.startsWith("-") ? "fell" : "rose";
+  const percent = changeText(amount, total.before);
   const by = /%$/.test(percent) ? ` by ${percent.replace(/^[+-]/, "")}` : "";
-  return `${title} ${verb}${by}, from ${quantityText(amountBefore, change)} (${was}) to ${quantityText(amount, change)} (${is}).`;
+  return `${title} ${verb}${by}, from ${quantityText(total.before, question)} (${was}) to ${quantityText(amount, question)} (${is}).`;
 }
 
 /**
@@ -122,12 +133,12 @@ function lackTexts(unread: number, incomplete: number): readonly string[] {
 const NAMED_MAX = 3;
 
 /** "By model: nova-3 +31,278 hours, aura-2 +120 hours (new)." */
-function contributors(of: Change, { grouping, parts }: ChangeSplit): readonly string[] {
+function contributors(measure: Measure, { grouping, parts }: ChangeSplit): readonly string[] {
   const largest = parts.filter((one) => one.part === "group" && !isZero(one.change)).slice(0, NAMED_MAX);
   if (largest.length === 0) return [];
   const named = largest.map(({ group, label, change, status }) => {
     const name = group === null ? "(no value)" : namesText([label ?? group], 1);
-    return `${name} ${signedText(change, of)}${status === "new" || status === "vanished" ? ` (${status})` : ""}`;
+    return `${name} ${signedText(change, measure)}${status === "new" || status === "vanished" ? ` (${status})` : ""}`;
   });
   return [`By ${groupingNoun(grouping)}: ${named.join(", ")}.`];
 }

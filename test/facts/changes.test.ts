@@ -59,7 +59,7 @@ test("the groups that changed the most are listed, the others are one part, and 
   const change = await readByStatements(db, (run) =>
     changes(run, { ...question, metric: "hours", groupings: ["model", "project"] }),
   );
-  expect(change).toMatchObject({ metric: "hours", amountBefore: "17.5", amount: "15.25", change: "-2.25" });
+  expect(change.answer.total).toEqual({ before: "17.5", amount: "15.25", change: "-2.25" });
   expect(partsOf(change)).toEqual([
     ["model", "b -7", "a 3", "others -0.25", "not attributed 2"],
     ["project", `${one.id} -4.25`, `${other.id} 2`],
@@ -75,7 +75,10 @@ test("a split that lacks an amount is not complete, and is not called unread", a
     where s.series_id = r.series_id and s."grouping" = 'accessor' and dollars = 8
   `.execute(db);
   const change = await readByStatements(db, (run) => changes(run, { ...question, metric: "billed_cost" }));
-  expect(change).toMatchObject({ change: "-7", splits: [{ grouping: "accessor", daysLacking: 1, daysUnread: 0 }] });
+  expect(change).toMatchObject({
+    answer: { total: { change: "-7" } },
+    splits: [{ grouping: "accessor", lacking: { unreadDaysBefore: [], incompleteDaysBefore: [back(8)] }, parts: [] }],
+  });
   expect(changeSentences(change)).toContain("By API key it can't be split: 1 day is not complete by it.");
 });
 
@@ -87,14 +90,17 @@ test("a day that was not read leaves no change, and a split that was not read is
   ]);
   const read = (days: typeof question) => readByStatements(db, (run) => changes(run, { ...days, metric: "hours" }));
   expect(await read(question)).toMatchObject({
-    change: "1",
-    splits: [{ grouping: "model", daysLacking: 1, daysUnread: 1, parts: [] }],
+    answer: { total: { change: "1" } },
+    splits: [{ grouping: "model", lacking: { unreadDaysBefore: [back(8)] }, parts: [] }],
   });
   const twoDays = { start: back(2), end: back(1) };
   const before = comparedPeriod(twoDays) ?? twoDays;
   expect(await read({ ...question, period: twoDays, before })).toMatchObject({
-    ...{ amount: "2", change: null, splits: [] },
-    lacking: { unreadDays: [back(2)], unreadDaysBefore: [back(9)] },
+    answer: {
+      total: { amount: "2", change: null },
+      lacking: { unreadDays: [back(2)], unreadDaysBefore: [back(9)] },
+    },
+    splits: [],
   });
 });
 
@@ -123,10 +129,10 @@ test("a project is explained from its billing once that can be compared, the oth
   const series = [billed, other].map((project) => ({ project, grouping: "model" as const, usage: of }));
   await storeSeries(db, series);
   const costs = async () =>
-    (await readByStatements(db, (run) => costChanges(run, question))).map(({ metric, currency, change }) => [
-      metric,
-      currency,
-      change,
+    (await readByStatements(db, (run) => costChanges(run, question))).map(({ answer: { question: of, total } }) => [
+      of.metric,
+      of.currency,
+      total?.change ?? null,
     ]);
   const estimates = [
     ["estimated_cost", "EUR", "4"],

@@ -5,6 +5,7 @@ import { expect } from "vitest";
 import { parseConfig } from "../../../src/config/config.ts";
 import { storePrices } from "../../../src/db/money.ts";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
+import type { Change } from "../../../src/facts/changes.ts";
 import { periodText } from "../../../src/show/format.ts";
 import { storeSeries } from "../../db/reported-usage.ts";
 import { storeBills } from "../../db/stored-charges.ts";
@@ -25,15 +26,7 @@ const yesterday = addDays(today, -1);
 const weekBefore = addDays(yesterday, -7);
 const [YESTERDAY, WEEK_BEFORE] = [yesterday, weekBefore].map((day) => periodText({ start: day, end: day }));
 
-type Json = {
-  readonly changes: readonly {
-    readonly metric: string;
-    readonly amountBefore: string;
-    readonly amount: string;
-    readonly change: string;
-    readonly splits: readonly { readonly grouping: string; readonly parts: readonly { readonly change: string }[] }[];
-  }[];
-};
+type Json = { readonly changes: readonly Change[] };
 
 test("the parts of each breakdown add up to the change that bi.usage_total shows, and the text says how large it is", async ({
   context,
@@ -43,8 +36,8 @@ test("the parts of each breakdown add up to the change that bi.usage_total shows
   await context.configure(smallConfig(emulator.url, { exports: [{ groupings, window: { days: 8 } }] }));
   await context.run(["export"]);
 
-  const { rows } = await sql<{ amountBefore: string; amount: string; change: string }>`
-    select trim_scale(b.requests)::text as "amountBefore", trim_scale(a.requests)::text as amount,
+  const { rows } = await sql<{ before: string; amount: string; change: string }>`
+    select trim_scale(b.requests)::text as before, trim_scale(a.requests)::text as amount,
       trim_scale(a.requests - b.requests)::text as change
     from bi.usage_total a join bi.usage_total b using (project_id)
     where a.usage_date = ${yesterday}::date and b.usage_date = ${weekBefore}::date
@@ -52,7 +45,7 @@ test("the parts of each breakdown add up to the change that bi.usage_total shows
   const json = await context.run(["explain", "--day", yesterday, "--json"]);
   expect(json.status).toBe(0);
   const { changes } = JSON.parse(json.stdout) as Json;
-  expect(changes).toMatchObject([{ metric: "requests", ...rows[0] }]);
+  expect(changes).toMatchObject([{ answer: { question: { metric: "requests" }, total: rows[0] } }]);
   expect(changes[0]?.splits.map(({ grouping }) => grouping).sort()).toEqual(["accessor", "model", "tags"]);
   for (const { parts } of changes[0]?.splits ?? [])
     expect(parts.reduce((sum, { change }) => sum + BigInt(change), 0n)).toBe(BigInt(rows[0]?.change ?? ""));
@@ -137,7 +130,7 @@ test("with prices it says what the change costs", async ({ context }) => {
   expect(stdout).toContain(`Estimated cost rose by 260%, from $5.00 (${WEEK_BEFORE}) to $18.00 (${YESTERDAY}).`);
   expect(stdout).toMatch(/\nnova +5 +18 +\+13 +changed\ntotal +5 +18 +\+13\n/);
   const json = JSON.parse((await context.run(["explain", "--day", yesterday, "--json"])).stdout);
-  expect(json.changes).toMatchObject([{ currency: "USD", change: "13" }]);
+  expect(json.changes).toMatchObject([{ answer: { question: { currency: "USD" }, total: { change: "13" } } }]);
 });
 
 test("with billing it says what the service charges more for, and estimates only the projects without billing", async ({
@@ -169,8 +162,8 @@ test("with billing it says what the service charges more for, and estimates only
   expect(stdout).toContain("Projects in it: other.");
   const json = JSON.parse((await context.run(["explain", "--day", yesterday, "--metric", "cost", "--json"])).stdout);
   expect(json.changes).toMatchObject([
-    { metric: "billed_cost", projects: ["production"], change: "0.2500000000000000000000000025" },
-    { metric: "estimated_cost", projects: ["other"], change: "10", currency: "USD" },
+    { answer: { projects: ["production"], total: { change: "0.2500000000000000000000000025" } } },
+    { answer: { projects: ["other"], total: { change: "10" } } },
   ]);
 });
 
@@ -194,5 +187,5 @@ test("of two projects that had one name, the one that is still read is explained
     },
   ]);
   const { stdout } = await context.run(["explain", "--day", yesterday, "--project", "production", "--json"]);
-  expect(JSON.parse(stdout).changes).toMatchObject([{ metric: "requests", amountBefore: "1", amount: "3" }]);
+  expect(JSON.parse(stdout).changes).toMatchObject([{ answer: { total: { before: "1", amount: "3" } } }]);
 });
