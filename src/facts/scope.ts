@@ -2,6 +2,7 @@
 // schema bi.
 
 import { didYouMean } from "../config/messages.ts";
+import type { Run } from "../db/connection/transaction.ts";
 import { type Day, daysOf, type Window } from "../usage/days.ts";
 import { InvalidQuestion, isCost, type Question, SPLITS, type Split, splitsOf } from "./question.ts";
 import {
@@ -17,8 +18,7 @@ import {
   within,
 } from "./sql.ts";
 
-/** Runs a statement, which has no parameters, and returns its rows. All statements of a question see the same moment. */
-export type Run = <Row>(statement: string) => Promise<readonly Row[]>;
+export type { Run };
 
 const NAMES_MAX = 20;
 const CANDIDATES_MAX = 1_000;
@@ -90,18 +90,14 @@ async function readCurrencies(run: Run, { currency }: Question): Promise<readonl
  * a day is incomplete or unread, or its project is left out.
  */
 export async function countUnpriced(run: Run, question: Question, scope: Scope): Promise<number> {
-  const [counted] = await run<{ count: number }>(`
-select count(distinct coalesce(model, ''))::integer as count from bi.cost_estimated
-where status = 'unpriced' and "grouping" = 'model' and ${estimateConditions(question, scope)}`);
-  return counted?.count ?? 0;
-}
-
-function estimateConditions(question: Question, scope: Scope): string {
-  return [
-    within(question.period),
+  const conditions = [
+    `status = 'unpriced' and "grouping" = 'model' and ${within(question.period)}`,
     ...projectConditions(scope),
     ...(question.grouping === "model" ? groupConditions(question, "model") : []),
-  ].join("\n  and ");
+  ];
+  const [counted] = await run<{ count: number }>(`
+select count(distinct coalesce(model, ''))::integer as count from bi.cost_estimated where ${conditions.join(" and ")}`);
+  return counted?.count ?? 0;
 }
 
 /**

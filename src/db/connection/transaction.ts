@@ -73,6 +73,9 @@ const READING = {
   jit: "off",
   // With the default of 4 MB the rows of a month are sorted on disk before they are added up.
   work_mem: "32MB",
+  // With the default of 4 the planner reads the whole table for some days of each series, as it does not know that the rows of a day are
+  // stored together.
+  random_page_cost: "1.1",
 };
 
 /** Everything that `read` reads is as of one moment. It is not repeated after an error. `statementSecondsMax` limits each statement. */
@@ -80,16 +83,16 @@ export async function readSnapshot<T>(
   db: Database,
   read: (tx: Tx) => Promise<T>,
   statementSecondsMax: number = SNAPSHOT_SECONDS_MAX,
-  settings: Settings = {},
 ): Promise<T> {
   const transaction = db.transaction().setAccessMode("read only").setIsolationLevel("repeatable read");
   return withStatementTimeout(statementSecondsMax * 1000, () => transaction.execute(read), {
-    ...{ search_path: "pg_catalog", statement_timeout: `${statementSecondsMax}s`, ...READING },
-    ...settings,
+    search_path: "pg_catalog",
+    statement_timeout: `${statementSecondsMax}s`,
+    ...READING,
   });
 }
 
-/** Runs a statement, which has no parameters, and returns its rows. */
+/** Runs a statement, which has no parameters, and returns its rows. All statements of a question see the same moment. */
 export type Run = <Row>(statement: string) => Promise<readonly Row[]>;
 
 type ReadOptions = {
@@ -104,9 +107,7 @@ export async function readByStatements<T>(
   read: (run: Run) => Promise<T>,
   { secondsMax = BRIEF_SNAPSHOT_SECONDS, signal }: ReadOptions = {},
 ): Promise<T> {
-  // With the default of 4 the planner reads the whole table for some days of each series, as it does not know that the rows of a day are
-  // stored together.
-  return readSnapshot(db, (tx) => read(runOn(tx, signal)), secondsMax, { random_page_cost: "1.1" });
+  return readSnapshot(db, (tx) => read(runOn(tx, signal)), secondsMax);
 }
 
 export function runOn(db: Database, signal?: AbortSignal): Run {
