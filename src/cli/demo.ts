@@ -15,7 +15,7 @@ import { viewSamples } from "../db/usage/coverage.ts";
 import { type Emulator, startEmulator } from "../emulator/server.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
 import type { ExportResult } from "../jobs/export.ts";
-import { runRotationJob } from "../jobs/rotation.ts";
+import { recordedRotation, rotateKey } from "../jobs/rotation.ts";
 import { COMMAND, CONFIG_FILE, PACKAGE_FOLDER } from "../package-files.ts";
 import { Secret } from "../secret.ts";
 import { addDays, DAY_MS, type Day, dayOf, daysOf } from "../usage/days.ts";
@@ -107,13 +107,13 @@ async function runRotations(context: ExportContext): Promise<boolean> {
   const { app, config } = context;
   let isOk = true;
   for (const job of config.rotations) {
-    const result = await runRotationJob(context, job, "manual", {});
+    const [result] = await recordedRotation(context, job.name, async () => [await rotateKey(context, job)]);
     // Each text begins with the kind of its step, as in "create: …" or "deliver ue-1: …".
-    const steps = result.did.map((text) => text.split(/[ :]/)[0]).join(", ");
+    const steps = result?.did.map((text) => text.split(/[ :]/)[0]).join(", ");
     app.write(
-      `rotation ${job.name}: ${result.errors[0] ?? `a fresh key (${steps}); the export uses it from now on`}\n`,
+      `rotation ${job.name}: ${result?.errors[0] ?? `a fresh key (${steps}); the export uses it from now on`}\n`,
     );
-    isOk &&= result.status === "ok";
+    isOk &&= result?.status === "ok";
   }
   return isOk;
 }

@@ -1,19 +1,11 @@
 // The commands of `jobs`: lists jobs and their next runs, pauses and resumes them.
 
 import type { App } from "../app.ts";
-import { type Config, loadConfig } from "../config/config.ts";
+import { type Config, jobsOf, loadConfig } from "../config/config.ts";
 import { didYouMean } from "../config/messages.ts";
 import { withDatabase } from "../database.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import {
-  type JobId,
-  type Pause,
-  pauseJob,
-  resumeJob,
-  type StoredJob,
-  storedJobFinder,
-  storedJobs,
-} from "../db/jobs/jobs.ts";
+import { type JobId, type Pause, pauseJob, resumeJob, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
 import { AppError } from "../errors.ts";
 import { nextOccurrence, nextOccurrences, type Schedule } from "../schedule/cron.ts";
 import { counted, instantText } from "../show/format.ts";
@@ -39,21 +31,12 @@ type ListedJob = {
 };
 
 export async function listJobs(db: Database, config: Config): Promise<readonly ListedJob[]> {
-  const [stored, now] = await Promise.all([storedJobs(db), databaseNow(db)]);
-  const storedOf = storedJobFinder(stored);
-  return jobsIn(config).map((job) => {
+  const [storedOf, now] = await Promise.all([storedJobs(db), databaseNow(db)]);
+  return jobsOf(config).map((job) => {
     const { kind, name, schedule, timezone } = job;
     const paused = storedOf(job)?.pause;
     return { kind, job: name, schedule, timezone, nextRun: paused ? undefined : nextOccurrence(job, now), paused };
   });
-}
-
-/** The jobs as they are in the file: a rotation of many projects is one. */
-function jobsIn(config: Config): readonly (JobId & Schedule)[] {
-  return [
-    ...config.exports.map((one) => ({ ...one, kind: "export" as const })),
-    ...config.file.rotations.map((one) => ({ ...one, kind: "rotation" as const })),
-  ];
 }
 
 /** The next times a job runs, by this machine's clock, so that it works without a database. */
@@ -98,7 +81,7 @@ async function changePause(
 }
 
 async function chooseJob({ configPath }: App, name: string): Promise<JobId & Schedule> {
-  const jobs = jobsIn(await loadConfig(configPath));
+  const jobs = jobsOf(await loadConfig(configPath));
   const job = jobs.find((one) => one.name === name);
   if (job) return job;
   const names = jobs.map((one) => one.name);

@@ -1,8 +1,10 @@
+// The command `rotate`: rotates the keys that are due, one after the other, or says what would be done.
+
 import type { App } from "../app.ts";
 import { type Config, loadConfig } from "../config/config.ts";
 import { quoteAll, requireKnown } from "../config/messages.ts";
 import { isPattern } from "../config/projects.ts";
-import type { RotationConfig } from "../config/rotations.ts";
+import { jobNameOf, type RotationConfig } from "../config/rotations.ts";
 import { requireStaticKeys } from "../config/secrets.ts";
 import { withDatabase } from "../database.ts";
 import type { Database } from "../db/connection/database.ts";
@@ -13,8 +15,9 @@ import { discoverProjects, withKnownProjects } from "../jobs/discovery.ts";
 import {
   type RotationOptions,
   type RotationResult,
+  recordedRotation,
+  rotateKey,
   rotationRequest,
-  runRotationJob,
   stepText,
 } from "../jobs/rotation.ts";
 import { cleanupSteps, planRotation } from "../keys/plan.ts";
@@ -61,8 +64,7 @@ function namesInFile(config: Config): readonly string[] {
 
 /** Projects are named by their names or ids. */
 function chooseRotations(config: Config, { job, project, rollback }: RotateOptions): readonly RotationConfig[] {
-  const nameOf = ({ group, name }: RotationConfig) => group ?? name;
-  const named = config.rotations.filter((one) => job?.includes(nameOf(one)) ?? true);
+  const named = config.rotations.filter((one) => job?.includes(jobNameOf(one)) ?? true);
   const ids = named.map((one) => one.project.id);
   const names = project?.filter((one) => !ids.includes(one));
   const known = [...new Set(named.map((one) => one.project.name))];
@@ -73,7 +75,7 @@ function chooseRotations(config: Config, { job, project, rollback }: RotateOptio
     const reason = isConfigured ? "no chosen rotation has a project that is known" : "no rotation is configured";
     throw new AppError("config", `${reason}: there is nothing to rotate`);
   }
-  if (rollback && new Set(jobs.map(nameOf)).size > 1) {
+  if (rollback && new Set(jobs.map(jobNameOf)).size > 1) {
     throw new AppError("config", `--rollback needs --job: the rotations are ${quoteAll(namesInFile(config))}`);
   }
   return jobs;
@@ -83,18 +85,27 @@ async function rotateAll(
   app: App,
   config: Config,
   db: Database,
-  jobs: readonly RotationConfig[],
+  rotations: readonly RotationConfig[],
   { dryRun, json, ...options }: RotateOptions,
 ): Promise<number> {
   await using context = dryRun ? undefined : await openRotationContext(app, config, db);
   const answers: RotationAnswer[] = [];
-  for (const job of jobs) {
-    const result = context ? await rotateOne(context, job, options) : await resultOfPlan(db, job, options);
-    const names = job.group === undefined ? { rotation: job.name } : { rotation: job.group, project: job.project.name };
-    const answer = { ...names, ...result };
+  const rotate = async (rotation: RotationConfig) => {
+    const result = context ? await rotateOne(context, rotation, options) : await resultOfPlan(db, rotation, options);
+    const project = rotation.group === undefined ? {} : { project: rotation.project.name };
+    const answer = { rotation: jobNameOf(rotation), ...project, ...result };
     answers.push(answer);
     // A person sees at once what was done with each of many keys.
     if (!json) app.write(renderAnswer(answer));
+    return result;
+  };
+  for (const [job, members] of Map.groupBy(rotations, jobNameOf)) {
+    const rotateMembers = async () => {
+      const results: RotationResult[] = [];
+      for (const rotation of members) results.push(await rotate(rotation));
+      return results;
+    };
+    await (context ? recordedRotation(context, job, rotateMembers) : rotateMembers());
   }
   if (json) app.write(`${JSON.stringify(answers)}\n`);
   return answers.every(({ status }) => status === "ok") ? 0 : 1;
@@ -103,15 +114,15 @@ async function rotateAll(
 /** A rotation that fails does not keep the others from being rotated. */
 async function rotateOne(
   context: RotationContext,
-  job: RotationConfig,
+  rotation: RotationConfig,
   options: RotationOptions,
 ): Promise<RotationResult> {
   try {
-    return await runRotationJob(context, job, "manual", options);
+    return await rotateKey(context, rotation, options);
   } catch (error) {
     if (context.app.signal.aborted || !(error instanceof AppError)) throw error;
     // One of many projects may have no key, and the others must not wait for it.
-    if (error.code === "config" && job.group === undefined) throw error;
+    if (error.code === "config" && rotation.group === undefined) throw error;
     return { status: "failed", did: [], kept: [], idle: undefined, errors: [errorText(error)] };
   }
 }

@@ -22,7 +22,7 @@ import {
   type StaticKeyReference,
   type WrittenProject,
 } from "./projects.ts";
-import { deliveryIssues, keyOfProject, type RotationConfig, rotationsOf } from "./rotations.ts";
+import { deliveryIssues, jobNameOf, keyOfProject, type RotationConfig, rotationsOf } from "./rotations.ts";
 import { ConfigFile } from "./schema.ts";
 
 /** `baseUrl` has no slash at its end, `publicUrl` has one. */
@@ -50,7 +50,12 @@ type ConfiguredProject = WrittenProject & {
 
 export type ConfiguredJob =
   | (ExportJob & { readonly kind: "export" })
-  | (RotationConfig & { readonly kind: "rotation" });
+  | (Pick<RotationConfig, "name" | "schedule" | "timezone"> & {
+      readonly kind: "rotation";
+      /** One for each project that is known. */
+      readonly rotations: readonly RotationConfig[];
+      readonly isForMany: boolean;
+    });
 
 /** `source` names the text in messages; relative paths start at `baseDir`. */
 type ParseOptions = { readonly source: string; readonly baseDir: string };
@@ -79,11 +84,15 @@ export function parseConfig(text: string, { source, baseDir }: ParseOptions): Co
   return config;
 }
 
-/** Every job, the exports first. */
-export function jobsOf({ exports, rotations }: Pick<Config, "exports" | "rotations">): ConfiguredJob[] {
+/** The jobs as they are in the file, the exports first: a rotation of many projects is one. */
+export function jobsOf(config: Pick<Config, "exports" | "rotations" | "file">): ConfiguredJob[] {
+  const rotationsByJob = Map.groupBy(config.rotations, jobNameOf);
   return [
-    ...exports.map((job) => ({ ...job, kind: "export" as const })),
-    ...rotations.map((job) => ({ ...job, kind: "rotation" as const })),
+    ...config.exports.map((job) => ({ ...job, kind: "export" as const })),
+    ...config.file.rotations.map(({ name, schedule, timezone, projects }) => ({
+      ...{ kind: "rotation" as const, name, schedule, timezone },
+      ...{ rotations: rotationsByJob.get(name) ?? [], isForMany: projects !== undefined },
+    })),
   ];
 }
 

@@ -77,6 +77,11 @@ export type RotationConfig = RotationJob & {
   readonly createWith?: KeyReference;
 };
 
+/** The name in the file. */
+export function jobNameOf({ group, name }: Pick<RotationJob, "group" | "name">): string {
+  return group ?? name;
+}
+
 type Named = { readonly id: string; readonly name: string };
 
 /**

@@ -12,7 +12,7 @@ import { RETRIED_CODES } from "../usage/backfill.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
 import { DAY_SECONDS } from "../usage/days.ts";
 import type { HealthFacts } from "./health-facts.ts";
-import type { ProjectJobHealth } from "./job-health.ts";
+import type { JobHealth } from "./job-health.ts";
 import type { RotationHealth } from "./keys.ts";
 
 type Traits = {
@@ -91,9 +91,7 @@ export function conditionsOf(facts: HealthFacts): readonly Condition[] {
   const rotations = facts.rotations.flatMap(rotationConditions);
   // They say why the run of their rotation failed.
   const attempts = new Set(
-    rotations.flatMap(({ name, subject, member }) =>
-      name === "key attempts" || name === "key attention" ? `${subject} ${member?.project}` : [],
-    ),
+    rotations.flatMap(({ name, subject }) => (name === "key attempts" || name === "key attention" ? subject : [])),
   );
   return mergeFound(
     [
@@ -102,9 +100,7 @@ export function conditionsOf(facts: HealthFacts): readonly Condition[] {
       ...(worker.length > 0 ? [] : facts.jobs.flatMap(overdueCondition)),
       ...configCondition(facts),
       ...facts.lists.flatMap(listCondition),
-      ...facts.jobs
-        .filter(({ kind, job, project }) => kind === "export" || !attempts.has(`${job} ${project}`))
-        .flatMap(runCondition),
+      ...facts.jobs.filter(({ kind, job }) => kind === "export" || !attempts.has(job)).flatMap(runCondition),
       ...coverageConditions(facts),
       ...rotations,
       ...usageConditions(facts),
@@ -119,8 +115,8 @@ function mergeFound(found: readonly Found[], { jobs, rotations }: HealthFacts): 
   return [...groups.values()].flatMap((members) => {
     const { member, ...first } = members.reduce((a, b) => (Number(b.since) < Number(a.since) ? b : a));
     if (!member) return [first];
-    const configured = jobs.filter((one) => one.kind === "rotation" && one.job === member.rotation).length;
-    const all = Math.max(configured, rotations.filter(({ rotation }) => rotation === member.rotation).length);
+    const job = jobs.find((one) => one.kind === "rotation" && one.job === member.rotation);
+    const all = Math.max(job?.projects ?? 0, rotations.filter(({ rotation }) => rotation === member.rotation).length);
     const names = members.map((one) => one.member?.project ?? "");
     return [{ ...first, text: `${first.text}; in ${projectsText(names, all)}` }];
   });
@@ -137,10 +133,10 @@ function workerCondition({ jobs, workers }: HealthFacts): readonly Found[] {
   return [condition("worker", "", text, { since: last?.lastSeenAt ?? null })];
 }
 
-function overdueCondition({ kind, job, project, overdueSince }: ProjectJobHealth): readonly Found[] {
+function overdueCondition({ kind, job, overdueSince }: JobHealth): readonly Found[] {
   if (!overdueSince) return [];
   const text = `${kind} ${job} is overdue since ${instantText(overdueSince)}: no worker has taken it up`;
-  return [condition("overdue", `${kind} ${job}`, text, { since: overdueSince, member: memberOf(job, project) })];
+  return [condition("overdue", `${kind} ${job}`, text, { since: overdueSince })];
 }
 
 const ERROR_LENGTH_MAX = 200;
@@ -170,12 +166,12 @@ function listCondition({ list, projects, waiting, waitingSince, error, failingSi
 }
 
 /** Reports a failed run that no other condition explains. */
-function runCondition({ kind, job, project, failedRun }: ProjectJobHealth): readonly Found[] {
+function runCondition({ kind, job, failedRun }: JobHealth): readonly Found[] {
   if (!failedRun || failedRun.isExplained) return [];
   const { status, startedAt, trigger, error } = failedRun;
   const what = status === "failed" ? "failed" : "was interrupted";
   const text = `${kind} ${job} ${what} in its run of ${instantText(startedAt)} (${trigger})${error === null ? "" : `: ${error}`}`;
-  return [condition(kind, job, text, { since: startedAt, member: memberOf(job, project) })];
+  return [condition(kind, job, text, { since: startedAt })];
 }
 
 const CAUSES_SHOWN_MAX = 5;

@@ -12,7 +12,7 @@ import { type FailureCause, failureCauses } from "../db/usage/failures.ts";
 import { errorText } from "../errors.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
 import { completeness, countSlices, type ProjectHealth, type SliceCounts } from "./coverage.ts";
-import { jobHealth, type ProjectJobHealth } from "./job-health.ts";
+import { type JobHealth, jobHealth } from "./job-health.ts";
 import { type RotationHealth, rotationHealth } from "./keys.ts";
 
 /** What the conditions are computed from. A rotation of many projects is one for each of them here. */
@@ -21,7 +21,8 @@ export type HealthFacts = {
   readonly readAt: Date;
   /** The pauses that the service asked for. */
   readonly callPauses: readonly CallPause[];
-  readonly jobs: readonly ProjectJobHealth[];
+  /** The exports first. */
+  readonly jobs: readonly JobHealth[];
   /** The worker seen last comes first. */
   readonly workers: readonly WorkerHealth[];
   /** One for each project and source. */

@@ -6,12 +6,9 @@ import type { Database } from "../db/connection/database.ts";
 import { readSnapshot } from "../db/connection/transaction.ts";
 import { type Condition, conditionsOf } from "./conditions.ts";
 import { type HealthFacts, healthFacts } from "./health-facts.ts";
-import { type JobHealth, mergeJobs } from "./job-health.ts";
 import { mergeRotations, type RotationHealth } from "./keys.ts";
 
-export type HealthState = Omit<HealthFacts, "jobs" | "rotations"> & {
-  /** The exports first. */
-  readonly jobs: readonly JobHealth[];
+export type HealthState = Omit<HealthFacts, "rotations"> & {
   /** Rotations that have run at least once. */
   readonly rotations: readonly RotationHealth[];
   readonly conditions: readonly Condition[];
@@ -23,8 +20,7 @@ export async function health(db: Database, config: Config, statementSecondsMax?:
 }
 
 export function healthOf(facts: HealthFacts): HealthState {
-  const { jobs, rotations } = facts;
-  return { ...facts, jobs: mergeJobs(jobs), rotations: mergeRotations(rotations), conditions: conditionsOf(facts) };
+  return { ...facts, rotations: mergeRotations(facts.rotations), conditions: conditionsOf(facts) };
 }
 
 /** Every due slice is complete, no run failed, no rotation warns, and no job waits for a worker. The usage itself does not matter here. */

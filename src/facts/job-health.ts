@@ -3,17 +3,16 @@
 import { sql } from "kysely";
 import { type Config, jobsOf } from "../config/config.ts";
 import type { Tx } from "../db/connection/transaction.ts";
-import { type JobId, type Pause, type StoredJob, storedJobFinder, storedJobs } from "../db/jobs/jobs.ts";
+import { type JobId, type Pause, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
 import { nextOccurrence, type Schedule } from "../schedule/cron.ts";
 import { overdueSince, waitingSince } from "../schedule/due.ts";
 import type { ProjectHealth } from "./coverage.ts";
-import { mergeProjects } from "./keys.ts";
 import type { RecentRun } from "./runs.ts";
 
 export type JobHealth = {
   readonly kind: "export" | "rotation";
   readonly job: string;
-  /** How many projects a rotation is for, if it is for many: then this is the state of all of them together. */
+  /** How many projects a rotation is for, if it is for many. */
   readonly projects?: number;
   readonly schedule: string;
   readonly timezone: string;
@@ -32,9 +31,6 @@ export type JobHealth = {
   /** When the newest successful run ended, in seconds since 1970; null if none did. Backfills do not count. */
   readonly lastSuccess: number | null;
 };
-
-/** A job of one project; a rotation of many projects has one for each. */
-export type ProjectJobHealth = JobHealth & { readonly project?: string | undefined };
 
 export type LastRun = Pick<RecentRun, "trigger" | "status" | "startedAt" | "finishedAt" | "error">;
 
@@ -57,18 +53,18 @@ export async function jobHealth(
   config: Config,
   projects: readonly ProjectHealth[],
   now: Date,
-): Promise<readonly ProjectJobHealth[]> {
+): Promise<readonly JobHealth[]> {
   const jobs = jobsOf(config);
-  const storedOf = storedJobFinder(await storedJobs(tx));
+  const storedOf = await storedJobs(tx);
   const runs = await newestRuns(tx, jobs);
   const failed = new Set(projects.flatMap((one) => (one.failed > 0 ? `${one.source} ${one.projectId}` : [])));
   return jobs.map((job, i) => {
     const { last, judged, success } = runs.get(i) ?? {};
     const { kind, name, schedule, timezone } = job;
     const hasFailedSlices = kind === "export" && job.projects.some(({ id }) => failed.has(`${job.source} ${id}`));
-    const isOfMany = kind === "rotation" && job.group !== undefined;
     return {
-      ...{ kind, job: isOfMany ? job.group : name, ...(isOfMany && { project: job.project.name }), schedule, timezone },
+      ...{ kind, job: name, schedule, timezone },
+      ...(kind === "rotation" && job.isForMany && { projects: job.rotations.length }),
       ...plannedRuns(job, storedOf(job), last, now),
       ...{ lastRun: last && lastRun(last), failedRun: failedRun(judged, hasFailedSlices) },
       lastSuccess: success?.finishedAt ? success.finishedAt.getTime() / 1000 : null,
@@ -156,33 +152,4 @@ function listed(jobs: readonly JobId[]) {
       from unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[]) with ordinality as c (kind, name, position)
     ) c
   `;
-}
-
-/** Shows the jobs of a rotation of many projects as one, with the newest run that went wrong, or the newest of all. */
-export function mergeJobs(jobs: readonly ProjectJobHealth[]): readonly JobHealth[] {
-  return mergeProjects(
-    jobs,
-    ({ job }) => job,
-    (members, { project: _, ...first }): JobHealth => {
-      const all = members.toSorted((a, b) => Number(b.lastRun?.startedAt ?? 0) - Number(a.lastRun?.startedAt ?? 0));
-      const worst = all.find(({ lastRun }) => lastRun?.status === "failed" || lastRun?.status === "interrupted");
-      const successes = members.flatMap(({ lastSuccess }) => lastSuccess ?? []);
-      return {
-        ...first,
-        projects: members.length,
-        nextRun: earliest(members.map(({ nextRun }) => nextRun)),
-        needsWorker: members.some(({ needsWorker }) => needsWorker),
-        overdueSince: earliest(members.map((one) => one.overdueSince)),
-        mayReadMissing: members.some(({ mayReadMissing }) => mayReadMissing),
-        lastRun: (worst ?? all[0])?.lastRun,
-        failedRun: all.find((one) => one.failedRun)?.failedRun,
-        lastSuccess: successes.length > 0 ? Math.min(...successes) : null,
-      };
-    },
-  );
-}
-
-function earliest(moments: readonly (Date | undefined)[]): Date | undefined {
-  const times = moments.flatMap((moment) => moment?.getTime() ?? []);
-  return times.length > 0 ? new Date(Math.min(...times)) : undefined;
 }

@@ -135,39 +135,27 @@ export async function rotationHealth(
   });
 }
 
-/** Puts one entry in the place of the first of those that are of one rotation of many projects. */
-export function mergeProjects<Merged, Entry extends Merged & { readonly project?: string | null | undefined }>(
-  entries: readonly Entry[],
-  nameOf: (entry: Entry) => string,
-  merge: (members: readonly Entry[], first: Entry) => Merged,
-): readonly Merged[] {
-  const groups = Map.groupBy(entries, (entry) => (entry.project == null ? entry : nameOf(entry)));
-  return [...groups.values()].flatMap((members): readonly Merged[] => {
-    const [first] = members;
-    return first?.project == null ? members : [merge(members, first)];
-  });
-}
-
-/** The numbers are the highest of the projects, and of keys the sum. */
+/** Shows a rotation of many projects as one. The numbers are the highest of the projects, and of keys the sum. */
 export function mergeRotations(rotations: readonly RotationHealth[]): readonly RotationHealth[] {
-  return mergeProjects(
-    rotations,
-    ({ rotation }) => rotation,
-    (members, first): RotationHealth => {
-      const worst = members.reduce((a, b) => (b.failedAttempts > a.failedAttempts ? b : a));
-      const newest = members.reduce((a, b) => (Number(b.fallbackAt) > Number(a.fallbackAt) ? b : a));
-      const oldest = members.reduce((a, b) => ((b.ageSeconds ?? -1) > (a.ageSeconds ?? -1) ? b : a));
-      const sum = (state: keyof RotationRow["keys"]) => members.reduce((total, { keys }) => total + keys[state], 0);
-      return {
+  const groups = Map.groupBy(rotations, (one) => (one.project === null ? one : one.rotation));
+  return [...groups.values()].flatMap((members): readonly RotationHealth[] => {
+    const [first] = members;
+    if (!first || first.project === null) return members;
+    const worst = members.reduce((a, b) => (b.failedAttempts > a.failedAttempts ? b : a));
+    const newest = members.reduce((a, b) => (Number(b.fallbackAt) > Number(a.fallbackAt) ? b : a));
+    const oldest = members.reduce((a, b) => ((b.ageSeconds ?? -1) > (a.ageSeconds ?? -1) ? b : a));
+    const sum = (state: keyof RotationRow["keys"]) => members.reduce((total, { keys }) => total + keys[state], 0);
+    return [
+      {
         ...first,
         projects: members.length,
         ...{ project: null, apiKeyId: null, ageDays: oldest.ageDays, ageSeconds: oldest.ageSeconds },
         ...{ failedAttempts: worst.failedAttempts, lastError: worst.lastError },
         ...{ fallback: newest.fallback, fallbackAt: newest.fallbackAt },
         keys: Object.fromEntries(KEY_COUNTS.map((state) => [state, sum(state)])) as RotationRow["keys"],
-      };
-    },
-  );
+      },
+    ];
+  });
 }
 
 // What the page shows. A page waits for these reads, so each statement has a short limit.

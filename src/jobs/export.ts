@@ -7,7 +7,6 @@ import { inParallel } from "../async.ts";
 import { judgePendingDays } from "../db/anomalies.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
-import { finishRun, heartbeatRun, startRun } from "../db/jobs/runs.ts";
 import { storeBalances, storeListedKeys } from "../db/project-facts.ts";
 import { dueSlices } from "../db/usage/coverage.ts";
 import { markDue, seriesIdOf } from "../db/usage/series.ts";
@@ -34,10 +33,9 @@ import {
 import { type Project, seriesKey } from "../usage/series.ts";
 import type { ExportContext } from "./context.ts";
 import { FilterCheck } from "./filters.ts";
+import { recordedRun } from "./recorded-run.ts";
 import { type FailedRequest, makeRequest, type RequestRun } from "./request.ts";
 
-/** A third of the time after which a run without a heartbeat counts as interrupted. */
-const HEARTBEAT_MS = 20_000;
 /** How many projects a process has in hand: so many wait for their keys before others have to. */
 export const PROJECTS_AT_ONCE = 32;
 
@@ -101,15 +99,13 @@ export async function runExportJob(
   plan: ExportPlan,
   onCounted: (added: RunCounts) => void = () => {},
 ): Promise<ExportResult> {
-  const { app, db, writer } = context;
+  const { app, writer } = context;
   await markPlannedDue(context, job, plan);
   const runId = randomUUID();
   const log = app.log.child({ job: job.name, runId });
   const projects = Map.groupBy(plan.requests, ({ series }) => series.project.id);
   const planned = [...projects].map(([projectId, requests]) => ({ projectId, planned: totalSliceCount(requests) }));
-  await startRun(db, { runId, kind: "export", job: job.name, trigger }, planned);
   log.info({ requests: plan.requests.length }, "export started");
-  const heartbeat = setInterval(() => heartbeatRun(db, runId).catch(() => {}), HEARTBEAT_MS);
   const progress = new Map<string, RunCounts>(
     planned.map((one) => [one.projectId, { ...NO_COUNTS, planned: one.planned }]),
   );
@@ -129,32 +125,32 @@ export async function runExportJob(
     const project = requests[0]?.series.project;
     if (isAllowed && project) await readProjectFacts(context, project, job.source);
   };
-  try {
-    await inParallel([...projects], PROJECTS_AT_ONCE, exportOne);
-    const result = {
+  const exportAll = async () => {
+    try {
+      await inParallel([...projects], PROJECTS_AT_ONCE, exportOne);
+    } catch (error) {
+      const ends = [...progress].map(([projectId, counts]) => writer.endProject({ runId, projectId, counts }));
+      await Promise.allSettled(ends);
+      throw error;
+    }
+    return {
       ...results.reduce<RunCounts>(addCounts, NO_COUNTS),
       failures: results.flatMap(({ failures }) => failures),
       doubts: results.flatMap(({ doubts }) => doubts),
     };
-    const status = result.failed + result.suspect === 0 ? "ok" : "failed";
-    await finishRun(db, runId, status, scrubbed(app, result));
-    await judgeDays(context);
-    // On a terminal the command itself prints what failed.
-    log[status === "ok" || app.terminal ? "info" : "warn"](pickCounts(result), "export finished");
-    return result;
-  } catch (error) {
-    const status = app.signal.aborted ? "stopped" : "failed";
-    // What the projects had done. If the database is lost, this fails, too, and the missing heartbeat shows that the run was interrupted.
-    const recordEnd = async () => {
-      const ends = [...progress].map(([projectId, counts]) => writer.endProject({ runId, projectId, counts }));
-      await Promise.all(ends);
-      await finishRun(db, runId, status, app.scrubber.scrub(errorText(error)));
-    };
-    await recordEnd().catch(() => {});
-    throw error;
-  } finally {
-    clearInterval(heartbeat);
-  }
+  };
+  const statusOf = ({ failed, suspect }: RunCounts) => (failed + suspect === 0 ? "ok" : "failed");
+  const result = await recordedRun(
+    context,
+    { runId, kind: "export", job: job.name, trigger },
+    planned,
+    exportAll,
+    (made) => ({ status: statusOf(made), error: made.failures[0]?.reason }),
+  );
+  await judgeDays(context);
+  // On a terminal the command itself prints what failed.
+  log[statusOf(result) === "ok" || app.terminal ? "info" : "warn"](pickCounts(result), "export finished");
+  return result;
 }
 
 function scrubbed({ scrubber }: ExportContext["app"], { failures }: ExportResult): string | undefined {

@@ -1,4 +1,4 @@
-// Rotates one key, under a lease, and records the run: asks the plan for the next step, takes it, and asks again, until no step is
+// Rotates one key, under a lease: asks the plan for the next step, takes it, and asks again, until no step is
 // left. Each step leaves the ledger in a state from which the plan can continue, so a crash between two steps needs no special code.
 
 import { randomUUID } from "node:crypto";
@@ -6,7 +6,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { min } from "date-fns/min";
 import type { App } from "../app.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import { finishRun, heartbeatRun, startRun } from "../db/jobs/runs.ts";
 import { openMasterKeys } from "../db/keys/keystore.ts";
 import { LEASE_SECONDS, type Lease, openKeyLedger, releaseLease, renewLease, takeLease } from "../db/keys/ledger.ts";
 import { AppError, errorText } from "../errors.ts";
@@ -20,16 +19,14 @@ import {
   type RotationStep,
 } from "../keys/plan.ts";
 import type { RotationJob } from "../keys/policy.ts";
-import type { RunTrigger } from "../usage/counts.ts";
 import type { RotationContext } from "./context.ts";
 import { readClocks } from "./key-checks.ts";
+import { recordedRun } from "./recorded-run.ts";
 import { inspectKey, keyNameOf, type Rotation, takeCleanupStep, takeStep } from "./rotation-steps.ts";
 
 export type RotationOptions = {
   readonly now?: boolean | undefined;
   readonly rollback?: boolean | undefined;
-  /** The queued run that this rotation belongs to, if there is one. */
-  readonly runId?: string;
 };
 
 export type RotationResult = {
@@ -49,23 +46,19 @@ const LEASE_WAIT_MS_MAX = LEASE_SECONDS * 2_000;
 const LEASE_POLL_MS = 250;
 
 /** Rotates one key now, if it is due or the options ask for it. If another process is rotating the key, waits until it has finished. */
-export async function runRotationJob(
+export async function rotateKey(
   context: RotationContext,
   job: RotationJob,
-  trigger: RunTrigger,
-  options: RotationOptions,
+  options: RotationOptions = {},
 ): Promise<RotationResult> {
   const { app, db } = context;
-  const { actor, scrubber, signal } = app;
+  const { actor, scrubber } = app;
   // The request's time is taken before the wait, so that what another process does during the wait fulfils the request.
   const request = rotationRequest(options, await databaseNow(db));
   const lease = await waitForLease(app, db, job);
-  const runId = options.runId ?? randomUUID();
   // A failure is ignored: the next write to the ledger fails for the same reason, a lost lease or an unreachable database.
-  const renew = () => Promise.allSettled([renewLease(db, lease), heartbeatRun(db, runId)]);
-  const renewing = setInterval(() => void renew(), RENEW_MS);
+  const renewing = setInterval(() => void renewLease(db, lease).catch(() => {}), RENEW_MS);
   try {
-    await startRun(db, { runId, kind: "rotation", job: job.name, trigger });
     const log = app.log.child({ rotation: job.name });
     const masterKeys = await openMasterKeys(app, db);
     const ledger = openKeyLedger(db, { job, lease, actor, masterKeys, scrubber, log });
@@ -74,17 +67,25 @@ export async function runRotationJob(
     await cleanUp(rotation);
     const { did, kept, errors } = rotation;
     const status = errors.length === 0 ? "ok" : "failed";
-    await finishRun(db, runId, status, errors[0] && scrubber.scrub(errors[0]));
-    log.info({ runId, did, status }, "rotation finished");
+    log.info({ did, status }, "rotation finished");
     return { status, did, kept, idle, errors };
-  } catch (error) {
-    const status = signal.aborted ? "stopped" : "failed";
-    await finishRun(db, runId, status, scrubber.scrub(errorText(error))).catch(() => {});
-    throw error;
   } finally {
     clearInterval(renewing);
     await releaseLease(db, lease).catch(() => {});
   }
+}
+
+/** Records the rotations that `rotate` makes as one run of the job, by hand. */
+export async function recordedRotation(
+  context: RotationContext,
+  job: string,
+  rotate: () => Promise<readonly RotationResult[]>,
+): Promise<readonly RotationResult[]> {
+  const run = { runId: randomUUID(), kind: "rotation", job, trigger: "manual" } as const;
+  return recordedRun(context, run, [], rotate, (results) => {
+    const [error] = results.flatMap(({ errors }) => errors);
+    return { status: error === undefined ? "ok" : "failed", error };
+  });
 }
 
 export function rotationRequest({ now, rollback }: RotationOptions, at: Date): RotationRequest {

@@ -7,7 +7,7 @@ export type Schedule = { readonly schedule: string; readonly timezone: string };
 
 const SECOND_MS = 1_000;
 
-// Few schedules and zones are configured, and each is used every minute.
+// Few schedules and zones are configured, and each is used at every tick.
 const crons = new Map<string, Cron>();
 
 /**
@@ -41,34 +41,20 @@ function floorToSecond(moment: Date): number {
   return Math.floor(moment.getTime() / SECOND_MS) * SECOND_MS;
 }
 
-// The timers of a worker fire at each scheduled time, and every minute in case one was missed. What is due is decided by what the database
-// contains, so a timer that fires late, twice or never does no harm.
-
-export type Timers = {
-  /** Fires once more after this time. Replaces an earlier request. */
-  readonly fireIn: (ms: number) => void;
-  readonly stop: () => void;
-};
-
-/** The timer of every minute is also for times that daylight saving time skips: the library does not fire for them. */
-const MINUTE_MS = 60_000;
 /** The library writes to the console when a timer is late. */
 const SILENT = { info() {}, warn() {}, error() {}, debug() {} };
 
-export function setTimers(schedules: readonly Schedule[], fire: () => void): Timers {
+/**
+ * Calls `fire` at each scheduled time, and at an interval: for what is due without a schedule, and for times that daylight saving time
+ * skips, at which the library does not fire. What is due is decided by what the database contains, so a timer that fires late, twice or
+ * never does no harm. Returns a function that stops the timers.
+ */
+export function setTimers(schedules: readonly Schedule[], intervalMs: number, fire: () => void): () => void {
   const tasks = schedules.flatMap((one) => setTimer(one, fire) ?? []);
-  const minutes = setInterval(fire, MINUTE_MS);
-  let once: NodeJS.Timeout | undefined;
-  return {
-    fireIn(ms) {
-      clearTimeout(once);
-      once = setTimeout(fire, Math.max(ms, 0));
-    },
-    stop() {
-      clearInterval(minutes);
-      clearTimeout(once);
-      for (const task of tasks) void task.destroy();
-    },
+  const interval = setInterval(fire, intervalMs);
+  return () => {
+    clearInterval(interval);
+    for (const task of tasks) void task.destroy();
   };
 }
 

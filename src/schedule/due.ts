@@ -3,7 +3,7 @@
 import type { StoredJob } from "../db/jobs/jobs.ts";
 import { latestOccurrence, nextOccurrence, type Schedule } from "./cron.ts";
 
-/** A tick comes every minute. A job that is due for longer than this has no worker, or one that hangs. */
+/** A tick comes every 10 s. A job that is due for longer than this has no worker, or one that hangs. */
 const OVERDUE_MS = 3 * 60_000;
 
 /** Since when an overdue job has been due: no worker has started it for too long. Undefined if it is not overdue, or not registered. */
@@ -42,7 +42,7 @@ export type JobState = {
 /** "catchup" if the scheduled time was missed. */
 export type DueRun = { readonly scheduledFor: Date; readonly trigger: "schedule" | "catchup" };
 
-/** A tick comes every minute, and a worker takes some seconds to start. A scheduled time that is longer ago than this was missed. */
+/** A tick comes every 10 s, and a worker takes some seconds to start. A scheduled time that is longer ago than this was missed. */
 const LATE_MS = 5 * 60_000;
 
 /**

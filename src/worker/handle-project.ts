@@ -1,9 +1,10 @@
-// Handles a queue job: brings the days of one project up to date for one run. What is left to read is in coverage alone, so that a worker
-// that takes the job over asks for nothing that is stored.
+// Handles a queue job, which is one project of a run: rotates its key, or brings its days up to date. What is left to read is in coverage
+// alone, so that a worker that takes the job over asks for nothing that is stored.
 
 import { z } from "zod";
+import { jobNameOf } from "../config/rotations.ts";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
-import { type OpenProject, openProject, type ProjectEnd, recordAttempt } from "../db/jobs/runs.ts";
+import { type OpenProject, openProject, recordAttempt } from "../db/jobs/runs.ts";
 import { hasVanished } from "../db/projects.ts";
 import { type SettledSlice, settledSlices } from "../db/usage/coverage.ts";
 import { seriesIdOf } from "../db/usage/series.ts";
@@ -15,7 +16,8 @@ import { type Day, dayOf } from "../usage/days.ts";
 import { describeRequest, type ExportJob, planRun, seriesOf, type UsageRequest, windowOf } from "../usage/plan.ts";
 import type { Series } from "../usage/series.ts";
 import type { WorkerContext } from "./context.ts";
-import { reportRunEnd } from "./runs.ts";
+import { rotateProject } from "./rotation.ts";
+import { endProject } from "./runs.ts";
 
 const ProjectJob = z.object({ runId: z.string(), projectId: z.string() });
 
@@ -30,34 +32,62 @@ export type ProjectDeps = {
 
 /** Throws if the job is to be tried again. */
 export async function handleProject(context: WorkerContext, deps: ProjectDeps, claimed: ClaimedJob): Promise<void> {
-  const { db, config } = context;
   const { runId, projectId } = ProjectJob.parse(claimed.data);
-  const run = await openProject(db, runId, projectId);
+  const run = await openProject(context.db, runId, projectId);
   if (!run) return;
   // A key that was refused may have been given the right since then.
   context.service.forgetAuthFailures();
-  const job = config.exports.find(({ name }) => name === run.job);
-  const project = job?.projects.find(({ id }) => id === projectId);
-  const isLast = claimed.retryCount >= claimed.retryLimit;
-  if (!job || !project) {
-    const isGone = await hasVanished(db, projectId);
-    deps.onUnknownProject();
-    const reason = `project ${projectId} of export ${run.job} is not in the configuration of the worker that has it`;
-    if (!isGone && !isLast) throw new AppError("config", reason);
-    await end(context, { runId, projectId, counts: NO_COUNTS, error: isGone ? undefined : reason });
-    return;
+  const { exports, rotations } = context.config;
+  if (run.kind === "rotation") {
+    const rotation = rotations.find((one) => jobNameOf(one) === run.job && one.project.id === projectId);
+    return rotation ? rotateProject(context, rotation, run) : leaveToOthers(context, deps, claimed, run);
   }
-  const plan = await planOf(context, { ...job, projects: [project] }, run);
+  const job = exports.find(({ name }) => name === run.job);
+  const project = job?.projects.find(({ id }) => id === projectId);
+  return job && project
+    ? readProject(context, deps, claimed, run, { ...job, projects: [project] })
+    : leaveToOthers(context, deps, claimed, run);
+}
+
+function isLastAttempt({ retryCount, retryLimit }: ClaimedJob): boolean {
+  return retryCount >= retryLimit;
+}
+
+/** Another worker may have a newer configuration, which has the project. */
+async function leaveToOthers(
+  context: WorkerContext,
+  { onUnknownProject }: ProjectDeps,
+  claimed: ClaimedJob,
+  { runId, projectId, kind, job }: OpenProject,
+): Promise<void> {
+  const isGone = await hasVanished(context.db, projectId);
+  onUnknownProject();
+  const reason = `project ${projectId} of ${kind} ${job} is not in the configuration of the worker that has it`;
+  if (!isGone && !isLastAttempt(claimed)) throw new AppError("config", reason);
+  await endProject(context, { runId, projectId, counts: NO_COUNTS, error: isGone ? undefined : reason });
+}
+
+/** `job` has one project. */
+async function readProject(
+  context: WorkerContext,
+  { stopping }: ProjectDeps,
+  claimed: ClaimedJob,
+  run: OpenProject,
+  job: ExportJob,
+): Promise<void> {
+  const { runId, projectId } = run;
+  const plan = await planOf(context, job, run);
   const log = context.app.log.child({ job: job.name, runId });
+  const isLast = isLastAttempt(claimed);
   const result = await exportProject(context, {
     ...{ runId, job, requests: plan.requests, runDay: plan.runDay, log },
-    stopStarting: AbortSignal.any([deps.stopping, claimed.signal]),
+    stopStarting: AbortSignal.any([stopping, claimed.signal]),
     isRetried: (code) => !isLast && RETRIED_CODES.includes(code),
   });
   const retried = isLast ? undefined : result.failures.find(({ code }) => RETRIED_CODES.includes(code));
   const isStopped = result.requests < plan.requests.length;
   if (isStopped || retried) {
-    await recordAttempt(db, runId, projectId, result);
+    await recordAttempt(context.db, runId, projectId, result);
     if (!retried) throw new AppError("stopped", "the worker stops");
     const { request, reason, code } = retried;
     const attempt = { attempt: claimed.retryCount + 1, attempts: claimed.retryLimit + 1 };
@@ -67,13 +97,9 @@ export async function handleProject(context: WorkerContext, deps: ProjectDeps, c
   const isAllowed = result.failures.length < result.requests;
   const counts = addCounts(plan.settled, result);
   const error = result.failures[0]?.reason;
-  await end(context, { runId, projectId, counts, error, allowed: isAllowed ? job.source : undefined });
-  if (isAllowed) await readProjectFacts(context, project, job.source);
-}
-
-async function end(context: WorkerContext, { error, ...project }: ProjectEnd): Promise<void> {
-  const ended = await context.writer.endProject({ ...project, error: error && context.app.scrubber.scrub(error) });
-  if (ended) reportRunEnd(context, { ...ended, kind: "export" });
+  await endProject(context, { runId, projectId, counts, error, allowed: isAllowed ? job.source : undefined });
+  const [project] = job.projects;
+  if (isAllowed && project) await readProjectFacts(context, project, job.source);
 }
 
 type ProjectPlan = {

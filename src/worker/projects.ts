@@ -8,7 +8,6 @@ import { projectsVersion, storedLists } from "../db/projects.ts";
 import { errorCode, errorText } from "../errors.ts";
 import { readLists } from "../jobs/discovery.ts";
 import { HOUR_MS } from "../usage/days.ts";
-import { NOTHING_DUE, type TickOutcome } from "./runs.ts";
 
 /** A worker does not attempt it more often, however the last attempt ended. */
 const RETRY_MS = 5 * 60_000;
@@ -26,15 +25,15 @@ type ProjectWatch = {
 };
 
 /**
- * The returned function is called before each tick. If no worker has read the lists for an hour, it begins to read them, without waiting:
- * a service that hangs must not keep the worker from its heartbeat. Undefined if the tick should plan. It should not for some time
- * while lists are read, and if the projects are no longer those of the configuration, because the worker takes them up at once. If it
+ * The returned function is called before each tick, and says whether the tick should plan. If no worker has read the lists for an hour, it
+ * begins to read them, without waiting: a service that hangs must not keep the worker from its heartbeat. The tick should not plan for some
+ * time while lists are read, and if the projects are no longer those of the configuration, because the worker takes them up at once. If it
  * can't, the next tick plans with the projects there are.
  */
 export function openProjectWatch(
   { app, config, db, onChange, onRead }: ProjectWatch,
   holdMs = HOLD_MS,
-): () => Promise<TickOutcome | undefined> {
+): () => Promise<boolean> {
   const { discovery, projectsVersion: known } = config;
   let attemptedMs = Number.NEGATIVE_INFINITY;
   let isReading = false;
@@ -61,18 +60,17 @@ export function openProjectWatch(
   }
 
   return async () => {
-    if (discovery.length === 0) return undefined;
+    if (discovery.length === 0) return true;
     if (!isReading && performance.now() - attemptedMs >= RETRY_MS && !(await areListsFresh())) {
       attemptedMs = performance.now();
       void read();
     }
-    const heldMs = attemptedMs + holdMs - performance.now();
-    if (isReading && heldMs > 0) return { started: false, wakeInMs: heldMs };
+    if (isReading && performance.now() - attemptedMs < holdMs) return false;
     const version = await projectsVersion(db);
-    if (version === known) return undefined;
+    if (version === known) return true;
     onChange();
     const isNews = version !== reported;
     reported = version;
-    return isNews ? NOTHING_DUE : undefined;
+    return !isNews;
   };
 }

@@ -2,39 +2,43 @@
 // days. A lock on the job's row keeps workers that tick at the same time from planning a job twice.
 
 import { randomUUID } from "node:crypto";
+import { type ConfiguredJob, jobsOf } from "../config/config.ts";
 import { keyName } from "../config/projects.ts";
+import type { RotationConfig } from "../config/rotations.ts";
+import { databaseNow } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
-import type { Tx } from "../db/connection/transaction.ts";
-import type { JobId } from "../db/jobs/jobs.ts";
-import { endRunsWithoutJobs, insertQueuedRun, type RunProject } from "../db/jobs/runs.ts";
+import { inTransaction, type Tx } from "../db/connection/transaction.ts";
+import { type JobId, lockJob, markScheduled } from "../db/jobs/jobs.ts";
+import { endRunsWithoutJobs, insertQueuedRun, type NewRun, type RunProject, runningRuns } from "../db/jobs/runs.ts";
+import { begunRotations } from "../db/keys/ledger.ts";
 import { dueSlices, incompleteSeries } from "../db/usage/coverage.ts";
 import { extendDue, registerSeries, seriesIdOf } from "../db/usage/series.ts";
 import { errorCode, errorText } from "../errors.ts";
 import { warnOfLeftOut, withSeenValues } from "../jobs/discovery.ts";
-import { nextOccurrence } from "../schedule/cron.ts";
+import { latestOccurrence, nextOccurrence } from "../schedule/cron.ts";
+import { planTick } from "../schedule/due.ts";
 import { isDueForRetry } from "../usage/backfill.ts";
-import type { RunTrigger } from "../usage/counts.ts";
 import { addDays, dayOf } from "../usage/days.ts";
 import { configuredSeries, dueDays, type ExportJob, seriesOf, sliceCount, windowOf } from "../usage/plan.ts";
-import type { Series } from "../usage/series.ts";
 import type { WorkerContext } from "./context.ts";
 import type { ProjectJob } from "./handle-project.ts";
-import { rotationsToPlan, tickRotation } from "./rotation.ts";
-import { NOTHING_DUE, reportRunEnd, type TickOutcome, tickJob } from "./runs.ts";
+import { reportRunEnd } from "./runs.ts";
 
-/** A failure of one job does not affect the others. Throws only if the database can't be reached. */
-export async function tick(context: WorkerContext): Promise<TickOutcome> {
-  const { exports } = context.config;
+type RotationsJob = Extract<ConfiguredJob, { kind: "rotation" }>;
+
+/**
+ * Returns whether a run was started, so that there are new queue jobs. A failure of one job does not affect the others. Throws only if the
+ * database can't be reached.
+ */
+export async function tick(context: WorkerContext): Promise<boolean> {
   // Before anything is planned: such a run keeps the next one from being started.
-  for (const end of await endRunsWithoutJobs(context.db)) reportRunEnd(context, { ...end, kind: "export" });
-  const outcomes: TickOutcome[] = [];
-  for (const job of exports) {
-    outcomes.push(await tickSafely(context, "export", job.name, () => tickExport(context, job)));
+  for (const end of await endRunsWithoutJobs(context.db)) reportRunEnd(context, end);
+  let isAnyStarted = false;
+  for (const job of jobsOf(context.config)) {
+    const isStarted = await tickSafely(context, job);
+    isAnyStarted ||= isStarted;
   }
-  for (const job of await rotationsToPlan(context)) {
-    outcomes.push(await tickSafely(context, "rotation", job.name, () => tickRotation(context, job)));
-  }
-  return { started: outcomes.some(({ started }) => started) };
+  return isAnyStarted;
 }
 
 /** The context with the values of fan-outs as stored usage has them now: a run may have brought new ones since the last tick. */
@@ -51,79 +55,104 @@ export async function withCurrentValues(opened: WorkerContext): Promise<WorkerCo
   }
 }
 
-async function tickSafely(
-  context: WorkerContext,
-  kind: JobId["kind"],
-  job: string,
-  tickOne: () => Promise<TickOutcome>,
-): Promise<TickOutcome> {
+async function tickSafely(context: WorkerContext, job: ConfiguredJob): Promise<boolean> {
   try {
-    return await tickOne();
+    return await tickJob(context, job);
   } catch (error) {
     if (isConnectionError(error)) throw error;
-    context.app.log.error({ kind, job, code: errorCode(error), reason: errorText(error) }, "tick failed");
-    return NOTHING_DUE;
+    const { kind, name } = job;
+    context.app.log.error({ kind, job: name, code: errorCode(error), reason: errorText(error) }, "tick failed");
+    return false;
   }
 }
 
-async function tickExport(context: WorkerContext, job: ExportJob): Promise<TickOutcome> {
-  let memo: ReadonlyMap<number, Series> | undefined;
-  // Tens of thousands, and at most ticks nothing is due.
-  const series = () => (memo ??= new Map(seriesOf(job).map((one) => [seriesIdOf(context.ids, one), one])));
-  return tickJob(
-    context.db,
-    { ...job, kind: "export" },
-    {
-      async start(tx, { trigger, scheduledFor }, now) {
-        warnOfLeftOut(context.app.log, job);
-        const today = dayOf(now);
-        const due = dueDays(job, today) ?? { through: addDays(today, -1) };
-        await extendDue(tx, [...series().keys()], { ...due, nextAt: nextOccurrence(job, now) });
-        const planned = Map.groupBy(series().values(), ({ project }) => project.id);
-        const slices = sliceCount({ window: windowOf(job, today) });
-        const projects = job.projects.map(({ id }) => ({
-          ...{ projectId: id, planned: slices * (planned.get(id)?.length ?? 0) },
-        }));
-        return startRun(tx, context, job, { trigger, scheduledFor, projects });
-      },
-      async idle(tx, now) {
-        const incomplete = job.window ? await incompleteSeries(tx) : [];
-        if (incomplete.length === 0) return NOTHING_DUE;
-        const own = incomplete.filter((id) => series().has(id));
-        const due = (await dueSlices(tx, own)).filter((slice) => isDueForRetry(slice, now));
-        const gaps = Map.groupBy(due, ({ seriesId }) => series().get(seriesId)?.project.id ?? "");
-        if (gaps.size === 0) return NOTHING_DUE;
-        const projects = [...gaps].map(([projectId, slices]) => ({ projectId, planned: slices.length }));
-        return startRun(tx, context, job, { trigger: "catchup", scheduledFor: undefined, projects });
-      },
-    },
-  );
+/** Decides under a lock what a job does at this tick, and does it in the same transaction. Returns whether it started a run. */
+async function tickJob(context: WorkerContext, job: ConfiguredJob): Promise<boolean> {
+  const now = await databaseNow(context.db);
+  return inTransaction(context.db, async (tx) => {
+    const stored = await lockJob(tx, job);
+    if (!stored) return false;
+    const runs = await runningRuns(tx, job);
+    const paused = stored.pause !== undefined;
+    // A scheduled run does not wait for a person's export or backfill.
+    const running = runs.some(({ trigger }) => trigger === "schedule" || trigger === "catchup");
+    const state = { scheduledThrough: stored.scheduledThrough, paused, running };
+    const due = planTick(latestOccurrence(job, now), state, now);
+    if (due) {
+      const projects = job.kind === "export" ? await makeDue(tx, context, job, now) : job.rotations.map(toRunProject);
+      const isStarted = await startRun(tx, context, job, due, projects);
+      await markScheduled(tx, job, due.scheduledFor);
+      return isStarted;
+    }
+    // A run in progress might be reading what is missing.
+    if (paused || runs.length > 0) return false;
+    const projects = await (job.kind === "export" ? projectsWithGaps(tx, context, job, now) : newProjects(tx, job));
+    return projects.length > 0 && startRun(tx, context, job, { trigger: "catchup", scheduledFor: undefined }, projects);
+  });
 }
 
-type RunStart = {
-  readonly trigger: RunTrigger;
-  /** The scheduled time; undefined if missing days caused the run. */
-  readonly scheduledFor: Date | undefined;
-  readonly projects: readonly RunProject[];
-};
+/** Makes the days of the scheduled run due, and returns its projects. */
+async function makeDue(tx: Tx, { app, ids }: WorkerContext, job: ExportJob, now: Date): Promise<readonly RunProject[]> {
+  warnOfLeftOut(app.log, job);
+  const today = dayOf(now);
+  const series = seriesOf(job);
+  const due = dueDays(job, today) ?? { through: addDays(today, -1) };
+  const seriesIds = series.map((one) => seriesIdOf(ids, one));
+  await extendDue(tx, seriesIds, { ...due, nextAt: nextOccurrence(job, now) });
+  const planned = Map.groupBy(series, ({ project }) => project.id);
+  const slices = sliceCount({ window: windowOf(job, today) });
+  return job.projects.map(({ id }) => ({ projectId: id, planned: slices * (planned.get(id)?.length ?? 0) }));
+}
 
-/** Stores the run and its queue jobs, one for each project. Nothing if that scheduled time has a run already. */
+/** The projects with due days that are to be read again now. */
+async function projectsWithGaps(
+  tx: Tx,
+  { ids }: WorkerContext,
+  job: ExportJob,
+  now: Date,
+): Promise<readonly RunProject[]> {
+  const incomplete = job.window ? await incompleteSeries(tx) : [];
+  // Most ticks end here, without a list of the series, of which there may be tens of thousands.
+  if (incomplete.length === 0) return [];
+  const series = new Map(seriesOf(job).map((one) => [seriesIdOf(ids, one), one]));
+  const own = incomplete.filter((id) => series.has(id));
+  const due = (await dueSlices(tx, own)).filter((slice) => isDueForRetry(slice, now));
+  const gaps = Map.groupBy(due, ({ seriesId }) => series.get(seriesId)?.project.id ?? "");
+  return [...gaps].map(([projectId, slices]) => ({ projectId, planned: slices.length }));
+}
+
+/** The projects whose key no process has begun to rotate yet: one that was discovered does not wait for the next scheduled time. */
+async function newProjects(tx: Tx, { rotations, isForMany }: RotationsJob): Promise<readonly RunProject[]> {
+  if (!isForMany) return [];
+  const begun = await begunRotations(
+    tx,
+    rotations.map(({ name }) => name),
+  );
+  return rotations.filter(({ name }) => !begun.has(name)).map(toRunProject);
+}
+
+/** A rotation reads no slices. */
+function toRunProject({ project }: RotationConfig): RunProject {
+  return { projectId: project.id, planned: 0 };
+}
+
+/** Stores the run and its queue jobs, one for each project. False if that scheduled time has a run already. */
 async function startRun(
   tx: Tx,
   { app, config, queue }: WorkerContext,
-  job: ExportJob,
-  { trigger, scheduledFor, projects }: RunStart,
-): Promise<TickOutcome> {
+  { kind, name }: JobId,
+  { trigger, scheduledFor }: Pick<NewRun, "trigger" | "scheduledFor">,
+  projects: readonly RunProject[],
+): Promise<boolean> {
   const runId = randomUUID();
-  const run = { runId, kind: "export", job: job.name, trigger, scheduledFor } as const;
-  if (!(await insertQueuedRun(tx, run, projects))) return NOTHING_DUE;
+  if (!(await insertQueuedRun(tx, { runId, kind, job: name, trigger, scheduledFor }, projects))) return false;
   const keys = new Map(config.projects.map(({ id, key }) => [id, keyName(key)]));
   const jobs = projects.map(({ projectId }) => {
     const data: ProjectJob = { runId, projectId };
     // A scheduled run comes before one of missing days: people look at the newest days.
     return { data, priority: scheduledFor ? 1 : 0, group: { id: keys.get(projectId) ?? projectId } };
   });
-  await queue.add(tx, "export", jobs);
-  app.log.info({ job: job.name, runId, projects: projects.length, trigger, scheduledFor }, "run started");
-  return { started: true };
+  await queue.add(tx, kind, jobs);
+  app.log.info({ kind, job: name, runId, projects: projects.length, trigger, scheduledFor }, "run started");
+  return true;
 }

@@ -6,10 +6,11 @@ import os from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { App } from "../app.ts";
 import { serialTask } from "../async.ts";
+import { jobsOf } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
 import { heartbeatWorker, markWorkerStopped, type NewWorker } from "../db/jobs/jobs.ts";
-import type { ClaimedJob } from "../db/jobs/queue.ts";
+import type { ClaimedJob, WorkSettings } from "../db/jobs/queue.ts";
 import { deleteOldRuns, retryRefusals } from "../db/jobs/runs.ts";
 import { AppError, errorCode, errorText, unexpectedStack } from "../errors.ts";
 import { judgeDays, PROJECTS_AT_ONCE } from "../jobs/export.ts";
@@ -17,11 +18,10 @@ import { programVersion } from "../package-files.ts";
 import { setTimers } from "../schedule/cron.ts";
 import { DAY_MS } from "../usage/days.ts";
 import { openWorkerContext, retryUntilReached, type WorkerContext, type WorkerDeps } from "./context.ts";
-import { handleProject } from "./handle-project.ts";
+import { handleProject, type ProjectDeps } from "./handle-project.ts";
 import { openNotifier } from "./notifier.ts";
 import { openProjectWatch } from "./projects.ts";
 import type { Reloader } from "./reload.ts";
-import { handleRotation } from "./rotation.ts";
 import { tick, withCurrentValues } from "./tick.ts";
 
 /** The part of `drainSeconds` that is reserved for releasing unfinished jobs, and for everything after the jobs. */
@@ -34,8 +34,8 @@ const JUDGE_MS = 5 * 60_000;
 const ROTATIONS_AT_ONCE = 8;
 /** A key that the service has paused leaves room for the projects of other keys. */
 const PROJECTS_OF_A_KEY = PROJECTS_AT_ONCE / 2;
-/** A tick that lost its database is repeated after this time, before the next minute. */
-const TICK_RETRY_MS = 5_000;
+/** Each tick makes a few short statements for each job. */
+const TICK_MS = 10_000;
 
 export async function newWorker(): Promise<NewWorker> {
   return { workerId: randomUUID(), host: os.hostname(), pid: process.pid, version: await programVersion() };
@@ -68,7 +68,7 @@ export async function runWorker(
   const scrub = (text: string) => app.scrubber.scrub(text);
   const notifications = serialTask(openNotifier({ db, config, log: app.log, scrub }, receivers, stop));
   const ticks = startTicks(opened, heartbeat, deps, notifications.request);
-  await startWork(ticks.current, stop, onProjectsChanged);
+  await startWork(ticks.current, { stopping: stop, onUnknownProject: onProjectsChanged });
   try {
     if (!stop.aborted) await once(stop, "abort");
     app.log.info(
@@ -95,48 +95,45 @@ async function waitAtMost(ms: number, promise: Promise<unknown>): Promise<void> 
 }
 
 /** Claims queue jobs from now on. `current` returns the context with the values of fan-outs as they are known now. */
-async function startWork(
-  current: () => WorkerContext,
-  stopping: AbortSignal,
-  onUnknownProject: () => void,
-): Promise<void> {
+async function startWork(current: () => WorkerContext, deps: ProjectDeps): Promise<void> {
   const { queue } = current();
-  await queue.work("export", {
-    ...{ atOnce: PROJECTS_AT_ONCE, ofGroup: PROJECTS_OF_A_KEY },
-    handle: (job, handBack) =>
-      retriedIfFailed(current(), job, async () => {
-        try {
-          await handleProject(current(), { stopping, onUnknownProject }, job);
-        } catch (error) {
-          if (errorCode(error) !== "stopped" || job.signal.aborted) throw error;
-          // Nothing has failed, and another worker can go on at once.
-          await handBack();
-        }
-      }),
-  });
-  await queue.work("rotation", {
-    atOnce: ROTATIONS_AT_ONCE,
-    handle: (job) => retriedIfFailed(current(), job, () => handleRotation(current(), job, onUnknownProject)),
-  });
+  const handle: WorkSettings["handle"] = (job, handBack) => handleJob(current(), deps, job, handBack);
+  await queue.work("export", { atOnce: PROJECTS_AT_ONCE, ofGroup: PROJECTS_OF_A_KEY, handle });
+  await queue.work("rotation", { atOnce: ROTATIONS_AT_ONCE, handle });
 }
 
 /** The queue stores the error of a job and tries it again: only the text, without anything secret. */
-async function retriedIfFailed(
-  { app }: WorkerContext,
-  { data, retryCount }: ClaimedJob,
-  handle: () => Promise<void>,
+async function handleJob(
+  context: WorkerContext,
+  deps: ProjectDeps,
+  job: ClaimedJob,
+  handBack: () => Promise<void>,
 ): Promise<void> {
+  const { app } = context;
   try {
-    await handle();
+    if (!(await isStopped(job, handleProject(context, deps, job)))) return;
+    // Nothing has failed, and another worker can go on at once.
+    await handBack();
   } catch (error) {
     const reason = app.scrubber.scrub(errorText(error));
     const code = errorCode(error);
     const isExpected = app.signal.aborted || isConnectionError(error) || code !== "internal";
-    const facts = { data, attempt: retryCount + 1, code, reason, stack: unexpectedStack(error) };
+    const facts = { data: job.data, attempt: job.retryCount + 1, code, reason, stack: unexpectedStack(error) };
     app.log[isExpected ? "debug" : "error"](facts, "queue job failed, to be tried again");
     const failure = new Error(reason);
     delete failure.stack;
     throw failure;
+  }
+}
+
+/** Whether the work ended because this process stops or another one does it. Throws if it failed, or if the job is another process's now. */
+async function isStopped({ signal }: ClaimedJob, work: Promise<void>): Promise<boolean> {
+  try {
+    await work;
+    return false;
+  } catch (error) {
+    if (errorCode(error) !== "stopped" || signal.aborted) throw error;
+    return true;
   }
 }
 
@@ -164,31 +161,26 @@ function startTicks(
   });
   const ticks = serialTask(async () => {
     try {
-      const held = await watchProjects();
-      if (!held) context = await withCurrentValues(opened);
-      const { started, wakeInMs } = held ?? (await tick(context));
-      if (started) opened.queue.wake();
-      if (wakeInMs !== undefined) timers.fireIn(wakeInMs);
+      if (await watchProjects()) {
+        context = await withCurrentValues(opened);
+        if (await tick(context)) opened.queue.wake();
+      }
       await heartbeat();
       await judge();
       await cleanUp();
-      app.log.debug({ started, wakeInMs }, "tick finished");
+      app.log.debug("tick finished");
     } catch (error) {
       liveness.reportDatabase(error);
-      timers.fireIn(TICK_RETRY_MS);
     }
     liveness.heartbeat();
     onFinished();
   });
-  const jobs = [...config.exports, ...config.rotations];
-  // The jobs of many projects have one schedule.
-  const schedules = new Map(jobs.map((job) => [`${job.schedule} ${job.timezone}`, job]));
-  const timers = setTimers([...schedules.values()], ticks.request);
+  const stopTimers = setTimers(jobsOf(config), TICK_MS, ticks.request);
   ticks.request();
   return {
     current: () => context,
     async stop() {
-      timers.stop();
+      stopTimers();
       await ticks.stop();
     },
   };

@@ -3,7 +3,7 @@
 import type { ProjectHealth } from "../../src/facts/coverage.ts";
 import { type HealthState, healthOf } from "../../src/facts/health.ts";
 import type { HealthFacts, WorkerHealth } from "../../src/facts/health-facts.ts";
-import type { FailedRun, ProjectJobHealth } from "../../src/facts/job-health.ts";
+import type { FailedRun, JobHealth } from "../../src/facts/job-health.ts";
 import type { RotationHealth } from "../../src/facts/keys.ts";
 import type { RecentRun } from "../../src/facts/runs.ts";
 import type { BudgetUse } from "../../src/usage/budgets.ts";
@@ -21,7 +21,7 @@ export function healthState(part: Partial<HealthFacts> = {}): HealthState {
   });
 }
 
-export function jobLine(part: Partial<ProjectJobHealth> = {}): ProjectJobHealth {
+export function jobLine(part: Partial<JobHealth> = {}): JobHealth {
   return {
     ...{ kind: "export", job: "nightly", schedule: "15 2 * * *", timezone: "Europe/Vienna" },
     lastRun: runLine(),

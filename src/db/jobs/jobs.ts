@@ -52,31 +52,11 @@ export async function lockJob(tx: Tx, { kind, name }: JobId): Promise<StoredJob 
   return row && toJob(row);
 }
 
-export async function storedJobs(db: Database): Promise<readonly StoredJob[]> {
-  const rows = await db.selectFrom("usage_export.job").selectAll().orderBy("kind").orderBy("name").execute();
-  return rows.map(toJob);
-}
-
-/**
- * Returns a function that finds the row of a job. A rotation of many projects is paused under its own name, and each of its jobs is paused
- * with it.
- */
-export function storedJobFinder(
-  stored: readonly StoredJob[],
-): (job: JobId & { readonly group?: string }) => StoredJob | undefined {
-  const byName = new Map(stored.map((one) => [`${one.kind} ${one.name}`, one]));
-  return ({ kind, name, group: groupName }) => {
-    const own = byName.get(`${kind} ${name}`);
-    const group = groupName === undefined ? undefined : byName.get(`${kind} ${groupName}`);
-    // A person may have paused it before a worker registered the job of each project.
-    if (!own || !group) return own ?? group;
-    const resumed = [own.resumedAt, group.resumedAt].flatMap((at) => at?.getTime() ?? []);
-    return {
-      ...own,
-      pause: own.pause ?? group.pause,
-      resumedAt: resumed.length > 0 ? new Date(Math.max(...resumed)) : undefined,
-    };
-  };
+/** Returns a function that finds the row of a job. */
+export async function storedJobs(db: Database): Promise<(job: JobId) => StoredJob | undefined> {
+  const rows = await db.selectFrom("usage_export.job").selectAll().execute();
+  const byName = new Map(rows.map((row) => [`${row.kind} ${row.name}`, toJob(row)]));
+  return ({ kind, name }) => byName.get(`${kind} ${name}`);
 }
 
 export async function markScheduled(tx: Tx, job: JobId, through: Date): Promise<void> {
@@ -137,7 +117,7 @@ export type StoredWorker = NewWorker & {
   readonly lastSeenAt: Date;
   /** Undefined while the worker runs, and if it was killed. */
   readonly stoppedAt: Date | undefined;
-  /** Whether it was seen in the last two minutes, the time of two ticks. */
+  /** Whether it was seen in the last two minutes. It ticks every 10 s, and a tick may wait for a busy database. */
   readonly recent: boolean;
   /** Undefined while the worker uses the newest version of its configuration. */
   readonly refusal: ConfigRefusal | undefined;
@@ -175,7 +155,7 @@ export async function markWorkerStopped(db: Database, workerId: string): Promise
 }
 
 /**
- * Whether a worker was seen in the last two minutes; it ticks every minute. A time in the future was stored before the clock was set
+ * Whether a worker was seen in the last two minutes; it ticks every 10 s. A time in the future was stored before the clock was set
  * back, and proves nothing.
  */
 const isRecent = sql<boolean>`

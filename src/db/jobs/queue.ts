@@ -16,21 +16,21 @@ export type ClaimedJob = Pick<JobWithMetadata, "data" | "retryCount" | "retryLim
   readonly signal: AbortSignal;
 };
 
-type WorkSettings = {
+export type WorkSettings = {
   /** How many jobs of the queue this process has in hand at most. */
   readonly atOnce: number;
   /** How many of these may have the same group. */
   readonly ofGroup?: number;
   /**
    * A job whose handler throws is tried again later. A handler that calls `handBack` and returns leaves a new job for others, without the
-   * attempts of this one. An `exclusive` queue does not allow that.
+   * attempts of this one.
    */
   readonly handle: (job: ClaimedJob, handBack: () => Promise<void>) => Promise<void>;
 };
 
 export type Queue = {
-  /** Adds jobs when the transaction commits. Returns how many were added: none whose `singletonKey` an `exclusive` queue has already. */
-  readonly add: (tx: Tx, queue: QueueName, jobs: readonly JobInsert[]) => Promise<number>;
+  /** Adds jobs when the transaction commits. */
+  readonly add: (tx: Tx, queue: QueueName, jobs: readonly JobInsert[]) => Promise<void>;
   readonly work: (queue: QueueName, settings: WorkSettings) => Promise<void>;
   /** Looks for jobs at once: there may be new ones. */
   readonly wake: () => void;
@@ -65,8 +65,6 @@ const QUEUE_OPTIONS = {
   retryBackoff: true,
 } as const;
 
-const POLICIES = { export: "standard", rotation: "exclusive" } as const satisfies Record<QueueName, string>;
-
 const UNIQUE_VIOLATION = "23505";
 
 /** Creates or updates the queue's tables. Several processes may do so at once. */
@@ -99,7 +97,7 @@ async function install(db: Database): Promise<void> {
 
 async function createQueues(boss: PgBoss): Promise<void> {
   for (const name of QUEUE_NAMES) {
-    await boss.createQueue(name, { ...QUEUE_OPTIONS, policy: POLICIES[name] });
+    await boss.createQueue(name, QUEUE_OPTIONS);
     await boss.updateQueue(name, QUEUE_OPTIONS);
   }
 }
@@ -137,9 +135,7 @@ function queueOn(boss: PgBoss): Queue {
   };
   return {
     async add(tx, queue, jobs) {
-      if (jobs.length === 0) return 0;
-      const added = await boss.insert(queue, [...jobs], { db: onTransaction(tx), returnId: true });
-      return added?.length ?? 0;
+      if (jobs.length > 0) await boss.insert(queue, [...jobs], { db: onTransaction(tx) });
     },
     async work(queue, { atOnce, ofGroup, handle }) {
       worked.add(queue);

@@ -6,11 +6,11 @@ import type { RunCounts, RunTrigger } from "../../usage/counts.ts";
 import type { Source } from "../../usage/dimensions.ts";
 import type { Database } from "../connection/database.ts";
 import { execute, inTransaction, type Tx } from "../connection/transaction.ts";
-import { QUEUE_SCHEMA } from "./jobs.ts";
+import { type JobId, QUEUE_SCHEMA } from "./jobs.ts";
 
 export type NewRun = {
   readonly runId: string;
-  readonly kind: "export" | "rotation";
+  readonly kind: JobId["kind"];
   readonly job: string;
   readonly trigger: RunTrigger;
   /** The scheduled time; undefined if missing days or a person caused the run. */
@@ -25,7 +25,7 @@ export async function startRun(db: Database, run: NewRun, projects: readonly Run
 }
 
 /** False if the job already has a run for that scheduled time. */
-export async function insertRun(tx: Tx, { runId, kind, job, trigger, scheduledFor }: NewRun): Promise<boolean> {
+async function insertRun(tx: Tx, { runId, kind, job, trigger, scheduledFor }: NewRun): Promise<boolean> {
   const { rows } = await sql`
     insert into usage_export.run (run_id, kind, job, trigger, scheduled_for, status)
     values (${runId}, ${kind}, ${job}, ${trigger}, ${scheduledFor ?? null}, 'running')
@@ -109,9 +109,9 @@ export async function insertQueuedRun(tx: Tx, run: NewRun, projects: readonly Ru
   return true;
 }
 
-/** What a queue job needs to know of its run, and what earlier attempts at it did. */
-export type OpenProject = {
-  readonly job: string;
+/** What a queue job needs to know of its run. */
+export type OpenProject = Pick<NewRun, "runId" | "kind" | "job" | "trigger"> & {
+  readonly projectId: string;
   /** Undefined for a run of missing days alone. */
   readonly scheduledFor: Date | undefined;
   readonly startedAt: Date;
@@ -122,17 +122,14 @@ export type OpenProject = {
 /** Undefined if the project, or the run, has ended. */
 export async function openProject(db: Database, runId: string, projectId: string): Promise<OpenProject | undefined> {
   const { rows } = await sql<Omit<OpenProject, "scheduledFor"> & { readonly scheduledFor: Date | null }>`
-    select r.job, r.scheduled_for as "scheduledFor", r.started_at as "startedAt", r.fetch_no::double precision as "fetchNo"
+    select run_id as "runId", project_id as "projectId", r.kind, r.job, r.trigger, r.scheduled_for as "scheduledFor", r.started_at as "startedAt", r.fetch_no::double precision as "fetchNo"
     from usage_export.run r join usage_export.run_project p using (run_id)
     where run_id = ${runId}::uuid and project_id = ${projectId} and p.finished_at is null and r.status = 'running'
   `.execute(db);
   return rows.map((row) => ({ ...row, scheduledFor: row.scheduledFor ?? undefined }))[0];
 }
 
-export type RunEnd = {
-  readonly runId: string;
-  readonly job: string;
-  readonly trigger: RunTrigger;
+export type RunEnd = Pick<NewRun, "runId" | "kind" | "job" | "trigger"> & {
   readonly status: string;
   readonly seconds: number;
   /** The first error of the run. */
@@ -215,7 +212,7 @@ export async function endProjects(db: Database, ends: readonly ProjectEnd[]): Pr
 
 async function runEnds(db: Database, runIds: readonly string[]): Promise<readonly RunEnd[]> {
   const { rows } = await sql<RunEnd>`
-    select run_id as "runId", job, trigger, status, error,
+    select run_id as "runId", kind, job, trigger, status, error,
       round(extract(epoch from finished_at - started_at))::double precision as seconds,
       json_build_object(
         'requests', requests, 'planned', slices_planned, 'complete', slices_complete, 'suspect', slices_suspect,
@@ -227,14 +224,10 @@ async function runEnds(db: Database, runIds: readonly string[]): Promise<readonl
 }
 
 /** The runs of a job that have not ended: queued runs, and runs of a single process that have a recent heartbeat. */
-export async function runningRuns(
-  tx: Tx,
-  kind: NewRun["kind"],
-  job: string,
-): Promise<readonly { readonly trigger: RunTrigger }[]> {
+export async function runningRuns(tx: Tx, { kind, name }: JobId): Promise<readonly { readonly trigger: RunTrigger }[]> {
   const { rows } = await sql<{ readonly trigger: RunTrigger }>`
     select trigger from usage_export.run
-    where kind = ${kind} and job = ${job} and status = 'running'
+    where kind = ${kind} and job = ${name} and status = 'running'
       and (projects_open is not null or heartbeat_at > now() - interval '1 minute')
   `.execute(tx);
   return rows;
@@ -252,7 +245,7 @@ export async function endRunsWithoutJobs(db: Database): Promise<readonly RunEnd[
       select lost.run_id from usage_export.run lost
       where lost.status = 'running' and lost.projects_open > 0 and not exists (
         select from ${sql.id(QUEUE_SCHEMA, "job")} j
-        where j.name = ${"export"} and j.state::text in ('created', 'retry', 'active')
+        where j.name = lost.kind and j.state::text in ('created', 'retry', 'active')
           and j.data->>'runId' = lost.run_id::text
       )
       for update skip locked

@@ -279,6 +279,12 @@ export type Lease = { readonly rotation: string; readonly fence: string };
 
 type Leased = Pick<RotationJob, "name" | "group"> & { readonly project?: { readonly name: string } };
 
+/** Which of these rotations a process has held the lease of. */
+export async function begunRotations(tx: Tx, names: readonly string[]): Promise<ReadonlySet<string>> {
+  const rows = await tx.selectFrom("usage_export.rotation").select("name").where("name", "in", names).execute();
+  return new Set(rows.map(({ name }) => name));
+}
+
 /** Undefined while another process holds the lease. */
 export async function takeLease(
   db: Database,

@@ -69,7 +69,7 @@ function isLeftInDoubt(dueSeries: string) {
 }
 
 /**
- * The due series that have fewer good slices than due days. Each worker asks this every minute, and usually there are none: only the days of
+ * The due series that have fewer good slices than due days. Each worker asks this every 10 s, and usually there are none: only the days of
  * these series are compared one by one.
  */
 export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {

@@ -30,7 +30,7 @@ export function jobsSection({ jobs, workers }: HealthState, runs: readonly Recen
   const rows = jobs.map((job) => [
     html`${nameHtml(job.job)} <small>${job.kind}, ${scheduleText(job.schedule)} (${job.timezone})</small>`,
     job.lastSuccess === null ? "never" : instantHtml(new Date(job.lastSuccess * 1000)),
-    durationsText(runs.filter(({ job: name }) => name === job.job || name.startsWith(`${job.job}/`))),
+    durationsText(runs.filter(({ job: name }) => name === job.job)),
     nextRunCell(job),
   ]);
   const titles = columns("Job", "Last success", "Last run took", "Next run");

@@ -31,15 +31,6 @@ test("jobs are handled when the transaction that added them commits, those with 
   await expect.poll(() => handled).toEqual(["high", "low"]);
 });
 
-test("a rotation that waits or is handled is not added a second time", async () => {
-  const queue = await open();
-  const rotation = { singletonKey: "a", data: {} };
-  const addRotation = () => inTransaction(db, (tx) => queue.add(tx, "rotation", [rotation]));
-  expect([await addRotation(), await addRotation()]).toEqual([1, 0]);
-  await queue.work("rotation", { atOnce: 1, handle: async () => {} });
-  await expect.poll(addRotation).toBe(1);
-});
-
 test("jobs that do not end leave those of another group alone, and far more jobs than workers are handled without pauses", async () => {
   const queue = await open();
   const jobs = Array.from({ length: 200 }, (_, i) => ({ data: { key: i }, group: { id: i < 20 ? "stuck" : "quick" } }));
