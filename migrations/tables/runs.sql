@@ -1,5 +1,8 @@
 -- Jobs, their runs, the workers that execute them, and the alerts about them.
 
+-- pg-boss creates its tables in it. It is created here, under the lock of the migration, because several processes may migrate at once.
+create schema usage_export_queue;
+
 create table usage_export.job (
   kind              text        not null check (kind in ('export', 'rotation')),
   name              text        not null,

@@ -1,7 +1,5 @@
 // The command `health`: asks the worker on this machine whether it is healthy. A container's health check needs no other program.
 
-import { get } from "node:http";
-import { text } from "node:stream/consumers";
 import type { App } from "../app.ts";
 import { loadConfig } from "../config/config.ts";
 import { AppError } from "../errors.ts";
@@ -19,18 +17,14 @@ export async function runHealth(app: App, options: HealthOptions): Promise<numbe
     throw new AppError("config", "monitor.port: expected a fixed port to ask at; got 0, which is any free one");
   }
   const url = `${monitorUrl(monitor)}${options.live ? "/livez" : "/readyz"}`;
-  const { status, body } = await getText(url, AbortSignal.any([app.signal, AbortSignal.timeout(ANSWER_MS_MAX)]));
-  app.write(body);
-  return status === 200 ? 0 : 1;
+  const response = await ask(url, AbortSignal.any([app.signal, AbortSignal.timeout(ANSWER_MS_MAX)]));
+  app.write(await response.text());
+  return response.ok ? 0 : 1;
 }
 
-async function getText(url: string, signal: AbortSignal): Promise<{ readonly status: number; readonly body: string }> {
-  const { promise, resolve, reject } = Promise.withResolvers<{ readonly status: number; readonly body: string }>();
-  get(url, { signal, agent: false }, (response) => {
-    text(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), reject);
-  }).on("error", reject);
+async function ask(url: string, signal: AbortSignal): Promise<Response> {
   try {
-    return await promise;
+    return await fetch(url, { signal });
   } catch (cause) {
     throw new AppError("unavailable", `no worker answers at ${url}; \`usage-export start\` starts one`, { cause });
   }

@@ -118,12 +118,11 @@ export async function runExportJob(
     };
     const result = await exportProject(context, { ...shared, requests, onCounted: count });
     results.push(result);
-    // A project whose requests all failed would not answer anything else either.
-    const isAllowed = result.failures.length < result.requests;
-    const allowed = isAllowed ? job.source : undefined;
-    await writer.endProject({ runId, projectId, counts: result, error: scrubbed(app, result), allowed });
+    const error = result.failures[0]?.reason;
+    await writer.endProject({ runId, projectId, counts: result, error: error && app.scrubber.scrub(error) });
     const project = requests[0]?.series.project;
-    if (isAllowed && project) await readProjectFacts(context, project, job.source);
+    // A project whose requests all failed would not answer anything else either.
+    if (project && result.failures.length < result.requests) await readProjectFacts(context, project, job.source);
   };
   const exportAll = async () => {
     try {
@@ -151,11 +150,6 @@ export async function runExportJob(
   // On a terminal the command itself prints what failed.
   log[statusOf(result) === "ok" || app.terminal ? "info" : "warn"](pickCounts(result), "export finished");
   return result;
-}
-
-function scrubbed({ scrubber }: ExportContext["app"], { failures }: ExportResult): string | undefined {
-  const [first] = failures;
-  return first && scrubber.scrub(first.reason);
 }
 
 /** By seriesKey, the due days of the job that need another reading, except those that `isWanted` leaves out. */

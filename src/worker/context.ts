@@ -2,12 +2,12 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { App } from "../app.ts";
-import { type Config, jobsOf } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
 import { databaseUnreachable } from "../database.ts";
 import type { Database } from "../db/connection/database.ts";
 import { isTransient } from "../db/connection/errors.ts";
 import { requireCurrentSchema } from "../db/connection/migrate.ts";
-import { type ConfigRefusal, type NewWorker, registerJobs } from "../db/jobs/jobs.ts";
+import type { ConfigRefusal, NewWorker } from "../db/jobs/jobs.ts";
 import { openQueue, type Queue } from "../db/jobs/queue.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
 import { openKeyRing } from "../jobs/key-ring.ts";
@@ -78,7 +78,6 @@ export async function openWorkerContext(
     waitMsMax: WAIT_MS_MAX,
   });
   try {
-    await registerJobs(db, jobsOf(config));
     const queue = await openQueue(db, app.log, liveness.reportDatabase);
     return { ...context, queue };
   } catch (error) {

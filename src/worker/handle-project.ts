@@ -94,12 +94,12 @@ async function readProject(
     log.warn({ code, reason, ...describeRequest(request), ...attempt }, "requests failed, to be tried again");
     throw new AppError("unavailable", reason);
   }
-  const isAllowed = result.failures.length < result.requests;
   const counts = addCounts(plan.settled, result);
   const error = result.failures[0]?.reason;
-  await endProject(context, { runId, projectId, counts, error, allowed: isAllowed ? job.source : undefined });
+  await endProject(context, { runId, projectId, counts, error });
   const [project] = job.projects;
-  if (isAllowed && project) await readProjectFacts(context, project, job.source);
+  // A project whose requests all failed would not answer anything else either.
+  if (project && result.failures.length < result.requests) await readProjectFacts(context, project, job.source);
 }
 
 type ProjectPlan = {

@@ -71,7 +71,6 @@ async function tickJob(context: WorkerContext, job: ConfiguredJob): Promise<bool
   const now = await databaseNow(context.db);
   return inTransaction(context.db, async (tx) => {
     const stored = await lockJob(tx, job);
-    if (!stored) return false;
     const runs = await runningRuns(tx, job);
     const paused = stored.pause !== undefined;
     // A scheduled run does not wait for a person's export or backfill.

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
-import { heartbeatWorker, markScheduled, registerJobs } from "../../src/db/jobs/jobs.ts";
+import { heartbeatWorker, lockJob, markScheduled } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { markDue } from "../../src/db/usage/series.ts";
 import { health } from "../../src/facts/health.ts";
@@ -25,8 +25,10 @@ const DUE = { start: "2026-03-10", end: "2026-03-16" };
 test("every gauge that is read from the database gets a sample, and no sample has an undeclared label", async () => {
   const { seriesId } = await newSeries(db, "none", { windowDays: 3 });
   await markDue(db, [seriesId], { first: DUE.start, oldest: DUE, through: DUE.end });
-  await registerJobs(db, [JOB]);
-  await inTransaction(db, (tx) => markScheduled(tx, JOB, new Date("2026-03-17T02:15:00Z")));
+  await inTransaction(db, async (tx) => {
+    await lockJob(tx, JOB);
+    await markScheduled(tx, JOB, new Date("2026-03-17T02:15:00Z"));
+  });
   const runId = "00000000-0000-4000-8000-000000000001";
   await startRun(db, { runId, kind: "export", job: JOB.name, trigger: "schedule" });
   await finishRun(db, runId, "ok", undefined);

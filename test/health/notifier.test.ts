@@ -5,7 +5,7 @@ import os from "node:os";
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
-import { markScheduled, registerJobs } from "../../src/db/jobs/jobs.ts";
+import { lockJob, markScheduled } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
@@ -196,8 +196,10 @@ test.each([
   await using fixture = await openNotifierFixture(db, { schedule });
   await twoGaps(fixture);
   const job = { kind: "export", name: fixture.name } as const;
-  await registerJobs(db, [job]);
-  await inTransaction(db, (tx) => markScheduled(tx, job, new Date(Date.now() - plannedAgoMs)));
+  await inTransaction(db, async (tx) => {
+    await lockJob(tx, job);
+    await markScheduled(tx, job, new Date(Date.now() - plannedAgoMs));
+  });
   await fixture.notifier().tick();
   expect(fixture.texts).toHaveLength(notifications);
 });

@@ -1,9 +1,8 @@
-// A database as the first start of a worker leaves it: migrated, and with the series and jobs of a configuration.
+// A database as the first start of a worker leaves it: migrated, and with the series of a configuration.
 
 import { type Config, parseConfig } from "../../src/config/config.ts";
 import { type Database, openPostgres } from "../../src/db/connection/database.ts";
 import { migrateToLatest } from "../../src/db/connection/migrate.ts";
-import { registerJobs } from "../../src/db/jobs/jobs.ts";
 import { registerSeries, type SeriesIds } from "../../src/db/usage/series.ts";
 import { configuredSeries } from "../../src/usage/plan.ts";
 
@@ -18,7 +17,5 @@ export async function prepareDatabase(databaseUrl: string, json: object): Promis
   const db = openPostgres(databaseUrl);
   await migrateToLatest(db);
   const ids = await registerSeries(db, configuredSeries(config.exports));
-  const jobs = config.exports.map(({ name }) => ({ kind: "export", name }) as const);
-  await registerJobs(db, jobs);
   return { db, config, ids, [Symbol.asyncDispose]: () => db.destroy() };
 }

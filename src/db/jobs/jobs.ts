@@ -6,14 +6,13 @@ import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
 import type { Tables } from "../schema.ts";
 
-export const QUEUE_NAMES = ["export", "rotation"] as const;
-
-export type QueueName = (typeof QUEUE_NAMES)[number];
+/** Each has a queue. */
+export const JOB_KINDS = ["export", "rotation"] as const;
 
 /** The schema that pg-boss manages. */
 export const QUEUE_SCHEMA = "usage_export_queue";
 
-export type JobId = { readonly kind: "export" | "rotation"; readonly name: string };
+export type JobId = { readonly kind: (typeof JOB_KINDS)[number]; readonly name: string };
 
 export type Pause = { readonly at: Date; readonly why: string; readonly by: string };
 
@@ -23,33 +22,25 @@ export type StoredJob = JobId & {
   readonly pause: Pause | undefined;
   /** When its last pause ended. */
   readonly resumedAt: Date | undefined;
-  /** When a worker, or a person who paused the job, first registered it. */
+  /** When a worker first planned the job, or a person paused it. */
   readonly createdAt: Date;
 };
 
-/** Jobs that are registered already are left unchanged. */
-export async function registerJobs(db: Database, jobs: readonly JobId[]): Promise<void> {
-  if (jobs.length === 0) return;
-  const rows = jobs.map(({ kind, name }) => ({ kind, name }));
-  await inTransaction(db, (tx) =>
-    tx
-      .insertInto("usage_export.job")
-      .values(rows)
-      .onConflict((conflict) => conflict.doNothing())
-      .execute(),
-  );
-}
-
-/** Locks the job's row until the transaction ends, so that no other process plans the job. Undefined if the job is not registered. */
-export async function lockJob(tx: Tx, { kind, name }: JobId): Promise<StoredJob | undefined> {
+/** Locks the job's row until the transaction ends, so that no other process plans the job. The row is made if there is none. */
+export async function lockJob(tx: Tx, { kind, name }: JobId): Promise<StoredJob> {
+  await tx
+    .insertInto("usage_export.job")
+    .values({ kind, name })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
   const row = await tx
     .selectFrom("usage_export.job")
     .selectAll()
     .where("kind", "=", kind)
     .where("name", "=", name)
     .forUpdate()
-    .executeTakeFirst();
-  return row && toJob(row);
+    .executeTakeFirstOrThrow();
+  return toJob(row);
 }
 
 /** Returns a function that finds the row of a job. */
@@ -84,10 +75,10 @@ export async function resumeJob(db: Database, job: JobId): Promise<StoredJob> {
 }
 
 async function changeJob(db: Database, job: JobId, changes: UpdateObject<Tables, JobTable>): Promise<StoredJob> {
-  await registerJobs(db, [job]);
-  return inTransaction(db, async (tx) =>
-    toJob(await updateJob(tx, job).set(changes).returningAll().executeTakeFirstOrThrow()),
-  );
+  return inTransaction(db, async (tx) => {
+    await lockJob(tx, job);
+    return toJob(await updateJob(tx, job).set(changes).returningAll().executeTakeFirstOrThrow());
+  });
 }
 
 type JobTable = "usage_export.job";

@@ -4,11 +4,11 @@
 import { CompiledQuery } from "kysely";
 import type { Db, JobInsert, JobWithMetadata, PgBoss, WorkOptions } from "pg-boss";
 import type { Logger } from "pino";
-import { AppError, systemCode } from "../../errors.ts";
+import { AppError } from "../../errors.ts";
 import type { Database } from "../connection/database.ts";
 import { isConnectionError } from "../connection/errors.ts";
 import { setUntilCommit, type Tx } from "../connection/transaction.ts";
-import { QUEUE_NAMES, QUEUE_SCHEMA, type QueueName } from "./jobs.ts";
+import { JOB_KINDS, type JobId, QUEUE_SCHEMA } from "./jobs.ts";
 
 /** One attempt at a queue job. */
 export type ClaimedJob = Pick<JobWithMetadata, "data" | "retryCount" | "retryLimit"> & {
@@ -30,8 +30,8 @@ export type WorkSettings = {
 
 export type Queue = {
   /** Adds jobs when the transaction commits. */
-  readonly add: (tx: Tx, queue: QueueName, jobs: readonly JobInsert[]) => Promise<void>;
-  readonly work: (queue: QueueName, settings: WorkSettings) => Promise<void>;
+  readonly add: (tx: Tx, queue: JobId["kind"], jobs: readonly JobInsert[]) => Promise<void>;
+  readonly work: (queue: JobId["kind"], settings: WorkSettings) => Promise<void>;
   /** Looks for jobs at once: there may be new ones. */
   readonly wake: () => void;
   /** Claims no more. Resolves when no job is in hand. */
@@ -65,22 +65,9 @@ const QUEUE_OPTIONS = {
   retryBackoff: true,
 } as const;
 
-const UNIQUE_VIOLATION = "23505";
-
 /** Creates or updates the queue's tables. Several processes may do so at once. */
 export async function installQueue(db: Database): Promise<void> {
-  try {
-    await install(db);
-  } catch (error) {
-    // If another process creates the schema at the same time, this one may not see it yet and violates a unique index of the catalogue.
-    // pg-boss handles other conflicts itself.
-    if (systemCode(error) !== UNIQUE_VIOLATION) throw error;
-    await install(db);
-  }
-}
-
-async function install(db: Database): Promise<void> {
-  const boss = await openBoss(onCatalogPath(db), { migrate: true, createSchema: true, supervise: false });
+  const boss = await openBoss(onCatalogPath(db), { migrate: true, supervise: false });
   // pg-boss reports failures of its background work as events. Without a listener they would end the process.
   let trouble: Error | undefined;
   boss.on("error", (error) => {
@@ -96,7 +83,7 @@ async function install(db: Database): Promise<void> {
 }
 
 async function createQueues(boss: PgBoss): Promise<void> {
-  for (const name of QUEUE_NAMES) {
+  for (const name of JOB_KINDS) {
     await boss.createQueue(name, QUEUE_OPTIONS);
     await boss.updateQueue(name, QUEUE_OPTIONS);
   }
@@ -111,7 +98,7 @@ export async function openQueue(
   log: Logger,
   reportDatabase: (error?: unknown) => void = () => {},
 ): Promise<Queue> {
-  const boss = await openBoss(onPool(db, reportDatabase), { migrate: false, createSchema: false, supervise: true });
+  const boss = await openBoss(onPool(db, reportDatabase), { migrate: false, supervise: true });
   boss.on("error", (error) => {
     // The database's own outage is reported by its statements, so it is no warning here.
     const level = isConnectionError(Object.assign(new Error(error.message), error)) ? "debug" : "warn";
@@ -129,7 +116,7 @@ export async function openQueue(
 }
 
 function queueOn(boss: PgBoss): Queue {
-  const worked = new Set<QueueName>();
+  const worked = new Set<JobId["kind"]>();
   const wake = () => {
     for (const { id } of boss.getWipData()) boss.notifyWorker(id);
   };
@@ -171,14 +158,13 @@ async function addAnew(boss: PgBoss, { name, data, priority, groupId }: JobWithM
   await boss.insert(name, [{ data, priority, ...(groupId && { group: { id: groupId } }) }]);
 }
 
-type BossOptions = { readonly migrate: boolean; readonly createSchema: boolean; readonly supervise: boolean };
-
-async function openBoss(db: Db, duties: BossOptions): Promise<PgBoss> {
+async function openBoss(db: Db, duties: { readonly migrate: boolean; readonly supervise: boolean }): Promise<PgBoss> {
   const { PgBoss } = await import("pg-boss");
   return new PgBoss({
     ...duties,
     db,
     schema: QUEUE_SCHEMA,
+    createSchema: false,
     // The worker plans the runs itself, by schedules and by coverage.
     schedule: false,
     superviseIntervalSeconds: SUPERVISE_SECONDS,
