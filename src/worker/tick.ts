@@ -122,7 +122,7 @@ async function projectsWithGaps(
 
 /** The projects whose key no process has begun to rotate yet: one that was discovered does not wait for the next scheduled time. */
 async function newProjects(tx: Tx, { rotations, isForMany }: RotationsJob): Promise<readonly RunProject[]> {
-  if (!isForMany) return [];
+  if (!isForMany || rotations.length === 0) return [];
   const begun = await begunRotations(
     tx,
     rotations.map(({ name }) => name),
