@@ -143,12 +143,6 @@ test("the key of an entry is read once, and named by its place in the file", () 
 
 const WRONG: readonly (readonly [string, readonly object[], readonly string[], string])[] = [
   [
-    "a field's name",
-    [{ ...DISCOVERY, exclud: [] }],
-    ["*"],
-    'projects[0].exclud (line 1): unknown field; did you mean "exclude"?',
-  ],
-  [
     "no key",
     [{ discover: true }],
     ["*"],
@@ -166,12 +160,6 @@ const WRONG: readonly (readonly [string, readonly object[], readonly string[], s
     [ONE, DISCOVERY],
     ["prod"],
     'got "prod"; discovered projects are named by a pattern such as "prod-*"',
-  ],
-  [
-    "a plain name without any other entry",
-    [DISCOVERY],
-    ["prod"],
-    'got "prod"; discovered projects are named by a pattern',
   ],
   [
     "a pattern that fits nothing without discovery",

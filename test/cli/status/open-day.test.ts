@@ -65,14 +65,6 @@ test("an export reads the day once more in addition to its window, and then the 
   expect(breakdowns(emulator)).toHaveLength(1 + 1 + 1);
 });
 
-test("a backfill of missing days reads the day", async ({ context }) => {
-  await readWhileOpen(context);
-  const range = ["backfill", "--from", addDays(OPEN, -1), "--to", OPEN];
-  expect((await context.run([...range, "--dry-run"])).stdout).toContain(`${OPEN} (1 slice): production / none / all\n`);
-  expect(await context.run(range)).toMatchObject({ status: 0, stdout: expect.stringContaining("2 complete") });
-  await expectClosed();
-});
-
 test("a worker reads the day", async ({ context }) => {
   await readWhileOpen(context);
   await workOnce(context, db);
