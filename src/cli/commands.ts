@@ -68,12 +68,16 @@ function defineSetUp(program: Command, run: Run): void {
 
   const init = "asks for a configuration, tries each answer with the service, and writes jobs.config.json";
   add(program, "init", init, "init", "init --yes --project 2ad1bd12-6e1c-4b7a-9b4f-3a1a0f5b3c9e --grouping none model")
-    .option("--base-url <address>", "the service's address")
-    .option("--key-variable <name>", "the environment variable that holds the API key")
+    .option("--base-url <address>", "the service's address", "https://api.deepgram.com")
+    .option("--key-variable <name>", "the environment variable that holds the API key", "USAGE_EXPORT_KEY")
     .option("--project <id>", "the project's id; default: the only project of the key")
-    .addOption(new Option("--grouping <name...>", "the groupings to read").choices(GROUPINGS))
-    .option("--days <number>", "how many days to read again each night", wholeNumber(1, 366))
-    .option("--yes", "asks nothing; uses the options given, and defaults for the rest")
+    .addOption(
+      new Option("--grouping <name...>", "the groupings to read")
+        .choices(GROUPINGS)
+        .default(["none", "accessor", "model", "tags"]),
+    )
+    .option("--days <number>", "how many days to read again each night", wholeNumber(1, 366), 7)
+    .option("--yes", "asks nothing; uses the options and their defaults")
     .action(run(async () => (await import("./init.ts")).runInit));
 
   const check = "checks the configuration, the database, and each project: its key, window, groupings and filters";

@@ -22,11 +22,11 @@ import { GROUPINGS, type Project } from "../usage/series.ts";
 import { renderFindings } from "./check.ts";
 
 type InitOptions = {
-  readonly baseUrl?: string;
-  readonly keyVariable?: string;
+  readonly baseUrl: string;
+  readonly keyVariable: string;
   readonly project?: string;
-  readonly grouping?: readonly string[];
-  readonly days?: number;
+  readonly grouping: readonly string[];
+  readonly days: number;
   /** Takes the options and the defaults, and asks nothing. */
   readonly yes?: boolean;
 };
@@ -47,13 +47,9 @@ export async function runInit(app: App, options: InitOptions): Promise<number> {
   }
   const isEmbedded = databaseUrlOf(app.env) === undefined;
   using prompt = openPrompt(app, options.yes === true);
-  const draft: Draft = {
-    baseUrl: options.baseUrl ?? "https://api.deepgram.com",
-    keyVariable: "USAGE_EXPORT_KEY",
-    project: { id: "unknown", name: "unknown" },
-    groupings: options.grouping ?? ["none", "accessor", "model", "tags"],
-    days: options.days ?? 7,
-  };
+  const { baseUrl, grouping: groupings, days } = options;
+  const unknown = { keyVariable: "UNKNOWN", project: { id: "unknown", name: "unknown" } };
+  const draft: Draft = { ...unknown, baseUrl, groupings, days };
   await askForService(app, options, prompt, draft);
   draft.project = await askForProject(app, options, prompt, draft);
   await prompt.ask(`Groupings, of ${GROUPINGS.join(", ")}`, draft.groupings.join(","), async (answer) => {
@@ -118,8 +114,7 @@ function openPrompt(app: App, takesDefaults: boolean): Prompt {
 /** Neither the address nor the key can be checked without the other, so a call with both checks them. */
 async function askForService(app: App, options: InitOptions, prompt: Prompt, draft: Draft): Promise<void> {
   await prompt.ask("The service's address", draft.baseUrl, async (baseUrl) => take(app, draft, { baseUrl }));
-  const variable = options.keyVariable ?? draft.keyVariable;
-  await prompt.ask("The environment variable that holds the API key", variable, async (keyVariable) => {
+  await prompt.ask("The environment variable that holds the API key", options.keyVariable, async (keyVariable) => {
     const key = app.env[keyVariable];
     if (!key) {
       // Somebody may have given the key itself.
