@@ -2,12 +2,11 @@
 // expected to amount to.
 
 import { addDays, type Day, type Window } from "../usage/days.ts";
-import { TOTAL_GROUPINGS } from "../usage/dimensions.ts";
-import { amounts, type Figure, figures, readBasis } from "./amounts.ts";
+import { amounts, type Basis, type Figure, figures, readBasis } from "./amounts.ts";
 import type { Answer } from "./answer.ts";
 import { mainMetric, totalSplit } from "./changes.ts";
-import { isCost, type Question, type Split, splitsOf } from "./question.ts";
-import { type Run, readScope } from "./scope.ts";
+import { isCost, type Question, splitsOf } from "./question.ts";
+import type { Run } from "./scope.ts";
 import { coverageConditions, literal, sourceOf, within } from "./sql.ts";
 
 export type Overview = {
@@ -17,7 +16,6 @@ export type Overview = {
   readonly figures: readonly Figure[];
   /** The total of the first metric among them, with what it lacks. */
   readonly total: Answer;
-  readonly totalFrom: Split;
   /** The cost of the period; undefined if none is known. */
   readonly cost: Answer | undefined;
   /** The current month; undefined if the period has no day of it. */
@@ -40,9 +38,8 @@ export async function overview(run: Run, asked: OverviewQuestion, today: Day): P
   const sent = await figures(run, { ...question, grouping: totalFrom }, basis);
   const metric = mainMetric(sent);
   const total = await amounts(run, { ...question, metric, grouping: totalFrom }, { basis });
-  const source = await costSource(run, asked, total.projectCount);
-  const cost = source && (await amounts(run, { ...question, metric: source.metric, grouping: source.totalFrom }));
-  const main: CostSource | { metric: typeof metric; totalFrom: Split } = source ?? { metric, totalFrom };
+  const source = await costSource(run, question, total.projectCount);
+  const cost = source && (await amounts(run, source.question, { basis: source.basis }));
   const splits: Answer[] = [];
   for (const grouping of OVERVIEW_SPLITS) {
     const ofCost =
@@ -53,18 +50,16 @@ export async function overview(run: Run, asked: OverviewQuestion, today: Day): P
     splits.push(await amounts(run, split, { isPart: true }));
   }
   const isCurrent = asked.period.end.slice(0, 7) >= today.slice(0, 7);
+  const main = source?.question ?? { ...question, metric, grouping: totalFrom };
   return {
-    ...{ period: asked.period, before: asked.before, figures: sent, total, totalFrom, cost, splits },
-    money: isCurrent ? await money(run, { ...question, metric: main.metric }, main.totalFrom, today) : undefined,
+    ...{ period: asked.period, before: asked.before, figures: sent, total, cost, splits },
+    money: isCurrent ? await money(run, main, today) : undefined,
   };
 }
 
 function isOfLineItems({ question }: Answer): boolean {
   return question.grouping === "line_item";
 }
-
-/** The metric that a page shows money by, and what its total is the sum of. */
-type CostSource = { readonly metric: "billed_cost" | "estimated_cost"; readonly totalFrom: Split };
 
 /** An estimate of a whole month; the texts are rounded decimals, and no amounts. */
 export type Forecast = { readonly forecast: string; readonly low: string; readonly high: string };
@@ -78,7 +73,7 @@ type Money = {
   readonly forecast: Forecast | null;
 };
 
-type AskedQuestion = Omit<Question, "grouping" | "limit" | "sort" | "period" | "before">;
+type KnownQuestion = { readonly question: Question; readonly basis: Basis };
 
 /**
  * What is billed, if it is read of every project whose usage is; otherwise the estimate, if there are prices; otherwise what is billed of
@@ -86,35 +81,30 @@ type AskedQuestion = Omit<Question, "grouping" | "limit" | "sort" | "period" | "
  */
 async function costSource(
   run: Run,
-  asked: Pick<Question, "period" | "projects">,
+  asked: Omit<Question, "grouping">,
   projectCount: number,
-): Promise<CostSource | undefined> {
-  const none = { before: undefined, currency: undefined, filter: undefined, group: undefined, limit: 1 } as const;
-  const question = { ...asked, ...none, sort: "amount", grouping: "none" } as const;
-  const total = await readScope(run, { ...question, metric: "billed_cost" });
-  const totalFrom = total.projectCount > 0 ? "none" : TOTAL_GROUPINGS.find((one) => total.groupings.includes(one));
-  const billed =
-    totalFrom === undefined || totalFrom === "none"
-      ? total
-      : await readScope(run, { ...question, metric: "billed_cost", grouping: totalFrom });
-  const billedCount = billed.projectCount;
-  const ofBills = { metric: "billed_cost", totalFrom: totalFrom ?? "none" } as const;
-  if (billedCount > 0 && billedCount >= projectCount) return ofBills;
-  const scope = await readScope(run, { ...question, metric: "estimated_cost" });
-  if (scope.currencies.length > 0 && scope.projectCount > 0) return { metric: "estimated_cost", totalFrom: "none" };
-  return billedCount > 0 ? ofBills : undefined;
+): Promise<KnownQuestion | undefined> {
+  const inAll = { ...asked, grouping: "none" } as const;
+  const { totalFrom, basis } = await totalSplit(run, { ...inAll, metric: "billed_cost" });
+  const billedCount = basis.scope.projectCount;
+  const billed = { question: { ...asked, metric: "billed_cost", grouping: totalFrom }, basis } as const;
+  if (billedCount > 0 && billedCount >= projectCount) return billed;
+  const question = { ...inAll, metric: "estimated_cost" } as const;
+  const estimated = { question, basis: await readBasis(run, question) };
+  const { scope } = estimated.basis;
+  if (scope.currencies.length > 0 && scope.projectCount > 0) return estimated;
+  return billedCount > 0 ? billed : undefined;
 }
 
-/** `grouping` is what the total is the sum of. */
-async function money(run: Run, asked: AskedQuestion, grouping: Split, today: Day): Promise<Money> {
+async function money(run: Run, asked: Question, today: Day): Promise<Money> {
   const start = `${today.slice(0, 7)}-01`;
   const end = addDays(today, -1);
   const period = { start, end: end < start ? today : end };
   const before = { start: `${addDays(start, -1).slice(0, 7)}-01`, end: addDays(start, -1) };
-  const question = { ...asked, grouping, period, before, limit: 1, sort: "amount" } as const;
+  const question = { ...asked, period, before, limit: 1 };
   const basis = await readBasis(run, question);
   const total = await amounts(run, question, { basis });
-  return { period, total, forecast: await readForecast(run, { ...question, grouping }, basis.scope, today) };
+  return { period, total, forecast: await readForecast(run, question, basis.scope, today) };
 }
 
 /** How far back usage_export.month_forecast looks. */
@@ -123,12 +113,7 @@ const HISTORY_DAYS = 70;
 const FORECAST_PROJECTS_MAX = 1_000;
 
 /** Forecasts by the method of budgets (docs/forecast.md). A day that was not read of every project is estimated. */
-async function readForecast(
-  run: Run,
-  question: Question,
-  scope: Awaited<ReturnType<typeof readBasis>>["scope"],
-  today: Day,
-): Promise<Forecast | null> {
+async function readForecast(run: Run, question: Question, scope: Basis["scope"], today: Day): Promise<Forecast | null> {
   if (
     scope.projectCount === 0 ||
     scope.projectCount > FORECAST_PROJECTS_MAX ||

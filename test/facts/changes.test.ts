@@ -165,7 +165,7 @@ test("the overview has every metric that the service sent; without a total, thos
     readByStatements(db, (run) => overview(run, { period, before: undefined, projects }, back(0)));
   const all = await read(undefined);
   expect(all).toMatchObject({
-    ...{ totalFrom: "model", total: { question: { metric: "requests" }, total: { amount: "9" } } },
+    total: { question: { metric: "requests", grouping: "model" }, total: { amount: "9" } },
     figures: [
       { metric: "hours", amount: "0" },
       { metric: "requests", amount: "9" },

@@ -59,7 +59,8 @@ export function overviewSections(
 // The figures.
 
 function summaryHtml(data: Overview, budgets: readonly BudgetUse[], view: LinkedView): Html {
-  const { figures, total, cost, totalFrom } = data;
+  const { figures, total, cost } = data;
+  const totalFrom = total.question.grouping;
   const main = cost ?? total;
   const { before } = main.question;
   const shown = [

@@ -169,10 +169,10 @@ async function allUsage(): Promise<Readonly<Record<string, unknown>>> {
   shown.cost_change = await read(sql`select * from bi.cost_change(${between}) c order by c::text`);
   shown.usage_as_of = await read(sql`select * from bi.usage_as_of(now()) c order by c::text`);
   // Its cost is the billed one, and its splits are of the cost.
-  const { figures, total, totalFrom } = await readByStatements(db, (run) =>
+  const { figures, total } = await readByStatements(db, (run) =>
     overview(run, { period, before: undefined, projects: undefined }, back(0)),
   );
-  shown.overview = { figures, total, totalFrom };
+  shown.overview = { figures, total };
   shown.keys = (await keyStatuses(db)).map(({ lastSeenInUse }) => lastSeenInUse);
   return shown;
 }
