@@ -135,51 +135,32 @@ async function removeOldVerdicts(tx: Tx): Promise<void> {
   `.execute(tx);
 }
 
-export type Anomaly = {
+/** The unusual usage of a project and filter whose alert is open. */
+export type OpenAnomaly = {
+  readonly project: string;
+  readonly filter: string;
+  readonly unfiltered: boolean;
+  /** The newest unusual day; and how many there are before it. */
   readonly day: Day;
-  readonly direction: "high" | "low";
+  readonly daysBefore: number;
   readonly metric: string;
   /** Exact. */
   readonly amount: string;
-  readonly expected: string;
   readonly low: string;
   readonly high: string;
-  readonly isOpen: boolean;
   /** Otherwise late usage may still change the day. */
   readonly isFinal: boolean;
 };
 
-/** A project and filter whose days are judged. */
-export type JudgedUsage = {
-  readonly project: string;
-  readonly filter: string;
-  readonly unfiltered: boolean;
-  /** The anomalies of the last 30 days, the newest first; all open ones are among them. */
-  readonly anomalies: readonly Anomaly[];
-};
-
-export async function readAnomalies(tx: Tx): Promise<readonly JudgedUsage[]> {
-  // Each part is read once for all projects: thousands of them have tens of thousands of judged days.
-  const { rows } = await sql<JudgedUsage>`
-    with judged as materialized (
-      select distinct project_id, filter_key from usage_export.judged_day
-    ), unusual as materialized (
-      select a.project_id, a.filter, json_agg(json_build_object(
-          'day', a.usage_date, 'direction', a.direction, 'metric', a.metric, 'amount', trim_scale(a.amount)::text,
-          'expected', trim_scale(a.expected)::text, 'low', trim_scale(a.low)::text, 'high', trim_scale(a.high)::text, 'isOpen', a.is_open,
-          'isFinal', a.finality = 'final'
-        ) order by a.usage_date desc) as anomalies
-      from bi.usage_anomalies a where a.judged_at > now() - interval '30 days' group by a.project_id, a.filter
-    )
-    select s.project, s.filter, s.filter_key = '{}' as unfiltered, coalesce(unusual.anomalies, '[]') as anomalies
-    from (
-      select distinct on (project_id, filter_key) project_id, project, filter_key, filter
-      from usage_export.series
-      where source = 'usage' and superseded_at is null and retired_at is null
-    ) s
-    join judged using (project_id, filter_key)
-    left join unusual on unusual.project_id = s.project_id and unusual.filter = s.filter
-    order by s.project collate "C", s.filter_key <> '{}', s.filter collate "C"
+/** Leaves out what is not exported any more. */
+export async function openAnomalies(tx: Tx): Promise<readonly OpenAnomaly[]> {
+  const { rows } = await sql<OpenAnomaly>`
+    select distinct on (a.project, a.project_id, a.filter) a.project, a.filter, a.unfiltered, a.usage_date as day, a.metric,
+      (count(*) over (partition by a.project_id, a.filter) - 1)::integer as "daysBefore", trim_scale(a.amount)::text as amount,
+      trim_scale(a.low)::text as low, trim_scale(a.high)::text as high, a.finality = 'final' as "isFinal"
+    from bi.usage_anomalies a
+    where a.is_open and (a.project_id, a.filter) in (select project_id, filter from bi.series where source = 'usage' and active)
+    order by a.project, a.project_id, a.filter, a.usage_date desc
   `.execute(tx);
   return rows;
 }

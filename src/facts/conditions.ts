@@ -1,7 +1,7 @@
 // The one list of conditions that a person should know of, computed from the rest of the health state. `status` and the pages show it, a
 // notification is sent when one of them begins and when it ends, and the metrics have a gauge of it. Pure.
 
-import type { Anomaly, JudgedUsage } from "../db/anomalies.ts";
+import type { OpenAnomaly } from "../db/anomalies.ts";
 import type { StoredList } from "../db/projects.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import { attemptsText, fallbackText, needsAttention } from "../keys/plan.ts";
@@ -309,7 +309,7 @@ function usageConditions({ notRead, budgets, anomalies }: HealthFacts): readonly
       ? []
       : [condition("unread", "", `budgets and anomalies: not read, as reading them failed: ${notRead}`)]),
     ...budgets.flatMap(budgetCondition),
-    ...anomalies.flatMap(anomalyCondition),
+    ...anomalies.map(anomalyCondition),
   ];
 }
 
@@ -330,19 +330,21 @@ function budgetCondition(use: BudgetUse): readonly Found[] {
   return [condition("budget forecast", subject, text)];
 }
 
-/** One for each project and filter, however many of its days are unusual. */
-function anomalyCondition({ project, filter, unfiltered, anomalies }: JudgedUsage): readonly Found[] {
-  // The newest first.
-  const [newest, ...others] = anomalies.filter(({ isOpen }) => isOpen);
-  if (!newest) return [];
+function anomalyCondition({ project, filter, unfiltered, day, daysBefore, ...unusual }: OpenAnomaly): Found {
   const name = unfiltered ? project : `${project} under ${filter}`;
   const subject = [nameWord(project), ...(unfiltered ? [] : [nameWord(filter)])].join(" ");
-  const more = others.length > 0 ? `; also ${counted(others.length, "day")} before it` : "";
-  return [condition("anomaly", subject, `unusual usage of ${name} on ${newest.day}: ${anomalyText(newest)}${more}`)];
+  const more = daysBefore > 0 ? `; also ${counted(daysBefore, "day")} before it` : "";
+  return condition("anomaly", subject, `unusual usage of ${name} on ${day}: ${anomalyText(unusual)}${more}`);
 }
 
 /** "12,345 requests, usually 3,100 to 4,900" */
-function anomalyText({ metric, amount, low, high, isFinal }: Anomaly): string {
+function anomalyText({
+  metric,
+  amount,
+  low,
+  high,
+  isFinal,
+}: Pick<OpenAnomaly, "metric" | "amount" | "low" | "high" | "isFinal">): string {
   const mayChange = isFinal ? "" : ", and may still change";
   return `${metricName(metric)}: ${roundedText(amount)}${mayChange}, usually ${roundedText(low)} to ${roundedText(high)}`;
 }

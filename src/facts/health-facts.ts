@@ -1,7 +1,7 @@
 // What is known of the program at one moment, read in one snapshot: jobs, workers, coverage, rotations, budgets and unusual days.
 
 import { type Config, listOf } from "../config/config.ts";
-import { type JudgedUsage, readAnomalies } from "../db/anomalies.ts";
+import { type OpenAnomaly, openAnomalies } from "../db/anomalies.ts";
 import { type CallPause, storedPauses } from "../db/calling-processes.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { type Tx, tryWithin } from "../db/connection/transaction.ts";
@@ -35,8 +35,8 @@ export type HealthFacts = {
   readonly lists: readonly StoredList[];
   /** Budgets in the periods that somebody should watch. */
   readonly budgets: readonly BudgetUse[];
-  /** The projects and filters of which days are judged, with their unusual days; empty if `anomalies` is off. */
-  readonly anomalies: readonly JudgedUsage[];
+  /** One for each project and filter with unusual days; empty if `anomalies` is off. */
+  readonly anomalies: readonly OpenAnomaly[];
   /** Why budgets and anomalies could not be read; undefined if they were. Their lists are empty then; all else was read. */
   readonly notRead?: string;
 };
@@ -89,7 +89,7 @@ async function usageFacts(
 ): Promise<Pick<HealthFacts, "budgets" | "anomalies" | "notRead">> {
   const read = await tryWithin(tx, async () => ({
     budgets: await watchedBudgets(db, tx),
-    anomalies: config.anomalies.sensitivity === "off" ? [] : await readAnomalies(tx),
+    anomalies: config.anomalies.sensitivity === "off" ? [] : await openAnomalies(tx),
   }));
   return "value" in read ? read.value : { budgets: [], anomalies: [], notRead: errorText(read.error) };
 }

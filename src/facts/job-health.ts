@@ -32,7 +32,7 @@ export type JobHealth = {
   readonly lastSuccess: number | null;
 };
 
-export type LastRun = Pick<RecentRun, "trigger" | "status" | "startedAt" | "finishedAt" | "error">;
+export type LastRun = Pick<RecentRun, "trigger" | "status" | "startedAt" | "finishedAt" | "error" | "suspect">;
 
 /**
  * The newest run of the job that ended, unless it ended well. A stopped run says nothing about the job. Nor does a backfill that failed or
@@ -66,7 +66,7 @@ export async function jobHealth(
       ...{ kind, job: name, schedule, timezone },
       ...(kind === "rotation" && job.isForMany && { projects: job.rotations.length }),
       ...plannedRuns(job, storedOf(job), last, now),
-      ...{ lastRun: last && lastRun(last), failedRun: failedRun(judged, hasFailedSlices) },
+      ...{ lastRun: last, failedRun: failedRun(judged, hasFailedSlices) },
       lastSuccess: success?.finishedAt ? success.finishedAt.getTime() / 1000 : null,
     };
   });
@@ -78,7 +78,7 @@ const READING_MS_MAX = 2 * 60 * 60_000;
 function plannedRuns(
   job: Schedule,
   stored: StoredJob | undefined,
-  last: NewestRun | undefined,
+  last: LastRun | undefined,
   now: Date,
 ): Pick<JobHealth, "nextRun" | "paused" | "needsWorker" | "overdueSince" | "mayReadMissing"> {
   const isPaused = stored?.pause !== undefined;
@@ -96,11 +96,7 @@ function plannedRuns(
   };
 }
 
-function lastRun({ trigger, status, startedAt, finishedAt, error }: NewestRun): LastRun {
-  return { trigger, status, startedAt, finishedAt, error };
-}
-
-function failedRun(judged: NewestRun | undefined, hasFailedSlices: boolean): FailedRun | undefined {
+function failedRun(judged: LastRun | undefined, hasFailedSlices: boolean): FailedRun | undefined {
   if (judged?.status !== "failed" && judged?.status !== "interrupted") return undefined;
   const { status, trigger, startedAt, error, suspect } = judged;
   return { status, trigger, startedAt, error, isExplained: hasFailedSlices || (suspect > 0 && error === null) };
@@ -108,19 +104,18 @@ function failedRun(judged: NewestRun | undefined, hasFailedSlices: boolean): Fai
 
 // One index lookup for each job, and no pass over all runs: a job that ran for years has very many.
 
-type NewestRun = LastRun & {
-  readonly suspect: number;
-};
-
 /** "last": the newest that was not skipped; "judged": the newest that tells whether the job works (see FailedRun); "success": see `lastSuccess`. */
-type NewestRuns = { readonly [What in "last" | "judged" | "success"]?: NewestRun };
+type NewestRuns = { readonly [What in "last" | "judged" | "success"]?: LastRun };
 
 /** By the index of the job. */
 async function newestRuns(tx: Tx, jobs: readonly JobId[]): Promise<ReadonlyMap<number, NewestRuns>> {
-  const { rows } = await sql<NewestRun & { readonly index: number; readonly what: keyof NewestRuns }>`
+  const { rows } = await sql<LastRun & { readonly index: number; readonly what: keyof NewestRuns }>`
     select c.index, r.what, r.trigger, r.status, r.started_at as "startedAt", r.finished_at as "finishedAt", r.error,
       r.slices_suspect as suspect
-    from ${listed(jobs)}
+    from (
+      select kind, name, position::integer - 1 as index
+      from unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[]) with ordinality as c (kind, name, position)
+    ) c
     cross join lateral (
       (
         select 'last' as what, * from bi.runs where kind = c.kind and job = c.name
@@ -141,15 +136,10 @@ async function newestRuns(tx: Tx, jobs: readonly JobId[]): Promise<ReadonlyMap<n
     ) r
   `.execute(tx);
   const byJob = Map.groupBy(rows, ({ index }) => index);
-  return new Map([...byJob].map(([index, found]) => [index, Object.fromEntries(found.map((run) => [run.what, run]))]));
-}
-
-/** The jobs as a relation `c`. */
-function listed(jobs: readonly JobId[]) {
-  return sql`
-    (
-      select kind, name, position::integer - 1 as index
-      from unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[]) with ordinality as c (kind, name, position)
-    ) c
-  `;
+  return new Map(
+    [...byJob].map(([index, found]) => [
+      index,
+      Object.fromEntries(found.map(({ index: _, what, ...run }) => [what, run])),
+    ]),
+  );
 }

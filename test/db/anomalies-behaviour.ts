@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { judgePendingDays, readAnomalies } from "../../src/db/anomalies.ts";
+import { judgePendingDays, openAnomalies } from "../../src/db/anomalies.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import type { AnomalySettings } from "../../src/usage/metrics.ts";
@@ -39,8 +39,7 @@ export function testAnomalies(db: Database): void {
   }
 
   async function openIn(project: Project) {
-    const usages = await inTransaction(db, readAnomalies);
-    return usages.find((usage) => usage.project === project.name)?.anomalies.filter(({ isOpen }) => isOpen);
+    return (await inTransaction(db, openAnomalies)).filter((one) => one.project === project.name);
   }
 
   test("at first only the newest final day is judged, and each day once", async () => {
