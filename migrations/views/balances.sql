@@ -13,5 +13,5 @@ comment on column bi.balances.units is 'The unit of the amount, such as usd';
 comment on column bi.balances.purchase_order_id is 'The service''s identifier of the purchase';
 comment on column bi.balances.read_at is 'When the amount was first read, and last';
 comment on column bi.balances.last_read_at is 'When the amount was first read, and last';
-comment on column bi.balances.ended_at is 'When the amount was no longer so; NULL for the newest amount';
+comment on column bi.balances.ended_at is 'When another amount replaced it; NULL for the newest';
 comment on column bi.balances.is_current is 'Whether it is the newest amount, of a project whose billing is still read';

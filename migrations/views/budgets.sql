@@ -26,7 +26,7 @@ comment on column bi.budgets.forecast is 'The probable use by the end of the cur
 comment on column bi.budgets.forecast_low is 'An interval that is meant to hold four of five months';
 comment on column bi.budgets.forecast_high is 'An interval that is meant to hold four of five months';
 comment on column bi.budgets.days_read is 'Days of the period that were read for all projects';
-comment on column bi.budgets.days_missing is 'Past days of the period that were not; their usage is not in used';
+comment on column bi.budgets.days_missing is 'Past days of the period that were not read; their usage is not in used';
 comment on column bi.budgets.days_not_final is 'Days that were read and may still change';
 comment on column bi.budgets.has_unpriced is 'Whether usage without a price in the currency is left out of used';
 comment on column bi.budgets.is_final is 'Whether the period is over and all of its days are final';

@@ -25,9 +25,9 @@ comment on column bi.runs.status is 'running; ok; failed: something was not stor
 comment on column bi.runs.requests is 'Usage requests it made';
 comment on column bi.runs.slices_planned is 'Days of series that it was to read, completed, and failed';
 comment on column bi.runs.slices_complete is 'Days of series that it was to read, completed, and failed';
-comment on column bi.runs.slices_suspect is 'Those whose answer was doubtful';
+comment on column bi.runs.slices_suspect is 'Slices whose answer was doubtful';
 comment on column bi.runs.slices_failed is 'Days of series that it was to read, completed, and failed';
 comment on column bi.runs.rows_changed is 'Rows that appeared, changed or went';
 comment on column bi.runs.error is 'What went wrong first';
 comment on column bi.runs.slices_undated is 'Answers without dates, see bi.usage_snapshot';
-comment on column bi.runs.slices_stale is 'Those whose answer was dropped, as a newer one was there';
+comment on column bi.runs.slices_stale is 'Slices whose answer was dropped, as a newer one was there';
