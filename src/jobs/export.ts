@@ -56,7 +56,8 @@ export type RequestReason = { readonly request: UsageRequest; readonly reason: s
 
 /**
  * Makes the requests of one project, each even if others fail, so that one broken filter does not keep the others from being read.
- * Failures are recorded on their slices and counted. Ends early only if the program stops or the database is lost.
+ * Failures are recorded on their slices and counted. If the program stops, the result is what was made until then. Throws if the database is
+ * lost.
  */
 export async function exportProject(context: ExportContext, project: ProjectRun): Promise<ExportResult> {
   const { signal } = context.app;
@@ -75,8 +76,10 @@ export async function exportProject(context: ExportContext, project: ProjectRun)
   };
   const isOver = () => signal.aborted || stopStarting?.aborted === true;
   const { service, projects } = context.config;
-  await inParallel(requests, requestsAtOnce(service.maxConcurrent, projects.length), makeAndCount, isOver);
-  if (counts.requests < requests.length) signal.throwIfAborted();
+  const atOnce = requestsAtOnce(service.maxConcurrent, projects.length);
+  await inParallel(requests, atOnce, makeAndCount, isOver).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
   return { ...counts, failures, doubts };
 }
 
@@ -106,37 +109,27 @@ export async function runExportJob(
   const projects = Map.groupBy(plan.requests, ({ series }) => series.project.id);
   const planned = [...projects].map(([projectId, requests]) => ({ projectId, planned: totalSliceCount(requests) }));
   log.info({ requests: plan.requests.length }, "export started");
-  const progress = new Map<string, RunCounts>(
-    planned.map((one) => [one.projectId, { ...NO_COUNTS, planned: one.planned }]),
-  );
   const shared = { runId, job, runDay: plan.runDay, log };
   const results: ExportResult[] = [];
   const exportOne = async ([projectId, requests]: [string, UsageRequest[]]) => {
-    const count = (added: RunCounts) => {
-      progress.set(projectId, addCounts(progress.get(projectId) ?? NO_COUNTS, added));
-      onCounted(added);
-    };
-    const result = await exportProject(context, { ...shared, requests, onCounted: count });
+    const result = await exportProject(context, { ...shared, requests, onCounted });
     results.push(result);
     const error = result.failures[0]?.reason;
     await writer.endProject({ runId, projectId, counts: result, error: error && app.scrubber.scrub(error) });
     const project = requests[0]?.series.project;
     // A project whose requests all failed would not answer anything else either.
-    if (project && result.failures.length < result.requests) await readProjectFacts(context, project, job.source);
+    const isAnswering = result.failures.length < result.requests && !app.signal.aborted;
+    if (project && isAnswering) await readProjectFacts(context, project, job.source);
   };
   const exportAll = async () => {
-    try {
-      await inParallel([...projects], PROJECTS_AT_ONCE, exportOne);
-    } catch (error) {
-      const ends = [...progress].map(([projectId, counts]) => writer.endProject({ runId, projectId, counts }));
-      await Promise.allSettled(ends);
-      throw error;
-    }
-    return {
+    await inParallel([...projects], PROJECTS_AT_ONCE, exportOne, () => app.signal.aborted);
+    const made = {
       ...results.reduce<RunCounts>(addCounts, NO_COUNTS),
       failures: results.flatMap(({ failures }) => failures),
       doubts: results.flatMap(({ doubts }) => doubts),
     };
+    if (made.requests < plan.requests.length) app.signal.throwIfAborted();
+    return made;
   };
   const statusOf = ({ failed, suspect }: RunCounts) => (failed + suspect === 0 ? "ok" : "failed");
   const result = await recordedRun(
