@@ -1,18 +1,24 @@
-// Which dialect the service speaks. If the configuration says "auto", a probe finds it, and all runs and processes use what it found; an
-// answer that does not fit causes a new probe.
+// Which dialect the service speaks. The service accepts every request and treats a parameter that it does not know as a feature, so only
+// its answer shows whether it grouped or filtered as asked. If the configuration says "auto", a probe finds the dialect, and all runs and
+// processes use it; an answer that does not fit causes a new probe.
 
 import type { App } from "../app.ts";
 import { memoizeAsync } from "../async.ts";
 import type { Database } from "../db/connection/database.ts";
 import { storeDialect, storedDialect } from "../db/project-facts.ts";
+import type { Secret } from "../secret.ts";
+import { hasStatus } from "../service/answer.ts";
 import type { Service } from "../service/service.ts";
-import { dependsOnDialect, probeDialect } from "../service/usage.ts";
+import { dependsOnDialect, fetchBreakdown } from "../service/usage.ts";
 import { addDays, dayOf, type Window } from "../usage/days.ts";
 import type { Dialect } from "../usage/dimensions.ts";
 import { groupingEvidence } from "../usage/normalise.ts";
 import { REQUEST_DAYS_MAX, type UsageRequest } from "../usage/plan.ts";
-import type { Project } from "../usage/series.ts";
+import { ALL_USAGE, type Project, type Series } from "../usage/series.ts";
 import type { KeyRing } from "./key-ring.ts";
+
+/** The order of the probes. The public service speaks "2026", so a service that knows both dialects is asked in that one. */
+const PROBED_DIALECTS: readonly Dialect[] = ["2026", "interface"];
 
 /** Used while no usage shows the dialect. The public service speaks this one today. */
 export const DEFAULT_DIALECT: Dialect = "2026";
@@ -38,9 +44,21 @@ export function openDialects({ app, db, service, keys }: DialectDeps) {
   const probe = (project: Project, window: Window | undefined) =>
     probes(JSON.stringify([project.id, window]), () => probeNow(project, window));
 
+  /** Undefined if the answers do not show the dialect, for example because the window has no usage of a model. */
   async function probeNow(project: Project, window: Window | undefined): Promise<Dialect | undefined> {
-    const { signal } = app;
-    const dialect = await keys.use(project, (key) => probeDialect({ service, project, window, key, signal }));
+    const series: Series = { project, source: "usage", grouping: "model", filter: ALL_USAGE };
+    let dialect: Dialect | undefined;
+    for (const one of PROBED_DIALECTS) {
+      const call = (key: Secret) => fetchBreakdown(service, { series, window }, key, app.signal, { dialect: one });
+      const answer = await keys.use(project, call).catch((error: unknown) => {
+        // A service may refuse a name that it does not know.
+        if (!hasStatus(error, [400, 422])) throw error;
+      });
+      if (groupingEvidence("model", answer) === "value") {
+        dialect = one;
+        break;
+      }
+    }
     if (dialect === undefined || dialect === found) return dialect;
     app.log.debug({ project: project.name, dialect, before: found }, "found out which dialect the service speaks");
     found = dialect;

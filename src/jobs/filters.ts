@@ -43,7 +43,7 @@ import type { ServiceContext } from "./context.ts";
 
 export type Strictness = ExportJob["checkFeatures"];
 
-export type FilterCheckDeps = Pick<ServiceContext, "app" | "service" | "keys" | "dialects">;
+type Deps = Pick<ServiceContext, "app" | "service" | "keys" | "dialects">;
 
 /** A name in a filter that the service does not list, so that only the numbers can show whether it knows it. */
 type UnknownName = {
@@ -56,13 +56,13 @@ type UnknownName = {
 
 /** Keeps the names and totals that several requests of a run need, so that each is requested once. If that fails, only the waiting callers fail. */
 export class FilterCheck {
-  readonly #deps: FilterCheckDeps;
+  readonly #deps: Deps;
   readonly #fields = memoizeAsync<ListedFields | undefined>();
   readonly #billed = memoizeAsync<BilledFields | undefined>();
   readonly #totals = memoizeAsync<DayTotals>();
   readonly #groups = memoizeAsync<boolean>();
 
-  constructor(deps: FilterCheckDeps) {
+  constructor(deps: Deps) {
     this.#deps = deps;
   }
 
