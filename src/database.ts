@@ -1,9 +1,8 @@
 // Opens the database that the environment names, for a command or a worker.
 
 import path from "node:path";
-import type { Logger } from "pino";
 import type { App } from "./app.ts";
-import { type Database, type OnConnectionLost, openEmbedded, openPostgres } from "./db/connection/database.ts";
+import { type Database, openEmbedded, openPostgres } from "./db/connection/database.ts";
 import { explainMissingRight, isAccessDenied, isConnectionError } from "./db/connection/errors.ts";
 import { requireCurrentSchema } from "./db/connection/migrate.ts";
 import { AppError, errorText } from "./errors.ts";
@@ -51,7 +50,8 @@ export async function openDatabase(app: App, stoppingMs: number = STOPPING_MS): 
   const { username, host, pathname } = new URL(url);
   logDatabase(app, `${username === "" ? "" : `${username}@`}${host}${pathname}`, "DATABASE_URL");
   const reconnect = { waitMs: RECONNECT_MS_MAX, signal: app.signal, stoppingMs };
-  return openPostgres(url, logLostConnections(app.log), reconnect);
+  const logLost = (error: Error) => app.log.warn({ reason: error.message }, "database connection lost");
+  return openPostgres(url, logLost, reconnect);
 }
 
 /**
@@ -79,18 +79,6 @@ export function databaseUrlOf({ DATABASE_URL: url }: Environment): string | unde
 function logDatabase({ env, log, scrubber, terminal }: App, database: string, by: string): void {
   if (!terminal || env.LOG_LEVEL !== undefined) log.info({ database, by }, "database");
   else process.stderr.write(scrubber.scrub(`database: ${database} (${by})\n`));
-}
-
-const LOST_CONNECTION_LOG_MS = 60_000;
-
-/** A restart of the server breaks all connections at once; the log gets one line for all of them. */
-function logLostConnections(log: Logger): OnConnectionLost {
-  let lastMs: number | undefined;
-  return (error) => {
-    const isNew = lastMs === undefined || performance.now() - lastMs > LOST_CONNECTION_LOG_MS;
-    lastMs = performance.now();
-    log[isNew ? "warn" : "debug"]({ reason: error.message }, "database connection lost");
-  };
 }
 
 /**

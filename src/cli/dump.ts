@@ -42,11 +42,11 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
     );
   }
   if (out !== "-") await checkOutputPath(out, "--out");
-  const write = (file: string, view: View, rows: AsyncIterable<Rows>) => writeRows(app, { file, format, view, rows });
+  const output = { app, format };
   const dump = async (tx: Tx) => {
     const view = chooseView(await listViews(tx), { ...options, changedSince });
-    const days = changedSince === undefined ? "" : await dumpDays(tx, write, view, changedSince, out);
-    const count = await write(out, view, readViewRows(tx, view, { from, to, changedSince }));
+    const days = changedSince === undefined ? "" : await dumpDays(tx, output, view, changedSince, out);
+    const count = await writeRows(output, out, view, readViewRows(tx, view, { from, to, changedSince }));
     if (out !== "-") app.write(`${count} rows of bi.${view.name} written to ${out}\n${days}`);
   };
   await withDatabase(app, (db) => readSnapshot(db, dump, 10 * 60));
@@ -55,17 +55,15 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
 
 type Rows = readonly (readonly (string | null)[])[];
 
-type Write = (file: string, view: View, rows: AsyncIterable<Rows>) => Promise<number>;
-
-type RowFile = {
-  readonly file: string;
-  readonly format: string;
-  readonly view: View;
-  readonly rows: AsyncIterable<Rows>;
-};
+type Output = { readonly app: App; readonly format: string };
 
 /** Returns the number of rows. */
-async function writeRows(app: App, { file, format, view, rows: read }: RowFile): Promise<number> {
+async function writeRows(
+  { app, format }: Output,
+  file: string,
+  view: View,
+  read: AsyncIterable<Rows>,
+): Promise<number> {
   let count = 0;
   const pieces = async function* () {
     if (format === "csv") yield csvHeader(view.columns);
@@ -79,7 +77,7 @@ async function writeRows(app: App, { file, format, view, rows: read }: RowFile):
 }
 
 /** Writes the changed days to a file beside `out`, and returns the text that says so. */
-async function dumpDays(tx: Tx, write: Write, view: View, changedSince: string, out: string): Promise<string> {
+async function dumpDays(tx: Tx, output: Output, view: View, changedSince: string, out: string): Promise<string> {
   const { dir, name, ext } = path.parse(out);
   const file = path.join(dir, `${name}.days${ext}`);
   let next: string = changedSince;
@@ -89,7 +87,7 @@ async function dumpDays(tx: Tx, write: Write, view: View, changedSince: string, 
       yield rows;
     }
   };
-  const count = await write(file, CHANGED_DAYS, days());
+  const count = await writeRows(output, file, CHANGED_DAYS, days());
   return `${count} days to delete before they are inserted: ${file}\nnext time: --changed-since ${next === BEGINNING ? "beginning" : next}\n`;
 }
 

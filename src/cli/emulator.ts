@@ -34,16 +34,10 @@ export async function runEmulator(
     const message = `cannot listen on 127.0.0.1:${port}: choose another --port, or 0 for any free one`;
     throw new AppError("config", message, { cause });
   });
-  const config = {
-    service: { baseUrl: emulator.url, dialect },
-    projects: projects.map((id) => ({ id, name: id, key: { env: KEY_VARIABLE } })),
-  };
+  const project = projects.length > 1 ? ` --project ${first}` : "";
   write(`The service's emulator answers at ${emulator.url} (dialect ${dialect}) until it is stopped. Its first key is the one in ${KEY_VARIABLE}.
 
-To write a configuration for it: ${COMMAND} init --yes --base-url ${emulator.url}${projects.length > 1 ? ` --project ${first}` : ""}
-
-Or in jobs.config.json:
-${JSON.stringify(config, undefined, 2).replace(/^\{\n|\n\}$/g, "")}
+To write a configuration for it: ${COMMAND} init --yes --base-url ${emulator.url}${project}
 `);
   if (!signal.aborted) await once(signal, "abort");
   return 0;

@@ -225,13 +225,13 @@ const PART_LENGTH_MIN = 3;
  * "timeoutSeconds" for "timeout", or begins it, as "warn" for "warning". An empty text if there is no such candidate.
  */
 export function didYouMean(word: string, candidates: readonly string[]): string {
-  const wanted = plain(word);
+  const wanted = comparable(word);
   const [nearest] = candidates
-    .map((candidate) => ({ candidate, distance: leven(wanted, plain(candidate)) }))
+    .map((candidate) => ({ candidate, distance: leven(wanted, comparable(candidate)) }))
     .filter(({ distance }) => distance <= Math.ceil(wanted.length / 3))
     .sort((a, b) => a.distance - b.distance);
   const related = candidates.filter((candidate) => {
-    const known = plain(candidate);
+    const known = comparable(candidate);
     return (
       [wanted, known].every(({ length }) => length >= PART_LENGTH_MIN) &&
       (known.includes(wanted) || wanted.startsWith(known))
@@ -241,6 +241,6 @@ export function didYouMean(word: string, candidates: readonly string[]): string 
   return guess === undefined ? "" : `; did you mean ${JSON.stringify(guess)}?`;
 }
 
-function plain(word: string): string {
+function comparable(word: string): string {
   return word.toLowerCase().replaceAll(/[\s_-]/g, "");
 }

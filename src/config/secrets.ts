@@ -14,7 +14,7 @@ import { keyOfProject } from "./rotations.ts";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The API key of a project; the monitor's token and password; the address of a notification. */
-type SecretKind = "key" | "token" | "password" | "address";
+export type SecretKind = "key" | "token" | "password" | "address";
 
 /** A secret that the configuration refers to, and the path of the reference. */
 type NeededSecret = { readonly path: Path; readonly kind: SecretKind; readonly reference: StaticKeyReference };
@@ -126,33 +126,12 @@ export function neededKeys(
     const { key, projectKey } = entry;
     add(key, "projects", i, "key");
     // The file of a pattern is another one for each project. Of a command its program is checked, which is the same for all.
-    if (!projectKey || !("file" in projectKey && isPatternKey(projectKey)))
-      add(projectKey, "projects", i, "projectKey");
+    const isEachOwn = projectKey && "file" in projectKey && isPatternKey(projectKey);
+    if (!isEachOwn) add(projectKey, "projects", i, "projectKey");
   }
   for (const { createWith, group, name } of rotations) {
     const index = file.rotations.findIndex((one) => one.name === (group ?? name));
     add(createWith, "rotations", index, "createWith");
-  }
-  return needed;
-}
-
-/** What visitors must send, and where notifications go. */
-export function neededByMonitor({ monitor, notify }: Pick<Config, "monitor" | "notify">): NeededSecret[] {
-  const needed: NeededSecret[] = [];
-  const { access } = monitor;
-  if (access !== undefined && access !== "none") {
-    if ("bearer" in access)
-      needed.push({ path: ["monitor", "access", "bearer"], kind: "token", reference: access.bearer });
-    else
-      needed.push({
-        path: ["monitor", "access", "basic", "password"],
-        kind: "password",
-        reference: access.basic.password,
-      });
-  }
-  for (const name of ["webhook", "deadMan"] as const) {
-    const reference = notify[name];
-    if (reference) needed.push({ path: ["notify", name], kind: "address", reference });
   }
   return needed;
 }

@@ -4,7 +4,7 @@
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { SecretReference } from "../config/fields.ts";
-import { neededByMonitor, readSecret, requireReadable, requireStaticKeys } from "../config/secrets.ts";
+import { readSecret, requireReadable, requireStaticKeys, type SecretKind } from "../config/secrets.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { proxyOf } from "../proxy.ts";
 import { Secret } from "../secret.ts";
@@ -22,7 +22,6 @@ export async function requireSecrets(app: App, config: Config): Promise<MonitorS
 }
 
 export async function readMonitorSecrets(app: App, config: Config): Promise<MonitorSecrets> {
-  await requireReadable(neededByMonitor(config), app.env);
   const { webhook, deadMan } = config.notify;
   const receivers = {
     webhook: webhook && (await readReceiver(app, "notify.webhook", webhook)),
@@ -32,21 +31,27 @@ export async function readMonitorSecrets(app: App, config: Config): Promise<Moni
 }
 
 async function readReceiver(app: App, path: Receiver["path"], reference: SecretReference): Promise<Receiver> {
-  const address = app.scrubber.add(await readSecret("address", reference, app.env));
+  const address = await readNamed(app, path, "address", reference);
   // The path is the secret part of the address, and an error may contain it without the rest.
   const { pathname, search } = new URL(address.reveal());
   app.scrubber.add(new Secret(`${pathname}${search}`));
   return { path, address, proxy: proxyOf(app.env) };
 }
 
+/** `path` is the reference's place in the configuration, with which the error begins. */
+async function readNamed(app: App, path: string, kind: SecretKind, reference: SecretReference): Promise<Secret> {
+  await requireReadable([{ path: path.split("."), kind, reference }], app.env);
+  return app.scrubber.add(await readSecret(kind, reference, app.env));
+}
+
 /** Undefined if visitors need not send anything. */
 async function readAccess(app: App, access: Config["monitor"]["access"]): Promise<Access | undefined> {
   if (access === undefined || access === "none") return undefined;
   if ("bearer" in access) {
-    return { scheme: "Bearer", credentials: app.scrubber.add(await readSecret("token", access.bearer, app.env)) };
+    return { scheme: "Bearer", credentials: await readNamed(app, "monitor.access.bearer", "token", access.bearer) };
   }
   const { username, password: reference } = access.basic;
-  const password = app.scrubber.add(await readSecret("password", reference, app.env));
+  const password = await readNamed(app, "monitor.access.basic.password", "password", reference);
   return { scheme: "Basic", credentials: app.scrubber.add(new Secret(`${username}:${password.reveal()}`)) };
 }
 

@@ -298,7 +298,7 @@ test("a missing field has the line of the object that lacks it", () => {
   ]);
 });
 
-test("features named kind and path are not taken for a reference to a file", () => {
+test("a feature named file is not taken for the file of a secret", () => {
   const features = { file: "nova" };
   const job = { name: "nightly", schedule: "@daily", projects: ["one"], groupings: ["none"] };
   const exports = [{ ...job, filters: [{ name: "odd", features }] }];

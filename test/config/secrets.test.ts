@@ -5,8 +5,10 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { openApp } from "../../src/app.ts";
 import { parseConfig } from "../../src/config/config.ts";
-import { neededByMonitor, neededKeys, readSecret, requireReadable, secretOf } from "../../src/config/secrets.ts";
+import { neededKeys, readSecret, requireReadable, secretOf } from "../../src/config/secrets.ts";
+import { readMonitorSecrets } from "../../src/jobs/monitor-secrets.ts";
 import { SAMPLE } from "./sample-config.ts";
 
 const VARIABLE = { env: "SECRET" } as const;
@@ -79,16 +81,18 @@ test("every secret that can't be read is named with its place, before any call",
   ]);
   // Its rotation has made a key.
   expect(await problemsOf(neededKeys(config, new Set(["lab-key"])))).toHaveLength(4);
-  expect(await problemsOf(neededByMonitor(config))).toEqual([
-    `monitor.access.basic.password: password file ${folder}/secrets/monitor.password does not exist: expected a file with the password alone`,
-    "notify.webhook: environment variable NOTICES_URL is not set: set it to the address",
-    `notify.deadMan: address file ${folder}/secrets/dead-man.url does not exist: expected a file with the address alone`,
-  ]);
-  const monitor = { ...config.monitor, access: { bearer: VARIABLE } } as const;
-  expect(await problemsOf(neededByMonitor({ monitor, notify: {} }))).toEqual([
-    "monitor.access.bearer: environment variable SECRET is not set: set it to the token",
-  ]);
   await expect(readSecret("key", { file: folder }, {})).rejects.toThrow(`key file ${folder} is a folder`);
+});
+
+test("a secret of the monitor that can't be read is named with its place", async () => {
+  const app = await openApp({}, "jobs.config.json", new AbortController().signal);
+  const config = parseConfig(JSON.stringify(SAMPLE), { source: "jobs.config.json", baseDir: folder });
+  await expect(readMonitorSecrets(app, { ...config, notify: {} })).rejects.toThrow(
+    `monitor.access.basic.password: password file ${folder}/secrets/monitor.password does not exist: expected a file`,
+  );
+  await expect(readMonitorSecrets(app, config)).rejects.toThrow(
+    "notify.webhook: environment variable NOTICES_URL is not set: set it to the address",
+  );
 });
 
 test("a key file whose reading fails says so, and ends no process", async ({ skip }) => {

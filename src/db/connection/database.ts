@@ -14,7 +14,7 @@ import { poolWithTimeouts, statementTimeoutMs, transactionSettings, wrapPool } f
 export type Database = Kysely<Tables>;
 
 /** Called for every connection that breaks: after a restart of the server, once for each. */
-export type OnConnectionLost = (error: Error) => void;
+type OnConnectionLost = (error: Error) => void;
 
 /** The connections of one process: replicas × this must stay below the server's max_connections. */
 const CONNECTIONS_MAX = 4;
