@@ -75,11 +75,7 @@ export function parseConfig(text: string, { source, baseDir }: ParseOptions): Co
   const { projects, rotations, monitor, notify } = file;
   makePathsAbsolute({ projects, rotations, monitor, notify }, baseDir);
   const config = resolved(file, []);
-  // Which projects a budget for all of them counts is not known before they are discovered.
-  const unread = unreadIssues(config).filter(
-    ({ path: [, index] }) => config.discovery.length === 0 || file.budgets[Number(index)]?.project !== undefined,
-  );
-  const errors = [...deliveryIssues(rotations, config.projects), ...unread];
+  const errors = [...deliveryIssues(rotations, config.projects), ...unreadIssues(config)];
   if (errors.length > 0) throw configError(source, errors, document);
   return config;
 }

@@ -198,7 +198,7 @@ function addressProblem(text: string, example: string): string | undefined {
 }
 
 export function isLoopback(hostname: string): boolean {
-  return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(hostname);
+  return /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/i.test(hostname);
 }
 
 // Amounts, days and currencies, exact as they are written.

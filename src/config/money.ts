@@ -152,15 +152,18 @@ export function resolveBudgets(
   });
 }
 
-type BudgetSources = {
+type Readers = {
   readonly budgets: readonly Budget[];
   readonly exports: readonly ExportJob[];
   readonly prices: readonly Price[];
+  readonly discovery: readonly object[];
 };
 
 /** A budget whose usage no export reads would never be used up, whatever happens. */
-export function unreadIssues({ budgets, exports, prices }: BudgetSources): ConfigIssue[] {
-  return budgets.flatMap(({ scope, metric, currency, projects }, i) => {
+export function unreadIssues({ budgets, exports, prices, discovery }: Readers): ConfigIssue[] {
+  return budgets.flatMap(({ project, scope, metric, currency, projects }, i) => {
+    // Which projects a budget for all of them counts is not known before they are discovered.
+    if (project === undefined && discovery.length > 0) return [];
     const grouping = SCOPE_GROUPINGS[scope];
     const isBilled = metric === "cost" && currency === BILLED && scope !== "model";
     const isPriced = metric === "cost" && prices.length > 0 && (scope === "all" || scope === "model");

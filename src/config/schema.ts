@@ -20,6 +20,7 @@ import {
   FeatureName,
   FeatureValue,
   GroupingSetting,
+  isLoopback,
   Name,
   object,
   PublicUrl,
@@ -147,7 +148,7 @@ const Monitor = object({
   publicUrl: PublicUrl.exactOptional().describe("The dashboard's address for people, to which notifications link."),
   access: Access.exactOptional().describe("What a visitor must send; required if other machines reach `host`."),
 }).superRefine(({ host, access }, context) => {
-  if (access !== undefined || /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i.test(host)) return;
+  if (access !== undefined || isLoopback(host)) return;
   const message = `other machines reach ${describeValue(host)}: set "access" beside it to a token or password that visitors must send, or to "none" if everybody who reaches it may see usage and names; or take "127.0.0.1"`;
   context.addIssue({ code: "custom", path: ["host"], message, input: host });
 });
