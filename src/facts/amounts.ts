@@ -2,19 +2,10 @@
 
 import { plainDecimal } from "../decimal.ts";
 import { METRICS } from "../usage/metrics.ts";
-import { type Answer, answerOf, type LackingDays, lackingDays, type UsageRow } from "./answer.ts";
+import { type Answer, answerOf, type Basis, lackingDays, type UsageRow } from "./answer.ts";
 import { isCost, type Question } from "./question.ts";
-import { type CoveredDay, countUnpriced, type Run, readCoveredDays, readScope, type SeriesFacts } from "./scope.ts";
-import { dayAmountSql, figuresSql, literal, type Scope, usageSql } from "./sql.ts";
-
-/** What is known of the series of a question before their amounts are read. It is the same for every metric of usage. */
-export type Basis = {
-  readonly scope: Scope & SeriesFacts;
-  readonly covered: ReadonlyMap<string, CoveredDay>;
-  readonly lacking: LackingDays;
-  /** Whether every day of both periods was read, so that the difference between them is a change. */
-  readonly isCompared: boolean;
-};
+import { countUnpriced, type Run, readCoveredDays, readScope } from "./scope.ts";
+import { dayAmountSql, figuresSql, literal, usageSql } from "./sql.ts";
 
 /** Throws InvalidQuestion if there is no such project or filter. */
 export async function readBasis(run: Run, question: Question): Promise<Basis> {

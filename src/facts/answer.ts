@@ -135,6 +135,15 @@ export type LackingDays = Pick<
   "incompleteDays" | "unreadDays" | "incompleteDaysBefore" | "unreadDaysBefore"
 >;
 
+/** What is known of the series of a question before their amounts are read. It is the same for every metric of usage. */
+export type Basis = {
+  readonly scope: Scope & SeriesFacts;
+  readonly covered: ReadonlyMap<Day, CoveredDay>;
+  readonly lacking: LackingDays;
+  /** Whether every day of both periods was read, so that the difference between them is a change. */
+  readonly isCompared: boolean;
+};
+
 /** `activeCount`: how many series should have been read. */
 export function lackingDays(
   { period, before }: Question,
@@ -151,13 +160,9 @@ export function lackingDays(
   };
 }
 
-export type Parts = {
+type Parts = Basis & {
   readonly question: Question;
-  readonly scope: Scope & SeriesFacts;
   readonly rows: readonly UsageRow[];
-  readonly covered: ReadonlyMap<Day, CoveredDay>;
-  readonly lacking: LackingDays;
-  readonly isCompared: boolean;
   /** The comment of an API key or the name of a project, by its identifier. */
   readonly labels: ReadonlyMap<string | null, string>;
   readonly unpricedModels: number;

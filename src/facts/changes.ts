@@ -3,8 +3,8 @@
 
 import { difference, sumOf } from "../decimal.ts";
 import { addsUp, TOTAL_GROUPINGS } from "../usage/dimensions.ts";
-import { amounts, type Basis, type Figure, readBasis } from "./amounts.ts";
-import type { Answer } from "./answer.ts";
+import { amounts, type Figure, readBasis } from "./amounts.ts";
+import type { Answer, Basis } from "./answer.ts";
 import type { AskedMetric, Question, Split } from "./question.ts";
 import type { Run } from "./scope.ts";
 import { projectConditions } from "./sql.ts";

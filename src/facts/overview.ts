@@ -2,8 +2,8 @@
 // expected to amount to.
 
 import { addDays, type Day, type Window } from "../usage/days.ts";
-import { amounts, type Basis, type Figure, figures, readBasis } from "./amounts.ts";
-import type { Answer } from "./answer.ts";
+import { amounts, type Figure, figures, readBasis } from "./amounts.ts";
+import type { Answer, Basis } from "./answer.ts";
 import { mainMetric, totalSplit } from "./changes.ts";
 import { isCost, type Question, splitsOf } from "./question.ts";
 import type { Run } from "./scope.ts";

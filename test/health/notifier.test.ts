@@ -1,12 +1,10 @@
 // Which notifications workers that share a database send, also if a receiver, a worker or the database fails meanwhile.
 
-import { randomUUID } from "node:crypto";
 import os from "node:os";
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { lockJob, markScheduled } from "../../src/db/jobs/jobs.ts";
-import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue } from "../../src/db/usage/series.ts";
@@ -116,23 +114,6 @@ test("if a worker stops while it sends a notification, another worker can send i
   expect(fixture.texts).toHaveLength(1);
 });
 
-test("if a worker dies while it sends a notification, another worker sends it once the claim has expired", async () => {
-  await using fixture = await openNotifierFixture(db);
-  await fixture.endRun("failed", "no");
-  await sql`
-    insert into usage_export.notice (subject, state, claim, claimed_until)
-    values (${`export ${fixture.name}`}, 'well', ${randomUUID()}::uuid, now() + interval '1 minute')
-  `.execute(db);
-  await fixture.notifier().tick();
-  expect(fixture.texts).toEqual([]);
-
-  await sql`update usage_export.notice set claimed_until = now() where subject = ${`export ${fixture.name}`}`.execute(
-    db,
-  );
-  await fixture.notifier().tick();
-  expect(fixture.texts).toHaveLength(1);
-});
-
 test("a notification contains no secret", async () => {
   await using fixture = await openNotifierFixture(db);
   await fixture.endRun("failed", `the service does not know ${SECRET}`);
@@ -175,17 +156,15 @@ test("missing and failed days are notified once, and once more when they are rea
   expect(fixture.texts.slice(2)).toEqual(["Over: missing.", "Over: failed other."]);
 });
 
-test("missing days are not notified while a run of an export is in progress; those that it leaves are notified after it", async () => {
+test("a day that is refused every night is notified once", async () => {
   await using fixture = await openNotifierFixture(db);
-  await twoGaps(fixture);
-  const runId = randomUUID();
-  await startRun(db, { runId, kind: "export", job: fixture.name, trigger: "backfill" });
-  await fixture.notifier().tick();
-  expect(fixture.texts).toEqual([]);
-
-  await finishRun(db, runId, "stopped", undefined);
-  await fixture.notifier().tick();
-  expect(fixture.texts).toHaveLength(1);
+  const days = [(await daysBack(db))(2)];
+  await recordFailure(db, { seriesId: fixture.seriesId, days, fetchNo: await nextFetchNo(db), reason: "404" });
+  for (let night = 0; night < 5; night++) {
+    await fixture.endRun("failed", "refused");
+    await fixture.notifier().tick();
+  }
+  expect(fixture.texts).toEqual([expect.stringMatching(/^Readings fail .* 1 day of 1 project could not be read/)]);
 });
 
 test.each([

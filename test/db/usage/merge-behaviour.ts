@@ -12,24 +12,6 @@ const FIRST = "2026-03-16";
 const SECOND = "2026-03-17";
 
 export function testMerge(db: Database): void {
-  test("the first answer is stored whole and every day is complete", async () => {
-    const { project, seriesId } = await newSeries(db);
-    const result = await store(db, seriesId, [slice(SECOND, { listen: "2", speak: "3" }), slice(FIRST, {})]);
-
-    expect(result).toEqual({
-      slices: [
-        { day: FIRST, decision: "replace" },
-        { day: SECOND, decision: "replace" },
-      ],
-      rowsChanged: 2,
-    });
-    expect(await shown(db, project)).toEqual({ [SECOND]: { listen: "2", speak: "3" } });
-    expect(await coverageOf(db, project)).toEqual([
-      { usage_date: FIRST, status: "complete", rows: 0, error: null },
-      { usage_date: SECOND, status: "complete", rows: 2, error: null },
-    ]);
-  });
-
   test("the same answer again writes no row and changes no time of change", async () => {
     const { seriesId } = await newSeries(db);
     const slices = [slice(FIRST, { listen: "1" }), slice(SECOND, { listen: "2", speak: "3" })];
@@ -68,30 +50,6 @@ export function testMerge(db: Database): void {
     const after = await rowVersions(db, seriesId);
     const kept = after.filter((row) => before.some((old) => old.xmin === row.xmin && old.ctid === row.ctid));
     expect(kept).toHaveLength(3);
-  });
-
-  test("a group that is gone leaves the views and keeps its history, and its revisions continue when it returns", async () => {
-    const { project, seriesId } = await newSeries(db);
-    await store(db, seriesId, [slice(FIRST, { listen: "1", speak: "2" })]);
-    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
-    expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" } });
-    expect(await coverageOf(db, project)).toMatchObject([{ status: "complete", rows: 1 }]);
-
-    await store(db, seriesId, [slice(FIRST, { listen: "1", speak: "2" })]);
-    const rows = await view(db, "usage_by_endpoint", project);
-    expect(rows.map(({ endpoint, revision }) => [endpoint, revision])).toEqual([
-      ["listen", 1],
-      ["speak", 3],
-    ]);
-    const { rows: history } = await sql<{ kind: string; revision: number }>`
-      select c.kind, c.revision from usage_export.row_revision c join usage_export.group_value g using (group_id)
-      where series_id = ${seriesId} and g.display = 'speak' order by c.revision
-    `.execute(db);
-    expect(history).toEqual([
-      { kind: "appeared", revision: 1 },
-      { kind: "gone", revision: 2 },
-      { kind: "appeared", revision: 3 },
-    ]);
   });
 
   test("all seven metrics and the extra ones arrive as they were sent", async () => {
@@ -144,20 +102,6 @@ export function testMerge(db: Database): void {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, [rowsOn(FIRST, [rowOf("a\u0000b", "1"), rowOf("ab", "2")])]);
     expect(await shown(db, project)).toEqual({ [FIRST]: { ab: "2", "a\\u0000b": "1" } });
-  });
-
-  test("an answer whose fetch began before that of the stored one changes nothing", async () => {
-    const { project, seriesId } = await newSeries(db);
-    const slow = await nextFetchNo(db);
-    await store(db, seriesId, [slice(FIRST, { listen: "2" })]);
-    const before = await rowVersions(db, seriesId);
-    const coverage = await view(db, "coverage", project);
-
-    const late = await store(db, seriesId, [slice(FIRST, { listen: "1", speak: "1" })], { fetchNo: slow });
-
-    expect(late).toEqual({ slices: [{ day: FIRST, decision: "stale" }], rowsChanged: 0 });
-    expect(await rowVersions(db, seriesId)).toEqual(before);
-    expect(await view(db, "coverage", project)).toEqual(coverage);
   });
 
   test("an answer that is stored again, because the acknowledgement of the COMMIT was lost, changes nothing", async () => {

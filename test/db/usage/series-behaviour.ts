@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import type { Day } from "../../../src/usage/days.ts";
-import type { Filter, Project } from "../../../src/usage/series.ts";
+import type { Filter } from "../../../src/usage/series.ts";
 import { configured, newProject, newSeries, shown, slice, store, view } from "../stored-usage.ts";
 
 const DAY = "2026-03-17";
@@ -13,27 +13,9 @@ const LISTEN: Filter = { name: "narrow", features: {}, dimensions: { endpoint: "
 const SPEAK: Filter = { name: "narrow", features: {}, dimensions: { endpoint: "speak" } };
 
 export function testSeries(db: Database): void {
-  test("a series that is registered again keeps its id", async () => {
-    const one = configured(newProject());
-    const first = seriesIdOf(await registerSeries(db, [one]), one.series);
-    expect(seriesIdOf(await registerSeries(db, [one]), one.series)).toBe(first);
-  });
-
   test("a series that is not registered has no id", async () => {
     const ids = await registerSeries(db, []);
     expect(() => seriesIdOf(ids, configured(newProject()).series)).toThrow("is not registered");
-  });
-
-  test("other groupings, filters and projects are other series", async () => {
-    const project = newProject();
-    const all = [
-      configured(project, "none"),
-      configured(project, "endpoint"),
-      configured(project, "endpoint", { filter: LISTEN }),
-      configured(newProject(), "endpoint"),
-    ];
-    const ids = await registerSeries(db, all);
-    expect(new Set(all.map(({ series }) => seriesIdOf(ids, series))).size).toBe(4);
   });
 
   test("stored numbers are shown under a new name of their project or filter", async () => {
@@ -208,14 +190,6 @@ export function testSeries(db: Database): void {
     const { rows } =
       await sql`select due_from, due_through from usage_export.series where series_id = ${seriesId}`.execute(db);
     expect(rows).toEqual([{ due_from: from, due_through: through }]);
-  });
-
-  test("series of the same project keep their own due days", async () => {
-    const project: Project = newProject();
-    const [one, other] = [configured(project, "none"), configured(project, "model")];
-    const ids = await registerSeries(db, [one, other]);
-    await markDue(db, [seriesIdOf(ids, one.series)], window(DAY, DAY));
-    expect((await view(db, "coverage", project)).map(({ grouping }) => grouping)).toEqual(["none"]);
   });
 }
 
