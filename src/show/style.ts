@@ -189,9 +189,8 @@ a:has(.chips){text-decoration:none}
 .ranks .n,:is(.third,.quarter) .n{white-space:nowrap}
 :is(.third,.quarter) table{width:100%}
 :is(.third,.quarter) tbody th{width:100%;max-width:0}
-:is(.third,.quarter) tbody th bdi{max-width:none}
 :is(.third,.quarter) tbody a{display:block;text-decoration:none}
-:is(.third,.quarter) tbody a>bdi{display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:3;overflow:hidden;line-height:1.2;padding-block:.15rem}
+:is(.third,.quarter) tbody :is(th,a)>bdi{max-width:none;display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:3;overflow:hidden;line-height:1.2;padding-block:.15rem}
 :is(.third,.quarter) th:first-child{position:relative;z-index:0;padding-left:.4rem}
 :is(.third,.quarter) :is(td,tbody th){padding-block:.22rem}
 :is(.third,.quarter) tbody a{color:inherit}

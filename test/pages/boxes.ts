@@ -15,11 +15,10 @@ const PICTURES = process.env.PICTURES;
 const MISPLACED = `(() => {
   const boxes = [];
   const add = (name, element, range) => {
-    // What is scrolled out of its box, what an ellipsis stands for, and what is beyond the two lines of a legend is not seen.
-    const around = element.closest(".scroll, pre, .drawing bdi, .third th");
+    // What is scrolled out of its box, and what is beyond the lines of a name, is not seen.
+    const around = element.closest(".scroll, pre");
     const box = around && getComputedStyle(around).overflow !== "visible" ? around.getBoundingClientRect() : undefined;
-    // A range has the boxes of a text with an ellipsis twice, whole and cut.
-    const isCut = element.matches(".legend bdi") || (box && around.localName === "th");
+    const isCut = element.matches(".drawing bdi, :is(.third, .quarter) :is(th, a) > bdi");
     const rects = isCut ? [element.getBoundingClientRect()] : range.getClientRects();
     for (const { left, right: end, top, bottom: foot } of rects) {
       const right = Math.min(end, box?.right ?? end);

@@ -9,7 +9,7 @@ const database = await testDatabase();
 const { db } = database;
 const test = programTest(database);
 
-const REFUSED = /key of project production refused \(401\)/;
+const REFUSED = /the service refuses the API key of production \(401\)/;
 
 /** Two exports have read everything, and then a command in another shell had a wrong key. */
 async function failAll(context: ProgramContext): Promise<void> {
