@@ -223,7 +223,7 @@ function causeText(cause: FailureCause): string {
       ? "no numbers of these days yet"
       : `last good numbers shown${slicesWithNumbers < slices ? ` for ${slicesWithNumbers} of them` : ""}`;
   const title = causeTitle(cause);
-  const error = truncate(errorReason(cause.error), ERROR_LENGTH_MAX);
+  const error = truncate(cause.error.replaceAll(REQUEST_DETAILS, ""), ERROR_LENGTH_MAX);
   return [
     `${title} since ${instantText(since)}`,
     `${counted(days, "day")} of ${counted(projects, "project")} could not be read`,
@@ -239,10 +239,6 @@ function causeText(cause: FailureCause): string {
 
 /** The parts in which error texts with the same reason differ. */
 const REQUEST_DETAILS = / \((?:\d+ attempts|request id [^)]*)\)/g;
-
-function errorReason(error: string): string {
-  return error.replaceAll(REQUEST_DETAILS, "");
-}
 
 /** Only the text of the error says what happened. */
 const UNKNOWN_CAUSE = "readings fail";

@@ -128,13 +128,13 @@ test("a project that is no longer exported is named, unless it was read on all o
     newProject(),
     newProject(),
   ];
-  const usage = (days: readonly number[]) =>
-    Object.fromEntries(days.map((day) => [back(day), [["nova-3", { hours: "1" }] as const]]));
+  const usage = (days: readonly number[], model = "nova-3") =>
+    Object.fromEntries(days.map((day) => [back(day), [[model, { hours: "1" }] as const]]));
   const all = [1, 2, 3, 4, 5, 6, 7, 8];
   const due = { start: back(8), end: back(1) };
   const [keptId, , , doubtfulId = 0] = await storeSeries(db, [
     { project: kept, grouping: "model", usage: usage(all), due, windowDays: 1 },
-    { project: removed, grouping: "model", usage: usage([3, 4, 5, 6, 7, 8]), windowDays: 1 },
+    { project: removed, grouping: "model", usage: usage([3, 4, 5, 6, 7, 8], "removed"), windowDays: 1 },
     { project: early, grouping: "model", usage: usage([5, 6, 7, 8]), windowDays: 1 },
     { project: doubtful, grouping: "model", usage: usage([3]), windowDays: 1 },
     { project: narrowed, grouping: "model", usage: usage([7]), windowDays: 1 },
@@ -168,6 +168,9 @@ test("a project that is no longer exported is named, unless it was read on all o
     complete: false,
     ...{ ended: named(removed, early), leftOut: named(narrowed), counts: [2, 1] },
   });
+  // What it used on the days that were not read is not known, and so not 0.
+  const { groups } = described((await ask(`from=${back(2)}&to=${back(1)}`)).answer);
+  expect(groups.find(({ group }) => group === "removed")).toMatchObject({ amount: null, before: "1" });
   expect(await ended(`from=${back(6)}&to=${back(5)}&compare=none&project=${removed.id}`)).toEqual({
     complete: true,
     ...{ ended: [], leftOut: [], counts: [0, 0] },
@@ -205,6 +208,7 @@ test("there is no change unless every day of both periods was read, and the answ
   });
   await storeSeries(db, [{ ...series, usage: { [back(8)]: [] } }]);
   const { answer } = await ask(`${query}&sort=change`);
+  expect(answer).toMatchObject({ question: { sort: "change" } });
   const changed = { amount: "3", before: null, change: "3" };
   expect(described(answer)).toMatchObject({ compared: true, groups: [changed], total: changed });
   const [first] = await linesOf();

@@ -188,27 +188,21 @@ ${projectField(view.project, health)}${controls?.fields}<button>Show</button></f
 /** More projects are not listed: a name is typed. */
 const PROJECTS_LISTED_MAX = 100;
 
-/** The health state has a project for usage and for billing. A name that several projects share is the value of none of them. */
+/** The health state has a project for usage and for billing. */
 function projectField(asked: string | undefined, { projects }: HealthState): Html | undefined {
   const names = new Map(projects.map(({ projectId, project }) => [projectId, project]));
   if (names.size < 2 && asked === undefined) return undefined;
   if (names.size > PROJECTS_LISTED_MAX)
     return html`<label>Project <input type="search" name="project" value="${asked}" placeholder="name" spellcheck="false"></label>
 `;
-  const shared = Map.groupBy(names.values(), (name) => name);
-  const options = [...names]
-    .map(([id, name]) => {
-      const isOwn = name !== "" && shared.get(name)?.length === 1;
-      return {
-        value: isOwn ? name : id,
-        title: isOwn ? name : `${name} (${id})`,
-        isAsked: [id, isOwn && name].includes(asked ?? ""),
-      };
-    })
-    .sort((a, b) => (a.title < b.title ? -1 : 1));
+  const isShared = (name: string) => [...names.values()].filter((one) => one === name).length > 1;
+  const isAsked = ([id, name]: readonly [string, string]) => asked === id || (asked === name && !isShared(name));
+  const listed = [...names].sort(([, a], [, b]) => (a < b ? -1 : 1));
+  const options = listed.map(([id, name]) =>
+    optionHtml(id, isShared(name) ? `${name} (${id})` : name, isAsked([id, name])),
+  );
   // Unchosen, the next Show would ask for all projects.
-  const other =
-    asked === undefined || options.some(({ isAsked }) => isAsked) ? undefined : optionHtml(asked, asked, true);
-  return html`<label>Project <select name="project"><option value="">all projects</option>${other}${options.map(({ value, title, isAsked }) => optionHtml(value, title, isAsked))}</select></label>
+  const other = asked === undefined || listed.some(isAsked) ? undefined : optionHtml(asked, asked, true);
+  return html`<label>Project <select name="project"><option value="">all projects</option>${other}${options}</select></label>
 `;
 }
