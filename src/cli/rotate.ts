@@ -12,15 +12,8 @@ import { readLedger } from "../db/keys/ledger.ts";
 import { AppError, errorText } from "../errors.ts";
 import { openRotationContext, type RotationContext } from "../jobs/context.ts";
 import { discoverProjects, withKnownProjects } from "../jobs/discovery.ts";
-import {
-  type RotationOptions,
-  type RotationResult,
-  recordedRotation,
-  rotateKey,
-  rotationRequest,
-  stepText,
-} from "../jobs/rotation.ts";
-import { cleanupSteps, planRotation } from "../keys/plan.ts";
+import { type RotationResult, recordedRotation, rotateKey, stepText } from "../jobs/rotation.ts";
+import { cleanupSteps, planRotation, type RotationRequest } from "../keys/plan.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 
 export type RotateOptions = {
@@ -86,12 +79,13 @@ async function rotateAll(
   config: Config,
   db: Database,
   rotations: readonly RotationConfig[],
-  { dryRun, json, ...options }: RotateOptions,
+  { dryRun, json, now, rollback }: RotateOptions,
 ): Promise<number> {
+  const wants = now ? "fresh" : rollback ? "previous" : undefined;
   await using context = dryRun ? undefined : await openRotationContext(app, config, db);
   const answers: RotationAnswer[] = [];
   const rotate = async (rotation: RotationConfig) => {
-    const result = context ? await rotateOne(context, rotation, options) : await resultOfPlan(db, rotation, options);
+    const result = context ? await rotateOne(context, rotation, wants) : await resultOfPlan(db, rotation, wants);
     const project = rotation.group === undefined ? {} : { project: rotation.project.name };
     const answer = { rotation: jobNameOf(rotation), ...project, ...result };
     answers.push(answer);
@@ -115,10 +109,10 @@ async function rotateAll(
 async function rotateOne(
   context: RotationContext,
   rotation: RotationConfig,
-  options: RotationOptions,
+  wants: RotationRequest["wants"] | undefined,
 ): Promise<RotationResult> {
   try {
-    return await rotateKey(context, rotation, options);
+    return await rotateKey(context, rotation, wants);
   } catch (error) {
     if (context.app.signal.aborted || !(error instanceof AppError)) throw error;
     // One of many projects may have no key, and the others must not wait for it.
@@ -128,9 +122,13 @@ async function rotateOne(
 }
 
 /** What would be done. Reads the ledger, and calls nothing. */
-async function resultOfPlan(db: Database, job: RotationConfig, options: RotationOptions): Promise<RotationResult> {
+async function resultOfPlan(
+  db: Database,
+  job: RotationConfig,
+  wants: RotationRequest["wants"] | undefined,
+): Promise<RotationResult> {
   const { ledger, now } = await readLedger(db, job);
-  const { next, idle, blocked } = planRotation(job, ledger, now, rotationRequest(options, now));
+  const { next, idle, blocked } = planRotation(job, ledger, now, wants && { wants, at: now });
   const steps = [...(next ? [next] : []), ...cleanupSteps(job, ledger, now)];
   const errors = blocked === undefined ? [] : [blocked];
   return {

@@ -24,11 +24,6 @@ import { readClocks } from "./key-checks.ts";
 import { recordedRun } from "./recorded-run.ts";
 import { inspectKey, keyNameOf, type Rotation, takeCleanupStep, takeStep } from "./rotation-steps.ts";
 
-export type RotationOptions = {
-  readonly now?: boolean | undefined;
-  readonly rollback?: boolean | undefined;
-};
-
 export type RotationResult = {
   readonly status: "ok" | "failed";
   /** What was done, in order. */
@@ -45,16 +40,16 @@ const RENEW_MS = (LEASE_SECONDS * 1000) / 3;
 const LEASE_WAIT_MS_MAX = LEASE_SECONDS * 2_000;
 const LEASE_POLL_MS = 250;
 
-/** Rotates one key now, if it is due or the options ask for it. If another process is rotating the key, waits until it has finished. */
+/** Rotates one key now, if it is due or wanted. If another process is rotating the key, waits until it has finished. */
 export async function rotateKey(
   context: RotationContext,
   job: RotationJob,
-  options: RotationOptions = {},
+  wants?: RotationRequest["wants"],
 ): Promise<RotationResult> {
   const { app, db } = context;
   const { actor, scrubber } = app;
   // The request's time is taken before the wait, so that what another process does during the wait fulfils the request.
-  const request = rotationRequest(options, await databaseNow(db));
+  const request = wants && { wants, at: await databaseNow(db) };
   const lease = await waitForLease(app, db, job);
   // A failure is ignored: the next write to the ledger fails for the same reason, a lost lease or an unreachable database.
   const renewing = setInterval(() => void renewLease(db, lease).catch(() => {}), RENEW_MS);
@@ -88,10 +83,6 @@ export async function recordedRotation(
   });
 }
 
-export function rotationRequest({ now, rollback }: RotationOptions, at: Date): RotationRequest {
-  return { ...(now && { freshRequestedAt: at }), ...(rollback && { previousRequestedAt: at }) };
-}
-
 async function waitForLease({ log, actor, signal }: App, db: Database, job: RotationJob): Promise<Lease> {
   const until = performance.now() + LEASE_WAIT_MS_MAX;
   for (let attempt = 1; ; attempt++) {
@@ -112,9 +103,9 @@ async function waitForLease({ log, actor, signal }: App, db: Database, job: Rota
 const STEPS_MAX = 50;
 
 /** Takes the steps towards an active key until none is left or one fails. Returns why nothing is left to do. */
-async function takeSteps(rotation: Rotation, request: RotationRequest): Promise<string | undefined> {
+async function takeSteps(rotation: Rotation, request: RotationRequest | undefined): Promise<string | undefined> {
   const { job, ledger, context, did, errors } = rotation;
-  let inspection = await inspectActive(rotation, request);
+  let inspection = request ? undefined : await inspectActive(rotation);
   try {
     for (let steps = 0; steps < STEPS_MAX; steps++) {
       const known = await ledger.read();
@@ -138,16 +129,12 @@ async function takeSteps(rotation: Rotation, request: RotationRequest): Promise<
   throw new Error(`rotation ${job.name} does not come to an end; its last step was ${did.at(-1)}`);
 }
 
-/**
- * Inspects the active key only if the result can matter: not if a person asked for a new key or for the previous one, and not while
- * another key is being delivered.
- */
-async function inspectActive(rotation: Rotation, request: RotationRequest): Promise<Inspection | undefined> {
+/** Inspects the active key only if the result can matter: not while another key is being delivered. */
+async function inspectActive(rotation: Rotation): Promise<Inspection | undefined> {
   const { ledger } = await rotation.ledger.read();
   const active = activeKey(ledger);
   const isReplacing = ledger.keys.some(({ state }) => state === "pending") || ledger.rollbackTo !== null;
-  if (!active || isReplacing || request.freshRequestedAt || request.previousRequestedAt) return undefined;
-  return inspectKey(rotation, active);
+  return !active || isReplacing ? undefined : inspectKey(rotation, active);
 }
 
 /** Runs even if a step towards an active key failed. If the cleanup of one key fails, the others are still cleaned up. */

@@ -36,10 +36,9 @@ export type RotationStep = { readonly reason: string } & (
 
 /** What a person asked for, and when. A key that becomes active after that time fulfils the request. */
 export type RotationRequest = {
-  /** A fresh key, due or not. */
-  readonly freshRequestedAt?: Date;
-  /** The previous key, put back. */
-  readonly previousRequestedAt?: Date;
+  /** A fresh key, due or not; or the previous key, put back. */
+  readonly wants: "fresh" | "previous";
+  readonly at: Date;
 };
 
 /** What is known about the active key besides the ledger, before the first step. */
@@ -54,11 +53,11 @@ export function planRotation(
   job: RotationJob,
   ledger: Ledger,
   now: Date,
-  request: RotationRequest = {},
-  inspection: Inspection = {},
+  request?: RotationRequest,
+  inspection?: Inspection,
 ): RotationPlan {
   const next = nextStep(job, ledger, now, request, inspection);
-  if (next?.kind === "create" && !request.freshRequestedAt && needsAttention(ledger.failedAttempts)) {
+  if (next?.kind === "create" && request?.wants !== "fresh" && needsAttention(ledger.failedAttempts)) {
     return {
       blocked: `needs attention: ${ledger.failedAttempts} attempts failed, the last with: ${ledger.lastError ?? "unknown"}; nothing is created until rotate --now`,
     };
@@ -95,13 +94,13 @@ export function nextStep(
   job: RotationJob,
   ledger: Ledger,
   now: Date,
-  request: RotationRequest,
+  request?: RotationRequest,
   { refusal, stale }: Inspection = {},
 ): RotationStep | undefined {
   // The draining key that a person asked to have back.
   const target = ledger.keys.find(({ intentId, state }) => intentId === ledger.rollbackTo && state === "draining");
   const pending = ledger.keys.find(({ state }) => state === "pending");
-  if (target && !request.freshRequestedAt) return rollbackStep(job, target, pending);
+  if (target && request?.wants !== "fresh") return rollbackStep(job, target, pending);
   if (wantsPrevious(ledger, request)) {
     const previous = previousKey(ledger);
     return previous && { kind: "restore", key: previous, reason: "the previous key was asked for" };
@@ -127,12 +126,16 @@ function rollbackStep(job: RotationJob, target: LedgerKey, pending: LedgerKey | 
     : { kind: "promote", key: target, reason: `${reason}, and every sink has it` };
 }
 
-function pendingStep(job: RotationJob, ledger: Ledger, key: LedgerKey, request: RotationRequest): RotationStep {
+function pendingStep(
+  job: RotationJob,
+  ledger: Ledger,
+  key: LedgerKey,
+  request: RotationRequest | undefined,
+): RotationStep {
   if (key.step === "intent") return markOrphanStep(key);
   if (key.step === "stored") {
-    const { freshRequestedAt } = request;
-    const isFresh = freshRequestedAt === undefined || key.requestedAt >= freshRequestedAt;
-    return !isFresh && ledger.failedAttempts > 0
+    const isTooOld = request?.wants === "fresh" && key.requestedAt < request.at;
+    return isTooOld && ledger.failedAttempts > 0
       ? { kind: "abandon", key, reason: "a fresh key was asked for, and this one was not accepted" }
       : { kind: "verify", key, reason: "the key is stored and was not verified yet" };
   }
@@ -146,9 +149,9 @@ function markOrphanStep(key: LedgerKey): RotationStep {
   return { kind: "mark-orphan", key, reason: "the create may have been sent, and its answer is not known" };
 }
 
-function wantsPrevious(ledger: Ledger, { previousRequestedAt }: RotationRequest): boolean {
+function wantsPrevious(ledger: Ledger, request: RotationRequest | undefined): boolean {
   const putBackAt = activeKey(ledger)?.putBackAt;
-  return previousRequestedAt !== undefined && (!putBackAt || putBackAt < previousRequestedAt);
+  return request?.wants === "previous" && (!putBackAt || putBackAt < request.at);
 }
 
 /** Always older than the active key: a second rollback goes one key further back, never forward again. */
@@ -164,12 +167,12 @@ function dueReason(
   job: RotationJob,
   active: LedgerKey | undefined,
   now: Date,
-  request: RotationRequest,
+  request: RotationRequest | undefined,
   refusal: string | undefined,
 ): string | undefined {
   if (!active?.activeSince) return "there is no active key";
   if (refusal !== undefined) return refusal;
-  if (request.freshRequestedAt && active.activeSince < request.freshRequestedAt) return "a fresh key was asked for";
+  if (request?.wants === "fresh" && active.activeSince < request.at) return "a fresh key was asked for";
   const ageDays = daysInService(active, now);
   if (ageDays >= job.maxAgeDays)
     return `the active key is ${Math.floor(ageDays)} days old, of at most ${job.maxAgeDays}`;

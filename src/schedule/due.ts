@@ -31,14 +31,6 @@ function firstUnhandled(job: Schedule, { scheduledThrough, createdAt }: StoredJo
   return dueAt ? new Date(Math.max(Number(dueAt), Number(createdAt))) : nextOccurrence(job, createdAt);
 }
 
-export type JobState = {
-  /** The newest scheduled time for which a run was started. */
-  readonly scheduledThrough: Date | undefined;
-  readonly paused: boolean;
-  /** Whether a run that the schedule or missing days started has not ended. */
-  readonly running: boolean;
-};
-
 /** "catchup" if the scheduled time was missed. */
 export type DueRun = { readonly scheduledFor: Date; readonly trigger: "schedule" | "catchup" };
 
@@ -46,16 +38,18 @@ export type DueRun = { readonly scheduledFor: Date; readonly trigger: "schedule"
 const LATE_MS = 5 * 60_000;
 
 /**
- * The run to start now; undefined if the job is paused, nothing is due, or the previous run has not ended. However many scheduled times were
- * missed, only the newest is run: its plan contains every day that is due. A job that never ran starts with the newest scheduled time before
+ * The run to start now; undefined if the job is paused, nothing is due, or `isRunning`: a run that the schedule or missing days started has
+ * not ended. However many scheduled times were missed, only the newest is run: its plan contains every day that is due. A job that never ran starts with the newest scheduled time before
  * now, so that a new installation has numbers at once and not after a night.
  */
 export function planTick(
-  latest: Date | undefined,
-  { scheduledThrough, paused, running }: JobState,
+  job: Schedule,
+  { scheduledThrough, pause }: StoredJob,
+  isRunning: boolean,
   now: Date,
 ): DueRun | undefined {
-  if (paused || running || latest === undefined) return undefined;
+  const latest = latestOccurrence(job, now);
+  if (pause || isRunning || latest === undefined) return undefined;
   if (scheduledThrough !== undefined && latest <= scheduledThrough) return undefined;
   const trigger = now.getTime() - latest.getTime() > LATE_MS ? "catchup" : "schedule";
   return { scheduledFor: latest, trigger };

@@ -20,7 +20,7 @@ export async function rotateProject(
   const { did, error } = await attemptRotation(context, rotation);
   const status = error === undefined ? "ok" : "failed";
   const scrubbed = error && context.app.scrubber.scrub(error);
-  reportRunEnd(context, { runId, kind, trigger, job: rotation.name, status, did, error: scrubbed });
+  reportRunEnd(context, { runId, kind, trigger, job: rotation.name, status, did, error: scrubbed ?? null });
   await endProject(context, { runId, projectId, counts: NO_COUNTS, error });
 }
 

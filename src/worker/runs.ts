@@ -1,8 +1,7 @@
 // How a project of a run ends, and how the end of a run is reported: in the log or, on a terminal, in a line for a person.
 
-import type { ProjectEnd } from "../db/jobs/runs.ts";
+import type { ProjectEnd, RunEnd } from "../db/jobs/runs.ts";
 import { counted, durationText, instantText } from "../show/format.ts";
-import type { RunCounts } from "../usage/counts.ts";
 import type { WorkerContext } from "./context.ts";
 
 /** Also ends the run and reports it, if this is its last project. */
@@ -12,20 +11,12 @@ export async function endProject(context: WorkerContext, { error, ...project }: 
   if (run?.kind === "export") reportRunEnd(context, run);
 }
 
-export type EndedRun = {
-  readonly kind: "export" | "rotation";
-  readonly job: string;
-  readonly trigger: string;
-  readonly status: string;
-  readonly runId?: string;
-  readonly seconds?: number;
-  /** The first error of the run. */
-  readonly error?: string | null | undefined;
-  /** Set for an export. */
-  readonly counts?: RunCounts;
-  /** Set for a rotation: its actions, in order. */
-  readonly did?: readonly string[];
-};
+/** Of a rotation, without the counts. */
+export type EndedRun = Pick<RunEnd, "kind" | "job" | "trigger" | "status"> &
+  Partial<RunEnd> & {
+    /** Set for a rotation: its actions, in order. */
+    readonly did?: readonly string[];
+  };
 
 export function reportRunEnd({ app }: Pick<WorkerContext, "app">, run: EndedRun): void {
   if (app.terminal) {

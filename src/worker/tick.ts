@@ -15,7 +15,7 @@ import { dueSlices, incompleteSeries } from "../db/usage/coverage.ts";
 import { extendDue, registerSeries, seriesIdOf } from "../db/usage/series.ts";
 import { errorCode, errorText } from "../errors.ts";
 import { warnOfLeftOut, withSeenValues } from "../jobs/discovery.ts";
-import { latestOccurrence, nextOccurrence } from "../schedule/cron.ts";
+import { nextOccurrence } from "../schedule/cron.ts";
 import { planTick } from "../schedule/due.ts";
 import { isDueForRetry } from "../usage/backfill.ts";
 import { addDays, dayOf } from "../usage/days.ts";
@@ -72,11 +72,9 @@ async function tickJob(context: WorkerContext, job: ConfiguredJob): Promise<bool
   return inTransaction(context.db, async (tx) => {
     const stored = await lockJob(tx, job);
     const runs = await runningRuns(tx, job);
-    const paused = stored.pause !== undefined;
     // A scheduled run does not wait for a person's export or backfill.
-    const running = runs.some(({ trigger }) => trigger === "schedule" || trigger === "catchup");
-    const state = { scheduledThrough: stored.scheduledThrough, paused, running };
-    const due = planTick(latestOccurrence(job, now), state, now);
+    const isRunning = runs.some(({ trigger }) => trigger === "schedule" || trigger === "catchup");
+    const due = planTick(job, stored, isRunning, now);
     if (due) {
       const projects = job.kind === "export" ? await makeDue(tx, context, job, now) : job.rotations.map(toRunProject);
       const isStarted = await startRun(tx, context, job, due, projects);
@@ -84,7 +82,7 @@ async function tickJob(context: WorkerContext, job: ConfiguredJob): Promise<bool
       return isStarted;
     }
     // A run in progress might be reading what is missing.
-    if (paused || runs.length > 0) return false;
+    if (stored.pause || runs.length > 0) return false;
     const projects = await (job.kind === "export" ? projectsWithGaps(tx, context, job, now) : newProjects(tx, job));
     return projects.length > 0 && startRun(tx, context, job, { trigger: "catchup", scheduledFor: undefined }, projects);
   });

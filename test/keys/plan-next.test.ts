@@ -13,12 +13,12 @@ function cases(...rows: readonly Case[]) {
 
 /** The next step and its key, as in "deliver ue-1". */
 function nextOf(state: Ledger, { job, request }: Given = {}): string | undefined {
-  const next = nextStep({ ...JOB, ...job }, state, NOW, request ?? {});
+  const next = nextStep({ ...JOB, ...job }, state, NOW, request);
   return next && ("key" in next ? `${next.kind} ${next.key.intentId}` : next.kind);
 }
 
-const FRESH_REQUESTED = { request: { freshRequestedAt: NOW } };
-const ROLLBACK_REQUESTED = { request: { previousRequestedAt: NOW } };
+const FRESH_REQUESTED = { request: { wants: "fresh", at: NOW } } as const;
+const ROLLBACK_REQUESTED = { request: { wants: "previous", at: NOW } } as const;
 
 test.each(
   cases(
@@ -76,7 +76,7 @@ test.each(
 
 test("a delivery goes only to the sinks that do not have the key", () => {
   const job = { ...JOB, deliver: [FILE, COMMAND] };
-  const next = nextStep(job, ledger([key(), pending("verified", { deliveredTo: IN_FILE })]), NOW, {});
+  const next = nextStep(job, ledger([key(), pending("verified", { deliveredTo: IN_FILE })]), NOW);
   expect(next).toMatchObject({ kind: "deliver", sinks: [COMMAND] });
 });
 

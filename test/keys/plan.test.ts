@@ -3,7 +3,7 @@ import { cleanupSteps, FAILED_ATTEMPTS_MAX, planRotation } from "../../src/keys/
 import { daysAgo, draining, JOB, key, ledger, NOW, pending } from "./sample-ledger.ts";
 
 test("a rollback without a previous key is blocked, with the reason", () => {
-  const plan = planRotation(JOB, ledger([key({ requestedAt: daysAgo(99) })]), NOW, { previousRequestedAt: NOW });
+  const plan = planRotation(JOB, ledger([key({ requestedAt: daysAgo(99) })]), NOW, { wants: "previous", at: NOW });
   expect(plan).toEqual({ blocked: "there is no previous key to put back" });
 });
 
@@ -23,7 +23,7 @@ test.each([
 test("a pending key is delivered, and a person's request is fulfilled, however many attempts failed", () => {
   const many = { failedAttempts: 9 };
   expect(planRotation(JOB, ledger([DUE, pending("verified")], many), NOW).next?.kind).toBe("deliver");
-  expect(planRotation(JOB, ledger([DUE], many), NOW, { freshRequestedAt: NOW }).next?.kind).toBe("create");
+  expect(planRotation(JOB, ledger([DUE], many), NOW, { wants: "fresh", at: NOW }).next?.kind).toBe("create");
 });
 
 test("with nothing to do the plan says when the key is due", () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { StoredJob } from "../../src/db/jobs/jobs.ts";
 import { nextOccurrence } from "../../src/schedule/cron.ts";
-import { type JobState, overdueSince, planTick, waitingSince } from "../../src/schedule/due.ts";
+import { overdueSince, planTick, waitingSince } from "../../src/schedule/due.ts";
 
 const DAILY = { schedule: "15 2 * * *", timezone: "UTC" };
 /** The last day of a month is never its first Monday. */
@@ -58,14 +58,7 @@ test("a job that never ran has been due since it was registered", () => {
   expect(overdueSince(NEVER, job, at("25T12:00:00"))).toBeUndefined();
 });
 
-const NIGHT = new Date("2026-03-19T02:15:00Z");
-const NIGHT_BEFORE = new Date("2026-03-18T02:15:00Z");
-const state = (part: Partial<JobState> = {}): JobState => ({
-  scheduledThrough: NIGHT_BEFORE,
-  paused: false,
-  running: false,
-  ...part,
-});
+const NIGHT = at("19T02:15:00");
 const after = (seconds: number) => new Date(NIGHT.getTime() + seconds * 1000);
 
 test.each([
@@ -75,31 +68,25 @@ test.each([
   { name: "later than five minutes after it", now: after(301), trigger: "catchup" },
   { name: "hours after it", now: after(9 * 3600), trigger: "catchup" },
 ])("a job runs $name, triggered by $trigger", ({ now, trigger }) => {
-  expect(planTick(NIGHT, state(), now)).toEqual({ scheduledFor: NIGHT, trigger });
-});
-
-test("a scheduled time that was run is not run again", () => {
-  expect(planTick(NIGHT, state({ scheduledThrough: NIGHT }), after(30))).toBeUndefined();
-});
-
-test("a scheduled time before the last one that was run is not run, for example after the schedule was changed", () => {
-  expect(planTick(NIGHT, state({ scheduledThrough: after(1) }), after(30))).toBeUndefined();
+  expect(planTick(DAILY, stored(), false, now)).toEqual({ scheduledFor: NIGHT, trigger });
 });
 
 test("a job that never ran starts with its newest scheduled time", () => {
-  const decision = planTick(NIGHT, state({ scheduledThrough: undefined }), after(9 * 3600));
+  const decision = planTick(DAILY, stored({ scheduledThrough: undefined }), false, after(9 * 3600));
   expect(decision).toEqual({ scheduledFor: NIGHT, trigger: "catchup" });
 });
 
-test("a job whose schedule has not occurred yet does nothing", () => {
-  expect(planTick(undefined, state(), after(0))).toBeUndefined();
-});
-
-test("a paused job does nothing, whatever is due", () => {
-  expect(planTick(NIGHT, state({ paused: true }), after(9 * 3600))).toBeUndefined();
-});
-
-test("a job waits for the end of the previous run", () => {
-  expect(planTick(NIGHT, state({ running: true }), after(0))).toBeUndefined();
-  expect(planTick(NIGHT, state(), after(3600))).toEqual({ scheduledFor: NIGHT, trigger: "catchup" });
+test.each([
+  ["if its scheduled time was run", DAILY, { scheduledThrough: NIGHT }, false],
+  [
+    "if a later time was run, for example before the schedule was changed",
+    DAILY,
+    { scheduledThrough: after(1) },
+    false,
+  ],
+  ["if its schedule has never occurred", NEVER, {}, false],
+  ["while it is paused", DAILY, { pause: { at: NIGHT, why: "moving house", by: "me" } }, false],
+  ["until the previous run has ended", DAILY, {}, true],
+] as const)("a job does not run %s", (_, job, part, isRunning) => {
+  expect(planTick(job, stored(part), isRunning, after(30))).toBeUndefined();
 });

@@ -56,7 +56,6 @@ test("if the service does not say whether the key works, no other key is made", 
 test.for<readonly [name: string, harm: (file: string) => Promise<void>, words: string]>([
   ["is gone", (file) => rm(file), "is gone"],
   ["holds another key", (file) => writeFile(file, "another\n"), "holds something else than the key in use"],
-  ["is empty", (file) => writeFile(file, ""), "holds something else than the key in use"],
 ])("a delivered file that %s is delivered again", async ([, harm, words], { context }) => {
   const jobs = { exports: [] };
   await context.configure({}, jobs);

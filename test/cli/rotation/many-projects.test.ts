@@ -35,6 +35,8 @@ async function configureFleet(context: RotationContext, { rotation = {}, count =
         key: { rotation: "fleet", first: { file: "first/{id}" } },
       })),
       exports: [],
+      // Each of several workers listens.
+      monitor: { port: 0 },
       rotations: [
         {
           ...{ name: "fleet", schedule: "* * * * *", projects: ["north-*"] },

@@ -61,8 +61,6 @@ const unknown: readonly Unproved[] = [
     ({ current }) => [{ accessor: current, daysAgo: 1 }],
     (request) => (isBreakdown(request) ? { kind: "answer", status: 503 } : undefined),
   ],
-  ["does not tell keys apart", () => [{ accessor: "somebody", daysAgo: 1 }], undefined],
-  ["shows no usage at all", () => [], undefined],
   ["shows nothing of the last days", ({ current }) => [{ accessor: current, daysAgo: 5 }], undefined],
   [
     "is of other days than were asked for",

@@ -57,15 +57,6 @@ test("of many processes that take a lease at the same moment one gets it", async
   }
 });
 
-test("taking a lease leaves the expired leases of other rotations to their holders", async () => {
-  const expired = newName();
-  const lease = await takenLease(expired);
-  await runOut(expired);
-  await takenLease(newName());
-  await renewLease(db, lease);
-  expect(await leaseOf(expired)).toMatchObject({ owner: "someone", fence: "1" });
-});
-
 test("a released lease can be taken at once, with a higher fencing number", async () => {
   const rotation = newName();
   await releaseLease(db, await takenLease(rotation));

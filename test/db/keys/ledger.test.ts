@@ -91,18 +91,6 @@ test("granted scopes with any character are stored", async () => {
   expect((await keyOf(rotation, intentId))?.scopesGranted).toEqual(["ab", 'c"{},']);
 });
 
-test("when a key becomes active the previous one drains", async () => {
-  const rotation = await newRotation(db);
-  const [first, second] = [newIntent(), newIntent()];
-  await rotation.key(first, "active");
-  await rotation.key(second, "active");
-  const keys = (await stateOf(rotation)).keys;
-  expect(keys).toMatchObject([
-    { intentId: first, state: "draining", drainingSince: expect.any(Date) },
-    { intentId: second, state: "active", step: null, activeSince: expect.any(Date), putBackAt: null },
-  ]);
-});
-
 test("when a key becomes active the count of failures is reset and the rollback is done", async () => {
   const rotation = await newRotation(db);
   const intentId = newIntent();
@@ -137,27 +125,6 @@ test("a sink holds the last key that was delivered to it", async () => {
   expect((await stateOf(rotation)).keys.map(({ deliveredTo }) => deliveredTo)).toEqual([["b"], ["a"]]);
 });
 
-test("an intent for which no key was made is deleted, and its events stay", async () => {
-  const rotation = await newRotation(db);
-  const intentId = newIntent();
-  await rotation.key(intentId, "intent");
-  await rotation.write({ kind: "not-created", intentId }, "the service answered 403");
-  expect((await stateOf(rotation)).keys).toEqual([]);
-  expect(await eventsOf(rotation)).toMatchObject([
-    { event: "intent", intent_id: intentId },
-    { event: "not-created", intent_id: intentId, actor: "the test", reason: "the service answered 403" },
-  ]);
-});
-
-test("an orphan that was found at the service gets its id", async () => {
-  const rotation = await newRotation(db);
-  const intentId = newIntent();
-  await rotation.key(intentId, "intent");
-  await rotation.write({ kind: "orphan", intentId });
-  await rotation.write({ kind: "found", intentId, apiKeyId: `found-${intentId}` });
-  expect(await keyOf(rotation, intentId)).toMatchObject({ state: "orphan", apiKeyId: `found-${intentId}` });
-});
-
 test("an abandoned key is due for removal at once, and was never active", async () => {
   const rotation = await newRotation(db);
   const intentId = newIntent();
@@ -168,15 +135,6 @@ test("an abandoned key is due for removal at once, and was never active", async 
     dueForRemovalAt: expect.any(Date),
     activeSince: null,
   });
-});
-
-test("a retired key leaves the ledger, and its secret is not kept", async () => {
-  const rotation = await newRotation(db);
-  const intentId = newIntent();
-  await rotation.key(intentId, "draining");
-  await rotation.write({ kind: "retired", intentId });
-  expect(await keyOf(rotation, intentId)).toBeUndefined();
-  expect(await rowOf(intentId)).toMatchObject({ state: "retired", sealed: null, master_key: null });
 });
 
 test("a change that is repeated after its acknowledgement was lost is made once", async () => {
