@@ -1,6 +1,6 @@
 create or replace view bi.runs as
 select run_id, kind, job, trigger, scheduled_for, started_at, finished_at,
-  case when status = 'running' and projects_open is null and heartbeat_at < now() - interval '1 minute' then 'interrupted'
+  case when status = 'running' and projects_open is null and heartbeat_at < now() - interval '30 seconds' then 'interrupted'
     else status end as status,
   done.requests, done.slices_planned, done.slices_complete, done.slices_suspect, done.slices_failed, done.rows_changed, error,
   done.slices_undated, done.slices_stale

@@ -5,7 +5,7 @@ import { errorText } from "../errors.ts";
 import type { RotationContext } from "./context.ts";
 
 /** A third of the time after which a run without a heartbeat counts as interrupted. */
-const HEARTBEAT_MS = 20_000;
+const HEARTBEAT_MS = 10_000;
 
 export type RunOutcome = {
   readonly status: "ok" | "failed";

@@ -24,6 +24,9 @@ import type { WorkerContext } from "./context.ts";
 import type { ProjectJob } from "./handle-project.ts";
 import { reportRunEnd } from "./runs.ts";
 
+/** Returns the due series that have fewer good slices than due days. */
+type ReadIncomplete = (tx: Tx) => Promise<readonly number[]>;
+
 type RotationsJob = Extract<ConfiguredJob, { kind: "rotation" }>;
 
 /**
@@ -33,9 +36,12 @@ type RotationsJob = Extract<ConfiguredJob, { kind: "rotation" }>;
 export async function tick(context: WorkerContext): Promise<boolean> {
   // Before anything is planned: such a run keeps the next one from being started.
   for (const end of await endRunsWithoutJobs(context.db)) reportRunEnd(context, end);
+  // The same for all exports: with many series it is the longest statement of a tick.
+  let incomplete: readonly number[] | undefined;
+  const readIncomplete: ReadIncomplete = async (tx) => (incomplete ??= await incompleteSeries(tx));
   let isAnyStarted = false;
   for (const job of jobsOf(context.config)) {
-    const isStarted = await tickSafely(context, job);
+    const isStarted = await tickSafely(context, job, readIncomplete);
     isAnyStarted ||= isStarted;
   }
   return isAnyStarted;
@@ -55,9 +61,13 @@ export async function withCurrentValues(opened: WorkerContext): Promise<WorkerCo
   }
 }
 
-async function tickSafely(context: WorkerContext, job: ConfiguredJob): Promise<boolean> {
+async function tickSafely(
+  context: WorkerContext,
+  job: ConfiguredJob,
+  readIncomplete: ReadIncomplete,
+): Promise<boolean> {
   try {
-    return await tickJob(context, job);
+    return await tickJob(context, job, readIncomplete);
   } catch (error) {
     if (isConnectionError(error)) throw error;
     const { kind, name } = job;
@@ -67,7 +77,7 @@ async function tickSafely(context: WorkerContext, job: ConfiguredJob): Promise<b
 }
 
 /** Decides under a lock what a job does at this tick, and does it in the same transaction. Returns whether it started a run. */
-async function tickJob(context: WorkerContext, job: ConfiguredJob): Promise<boolean> {
+async function tickJob(context: WorkerContext, job: ConfiguredJob, readIncomplete: ReadIncomplete): Promise<boolean> {
   const now = await databaseNow(context.db);
   return inTransaction(context.db, async (tx) => {
     const stored = await lockJob(tx, job);
@@ -83,7 +93,10 @@ async function tickJob(context: WorkerContext, job: ConfiguredJob): Promise<bool
     }
     // A run in progress might be reading what is missing.
     if (stored.pause || runs.length > 0) return false;
-    const projects = await (job.kind === "export" ? projectsWithGaps(tx, context, job, now) : newProjects(tx, job));
+    const projects =
+      job.kind === "rotation"
+        ? await newProjects(tx, job)
+        : await projectsWithGaps(tx, context, job, job.window ? await readIncomplete(tx) : [], now);
     return projects.length > 0 && startRun(tx, context, job, { trigger: "catchup", scheduledFor: undefined }, projects);
   });
 }
@@ -106,9 +119,9 @@ async function projectsWithGaps(
   tx: Tx,
   { ids }: WorkerContext,
   job: ExportJob,
+  incomplete: readonly number[],
   now: Date,
 ): Promise<readonly RunProject[]> {
-  const incomplete = job.window ? await incompleteSeries(tx) : [];
   // Most ticks end here, without a list of the series, of which there may be tens of thousands.
   if (incomplete.length === 0) return [];
   const series = new Map(seriesOf(job).map((one) => [seriesIdOf(ids, one), one]));

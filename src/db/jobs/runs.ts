@@ -217,7 +217,7 @@ export async function runningRuns(tx: Tx, { kind, name }: JobId): Promise<readon
   const { rows } = await sql<{ readonly trigger: RunTrigger }>`
     select trigger from usage_export.run
     where kind = ${kind} and job = ${name} and status = 'running'
-      and (projects_open is not null or heartbeat_at > now() - interval '1 minute')
+      and (projects_open is not null or heartbeat_at > now() - interval '30 seconds')
   `.execute(tx);
   return rows;
 }

@@ -106,11 +106,11 @@ test("an error text with a null character is stored without it, and cut to 1,000
   expect(error).toHaveLength(1_000);
 });
 
-test("a run without a heartbeat for a minute counts as interrupted, until the next heartbeat", async () => {
+test("a run without a heartbeat for 30 seconds counts as interrupted, until the next heartbeat", async () => {
   const runId = await startExport();
-  await silentFor(runId, 30);
+  await silentFor(runId, 15);
   expect(await run(runId)).toMatchObject({ status: "running" });
-  await silentFor(runId, 61);
+  await silentFor(runId, 31);
   expect(await run(runId)).toMatchObject({ status: "interrupted" });
   await heartbeatRun(db, runId);
   expect(await run(runId)).toMatchObject({ status: "running" });
