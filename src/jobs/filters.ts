@@ -220,11 +220,11 @@ export class FilterCheck {
   }
 
   /** Makes the call in the dialect, which is otherwise the service's. Returns the parsed answer; its shape is unchecked. */
-  async ask(request: UsageRequest, dialect?: Dialect, onPermit?: () => Promise<void>): Promise<unknown> {
+  async ask(request: UsageRequest, dialect?: Dialect, beforeAttempt?: () => Promise<void>): Promise<unknown> {
     const { app, service, keys, dialects } = this.#deps;
     const spoken = dialect ?? (await dialects.forRequest(request));
     const sent = await this.#asSent(request, spoken);
-    const options = { dialect: spoken, ...(onPermit && { beforeAttempt: onPermit }) };
+    const options = { dialect: spoken, beforeAttempt };
     return keys.use(request.series.project, (key) => fetchBreakdown(service, sent, key, app.signal, options));
   }
 }

@@ -59,7 +59,7 @@ export type ServiceCall = {
    */
   readonly retry: boolean;
   /** Awaited before each attempt, after its permit is given. An error that it throws ends the call. */
-  readonly beforeAttempt?: () => Promise<void>;
+  readonly beforeAttempt?: (() => Promise<void>) | undefined;
   /** The answer may contain a secret that the scrubber does not know yet, so no part of the answer is quoted. */
   readonly secretAnswer?: boolean;
   /** The key needs one of these scopes. The error message names them if the service does not name the missing one. */

@@ -51,11 +51,9 @@ export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialec
   return query;
 }
 
-export type BreakdownOptions = {
+export type BreakdownOptions = Pick<ServiceCall, "beforeAttempt"> & {
   /** Left out only by requests that are the same in both dialects. */
   readonly dialect?: Dialect;
-  /** Called and awaited before each attempt. */
-  readonly beforeAttempt?: () => Promise<void>;
 };
 
 /** Returns the parsed answer; its shape is unchecked. */
@@ -74,7 +72,7 @@ export async function fetchBreakdown(
     query: breakdownQuery(request, dialect),
     retry: true,
     scopes: BREAKDOWN_SCOPES[source],
-    ...(beforeAttempt && { beforeAttempt }),
+    beforeAttempt,
   };
   try {
     return (await service.call(call, key, signal)).value;

@@ -6,16 +6,11 @@ import { ExactNumber } from "../../src/usage/json-value.ts";
 test.each([
   ["0", 0],
   ["-0", -0],
-  ["7", 7],
-  ["-7", -7],
   ["1.5", 1.5],
-  ["1.50", 1.5],
   ["100.000000000000000000", undefined],
   ["1e3", 1000],
-  ["1E+3", 1000],
   ["0e99999", undefined],
   ["1619.7242069444444", 1619.7242069444444],
-  ["0.1", 0.1],
   ["123456789012345", 123456789012345],
   ["9007199254740992", 9007199254740992],
   ["9007199254740993.0e0", undefined],
@@ -23,13 +18,10 @@ test.each([
   ["1.7976931348623157e+308", Number.MAX_VALUE],
   ["5e-324", Number.MIN_VALUE],
   ["9007199254740993", undefined],
-  ["-9007199254740993", undefined],
   ["0.1000000000000000055511151231257827", undefined],
   ["1234567890123456789012345678901234567.891", undefined],
   ["1e999", undefined],
-  ["-1e999", undefined],
   ["1e-400", undefined],
-  ["4.9e-324", undefined],
 ])("the number %s comes back with its exact value", (source, number) => {
   const expected = number === undefined ? new ExactNumber(source) : number;
   expect(parseExact(`{"n":[${source}]}`)).toStrictEqual({ n: [expected] });

@@ -48,15 +48,6 @@ test("without a window there is one request for each series, without dates", () 
   expect(windowsOf(job)).toEqual([undefined, undefined]);
 });
 
-test("selected days replace the window, and consecutive days become one request", () => {
-  const days = ["2026-02-28", "2026-03-01", "2025-12-31", "2026-03-05", "2026-03-01", "2026-01-01"];
-  expect(windowsOf(sampleJob(), TODAY, { days })).toEqual([
-    { start: "2026-03-05", end: "2026-03-05" },
-    { start: "2026-02-28", end: "2026-03-01" },
-    { start: "2025-12-31", end: "2026-01-01" },
-  ]);
-});
-
 const aDay = fc.integer({ min: 0, max: 40_000 }).map((days) => addDays("1990-01-01", days));
 
 test("the requests of any window cover each of its days exactly once, newest first, 31 days at most", () => {
