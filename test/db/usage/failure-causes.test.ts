@@ -30,7 +30,7 @@ async function twoProjects() {
 
 const causes = () => readSnapshot(db, (tx) => failureCauses(tx));
 
-test("an outage is one cause, whatever its error texts, with the number of its series and slices", async () => {
+test("an outage is one cause, whatever its error texts, with the number of its days and slices", async () => {
   const [one, other] = await twoProjects();
   await store(db, one.seriesId, [total("2026-03-15", { requests: "1" })], { grouping: "none" });
   await fail(one.seriesId, "connect ECONNREFUSED 127.0.0.1:1", "unavailable");
@@ -40,8 +40,8 @@ test("an outage is one cause, whatever its error texts, with the number of its s
       code: "unavailable",
       slices: 4,
       slicesWithNumbers: 1,
-      series: 2,
-
+      days: 2,
+      projects: 2,
       error: "did not answer within 30 s",
     },
   ]);
