@@ -67,11 +67,11 @@ export function rowOf(
   return { group, metrics: metricsOf(typeof numbers === "string" ? { requests: numbers } : numbers, extra) };
 }
 
-/** A slice by endpoint: the requests of each value. */
+/** A slice by endpoint: the requests of each value. "null" is the group without a value, as `shown` names it. */
 export function slice(day: Day, requests: Readonly<Record<string, string>>): NormalisedSlice {
   return rowsOn(
     day,
-    Object.entries(requests).map(([value, count]) => rowOf(value, count)),
+    Object.entries(requests).map(([value, count]) => rowOf(value === "null" ? null : value, count)),
   );
 }
 

@@ -4,7 +4,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { LIMITS } from "../support/limits.ts";
 
 /** These files start first: otherwise the last of them would run alone for half of the time. */
-const LONGEST = ["leaks", "export", "rotation", "migration", "worker", "backfill", "answers"];
+const LONGEST = ["sabotage", "leaks", "export", "rotation", "migration", "worker", "backfill", "answers"];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -14,7 +14,8 @@ import { makeDoubtsAnHourOlder, newSeries, shown, slice, store, type ViewRow, vi
 const { db } = await testDatabase();
 
 const DAYS = ["2026-03-15", "2026-03-16", "2026-03-17"];
-const GROUPS = ["agent", "listen", "speak"];
+/** "null" is the group without a value. */
+const GROUPS = ["agent", "listen", "null"];
 
 type Rows = Readonly<Record<string, string>>;
 /** Why a day is suspect: an answer that would have removed most of its usage, and which run got it first. */

@@ -23,8 +23,14 @@ const DAY = "2026-03-17";
 const DIARIZED: Filter = { name: "diarized", features: { diarize: "true" }, dimensions: {} };
 
 test("the total has one row for each project and day", async () => {
-  const { project, seriesId } = await newSeries(db, "none");
-  await store(db, seriesId, [total(DAY, { hours: "1.5", requests: "3" })], { grouping: "none" });
+  const project = newProject();
+  const [none, model] = [configured(project, "none"), configured(project, "model")];
+  const ids = await registerSeries(db, [none, model]);
+  const stored = [total(DAY, { hours: "1.5", requests: "3" })];
+  await store(db, seriesIdOf(ids, none.series), stored, { grouping: "none" });
+  await store(db, seriesIdOf(ids, model.series), [rowsOn(DAY, [rowOf("nova-3", "3", null, "model")])], {
+    grouping: "model",
+  });
   const rows = await view(db, "usage_total", project);
   expect(rows).toEqual([
     {
