@@ -132,14 +132,6 @@ test.for(Object.entries(TROUBLES))("%s", async ([_, { emulator, config, found, s
   expect(result).toEqual({ status });
 });
 
-test("a refused key is one finding, and is used for one call only", async ({ context }) => {
-  const emulator = await context.serve();
-  await context.configure(smallConfig(emulator.url));
-  const { status, lines } = await findings(context, { USAGE_EXPORT_KEY: context.newSecret() });
-  expect(lines.slice(2)).toEqual([expect.stringMatching(/^fail project production: key: .*401.*Invalid credentials/)]);
-  expect({ status, calls: emulator.requests.length }).toEqual({ status: 1, calls: 1 });
-});
-
 test("findings with the same cause are printed as one line, and in JSON each is a finding", async ({ context }) => {
   const emulator = await context.serve();
   let n = 0;

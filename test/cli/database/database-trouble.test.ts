@@ -1,8 +1,8 @@
 // If the database can't be used, a command says so in one sentence without the password, and does not call the service.
 
-import { expect, inject } from "vitest";
+import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
-import { databaseUrl, runStatement } from "../../support/postgres-admin.ts";
+import { runStatement } from "../../support/postgres-admin.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
 
@@ -64,21 +64,6 @@ test.for(Object.entries(TROUBLES))("%s", async ([_, { url, status, message, need
 
   expect(result).toMatchObject({ status, stdout: "", stderr: expect.stringMatching(message) });
   expect(result.stderr.trim().split("\n")).toHaveLength(1);
-  expect(emulator.requests).toEqual([]);
-});
-
-test("a database without the schema says how to get it", async ({ context }) => {
-  const emulator = await serveAndConfigure(context);
-  const { url, template } = inject("postgres");
-  const name = `${template}_empty`;
-  await runStatement(url, `create database ${name}`);
-
-  const result = await context.run(["export"], { DATABASE_URL: databaseUrl(url, name) });
-
-  expect(result).toMatchObject({
-    status: 1,
-    stderr: expect.stringMatching(/not up to date; run: usage-export migrate/),
-  });
   expect(emulator.requests).toEqual([]);
 });
 

@@ -43,22 +43,3 @@ test("check on a database without the tables says so, with the next step", async
     stdout: expect.stringContaining("FAIL schema: the database is not up to date; run: usage-export migrate\n"),
   });
 });
-
-test("a database of a newer version is not used, and the error names that version", async ({ context }) => {
-  const env = await emptyDatabase();
-  await context.run(["migrate"], env);
-  await runStatement(
-    env.DATABASE_URL,
-    "update usage_export.schema_version set migrations = '{0001_baseline,9999_from_the_future}', program_version = '9.9.9'",
-  );
-  const emulator = await context.serve();
-  await context.configure(smallConfig(emulator.url));
-
-  const result = await context.run(["export"], env);
-
-  expect(result).toMatchObject({
-    status: 1,
-    stderr: expect.stringMatching(/newer version \(9\.9\.9, this is/),
-  });
-  expect(emulator.requests).toEqual([]);
-});
