@@ -28,12 +28,12 @@ export function readMasterKeys(env: Readonly<Record<string, string | undefined>>
 
 function readMasterKey(name: string, value: string | undefined): MasterKey | undefined {
   if (value === undefined || value === "") return undefined;
-  const bytes = Buffer.from(value.trim(), "base64");
-  if (bytes.length !== MASTER_KEY_BYTES || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(value.trim())) {
-    throw new AppError(
-      "config",
-      `environment variable ${name}: expected 32 bytes in base64, got ${bytes.length} bytes`,
-    );
+  const bytes = Buffer.from(value, "base64");
+  // Buffer skips characters that are not base64.
+  const isBase64 = /^[A-Za-z0-9+/_-]+={0,2}$/.test(value.trim());
+  if (bytes.length !== MASTER_KEY_BYTES || !isBase64) {
+    const came = isBase64 ? `${bytes.length} bytes` : "other characters";
+    throw new AppError("config", `environment variable ${name}: expected 32 bytes in base64, got ${came}`);
   }
   // The id is stored beside the sealed text, so it must not reveal anything of the key.
   return {

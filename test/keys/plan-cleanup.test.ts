@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Ledger } from "../../src/keys/ledger.ts";
 import { cleanupSteps } from "../../src/keys/plan.ts";
 import type { RotationJob } from "../../src/keys/policy.ts";
-import { daysAgo, draining, IN_FILE, JOB, key, ledger, NOW, orphan, pending } from "./sample-ledger.ts";
+import { COMMAND, daysAgo, draining, FILE, IN_FILE, JOB, key, ledger, NOW, orphan, pending } from "./sample-ledger.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
 const DELETE = { retire: "delete" } as const;
@@ -46,6 +46,12 @@ test.each(
       ledger([draining({ ...DUE, deliveredTo: IN_FILE }), key()]),
       ["recheck ue-0"],
       DELETE,
+    ],
+    [
+      "due, with retire delete, still in one of two sinks",
+      ledger([draining({ ...DUE, deliveredTo: IN_FILE }), key()]),
+      ["recheck ue-0"],
+      { ...DELETE, deliver: [FILE, COMMAND] },
     ],
     [
       "due, with retire delete, only in a sink that is not configured any more",

@@ -55,6 +55,7 @@ test.each(
   cases(
     ["may have been created", ledger([key(), pending("intent")]), "mark-orphan ue-new"],
     ["is stored", ledger([key(), pending("stored")]), "verify ue-new"],
+    ["is stored and an attempt failed", ledger([key(), pending("stored")], { failedAttempts: 1 }), "verify ue-new"],
     ["works and no sink has it", ledger([key(), pending("verified")]), "deliver ue-new"],
     [
       "works and one of two sinks has it",
@@ -72,6 +73,18 @@ test.each(
   ),
 )("if a pending key $name, the next step is $next", ({ state, next, given }) => {
   expect(nextOf(state, given)).toBe(next);
+});
+
+test("a key in use that the service refuses is replaced, with the refusal as the reason", () => {
+  const step = nextStep(JOB, ledger([key()]), NOW, undefined, { refusal: "refused (401)" });
+  expect(step).toEqual({ kind: "create", reason: "refused (401)" });
+});
+
+test("a key in use is delivered again to a sink that lost it, and the reason says what is wrong with the sink", () => {
+  const stale = new Map([["file /run/exporter.key", "the file is gone"]]);
+  const step = nextStep({ ...JOB, deliver: [FILE, COMMAND] }, ledger([key()]), NOW, undefined, { stale });
+  expect(step).toMatchObject({ kind: "deliver", sinks: [FILE, COMMAND] });
+  expect(step?.reason).toContain("the file is gone");
 });
 
 test("a delivery goes only to the sinks that do not have the key", () => {
@@ -150,6 +163,19 @@ test.each(
       "the draining key was never active",
       ledger([draining({ activeSince: null }), NEWER]),
       undefined,
+      ROLLBACK_REQUESTED,
+    ],
+    [
+      "the replaced key was retired",
+      ledger([{ ...draining(), state: "retired" }, NEWER]),
+      undefined,
+      ROLLBACK_REQUESTED,
+    ],
+    ["no key is active", ledger([draining()]), undefined, ROLLBACK_REQUESTED],
+    [
+      "the key in use was put back before that",
+      ledger([draining(), key({ intentId: "ue-2", putBackAt: daysAgo(1) })]),
+      "restore ue-0",
       ROLLBACK_REQUESTED,
     ],
     [

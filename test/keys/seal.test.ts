@@ -1,7 +1,14 @@
 import { randomBytes } from "node:crypto";
 import { decodeProtectedHeader } from "jose";
 import { expect, test } from "vitest";
-import { type MasterKeys, openSealedKey, readMasterKeys, requireMasterKeys, sealKey } from "../../src/keys/seal.ts";
+import {
+  isDamaged,
+  type MasterKeys,
+  openSealedKey,
+  readMasterKeys,
+  requireMasterKeys,
+  sealKey,
+} from "../../src/keys/seal.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 
 const newMasterKey = () => randomBytes(32).toString("base64");
@@ -50,6 +57,16 @@ test("a sealed key in the row of another key does not open", async () => {
   );
 });
 
+test("a damaged sealed key is told from one whose master key is missing", async () => {
+  const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
+  const errors = await Promise.all(
+    [open(`${sealed}AA`, "key-1", masterKeysOf(FIRST)), open(sealed, "key-1", masterKeysOf(SECOND))].map((opening) =>
+      opening.then(String, (error: unknown) => error),
+    ),
+  );
+  expect(errors.map(isDamaged)).toEqual([true, false]);
+});
+
 test("a sealed key whose header was changed to another id does not open", async () => {
   const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
   const [, ...rest] = sealed.split(".");
@@ -83,7 +100,9 @@ test.each([
   ["empty", "", /is not set/],
   ["31 bytes", randomBytes(31).toString("base64"), /expected 32 bytes in base64, got 31 bytes/],
   ["33 bytes", randomBytes(33).toString("base64"), /expected 32 bytes in base64, got 33 bytes/],
-  ["not base64", "!".repeat(44), /expected 32 bytes in base64, got 0 bytes/],
+  ["not base64", "!".repeat(44), /expected 32 bytes in base64, got other characters/],
+  ["32 bytes after a quote", `"${newMasterKey()}`, /expected 32 bytes in base64, got other characters/],
+  ["32 bytes before a quote", `${newMasterKey()}"`, /expected 32 bytes in base64, got other characters/],
   ["hexadecimal", randomBytes(32).toString("hex"), /expected 32 bytes in base64, got 48 bytes/],
 ])("a master key that is %s is refused, and the error does not repeat it", (_, value, message) => {
   const read = () => readMasterKeys({ USAGE_EXPORT_MASTER_KEY: value });

@@ -75,9 +75,10 @@ test("a missing program fails the test of the sink, and the delivery", async () 
   });
 });
 
-test("a file that may not be run, and a folder, fail the test of the sink", async () => {
+test("a file that may not be run, and a folder, fail the test of the sink, and a program passes it", async () => {
   const file = path.join(folder, "not-a-program");
   await writeFile(file, "#!/bin/sh\n", { mode: 0o600 });
   await expect(testSink(sinkOf([file]))).rejects.toMatchObject({ code: "delivery" });
   await expect(testSink(sinkOf([folder]))).rejects.toMatchObject({ code: "delivery" });
+  await expect(testSink(sinkOf(["sh"]))).resolves.toBeUndefined();
 });

@@ -133,6 +133,13 @@ test("a file with the name of the key file's folder fails the test of the sink, 
   await expect(writeKeyFile(file, NEW)).rejects.toMatchObject(failure);
 });
 
+test("a sink that is a folder, or in whose folder no file can be made, fails its test", async () => {
+  const message = (file: string) => `the key file ${file} can't be written`;
+  const folder = await newFolder();
+  await expect(testKeyFile(folder)).rejects.toThrow(message(folder));
+  await expect(testKeyFile("/proc/exporter.key")).rejects.toThrow(message("/proc/exporter.key"));
+});
+
 // Node's recursive mkdir never ends in /proc.
 test("a folder that can't be created fails the test of the sink, and the delivery", async () => {
   const message = "the key file /proc/x/y/exporter.key can't be written";

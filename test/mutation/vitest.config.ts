@@ -10,6 +10,6 @@ export default defineConfig({
     pool: "threads",
     isolate: false,
     include: ["test/{config,keys,schedule,show,usage}/**/*.test.ts"],
-    exclude: ["test/usage/new-dimension.test.ts", "test/keys/sink-stale-files.test.ts"],
+    exclude: ["test/usage/new-dimension.test.ts"],
   },
 });
