@@ -168,16 +168,15 @@ export function planRun(
 ): ExportPlan {
   const windows = windowsOf(job, today, selection);
   const due = dueDays(job, today, selection);
-  const stretches = windows?.flatMap(splitWindow);
+  const windowDays = windows?.flatMap(daysOf);
   const requests = seriesOf(job, selection).flatMap((series): UsageRequest[] => {
-    if (!windows || !stretches) {
+    if (!windowDays) {
       return readsWindow && !isSettled?.(series, undefined) ? [{ series, window: undefined }] : [];
     }
     const before = (toReread.get(seriesKey(series)) ?? [])
       .map(({ day }) => day)
       .filter((day) => !selection.days && (!readsWindow || !due || day < due.oldest.start));
-    if (readsWindow && !isSettled && before.length === 0) return stretches.map((window) => ({ series, window }));
-    const own = readsWindow ? windows.flatMap(daysOf).filter((day) => !isSettled?.(series, day)) : [];
+    const own = readsWindow ? windowDays.filter((day) => !isSettled?.(series, day)) : [];
     return requestsOfDays(series, [...own, ...before]);
   });
   return { requests: requests.sort(newestFirst), runDay: today, due };

@@ -119,13 +119,13 @@ export function doubtAfter(
   const before = stored.doubt?.kind === kind ? stored.doubt : undefined;
   // If the clock was set back, the earlier of both times counts: otherwise the confirmation would be delayed by the same amount.
   const since = before && before.since < askedAt ? before.since : askedAt;
-  return { kind, runId: before?.runId ?? runId, since, fetchNo, reason: reasonOf(kind, stored, incoming) };
+  return { kind, runId: before?.runId ?? runId, since, fetchNo, reason: reasonOf(stored, incoming) };
 }
 
-function reasonOf(kind: DoubtKind, stored: StoredSlice, incoming: IncomingSlice): string {
+function reasonOf(stored: StoredSlice, incoming: IncomingSlice): string {
   if (incoming.filterDoubt) return incoming.filterDoubt.reason;
   const fall = fallOf(stored, incoming);
-  return kind === "fall" && fall
+  return fall
     ? `the answer has ${fall.after} ${fall.metric} for this day, which had ${fall.before}: over 90 % less; its rows are kept until a run at least an hour later gets as little`
     : "the answer has no rows for this day, which had some; they are kept until a run at least an hour later gets the same";
 }

@@ -6,6 +6,7 @@ import {
   type DueSlice,
   distinctSeries,
   isDueForRetry,
+  isDueInRun,
   type KnownSlices,
   planBackfill,
 } from "../../src/usage/backfill.ts";
@@ -93,6 +94,13 @@ test.each<[string, BackfillMode, Window, unknown]>([
   expect(first?.plan).toMatchObject({ runDay: TODAY, due });
 });
 
+test("a job of which no day is wanted is left out, and slices that are not known are missing", () => {
+  const jobs = distinctSeries([sampleJob(), sampleJob({ name: "models", groupings: ["model"] })], {});
+  const complete = known({ none: Object.fromEntries(daysOf(WEEK).map((day) => [day, "complete"])) });
+  expect(planBackfill(jobs, WEEK, "missing", complete, TODAY).map(({ job }) => job.name)).toEqual(["models"]);
+  expect(countStatuses(jobs, WEEK, complete)).toEqual({ complete: 7, suspect: 0, failed: 0, missing: 7 });
+});
+
 const aStatus = fc.constantFrom<(SliceStatus | undefined)[]>("complete", "suspect", "failed", undefined);
 
 test("for any stored statuses, each mode reads exactly its days, each once, and the range's counts have every day", () => {
@@ -136,8 +144,22 @@ const slice = (part: Partial<DueSlice>): DueSlice => ({
   ...part,
 });
 
-test("a slice that was never read is read at once", () => {
+test("a slice that was never read, or only before its day was over, is read at once", () => {
   expect(isDueForRetry(slice({ status: "missing", attemptedAt: null }), NOW)).toBe(true);
+  expect(isDueForRetry(slice({ status: "missing", attemptedAt: hoursAgo(0) }), NOW)).toBe(true);
+  expect(isDueForRetry(slice({ attemptedAt: null }), NOW)).toBe(true);
+});
+
+test.each<[string, Partial<DueSlice>, boolean]>([
+  ["a slice that the run has not tried, if a retry was due when it began", { attemptedAt: hoursAgo(2) }, true],
+  ["no slice that the run has not tried, if no retry was due when it began", { attemptedAt: hoursAgo(1.1) }, false],
+  ["a slice that the run has tried, if the service was away", { attemptedAt: hoursAgo(0), code: "unavailable" }, true],
+  ["a slice at whose attempt the run began", { attemptedAt: hoursAgo(1), code: "rate_limited" }, true],
+  ["no slice whose answer the run could not read", { attemptedAt: hoursAgo(0), code: "bad_answer" }, false],
+  ["no slice that became suspect in the run", { attemptedAt: hoursAgo(0), status: "suspect", code: null }, false],
+  ["a missing slice that was read before its day was over", { attemptedAt: hoursAgo(0), status: "missing" }, true],
+])("a run reads again %s", (_, part, isDue) => {
+  expect(isDueInRun(slice({ since: hoursAgo(2), ...part }), hoursAgo(1))).toBe(isDue);
 });
 
 test.each([

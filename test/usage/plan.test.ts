@@ -4,14 +4,19 @@ import { addDays, type Day, dayCount, daysOf, type Window } from "../../src/usag
 import {
   configuredSeries,
   type DueDays,
+  describeRequest,
   dueDays,
   type ExportJob,
   planRun,
   REQUEST_DAYS_MAX,
+  requestsAtOnce,
   type Selection,
+  seriesOf,
+  totalSliceCount,
+  windowOf,
 } from "../../src/usage/plan.ts";
-import type { Filter } from "../../src/usage/series.ts";
-import { ALL_USAGE, PROJECT, sampleJob } from "./sample-request.ts";
+import { type Filter, seenFilter, seriesKey } from "../../src/usage/series.ts";
+import { ALL_USAGE, PROJECT, sampleJob, sampleRequest, windowless } from "./sample-request.ts";
 
 const TODAY = "2026-03-18";
 const LISTEN: Filter = { name: "listen", features: {}, dimensions: { endpoint: "listen" } };
@@ -161,4 +166,108 @@ test.each<[string, readonly string[], DueDays]>([
   ],
 ])("days that were picked %s", (_, days, due) => {
   expect(dueDays(sampleJob(), TODAY, { days })).toEqual(due);
+});
+
+/** Fan-outs over methods, of which one was seen in the window and another only on other days. */
+const METHODS = {
+  dimension: "method" as const,
+  leftOut: 0,
+  values: [
+    { filter: seenFilter("method", "async"), days: undefined },
+    { filter: seenFilter("method", "sync"), days: { start: "2026-03-15", end: YESTERDAY } },
+  ],
+};
+const FANNED_OUT = sampleJob({
+  projects: [PROJECT, STAGING],
+  groupings: ["none", "method", "model"],
+  seen: new Map([[PROJECT.id, [METHODS]]]),
+});
+
+test.each<[string, readonly string[], readonly string[]]>([
+  ["every value that was seen in the project", ["method=*"], ["method=async", "method=sync"]],
+  ["one value", ["method=sync"], ["method=sync"]],
+  ["a filter of the job", ["all"], []],
+])("fan-out: a selection of %s reads it by the other dimensions, and only in that project", (_, filters, read) => {
+  const fanned = seriesOf(FANNED_OUT, { filters }).filter(({ filter }) => filter.isSeen);
+  expect(fanned).toEqual(
+    read.map((name) => ({
+      project: PROJECT,
+      source: "usage",
+      grouping: "model",
+      filter: { name, features: {}, dimensions: { method: name.slice("method=".length) }, isSeen: true },
+    })),
+  );
+});
+
+test("a series of a fan-out is due from the day on which its value was seen, whichever job comes first", () => {
+  const unread = sampleJob({ filters: METHODS.values.map(({ filter }) => filter), groupings: ["model"] });
+  for (const jobs of [
+    [FANNED_OUT, unread],
+    [unread, FANNED_OUT],
+  ]) {
+    const due = configuredSeries(jobs).filter(({ dueDays }) => dueDays);
+    expect(due.map(({ series, dueDays }) => [series.filter.name, dueDays])).toEqual([
+      ["method=sync", { start: "2026-03-15", end: YESTERDAY }],
+    ]);
+  }
+});
+
+const WEEK = sampleJob();
+const toReread = new Map([
+  [seriesKey(sampleRequest("none").series), [{ day: "2026-03-10" }, { day: "2026-03-11" }, { day: "2026-02-01" }]],
+]);
+
+test.each<[string, Parameters<typeof planRun>[3], Selection, readonly string[]]>([
+  ["no other days", {}, {}, ["2026-03-11 to 2026-03-17"]],
+  ["days before the window that need it", { toReread }, {}, ["2026-03-10 to 2026-03-17", "2026-02-01 to 2026-02-01"]],
+  ["no such days if days were picked", { toReread }, { days: [YESTERDAY] }, ["2026-03-17 to 2026-03-17"]],
+  [
+    "only such days if the run was not scheduled",
+    { toReread, readsWindow: false },
+    {},
+    ["2026-03-10 to 2026-03-11", "2026-02-01 to 2026-02-01"],
+  ],
+  ["nothing if the run was not scheduled and no day needs it", { readsWindow: false }, {}, []],
+  [
+    "no settled day",
+    { isSettled: (_, day) => day === "2026-03-14" },
+    {},
+    ["2026-03-15 to 2026-03-17", "2026-03-11 to 2026-03-13"],
+  ],
+])("besides its window a run reads %s", (_, knownDays, selection, expected) => {
+  const { requests } = planRun(WEEK, TODAY, selection, knownDays);
+  expect(requests.map(({ window }) => `${window?.start} to ${window?.end}`)).toEqual(expected);
+});
+
+test("without a window, a series is read by scheduled runs, once", () => {
+  const { window: _, ...job } = sampleJob({ groupings: ["none", "model"] });
+  const read = (known: Parameters<typeof planRun>[3]) =>
+    planRun(job, TODAY, {}, known).requests.map(({ series, window }) => [series.grouping, window]);
+  expect(read({ isSettled: ({ grouping }) => grouping === "none" })).toEqual([["model", undefined]]);
+  expect(read({ readsWindow: false })).toEqual([]);
+});
+
+test("a scheduled run reads the job's window", () => {
+  expect(windowOf(WEEK, TODAY)).toEqual({ start: "2026-03-11", end: YESTERDAY });
+  const { window: _, ...dateless } = WEEK;
+  expect(windowOf(dateless, TODAY)).toBeUndefined();
+});
+
+test("a request reads a slice for each day of its window, or one without a window", () => {
+  expect(totalSliceCount([sampleRequest("none"), sampleRequest("model"), windowless("none")])).toBe(5);
+  expect(totalSliceCount([])).toBe(0);
+});
+
+test("a request is described by its series and its days, and by its source if that is billing", () => {
+  const usage = { project: "production", grouping: "none", filter: "all", start: "2026-03-16", end: YESTERDAY };
+  expect(describeRequest(sampleRequest("none"))).toEqual(usage);
+  expect(describeRequest(sampleRequest("none", undefined, "billing"))).toEqual({ ...usage, source: "billing" });
+});
+
+test.each([
+  [5, 1, 10],
+  [5, 3, 4],
+  [1, 3, 1],
+])("with %i slots, each of %i projects has %i requests at once", (slots, projects, requests) => {
+  expect(requestsAtOnce(slots, projects)).toBe(requests);
 });

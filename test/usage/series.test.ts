@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Filter, filterKey, seriesKey } from "../../src/usage/series.ts";
+import { type Filter, filterKey, namesFanOut, seriesKey, seriesText } from "../../src/usage/series.ts";
 import { ALL_USAGE, PROJECT } from "./sample-request.ts";
 
 const diarized: Filter = { name: "diarized", features: { diarize: "true" }, dimensions: { endpoint: "listen" } };
@@ -13,6 +13,7 @@ test("the order in which conditions are written does not matter", () => {
   const one = { name: "a", features: { diarize: "true", punctuate: "false" }, dimensions: {} };
   const other = { name: "b", features: { punctuate: "false", diarize: "true" }, dimensions: {} };
   expect(filterKey(one)).toBe(filterKey(other));
+  expect(filterKey(one)).toBe('{"features":{"diarize":"true","punctuate":"false"}}');
 });
 
 test.each<[string, Partial<Filter>]>([
@@ -38,4 +39,21 @@ test("a series is identified by the project's id, not by its name", () => {
   expect(seriesKey({ ...series, grouping: "none" })).not.toBe(seriesKey(series));
   expect(seriesKey({ ...series, filter: diarized })).not.toBe(seriesKey(series));
   expect(seriesKey({ ...series, source: "billing" })).not.toBe(seriesKey(series));
+});
+
+test("a series is named by its project, grouping and filter, and by its source if that is billing", () => {
+  const name = { project: "production", grouping: "model", filter: "all" };
+  expect(seriesText(name)).toBe("production / model / all");
+  expect(seriesText({ ...name, source: "usage" })).toBe(seriesText(name));
+  expect(seriesText({ ...name, source: "billing" })).toBe("production / billing model / all");
+});
+
+test("a filter may be one of a fan-out if it is named after the dimension of any of them", () => {
+  const fanOuts = [
+    { dimension: "tags", atMost: 20 },
+    { dimension: "accessor", atMost: 20 },
+  ] as const;
+  expect(
+    ["tags=prod", "accessor=*", "method=sync", "prod", "x tags="].map((name) => namesFanOut(fanOuts, name)),
+  ).toEqual([true, true, false, false, false]);
 });

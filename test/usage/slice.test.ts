@@ -145,6 +145,20 @@ test("a doubt has the run and the time of its first answer, and the fetch number
   expect(again).toMatchObject({ kind: "empty", runId: "run-1", since: minutesAgo(30), fetchNo: 9 });
 });
 
+test("the first doubtful answer begins a doubt, and an answer that is believed leaves none", () => {
+  const first = doubtAfter(stored, { ...incoming, ...empty }, GUARDED);
+  expect(first).toMatchObject({ kind: "empty", runId: "run-2", since: NOW, fetchNo: 9 });
+  expect(doubtAfter({ ...stored, ...doubt() }, incoming, GUARDED)).toBeUndefined();
+});
+
+test("the reason of a doubt is that of the filter, or has the amounts of the fall before and after", () => {
+  const before = { ...stored, totals: sums({ requests: 4_000 }) };
+  const reasonAfter = (part: Partial<IncomingSlice>) => doubtAfter(before, { ...incoming, ...part }, GUARDED)?.reason;
+  expect(reasonAfter({ ...nothing, ...empty })).toBe("nothing");
+  expect(reasonAfter({ totals: sums({ requests: 77 }) })).toMatch(/ 77 requests .* 4000\b/);
+  expect(reasonAfter(empty)).toContain("no rows");
+});
+
 test("a doubt of another kind starts anew, and a doubt with a time in the future starts now", () => {
   const first = { runId: "run-2", since: NOW, fetchNo: 9 };
   const emptied = { ...incoming, ...empty };
