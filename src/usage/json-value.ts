@@ -28,7 +28,7 @@ export function describeJson(value: unknown): string {
   if (value === undefined) return "nothing";
   if (Array.isArray(value)) return "an array";
   if (isNumber(value)) return `the number ${numberSource(value).slice(0, 40)}`;
-  return typeof value === "object" ? "an object" : `the ${typeof value} ${JSON.stringify(value)?.slice(0, 40)}`;
+  return typeof value === "object" ? "an object" : `the ${typeof value} ${JSON.stringify(value).slice(0, 40)}`;
 }
 
 export function numberSource(value: number | ExactNumber): string {

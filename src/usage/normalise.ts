@@ -192,7 +192,7 @@ function requireDailyBuckets(resolution: unknown): void {
   if (resolution === undefined || resolution === null) return;
   const { units, amount } = isObject(resolution) ? resolution : {};
   if ((units === "day" || units === "days") && amount === 1) return;
-  throw badAnswer(`expected buckets of one day, got resolution ${JSON.stringify(resolution)?.slice(0, 80)}`);
+  throw badAnswer(`expected buckets of one day, got resolution ${JSON.stringify(resolution).slice(0, 80)}`);
 }
 
 /**
@@ -243,8 +243,8 @@ function ownDays(period: Window | undefined, rowDays: readonly Day[], runDay: Da
   const sorted = [...rowDays].sort();
   const begun = period && period.end > runDay && period.start <= runDay ? runDay : period?.end;
   const last = sorted.at(-1) ?? begun;
-  const start = sorted[0] ?? last;
-  if (start === undefined || last === undefined) return undefined;
+  if (last === undefined) return undefined;
+  const [start = last] = sorted;
   return { start, end: begun !== undefined && begun > last && begun <= runDay ? begun : last };
 }
 

@@ -155,7 +155,7 @@ export function readMetrics(row: JsonObject, rowNo: number, source: Source = "us
   const values = metrics.map((metric) => readMetric(row[metric], rowNo, metric));
   const extra: string[] = [];
   for (const name in row) if (!KNOWN_NAMES[source].has(name)) extra.push(name);
-  const extraText = extra.length > 0 ? readExtra(row, extra, rowNo) : null;
+  const extraText = readExtra(row, extra, rowNo);
   // A contract may have no amounts in dollars, which are not 0.
   if (extraText === null && source === "usage" && values.every((value) => value === null)) {
     throw badAnswer(`results[${rowNo}]: the row has none of the metrics ${metrics.join(", ")}`);

@@ -3,6 +3,7 @@ import { addDays } from "../../src/usage/days.ts";
 import { answerDates, coveredDays, dayOfRow, emptiedDays } from "../../src/usage/normalise.ts";
 import { RUN_DAY, WINDOW } from "./sample-request.ts";
 
+const TOMORROW = addDays(RUN_DAY, 1);
 const DAILY = { units: "day", amount: 1 };
 
 test.each<[string, unknown]>([
@@ -53,6 +54,14 @@ test.each<[string, Record<string, unknown>, string]>([
   );
 });
 
+test("without a window, an answer names a period only with both dates, and they are days in order", () => {
+  expect(answerDates(WINDOW, undefined)).toEqual(WINDOW);
+  expect(answerDates({ start: WINDOW.start }, undefined)).toBeUndefined();
+  expect(answerDates({ end: WINDOW.end }, undefined)).toBeUndefined();
+  expect(() => answerDates({ start: WINDOW.end, end: WINDOW.start }, undefined)).toThrow("ends before it starts");
+  expect(() => answerDates({ start: 3 }, undefined)).toThrow(/^start: expected a day/);
+});
+
 const DATED = { day: "2026-03-16", undated: false };
 
 test.each<[string, Record<string, unknown>]>([
@@ -73,6 +82,7 @@ test.each<[string, Record<string, unknown>]>([
   ["by its start only", { start: "2026-03-16" }],
   ["by its end only", { grouping: { end: "2026-03-16" } }],
   ["by its end, if its start is null", { grouping: { start: null, end: "2026-03-16" } }],
+  ["as a midnight without a zone", { start: "2026-03-16T00:00:00" }],
   ["as a midnight", { start: "2026-03-16T00:00:00.000000Z", end: "2026-03-16T00:00Z" }],
 ])("a row names its day %s", (_, row) => {
   expect(dayOfRow(row, WINDOW, 0, RUN_DAY)).toEqual(DATED);
@@ -102,6 +112,7 @@ test.each<[string, Record<string, unknown>, string]>([
     "results[4]: expected a bucket of one day",
   ],
   ["of a day that does not exist", { start: "2026-02-30" }, "results[4].start: expected a day as YYYY-MM-DD"],
+  ["whose day is a number", { start: 20260316 }, "results[4].start: expected a day as YYYY-MM-DD, got the number"],
   [
     "whose start is not a midnight",
     { start: "2026-03-16T01:00:00Z" },
@@ -137,6 +148,15 @@ test("without a window, a period that begins after tomorrow is refused, and one 
   expect(() => until("2026-03-20", "2026-03-20")).toThrow("got 2026-03-20 to 2026-03-20");
   expect(() => until("2026-03-20", "2026-03-31")).toThrow("got 2026-03-31 to 2026-03-31");
   expect(until("2026-03-01", "2026-03-31")).toEqual([{ day: RUN_DAY, undated: false }]);
+  expect(until(RUN_DAY, "2026-03-31")).toEqual([{ day: RUN_DAY, undated: false }]);
+});
+
+test.each([
+  ["is beyond today and cut there", "2026-03-01"],
+  ["begins tomorrow", TOMORROW],
+])("without a window, the newest day of the rows is covered if the answer's period %s", (_, start) => {
+  const covered = coveredDays(undefined, { start, end: "2026-03-31" }, [TOMORROW], RUN_DAY);
+  expect(covered).toEqual([{ day: TOMORROW, undated: false }]);
 });
 
 test("the emptied days are those from the oldest stored day to the day before the first covered one", () => {

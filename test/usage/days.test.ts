@@ -58,6 +58,7 @@ test.each([
   " 2026-03-01",
   "2026-03-01\n",
   "+2026-03-01",
+  "+010000-01",
   "yesterday",
 ])("%j is not a day", (text) => {
   expect(isDay(text)).toBe(false);

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { ExactNumber } from "../../src/usage/json-value.ts";
 import { combinedGroup, groupOf } from "../../src/usage/rows.ts";
 
 const keyOf = (value: unknown) => groupOf("tags", value, 0).key;
@@ -77,6 +78,7 @@ test.each<[string, unknown, string | null]>([
   ["an empty array as no value", [], null],
   ["an array of nothing but null as no value", [null], null],
   ["null among others", ["nova-3", null], '["nova-3",null]'],
+  ["null last", [null, "zeta"], '["zeta",null]'],
   ["an empty text as no value", "", null],
   ["the text null as a text", "null", "null"],
   ["NUL as JSON writes it", "a\u0000b", "a\\u0000b"],
@@ -86,6 +88,7 @@ test.each<[string, unknown, string | null]>([
 
 test.each<[unknown, string]>([
   [3, "got the number 3"],
+  [new ExactNumber("9007199254740993"), "got the number 9007199254740993"],
   [true, "got the boolean true"],
   [{ name: "x" }, "got an object"],
   [["a", 3], "got the number 3"],

@@ -40,6 +40,16 @@ test.each(["constructor", "toString", 'a"b', "with space", "日本"])("an extra 
   expect(JSON.parse(extra ?? "")).toEqual({ [name]: 2 });
 });
 
+test("an extra metric alone makes a row, and what is no number makes no extra metric", () => {
+  expect(readMetrics({ credits: 2 }, ROW).extra).toBe('{"credits":2}');
+  expect(readMetrics({ requests: 1, note: "text" }, ROW).extra).toBeNull();
+});
+
+test("a cost may be negative or absent", () => {
+  expect(readMetrics({ dollars: -1.5 }, ROW, "billing").values).toEqual(["-1.5"]);
+  expect(readMetrics({ line_item: "a" }, ROW, "billing").values).toEqual([null]);
+});
+
 test("a row without any number is refused", () => {
   expect(() => readMetrics({ hours: null, model: "nova" }, ROW)).toThrow("results[3]: the row has none of the metrics");
 });

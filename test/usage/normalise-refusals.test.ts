@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
 import { normalise } from "../../src/usage/normalise.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
+import { rowCount } from "../../src/usage/rows.ts";
 import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
 
 const DAY = "2026-03-17";
@@ -97,4 +98,40 @@ test("a reason names the row and the field, and has only the beginning of a long
   const reason = refusal(sampleRequest("none"), sampleAnswer(results));
   expect(reason).toMatch(/^results\[1\]\.hours: expected a number, got the string "9{30,}$/);
   expect(reason.length).toBeLessThan(120);
+});
+
+test("the same group of no value twice with different numbers is refused", () => {
+  const results = [sampleRow(DAY, { tags: null }), sampleRow(DAY, { tags: null }, { requests: 2 })];
+  expect(refusal(sampleRequest("tags"), sampleAnswer(results))).toContain("different numbers for tags no value");
+});
+
+const billed = (part: Record<string, unknown>) => sampleRow(DAY, { accessor: "a" }, part);
+const BILLED = sampleRequest("accessor", undefined, "billing");
+
+test.each<[string, Record<string, unknown>, readonly unknown[], string]>([
+  ["the answer has another currency", { currency: "EUR" }, [billed({ dollars: 1 })], "got currency the string"],
+  [
+    "a row has another unit",
+    {},
+    [billed({ dollars: 1 }), { ...billed({ dollars: 1 }), units: "credits" }],
+    "got units",
+  ],
+  ["no row names dollars", {}, [billed({ amount: 1 })], 'no row has the member "dollars"'],
+])("costs are refused if %s", (_, part, results, reason) => {
+  expect(refusal(BILLED, sampleAnswer(results, part))).toContain(reason);
+});
+
+test.each<[string, Record<string, unknown>, readonly unknown[], number]>([
+  ["in US dollars", { currency: "usd", units: "USD" }, [billed({ dollars: 1 })], 1],
+  ["whose units are no text", { units: 3 }, [billed({ dollars: 1 })], 1],
+  ["of which only some have an amount", {}, [billed({ dollars: 1 }), sampleRow(DAY, { accessor: "b" }, {})], 2],
+  ["without rows", {}, [], 0],
+])("costs %s are accepted", (_, part, results, rows) => {
+  expect(rowCount(normalise(BILLED, sampleAnswer(results, part), RUN_DAY))).toBe(rows);
+});
+
+test("usage may be in any currency, and may have no amounts in dollars", () => {
+  expect(normalise(sampleRequest("none"), sampleAnswer([sampleRow(DAY)], { currency: "EUR" }), RUN_DAY)).toHaveLength(
+    2,
+  );
 });

@@ -76,8 +76,8 @@ test.each<[string, Record<string, unknown>, string | null]>([
 test("no value in several shapes is one row with the exact sum of all its numbers", () => {
   const results = [
     sampleRow(SECOND, { tags: ["a"] }),
-    sampleRow(SECOND, { tags: null }, { requests: 1, hours: 0.7, credits: 2, "a b": 1 }),
     sampleRow(SECOND, { tags: [] }, { requests: 2, tokens_in: 4, credits: new ExactNumber("0.10000000000000000001") }),
+    sampleRow(SECOND, { tags: null }, { requests: 1, hours: 0.7, credits: 2, "a b": 1 }),
     sampleRow(SECOND, {}, { requests: 3, hours: 0.1 }),
     sampleRow(SECOND, { tags: null }, { requests: 1, hours: 0.7, credits: 2, "a b": 1 }),
   ];
@@ -85,6 +85,27 @@ test("no value in several shapes is one row with the exact sum of all its number
   expect(slice?.columns.groups.map(({ display }) => display)).toEqual(['["a"]', null]);
   expect(slice?.columns.metrics.map(([, amount]) => amount)).toEqual(["0.8", null, null, "4", null, null, "6"]);
   expect(slice?.columns.extras).toEqual([null, '{"a b":1,"credits":2.10000000000000000001}']);
+});
+
+test("a group by several dimensions has its own row for each set of values, in whatever order the rows come", () => {
+  const request = sampleRequest("accessor,tags", ONE_DAY, "billing");
+  const results = [
+    sampleRow(SECOND, { accessor: "b", tags: null }, { dollars: 1 }),
+    sampleRow(SECOND, { accessor: "a", tags: null }, { dollars: -2 }),
+    sampleRow(SECOND, { accessor: "a", tags: [] }, { dollars: 0.5 }),
+  ];
+  const read = (rows: readonly unknown[]) => normalise(request, sampleAnswer(rows, ONE_DAY), RUN_DAY);
+  const [slice] = read(results);
+  expect(slice?.columns.groups.map(({ display }) => display)).toEqual([
+    '{"accessor":"a","tags":null}',
+    '{"accessor":"b","tags":null}',
+  ]);
+  expect(slice?.columns).toMatchObject({ metrics: [["-1.5", "1"]], extras: [null, null] });
+  expect(read([...results].reverse())[0]?.contentHash).toBe(slice?.contentHash);
+});
+
+test("a grouped answer without rows says that no day of the window has usage", () => {
+  expect(normalise(sampleRequest("model"), sampleAnswer([]), RUN_DAY)).toEqual([emptySlice(FIRST), emptySlice(SECOND)]);
 });
 
 test("the same row twice is one row, even if its values are in another order", () => {
@@ -145,4 +166,8 @@ test.each<[string, readonly unknown[], ReturnType<typeof groupingEvidence>]>([
   ["no rows", [], "no rows"],
 ])("whether an answer proves that it is grouped: %s", (_, results, evidence) => {
   expect(groupingEvidence("tags", { results })).toBe(evidence);
+});
+
+test.each([null, [], "ok", {}, { results: null }])("%j proves nothing about a grouping", (answer) => {
+  expect(groupingEvidence("tags", answer)).toBe("no rows");
 });
