@@ -1,13 +1,12 @@
 // What each project, or each API key of it, used in a month and what that cost: for passing costs on. The amounts of a metric
 // add up exactly to its total.
 
-import { plainDecimal, sumOf } from "../decimal.ts";
 import type { Window } from "../usage/days.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { readBasis } from "./amounts.ts";
 import { type AskedMetric, COSTS, isCost, type Question, type Split, splitsOf } from "./question.ts";
 import type { Run } from "./scope.ts";
-import { projectConditions, sourceOf, within } from "./sql.ts";
+import { literal, sourceOf, within } from "./sql.ts";
 
 /** Tags are no such split: a request may have several, so their amounts do not add up. */
 export const CHARGED_BY = ["project", "accessor"] as const;
@@ -40,9 +39,6 @@ export async function chargeback(run: Run, { by, ...asked }: AskedCharges): Prom
   return charges;
 }
 
-/** By the name of the metric, too. */
-type Sums = { readonly project_id: string; readonly group: string | null; readonly [metric: string]: string | null };
-
 /** By project, where the metrics are not exported by the grouping. */
 async function chargesOf(
   run: Run,
@@ -57,33 +53,25 @@ async function chargesOf(
   if (scope.projectCount === 0)
     return grouping === "project" ? [] : chargesOf(run, asked, metrics, "project", currency);
   const { view, column, conditions } = sourceOf(question, scope);
-  const sums = metrics.map((one) => `sum(${isCost(one) ? "amount" : one})::text as "${one}"`);
   const group = grouping === "project" ? "null::text" : column;
-  const rows = await run<Sums>(`
-select project_id, ${group} as "group", ${sums.join(", ")} from ${view}
-where ${[within(asked.period), ...conditions].join(" and ")} group by 1, 2`);
-  const named = await run<{ id: string; name: string }>(`
-select project_id as id, (array_agg(project order by active desc, project))[1] as name from bi.series
-where ${["true", ...projectConditions(scope)].join(" and ")} group by project_id`);
-  const names = new Map(named.map(({ id, name }) => [id, name]));
+  const sums = metrics.map((one) => `sum(${isCost(one) ? "amount" : one}) as ${one}`);
+  const rows = await run<Omit<Charge, "currency" | "isComplete">>(`
+select project_id as "projectId", project, "group", metric, trim_scale(amount)::text as amount, trim_scale(total)::text as total
+from (
+  select project_id, "group", metric, place, amount, sum(amount) over (partition by metric) as total
+  from (
+    select project_id, ${group} as "group", ${sums.join(", ")} from ${view}
+    where ${[within(asked.period), ...conditions].join(" and ")} group by 1, 2
+  ) used
+  cross join lateral (values ${metrics.map((one, i) => `(${i}, ${literal(one)}, ${one})`).join(", ")}) as sums (place, metric, amount)
+) charged
+join (select project_id, (array_agg(project order by active desc, project))[1] as project from bi.series group by project_id) named
+  using (project_id)
+where amount <> 0
+order by place, project, project_id, charged.amount desc`);
   const isComplete =
     lacking.incompleteDays.length + lacking.unreadDays.length + scope.leftOutCount + scope.endedCount === 0;
-  return metrics.flatMap((one) => {
-    const known = rows.flatMap((row) => {
-      const amount = row[one];
-      return amount === null || amount === undefined
-        ? []
-        : [{ project_id: row.project_id, group: row.group, amount: plainDecimal(amount) }];
-    });
-    const total = sumOf(...known.map(({ amount }) => amount));
-    return known
-      .filter(({ amount }) => amount !== "0")
-      .map(({ project_id: projectId, group: value, amount }) => ({
-        ...{ projectId, project: names.get(projectId) ?? projectId, group: value, metric: one },
-        ...{ currency: scope.currency ?? null, amount, total, isComplete },
-      }))
-      .sort((a, b) => a.project.localeCompare(b.project, "en") || Number(b.amount) - Number(a.amount));
-  });
+  return rows.map((row) => ({ ...row, currency: scope.currency ?? null, isComplete }));
 }
 
 function questionOf(
