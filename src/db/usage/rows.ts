@@ -119,23 +119,19 @@ export type GroupingValue = { readonly grouping: Grouping; readonly group: Group
 /** The ids by grouping and by key of the group. A single map would need a combined key, a new text, for each of a million rows. */
 export type GroupIds = ReadonlyMap<Grouping, ReadonlyMap<string, number>>;
 
-function groupId(ids: GroupIds, grouping: Grouping, group: Group): number | undefined {
-  return ids.get(grouping)?.get(group.key);
-}
-
 /** The id of each row's group. */
 function groupIdsOf(
   ids: GroupIds,
   { grouping, columns }: Pick<SliceRows, "grouping" | "columns">,
 ): (number | undefined)[] {
-  return columns.groups.map((group) => groupId(ids, grouping, group));
+  const known = ids.get(grouping);
+  return columns.groups.map(({ key }) => known?.get(key));
 }
-
-type HashedGroup = GroupingValue & { readonly hash: string };
 
 /** Finds or creates the ids of these groups. Another transaction that wants to insert one of them waits until this one ends. */
 export async function internGroups(tx: Tx, groups: readonly GroupingValue[]): Promise<GroupIds> {
-  const byHash = new Map(groups.map((one) => withHash(one)).map((one) => [`${one.grouping} ${one.hash}`, one]));
+  const withHash = groups.map((one) => ({ ...one, hash: createHash("sha256").update(one.group.key).digest("hex") }));
+  const byHash = new Map(withHash.map((one) => [`${one.grouping} ${one.hash}`, one]));
   const ids = new Map<Grouping, Map<string, number>>();
   let missing = [...byHash].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
   // A value that another process inserts at the same time is found only by the next statement.
@@ -164,13 +160,9 @@ export async function internGroups(tx: Tx, groups: readonly GroupingValue[]): Pr
       const one = byHash.get(`${grouping} ${key_hash}`);
       if (one) ids.set(grouping, (ids.get(grouping) ?? new Map<string, number>()).set(one.group.key, group_id));
     }
-    missing = missing.filter(({ grouping, group }) => groupId(ids, grouping, group) === undefined);
+    missing = missing.filter(({ grouping, group }) => !ids.get(grouping)?.has(group.key));
   }
   return ids;
-}
-
-function withHash({ grouping, group }: GroupingValue): HashedGroup {
-  return { grouping, group, hash: createHash("sha256").update(group.key).digest("hex") };
 }
 
 // Answers that carry no date: each is stored as a snapshot of unknown span, never as the usage of a day.
@@ -207,25 +199,16 @@ export async function lockSnapshots(tx: Tx, series: readonly SeriesRef[]): Promi
   if (series.length === 0) return new Map();
   const ids = series.map(({ seriesId }) => seriesId);
   await lockSeries(tx, ids);
-  type Row = { series_id: number; snapshot_no: number; content_no: number; fetch_no: string; content_hash: string };
-  const { rows } = await sql<Row>`
+  const { rows } = await sql<NewestSnapshot & SeriesRef>`
     select newest.* from unnest(${ids}::integer[]) as wanted (series_id)
     cross join lateral (
-      select series_id, snapshot_no, content_no, fetch_no, content_hash from usage_export.undated_snapshot
+      select series_id as "seriesId", snapshot_no as "snapshotNo", content_no as "contentNo", fetch_no::double precision as "fetchNo",
+        content_hash as "contentHash"
+      from usage_export.undated_snapshot
       where series_id = wanted.series_id order by snapshot_no desc limit 1
     ) newest
   `.execute(tx);
-  return new Map(
-    rows.map((row) => [
-      row.series_id,
-      {
-        snapshotNo: row.snapshot_no,
-        contentNo: row.content_no,
-        fetchNo: Number(row.fetch_no),
-        contentHash: row.content_hash,
-      },
-    ]),
-  );
+  return new Map(rows.map((row) => [row.seriesId, row]));
 }
 
 /** Each reading becomes a snapshot. The rows of its groups are stored only if a number differs from the snapshot before. */

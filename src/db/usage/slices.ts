@@ -34,18 +34,16 @@ export async function lockSlices(tx: Tx, slices: readonly SliceRef[]): Promise<R
   return readSlices(tx, slices, true);
 }
 
-type SliceRow = {
-  readonly series_id: number;
-  readonly usage_date: Day;
-  readonly fetch_no: string | number;
-  readonly content_hash: string | null;
-  readonly rows: number;
-  readonly suspect_run: string | null;
-  readonly suspect_why: DoubtKind | null;
-  readonly suspect_since: Date | null;
-  readonly suspect_fetch_no: string | number | null;
-  readonly read_at: Date;
-};
+type SliceRow = SliceRef &
+  Pick<StoredSlice, "fetchNo" | "rows"> & {
+    readonly contentHash: string | null;
+    /** Null without a doubt. */
+    readonly kind: DoubtKind | null;
+    readonly runId: string;
+    readonly since: Date;
+    readonly doubtFetchNo: number;
+    readonly readAt: Date;
+  };
 
 /** What is stored of these slices now. Without `lock` it does not wait for other transactions. */
 export async function readSlices(tx: Tx, slices: readonly SliceRef[], lock = false): Promise<ReadSlices> {
@@ -53,31 +51,20 @@ export async function readSlices(tx: Tx, slices: readonly SliceRef[], lock = fal
   // The rows are locked one by one while they are read, so the time in the last one is later than every lock.
   const { rows } = await sql<SliceRow>`
     with sl as materialized (
-      select sl.series_id, sl.usage_date, sl.fetch_no, sl.content_hash, sl.rows, sl.suspect_run, sl.suspect_why,
-        sl.suspect_since, sl.suspect_fetch_no
+      select sl.series_id as "seriesId", sl.usage_date as day, sl.fetch_no::double precision as "fetchNo", sl.content_hash as "contentHash",
+        sl.rows, sl.suspect_why as kind, sl.suspect_run as "runId", sl.suspect_since as since,
+        sl.suspect_fetch_no::double precision as "doubtFetchNo"
       from ${wantedSlices(slices)} join usage_export.slice sl using (series_id, usage_date)
       order by sl.series_id, sl.usage_date ${lock ? sql`for update of sl` : sql``}
     )
-    select sl.*, clock_timestamp() as read_at from sl
+    select sl.*, clock_timestamp() as "readAt" from sl
   `.execute(tx);
-  return {
-    stored: new Map(rows.map((row) => [sliceKey({ seriesId: row.series_id, day: row.usage_date }), storedSlice(row)])),
-    readAt: rows.at(-1)?.read_at,
-  };
+  return { stored: new Map(rows.map((row) => [sliceKey(row), storedSlice(row)])), readAt: rows.at(-1)?.readAt };
 }
 
-function storedSlice(row: SliceRow): StoredSlice {
-  return {
-    fetchNo: Number(row.fetch_no),
-    contentHash: row.content_hash ?? undefined,
-    rows: row.rows,
-    doubt: doubtOf(row),
-  };
-}
-
-function doubtOf({ suspect_run, suspect_why, suspect_since, suspect_fetch_no }: SliceRow): StoredSlice["doubt"] {
-  if (suspect_run === null || suspect_why === null || suspect_since === null) return undefined;
-  return { kind: suspect_why, runId: suspect_run, since: suspect_since, fetchNo: Number(suspect_fetch_no) };
+function storedSlice({ fetchNo, contentHash, rows, kind, runId, since, doubtFetchNo }: SliceRow): StoredSlice {
+  const doubt = kind === null ? undefined : { kind, runId, since, fetchNo: doubtFetchNo };
+  return { fetchNo, contentHash: contentHash ?? undefined, rows, doubt };
 }
 
 /** By `sliceKey`, the Totals of the visible rows of these slices. They are doubles, for comparing orders of magnitude. */
