@@ -69,14 +69,18 @@ async function readLabels(run: Run, { grouping }: Question, rows: readonly Usage
   const named = await run<{ id: string; label: string }>(
     grouping === "accessor"
       ? `
-select api_key_id as id, case when min(project_id) over same = max(project_id) over same then comment else comment || ' (' || (
-  select project from bi.series s where s.project_id = key.project_id order by active desc, project limit 1
-) || ')' end as label
-from (
+with key as (
   select api_key_id, max(comment) as comment, max(project_id) as project_id from bi.listed_keys
   where comment <> '' and api_key_id in (${ids.join(", ")}) group by api_key_id
-) key
-window same as (partition by comment)`
+), shared as (
+  select comment from bi.listed_keys
+  where comment in (select comment from key) group by comment having min(project_id) <> max(project_id)
+)
+select api_key_id as id, case when comment not in (select comment from shared) then comment else comment || ' (' || (
+  select project from bi.series s
+  where s.source in ('usage', 'billing') and s.project_id = key.project_id order by active desc, project limit 1
+) || ')' end as label
+from key`
       : `
 select project_id as id, (array_agg(project order by active desc, project))[1] as label from bi.series
 where project_id in (${ids.join(", ")}) group by project_id`,

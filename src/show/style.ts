@@ -70,7 +70,7 @@ p,ul{margin:0 0 .75rem}
 a{color:var(--accent);text-underline-offset:.2em}
 :focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 i,small,.subtitle,.change,.as-of,.note,.empty,footer,caption,thead th,dt{color:var(--soft)}
-footer{margin-top:.75rem;padding-top:.6rem;border-top:1px solid var(--line);font-size:.8rem}
+footer{margin-top:.5rem;padding-top:.5rem;border-top:1px solid var(--line);font-size:.8rem}
 footer p,.lead p,.tip p,.as-of,.well{margin:0}
 .unseen,#usage figcaption,.two-thirds figcaption,:is(.third,.quarter) caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 /* The frame: navigation, verdict and choices. */
@@ -140,11 +140,10 @@ summary{cursor:pointer;color:var(--accent);width:fit-content}
 /* Figures and budgets. */
 .summary{display:grid;grid-template-columns:minmax(20rem,1fr) 3fr;gap:.75rem;margin-bottom:.4rem}
 .summary:not(:has(.money)){grid-template-columns:1fr}
-.figures{display:flex;flex-wrap:wrap;gap:.75rem;margin:0 0 .5rem}
+.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(8.5rem,1fr));gap:.75rem;margin:0 0 .5rem}
 .summary dl,.figures dd{margin:0}
-.few{max-width:60rem}
-.few>div{max-width:20rem}
-.figures>div,.money>div{flex:1 1 8.5rem;min-width:0;padding:.4rem .9rem .5rem;border:1px solid var(--line);border-radius:6px}
+.figures.few{grid-template-columns:repeat(auto-fill,minmax(10rem,20rem))}
+.figures>div,.money>div{min-width:0;padding:.4rem .9rem .5rem;border:1px solid var(--line);border-radius:6px}
 .figures dt a{color:inherit;text-decoration-color:var(--line)}
 .figure{display:block;overflow-wrap:normal;font-size:1.5rem;line-height:1.3;font-weight:600;letter-spacing:-.02em}
 .figures .change{display:block;font-size:.9rem}

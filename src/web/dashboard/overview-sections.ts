@@ -73,7 +73,7 @@ function summaryHtml(data: Overview, budgets: readonly BudgetUse[], view: Linked
               before: cost.compared ? cost.total.before : undefined,
             },
             // Beside the month, it is said which days it is of.
-            days: data.money && `, ${counted(dayCount(data.period), "day")}`,
+            days: data.money && `, ${counted(dayCount(data.period), "day").replace(" ", "\u00a0")}`,
           },
         ]
       : []),
