@@ -62,7 +62,6 @@ export async function rotateKey(
     await cleanUp(rotation);
     const { did, kept, errors } = rotation;
     const status = errors.length === 0 ? "ok" : "failed";
-    log.info({ did, status }, "rotation finished");
     return { status, did, kept, idle, errors };
   } finally {
     clearInterval(renewing);

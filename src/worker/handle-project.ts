@@ -123,7 +123,7 @@ async function planOf(
   const settledKeys = new Set(settled.map(({ seriesId, day }) => `${seriesId} ${day ?? ""}`));
   const isSettled = (series: Series, day: Day | undefined) =>
     settledKeys.has(`${seriesIdOf(ids, series)} ${day ?? ""}`);
-  const requests = planRun(job, runDay, {}, { isSettled, toReread, readsWindow: scheduledFor !== undefined }).requests;
+  const requests = planRun(job, runDay, {}, { isSettled, toReread, readsWindow: scheduledFor !== null }).requests;
   return { requests, runDay, settled: settled.reduce(addSettled, { ...NO_COUNTS, planned: 0 }) };
 }
 

@@ -4,14 +4,14 @@ import type { ProjectEnd, RunEnd } from "../db/jobs/runs.ts";
 import { counted, durationText, instantText } from "../show/format.ts";
 import type { WorkerContext } from "./context.ts";
 
-/** Also ends the run and reports it, if this is its last project. */
+/** Ends the project and, with its last project, the run, which is then reported. */
 export async function endProject(context: WorkerContext, { error, ...project }: ProjectEnd): Promise<void> {
   const run = await context.writer.endProject({ ...project, error: error && context.app.scrubber.scrub(error) });
   // Each project of a rotation was reported with its actions.
   if (run?.kind === "export") reportRunEnd(context, run);
 }
 
-/** Of a rotation, without the counts. */
+/** A rotation has no counts. */
 export type EndedRun = Pick<RunEnd, "kind" | "job" | "trigger" | "status"> &
   Partial<RunEnd> & {
     /** Set for a rotation: its actions, in order. */

@@ -20,12 +20,9 @@ async function attemptsAfter(code: string): Promise<number> {
   );
 }
 
-test.concurrent.each(["ECONNREFUSED", "57P03", "40P01", "57014", "25006"])(
-  "if the database answers %s while the worker starts, the worker tries again",
-  async (code) => {
-    expect(await attemptsAfter(code)).toBe(2);
-  },
-);
+test("if the database can't be reached while the worker starts, the worker tries again", async () => {
+  expect(await attemptsAfter("ECONNREFUSED")).toBe(2);
+});
 
 test("if the database refuses access while the worker starts, the worker does not try again", async () => {
   await expect(attemptsAfter("28P01")).rejects.toThrow("a fault of the test");

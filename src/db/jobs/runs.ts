@@ -111,8 +111,8 @@ export async function insertQueuedRun(tx: Tx, run: NewRun, projects: readonly Ru
 /** What a queue job needs to know of its run. */
 export type OpenProject = Pick<NewRun, "runId" | "kind" | "job" | "trigger"> & {
   readonly projectId: string;
-  /** Undefined for a run of missing days alone. */
-  readonly scheduledFor: Date | undefined;
+  /** Null for a run of missing days alone. */
+  readonly scheduledFor: Date | null;
   readonly startedAt: Date;
   /** Answers with a higher number were asked for since the run began. */
   readonly fetchNo: number;
@@ -120,12 +120,12 @@ export type OpenProject = Pick<NewRun, "runId" | "kind" | "job" | "trigger"> & {
 
 /** Undefined if the project, or the run, has ended. */
 export async function openProject(db: Database, runId: string, projectId: string): Promise<OpenProject | undefined> {
-  const { rows } = await sql<Omit<OpenProject, "scheduledFor"> & { readonly scheduledFor: Date | null }>`
+  const { rows } = await sql<OpenProject>`
     select run_id as "runId", project_id as "projectId", r.kind, r.job, r.trigger, r.scheduled_for as "scheduledFor", r.started_at as "startedAt", r.fetch_no::double precision as "fetchNo"
     from usage_export.run r join usage_export.run_project p using (run_id)
     where run_id = ${runId}::uuid and project_id = ${projectId} and p.finished_at is null and r.status = 'running'
   `.execute(db);
-  return rows.map((row) => ({ ...row, scheduledFor: row.scheduledFor ?? undefined }))[0];
+  return rows[0];
 }
 
 export type RunEnd = Pick<NewRun, "runId" | "kind" | "job" | "trigger"> & {
