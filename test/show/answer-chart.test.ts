@@ -1,0 +1,104 @@
+// What a chart and the table of groups show of an answer: which amounts, under which names, and which bars lack something.
+
+import { expect, test } from "vitest";
+import type { Answer } from "../../src/facts/answer.ts";
+import { answerChart, type ChartDescription, groupTable, nameOf, shortName } from "../../src/show/answer-chart.ts";
+import { daysOf } from "../../src/usage/days.ts";
+import { makeAnswer } from "../facts/sample-facts.ts";
+
+/** Thursday to Monday, over the end of a month. */
+const DAYS = daysOf({ start: "2026-02-26", end: "2026-03-02" });
+const STATES = ["final", "final", "unread", "final", "settling"] as const;
+const GROUPS: Answer["groups"] = [
+  { rank: 2, group: "b", label: null, amount: "5", before: "0", change: "5", byDay: ["1", "1", null, "1", "2"] },
+  { rank: 1, group: "a", label: "Anna", amount: "11", before: "12", change: "-1", byDay: ["3", "3", null, "2", "3"] },
+  { rank: 3, group: "c", label: null, amount: "1", before: "1", change: "0" },
+];
+const ANSWER: Answer = {
+  ...makeAnswer(),
+  days: DAYS.map((day, i) => ({ day, state: STATES[i] ?? "final" })),
+  groups: GROUPS,
+  other: { groups: 4, amount: "2", before: "2", change: "0" },
+  otherByDay: ["0.5", "0.25", null, "1", "1"],
+  beforeByDay: ["7", "8", "9", "10", "11", "12"].map((amount, i) => ({
+    day: `2026-01-0${i + 1}`,
+    state: "final",
+    amount,
+  })),
+};
+
+function chartOf(answer: Answer, options: Partial<Parameters<typeof answerChart>[1]> = {}): ChartDescription {
+  const chart = answerChart(answer, { id: "x", title: "Hours", hrefOf: (group) => `?group=${group}`, ...options });
+  return JSON.parse(/<script type="application\/json">(.*?)<\/script>/.exec(String(chart))?.[1] ?? "");
+}
+
+test("each drawn group is a series, the largest first; then the others together, and the period before", () => {
+  expect(chartOf(ANSWER, { othersHref: "?more" }).series).toEqual([
+    { name: "Anna", hint: "Anna", look: 0, values: ["3", "3", null, "2", "3"], href: "?group=a" },
+    { name: "b", look: 1, values: ["1", "1", null, "1", "2"], href: "?group=b" },
+    { name: "5 others", look: "rest", values: ["0.5", "0.25", null, "1", "1"], href: "?more" },
+    expect.objectContaining({ name: "Total before", look: "before", values: ["7", "8", "9", "10", "11"] }),
+  ]);
+  const alone = chartOf({ ...ANSWER, otherByDay: null, compared: false });
+  expect(alone.series.map(({ look }) => look)).toEqual([0, 1]);
+});
+
+test.each([
+  ["day", DAYS, [4], [2], ["3", "3", null, "2", "3"]],
+  // The first week is cut at its start, and the second at its end.
+  ["week", ["Feb 26 – Mar 1, 2026", "Mar 2, 2026"], [1], [0, 1], ["8", "3"]],
+  ["month", ["Feb 26 – 28, 2026", "Mar 1 – 2, 2026"], [1], [0, 1], ["6", "5"]],
+] as const)("by %s, a bar has the exact sum of its days that were read", (grain, titles, changing, lacking, values) => {
+  const { series, ...chart } = chartOf(ANSWER, { grain });
+  expect(chart).toMatchObject({ kind: "bars", titles, changing, lacking });
+  expect(series[0]?.values).toEqual(values);
+});
+
+test("whole weeks and months of days that were read lack nothing", () => {
+  const days = daysOf({ start: "2026-02-01", end: "2026-02-28" }).map((day) => ({ day, state: "final" as const }));
+  const answer = { ...ANSWER, days, groups: [], otherByDay: null, compared: false };
+  expect(chartOf(answer, { grain: "week" }).lacking).toEqual([0, 4]);
+  expect(chartOf(answer, { grain: "month" })).toMatchObject({ labels: ["2026-02"], lacking: [], changing: [] });
+});
+
+test("groups that do not add up are lines, and a total is named by its metric", () => {
+  expect(chartOf({ ...ANSWER, question: { ...ANSWER.question, grouping: "tags" } }).kind).toBe("lines");
+  const total = chartOf({ ...ANSWER, question: { ...ANSWER.question, grouping: "none" } });
+  expect([total.kind, total.series[1]?.name]).toEqual(["bars", "Hours"]);
+});
+
+test("nothing in a name ends the element that holds the chart", () => {
+  const [one] = GROUPS.map((group) => ({ ...group, group: "</script><b>" }));
+  expect(chartOf({ ...ANSWER, groups: one ? [one] : [] }).series[0]?.name).toBe("</script><b>");
+});
+
+test("two groups with one label have their values beside it", () => {
+  const among = ["1", "2", "3"].map((group, i) => ({ group, label: i < 2 ? "same" : "other" }));
+  expect(among.map((one) => nameOf("accessor", one, among))).toEqual(["same (1)", "same (2)", "other"]);
+});
+
+test.each([
+  [["worker in production (region 1)", "worker in production (region 2)"], "… (region 1)"],
+  [["worker in production 1", "worker in production 2"], "… 1"],
+  [["short name 1", "short name 2"], "short name 1"],
+  [["worker in production (region 1)"], "worker in production (region 1)"],
+])("of the names %j the first is shown as %s", (names, shown) => {
+  expect(shortName(names[0] ?? "", names)).toBe(shown);
+});
+
+test("the table of groups has a link and a bar for each, as long as its share of the largest", () => {
+  const groups = [...GROUPS, { rank: 4, group: "d", label: null, amount: "-3", before: null, change: null }];
+  const options = {
+    caption: "By model",
+    titles: ["Hours"],
+    cells: ({ amount }: { amount: string | null }) => [amount ?? ""],
+  };
+  const text = String(
+    groupTable(ANSWER, { ...options, groups, hrefOf: (group) => (group === "c" ? undefined : `?${group}`) }),
+  );
+  expect([...text.matchAll(/<rect width="([\d.]+)%"/g)].map(([, width]) => width)).toEqual(["45.5", "100.0", "9.1"]);
+  expect([...text.matchAll(/<a href="([^"]+)"/g)].map(([, href]) => href)).toEqual(["?b", "?a", "?d"]);
+  expect(String(groupTable(ANSWER, { ...options, groups: GROUPS.slice(0, 1), hrefOf: () => undefined }))).not.toContain(
+    "rect",
+  );
+});

@@ -1,0 +1,112 @@
+// What is said of a change and of a budget: the numbers, and what is left out of them.
+
+import { expect, test } from "vitest";
+import type { Answer } from "../../src/facts/answer.ts";
+import type { ChangePart, ChangeSplit } from "../../src/facts/changes.ts";
+import { budgetTitle, budgetUseText } from "../../src/show/budget-text.ts";
+import { changeSentences, lackingSentences, namesText, partText } from "../../src/show/changes.ts";
+import { makeAnswer, NOTHING_LACKING } from "../facts/sample-facts.ts";
+import { makeBudgetUse } from "../health/sample-health-state.ts";
+
+const PERIODS = { now: "Feb 10 – Mar 9, 2026", before: "Jan 13 – Feb 9, 2026" };
+
+const headline = (parts: Parameters<typeof makeAnswer>[0]) =>
+  changeSentences({ answer: makeAnswer(parts), splits: [] })[0];
+
+test.each([
+  ["110", "100", "10", `Hours rose by 10%, from 100 hours (${PERIODS.before}) to 110 hours (${PERIODS.now}).`],
+  ["50", "100", "-50", `Hours fell by 50%, from 100 hours (${PERIODS.before}) to 50 hours (${PERIODS.now}).`],
+  ["5", "0", "5", `Hours rose, from 0 hours (${PERIODS.before}) to 5 hours (${PERIODS.now}).`],
+  ["5", "5.0", "0.0", `Hours did not change: 5 hours in ${PERIODS.now} as in ${PERIODS.before}.`],
+])("%s after %s: both amounts, their direction and their difference are said", (amount, before, change, text) => {
+  expect(headline({ total: { amount, before, change } })).toBe(text);
+});
+
+test.each<[string, Partial<Answer["lacking"]>, readonly RegExp[]]>([
+  ["days that were not read", { unreadDays: ["2026-02-11", "2026-02-12"] }, [/2 days were not read/, /Feb 11/]],
+  ["a day that is not complete", { incompleteDays: ["2026-02-14"] }, [/1 day is not complete/, /Feb 14/]],
+  ["days of the period before", { unreadDaysBefore: ["2026-01-20"] }, [/the period before 1 day was/, /Jan 20/]],
+  ["projects that ended", { projectsEnded: ["old"], projectsEndedCount: 3 }, [/old and 2 more/]],
+])("a period without a change is said with its amount and %s", (_, part, texts) => {
+  const lacking = { ...NOTHING_LACKING, ...part };
+  const text = headline({ total: { amount: "7", before: "8", change: null }, lacking });
+  for (const one of [/7 hours/, /^(?!.*8 hours)/, ...texts]) expect(text).toMatch(one);
+});
+
+test("only what is lacking is said to be lacking", () => {
+  expect(lackingSentences(NOTHING_LACKING)).toEqual([]);
+  const all = { unpricedModels: 2, otherCurrencies: ["EUR", "CHF"] };
+  const projects = { projectsLeftOut: ["a"], projectsLeftOutCount: 2, projectsEnded: ["b"], projectsEndedCount: 1 };
+  const said = lackingSentences({ ...NOTHING_LACKING, ...all, ...projects });
+  for (const [i, text] of ["2 models", "EUR, CHF", "a and 1 more", "b."].entries()) expect(said[i]).toContain(text);
+  expect(said).toHaveLength(4);
+});
+
+const part = (group: string | null, change: string, more: Partial<ChangePart> = {}): ChangePart => ({
+  ...{ part: "group", group, label: null, status: "changed", groups: 1, before: "0", after: change, change },
+  ...more,
+});
+
+test("the three largest parts of a change are named, without those that did not change and the others", () => {
+  const parts = [
+    part("a", "9", { label: "Anna", status: "new" }),
+    part("0", "0.0"),
+    part(null, "-5", { status: "vanished" }),
+    part("b", "2"),
+    part("c", "1"),
+    part(null, "-1", { part: "others", groups: 3 }),
+  ];
+  const splits: ChangeSplit[] = [
+    { grouping: "model", lacking: NOTHING_LACKING, parts },
+    { grouping: "tags", lacking: { ...NOTHING_LACKING, unreadDays: ["2026-02-11"] }, parts: [] },
+  ];
+  const [, ...reasons] = changeSentences({ answer: makeAnswer(), splits });
+  expect(reasons).toEqual([
+    "By model: Anna +9 hours (new), (no value) -5 hours (vanished), b +2 hours.",
+    "By tags it can't be split: 1 day was not read by it.",
+  ]);
+  expect(parts.slice(-2).map(partText)).toEqual(["group", "3 others"]);
+});
+
+test("days that may still change are named, and the projects of a cost", () => {
+  const answer = makeAnswer({
+    question: { metric: "billed_cost", currency: "USD" },
+    days: [
+      { day: "2026-03-08", state: "settling" },
+      { day: "2026-03-09", state: "final" },
+    ],
+    projects: ["a", "b", "c", "d", "e", "f"],
+    projectCount: 40,
+  });
+  const [, ...said] = changeSentences({ answer, splits: [] });
+  expect(said).toHaveLength(2);
+  expect(said[0]).toContain("a, b, c, d, e and 35 more");
+  expect(said[1]).toMatch(/1 day is .*Mar 8/);
+});
+
+test("names are on one line, short, and never empty", () => {
+  expect(namesText(["a\nb", "", "x".repeat(60)], 4)).toMatch(/^a b, \(blank\), x{30,39}… and 1 more$/);
+});
+
+test.each([
+  ["with a forecast", {}, /of \$1,000 .*heading for/],
+  ["of which no day was read", { used: null }, /no day .*of \$1,000/],
+  ["nearly reached", { percent: "99.99", forecast: null }, /\(99%\)$/],
+  ["with days that are not read", { daysMissing: 2 }, /; 2 days not read and not counted$/],
+  ["with a day that is not final", { daysNotFinal: 1 }, /; 1 day not final$/],
+  [
+    "of a key that was never seen",
+    { isNeverSeen: true, scope: "tag", scopeValue: "x" } as const,
+    /no usage of tag "x"/,
+  ],
+  ["with usage without a price", { hasUnpriced: true }, /without a price/],
+])("a budget %s says how much of it is used", (_, use, text) => {
+  const whole = { daysMissing: 0, daysNotFinal: 0, hasUnpriced: false };
+  expect(budgetUseText(makeBudgetUse({ ...whole, ...use }))).toMatch(text);
+});
+
+test("a budget is named with its month or day, and the source of its cost", () => {
+  const use = { name: "b", start: "2026-11-01" };
+  expect(budgetTitle(makeBudgetUse({ ...use, period: "month", costSource: "billed" }))).toBe("b (2026-11, billed)");
+  expect(budgetTitle(makeBudgetUse({ ...use, period: "day", costSource: null }))).toBe("b (2026-11-01)");
+});
