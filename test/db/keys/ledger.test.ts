@@ -137,6 +137,15 @@ test("an abandoned key is due for removal at once, and was never active", async 
   });
 });
 
+test("a retired key leaves the ledger, and its secret is not kept", async () => {
+  const rotation = await newRotation(db);
+  const intentId = newIntent();
+  await rotation.key(intentId, "draining");
+  await rotation.write({ kind: "retired", intentId });
+  expect(await keyOf(rotation, intentId)).toBeUndefined();
+  expect(await rowOf(intentId)).toMatchObject({ state: "retired", sealed: null, master_key: null });
+});
+
 test("a change that is repeated after its acknowledgement was lost is made once", async () => {
   const rotation = await newRotation(db);
   const intentId = newIntent();
