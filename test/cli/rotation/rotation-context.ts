@@ -7,9 +7,13 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { type RawBuilder, sql } from "kysely";
+import { pino } from "pino";
 import { test as base, expect } from "vitest";
+import type { App } from "../../../src/app.ts";
+import { type RotateOptions, runRotate } from "../../../src/cli/rotate.ts";
 import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
 import type { UsageSource } from "../../../src/emulator/usage.ts";
+import { Scrubber } from "../../../src/secret.ts";
 import { type DecideFault, PASS } from "../../faults/fault-decision.ts";
 import { copyDatabase, testDatabase } from "../../support/database.ts";
 import { type Emulator, type EmulatorOptions, startEmulator } from "../../support/emulator.ts";
@@ -40,8 +44,8 @@ export type RotationContext = AsyncDisposable & {
   readonly sinks: string[];
   readonly run: (args: readonly string[], env?: Environment) => Promise<ProgramResult>;
   readonly start: (args: readonly string[], env?: Environment) => Program;
-  /** Rotates, to prepare the state that a test begins with. */
-  readonly prepare: (options?: { readonly now?: boolean }) => Promise<void>;
+  /** Rotates in the test process with an environment of its own, to prepare a state: cases of the fault harness do so at the same time. */
+  readonly prepare: (options?: RotateOptions) => Promise<void>;
   readonly configure: (rotation?: Fields, rest?: Fields) => Promise<void>;
   readonly newSecret: () => string;
   readonly newMasterKey: () => string;
@@ -136,10 +140,7 @@ export async function openRotationContext(
     newMasterKey,
     start: programs.start,
     run: programs.run,
-    async prepare({ now = false } = {}) {
-      const { status, stdout } = await programs.run(now ? ["rotate", "--now"] : ["rotate"]);
-      if (status !== 0) throw new Error(`the rotation to begin with ended with ${status}: ${stdout}`);
-    },
+    prepare: (rotateOptions = {}) => prepare({ ...baseEnv, DATABASE_URL: url }, configPath, rotateOptions),
     leaks: async (where = { databaseUrl: url }) =>
       findLeaks([...secrets, ...proxy.secrets, ...passwordsIn(url)], {
         texts: { output: await programs.output() },
@@ -179,6 +180,22 @@ function rotationConfig(baseUrl: string, sink: string, rotation: Fields = {}, re
     ],
     ...rest,
   };
+}
+
+async function prepare(env: Environment, configPath: string, options: RotateOptions): Promise<void> {
+  const said: string[] = [];
+  const app: App = {
+    env,
+    configPath,
+    signal: new AbortController().signal,
+    scrubber: new Scrubber(),
+    log: pino({ level: "silent" }),
+    actor: "the test",
+    write: (text) => void said.push(text),
+    terminal: false,
+  };
+  const status = await runRotate(app, options);
+  if (status !== 0) throw new Error(`the rotation to begin with ended with ${status}: ${said.join("")}`);
 }
 
 /** The key in the sink; undefined while there is none. */
