@@ -87,7 +87,9 @@ export const Answer = z.object({
         label: z
           .string()
           .nullable()
-          .describe("The comment of an API key, to be shown to people; null if there is none"),
+          .describe(
+            "For people: the comment of an API key, with its project where another one has the same, or the name of a project; null if there is none",
+          ),
         ...amounts,
         byDay: byDay.optional().describe("Only of the 8 largest"),
       }),

@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
+import { reasonSentences } from "../../src/show/changes.ts";
 import { groupHtml, nameHtml, truncatedName } from "../../src/show/html.ts";
+import { makeAnswer, NOTHING_LACKING } from "../facts/sample-facts.ts";
 
 const FAMILY = "👨‍👩‍👧‍👦";
 
@@ -37,4 +39,21 @@ test.each([
   ["a list in another grouping unchanged", groupHtml("accessor", '["a"]'), "<bdi>[&quot;a&quot;]</bdi>"],
 ])("a table shows %s", (_, shown, expected) => {
   expect(String(shown)).toBe(expected);
+});
+
+test("among the reasons of a change, long names that begin alike differ", () => {
+  const none = {
+    part: "group",
+    label: null,
+    status: "changed",
+    groups: 1,
+    before: "1",
+    after: "6",
+    change: "5",
+  } as const;
+  const parts = [1, 2].map((n) => ({ ...none, group: `Customer Experience Analytics – Transcription (region ${n})` }));
+  const splits = [{ grouping: "project" as const, lacking: NOTHING_LACKING, parts }];
+  expect(reasonSentences({ answer: makeAnswer(), splits })).toEqual([
+    "By project: … (region 1) +5 hours, … (region 2) +5 hours.",
+  ]);
 });
