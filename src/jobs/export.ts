@@ -114,12 +114,13 @@ export async function runExportJob(
   const exportOne = async ([projectId, requests]: [string, UsageRequest[]]) => {
     const result = await exportProject(context, { ...shared, requests, onCounted });
     results.push(result);
-    const error = result.failures[0]?.reason;
-    await writer.endProject({ runId, projectId, counts: result, error: error && app.scrubber.scrub(error) });
-    const project = requests[0]?.series.project;
+    const reason = result.failures[0]?.reason;
+    const error = reason && app.scrubber.scrub(reason);
     // A project whose requests all failed would not answer anything else either.
-    const isAnswering = result.failures.length < result.requests && !app.signal.aborted;
-    if (project && isAnswering) await readProjectFacts(context, project, job.source);
+    const isAllowed = result.failures.length < result.requests;
+    await writer.endProject({ runId, projectId, counts: result, error, allowed: isAllowed ? job.source : undefined });
+    const project = requests[0]?.series.project;
+    if (project && isAllowed && !app.signal.aborted) await readProjectFacts(context, project, job.source);
   };
   const exportAll = async () => {
     await inParallel([...projects], PROJECTS_AT_ONCE, exportOne, () => app.signal.aborted);

@@ -96,10 +96,11 @@ async function readProject(
   }
   const counts = addCounts(plan.settled, result);
   const error = result.failures[0]?.reason;
-  await endProject(context, { runId, projectId, counts, error });
-  const [project] = job.projects;
   // A project whose requests all failed would not answer anything else either.
-  if (project && result.failures.length < result.requests) await readProjectFacts(context, project, job.source);
+  const isAllowed = result.failures.length < result.requests;
+  await endProject(context, { runId, projectId, counts, error, allowed: isAllowed ? job.source : undefined });
+  const [project] = job.projects;
+  if (project && isAllowed) await readProjectFacts(context, project, job.source);
 }
 
 type ProjectPlan = {

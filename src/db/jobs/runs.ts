@@ -3,6 +3,7 @@
 import { sql } from "kysely";
 import { storableText } from "../../text.ts";
 import type { RunCounts, RunTrigger } from "../../usage/counts.ts";
+import type { Source } from "../../usage/dimensions.ts";
 import type { Database } from "../connection/database.ts";
 import { execute, inTransaction, type Tx } from "../connection/transaction.ts";
 import { type JobId, QUEUE_SCHEMA } from "./jobs.ts";
@@ -156,6 +157,8 @@ export type ProjectEnd = {
   readonly projectId: string;
   readonly counts: RunCounts;
   readonly error?: string | undefined;
+  /** What the key of the project was allowed to read. Days that it was refused for before the run are read again at once. */
+  readonly allowed?: Source | undefined;
 };
 
 /**
@@ -170,17 +173,25 @@ export async function endProjects(db: Database, ends: readonly ProjectEnd[]): Pr
     with given as (
       select * from unnest(
         ${ends.map(({ runId }) => runId)}::uuid[], ${ends.map(({ projectId }) => projectId)}::text[], ${errors}::text[],
-        ${bad}::boolean[], ${column("requests")}, ${column("planned")},
+        ${bad}::boolean[], ${ends.map(({ allowed }) => allowed ?? null)}::text[], ${column("requests")}, ${column("planned")},
         ${column("complete")}, ${column("suspect")}, ${column("failed")}, ${column("undated")}, ${column("stale")},
         ${column("rowsChanged")}
-      ) as given (run_id, project_id, error, is_bad, requests, planned, complete, suspect, failed, undated, stale, changed)
+      ) as given (run_id, project_id, error, is_bad, allowed, requests, planned, complete, suspect, failed, undated, stale, changed)
     ), ended as (
       update usage_export.run_project p
       set finished_at = now(), requests = p.requests + g.requests, slices_planned = g.planned, slices_complete = g.complete,
         slices_suspect = g.suspect, slices_failed = g.failed, slices_undated = g.undated, slices_stale = g.stale,
         rows_changed = p.rows_changed + g.changed, error = g.error
       from given g where p.run_id = g.run_id and p.project_id = g.project_id and p.finished_at is null
-      returning p.run_id, g.error, g.is_bad
+      returning p.run_id, p.project_id, g.error, g.is_bad, g.allowed
+    ), allowed as (
+      update usage_export.slice sl
+      set attempted_at = ${AT_ONCE}, error_code = null,
+        error = 'the key was refused, and works since: the day is read again'
+      from ended e join usage_export.run r using (run_id)
+        join usage_export.series s on s.project_id = e.project_id and s.source = e.allowed
+      where sl.series_id = s.series_id and sl.status = 'failed' and sl.error_code = 'unauthorized'
+        and sl.attempted_at < r.started_at
     ), counted as (
       select run_id, count(*)::integer as ended, count(*) filter (where is_bad)::integer as bad, min(error) as error
       from ended group by run_id
@@ -245,12 +256,15 @@ export async function endRunsWithoutJobs(db: Database): Promise<readonly RunEnd[
   return ended.length > 0 ? runEnds(db, ended) : [];
 }
 
+/** Long ago, so that the days are due at once. */
+const AT_ONCE = sql`to_timestamp(0)`;
+
 /** Makes the days due at once for which a key was refused: whoever starts a worker may have given the project another key. */
 export async function retryRefusals(db: Database): Promise<void> {
   await execute(
     db,
     sql`
-      update usage_export.slice set attempted_at = to_timestamp(0)
+      update usage_export.slice set attempted_at = ${AT_ONCE}
       where status = 'failed' and error_code = 'unauthorized'
     `,
   );

@@ -297,6 +297,14 @@ export async function takeLease(
       .values({ name })
       .onConflict((conflict) => conflict.doNothing())
       .execute();
+    // No lease is granted for so long, so this end was stored before the clock was set back. It is shortened: the lease then expires
+    // soon, unless its holder still renews it.
+    await tx
+      .updateTable("usage_export.rotation")
+      .set({ lease_until: LEASE_END })
+      .where("name", "=", name)
+      .where("lease_until", ">", sql<Date>`${LEASE_END} + interval '1 second'`)
+      .execute();
     const taken = await tx
       .updateTable("usage_export.rotation")
       .set({ lease_owner: owner, lease_until: LEASE_END, fence: sql`fence + 1` })

@@ -1,4 +1,4 @@
-// What a key that was refused failed to read is read again when a worker starts, and nobody is told any longer that it is refused.
+// A key that was refused once, and works since: what it failed to read is read again, and nobody is told any longer that it is refused.
 
 import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
@@ -21,6 +21,17 @@ async function failAll(context: ProgramContext): Promise<void> {
   expect(stdout).toMatch(REFUSED);
   expect(stdout).toContain("usage-export export --project production reads them at once");
 }
+
+test("a success with the key of the project ends its refusal, and what is left is read at the next tick of a worker", async ({
+  context,
+}) => {
+  await failAll(context);
+  expect((await context.run(["export", "--job", "a"])).status).toBe(0);
+  expect(await coverage(db)).toEqual({ complete: 2, failed: 4 });
+  const { stdout } = await context.run(["status"]);
+  expect(stdout).not.toMatch(REFUSED);
+  expect(stdout).toContain("the key was refused, and works since: the day is read again");
+});
 
 test("a worker that starts tries at once what a refused key could not read", async ({ context }) => {
   await failAll(context);

@@ -12,9 +12,12 @@ import {
   recordAttempt,
   startRun,
 } from "../../../src/db/jobs/runs.ts";
+import { recordFailure } from "../../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { NO_COUNTS } from "../../../src/usage/counts.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newRotation } from "../keys/written-ledger.ts";
+import { newSeries } from "../stored-usage.ts";
 
 const { db } = await testDatabase();
 
@@ -96,6 +99,26 @@ test("a run has the sums of its projects, of which each counts once, and the las
     error: "503",
   });
   expect(await openProject(db, runId, "c")).toBeUndefined();
+});
+
+test("a project that its key was allowed to read has its earlier refusals read again, and not those of this run", async () => {
+  const { project, seriesId } = await newSeries(db, "model", { windowDays: 7 });
+  const refuse = async (day: string) =>
+    recordFailure(db, { seriesId, days: [day], fetchNo: await nextFetchNo(db), reason: "401", code: "unauthorized" });
+  await refuse("2026-03-14");
+  const runId = randomUUID();
+  const planned = [{ projectId: project.id, planned: 2 }];
+  await startRun(db, { runId, kind: "export", job: "nightly", trigger: "manual" }, planned);
+  await refuse("2026-03-15");
+  await endProjects(db, [{ runId, projectId: project.id, counts: NO_COUNTS, allowed: "usage" }]);
+  const { rows } = await sql`
+    select usage_date, error_code, attempted_at > '2000-01-01' as waits from usage_export.slice
+    where series_id = ${seriesId} order by usage_date
+  `.execute(db);
+  expect(rows).toEqual([
+    { usage_date: "2026-03-14", error_code: null, waits: false },
+    { usage_date: "2026-03-15", error_code: "unauthorized", waits: true },
+  ]);
 });
 
 test("an error text with a null character is stored without it, and cut to 1,000 characters", async () => {

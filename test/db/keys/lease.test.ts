@@ -74,6 +74,23 @@ test("an expired lease can be taken, and renewing the old one fails", async () =
   });
 });
 
+test("after the clock was set back by a day, a lease from before expires as soon as any other unless it is renewed", async () => {
+  const [dead, alive] = [newName(), newName()];
+  await takenLease(dead);
+  const lease = await takenLease(alive);
+  await sql`update usage_export.rotation set lease_until = lease_until + interval '1 day' where name in (${dead}, ${alive})`.execute(
+    db,
+  );
+  for (const rotation of [dead, alive]) {
+    expect(await takeLease(db, { name: rotation }, "other")).toBeUndefined();
+    expect((await leaseOf(rotation))?.left).toBeLessThanOrEqual(LEASE_SECONDS);
+  }
+  await renewLease(db, lease);
+  await runOut(dead);
+  expect(await takenLease(dead)).toMatchObject({ fence: "2" });
+  expect(await takeLease(db, { name: alive }, "other")).toBeUndefined();
+});
+
 test("a renewed lease lasts its full time from now on, even if it had expired and nobody took it", async () => {
   const rotation = newName();
   const lease = await takenLease(rotation);
