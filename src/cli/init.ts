@@ -8,7 +8,7 @@ import type { App } from "../app.ts";
 import { type Config, parseConfig } from "../config/config.ts";
 import { isKeyLike } from "../config/messages.ts";
 import { databaseUrlOf } from "../database.ts";
-import { AppError, errorText } from "../errors.ts";
+import { AppError, errorText, systemCode } from "../errors.ts";
 import { checkProject } from "../jobs/check.ts";
 import { openServiceContext } from "../jobs/context.ts";
 import { openServiceFor } from "../open-service.ts";
@@ -42,9 +42,7 @@ type Draft = {
 
 /** Throws an AppError, and writes nothing, if the file exists, if there is no terminal, or with --yes if an answer does not work. */
 export async function runInit(app: App, options: InitOptions): Promise<number> {
-  if (existsSync(app.configPath)) {
-    throw new AppError("config", `${app.configPath} exists: edit it, or write a new one with --config FILE`);
-  }
+  if (existsSync(app.configPath)) throw configExists(app);
   const isEmbedded = databaseUrlOf(app.env) === undefined;
   using prompt = openPrompt(app, options.yes === true);
   const { baseUrl, grouping: groupings, days } = options;
@@ -61,7 +59,10 @@ export async function runInit(app: App, options: InitOptions): Promise<number> {
   const isGood = await checkDraft(app, draft);
   if (!isGood && options.yes) throw new AppError("rejected", "nothing was written, because a check failed; see above");
   // Somebody may have written the file while this command asked: then it is not replaced.
-  await writeFile(app.configPath, configText(draft, schemaOf(app.configPath)), { flag: "wx" });
+  const text = configText(draft, schemaOf(app.configPath));
+  await writeFile(app.configPath, text, { flag: "wx" }).catch((error: unknown) => {
+    throw systemCode(error) === "EEXIST" ? configExists(app) : error;
+  });
   const config = app.configPath === CONFIG_FILE ? "" : ` --config ${app.configPath}`;
   const commands = ["migrate", "export", isEmbedded ? "start --embedded" : "start"];
   const where = isEmbedded
@@ -70,6 +71,10 @@ export async function runInit(app: App, options: InitOptions): Promise<number> {
   const next = commands.map((command) => `  ${COMMAND} ${command}${config}\n`).join("");
   app.write(`\nwrote ${app.configPath}. Numbers go to ${where}.\nNext:\n${next}`);
   return 0;
+}
+
+function configExists({ configPath }: App): AppError {
+  return new AppError("config", `${configPath} exists: edit it, or write a new one with --config FILE`);
 }
 
 /** Takes the answers if the configuration with them has no mistake; throws an AppError with the mistakes. */

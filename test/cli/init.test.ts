@@ -33,8 +33,8 @@ test("init does not replace a configuration that appears while it runs", async (
     return undefined;
   };
   expect(await context.run(["init", "--yes", "--base-url", emulator.url])).toMatchObject({
-    status: 1,
-    stderr: expect.stringContaining("file already exists"),
+    status: 2,
+    stderr: expect.stringContaining("jobs.config.json exists"),
   });
   expect(await readFile(file, "utf8")).toBe("of somebody else");
 });
