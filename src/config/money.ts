@@ -29,7 +29,8 @@ const Tier = object({
 const WrittenPrice = object({
   metric: z.enum(METRICS).describe(`The metric that is paid for: ${METRICS.join(", ")}.`),
   model: text(256)
-    .regex(/^[^*]*\*?$/, MODEL)
+    // As text, the list of a set of models would be priced beside each beginning that all of them have.
+    .regex(/^(?!\[)[^*]*\*?$/, MODEL)
     .describe('A name, a beginning such as "nova-*", or "*" for any usage.'),
   endpoint: text(256).exactOptional().describe("Only usage of this endpoint."),
   method: text(256).exactOptional().describe("Only usage by this processing method."),

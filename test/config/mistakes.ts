@@ -101,6 +101,7 @@ const MONEY: readonly Mistake[] = [
   ["prices[0].until", "2025-12-31", 'expected a day not before "from", which is 2026-01-01; got "2025-12-31"'],
   ["prices[0].currency", "usd", 'such as "USD" or "EUR"; got "usd"; did you mean "USD"?'],
   ["prices[0].model", "nova*3", 'expected a model, the beginning of models such as "nova-*"'],
+  ["prices[0].model", '["nova-2","nova-3"]', 'expected a model, the beginning of models such as "nova-*"'],
   ["prices[0].per", 15, 'expected 1, 10, 100 and so on, or one of "hour", "minute", "second"; got 15'],
   ["prices[1].per", "minute", "expected a power of ten, as requests is not measured in time"],
   [
