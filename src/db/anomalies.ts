@@ -19,8 +19,8 @@ const SETTLING_TOLERANCE = 1.25;
 type PendingDay = { readonly seriesId: number; readonly day: Day; readonly isFinal: boolean };
 
 /**
- * The days to judge. Days before the first judged one stay out: they were final before anything was judged. Filters made by
- * `each` stay out as well, because hundreds of keys would make false alarms every day.
+ * The days to judge: those that have become final, and of the others the newest. Days before the first judged one stay out: they were
+ * final before anything was judged. Filters made by `each` stay out as well, because hundreds of keys would make false alarms every day.
  *
  * A final day that was read last in the first half of its window stays out too: nothing was read while the rest of its usage became known,
  * as in an outage, so that it would look like a drop. Half of the window, because an export may run less often than daily.
@@ -32,7 +32,7 @@ async function pendingDays(db: Database): Promise<readonly PendingDay[]> {
     join usage_export.series own on own.series_id = s.series_id and own.retired_at is null
     cross join lateral (
       select sl.usage_date, f.finality = 'final' as is_final,
-        coalesce(max(sl.usage_date) filter (where f.finality = 'final') over (), max(sl.usage_date) over ()) as newest
+        max(sl.usage_date) over () as newest, max(sl.usage_date) filter (where f.finality = 'final') over () as newest_final
       from usage_export.slice sl
       cross join lateral (select usage_export.finality(sl.usage_date, s.window_days, sl.closed_at, now()) as finality) f
       where sl.series_id = s.series_id and sl.status = 'complete'
@@ -47,7 +47,8 @@ async function pendingDays(db: Database): Promise<readonly PendingDay[]> {
       where j.project_id = s.project_id and j.filter_key = s.filter_key
         and j.usage_date >= (now() at time zone 'UTC')::date - coalesce(s.window_days, 0) - ${CATCH_UP_DAYS}::integer
     ) judged
-    where known.usage_date >= coalesce(judged.first, known.newest) and not judged.has_day and s.filter !~ ${NAMES_OF_EACH}
+    where known.usage_date >= coalesce(judged.first, known.newest_final, known.newest)
+      and (known.is_final or known.usage_date = known.newest) and not judged.has_day and s.filter !~ ${NAMES_OF_EACH}
   `.execute(db);
   return rows;
 }
