@@ -108,6 +108,26 @@ test("a request that fails before its call does not fail a day that was read sin
   expect(coverage).toMatchObject([{ status: "complete", error: null }]);
 });
 
+test("an answer is newer than what another process stored before its last attempt", async () => {
+  let seriesId = 0;
+  let calls = 0;
+  const storeOther = () => store(db, seriesId, [slice(DAY, { listen: "2" })]);
+  await using server = await scriptedServer((_request, response) => {
+    calls++;
+    if (calls === 1) void storeOther().then(() => answerJson(response, 503, {}));
+    else answerJson(response, 200, DAY_ANSWER);
+  });
+  await using service = openTestService(server.origin);
+  const { outcome } = await make(service, {
+    // Without spare numbers, which may be some milliseconds older than their call.
+    fetchNumbers: () => nextFetchNo(db),
+    meanwhile: async (series) => {
+      seriesId = series.seriesId;
+    },
+  });
+  expect(outcome).toMatchObject({ slices: [{ day: DAY, decision: "replace" }] });
+});
+
 const storing = (error: Error): Partial<ExportContext> => ({
   writer: { ...openRunWriter(db), store: () => Promise.reject(error) },
 });
