@@ -108,7 +108,7 @@ test("a mistake in the changed configuration is shown everywhere until it is cor
   await expect
     .poll(() => page("/metrics"))
     .toMatch(/^usage_export_condition\{name="config",subject="",severity="warning"\} 1$/m);
-  await expect.poll(() => page("/")).toContain("configuration refused since");
+  await expect.poll(() => page("/")).toContain("Configuration refused since");
   // `status` needs a configuration of its own that is right.
   await writeFile(path.join(context.folder, "good.json"), JSON.stringify(good));
   const status = await context.run(["status", "--config", "good.json"]);
