@@ -7,6 +7,7 @@ import { BILLING_GROUPINGS, servedBalances, servedBills, storedBills } from "../
 import { lastDays } from "../numbers.ts";
 import { programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
+import { waitForRuns } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -98,3 +99,12 @@ for (const [status, text] of [
     expect(emulator.requests.filter(isBalances)).toHaveLength(1);
   });
 }
+
+test("a worker reads the balances once for a run of billing", async ({ context }) => {
+  const emulator = await context.serve({ scopes: SCOPES });
+  await context.configure(smallConfig(emulator.url, { exports: [{ ...COSTS, groupings: ["none", "line_item"] }] }));
+  context.start(["start"]);
+  await waitForRuns(db, 1);
+  await expect.poll(async () => (await sql`select amount from bi.balances`.execute(db)).rows).toHaveLength(1);
+  expect(emulator.requests.filter(({ path }) => path.endsWith("/balances"))).toHaveLength(1);
+});
