@@ -36,6 +36,8 @@ const ROTATIONS_AT_ONCE = 8;
 const PROJECTS_OF_A_KEY = PROJECTS_AT_ONCE / 2;
 /** Each tick makes a few short statements for each job. */
 const TICK_MS = 10_000;
+/** A notification needs the whole health state, which takes seconds with thousands of projects. */
+const NOTIFY_MS = 60_000;
 
 export async function newWorker(): Promise<NewWorker> {
   return { workerId: randomUUID(), host: os.hostname(), pid: process.pid, version: await programVersion() };
@@ -67,7 +69,8 @@ export async function runWorker(
   app.log.info({ jobs: config.exports.length, rotations: config.rotations.length }, "worker started");
   const scrub = (text: string) => app.scrubber.scrub(text);
   const notifications = serialTask(openNotifier({ db, config, log: app.log, scrub }, receivers, stop));
-  const ticks = startTicks(opened, heartbeat, deps, notifications.request);
+  const notify = atMostEvery(NOTIFY_MS, async () => notifications.request());
+  const ticks = startTicks(opened, heartbeat, deps, notify);
   await startWork(ticks.current, { stopping: stop, onUnknownProject: onProjectsChanged });
   try {
     if (!stop.aborted) await once(stop, "abort");
@@ -148,7 +151,7 @@ function startTicks(
   opened: WorkerContext,
   heartbeat: () => Promise<void>,
   { liveness, onProjectsChanged }: WorkerDeps,
-  onFinished: () => void,
+  onFinished: () => Promise<void>,
 ): Ticks {
   const { app, config, db } = opened;
   let context = opened;
@@ -173,7 +176,7 @@ function startTicks(
       liveness.reportDatabase(error);
     }
     liveness.heartbeat();
-    onFinished();
+    await onFinished();
   });
   const stopTimers = setTimers(jobsOf(config), TICK_MS, ticks.request);
   ticks.request();
