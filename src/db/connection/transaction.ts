@@ -107,7 +107,17 @@ export async function readByStatements<T>(
   read: (run: Run) => Promise<T>,
   { secondsMax = BRIEF_SNAPSHOT_SECONDS, signal }: ReadOptions = {},
 ): Promise<T> {
-  return readSnapshot(db, (tx) => read(runOn(tx, signal)), secondsMax);
+  return readSnapshot(db, (tx) => read(onceEach(runOn(tx, signal))), secondsMax);
+}
+
+/** Within a snapshot the same statement has the same rows: the parts of a page ask for some facts several times. */
+function onceEach(run: Run): Run {
+  const known = new Map<string, Promise<readonly unknown[]>>();
+  return <Row>(statement: string) => {
+    const rows = known.get(statement) ?? run<Row>(statement);
+    known.set(statement, rows);
+    return rows as Promise<readonly Row[]>;
+  };
 }
 
 export function runOn(db: Database, signal?: AbortSignal): Run {
