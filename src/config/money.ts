@@ -29,7 +29,7 @@ const Tier = object({
 const WrittenPrice = object({
   metric: z.enum(METRICS).describe(`The metric that is paid for: ${METRICS.join(", ")}.`),
   model: text(256)
-    // As text, the list of a set of models would be priced beside each beginning that all of them have.
+    // A set of models written as a list would be priced twice: by that text and by each beginning that all of them have.
     .regex(/^(?!\[)[^*]*\*?$/, MODEL)
     .describe('A name, a beginning such as "nova-*", or "*" for any usage.'),
   endpoint: text(256).exactOptional().describe("Only usage of this endpoint."),

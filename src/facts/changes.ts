@@ -19,7 +19,7 @@ export type ChangeQuestion = Pick<Question, "period" | "projects" | "metric" | "
 type ChangeAmounts = { readonly before: string; readonly after: string; readonly change: string };
 
 export type Change = {
-  /** Of the whole. Its change is null unless every day of both periods was read: `lacking` says which were not. */
+  /** The answer to the whole. Its change is null unless every day of both periods was read: `lacking` says which were not. */
   readonly answer: Answer;
   /** Empty if there is no change. */
   readonly splits: readonly ChangeSplit[];

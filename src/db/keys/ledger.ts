@@ -297,8 +297,7 @@ export async function takeLease(
       .values({ name })
       .onConflict((conflict) => conflict.doNothing())
       .execute();
-    // No lease is granted for so long, so this end was stored before the clock was set back. It is shortened: the lease then expires
-    // soon, unless its holder still renews it.
+    // An end beyond LEASE_END was stored before the clock was set back: it is shortened, and its holder may still renew it.
     await tx
       .updateTable("usage_export.rotation")
       .set({ lease_until: LEASE_END })

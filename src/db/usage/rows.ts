@@ -270,10 +270,3 @@ async function writeUndatedRows(
       unnest(${snapshots.flatMap(({ columns }) => columns.extras)}::text[])::jsonb
   `.execute(tx);
 }
-
-/** Marks a series as one whose answers have days. */
-export async function markDated(tx: Tx, seriesId: number): Promise<void> {
-  await sql`
-    update usage_export.series set undated_since = null where series_id = ${seriesId} and undated_since is not null
-  `.execute(tx);
-}

@@ -1,12 +1,13 @@
 // Stores the series, which are never removed, so that their history stays.
 
 import { sql } from "kysely";
-import type { Day, Window } from "../../usage/days.ts";
+import { addDays, type Day, dayOf, type Window } from "../../usage/days.ts";
 import type { Dimension } from "../../usage/dimensions.ts";
 import type { ConfiguredSeries, DueDays } from "../../usage/plan.ts";
 import { filterKey, type Series, seriesKey } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, storeConfigured, type Tx } from "../connection/transaction.ts";
+import { deleteUndatedFailures } from "./failures.ts";
 import { changedNow } from "./slices.ts";
 
 /**
@@ -176,6 +177,37 @@ export async function extendDue(
       and (${oldest !== undefined}::boolean or undated_since is null)
       and (due_through is null or due_through < ${through}::date or due_from is distinct from ${dueFrom}
         or next_due_at is distinct from ${nextDue})
+  `.execute(tx);
+}
+
+/**
+ * For an answer to a request without a window: the days that it names become due. If the newest one was not over when the service was
+ * asked, the next run reads it again, so that it is due from then on.
+ */
+export async function extendDueByAnswer(
+  tx: Tx,
+  seriesId: number,
+  slices: readonly { readonly day: Day; readonly askedAt: Date }[],
+  yesterday: Day,
+): Promise<void> {
+  const sorted = [...slices].sort((a, b) => (a.day < b.day ? -1 : 1));
+  const [oldest, newest] = [sorted[0], sorted.at(-1)];
+  if (!oldest || !newest) return;
+  const [start, end] = [oldest.day, newest.day];
+  const over = end < dayOf(newest.askedAt) ? end : addDays(end, -1);
+  await extendDue(tx, [seriesId], {
+    first: start,
+    oldest: { start, end },
+    through: over < yesterday ? over : yesterday,
+  });
+  await markDated(tx, seriesId);
+  await deleteUndatedFailures(tx, [seriesId], end);
+}
+
+/** Marks a series as one whose answers have days. */
+async function markDated(tx: Tx, seriesId: number): Promise<void> {
+  await sql`
+    update usage_export.series set undated_since = null where series_id = ${seriesId} and undated_since is not null
   `.execute(tx);
 }
 

@@ -24,7 +24,6 @@ import { type Database, databaseNow } from "../connection/database.ts";
 import { isDatabaseFailure } from "../connection/errors.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
 import { endProjects, type ProjectEnd, type RunEnd } from "../jobs/runs.ts";
-import { deleteUndatedFailures } from "./failures.ts";
 import {
   type ChangedRows,
   type DecidedSnapshot,
@@ -33,11 +32,10 @@ import {
   type GroupingValue,
   internGroups,
   lockSnapshots,
-  markDated,
   mergeRows,
   writeSnapshots,
 } from "./rows.ts";
-import { extendDue } from "./series.ts";
+import { extendDueByAnswer } from "./series.ts";
 import {
   type DecidedSlice,
   lockSlices,
@@ -340,28 +338,4 @@ function groupsOf(slices: readonly IncomingSlice[]): GroupingValue[] {
     groups.set(grouping, ofGrouping);
   }
   return [...groups.values()].flatMap((ofGrouping) => [...ofGrouping.values()]);
-}
-
-/**
- * For an answer to a request without a window: the days that it names become due. If the newest one was not over when the service was
- * asked, the next run reads it again, so that it is due from then on.
- */
-async function extendDueByAnswer(
-  tx: Tx,
-  seriesId: number,
-  slices: readonly { readonly day: Day; readonly askedAt: Date }[],
-  yesterday: Day,
-): Promise<void> {
-  const sorted = [...slices].sort((a, b) => (a.day < b.day ? -1 : 1));
-  const [oldest, newest] = [sorted[0], sorted.at(-1)];
-  if (!oldest || !newest) return;
-  const [start, end] = [oldest.day, newest.day];
-  const over = end < dayOf(newest.askedAt) ? end : addDays(end, -1);
-  await extendDue(tx, [seriesId], {
-    first: start,
-    oldest: { start, end },
-    through: over < yesterday ? over : yesterday,
-  });
-  await markDated(tx, seriesId);
-  await deleteUndatedFailures(tx, [seriesId], end);
 }
