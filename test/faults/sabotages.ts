@@ -29,8 +29,8 @@ export const SABOTAGES: readonly Sabotage[] = [
   {
     name: "an answer is not stored in one transaction",
     file: "src/db/usage/writer.ts",
-    replace: "return decideAndWrite(tx, ",
-    by: "return decideAndWrite(db as unknown as Tx, ",
+    replace: "inTransaction(db, (tx) => readAndWrite(tx, answers, incoming))",
+    by: "readAndWrite(db as unknown as Tx, answers, incoming)",
     noticedBy: ["test/db/usage/merge.test.ts", "numbers that Postgres refuses leave everything as it was"],
   },
   {
@@ -76,7 +76,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "src/db/usage/rows.ts",
     replace: "(i.group_id is null and not s.gone)",
     by: "false",
-    noticedBy: ["test/db/usage/merge.test.ts", "a group that is gone leaves the views"],
+    noticedBy: ["test/db/usage/merge-model.test.ts", "after any sequence of readings"],
   },
   {
     name: "a view leaves out groups without a value",
