@@ -9,7 +9,7 @@ import type { Config } from "./config/config.ts";
 import { announce, LIVE_MS, signOff, storePause } from "./db/calling-processes.ts";
 import type { Database } from "./db/connection/database.ts";
 import { proxyOf } from "./proxy.ts";
-import { openLimiter, type Rate, type RateCaps } from "./service/limiter.ts";
+import { Limiter, type Rate, type RateCaps } from "./service/limiter.ts";
 import type { Service, ServiceDeps } from "./service/service.ts";
 
 /** On one database all calls of the process share one rate. The client is loaded only here, because half the commands make no calls. */
@@ -36,92 +36,118 @@ const LONG_PAUSE_MS = 5_000;
 
 const now = () => performance.now();
 const NO_DATABASE = {};
-type Opened = { caps: RateCaps; readonly rate: Rate };
-const opened = new WeakMap<object, Opened>();
+const opened = new WeakMap<object, ProcessRate>();
 
 /** All that this process opens on the database calls at one rate: that of the newest configuration. */
 export function sharedRate(db: Database | undefined, caps: RateCaps, log: Logger): Rate {
-  const known: Opened = opened.get(db ?? NO_DATABASE) ?? { caps, rate: openRate(db, () => known.caps, log) };
-  known.caps = caps;
-  opened.set(db ?? NO_DATABASE, known);
-  return known.rate;
+  const rate = opened.get(db ?? NO_DATABASE) ?? new ProcessRate(db, caps, log);
+  rate.caps = caps;
+  opened.set(db ?? NO_DATABASE, rate);
+  return rate;
 }
 
-function openRate(db: Database | undefined, caps: () => RateCaps, log: Logger): Rate {
-  const id = randomUUID();
-  const limiter = openLimiter(caps, now, sleep, () => {
-    isUsed = true;
-    if (db) renewals ??= renewWhileUsed(db);
-    else limiter.setShare(caps().maxConcurrent, Number.POSITIVE_INFINITY, false);
-  });
-  let storing: Promise<unknown> | undefined;
+class ProcessRate implements Rate {
+  caps: RateCaps;
+  readonly #db: Database | undefined;
+  readonly #log: Logger;
+  readonly #id = randomUUID();
+  readonly #limiter = new Limiter(
+    () => this.caps,
+    now,
+    sleep,
+    () => this.#renewWhileUsed(),
+  );
   /** Whether a call was asked for since the last renewal. */
-  let isUsed = false;
-  let renewals: Promise<void> | undefined;
-  let rest = new AbortController();
-  const isBusy = () => isUsed || !limiter.isIdle();
+  #isUsed = false;
+  /** Ends when the process is at rest; undefined before and after. */
+  #renewals: Promise<void> | undefined;
+  #storing: Promise<unknown> | undefined;
+  #rest = new AbortController();
 
-  async function renewWhileUsed(to: Database): Promise<void> {
-    while (isBusy()) {
-      rest = new AbortController();
-      isUsed = false;
+  constructor(db: Database | undefined, caps: RateCaps, log: Logger) {
+    this.#db = db;
+    this.caps = caps;
+    this.#log = log;
+  }
+
+  acquire(...args: Parameters<Rate["acquire"]>): ReturnType<Rate["acquire"]> {
+    return this.#limiter.acquire(...args);
+  }
+
+  pausedMs(key: string): number {
+    return this.#limiter.pausedMs(key);
+  }
+
+  pause(key: string, ms: number): void {
+    this.#pauseHere(key, ms);
+    // If it can't be stored, the others are told by the service.
+    if (this.#db) this.#storing = storePause(this.#db, key, ms).catch(() => {});
+  }
+
+  async rest(): Promise<void> {
+    this.#isUsed = false;
+    this.#rest.abort("at rest");
+    if (!this.#isBusy()) await this.#renewals;
+    await this.#storing;
+  }
+
+  #isBusy(): boolean {
+    return this.#isUsed || !this.#limiter.isIdle;
+  }
+
+  #pauseHere(key: string, ms: number): void {
+    const isNews = ms > this.#limiter.pausedMs(key) + LONG_PAUSE_MS;
+    this.#limiter.pause(key, ms);
+    if (isNews)
+      this.#log.warn({ key, seconds: Math.ceil(ms / 1000) }, "calls to the service wait, as it asked for a pause");
+  }
+
+  #renewWhileUsed(): void {
+    this.#isUsed = true;
+    if (this.#db) this.#renewals ??= this.#renewUntilIdle(this.#db);
+    else this.#limiter.setShare(this.caps.maxConcurrent, Number.POSITIVE_INFINITY, false);
+  }
+
+  async #renewUntilIdle(db: Database): Promise<void> {
+    while (this.#isBusy()) {
+      this.#rest = new AbortController();
+      this.#isUsed = false;
       let isSettled = false;
       try {
-        isSettled = await renew(to);
+        isSettled = await this.#renew(db);
       } catch (error) {
-        if (limiter.slots() === 0) limiter.rejectWaiting(error);
+        if (this.#limiter.slots === 0) this.#limiter.rejectWaiting(error);
       }
-      await sleep(isSettled ? RENEW_MS : RENEW_MS_CONTENDED, rest.signal).catch(() => {});
+      await sleep(isSettled ? RENEW_MS : RENEW_MS_CONTENDED, this.#rest.signal).catch(() => {});
     }
-    limiter.setShare(0, 0, false);
+    this.#limiter.setShare(0, 0, false);
     // If it fails, the others notice by the time.
-    await signOff(to, id).catch(() => {});
-    renewals = isBusy() ? renewWhileUsed(to) : undefined;
+    await signOff(db, this.#id).catch(() => {});
+    this.#renewals = this.#isBusy() ? this.#renewUntilIdle(db) : undefined;
   }
 
   /**
    * A process uses no slot that it has not announced, and announces before it reads what the others have announced. So of two that want the
    * same slot at least one sees it. Returns whether it has what it is entitled to, and no more.
    */
-  async function renew(to: Database): Promise<boolean> {
+  async #renew(db: Database): Promise<boolean> {
     const startedMs = now();
-    let announced = Math.max(limiter.inFlight(), limiter.slots());
+    let announced = Math.max(this.#limiter.inFlight, this.#limiter.slots);
     for (let isRaised = false; ; isRaised = true) {
-      const { slots, pauses, nowMs } = await announce(to, id, announced);
-      for (const [key, ms] of Object.entries(pauses)) pause(key, ms);
-      const others = Object.entries(slots).filter(([other]) => other !== id);
-      const fair = fairSlots([...others.map(([other]) => other), id], id, caps(), nowMs);
-      const free = others.reduce((left, [, count]) => left - count, caps().maxConcurrent);
+      const { slots, pauses, nowMs } = await announce(db, this.#id, announced);
+      for (const [key, ms] of Object.entries(pauses)) this.#pauseHere(key, ms);
+      const others = Object.entries(slots).filter(([other]) => other !== this.#id);
+      const fair = fairSlots([...others.map(([other]) => other), this.#id], this.#id, this.caps, nowMs);
+      const free = others.reduce((left, [, count]) => left - count, this.caps.maxConcurrent);
       const wanted = Math.max(Math.min(fair, free), 0);
       if (wanted <= announced || isRaised) {
         const usable = Math.min(wanted, announced);
-        limiter.setShare(usable, startedMs + LIVE_MS - MARGIN_MS, others.length > 0);
+        this.#limiter.setShare(usable, startedMs + LIVE_MS - MARGIN_MS, others.length > 0);
         return usable === announced && usable >= fair;
       }
       announced = wanted;
     }
   }
-
-  function pause(key: string, ms: number): void {
-    const isNews = ms > limiter.pausedMs(key) + LONG_PAUSE_MS;
-    limiter.pause(key, ms);
-    if (isNews) log.warn({ key, seconds: Math.ceil(ms / 1000) }, "calls to the service wait, as it asked for a pause");
-  }
-
-  return {
-    ...limiter,
-    pause(key, ms) {
-      pause(key, ms);
-      // If it can't be stored, the others are told by the service.
-      if (db) storing = storePause(db, key, ms).catch(() => {});
-    },
-    async rest() {
-      isUsed = false;
-      rest.abort("at rest");
-      if (!isBusy()) await renewals;
-      await storing;
-    },
-  };
 }
 
 /** The cap divided by the processes. What is left over, and the slots if there are fewer than processes, are had in turn. */

@@ -47,23 +47,19 @@ export function openDialects({ app, db, service, keys }: DialectDeps) {
   /** Undefined if the answers do not show the dialect, for example because the window has no usage of a model. */
   async function probeNow(project: Project, window: Window | undefined): Promise<Dialect | undefined> {
     const series: Series = { project, source: "usage", grouping: "model", filter: ALL_USAGE };
-    let dialect: Dialect | undefined;
-    for (const one of PROBED_DIALECTS) {
-      const call = (key: Secret) => fetchBreakdown(service, { series, window }, key, app.signal, { dialect: one });
+    for (const dialect of PROBED_DIALECTS) {
+      const call = (key: Secret) => fetchBreakdown(service, { series, window }, key, app.signal, { dialect });
       const answer = await keys.use(project, call).catch((error: unknown) => {
         // A service may refuse a name that it does not know.
         if (!hasStatus(error, [400, 422])) throw error;
       });
-      if (groupingEvidence("model", answer) === "value") {
-        dialect = one;
-        break;
-      }
+      if (groupingEvidence("model", answer) !== "value") continue;
+      if (dialect === found) return dialect;
+      app.log.debug({ project: project.name, dialect, before: found }, "found out which dialect the service speaks");
+      found = dialect;
+      if (db) await storeDialect(db, service.baseUrl, dialect);
+      return dialect;
     }
-    if (dialect === undefined || dialect === found) return dialect;
-    app.log.debug({ project: project.name, dialect, before: found }, "found out which dialect the service speaks");
-    found = dialect;
-    if (db) await storeDialect(db, service.baseUrl, dialect);
-    return dialect;
   }
 
   function warnOnce(): void {

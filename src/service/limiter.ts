@@ -10,8 +10,8 @@ export type RateCaps = { readonly requestsPerSecond: number; readonly maxConcurr
 type Caller = { readonly key: string; readonly project: string; readonly waitMsMax: number };
 /** The right to make one call, until it is released. While it is not valid nothing may be sent: another process may have its slot. */
 type Permit = { readonly isValid: () => boolean; readonly release: () => void };
-/** What a call needs of the limiter. */
-export type Rate = Pick<ReturnType<typeof openLimiter>, "acquire" | "pausedMs" | "pause"> & {
+/** What a call needs of the rate. */
+export type Rate = Pick<Limiter, "acquire" | "pausedMs" | "pause"> & {
   /** Gives the slots back to other processes, unless calls are in flight. */
   readonly rest: () => Promise<void>;
 };
@@ -24,96 +24,131 @@ export const EVERY_KEY = "";
 /** Calls that started late because a timer was late are made up for, up to this time, so that the rate is reached. */
 const LATE_MS_MAX = 100;
 
-/** `now` is a clock that never goes back, in milliseconds. `onDemand` is called when a call asks for a slot. */
-export function openLimiter(caps: () => RateCaps, now: () => number, sleep: Sleep, onDemand = () => {}) {
-  /** The slots of this process, until then. A share that ran out gets another number, as its slots may be in use elsewhere. */
-  let share = { slots: 0, untilMs: Number.NEGATIVE_INFINITY, number: 0 };
+type Share = {
+  readonly slots: number;
+  /** It runs out then. */
+  readonly untilMs: number;
+  /** A share after one that ran out has another number, as its slots may be in use elsewhere. */
+  readonly number: number;
+};
+
+export class Limiter {
+  readonly #caps: () => RateCaps;
+  readonly #now: () => number;
+  readonly #sleep: Sleep;
+  readonly #onDemand: () => void;
+  #share: Share = { slots: 0, untilMs: Number.NEGATIVE_INFINITY, number: 0 };
   /** When the next call may start, for the sake of the rate. */
-  let nextStartMs = 0;
+  #nextStartMs = 0;
   /** The projects of the calls that have a slot. */
-  const inFlight: string[] = [];
-  const waiting = new Set<Waiter>();
+  readonly #inFlight: string[] = [];
+  readonly #waiting = new Set<Waiter>();
   /** When the pause of a key ends, by its name. */
-  const pauses = new Map<string, number>();
+  readonly #pauses = new Map<string, number>();
+
+  /** `now` is a clock that never goes back, in milliseconds. `onDemand` is called when a call asks for a slot. */
+  constructor(caps: () => RateCaps, now: () => number, sleep: Sleep, onDemand = () => {}) {
+    this.#caps = caps;
+    this.#now = now;
+    this.#sleep = sleep;
+    this.#onDemand = onDemand;
+  }
 
   /** 0 if the share was not renewed in time. */
-  const slots = () => (now() < share.untilMs ? share.slots : 0);
-  const intervalMs = () => (1000 * caps().maxConcurrent) / (caps().requestsPerSecond * share.slots);
-  const pausedMs = (key: string) => Math.max((pauses.get(key) ?? 0) - now(), (pauses.get(EVERY_KEY) ?? 0) - now(), 0);
+  get slots(): number {
+    return this.#now() < this.#share.untilMs ? this.#share.slots : 0;
+  }
 
-  function serve(): void {
-    while (inFlight.length < slots()) {
-      const waiter = nextWaiter(waiting, inFlight);
+  get inFlight(): number {
+    return this.#inFlight.length;
+  }
+
+  get isIdle(): boolean {
+    return this.#inFlight.length + this.#waiting.size === 0;
+  }
+
+  pausedMs(key: string): number {
+    const untilMs = Math.max(this.#pauses.get(key) ?? 0, this.#pauses.get(EVERY_KEY) ?? 0);
+    return Math.max(untilMs - this.#now(), 0);
+  }
+
+  /** A shorter pause does not end a longer one. */
+  pause(key: string, ms: number): void {
+    this.#pauses.set(key, Math.max(this.#pauses.get(key) ?? 0, this.#now() + ms));
+  }
+
+  /** With `startsLater`, another process may just have made a call on a slot that is added: the next call waits for an interval. */
+  setShare(slots: number, untilMs: number, startsLater: boolean): void {
+    const isAdded = slots > this.slots;
+    const number = this.#share.number + (this.#now() < this.#share.untilMs ? 0 : 1);
+    this.#share = { slots, untilMs, number };
+    if (isAdded && startsLater) this.#nextStartMs = Math.max(this.#nextStartMs, this.#now() + this.#intervalMs());
+    this.#serve();
+  }
+
+  rejectWaiting(error: unknown): void {
+    for (const { reject } of this.#waiting) reject(error);
+    this.#waiting.clear();
+  }
+
+  async acquire({ key, project, waitMsMax }: Caller, signal: AbortSignal): Promise<Permit> {
+    for (;;) {
+      signal.throwIfAborted();
+      const ms = this.pausedMs(key);
+      if (ms > waitMsMax) throw tooLong("the service", ms, waitMsMax, { sent: "no" });
+      if (ms > 0) await this.#sleep(ms, signal);
+      this.#onDemand();
+      const startMs = await this.#waitForSlot(project, signal);
+      const { number } = this.#share;
+      const isValid = () => number === this.#share.number && this.slots > 0 && this.pausedMs(key) === 0;
+      const release = () => this.#release(project);
+      try {
+        // No timer is set for less than a millisecond.
+        if (startMs - this.#now() >= 1) await this.#sleep(startMs - this.#now(), signal);
+      } catch (error) {
+        release();
+        throw error;
+      }
+      if (isValid()) return { isValid, release };
+      release();
+    }
+  }
+
+  async #waitForSlot(project: string, signal: AbortSignal): Promise<number> {
+    const waiter = { project, ...Promise.withResolvers<number>() };
+    const stop = () => {
+      waiter.reject(signal.reason);
+      this.#waiting.delete(waiter);
+    };
+    this.#waiting.add(waiter);
+    signal.addEventListener("abort", stop, { once: true });
+    this.#serve();
+    return await waiter.promise.finally(() => signal.removeEventListener("abort", stop));
+  }
+
+  #serve(): void {
+    while (this.#inFlight.length < this.slots) {
+      const waiter = nextWaiter(this.#waiting, this.#inFlight);
       if (!waiter) return;
-      waiting.delete(waiter);
-      inFlight.push(waiter.project);
+      this.#waiting.delete(waiter);
+      this.#inFlight.push(waiter.project);
       // Less than the time of `slots` calls, so that all processes together start at most `maxConcurrent` calls beyond the rate.
-      const lateMs = Math.min(LATE_MS_MAX, (share.slots - 1) * intervalMs());
-      const startMs = nextStartMs < now() - lateMs ? now() : nextStartMs;
-      nextStartMs = startMs + intervalMs();
+      const lateMs = Math.min(LATE_MS_MAX, (this.#share.slots - 1) * this.#intervalMs());
+      const startMs = this.#nextStartMs < this.#now() - lateMs ? this.#now() : this.#nextStartMs;
+      this.#nextStartMs = startMs + this.#intervalMs();
       waiter.resolve(startMs);
     }
   }
 
-  async function waitForSlot(project: string, signal: AbortSignal): Promise<number> {
-    const waiter = { project, ...Promise.withResolvers<number>() };
-    const stop = () => {
-      waiter.reject(signal.reason);
-      waiting.delete(waiter);
-    };
-    waiting.add(waiter);
-    signal.addEventListener("abort", stop, { once: true });
-    serve();
-    return await waiter.promise.finally(() => signal.removeEventListener("abort", stop));
+  #release(project: string): void {
+    this.#inFlight.splice(this.#inFlight.indexOf(project), 1);
+    this.#serve();
   }
 
-  function release(project: string): void {
-    inFlight.splice(inFlight.indexOf(project), 1);
-    serve();
+  #intervalMs(): number {
+    const { maxConcurrent, requestsPerSecond } = this.#caps();
+    return (1000 * maxConcurrent) / (requestsPerSecond * this.#share.slots);
   }
-
-  return {
-    slots,
-    pausedMs,
-    inFlight: () => inFlight.length,
-    isIdle: () => inFlight.length + waiting.size === 0,
-    async acquire({ key, project, waitMsMax }: Caller, signal: AbortSignal): Promise<Permit> {
-      for (;;) {
-        signal.throwIfAborted();
-        const ms = pausedMs(key);
-        if (ms > waitMsMax) throw tooLong("the service", ms, waitMsMax, { sent: "no" });
-        if (ms > 0) await sleep(ms, signal);
-        onDemand();
-        const startMs = await waitForSlot(project, signal);
-        const { number } = share;
-        const isValid = () => number === share.number && slots() > 0 && pausedMs(key) === 0;
-        try {
-          // No timer is set for less than a millisecond.
-          if (startMs - now() >= 1) await sleep(startMs - now(), signal);
-        } catch (error) {
-          release(project);
-          throw error;
-        }
-        if (isValid()) return { isValid, release: () => release(project) };
-        release(project);
-      }
-    },
-    /** With `startsLater`, another process may just have made a call on a slot that is added: the next call waits for an interval. */
-    setShare(count: number, untilMs: number, startsLater: boolean): void {
-      const isAdded = count > slots();
-      share = { slots: count, untilMs, number: share.number + (now() < share.untilMs ? 0 : 1) };
-      if (isAdded && startsLater) nextStartMs = Math.max(nextStartMs, now() + intervalMs());
-      serve();
-    },
-    /** A shorter pause does not end a longer one. */
-    pause(key: string, ms: number): void {
-      pauses.set(key, Math.max(pauses.get(key) ?? 0, now() + ms));
-    },
-    rejectWaiting(error: unknown): void {
-      for (const { reject } of waiting) reject(error);
-      waiting.clear();
-    },
-  };
 }
 
 /** The first one of the project with the fewest calls in flight: one whose calls hang gets no further slot while others want one. */

@@ -7,7 +7,7 @@ import type { Database } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
 import { claimNotification, type LastSent, markSent, readLastSent, releaseNotification } from "../db/notifications.ts";
 import { errorText } from "../errors.ts";
-import { type HealthState, health, isWell } from "../facts/health.ts";
+import { health, isWell } from "../facts/health.ts";
 import { latestOccurrence } from "../schedule/cron.ts";
 import { type Notification, notificationsOf, sanitizeText, senderSuffix } from "../show/notification.ts";
 import { reportText } from "../show/sentence.ts";
@@ -29,11 +29,35 @@ const REPORT_LENGTH_MAX = 2_000;
 /** How a report that was sent is stored; one that was only claimed is "well". */
 const REPORTED = "wrong";
 
+type SentBySubject = ReadonlyMap<string, LastSent>;
+
 const PROBLEMS = {
   evaluate: "alerts not evaluated: reading the health state failed",
   webhook: "notification not sent, will be retried",
   dead_man: "dead man's switch not pinged",
 } as const;
+
+/** A problem is logged when it begins, and not again while it lasts. */
+class Problems {
+  readonly #log: Logger;
+  readonly #current = new Set<keyof typeof PROBLEMS>();
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  begin(problem: keyof typeof PROBLEMS, error: unknown): void {
+    // An outage of the database is logged elsewhere.
+    const isNews = !this.#current.has(problem) && !isConnectionError(error);
+    if (isNews) this.#log.warn({ reason: errorText(error) }, PROBLEMS[problem]);
+    this.#current.add(problem);
+  }
+
+  /** Returns whether the problem was there. */
+  end(problem: keyof typeof PROBLEMS): boolean {
+    return this.#current.delete(problem);
+  }
+}
 
 /** The returned function never throws. `stop` aborts the calls to the receivers. */
 export function openNotifier(
@@ -43,27 +67,18 @@ export function openNotifier(
   timeoutMs?: number,
 ): () => Promise<void> {
   const suffix = senderSuffix(config.monitor.publicUrl, os.hostname());
-  /** A problem is logged when it begins, and not again while it lasts. */
-  const problems = new Set<keyof typeof PROBLEMS>();
+  const problems = new Problems(log);
   let pingedMinute: number | undefined;
-
-  function problemBegan(problem: keyof typeof PROBLEMS, error: unknown): void {
-    // An outage of the database is logged elsewhere.
-    const isNews = !problems.has(problem) && !isConnectionError(error);
-    if (isNews) log.warn({ reason: errorText(error) }, PROBLEMS[problem]);
-    problems.add(problem);
-  }
 
   /** Returns whether `send` succeeded. */
   async function attempt(target: "webhook" | "dead_man", send: () => Promise<void>): Promise<boolean> {
     try {
       await send();
     } catch (error) {
-      if (stop.aborted) return false;
-      problemBegan(target, error);
+      if (!stop.aborted) problems.begin(target, error);
       return false;
     }
-    if (problems.delete(target)) log.info({ to: target }, "receiver reached again");
+    if (problems.end(target)) log.info({ to: target }, "receiver reached again");
     return true;
   }
 
@@ -77,30 +92,12 @@ export function openNotifier(
     } else await releaseNotification(db, subject, claim);
   }
 
-  async function sendAll(
-    to: Receiver,
-    { conditions }: HealthState,
-    lastSent: ReadonlyMap<string, LastSent>,
-  ): Promise<void> {
+  async function sendAll(to: Receiver, due: readonly Notification[], lastSent: SentBySubject): Promise<void> {
     const startedMs = performance.now();
-    const phases = new Map([...lastSent].map(([subject, { state }]) => [subject, state]));
-    for (const notification of notificationsOf(conditions, phases, scrub)) {
+    for (const notification of due) {
       if (stop.aborted || performance.now() - startedMs > SENDING_MS_MAX) return;
       await send(to, notification, lastSent.get(notification.subject));
     }
-  }
-
-  /** Once for each time that is due, by one of the replicas. A time that was missed for more than a day is left out. */
-  async function sendReport(to: Receiver, lastSent: ReadonlyMap<string, LastSent>): Promise<void> {
-    const { report: schedule } = config.notify;
-    const now = new Date();
-    const due = schedule === undefined ? undefined : latestOccurrence({ schedule, timezone: "UTC" }, now);
-    if (!due || now.getTime() - due.getTime() > DAY_MS) return;
-    const subject = `report ${due.toISOString()}`;
-    if (lastSent.get(subject)?.state === REPORTED) return;
-    const { overview, budgets } = await readReportData(db, weekBefore(dayOf(now)), now);
-    const text = sanitizeText(reportText(overview, budgets), scrub, REPORT_LENGTH_MAX);
-    await send(to, { subject, state: REPORTED, text }, lastSent.get(subject));
   }
 
   async function evaluate(): Promise<void> {
@@ -112,8 +109,12 @@ export function openNotifier(
     // and this replica would then send one from its older state.
     const lastSent = webhook && (await readLastSent(db));
     const state = await health(db, config);
-    if (webhook && lastSent) await sendAll(webhook, state, lastSent);
-    if (webhook && lastSent) await sendReport(webhook, lastSent);
+    if (webhook && lastSent) {
+      const phases = new Map([...lastSent].map(([subject, sent]) => [subject, sent.state]));
+      await sendAll(webhook, notificationsOf(state.conditions, phases, scrub), lastSent);
+      const report = await dueReport({ db, config, scrub }, lastSent, new Date());
+      if (report) await send(webhook, report, lastSent.get(report.subject));
+    }
     if (isPingDue && !stop.aborted && isWell(state)) {
       pingedMinute = minute;
       await attempt("dead_man", () => ping(deadMan, stop, timeoutMs));
@@ -123,9 +124,24 @@ export function openNotifier(
   return async () => {
     try {
       await evaluate();
-      problems.delete("evaluate");
+      problems.end("evaluate");
     } catch (error) {
-      if (!stop.aborted) problemBegan("evaluate", error);
+      if (!stop.aborted) problems.begin("evaluate", error);
     }
   };
+}
+
+/** Once for each time that is due, by one of the replicas. A time that was missed for more than a day is left out. */
+async function dueReport(
+  { db, config, scrub }: Omit<NotifierContext, "log">,
+  lastSent: SentBySubject,
+  now: Date,
+): Promise<Notification | undefined> {
+  const { report: schedule } = config.notify;
+  const due = schedule === undefined ? undefined : latestOccurrence({ schedule, timezone: "UTC" }, now);
+  if (!due || now.getTime() - due.getTime() > DAY_MS) return undefined;
+  const subject = `report ${due.toISOString()}`;
+  if (lastSent.get(subject)?.state === REPORTED) return undefined;
+  const { overview, budgets } = await readReportData(db, weekBefore(dayOf(now)), now);
+  return { subject, state: REPORTED, text: sanitizeText(reportText(overview, budgets), scrub, REPORT_LENGTH_MAX) };
 }

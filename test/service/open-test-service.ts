@@ -4,7 +4,7 @@ import { pino } from "pino";
 import type { KeyRing } from "../../src/jobs/key-ring.ts";
 import { Secret } from "../../src/secret.ts";
 import { openService } from "../../src/service/client.ts";
-import { openLimiter } from "../../src/service/limiter.ts";
+import { Limiter } from "../../src/service/limiter.ts";
 import type { Service, ServiceDeps, ServiceSettings } from "../../src/service/service.ts";
 import { WAIT_MS_MAX } from "../support/limits.ts";
 
@@ -50,14 +50,14 @@ export function openTestService(
     timeoutSeconds: 30,
     ...settings,
   };
-  const limiter = openLimiter(() => all, now, sleep);
+  const limiter = new Limiter(() => all, now, sleep);
   limiter.setShare(all.maxConcurrent, Number.POSITIVE_INFINITY, false);
   const service = openService(all, {
     log: pino({}, { write: (line) => lines.push(line) }),
     now,
     random: () => 1,
     sleep,
-    rate: { ...limiter, rest: async () => {} },
+    rate: Object.assign(limiter, { rest: async () => {} }),
     scrub: (text) => text,
     ...deps,
   });
