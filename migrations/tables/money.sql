@@ -67,6 +67,12 @@ create table usage_export.balance (
 create unique index balance_newest on usage_export.balance (project_id, balance_id) where ended_at is null;
 comment on table usage_export.balance is 'Balances: a row is a stretch of readings that gave the same amount';
 
+create table usage_export.line_item (
+  line_item  text  primary key,
+  label      text  not null
+);
+comment on table usage_export.line_item is 'The names for people of what is billed, as the service lists them';
+
 create table usage_export.judged_day (
   project_id text        not null,
   filter_key text        not null,

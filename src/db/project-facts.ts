@@ -1,4 +1,5 @@
-// What is learnt of the service beside usage: the parameter names that its version understands, and the keys and balances of each project.
+// What is learnt of the service beside usage: the parameter names that its version understands, the keys and balances of each project, and the
+// names of line items.
 
 import { sql } from "kysely";
 import { storableText } from "../text.ts";
@@ -73,6 +74,19 @@ function sortedJson(texts: readonly string[]): string {
 function instantOf(text: string | undefined): string | null {
   const ms = Date.parse(text ?? "");
   return Number.isNaN(ms) ? null : new Date(ms).toISOString();
+}
+
+/** The names for people of line items: the newest one is kept. */
+export async function storeLineItems(db: Database, labels: readonly (readonly [name: string, label: string])[]) {
+  if (labels.length === 0) return;
+  const [names, texts] = [0, 1].map((i) => labels.map((one) => storableText(one[i] ?? "")));
+  await inTransaction(db, (tx) =>
+    sql`
+      insert into usage_export.line_item as known (line_item, label)
+      select distinct on (line_item) * from unnest(${names}::text[], ${texts}::text[]) as listed (line_item, label) order by line_item
+      on conflict (line_item) do update set label = excluded.label where known.label <> excluded.label
+    `.execute(tx),
+  );
 }
 
 export type Balance = {

@@ -124,6 +124,10 @@ export type Tables = {
     actor: string;
     reason: string;
   };
+  "usage_export.line_item": {
+    line_item: string;
+    label: string;
+  };
   "usage_export.listed_key": {
     project_id: string;
     api_key_id: string;

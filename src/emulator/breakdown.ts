@@ -96,15 +96,21 @@ export function usageFields(records: readonly UsageRecord[]): Readonly<Record<st
   };
 }
 
-/** A line item is listed with a name for people, which is its own here. */
 export function billingFields(records: readonly UsageRecord[]): Readonly<Record<string, unknown>> {
   const costs = records.map(billed);
   return {
     accessors: valuesIn(costs, "accessor"),
     deployments: valuesIn(costs, "deployment"),
     tags: valuesIn(costs, "tags"),
-    line_items: Object.fromEntries(valuesIn(costs, "line_item").map((name) => [name, name])),
+    line_items: Object.fromEntries(valuesIn(costs, "line_item").map((name) => [name, labelOf(name)])),
   };
+}
+
+/** "streaming::nova-3" is "Nova - 3 (Stream)". */
+function labelOf(lineItem: string): string {
+  const [method = "", name = ""] = lineItem.includes("::") ? lineItem.split("::") : ["", lineItem];
+  const words = name.split("-").map((word) => word.charAt(0).toUpperCase() + word.slice(1));
+  return words.join(" - ") + ({ streaming: " (Stream)", sync: " (Batch)" }[method] ?? "");
 }
 
 function valuesIn(records: readonly UsageRecord[], name: Dimension): string[] {

@@ -3,7 +3,7 @@
 import { plainDecimal } from "../decimal.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { type Answer, answerOf, type Basis, lackingDays, type UsageRow } from "./answer.ts";
-import { isCost, type Question } from "./question.ts";
+import { isCost, type Question, type Split } from "./question.ts";
 import { countUnpriced, type Run, readCoveredDays, readScope } from "./scope.ts";
 import { dayAmountSql, figuresSql, literal, usageSql } from "./sql.ts";
 
@@ -60,18 +60,30 @@ export async function figures(run: Run, question: Question, { scope }: Basis): P
 }
 
 /**
- * A key is known by its comment, and a project by its name, while usage names them by their identifiers. Keys of several projects with the
+ * A key is known by its comment, a project and a line item by their names, while usage has their identifiers. Keys of several projects with the
  * same comment also have the name of their project.
  */
 async function readLabels(run: Run, { grouping }: Question, rows: readonly UsageRow[]) {
   const ids = rows.flatMap(({ part, group }) => (part === "group" && group !== null ? [literal(group)] : []));
-  if ((grouping !== "accessor" && grouping !== "project") || ids.length === 0) return new Map<string | null, string>();
-  const named = await run<{ id: string; label: string }>(
-    grouping === "accessor"
-      ? `
+  const labels = labelsSql(grouping, ids.join(", "));
+  if (labels === undefined || ids.length === 0) return new Map<string | null, string>();
+  const named = await run<{ id: string; label: string }>(labels);
+  return new Map<string | null, string>(named.map(({ id, label }) => [id, label]));
+}
+
+function labelsSql(grouping: Split, ids: string): string | undefined {
+  switch (grouping) {
+    case "line_item":
+      return `select line_item as id, label from bi.line_items where line_item in (${ids})`;
+    case "project":
+      return `
+select project_id as id, (array_agg(project order by active desc, project))[1] as label from bi.series
+where project_id in (${ids}) group by project_id`;
+    case "accessor":
+      return `
 with key as (
   select api_key_id, max(comment) as comment, max(project_id) as project_id from bi.listed_keys
-  where comment <> '' and api_key_id in (${ids.join(", ")}) group by api_key_id
+  where comment <> '' and api_key_id in (${ids}) group by api_key_id
 ), shared as (
   select comment from bi.listed_keys
   where comment in (select comment from key) group by comment having min(project_id) <> max(project_id)
@@ -80,10 +92,8 @@ select api_key_id as id, case when comment not in (select comment from shared) t
   select project from bi.series s
   where s.source in ('usage', 'billing') and s.project_id = key.project_id order by active desc, project limit 1
 ) || ')' end as label
-from key`
-      : `
-select project_id as id, (array_agg(project order by active desc, project))[1] as label from bi.series
-where project_id in (${ids.join(", ")}) group by project_id`,
-  );
-  return new Map<string | null, string>(named.map(({ id, label }) => [id, label]));
+from key`;
+    default:
+      return undefined;
+  }
 }

@@ -7,7 +7,7 @@ import { inParallel } from "../async.ts";
 import { judgePendingDays } from "../db/anomalies.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
-import { storeBalances, storeListedKeys } from "../db/project-facts.ts";
+import { storeBalances, storeLineItems, storeListedKeys } from "../db/project-facts.ts";
 import { dueSlices } from "../db/usage/coverage.ts";
 import { markDue, seriesIdOf } from "../db/usage/series.ts";
 import type { StoredAnswer } from "../db/usage/writer.ts";
@@ -15,7 +15,7 @@ import { errorText } from "../errors.ts";
 import { nextOccurrence } from "../schedule/cron.ts";
 import { hasStatus } from "../service/answer.ts";
 import { listKeys } from "../service/keys.ts";
-import { fetchBalances } from "../service/projects.ts";
+import { fetchBalances, fetchBilledFields } from "../service/projects.ts";
 import type { DueSlice } from "../usage/backfill.ts";
 import { addCounts, NO_COUNTS, pickCounts, type RunCounts, type RunTrigger } from "../usage/counts.ts";
 import { addDays } from "../usage/days.ts";
@@ -169,14 +169,14 @@ async function markPlannedDue(
   if (newlyDue) await markDue(db, seriesIds, { ...newlyDue, nextAt: nextOccurrence(job, await databaseNow(db)) });
 }
 
-/** A key that reads usage may lack the scope for billing, so balances are read in runs of billing only. */
-const READINGS = { usage: [syncKeyList], billing: [syncKeyList, readBalances] } as const;
+/** A key that reads usage may lack the scope for billing, so balances and line items are read in runs of billing only. */
+const READINGS = { usage: [syncKeyList], billing: [syncKeyList, readBalances, readLineItems] } as const;
 
 /** Long enough for an answer. If the service asks for a longer wait (Retry-After), the reading is skipped: it is not worth one. */
 const READING_MS_MAX = 10_000;
 
 /**
- * Reads what a project has beside its numbers, once a run: its list of API keys and, if the run is of billing, its balances. Never throws:
+ * Reads what a project has beside its numbers, once a run: its list of API keys and, if the run is of billing, its balances and line items. Never throws:
  * the run has succeeded without it.
  */
 export async function readProjectFacts(context: ExportContext, project: Project, source: Source): Promise<void> {
@@ -204,6 +204,15 @@ async function readBalances({ db, service, keys }: ExportContext, project: Proje
     if (hasStatus(error, [404])) log.info("the service does not offer balances");
     else if (hasStatus(error, [401, 403])) log.info({ reason }, "the key may not read balances");
     else log.warn({ reason }, "the balances were not read");
+  }
+}
+
+async function readLineItems({ db, service, keys }: ExportContext, project: Project, log: Logger, signal: AbortSignal) {
+  try {
+    const fields = await keys.use(project, (key) => fetchBilledFields(service, project.id, key, signal));
+    await storeLineItems(db, fields?.labels ?? []);
+  } catch (error) {
+    log.debug({ reason: errorText(error) }, "the names of line items were not read");
   }
 }
 

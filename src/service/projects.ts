@@ -95,7 +95,6 @@ const FieldsAnswer = z.object({
   tags: Names,
 });
 
-/** A line item has a name for people, too, which is not used. */
 const BillingFieldsAnswer = z
   .object({
     accessors: Names,
@@ -108,6 +107,10 @@ const BillingFieldsAnswer = z
     deployment: deployments,
     line_item: line_items && Object.keys(line_items),
     tags,
+    /** By line item, its name for people. */
+    labels: Object.entries(line_items ?? {}).flatMap(([name, label]): [string, string][] =>
+      typeof label === "string" && label !== "" ? [[name, label]] : [],
+    ),
   }));
 
 function present<T>(entries: readonly (T | undefined)[] | null | undefined): readonly T[] | undefined {

@@ -50,6 +50,11 @@ export async function servedBalances(emulator: Emulator, key: string): Promise<R
   return Object.fromEntries(balances.map(({ balance_id, amount }) => [balance_id, amount]));
 }
 
+/** The names of all line items for people. */
+export async function servedLineItems(emulator: Emulator, key: string): Promise<Readonly<Record<string, string>>> {
+  return (await ask<{ line_items: Record<string, string> }>(emulator, key, "billing/fields")).line_items;
+}
+
 /** Numbers are texts. */
 async function ask<T>(emulator: Emulator, key: string, path: string): Promise<T> {
   const response = await fetch(`${emulator.url}/v1/projects/${PROJECT_ID}/${path}`, {

@@ -117,9 +117,9 @@ test("the fields name what cost something in the days asked for, and line items 
     deployments: ["hosted"],
     tags: ["2026-03-09", "a", "b"],
     line_items: {
-      "streaming::nova-3": "streaming::nova-3",
-      "sync::aura-2": "sync::aura-2",
-      "text-intelligence": "text-intelligence",
+      "streaming::nova-3": "Nova - 3 (Stream)",
+      "sync::aura-2": "Aura - 2 (Batch)",
+      "text-intelligence": "Text - Intelligence",
     },
   });
 });

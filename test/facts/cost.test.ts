@@ -6,6 +6,7 @@ import { beforeEach, expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { readByStatements } from "../../src/db/connection/transaction.ts";
 import { storePrices } from "../../src/db/money.ts";
+import { storeLineItems } from "../../src/db/project-facts.ts";
 import { amounts } from "../../src/facts/amounts.ts";
 import type { Answer } from "../../src/facts/answer.ts";
 import { answerCsv } from "../../src/show/csv.ts";
@@ -198,6 +199,22 @@ test("the billed cost is what the service charges, credits included, by each gro
   expect(byKey).toMatch(/title="10.2501 USD">\$10.25</);
   // A credit has no bar beside the others.
   expect(byKey.match(/class="share"/g)).toHaveLength(1);
+});
+
+test("a line item is shown with the name that the service has for it", async () => {
+  const charges = [
+    { day: back(2), line_item: "streaming::nova-3", dollars: "7" },
+    { day: back(2), line_item: "voice-agent", dollars: "3" },
+  ];
+  await storeBills(db, newProject(), ["none", "line_item"], { start: back(10), end: back(1) }, charges);
+  await storeLineItems(db, [["streaming::nova-3", "Nova"]]);
+  await storeLineItems(db, [["streaming::nova-3", "Nova - 3 (Stream)"]]);
+  const answer = await ask("metric=billed_cost&grouping=line_item");
+  expect(answer.groups.map(({ group, label }) => [group, label])).toEqual([
+    ["streaming::nova-3", "Nova - 3 (Stream)"],
+    ["voice-agent", null],
+  ]);
+  expect((await siteAt("/usage", "metric=billed_cost&grouping=line_item"))?.body).toContain("Nova - 3 (Stream)");
 });
 
 test("a day with a charge that has no amount is incomplete, and it is said; other keys' days are not", async () => {

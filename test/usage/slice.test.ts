@@ -2,7 +2,9 @@ import { expect, test } from "vitest";
 import { METRICS } from "../../src/usage/metrics.ts";
 import {
   type Doubt,
+  dayOfUndated,
   decideSlice,
+  decideSnapshot,
   doubtAfter,
   type IncomingSlice,
   type SliceDecision,
@@ -165,4 +167,24 @@ test("a doubt of another kind starts anew, and a doubt with a time in the future
   expect(doubtAfter({ ...stored, ...doubt({ kind: "fall" }) }, emptied, GUARDED)).toMatchObject(first);
   const ahead = doubtAfter({ ...stored, ...doubt({ since: minutesAgo(-5) }) }, emptied, GUARDED);
   expect(ahead).toMatchObject({ since: NOW });
+});
+
+const snapshot = (fetchNo: number, contentHash = "same") => ({ fetchNo, contentHash });
+
+test.each([
+  ["the first snapshot is stored", undefined, snapshot(1), "replace"],
+  ["other numbers are another snapshot", snapshot(1), snapshot(2, "other"), "replace"],
+  ["the same numbers are the same snapshot", snapshot(1), snapshot(2), "unchanged"],
+  ["an older fetch changes nothing", snapshot(2), snapshot(1, "other"), "stale"],
+  ["a fetch that is stored already changes nothing", snapshot(2), snapshot(2), "stale"],
+])("without a date, %s", (_title, newest, answer, decision) => {
+  expect(decideSnapshot(newest, answer)).toBe(decision);
+});
+
+test.each([
+  ["snapshot", "2026-03-01"],
+  ["day", "2026-03-01"],
+  ["day-before", "2026-02-28"],
+] as const)("an undated answer of March 1 as %s is stored under %s", (undated, day) => {
+  expect(dayOfUndated("2026-03-01", undated)).toBe(day);
 });

@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
-import { BILLING_GROUPINGS, servedBalances, servedBills, storedBills } from "../bills.ts";
+import { BILLING_GROUPINGS, servedBalances, servedBills, servedLineItems, storedBills } from "../bills.ts";
 import { lastDays } from "../numbers.ts";
 import { programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
@@ -41,6 +41,10 @@ test("every view of every grouping and filter shows the service's amounts, befor
       if (name === "none") amounts.push(...served.map(({ amount }) => amount));
     }
   }
+  const { rows: named } = await sql<{ line_item: string; label: string }>`select * from bi.line_items`.execute(db);
+  expect(Object.fromEntries(named.map((one) => [one.line_item, one.label]))).toEqual(
+    await servedLineItems(emulator, context.key),
+  );
   // Some of them have more digits than a double, and late usage has changed some.
   expect(amounts.some((amount) => String(Number(amount)) !== amount)).toBe(true);
   expect(amounts.slice(0, 4)).not.toEqual(amounts.slice(4));
