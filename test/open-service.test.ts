@@ -20,7 +20,7 @@ function openRate(maxConcurrent = 2, requestsPerSecond = 1_000) {
     await rate.rest();
     await db.destroy();
   };
-  return { db, ...rate, [Symbol.asyncDispose]: close };
+  return { db, rate, [Symbol.asyncDispose]: close };
 }
 
 test("all processes together have exactly the cap, and each has a slot in one of so many turns", () => {
@@ -40,9 +40,9 @@ test("all processes together have exactly the cap, and each has a slot in one of
 test("a slot that one process uses is not given to another until the call has ended", async () => {
   await using first = openRate();
   await using second = openRate();
-  const held = [await first.acquire(CALLER, limit()), await first.acquire(CALLER, limit())];
+  const held = [await first.rate.acquire(CALLER, limit()), await first.rate.acquire(CALLER, limit())];
   const order: string[] = [];
-  const waits = second.acquire(CALLER, limit()).then((permit) => {
+  const waits = second.rate.acquire(CALLER, limit()).then((permit) => {
     order.push("second");
     permit.release();
   });
@@ -55,25 +55,25 @@ test("a slot that one process uses is not given to another until the call has en
 });
 
 test("a process that can't renew its share calls no more before the others count it as gone", async () => {
-  const { db, acquire } = openRate();
-  const permit = await acquire(CALLER, limit());
+  const { db, rate } = openRate();
+  const permit = await rate.acquire(CALLER, limit());
   expect(permit.isValid()).toBe(true);
   await db.destroy();
   await sleep(7_000, limit());
   expect(permit.isValid()).toBe(false);
   permit.release();
-  await expect(acquire(CALLER, limit())).rejects.toThrow(/destroy|closed|end/i);
+  await expect(rate.acquire(CALLER, limit())).rejects.toThrow(/destroy|closed|end/i);
 });
 
 test("a pause that one process was asked for holds the calls of another with that key, and no others", async () => {
   await using first = openRate();
   await using second = openRate();
   // While it calls it reads the pauses.
-  const calling = await second.acquire({ ...CALLER, key: "env OTHER" }, limit());
-  first.pause(CALLER.key, 60_000);
-  await expect.poll(() => second.pausedMs(CALLER.key)).toBeGreaterThan(50_000);
-  expect(second.pausedMs("env OTHER")).toBe(0);
-  await expect(second.acquire({ ...CALLER, waitMsMax: 1_000 }, limit())).rejects.toThrow("again in");
+  const calling = await second.rate.acquire({ ...CALLER, key: "env OTHER" }, limit());
+  first.rate.pause(CALLER.key, 60_000);
+  await expect.poll(() => second.rate.pausedMs(CALLER.key)).toBeGreaterThan(50_000);
+  expect(second.rate.pausedMs("env OTHER")).toBe(0);
+  await expect(second.rate.acquire({ ...CALLER, waitMsMax: 1_000 }, limit())).rejects.toThrow("again in");
   expect(calling.isValid()).toBe(true);
   calling.release();
 });

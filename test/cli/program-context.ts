@@ -100,12 +100,14 @@ async function openProgramContext(databaseUrl: string | undefined) {
   }
 }
 
-let isFirstOfFile = true;
+/** The last file that searched everywhere. */
+let searchedBy: string | undefined;
+const isFirstOfFile = () => expect.getState().testPath !== searchedBy;
 
 /** To search the tables, the server's log and all processes takes longer than most tests, so the first of a file stands for all. */
 export function otherPlaces(databaseUrl: string | undefined): Pick<Places, "databaseUrl" | "commandLines"> {
-  if (!isFirstOfFile) return { commandLines: false };
-  isFirstOfFile = false;
+  if (!isFirstOfFile()) return { commandLines: false };
+  searchedBy = expect.getState().testPath;
   return databaseUrl === undefined ? {} : { databaseUrl };
 }
 
@@ -144,12 +146,14 @@ export function openPrograms(folder: string, all: Environment, limit: Pick<Progr
   return { start, run, output, end, [Symbol.asyncDispose]: async () => void (await end()) };
 }
 
-let isLogged = false;
+/** The database whose statements are logged now. */
+let loggedUrl: string | undefined;
 
 export async function prepareDatabase({ db, url }: TestDatabase): Promise<void> {
   await emptyTables(db);
-  if (isLogged === isFirstOfFile) return;
-  isLogged = isFirstOfFile;
+  const isLogged = isFirstOfFile();
+  if (isLogged === (url === loggedUrl)) return;
+  loggedUrl = isLogged ? url : undefined;
   await logStatements(url, isLogged);
 }
 

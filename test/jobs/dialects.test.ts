@@ -1,15 +1,16 @@
+import { sql } from "kysely";
 import { pino } from "pino";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import type { App } from "../../src/app.ts";
 import type { Database } from "../../src/db/connection/database.ts";
-import { storedDialect } from "../../src/db/project-facts.ts";
 import { openDialects } from "../../src/jobs/dialects.ts";
 import type { Dialect } from "../../src/usage/dimensions.ts";
 import { KEY_RING, limit, openTestService } from "../service/open-test-service.ts";
+import { testDatabase } from "../support/database.ts";
 import { answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { sampleAnswer, sampleRequest, sampleRow, windowless } from "../usage/sample-request.ts";
 
-vi.mock("../../src/db/project-facts.ts", () => ({ storedDialect: vi.fn(), storeDialect: vi.fn() }));
+const { db: database } = await testDatabase();
 
 const NAMES = { interface: "model", "2026": "models" } as const;
 const BY_MODEL = sampleRequest("model");
@@ -50,12 +51,20 @@ test("a configured dialect, and a request that is the same in both dialects, nee
 
 test("a dialect that is found while another request reads the database is used by that request, too", async () => {
   let spoken: Dialect | undefined = "interface";
-  await using opened = await open("auto", () => spoken, {} as Database);
-  const { promise: nothingStored, resolve: answer } = Promise.withResolvers<undefined>();
-  vi.mocked(storedDialect).mockReturnValueOnce(nothingStored).mockResolvedValue(undefined);
-  const late = opened.dialects.forRequest(BY_MODEL);
-  expect(await opened.dialects.forRequest(BY_MODEL)).toBe("interface");
-  spoken = undefined;
-  answer(undefined);
-  expect(await late).toBe("interface");
+  await using opened = await open("auto", () => spoken, database);
+  const late = await database.transaction().execute(async (tx) => {
+    await sql`lock table usage_export.service_dialect`.execute(tx);
+    const isBlocked = sql<{ blocked: number }>`
+      select count(*)::integer as blocked from pg_locks where relation = 'usage_export.service_dialect'::regclass and not granted
+    `;
+    const blocked = async () => (await isBlocked.execute(tx)).rows[0]?.blocked;
+    const reading = opened.dialects.forRequest(BY_MODEL);
+    await expect.poll(blocked).toBe(1);
+    const probing = opened.dialects.alternative(BY_MODEL, "2026");
+    await expect.poll(blocked).toBe(2);
+    spoken = undefined;
+    return { reading, probing };
+  });
+  expect(await late.reading).toBe("interface");
+  expect(await late.probing).toBe("interface");
 });

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { type RawBuilder, sql } from "kysely";
 import { pino } from "pino";
-import { test as base, expect } from "vitest";
+import { afterAll, test as base, expect } from "vitest";
 import type { App } from "../../../src/app.ts";
 import { type RotateOptions, runRotate } from "../../../src/cli/rotate.ts";
 import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
@@ -68,6 +68,10 @@ export type RotationOptions = {
 export async function rotationTest(options: RotationOptions = {}) {
   databaseOfFile ??= testDatabase();
   const database = await databaseOfFile;
+  // The next file may run in the same process.
+  afterAll(() => {
+    databaseOfFile = undefined;
+  });
   return base.extend("context", async ({ onTestFinished }): Promise<RotationContext> => {
     await prepareDatabase(database);
     const context = await openRotationContext(options, database);
