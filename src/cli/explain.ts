@@ -97,13 +97,9 @@ function renderChange(change: Change): string {
   return `${changeSentences(change).join("\n")}\n${tables.join("")}`;
 }
 
-const NAME_COLUMNS_MAX = 40;
-
-/** One line without characters that turn the text around, and never longer than its column. */
-function nameText(name: string | null, label: string | null): string {
-  if (name === null) return "(no value)";
-  return truncatedName(label ?? name, NAME_COLUMNS_MAX) || "(blank)";
-}
+const NAME_COLUMNS = 40;
+/** For names with the same beginning. */
+const NAME_COLUMNS_MAX = 200;
 
 function renderTable({ question, total }: Answer, { grouping, parts }: ChangeSplit): string {
   const { metric, currency } = question;
@@ -121,10 +117,15 @@ function renderTable({ question, total }: Answer, { grouping, parts }: ChangeSpl
   ]);
 }
 
-/** Two keys may have the same comment. */
+/** One line without characters that turn the text around; no other part has the same. */
 function groupText({ group, label }: ChangePart, parts: readonly ChangePart[]): string {
-  const isUnique = parts.every((one) => one.label !== label || one.group === group);
-  return nameText(group, isUnique ? label : null);
+  if (group === null) return "(no value)";
+  const others = parts.filter((one) => one.group !== group);
+  // Two keys may have the same comment.
+  const name = label === null || others.some((one) => one.label === label) ? group : label;
+  const short = truncatedName(name, NAME_COLUMNS);
+  const isUnique = others.every((one) => truncatedName(one.label ?? one.group ?? "", NAME_COLUMNS) !== short);
+  return (isUnique ? short : truncatedName(name, NAME_COLUMNS_MAX)) || "(blank)";
 }
 
 /** The columns between the first and the last are numbers. */

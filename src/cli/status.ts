@@ -53,7 +53,9 @@ function projectsAsked({ projects }: HealthState, patterns: readonly string[]): 
 
 /** Scripts read these fields. The conditions say which days are unusual, and the exit status is 1 while one of them is wrong. */
 function statusJson({ anomalies: _, ...health }: HealthState, gaps: Gaps, undated: readonly SeriesName[]) {
-  return { ...health, projects: worstProjects(health.projects), ...gaps, undated };
+  const conditions = health.conditions.map(({ section: _, isQuiet: __, ...condition }) => condition);
+  const jobs = health.jobs.map(({ mayReadMissing: _, ...job }) => job);
+  return { ...health, conditions, jobs, projects: worstProjects(health.projects), ...gaps, undated };
 }
 
 const UNDATED_SHOWN_MAX = 20;

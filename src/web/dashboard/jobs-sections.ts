@@ -29,13 +29,19 @@ export function jobsSection({ jobs, workers }: HealthState, runs: readonly Recen
   const works = live === 0 ? "No worker runs" : `${counted(live, "worker runs", "workers run")}`;
   const rows = jobs.map((job) => [
     html`${nameHtml(job.job)} <small>${job.kind}, ${scheduleText(job.schedule)} (${job.timezone})</small>`,
-    job.lastSuccess === null ? "never" : instantHtml(new Date(job.lastSuccess * 1000)),
+    lastSuccessCell(job),
     durationsText(runs.filter(({ job: name }) => name === job.job)),
     nextRunCell(job),
   ]);
   const titles = columns("Job", "Last success", "Last run took", "Next run");
   const body = html`${table("Times in UTC", titles, rows)}<p class="note">${works}.</p>`;
   return [{ id: "jobs", title: "Jobs", body }];
+}
+
+/** A backfill reads days that a person chose: that it worked does not mean that the job works. */
+function lastSuccessCell({ lastSuccess, lastRun }: JobHealth): HtmlValue {
+  if (lastSuccess !== null) return instantHtml(new Date(lastSuccess * 1000));
+  return lastRun?.trigger === "backfill" ? "never but for backfills" : "never";
 }
 
 const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];

@@ -67,6 +67,7 @@ test("names are cut to one line of the table, and can't turn the text around", a
     "x".repeat(500),
     "",
     "日本語の音声認識モデル",
+    ...["dictation", "captions"].map((team) => `of the department of clinical documentation, ${team}`),
   ];
   const rows = hostile.map((name, i) => [name, { requests: String(i + 1) }] as const);
   const project = newProject();
@@ -76,6 +77,7 @@ test("names are cut to one line of the table, and can't turn the text around", a
   const [, table = ""] = stdout.split("\n\n");
   expect(table.split("\n")).toHaveLength(hostile.length + 3);
   expect(table).toContain(`several lines Requests fell by 99%`);
+  for (const team of ["dictation", "captions"]) expect(table).toContain(`documentation, ${team} `);
 });
 
 test("if there is nothing to explain, it says so", async ({ context }) => {
