@@ -12,9 +12,10 @@ select s.project_id, s.project, s."grouping", s.filter, sl.usage_date,
   s.filter_key = '{}' as unfiltered, s.filter_key as conditions, s.retired_at is null as active, s.source
 from usage_export.slice sl
 join usage_export.series s using (series_id)
-left join usage_export.due_series d using (series_id)
 cross join lateral (
-  select sl.status = 'complete' and sl.closed_at is null and sl.usage_date between d.due_from and d.due_until as is_missing
+  -- A join with due_series would read all of it.
+  select sl.status = 'complete' and sl.closed_at is null and s.retired_at is null and sl.usage_date between s.due_from
+    and usage_export.due_until(s.due_through, s.next_due_at, s.undated_since is null or s.window_days is not null) as is_missing
 ) closing
 -- What is configured no more is not read again, so a failure of its last night would stay for ever.
 where s.superseded_at is null and (s.retired_at is null or sl.status = 'complete')

@@ -6,7 +6,7 @@ import { amounts, type Figure, figures, readBasis } from "./amounts.ts";
 import type { Answer, Basis } from "./answer.ts";
 import { mainMetric, totalSplit } from "./changes.ts";
 import { isCost, type Question, splitsOf } from "./question.ts";
-import type { Run } from "./scope.ts";
+import { type Run, readCurrencies } from "./scope.ts";
 import { coverageConditions, literal, sourceOf, within } from "./sql.ts";
 
 export type Overview = {
@@ -90,9 +90,9 @@ async function costSource(
   const billed = { question: { ...asked, metric: "billed_cost", grouping: totalFrom }, basis } as const;
   if (billedCount > 0 && billedCount >= projectCount) return billed;
   const question = { ...inAll, metric: "estimated_cost" } as const;
-  const estimated = { question, basis: await readBasis(run, question) };
-  const { scope } = estimated.basis;
-  if (scope.currencies.length > 0 && scope.projectCount > 0) return estimated;
+  const isPriced = (await readCurrencies(run, question)).length > 0;
+  const estimated = isPriced && { question, basis: await readBasis(run, question) };
+  if (estimated && estimated.basis.scope.projectCount > 0) return estimated;
   return billedCount > 0 ? billed : undefined;
 }
 

@@ -78,7 +78,8 @@ function costChoices({ metric }: Question, { groupings, filters }: Pick<SeriesFa
   return { groupings: known.filter((one) => splitsOf(metric).includes(one)), filters };
 }
 
-async function readCurrencies(run: Run, { currency }: Question): Promise<readonly string[]> {
+/** The currencies of the prices. Throws InvalidQuestion if the one that is asked for is not among them. */
+export async function readCurrencies(run: Run, { currency }: Question): Promise<readonly string[]> {
   const rows = await run<{ name: string }>("select distinct currency as name from bi.price_book order by 1");
   const names = rows.map(({ name }) => name);
   if (currency === undefined || names.includes(currency)) return names;
@@ -196,7 +197,7 @@ with series as materialized (
     ${groupingCondition(question)} as has_grouping, ${filterCondition(question, scope)} as has_filter
   from bi.series where ${[`source = ${sourceName(question)}`, ...projectConditions(scope)].join(" and ")}
 ), project as (
-  select project_id, (array_agg(project order by active desc, project))[1] as name, bool_or(active) as active,
+  select project_id, coalesce(min(project) filter (where active), min(project)) as name, bool_or(active) as active,
     bool_or(has_grouping and has_filter) as has_series,
     count(*) filter (where has_grouping and has_filter and active) as active_series
   from series group by project_id
