@@ -28,6 +28,8 @@ export type ProjectDeps = {
   readonly stopping: AbortSignal;
   /** Called for a project that is not in the configuration: another worker, which planned the run, may have a newer one. */
   readonly onUnknownProject: () => void;
+  /** Whether this process has worked on no project of the run before. */
+  readonly isNewRun: (runId: string) => boolean;
 };
 
 /** Throws if the job is to be tried again. */
@@ -35,8 +37,8 @@ export async function handleProject(context: WorkerContext, deps: ProjectDeps, c
   const { runId, projectId } = ProjectJob.parse(claimed.data);
   const run = await openProject(context.db, runId, projectId);
   if (!run) return;
-  // A key that was refused may have been given the right since then.
-  context.service.forgetAuthFailures();
+  // A key that was refused in an earlier run may have been given the right since.
+  if (deps.isNewRun(runId)) context.service.forgetAuthFailures();
   const { exports, rotations } = context.config;
   if (run.kind === "rotation") {
     const rotation = rotations.find((one) => jobNameOf(one) === run.job && one.project.id === projectId);

@@ -26,7 +26,7 @@ export type NotifierContext = {
 const SENDING_MS_MAX = 5_000;
 const MINUTE_MS = 60_000;
 const REPORT_LENGTH_MAX = 2_000;
-/** How a report that was sent is stored; one that was only claimed is "well". */
+/** A report that was sent is stored with the state of a condition that began. Before that, with the state of one that is over. */
 const REPORTED = "wrong";
 
 type SentBySubject = ReadonlyMap<string, LastSent>;

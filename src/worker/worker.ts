@@ -71,7 +71,7 @@ export async function runWorker(
   const notifications = serialTask(openNotifier({ db, config, log: app.log, scrub }, receivers, stop));
   const notify = atMostEvery(NOTIFY_MS, async () => notifications.request());
   const ticks = startTicks(opened, heartbeat, deps, notify);
-  await startWork(ticks.current, { stopping: stop, onUnknownProject: onProjectsChanged });
+  await startWork(ticks.current, { stopping: stop, onUnknownProject: onProjectsChanged, isNewRun: newRuns() });
   try {
     if (!stop.aborted) await once(stop, "abort");
     app.log.info(
@@ -103,6 +103,19 @@ async function startWork(current: () => WorkerContext, deps: ProjectDeps): Promi
   const handle: WorkSettings["handle"] = (job, handBack) => handleJob(current(), deps, job, handBack);
   await queue.work("export", { atOnce: PROJECTS_AT_ONCE, ofGroup: PROJECTS_OF_A_KEY, handle });
   await queue.work("rotation", { atOnce: ROTATIONS_AT_ONCE, handle });
+}
+
+const RUNS_KEPT_MAX = 100;
+
+/** Returns whether it is called with a run for the first time. */
+function newRuns(): (runId: string) => boolean {
+  const known = new Set<string>();
+  return (runId) => {
+    if (known.has(runId)) return false;
+    if (known.size >= RUNS_KEPT_MAX) known.clear();
+    known.add(runId);
+    return true;
+  };
 }
 
 /** The queue stores the error of a job and tries it again: only the text, without anything secret. */

@@ -23,7 +23,7 @@ test("a rotation that a worker does not know is left to one that does, and fails
   const context = { app, db, config, service, writer: openRunWriter(db) } as unknown as WorkerContext;
   const { signal } = new AbortController();
   let asked = 0;
-  const deps = { stopping: signal, onUnknownProject: () => asked++ };
+  const deps = { stopping: signal, onUnknownProject: () => asked++, isNewRun: () => true };
   const handle = (retryCount: number) =>
     handleProject(context, deps, { data: { runId, projectId }, retryCount, retryLimit: 7, signal });
   const run = async () =>

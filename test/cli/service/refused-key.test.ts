@@ -3,7 +3,7 @@
 import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
-import { coverage, serveAndConfigure } from "../workers.ts";
+import { coverage, serveAndConfigure, waitForRuns } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -38,4 +38,17 @@ test("a worker that starts tries at once what a refused key could not read", asy
   context.start(["start"]);
   await expect.poll(() => coverage(db)).toEqual({ complete: 6 });
   expect((await context.run(["status"])).stdout).not.toMatch(REFUSED);
+});
+
+test("a worker sends a refused key once a run, however many projects have it", async ({ context }) => {
+  const projects = Array.from({ length: 6 }, (_, i) => ({
+    id: `p${i}`,
+    name: `p${i}`,
+    key: { env: "USAGE_EXPORT_KEY" },
+  }));
+  const names = projects.map(({ name }) => name);
+  const emulator = await serveAndConfigure(context, { exports: [{ projects: names }], rest: { projects } });
+  context.start(["start"], { USAGE_EXPORT_KEY: context.newSecret() });
+  expect(await waitForRuns(db, 1)).toMatchObject([{ status: "failed", failed: 12 }]);
+  expect(emulator.requests).toHaveLength(1);
 });
