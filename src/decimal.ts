@@ -18,7 +18,7 @@ export function difference(amount: string, less: string): string {
   return sumOf(amount, less.startsWith("-") ? less.slice(1) : `-${less}`);
 }
 
-/** Returns the decimal as a whole number of units of so many places. */
+/** The decimal times 10 to the power of `places`: "1.5" with 2 places is 150. */
 function unscaled(amount: string, places: number): bigint {
   const [whole = "", fraction = ""] = amount.split(".");
   return BigInt(whole + fraction.padEnd(places, "0"));

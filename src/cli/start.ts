@@ -42,8 +42,8 @@ export async function runStart(app: App, { embedded = false }: StartOptions): Pr
 }
 
 /**
- * The monitor answers from the start, also while the worker waits for its database. Whatever keeps the worker from working with its first
- * configuration ends it. Another configuration is taken up only if nothing does.
+ * The monitor answers from the start, also while the worker waits for its database. If the worker can't work with its first configuration,
+ * it ends. A later configuration that it can't work with is not taken up.
  */
 async function work(app: App, first: Loaded, db: Database, liveness: Liveness): Promise<void> {
   const worker = await newWorker();

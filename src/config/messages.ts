@@ -141,7 +141,10 @@ function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIss
 
 const FOREIGN = 1_000;
 
-/** Hardly meant is an alternative of another type, without a given field, or whose fixed value, such as "discover": true, is missing. */
+/**
+ * How badly an alternative fits: its number of issues, and far more if it was hardly meant. That is one of another type, one without a field
+ * that was given, or one whose fixed value, such as "discover": true, is missing.
+ */
 function misfit(issues: readonly ZodIssue[], input: unknown): number {
   const isForeign = (issue: ZodIssue) => {
     if (issue.path.length > 0) {

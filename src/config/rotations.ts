@@ -121,8 +121,8 @@ export function rotationsOf(
 }
 
 /**
- * A delivery replaces its file whatever the file holds, so no file may have two uses. Paths are compared as they are written, for projects
- * that are discovered later, and as they are for each known project.
+ * A delivery replaces its file whatever the file holds, so no file may have two uses. Paths are compared with the id of each known project in
+ * place of {id}, and also as they are written, because other projects may be discovered later.
  */
 export function deliveryIssues(written: readonly WrittenRotation[], projects: readonly Named[]): ConfigIssue[] {
   const filesOf = (file: string, names: readonly string[]) => [

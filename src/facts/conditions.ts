@@ -176,7 +176,7 @@ function runCondition({ kind, job, failedRun }: JobHealth): readonly Found[] {
 
 const CAUSES_SHOWN_MAX = 5;
 
-/** Slices that are not complete; the failed ones by cause. Missing days are not sent during a run of an export, which may read them. */
+/** Slices that are not complete; the failed ones by cause. While an export runs, missing days are not notified: it may read them. */
 function coverageConditions({ slices, causes, jobs, projects, readAt }: HealthFacts): readonly Found[] {
   const isQuiet = jobs.some(({ kind, mayReadMissing }) => kind === "export" && mayReadMissing);
   const of = (name: "missing" | "failed" | "suspect", count: number, text: string, part: Partial<Found> = {}) =>

@@ -185,7 +185,7 @@ export type RotationKeys = {
 type KeyEventRow = {
   readonly at: Date;
   readonly rotation: string;
-  /** The key's id at the service, or what its comment holds; null if the event is about no single key. */
+  /** The key's id at the service, or until that is known its intent id; null if the event is not about one key. */
   readonly key: string | null;
   readonly event: string;
   readonly actor: string;

@@ -182,7 +182,7 @@ export class FilterCheck {
     const shown = await this.effectOf(request, slices);
     const conditions = conditionsOf(filter);
     const unknown = await this.unknownNames(request.series);
-    // Only a filter that the service applies makes the numbers smaller. Of several conditions another one may be ignored.
+    // Only a filter that the service applies makes the numbers smaller. With several conditions, another one may still be ignored.
     const isProved = shown === "narrower" && conditions.length === 1;
     for (const { condition, isListed, text } of unknown) {
       if (isProved && isListed && strictness === "error") continue;
@@ -273,15 +273,15 @@ type DayTotals = ReadonlyMap<Day, readonly number[]>;
 /**
  * - `no usage`: the total has no usage, which proves nothing
  * - `empty`: the total has usage, and the filtered answer has none
- * - `same`: the filtered answer has on no day less than the total, or less of a credit
- * - `narrower`: the filtered answer has usage, and on some day less than the total, or less of a credit
+ * - `same`: the filtered answer has usage, and on no day an amount that is nearer to 0 than that of the total
+ * - `narrower`: the filtered answer has usage, and on some day an amount that is nearer to 0 than that of the total
  */
 export type Effect = "no usage" | "empty" | "same" | "narrower";
 
 /** Sums of doubles differ in their last digits if the order differs. */
 const SUM_TOLERANCE = 1e-9;
 
-/** Days of zeros are left out. A day counts whose amounts cancel each other: an amount below 0 is a credit. */
+/** Days whose amounts are all 0 are left out. Days whose credits cancel the charges are not. */
 export function dayTotals(slices: readonly NormalisedSlice[]): DayTotals {
   const totals = new Map<Day, number[]>();
   for (const { day, columns } of slices) {

@@ -9,13 +9,13 @@ import { dimensionsOf, type Grouping, type Series } from "../usage/series.ts";
 import { hasStatus } from "./answer.ts";
 import type { Service, ServiceCall } from "./service.ts";
 
-/** The name of a grouping in a request; of several dimensions it is not one name, and has no dialect. */
+/** The name of a grouping in a request. A grouping by several dimensions is the same in both dialects. */
 export function groupingName(grouping: Grouping, dialect: Dialect): string {
   const [dimension] = dimensionsOf(grouping);
   return dimension === grouping ? nameIn(dialect, "grouping", dimension) : grouping;
 }
 
-/** What a key needs to read a breakdown. Sources differ on which of the scopes for usage it is. */
+/** The scopes of which a key needs one to read a breakdown. Documents about the service differ on which one usage needs. */
 export const BREAKDOWN_SCOPES: Readonly<Record<Source, readonly string[]>> = {
   usage: ["project:read", "usage:read"],
   billing: ["billing:read"],

@@ -21,7 +21,7 @@ type Entry = {
   readonly addsUp: boolean;
   /** The order in which a change is explained by the dimensions: what people know best comes first. */
   readonly rank: number;
-  /** The word of bi.usage_by_single_MEMBER for one value, where a group may have several at once. */
+  /** What one value is called, if a group may be a set of them: the view bi.usage_by_single_MEMBER has this word in its name. */
   readonly member?: string;
   /** Whether `each` may ask for every value: only if every dialect filters by the values that it groups by. */
   readonly hasEach: boolean;
@@ -35,7 +35,7 @@ type Entry = {
   readonly isAlwaysFilled?: readonly Source[];
 };
 
-/** In alphabetical order, as the groupings by several of them are written. */
+/** In alphabetical order, in which a grouping by several dimensions names them. */
 const TABLE = [
   {
     name: "accessor",

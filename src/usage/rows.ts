@@ -19,7 +19,7 @@ import { METRICS_OF, type StoredMetric } from "./metrics.ts";
 export type Group = {
   /** The identity of the group; never empty. The order and the repetition of values make no difference. */
   readonly key: string;
-  /** What the service keeps apart: as `key`, but of "no value" each shape is another one. */
+  /** As `key`, but each shape of "no value" has one of its own, because the service counts them as different groups. */
   readonly keyOfService: string;
   /** The text for people; null for "no value". */
   readonly display: string | null;
@@ -29,8 +29,8 @@ export type Group = {
 export const UNGROUPED: Group = { key: "all", keyOfService: "all", display: null };
 
 /**
- * The group of a row that is grouped by several dimensions at once, of its groups by each of them. It is shown as a JSON object with the
- * value of each dimension: null for "no value", the tags as an array, and any other value as the text that it has as a group of its own.
+ * Combines the groups of a row, one for each dimension, into the row's group. It is shown as a JSON object with the value of each dimension:
+ * null for "no value", the tags as an array, and any other value as its text.
  */
 export function combinedGroup(dimensions: readonly Dimension[], groups: readonly Group[]): Group {
   const member = (dimension: Dimension, i: number) =>

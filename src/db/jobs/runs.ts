@@ -151,7 +151,7 @@ export async function recordAttempt(
   await execute(db, add);
 }
 
-/** How an execution of a run over a project ended. */
+/** How one project of a run ended. */
 export type ProjectEnd = {
   readonly runId: string;
   readonly projectId: string;

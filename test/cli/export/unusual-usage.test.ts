@@ -27,7 +27,7 @@ async function unusualDays(): Promise<readonly unknown[]> {
   return rows.map(({ day }) => day);
 }
 
-test("a run finds on the morning after that a day is unusual; status says it", async ({ context }) => {
+test("an unusual day is found the next morning", async ({ context }) => {
   await serve(context);
   expect((await context.run(BACKFILL)).stderr).toContain("unusual usage");
   expect((await context.run(["status"])).stdout).toContain(`reminders:\n  ${TEXT}\n`);
@@ -37,7 +37,7 @@ test("a run finds on the morning after that a day is unusual; status says it", a
   expect(again.stderr).not.toContain("unusual usage");
 });
 
-test("nothing is judged while it is off; a worker judges by itself what a run left", async ({ context }) => {
+test("a worker judges what was not judged while anomalies were off", async ({ context }) => {
   await serve(context, { anomalies: { sensitivity: "off" } });
   await context.run(BACKFILL);
   expect(await unusualDays()).toEqual([]);
