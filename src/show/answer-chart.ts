@@ -178,14 +178,14 @@ type Bar = {
 
 function barsOf(days: Answer["days"], grain: Grain): readonly Bar[] {
   const indexed = days.map(({ day, state }, i) => ({ day, state, i }));
-  return [...Map.groupBy(indexed, ({ day }) => grainStart(day, grain))].map(([grainDay, of]) => {
-    const [start, end] = [of[0]?.day ?? grainDay, of.at(-1)?.day ?? grainDay];
+  return [...Map.groupBy(indexed, ({ day }) => grainStart(day, grain))].map(([grainDay, members]) => {
+    const [start, end] = [members[0]?.day ?? grainDay, members.at(-1)?.day ?? grainDay];
     const next =
       grain === "month" ? grainStart(addDays(grainDay, 31), grain) : addDays(grainDay, grain === "week" ? 7 : 1);
-    const states = new Set(of.map(({ state }) => state));
-    const isCut = of.length < dayCount({ start: grainDay, end: next }) - 1;
+    const states = new Set(members.map(({ state }) => state));
+    const isCut = members.length < dayCount({ start: grainDay, end: next }) - 1;
     return {
-      ...{ start, title: grain === "day" ? start : periodText({ start, end }), at: of.map(({ i }) => i) },
+      ...{ start, title: grain === "day" ? start : periodText({ start, end }), at: members.map(({ i }) => i) },
       isChanging: states.has("settling"),
       isLacking: isCut || states.has("incomplete") || states.has("unread"),
     };
@@ -204,7 +204,7 @@ function sumAt(amounts: readonly (string | null)[], at: readonly number[]): stri
   return known.length === 0 ? null : sumOf(...known);
 }
 
-/** Nothing in it ends the element. */
+/** Escaped, so that no text in it ends the script element. */
 function scriptJson(value: object): Html {
   return trustedHtml(JSON.stringify(value).replaceAll("<", "\\u003c"));
 }

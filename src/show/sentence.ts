@@ -108,7 +108,7 @@ export function monthForecast({ total, forecast }: NonNullable<Overview["money"]
   return { budget, forecast: { forecast: amount, low: forecastLow ?? amount, high: forecastHigh ?? amount } };
 }
 
-/** From this share of a budget on it is said how many times it is reached. */
+/** From this share on, the sentence says how many times the budget is used up. */
 const TIMES_FROM_PERCENT = 200;
 
 function budgetText({ amount, percent, forecastPercent }: BudgetUse, measure: Measure): string {

@@ -59,7 +59,7 @@ ${choices && toolbar(content)}${notice}`;
   return servedPage({ title: `${verdict}: ${title}, usage-export`, header, sections }, { status });
 }
 
-/** Without its navigation the page says why it can't be shown. */
+/** A page without navigation, which says why the one that was asked for can't be shown. */
 export function framelessPage(status: number, title: string, lead: Html, headers?: Page["headers"]): Page {
   const header = html`<div class="heading"><h1>${title}</h1></div>${lead}`;
   return servedPage({ title: `${title}, usage-export`, header, sections: [] }, { status, headers });

@@ -74,7 +74,7 @@ function causesSection({ causes }: HealthState): readonly Section[] {
 
 // Which days of each project were read.
 
-/** What people read for the state of a day. */
+/** The state of a day in words. */
 const QUALITY_WORDS: Readonly<Record<DayQuality | "not-due", string>> = {
   complete: "complete",
   stale: "older numbers, as the newest reading failed",
@@ -195,7 +195,7 @@ function keysSections({ rotations, hasMore, events }: KeysData): readonly Sectio
 
 const keyInUse = ({ keys }: RotationKeys) => keys.find(({ state }) => state === "active");
 
-/** Nothing is due of a rotation that is not configured any more. */
+/** A rotation that is not configured any more is never due. */
 function daysLeft(rotation: RotationKeys): number {
   return rotation.maxAgeDays === null
     ? Infinity

@@ -72,7 +72,7 @@ function summaryHtml(data: Overview, budgets: readonly BudgetUse[], view: Linked
               amount: cost.total.amount,
               before: cost.compared ? cost.total.before : undefined,
             },
-            // Beside the month, it is said which days it is of.
+            // The figure of the month stands beside it, so it says how many days it is of.
             days: data.money && `, ${counted(dayCount(data.period), "day").replace(" ", "\u00a0")}`,
           },
         ]
