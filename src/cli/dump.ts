@@ -19,10 +19,10 @@ import { AppError } from "../errors.ts";
 import { csvHeader, csvLine } from "../show/csv.ts";
 import { checkOutputPath, writeFileAtomically, writeStandardOutput } from "./output.ts";
 
-type ChosenRows = DayRange & Changes & { readonly view: string };
+type RowChoice = DayRange & Changes & { readonly view: string };
 
 /** `format` left out: the ending of `out` decides. `out` "-" is standard output. */
-export type DumpOptions = ChosenRows & { readonly format?: string | undefined; readonly out: string };
+export type DumpOptions = RowChoice & { readonly format?: string | undefined; readonly out: string };
 
 export async function runDump(app: App, options: DumpOptions): Promise<number> {
   const { from, to, out } = options;
@@ -45,14 +45,15 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
   const output = { app, format };
   const dump = async (tx: Tx) => {
     const view = chooseView(await listViews(tx), { ...options, changedSince });
-    const days = changedSince === undefined ? "" : await dumpDays(tx, output, view, changedSince, out);
+    const daysText = changedSince === undefined ? "" : await dumpDays(tx, output, view, changedSince, out);
     const count = await writeRows(output, out, view, readViewRows(tx, view, { from, to, changedSince }));
-    if (out !== "-") app.write(`${count} rows of bi.${view.name} written to ${out}\n${days}`);
+    if (out !== "-") app.write(`${count} rows of bi.${view.name} written to ${out}\n${daysText}`);
   };
   await withDatabase(app, (db) => readSnapshot(db, dump, 10 * 60));
   return 0;
 }
 
+/** Each value is JSON text, or null for SQL NULL. */
 type Rows = readonly (readonly (string | null)[])[];
 
 type Output = { readonly app: App; readonly format: string };
@@ -106,7 +107,7 @@ function parseMoment(text: string): string {
   );
 }
 
-function chooseView(views: readonly View[], { view: name, from, to, changedSince }: ChosenRows): View {
+function chooseView(views: readonly View[], { view: name, from, to, changedSince }: RowChoice): View {
   const view = views.find((one) => one.name === name);
   const names = views.map((one) => one.name);
   if (!view) {

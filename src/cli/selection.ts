@@ -47,7 +47,7 @@ function filterNames({ filters, fanOuts = [] }: ExportJob): readonly string[] {
   return [...filters.map(({ name }) => name), ...fanOuts.map(({ dimension }) => everyValue(dimension))];
 }
 
-/** A job with fan-outs counts as selected, unless their values were read and none has the name of a selected filter. */
+/** A job with fan-outs counts as selected, unless their stored values (`seen`) were read and none has the name of a selected filter. */
 function isSelected(job: ExportJob, selection: Selection): boolean {
   const { projects, filters } = selection;
   const mayFanOut = (job.fanOuts ?? []).length > 0 && !(job.seen && filters);

@@ -55,11 +55,11 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
   writeToTerminal(`dashboard, health and metrics: ${monitoring.url}/\n`);
 
   const withProjects = async (loaded: Loaded) => ({ ...loaded, config: await withKnownProjects(loaded.config, db) });
-  const complete = await retryUntilReached(app, liveness, app.signal, async () => {
+  const firstWithProjects = await retryUntilReached(app, liveness, app.signal, async () => {
     await requireCurrentSchema(db);
     return withProjects(first);
   });
-  await using opened = openReloader(complete, {
+  await using opened = openReloader(firstWithProjects, {
     log: app.log,
     load: async () => withProjects(await loadForWorker(app)),
     requireStartable: (config) => requireStartable(app, config, db),
@@ -89,7 +89,7 @@ function onHangup(app: App, reload: () => void): Disposable {
   const stop = () => process.kill(process.pid, "SIGTERM");
   const handle = () => (isTerminalClosed() ? stop() : reload());
   process.on("SIGHUP", handle);
-  // Until now the signal was ignored.
+  // The program ignores the signal while it starts, so the terminal may have closed unnoticed.
   if (isTerminalClosed()) stop();
   return { [Symbol.dispose]: () => process.removeListener("SIGHUP", handle) };
 }

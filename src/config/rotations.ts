@@ -56,7 +56,7 @@ export const Rotation = Written.superRefine(reportingIssues(problemsOf));
 
 export type WrittenRotation = z.output<typeof Rotation>;
 
-/** What one field of a rotation says about another. */
+/** Fields of a rotation that contradict each other. */
 function problemsOf({ project, projects, deliver }: z.output<typeof Written>): ConfigIssue[] {
   if (projects === undefined) {
     return project === undefined ? [{ path: ["project"], message: 'missing; expected "project" or "projects"' }] : [];
@@ -67,8 +67,8 @@ function problemsOf({ project, projects, deliver }: z.output<typeof Written>): C
   const message =
     'expected "{id}", the id of the project, in it: otherwise each project would overwrite the key of the one before';
   return deliver.flatMap((sink, i) => {
-    const [field, hasPlace] = "file" in sink ? ["file", hasId(sink.file)] : ["command", sink.command.some(hasId)];
-    return hasPlace ? [] : [{ path: ["deliver", i, String(field)], message }];
+    const [field, hasIdMark] = "file" in sink ? ["file", hasId(sink.file)] : ["command", sink.command.some(hasId)];
+    return hasIdMark ? [] : [{ path: ["deliver", i, String(field)], message }];
   });
 }
 
@@ -77,7 +77,7 @@ export type RotationConfig = RotationJob & {
   readonly createWith?: KeyReference;
 };
 
-/** The name in the file. */
+/** The rotation's name in the configuration; `group` is set if it is for many projects. */
 export function jobNameOf({ group, name }: Pick<RotationJob, "group" | "name">): string {
   return group ?? name;
 }
@@ -92,7 +92,7 @@ function rotationName(group: string, { id }: Named): string {
   return `${group}/${id}`;
 }
 
-/** If the key belongs to a rotation of many projects, returns the one that it makes for this project. */
+/** If the key belongs to a rotation for many projects, returns this project's own one; any other key as it is. */
 export function keyOfProject(
   reference: KeyReference,
   written: readonly WrittenRotation[],

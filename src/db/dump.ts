@@ -76,8 +76,8 @@ export function readViewRows(tx: Tx, view: View, { from, to, changedSince }: Day
 }
 
 async function* readRows(tx: Tx, { columns }: View, relation: RawBuilder<unknown>, isChosen: RawBuilder<unknown>) {
-  // All rows are read, while a cursor is planned to return its first rows early. It ends if nobody reads on, because the database
-  // keeps what is replaced meanwhile.
+  // By default a cursor is planned for its first rows, and here all are read. The transaction ends if nobody reads on: while it is open,
+  // the database keeps every row that is replaced.
   const reading = { cursor_tuple_fraction: "1", idle_in_transaction_session_timeout: "10min" };
   await setUntilCommit(tx, { timezone: "UTC", ...reading });
   const value = (column: string) => sql.ref(`v.${column}`);

@@ -98,7 +98,7 @@ export type Balance = {
   readonly purchaseOrderId: string | null;
 };
 
-/** `balances` are all that the service lists: the stretch of any other has ended. */
+/** `balances` are all that the service lists. Any stored one that is not among them, or has changed, has ended. */
 export async function storeBalances(db: Database, project: Project, balances: readonly Balance[]): Promise<void> {
   const texts = (of: (balance: Balance) => string | null) =>
     balances.map((balance) => {
@@ -125,7 +125,7 @@ export async function storeBalances(db: Database, project: Project, balances: re
       select ${project.id}, ${project.name}, balance_id, amount, units, purchase_order_id from ${listed}
       on conflict (project_id, balance_id) where ended_at is null
       do update set project = excluded.project, last_read_at = now()
-      -- Another run may have stored another amount at the same time: this run did not read that one.
+      -- An amount that another run has stored meanwhile stays: last_read_at must not say that this run read it.
       where (known.amount, known.units, known.purchase_order_id)
         is not distinct from (excluded.amount, excluded.units, excluded.purchase_order_id)
     `.execute(tx);

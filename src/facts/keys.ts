@@ -135,7 +135,7 @@ export async function rotationHealth(
   });
 }
 
-/** Shows a rotation of many projects as one. The numbers are the highest of the projects, and of keys the sum. */
+/** Shows a rotation for many projects as one. Its keys are added up; its age and failed attempts are the highest of any project. */
 export function mergeRotations(rotations: readonly RotationHealth[]): readonly RotationHealth[] {
   const groups = Map.groupBy(rotations, (one) => (one.project === null ? one : one.rotation));
   return [...groups.values()].flatMap((members): readonly RotationHealth[] => {

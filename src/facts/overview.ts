@@ -19,7 +19,7 @@ export type Overview = {
   /** The cost of the period; undefined if none is known. */
   readonly cost: Answer | undefined;
   /** The current month; undefined if the period has no day of it. */
-  readonly money: Money | undefined;
+  readonly money: MonthSoFar | undefined;
   /** By project, model, line item, key and tags, as far as they are exported: of the cost, or of the main metric where cost has no such split. */
   readonly splits: readonly Answer[];
 };
@@ -38,7 +38,7 @@ export async function overview(run: Run, asked: OverviewQuestion, today: Day): P
   const sent = await figures(run, { ...question, grouping: totalFrom }, basis);
   const metric = mainMetric(sent);
   const total = await amounts(run, { ...question, metric, grouping: totalFrom }, { basis });
-  const source = await costSource(run, question, total.projectCount);
+  const source = await costQuestion(run, question, total.projectCount);
   const cost = source && (await amounts(run, source.question, { basis: source.basis }));
   const splits: Answer[] = [];
   for (const grouping of OVERVIEW_SPLITS) {
@@ -61,10 +61,10 @@ function isOfLineItems({ question }: Answer): boolean {
   return question.grouping === "line_item";
 }
 
-/** An estimate of a whole month; the texts are rounded decimals, and no amounts. */
+/** An estimate of a whole month, as rounded decimal text. */
 export type Forecast = { readonly forecast: string; readonly low: string; readonly high: string };
 
-type Money = {
+type MonthSoFar = {
   /** The days of the month so far; its first day alone while that lasts. */
   readonly period: Window;
   /** The days so far beside the whole month before: the cost, or the main metric where no cost is known. */
@@ -73,17 +73,17 @@ type Money = {
   readonly forecast: Forecast | null;
 };
 
-type KnownQuestion = { readonly question: Question; readonly basis: Basis };
+type QuestionWithBasis = { readonly question: Question; readonly basis: Basis };
 
 /**
  * What is billed, if it is read of every project whose usage is; otherwise the estimate, if there are prices; otherwise what is billed of
  * some projects. Undefined if nothing is known of any cost.
  */
-async function costSource(
+async function costQuestion(
   run: Run,
   asked: Omit<Question, "grouping">,
   projectCount: number,
-): Promise<KnownQuestion | undefined> {
+): Promise<QuestionWithBasis | undefined> {
   const inAll = { ...asked, grouping: "none" } as const;
   const { totalFrom, basis } = await totalSplit(run, { ...inAll, metric: "billed_cost" });
   const billedCount = basis.scope.projectCount;
@@ -96,7 +96,7 @@ async function costSource(
   return billedCount > 0 ? billed : undefined;
 }
 
-async function money(run: Run, asked: Question, today: Day): Promise<Money> {
+async function money(run: Run, asked: Question, today: Day): Promise<MonthSoFar> {
   const start = `${today.slice(0, 7)}-01`;
   const end = addDays(today, -1);
   const period = { start, end: end < start ? today : end };

@@ -17,7 +17,6 @@ export function isCost(metric: AskedMetric): metric is (typeof COSTS)[number] {
 export const SPLITS = [...GROUPINGS, "line_item", "project"] as const;
 export type Split = (typeof SPLITS)[number];
 
-/** By what a cost can be split. */
 const COST_SPLITS: Readonly<Record<(typeof COSTS)[number], readonly Split[]>> = {
   estimated_cost: ["none", "model", "project"],
   billed_cost: ["none", "accessor", "deployment", "tags", "line_item", "project"],
@@ -38,6 +37,7 @@ export type Question = {
   readonly metric: AskedMetric;
   readonly currency: string | undefined;
   readonly grouping: Split;
+  /** The name of a filter; undefined for all usage. */
   readonly filter: string | undefined;
   /** The only group that is asked for; its value is null for "no value". */
   readonly group: { readonly value: string | null } | undefined;

@@ -20,9 +20,9 @@ import {
   DIMENSIONS_OF,
   type Dialect,
   type Dimension,
+  differsIn2026,
   dimension,
   documentedValues,
-  hasOtherName2026,
   type Source,
 } from "../usage/dimensions.ts";
 import { badAnswer } from "../usage/json-value.ts";
@@ -134,7 +134,7 @@ export class FilterCheck {
     const dimensions = dimensionsOf(grouping);
     if (grouping === "none" || dimensions.some((one) => groupingEvidence(one, answer) !== "no value")) return;
     const witness = DIMENSIONS_OF[source].find(
-      (one) => dimension(one).isAlwaysFilled?.includes(source) && !dimensions.includes(one),
+      (one) => dimension(one).alwaysFilledIn?.includes(source) && !dimensions.includes(one),
     );
     if (witness === undefined) return;
     const asked = { series: { ...series, grouping: witness }, window };
@@ -332,5 +332,5 @@ function conditionsOf({ features, dimensions }: Filter): Condition[] {
 
 /** Whether a service of the other dialect does not understand the condition. */
 function hasOtherDialectName({ kind }: Condition): boolean {
-  return kind !== "feature" && hasOtherName2026(kind, "filter");
+  return kind !== "feature" && differsIn2026(kind, "filter");
 }

@@ -11,7 +11,7 @@ import { groupingName } from "../service/usage.ts";
 import { type Day, dayOf, daysOf, type Window } from "../usage/days.ts";
 import type { Dialect } from "../usage/dimensions.ts";
 import { badAnswer, isObject } from "../usage/json-value.ts";
-import { answerDates, emptiedDays, normalise } from "../usage/normalise.ts";
+import { answerPeriod, emptiedDays, normalise } from "../usage/normalise.ts";
 import { describeRequest, type ExportJob, type UsageRequest } from "../usage/plan.ts";
 import { emptySlice, type NormalisedSlice, rowCount } from "../usage/rows.ts";
 import { dayOfUndated, type FilterDoubt } from "../usage/slice.ts";
@@ -130,7 +130,7 @@ export async function readUsage(
     if (undoubted) return read(undoubted, false);
 
     await check.requireThatServiceGroups(request, answer);
-    return { slices, doubt, period: isObject(answer) ? answerDates(answer, window) : undefined };
+    return { slices, doubt, period: isObject(answer) ? answerPeriod(answer, window) : undefined };
   };
 
   await check.prefetchTotal(request, checkFeatures);

@@ -21,14 +21,14 @@ export type RotationPlan = {
 /** A step towards an active key. */
 export type RotationStep = { readonly reason: string } & (
   | { readonly kind: "create" }
-  /** The answer to its create was lost. */
+  /** The answer to the request that creates it was lost. */
   | { readonly kind: "mark-orphan"; readonly key: LedgerKey }
   | { readonly kind: "verify"; readonly key: LedgerKey }
   | { readonly kind: "deliver"; readonly key: LedgerKey; readonly sinks: readonly Sink[] }
   | { readonly kind: "promote"; readonly key: LedgerKey }
   /** A pending key that will never be used. */
   | { readonly kind: "abandon"; readonly key: LedgerKey }
-  /** The previous key is to be put back; it is verified first. */
+  /** Begins a rollback: verifies the previous key, which is then put back as the active one. */
   | { readonly kind: "restore"; readonly key: LedgerKey }
   /** Nothing is left to do: resets the count of failed attempts. */
   | { readonly kind: "recover" }
@@ -211,11 +211,11 @@ export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } &
 
 /** No step is for an active or a pending key. `now` is the earliest of the known clocks. */
 export function cleanupSteps(job: RotationJob, ledger: Ledger, now: Date): CleanupStep[] {
-  const isAnyInUse = activeKey(ledger) !== undefined;
+  const hasActive = activeKey(ledger) !== undefined;
   return ledger.keys.flatMap((key): CleanupStep[] => {
     if (key.state === "orphan") return [orphanStep(job, key, now)];
     // Without an active key a draining one may be the only one that works, and a rollback needs its target.
-    if (key.state !== "draining" || !isAnyInUse || key.intentId === ledger.rollbackTo) return [];
+    if (key.state !== "draining" || !hasActive || key.intentId === ledger.rollbackTo) return [];
     return key.dueForRemovalAt ? [removalStep(job, key)] : graceSteps(job, key, now);
   });
 }

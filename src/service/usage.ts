@@ -3,7 +3,7 @@
 
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
-import { DIMENSIONS, type Dialect, hasOtherName2026, nameIn, type Source } from "../usage/dimensions.ts";
+import { DIMENSIONS, type Dialect, differsIn2026, nameIn, type Source } from "../usage/dimensions.ts";
 import type { UsageRequest } from "../usage/plan.ts";
 import { dimensionsOf, type Grouping, type Series } from "../usage/series.ts";
 import { hasStatus } from "./answer.ts";
@@ -24,8 +24,8 @@ export const BREAKDOWN_SCOPES: Readonly<Record<Source, readonly string[]>> = {
 /** Whether the two dialects write this request differently. */
 export function dependsOnDialect({ grouping, filter: { dimensions } }: Series): boolean {
   return (
-    dimensionsOf(grouping).some((one) => hasOtherName2026(one, "grouping")) ||
-    DIMENSIONS.some((one) => dimensions[one] !== undefined && hasOtherName2026(one, "filter"))
+    dimensionsOf(grouping).some((one) => differsIn2026(one, "grouping")) ||
+    DIMENSIONS.some((one) => dimensions[one] !== undefined && differsIn2026(one, "filter"))
   );
 }
 

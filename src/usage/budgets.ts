@@ -10,7 +10,7 @@ export const BUDGET_PERIODS = ["month", "day"] as const;
 export const BUDGET_SCOPES = ["all", "key", "tag", "model"] as const;
 export type BudgetScope = (typeof BUDGET_SCOPES)[number];
 
-/** The series that the use of a budget is read from. They have no conditions. */
+/** The groupings of the series that the use of a budget is read from. Only series without a filter count. */
 export const SCOPE_GROUPINGS: Readonly<Record<BudgetScope, Grouping>> = {
   all: "none",
   key: "accessor",

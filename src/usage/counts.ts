@@ -10,7 +10,7 @@ export type RunCounts = {
   readonly complete: number;
   readonly suspect: number;
   readonly failed: number;
-  /** Answers without any date, stored as snapshots of unknown span. */
+  /** Slices of answers without any date, stored as snapshots of unknown span. */
   readonly undated: number;
   /** Slices whose answer was dropped, because the answer of a later request is stored already. */
   readonly stale: number;
@@ -35,7 +35,7 @@ export function addCounts(a: RunCounts, b: RunCounts): RunCounts {
   return Object.fromEntries(COUNT_NAMES.map((name) => [name, a[name] + b[name]])) as RunCounts;
 }
 
-/** The counts without the other fields of the object, such as the failures of a result. */
+/** Copies the counts alone. The object may have other fields that its type does not show. */
 export function pickCounts(counts: RunCounts): RunCounts {
   return addCounts(NO_COUNTS, counts);
 }

@@ -22,7 +22,6 @@ export function dayOf(instant: Date): Day {
   return instant.toISOString().slice(0, "YYYY-MM-DD".length);
 }
 
-/** The instant at which a day begins. */
 export function startOfDay(day: Day): Date {
   return new Date(`${day}T00:00:00.000Z`);
 }
@@ -60,7 +59,7 @@ const WEEK_DAYS = 7;
 
 /**
  * What a period is compared with. A calendar month: the whole month before. Another period: as many days, whole weeks earlier, so that each
- * day is compared with one of the same weekday; 30 days are 35 days earlier.
+ * day is compared with one of the same weekday: 30 days with those 35 days earlier.
  */
 export function comparedPeriod(period: Window): Window {
   return isCalendarMonth(period) ? monthBefore(period) : weeksBefore(period);

@@ -5,7 +5,7 @@
 export const SOURCES = ["usage", "billing"] as const;
 export type Source = (typeof SOURCES)[number];
 
-/** A dialect is the set of names for dimensions that a service understands: two versions of its interface differ in them. */
+/** The names of dimensions that a service understands: those of the published interface, or those that the public service takes in 2026. */
 export const DIALECTS = ["interface", "2026"] as const;
 export type Dialect = (typeof DIALECTS)[number];
 
@@ -23,7 +23,7 @@ type Entry = {
   readonly rank: number;
   /** What one value is called, if a group may be a set of them: the view bi.usage_by_single_MEMBER has this word in its name. */
   readonly member?: string;
-  /** Whether `each` may ask for every value: only if every dialect filters by the values that it groups by. */
+  /** Whether the configuration may ask for a filter by each value. Every dialect must filter by the values that it groups by. */
   readonly hasEach: boolean;
   /** The names in dialect "2026" where they differ from `name`; as a filter null where it has none. */
   readonly in2026?: { readonly grouping?: string; readonly filter?: string | null };
@@ -31,8 +31,8 @@ type Entry = {
   readonly filtersById2026?: true;
   /** The values that the published interface lists. Those of other dimensions are free text. */
   readonly values?: Readonly<Partial<Record<Source, readonly string[]>>>;
-  /** Whether every request has a value of it, so that a grouped answer without any was not grouped. */
-  readonly isAlwaysFilled?: readonly Source[];
+  /** The sources in which every request has a value of it: there, an answer without any value was not grouped. */
+  readonly alwaysFilledIn?: readonly Source[];
 };
 
 /** In alphabetical order, in which a grouping by several dimensions names them. */
@@ -45,7 +45,7 @@ const TABLE = [
     addsUp: true,
     rank: 3,
     hasEach: true,
-    isAlwaysFilled: ["billing"],
+    alwaysFilledIn: ["billing"],
   },
   {
     name: "deployment",
@@ -59,7 +59,7 @@ const TABLE = [
       usage: ["self-hosted", "hosted", "beta"],
       billing: ["self-hosted", "hosted", "beta", "dedicated"],
     },
-    isAlwaysFilled: ["billing"],
+    alwaysFilledIn: ["billing"],
   },
   {
     name: "endpoint",
@@ -70,7 +70,7 @@ const TABLE = [
     rank: 5,
     hasEach: true,
     values: { usage: ["listen", "speak", "agent", "read"] },
-    isAlwaysFilled: ["usage"],
+    alwaysFilledIn: ["usage"],
   },
   {
     name: "feature_set",
@@ -91,7 +91,7 @@ const TABLE = [
     addsUp: true,
     rank: 1,
     hasEach: false,
-    isAlwaysFilled: ["billing"],
+    alwaysFilledIn: ["billing"],
   },
   {
     name: "method",
@@ -102,7 +102,7 @@ const TABLE = [
     rank: 6,
     hasEach: true,
     values: { usage: ["sync", "async", "streaming"] },
-    isAlwaysFilled: ["usage"],
+    alwaysFilledIn: ["usage"],
   },
   {
     name: "model",
@@ -115,7 +115,7 @@ const TABLE = [
     hasEach: false,
     in2026: { grouping: "models" },
     filtersById2026: true,
-    isAlwaysFilled: ["usage"],
+    alwaysFilledIn: ["usage"],
   },
   {
     name: "tags",
@@ -153,7 +153,6 @@ function namesOf<Name extends Dimension>(isOne: (entry: Entry) => boolean): read
   return TABLE.filter(isOne).map(({ name }) => name as Name);
 }
 
-/** The dimensions of both sources. */
 export const DIMENSIONS = namesOf<Dimension>(() => true);
 export const USAGE_DIMENSIONS = namesOf<UsageDimension>(({ sources }) => sources.includes("usage"));
 export const BILLING_DIMENSIONS = namesOf<BillingDimension>(({ sources }) => sources.includes("billing"));
@@ -169,7 +168,6 @@ export function documentedValues(name: Dimension, source: Source): readonly stri
   return dimension(name).values?.[source];
 }
 
-/** The order in which a change is explained by the dimensions. */
 function byRank(a: Dimension, b: Dimension): number {
   return dimension(a).rank - dimension(b).rank;
 }
@@ -183,7 +181,7 @@ export function nameIn(dialect: Dialect, use: "grouping" | "filter", name: Dimen
 }
 
 /** Whether the two dialects ask differently for it, so that a service of the one does not understand the other. */
-export function hasOtherName2026(name: Dimension, use: "grouping" | "filter"): boolean {
+export function differsIn2026(name: Dimension, use: "grouping" | "filter"): boolean {
   const { in2026, filtersById2026 } = dimension(name);
   return in2026?.[use] !== undefined || (use === "filter" && filtersById2026 === true);
 }
@@ -193,7 +191,7 @@ export function addsUp(grouping: string): boolean {
   return ENTRIES.get(grouping)?.addsUp ?? true;
 }
 
-/** The word of views for one value of a group of the grouping; undefined if no group has several. */
+/** What one value of a group is called in names of views; undefined if no group has several values. */
 export function memberOf(grouping: string): string | undefined {
   return ENTRIES.get(grouping)?.member;
 }

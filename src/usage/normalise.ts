@@ -37,7 +37,7 @@ export function normalise(
   if (!Array.isArray(answer.results)) {
     throw badAnswer(`expected an array at "results", got ${describeJson(answer.results)}`);
   }
-  const period = answerDates(answer, request.window);
+  const period = answerPeriod(answer, request.window);
   const results = answer.results.map((row: unknown, i) => {
     if (!isObject(row)) throw badAnswer(`results[${i}]: expected an object, got ${describeJson(row)}`);
     return row;
@@ -70,7 +70,7 @@ function groupOfRow(row: JsonObject, dimensions: readonly Dimension[], rowNo: nu
 }
 
 /**
- * The views show amounts of billing as US dollars. A charge may lack its amount, which is then NULL; if all of them lack the very name,
+ * The views show amounts of billing as US dollars. A charge may lack its amount, which is then NULL; if no row has the member "dollars",
  * the service has renamed it.
  */
 function requireDollars(answer: JsonObject, results: readonly JsonObject[]): void {
@@ -86,8 +86,8 @@ function requireDollars(answer: JsonObject, results: readonly JsonObject[]): voi
 }
 
 /**
- * A group that is sent twice with the same numbers is one row. With different numbers, nobody knows which are right. Rows of "no value"
- * in different shapes are different groups of the service, and both stay until `rowsByGroup` adds them up.
+ * A group that is sent twice with the same numbers is one row. With different numbers, nobody knows which are right. To the
+ * service, null, an empty and an absent value are different groups: their rows stay apart until `rowsByGroup` adds them up.
  */
 function addRow(
   slices: Map<Day, Map<string, SnapshotRow>>,
@@ -108,7 +108,7 @@ function addRow(
   slices.set(day, rows);
 }
 
-/** An answer has a row for each group of the service, so what two of them counted is disjoint. */
+/** Adds up the rows of each group. The service counts no request in two rows with "no value", so none is added twice. */
 function rowsByGroup(rows: Iterable<SnapshotRow>): SnapshotRow[] {
   const byKey = new Map<string, SnapshotRow>();
   for (const { group, metrics } of rows) {
@@ -167,13 +167,13 @@ function dimensionValue(row: JsonObject, dimension: Dimension): { value: unknown
 
 // Which days an answer and its rows are about.
 
-export type DatedRow = { readonly day: Day; readonly undated: boolean };
+export type AnswerDay = { readonly day: Day; readonly undated: boolean };
 
 /**
  * The period that an answer names; undefined if it names none. Throws if its buckets are not days, or if a window was requested and
  * the answer names another one: a service that does not know `start` treats it as a feature.
  */
-export function answerDates(answer: JsonObject, window: Window | undefined): Window | undefined {
+export function answerPeriod(answer: JsonObject, window: Window | undefined): Window | undefined {
   requireDailyBuckets(answer.resolution);
   const start = readDay(answer.start, "start");
   const end = readDay(answer.end, "end");
@@ -199,7 +199,7 @@ function requireDailyBuckets(resolution: unknown): void {
  * The day of a row. If the row names none, it is the answer's period, which must be a single day, or `runDay` if the answer names no
  * period.
  */
-export function dayOfRow(row: JsonObject, period: Window | undefined, rowNo: number, runDay: Day): DatedRow {
+export function dayOfRow(row: JsonObject, period: Window | undefined, rowNo: number, runDay: Day): AnswerDay {
   const holder = isObject(row.grouping) && (row.grouping.start ?? row.grouping.end) != null ? row.grouping : row;
   const start = readDay(holder.start, "start", rowNo);
   const end = holder.end === holder.start ? start : readDay(holder.end, "end", rowNo);
@@ -229,7 +229,7 @@ export function coveredDays(
   period: Window | undefined,
   rowDays: readonly Day[],
   runDay: Day,
-): DatedRow[] {
+): AnswerDay[] {
   const covered = window ?? ownDays(period, rowDays, runDay);
   if (!covered) return [{ day: runDay, undated: true }];
   if (!window && (covered.end > addDays(runDay, 1) || dayCount(covered) > ANSWER_DAYS_MAX)) {

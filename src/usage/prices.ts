@@ -12,7 +12,7 @@ import { filterKey } from "./series.ts";
  */
 const PRICE_DIMENSIONS = ["endpoint", "method", "deployment"] as const satisfies readonly Dimension[];
 
-/** How many of such a unit an hour has: by this the price of the unit is multiplied to get the price of an hour. */
+/** How many of each unit are an hour: the price of an hour is this number times the price of the unit. */
 const HOUR_PARTS: Readonly<Record<string, string>> = { hour: "1", minute: "60", second: "3600" };
 export const PRICED_TIMES = Object.keys(HOUR_PARTS);
 

@@ -133,7 +133,7 @@ const CASES: readonly [name: string, section: string, text: string | RegExp, par
   ],
 ];
 
-test.each(CASES)("%s: wrong, with a text and a section (%#)", (name, section, text, part) => {
+test.each(CASES)("%s: the program is not well (%#)", (name, section, text, part) => {
   const state = healthState(part);
   expect(state.conditions.map((one) => `${one.name} ${one.subject}`.trim())).toEqual([name]);
   expect(state.conditions).toMatchObject([
@@ -207,7 +207,7 @@ const REMINDERS: readonly [name: string, text: string | RegExp, part: Part][] = 
   ["unread ", "budgets and anomalies: not read, as reading them failed: timeout", { notRead: "timeout" }],
 ];
 
-test.each(REMINDERS)("%s: a reminder, and the program is well all the same (%#)", (name, text, part) => {
+test.each(REMINDERS)("%s: only a reminder (%#)", (name, text, part) => {
   const state = healthState(part);
   expect(state.conditions.map((one) => `${one.name} ${one.subject}`)).toEqual([name]);
   expect(state.conditions).toMatchObject([
@@ -287,7 +287,7 @@ test("only the five largest causes are listed, and the slices of the others are 
 
 const FLEET = Array.from({ length: 300 }, (_, i) => `prod-${i}`);
 
-test("what fails in 300 projects of a rotation is one condition with the first of them, and a rotation of one project is another", () => {
+test("what fails in 300 projects of a rotation is one condition", () => {
   const failing = { failedAttempts: 2, lastError: "the vault is closed" };
   const members = FLEET.map((project) => rotationLine({ rotation: "fleet", project, ...failing }));
   const runs = ["fleet", "single"].map((job) => jobLine({ kind: "rotation", job, failedRun: FAILED_RUN }));

@@ -20,7 +20,7 @@ test.each([
   else expect(plan.blocked).toBeUndefined();
 });
 
-test("a pending key is delivered, and a person's request is fulfilled, however many attempts failed", () => {
+test("failed attempts stop neither a delivery nor a person's request", () => {
   const many = { failedAttempts: 9 };
   expect(planRotation(JOB, ledger([DUE, pending("verified")], many), NOW).next?.kind).toBe("deliver");
   expect(planRotation(JOB, ledger([DUE], many), NOW, { wants: "fresh", at: NOW }).next?.kind).toBe("create");
@@ -31,7 +31,7 @@ test("with nothing to do the plan says when the key is due", () => {
   expect(idle).toBe("the active key is 1 days old; due in 29 days");
 });
 
-test("every step has its reason", () => {
+test("a create and a cleanup say their reason", () => {
   const state = ledger([DUE, draining({ drainingSince: daysAgo(8) })]);
   expect(planRotation(JOB, state, NOW).next?.reason).toBe("the active key is 30 days old, of at most 30");
   expect(cleanupSteps(JOB, state, NOW).map(({ reason }) => reason)).toEqual([

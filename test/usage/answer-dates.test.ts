@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { addDays } from "../../src/usage/days.ts";
-import { answerDates, coveredDays, dayOfRow, emptiedDays } from "../../src/usage/normalise.ts";
+import { answerPeriod, coveredDays, dayOfRow, emptiedDays } from "../../src/usage/normalise.ts";
 import { RUN_DAY, WINDOW } from "./sample-request.ts";
 
 const TOMORROW = addDays(RUN_DAY, 1);
@@ -12,7 +12,7 @@ test.each<[string, unknown]>([
   ["nothing", undefined],
   ["null", null],
 ])("a resolution of %s is a daily answer", (_, resolution) => {
-  expect(answerDates({ ...WINDOW, resolution }, WINDOW)).toEqual(WINDOW);
+  expect(answerPeriod({ ...WINDOW, resolution }, WINDOW)).toEqual(WINDOW);
 });
 
 test.each<unknown>([
@@ -29,14 +29,14 @@ test.each<unknown>([
   1,
   [],
 ])("a resolution of %j is refused", (resolution) => {
-  expect(() => answerDates({ ...WINDOW, resolution }, WINDOW)).toThrow(
+  expect(() => answerPeriod({ ...WINDOW, resolution }, WINDOW)).toThrow(
     `expected buckets of one day, got resolution ${JSON.stringify(resolution)}`,
   );
 });
 
 test("an answer may name its window by the midnights at which the days begin", () => {
   const midnights = { start: "2026-03-16T00:00:00Z", end: "2026-03-17T00:00:00.000+00:00", resolution: DAILY };
-  expect(answerDates(midnights, WINDOW)).toEqual(WINDOW);
+  expect(answerPeriod(midnights, WINDOW)).toEqual(WINDOW);
 });
 
 test.each<[string, Record<string, unknown>, string]>([
@@ -49,17 +49,17 @@ test.each<[string, Record<string, unknown>, string]>([
   ["no start", { end: WINDOW.end }, "? to 2026-03-17"],
   ["its days in reverse", { start: WINDOW.end, end: WINDOW.start }, "2026-03-17 to 2026-03-16"],
 ])("an answer that names %s instead of the requested window is refused", (_, dates, came) => {
-  expect(() => answerDates({ ...dates, resolution: DAILY }, WINDOW)).toThrow(
+  expect(() => answerPeriod({ ...dates, resolution: DAILY }, WINDOW)).toThrow(
     `asked for 2026-03-16 to 2026-03-17, and the answer names ${came} as its window`,
   );
 });
 
 test("without a window, an answer names a period only with both dates, and they are days in order", () => {
-  expect(answerDates(WINDOW, undefined)).toEqual(WINDOW);
-  expect(answerDates({ start: WINDOW.start }, undefined)).toBeUndefined();
-  expect(answerDates({ end: WINDOW.end }, undefined)).toBeUndefined();
-  expect(() => answerDates({ start: WINDOW.end, end: WINDOW.start }, undefined)).toThrow("ends before it starts");
-  expect(() => answerDates({ start: 3 }, undefined)).toThrow(/^start: expected a day/);
+  expect(answerPeriod(WINDOW, undefined)).toEqual(WINDOW);
+  expect(answerPeriod({ start: WINDOW.start }, undefined)).toBeUndefined();
+  expect(answerPeriod({ end: WINDOW.end }, undefined)).toBeUndefined();
+  expect(() => answerPeriod({ start: WINDOW.end, end: WINDOW.start }, undefined)).toThrow("ends before it starts");
+  expect(() => answerPeriod({ start: 3 }, undefined)).toThrow(/^start: expected a day/);
 });
 
 const DATED = { day: "2026-03-16", undated: false };

@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import {
   addsUp,
   type Dimension,
+  differsIn2026,
   dimension,
   groupingNoun,
-  hasOtherName2026,
   isSet,
   memberOf,
   nameIn,
@@ -24,7 +24,7 @@ test.each<[Dimension, "grouping" | "filter", string | null, boolean]>([
 ])('in dialect "2026" %s as a %s is named %s', (name, use, other, isOther) => {
   expect(nameIn("2026", use, name)).toBe(other);
   expect(nameIn("interface", use, name)).toBe(name);
-  expect(hasOtherName2026(name, use)).toBe(isOther);
+  expect(differsIn2026(name, use)).toBe(isOther);
 });
 
 test("groups of tags and of feature sets do not add up to the total, all others do", () => {

@@ -28,7 +28,7 @@ export async function recordFailure(
       tx,
       days.map((day) => ({ seriesId, day })),
     );
-    // A row inserted only for its lock has no error yet, so its failure starts now.
+    // `lockSlices` inserts missing slices as failed and without an error: their failure starts now.
     await sql`
       update usage_export.slice set status = 'failed', error = ${text}, attempted_at = now(),
         error_code = case when status = 'failed' then coalesce(${code ?? null}, error_code) else ${code ?? null} end,
@@ -70,7 +70,7 @@ export type FailureCause = {
   readonly projects: number;
   /** Whether a worker tries again by itself: an outage within minutes, another failure within a day. */
   readonly isRetried: boolean;
-  /** The newest error text. */
+  /** The newest error text in which the service answered; if there is none, the newest. */
   readonly error: string;
 };
 

@@ -1,4 +1,4 @@
-// Writes what runs get: answers, and the ends of projects. What arrives while a batch is written is written together afterwards, in one
+// Writes what runs get: answers, and that a run is done with a project. What arrives while a batch is written is written together afterwards, in one
 // transaction: slices are replaced whole, and only rows that differ are written.
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -105,7 +105,7 @@ export function openRunWriter(db: Database) {
         concurrency: BATCHES_AT_ONCE,
       },
     }),
-    /** Returns the run for one of the projects that ended it. */
+    /** Returns the run if this project ended it. If projects of one batch ended it together, only one of them gets it. */
     endProject: batched<ProjectEnd, RunEnd | undefined>((batch) => endProjects(db, batch), {
       ...{ weightMax: BATCH_PROJECTS_MAX, weightOf: () => 1, beforeBatch },
     }),
@@ -138,7 +138,7 @@ function splitConflicts(batch: readonly Answer[]): Answer[][] {
   const groups: { readonly keys: Set<string>; readonly answers: Answer[] }[] = [];
   for (const answer of batch) {
     const { seriesId, slices } = answer;
-    // All answers of a series without a date count as one slice, whatever the day of their run.
+    // Answers without a date count as one slice of their series, whatever the day of their run.
     const keys = slices.map(({ day, undated }) => (undated ? `${seriesId}` : sliceKey({ seriesId, day })));
     let group = groups.at(-1);
     if (group === undefined || keys.some((key) => group?.keys.has(key))) {
@@ -237,21 +237,21 @@ async function decideAndWrite(
   tx: Tx,
   answers: readonly Answer[],
   incoming: IncomingSlices,
-  { read: before, changing, groupIds }: BeforeLock,
+  { read, changing, groupIds }: BeforeLock,
 ): Promise<readonly StoredAnswer[]> {
   // Only slices that change are locked: Postgres logs a lock like a change, and most slices of most answers are unchanged. An
   // unchanged slice is updated only if no other transaction has written it since. These updates have no fixed order, so two
   // transactions may deadlock. Postgres then ends one of them, and it is run again.
   const locked = await lockSlices(tx, changing);
-  const stored = new Map([...before.stored, ...locked.stored]);
+  const stored = new Map([...read.stored, ...locked.stored]);
   // Sorted by series across all runs: series are locked in this order everywhere.
   const ownDays = answers.filter((answer) => answer.ownDays).sort((a, b) => a.seriesId - b.seriesId);
   const lockedSeries = [...ownDays, ...incoming.snapshots];
   const newest = await lockSnapshots(tx, lockedSeries);
-  // Read after the locks are held, so that of two transactions that change a slice the second one has the later time.
-  const readAt = lockedSeries.length > 0 ? undefined : (locked.readAt ?? before.readAt);
+  // The time is read after the last lock, so that of two transactions that change a slice the second one has the later time.
+  const readAt = lockedSeries.length > 0 ? undefined : (locked.readAt ?? read.readAt);
   const seenAt = readAt ?? (await databaseNow(tx));
-  const guarded = changing.filter((slice) => slice.answer.cliffGuard === "confirm" && isShrinkable(slice, stored));
+  const guarded = changing.filter((slice) => slice.answer.cliffGuard === "confirm" && replacesRows(slice, stored));
   const totals = await sumSlices(tx, guarded);
   const decided = incoming.slices.map((slice) => ({ ...slice, ...decide(slice, stored, totals, seenAt) }));
   const snapshots = incoming.snapshots.map((slice) => {
@@ -299,8 +299,8 @@ function mayChange(slice: IncomingSlice, all: StoredSlices): boolean {
   return reasonToKeep(storedOf(slice, all), { ...slice, filterDoubt: slice.answer.doubt }) === undefined;
 }
 
-/** The slice has rows, and the answer would replace them with others. */
-function isShrinkable(slice: IncomingSlice, all: StoredSlices): boolean {
+/** Whether the answer has rows and would replace stored ones. */
+function replacesRows(slice: IncomingSlice, all: StoredSlices): boolean {
   return slice.rowCount > 0 && storedOf(slice, all).rows > 0 && mayChange(slice, all);
 }
 

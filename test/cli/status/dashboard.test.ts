@@ -29,9 +29,7 @@ function textOf(page: string): string {
   return page.replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " ");
 }
 
-test("the dashboard shows runs with their errors, gaps and alerts, and later that all is well again", async ({
-  context,
-}) => {
+test("the dashboard shows a failed run until it has recovered", async ({ context }) => {
   const emulator = await serveAndConfigure(context, { exports: [{ groupings: ["none", "endpoint"] }] });
   emulator.fault = ({ path }) =>
     path.includes("endpoint") ? { kind: "answer", status: 400, body: "<b>no</b> such grouping" } : undefined;
@@ -52,16 +50,15 @@ test("the dashboard shows runs with their errors, gaps and alerts, and later tha
   expect(await read(await fetch(`${url}/data-health`))).toMatch(gap);
 
   emulator.fault = undefined;
+  // The worker tries failed days again only after a while.
   await sql`update usage_export.slice set attempted_at = attempted_at - interval '1 hour'`.execute(db);
   context.start(["start"]);
   await waitForRuns(db, 2);
-  // What was read stays for some seconds.
+  // The dashboard caches what it reads for some seconds.
   await expect.poll(async () => read(await fetch(`${url}/`))).toContain("All data up to");
 });
 
-test("with a configured password the dashboard is shown on any address to requests with it; health checks need none", async ({
-  context,
-}) => {
+test("the dashboard needs the configured password, and health checks do not", async ({ context }) => {
   const port = await freePort();
   const monitor = { host: "0.0.0.0", port, access: BASIC };
   await serveAndConfigure(context, { rest: { monitor } });

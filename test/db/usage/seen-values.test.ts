@@ -26,7 +26,7 @@ async function storeTags(days: Readonly<Record<string, readonly (readonly [unkno
   return project;
 }
 
-test("the values are the members of the groups, those with the most requests first, each with its first day", async () => {
+test("each member of a group is a value, the most used first", async () => {
   const project = await storeTags({
     "2026-03-15": [[["earlier"], "99"]],
     "2026-03-16": [[["rare"], "1"]],
