@@ -11,7 +11,7 @@ import { enlargeNewObjectSpace } from "../heap.ts";
 import { openServiceFor } from "../open-service.ts";
 import type { Service, ServiceDeps } from "../service/service.ts";
 import { configuredSeries } from "../usage/plan.ts";
-import { type Dialects, openDialects } from "./dialects.ts";
+import { Dialects } from "./dialects.ts";
 import { makeFirstDaysDue, withSeenValues } from "./discovery.ts";
 import { type KeyRing, openKeyRing } from "./key-ring.ts";
 
@@ -94,7 +94,7 @@ async function connect<Db extends Database | undefined>(
   options: ServiceOptions = {},
 ): Promise<ServiceContext<Db> & AsyncDisposable> {
   const service = await openServiceFor(app, config, db, options);
-  const dialects = openDialects({ app, db, service, keys });
+  const dialects = new Dialects({ app, db, service, keys });
   const close = () => service.close();
   return { app, config, db, service, keys, dialects, [Symbol.asyncDispose]: close };
 }

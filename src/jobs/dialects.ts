@@ -34,18 +34,61 @@ type DialectDeps = {
   readonly keys: Pick<KeyRing, "use">;
 };
 
-export type Dialects = ReturnType<typeof openDialects>;
+/** Finds the dialect once for all requests. */
+export class Dialects {
+  readonly #deps: DialectDeps;
+  readonly #probes = memoizeAsync<Dialect | undefined>(() => PROBE_PAUSE_MS);
+  #found: Dialect | undefined;
+  #isWarned = false;
 
-export function openDialects({ app, db, service, keys }: DialectDeps) {
-  let found: Dialect | undefined;
-  const probes = memoizeAsync<Dialect | undefined>(() => PROBE_PAUSE_MS);
-  let isWarned = false;
+  constructor(deps: DialectDeps) {
+    this.#deps = deps;
+  }
 
-  const probe = (project: Project, window: Window | undefined) =>
-    probes(JSON.stringify([project.id, window]), () => probeNow(project, window));
+  async forRequest({ series, window }: UsageRequest): Promise<Dialect> {
+    const { service, db } = this.#deps;
+    if (service.dialect !== "auto") return service.dialect;
+    // A probe reads usage, which a key for billing need not be allowed to.
+    if (series.source === "billing" || !dependsOnDialect(series)) return DEFAULT_DIALECT;
+    const stored = this.#found ?? (db && (await storedDialect(db, service.baseUrl)));
+    // While the database was read, a probe for another request may have found the dialect.
+    this.#found ??= stored;
+    // An old window may have no usage.
+    if (this.#found === undefined) await this.#probeOnce(series.project, window && recentDays());
+    if (this.#found === undefined) this.#warnOnce();
+    return this.#found ?? DEFAULT_DIALECT;
+  }
+
+  /** The other dialect, if a probe finds that the service speaks it. Called if an answer in dialect `used` does not fit or is in doubt. */
+  async alternative({ series, window }: UsageRequest, used: Dialect): Promise<Dialect | undefined> {
+    if (this.#deps.service.dialect !== "auto" || !dependsOnDialect(series)) return undefined;
+    if (series.source === "billing") return used === "2026" ? "interface" : "2026";
+    await this.#probeOnce(series.project, window);
+    return this.#found === used ? undefined : this.#found;
+  }
+
+  /** Whether a probe shows that the service speaks the dialect. */
+  async isProved({ series, window }: UsageRequest, dialect: Dialect): Promise<boolean> {
+    if (this.#deps.service.dialect !== "auto" || series.source !== "usage") return false;
+    return (await this.#probeOnce(series.project, window)) === dialect;
+  }
+
+  /**
+   * Probes even if the dialect is known. With `windowed` the requests have a start and an end, as those of an export with a window.
+   * Undefined if the project has no usage that shows the dialect.
+   */
+  async probe(project: Project, windowed: boolean): Promise<Dialect | undefined> {
+    const { dialect } = this.#deps.service;
+    return dialect === "auto" ? this.#probeNow(project, windowed ? recentDays() : undefined) : dialect;
+  }
+
+  #probeOnce(project: Project, window: Window | undefined): Promise<Dialect | undefined> {
+    return this.#probes(JSON.stringify([project.id, window]), () => this.#probeNow(project, window));
+  }
 
   /** Undefined if the answers do not show the dialect, for example because the window has no usage of a model. */
-  async function probeNow(project: Project, window: Window | undefined): Promise<Dialect | undefined> {
+  async #probeNow(project: Project, window: Window | undefined): Promise<Dialect | undefined> {
+    const { app, db, service, keys } = this.#deps;
     const series: Series = { project, source: "usage", grouping: "model", filter: ALL_USAGE };
     for (const dialect of PROBED_DIALECTS) {
       const call = (key: Secret) => fetchBreakdown(service, { series, window }, key, app.signal, { dialect });
@@ -54,58 +97,31 @@ export function openDialects({ app, db, service, keys }: DialectDeps) {
         if (!hasStatus(error, [400, 422])) throw error;
       });
       if (groupingEvidence("model", answer) !== "value") continue;
-      if (dialect === found) return dialect;
-      app.log.debug({ project: project.name, dialect, before: found }, "found out which dialect the service speaks");
-      found = dialect;
+      if (dialect === this.#found) return dialect;
+      app.log.debug(
+        { project: project.name, dialect, before: this.#found },
+        "found out which dialect the service speaks",
+      );
+      this.#found = dialect;
       if (db) await storeDialect(db, service.baseUrl, dialect);
       return dialect;
     }
   }
 
-  function warnOnce(): void {
-    if (isWarned) return;
-    isWarned = true;
+  #warnOnce(): void {
+    if (this.#isWarned) return;
+    this.#isWarned = true;
     const fields = { dialect: DEFAULT_DIALECT };
-    app.log.warn(fields, "no usage shows which dialect the service speaks: the default is used until some does");
+    this.#deps.app.log.warn(
+      fields,
+      "no usage shows which dialect the service speaks: the default is used until some does",
+    );
   }
+}
 
-  return {
-    async forRequest({ series, window }: UsageRequest): Promise<Dialect> {
-      if (service.dialect !== "auto") return service.dialect;
-      // A probe reads usage, which a key for billing need not be allowed to.
-      if (series.source === "billing" || !dependsOnDialect(series)) return DEFAULT_DIALECT;
-      const stored = found ?? (db && (await storedDialect(db, service.baseUrl)));
-      // While the database was read, a probe for another request may have found the dialect.
-      found ??= stored;
-      // An old window may have no usage.
-      if (found === undefined) await probe(series.project, window && recentDays());
-      if (found === undefined) warnOnce();
-      return found ?? DEFAULT_DIALECT;
-    },
-
-    /** The other dialect, if a probe finds that the service speaks it. Called if an answer in dialect `used` does not fit or is in doubt. */
-    async alternative({ series, window }: UsageRequest, used: Dialect): Promise<Dialect | undefined> {
-      if (service.dialect !== "auto" || !dependsOnDialect(series)) return undefined;
-      if (series.source === "billing") return used === "2026" ? "interface" : "2026";
-      await probe(series.project, window);
-      return found === used ? undefined : found;
-    },
-
-    /** Whether a probe shows that the service speaks the dialect. */
-    isProved: async ({ series, window }: UsageRequest, dialect: Dialect): Promise<boolean> =>
-      service.dialect === "auto" && series.source === "usage" && (await probe(series.project, window)) === dialect,
-
-    /** False if the request groups by model and the answer has rows, but none with a model: the service did not understand the grouping. */
-    fits: ({ series }: UsageRequest, answer: unknown) =>
-      series.grouping !== "model" || groupingEvidence("model", answer) !== "no value",
-
-    /**
-     * Probes even if the dialect is known. With `windowed` the requests have a start and an end, as those of an export with a window.
-     * Undefined if the project has no usage that shows the dialect.
-     */
-    probe: async (project: Project, windowed: boolean): Promise<Dialect | undefined> =>
-      service.dialect === "auto" ? probeNow(project, windowed ? recentDays() : undefined) : service.dialect,
-  };
+/** False if the request groups by model and the answer has rows, but none with a model: the service did not understand the grouping. */
+export function fitsDialect({ series }: UsageRequest, answer: unknown): boolean {
+  return series.grouping !== "model" || groupingEvidence("model", answer) !== "no value";
 }
 
 function recentDays(): Window {

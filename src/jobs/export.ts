@@ -52,6 +52,8 @@ export type ExportResult = RunCounts & {
   /** One for each suspect slice. */
   readonly doubts: readonly RequestReason[];
 };
+/** `allowed` is what the key may read. Undefined if all requests failed: the project would not answer anything else either. */
+type ProjectResult = ExportResult & { readonly allowed: Source | undefined };
 export type RequestReason = { readonly request: UsageRequest; readonly reason: string };
 
 /**
@@ -59,7 +61,7 @@ export type RequestReason = { readonly request: UsageRequest; readonly reason: s
  * Failures are recorded on their slices and counted. If the program stops, the result is what was made until then. Throws if the database is
  * lost.
  */
-export async function exportProject(context: ExportContext, project: ProjectRun): Promise<ExportResult> {
+export async function exportProject(context: ExportContext, project: ProjectRun): Promise<ProjectResult> {
   const { signal } = context.app;
   const { requests, stopStarting, onCounted } = project;
   const shared = { ...project, check: new FilterCheck(context), fetchNo: await context.fetchNumbers() };
@@ -80,7 +82,8 @@ export async function exportProject(context: ExportContext, project: ProjectRun)
   await inParallel(requests, atOnce, makeAndCount, isOver).catch((error: unknown) => {
     if (!signal.aborted) throw error;
   });
-  return { ...counts, failures, doubts };
+  const allowed = failures.length < counts.requests ? project.job.source : undefined;
+  return { ...counts, failures, doubts, allowed };
 }
 
 /** The counts that one request adds to its run, except `planned`, which is counted when the run begins. */
@@ -116,11 +119,10 @@ export async function runExportJob(
     results.push(result);
     const reason = result.failures[0]?.reason;
     const error = reason && app.scrubber.scrub(reason);
-    // A project whose requests all failed would not answer anything else either.
-    const isAllowed = result.failures.length < result.requests;
-    await writer.endProject({ runId, projectId, counts: result, error, allowed: isAllowed ? job.source : undefined });
+    const { allowed } = result;
+    await writer.endProject({ runId, projectId, counts: result, error, allowed });
     const project = requests[0]?.series.project;
-    if (project && isAllowed && !app.signal.aborted) await readProjectFacts(context, project, job.source);
+    if (project && allowed && !app.signal.aborted) await readProjectFacts(context, project, allowed);
   };
   const exportAll = async () => {
     await inParallel([...projects], PROJECTS_AT_ONCE, exportOne, () => app.signal.aborted);

@@ -1,5 +1,6 @@
-// Checks whether the numbers of an answer are those of its grouping and its filter. The service validates no parameter: a filter by a
-// misspelt feature, by a tag that nobody has, or by a name of the other dialect is answered with plausible but wrong numbers.
+// Requests breakdowns, and checks whether the numbers of an answer are those of its grouping and its filter. The service validates no
+// parameter: a filter by a misspelt feature, by a tag that nobody has, or by a name of the other dialect is answered with plausible but
+// wrong numbers.
 
 import { memoizeAsync } from "../async.ts";
 import { didYouMean } from "../config/messages.ts";
@@ -138,7 +139,7 @@ export class FilterCheck {
     );
     if (witness === undefined) return;
     const asked = { series: { ...series, grouping: witness }, window };
-    const hasGroups = async () => groupingEvidence(witness, await this.ask(asked)) === "value";
+    const hasGroups = async () => groupingEvidence(witness, await this.fetchBreakdown(asked)) === "value";
     if (await this.#groups(JSON.stringify([source, project.id]), hasGroups)) return;
     throw badAnswer(
       `no row has a value of "${grouping}", and none has one by ${witness} either: the service seems to answer the total whatever "grouping" asks for; export "none" alone, or ask the vendor`,
@@ -215,12 +216,16 @@ export class FilterCheck {
 
   #totalOf({ project, source }: Series, window: Window | undefined): Promise<DayTotals> {
     const request: UsageRequest = { series: { project, source, grouping: "none", filter: ALL_USAGE }, window };
-    const ask = async () => dayTotals(normalise(request, await this.ask(request), dayOf(new Date())));
+    const ask = async () => dayTotals(normalise(request, await this.fetchBreakdown(request), dayOf(new Date())));
     return this.#totals(totalKey(request), ask);
   }
 
   /** Makes the call in the dialect, which is otherwise the service's. Returns the parsed answer; its shape is unchecked. */
-  async ask(request: UsageRequest, dialect?: Dialect, beforeAttempt?: () => Promise<void>): Promise<unknown> {
+  async fetchBreakdown(
+    request: UsageRequest,
+    dialect?: Dialect,
+    beforeAttempt?: () => Promise<void>,
+  ): Promise<unknown> {
     const { app, service, keys, dialects } = this.#deps;
     const spoken = dialect ?? (await dialects.forRequest(request));
     const sent = await this.#asSent(request, spoken);

@@ -7,7 +7,7 @@ import type { Config } from "../config/config.ts";
 import { type CommandReference, type KeyReference, keyName, type StaticKeyReference } from "../config/projects.ts";
 import { neededKeys, readSecret, requireReadable, secretOf } from "../config/secrets.ts";
 import type { Database } from "../db/connection/database.ts";
-import { openMasterKeys, recordEvent, rotationsWithKey, usableKeys } from "../db/keys/keystore.ts";
+import { openMasterKeys, recordEvent, rotationsWithKey, usableKeys } from "../db/keys/sealed-keys.ts";
 import { AppError } from "../errors.ts";
 import type { RotationJob } from "../keys/policy.ts";
 import { isDamaged, type MasterKeys, openSealedKey } from "../keys/seal.ts";

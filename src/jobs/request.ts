@@ -16,6 +16,7 @@ import { describeRequest, type ExportJob, type UsageRequest } from "../usage/pla
 import { emptySlice, type NormalisedSlice, rowCount } from "../usage/rows.ts";
 import { dayOfUndated, type FilterDoubt } from "../usage/slice.ts";
 import type { ExportContext, ServiceContext } from "./context.ts";
+import { fitsDialect } from "./dialects.ts";
 import type { FilterCheck } from "./filters.ts";
 
 /** Why a request has no answer that could be stored. */
@@ -53,7 +54,6 @@ export async function makeRequest(
     attempt = { fetchNo: await fetchNumbers(), askedMs: performance.now() };
   };
   try {
-    const { emptyGuard, cliffGuard, undated } = job;
     const how = { check, job, runDay, stored, onPermit };
     const answer = await writer.whileAsking(async () => {
       const { slices, doubt, period } = await readUsage(context, how, request);
@@ -61,7 +61,7 @@ export async function makeRequest(
       return { slices: [...emptied, ...slices], doubt };
     });
     const target = { seriesId, grouping: series.grouping, ownDays: window === undefined, runId };
-    const result = await writer.store({ ...answer, ...attempt, ...target, emptyGuard, cliffGuard, undated });
+    const result = await writer.store({ ...job, ...answer, ...attempt, ...target });
     log.debug(describeRequest(request), `${series.source} request done`);
     return result;
   } catch (error) {
@@ -117,9 +117,9 @@ export async function readUsage(
 ): Promise<ReadUsage> {
   const { series, window } = request;
   const read = async (dialect: Dialect, mayBeOther: boolean): Promise<ReadUsage> => {
-    const answer = await check.ask(request, dialect, onPermit);
+    const answer = await check.fetchBreakdown(request, dialect, onPermit);
     const other = async () => (mayBeOther ? dialects.alternative(request, dialect) : undefined);
-    const better = dialects.fits(request, answer) ? undefined : await other();
+    const better = fitsDialect(request, answer) ? undefined : await other();
     if (better) return read(better, false);
 
     const readOn = undated === "snapshot" ? runDay : dayOf(service.serviceTime() ?? new Date());

@@ -6,8 +6,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { min } from "date-fns/min";
 import type { App } from "../app.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import { openMasterKeys } from "../db/keys/keystore.ts";
 import { LEASE_SECONDS, type Lease, openKeyLedger, releaseLease, renewLease, takeLease } from "../db/keys/ledger.ts";
+import { openMasterKeys } from "../db/keys/sealed-keys.ts";
 import { AppError, errorText } from "../errors.ts";
 import { activeKey } from "../keys/ledger.ts";
 import {

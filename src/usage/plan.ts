@@ -14,14 +14,14 @@ import {
   seenSeries,
   seriesKey,
 } from "./series.ts";
-import type { Guards, Undated } from "./slice.ts";
+import type { AnswerRules } from "./slice.ts";
 
 /** The service may answer a longer window in weeks instead of days, and its longest window is not published. */
 export const REQUEST_DAYS_MAX = 31;
 
 export const FEATURE_CHECKS = ["error", "warn", "off"] as const;
 
-export type ExportJob = Guards & {
+export type ExportJob = AnswerRules & {
   readonly name: string;
   readonly source: Source;
   /** A cron expression, in `timezone`. */
@@ -38,8 +38,6 @@ export type ExportJob = Guards & {
   readonly window?: { readonly days: number; readonly today: boolean };
   /** What happens to a filter with a feature that Get Fields does not list. */
   readonly checkFeatures: (typeof FEATURE_CHECKS)[number];
-  /** How an answer without a date is stored. */
-  readonly undated: Undated;
 };
 
 /** One breakdown call. Without a window the service chooses the days. */

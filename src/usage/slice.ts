@@ -65,7 +65,7 @@ export type FilterDoubt = {
 export const GUARD_MODES = ["confirm", "off"] as const;
 type GuardMode = (typeof GUARD_MODES)[number];
 
-export type Guards = {
+type Guards = {
   /** For an answer without rows, where rows are stored. */
   readonly emptyGuard: GuardMode;
   /** For an answer with less than a tenth of the stored numbers. */
@@ -175,10 +175,12 @@ function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice): MetricFa
  * - `day-before`: the usage of the day before it
  */
 export const UNDATED = ["snapshot", "day", "day-before"] as const;
-export type Undated = (typeof UNDATED)[number];
+
+/** What the configuration of an export says about its answers: which to doubt, and how to store one without a date. */
+export type AnswerRules = Guards & { readonly undated: (typeof UNDATED)[number] };
 
 /** The day that an answer without any date is stored under if it counts as the usage of a day. */
-export function dayOfUndated(readOn: Day, undated: Undated): Day {
+export function dayOfUndated(readOn: Day, undated: AnswerRules["undated"]): Day {
   return undated === "day-before" ? addDays(readOn, -1) : readOn;
 }
 

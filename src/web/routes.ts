@@ -36,15 +36,14 @@ const HEADERS = {
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
 };
 
+function headersOf({ contentType, headers }: Page, body: Uint8Array) {
+  return { ...HEADERS, "content-type": contentType, "content-length": String(body.length), ...headers };
+}
+
 /** The listener for the requests of a server. `isLoopback`: only this machine can reach the monitor. */
 export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
   const { pages, readiness, metrics, log, scrub, sharedMs = SHARED_MS } = deps;
   const app = new Hono<{ Bindings: HttpBindings }>();
-
-  const headersOf = ({ contentType, headers }: Page, body: Uint8Array) => ({
-    ...{ ...HEADERS, "content-type": contentType, "content-length": String(body.length) },
-    ...headers,
-  });
 
   function send(page: Page): Response {
     const body = Buffer.from(scrub(page.body));

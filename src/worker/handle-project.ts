@@ -97,12 +97,10 @@ async function readProject(
     throw new AppError("unavailable", reason);
   }
   const counts = addCounts(plan.settled, result);
-  const error = result.failures[0]?.reason;
-  // A project whose requests all failed would not answer anything else either.
-  const isAllowed = result.failures.length < result.requests;
-  await endProject(context, { runId, projectId, counts, error, allowed: isAllowed ? job.source : undefined });
+  const { allowed } = result;
+  await endProject(context, { runId, projectId, counts, error: result.failures[0]?.reason, allowed });
   const [project] = job.projects;
-  if (project && isAllowed) await readProjectFacts(context, project, job.source);
+  if (project && allowed) await readProjectFacts(context, project, allowed);
 }
 
 type ProjectPlan = {

@@ -37,25 +37,32 @@ const PROBLEMS = {
   dead_man: "dead man's switch not pinged",
 } as const;
 
-/** A problem is logged when it begins, and not again while it lasts. */
+/** Logs a problem when it begins, and not again while it lasts. What fails after the stop is no problem. */
 class Problems {
   readonly #log: Logger;
+  readonly #stop: AbortSignal;
   readonly #current = new Set<keyof typeof PROBLEMS>();
 
-  constructor(log: Logger) {
+  constructor(log: Logger, stop: AbortSignal) {
     this.#log = log;
+    this.#stop = stop;
   }
 
-  begin(problem: keyof typeof PROBLEMS, error: unknown): void {
-    // An outage of the database is logged elsewhere.
-    const isNews = !this.#current.has(problem) && !isConnectionError(error);
-    if (isNews) this.#log.warn({ reason: errorText(error) }, PROBLEMS[problem]);
-    this.#current.add(problem);
-  }
-
-  /** Returns whether the problem was there. */
-  end(problem: keyof typeof PROBLEMS): boolean {
-    return this.#current.delete(problem);
+  /** Returns whether the work succeeded. */
+  async attempt(problem: keyof typeof PROBLEMS, work: () => Promise<void>): Promise<boolean> {
+    try {
+      await work();
+    } catch (error) {
+      if (this.#stop.aborted) return false;
+      // An outage of the database is logged elsewhere.
+      const isNews = !this.#current.has(problem) && !isConnectionError(error);
+      if (isNews) this.#log.warn({ reason: errorText(error) }, PROBLEMS[problem]);
+      this.#current.add(problem);
+      return false;
+    }
+    const isOver = this.#current.delete(problem);
+    if (isOver && problem !== "evaluate") this.#log.info({ to: problem }, "receiver reached again");
+    return true;
   }
 }
 
@@ -67,26 +74,14 @@ export function openNotifier(
   timeoutMs?: number,
 ): () => Promise<void> {
   const suffix = senderSuffix(config.monitor.publicUrl, os.hostname());
-  const problems = new Problems(log);
+  const problems = new Problems(log, stop);
   let pingedMinute: number | undefined;
-
-  /** Returns whether `send` succeeded. */
-  async function attempt(target: "webhook" | "dead_man", send: () => Promise<void>): Promise<boolean> {
-    try {
-      await send();
-    } catch (error) {
-      if (!stop.aborted) problems.begin(target, error);
-      return false;
-    }
-    if (problems.end(target)) log.info({ to: target }, "receiver reached again");
-    return true;
-  }
 
   async function send(to: Receiver, notification: Notification, lastSent: LastSent | undefined): Promise<void> {
     const { subject, state, text } = notification;
     const claim = await claimNotification(db, subject, lastSent);
     if (claim === undefined) return;
-    if (await attempt("webhook", () => postText(to, `${text}${suffix}`, stop, timeoutMs))) {
+    if (await problems.attempt("webhook", () => postText(to, `${text}${suffix}`, stop, timeoutMs))) {
       await markSent(db, notification, claim);
       log.info({ subject, state }, "notification sent");
     } else await releaseNotification(db, subject, claim);
@@ -117,18 +112,11 @@ export function openNotifier(
     }
     if (isPingDue && !stop.aborted && isWell(state)) {
       pingedMinute = minute;
-      await attempt("dead_man", () => ping(deadMan, stop, timeoutMs));
+      await problems.attempt("dead_man", () => ping(deadMan, stop, timeoutMs));
     }
   }
 
-  return async () => {
-    try {
-      await evaluate();
-      problems.end("evaluate");
-    } catch (error) {
-      if (!stop.aborted) problems.begin("evaluate", error);
-    }
-  };
+  return async () => void (await problems.attempt("evaluate", evaluate));
 }
 
 /** Once for each time that is due, by one of the replicas. A time that was missed for more than a day is left out. */

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { App } from "../../src/app.ts";
 import type { Config } from "../../src/config/config.ts";
 import { checkProject } from "../../src/jobs/check.ts";
-import { openDialects } from "../../src/jobs/dialects.ts";
+import { Dialects } from "../../src/jobs/dialects.ts";
 import type { ExportJob } from "../../src/usage/plan.ts";
 import { KEY_RING, limit, openTestService } from "../service/open-test-service.ts";
 import { answerJson, type Script, scriptedServer } from "../support/scripted-server.ts";
@@ -18,7 +18,7 @@ async function findings(exports: readonly ExportJob[], script: Script, keys = KE
   await using service = openTestService(server.origin);
   const app = { log: pino({ level: "silent" }), signal: limit() } as unknown as App;
   const config = { exports, rotations: [] } as unknown as Config;
-  const dialects = openDialects({ app, db: undefined, service, keys });
+  const dialects = new Dialects({ app, db: undefined, service, keys });
   const context = { app, config, db: undefined, service, keys, dialects };
   return await checkProject(context, PROJECT);
 }

@@ -3,7 +3,7 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import type { App } from "../../src/app.ts";
 import type { Database } from "../../src/db/connection/database.ts";
-import { openDialects } from "../../src/jobs/dialects.ts";
+import { Dialects } from "../../src/jobs/dialects.ts";
 import type { Dialect } from "../../src/usage/dimensions.ts";
 import { KEY_RING, limit, openTestService } from "../service/open-test-service.ts";
 import { testDatabase } from "../support/database.ts";
@@ -15,7 +15,7 @@ const { db: database } = await testDatabase();
 const NAMES = { interface: "model", "2026": "models" } as const;
 const BY_MODEL = sampleRequest("model");
 
-/** A service that groups by model only in the dialect that `spoken` returns, and `openDialects` on this service. */
+/** A service that groups by model only in the dialect that `spoken` returns, and `Dialects` on this service. */
 async function open(dialect: Dialect | "auto", spoken: () => Dialect | undefined, db?: Database) {
   const opened = new AsyncDisposableStack();
   const server = opened.use(
@@ -28,7 +28,7 @@ async function open(dialect: Dialect | "auto", spoken: () => Dialect | undefined
   );
   const service = opened.use(openTestService(server.origin, { dialect }));
   const app = { log: pino({ level: "silent" }), signal: limit() } as unknown as App;
-  const dialects = openDialects({ app, db, service, keys: KEY_RING });
+  const dialects = new Dialects({ app, db, service, keys: KEY_RING });
   return { server, dialects, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 

@@ -6,14 +6,14 @@ import { nextFetchNo, openFetchNumbers } from "../../src/db/usage/fetch-numbers.
 import { openRunWriter } from "../../src/db/usage/writer.ts";
 import { AppError } from "../../src/errors.ts";
 import type { ExportContext } from "../../src/jobs/context.ts";
-import { openDialects } from "../../src/jobs/dialects.ts";
+import { Dialects } from "../../src/jobs/dialects.ts";
 import { FilterCheck } from "../../src/jobs/filters.ts";
 import { makeRequest, readUsage } from "../../src/jobs/request.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 import type { Service } from "../../src/service/service.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
 import { seriesKey } from "../../src/usage/series.ts";
-import type { Undated } from "../../src/usage/slice.ts";
+import type { AnswerRules } from "../../src/usage/slice.ts";
 import { coverageOf, newSeries, slice, store } from "../db/stored-usage.ts";
 import { KEY_RING, openTestService } from "../service/open-test-service.ts";
 import { testDatabase } from "../support/database.ts";
@@ -30,11 +30,15 @@ const DAY_ANSWER = sampleAnswer([sampleRow(DAY, { endpoint: "listen" })], { star
 
 function contextOf(service: Service) {
   const app = silentApp();
-  return { app, db, service, keys: KEY_RING, dialects: openDialects({ app, db, service, keys: KEY_RING }) };
+  return { app, db, service, keys: KEY_RING, dialects: new Dialects({ app, db, service, keys: KEY_RING }) };
 }
 
 /** Nothing is stored of the series. */
-function read(context: ReturnType<typeof contextOf>, request: UsageRequest, undated: Undated = "snapshot") {
+function read(
+  context: ReturnType<typeof contextOf>,
+  request: UsageRequest,
+  undated: AnswerRules["undated"] = "snapshot",
+) {
   const stored = async () => ({ oldest: undefined, hasRows: false, isNewestEmpty: false });
   const how = { check: new FilterCheck(context), job: sampleJob({ undated }), runDay: RUN_DAY, stored };
   return readUsage(context, how, request);

@@ -13,7 +13,7 @@ import { storableText } from "../../text.ts";
 import type { Database } from "../connection/database.ts";
 import { commitDurably, inTransaction, type Tx } from "../connection/transaction.ts";
 import type { Tables } from "../schema.ts";
-import { insertEvent, sealedKey } from "./keystore.ts";
+import { insertEvent, sealedKey } from "./sealed-keys.ts";
 
 type LedgerOptions = {
   readonly job: RotationJob;

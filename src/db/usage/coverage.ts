@@ -1,4 +1,5 @@
-// Reads how complete the stored slices are: their statuses, which are due, and what the demo shows.
+// Reads what planning and guards need to know of the stored slices: their statuses, which are due, whether a series has rows;
+// and samples of the views for the demo. What status and the pages show is read by facts/coverage.ts.
 
 import { type RawBuilder, sql } from "kysely";
 import type { DueSlice, KnownSlices } from "../../usage/backfill.ts";

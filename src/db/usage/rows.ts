@@ -2,7 +2,7 @@
 // values are stored once, and rows hold their id.
 
 import { createHash } from "node:crypto";
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import { METRICS, STORED_METRICS, type StoredMetric } from "../../usage/metrics.ts";
 import type { Group, NormalisedSlice } from "../../usage/rows.ts";
 import type { Grouping } from "../../usage/series.ts";
@@ -34,18 +34,9 @@ export async function mergeRows(
   seenAt: Date,
 ): Promise<ChangedRows> {
   if (slices.length === 0) return new Map();
-  const sliceNos = slices.flatMap(({ columns }, i) => columns.groups.map(() => i + 1));
-  const ids = slices.flatMap((slice) => groupIdsOf(groupIds, slice));
-  const numbers = STORED_METRICS.map(
-    (metric) => sql`unnest(${plainArray(amountsOf(slices, metric))}::numeric[]) as ${sql.ref(metric)}`,
-  );
-  const extras = slices.flatMap(({ columns }) => columns.extras);
-  const { rows: counted } = await sql<{ series_id: number; usage_date: string; changed: string | number }>`
+  const { rows: counted } = await sql<SliceRef & { readonly changed: string | number }>`
     with incoming as (
-      -- unnest in the select list reads the arrays side by side; in the from clause Postgres would first store each array as rows. An
-      -- array that is shorter than the others is filled up with nulls.
-      select unnest(${plainArray(sliceNos)}::integer[]) as slice_no, unnest(${plainArray(ids)}::integer[]) as group_id,
-        ${sql.join(numbers)}, unnest(${extras.some((extra) => extra !== null) ? extras : []}::text[])::jsonb as extra_metrics
+      ${selectIncoming(slices, groupIds)}
     ), replaced as (
       -- The slices are looked up once, before the rows are joined: the planner can't estimate how many rows there are, and would read
       -- every stored slice for them.
@@ -89,14 +80,25 @@ export async function mergeRows(
       from placed d
       where d.revision > 1 and r.series_id = d.series_id and r.usage_date = d.usage_date and r.group_id = d.group_id
     )
-    select series_id, usage_date, count(*) as changed from placed group by series_id, usage_date
+    select series_id as "seriesId", usage_date as day, count(*) as changed from placed group by series_id, usage_date
   `.execute(tx);
-  return new Map(
-    counted.map(({ series_id, usage_date, changed }) => [
-      sliceKey({ seriesId: series_id, day: usage_date }),
-      Number(changed),
-    ]),
+  return new Map(counted.map((slice) => [sliceKey(slice), Number(slice.changed)]));
+}
+
+/** The rows of the answers. `slice_no` is the position of their slice, from 1. */
+function selectIncoming(slices: readonly SliceRows[], groupIds: GroupIds): RawBuilder<unknown> {
+  const sliceNos = slices.flatMap(({ columns }, i) => columns.groups.map(() => i + 1));
+  const ids = slices.flatMap((slice) => groupIdsOf(groupIds, slice));
+  const numbers = STORED_METRICS.map(
+    (metric) => sql`unnest(${plainArray(amountsOf(slices, metric))}::numeric[]) as ${sql.ref(metric)}`,
   );
+  const extras = slices.flatMap(({ columns }) => columns.extras);
+  // unnest in the select list reads the arrays side by side; in the from clause Postgres would first store each array as rows. An
+  // array that is shorter than the others is filled up with nulls.
+  return sql`
+      select unnest(${plainArray(sliceNos)}::integer[]) as slice_no, unnest(${plainArray(ids)}::integer[]) as group_id,
+        ${sql.join(numbers)}, unnest(${extras.some((extra) => extra !== null) ? extras : []}::text[])::jsonb as extra_metrics
+  `;
 }
 
 /** The amount of each row; empty if no slice has the metric. */

@@ -8,17 +8,16 @@ import { STORED_METRICS } from "../../usage/metrics.ts";
 import { type NormalisedSlice, rowCount } from "../../usage/rows.ts";
 import type { Grouping } from "../../usage/series.ts";
 import {
+  type AnswerRules,
   decideSlice,
   decideSnapshot,
   doubtAfter,
   type FilterDoubt,
-  type Guards,
   newestFetchNo,
   reasonToKeep,
   type SliceDecision,
   type StoredSlice,
   type Totals,
-  type Undated,
 } from "../../usage/slice.ts";
 import { type Database, databaseNow } from "../connection/database.ts";
 import { isDatabaseFailure } from "../connection/errors.ts";
@@ -50,7 +49,7 @@ import {
 } from "./slices.ts";
 
 /** An answer to store, and how. */
-export type Answer = Guards & {
+export type Answer = AnswerRules & {
   readonly slices: readonly NormalisedSlice[];
   /** Why the numbers of the answer may not be those of the filter. */
   readonly doubt?: FilterDoubt | undefined;
@@ -61,8 +60,6 @@ export type Answer = Guards & {
   readonly seriesId: number;
   readonly grouping: Grouping;
   readonly runId: string;
-  /** How an answer without a date is stored. */
-  readonly undated: Undated;
   /** No window was sent: the answer itself says which days are due. */
   readonly ownDays: boolean;
 };
@@ -98,16 +95,16 @@ export function openRunWriter(db: Database) {
   };
   return {
     store: batched<Answer, StoredAnswer>((batch) => writeBatch(db, batch), {
-      ...{
-        weightMax: BATCH_ROWS_MAX,
-        weightOf: ({ slices }) => rowCount(slices),
-        beforeBatch,
-        concurrency: BATCHES_AT_ONCE,
-      },
+      weightMax: BATCH_ROWS_MAX,
+      weightOf: ({ slices }) => rowCount(slices),
+      beforeBatch,
+      concurrency: BATCHES_AT_ONCE,
     }),
     /** Returns the run if this project ended it. If projects of one batch ended it together, only one of them gets it. */
     endProject: batched<ProjectEnd, RunEnd | undefined>((batch) => endProjects(db, batch), {
-      ...{ weightMax: BATCH_PROJECTS_MAX, weightOf: () => 1, beforeBatch },
+      weightMax: BATCH_PROJECTS_MAX,
+      weightOf: () => 1,
+      beforeBatch,
     }),
     /** A batch waits a moment for more answers while requests are under way. */
     async whileAsking<T>(ask: () => Promise<T>): Promise<T> {

@@ -67,12 +67,7 @@ export function openDashboard(
     const { body: script } = await scriptPage();
     try {
       const report = await inTurn((signal) => readReport(view, signal));
-      const { start, end } = view.period;
-      return {
-        ...{ status: 200, contentType: "text/html; charset=utf-8" },
-        body: renderReport(report, new Date(), script),
-        headers: { "content-disposition": `attachment; filename="usage-${start}-${end}.html"` },
-      };
+      return download(renderReport(report, new Date(), script), view);
     } catch (error) {
       if (error instanceof InvalidQuestion) throw error;
       const reason = errorText(error);
@@ -94,4 +89,9 @@ export function openDashboard(
     };
   const own = (Object.keys(PAGES) as PageName[]).map((page) => [PAGES[page].path, answerBy(page)] as const);
   return { ...Object.fromEntries(own), "/report.html": answerBy("report") };
+}
+
+function download(body: string, { period: { start, end } }: View): Page {
+  const headers = { "content-disposition": `attachment; filename="usage-${start}-${end}.html"` };
+  return { status: 200, contentType: "text/html; charset=utf-8", body, headers };
 }

@@ -5,7 +5,7 @@ import {
   sealedKey,
   sealedWithOthers,
   usableKeys,
-} from "../../../src/db/keys/keystore.ts";
+} from "../../../src/db/keys/sealed-keys.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newIntent, newRotation } from "./written-ledger.ts";
 
