@@ -16,7 +16,7 @@ import { addDays, comparedPeriod, type Day, dayOf, type Window } from "../usage/
 import { groupingNoun } from "../usage/dimensions.ts";
 import type { UsageGrouping } from "../usage/series.ts";
 import { writeAnswer } from "./output.ts";
-import { namingOption } from "./report.ts";
+import { namingOption, STATEMENT_SECONDS_MAX } from "./report.ts";
 import { choosePeriod, notBegun } from "./selection.ts";
 
 export type ExplainOptions = {
@@ -30,9 +30,6 @@ export type ExplainOptions = {
   readonly limit: number;
   readonly json?: boolean;
 };
-
-/** A year with many groups takes long, and a person waits for it. */
-const STATEMENT_SECONDS_MAX = 120;
 
 /** Exit status 0 also if days are missing: the answer says so, and the exit status of `status` does. */
 export async function runExplain(app: App, options: ExplainOptions): Promise<number> {
@@ -77,7 +74,7 @@ function nothingText(period: Window, { metric }: ExplainOptions): string {
   return `No usage of this kind is stored for ${days}; usage-export status says what is missing.\n`;
 }
 
-const DAYS_DEFAULT = 7;
+const EXPLAINED_DAYS = 7;
 
 function explainedPeriod({ day, from, to }: ExplainOptions, today: Day): Window {
   if (day !== undefined && (from !== undefined || to !== undefined))
@@ -87,7 +84,7 @@ function explainedPeriod({ day, from, to }: ExplainOptions, today: Day): Window 
     throw notBegun(day, today);
   }
   const end = to ?? addDays(today, -1);
-  return choosePeriod({ from: from ?? addDays(end, 1 - DAYS_DEFAULT), to: end }, today);
+  return choosePeriod({ from: from ?? addDays(end, 1 - EXPLAINED_DAYS), to: end }, today);
 }
 
 function renderChange(change: Change): string {

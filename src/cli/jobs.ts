@@ -7,6 +7,7 @@ import { withDatabase } from "../database.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { type JobId, type Pause, pauseJob, resumeJob, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
 import { AppError } from "../errors.ts";
+import type { JobHealth } from "../facts/job-health.ts";
 import { nextOccurrence, nextOccurrences, type Schedule } from "../schedule/cron.ts";
 import { counted, instantText } from "../show/format.ts";
 import { writeAnswer } from "./output.ts";
@@ -21,14 +22,7 @@ export async function runJobs(app: App, options: JobsOptions): Promise<number> {
   return 0;
 }
 
-type ListedJob = {
-  readonly kind: string;
-  readonly job: string;
-  readonly schedule: string;
-  readonly timezone: string;
-  readonly nextRun: Date | undefined;
-  readonly paused: Pause | undefined;
-};
+type ListedJob = Pick<JobHealth, "kind" | "job" | "schedule" | "timezone" | "nextRun" | "paused">;
 
 export async function listJobs(db: Database, config: Config): Promise<readonly ListedJob[]> {
   const [storedOf, now] = await Promise.all([storedJobs(db), databaseNow(db)]);
@@ -93,12 +87,9 @@ export function renderJob({ nextRun, paused, ...job }: ListedJob): string {
   return `${jobTitle(job)}: ${next}\n`;
 }
 
-type JobTitle = Pick<ListedJob, "kind" | "job" | "schedule" | "timezone"> & {
-  /** How many projects a rotation is for, if it is for many. */
-  readonly projects?: number;
-};
+type TitledJob = Pick<JobHealth, "kind" | "job" | "projects" | "schedule" | "timezone">;
 
-export function jobTitle({ kind, job, projects, schedule, timezone }: JobTitle): string {
+export function jobTitle({ kind, job, projects, schedule, timezone }: TitledJob): string {
   const many = projects === undefined ? "" : ` of ${counted(projects, "project")}`;
   return `${kind} ${job}${many} (${schedule} ${timezone})`;
 }
