@@ -63,6 +63,14 @@ test("two workers send the weekly report once for each time that it is due, also
   expect(reports()[0]).toMatch(/12\.5 hours\.$/);
 });
 
+test("a weekly report that was missed for days is not sent", async () => {
+  const weekday = new Date(Date.now() - 3 * DAY_MS).getUTCDay();
+  await using fixture = await openNotifierFixture(db, { notify: { report: `0 0 * * ${weekday}` } });
+  await fixture.notifier().tick();
+  const { rows } = await sql`select from usage_export.notice where subject like 'report %'`.execute(db);
+  expect(rows).toEqual([]);
+});
+
 test.each([
   [{}, `usage-export on ${os.hostname()}`],
   [{ publicUrl: "https://usage.example.com" }, "usage-export at usage.example.com, https://usage.example.com/"],
