@@ -26,6 +26,10 @@ test("a success with the key of the project ends its refusal, and what is left i
   context,
 }) => {
   await failAll(context);
+  const wrong = { USAGE_EXPORT_KEY: context.newSecret() };
+  expect((await context.run(["export", "--job", "a"], wrong)).status).toBe(1);
+  expect((await context.run(["status"])).stdout).not.toContain("works since");
+
   expect((await context.run(["export", "--job", "a"])).status).toBe(0);
   expect(await coverage(db)).toEqual({ complete: 2, failed: 4 });
   const { stdout } = await context.run(["status"]);
