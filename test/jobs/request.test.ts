@@ -53,6 +53,25 @@ test("the groups of an answer are read from the field by whose name the grouping
   expect(server.requests[0]?.target).toContain("grouping=models");
 });
 
+test("a service that begins to speak the other dialect is asked again in it, and its groups are read", async () => {
+  let spoken = "models";
+  await using server = await scriptedServer(({ target }, response) => {
+    const isSpoken = new URL(target, "http://service").searchParams.get("grouping") === spoken;
+    const row = { [spoken]: isSpoken ? "nova" : null };
+    answerJson(response, 200, sampleAnswer([sampleRow("2026-03-17", row)]));
+  });
+  await using service = openTestService(server.origin, { dialect: "auto" });
+  const own = contextOf(service);
+  const context = { ...own, dialects: new Dialects({ ...own, db: undefined }) };
+  const displays = async () => {
+    const { slices } = await read(context, sampleRequest("model"));
+    return slices.flatMap(({ columns }) => columns.groups.map(({ display }) => display));
+  };
+  expect(await displays()).toEqual(["nova"]);
+  spoken = "model";
+  expect(await displays()).toEqual(["nova"]);
+});
+
 test.each([
   ["day", "Wed, 18 Mar 2026 23:59:50 GMT", "2026-03-18"],
   ["day", "Thu, 19 Mar 2026 00:10:00 GMT", "2026-03-19"],
