@@ -152,6 +152,21 @@ test("a project is explained from its billing once that can be compared, the oth
     ["estimated_cost", "EUR", "2"],
     ["estimated_cost", "USD", "4"],
   ]);
+  // The overview has one cost, which must be that of all projects.
+  const metricOf = async (projects?: readonly string[]) => {
+    const { cost } = await readByStatements(db, (run) =>
+      overview(run, { period, before: undefined, projects }, back(0)),
+    );
+    return cost?.question.metric;
+  };
+  await storeSeries(
+    db,
+    [billed, other].map((project) => ({ project, grouping: "none", usage: of })),
+  );
+  const charges = [{ day: back(1), dollars: "9" }];
+  await storeBills(db, billed, ["none"], { start: back(1), end: back(1) }, charges);
+  expect(await metricOf()).toBe("estimated_cost");
+  expect(await metricOf([billed.id])).toBe("billed_cost");
 });
 
 test("the overview has every metric that the service sent; without a total, those of the first grouping that adds up", async () => {

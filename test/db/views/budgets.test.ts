@@ -412,6 +412,13 @@ test("a budget of a tag that no usage has says so once other tags were read", as
   expect(await unseen()).toEqual(["prodd"]);
 });
 
+test("a budget of which nearly all is used is not shown as used up", async () => {
+  const id = await configure({ budgets: [{ amount: 1000 }] });
+  await store(db, id("one", "none"), [total(MONTH, { hours: "999.999" })], { grouping: "none" });
+  const uses = await readSnapshot(db, (tx) => budgetsIn(tx, { start: MONTH, end: MONTH }));
+  expect(uses.map(({ percent }) => percent)).toEqual(["99.99"]);
+});
+
 test("a budget of days has a row a day", async () => {
   const from = addDays(today, -3);
   const id = await configure({ budgets: [{ period: "day", from }] });

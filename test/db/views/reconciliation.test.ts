@@ -72,6 +72,20 @@ test("billing is added up by every grouping, and a charge without an amount make
   expect(await view(db, "reconciliation", project)).toEqual([]);
 });
 
+test("a charge that is gone counts no more", async () => {
+  const project = newProject();
+  const charges = [
+    { day: DAY, line_item: "a", dollars: "1.5" },
+    { day: DAY, line_item: "b", dollars: "2" },
+  ];
+  const window = { start: DAY, end: DAY };
+  await storeBills(db, project, ["none", "line_item"], window, charges);
+  await storeBills(db, project, ["line_item"], window, charges.slice(0, 1));
+  expect(await view(db, "reconciliation", project)).toMatchObject([
+    { grouping: "line_item", total: "3.5", sum_of_groups: "1.5", difference: "-2.0" },
+  ]);
+});
+
 test("a missing group is a difference in each metric that it had", async () => {
   const rows = await reconciled(
     [{ hours: "3", requests: "30", tokens_in: "0" }],
