@@ -125,6 +125,8 @@ async function newestRuns(tx: Tx, jobs: readonly JobId[]): Promise<ReadonlyMap<n
       (
         select 'judged', * from bi.runs
         where kind = c.kind and job = c.name and (status = 'ok' or (status in ('failed', 'interrupted') and trigger <> 'backfill'))
+          -- A run that only makes the first keys of new projects does not show that the others work again.
+          and not (kind = 'rotation' and trigger = 'catchup' and scheduled_for is null and status = 'ok')
         order by started_at desc limit 1
       )
       union all

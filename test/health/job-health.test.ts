@@ -64,6 +64,23 @@ test.each<[string, Run]>([
   expect(await healthAfter([["manual", "failed"], run])).toMatchObject({ failedRun: { trigger: "manual" } });
 });
 
+test("the first keys of new projects do not end the failure of a rotation", async () => {
+  const rotation = { name: "fleet", schedule: "0 4 * * *", projects: ["*"], comment: "c", scopes: ["keys:write"] };
+  const written = { ...smallConfig("http://127.0.0.1:1", { exports: [] }), rotations: [rotation] };
+  const config = parseConfig(JSON.stringify(written), { source: "jobs.config.json", baseDir: "/srv" });
+  const failedAfter = async (trigger: string, status: string, scheduledFor: string | null) => {
+    await sql`
+      insert into usage_export.run (run_id, kind, job, trigger, status, scheduled_for, started_at, finished_at)
+      values (${randomUUID()}, 'rotation', 'fleet', ${trigger}, ${status}, ${scheduledFor}, clock_timestamp(), now())
+    `.execute(db);
+    const jobs = await readSnapshot(db, (tx) => jobHealth(tx, config, [], new Date()));
+    return jobs.find(({ kind }) => kind === "rotation")?.failedRun?.status;
+  };
+  expect(await failedAfter("schedule", "failed", "2026-03-01T04:00:00Z")).toBe("failed");
+  expect(await failedAfter("catchup", "ok", null)).toBe("failed");
+  expect(await failedAfter("catchup", "ok", "2026-03-02T04:00:00Z")).toBeUndefined();
+});
+
 test("a failed run is explained by failed slices of its projects, and by suspect ones if it has no error", async () => {
   expect(await healthAfter([["schedule", "failed", { error: "no" }]], 1)).toMatchObject({
     failedRun: { isExplained: true },
