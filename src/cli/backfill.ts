@@ -160,6 +160,6 @@ function requestText(request: UsageRequest): string {
 const secondsOf = (requests: readonly UsageRequest[], rate: number) => Math.ceil(requests.length / rate);
 
 function planJson({ job, plan: { requests } }: BackfillPlan, rate: number): object {
-  const series = requests.map(describeRequest);
-  return { job: job.name, slices: totalSliceCount(requests), seconds: secondsOf(requests, rate), requests: series };
+  const [slices, seconds] = [totalSliceCount(requests), secondsOf(requests, rate)];
+  return { job: job.name, slices, seconds, requests: requests.map(describeRequest) };
 }

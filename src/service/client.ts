@@ -36,13 +36,15 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   const unshared = openAgent({ ...CONNECTION_OPTIONS, pipelining: 0 }, deps.proxy);
   const authFailures = openAuthFailures();
   const attempts = openAttempts({ rate, waitMsMax, now, random, sleep, log, onAttempt });
-  let serviceAheadMs: number | undefined;
+  /** The service's Unix time less that of `now`. */
+  let serviceOffsetMs: number | undefined;
 
   async function callService(call: ServiceCall, key: Secret, signal: AbortSignal): Promise<ServiceAnswer> {
     const options = requestOptions(base, settings.authScheme, call, key);
     const description = { what: `${call.method} /${call.path.join("/")}`, scopes: call.scopes ?? [] };
     const use = { key, operation: description.what };
     const agent = call.retry ? shared : unshared;
+    // A call that must not be sent twice is not aborted: nobody would know whether it arrived.
     const stop = call.retry ? signal : undefined;
     const redact = call.secretAnswer ? REDACT_ALL : redactorFor(key, scrub);
 
@@ -55,7 +57,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
         return connectionFailure(description, error);
       }
       const timeMs = serviceTimeMs(reply.headers);
-      if (timeMs !== undefined) serviceAheadMs = timeMs - now();
+      if (timeMs !== undefined) serviceOffsetMs = timeMs - now();
       stop?.throwIfAborted();
       if (reply.status >= 300) return statusFailure(description, reply, redact, Date.now());
       return readAnswer(description, reply, call.method, redact);
@@ -83,7 +85,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     dialect: settings.dialect,
     call: callService,
     forgetAuthFailures: authFailures.forget,
-    serviceTime: () => (serviceAheadMs === undefined ? undefined : new Date(serviceAheadMs + now())),
+    serviceTime: () => (serviceOffsetMs === undefined ? undefined : new Date(serviceOffsetMs + now())),
     async close() {
       // Destroyed, not closed: close() would also wait for a connection that is never made.
       await Promise.all([shared.destroy(), unshared.destroy()]);
@@ -137,7 +139,10 @@ function headersOf(scheme: ServiceSettings["authScheme"], key: Secret, hasBody: 
 
 // Sends a request once and reads the whole answer, by undici's events: a stream for each body would cost more than the rest of a call.
 
-/** Rejects if there is no whole answer within `seconds`, or if the signal is aborted. If only an error message would be read from the body, it resolves without the body instead. */
+/**
+ * Rejects if there is no whole answer within `seconds`, or if the signal is aborted. An answer whose body is only read for an error message
+ * resolves then, without its body.
+ */
 function exchange(
   agent: Dispatcher,
   options: Dispatcher.RequestOptions,

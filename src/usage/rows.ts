@@ -19,7 +19,7 @@ import { METRICS_OF, type StoredMetric } from "./metrics.ts";
 export type Group = {
   /** The identity of the group; never empty. The order and the repetition of values make no difference. */
   readonly key: string;
-  /** As `key`, but each shape of "no value" has one of its own, because the service counts them as different groups. */
+  /** The `key`, except that each shape of "no value" has one of its own: the service counts them as different groups. */
   readonly keyOfService: string;
   /** The text for people; null for "no value". */
   readonly display: string | null;

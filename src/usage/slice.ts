@@ -23,7 +23,7 @@ export type Doubt = {
   readonly fetchNo: number;
 };
 
-/** By STORED_METRICS, the sum over the rows of a slice, without their signs; undefined if no row has the metric. */
+/** By STORED_METRICS, the sum of the absolute amounts of a slice; undefined if no row has the metric. */
 export type Totals = readonly (number | undefined)[];
 
 /** What is stored of a slice. */
@@ -107,7 +107,7 @@ export function newestFetchNo({ fetchNo, doubt }: Pick<StoredSlice, "fetchNo" | 
   return Math.max(fetchNo, doubt?.fetchNo ?? 0);
 }
 
-/** The doubt of a suspect slice after this answer. A doubt of another kind starts anew. */
+/** The doubt of a slice after this answer; undefined if the answer is believed. A doubt of another kind starts anew. */
 export function doubtAfter(
   stored: StoredSlice,
   incoming: IncomingSlice,
@@ -146,6 +146,7 @@ function doubtKind(stored: StoredSlice, incoming: IncomingSlice, guards: Guards)
   return guards.cliffGuard === "confirm" && fallOf(stored, incoming) ? "fall" : undefined;
 }
 
+/** From this amount on a fall is doubted. */
 const AMOUNT_MIN: ReadonlyMap<StoredMetric, number> = new Map([
   ...METRIC_TABLE.map(({ name, unit }): [StoredMetric, number] => [name, GUARDED_FROM[unit]]),
   ["dollars", 10],

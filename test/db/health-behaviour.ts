@@ -67,10 +67,10 @@ export function testHealth(db: Database): void {
   });
 
   test.each([
-    ["before the key came into use", "2 days", "1 day", 0],
-    ["of the key in use", "1 day", "2 days", 1],
-    ["of more than a week ago", "8 days", "9 days", 0],
-  ])("a condition of the rotation is a fallback %s", async (_name, eventAgo, activeAgo, fallback) => {
+    ["before the key came into use is no condition", "2 days", "1 day", 0],
+    ["of the key in use is a condition", "1 day", "2 days", 1],
+    ["of more than a week ago is no condition", "8 days", "9 days", 0],
+  ])("a fallback %s", async (_name, eventAgo, activeAgo, fallback) => {
     const rotation = await newRotation(db);
     const { name } = rotation.job;
     await rotation.key(newIntent(), "active");

@@ -26,7 +26,7 @@ test("after a 429 with Retry-After the next attempt starts exactly when the wait
 
 const CALLER = { operation: "breakdown", key: "env KEY", project: "p1" };
 
-/** Opens the attempt loop with a rate limiter whose first `invalid` permits are not valid, and which records its calls in `events`. */
+/** Opens the attempt loop with a rate limiter whose first `invalid` permits are not valid, and which records each release in `events`. */
 function recordedAttempts(events: string[], invalid = 0) {
   let permits = 0;
   return openAttempts({

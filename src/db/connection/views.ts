@@ -83,8 +83,11 @@ async function commentColumns(tx: Tx, views: readonly View[]): Promise<void> {
   const textOf = new Map(views.map(({ name, text }) => [name, text]));
   const statements = rows.flatMap(({ view, column }) => {
     const text = textOf.get(view);
-    const hasOwn = text === undefined || new RegExp(`^comment on column ${view}\\."?${column}"? is`, "m").test(text);
-    return hasOwn ? [] : [sql`comment on column ${sql.id(...view.split("."), column)} is ${sql.lit(comments[column])}`];
+    const isCommented =
+      text === undefined || new RegExp(`^comment on column ${view}\\."?${column}"? is`, "m").test(text);
+    return isCommented
+      ? []
+      : [sql`comment on column ${sql.id(...view.split("."), column)} is ${sql.lit(comments[column])}`];
   });
   if (statements.length > 0) await sql`${sql.join(statements, sql`;\n`)}`.execute(tx);
 }
@@ -136,8 +139,9 @@ function namesIn(text: string): ReadonlySet<string> {
 }
 
 /**
- * Creates or replaces the views and functions, and returns their names, each after those that it uses. If the columns of one changed, all are dropped, with `stored`, the ones that there were,
- * and created anew with the grants that they had. Fails if a view of somebody else depends on one: dropping it would lose its text.
+ * Creates or replaces the views and functions, and returns their names, each after those that it uses. `stored` are the names of an earlier
+ * version. If the columns of a view have changed, all of both versions are dropped and created anew, with the grants that they had. Fails if
+ * a view of somebody else depends on one: dropping it would lose its text.
  */
 export async function createViews(
   tx: Tx,
@@ -197,7 +201,7 @@ export async function readerProblem(db: Database): Promise<string | undefined> {
   if (!(await readerExists(db))) {
     return "the role that BI tools read with does not exist; run migrate; if its user may create no roles, have `create role usage_reader` run before";
   }
-  if ((await missingGrants(db)).length === 0) return undefined;
+  if ((await grantCorrections(db)).length === 0) return undefined;
   return "its rights are not those it should have, as after a restore; run migrate, which grants them";
 }
 
@@ -207,7 +211,7 @@ const ROLE_EXISTS = ["42710", "23505"];
 /** Creates the role if it is missing and grants what it lacks. False if the role is missing and this user may not create it. */
 export async function repairReader(tx: Tx): Promise<boolean> {
   if (!(await readerExists(tx)) && !(await createReader(tx))) return false;
-  for (const statement of await missingGrants(tx)) await sql.raw(statement).execute(tx);
+  for (const statement of await grantCorrections(tx)) await sql.raw(statement).execute(tx);
   return true;
 }
 
@@ -225,7 +229,7 @@ async function readerExists(db: Database): Promise<boolean> {
 }
 
 /** The statements that correct the rights of the role, and of everybody, on the program's own views and functions. */
-async function missingGrants(db: Database): Promise<readonly string[]> {
+async function grantCorrections(db: Database): Promise<readonly string[]> {
   const { rows } = await sql<{ statement: string }>`
     with own as (
       select name, to_regclass(name) as view from usage_export.schema_version, unnest(views) name
