@@ -30,10 +30,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   const { rate, now = () => performance.now(), random = Math.random, sleep = sleepFor } = deps;
   const { waitMsMax = WAIT_MS_MAX, log, onAttempt, scrub } = deps;
   const base = new URL(settings.baseUrl);
-  const shared = openAgent({ ...CONNECTION_OPTIONS, connections: settings.maxConcurrent }, deps.proxy);
-  // A new connection for each call: the service may close one that was kept alive just as a request is sent, and then nobody knows
-  // whether the request arrived.
-  const unshared = openAgent({ ...CONNECTION_OPTIONS, pipelining: 0 }, deps.proxy);
+  const { shared, unshared } = openAgents(settings, deps);
   const authFailures = openAuthFailures();
   const attempts = openAttempts({ rate, waitMsMax, now, random, sleep, log, onAttempt });
   /** The service's Unix time less that of `now`. */
@@ -63,11 +60,10 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
       return readAnswer(description, reply, call.method, redact);
     }
 
-    async function prepare(): Promise<void> {
+    const prepare = async () => {
       await call.beforeAttempt?.();
       authFailures.check(use);
-    }
-
+    };
     authFailures.check(use);
     // The first three parts of the path name the project: v1, projects, its id.
     const project = call.path.slice(0, 3).join("/");
@@ -91,6 +87,15 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
       await Promise.all([shared.destroy(), unshared.destroy()]);
       await rate.rest();
     },
+  };
+}
+
+function openAgents({ maxConcurrent }: ServiceSettings, { proxy }: ServiceDeps) {
+  return {
+    shared: openAgent({ ...CONNECTION_OPTIONS, connections: maxConcurrent }, proxy),
+    // A new connection for each call: the service may close one that was kept alive just as a request is sent, and then nobody knows
+    // whether the request arrived.
+    unshared: openAgent({ ...CONNECTION_OPTIONS, pipelining: 0 }, proxy),
   };
 }
 
@@ -143,18 +148,15 @@ function headersOf(scheme: ServiceSettings["authScheme"], key: Secret, hasBody: 
  * Rejects if there is no whole answer within `seconds`, or if the signal is aborted. An answer whose body is only read for an error message
  * resolves then, without its body.
  */
-function exchange(
+async function exchange(
   agent: Dispatcher,
   options: Dispatcher.RequestOptions,
   seconds: number,
   signal: AbortSignal | undefined,
 ): Promise<Reply> {
+  // A signal that is already aborted fires no event.
+  signal?.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<Reply>();
-  if (signal?.aborted) {
-    // A signal that is already aborted fires no event.
-    reject(signal.reason);
-    return promise;
-  }
   let reply: (Omit<Reply, "body"> & { readonly isWanted: boolean }) | undefined;
   let controller: Dispatcher.DispatchController | undefined;
   let failure: Error | undefined;

@@ -48,7 +48,7 @@ export function openAttempts(deps: AttemptsDeps) {
         await attempt.prepare();
         // During `prepare` the process may have been suspended, or the service may have asked another call for a pause.
         if (!permit.isValid()) continue;
-        const outcome = await sendAndReport(attempt, number, signal);
+        const outcome = await sendAndReport(deps, attempt, number, signal);
         // Before the slot is released, so that the next holder sees the pause.
         if ("error" in outcome && outcome.requestedWaitMs !== undefined) {
           // With another status than 429 the service says nothing about the key.
@@ -58,20 +58,6 @@ export function openAttempts(deps: AttemptsDeps) {
       } finally {
         permit.release();
       }
-    }
-  }
-
-  async function sendAndReport({ operation, send }: Attempt, number: number, signal: AbortSignal): Promise<Outcome> {
-    const startedMs = deps.now();
-    const report = (result: AttemptReport["result"]) =>
-      deps.onAttempt?.({ operation, result, seconds: (deps.now() - startedMs) / 1000, number });
-    try {
-      const outcome = await send();
-      report("error" in outcome ? outcome.error.code : "ok");
-      return outcome;
-    } catch (error) {
-      report(signal.aborted ? "stopped" : errorCode(error));
-      throw error;
     }
   }
 
@@ -106,6 +92,25 @@ export function openAttempts(deps: AttemptsDeps) {
     if (result instanceof AppError) throw result;
     return result;
   };
+}
+
+async function sendAndReport(
+  deps: AttemptsDeps,
+  { operation, send }: Attempt,
+  number: number,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const startedMs = deps.now();
+  const report = (result: AttemptReport["result"]) =>
+    deps.onAttempt?.({ operation, result, seconds: (deps.now() - startedMs) / 1000, number });
+  try {
+    const outcome = await send();
+    report("error" in outcome ? outcome.error.code : "ok");
+    return outcome;
+  } catch (error) {
+    report(signal.aborted ? "stopped" : errorCode(error));
+    throw error;
+  }
 }
 
 function withAttemptCount(error: AppError, attempts: number): AppError {

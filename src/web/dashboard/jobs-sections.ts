@@ -41,7 +41,7 @@ export function jobsSection({ jobs, workers }: HealthState, runs: readonly Recen
 /** A backfill reads days that a person chose: that it worked does not mean that the job works. */
 function lastSuccessCell({ lastSuccess, lastRun }: JobHealth): HtmlValue {
   if (lastSuccess !== null) return instantHtml(new Date(lastSuccess * 1000));
-  return lastRun?.trigger === "backfill" ? "never but for backfills" : "never";
+  return lastRun ? "never, not counting backfills" : "never";
 }
 
 const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
