@@ -34,7 +34,9 @@ export function describeReceived(path: Path, value: unknown): string {
 }
 
 function isSecretPath(path: Path): boolean {
-  return isKeyPath(path) || path[0] === "notify" || (path[0] === "monitor" && path[1] === "access");
+  return (
+    isKeyPath(path) || (path[0] === "notify" && path[1] !== "report") || (path[0] === "monitor" && path[1] === "access")
+  );
 }
 
 function isKeyPath([list, , field]: Path): boolean {

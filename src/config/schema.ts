@@ -1,5 +1,5 @@
 // The schema of jobs.config.json, and the JSON Schema made from it for editors. What one part of the file says about another is
-// checked in checks.ts.
+// checked in checks.ts. A field of an export is typed in usage/plan.ts, and a rule for its answers in usage/slice.ts.
 
 import { z } from "zod";
 import { AUTH_SCHEMES } from "../service/service.ts";
@@ -162,6 +162,10 @@ const Notify = object({
     .exactOptional()
     .describe("The address that each worker calls every minute while `status` would exit with 0."),
   report: Schedule.exactOptional().describe("When the last 7 days are posted to `webhook`: a cron expression in UTC."),
+}).superRefine(({ webhook, report }, context) => {
+  if (report === undefined || webhook !== undefined) return;
+  const message = 'expected "webhook" beside it, the address to which the report is posted';
+  context.addIssue({ code: "custom", path: ["report"], message, input: report });
 });
 
 const Worker = object({

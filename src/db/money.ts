@@ -68,11 +68,11 @@ async function writeBudget(tx: Tx, budget: Budget): Promise<void> {
 }
 
 /**
- * How long the alert about a period goes on after the period is over and its days are not read again, counted from their last
- * reading: days that are read long after, as after an outage, are alerted as well.
+ * How long a period is watched after its end and after the newest reading of its days: a threshold that only days read late reach, as after an
+ * outage, is notified as well.
  */
 const WATCHED_DAYS = 3;
-/** Nobody is notified of a period that ended longer ago: what was sent of older ones is not kept for ever. */
+/** Nobody is notified of a period that ended longer ago, because the record of what was sent about it may be deleted by then. */
 export const WATCHED_DAYS_MAX = 365;
 
 const remembered = new WeakMap<Database, { readonly basis: string; readonly budgets: readonly BudgetUse[] }>();
@@ -114,7 +114,7 @@ async function basisOf(tx: Tx): Promise<string | null> {
  */
 async function readWatched(tx: Tx): Promise<readonly BudgetUse[]> {
   const watchedFrom = sql`(now() - make_interval(days => ${WATCHED_DAYS}))`;
-  // The first condition needs no day of a period, and leaves most periods out before their days are read.
+  // The first two conditions are cheap and leave most periods out before their use is computed.
   const { rows } = await sql<BudgetUse>`
     select ${useColumns}
     from usage_export.budget_period p

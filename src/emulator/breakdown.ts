@@ -23,7 +23,7 @@ type Query = {
 
 /**
  * Reads the parameters by the names of a dialect. Nothing is refused: a grouping that the dialect does not have is left out, and any other
- * name is taken for a feature. An unknown feature narrows nothing. Usage has one grouping and billing several.
+ * name is taken for a feature, which narrows nothing if it is unknown. Usage has one grouping and billing several.
  */
 function parseQuery(parameters: URLSearchParams, source: Source, dialect: Dialect): Query {
   const asked = parameters.getAll("grouping").slice(0, source === "usage" ? 1 : undefined);
@@ -154,7 +154,7 @@ function lineItemOf({ endpoint, method, model }: UsageRecord): string | null {
   return `${method ?? "sync"}::${name.replace(/^(aura(?:-\d+)?)-.*$/, "$1")}`;
 }
 
-/** Dollars for one unit of the metric. The discount of a contract gives them more digits than a double has. */
+/** Dollars for one unit of the metric, after a contract's discount: with so many digits that some amounts have more than a double holds. */
 const PRICES: Readonly<Record<string, { readonly metric: keyof Amounts; readonly price: string }>> = {
   "nova-3": { metric: "hours", price: "0.404962866" },
   "nova-2": { metric: "hours", price: "0.226148094" },

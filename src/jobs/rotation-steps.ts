@@ -1,4 +1,4 @@
-// The steps of a rotation, at the service, in the ledger and at the sinks. Every step except the create is safe to repeat; the create
+// The steps of a rotation: creates, stores, verifies, delivers, replaces and removes a key, at the service, in the ledger and at the sinks. Every step except the create is safe to repeat; the create
 // is never repeated.
 
 import { randomBytes } from "node:crypto";

@@ -69,7 +69,7 @@ export async function rotateKey(
   }
 }
 
-/** Records the rotations that `rotate` makes as one run of the job, by hand. */
+/** Records what `rotate` does as one manual run of the job. */
 export async function recordedRotation(
   context: RotationContext,
   job: string,

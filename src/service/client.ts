@@ -44,7 +44,6 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     // A call that must not be sent twice is not aborted: nobody would know whether it arrived.
     const stop = call.retry ? signal : undefined;
     const redact = call.secretAnswer ? REDACT_ALL : redactorFor(key, scrub);
-
     async function send(): Promise<Outcome> {
       let reply: Reply;
       try {
@@ -59,14 +58,12 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
       if (reply.status >= 300) return statusFailure(description, reply, redact, Date.now());
       return readAnswer(description, reply, call.method, redact);
     }
-
     const prepare = async () => {
       await call.beforeAttempt?.();
       authFailures.check(use);
     };
     authFailures.check(use);
-    // The first three parts of the path name the project: v1, projects, its id.
-    const project = call.path.slice(0, 3).join("/");
+    const project = projectOf(call);
     const attempt = { operation: call.operation ?? "other", key: key.name, project, prepare, send };
     try {
       return await attempts(attempt, call.retry, signal);
@@ -112,6 +109,11 @@ function requestOptions(
     headers: headersOf(scheme, key, call.body !== undefined),
     ...(call.body !== undefined && { body: JSON.stringify(call.body) }),
   };
+}
+
+/** The first three parts of the path name the project: v1, projects, its id. */
+function projectOf({ path }: ServiceCall): string {
+  return path.slice(0, 3).join("/");
 }
 
 /** Escaping is no guard: `..` escaped is still `..`, and leads out of the project. */

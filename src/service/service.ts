@@ -1,4 +1,4 @@
-// How the other folders call the service: the types of its client.
+// How the other folders call the service: the types of what client.ts opens.
 
 import type { Logger } from "pino";
 import type { Sleep } from "../async.ts";

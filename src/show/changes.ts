@@ -25,7 +25,7 @@ export function changeSentences(change: Change): readonly string[] {
   return [
     headline(change.answer),
     ...reasonSentences(change),
-    // Billed are some projects, and estimated others.
+    // A cost is billed for some projects and estimated for others, so it says which.
     ...(question.currency === null
       ? []
       : [`Projects in it: ${namesText(projects.slice(0, PROJECTS_NAMED_MAX), projectCount)}.`]),
@@ -87,20 +87,21 @@ export function namesText(names: readonly string[], count: number): string {
 function headline({ question, total, lacking }: Answer): string {
   const { from, to, before } = question;
   const title = metricName(question.metric);
-  const is = periodText({ start: from, end: to });
-  const wasPeriod = { start: before?.from ?? from, end: before?.to ?? to };
-  const was = periodText(wasPeriod);
-  const why = whyNotCompared(lacking, wasPeriod);
+  const nowText = periodText({ start: from, end: to });
+  const periodBefore = { start: before?.from ?? from, end: before?.to ?? to };
+  const beforeText = periodText(periodBefore);
+  const why = whyNotCompared(lacking, periodBefore);
   const amount = total?.amount ?? null;
   if (!total || total.change === null || amount === null || total.before === null) {
-    const known = amount === null ? "" : `${title} in ${is}: ${quantityText(amount, question)}. `;
-    return `${known}${why ?? `Nothing is known of ${was}.`}`;
+    const known = amount === null ? "" : `${title} in ${nowText}: ${quantityText(amount, question)}. `;
+    return `${known}${why ?? `Nothing is known of ${beforeText}.`}`;
   }
-  if (isZero(total.change)) return `${title} did not change: ${quantityText(amount, question)} in ${is} as in ${was}.`;
+  if (isZero(total.change))
+    return `${title} did not change: ${quantityText(amount, question)} in ${nowText} as in ${beforeText}.`;
   const verb = total.change.startsWith("-") ? "fell" : "rose";
   const percent = changeText(amount, total.before);
   const by = /%$/.test(percent) ? ` by ${percent.replace(/^[+-]/, "")}` : "";
-  return `${title} ${verb}${by}, from ${quantityText(total.before, question)} (${was}) to ${quantityText(amount, question)} (${is}).`;
+  return `${title} ${verb}${by}, from ${quantityText(total.before, question)} (${beforeText}) to ${quantityText(amount, question)} (${nowText}).`;
 }
 
 /**

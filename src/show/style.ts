@@ -54,7 +54,7 @@ function cssName(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** Paper is always light, and shows what is folded on a screen. */
+/** Printed pages are always light, and show what is folded on a screen. */
 export const STYLE = `
 :root{color-scheme:light dark;${customProperties(LIGHT)}}
 @media screen and (prefers-color-scheme:dark){:root{${customProperties(DARK)}}}

@@ -1,4 +1,5 @@
-// What the pages of the dashboard read from the database. A page waits for each, so each statement has a short limit.
+// What the pages of the dashboard, the report file and the weekly report read from the database. A page waits for each, so each statement has a
+// short limit.
 
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";

@@ -1,4 +1,5 @@
-// Sends notifications to the webhook when conditions begin and end, and pings the dead man's switch while all is well.
+// Sends notifications to the webhook when conditions begin and end, posts the weekly report there, and pings the dead man's switch while all
+// is well.
 
 import os from "node:os";
 import type { Logger } from "pino";

@@ -51,7 +51,7 @@ export function openReloader(
     const next = await load();
     const isSame = isDeepStrictEqual(inForce.config, next.config) && areSameSecrets(inForce, next);
     if (!isSame) {
-      requireUnchangeable(inForce.config, next.config);
+      requireSameAddress(inForce.config, next.config);
       await requireStartable(next.config);
     }
     if (refusal) {
@@ -93,7 +93,7 @@ export function openReloader(
 }
 
 /** Throws for a change that would need another process. */
-function requireUnchangeable({ monitor: before }: Config, { monitor: after }: Config): void {
+function requireSameAddress({ monitor: before }: Config, { monitor: after }: Config): void {
   for (const field of ["host", "port"] as const) {
     if (before[field] === after[field]) continue;
     const change = `from ${before[field]} to ${after[field]}; restart the worker, or undo the change`;

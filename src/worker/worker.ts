@@ -71,7 +71,7 @@ export async function runWorker(
   const notifications = serialTask(openNotifier({ db, config, log: app.log, scrub }, receivers, stop));
   const notify = atMostEvery(NOTIFY_MS, async () => notifications.request());
   const ticks = startTicks(opened, heartbeat, deps, notify);
-  await startWork(ticks.current, { stopping: stop, onUnknownProject: onProjectsChanged, isNewRun: newRuns() });
+  await startWork(ticks.current, { stopping: stop, onUnknownProject: onProjectsChanged, isNewRun: runMemory() });
   try {
     if (!stop.aborted) await once(stop, "abort");
     app.log.info(
@@ -107,8 +107,8 @@ async function startWork(current: () => WorkerContext, deps: ProjectDeps): Promi
 
 const RUNS_KEPT_MAX = 100;
 
-/** Returns whether it is called with a run for the first time. */
-function newRuns(): (runId: string) => boolean {
+/** The returned function says whether it is called with a run for the first time. */
+function runMemory(): (runId: string) => boolean {
   const known = new Set<string>();
   return (runId) => {
     if (known.has(runId)) return false;

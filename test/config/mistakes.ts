@@ -67,6 +67,8 @@ const FIELDS: readonly Mistake[] = [
   ["notify.webhook.env", "https://hooks.example.com/x", "the name of an environment variable"],
   ["notify.deadMan.file", "https://ping.example.com/x", "this looks like the address itself"],
   ["notify.webhook", { rotation: "lab-key", first: { env: "A" } }, '{ "env": "NAME" } or { "file": "PATH" }'],
+  ["notify", { report: "0 8 * * 1" }, 'expected "webhook" beside it', "notify.report"],
+  ["notify.report", 5, "got 5"],
   ["monitor.host", "http://localhost", 'a host name or address such as "127.0.0.1"'],
   ["monitor.port", 65_536, "a whole number from 0 to 65535; got 65536"],
   ["monitor.publicUrl", "usage.example.com", 'such as "https://usage.example.com"'],

@@ -73,8 +73,8 @@ const READING = {
   jit: "off",
   // With the default of 4 MB the rows of a month are sorted on disk before they are added up.
   work_mem: "32MB",
-  // With the default of 4 the planner reads the whole table for some days of each series, as it does not know that the rows of a day are
-  // stored together.
+  // With the default of 4 the planner would read the whole table to find some days of each series, as it does not know that the rows of a day
+  // are stored together.
   random_page_cost: "1.1",
 };
 
@@ -92,7 +92,7 @@ export async function readSnapshot<T>(
   });
 }
 
-/** Runs a statement, which has no parameters, and returns its rows. All statements of a question see the same moment. */
+/** Runs a statement, which has no parameters, and returns its rows. */
 export type Run = <Row>(statement: string) => Promise<readonly Row[]>;
 
 type ReadOptions = {
@@ -102,6 +102,7 @@ type ReadOptions = {
   readonly signal?: AbortSignal | undefined;
 };
 
+/** Reads by the text of statements, as facts do, all of them as of one moment. */
 export async function readByStatements<T>(
   db: Database,
   read: (run: Run) => Promise<T>,

@@ -1,4 +1,5 @@
-// Reads and replaces the sealed secrets of the ledger's keys; and the history of the keys: who changed what, when and why.
+// Reads the sealed secrets of the ledger's keys and seals them anew; and the history of the keys: who changed what, when and why. The secret of a
+// new key is stored in ledger.ts.
 
 import { type MasterKeys, readMasterKeys, requireMasterKeys } from "../../keys/seal.ts";
 import { storableText } from "../../text.ts";

@@ -32,7 +32,7 @@ const READ_MS_MAX = 8_000;
 /** How long one reading of the health state serves all pages. */
 const HEALTH_MS = 5_000;
 
-/** Path to answer. */
+/** The pages by path, each as the function that answers a request. */
 export function openDashboard(
   { log, readiness, readHealth, read, readReport }: DashboardDeps,
   readMsMax: number = READ_MS_MAX,

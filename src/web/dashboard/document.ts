@@ -31,25 +31,25 @@ type DocumentOptions = {
 export const ADDING_UP_WARNING =
   "Days are calendar days in UTC. Figures by model, API key, tags or filter count the same usage again: never add them to each other.";
 
-/** The worker sends the policy as a header. */
+/** A page as the worker serves it, with the content security policy as a header. */
 export function servedPage(
   options: DocumentOptions,
   { status = 200, headers }: { readonly status?: number; readonly headers?: Page["headers"] } = {},
 ): Page {
-  const scripts = "script-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; frame-ancestors 'none'";
+  const policy = "script-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; frame-ancestors 'none'";
   const head = html`<script type="module" src="${scriptPath()}"></script>
 `;
   return {
     status,
     contentType: "text/html; charset=utf-8",
     body: documentText(options, head, html`<p>${ADDING_UP_WARNING}</p>`),
-    headers: { "content-security-policy": `${STYLE_POLICY}; ${scripts}`, ...headers },
+    headers: { "content-security-policy": `${STYLE_POLICY}; ${policy}`, ...headers },
   };
 }
 
-/** A file holds its script and its policy. The same options make the same bytes. */
+/** The report as one file, with script and policy in it. The same options make the same bytes. */
 export function fileText(options: DocumentOptions, footer: Html, script: string): string {
-  // Nothing in it ends the element.
+  // Escaped, so that nothing in the script ends its element.
   const inline = script.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
   const policy = `${STYLE_POLICY}; script-src '${hashOf(inline)}'; img-src data:; form-action 'none'`;
   const head = html`<meta http-equiv="Content-Security-Policy" content="${trustedHtml(policy)}">
@@ -64,7 +64,7 @@ function hashOf(text: string): string {
 /** Allows only the page's own style sheet. */
 const STYLE_POLICY = `default-src 'none'; style-src '${hashOf(STYLE)}'; base-uri 'none'`;
 
-/** Without its empty icon a browser would request one from the server. */
+/** The icon is an empty one, because a browser would otherwise request one from the server. */
 function documentText({ title, header, sections }: DocumentOptions, head: Html, footer: Html): string {
   return html`<!doctype html>
 <html lang="en">

@@ -22,7 +22,7 @@ import { pageHref } from "./frame.ts";
 
 // Jobs.
 
-/** None if no job is configured and none was. */
+/** None if no job is configured. */
 export function jobsSection({ jobs, workers }: HealthState, runs: readonly RecentRun[]): readonly Section[] {
   if (jobs.length === 0) return [];
   const live = workers.filter(({ state }) => state === "live").length;

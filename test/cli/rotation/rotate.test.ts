@@ -78,7 +78,7 @@ test("--dry-run takes --now and --rollback into account", async ({ context }) =>
   );
 });
 
-test("--json has what was done, and no secret", async ({ context }) => {
+test("--json has what was done", async ({ context }) => {
   const { stdout } = await context.run(["rotate", "--json"]);
   expect(JSON.parse(stdout)).toMatchObject([
     {
