@@ -43,7 +43,7 @@ test("two workers together send one notification when a job fails, and one when 
 });
 
 test("two workers send the weekly report once for each time that it is due, also if the receiver was away", async () => {
-  await using fixture = await openNotifierFixture(db, { notify: { report: "* * * * *" } });
+  await using fixture = await openNotifierFixture(db, { notify: { webhook: { env: "HOOK" }, report: "* * * * *" } });
   const back = await daysBack(db);
   await store(db, fixture.seriesId, [total(back(1), { hours: "12.5" })], { grouping: "none" });
   const workers = [fixture.notifier(), fixture.notifier()];
@@ -65,7 +65,9 @@ test("two workers send the weekly report once for each time that it is due, also
 
 test("a weekly report that was missed for days is not sent", async () => {
   const weekday = new Date(Date.now() - 3 * DAY_MS).getUTCDay();
-  await using fixture = await openNotifierFixture(db, { notify: { report: `0 0 * * ${weekday}` } });
+  await using fixture = await openNotifierFixture(db, {
+    notify: { webhook: { env: "HOOK" }, report: `0 0 * * ${weekday}` },
+  });
   await fixture.notifier().tick();
   const { rows } = await sql`select from usage_export.notice where subject like 'report %'`.execute(db);
   expect(rows).toEqual([]);
