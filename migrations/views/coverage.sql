@@ -15,7 +15,7 @@ join usage_export.series s using (series_id)
 cross join lateral (
   -- A join with due_series would read all of it.
   select sl.status = 'complete' and sl.closed_at is null and s.retired_at is null and sl.usage_date between s.due_from
-    and usage_export.due_until(s.due_through, s.next_due_at, s.undated_since is null or s.window_days is not null) as is_missing
+    and usage_export.due_until(s.due_through, s.next_due_at, s.undated_since, s.window_days) as is_missing
 ) closing
 -- What is configured no more is not read again, so a failure of its last night would stay for ever.
 where s.superseded_at is null and (s.retired_at is null or sl.status = 'complete')

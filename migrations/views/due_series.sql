@@ -2,6 +2,6 @@
 create or replace view usage_export.due_series as
 select series_id, project_id, project, "grouping", filter_key, filter, window_days, due_from, due_through, next_due_at,
   retired_at, superseded_at, created_at, source,
-  usage_export.due_until(due_through, next_due_at, undated_since is null or window_days is not null) as due_until
+  usage_export.due_until(due_through, next_due_at, undated_since, window_days) as due_until
 from usage_export.series
 where superseded_at is null and retired_at is null and due_from is not null;

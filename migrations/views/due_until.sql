@@ -1,8 +1,11 @@
 -- The last due day of a series. A day is due once a run of it began, or once the scheduled time after that run is past: also if no worker
--- is there to notice it. A series whose answers carry no date has no days, and what was due before stays as it is. Today is never due.
-create or replace function usage_export.due_until(due_through date, next_due_at timestamptz, has_days boolean)
+-- is there to notice it. A series without a window whose answers carry no date has no days, and what was due before stays as it is. Today is
+-- never due.
+create or replace function usage_export.due_until(
+  due_through date, next_due_at timestamptz, undated_since timestamptz, window_days integer
+)
 returns date language sql stable parallel safe
 return case
-  when has_days and now() >= next_due_at then (now() at time zone 'UTC')::date - 1
+  when now() >= next_due_at and (undated_since is null or window_days is not null) then (now() at time zone 'UTC')::date - 1
   else least(due_through, (now() at time zone 'UTC')::date - 1)
 end;
