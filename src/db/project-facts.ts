@@ -79,7 +79,8 @@ function instantOf(text: string | undefined): string | null {
 /** The names for people of line items: the newest one is kept. */
 export async function storeLineItems(db: Database, labels: readonly (readonly [name: string, label: string])[]) {
   if (labels.length === 0) return;
-  const [names, texts] = [0, 1].map((i) => labels.map((one) => storableText(one[i] ?? "")));
+  const names = labels.map(([name]) => storableText(name));
+  const texts = labels.map(([, label]) => storableText(label));
   await inTransaction(db, (tx) =>
     sql`
       insert into usage_export.line_item as known (line_item, label)

@@ -178,8 +178,8 @@ const READINGS = { usage: [syncKeyList], billing: [syncKeyList, readBalances, re
 const READING_MS_MAX = 10_000;
 
 /**
- * Reads what a project has beside its numbers, once a run: its list of API keys and, if the run is of billing, its balances and line items. Never throws:
- * the run has succeeded without it.
+ * Reads what a project has beside its numbers, once a run: its list of API keys and, if the run is of billing, its balances and line items.
+ * Never throws: the run has succeeded without it.
  */
 export async function readProjectFacts(context: ExportContext, project: Project, source: Source): Promise<void> {
   const log = context.app.log.child({ project: project.name });

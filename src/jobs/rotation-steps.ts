@@ -1,5 +1,5 @@
-// The steps of a rotation: creates, stores, verifies, delivers, replaces and removes a key, at the service, in the ledger and at the sinks. Every step except the create is safe to repeat; the create
-// is never repeated.
+// The steps of a rotation: creates, stores, verifies, delivers, replaces and removes a key, at the service, in the ledger and at the sinks.
+// Every step except the create is safe to repeat; the create is never repeated.
 
 import { randomBytes } from "node:crypto";
 import type { KeyLedger } from "../db/keys/ledger.ts";

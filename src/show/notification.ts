@@ -35,8 +35,8 @@ export function notificationsOf(
   const isAnomalyUnread = conditions.some(({ name }) => name === "unread");
   const ended = [...lastSent].flatMap(([subject, phase]): readonly Change[] => {
     const [name = ""] = subject.split(" ");
-    // Not reported as ended: a threshold of a budget and a report, which are sent once; an anomaly, if anomalies could not be read; failed
-    // attempts of a rotation that needs attention by now.
+    // These are not reported as ended: a threshold of a budget and a report, which are sent once; an anomaly, if anomalies could not be read;
+    // failed attempts of a rotation that needs attention by now.
     const isKept =
       ["budget", "many", "report"].includes(name) ||
       (name === "anomaly" && isAnomalyUnread) ||

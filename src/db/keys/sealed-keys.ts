@@ -1,5 +1,5 @@
-// Reads the sealed secrets of the ledger's keys and seals them anew; and the history of the keys: who changed what, when and why. The secret of a
-// new key is stored in ledger.ts.
+// Reads the sealed secrets of the ledger's keys and seals them anew; and the history of the keys: who changed what, when and why. The secret
+// of a new key is stored in ledger.ts.
 
 import { type MasterKeys, readMasterKeys, requireMasterKeys } from "../../keys/seal.ts";
 import { storableText } from "../../text.ts";

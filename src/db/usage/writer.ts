@@ -1,5 +1,5 @@
-// Writes what runs get: answers, and that a run is done with a project. What arrives while a batch is written is written together afterwards, in one
-// transaction: slices are replaced whole, and only rows that differ are written.
+// Writes what runs get: answers, and that a run is done with a project. What arrives while a batch is written is written together
+// afterwards, in one transaction: slices are replaced whole, and only rows that differ are written.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { batched } from "../../async.ts";
