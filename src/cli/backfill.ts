@@ -5,7 +5,7 @@ import { type Config, loadConfig } from "../config/config.ts";
 import { requireStaticKeys } from "../config/secrets.ts";
 import { withDatabase } from "../database.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import { sliceStatuses } from "../db/usage/coverage.ts";
+import { sliceStatuses } from "../db/usage/due-slices.ts";
 import { openExportContext } from "../jobs/context.ts";
 import { discoverProjects, withKnownProjects, withSeenValues } from "../jobs/discovery.ts";
 import { runExportJob } from "../jobs/export.ts";
@@ -21,7 +21,7 @@ import {
 import { dayOf } from "../usage/days.ts";
 import { describeRequest, sliceCount, totalSliceCount, type UsageRequest } from "../usage/plan.ts";
 import { seriesText } from "../usage/series.ts";
-import type { SliceStatus } from "../usage/slice.ts";
+import type { SliceStatus } from "../usage/slice-decision.ts";
 import { exportJson, exportText, type JobResult, progressBar } from "./export.ts";
 import { writeAnswer } from "./output.ts";
 import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./selection.ts";

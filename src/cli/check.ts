@@ -8,8 +8,8 @@ import { isPattern } from "../config/projects.ts";
 import { databaseUrlOf, withDatabase } from "../database.ts";
 import type { Database } from "../db/connection/database.ts";
 import { isSchemaError } from "../db/connection/migrate.ts";
-import { runOn } from "../db/connection/transaction.ts";
-import { readerProblem } from "../db/connection/views.ts";
+import { queryOn } from "../db/connection/transaction.ts";
+import { readerProblem } from "../db/connection/view-creation.ts";
 import { AppError, errorText } from "../errors.ts";
 import { shortWindows } from "../facts/coverage.ts";
 import { checkProject, type Finding, type FindingGroup } from "../jobs/check.ts";
@@ -67,7 +67,7 @@ async function checkOnline(app: App, config: Config, options: CheckOptions): Pro
 }
 
 async function checkWindows(db: Database): Promise<Finding[]> {
-  return (await shortWindows(runOn(db))).map(({ windowDays, days }) => ({
+  return (await shortWindows(queryOn(db))).map(({ windowDays, days }) => ({
     ...{ what: `window of ${counted(windowDays, "day")}`, state: "warn" },
     text: `may be too short: ${days} of the last 70 days still changed when they were read for the last time, and later changes are not seen; consider a longer one`,
   }));

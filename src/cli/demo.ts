@@ -11,7 +11,7 @@ import type { App } from "../app.ts";
 import { type Config, parseConfig } from "../config/config.ts";
 import { type Database, openEmbedded } from "../db/connection/database.ts";
 import { migrateToLatest } from "../db/connection/migrate.ts";
-import { viewSamples } from "../db/usage/coverage.ts";
+import { viewSamples } from "../db/usage/due-slices.ts";
 import { type Emulator, startEmulator } from "../emulator/server.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
 import type { ExportResult } from "../jobs/export.ts";

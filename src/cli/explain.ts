@@ -8,7 +8,7 @@ import { AppError } from "../errors.ts";
 import type { Answer } from "../facts/answer.ts";
 import { type Change, type ChangePart, type ChangeSplit, changes, costChanges, isKnown } from "../facts/changes.ts";
 import type { AskedMetric, Split } from "../facts/question.ts";
-import type { Run } from "../facts/scope.ts";
+import type { Query } from "../facts/scope.ts";
 import { changeSentences, partText } from "../show/changes.ts";
 import { exactText, metricName, windowText } from "../show/format.ts";
 import { characterCount, truncatedName } from "../show/html.ts";
@@ -37,7 +37,7 @@ export async function runExplain(app: App, options: ExplainOptions): Promise<num
   explainedPeriod(options, dayOf(new Date()));
   const found = await withDatabase(app, async (db) => {
     const period = explainedPeriod(options, dayOf(await databaseNow(db)));
-    const reading = readByStatements(db, (run) => readChanges(run, options, period), {
+    const reading = readByStatements(db, (query) => readChanges(query, options, period), {
       secondsMax: STATEMENT_SECONDS_MAX,
     });
     return { period, changes: await namingOption(reading) };
@@ -54,15 +54,15 @@ export async function runExplain(app: App, options: ExplainOptions): Promise<num
 
 const COST = "cost";
 
-async function readChanges(run: Run, options: ExplainOptions, period: Window): Promise<readonly Change[]> {
+async function readChanges(query: Query, options: ExplainOptions, period: Window): Promise<readonly Change[]> {
   const question = {
     ...{ period, before: comparedPeriod(period), projects: options.project, limit: options.limit },
     groupings: options.grouping && [...options.grouping, ...(["line_item", "project"] as const satisfies Split[])],
   };
   const found: Change[] = [];
   for (const metric of new Set(options.metric)) {
-    if (metric === COST) found.push(...(await costChanges(run, question)));
-    else found.push(await changes(run, { ...question, metric: metric as AskedMetric }));
+    if (metric === COST) found.push(...(await costChanges(query, question)));
+    else found.push(await changes(query, { ...question, metric: metric as AskedMetric }));
   }
   return found.filter(isKnown);
 }

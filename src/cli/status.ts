@@ -6,7 +6,7 @@ import { requireKnown } from "../config/messages.ts";
 import { matchesPattern } from "../config/projects.ts";
 import { withDatabase } from "../database.ts";
 import type { CallPause } from "../db/calling-processes.ts";
-import { runOn } from "../db/connection/transaction.ts";
+import { queryOn } from "../db/connection/transaction.ts";
 import type { Condition } from "../facts/conditions.ts";
 import { type Gaps, newestGaps, type ProjectHealth, undatedSeries, worstProjects } from "../facts/coverage.ts";
 import { type HealthState, isWell, health as readHealth } from "../facts/health.ts";
@@ -28,8 +28,8 @@ export async function runStatus(app: App, options: StatusOptions): Promise<numbe
   const written = await loadConfig(app.configPath);
   const { health, gaps, undated } = await withDatabase(app, async (db) => {
     const health = await readHealth(db, await withKnownProjects(written, db));
-    const gaps = await newestGaps(runOn(db), patterns && projectsAsked(health, patterns));
-    return { health, gaps, undated: patterns ? [] : await undatedSeries(runOn(db)) };
+    const gaps = await newestGaps(queryOn(db), patterns && projectsAsked(health, patterns));
+    return { health, gaps, undated: patterns ? [] : await undatedSeries(queryOn(db)) };
   });
   if (!patterns) {
     writeAnswer(app, options, statusJson(health, gaps, undated), () => renderStatus(health, gaps, undated));

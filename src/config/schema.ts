@@ -1,5 +1,5 @@
 // The schema of jobs.config.json, and the JSON Schema made from it for editors. What one part of the file says about another is
-// checked in checks.ts. A field of an export is typed in usage/plan.ts, and a rule for its answers in usage/slice.ts.
+// checked in checks.ts. A field of an export is typed in usage/plan.ts, and a rule for its answers in usage/slice-decision.ts.
 
 import { z } from "zod";
 import { AUTH_SCHEMES } from "../service/service.ts";
@@ -14,7 +14,7 @@ import {
 } from "../usage/dimensions.ts";
 import { SENSITIVITIES } from "../usage/metrics.ts";
 import { FEATURE_CHECKS } from "../usage/plan.ts";
-import { GUARD_MODES, UNDATED } from "../usage/slice.ts";
+import { GUARD_MODES, UNDATED } from "../usage/slice-decision.ts";
 import {
   BaseUrl,
   FeatureName,

@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import type { Database } from "./connection/database.ts";
 import { inTransaction } from "./connection/transaction.ts";
-import { WATCHED_DAYS_MAX } from "./money.ts";
+import { WATCHED_DAYS_MAX } from "./prices-and-budgets.ts";
 
 /** Longer than it takes to send a notification. */
 const CLAIM_SECONDS = 60;

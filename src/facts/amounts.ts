@@ -1,19 +1,29 @@
 // The amounts of usage or cost that a question asks for, from the views of schema bi.
 
 import { plainDecimal } from "../decimal.ts";
+import { TOTAL_GROUPINGS } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { type Answer, answerOf, type Basis, lackingDays, type UsageRow } from "./answer.ts";
 import { isCost, type Question, type Split } from "./question.ts";
-import { countUnpriced, type Run, readCoveredDays, readScope } from "./scope.ts";
+import { countUnpriced, type Query, readCoveredDays, readScope } from "./scope.ts";
 import { dayAmountSql, figuresSql, literal, usageSql } from "./sql.ts";
 
 /** Throws InvalidQuestion if there is no such project or filter. */
-export async function readBasis(run: Run, question: Question): Promise<Basis> {
-  const scope = await readScope(run, question);
-  const covered = await readCoveredDays(run, question, scope);
+export async function readBasis(query: Query, question: Question): Promise<Basis> {
+  const scope = await readScope(query, question);
+  const covered = await readCoveredDays(query, question, scope);
   const lacking = lackingDays(question, covered, scope.activeCount);
   const isWhole = Object.values(lacking).every((days) => days.length === 0);
   return { scope, covered, lacking, isCompared: question.before !== undefined && isWhole && scope.endedCount === 0 };
+}
+
+/** The grouping whose groups add up to the total, with what is known of its series; and every split that is exported. */
+export async function readTotalSplit(query: Query, question: Question) {
+  const basis = await readBasis(query, question);
+  const available = basis.scope.groupings;
+  const other = basis.scope.projectCount > 0 ? undefined : TOTAL_GROUPINGS.find((one) => available.includes(one));
+  if (other === undefined || other === "none") return { totalSplit: "none", available, basis } as const;
+  return { totalSplit: other, available, basis: await readBasis(query, { ...question, grouping: other }) };
 }
 
 export type AmountsOptions = {
@@ -24,21 +34,21 @@ export type AmountsOptions = {
 
 /** Throws InvalidQuestion if there is no such project or filter. */
 export async function amounts(
-  run: Run,
+  query: Query,
   question: Question,
   { basis: known, isPart = false }: AmountsOptions = {},
 ): Promise<Answer> {
-  const basis = known ?? (await readBasis(run, question));
+  const basis = known ?? (await readBasis(query, question));
   const { scope } = basis;
   const isChecked = question.metric === "estimated_cost" && scope.projectCount > 0 && !isPart;
   const rows =
     isCost(question.metric) && scope.projectCount === 0
       ? []
-      : await run<UsageRow>(usageSql(question, scope, basis.isCompared));
+      : await query<UsageRow>(usageSql(question, scope, basis.isCompared));
   return answerOf({
     ...{ question, ...basis, rows, sql: dayAmountSql(question, scope) },
-    labels: await readLabels(run, question, rows),
-    unpricedModels: isChecked ? await countUnpriced(run, question, scope) : 0,
+    labels: await readLabels(query, question, rows),
+    unpricedModels: isChecked ? await countUnpriced(query, question, scope) : 0,
   });
 }
 
@@ -49,8 +59,8 @@ export type Figure = {
 };
 
 /** The total of each metric of usage that the service sent. The basis is that of a split that adds up to the total. */
-export async function figures(run: Run, question: Question, { scope }: Basis): Promise<readonly Figure[]> {
-  const [sums = {}] = await run<Record<string, string | null>>(figuresSql(question, scope));
+export async function figures(query: Query, question: Question, { scope }: Basis): Promise<readonly Figure[]> {
+  const [sums = {}] = await query<Record<string, string | null>>(figuresSql(question, scope));
   return METRICS.flatMap((metric) => {
     const [amount, before] = [sums[metric] ?? null, sums[`${metric}_before`] ?? null];
     return amount === null
@@ -63,11 +73,11 @@ export async function figures(run: Run, question: Question, { scope }: Basis): P
  * A key is known by its comment, a project and a line item by their names, while usage has their identifiers. Keys of several projects with the
  * same comment also have the name of their project.
  */
-async function readLabels(run: Run, { grouping }: Question, rows: readonly UsageRow[]) {
+async function readLabels(query: Query, { grouping }: Question, rows: readonly UsageRow[]) {
   const ids = rows.flatMap(({ part, group }) => (part === "group" && group !== null ? [literal(group)] : []));
   const labels = labelsSql(grouping, ids.join(", "));
   if (labels === undefined || ids.length === 0) return new Map<string | null, string>();
-  const named = await run<{ id: string; label: string }>(labels);
+  const named = await query<{ id: string; label: string }>(labels);
   return new Map<string | null, string>(named.map(({ id, label }) => [id, label]));
 }
 

@@ -2,11 +2,11 @@
 // The parts of a split add up to the change exactly.
 
 import { difference, sumOf } from "../decimal.ts";
-import { addsUp, TOTAL_GROUPINGS } from "../usage/dimensions.ts";
-import { amounts, type Figure, readBasis } from "./amounts.ts";
-import type { Answer, Basis } from "./answer.ts";
-import type { AskedMetric, Question, Split } from "./question.ts";
-import type { Run } from "./scope.ts";
+import { addsUp } from "../usage/dimensions.ts";
+import { amounts, readBasis, readTotalSplit } from "./amounts.ts";
+import type { Answer } from "./answer.ts";
+import type { Question, Split } from "./question.ts";
+import type { Query } from "./scope.ts";
 import { projectConditions } from "./sql.ts";
 
 export type ChangeQuestion = Pick<Question, "period" | "projects" | "metric" | "limit"> &
@@ -50,14 +50,14 @@ export type ChangePart = ChangeAmounts & {
 };
 
 /** Throws InvalidQuestion if there is no such project. */
-export async function changes(run: Run, { groupings, ...asked }: ChangeQuestion): Promise<Change> {
+export async function changes(query: Query, { groupings, ...asked }: ChangeQuestion): Promise<Change> {
   const question = { currency: undefined, ...asked, filter: undefined, group: undefined, sort: "change" } as const;
-  const { totalFrom, available, basis } = await totalSplit(run, { ...question, grouping: "none" });
-  const total = await amounts(run, { ...question, grouping: totalFrom }, { basis });
+  const { totalSplit, available, basis } = await readTotalSplit(query, { ...question, grouping: "none" });
+  const total = await amounts(query, { ...question, grouping: totalSplit }, { basis });
   const splits: ChangeSplit[] = [];
   for (const grouping of total.total?.change == null ? [] : (groupings ?? available)) {
     if (!isAsked(grouping, available, total)) continue;
-    const answer = await amounts(run, { ...question, grouping }, { isPart: true });
+    const answer = await amounts(query, { ...question, grouping }, { isPart: true });
     splits.push({ grouping, lacking: answer.lacking, parts: answer.compared ? partsOf(answer, total) : [] });
   }
   return { answer: total, splits };
@@ -66,25 +66,6 @@ export async function changes(run: Run, { groupings, ...asked }: ChangeQuestion)
 /** A project by itself is no split. */
 function isAsked(split: Split, available: readonly Split[], { projectCount }: Answer): boolean {
   return split !== "none" && available.includes(split) && (split !== "project" || projectCount > 1);
-}
-
-/** Hours, unless the service sends none or only 0. */
-export function mainMetric(sent: readonly Figure[]): AskedMetric {
-  const used = sent.filter(({ amount }) => amount !== "0").map(({ metric }) => metric);
-  if (used.includes("hours")) return "hours";
-  return used.includes("requests") ? "requests" : (used[0] ?? "hours");
-}
-
-/** What a total is the sum of, with what is known of that series; and every split that is exported. */
-export async function totalSplit(
-  run: Run,
-  question: Question,
-): Promise<{ readonly totalFrom: Split; readonly available: readonly Split[]; readonly basis: Basis }> {
-  const basis = await readBasis(run, question);
-  const available = basis.scope.groupings;
-  const totalFrom = basis.scope.projectCount > 0 ? "none" : TOTAL_GROUPINGS.find((one) => available.includes(one));
-  if (totalFrom === undefined || totalFrom === "none") return { totalFrom: "none", available, basis };
-  return { totalFrom, available, basis: await readBasis(run, { ...question, grouping: totalFrom }) };
 }
 
 function partsOf({ question: { grouping }, groups, other }: Answer, { total }: Answer): readonly ChangePart[] {
@@ -127,23 +108,23 @@ export function isKnown({ answer: { total } }: Change): boolean {
  * Where the charges can't be compared yet, as in the first weeks of billing, the estimate is of all.
  */
 export async function costChanges(
-  run: Run,
+  query: Query,
   question: Omit<ChangeQuestion, "metric" | "currency">,
 ): Promise<readonly Change[]> {
   const all = { ...question, filter: undefined, group: undefined, currency: undefined, sort: "change" } as const;
-  const { scope } = await readBasis(run, { ...all, metric: "estimated_cost", grouping: "none" });
-  const known = await run<{ id: string; isBilled: boolean }>(`
+  const { scope } = await readBasis(query, { ...all, metric: "estimated_cost", grouping: "none" });
+  const known = await query<{ id: string; isBilled: boolean }>(`
 select project_id as id, bool_or(source = 'billing' and unfiltered and active) as "isBilled" from bi.series
 where ${projectConditions(scope)[0] ?? "true"} group by project_id order by 1`);
   const billed = known.flatMap(({ id, isBilled }) => (isBilled ? id : []));
   const others = known.flatMap(({ id, isBilled }) => (isBilled ? [] : id));
   const charged =
-    billed.length > 0 ? [await changes(run, { ...question, metric: "billed_cost", projects: billed })] : [];
+    billed.length > 0 ? [await changes(query, { ...question, metric: "billed_cost", projects: billed })] : [];
   const isExplained = charged.some(({ answer }) => answer.total?.change != null);
   const projects = isExplained ? others : question.projects;
   const found = [...charged];
   if (projects?.length !== 0)
     for (const currency of scope.currencies)
-      found.push(await changes(run, { ...question, metric: "estimated_cost", currency, projects }));
+      found.push(await changes(query, { ...question, metric: "estimated_cost", currency, projects }));
   return found.filter(isKnown);
 }

@@ -5,7 +5,7 @@ import type { Window } from "../usage/days.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { readBasis } from "./amounts.ts";
 import { type AskedMetric, COSTS, isCost, type Question, type Split, splitsOf } from "./question.ts";
-import type { Run } from "./scope.ts";
+import type { Query } from "./scope.ts";
 import { literal, sourceOf, within } from "./sql.ts";
 
 /** Tags are no such split: a request may have several, so their amounts do not add up. */
@@ -27,21 +27,21 @@ export type Charge = {
 type AskedCharges = Pick<Question, "projects"> & { readonly period: Window; readonly by: (typeof CHARGED_BY)[number] };
 
 /** Throws InvalidQuestion if there is no such project. */
-export async function chargeback(run: Run, { by, ...asked }: AskedCharges): Promise<readonly Charge[]> {
+export async function chargeback(query: Query, { by, ...asked }: AskedCharges): Promise<readonly Charge[]> {
   const charges: Charge[] = [];
-  charges.push(...(await chargesOf(run, asked, METRICS, by, undefined)));
+  charges.push(...(await chargesOf(query, asked, METRICS, by, undefined)));
   for (const metric of COSTS) {
     const grouping = splitsOf(metric).includes(by) ? by : "project";
-    const { scope } = await readBasis(run, questionOf(asked, metric, grouping, undefined));
+    const { scope } = await readBasis(query, questionOf(asked, metric, grouping, undefined));
     for (const currency of metric === "billed_cost" ? [undefined] : scope.currencies)
-      charges.push(...(await chargesOf(run, asked, [metric], grouping, currency)));
+      charges.push(...(await chargesOf(query, asked, [metric], grouping, currency)));
   }
   return charges;
 }
 
 /** By project, where the metrics are not exported by the grouping. */
 async function chargesOf(
-  run: Run,
+  query: Query,
   asked: Omit<AskedCharges, "by">,
   metrics: readonly AskedMetric[],
   grouping: Split,
@@ -49,13 +49,13 @@ async function chargesOf(
 ): Promise<readonly Charge[]> {
   const [metric = "hours"] = metrics;
   const question = questionOf(asked, metric, grouping, currency);
-  const { scope, lacking } = await readBasis(run, question);
+  const { scope, lacking } = await readBasis(query, question);
   if (scope.projectCount === 0)
-    return grouping === "project" ? [] : chargesOf(run, asked, metrics, "project", currency);
+    return grouping === "project" ? [] : chargesOf(query, asked, metrics, "project", currency);
   const { view, column, conditions } = sourceOf(question, scope);
   const group = grouping === "project" ? "null::text" : column;
   const sums = metrics.map((one) => `sum(${isCost(one) ? "amount" : one}) as ${one}`);
-  const rows = await run<Omit<Charge, "currency" | "isComplete">>(`
+  const rows = await query<Omit<Charge, "currency" | "isComplete">>(`
 select project_id as "projectId", project, "group", metric, trim_scale(amount)::text as amount, trim_scale(total)::text as total
 from (
   select project_id, "group", metric, place, amount, sum(amount) over (partition by metric) as total

@@ -5,8 +5,8 @@ import type { Tx } from "../db/connection/transaction.ts";
 import type { Day, Window } from "../usage/days.ts";
 import type { Source } from "../usage/dimensions.ts";
 import type { SeriesName } from "../usage/series.ts";
-import type { SliceStatus } from "../usage/slice.ts";
-import { findProjects, type Run } from "./scope.ts";
+import type { SliceStatus } from "../usage/slice-decision.ts";
+import { findProjects, type Query } from "./scope.ts";
 import { literal, projectConditions, within } from "./sql.ts";
 
 /** Numbers of slices. */
@@ -150,18 +150,18 @@ export type CoverageScope = {
 };
 
 /** Reads the coverage of usage and billing together. Throws InvalidQuestion if there is no such project. */
-export async function coverage(run: Run, { period, projects }: CoverageScope): Promise<Coverage> {
-  const ofProjects = projectConditions({ projectIds: projects && (await findProjects(run, projects)) });
+export async function coverage(query: Query, { period, projects }: CoverageScope): Promise<Coverage> {
+  const ofProjects = projectConditions({ projectIds: projects && (await findProjects(query, projects)) });
   return {
     period,
-    ...(await readProjects(run, ofProjects, period)),
-    undated: await undatedSeries(run, ofProjects),
+    ...(await readProjects(query, ofProjects, period)),
+    undated: await undatedSeries(query, ofProjects),
   };
 }
 
 /** The series whose answers carry no date. */
-export function undatedSeries(run: Run, ofProjects: readonly string[] = []): Promise<readonly SeriesName[]> {
-  return run<SeriesName>(`
+export function undatedSeries(query: Query, ofProjects: readonly string[] = []): Promise<readonly SeriesName[]> {
+  return query<SeriesName>(`
 select project, "grouping", filter from bi.coverage
 where ${["source = 'usage' and status = 'undated'", ...ofProjects].join(" and ")} order by 1, 2, 3`);
 }
@@ -174,12 +174,12 @@ const QUALITY = `case when status in ('complete', 'suspect') then status when fe
 type ProjectRow = { readonly projectId: string; readonly count: number };
 
 async function readProjects(
-  run: Run,
+  query: Query,
   ofProjects: readonly string[],
   period: Window,
 ): Promise<Pick<Coverage, "projects" | "projectCount">> {
   const asked = [within(period), "status <> 'undated'", ...ofProjects].join(" and ");
-  const worst = await run<ProjectRow>(`
+  const worst = await query<ProjectRow>(`
 select project_id as "projectId", (count(*) over ())::integer as count
 from (select project_id, max(project) as project from bi.series where ${["active", ...ofProjects].join(" and ")} group by project_id) known
 left join (
@@ -189,15 +189,19 @@ left join (
 order by missing desc nulls last, lacking desc nulls last, project collate "C", project_id
 limit ${PROJECTS_MAX}`);
   if (worst.length === 0) return { projects: [], projectCount: 0 };
-  return { projects: await projectCoverage(run, worst, asked), projectCount: worst[0]?.count ?? 0 };
+  return { projects: await projectCoverage(query, worst, asked), projectCount: worst[0]?.count ?? 0 };
 }
 
 /** bi.coverage_gaps has no suspect days, and its stretches do not end with the period. */
-function projectCoverage(run: Run, shown: readonly ProjectRow[], asked: string): Promise<readonly ProjectCoverage[]> {
+function projectCoverage(
+  query: Query,
+  shown: readonly ProjectRow[],
+  asked: string,
+): Promise<readonly ProjectCoverage[]> {
   const ids = shown.map(({ projectId }) => literal(projectId)).join(", ");
   const ofShown = `project_id in (${ids})`;
   const qualities = `array[${DAY_QUALITIES.map(literal).join(", ")}]`;
-  return run(`
+  return query(`
 with covered as materialized (
   select *, ${QUALITY} as quality from bi.coverage where ${ofShown} and ${asked}
 ), gap as (
@@ -240,9 +244,9 @@ type Gap = {
 export type Gaps = { readonly gaps: readonly Gap[]; readonly gapsLeftOut: number };
 
 /** Reads the newest gaps of the projects with these names; of all projects if it is undefined. */
-export async function newestGaps(run: Run, projects: readonly string[] | undefined): Promise<Gaps> {
+export async function newestGaps(query: Query, projects: readonly string[] | undefined): Promise<Gaps> {
   const asked = projects === undefined ? "true" : `project in (${projects.map(literal).join(", ") || "null"})`;
-  const rows = await run<Gap & { readonly all: number }>(`
+  const rows = await query<Gap & { readonly all: number }>(`
 select status, from_date as "from", to_date as "to", reason as error, (count(*) over ())::integer as "all",
   json_agg(json_build_object('project', project, 'source', source, 'grouping', "grouping", 'filter', filter)
     order by source desc, project, "grouping", filter) as series
@@ -262,8 +266,8 @@ export type ShortWindow = { readonly windowDays: number; readonly days: number }
 const LATE_DAYS_MIN = 7;
 
 /** Finds windows in which at least 7 of the last 70 days changed at their last reading: later changes were probably not seen. */
-export function shortWindows(run: Run): Promise<readonly ShortWindow[]> {
-  return run<ShortWindow>(`
+export function shortWindows(query: Query): Promise<readonly ShortWindow[]> {
+  return query<ShortWindow>(`
 select s.window_days as "windowDays", count(distinct r.usage_date)::integer as days
 from usage_export.series s
 join usage_export.superseded_row r using (series_id)

@@ -6,7 +6,7 @@ import { type CallPause, storedPauses } from "../db/calling-processes.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { type Tx, tryWithin } from "../db/connection/transaction.ts";
 import { type StoredWorker, storedWorkers } from "../db/jobs/jobs.ts";
-import { watchedBudgets } from "../db/money.ts";
+import { watchedBudgets } from "../db/prices-and-budgets.ts";
 import { type StoredList, storedLists } from "../db/projects.ts";
 import { type FailureCause, failureCauses } from "../db/usage/failures.ts";
 import { errorText } from "../errors.ts";

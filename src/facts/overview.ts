@@ -2,11 +2,10 @@
 // expected to amount to.
 
 import { addDays, type Day, type Window } from "../usage/days.ts";
-import { amounts, type Figure, figures, readBasis } from "./amounts.ts";
+import { amounts, type Figure, figures, readBasis, readTotalSplit } from "./amounts.ts";
 import type { Answer, Basis } from "./answer.ts";
-import { mainMetric, totalSplit } from "./changes.ts";
-import { isCost, type Question, splitsOf } from "./question.ts";
-import { type Run, readCurrencies } from "./scope.ts";
+import { type AskedMetric, isCost, type Question, splitsOf } from "./question.ts";
+import { type Query, readCurrencies } from "./scope.ts";
 import { coverageConditions, literal, sourceOf, within } from "./sql.ts";
 
 export type Overview = {
@@ -19,7 +18,7 @@ export type Overview = {
   /** The cost of the period; undefined if none is known. */
   readonly cost: Answer | undefined;
   /** The current month; undefined if the period has no day of it. */
-  readonly money: MonthSoFar | undefined;
+  readonly monthSoFar: MonthSoFar | undefined;
   /** By project, model, line item, key and tags, as far as they are exported: of the cost, or of the main metric where cost has no such split. */
   readonly splits: readonly Answer[];
 };
@@ -31,15 +30,15 @@ const OVERVIEW_SPLITS = ["project", "line_item", "model", "accessor", "tags"] as
 const LISTED_MAX = 100;
 
 /** Throws InvalidQuestion if there is no such project. */
-export async function overview(run: Run, asked: OverviewQuestion, today: Day): Promise<Overview> {
+export async function overview(query: Query, asked: OverviewQuestion, today: Day): Promise<Overview> {
   const none = { currency: undefined, filter: undefined, group: undefined };
   const question = { ...asked, ...none, limit: LISTED_MAX, sort: "amount", metric: "hours" } as const;
-  const { totalFrom, available, basis } = await totalSplit(run, { ...question, grouping: "none" });
-  const sent = await figures(run, { ...question, grouping: totalFrom }, basis);
+  const { totalSplit, available, basis } = await readTotalSplit(query, { ...question, grouping: "none" });
+  const sent = await figures(query, { ...question, grouping: totalSplit }, basis);
   const metric = mainMetric(sent);
-  const total = await amounts(run, { ...question, metric, grouping: totalFrom }, { basis });
-  const source = await costQuestion(run, question, total.projectCount);
-  const cost = source && (await amounts(run, source.question, { basis: source.basis }));
+  const total = await amounts(query, { ...question, metric, grouping: totalSplit }, { basis });
+  const source = await costQuestion(query, question, total.projectCount);
+  const cost = source && (await amounts(query, source.question, { basis: source.basis }));
   const splits: Answer[] = [];
   for (const grouping of OVERVIEW_SPLITS) {
     const ofCost =
@@ -47,14 +46,21 @@ export async function overview(run: Run, asked: OverviewQuestion, today: Day): P
     if (!ofCost && !(available.includes(grouping) && !(grouping === "model" && splits.some(isOfLineItems)))) continue;
     if (grouping === "project" && total.projectCount < 2) continue;
     const split = { ...question, metric: ofCost ? cost.question.metric : metric, grouping };
-    splits.push(await amounts(run, split, { isPart: true }));
+    splits.push(await amounts(query, split, { isPart: true }));
   }
   const isCurrent = asked.period.end.slice(0, 7) >= today.slice(0, 7);
-  const main = source?.question ?? { ...question, metric, grouping: totalFrom };
+  const main = source?.question ?? { ...question, metric, grouping: totalSplit };
   return {
     ...{ period: asked.period, before: asked.before, figures: sent, total, cost, splits },
-    money: isCurrent ? await money(run, main, today) : undefined,
+    monthSoFar: isCurrent ? await readMonthSoFar(query, main, today) : undefined,
   };
+}
+
+/** Hours, unless the service sends none or only 0. */
+function mainMetric(sent: readonly Figure[]): AskedMetric {
+  const used = sent.filter(({ amount }) => amount !== "0").map(({ metric }) => metric);
+  if (used.includes("hours")) return "hours";
+  return used.includes("requests") ? "requests" : (used[0] ?? "hours");
 }
 
 function isOfLineItems({ question }: Answer): boolean {
@@ -80,31 +86,31 @@ type QuestionWithBasis = { readonly question: Question; readonly basis: Basis };
  * some projects. Undefined if nothing is known of any cost.
  */
 async function costQuestion(
-  run: Run,
+  query: Query,
   asked: Omit<Question, "grouping">,
   projectCount: number,
 ): Promise<QuestionWithBasis | undefined> {
   const inAll = { ...asked, grouping: "none" } as const;
-  const { totalFrom, basis } = await totalSplit(run, { ...inAll, metric: "billed_cost" });
+  const { totalSplit, basis } = await readTotalSplit(query, { ...inAll, metric: "billed_cost" });
   const billedCount = basis.scope.projectCount;
-  const billed = { question: { ...asked, metric: "billed_cost", grouping: totalFrom }, basis } as const;
+  const billed = { question: { ...asked, metric: "billed_cost", grouping: totalSplit }, basis } as const;
   if (billedCount > 0 && billedCount >= projectCount) return billed;
   const question = { ...inAll, metric: "estimated_cost" } as const;
-  const isPriced = (await readCurrencies(run, question)).length > 0;
-  const estimated = isPriced && { question, basis: await readBasis(run, question) };
+  const isPriced = (await readCurrencies(query, question)).length > 0;
+  const estimated = isPriced && { question, basis: await readBasis(query, question) };
   if (estimated && estimated.basis.scope.projectCount > 0) return estimated;
   return billedCount > 0 ? billed : undefined;
 }
 
-async function money(run: Run, asked: Question, today: Day): Promise<MonthSoFar> {
+async function readMonthSoFar(query: Query, asked: Question, today: Day): Promise<MonthSoFar> {
   const start = `${today.slice(0, 7)}-01`;
   const end = addDays(today, -1);
   const period = { start, end: end < start ? today : end };
   const before = { start: `${addDays(start, -1).slice(0, 7)}-01`, end: addDays(start, -1) };
   const question = { ...asked, period, before, limit: 1 };
-  const basis = await readBasis(run, question);
-  const total = await amounts(run, question, { basis });
-  return { period, total, forecast: await readForecast(run, question, basis.scope, today) };
+  const basis = await readBasis(query, question);
+  const total = await amounts(query, question, { basis });
+  return { period, total, forecast: await readForecast(query, question, basis.scope, today) };
 }
 
 /** How far back usage_export.month_forecast looks. */
@@ -113,7 +119,12 @@ const HISTORY_DAYS = 70;
 const FORECAST_PROJECTS_MAX = 1_000;
 
 /** Forecasts by the method of budgets (docs/forecast.md). A day that was not read of every project is estimated. */
-async function readForecast(run: Run, question: Question, scope: Basis["scope"], today: Day): Promise<Forecast | null> {
+async function readForecast(
+  query: Query,
+  question: Question,
+  scope: Basis["scope"],
+  today: Day,
+): Promise<Forecast | null> {
   if (
     scope.projectCount === 0 ||
     scope.projectCount > FORECAST_PROJECTS_MAX ||
@@ -122,7 +133,7 @@ async function readForecast(run: Run, question: Question, scope: Basis["scope"],
     return null;
   const history = { start: addDays(today, -HISTORY_DAYS), end: today };
   const { view, conditions } = sourceOf({ ...question, group: undefined }, scope);
-  const [found] = await run<Forecast>(`
+  const [found] = await query<Forecast>(`
 with amount as materialized (
   select usage_date, sum(${isCost(question.metric) ? "amount" : question.metric}) as amount
   from ${view} where ${[within(history), ...conditions].join(" and ")} group by usage_date

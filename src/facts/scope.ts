@@ -2,7 +2,7 @@
 // schema bi.
 
 import { didYouMean } from "../config/messages.ts";
-import type { Run } from "../db/connection/transaction.ts";
+import type { Query } from "../db/connection/transaction.ts";
 import { type Day, daysOf, type Window } from "../usage/days.ts";
 import { InvalidQuestion, isCost, type Question, SPLITS, type Split, splitsOf } from "./question.ts";
 import {
@@ -18,7 +18,7 @@ import {
   within,
 } from "./sql.ts";
 
-export type { Run };
+export type { Query };
 
 const NAMES_MAX = 20;
 const CANDIDATES_MAX = 1_000;
@@ -52,16 +52,16 @@ type RetiredProject = AskedProject & { readonly active: boolean };
 type AskedProject = { readonly id: string; readonly name: string };
 
 /** Throws InvalidQuestion if there is no such project or filter. */
-export async function readScope(run: Run, question: Question): Promise<Scope & SeriesFacts> {
-  const projects = question.projects && (await findProjects(run, question.projects));
-  if (question.filter !== undefined) await requireFilter(run, question.filter);
-  const currencies = question.metric === "estimated_cost" ? await readCurrencies(run, question) : [];
+export async function readScope(query: Query, question: Question): Promise<Scope & SeriesFacts> {
+  const projects = question.projects && (await findProjects(query, question.projects));
+  if (question.filter !== undefined) await requireFilter(query, question.filter);
+  const currencies = question.metric === "estimated_cost" ? await readCurrencies(query, question) : [];
   const currency = question.metric === "billed_cost" ? "USD" : (question.currency ?? currencies[0]);
   const scope = { projectIds: projects, filter: question.filter, ...(isCost(question.metric) && { currency }) };
-  const [stored] = await run<StoredFacts>(factsSql(question, scope));
+  const [stored] = await query<StoredFacts>(factsSql(question, scope));
   if (!stored) throw new Error("expected one row with the facts about the series");
   const { retired, ...facts } = stored;
-  const { ended, unused } = await sortRetired(run, question, scope, retired);
+  const { ended, unused } = await sortRetired(query, question, scope, retired);
   return {
     ...{ ...scope, ...facts, currencies, ...costChoices(question, facts) },
     leftOut: [...facts.leftOut, ...unused].sort().slice(0, NAMES_MAX),
@@ -79,8 +79,8 @@ function costChoices({ metric }: Question, { groupings, filters }: Pick<SeriesFa
 }
 
 /** The currencies of the prices. Throws InvalidQuestion if the one that is asked for is not among them. */
-export async function readCurrencies(run: Run, { currency }: Question): Promise<readonly string[]> {
-  const rows = await run<{ name: string }>("select distinct currency as name from bi.price_book order by 1");
+export async function readCurrencies(query: Query, { currency }: Question): Promise<readonly string[]> {
+  const rows = await query<{ name: string }>("select distinct currency as name from bi.price_book order by 1");
   const names = rows.map(({ name }) => name);
   if (currency === undefined || names.includes(currency)) return names;
   throw new InvalidQuestion(`currency: no price is in ${JSON.stringify(currency)}${didYouMean(currency, names)}`);
@@ -90,13 +90,13 @@ export async function readCurrencies(run: Run, { currency }: Question): Promise<
  * How many models have usage in the period that no price is for. The usage of a day that was not read by model is of no known model: such
  * a day is incomplete or unread, or its project is left out.
  */
-export async function countUnpriced(run: Run, question: Question, scope: Scope): Promise<number> {
+export async function countUnpriced(query: Query, question: Question, scope: Scope): Promise<number> {
   const conditions = [
     `status = 'unpriced' and "grouping" = 'model' and ${within(question.period)}`,
     ...projectConditions(scope),
     ...(question.grouping === "model" ? groupConditions(question, "model") : []),
   ];
-  const [counted] = await run<{ count: number }>(`
+  const [counted] = await query<{ count: number }>(`
 select count(distinct coalesce(model, ''))::integer as count from bi.cost_estimated where ${conditions.join(" and ")}`);
   return counted?.count ?? 0;
 }
@@ -105,13 +105,13 @@ select count(distinct coalesce(model, ''))::integer as count from bi.cost_estima
  * The names of the retired projects that have some days of the question and lack others, and of those that have none but are exported
  * by another series. A project that was read on all days lacks nothing.
  */
-async function sortRetired(run: Run, question: Question, scope: Scope, retired: readonly RetiredProject[]) {
+async function sortRetired(query: Query, question: Question, scope: Scope, retired: readonly RetiredProject[]) {
   if (retired.length === 0) return { ended: [], unused: [] };
   const windows = windowsOf(question);
   const isRetired = `project_id in (${retired.map(({ id }) => literal(id)).join(", ")})`;
   const { view, conditions } = sourceOf({ ...question, group: undefined }, scope);
   // bi.coverage leaves out the days of a retired series whose newest reading failed, but their rows are in the amounts.
-  const known = await run<{ id: string; days: number }>(`
+  const known = await query<{ id: string; days: number }>(`
 select project_id as id, max(days)::integer as days from (
   select project_id, count(distinct usage_date) as days from bi.coverage
   where ${coverageConditions(question, scope, windows)} and ${isRetired}
@@ -135,9 +135,9 @@ function windowsOf({ period, before }: Question): readonly Window[] {
 }
 
 /** The identifiers of these projects. Of several that had a name, the one that is still read. */
-export async function findProjects(run: Run, names: readonly string[]): Promise<readonly string[]> {
+export async function findProjects(query: Query, names: readonly string[]): Promise<readonly string[]> {
   const asked = names.map(literal).join(", ");
-  const found = await run<AskedProject & { readonly active: boolean }>(`
+  const found = await query<AskedProject & { readonly active: boolean }>(`
     select project_id as id, project as name, bool_or(active) as active from bi.series
     where project_id in (${asked}) or project in (${asked})
     group by 1, 2 order by 1`);
@@ -151,7 +151,7 @@ export async function findProjects(run: Run, names: readonly string[]): Promise<
         `project: ${JSON.stringify(name)} is the name of several projects; use the identifier of one, such as ${meant.join(" or ")}`,
       );
     if (meant[0] === undefined) {
-      const projects = await run<{ name: string }>(
+      const projects = await query<{ name: string }>(
         `select distinct project as name from bi.series limit ${CANDIDATES_MAX}`,
       );
       throw unknown("project", name, projects);
@@ -161,8 +161,8 @@ export async function findProjects(run: Run, names: readonly string[]): Promise<
   return [...ids];
 }
 
-async function requireFilter(run: Run, name: string): Promise<void> {
-  const filters = await run<{ name: string; unfiltered: boolean }>(`
+async function requireFilter(query: Query, name: string): Promise<void> {
+  const filters = await query<{ name: string; unfiltered: boolean }>(`
     select distinct filter as name, unfiltered from bi.series limit ${CANDIDATES_MAX}`);
   const withName = filters.filter((filter) => filter.name === name);
   if (withName.some(({ unfiltered }) => !unfiltered)) return;
@@ -232,11 +232,11 @@ export type CoveredDay = {
 };
 
 export async function readCoveredDays(
-  run: Run,
+  query: Query,
   question: Question,
   scope: Scope,
 ): Promise<ReadonlyMap<Day, CoveredDay>> {
-  const days = await run<CoveredDay>(`
+  const days = await query<CoveredDay>(`
 select usage_date as day, count(*)::integer as series, count(*) filter (where active)::integer as active,
   count(*) filter (where ${isIncomplete(question, scope)})::integer as incomplete,
   count(*) filter (where finality = 'settling')::integer as settling

@@ -2,17 +2,17 @@
 // and filters that the exports send.
 
 import type { RotationConfig } from "../config/rotations.ts";
-import type { StoredDays } from "../db/usage/coverage.ts";
+import type { StoredDays } from "../db/usage/due-slices.ts";
 import { AppError, errorText } from "../errors.ts";
 import { holdsScope } from "../keys/policy.ts";
 import { testSink } from "../keys/sinks.ts";
 import { fetchToken } from "../service/keys.ts";
 import { BREAKDOWN_SCOPES, dependsOnDialect } from "../service/usage.ts";
 import { toPrintableLine } from "../text.ts";
+import { rowCount } from "../usage/answer-rows.ts";
 import { addDays, type Day, dayOf, type Window } from "../usage/days.ts";
 import { SOURCES, type Source } from "../usage/dimensions.ts";
 import { type ExportJob, seriesOf, type UsageRequest } from "../usage/plan.ts";
-import { rowCount } from "../usage/rows.ts";
 import { ALL_USAGE, filterKey, NO_CONDITIONS, type Project, type Series } from "../usage/series.ts";
 import type { ServiceContext } from "./context.ts";
 import { DEFAULT_DIALECT } from "./dialects.ts";

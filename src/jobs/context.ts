@@ -3,9 +3,9 @@
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
-import { storeBudgets, storePrices } from "../db/money.ts";
+import { storeBudgets, storePrices } from "../db/prices-and-budgets.ts";
 import { type FetchNumbers, openFetchNumbers, raiseSequences } from "../db/usage/fetch-numbers.ts";
-import { registerSeries, type SeriesIds } from "../db/usage/series.ts";
+import { registerSeries, type SeriesIds } from "../db/usage/stored-series.ts";
 import { openRunWriter, type RunWriter } from "../db/usage/writer.ts";
 import { enlargeNewObjectSpace } from "../heap.ts";
 import { openServiceFor } from "../open-service.ts";

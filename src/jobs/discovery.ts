@@ -16,7 +16,7 @@ import {
   storedProjects,
   storeReading,
 } from "../db/projects.ts";
-import { extendDue, type SeriesIds, type StoredValue, seriesIdOf, storedValues } from "../db/usage/series.ts";
+import { extendDue, type SeriesIds, type StoredValue, seriesIdOf, storedValues } from "../db/usage/stored-series.ts";
 import { AppError, errorText } from "../errors.ts";
 import { openServiceFor } from "../open-service.ts";
 import { hasStatus } from "../service/answer.ts";

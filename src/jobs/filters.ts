@@ -4,7 +4,7 @@
 
 import { memoizeAsync } from "../async.ts";
 import { didYouMean } from "../config/messages.ts";
-import type { StoredDays } from "../db/usage/coverage.ts";
+import type { StoredDays } from "../db/usage/due-slices.ts";
 import { AppError } from "../errors.ts";
 import {
   type BilledFields,
@@ -14,6 +14,7 @@ import {
   type ListedFields,
 } from "../service/projects.ts";
 import { fetchBreakdown } from "../service/usage.ts";
+import type { NormalisedSlice } from "../usage/answer-rows.ts";
 import { type Day, dayOf, type Window } from "../usage/days.ts";
 import {
   BILLING_DIMENSIONS,
@@ -29,7 +30,6 @@ import {
 import { badAnswer } from "../usage/json-value.ts";
 import { groupingEvidence, normalise } from "../usage/normalise.ts";
 import type { ExportJob, UsageRequest } from "../usage/plan.ts";
-import type { NormalisedSlice } from "../usage/rows.ts";
 import {
   ALL_USAGE,
   dimensionsOf,
@@ -39,7 +39,7 @@ import {
   type Project,
   type Series,
 } from "../usage/series.ts";
-import type { FilterDoubt } from "../usage/slice.ts";
+import type { FilterDoubt } from "../usage/slice-decision.ts";
 import type { ServiceContext } from "./context.ts";
 
 export type Strictness = ExportJob["checkFeatures"];

@@ -16,10 +16,10 @@ import { fetchToken, listKeys } from "../service/keys.ts";
 import { fetchProjects } from "../service/projects.ts";
 import type { Service } from "../service/service.ts";
 import { fetchBreakdown } from "../service/usage.ts";
+import type { NormalisedSlice } from "../usage/answer-rows.ts";
 import { addDays, type Day, dayOf } from "../usage/days.ts";
 import { normalise } from "../usage/normalise.ts";
 import { splitWindow, type UsageRequest } from "../usage/plan.ts";
-import type { NormalisedSlice } from "../usage/rows.ts";
 import { ALL_USAGE } from "../usage/series.ts";
 import type { RotationContext } from "./context.ts";
 

@@ -2,19 +2,19 @@
 
 import type { Logger } from "pino";
 import { isDatabaseFailure } from "../db/connection/errors.ts";
-import { type StoredDays, storedDays } from "../db/usage/coverage.ts";
+import { type StoredDays, storedDays } from "../db/usage/due-slices.ts";
 import { recordFailure } from "../db/usage/failures.ts";
-import { seriesIdOf } from "../db/usage/series.ts";
+import { seriesIdOf } from "../db/usage/stored-series.ts";
 import type { StoredAnswer } from "../db/usage/writer.ts";
 import { AppError, type ErrorCode, errorCode, errorText, unexpectedStack } from "../errors.ts";
 import { groupingName } from "../service/usage.ts";
+import { emptySlice, type NormalisedSlice, rowCount } from "../usage/answer-rows.ts";
 import { type Day, dayOf, daysOf, type Window } from "../usage/days.ts";
 import type { Dialect } from "../usage/dimensions.ts";
 import { badAnswer, isObject } from "../usage/json-value.ts";
 import { answerPeriod, emptiedDays, normalise } from "../usage/normalise.ts";
 import { describeRequest, type ExportJob, type UsageRequest } from "../usage/plan.ts";
-import { emptySlice, type NormalisedSlice, rowCount } from "../usage/rows.ts";
-import { dayOfUndated, type FilterDoubt } from "../usage/slice.ts";
+import { dayOfUndated, type FilterDoubt } from "../usage/slice-decision.ts";
 import type { ExportContext, ServiceContext } from "./context.ts";
 import { fitsDialect } from "./dialects.ts";
 import type { FilterCheck } from "./filters.ts";

@@ -23,7 +23,7 @@ import {
 /** `trouble` is why nothing new comes in, if that is the case. It comes first, as every number after it is older or too low. */
 export function sentences(data: Overview, budgets: readonly BudgetUse[], trouble: string | undefined): string[] {
   const lacking = trouble ?? lackingSentence(data.cost ?? data.total);
-  const whole = data.money ? monthSentence(data.money, budgets) : periodSentence(data);
+  const whole = data.monthSoFar ? monthSentence(data.monthSoFar, budgets) : periodSentence(data);
   return [lacking, whole, changeSentence(data)].filter((one) => one !== undefined);
 }
 
@@ -75,15 +75,15 @@ function spanText(first: Day, last: Day): string {
 }
 
 /** "November: $165,519 so far, heading for $239,000 ($232,000 to $246,000), 4.1 times the budget." */
-function monthSentence(money: NonNullable<Overview["money"]>, budgets: readonly BudgetUse[]) {
-  const { question, total } = money.total;
+function monthSentence(monthSoFar: NonNullable<Overview["monthSoFar"]>, budgets: readonly BudgetUse[]) {
+  const { question, total } = monthSoFar.total;
   const amount = total?.amount ?? null;
   if (amount === null) return undefined;
   const estimated = question.metric === "estimated_cost" ? "an estimated " : "";
-  const { budget, forecast } = monthForecast(money, budgets);
+  const { budget, forecast } = monthForecast(monthSoFar, budgets);
   const heading = forecast ? `, heading for ${forecastText(forecast, question)}` : "";
   const share = budget ? `, ${budgetText(budget, question)}` : "";
-  return `${monthName(money.period.start)}: ${estimated}${quantityText(amount, question)} so far${heading}${share}.`;
+  return `${monthName(monthSoFar.period.start)}: ${estimated}${quantityText(amount, question)} so far${heading}${share}.`;
 }
 
 /** "$239,000 ($232,000 to $246,000)"; an interval that rounds to one number is left out. */
@@ -93,7 +93,7 @@ export function forecastText({ forecast, low, high }: Forecast, measure: Measure
 }
 
 /** The month's budget of all that the amount is of, if there is one, and its forecast, so that a page has one. */
-export function monthForecast({ total, forecast }: NonNullable<Overview["money"]>, budgets: readonly BudgetUse[]) {
+export function monthForecast({ total, forecast }: NonNullable<Overview["monthSoFar"]>, budgets: readonly BudgetUse[]) {
   const { question, projectCount } = total;
   const budget = budgets.find(
     ({ scope, period, currency, metric, projectIds, isOver }) =>

@@ -11,7 +11,7 @@ import {
   seriesOf,
 } from "./plan.ts";
 import { type Series, seriesKey } from "./series.ts";
-import type { SliceStatus } from "./slice.ts";
+import type { SliceStatus } from "./slice-decision.ts";
 
 /**
  * - `missing`: days that were never read, or were read only before they ended

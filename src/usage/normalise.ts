@@ -1,10 +1,6 @@
 // Turns an answer of the service into rows by slice, or says why it can't be read. Pure. A doubtful answer is rejected whole:
 // a number that looks right and is wrong would cost more than a day that is late.
 
-import { addDays, type Day, dayCount, daysOf, isDay, type Window } from "./days.ts";
-import type { Dimension, Source } from "./dimensions.ts";
-import { badAnswer, describeJson, isObject, type JsonObject } from "./json-value.ts";
-import type { UsageRequest } from "./plan.ts";
 import {
   addMetrics,
   columnsOf,
@@ -19,7 +15,11 @@ import {
   type SnapshotRow,
   sliceOf,
   UNGROUPED,
-} from "./rows.ts";
+} from "./answer-rows.ts";
+import { addDays, type Day, dayCount, daysOf, isDay, type Window } from "./days.ts";
+import type { Dimension, Source } from "./dimensions.ts";
+import { badAnswer, describeJson, isObject, type JsonObject } from "./json-value.ts";
+import type { UsageRequest } from "./plan.ts";
 import { dimensionsOf } from "./series.ts";
 
 /**

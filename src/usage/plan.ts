@@ -14,7 +14,7 @@ import {
   seenSeries,
   seriesKey,
 } from "./series.ts";
-import type { AnswerRules } from "./slice.ts";
+import type { AnswerRules } from "./slice-decision.ts";
 
 /** The service may answer a longer window in weeks instead of days, and its longest window is not published. */
 export const REQUEST_DAYS_MAX = 31;

@@ -10,14 +10,14 @@ import { amounts } from "../facts/amounts.ts";
 import { Answer } from "../facts/answer.ts";
 import { CHARGED_BY, chargeback } from "../facts/chargeback.ts";
 import { InvalidQuestion } from "../facts/question.ts";
-import type { Run } from "../facts/scope.ts";
+import type { Query } from "../facts/scope.ts";
 import { answerCsv, CSV_ROWS, chargebackCsv } from "../show/csv.ts";
 import { dayOf } from "../usage/days.ts";
 import { aMonth, monthOf, problemOf, QuestionParameters, questionOf } from "./question.ts";
 
 export type ApiDeps = {
   readonly log: Logger;
-  readonly readByStatements: <T>(read: (run: Run) => Promise<T>, signal: AbortSignal) => Promise<T>;
+  readonly readByStatements: <T>(read: (query: Query) => Promise<T>, signal: AbortSignal) => Promise<T>;
   readonly version: string;
 };
 
@@ -46,7 +46,7 @@ const CSV_CONTENT = { "text/csv": { schema: z.string() } };
 export function openApi({ log, readByStatements, version }: ApiDeps, waitMsMax: number = WAIT_MS_MAX) {
   const inTurn = oneAtATime(waitMsMax);
 
-  async function read<T>(asked: object, work: (run: Run) => Promise<T>): Promise<T> {
+  async function read<T>(asked: object, work: (query: Query) => Promise<T>): Promise<T> {
     try {
       return await inTurn((signal) => readByStatements(work, signal));
     } catch (error) {
@@ -58,7 +58,7 @@ export function openApi({ log, readByStatements, version }: ApiDeps, waitMsMax: 
 
   async function answerTo(asked: z.output<typeof QuestionParameters>): Promise<Answer> {
     const question = questionOf(asked, dayOf(new Date()));
-    return read(asked, (run) => amounts(run, question));
+    return read(asked, (query) => amounts(query, question));
   }
 
   const api = new OpenAPIHono({
@@ -80,7 +80,7 @@ export function openApi({ log, readByStatements, version }: ApiDeps, waitMsMax: 
       const { month, by, project } = c.req.valid("query");
       const period = monthOf(month, dayOf(new Date()));
       const asked = { period, by, projects: project === undefined ? undefined : [project] };
-      const charges = await read(asked, (run) => chargeback(run, asked));
+      const charges = await read(asked, (query) => chargeback(query, asked));
       return c.body(chargebackCsv(charges, period), 200, csvHeaders(`chargeback-${period.start.slice(0, 7)}-by-${by}`));
     },
   );

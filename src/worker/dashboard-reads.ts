@@ -4,7 +4,7 @@
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readByStatements, readSnapshot } from "../db/connection/transaction.ts";
-import { budgetsIn } from "../db/money.ts";
+import { budgetsIn } from "../db/prices-and-budgets.ts";
 import { amounts } from "../facts/amounts.ts";
 import { changes } from "../facts/changes.ts";
 import { coverage } from "../facts/coverage.ts";
@@ -13,7 +13,7 @@ import { readKeys } from "../facts/keys.ts";
 import { overview } from "../facts/overview.ts";
 import type { Question } from "../facts/question.ts";
 import { readRun, readRuns } from "../facts/runs.ts";
-import type { Run } from "../facts/scope.ts";
+import type { Query } from "../facts/scope.ts";
 import { addDays, comparedPeriod, type Day, dayOf } from "../usage/days.ts";
 import type { DashboardDeps } from "../web/dashboard/dashboard.ts";
 import type { ReportData } from "../web/dashboard/pages.ts";
@@ -27,11 +27,14 @@ const REASON_SPLITS = ["project", "line_item", "model", "accessor"] as const;
 const REASONS_MAX = 5;
 
 /** The reasons are of the whole: of a part of the usage the groups say it themselves. */
-async function usageAnswer(run: Run, asked: Question): Promise<UsageAnswer> {
-  const answer = await amounts(run, asked);
+async function usageAnswer(query: Query, asked: Question): Promise<UsageAnswer> {
+  const answer = await amounts(query, asked);
   const { before, filter, group, ...question } = asked;
   if (!before || !answer.compared || filter !== undefined || group !== undefined) return { answer, change: undefined };
-  return { answer, change: await changes(run, { ...question, before, groupings: REASON_SPLITS, limit: REASONS_MAX }) };
+  return {
+    answer,
+    change: await changes(query, { ...question, before, groupings: REASON_SPLITS, limit: REASONS_MAX }),
+  };
 }
 
 export function dashboardReads(
@@ -43,16 +46,16 @@ export function dashboardReads(
     before: comparedPeriod({ start, end }),
     projects: project === undefined ? undefined : [project],
   });
-  const read = <T>(signal: AbortSignal, work: (run: Run) => Promise<T>) => readByStatements(db, work, { signal });
+  const read = <T>(signal: AbortSignal, work: (query: Query) => Promise<T>) => readByStatements(db, work, { signal });
   return {
     readHealth: () => health(db, config(), statementSecondsMax),
     read: {
-      overview: (view, signal) => read(signal, (run) => overview(run, questionOfView(view), dayOf(new Date()))),
-      usage: (view, signal) => read(signal, (run) => usageAnswer(run, usageQuestion(view, dayOf(new Date())))),
+      overview: (view, signal) => read(signal, (query) => overview(query, questionOfView(view), dayOf(new Date()))),
+      usage: (view, signal) => read(signal, (query) => usageAnswer(query, usageQuestion(view, dayOf(new Date())))),
       async health(view, signal) {
         const asked = questionOfView(view);
         const [covered, runs, keys] = await Promise.all([
-          read(signal, (run) => coverage(run, asked)),
+          read(signal, (query) => coverage(query, asked)),
           readRuns(db),
           readKeys(db, config()),
         ]);
@@ -77,7 +80,7 @@ export async function readReportData(
   now: Date,
   { secondsMax = statementSecondsMax, signal }: { readonly secondsMax?: number; readonly signal?: AbortSignal } = {},
 ): Promise<ReportData> {
-  const read = await readByStatements(db, (run) => overview(run, question, dayOf(now)), { secondsMax, signal });
+  const read = await readByStatements(db, (query) => overview(query, question, dayOf(now)), { secondsMax, signal });
   const budgets = await readSnapshot(db, (tx) => budgetsIn(tx, question.period), secondsMax);
   const isOfProject = question.projects !== undefined;
   // A budget of more projects than the report is of would say what the others used.

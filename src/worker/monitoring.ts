@@ -8,7 +8,7 @@ import { newestMigration } from "../db/connection/migrate.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readByStatements } from "../db/connection/transaction.ts";
 import { errorText } from "../errors.ts";
 import { type HealthState, health } from "../facts/health.ts";
-import type { Run } from "../facts/scope.ts";
+import type { Query } from "../facts/scope.ts";
 import { programVersion } from "../package-files.ts";
 import { type Metrics, openMetrics } from "../show/prometheus.ts";
 import type { Access } from "../web/access.ts";
@@ -52,7 +52,7 @@ export async function openMonitoring(
     readiness,
     ...dashboardReads(db, () => current().config),
   });
-  const read = <T>(work: (run: Run) => Promise<T>, signal: AbortSignal) => readByStatements(db, work, { signal });
+  const read = <T>(work: (query: Query) => Promise<T>, signal: AbortSignal) => readByStatements(db, work, { signal });
   const loadApi = async () =>
     (await import("../web/api.ts")).openApi({ log: app.log, version, readByStatements: read });
   let api: ReturnType<typeof loadApi> | undefined;

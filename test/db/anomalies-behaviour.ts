@@ -5,8 +5,8 @@ import { expect, test } from "vitest";
 import { judgePendingDays, openAnomalies } from "../../src/db/anomalies.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
+import { emptySlice } from "../../src/usage/answer-rows.ts";
 import type { AnomalySettings } from "../../src/usage/metrics.ts";
-import { emptySlice } from "../../src/usage/rows.ts";
 import type { Project } from "../../src/usage/series.ts";
 import { daysBack, newSeries, store, total, view } from "./stored-usage.ts";
 

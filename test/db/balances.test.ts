@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { type Balance, storeBalances } from "../../src/db/project-facts.ts";
-import { registerSeries } from "../../src/db/usage/series.ts";
+import { registerSeries } from "../../src/db/usage/stored-series.ts";
 import type { Project } from "../../src/usage/series.ts";
 import { testDatabase } from "../support/database.ts";
 import { configured, newProject, view } from "./stored-usage.ts";

@@ -8,7 +8,7 @@ import type { Database } from "../../src/db/connection/database.ts";
 import { heartbeatWorker, markWorkerStopped } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { recordEvent } from "../../src/db/keys/sealed-keys.ts";
-import { markDue, registerSeries } from "../../src/db/usage/series.ts";
+import { markDue, registerSeries } from "../../src/db/usage/stored-series.ts";
 import { health } from "../../src/facts/health.ts";
 import { type MetricSample, metricSamples } from "../../src/show/prometheus.ts";
 import type { RunTrigger } from "../../src/usage/counts.ts";

@@ -4,7 +4,7 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
-import { registerSeries } from "../../src/db/usage/series.ts";
+import { registerSeries } from "../../src/db/usage/stored-series.ts";
 import { health as readHealth } from "../../src/facts/health.ts";
 import { testDatabase } from "../support/database.ts";
 import { configured, newProject } from "./stored-usage.ts";

@@ -2,9 +2,9 @@
 
 import { sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
-import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
+import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/stored-series.ts";
+import type { NormalisedSlice } from "../../src/usage/answer-rows.ts";
 import type { Day, Window } from "../../src/usage/days.ts";
-import type { NormalisedSlice } from "../../src/usage/rows.ts";
 import type { Filter, Grouping, Project } from "../../src/usage/series.ts";
 import { configured, type Numbers, rowOf, rowsOn, store, total } from "./stored-usage.ts";
 

@@ -1,17 +1,17 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
-import { runOn } from "../../src/db/connection/transaction.ts";
+import { queryOn } from "../../src/db/connection/transaction.ts";
 import { endProjects, finishRun, startRun } from "../../src/db/jobs/runs.ts";
-import { viewSamples } from "../../src/db/usage/coverage.ts";
+import { viewSamples } from "../../src/db/usage/due-slices.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
-import { markDue } from "../../src/db/usage/series.ts";
+import { markDue } from "../../src/db/usage/stored-series.ts";
 import { newestGaps } from "../../src/facts/coverage.ts";
 import { health as readHealth } from "../../src/facts/health.ts";
 import { readRuns } from "../../src/facts/runs.ts";
+import { emptySlice } from "../../src/usage/answer-rows.ts";
 import { NO_COUNTS } from "../../src/usage/counts.ts";
-import { emptySlice } from "../../src/usage/rows.ts";
 import { smallConfig } from "../cli/small-config.ts";
 import { testDatabase } from "../support/database.ts";
 import { newSeries, store, total } from "./stored-usage.ts";
@@ -50,7 +50,7 @@ test("slices are counted by status, and gaps listed from the newest", async () =
   await markDue(db, [seriesId], { first: due.start, oldest: due, through: due.end });
 
   const { slices } = await readHealth(db, CONFIG);
-  const { gaps } = await newestGaps(runOn(db), [project.name]);
+  const { gaps } = await newestGaps(queryOn(db), [project.name]);
   expect(slices).toEqual({ complete: 1, suspect: 1, failed: 1, missing: 4 });
   const gap = { series: [{ project: project.name, source: "usage", grouping: "none", filter: "all" }] };
   expect(gaps).toEqual([

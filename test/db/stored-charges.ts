@@ -1,7 +1,7 @@
 // Stores costs as the service would answer them: charges, grouped and added up by the tests' own arithmetic in whole numbers.
 
 import type { Database } from "../../src/db/connection/database.ts";
-import { registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
+import { registerSeries, seriesIdOf } from "../../src/db/usage/stored-series.ts";
 import { parseExact } from "../../src/service/answer.ts";
 import type { Window } from "../../src/usage/days.ts";
 import { normalise } from "../../src/usage/normalise.ts";

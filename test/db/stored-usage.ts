@@ -4,12 +4,8 @@ import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { type Database, databaseNow } from "../../src/db/connection/database.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
-import { registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
+import { registerSeries, seriesIdOf } from "../../src/db/usage/stored-series.ts";
 import { type Answer, mergeAnswers, type StoredAnswer } from "../../src/db/usage/writer.ts";
-import { addDays, type Day, dayOf } from "../../src/usage/days.ts";
-import type { Source } from "../../src/usage/dimensions.ts";
-import { METRICS } from "../../src/usage/metrics.ts";
-import type { ConfiguredSeries } from "../../src/usage/plan.ts";
 import {
   columnsOf,
   groupOf,
@@ -17,7 +13,11 @@ import {
   type SnapshotRow,
   sliceOf,
   UNGROUPED,
-} from "../../src/usage/rows.ts";
+} from "../../src/usage/answer-rows.ts";
+import { addDays, type Day, dayOf } from "../../src/usage/days.ts";
+import type { Source } from "../../src/usage/dimensions.ts";
+import { METRICS } from "../../src/usage/metrics.ts";
+import type { ConfiguredSeries } from "../../src/usage/plan.ts";
 import { dimensionsOf, type Filter, type Grouping, type Project, type Series } from "../../src/usage/series.ts";
 import { ALL_USAGE } from "../usage/sample-request.ts";
 

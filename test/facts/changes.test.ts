@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { readByStatements } from "../../src/db/connection/transaction.ts";
-import { storePrices } from "../../src/db/money.ts";
+import { storePrices } from "../../src/db/prices-and-budgets.ts";
 import { type Change, changes, costChanges } from "../../src/facts/changes.ts";
 import { overview } from "../../src/facts/overview.ts";
 import { changeSentences } from "../../src/show/changes.ts";

@@ -5,7 +5,7 @@ import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { readByStatements } from "../../src/db/connection/transaction.ts";
-import { storePrices } from "../../src/db/money.ts";
+import { storePrices } from "../../src/db/prices-and-budgets.ts";
 import { storeLineItems } from "../../src/db/project-facts.ts";
 import { amounts } from "../../src/facts/amounts.ts";
 import type { Answer } from "../../src/facts/answer.ts";

@@ -59,7 +59,7 @@ const MODELS = ["nova-3", '["nova-3","aura-2"]', "nova-2-general", "whisper-larg
 export function makeOverview(parts: Partial<Overview> = {}): Overview {
   const named = (names: readonly string[]) => names.map((group) => ({ group }));
   return {
-    ...{ period: PERIOD, before: BEFORE, cost: undefined, money: undefined },
+    ...{ period: PERIOD, before: BEFORE, cost: undefined, monthSoFar: undefined },
     figures: [
       { metric: "hours", amount: "1619.7242069444444", before: "1503.9" },
       { metric: "tokens_in", amount: "0", before: "0" },

@@ -35,7 +35,7 @@ export const SABOTAGES: readonly Sabotage[] = [
   },
   {
     name: "a stale decision is written over the numbers that another process has stored",
-    file: "src/db/usage/slices.ts",
+    file: "src/db/usage/stored-slices.ts",
     replace: "\n      and greatest(sl.fetch_no, sl.suspect_fetch_no) = good.stored_fetch_no",
     by: "",
     noticedBy: [
@@ -59,7 +59,7 @@ export const SABOTAGES: readonly Sabotage[] = [
   },
   {
     name: "a reading that was requested while the day lasted closes the day",
-    file: "src/db/usage/slices.ts",
+    file: "src/db/usage/stored-slices.ts",
     replace: "return askedAt >= over ? seenAt : undefined;",
     by: "return seenAt >= over ? seenAt : undefined;",
     noticedBy: ["test/db/views/coverage-views.test.ts", "a day whose reading began before it ended is due again"],
@@ -73,7 +73,7 @@ export const SABOTAGES: readonly Sabotage[] = [
   },
   {
     name: "groups that an answer no longer has stay visible",
-    file: "src/db/usage/rows.ts",
+    file: "src/db/usage/merge-rows.ts",
     replace: "(i.group_id is null and not s.gone)",
     by: "false",
     noticedBy: ["test/db/usage/merge-model.test.ts", "after any sequence of readings"],

@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { databaseNow } from "../../src/db/connection/database.ts";
-import { storeBudgets } from "../../src/db/money.ts";
+import { storeBudgets } from "../../src/db/prices-and-budgets.ts";
 import type { Budget } from "../../src/usage/budgets.ts";
 import { addDays, type Day, dayOf } from "../../src/usage/days.ts";
 import { store, total } from "../db/stored-usage.ts";

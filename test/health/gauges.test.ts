@@ -5,7 +5,7 @@ import { parseConfig } from "../../src/config/config.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { heartbeatWorker, lockJob, markScheduled } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
-import { markDue } from "../../src/db/usage/series.ts";
+import { markDue } from "../../src/db/usage/stored-series.ts";
 import { health } from "../../src/facts/health.ts";
 import { smallConfig } from "../cli/small-config.ts";
 import { newIntent, newRotation } from "../db/keys/written-ledger.ts";

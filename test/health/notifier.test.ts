@@ -7,7 +7,7 @@ import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { lockJob, markScheduled } from "../../src/db/jobs/jobs.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
-import { markDue } from "../../src/db/usage/series.ts";
+import { markDue } from "../../src/db/usage/stored-series.ts";
 import { farSchedule } from "../cli/workers.ts";
 import { daysBack, store, total } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";

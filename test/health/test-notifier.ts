@@ -6,7 +6,7 @@ import { pino } from "pino";
 import { parseConfig } from "../../src/config/config.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
-import { registerSeries } from "../../src/db/usage/series.ts";
+import { registerSeries } from "../../src/db/usage/stored-series.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 import { configuredSeries } from "../../src/usage/plan.ts";
 import { openNotifier } from "../../src/worker/notifier.ts";

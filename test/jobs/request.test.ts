@@ -13,7 +13,7 @@ import { Scrubber, Secret } from "../../src/secret.ts";
 import type { Service } from "../../src/service/service.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
 import { seriesKey } from "../../src/usage/series.ts";
-import type { AnswerRules } from "../../src/usage/slice.ts";
+import type { AnswerRules } from "../../src/usage/slice-decision.ts";
 import { coverageOf, newSeries, slice, store } from "../db/stored-usage.ts";
 import { KEY_RING, openTestService } from "../service/open-test-service.ts";
 import { testDatabase } from "../support/database.ts";

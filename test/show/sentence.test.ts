@@ -10,7 +10,7 @@ const COST = { metric: "billed_cost", currency: "USD", grouping: "none" } as con
 const MONTH = { start: "2026-03-01", end: "2026-03-09" };
 const total = (amount: string, before: string, change: string) => ({ total: { amount, before, change } });
 
-function moneyOf(part: Partial<Parameters<typeof makeAnswer>[0]> = {}) {
+function monthOf(part: Partial<Parameters<typeof makeAnswer>[0]> = {}) {
   const answer = makeAnswer({ question: COST, ...total("165519.4", "213000", "-47480.6"), ...part });
   return { period: MONTH, total: answer, forecast: { forecast: "239012", low: "232001", high: "245999" } };
 }
@@ -27,7 +27,7 @@ test("with a cost, the month is said with its forecast and its budget, then what
   const cost = makeAnswer({ question: COST, ...total("150", "100", "50") });
   const splits = [splitOf("project", { "Call Centre US": "25", other: "5" }), splitOf("accessor", { "key-1": "20" })];
   const budgets = [makeBudgetUse({ amount: "58000", forecast: null, forecastPercent: "412" })];
-  expect(sentences(makeOverview({ cost, money: moneyOf(), splits }), budgets, undefined)).toEqual([
+  expect(sentences(makeOverview({ cost, monthSoFar: monthOf(), splits }), budgets, undefined)).toEqual([
     "March: $165,519 so far, heading for $239,000 ($232,000 to $246,000), 4.1 times the budget.",
     "The 28 days to Mar 9 cost $150.00, 50% more than before: Call Centre US caused half of the rise, mostly one API key, key-1.",
   ]);
@@ -35,14 +35,16 @@ test("with a cost, the month is said with its forecast and its budget, then what
 
 test("the forecast is that of the budget of everything, so that a page has one", () => {
   const budgets = [makeBudgetUse({ amount: "1000", forecast: "1120.4", forecastPercent: "112.04" })];
-  expect(sentences(makeOverview({ money: moneyOf() }), budgets, undefined)[0]).toContain(
+  expect(sentences(makeOverview({ monthSoFar: monthOf() }), budgets, undefined)[0]).toContain(
     "heading for $1,120 ($1,050 to $1,190), 112% of the budget of $1,000.",
   );
 });
 
 test("without a cost it is hours, of the month or of other days", () => {
-  const hours = { ...moneyOf({ question: { grouping: "none" }, ...total("3116.4", "0", "0") }), forecast: null };
-  expect(sentences(makeOverview({ money: hours, splits: [] }), [], undefined)[0]).toBe("March: 3,116 hours so far.");
+  const hours = { ...monthOf({ question: { grouping: "none" }, ...total("3116.4", "0", "0") }), forecast: null };
+  expect(sentences(makeOverview({ monthSoFar: hours, splits: [] }), [], undefined)[0]).toBe(
+    "March: 3,116 hours so far.",
+  );
   const steady = makeAnswer({ question: { grouping: "none" }, ...total("100", "99", "1") });
   expect(sentences(makeOverview({ total: steady, splits: [] }), [], undefined)).toEqual([
     "Feb 10 – Mar 9, 2026: 100 hours.",

@@ -12,7 +12,7 @@ import {
 } from "../../src/usage/backfill.ts";
 import { addDays, type Day, daysOf, type Window } from "../../src/usage/days.ts";
 import type { ExportJob } from "../../src/usage/plan.ts";
-import type { SliceStatus } from "../../src/usage/slice.ts";
+import type { SliceStatus } from "../../src/usage/slice-decision.ts";
 import { PROJECT, sampleJob } from "./sample-request.ts";
 
 const TODAY = "2026-03-18";

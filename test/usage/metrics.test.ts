@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { readMetrics } from "../../src/usage/answer-rows.ts";
 import { ExactNumber } from "../../src/usage/json-value.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
-import { readMetrics } from "../../src/usage/rows.ts";
 
 const ROW = 3;
 

@@ -2,9 +2,9 @@
 
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
+import { rowCount } from "../../src/usage/answer-rows.ts";
 import { normalise } from "../../src/usage/normalise.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
-import { rowCount } from "../../src/usage/rows.ts";
 import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
 
 const DAY = "2026-03-17";

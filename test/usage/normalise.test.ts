@@ -1,9 +1,9 @@
 import { hash } from "node:crypto";
 import { expect, test } from "vitest";
+import { emptySlice, type NormalisedSlice } from "../../src/usage/answer-rows.ts";
 import { ExactNumber } from "../../src/usage/json-value.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
 import { groupingEvidence, normalise } from "../../src/usage/normalise.ts";
-import { emptySlice, type NormalisedSlice } from "../../src/usage/rows.ts";
 import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
 
 const FIRST = "2026-03-16";

@@ -10,7 +10,7 @@ import {
   type SliceDecision,
   type StoredSlice,
   type Totals,
-} from "../../src/usage/slice.ts";
+} from "../../src/usage/slice-decision.ts";
 
 const NOW = new Date("2026-03-19T03:00:00Z");
 const minutesAgo = (minutes: number) => new Date(NOW.getTime() - minutes * 60_000);

@@ -7,7 +7,7 @@ import type { Database } from "../../src/db/connection/database.ts";
 import { readByStatements } from "../../src/db/connection/transaction.ts";
 import type { HealthState } from "../../src/facts/health.ts";
 import type { Question } from "../../src/facts/question.ts";
-import type { Run } from "../../src/facts/scope.ts";
+import type { Query } from "../../src/facts/scope.ts";
 import type { Day } from "../../src/usage/days.ts";
 import { openApi } from "../../src/web/api.ts";
 import { openDashboard } from "../../src/web/dashboard/dashboard.ts";
@@ -23,7 +23,7 @@ export function usageSite(db: Database, health?: () => HealthState): Readonly<Re
   const noConfig = () => expect.fail("the page Usage & cost does not read the configuration");
   const reads = { ...dashboardReads(db, noConfig), readHealth: async () => health?.() ?? (await healthOf(db)) };
   const pages = openDashboard({ log, readiness: () => WELL, ...reads });
-  const read = <T>(work: (run: Run) => Promise<T>, signal: AbortSignal) => readByStatements(db, work, { signal });
+  const read = <T>(work: (query: Query) => Promise<T>, signal: AbortSignal) => readByStatements(db, work, { signal });
   const api = openApi({ log, version: "1.2.3", readByStatements: read });
   const apiPaths = ["/api/v1/usage", "/api/v1/usage.csv"];
   const usage = pages["/usage"];

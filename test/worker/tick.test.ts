@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { openQueue } from "../../src/db/jobs/queue.ts";
-import { registerSeries } from "../../src/db/usage/series.ts";
+import { registerSeries } from "../../src/db/usage/stored-series.ts";
 import { configuredSeries } from "../../src/usage/plan.ts";
 import type { WorkerContext } from "../../src/worker/context.ts";
 import { tick } from "../../src/worker/tick.ts";

@@ -5,7 +5,7 @@ import { type Database, openPostgres } from "../../src/db/connection/database.ts
 import { migrateToLatest } from "../../src/db/connection/migrate.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { lockJob } from "../../src/db/jobs/jobs.ts";
-import { registerSeries, type SeriesIds } from "../../src/db/usage/series.ts";
+import { registerSeries, type SeriesIds } from "../../src/db/usage/stored-series.ts";
 import { configuredSeries } from "../../src/usage/plan.ts";
 
 export type Prepared = AsyncDisposable & {

@@ -12,7 +12,7 @@ import type { Database } from "./database.ts";
 import { explainMissingRight, NOT_ALLOWED } from "./errors.ts";
 import { withStatementTimeout } from "./timeouts.ts";
 import { setUntilCommit, type Tx } from "./transaction.ts";
-import { createViews, expandLists, readViews, repairReader, type View, viewsHash } from "./views.ts";
+import { createViews, expandLists, readViews, repairReader, type View, viewsHash } from "./view-creation.ts";
 
 /** Any fixed number works, but it must not change between versions. */
 const MIGRATION_LOCK = 7_205_521_846_402;

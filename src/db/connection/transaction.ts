@@ -93,7 +93,7 @@ export async function readSnapshot<T>(
 }
 
 /** Runs a statement, which has no parameters, and returns its rows. */
-export type Run = <Row>(statement: string) => Promise<readonly Row[]>;
+export type Query = <Row>(statement: string) => Promise<readonly Row[]>;
 
 type ReadOptions = {
   /** The time limit of each statement. */
@@ -105,23 +105,23 @@ type ReadOptions = {
 /** Reads by the text of statements, as facts do, all of them as of one moment. */
 export async function readByStatements<T>(
   db: Database,
-  read: (run: Run) => Promise<T>,
+  read: (query: Query) => Promise<T>,
   { secondsMax = BRIEF_SNAPSHOT_SECONDS, signal }: ReadOptions = {},
 ): Promise<T> {
-  return readSnapshot(db, (tx) => read(onceEach(runOn(tx, signal))), secondsMax);
+  return readSnapshot(db, (tx) => read(onceEach(queryOn(tx, signal))), secondsMax);
 }
 
 /** Within a snapshot the same statement has the same rows: the parts of a page ask for some facts several times. */
-function onceEach(run: Run): Run {
+function onceEach(query: Query): Query {
   const known = new Map<string, Promise<readonly unknown[]>>();
   return <Row>(statement: string) => {
-    const rows = known.get(statement) ?? run<Row>(statement);
+    const rows = known.get(statement) ?? query<Row>(statement);
     known.set(statement, rows);
     return rows as Promise<readonly Row[]>;
   };
 }
 
-export function runOn(db: Database, signal?: AbortSignal): Run {
+export function queryOn(db: Database, signal?: AbortSignal): Query {
   return async <Row>(statement: string) => {
     signal?.throwIfAborted();
     return (await sql.raw<Row>(statement).execute(db)).rows;

@@ -5,7 +5,7 @@ import { storableText } from "../../text.ts";
 import type { Day } from "../../usage/days.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
-import { lockSlices } from "./slices.ts";
+import { lockSlices } from "./stored-slices.ts";
 
 export type SliceFailure = {
   readonly seriesId: number;

@@ -3,9 +3,9 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { batched } from "../../async.ts";
+import { type NormalisedSlice, rowCount } from "../../usage/answer-rows.ts";
 import { addDays, type Day, dayOf } from "../../usage/days.ts";
 import { STORED_METRICS } from "../../usage/metrics.ts";
-import { type NormalisedSlice, rowCount } from "../../usage/rows.ts";
 import type { Grouping } from "../../usage/series.ts";
 import {
   type AnswerRules,
@@ -18,7 +18,7 @@ import {
   type SliceDecision,
   type StoredSlice,
   type Totals,
-} from "../../usage/slice.ts";
+} from "../../usage/slice-decision.ts";
 import { type Database, databaseNow } from "../connection/database.ts";
 import { isDatabaseFailure } from "../connection/errors.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
@@ -33,8 +33,8 @@ import {
   lockSnapshots,
   mergeRows,
   writeSnapshots,
-} from "./rows.ts";
-import { extendDueByAnswer } from "./series.ts";
+} from "./merge-rows.ts";
+import { extendDueByAnswer } from "./stored-series.ts";
 import {
   type DecidedSlice,
   lockSlices,
@@ -46,7 +46,7 @@ import {
   sliceKey,
   sumSlices,
   writeSlices,
-} from "./slices.ts";
+} from "./stored-slices.ts";
 
 /** An answer to store, and how. */
 export type Answer = AnswerRules & {

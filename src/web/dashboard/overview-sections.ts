@@ -73,7 +73,7 @@ function summaryHtml(data: Overview, budgets: readonly BudgetUse[], view: Linked
               before: cost.compared ? cost.total.before : undefined,
             },
             // The figure of the month stands beside it, so it says how many days it is of.
-            days: data.money && `, ${counted(dayCount(data.period), "day").replace(" ", "\u00a0")}`,
+            days: data.monthSoFar && `, ${counted(dayCount(data.period), "day").replace(" ", "\u00a0")}`,
           },
         ]
       : []),
@@ -98,16 +98,16 @@ ${change}</dd></div>
     ...lackingSentences(main.lacking),
     ...(before && main.total?.amount ? [whyNotCompared(main.lacking, { start: before.from, end: before.to })] : []),
   ].filter((note) => note !== undefined);
-  return html`<div class="summary">${moneyHtml(data, budgets, view)}<dl class="figures">${shown}</dl></div>
+  return html`<div class="summary">${monthSoFarHtml(data, budgets, view)}<dl class="figures">${shown}</dl></div>
 ${notes.length > 0 ? html`<p class="note">${notes.join(" ")}</p>` : undefined}`;
 }
 
 /** The month, whatever days are chosen: people are asked for it. */
-function moneyHtml({ money }: Overview, budgets: readonly BudgetUse[], view: LinkedView): Html | undefined {
-  const amount = money?.total.total?.amount;
-  if (!money || !amount) return undefined;
-  const { question, total, lacking } = money.total;
-  const { forecast } = monthForecast(money, budgets);
+function monthSoFarHtml({ monthSoFar }: Overview, budgets: readonly BudgetUse[], view: LinkedView): Html | undefined {
+  const amount = monthSoFar?.total.total?.amount;
+  if (!monthSoFar || !amount) return undefined;
+  const { question, total, lacking } = monthSoFar.total;
+  const { forecast } = monthForecast(monthSoFar, budgets);
   const href = usageHref(view && { ...view, period: { ...view.period, name: "this-month" } }, question);
   const shown = amountHtml(amount, question);
   const isWholeBefore = lacking.incompleteDaysBefore.length + lacking.unreadDaysBefore.length === 0;
@@ -120,7 +120,7 @@ function moneyHtml({ money }: Overview, budgets: readonly BudgetUse[], view: Lin
       ? html`<dd class="change">all of ${monthName(question.before.from)}: ${quantityText(total.before, question)}</dd>
 `
       : undefined;
-  return html`<dl class="money"><div><dt>${metricName(question.metric)} in ${monthName(money.period.start)} so far</dt>
+  return html`<dl class="money"><div><dt>${metricName(question.metric)} in ${monthName(monthSoFar.period.start)} so far</dt>
 <dd class="figure">${href === undefined ? shown : html`<a href="${href}">${shown}</a>`}</dd>
 ${expected}${earlier}</div></dl>
 `;

@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { parseConfig } from "../../../src/config/config.ts";
-import { storePrices } from "../../../src/db/money.ts";
+import { storePrices } from "../../../src/db/prices-and-budgets.ts";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import type { Change } from "../../../src/facts/changes.ts";
 import { periodText } from "../../../src/show/format.ts";

@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 import { parseConfig } from "../../../src/config/config.ts";
-import { markDue, registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import { markDue, registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import { configuredSeries } from "../../../src/usage/plan.ts";
 import { testDatabase } from "../../support/database.ts";

@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from "vitest";
 import { readSnapshot } from "../../../src/db/connection/transaction.ts";
 import { failureCauses, recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
-import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import { registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
 import { testDatabase } from "../../support/database.ts";
 import { configured, newProject, newSeries, store, total } from "../stored-usage.ts";
 

@@ -3,12 +3,12 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { inTransaction } from "../../../src/db/connection/transaction.ts";
-import { dueSlices, settledSlices } from "../../../src/db/usage/coverage.ts";
+import { dueSlices, settledSlices } from "../../../src/db/usage/due-slices.ts";
 import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
-import { markDue } from "../../../src/db/usage/series.ts";
+import { markDue } from "../../../src/db/usage/stored-series.ts";
 import { isDueForRetry, RETRIED_CODES } from "../../../src/usage/backfill.ts";
-import type { FilterDoubt } from "../../../src/usage/slice.ts";
+import type { FilterDoubt } from "../../../src/usage/slice-decision.ts";
 import { testDatabase } from "../../support/database.ts";
 import { daysBack, makeDoubtsAnHourOlder, newSeries, slice, store } from "../stored-usage.ts";
 

@@ -1,7 +1,7 @@
 // "No value" of a dimension, in every shape in which the service has sent one: from answers to the views.
 
 import { expect, test } from "vitest";
-import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import { registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
 import { DIMENSIONS_OF, type Dimension, SOURCES } from "../../../src/usage/dimensions.ts";
 import { normalise } from "../../../src/usage/normalise.ts";
 import { testDatabase } from "../../support/database.ts";

@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { registerSeries, seriesIdOf, storedValues } from "../../../src/db/usage/series.ts";
+import { registerSeries, seriesIdOf, storedValues } from "../../../src/db/usage/stored-series.ts";
 import type { Window } from "../../../src/usage/days.ts";
 import { type Project, seenFilter } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";

@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
-import { markDue, registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import { markDue, registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
 import type { Day } from "../../../src/usage/days.ts";
 import type { Filter } from "../../../src/usage/series.ts";
 import { configured, newProject, newSeries, shown, slice, store, view } from "../stored-usage.ts";

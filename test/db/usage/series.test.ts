@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { inTransaction } from "../../../src/db/connection/transaction.ts";
-import { registerSeries } from "../../../src/db/usage/series.ts";
+import { registerSeries } from "../../../src/db/usage/stored-series.ts";
 import { testDatabase } from "../../support/database.ts";
 import { configured, newProject } from "../stored-usage.ts";
 import { testSeries } from "./series-behaviour.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { sliceStatuses } from "../../../src/db/usage/coverage.ts";
+import { sliceStatuses } from "../../../src/db/usage/due-slices.ts";
 import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
-import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import { registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
 import { type Filter, seriesKey } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import { configured, newProject, newSeries, rowsOn, slice, store } from "../stored-usage.ts";

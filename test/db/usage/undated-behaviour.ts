@@ -6,7 +6,7 @@ import type { Database } from "../../../src/db/connection/database.ts";
 import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import type { Answer } from "../../../src/db/usage/writer.ts";
-import type { NormalisedSlice, SnapshotRow } from "../../../src/usage/rows.ts";
+import type { NormalisedSlice, SnapshotRow } from "../../../src/usage/answer-rows.ts";
 import type { Project } from "../../../src/usage/series.ts";
 import { coverageOf, newSeries, rowOf, rowsOn, shown, slice, store, type ViewRow, view } from "../stored-usage.ts";
 

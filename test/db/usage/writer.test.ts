@@ -6,7 +6,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { type Answer, openRunWriter } from "../../../src/db/usage/writer.ts";
-import type { NormalisedSlice } from "../../../src/usage/rows.ts";
+import type { NormalisedSlice } from "../../../src/usage/answer-rows.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newSeries, rowOf, rowsOn, shown, slice } from "../stored-usage.ts";
 

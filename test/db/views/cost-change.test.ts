@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { parseConfig } from "../../../src/config/config.ts";
-import { storePrices } from "../../../src/db/money.ts";
+import { storePrices } from "../../../src/db/prices-and-budgets.ts";
 import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import type { Filter } from "../../../src/usage/series.ts";

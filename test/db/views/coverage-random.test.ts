@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import { registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
 import type { Day } from "../../../src/usage/days.ts";
 import { testDatabase } from "../../support/database.ts";
 import { configured, daysBack, newProject, type ViewRow, view } from "../stored-usage.ts";

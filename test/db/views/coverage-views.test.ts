@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
-import { markDue, registerSeries } from "../../../src/db/usage/series.ts";
+import { markDue, registerSeries } from "../../../src/db/usage/stored-series.ts";
 import type { Day } from "../../../src/usage/days.ts";
 import { testDatabase } from "../../support/database.ts";
 import { daysBack, newSeries, slice, store, view } from "../stored-usage.ts";

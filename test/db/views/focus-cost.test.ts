@@ -4,9 +4,9 @@
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { parseConfig } from "../../../src/config/config.ts";
-import { storePrices } from "../../../src/db/money.ts";
+import { storePrices } from "../../../src/db/prices-and-budgets.ts";
 import { storeListedKeys } from "../../../src/db/project-facts.ts";
-import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import { registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
 import type { ConfiguredSeries } from "../../../src/usage/plan.ts";
 import type { Grouping, Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";

@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
-import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import { registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
 import type { Filter, Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import {

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { startRun } from "../../../src/db/jobs/runs.ts";
 import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
-import { markDue } from "../../../src/db/usage/series.ts";
+import { markDue } from "../../../src/db/usage/stored-series.ts";
 import { testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 import { newSeries, slice, store } from "../stored-usage.ts";

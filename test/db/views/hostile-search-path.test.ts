@@ -7,7 +7,7 @@ import { databaseNow, openPostgres } from "../../../src/db/connection/database.t
 import { endProjects, finishRun, heartbeatRun, startRun } from "../../../src/db/jobs/runs.ts";
 import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
-import { markDue } from "../../../src/db/usage/series.ts";
+import { markDue } from "../../../src/db/usage/stored-series.ts";
 import { NO_COUNTS } from "../../../src/usage/counts.ts";
 import { testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";

@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { type ListedKey, storeListedKeys } from "../../../src/db/project-facts.ts";
-import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import { registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
 import type { Grouping, Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newIntent, newKey, newRotation } from "../keys/written-ledger.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import { registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
 import { type Filter, GROUPINGS, type Grouping } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import { billed } from "../stored-billing.ts";

@@ -1,7 +1,7 @@
 // Usage by two dimensions: the series whose filter is one value of one dimension.
 
 import { expect, test } from "vitest";
-import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import { registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
 import type { Dimension } from "../../../src/usage/dimensions.ts";
 import { type Filter, type Grouping, type Project, seenFilter } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";

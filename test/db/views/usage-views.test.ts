@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import { registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
 import { type Dimension, USAGE_DIMENSIONS } from "../../../src/usage/dimensions.ts";
 import type { Filter } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";

@@ -5,10 +5,10 @@ import { type RawBuilder, sql } from "kysely";
 import type { DueSlice, KnownSlices } from "../../usage/backfill.ts";
 import type { Day, Window } from "../../usage/days.ts";
 import type { Series } from "../../usage/series.ts";
-import type { SliceStatus } from "../../usage/slice.ts";
+import type { SliceStatus } from "../../usage/slice-decision.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
-import { integers } from "./series.ts";
+import { integers } from "./stored-series.ts";
 
 /** How complete the days of a range are. A past day whose readings all began before it ended is missing. */
 export async function sliceStatuses(

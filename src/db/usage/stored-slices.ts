@@ -1,10 +1,10 @@
 // Slices as they are stored: reading and locking them, and writing the decision on an answer.
 
 import { type RawBuilder, sql } from "kysely";
+import type { NormalisedSlice } from "../../usage/answer-rows.ts";
 import { addDays, type Day, startOfDay } from "../../usage/days.ts";
 import { STORED_METRICS } from "../../usage/metrics.ts";
-import type { NormalisedSlice } from "../../usage/rows.ts";
-import type { DoubtKind, doubtAfter, SliceDecision, StoredSlice, Totals } from "../../usage/slice.ts";
+import type { DoubtKind, doubtAfter, SliceDecision, StoredSlice, Totals } from "../../usage/slice-decision.ts";
 import type { Tx } from "../connection/transaction.ts";
 
 export type SliceRef = { readonly seriesId: number; readonly day: Day };

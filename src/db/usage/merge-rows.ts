@@ -3,15 +3,15 @@
 
 import { createHash } from "node:crypto";
 import { type RawBuilder, sql } from "kysely";
+import type { Group, NormalisedSlice } from "../../usage/answer-rows.ts";
 import { METRICS, STORED_METRICS, type StoredMetric } from "../../usage/metrics.ts";
-import type { Group, NormalisedSlice } from "../../usage/rows.ts";
 import type { Grouping } from "../../usage/series.ts";
-import type { decideSnapshot, StoredSnapshot } from "../../usage/slice.ts";
+import type { decideSnapshot, StoredSnapshot } from "../../usage/slice-decision.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
 import { deleteUndatedFailures } from "./failures.ts";
-import { lockSeries } from "./series.ts";
-import { type SliceRef, sliceKey } from "./slices.ts";
+import { lockSeries } from "./stored-series.ts";
+import { type SliceRef, sliceKey } from "./stored-slices.ts";
 
 const METRIC_COLUMNS = sql.join([...STORED_METRICS, "extra_metrics"].map((name) => sql.ref(name)));
 const columnsOf = (table: string) =>

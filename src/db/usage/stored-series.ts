@@ -8,7 +8,7 @@ import { filterKey, type Series, seriesKey } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, storeConfigured, type Tx } from "../connection/transaction.ts";
 import { deleteUndatedFailures } from "./failures.ts";
-import { changedNow } from "./slices.ts";
+import { changedNow } from "./stored-slices.ts";
 
 /**
  * Registers the configured series in the database, and retires those that are no longer configured. A series is identified by its
