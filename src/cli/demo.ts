@@ -15,7 +15,7 @@ import { viewSamples } from "../db/usage/due-slices.ts";
 import { type Emulator, startEmulator } from "../emulator/server.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
 import type { ExportResult } from "../jobs/export.ts";
-import { recordedRotation, rotateKey } from "../jobs/rotation.ts";
+import { recordedRotation, rotateForPerson } from "../jobs/rotation.ts";
 import { COMMAND, CONFIG_FILE, PACKAGE_FOLDER } from "../package-files.ts";
 import { Secret } from "../secret.ts";
 import { addDays, DAY_MS, type Day, dayOf, daysOf } from "../usage/days.ts";
@@ -107,7 +107,7 @@ async function runRotations(context: ExportContext): Promise<boolean> {
   const { app, config } = context;
   let isOk = true;
   for (const job of config.rotations) {
-    const [result] = await recordedRotation(context, job.name, async () => [await rotateKey(context, job)]);
+    const [result] = await recordedRotation(context, job.name, async () => [await rotateForPerson(context, job)]);
     // Each text begins with the kind of its step, as in "create: …" or "deliver ue-1: …".
     const steps = result?.did.map((text) => text.split(/[ :]/)[0]).join(", ");
     app.write(

@@ -12,7 +12,7 @@ import { readLedger } from "../db/keys/ledger.ts";
 import { AppError, errorText } from "../errors.ts";
 import { openRotationContext, type RotationContext } from "../jobs/context.ts";
 import { discoverProjects, withKnownProjects } from "../jobs/discovery.ts";
-import { type RotationResult, recordedRotation, rotateKey, stepText } from "../jobs/rotation.ts";
+import { type RotationResult, recordedRotation, rotateForPerson, stepText } from "../jobs/rotation.ts";
 import { cleanupSteps, planRotation, type RotationRequest } from "../keys/plan.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 
@@ -112,7 +112,7 @@ async function rotateOne(
   wants: RotationRequest["wants"] | undefined,
 ): Promise<RotationResult> {
   try {
-    return await rotateKey(context, rotation, wants);
+    return await rotateForPerson(context, rotation, wants);
   } catch (error) {
     if (context.app.signal.aborted || !(error instanceof AppError)) throw error;
     // One of many projects may have no key, and the others must not wait for it.

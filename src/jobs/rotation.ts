@@ -40,33 +40,51 @@ const RENEW_MS = (LEASE_SECONDS * 1000) / 3;
 const LEASE_WAIT_MS_MAX = LEASE_SECONDS * 2_000;
 const LEASE_POLL_MS = 250;
 
-/** Rotates one key now, if it is due or wanted. If another process is rotating the key, waits until it has finished. */
-export async function rotateKey(
-  context: RotationContext,
+/** Calls `work` while no other process rotates the key. If one does, waits until it has finished. */
+export async function withRotationLease<T>(
+  { app, db }: Pick<RotationContext, "app" | "db">,
   job: RotationJob,
-  wants?: RotationRequest["wants"],
-): Promise<RotationResult> {
-  const { app, db } = context;
-  const { actor, scrubber } = app;
-  // The request's time is taken before the wait, so that what another process does during the wait fulfils the request.
-  const request = wants && { wants, at: await databaseNow(db) };
+  work: (lease: Lease) => Promise<T>,
+): Promise<T> {
   const lease = await waitForLease(app, db, job);
   // A failure is ignored: the next write to the ledger fails for the same reason, a lost lease or an unreachable database.
   const renewing = setInterval(() => void renewLease(db, lease).catch(() => {}), RENEW_MS);
   try {
-    const log = app.log.child({ rotation: job.name });
-    const masterKeys = await openMasterKeys(app, db);
-    const ledger = openKeyLedger(db, { job, lease, actor, masterKeys, scrubber, log });
-    const rotation: Rotation = { context, job, ledger, did: [], kept: [], errors: [] };
-    const idle = await takeSteps(rotation, request);
-    await cleanUp(rotation);
-    const { did, kept, errors } = rotation;
-    const status = errors.length === 0 ? "ok" : "failed";
-    return { status, did, kept, idle, errors };
+    return await work(lease);
   } finally {
     clearInterval(renewing);
     await releaseLease(db, lease).catch(() => {});
   }
+}
+
+/** Rotates one key now, if it is due or if a person asks for it. */
+export async function rotateKey(
+  context: RotationContext,
+  job: RotationJob,
+  lease: Lease,
+  request?: RotationRequest,
+): Promise<RotationResult> {
+  const { app, db } = context;
+  const { actor, scrubber } = app;
+  const masterKeys = await openMasterKeys(app, db);
+  const log = app.log.child({ rotation: job.name });
+  const ledger = openKeyLedger(db, { job, lease, actor, masterKeys, scrubber, log });
+  const rotation: Rotation = { context, job, ledger, did: [], kept: [], errors: [] };
+  const idle = await takeSteps(rotation, request);
+  await cleanUp(rotation);
+  const { did, kept, errors } = rotation;
+  return { status: errors.length === 0 ? "ok" : "failed", did, kept, idle, errors };
+}
+
+/** Waits for the lease and rotates. `wants` is what a person asks for. */
+export async function rotateForPerson(
+  context: RotationContext,
+  job: RotationJob,
+  wants?: RotationRequest["wants"],
+): Promise<RotationResult> {
+  // The request's time is taken before the wait, so that what another process does during the wait fulfils the request.
+  const request = wants && { wants, at: await databaseNow(context.db) };
+  return withRotationLease(context, job, (lease) => rotateKey(context, job, lease, request));
 }
 
 /** Records what `rotate` does as one manual run of the job. */

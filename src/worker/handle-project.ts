@@ -2,22 +2,22 @@
 // alone, so that a worker that takes the job over asks for nothing that is stored.
 
 import { z } from "zod";
-import { jobNameOf } from "../config/rotations.ts";
+import { jobNameOf, type RotationConfig } from "../config/rotations.ts";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
 import { type OpenProject, openProject, recordAttempt } from "../db/jobs/runs.ts";
 import { hasVanished } from "../db/projects.ts";
 import { type SettledSlice, settledSlices } from "../db/usage/due-slices.ts";
 import { seriesIdOf } from "../db/usage/stored-series.ts";
-import { AppError } from "../errors.ts";
+import { AppError, errorCode, errorText } from "../errors.ts";
 import { daysToReread, exportProject, readProjectFacts } from "../jobs/export.ts";
+import { rotateKey, withRotationLease } from "../jobs/rotation.ts";
 import { isDueInRun, RETRIED_CODES } from "../usage/backfill.ts";
 import { addCounts, NO_COUNTS, type RunCounts } from "../usage/counts.ts";
 import { type Day, dayOf } from "../usage/days.ts";
 import { describeRequest, type ExportJob, planRun, seriesOf, type UsageRequest, windowOf } from "../usage/plan.ts";
 import type { Series } from "../usage/series.ts";
 import type { WorkerContext } from "./context.ts";
-import { rotateProject } from "./rotation.ts";
-import { endProject } from "./runs.ts";
+import { endProject, reportRunEnd } from "./runs.ts";
 
 const ProjectJob = z.object({ runId: z.string(), projectId: z.string() });
 
@@ -67,6 +67,31 @@ async function leaveToOthers(
   const reason = `project ${projectId} of ${kind} ${job} is not in the configuration of the worker that has it`;
   if (!isGone && !isLastAttempt(claimed)) throw new AppError("config", reason);
   await endProject(context, { runId, projectId, counts: NO_COUNTS, error: isGone ? undefined : reason });
+}
+
+/**
+ * A rotation that fails is not repeated before its next scheduled time, because each repeated create could make another key. If the attempt
+ * could not be finished, this throws, and the worker that claims the queue job next continues from the ledger.
+ */
+async function rotateProject(context: WorkerContext, rotation: RotationConfig, run: OpenProject): Promise<void> {
+  const { app, db } = context;
+  const { runId, projectId, kind, trigger } = run;
+  await withRotationLease(context, rotation, async (lease) => {
+    // The queue may have delivered the job twice, and the other worker may have ended the project while this one waited for the lease.
+    if (!(await openProject(db, runId, projectId))) return;
+    const { did, errors } = await rotateKey(context, rotation, lease).catch((error: unknown) => {
+      app.signal.throwIfAborted();
+      if (!(error instanceof AppError) || error.code === "database" || error.code === "stopped") throw error;
+      const reason = errorText(error);
+      app.log.error({ rotation: rotation.name, code: errorCode(error), reason }, "rotation failed");
+      return { did: [], errors: [reason] };
+    });
+    const [error] = errors;
+    const status = error === undefined ? "ok" : "failed";
+    const scrubbed = error === undefined ? null : app.scrubber.scrub(error);
+    reportRunEnd(context, { runId, kind, trigger, job: rotation.name, status, did, error: scrubbed });
+    await endProject(context, { runId, projectId, counts: NO_COUNTS, error });
+  });
 }
 
 /** `job` has one project. */

@@ -1,17 +1,23 @@
-// What a worker does with a project of a run that is not in its configuration.
+// What a worker does with a queue job: one that is of no project of its configuration, and one that was delivered twice.
 
 import { randomUUID } from "node:crypto";
+import path from "node:path";
 import { sql } from "kysely";
 import { pino } from "pino";
 import { expect, test } from "vitest";
+import { loadConfig } from "../../src/config/config.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { insertQueuedRun } from "../../src/db/jobs/runs.ts";
 import { openRunWriter } from "../../src/db/usage/writer.ts";
+import { openExportContext } from "../../src/jobs/context.ts";
 import type { WorkerContext } from "../../src/worker/context.ts";
 import { handleProject } from "../../src/worker/handle-project.ts";
+import { PROJECT_ID, rotationTest } from "../cli/rotation/rotation-context.ts";
 import { testDatabase } from "../support/database.ts";
+import { silentApp } from "../support/silent-app.ts";
 
 const { db } = await testDatabase();
+const rotationCase = await rotationTest();
 
 test("a rotation that a worker does not know is left to one that does, and fails only after all tries", async () => {
   const [runId, projectId] = [randomUUID(), "p"];
@@ -34,4 +40,20 @@ test("a rotation that a worker does not know is left to one that does, and fails
   expect([asked, await run()]).toEqual([1, { status: "running", error: null }]);
   await handle(7);
   expect(await run()).toEqual({ status: "failed", error });
+});
+
+rotationCase("a rotation that was delivered twice and fails sends one create", async ({ context: lab }) => {
+  lab.emulator.fault = ({ method }) => (method === "POST" ? { kind: "answer", status: 400, body: "{}" } : undefined);
+  const config = await loadConfig(path.join(lab.folder, "jobs.config.json"));
+  const app = silentApp({ env: { USAGE_EXPORT_KEY: lab.firstKey, USAGE_EXPORT_MASTER_KEY: lab.masterKey } });
+  await using opened = await openExportContext(app, config, lab.db);
+  const context = opened as unknown as WorkerContext;
+  const [runId, projectId] = [randomUUID(), PROJECT_ID];
+  const planned = { runId, kind: "rotation", job: "exporter", trigger: "schedule" } as const;
+  await inTransaction(lab.db, (tx) => insertQueuedRun(tx, planned, [{ projectId, planned: 0 }]));
+  const { signal } = app;
+  const deps = { stopping: signal, onUnknownProject: () => {}, isNewRun: () => true };
+  const claimed = { data: { runId, projectId }, retryCount: 0, retryLimit: 7, signal };
+  await Promise.all([handleProject(context, deps, claimed), handleProject(context, deps, claimed)]);
+  expect(lab.emulator.requests.filter(({ method }) => method === "POST")).toHaveLength(1);
 });
