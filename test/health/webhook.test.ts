@@ -2,11 +2,12 @@
 
 import tls from "node:tls";
 import { expect, test } from "vitest";
+import { errorText } from "../../src/errors.ts";
 import { proxyOf } from "../../src/proxy.ts";
 import { Secret } from "../../src/secret.ts";
 import { ping, postText, type Receiver } from "../../src/worker/webhook.ts";
 import { AUTHORITY, connectProxy, tlsFront } from "../support/connect-proxy.ts";
-import { answer, rawServer, type Script, scriptedServer } from "../support/scripted-server.ts";
+import { answering, rawServer, type Script, scriptedServer } from "../support/scripted-server.ts";
 
 const TIMEOUT_MS = 30_000;
 const NEVER = new AbortController().signal;
@@ -23,15 +24,10 @@ async function postTo(script: Script, timeoutMs = TIMEOUT_MS) {
   return { error, requests: server.requests };
 }
 
-async function failureOf(call: Promise<void>): Promise<string> {
-  return call.then(
-    () => "",
-    (error: unknown) => (error instanceof Error ? error.message : String(error)),
-  );
-}
+const failureOf = (call: Promise<void>) => call.then(() => "", errorText);
 
 test("a notification is posted as JSON with the text and nothing else", async () => {
-  const { error, requests } = await postTo((_, response) => answer(response, 200, "ok"));
+  const { error, requests } = await postTo(answering(200, "ok"));
 
   expect(error).toBe("");
   expect(requests).toMatchObject([
@@ -44,16 +40,13 @@ test.each([
   [404, "notify.webhook answered 404"],
   [302, "notify.webhook answered 302, which leads elsewhere and is not followed: expected the address it leads to"],
 ])("a call that is answered with %i fails, and is made once", async (status, message) => {
-  const { error, requests } = await postTo((_, response) =>
-    answer(response, status, "open-sesame", { location: "http://127.0.0.1:1/elsewhere" }),
-  );
+  const { error, requests } = await postTo(answering(status, "open-sesame", { location: "http://127.0.0.1:1/x" }));
 
   expect({ error, count: requests.length }).toEqual({ error: message, count: 1 });
 });
 
 test("the error about a receiver that can't be reached has only its configuration path and the reason", async () => {
   const error = await failureOf(postText(webhookAt("http://127.0.0.1:1"), "hello", NEVER, TIMEOUT_MS));
-
   expect(error).toBe("notify.webhook can't be reached: ECONNREFUSED");
 });
 
@@ -69,7 +62,7 @@ test("a TLS handshake without an answer ends with the time limit", async () => {
 
 test("calls go through the proxy, which learns only the host of the address", async () => {
   tls.setDefaultCACertificates([AUTHORITY.cert]);
-  await using server = await scriptedServer((_, response) => answer(response, 200, "ok"));
+  await using server = await scriptedServer(answering(200, "ok"));
   await using front = await tlsFront(server.origin);
   await using proxy = await connectProxy({ credentials: "me:password" });
   const to = {
@@ -87,10 +80,8 @@ test("calls go through the proxy, which learns only the host of the address", as
 test("the error about a proxy that refuses the credentials names the proxy without its password", async () => {
   await using proxy = await connectProxy({ credentials: "someone:else" });
   const env = { HTTPS_PROXY: `http://me:password@127.0.0.1:${proxy.port}` };
-  const error = await failureOf(
-    postText({ ...webhookAt("https://127.0.0.1:1"), proxy: proxyOf(env) }, "x", NEVER, TIMEOUT_MS),
-  );
-  expect(error).toBe(
+  const to = { ...webhookAt("https://127.0.0.1:1"), proxy: proxyOf(env) };
+  expect(await failureOf(postText(to, "x", NEVER, TIMEOUT_MS))).toBe(
     "notify.webhook can't be reached: the proxy (HTTPS_PROXY) makes no connection, it answered 407: it needs a user name and password, or refuses the ones it got",
   );
 });
@@ -110,7 +101,6 @@ test("an abort of the signal ends the call", async () => {
   const stop = new AbortController();
   await using server = await scriptedServer(() => stop.abort(new Error("the worker stops")));
 
-  await expect(postText(webhookAt(server.origin), "hello", stop.signal, TIMEOUT_MS)).rejects.toThrow(
-    "the worker stops",
-  );
+  const posting = postText(webhookAt(server.origin), "hello", stop.signal, TIMEOUT_MS);
+  await expect(posting).rejects.toThrow("the worker stops");
 });

@@ -5,9 +5,9 @@ import type { App } from "../../src/app.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { Dialects } from "../../src/jobs/dialects.ts";
 import type { Dialect } from "../../src/usage/dimensions.ts";
-import { KEY_RING, limit, openTestService } from "../service/open-test-service.ts";
+import { KEY_RING, limit, serve } from "../service/open-test-service.ts";
 import { testDatabase } from "../support/database.ts";
-import { answerJson, scriptedServer } from "../support/scripted-server.ts";
+import { answerJson, type Script } from "../support/scripted-server.ts";
 import { sampleAnswer, sampleRequest, sampleRow, windowless } from "../usage/sample-request.ts";
 
 const { db: database } = await testDatabase();
@@ -17,41 +17,37 @@ const BY_MODEL = sampleRequest("model");
 
 /** A service that groups by model only in the dialect that `spoken` returns, and `Dialects` on this service. */
 async function open(dialect: Dialect | "auto", spoken: () => Dialect | undefined, db?: Database) {
-  const opened = new AsyncDisposableStack();
-  const server = opened.use(
-    await scriptedServer(({ target }, response) => {
-      const grouping = new URL(target, "http://service").searchParams.get("grouping");
-      const speaks = spoken();
-      const rows = speaks && grouping === NAMES[speaks] ? [sampleRow("2026-03-17", { [NAMES[speaks]]: "nova" })] : [];
-      answerJson(response, 200, sampleAnswer(rows));
-    }),
-  );
-  const service = opened.use(openTestService(server.origin, { dialect }));
+  const script: Script = ({ target }, response) => {
+    const grouping = new URL(target, "http://service").searchParams.get("grouping");
+    const speaks = spoken();
+    const rows = speaks && grouping === NAMES[speaks] ? [sampleRow("2026-03-17", { [NAMES[speaks]]: "nova" })] : [];
+    answerJson(response, 200, sampleAnswer(rows));
+  };
+  const { server, service } = await serve(script, { dialect });
   const app = { log: pino({ level: "silent" }), signal: limit() } as unknown as App;
-  const dialects = new Dialects({ app, db, service, keys: KEY_RING });
-  return { server, dialects, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  return { server, dialects: new Dialects({ app, db, service, keys: KEY_RING }) };
 }
 
 test("the probe requests recent days first, because an old window may have no usage", async () => {
-  await using opened = await open("auto", () => "2026");
+  const opened = await open("auto", () => "2026");
   await opened.dialects.forRequest(BY_MODEL);
   expect(opened.server.requests[0]?.target).not.toContain("2026-03-17");
-  await using without = await open("auto", () => "2026");
+  const without = await open("auto", () => "2026");
   await without.dialects.forRequest(windowless("model"));
   expect(without.server.requests[0]?.target).not.toContain("start=");
 });
 
 test("a configured dialect, and a request that is the same in both dialects, need no probe", async () => {
-  await using configured = await open("interface", () => "2026");
+  const configured = await open("interface", () => "2026");
   expect(await configured.dialects.forRequest(BY_MODEL)).toBe("interface");
-  await using opened = await open("auto", () => "interface");
+  const opened = await open("auto", () => "interface");
   await opened.dialects.forRequest(sampleRequest("endpoint"));
   expect([configured, opened].map(({ server }) => server.requests.length)).toEqual([0, 0]);
 });
 
 test("a dialect that is found while another request reads the database is used by that request, too", async () => {
   let spoken: Dialect | undefined = "interface";
-  await using opened = await open("auto", () => spoken, database);
+  const opened = await open("auto", () => spoken, database);
   const late = await database.transaction().execute(async (tx) => {
     await sql`lock table usage_export.service_dialect`.execute(tx);
     const isBlocked = sql<{ blocked: number }>`

@@ -15,9 +15,9 @@ import type { UsageRequest } from "../../src/usage/plan.ts";
 import { seriesKey } from "../../src/usage/series.ts";
 import type { AnswerRules } from "../../src/usage/slice-decision.ts";
 import { coverageOf, newSeries, slice, store } from "../db/stored-usage.ts";
-import { KEY_RING, openTestService } from "../service/open-test-service.ts";
+import { KEY_RING, openTestService, serve } from "../service/open-test-service.ts";
 import { testDatabase } from "../support/database.ts";
-import { answerJson, scriptedServer } from "../support/scripted-server.ts";
+import { answeringJson, answerJson } from "../support/scripted-server.ts";
 import { silentApp } from "../support/silent-app.ts";
 import { RUN_DAY, sampleAnswer, sampleJob, sampleRequest, sampleRow, windowless } from "../usage/sample-request.ts";
 
@@ -46,8 +46,7 @@ function read(
 
 test("the groups of an answer are read from the field by whose name the grouping was requested", async () => {
   const rows = [sampleRow("2026-03-17", { models: null }), sampleRow("2026-03-16", { models: "nova" })];
-  await using server = await scriptedServer((_request, response) => answerJson(response, 200, sampleAnswer(rows)));
-  await using service = openTestService(server.origin, { dialect: "2026" });
+  const { server, service } = await serve(answeringJson(200, sampleAnswer(rows)), { dialect: "2026" });
   const { slices } = await read(contextOf(service), sampleRequest("model"));
   expect(slices.map(({ columns }) => columns.groups.map(({ display }) => display))).toEqual([["nova"], [null]]);
   expect(server.requests[0]?.target).toContain("grouping=models");
@@ -55,12 +54,14 @@ test("the groups of an answer are read from the field by whose name the grouping
 
 test("a service that begins to speak the other dialect is asked again in it, and its groups are read", async () => {
   let spoken = "models";
-  await using server = await scriptedServer(({ target }, response) => {
-    const isSpoken = new URL(target, "http://service").searchParams.get("grouping") === spoken;
-    const row = { [spoken]: isSpoken ? "nova" : null };
-    answerJson(response, 200, sampleAnswer([sampleRow("2026-03-17", row)]));
-  });
-  await using service = openTestService(server.origin, { dialect: "auto" });
+  const { service } = await serve(
+    ({ target }, response) => {
+      const isSpoken = new URL(target, "http://service").searchParams.get("grouping") === spoken;
+      const row = { [spoken]: isSpoken ? "nova" : null };
+      answerJson(response, 200, sampleAnswer([sampleRow("2026-03-17", row)]));
+    },
+    { dialect: "auto" },
+  );
   const own = contextOf(service);
   const context = { ...own, dialects: new Dialects({ ...own, db: undefined }) };
   const displays = async () => {
@@ -80,9 +81,7 @@ test.each([
 ] as const)(
   '"undated": "%s": an answer of %s counts for %s, on whichever day its run was planned',
   async (undated, date, day) => {
-    const results = [{ requests: 3 }];
-    await using server = await scriptedServer((_request, response) => answerJson(response, 200, { results }, { date }));
-    await using service = openTestService(server.origin);
+    const { service } = await serve(answeringJson(200, { results: [{ requests: 3 }] }, { date }));
     const { slices } = await read(contextOf(service), windowless("none"), undated);
     expect(slices.map((one) => one.day)).toEqual([day]);
   },
@@ -133,14 +132,11 @@ test("a request that fails before its call does not fail a day that was read sin
 
 test("an answer is newer than what another process stored before its last attempt", async () => {
   let seriesId = 0;
-  let calls = 0;
   const storeOther = () => store(db, seriesId, [slice(DAY, { listen: "2" })]);
-  await using server = await scriptedServer((_request, response) => {
-    calls++;
-    if (calls === 1) void storeOther().then(() => answerJson(response, 503, {}));
+  const { service } = await serve(({ number }, response) => {
+    if (number === 1) void storeOther().then(() => answerJson(response, 503, {}));
     else answerJson(response, 200, DAY_ANSWER);
   });
-  await using service = openTestService(server.origin);
   const { outcome } = await make(service, {
     // Without spare numbers, which may be some milliseconds older than their call.
     fetchNumbers: () => nextFetchNo(db),
@@ -156,8 +152,7 @@ const storing = (error: Error): Partial<ExportContext> => ({
 });
 
 test("a mistake in this program fails its request alone, and the log has the stack", async () => {
-  await using server = await scriptedServer((_request, response) => answerJson(response, 200, DAY_ANSWER));
-  await using service = openTestService(server.origin);
+  const { service } = await serve(answeringJson(200, DAY_ANSWER));
   const { outcome, coverage, lines } = await make(service, storing(new TypeError("x is not a function")));
   expect(outcome).toMatchObject({ code: "internal", reason: "x is not a function" });
   expect(coverage).toMatchObject([{ status: "failed" }]);
@@ -169,7 +164,6 @@ test.each<[string, Error]>([
   ["an error about the product's database", new AppError("database", "the schema is not the expected one")],
   ["a table that is missing", Object.assign(new Error('relation "slice" does not exist'), { code: "42P01" })],
 ])("%s ends the run", async (_, error) => {
-  await using server = await scriptedServer((_request, response) => answerJson(response, 200, DAY_ANSWER));
-  await using service = openTestService(server.origin);
+  const { service } = await serve(answeringJson(200, DAY_ANSWER));
   await expect(make(service, storing(error))).rejects.toBe(error);
 });

@@ -1,24 +1,18 @@
 import { expect, test } from "vitest";
-import type { AttemptReport, ServiceCall } from "../../src/service/service.ts";
-import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
-import { KEY, limit, openTestService } from "./open-test-service.ts";
+import type { AttemptReport } from "../../src/service/service.ts";
+import { answerJson } from "../support/scripted-server.ts";
+import { KEY, READ, serve } from "./open-test-service.ts";
 
-const READ: ServiceCall = { operation: "breakdown", method: "GET", path: ["v1", "projects", "p1"], retry: true };
-
-function collect(): { readonly reports: AttemptReport[]; readonly onAttempt: (report: AttemptReport) => void } {
-  const reports: AttemptReport[] = [];
-  return { reports, onAttempt: (report) => void reports.push(report) };
-}
+const CALL = { ...READ, operation: "breakdown" } as const;
 
 test("every attempt of a call is reported, with its outcome", async () => {
-  const { reports, onAttempt } = collect();
-  await using server = await scriptedServer(({ number }, response) => {
-    if (number === 1) answer(response, 503, "");
-    else if (number === 2) answer(response, 429, "");
-    else answerJson(response, 200, {});
-  });
-  await using service = openTestService(server.origin, {}, { onAttempt });
-  await service.call(READ, KEY, limit());
+  const reports: AttemptReport[] = [];
+  const { read } = await serve(
+    ({ number }, response) => answerJson(response, [503, 429][number - 1] ?? 200, {}),
+    {},
+    { onAttempt: (report) => void reports.push(report) },
+  );
+  await read(CALL);
   expect(reports.map(({ operation, result, number }) => [operation, result, number])).toEqual([
     ["breakdown", "unavailable", 1],
     ["breakdown", "rate_limited", 2],
@@ -27,10 +21,10 @@ test("every attempt of a call is reported, with its outcome", async () => {
 });
 
 test("an attempt that the caller aborts is reported as stopped, not as a failure of the service", async () => {
-  const { reports, onAttempt } = collect();
+  const reports: AttemptReport[] = [];
   const controller = new AbortController();
-  await using server = await scriptedServer(() => controller.abort(new Error("enough")));
-  await using service = openTestService(server.origin, {}, { onAttempt });
-  await expect(service.call(READ, KEY, controller.signal)).rejects.toThrow("enough");
+  const onAttempt = (report: AttemptReport) => void reports.push(report);
+  const { service } = await serve(() => controller.abort(new Error("enough")), {}, { onAttempt });
+  await expect(service.call(CALL, KEY, controller.signal)).rejects.toThrow("enough");
   expect(reports).toMatchObject([{ operation: "breakdown", result: "stopped", number: 1 }]);
 });

@@ -6,21 +6,22 @@ import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
 import type { Outcome } from "../../src/service/answer.ts";
 import { openAttempts } from "../../src/service/retry.ts";
-import type { ServiceCall } from "../../src/service/service.ts";
-import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
-import { KEY, limit, openTestService } from "./open-test-service.ts";
-
-const READ: ServiceCall = { method: "GET", path: ["v1", "projects", "p1", "usage", "breakdown"], retry: true };
+import { answer, answering, answerJson } from "../support/scripted-server.ts";
+import { limit, serve } from "./open-test-service.ts";
 
 test("after a 429 with Retry-After the next attempt starts exactly when the wait ends", async () => {
   const times: number[] = [];
-  await using server = await scriptedServer(({ number }, response) => {
-    times.push(service.now());
-    if (number === 1) answer(response, 429, "", { "retry-after": "31" });
-    else answerJson(response, 200, {});
-  });
-  await using service = openTestService(server.origin, {}, { random: () => 0 });
-  await service.call(READ, KEY, limit());
+  const random = () => 0;
+  const { service, read } = await serve(
+    ({ number }, response) => {
+      times.push(service.now());
+      if (number === 1) answer(response, 429, "", { "retry-after": "31" });
+      else answerJson(response, 200, {});
+    },
+    {},
+    { random },
+  );
+  await read();
   expect(times).toEqual([0, 31_000]);
 });
 
@@ -59,13 +60,15 @@ test("a call whose permit became invalid during `prepare` takes another permit, 
 
 test("a pause that the service asks of one call holds for all calls", async () => {
   const times: number[] = [];
-  await using server = await scriptedServer(({ target }, response) => {
-    times.push(service.now());
-    if (target.endsWith("/first") && times.length === 2) answer(response, 503, "", { "retry-after": "60" });
-    else answerJson(response, 200, {});
-  });
-  await using service = openTestService(server.origin, { maxConcurrent: 1 });
-  const call = (part: string) => service.call({ ...READ, path: ["v1", "projects", "p1", part] }, KEY, limit());
+  const { service, read } = await serve(
+    ({ target }, response) => {
+      times.push(service.now());
+      if (target.endsWith("/first") && times.length === 2) answer(response, 503, "", { "retry-after": "60" });
+      else answerJson(response, 200, {});
+    },
+    { maxConcurrent: 1 },
+  );
+  const call = (part: string) => read({ path: ["v1", "projects", "p1", part] });
   await call("warm-up");
   await Promise.all([call("first"), call("second"), call("third")]);
   expect(times).toEqual([0, 1, ...times.slice(2).filter((ms) => ms >= 60_001)]);
@@ -75,21 +78,11 @@ test("a pause that the service asks of one call holds for all calls", async () =
 test.each([429, 503])(
   "after a %i that asks for an hour the call fails at once, and later calls are not sent",
   async (status) => {
-    await using server = await scriptedServer((_request, response) =>
-      answer(response, status, "slow down", { "retry-after": "3600" }),
-    );
-    await using service = openTestService(server.origin);
-    await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
-      code: "rate_limited",
-      message: expect.stringMatching(
-        /slow down; it asks to be called again in 3600 s, and this program waits at most 300 s/,
-      ),
-      details: { status },
-    });
-    await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
-      code: "rate_limited",
-      details: { sent: "no" },
-    });
+    const { server, service, read } = await serve(answering(status, "slow down", { "retry-after": "3600" }));
+    const code = "rate_limited";
+    const message = /slow down; it asks to be called again in 3600 s, and this program waits at most 300 s/;
+    await expect(read()).rejects.toMatchObject({ code, message: expect.stringMatching(message), details: { status } });
+    await expect(read()).rejects.toMatchObject({ code, details: { sent: "no" } });
     expect(server.requests).toHaveLength(1);
     expect(service.sleeps).toEqual([]);
   },
@@ -97,16 +90,11 @@ test.each([429, 503])(
 
 test("after three calls in a row without an answer each further call is tried once, until one is answered", async () => {
   let isDown = true;
-  await using server = await scriptedServer((_request, response) => {
-    if (isDown) answer(response, 500, "");
-    else answerJson(response, 200, {});
-  });
-  await using service = openTestService(server.origin);
+  const { server, read } = await serve((_request, response) => answerJson(response, isDown ? 500 : 200, {}));
   const requestsOf = async (succeeds: boolean) => {
     const before = server.requests.length;
-    const call = service.call(READ, KEY, limit());
-    if (succeeds) await call;
-    else await expect(call).rejects.toMatchObject({ code: "unavailable" });
+    if (succeeds) await read();
+    else await expect(read()).rejects.toMatchObject({ code: "unavailable" });
     return server.requests.length - before;
   };
   const whileDown = [];
@@ -125,10 +113,9 @@ test.each<[string, AppError]>([
 ])("%s does not show that a service is up again that was down", async (_, error) => {
   let sent = 0;
   const attempts = recordedAttempts([]);
-  const down = { kind: "transient", error: new AppError("unavailable", "no answer") } as const;
   const send = async (): Promise<Outcome> => {
     sent++;
-    return down;
+    return { kind: "transient", error: new AppError("unavailable", "no answer") };
   };
   const attemptsOf = async (prepare: () => Promise<void>) => {
     sent = 0;
@@ -144,29 +131,33 @@ test.each<[string, AppError]>([
 test("no more calls are in flight than maxConcurrent", async () => {
   const open: ServerResponse[] = [];
   let most = 0;
-  await using server = await scriptedServer(({ number }, response) => {
-    open.push(response);
-    most = Math.max(most, open.length);
-    const answerAll = () => {
-      for (const waiting of open.splice(0)) answerJson(waiting, 200, {});
-    };
-    // The first call runs alone. Later answers wait a little, so that a fourth concurrent call would be noticed.
-    if (number === 1) answerAll();
-    else if (open.length === 3) setTimeout(answerAll, 5);
-  });
-  await using service = openTestService(server.origin, { maxConcurrent: 3 });
-  await Promise.all(Array.from({ length: 13 }, () => service.call(READ, KEY, limit())));
+  const answerAll = () => {
+    for (const waiting of open.splice(0)) answerJson(waiting, 200, {});
+  };
+  const { server, read } = await serve(
+    ({ number }, response) => {
+      open.push(response);
+      most = Math.max(most, open.length);
+      // The first call runs alone. Later answers wait a little, so that a fourth concurrent call would be noticed.
+      if (number === 1) answerAll();
+      else if (open.length === 3) setTimeout(answerAll, 5);
+    },
+    { maxConcurrent: 3 },
+  );
+  await Promise.all(Array.from({ length: 13 }, () => read()));
   expect(most).toBe(3);
   expect(server.connections()).toBe(3);
 });
 
 test("calls start at even intervals", async () => {
   const times: number[] = [];
-  await using server = await scriptedServer((_request, response) => {
-    times.push(service.now());
-    answerJson(response, 200, {});
-  });
-  await using service = openTestService(server.origin, { requestsPerSecond: 2 });
-  for (let i = 0; i < 4; i++) await service.call(READ, KEY, limit());
+  const { service, read } = await serve(
+    (_request, response) => {
+      times.push(service.now());
+      answerJson(response, 200, {});
+    },
+    { requestsPerSecond: 2 },
+  );
+  for (let i = 0; i < 4; i++) await read();
   expect(times).toEqual([0, 500, 1_000, 1_500]);
 });

@@ -3,35 +3,27 @@
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
 import { Secret } from "../../src/secret.ts";
-import type { ServiceCall } from "../../src/service/service.ts";
-import { answer, answerJson, rawServer, scriptedServer } from "../support/scripted-server.ts";
-import { KEY, KEY_TEXT, limit, openTestService } from "./open-test-service.ts";
-
-const READ: ServiceCall = { method: "GET", path: ["v1", "projects", "p1", "usage", "breakdown"], retry: true };
+import { answer, answeringJson, answerJson, rawServer, scriptedServer } from "../support/scripted-server.ts";
+import { KEY, KEY_TEXT, limit, openTestService, READ, serve } from "./open-test-service.ts";
 
 test.each([
   ["Token", `Token ${KEY_TEXT}`],
   ["Bearer", `Bearer ${KEY_TEXT}`],
   ["none", KEY_TEXT],
 ] as const)("the key is sent in the scheme %s", async (authScheme, authorization) => {
-  await using server = await scriptedServer((_request, response) => answerJson(response, 200, {}));
-  await using service = openTestService(server.origin, { authScheme });
-  await service.call(READ, KEY, limit());
-  expect(server.requests[0]?.headers).toMatchObject({
-    authorization,
-    accept: "application/json",
-    "accept-encoding": "identity",
-  });
+  const { server, read } = await serve(answeringJson(200), { authScheme });
+  await read();
+  const headers = { authorization, accept: "application/json", "accept-encoding": "identity" };
+  expect(server.requests).toMatchObject([{ headers }]);
 });
 
 test("a success returns its status and its value", async () => {
-  await using server = await scriptedServer((_request, response) => answerJson(response, 201, { results: [1.5] }));
-  await using service = openTestService(server.origin);
-  expect(await service.call(READ, KEY, limit())).toEqual({ status: 201, value: { results: [1.5] } });
+  const { read } = await serve(answeringJson(201, { results: [1.5] }));
+  expect(await read()).toEqual({ status: 201, value: { results: [1.5] } });
 });
 
 test("a path in baseUrl is put before the path of the call", async () => {
-  await using server = await scriptedServer((_request, response) => answerJson(response, 200, {}));
+  await using server = await scriptedServer(answeringJson(200));
   await using service = openTestService(`${server.origin}/speech/`);
   await service.call({ ...READ, query: new URLSearchParams({ start: "2026-03-01", note: "a b&c" }) }, KEY, limit());
   expect(server.requests[0]?.target).toBe("/speech/v1/projects/p1/usage/breakdown?start=2026-03-01&note=a+b%26c");
@@ -40,9 +32,8 @@ test("a path in baseUrl is put before the path of the call", async () => {
 test.each(["..", ".", "", "a/b", "%2e%2e", "a\r\nb", "a b", "ä", "x".repeat(129)])(
   "the id %j is refused before anything is sent",
   async (id) => {
-    await using server = await scriptedServer((_request, response) => answerJson(response, 200, {}));
-    await using service = openTestService(server.origin);
-    const call = service.call({ ...READ, path: ["v1", "projects", id, "usage"] }, KEY, limit());
+    const { server, read } = await serve(answeringJson(200));
+    const call = read({ path: ["v1", "projects", id, "usage"] });
     await expect(call).rejects.toMatchObject({ code: "config", details: { sent: "no" } });
     expect(server.connections()).toBe(0);
   },
@@ -51,8 +42,7 @@ test.each(["..", ".", "", "a/b", "%2e%2e", "a\r\nb", "a b", "ä", "x".repeat(129
 test.each(["", "two words", "line\nbreak", "sk_käse"])(
   "the key %j is refused before anything is sent",
   async (text) => {
-    await using server = await scriptedServer((_request, response) => answerJson(response, 200, {}));
-    await using service = openTestService(server.origin);
+    const { server, service } = await serve(answeringJson(200));
     await expect(service.call(READ, new Secret(text), limit())).rejects.toMatchObject({ code: "config" });
     expect(server.connections()).toBe(0);
   },
@@ -61,11 +51,8 @@ test.each(["", "two words", "line\nbreak", "sk_käse"])(
 test.each([408, 425, 429, 499, 500, 502, 503, 504])(
   "a request that is answered %i every time is sent five times",
   async (status) => {
-    await using server = await scriptedServer((_request, response) =>
-      answerJson(response, status, { message: "later" }),
-    );
-    await using service = openTestService(server.origin);
-    await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
+    const { server, service, read } = await serve(answeringJson(status, { message: "later" }));
+    await expect(read()).rejects.toMatchObject({
       code: status === 429 ? "rate_limited" : "unavailable",
       message: `GET /v1/projects/p1/usage/breakdown: the service answered ${status}: later (5 attempts)`,
       details: { status },
@@ -76,11 +63,10 @@ test.each([408, 425, 429, 499, 500, 502, 503, 504])(
 );
 
 test("failures before a successful attempt are logged and not thrown", async () => {
-  await using server = await scriptedServer(({ number }, response) =>
+  const { service, read } = await serve(({ number }, response) =>
     number < 3 ? answer(response, 503, "") : answerJson(response, 200, { number }),
   );
-  await using service = openTestService(server.origin);
-  expect((await service.call(READ, KEY, limit())).value).toEqual({ number: 3 });
+  expect((await read()).value).toEqual({ number: 3 });
   expect(service.lines.map((line) => JSON.parse(line))).toMatchObject([
     { level: 40, msg: "service call failed, trying again", attempt: 1, attempts: 5, code: "unavailable", delayMs: 500 },
     { attempt: 2, delayMs: 1_000 },
@@ -88,38 +74,26 @@ test("failures before a successful attempt are logged and not thrown", async () 
 });
 
 test.each([400, 402, 404, 405, 409, 410, 422])("a request that is answered %i is not sent again", async (status) => {
-  await using server = await scriptedServer((_request, response) =>
-    answerJson(response, status, { err_code: "NO", err_msg: "no", request_id: "r-9" }),
-  );
-  await using service = openTestService(server.origin);
-  await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
-    code: "rejected",
-    message: expect.stringMatching(/NO: no.*request id r-9/),
-    details: { status },
-  });
+  const body = { err_code: "NO", err_msg: "no", request_id: "r-9" };
+  const { server, read } = await serve(answeringJson(status, body));
+  const message = expect.stringMatching(/NO: no.*request id r-9/);
+  await expect(read()).rejects.toMatchObject({ code: "rejected", message, details: { status } });
   expect(server.requests).toHaveLength(1);
 });
 
 test("a refused connection is tried again, and the error says that nothing was sent", async () => {
-  const server = await rawServer(() => undefined);
+  const { server, service, read } = await serve(() => undefined);
   await server[Symbol.asyncDispose]();
-  await using service = openTestService(server.origin);
-  await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
-    code: "unavailable",
-    message: expect.stringContaining("ECONNREFUSED"),
-    details: { sent: "no" },
-  });
+  const message = expect.stringContaining("ECONNREFUSED");
+  await expect(read()).rejects.toMatchObject({ code: "unavailable", message, details: { sent: "no" } });
   expect(service.sleeps).toHaveLength(4);
 });
 
 test("a connection that the service closed while it was idle costs one more attempt and nothing else", async () => {
-  const body = "{}";
+  const answered = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
   await using server = await rawServer((socket, number) => {
     if (number === 2) socket.resetAndDestroy();
-    else
-      socket.write(
-        `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
-      );
+    else socket.write(answered);
   });
   await using service = openTestService(server.origin);
   await service.call(READ, KEY, limit());
@@ -128,49 +102,43 @@ test("a connection that the service closed while it was idle costs one more atte
 });
 
 test("an attempt without an answer ends at its time limit", async () => {
-  await using server = await scriptedServer(() => undefined);
-  await using service = openTestService(server.origin, { timeoutSeconds: 0.05 });
-  await expect(service.call({ ...READ, retry: false }, KEY, limit())).rejects.toMatchObject({
-    code: "unavailable",
-    message: "GET /v1/projects/p1/usage/breakdown: no whole answer within 0.05 s",
-  });
+  const { read } = await serve(() => undefined, { timeoutSeconds: 0.05 });
+  const message = "GET /v1/projects/p1/usage/breakdown: no whole answer within 0.05 s";
+  await expect(read({ retry: false })).rejects.toMatchObject({ code: "unavailable", message });
 });
 
 test("an attempt whose body comes byte by byte ends at its time limit", async () => {
-  await using server = await scriptedServer((_request, response) => {
+  const drip: Parameters<typeof serve>[0] = (_request, response) => {
     response.writeHead(200, { "content-type": "application/json" });
-    const drip = setInterval(() => response.write(" "), 10);
-    response.on("close", () => clearInterval(drip));
-  });
-  await using service = openTestService(server.origin, { timeoutSeconds: 0.1 });
+    const timer = setInterval(() => response.write(" "), 10);
+    response.on("close", () => clearInterval(timer));
+  };
+  const { read } = await serve(drip, { timeoutSeconds: 0.1 });
   const startMs = performance.now();
-  await expect(service.call({ ...READ, retry: false }, KEY, limit())).rejects.toMatchObject({ code: "unavailable" });
+  await expect(read({ retry: false })).rejects.toMatchObject({ code: "unavailable" });
   expect(performance.now() - startMs).toBeLessThan(30_000);
 });
 
 test("the reason of an abort is thrown as it is, during an attempt and before one", async () => {
   const controller = new AbortController();
   const reason = new AppError("stopped", "a signal ended the work");
-  await using server = await scriptedServer(() => controller.abort(reason));
-  await using service = openTestService(server.origin);
+  const { server, service } = await serve(() => controller.abort(reason));
   await expect(service.call(READ, KEY, controller.signal)).rejects.toBe(reason);
   await expect(service.call(READ, KEY, controller.signal)).rejects.toBe(reason);
   expect(server.requests).toHaveLength(1);
 });
 
 test.each([
-  [301, "http://other.example/x?key=1", "other.example"],
+  [301, "http://OTHER/x?key=1", "OTHER"],
   [302, "/login", "another path"],
   [307, "", "another path"],
-])("a %i to %s is never followed, and the error shows only the host of the target", async (status, location, named) => {
-  await using other = await scriptedServer((_request, response) => answerJson(response, 200, {}));
-  await using server = await scriptedServer((_request, response) =>
-    answer(response, status, "", { location: location.replace("other.example", other.origin.slice("http://".length)) }),
-  );
-  await using service = openTestService(server.origin);
-  const error = await service.call(READ, KEY, limit()).catch((caught: unknown) => caught);
+])("a %i to %s is never followed, and the error shows only the host of the target", async (status, target, named) => {
+  const { server: other } = await serve(answeringJson(200));
+  const [location, shown] = [target, named].map((text) => text.replace("OTHER", new URL(other.origin).host));
+  const { server, read } = await serve(answeringJson(status, {}, { location }));
+  const error = await read().catch((caught: unknown) => caught);
   expect(error).toMatchObject({ code: "rejected", details: { status } });
-  expect(String(error)).toContain(named.replace("other.example", other.origin.slice("http://".length)));
+  expect(String(error)).toContain(shown);
   expect(String(error)).not.toContain("key=1");
   expect(server.requests).toHaveLength(1);
   expect(other.connections()).toBe(0);
@@ -179,49 +147,40 @@ test.each([
 test.each([200, 400, 401, 403, 404, 500])(
   "the key in the body of a %i is not in the error or the log",
   async (status) => {
-    await using server = await scriptedServer((request, response) =>
+    const { service, read } = await serve((request, response) =>
       answer(response, status, `refused: ${request.headers.authorization}`, { "dg-request-id": KEY_TEXT }),
     );
-    await using service = openTestService(server.origin);
-    const error = await service.call(READ, KEY, limit()).catch((caught: unknown) => caught);
+    const error = await read().catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(AppError);
     expect(`${JSON.stringify(error)}${error}${service.lines}`).not.toContain("CANARY");
   },
 );
 
 test("what `scrub` replaces is not in the error", async () => {
-  await using server = await scriptedServer((_request, response) => answer(response, 400, "the other key abc"));
-  await using service = openTestService(server.origin, {}, { scrub: (text) => text.replace("abc", "***") });
-  await expect(service.call(READ, KEY, limit())).rejects.toThrow("the other key ***");
+  const scrub = (text: string) => text.replace("abc", "***");
+  const { read } = await serve(answeringJson(400, { message: "the other key abc" }), {}, { scrub });
+  await expect(read()).rejects.toThrow("the other key ***");
 });
 
 test("beforeAttempt is awaited before each attempt, and its error ends the call", async () => {
   const order: string[] = [];
-  await using server = await scriptedServer((_request, response) => {
+  const { read } = await serve((_request, response) => {
     order.push("request");
     answerJson(response, order.length < 3 ? 503 : 200, {});
   });
-  await using service = openTestService(server.origin);
   const beforeAttempt = async () => {
     await new Promise((resolve) => setImmediate(resolve));
     order.push("before");
   };
-  await service.call({ ...READ, beforeAttempt }, KEY, limit());
+  await read({ beforeAttempt });
   expect(order).toEqual(["before", "request", "before", "request"]);
-
-  const lost = service.call(
-    { ...READ, beforeAttempt: () => Promise.reject(new AppError("database", "gone")) },
-    KEY,
-    limit(),
-  );
-  await expect(lost).rejects.toThrow("gone");
+  await expect(read({ beforeAttempt: () => Promise.reject(new AppError("database", "gone")) })).rejects.toThrow("gone");
   expect(order).toHaveLength(4);
 });
 
 test("a call that is aborted during beforeAttempt is not sent", async () => {
   const stop = new AbortController();
-  await using server = await scriptedServer(() => {});
-  await using service = openTestService(server.origin, { timeoutSeconds: 1 });
+  const { server, service } = await serve(() => {}, { timeoutSeconds: 1 });
   const beforeAttempt = async () => stop.abort(new Error("stopped"));
   await expect(service.call({ ...READ, beforeAttempt }, KEY, stop.signal)).rejects.toThrow("stopped");
   expect(server.requests).toHaveLength(0);
@@ -229,17 +188,18 @@ test("a call that is aborted during beforeAttempt is not sent", async () => {
 
 test("serviceTime is the Date of the newest answer, success or not, plus the time since then", async () => {
   const dates = ["Sun, 01 Mar 2026 12:00:00 GMT", "Sun, 01 Mar 2026 11:00:00 GMT", "yesterday"];
-  await using server = await scriptedServer(({ number }, response) =>
-    answerJson(response, number === 1 ? 200 : 400, {}, { date: dates[number - 1] }),
-  );
   let nowMs = 5_000;
-  await using service = openTestService(server.origin, {}, { now: () => nowMs });
+  const { service, read } = await serve(
+    ({ number }, response) => answerJson(response, number === 1 ? 200 : 400, {}, { date: dates[number - 1] }),
+    {},
+    { now: () => nowMs },
+  );
   expect(service.serviceTime()).toBeUndefined();
-  await service.call(READ, KEY, limit());
+  await read();
   nowMs += 2_000;
   expect(service.serviceTime()?.toISOString()).toBe("2026-03-01T12:00:02.000Z");
   for (const time of ["2026-03-01T11:00:00.000Z", "2026-03-01T11:00:02.000Z"]) {
-    await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({ code: "rejected" });
+    await expect(read()).rejects.toMatchObject({ code: "rejected" });
     expect(service.serviceTime()?.toISOString()).toBe(time);
     nowMs += 2_000;
   }

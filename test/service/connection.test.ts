@@ -3,12 +3,10 @@
 import https from "node:https";
 import type net from "node:net";
 import { expect, onTestFinished, test, vi } from "vitest";
-import type { ServiceCall } from "../../src/service/service.ts";
 import { certificate } from "../support/certificates.ts";
-import { rawServer } from "../support/scripted-server.ts";
-import { KEY, limit, openTestService } from "./open-test-service.ts";
+import { listen, rawServer } from "../support/scripted-server.ts";
+import { KEY, limit, openTestService, READ } from "./open-test-service.ts";
 
-const READ: ServiceCall = { method: "GET", path: ["v1", "projects", "p1", "usage", "breakdown"], retry: true };
 const BODY = JSON.stringify({ start: "2026-03-01", end: "2026-03-01", results: [{ requests: 12 }] });
 const HEAD = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${BODY.length}\r\n\r\n`;
 const CHUNKED_HEAD = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -25,10 +23,7 @@ test.each<[string, Fault]>([
   ["ends within a chunk", (socket) => socket.end(`${CHUNKED_HEAD}ff\r\n${BODY}`)],
   ["ends before the last chunk", (socket) => socket.end(`${CHUNKED_HEAD}${BODY.length.toString(16)}\r\n${BODY}\r\n`)],
   ["is not HTTP", (socket) => socket.end("220 mail.example ESMTP\r\n")],
-  [
-    "is an upgrade that was not requested",
-    (socket) => socket.end("HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"),
-  ],
+  ["is an upgrade", (socket) => socket.end("HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n")],
 ])("after an answer that %s the whole answer is requested again", async (_name, fault) => {
   const asked: string[] = [];
   await using server = await rawServer((socket, number, request) => {
@@ -92,16 +87,12 @@ test.each([undefined, "0"])(
     vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", setting);
     onTestFinished(() => void vi.unstubAllEnvs());
     let requests = 0;
-    const server = https.createServer(certificate(), (_request, response) => {
+    const tls = https.createServer(certificate(), (_request, response) => {
       requests++;
       response.end("{}");
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    onTestFinished(() => void server.close());
-    const address = server.address();
-    const port = typeof address === "object" ? address?.port : undefined;
-
-    await using service = openTestService(`https://127.0.0.1:${port}`);
+    await using server = await listen(tls);
+    await using service = openTestService(`https://127.0.0.1:${server.port}`);
     await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
       code: "rejected",
       message: expect.stringContaining("DEPTH_ZERO_SELF_SIGNED_CERT"),

@@ -5,8 +5,8 @@ import { AppError } from "../../src/errors.ts";
 import { createKey, type KeyRequest } from "../../src/service/keys.ts";
 import { ENCODINGS } from "../support/encodings.ts";
 import { findSecrets } from "../support/leak-search.ts";
-import { answer, answerJson, rawServer, type Script, scriptedServer } from "../support/scripted-server.ts";
-import { KEY, limit, openTestService } from "./open-test-service.ts";
+import { answering, answeringJson, answerJson, type Script } from "../support/scripted-server.ts";
+import { KEY, limit, openTestService, serve } from "./open-test-service.ts";
 
 const NEW_KEY_TEXT = "createdCANARYq7w5e3r1t9";
 const REQUEST: KeyRequest = { comment: "usage exporter", scopes: ["member"], tags: ["usage-exporter"] };
@@ -19,76 +19,70 @@ const CREATED = {
   created: "2026-03-01T00:00:00.000000Z",
 };
 
+/** Serves the script, and returns the function that creates a key there. */
+async function open(script: Script, timeoutSeconds = 20) {
+  const { server, service } = await serve(script, { timeoutSeconds });
+  const create = (request = REQUEST, signal = limit()) => createKey(service, "p1", request, KEY, signal);
+  return { server, service, create };
+}
+
 test.each([200, 201])("the key in a %i answer is returned, its text in a Secret", async (status) => {
-  await using server = await scriptedServer((_request, response) => answerJson(response, status, CREATED));
-  await using service = openTestService(server.origin);
-  const { key, ...created } = await createKey(service, "p1", REQUEST, KEY, limit());
+  const { server, create } = await open(answeringJson(status, CREATED));
+  const { key, ...made } = await create();
   expect(key.reveal()).toBe(NEW_KEY_TEXT);
-  expect(created).toEqual({
-    apiKeyId: "k2",
-    scopes: ["keys:read", "member"],
-    created: new Date("2026-03-01T00:00:00.000Z"),
-  });
+  const created = new Date("2026-03-01T00:00:00.000Z");
+  expect(made).toEqual({ apiKeyId: "k2", scopes: ["keys:read", "member"], created });
   expect(server.requests[0]).toMatchObject({ method: "POST", target: "/v1/projects/p1/keys" });
 });
 
-test.each<[string, KeyRequest, object]>([
-  ["tags", REQUEST, { comment: "usage exporter", scopes: ["member"], tags: ["usage-exporter"] }],
-  ["no tags", { ...REQUEST, tags: [] }, { comment: "usage exporter", scopes: ["member"] }],
-  [
-    "an expiry",
-    { ...REQUEST, tags: [], expiresInSeconds: 3600 },
-    { comment: "usage exporter", scopes: ["member"], time_to_live_in_seconds: 3600 },
-  ],
-])("a key with %s is requested", async (_name, request, body) => {
-  await using server = await scriptedServer((_request, response) => answerJson(response, 200, CREATED));
-  await using service = openTestService(server.origin);
-  await createKey(service, "p1", request, KEY, limit());
-  expect(JSON.parse(server.requests[0]?.body ?? "")).toEqual(body);
+test.each<[string, Partial<KeyRequest>, object]>([
+  ["tags", {}, { tags: ["usage-exporter"] }],
+  ["no tags", { tags: [] }, {}],
+  ["an expiry", { tags: [], expiresInSeconds: 3600 }, { time_to_live_in_seconds: 3600 }],
+])("a key with %s is requested", async (_name, part, body) => {
+  const { server, create } = await open(answeringJson(200, CREATED));
+  await create({ ...REQUEST, ...part });
+  expect(JSON.parse(server.requests[0]?.body ?? "")).toEqual({
+    comment: "usage exporter",
+    scopes: ["member"],
+    ...body,
+  });
   expect(server.requests[0]?.headers["content-type"]).toBe("application/json");
 });
 
 test.each([{}, null, "", "yesterday"])("unreadable fields, such as created %j, do not lose the key", async (time) => {
   const odd = { api_key_id: "k2", key: NEW_KEY_TEXT, comment: 7, scopes: null, tags: null, created: time };
-  await using server = await scriptedServer((_request, response) => answerJson(response, 200, odd));
-  await using service = openTestService(server.origin);
-  const { apiKeyId, key, scopes, created } = await createKey(service, "p1", REQUEST, KEY, limit());
+  const { create } = await open(answeringJson(200, odd));
+  const { apiKeyId, key, scopes, created } = await create();
   expect([apiKeyId, key.reveal(), scopes, created]).toEqual(["k2", NEW_KEY_TEXT, [], undefined]);
 });
 
-async function failureOf(
-  script: Script,
-  timeoutSeconds = 20,
-): Promise<{ error: unknown; sent: number; lines: readonly string[] }> {
-  await using server = await scriptedServer(script);
-  await using service = openTestService(server.origin, { timeoutSeconds });
-  const error = await createKey(service, "p1", REQUEST, KEY, limit()).catch((caught: unknown) => caught);
+async function failureOf(script: Script, timeoutSeconds?: number) {
+  const { server, service, create } = await open(script, timeoutSeconds);
+  const error: unknown = await create().catch((caught: unknown) => caught);
   expect(error).toBeInstanceOf(AppError);
-  return { error, sent: server.requests.length, lines: service.lines };
+  return { error, sent: server.requests.length, shown: `${JSON.stringify(error)}${error}${service.lines}` };
 }
 
 test.each([400, 401, 403, 404, 409, 422, 429])(
   "after a %i the error says that no key was created, and nothing is sent again",
   async (status) => {
-    const { error, sent } = await failureOf((_request, response) => answerJson(response, status, {}));
+    const { error, sent } = await failureOf(answeringJson(status));
     expect(error).toMatchObject({ details: { status, created: "no" } });
     expect(sent).toBe(1);
   },
 );
 
-const ok =
-  (body: unknown): Script =>
-  (_request, response) =>
-    answerJson(response, 200, body);
+const created = (part: object) => answeringJson(200, { ...CREATED, ...part });
 const HUGE = "x".repeat(1_001);
 
 test.each<[string, Script]>([
-  ["a 500", (_request, response) => answerJson(response, 500, {})],
-  ["a 502 of a gateway", (_request, response) => answer(response, 502, "<html></html>")],
-  ["a 503 that asks to wait", (_request, response) => answer(response, 503, "", { "retry-after": "1" })],
-  ["a 503 that asks for an hour", (_request, response) => answer(response, 503, "", { "retry-after": "3600" })],
-  ["a 408", (_request, response) => answer(response, 408, "")],
-  ["a redirect", (_request, response) => answer(response, 307, "", { location: "/elsewhere" })],
+  ["a 500", answeringJson(500)],
+  ["a 502 of a gateway", answering(502, "<html></html>")],
+  ["a 503 that asks to wait", answering(503, "", { "retry-after": "1" })],
+  ["a 503 that asks for an hour", answering(503, "", { "retry-after": "3600" })],
+  ["a 408", answering(408)],
+  ["a redirect", answering(307, "", { location: "/elsewhere" })],
   ["no answer at all", () => undefined],
   ["a lost connection", (_request, response) => response.destroy()],
   [
@@ -98,19 +92,19 @@ test.each<[string, Script]>([
       response.write(JSON.stringify(CREATED), () => response.destroy());
     },
   ],
-  ["a success without a body", (_request, response) => answer(response, 204, "")],
-  ["a success in HTML", (_request, response) => answer(response, 200, "<p>", { "content-type": "text/html" })],
-  ["an answer without a key", ok({ ...CREATED, key: undefined })],
-  ["an answer with a huge key", ok({ ...CREATED, key: HUGE })],
-  ["an answer with a key of two lines", ok({ ...CREATED, key: `${NEW_KEY_TEXT}\r\nx: y` })],
-  ["an answer with a number as the key", ok({ ...CREATED, key: 7 })],
-  ["an answer without an id", ok({ ...CREATED, api_key_id: undefined })],
-  ["an answer with a path as the id", ok({ ...CREATED, api_key_id: "../k1" })],
+  ["a success without a body", answering(204)],
+  ["a success in HTML", answering(200, "<p>", { "content-type": "text/html" })],
+  ["an answer without a key", created({ key: undefined })],
+  ["an answer with a huge key", created({ key: HUGE })],
+  ["an answer with a key of two lines", created({ key: `${NEW_KEY_TEXT}\r\nx: y` })],
+  ["an answer with a number as the key", created({ key: 7 })],
+  ["an answer without an id", created({ api_key_id: undefined })],
+  ["an answer with a path as the id", created({ api_key_id: "../k1" })],
 ])("after %s a key may have been made, and nothing is sent again", async (_name, script) => {
-  const { error, sent, lines } = await failureOf(script, 0.2);
+  const { error, sent, shown } = await failureOf(script, 0.2);
   expect(error).toMatchObject({ details: { created: "unknown" } });
   expect(sent).toBe(1);
-  expect(`${JSON.stringify(error)}${error}${lines}`).not.toContain("CANARY");
+  expect(shown).not.toContain("CANARY");
 });
 
 const QUOTED = Object.entries(ENCODINGS).flatMap(([name, encode]) =>
@@ -120,43 +114,31 @@ const QUOTED = Object.entries(ENCODINGS).flatMap(([name, encode]) =>
 test.each(QUOTED)("nothing is quoted of a %i that holds the new key, %s", async (status, _name, encode) => {
   const said = `made ${encode(NEW_KEY_TEXT)}`;
   const body = { error: said, err_code: said, message: said, details: said, request_id: said, api_key_id: said };
-  const { error, lines } = await failureOf((_request, response) =>
-    answerJson(response, status, body, { "dg-request-id": said.replaceAll(/[^\x20-\x7e]/g, "") }),
-  );
-  const shown = `${JSON.stringify(error)}${error}${lines}`;
+  const headers = { "dg-request-id": said.replaceAll(/[^\x20-\x7e]/g, "") };
+  const { shown } = await failureOf(answeringJson(status, body, headers));
   expect(shown).not.toContain("made");
   expect(findSecrets(shown, [NEW_KEY_TEXT])).toEqual([]);
 });
 
 test("scopes that contain the new key are dropped, and an id that contains it is a bad answer", async () => {
   const body = { ...CREATED, scopes: ["member", Buffer.from(NEW_KEY_TEXT).toString("hex")] };
-  await using server = await scriptedServer(({ number }, response) =>
+  const { create } = await open(({ number }, response) =>
     answerJson(response, 200, number === 1 ? body : { ...CREATED, api_key_id: `id-${NEW_KEY_TEXT}` }),
   );
-  await using service = openTestService(server.origin);
-  const create = () => createKey(service, "p1", REQUEST, KEY, limit());
   expect(await create()).toMatchObject({ scopes: ["member"] });
   await expect(create()).rejects.toMatchObject({ code: "bad_answer", details: { created: "unknown" } });
 });
 
 test("after a refused connection the error says that no key was created", async () => {
-  const server = await rawServer(() => undefined);
+  const { server, service, create } = await open(() => undefined);
   await server[Symbol.asyncDispose]();
-  await using service = openTestService(server.origin);
-  await expect(createKey(service, "p1", REQUEST, KEY, limit())).rejects.toMatchObject({
-    code: "unavailable",
-    details: { created: "no" },
-  });
+  await expect(create()).rejects.toMatchObject({ code: "unavailable", details: { created: "no" } });
   expect(service.sleeps).toEqual([]);
 });
 
 test("after a 429, and during the pause that it asks for, the error says that no key was created", async () => {
-  await using server = await scriptedServer((_request, response) =>
-    answer(response, 429, "", { "retry-after": "3600" }),
-  );
-  await using service = openTestService(server.origin);
-  await expect(createKey(service, "p1", REQUEST, KEY, limit())).rejects.toMatchObject({ details: { created: "no" } });
-  await expect(createKey(service, "p1", REQUEST, KEY, limit())).rejects.toMatchObject({ details: { created: "no" } });
+  const { server, create } = await open(answering(429, "", { "retry-after": "3600" }));
+  for (let i = 0; i < 2; i++) await expect(create()).rejects.toMatchObject({ details: { created: "no" } });
   expect(server.requests).toHaveLength(1);
 });
 
@@ -167,41 +149,35 @@ test("with an invalid project id the error says that no key was created", async 
 });
 
 test("a create has a connection of its own, because the service may close an idle one", async () => {
-  await using server = await scriptedServer(({ method }, response) =>
-    answerJson(response, 200, method === "POST" ? CREATED : {}),
-  );
-  await using service = openTestService(server.origin);
+  const { server, service, create } = await open(answeringJson(200, CREATED));
   await service.call({ method: "GET", path: ["v1", "projects", "p1"], retry: true }, KEY, limit());
-  await createKey(service, "p1", REQUEST, KEY, limit());
+  await create();
   expect(server.connections()).toBe(2);
   expect(server.requests.map(({ headers }) => headers.connection)).toEqual(["keep-alive", "close"]);
 });
 
 test("the reason of an abort before a create is thrown as it is, and nothing is sent", async () => {
-  await using server = await scriptedServer(ok(CREATED));
-  await using service = openTestService(server.origin);
+  const { server, create } = await open(created({}));
   const reason = new AppError("stopped", "a signal ended the work");
-  await expect(createKey(service, "p1", REQUEST, KEY, AbortSignal.abort(reason))).rejects.toBe(reason);
+  await expect(create(REQUEST, AbortSignal.abort(reason))).rejects.toBe(reason);
   expect(server.connections()).toBe(0);
 });
 
 test("an abort during a create does not lose the key", async () => {
   const controller = new AbortController();
-  await using server = await scriptedServer((_request, response) => {
+  const { create } = await open((_request, response) => {
     controller.abort(new AppError("stopped", "a signal ended the work"));
     answerJson(response, 200, CREATED);
   });
-  await using service = openTestService(server.origin);
-  expect((await createKey(service, "p1", REQUEST, KEY, controller.signal)).key.reveal()).toBe(NEW_KEY_TEXT);
+  expect((await create(REQUEST, controller.signal)).key.reveal()).toBe(NEW_KEY_TEXT);
 });
 
 test("an abort during a create that then fails does not hide that a key may have been made", async () => {
   const controller = new AbortController();
-  await using server = await scriptedServer((_request, response) => {
+  const { create } = await open((_request, response) => {
     controller.abort(new AppError("stopped", "a signal ended the work"));
     response.destroy();
   });
-  await using service = openTestService(server.origin);
-  const create = createKey(service, "p1", REQUEST, KEY, controller.signal);
-  await expect(create).rejects.toMatchObject({ code: "unavailable", details: { created: "unknown" } });
+  const failure = { code: "unavailable", details: { created: "unknown" } };
+  await expect(create(REQUEST, controller.signal)).rejects.toMatchObject(failure);
 });

@@ -18,10 +18,10 @@ function textOf(body: string | Uint8Array, headers: ResponseHeaders = JSON_TYPE)
 
 test.each<[string, string, ResponseHeaders, string]>([
   [
-    "category, message and details",
-    JSON.stringify({ category: "NOT_FOUND", message: "Project not found.", details: "Look again.", request_id: "r1" }),
+    "all",
+    '{"category":"C","message":"No.","details":"Look again.","request_id":"r1"}',
     JSON_TYPE,
-    "NOT_FOUND: Project not found. Look again.",
+    "C: No. Look again.",
   ],
   ["err_code and err_msg", '{"err_code":"INVALID_AUTH","err_msg":"Invalid."}', JSON_TYPE, "INVALID_AUTH: Invalid."],
   ["error_code", '{"error_code":"OVERLOADED","err_msg":"Later."}', JSON_TYPE, "OVERLOADED: Later."],

@@ -1,15 +1,19 @@
 // Opens the service for a test, with a clock that moves only by `sleep`, and keeps its log lines.
 
 import { pino } from "pino";
+import { onTestFinished } from "vitest";
 import type { KeyRing } from "../../src/jobs/key-ring.ts";
 import { Secret } from "../../src/secret.ts";
 import { openService } from "../../src/service/client.ts";
 import { Limiter } from "../../src/service/limiter.ts";
-import type { Service, ServiceDeps, ServiceSettings } from "../../src/service/service.ts";
+import type { Service, ServiceCall, ServiceDeps, ServiceSettings } from "../../src/service/service.ts";
 import { WAIT_MS_MAX } from "../support/limits.ts";
+import { type Script, scriptedServer } from "../support/scripted-server.ts";
 
 export const KEY_TEXT = "sk_CANARY_0123456789abcdef";
 export const KEY = new Secret(KEY_TEXT);
+export const READ: ServiceCall = { method: "GET", path: ["v1", "projects", "p1", "usage", "breakdown"], retry: true };
+
 /** Every project has this key. */
 export const KEY_RING: KeyRing = {
   nameOf: () => undefined,
@@ -62,6 +66,21 @@ export function openTestService(
     ...deps,
   });
   return { ...service, sleeps, now, lines, [Symbol.asyncDispose]: () => service.close() };
+}
+
+/** A server and a service at it, which are closed at the end of the test; `read` is a call. */
+export async function serve(script: Script, settings?: Partial<ServiceSettings>, deps?: Partial<ServiceDeps>) {
+  const server = await scriptedServer(script);
+  const service = openTestService(server.origin, settings, deps);
+  onTestFinished(async () => {
+    await service.close();
+    await server[Symbol.asyncDispose]();
+  });
+  return {
+    server,
+    service,
+    read: (part: Partial<ServiceCall> = {}) => service.call({ ...READ, ...part }, KEY, limit()),
+  };
 }
 
 /** A signal that is aborted only if the test hangs. */

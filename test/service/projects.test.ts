@@ -1,21 +1,20 @@
 import { expect, test } from "vitest";
 import { sleep } from "../../src/async.ts";
 import { fetchBalances, fetchFields, fetchProjects } from "../../src/service/projects.ts";
-import { answerJson, type Script, scriptedServer } from "../support/scripted-server.ts";
-import { KEY, limit, openTestService } from "./open-test-service.ts";
+import { answering, answeringJson, type Script } from "../support/scripted-server.ts";
+import { KEY, limit, serve } from "./open-test-service.ts";
 
 /** Lists the projects at a server with these ones. */
-async function listAt(...projects: readonly object[]) {
-  await using server = await scriptedServer((_request, response) => answerJson(response, 200, { projects }));
-  await using service = openTestService(server.origin);
-  const { listed } = await fetchProjects(service, KEY, limit());
+async function listAt(...projects: readonly unknown[]) {
+  const { server, service } = await serve(answeringJson(200, { projects }));
+  const list = await fetchProjects(service, KEY, limit());
   expect(server.requests.map(({ target }) => target)).toEqual(["/v1/projects"]);
-  return listed;
+  return list;
 }
 
 test("each project is listed once, and one without a name gets its id as its name", async () => {
   const [production, nameless] = [{ project_id: "p1", name: "production" }, { project_id: "p2" }];
-  expect(await listAt(production, nameless, production)).toEqual([
+  expect((await listAt(production, nameless, production)).listed).toEqual([
     { id: "p1", name: "production" },
     { id: "p2", name: "p2" },
   ]);
@@ -23,7 +22,7 @@ test("each project is listed once, and one without a name gets its id as its nam
 
 test("a name becomes one printable line of at most 100 characters", async () => {
   const names = ["  two\nlines\u202e ", " \u0000 ", "x".repeat(5_000)];
-  const listed = await listAt(...names.map((name, i) => ({ project_id: `p${i}`, name })));
+  const { listed } = await listAt(...names.map((name, i) => ({ project_id: `p${i}`, name })));
   expect(listed).toMatchObject([{ name: "two lines" }, { name: "p1" }, { name: `${"x".repeat(99)}…` }]);
 });
 
@@ -32,21 +31,15 @@ test.each([
   ["no id", { name: "b" }, "entry 2: project_id Invalid input: expected string, received undefined"],
   ["no members", null, "entry 2: Invalid input: expected object, received null"],
 ])("an entry with %s is left out, and the others are listed", async (_name, entry, reason) => {
-  await using server = await scriptedServer((_request, response) =>
-    answerJson(response, 200, { projects: [{ project_id: "a" }, entry, { project_id: "c" }] }),
-  );
-  await using service = openTestService(server.origin);
-  expect(await fetchProjects(service, KEY, limit())).toMatchObject({
-    ...{ listed: [{ id: "a" }, { id: "c" }], leftOut: [reason], mayGoOn: false },
-  });
+  const kept = { listed: [{ id: "a" }, { id: "c" }], leftOut: [reason], mayGoOn: false };
+  expect(await listAt({ project_id: "a" }, entry, { project_id: "c" })).toMatchObject(kept);
 });
 
 test.each<[string, Script]>([
   ["never ends its answer", (_request, response) => void response.writeHead(200).write("{")],
-  ["asks for a long pause", (_request, response) => void response.writeHead(429, { "retry-after": "30" }).end()],
+  ["asks for a long pause", answering(429, "", { "retry-after": "30" })],
 ])("a list of a service that %s is given up in time", async (_name, script) => {
-  await using server = await scriptedServer(script);
-  await using service = openTestService(server.origin, {}, { now: () => performance.now(), sleep });
+  const { service } = await serve(script, {}, { now: () => performance.now(), sleep });
   await expect(fetchProjects(service, KEY, limit(), 0.5)).rejects.toMatchObject({
     ...{ code: "unavailable", message: "the list of projects did not come within 0.5 s" },
   });
@@ -56,69 +49,51 @@ test.each<[string, Script]>([
 
 const LISTS_NOTHING = { features: undefined, models: undefined, tags: undefined };
 const NOVA = { name: "nova-3", language: "en", version: "1", model_id: "6f0c" };
+const MODELS = [
+  { name: "nova-3", id: "6f0c" },
+  { name: "old", id: undefined },
+];
 
 test.each<[string, unknown, unknown]>([
   ["features", { features: ["diarize", "aura-2"] }, { ...LISTS_NOTHING, features: ["diarize", "aura-2"] }],
   ["no features", { features: [] }, { ...LISTS_NOTHING, features: [] }],
   ["null for features", { features: null }, LISTS_NOTHING],
   ["tags", { tags: ["a", null] }, { ...LISTS_NOTHING, tags: ["a"] }],
-  [
-    "models",
-    { models: [NOVA, { name: "old" }, { odd: true }] },
-    {
-      ...LISTS_NOTHING,
-      models: [
-        { name: "nova-3", id: "6f0c" },
-        { name: "old", id: undefined },
-      ],
-    },
-  ],
+  ["models", { models: [NOVA, { name: "old" }, { odd: true }] }, { ...LISTS_NOTHING, models: MODELS }],
   ["values that are not lists", { models: "nova", tags: {} }, LISTS_NOTHING],
 ])("fields with %s are read, and the request has no dates", async (_name, body, fields) => {
-  await using server = await scriptedServer((_request, response) => answerJson(response, 200, body));
-  await using service = openTestService(server.origin);
+  const { server, service } = await serve(answeringJson(200, body));
   expect(await fetchFields(service, "p1", KEY, limit())).toEqual(fields);
   expect(server.requests[0]?.target).toBe("/v1/projects/p1/usage/fields");
 });
 
 test("fetchFields returns undefined if the service has no list of fields", async () => {
-  await using server = await scriptedServer((_request, response) => answerJson(response, 404, {}));
-  await using service = openTestService(server.origin);
+  const { service } = await serve(answeringJson(404));
   expect(await fetchFields(service, "p1", KEY, limit())).toBeUndefined();
 });
 
 test.each([[[]], ["text"], [null], [{ features: "diarize" }], [{ features: [1] }]])(
   "the list of fields %j is a bad answer",
   async (body) => {
-    await using server = await scriptedServer((_request, response) => answerJson(response, 200, body));
-    await using service = openTestService(server.origin);
-    await expect(fetchFields(service, "p1", KEY, limit())).rejects.toMatchObject({
-      code: "bad_answer",
-      message: expect.stringContaining("fields of the project: the answer has another shape"),
-    });
+    const { service } = await serve(answeringJson(200, body));
+    const message = expect.stringContaining("fields of the project: the answer has another shape");
+    await expect(fetchFields(service, "p1", KEY, limit())).rejects.toMatchObject({ code: "bad_answer", message });
   },
 );
 
 // Balances
 
 async function balancesAt(status: number, body: string) {
-  const script: Script = (_request, response) => {
-    response.writeHead(status, { "content-type": "application/json" }).end(body);
-  };
-  await using server = await scriptedServer(script);
-  await using service = openTestService(server.origin);
+  const { service } = await serve(answering(status, body, { "content-type": "application/json" }));
   return await fetchBalances(service, "p1", KEY, limit());
 }
 
 const balanceOf = (amount: string, rest = "") => `{"balances":[{"balance_id":"b","amount":${amount}${rest}}]}`;
 
 test.each([
-  ["0.30000000000000004", "0.30000000000000004"],
   ["12345678901234.56789012345678", "12345678901234.56789012345678"],
   ["-0.05", "-0.05"],
-  ["1.50", "1.5"],
   ["2.5e3", "2500"],
-  ["0", "0"],
 ])("the amount %s is read as %s, with every digit", async (sent, amount) => {
   const balance = { balanceId: "b", amount, units: "usd", purchaseOrderId: "po" };
   expect(await balancesAt(200, balanceOf(sent, ',"units":"usd","purchase_order_id":"po"'))).toEqual([balance]);

@@ -6,34 +6,26 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { proxyOf } from "../../src/proxy.ts";
 import type { ServiceCall } from "../../src/service/service.ts";
 import { authority, certificate } from "../support/certificates.ts";
-import { AUTHORITY, type ConnectProxy, connectProxy, type ProxyOptions, tlsFront } from "../support/connect-proxy.ts";
-import { answer, answerJson, type Script, scriptedServer } from "../support/scripted-server.ts";
-import { KEY, KEY_TEXT, limit, openTestService } from "./open-test-service.ts";
+import { AUTHORITY, connectProxy, type ProxyOptions, tlsFront } from "../support/connect-proxy.ts";
+import { answeringJson, answerJson, type Script, scriptedServer } from "../support/scripted-server.ts";
+import { KEY, KEY_TEXT, limit, openTestService, READ } from "./open-test-service.ts";
 
 tls.setDefaultCACertificates([AUTHORITY.cert]);
 
-const READ: ServiceCall = { method: "GET", path: ["v1", "projects", "p1", "usage", "breakdown"], retry: true };
 const CREATE: ServiceCall = { method: "POST", path: ["v1", "projects", "p1", "keys"], body: {}, retry: false };
-const FINE: Script = (_request, response) => answerJson(response, 200, { fine: true });
-
-const NEVER_ANSWERS = { refuse: () => undefined };
-
-const proxyAt = ({ port }: ConnectProxy, rest: Readonly<Record<string, string>> = {}) =>
-  proxyOf({ HTTPS_PROXY: `http://127.0.0.1:${port}`, ...rest });
+const FINE = answeringJson(200, { fine: true });
 
 /** A service over https, a proxy, and a client that uses the proxy; all are closed at the end of the test. */
-async function behindProxy(
-  script: Script,
-  options: ProxyOptions = {},
-  { env = {}, maxConcurrent = 4, serviceCertificate = certificate({ by: AUTHORITY }) } = {},
-) {
+async function behindProxy(script: Script, options: ProxyOptions = {}, { env = {}, maxConcurrent = 4 } = {}) {
   const opened = new AsyncDisposableStack();
   onTestFinished(() => opened.disposeAsync());
   const server = opened.use(await scriptedServer(script));
-  const front = opened.use(await tlsFront(server.origin, serviceCertificate));
+  const front = opened.use(await tlsFront(server.origin));
   const proxy = opened.use(await connectProxy(options));
   const origin = `https://127.0.0.1:${front.port}`;
-  const service = opened.use(openTestService(origin, { maxConcurrent }, { proxy: proxyAt(proxy, env) }));
+  const [username = "", password = ""] = options.credentials?.split(":") ?? [];
+  const { href: HTTPS_PROXY } = Object.assign(new URL(proxy.origin), { username, password });
+  const service = opened.use(openTestService(origin, { maxConcurrent }, { proxy: proxyOf({ HTTPS_PROXY, ...env }) }));
   return { server, front, proxy, service };
 }
 
@@ -47,11 +39,7 @@ test("a call goes through the proxy, which learns the host and port of the servi
 });
 
 test("the proxy's user name and password are sent to the proxy and never to the service", async () => {
-  const env = (port: number) => ({ HTTPS_PROXY: `http://me:p%40ss%20word@127.0.0.1:${port}` });
-  await using server = await scriptedServer(FINE);
-  await using front = await tlsFront(server.origin);
-  await using proxy = await connectProxy({ credentials: "me:p@ss word" });
-  await using service = openTestService(`https://127.0.0.1:${front.port}`, {}, { proxy: proxyOf(env(proxy.port)) });
+  const { server, service } = await behindProxy(FINE, { credentials: "me:p@ss word" });
   await service.call(READ, KEY, limit());
   expect(JSON.stringify(server.requests[0]?.headers)).not.toContain("proxy");
 });
@@ -69,8 +57,8 @@ test.each([
 test("a service on this machine that speaks http is called directly", async () => {
   await using server = await scriptedServer(FINE);
   await using proxy = await connectProxy();
-  const env = { HTTP_PROXY: `http://127.0.0.1:${proxy.port}`, http_proxy: `http://127.0.0.1:${proxy.port}` };
-  await using service = openTestService(server.origin, {}, { proxy: proxyAt(proxy, env) });
+  const env = { HTTP_PROXY: proxy.origin, http_proxy: proxy.origin, HTTPS_PROXY: proxy.origin };
+  await using service = openTestService(server.origin, {}, { proxy: proxyOf(env) });
   await service.call(READ, KEY, limit());
   expect({ tunnels: proxy.tunnels, requests: proxy.requests }).toEqual({ tunnels: [], requests: [] });
 });
@@ -126,7 +114,7 @@ test("an abort ends a call that still waits for its tunnel", async () => {
   const { service } = await behindProxy(FINE, {
     refuse() {
       controller.abort("enough");
-      return NEVER_ANSWERS.refuse();
+      return undefined;
     },
   });
   await expect(service.call(READ, KEY, controller.signal)).rejects.toBe("enough");
@@ -142,7 +130,7 @@ test("there are at most as many tunnels as concurrent calls, and they are reused
 test("each create has a tunnel of its own, and is sent only once even if the tunnel breaks", async () => {
   const { server, proxy, service } = await behindProxy(({ number }, response) => {
     if (number === 3) response.destroy();
-    else answer(response, 200, "{}", { "content-type": "application/json" });
+    else answerJson(response, 200, {});
   });
   await service.call(READ, KEY, limit());
   await service.call(CREATE, KEY, limit());

@@ -3,7 +3,7 @@ import { type ResponseHeaders, requestedWaitMs } from "../../src/service/errors.
 
 const NOW_MS = Date.parse("2026-03-01T12:00:00Z");
 const DATE = "Sun, 01 Mar 2026 12:00:00 GMT";
-const THREE_DAYS_LATER = "Wed, 04 Mar 2026 12:00:00 GMT";
+const LATER = "Wed, 04 Mar 2026 12:00:00 GMT";
 
 test.each<[string, ResponseHeaders, number | undefined]>([
   ["no header", {}, undefined],
@@ -19,11 +19,7 @@ test.each<[string, ResponseHeaders, number | undefined]>([
   ["a date that does not exist is ignored", { "retry-after": "Sun, 41 Mar 2026 12:00:00 GMT" }, undefined],
   ["a date in the future", { "retry-after": "Sun, 01 Mar 2026 12:00:30 GMT" }, 30_000],
   ["a date in the past is a wait of zero", { "retry-after": "Sun, 01 Mar 2026 11:00:00 GMT" }, 0],
-  [
-    "a date is compared with the answer's Date header",
-    { date: THREE_DAYS_LATER, "retry-after": "Wed, 04 Mar 2026 12:01:00 GMT" },
-    60_000,
-  ],
+  ["a date is compared with the Date", { date: LATER, "retry-after": "Wed, 04 Mar 2026 12:01:00 GMT" }, 60_000],
   ["an unreadable Date header is ignored", { date: "now", "retry-after": "Sun, 01 Mar 2026 12:00:09 GMT" }, 9_000],
   ["of two headers the longer counts", { "retry-after": ["2", "5"] }, 5_000],
   ["of two headers the one that can be read counts", { "retry-after": ["soon", "3"] }, 3_000],

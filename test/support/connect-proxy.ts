@@ -1,16 +1,15 @@
 // A company's proxy: it opens tunnels (CONNECT) for clients with the right credentials, and records everything that it can see.
 
-import { once } from "node:events";
 import http from "node:http";
 import net from "node:net";
 import tls from "node:tls";
 import { authority, certificate } from "./certificates.ts";
+import { type Listening, listen } from "./scripted-server.ts";
 
 /** Signs the certificate of the tests' services. A client must be told to trust it. */
 export const AUTHORITY = authority("the authority of the test");
 
-export type ConnectProxy = AsyncDisposable & {
-  readonly port: number;
+export type ConnectProxy = Listening & {
   /** The host and port of each requested tunnel. */
   readonly tunnels: readonly string[];
   /** All that the proxy received: the CONNECT requests with their headers, and the bytes that clients sent into the tunnels. */
@@ -66,44 +65,21 @@ export async function connectProxy(options: ProxyOptions = {}): Promise<ConnectP
       client.on("close", () => upstream.destroy());
     });
   });
-  const { port, close } = await listening(server);
-  return { port, tunnels, requests, seen: () => seen, [Symbol.asyncDispose]: close };
+  return { ...(await listen(server)), tunnels, requests, seen: () => seen };
 }
 
 /** Serves the server at `origin` over TLS, with a certificate of AUTHORITY unless another is given. */
 export async function tlsFront(
   origin: string,
   identity: Pick<tls.SecureContextOptions, "key" | "cert"> = certificate({ by: AUTHORITY }),
-): Promise<AsyncDisposable & { readonly port: number; readonly connections: () => number }> {
-  const { port: plainPort } = new URL(origin);
-  let connections = 0;
+): Promise<Listening> {
+  const { port } = new URL(origin);
   const server = tls.createServer(identity, (socket) => {
-    connections++;
-    const upstream = net.connect(Number(plainPort), "127.0.0.1");
+    const upstream = net.connect(Number(port), "127.0.0.1");
     for (const one of [socket, upstream]) one.on("error", () => one.destroy());
     socket.pipe(upstream).pipe(socket);
     socket.on("close", () => upstream.destroy());
   });
   server.on("tlsClientError", () => {});
-  const { port, close } = await listening(server);
-  return { port, connections: () => connections, [Symbol.asyncDispose]: close };
-}
-
-async function listening(server: net.Server) {
-  const sockets = new Set<net.Socket>();
-  server.on("connection", (socket: net.Socket) => {
-    sockets.add(socket);
-    socket.on("close", () => sockets.delete(socket));
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("the server has no port");
-  const close = async () => {
-    const closed = once(server, "close");
-    server.close();
-    for (const socket of sockets) socket.destroy();
-    await closed;
-  };
-  return { port: address.port, close };
+  return await listen(server);
 }

@@ -13,12 +13,14 @@ type SeenRequest = {
   readonly body: string;
 };
 
-export type ScriptedServer = AsyncDisposable & {
+export type Listening = AsyncDisposable & {
   readonly origin: string;
-  readonly requests: readonly SeenRequest[];
+  readonly port: number;
   /** How many connections were made. */
   readonly connections: () => number;
 };
+
+export type ScriptedServer = Listening & { readonly requests: readonly SeenRequest[] };
 
 /** Called when the request has been read. A response that the script does not end stays open until the server is closed. */
 export type Script = (request: SeenRequest, response: http.ServerResponse) => void;
@@ -44,7 +46,7 @@ export async function scriptedServer(script: Script): Promise<ScriptedServer> {
 /** For answers that no HTTP server would send: the script gets the socket whenever data of a request arrives. */
 export async function rawServer(
   script: (socket: net.Socket, number: number, request: string) => void,
-): Promise<AsyncDisposable & { readonly origin: string; readonly connections: () => number }> {
+): Promise<Listening> {
   let number = 0;
   return await listen(
     net.createServer((socket) => {
@@ -55,6 +57,15 @@ export async function rawServer(
       });
     }),
   );
+}
+
+/** Answers every request alike. */
+export function answering(status: number, body: string | Uint8Array = "", headers?: http.OutgoingHttpHeaders): Script {
+  return (_, response) => answer(response, status, body, headers);
+}
+
+export function answeringJson(status: number, body: unknown = {}, headers?: http.OutgoingHttpHeaders): Script {
+  return (_, response) => answerJson(response, status, body, headers);
 }
 
 export function answerJson(
@@ -75,9 +86,8 @@ export function answer(
   response.writeHead(status, headers).end(body);
 }
 
-async function listen(
-  server: net.Server,
-): Promise<AsyncDisposable & { readonly origin: string; readonly connections: () => number }> {
+/** Listens on any free port of 127.0.0.1. Disposing of it ends all connections. */
+export async function listen(server: net.Server): Promise<Listening> {
   const sockets = new Set<net.Socket>();
   let connections = 0;
   server.on("connection", (socket: net.Socket) => {
@@ -90,6 +100,7 @@ async function listen(
   if (address === null || typeof address === "string") throw new Error("the server has no port");
   return {
     origin: `http://127.0.0.1:${address.port}`,
+    port: address.port,
     connections: () => connections,
     async [Symbol.asyncDispose]() {
       const closed = new Promise((resolve) => server.close(resolve));
