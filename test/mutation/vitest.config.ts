@@ -11,6 +11,7 @@ export default defineConfig({
     isolate: false,
     include: [
       "test/{config,keys,schedule,show,usage}/**/*.test.ts",
+      "test/facts/answer.test.ts",
       "test/health/{conditions,metrics,notifications}.test.ts",
       "test/web/dashboard/pages.test.ts",
     ],

@@ -1,0 +1,178 @@
+// An answer from the rows of its statement: what is zero, what is not known, and what is lacking. Amounts that are read from stored usage are in
+// same-answers.test.ts.
+
+import { expect, test } from "vitest";
+import { type Answer, answerOf, lackingDays, type UsageRow } from "../../src/facts/answer.ts";
+import { type Question, splitsOf } from "../../src/facts/question.ts";
+import type { CoveredDay } from "../../src/facts/scope.ts";
+
+type Parts = Parameters<typeof answerOf>[0];
+type Case = {
+  readonly question?: Partial<Question>;
+  readonly scope?: Partial<Parts["scope"]>;
+  readonly covered?: readonly CoveredDay[];
+  readonly rows?: readonly UsageRow[];
+  readonly isCompared?: boolean;
+  readonly unpricedModels?: number;
+};
+
+const read = (day: string, part: Partial<CoveredDay> = {}): CoveredDay => ({
+  ...{ day, series: 2, active: 2, incomplete: 0, settling: 0, ...part },
+});
+const BEFORE = [read("2026-02-27"), read("2026-02-28")];
+const PERIOD = [read("2026-03-01"), read("2026-03-02")];
+const WHOLE = [...BEFORE, ...PERIOD];
+
+const row = (part: UsageRow["part"], rank: number | null, amount: string | null, more: Partial<UsageRow> = {}) => ({
+  ...{ part, rank: rank === null ? null : String(rank), group: rank === null ? null : `g${rank}` },
+  ...{ usage_date: null, amount, amount_before: null, groups: null, ...more },
+});
+const total = (amount: string | null, amount_before: string | null = null) =>
+  row("total", null, amount, { amount_before });
+
+function answer({ question, scope, covered = WHOLE, rows = [total("5", "3")], ...parts }: Case): Answer {
+  const asked: Question = {
+    period: { start: "2026-03-01", end: "2026-03-02" },
+    before: { start: "2026-02-27", end: "2026-02-28" },
+    ...{ projects: undefined, metric: "hours", currency: undefined, grouping: "model", filter: undefined },
+    ...{ group: undefined, limit: 8, sort: "amount", ...question },
+  };
+  const days = new Map(covered.map((one) => [one.day, one]));
+  const facts = {
+    ...{ projectIds: undefined, filter: undefined, projects: [{ id: "p", name: "production" }], projectCount: 1 },
+    ...{ activeCount: 2, leftOut: [], leftOutCount: 0, ended: [], endedCount: 0 },
+    ...{ groupings: ["none" as const], filters: ["all"], currencies: [], ...scope },
+  };
+  return answerOf({
+    ...{ question: asked, scope: facts, covered: days, rows, sql: "select 1", isCompared: true, unpricedModels: 0 },
+    ...{ lacking: lackingDays(asked, days, facts.activeCount), labels: new Map([["g1", "Anna"]]), ...parts },
+  });
+}
+
+test.each<[string, CoveredDay | undefined, string, amount: string | null]>([
+  ["read by all series is final", read("2026-03-02"), "final", "0"],
+  ["that is read again is settling", read("2026-03-02", { settling: 1 }), "settling", "0"],
+  ["that one series lacks is incomplete", read("2026-03-02", { incomplete: 1, settling: 1 }), "incomplete", null],
+  ["that one series has not is unread", read("2026-03-02", { active: 1, settling: 1 }), "unread", null],
+  ["that no series has is unread", undefined, "unread", null],
+])("a day %s, and has no usage only if it was read", (_, day, state, amount) => {
+  const covered = [...BEFORE, read("2026-03-01"), ...(day ? [day] : [])];
+  const rows = [
+    ...[row("group", 1, "5"), row("group of day", 1, "5.50", { usage_date: "2026-03-01" })],
+    ...[row("group", null, "1", { groups: "3" }), row("group of day", null, "1", { usage_date: "2026-03-01" })],
+  ];
+  const shown = answer({ covered, rows });
+  expect(shown.days[1]).toEqual({ day: "2026-03-02", state });
+  expect(shown.groups[0]?.byDay).toEqual(["5.5", amount]);
+  expect(shown.otherByDay).toEqual(["1", amount]);
+  const isRead = amount !== null;
+  expect(shown.complete).toBe(isRead);
+  expect(shown.lacking.incompleteDays).toEqual(state === "incomplete" ? ["2026-03-02"] : []);
+  expect(shown.lacking.unreadDays).toEqual(state === "unread" ? ["2026-03-02"] : []);
+});
+
+test.each<[string, Case, amounts: Pick<NonNullable<Answer["total"]>, "amount" | "before" | "change">]>([
+  ["has its exact difference", { rows: [total("5.10", "7.2")] }, { amount: "5.1", before: "7.2", change: "-2.1" }],
+  ["was used first in this period", { rows: [total("5", null)] }, { amount: "5", before: null, change: "5" }],
+  ["is used no longer", { rows: [total(null, "3")] }, { amount: null, before: "3", change: "-3" }],
+  ["is not compared", { rows: [total("5", "3")], isCompared: false }, { amount: "5", before: "3", change: null }],
+])("a total that %s", (_, parts, expected) => {
+  expect(answer(parts).total).toEqual(expected);
+});
+
+const GROUPS = [total("5", "3"), row("group", 1, "5"), row("group", 2, null, { amount_before: "3" })];
+
+test.each<[string, Case, amount: string | null, before: string | null]>([
+  ["0 where all days were read", { rows: GROUPS }, "0", "0"],
+  ["0 by tags too", { rows: GROUPS.slice(1), question: { grouping: "tags" } }, "0", "0"],
+  ["not known if the service never sent it", { rows: [total(null), ...GROUPS.slice(1)] }, null, null],
+  ["not known if a day was not read", { rows: GROUPS, covered: [...BEFORE, read("2026-03-01")] }, null, "0"],
+  [
+    "not known if a day is not complete",
+    { rows: GROUPS, covered: [...BEFORE, read("2026-03-01"), read("2026-03-02", { incomplete: 1 })] },
+    ...([null, "0"] as const),
+  ],
+  ["not known before if a day was not read then", { rows: GROUPS, covered: PERIOD }, "0", null],
+  [
+    "not known before if a day is not complete then",
+    { rows: GROUPS, covered: [read("2026-02-27"), read("2026-02-28", { incomplete: 1 }), ...PERIOD] },
+    ...(["0", null] as const),
+  ],
+  ["not known if a project has ended", { rows: GROUPS, scope: { ended: ["old"], endedCount: 1 } }, null, null],
+])("what a group did not use is %s", (_, parts, amount, before) => {
+  const [first, second] = answer(parts).groups;
+  expect([first?.before, second?.amount]).toEqual([before, amount]);
+});
+
+test("groups are named, those without any amount are left out, and the largest eight have amounts by day", () => {
+  const ranks = [0, 1, 8, 9];
+  const { groups } = answer({ rows: [total("9", "1"), ...ranks.map((rank) => row("group", rank, "1"))] });
+  expect(groups.map(({ rank, group, label, byDay }) => [rank, group, label, byDay])).toEqual([
+    [1, "g1", "Anna", ["0", "0"]],
+    [8, "g8", null, ["0", "0"]],
+    [9, "g9", null, undefined],
+  ]);
+});
+
+test("the other groups are one, and of tags, which overlap, neither they nor the total have an amount", () => {
+  const rows = [
+    ...[total("9", "1"), row("group", 1, "5"), row("group", 2, "1"), row("group", null, "3", { groups: "6" })],
+    ...[row("group of day", null, "3", { usage_date: "2026-03-01" }), row("group of day", 1, "5")],
+    row("day", null, null, { usage_date: "2026-02-28", amount_before: "1.0" }),
+  ];
+  expect(answer({ rows })).toMatchObject({
+    ...{ other: { groups: 4, amount: "3", before: "0", change: "3" }, otherByDay: ["3", "0"] },
+    beforeByDay: [
+      { day: "2026-02-27", state: "final", amount: "0" },
+      { day: "2026-02-28", state: "final", amount: "1" },
+    ],
+  });
+  expect(answer({ rows, question: { grouping: "tags" } })).toMatchObject({
+    ...{ other: { groups: 4, amount: null, before: null, change: null }, otherByDay: null },
+    ...{ total: null, beforeByDay: null },
+  });
+  expect(answer({ rows: [total("9", "1")], question: { before: undefined } })).toMatchObject({
+    ...{ other: null, otherByDay: null, beforeByDay: null },
+    ...{ question: { before: null }, lacking: { incompleteDaysBefore: [], unreadDaysBefore: [] } },
+  });
+});
+
+test.each<[string, Case, boolean, Partial<Answer["lacking"]>]>([
+  ["all is read", {}, true, {}],
+  ["a project is left out", { scope: { leftOut: ["x"], leftOutCount: 1 } }, false, { projectsLeftOut: ["x"] }],
+  ["a project has ended", { scope: { ended: ["x"], endedCount: 1 } }, false, { projectsEnded: ["x"] }],
+  ["a model has no price", { unpricedModels: 2 }, false, { unpricedModels: 2 }],
+  ["no price is configured", { question: { metric: "estimated_cost" } }, false, {}],
+  [
+    "prices have several currencies",
+    { question: { metric: "estimated_cost" }, scope: { currency: "USD", currencies: ["EUR", "USD"] } },
+    true,
+    { otherCurrencies: ["EUR"] },
+  ],
+])("where %s, an answer says so", (_, parts, complete, lacking) => {
+  expect(answer(parts)).toMatchObject({ complete, lacking });
+});
+
+test("an answer repeats its question with what names stand for", () => {
+  const asked = { filter: "all", group: { value: "g1" } };
+  const scope = { projectIds: ["a", "b"], currency: "USD" };
+  const period = { from: "2026-03-01", to: "2026-03-02", before: { from: "2026-02-27", to: "2026-02-28" } };
+  const rest = { metric: "hours", grouping: "model", limit: 8, sort: "amount" };
+  expect(answer({ question: asked, scope }).question).toEqual({
+    ...{ ...period, ...rest, project: "a b", currency: "USD", ...asked },
+  });
+  expect(answer({}).question).toEqual({ ...period, ...rest, project: null, currency: null, filter: null, group: null });
+  expect(answer({})).toMatchObject({
+    ...{ projects: ["production"], projectCount: 1, available: { groupings: ["none"], filters: ["all"] } },
+    ...{ compared: true, sql: "select 1" },
+  });
+});
+
+test.each([
+  ["estimated_cost", ["none", "model", "project"]],
+  ["billed_cost", ["none", "accessor", "deployment", "tags", "line_item", "project"]],
+  ["hours", expect.not.arrayContaining(["line_item"])],
+  ["hours", expect.arrayContaining(["project", "none", "feature_set"])],
+] as const)("%s can be split by %j", (metric, splits) => {
+  expect(splitsOf(metric)).toEqual(splits);
+});
