@@ -4,7 +4,6 @@
 import module from "node:module";
 import path from "node:path";
 import { AppError } from "./errors.ts";
-import { keepMemoryFlat } from "./heap.ts";
 import { PACKAGE_FOLDER } from "./package-files.ts";
 
 // SIGHUP has a worker read its configuration again. One that is starting reads it anyway, and must not end by the signal.
@@ -26,7 +25,6 @@ const cache = module.enableCompileCache(path.join(PACKAGE_FOLDER, "node_modules/
 if (cache.status === FAILED && process.env.HOME) {
   module.enableCompileCache(path.join(process.env.HOME, ".cache/usage-export"));
 }
-keepMemoryFlat();
 // Without this, a crash report would contain the environment, with keys and passwords. The types do not have the field yet.
 Object.assign(process.report, { excludeEnv: true });
 // Node 22 warns that the SQLite which locks the folder of the embedded database is experimental. A user can't act on that.

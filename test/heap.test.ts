@@ -9,10 +9,10 @@ test("the space for new objects is enlarged once, and then keeps its size, howev
   // In a process of its own, because the flags hold for a whole process.
   const script = `
     import { getHeapSpaceStatistics } from "node:v8";
-    import { enlargeNewObjectSpace } from ${JSON.stringify(HEAP)};
+    import { keepMemoryFlat } from ${JSON.stringify(HEAP)};
     const sizes = [];
     for (let round = 0; round < 2; round++) {
-      enlargeNewObjectSpace();
+      keepMemoryFlat();
       const kept = Array.from({ length: 300_000 }, (_, i) => ({ i }));
       const space = getHeapSpaceStatistics().find((one) => one.space_name === "new_space");
       sizes.push(space.space_size + 0 * kept.length);

@@ -7,7 +7,7 @@ import { storeBudgets, storePrices } from "../db/prices-and-budgets.ts";
 import { type FetchNumbers, openFetchNumbers, raiseSequences } from "../db/usage/fetch-numbers.ts";
 import { registerSeries, type SeriesIds } from "../db/usage/stored-series.ts";
 import { openRunWriter, type RunWriter } from "../db/usage/writer.ts";
-import { enlargeNewObjectSpace } from "../heap.ts";
+import { keepMemoryFlat } from "../heap.ts";
 import { openServiceFor } from "../open-service.ts";
 import type { Service, ServiceDeps } from "../service/service.ts";
 import { configuredSeries } from "../usage/plan.ts";
@@ -66,7 +66,7 @@ export async function openExportContext(
   if (configured.discovery.length > 0 && configured.projectsVersion === undefined) {
     throw new Error("the discovered projects were not added to the configuration");
   }
-  enlargeNewObjectSpace();
+  keepMemoryFlat();
   await raiseSequences(db, app.log);
   // A command that asks for certain days has read the values of those days.
   const config = configured.exports.some(({ seen }) => seen) ? configured : await withSeenValues(configured, db);

@@ -17,9 +17,14 @@ const crons = new Map<string, Cron>();
  */
 function cronOf({ schedule, timezone }: Schedule): Cron {
   const key = `${timezone} ${schedule}`;
-  const cron = crons.get(key) ?? new Cron(schedule, { timezone, domAndDow: true, paused: true });
+  const cron = crons.get(key) ?? new Cron(schedule, { ...clockOf(timezone), domAndDow: true, paused: true });
   crons.set(key, cron);
   return cron;
+}
+
+/** A time zone makes Node load its calendars, which takes 13 ms, a twelfth of a short command. UTC needs none. */
+function clockOf(timezone: string): { readonly timezone: string } | { readonly utcOffset: number } {
+  return timezone === "UTC" ? { utcOffset: 0 } : { timezone };
 }
 
 /** The newest occurrence of the schedule at or before `at`; undefined if there was none. */
