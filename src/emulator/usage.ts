@@ -1,6 +1,7 @@
 // Usage records of the emulator, their sums, and made-up usage: the same for the same seed, project and day. Pure.
 
 import {
+  DOCUMENTED_FEATURES,
   documentedValues,
   isSet,
   type SetDimension,
@@ -192,18 +193,8 @@ function documented(random: () => number): Partial<UsageRecord> {
 
 // What the service knows by name: features, models and key ids; and the seeded random numbers that ids and usage follow from. Pure.
 
-/**
- * The features that can be filtered by. The last two are in the answer of Get Fields, but not among the parameters that the service
- * publishes. A parameter with any other name is ignored.
- */
-export const FEATURES: readonly string[] = `
-  alternatives callback callback_method channels custom_intent custom_intent_mode custom_topic custom_topic_mode
-  detect_entities detect_language diarize dictation encoding extra filler_words intents keyterm keywords language
-  measurements multichannel numerals paragraphs profanity_filter punctuate redact replace sample_rate search sentiment
-  smart_format summarize topics utt_split utterances version aura-2 Numerals.v2
-`
-  .trim()
-  .split(/\s+/);
+/** The features that can be filtered by. Get Fields also lists two that the service does not document. */
+export const FEATURES: readonly string[] = [...DOCUMENTED_FEATURES, "aura-2", "Numerals.v2"];
 
 /** The id that stands for a model in Get Fields, and in filters of the dialect "2026". */
 export function modelId(name: string): string {

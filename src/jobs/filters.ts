@@ -6,13 +6,7 @@ import { memoizeAsync } from "../async.ts";
 import { didYouMean } from "../config/messages.ts";
 import type { StoredDays } from "../db/usage/due-slices.ts";
 import { AppError } from "../errors.ts";
-import {
-  type BilledFields,
-  DOCUMENTED_FEATURES,
-  fetchBilledFields,
-  fetchFields,
-  type ListedFields,
-} from "../service/projects.ts";
+import { type BilledFields, fetchBilledFields, fetchFields, type ListedFields } from "../service/projects.ts";
 import { fetchBreakdown } from "../service/usage.ts";
 import type { NormalisedSlice } from "../usage/answer-rows.ts";
 import { type Day, dayOf, type Window } from "../usage/days.ts";
@@ -22,6 +16,7 @@ import {
   DIMENSIONS_OF,
   type Dialect,
   type Dimension,
+  DOCUMENTED_FEATURES,
   differsIn2026,
   dimension,
   documentedValues,

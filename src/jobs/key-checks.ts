@@ -68,7 +68,7 @@ export async function refusalReason(
   const signal = AbortSignal.any([app.signal, AbortSignal.timeout(REFUSAL_CHECK_MS_MAX)]);
   try {
     // A key that was refused in an earlier run may work again.
-    service.forgetAuthFailures(opened.key);
+    service.forgetRefusals(opened.key);
     await verifyKey(context, job, opened, granted, signal);
     return undefined;
   } catch (error) {
@@ -82,7 +82,7 @@ export async function refusalReason(
 
 /** Repeats the call after a 401, which the service may answer until every part of it knows a new key. */
 export async function retryWhileUnknown(
-  service: Pick<Service, "forgetAuthFailures">,
+  service: Pick<Service, "forgetRefusals">,
   key: Secret,
   signal: AbortSignal,
   call: () => Promise<void>,
@@ -93,7 +93,7 @@ export async function retryWhileUnknown(
     } catch (error) {
       const isUnknownYet = error instanceof AppError && error.details.status === 401;
       if (!isUnknownYet || attempt >= ATTEMPTS_MAX) throw error;
-      service.forgetAuthFailures(key);
+      service.forgetRefusals(key);
       await sleep(WAIT_MS, undefined, { signal });
     }
   }

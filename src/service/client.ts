@@ -1,4 +1,4 @@
-// Opens the service: one connection pool, one rate limiter and one memory of rejected keys for all calls.
+// Opens the service: one connection pool, one rate limiter and one memory of refusals for all calls.
 
 import type { Dispatcher } from "undici";
 import { sleep as sleepFor } from "../async.ts";
@@ -6,9 +6,9 @@ import { AppError } from "../errors.ts";
 import { openAgent } from "../proxy-agent.ts";
 import type { Secret } from "../secret.ts";
 import { isIdentifier, isReadable, type Outcome, readAnswer } from "./answer.ts";
-import { connectionFailure, REDACT_ALL, type Reply, redactorFor, serviceTimeMs, statusFailure } from "./errors.ts";
-import { openAttempts, openAuthFailures } from "./retry.ts";
-import type { Service, ServiceAnswer, ServiceCall, ServiceDeps, ServiceSettings } from "./service.ts";
+import { connectionFailure, httpDateMs, REDACT_ALL, type Reply, redactorFor, statusFailure } from "./errors.ts";
+import { Attempts, Refusals } from "./retry.ts";
+import type { AuthScheme, Service, ServiceAnswer, ServiceCall, ServiceDeps, ServiceSettings } from "./service.ts";
 
 const WAIT_MS_MAX = 5 * 60_000;
 const SHOWN_ID_LENGTH_MAX = 60;
@@ -30,16 +30,19 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   const { rate, now = () => performance.now(), random = Math.random, sleep = sleepFor } = deps;
   const { waitMsMax = WAIT_MS_MAX, log, onAttempt, scrub } = deps;
   const base = new URL(settings.baseUrl);
-  const { shared, unshared } = openAgents(settings, deps);
-  const authFailures = openAuthFailures();
-  const attempts = openAttempts({ rate, waitMsMax, now, random, sleep, log, onAttempt });
+  const shared = openAgent({ ...CONNECTION_OPTIONS, connections: settings.maxConcurrent }, deps.proxy);
+  // A new connection for each call: the service may close one that was kept alive just as a request is sent, and then nobody knows whether
+  // the request arrived.
+  const unshared = openAgent({ ...CONNECTION_OPTIONS, pipelining: 0 }, deps.proxy);
+  const refusals = new Refusals();
+  const attempts = new Attempts({ rate, waitMsMax, now, random, sleep, log, onAttempt });
   /** The service's Unix time less that of `now`. */
   let serviceOffsetMs: number | undefined;
 
   async function callService(call: ServiceCall, key: Secret, signal: AbortSignal): Promise<ServiceAnswer> {
     const options = requestOptions(base, settings.authScheme, call, key);
-    const description = { what: `${call.method} /${call.path.join("/")}`, scopes: call.scopes ?? [] };
-    const use = { key, operation: description.what };
+    const what = `${call.method} /${call.path.join("/")}`;
+    const description = { what, scopes: call.scopes ?? [] };
     const agent = call.retry ? shared : unshared;
     // A call that must not be sent twice is not aborted: nobody would know whether it arrived.
     const stop = call.retry ? signal : undefined;
@@ -52,7 +55,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
         stop?.throwIfAborted();
         return connectionFailure(description, error);
       }
-      const timeMs = serviceTimeMs(reply.headers);
+      const timeMs = httpDateMs(reply.headers.date);
       if (timeMs !== undefined) serviceOffsetMs = timeMs - now();
       stop?.throwIfAborted();
       if (reply.status >= 300) return statusFailure(description, reply, redact, Date.now());
@@ -60,15 +63,16 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     }
     const prepare = async () => {
       await call.beforeAttempt?.();
-      authFailures.check(use);
+      refusals.check(key, what);
     };
-    authFailures.check(use);
-    const project = projectOf(call);
+    refusals.check(key, what);
+    // The first three parts of the path name the project: v1, projects, its id.
+    const project = call.path.slice(0, 3).join("/");
     const attempt = { operation: call.operation ?? "other", key: key.name, project, prepare, send };
     try {
-      return await attempts(attempt, call.retry, signal);
+      return await attempts.call(attempt, call.retry, signal);
     } catch (error) {
-      authFailures.remember(use, error);
+      refusals.remember(key, what, error);
       throw error;
     }
   }
@@ -77,7 +81,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     baseUrl: settings.baseUrl,
     dialect: settings.dialect,
     call: callService,
-    forgetAuthFailures: authFailures.forget,
+    forgetRefusals: (key) => refusals.forget(key),
     serviceTime: () => (serviceOffsetMs === undefined ? undefined : new Date(serviceOffsetMs + now())),
     async close() {
       // Destroyed, not closed: close() would also wait for a connection that is never made.
@@ -87,21 +91,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   };
 }
 
-function openAgents({ maxConcurrent }: ServiceSettings, { proxy }: ServiceDeps) {
-  return {
-    shared: openAgent({ ...CONNECTION_OPTIONS, connections: maxConcurrent }, proxy),
-    // A new connection for each call: the service may close one that was kept alive just as a request is sent, and then nobody knows
-    // whether the request arrived.
-    unshared: openAgent({ ...CONNECTION_OPTIONS, pipelining: 0 }, proxy),
-  };
-}
-
-function requestOptions(
-  base: URL,
-  scheme: ServiceSettings["authScheme"],
-  call: ServiceCall,
-  key: Secret,
-): Dispatcher.RequestOptions {
+function requestOptions(base: URL, scheme: AuthScheme, call: ServiceCall, key: Secret): Dispatcher.RequestOptions {
   return {
     origin: base.origin,
     path: base.pathname.replace(/\/$/, "") + pathOf(call),
@@ -109,11 +99,6 @@ function requestOptions(
     headers: headersOf(scheme, key, call.body !== undefined),
     ...(call.body !== undefined && { body: JSON.stringify(call.body) }),
   };
-}
-
-/** The first three parts of the path name the project: v1, projects, its id. */
-function projectOf({ path }: ServiceCall): string {
-  return path.slice(0, 3).join("/");
 }
 
 /** Escaping is no guard: `..` escaped is still `..`, and leads out of the project. */
@@ -128,7 +113,7 @@ function pathOf({ path, query }: ServiceCall): string {
   return `/${path.join("/")}${search}`;
 }
 
-function headersOf(scheme: ServiceSettings["authScheme"], key: Secret, hasBody: boolean): Record<string, string> {
+function headersOf(scheme: AuthScheme, key: Secret, hasBody: boolean): Record<string, string> {
   const value = key.reveal();
   if (!/^[\x21-\x7e]+$/.test(value)) {
     const message = "the key is empty, or holds a space, a line break or a letter that cannot be sent";
@@ -159,7 +144,7 @@ async function exchange(
   // A signal that is already aborted fires no event.
   signal?.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<Reply>();
-  let reply: (Omit<Reply, "body"> & { readonly isWanted: boolean }) | undefined;
+  let reply: (Reply & { readonly isWanted: boolean }) | undefined;
   let controller: Dispatcher.DispatchController | undefined;
   let failure: Error | undefined;
   const chunks: Uint8Array[] = [];
@@ -173,15 +158,13 @@ async function exchange(
     if (failure) return;
     failure = error;
     finish();
-    if (reply?.isWanted === false) resolve({ ...reply, body: undefined });
+    if (reply?.isWanted === false) resolve(reply);
     else reject(error);
     controller?.abort(error);
   };
   const stop = () => fail(signal?.reason);
-  const timer = setTimeout(
-    () => fail(new AppError("unavailable", `no whole answer within ${seconds} s`)),
-    seconds * 1000,
-  );
+  const endLate = () => fail(new AppError("unavailable", `no whole answer within ${seconds} s`));
+  const timer = setTimeout(endLate, seconds * 1000);
   signal?.addEventListener("abort", stop, { once: true });
 
   agent.dispatch(options, {
@@ -192,7 +175,7 @@ async function exchange(
     },
     onResponseStart(_controller, status, headers) {
       // An informational answer precedes the answer itself.
-      if (status >= 200) reply = { status, headers, isWanted: isReadable(status, headers) };
+      if (status >= 200) reply = { status, headers, body: undefined, isWanted: isReadable(status, headers) };
     },
     onResponseData(_controller, chunk) {
       const bytesMax = reply?.isWanted ? BODY_BYTES_MAX : ERROR_BYTES_MAX;
@@ -202,7 +185,7 @@ async function exchange(
     },
     onResponseEnd() {
       finish();
-      if (reply) resolve({ status: reply.status, headers: reply.headers, body: Buffer.concat(chunks) });
+      if (reply) resolve({ ...reply, body: Buffer.concat(chunks) });
     },
     onResponseError(_controller, error) {
       fail(error);

@@ -35,20 +35,21 @@ export type CallDescription = {
   readonly scopes: readonly string[];
 };
 
-const HOST_LENGTH_MAX = 100;
-
 /** For every status but 2xx. `nowMs` is the time of day, for an answer that asks for a pause and has no Date header. */
 export function statusFailure(call: CallDescription, reply: Reply, redact: Redact, nowMs: number): Failure {
   const { status, headers } = reply;
-  const body = readErrorBody(reply, redact);
-  const request = body.requestId === undefined ? "" : ` (request id ${body.requestId})`;
-  const message = `${call.what}: the service answered ${status}${explanation(call, reply, body, redact)}${request}`;
-  const details = { status, ...(body.scope !== undefined && { scope: body.scope }) };
-  return {
-    kind: isTransient(status) ? "transient" : "final",
-    error: new AppError(errorCodeOf(status), message, { details }),
-    requestedWaitMs: isTransient(status) ? requestedWaitMs(headers, nowMs) : undefined,
-  };
+  const { text, requestId, scope } = readErrorBody(reply, redact);
+  // A relative address has no host.
+  const redirectedTo = sanitizeLine(URL.parse(String(headers.location))?.host ?? "", redact, HOST_LENGTH_MAX);
+  const reason =
+    status < 400
+      ? `, a redirect to ${redirectedTo || "another path"}, which is never followed; check service.baseUrl`
+      : explanation(call, status, text, scope);
+  const request = requestId === undefined ? "" : ` (request id ${requestId})`;
+  const message = `${call.what}: the service answered ${status}${reason}${request}`;
+  const error = new AppError(errorCodeOf(status), message, { details: { status, ...(scope && { scope }) } });
+  if (!isTransient(status)) return { kind: "final", error };
+  return { kind: "transient", error, requestedWaitMs: requestedWaitMs(headers, nowMs) };
 }
 
 /**
@@ -71,22 +72,12 @@ function errorCodeOf(status: number): ErrorCode {
   return isTransient(status) ? "unavailable" : "rejected";
 }
 
-function explanation(
-  call: CallDescription,
-  { status, headers }: Reply,
-  { text, scope }: ErrorBodyText,
-  redact: Redact,
-): string {
-  if (status < 400) {
-    // A relative address has no host.
-    const host = sanitizeLine(URL.parse(String(headers.location))?.host ?? "", redact, HOST_LENGTH_MAX);
-    return `, a redirect to ${host || "another path"}, which is never followed; check service.baseUrl`;
-  }
+function explanation({ scopes: needed }: CallDescription, status: number, text: string, scope?: string): string {
   if (status === 401 && scope === undefined) {
     return `, it does not accept the key: ${text}; check the key and service.authScheme`;
   }
   if (status === 401 || status === 403) {
-    const scopes = scope ?? call.scopes.join(" or ");
+    const scopes = scope ?? needed.join(" or ");
     const missing = scopes === "" ? "access to this project" : `the scope ${scopes}, and access to this project`;
     return `, the key may not do this: ${text}; the key needs ${missing}`;
   }
@@ -98,12 +89,9 @@ function isTransient(status: number): boolean {
   return status === 408 || status === 425 || status === 429 || status === 499 || status >= 500;
 }
 
-// Reads how long the service asks to wait, and its time.
-
 /** Header names in lower case; a header that came twice is a list. */
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** The format of HTTP dates. Date.parse alone accepts "1" as a date. */
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 
 /** Longest wait after one answer. A service that needs longer asks again in its next answer. */
@@ -116,7 +104,7 @@ const PLAUSIBLE_WAIT_MS_MAX = DAY_MS;
  * wrong local clock does not shorten the wait; `nowMs` is used if the answer has no Date.
  */
 export function requestedWaitMs(headers: ResponseHeaders, nowMs: number): number | undefined {
-  const serviceNowMs = serviceTimeMs(headers) ?? nowMs;
+  const serviceNowMs = httpDateMs(headers.date) ?? nowMs;
   const waits = [headers["retry-after"] ?? []].flat().map((value) => waitMsOf(value.trim(), serviceNowMs));
   const plausible = waits.filter((ms) => ms <= PLAUSIBLE_WAIT_MS_MAX);
   return plausible.length > 0 ? Math.min(Math.max(0, ...plausible), WAIT_MS_MAX) : undefined;
@@ -124,17 +112,12 @@ export function requestedWaitMs(headers: ResponseHeaders, nowMs: number): number
 
 /** NaN if the text is neither a number of seconds nor a date. */
 function waitMsOf(text: string, nowMs: number): number {
-  return /^\d{1,12}$/.test(text) ? Number(text) * 1000 : dateMs(text) - nowMs;
+  return /^\d{1,12}$/.test(text) ? Number(text) * 1000 : (httpDateMs(text) ?? Number.NaN) - nowMs;
 }
 
-/** The service's time when it sent the answer, in whole seconds: its Date header. Undefined if that is missing or unreadable. */
-export function serviceTimeMs(headers: ResponseHeaders): number | undefined {
-  const ms = dateMs(String(headers.date));
-  return Number.isNaN(ms) ? undefined : ms;
-}
-
-function dateMs(text: string): number {
-  return HTTP_DATE.test(text) ? Date.parse(text) : Number.NaN;
+/** Date.parse alone accepts "1" as a date. */
+export function httpDateMs(date: ResponseHeaders[string]): number | undefined {
+  return HTTP_DATE.test(String(date)) ? Date.parse(String(date)) : undefined;
 }
 
 // Classifies the failures of a connection: which are worth another attempt, and which happened before anything was sent.
@@ -144,19 +127,19 @@ const CERTIFICATE_CODE =
   /^(?:CERT_|ERR_TLS_CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|INVALID_(?:CA|PURPOSE)|HOSTNAME_MISMATCH|PATH_LENGTH_)/;
 
 /** An AppError, such as that of the time limit, keeps its code and message. */
-export function connectionFailure(call: CallDescription, thrown: unknown): Failure {
+export function connectionFailure({ what }: CallDescription, thrown: unknown): Failure {
   const error = tunnelError(thrown) ?? thrown;
   if (error instanceof AppError) {
-    const own = new AppError(error.code, `${call.what}: ${error.message}`, { details: error.details });
+    const own = new AppError(error.code, `${what}: ${error.message}`, { details: error.details });
     return { kind: error.code === "unavailable" ? "transient" : "final", error: own };
   }
   const code = connectionErrorCode(error);
   if (CERTIFICATE_CODE.test(code)) {
-    const message = `${call.what}: the certificate of the service is not trusted (${code}); check service.baseUrl, and if your proxy intercepts TLS, add its certificate authority with NODE_EXTRA_CA_CERTS`;
+    const message = `${what}: the certificate of the service is not trusted (${code}); check service.baseUrl, and if your proxy intercepts TLS, add its certificate authority with NODE_EXTRA_CA_CERTS`;
     return { kind: "final", error: new AppError("rejected", message, { cause: error, details: { sent: "no" } }) };
   }
   const details = isBeforeSending(error) ? { sent: "no" } : {};
-  const message = `${call.what}: no answer, the connection failed (${code})`;
+  const message = `${what}: no answer, the connection failed (${code})`;
   return { kind: "transient", error: new AppError("unavailable", message, { cause: error, details }) };
 }
 
@@ -191,28 +174,19 @@ export function redactorFor(key: Secret, scrub: Redact): Redact {
 /** For an answer that may contain, anywhere, a secret that the scrubber does not know yet. */
 export const REDACT_ALL: Redact = () => "";
 
-type ErrorBodyText = {
-  readonly text: string;
-  readonly requestId: string | undefined;
-  /** A missing scope, where the service quotes one: `Check that your account has the 'keys:write' scope`. */
-  readonly scope: string | undefined;
-};
-
+const HOST_LENGTH_MAX = 100;
 const TEXT_LENGTH_MAX = 300;
 const SEARCHED_TEXT_LENGTH_MAX = 2_000;
 const REQUEST_ID_LENGTH_MAX = 100;
 
-export function readErrorBody({ headers, body }: Reply, redact: Redact): ErrorBodyText {
+/** `scope` is the missing one, where the service quotes one: `Check that your account has the 'keys:write' scope`. */
+export function readErrorBody({ headers, body }: Reply, redact: Redact) {
   const read = textOfBody(headers, body);
-  const text =
-    sanitizeLine(read.text, redact, TEXT_LENGTH_MAX) || "(its words are not shown, as they may hold a new key)";
-  const requestId = sanitizeLine(
-    String(headers["dg-request-id"] ?? read.requestId ?? ""),
-    redact,
-    REQUEST_ID_LENGTH_MAX,
-  );
-  const scope = /'([\w-]+(?::[\w-]+)+)'/.exec(text)?.[1];
-  return { text, requestId: requestId || undefined, scope };
+  const hidden = "(its words are not shown, as they may hold a new key)";
+  const text = sanitizeLine(read.text, redact, TEXT_LENGTH_MAX) || hidden;
+  const id = String(headers["dg-request-id"] ?? read.requestId ?? "");
+  const requestId = sanitizeLine(id, redact, REQUEST_ID_LENGTH_MAX) || undefined;
+  return { text, requestId, scope: /'([\w-]+(?::[\w-]+)+)'/.exec(text)?.[1] };
 }
 
 /** One line without control or direction characters, without secrets, and not longer than `lengthMax`. */
@@ -223,10 +197,8 @@ export function sanitizeLine(text: string, redact: Redact, lengthMax: number): s
   return characters.length <= lengthMax ? characters.join("") : `${characters.slice(0, lengthMax).join("")}…`;
 }
 
-type Texts = { readonly text: string; readonly requestId?: string | undefined };
-
 /** If the body was cut or too long, the part that was received could end with half a key, which no search recognises. */
-function textOfBody(headers: ResponseHeaders, body: Uint8Array | undefined): Texts {
+function textOfBody(headers: ResponseHeaders, body?: Uint8Array): { text: string; requestId?: string | undefined } {
   if (body === undefined) return { text: "(a body that was cut or too long)" };
   if (!isUncompressed(headers)) return { text: "(a compressed body)" };
   if (body.length === 0) return { text: "(no body)" };

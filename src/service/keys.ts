@@ -29,32 +29,21 @@ export async function fetchToken(service: Service, key: Secret, signal: AbortSig
 
 /** Undefined if the service has no list (404), or does not show it to this key (403). It may hold only keys that the caller made. */
 export async function listKeys(service: Service, projectId: string, key: Secret, signal: AbortSignal) {
-  const path = keysPath(projectId);
+  const path = ["v1", "projects", projectId, "keys"];
   const call = { operation: "list_keys", method: "GET", path, retry: true, scopes: ["keys:read"] } as const;
   const answer = await callAllowingStatuses(service, [403, 404], call, key, signal);
   if (!answer) return undefined;
   const { api_keys: listed } = parseAnswer(KeyListAnswer, answer, "the list of keys");
   return listed.map(({ api_key: { api_key_id: apiKeyId, scopes, comment, tags, created } }) => ({
-    ...{ apiKeyId, scopes, comment: comment ?? "" },
-    ...{ tags: tags ?? undefined, created: created ?? undefined },
+    ...{ apiKeyId, scopes, comment: comment ?? "", tags: tags ?? undefined, created: created ?? undefined },
   }));
 }
 
 /** False if the service no longer had the key. Safe to repeat. The service lets a key delete itself, and the last key of a project. */
-export async function deleteKey(
-  service: Service,
-  projectId: string,
-  apiKeyId: string,
-  key: Secret,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const path = keysPath(projectId, apiKeyId);
+export async function deleteKey(service: Service, projectId: string, id: string, key: Secret, signal: AbortSignal) {
+  const path = ["v1", "projects", projectId, "keys", id];
   const call = { operation: "delete_key", method: "DELETE", path, retry: true, scopes: ["keys:write"] } as const;
   return (await callAllowingStatuses(service, [404], call, key, signal)) !== undefined;
-}
-
-function keysPath(projectId: string, ...apiKeyId: readonly string[]): readonly string[] {
-  return ["v1", "projects", projectId, "keys", ...apiKeyId];
 }
 
 // Creates an API key by one POST, which is never sent again: a second one would create a second key, and if the answer is lost, nobody
@@ -92,7 +81,7 @@ export async function createKey(
   callerKey: Secret,
   signal: AbortSignal,
 ) {
-  const path = keysPath(projectId);
+  const path = ["v1", "projects", projectId, "keys"];
   const body = {
     comment: request.comment,
     scopes: request.scopes,

@@ -10,27 +10,22 @@ export type RateCaps = { readonly requestsPerSecond: number; readonly maxConcurr
 type Caller = { readonly key: string; readonly project: string; readonly waitMsMax: number };
 /** The right to make one call, until it is released. While it is not valid nothing may be sent: another process may have its slot. */
 type Permit = { readonly isValid: () => boolean; readonly release: () => void };
-/** What a call needs of the rate. */
+/** The rate of this process, as calls see it. */
 export type Rate = Pick<Limiter, "acquire" | "pausedMs" | "pause"> & {
   /** Gives the slots back to other processes, unless calls are in flight. */
   readonly rest: () => Promise<void>;
 };
 
-/** A call that waits for a slot. It gets the moment from which on it may start. */
+/** A call that waits for a slot. The promise gives the time from which on it may start. */
 type Waiter = PromiseWithResolvers<number> & { readonly project: string };
 
 /** The name of all keys together. */
 export const EVERY_KEY = "";
-/** Calls that started late because a timer was late are made up for, up to this time, so that the rate is reached. */
+/** If calls started late because a timer was late, the next ones start earlier by up to this time, so that the rate is reached. */
 const LATE_MS_MAX = 100;
 
-type Share = {
-  readonly slots: number;
-  /** It runs out then. */
-  readonly untilMs: number;
-  /** A share after one that ran out has another number, as its slots may be in use elsewhere. */
-  readonly number: number;
-};
+/** A share that follows one that ran out has another number: meanwhile another process may have used the slots. */
+type Share = { readonly slots: number; readonly untilMs: number; readonly number: number };
 
 export class Limiter {
   readonly #caps: () => RateCaps;
@@ -38,7 +33,7 @@ export class Limiter {
   readonly #sleep: Sleep;
   readonly #onDemand: () => void;
   #share: Share = { slots: 0, untilMs: Number.NEGATIVE_INFINITY, number: 0 };
-  /** When the next call may start, for the sake of the rate. */
+  /** Until then the rate lets no call start. */
   #nextStartMs = 0;
   /** The projects of the calls that have a slot. */
   readonly #inFlight: string[] = [];
@@ -77,7 +72,7 @@ export class Limiter {
     this.#pauses.set(key, Math.max(this.#pauses.get(key) ?? 0, this.#now() + ms));
   }
 
-  /** With `startsLater`, another process may just have made a call on a slot that is added: the next call waits for an interval. */
+  /** With `startsLater`, another process may just have used an added slot: the next call waits for an interval. */
   setShare(slots: number, untilMs: number, startsLater: boolean): void {
     const isAdded = slots > this.slots;
     const number = this.#share.number + (this.#now() < this.#share.untilMs ? 0 : 1);
@@ -151,7 +146,7 @@ export class Limiter {
   }
 }
 
-/** The first one of the project with the fewest calls in flight: one whose calls hang gets no further slot while others want one. */
+/** The first of the project with the fewest calls in flight: a project whose calls hang gets no further slot while others want one. */
 function nextWaiter(waiting: ReadonlySet<Waiter>, inFlight: readonly string[]): Waiter | undefined {
   let next: Waiter | undefined;
   let fewest = Number.POSITIVE_INFINITY;

@@ -4,11 +4,11 @@ import { z } from "zod";
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import { toPrintableLine, truncate } from "../text.ts";
-import type { Source } from "../usage/dimensions.ts";
 import { decimalText, ExactNumber } from "../usage/json-value.ts";
 import type { Project } from "../usage/series.ts";
 import { callAllowingStatuses, Id, parseAnswer } from "./answer.ts";
 import type { Service } from "./service.ts";
+import { BREAKDOWN_SCOPES } from "./usage.ts";
 
 // GET /v1/projects
 
@@ -32,12 +32,7 @@ export type ProjectList = {
 };
 
 /** The projects that the key can see. */
-export async function fetchProjects(
-  service: Service,
-  key: Secret,
-  signal: AbortSignal,
-  secondsMax = LIST_SECONDS_MAX,
-): Promise<ProjectList> {
+export async function fetchProjects(service: Service, key: Secret, signal: AbortSignal, secondsMax = LIST_SECONDS_MAX) {
   const late = AbortSignal.timeout(secondsMax * 1000);
   const call = { operation: "projects", method: "GET", path: ["v1", "projects"], retry: true } as const;
   try {
@@ -69,15 +64,6 @@ function readList({ projects, limit }: z.output<typeof ProjectsAnswer>): Project
 // GET /v1/projects/{id}/usage/fields or …/billing/fields. The answer lists only what was used in its period, so the service may know names
 // that it does not list.
 
-/** The features that the service's documentation names, whether a project used them or not. */
-export const DOCUMENTED_FEATURES: readonly string[] = [
-  ...["alternatives", "callback", "callback_method", "channels", "custom_intent", "custom_intent_mode"],
-  ...["custom_topic", "custom_topic_mode", "detect_entities", "detect_language", "diarize", "dictation", "encoding"],
-  ...["extra", "filler_words", "intents", "keyterm", "keywords", "language", "measurements", "multichannel"],
-  ...["numerals", "paragraphs", "profanity_filter", "punctuate", "redact", "replace", "sample_rate", "search"],
-  ...["sentiment", "smart_format", "summarize", "topics", "utt_split", "utterances", "version"],
-];
-
 const OptionalText = z.string().optional().catch(undefined);
 /** Undefined if the service does not list names of that kind. Unreadable entries are dropped. */
 const Names = z.array(OptionalText).nullish().catch(undefined).transform(present);
@@ -102,16 +88,13 @@ const BillingFieldsAnswer = z
     line_items: z.record(z.string(), z.unknown()).optional().catch(undefined),
     tags: Names,
   })
-  .transform(({ accessors, deployments, line_items, tags }) => ({
-    accessor: accessors,
-    deployment: deployments,
-    line_item: line_items && Object.keys(line_items),
-    tags,
+  .transform(({ accessors: accessor, deployments: deployment, line_items: lineItems, tags }) => {
     /** By line item, its name for people. */
-    labels: Object.entries(line_items ?? {}).flatMap(([name, label]): [string, string][] =>
-      typeof label === "string" && label !== "" ? [[name, label]] : [],
-    ),
-  }));
+    const labels = Object.entries(lineItems ?? {}).filter((entry): entry is [string, string] => {
+      return typeof entry[1] === "string" && entry[1] !== "";
+    });
+    return { accessor, deployment, line_item: lineItems && Object.keys(lineItems), tags, labels };
+  });
 
 function present<T>(entries: readonly (T | undefined)[] | null | undefined): readonly T[] | undefined {
   return entries?.filter((entry) => entry !== undefined);
@@ -121,39 +104,20 @@ export type ListedFields = Readonly<z.output<typeof FieldsAnswer>>;
 /** By dimension, the values that amounts have; undefined if the service does not list them. */
 export type BilledFields = Readonly<z.output<typeof BillingFieldsAnswer>>;
 
-/** Undefined if the service has no such list. */
-export async function fetchBilledFields(
-  service: Service,
-  projectId: string,
-  key: Secret,
-  signal: AbortSignal,
-): Promise<BilledFields | undefined> {
-  const answer = await fetchList(service, [projectId, "billing"], ["billing:read"], key, signal);
+/** Undefined if the service has no such list. Sent without dates, because then the answer covers the longest period. */
+export async function fetchBilledFields(service: Service, projectId: string, key: Secret, signal: AbortSignal) {
+  const path = ["v1", "projects", projectId, "billing", "fields"];
+  const call = { operation: "fields", method: "GET", path, retry: true, scopes: ["billing:read"] } as const;
+  const answer = await callAllowingStatuses(service, [404], call, key, signal);
   return answer && parseAnswer(BillingFieldsAnswer, answer, "billing fields");
 }
 
-/** Undefined if the service has no such list. */
-export async function fetchFields(
-  service: Service,
-  projectId: string,
-  key: Secret,
-  signal: AbortSignal,
-): Promise<ListedFields | undefined> {
-  const answer = await fetchList(service, [projectId, "usage"], ["project:read", "usage:read"], key, signal);
+/** Undefined if the service has no such list. Sent without dates, too. */
+export async function fetchFields(service: Service, projectId: string, key: Secret, signal: AbortSignal) {
+  const path = ["v1", "projects", projectId, "usage", "fields"];
+  const call = { operation: "fields", method: "GET", path, retry: true, scopes: BREAKDOWN_SCOPES.usage } as const;
+  const answer = await callAllowingStatuses(service, [404], call, key, signal);
   return answer && parseAnswer(FieldsAnswer, answer, "fields of the project");
-}
-
-/** Sent without dates, because then the answer covers the longest period. */
-function fetchList(
-  service: Service,
-  of: readonly [projectId: string, source: Source],
-  scopes: readonly string[],
-  key: Secret,
-  signal: AbortSignal,
-) {
-  const path = ["v1", "projects", ...of, "fields"];
-  const call = { operation: "fields", method: "GET", path, retry: true, scopes } as const;
-  return callAllowingStatuses(service, [404], call, key, signal);
 }
 
 // GET /v1/projects/{id}/balances
@@ -172,12 +136,9 @@ const Balance = z
     units: z.string().nullish(),
     purchase_order_id: z.string().nullish(),
   })
-  .transform(({ balance_id, amount, units, purchase_order_id }) => ({
-    balanceId: balance_id,
-    amount,
-    units: units ?? null,
-    purchaseOrderId: purchase_order_id ?? null,
-  }));
+  .transform(({ balance_id: balanceId, amount, units = null, purchase_order_id: purchaseOrderId = null }) => {
+    return { balanceId, amount, units, purchaseOrderId };
+  });
 
 const BalancesAnswer = z.object({
   balances: z
@@ -186,12 +147,7 @@ const BalancesAnswer = z.object({
 });
 
 /** A refusal (403), and a service that does not offer balances (404), are errors as any other. */
-export async function fetchBalances(
-  service: Service,
-  projectId: string,
-  key: Secret,
-  signal: AbortSignal,
-): Promise<readonly z.output<typeof Balance>[]> {
+export async function fetchBalances(service: Service, projectId: string, key: Secret, signal: AbortSignal) {
   const path = ["v1", "projects", projectId, "balances"];
   const call = { operation: "balances", method: "GET", path, retry: true, scopes: ["billing:read"] } as const;
   return parseAnswer(BalancesAnswer, await service.call(call, key, signal), "the balances").balances;

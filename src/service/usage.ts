@@ -1,5 +1,4 @@
-// Reads a breakdown of usage or billing: GET /v1/projects/{id}/usage/breakdown or …/billing/breakdown. What the answer must look like is
-// checked by usage/.
+// Reads a breakdown: GET /v1/projects/{id}/usage/breakdown or …/billing/breakdown. usage/ checks what the answer looks like.
 
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
@@ -51,10 +50,8 @@ export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialec
   return query;
 }
 
-export type BreakdownOptions = Pick<ServiceCall, "beforeAttempt"> & {
-  /** Left out only by requests that are the same in both dialects. */
-  readonly dialect?: Dialect;
-};
+/** `dialect` may only be left out for a request that is the same in both dialects. */
+type BreakdownOptions = Pick<ServiceCall, "beforeAttempt"> & { readonly dialect?: Dialect };
 
 /** Returns the parsed answer; its shape is unchecked. */
 export async function fetchBreakdown(

@@ -208,3 +208,12 @@ export const TOTAL_GROUPINGS = ["none", ...DIMENSIONS.filter(addsUp).sort(byRank
 export function groupingNoun(grouping: string): string {
   return ENTRIES.get(grouping)?.noun[0] ?? grouping;
 }
+
+/** The features that the service's documentation names, whether a project used them or not. */
+export const DOCUMENTED_FEATURES: readonly string[] = [
+  ...["alternatives", "callback", "callback_method", "channels", "custom_intent", "custom_intent_mode"],
+  ...["custom_topic", "custom_topic_mode", "detect_entities", "detect_language", "diarize", "dictation", "encoding"],
+  ...["extra", "filler_words", "intents", "keyterm", "keywords", "language", "measurements", "multichannel"],
+  ...["numerals", "paragraphs", "profanity_filter", "punctuate", "redact", "replace", "sample_rate", "search"],
+  ...["sentiment", "smart_format", "summarize", "topics", "utt_split", "utterances", "version"],
+];

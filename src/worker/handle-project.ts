@@ -38,7 +38,7 @@ export async function handleProject(context: WorkerContext, deps: ProjectDeps, c
   const run = await openProject(context.db, runId, projectId);
   if (!run) return;
   // A key that was refused in an earlier run may have been given the right since.
-  if (deps.isNewRun(runId)) context.service.forgetAuthFailures();
+  if (deps.isNewRun(runId)) context.service.forgetRefusals();
   const { exports, rotations } = context.config;
   if (run.kind === "rotation") {
     const rotation = rotations.find((one) => jobNameOf(one) === run.job && one.project.id === projectId);

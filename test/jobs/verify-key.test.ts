@@ -13,7 +13,7 @@ const refusal = (status: number) =>
 async function run(failures: readonly Error[]) {
   let calls = 0;
   let forgotten = 0;
-  const service = { forgetAuthFailures: () => void forgotten++ };
+  const service = { forgetRefusals: () => void forgotten++ };
   const call = async () => {
     const failure = failures[calls++];
     if (failure) throw failure;

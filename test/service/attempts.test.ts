@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
 import type { Outcome } from "../../src/service/answer.ts";
-import { openAttempts } from "../../src/service/retry.ts";
+import { Attempts } from "../../src/service/retry.ts";
 import { answer, answering, answerJson } from "../support/scripted-server.ts";
 import { limit, serve } from "./open-test-service.ts";
 
@@ -30,7 +30,7 @@ const CALLER = { operation: "breakdown", key: "env KEY", project: "p1" };
 /** Opens the attempt loop with a rate limiter whose first `invalid` permits are not valid, and which records each release in `events`. */
 function recordedAttempts(events: string[], invalid = 0) {
   let permits = 0;
-  return openAttempts({
+  return new Attempts({
     rate: {
       async acquire() {
         const number = ++permits;
@@ -54,7 +54,7 @@ test("a call whose permit became invalid during `prepare` takes another permit, 
     events.push("send");
     return { status: 200, value: {} };
   };
-  await attempts({ ...CALLER, prepare, send }, true, limit());
+  await attempts.call({ ...CALLER, prepare, send }, true, limit());
   expect(events.join(" ")).toBe("prepare release prepare release prepare send release");
 });
 
@@ -119,7 +119,7 @@ test.each<[string, AppError]>([
   };
   const attemptsOf = async (prepare: () => Promise<void>) => {
     sent = 0;
-    await attempts({ ...CALLER, prepare, send }, true, limit()).catch(() => {});
+    await attempts.call({ ...CALLER, prepare, send }, true, limit()).catch(() => {});
     return sent;
   };
   const numbers = [];

@@ -52,20 +52,20 @@ test.each([
   expect(server.requests.map(({ target }) => target)).toEqual(targets);
 });
 
-test("a refused key is sent again after forgetAuthFailures", async () => {
+test("a refused key is sent again after forgetRefusals", async () => {
   const { service } = await serve(({ number }, response) =>
     number === 1 ? answer(response, 401, "") : answerJson(response, 200, {}),
   );
   await expect(call(service)).rejects.toMatchObject({ code: "unauthorized" });
-  service.forgetAuthFailures();
+  service.forgetRefusals();
   await call(service);
 });
 
-test("forgetAuthFailures for one key keeps the refusals of other keys", async () => {
+test("forgetRefusals for one key keeps the refusals of other keys", async () => {
   const { server, service } = await serve(answeringJson(401));
   await expect(call(service)).rejects.toMatchObject({ code: "unauthorized" });
   await expect(call(service, OTHER_KEY)).rejects.toMatchObject({ code: "unauthorized" });
-  service.forgetAuthFailures(OTHER_KEY);
+  service.forgetRefusals(OTHER_KEY);
   await expect(call(service)).rejects.toThrow("not called again");
   await expect(call(service, OTHER_KEY)).rejects.not.toThrow("not called again");
   expect(server.requests).toHaveLength(3);

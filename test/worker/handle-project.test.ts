@@ -25,7 +25,7 @@ test("a rotation that a worker does not know is left to one that does, and fails
   await inTransaction(db, (tx) => insertQueuedRun(tx, planned, [{ projectId, planned: 0 }]));
   const app = { log: pino({ level: "silent" }), scrubber: { scrub: (text: string) => text } };
   const config = { exports: [], rotations: [] };
-  const service = { forgetAuthFailures() {} };
+  const service = { forgetRefusals() {} };
   const context = { app, db, config, service, writer: openRunWriter(db) } as unknown as WorkerContext;
   const { signal } = new AbortController();
   let asked = 0;
