@@ -107,13 +107,15 @@ async function runRotations(context: ExportContext): Promise<boolean> {
   const { app, config } = context;
   let isOk = true;
   for (const job of config.rotations) {
-    const [result] = await recordedRotation(context, job.name, async () => [await rotateForPerson(context, job)]);
-    // Each text begins with the kind of its step, as in "create: …" or "deliver ue-1: …".
-    const steps = result?.did.map((text) => text.split(/[ :]/)[0]).join(", ");
-    app.write(
-      `rotation ${job.name}: ${result?.errors[0] ?? `a fresh key (${steps}); the export uses it from now on`}\n`,
-    );
-    isOk &&= result?.status === "ok";
+    await recordedRotation(context, job.name, [job], async () => {
+      const result = await rotateForPerson(context, job);
+      const { did, errors, status } = result;
+      // Each text begins with the kind of its step, as in "create: …" or "deliver ue-1: …".
+      const steps = did.map((text) => text.split(/[ :]/)[0]).join(", ");
+      app.write(`rotation ${job.name}: ${errors[0] ?? `a fresh key (${steps}); the export uses it from now on`}\n`);
+      isOk &&= status === "ok";
+      return result;
+    });
   }
   return isOk;
 }

@@ -93,14 +93,9 @@ async function rotateAll(
     if (!json) app.write(renderAnswer(answer));
     return result;
   };
-  for (const [job, members] of Map.groupBy(rotations, jobNameOf)) {
-    const rotateMembers = async () => {
-      const results: RotationResult[] = [];
-      for (const rotation of members) results.push(await rotate(rotation));
-      return results;
-    };
-    await (context ? recordedRotation(context, job, rotateMembers) : rotateMembers());
-  }
+  if (!context) for (const rotation of rotations) await rotate(rotation);
+  else
+    for (const [job, ofJob] of Map.groupBy(rotations, jobNameOf)) await recordedRotation(context, job, ofJob, rotate);
   if (json) app.write(`${JSON.stringify(answers)}\n`);
   return answers.every(({ status }) => status === "ok") ? 0 : 1;
 }

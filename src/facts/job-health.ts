@@ -35,8 +35,9 @@ export type JobHealth = {
 export type LastRun = Pick<RecentRun, "trigger" | "status" | "startedAt" | "finishedAt" | "error" | "suspect">;
 
 /**
- * The newest run of the job that ended, unless it ended well. A stopped run says nothing about the job. Nor does a backfill that failed or
- * was interrupted: a person chose its days.
+ * The newest run that failed, while a later run has not ended well with each of its projects that are still there. A scheduled run that
+ * ends well is of all projects, so no failure before it counts. A stopped run says nothing about the job. Nor does a backfill that failed
+ * or was interrupted: a person chose its days.
  */
 export type FailedRun = {
   readonly status: "failed" | "interrupted";
@@ -59,14 +60,14 @@ export async function jobHealth(
   const runs = await newestRuns(tx, jobs);
   const failed = new Set(projects.flatMap((one) => (one.failed > 0 ? `${one.source} ${one.projectId}` : [])));
   return jobs.map((job, i) => {
-    const { last, judged, success } = runs.get(i) ?? {};
+    const { last, failed: newestFailed, success } = runs.get(i) ?? {};
     const { kind, name, schedule, timezone } = job;
     const hasFailedSlices = kind === "export" && job.projects.some(({ id }) => failed.has(`${job.source} ${id}`));
     return {
       ...{ kind, job: name, schedule, timezone },
       ...(kind === "rotation" && job.isForMany && { projects: job.rotations.length }),
       ...plannedRuns(job, storedOf(job), last, now),
-      ...{ lastRun: last, failedRun: failedRun(judged, hasFailedSlices) },
+      ...{ lastRun: last, failedRun: failedRun(newestFailed, hasFailedSlices) },
       lastSuccess: success?.finishedAt ? success.finishedAt.getTime() / 1000 : null,
     };
   });
@@ -96,16 +97,30 @@ function plannedRuns(
   };
 }
 
-function failedRun(judged: LastRun | undefined, hasFailedSlices: boolean): FailedRun | undefined {
-  if (judged?.status !== "failed" && judged?.status !== "interrupted") return undefined;
-  const { status, trigger, startedAt, error, suspect } = judged;
+function failedRun(run: LastRun | undefined, hasFailedSlices: boolean): FailedRun | undefined {
+  if (run?.status !== "failed" && run?.status !== "interrupted") return undefined;
+  const { status, trigger, startedAt, error, suspect } = run;
   return { status, trigger, startedAt, error, isExplained: hasFailedSlices || (suspect > 0 && error === null) };
 }
 
 // One index lookup for each job, and no pass over all runs: a job that ran for years has very many.
 
-/** "last": the newest that was not skipped; "judged": the newest that tells whether the job works (see FailedRun); "success": see `lastSuccess`. */
-type NewestRuns = { readonly [What in "last" | "judged" | "success"]?: LastRun };
+/** "last": the newest; "failed": see FailedRun; "success": see `lastSuccess`. */
+type NewestRuns = { readonly [What in "last" | "failed" | "success"]?: LastRun };
+
+const isLater = sql`later.kind = r.kind and later.job = r.job and later.started_at > r.started_at`;
+const laterSuccess = sql`select from usage_export.run later where ${isLater} and later.status = 'ok'`;
+
+/** Null if the project was never discovered. */
+const isGone = sql`(
+  select bool_and(vanished_at is not null) from usage_export.discovered_project d where d.project_id = p.project_id
+)`;
+
+/** `alias` is that of a run_project. */
+function endedWell(alias: string) {
+  const column = (name: string) => sql.ref(`${alias}.${name}`);
+  return sql`${column("finished_at")} is not null and ${column("error")} is null and ${column("slices_failed")} + ${column("slices_suspect")} = 0`;
+}
 
 /** By the index of the job. */
 async function newestRuns(tx: Tx, jobs: readonly JobId[]): Promise<ReadonlyMap<number, NewestRuns>> {
@@ -123,10 +138,16 @@ async function newestRuns(tx: Tx, jobs: readonly JobId[]): Promise<ReadonlyMap<n
       )
       union all
       (
-        select 'judged', * from bi.runs
-        where kind = c.kind and job = c.name and (status = 'ok' or (status in ('failed', 'interrupted') and trigger <> 'backfill'))
-          -- A run that only makes the first keys of new projects does not show that the others work again.
-          and not (kind = 'rotation' and trigger = 'catchup' and scheduled_for is null and status = 'ok')
+        select 'failed', * from bi.runs r
+        where kind = c.kind and job = c.name and status in ('failed', 'interrupted') and trigger <> 'backfill'
+          and not exists (${laterSuccess} and later.scheduled_for is not null)
+          and (not exists (${laterSuccess}) or exists (
+            select from usage_export.run_project p
+            where p.run_id = r.run_id and not (${endedWell("p")}) and ${isGone} is not true and not exists (
+              select from usage_export.run later join usage_export.run_project q using (run_id)
+              where ${isLater} and q.project_id = p.project_id and ${endedWell("q")}
+            )
+          ))
         order by started_at desc limit 1
       )
       union all

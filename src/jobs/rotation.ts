@@ -5,7 +5,9 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { min } from "date-fns/min";
 import type { App } from "../app.ts";
+import type { RotationConfig } from "../config/rotations.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
+import { endProjects } from "../db/jobs/runs.ts";
 import { LEASE_SECONDS, type Lease, openKeyLedger, releaseLease, renewLease, takeLease } from "../db/keys/ledger.ts";
 import { openMasterKeys } from "../db/keys/sealed-keys.ts";
 import { AppError, errorText } from "../errors.ts";
@@ -19,6 +21,7 @@ import {
   type RotationStep,
 } from "../keys/plan.ts";
 import type { RotationJob } from "../keys/policy.ts";
+import { NO_COUNTS } from "../usage/counts.ts";
 import type { RotationContext } from "./context.ts";
 import { readClocks } from "./key-checks.ts";
 import { recordedRun } from "./recorded-run.ts";
@@ -87,17 +90,29 @@ export async function rotateForPerson(
   return withRotationLease(context, job, (lease) => rotateKey(context, job, lease, request));
 }
 
-/** Records what `rotate` does as one manual run of the job. */
+/** Calls `rotate` for each rotation of the job, one after the other, and records it as one manual run of their projects. */
 export async function recordedRotation(
   context: RotationContext,
   job: string,
-  rotate: () => Promise<readonly RotationResult[]>,
-): Promise<readonly RotationResult[]> {
+  rotations: readonly RotationConfig[],
+  rotate: (rotation: RotationConfig) => Promise<RotationResult>,
+): Promise<void> {
   const run = { runId: randomUUID(), kind: "rotation", job, trigger: "manual" } as const;
-  return recordedRun(context, run, [], rotate, (results) => {
-    const [error] = results.flatMap(({ errors }) => errors);
-    return { status: error === undefined ? "ok" : "failed", error };
-  });
+  const projects = rotations.map(({ project }) => ({ projectId: project.id, planned: 0 }));
+  const rotateAll = async () => {
+    const errors: string[] = [];
+    for (const rotation of rotations) {
+      const [error] = (await rotate(rotation)).errors;
+      if (error !== undefined) errors.push(error);
+      const end = { runId: run.runId, projectId: rotation.project.id, counts: NO_COUNTS };
+      await endProjects(context.db, [{ ...end, error: error && context.app.scrubber.scrub(error) }]);
+    }
+    return errors;
+  };
+  await recordedRun(context, run, projects, rotateAll, ([error]) => ({
+    status: error === undefined ? "ok" : "failed",
+    error,
+  }));
 }
 
 async function waitForLease({ log, actor, signal }: App, db: Database, job: RotationJob): Promise<Lease> {

@@ -64,21 +64,32 @@ test.each<[string, Run]>([
   expect(await healthAfter([["manual", "failed"], run])).toMatchObject({ failedRun: { trigger: "manual" } });
 });
 
-test("the first keys of new projects do not end the failure of a rotation", async () => {
+test("a run ends the failures of its own projects, and a scheduled one those of all", async () => {
   const rotation = { name: "fleet", schedule: "0 4 * * *", projects: ["*"], comment: "c", scopes: ["keys:write"] };
   const written = { ...smallConfig("http://127.0.0.1:1", { exports: [] }), rotations: [rotation] };
   const config = parseConfig(JSON.stringify(written), { source: "jobs.config.json", baseDir: "/srv" });
-  const failedAfter = async (trigger: string, status: string, scheduledFor: string | null) => {
+  /** Of each project its error. */
+  type Ends = Readonly<Record<string, string | null>>;
+  const failedAfter = async (trigger: string, ends: Ends, scheduledFor: string | null = null) => {
+    const error = Object.values(ends).find((one) => one !== null) ?? null;
     await sql`
-      insert into usage_export.run (run_id, kind, job, trigger, status, scheduled_for, started_at, finished_at)
-      values (${randomUUID()}, 'rotation', 'fleet', ${trigger}, ${status}, ${scheduledFor}, clock_timestamp(), now())
+      with run as (
+        insert into usage_export.run (run_id, kind, job, trigger, status, scheduled_for, started_at, finished_at, error)
+        values (${randomUUID()}, 'rotation', 'fleet', ${trigger}, ${error === null ? "ok" : "failed"}, ${scheduledFor}, clock_timestamp(), now(), ${error})
+        returning run_id
+      )
+      insert into usage_export.run_project (run_id, project_id, slices_planned, finished_at, error)
+      select run_id, p.key, 0, now(), p.value from run, jsonb_each_text(${JSON.stringify(ends)}::jsonb) p
     `.execute(db);
     const jobs = await readSnapshot(db, (tx) => jobHealth(tx, config, [], new Date()));
-    return jobs.find(({ kind }) => kind === "rotation")?.failedRun?.status;
+    return jobs.find(({ kind }) => kind === "rotation")?.failedRun?.error;
   };
-  expect(await failedAfter("schedule", "failed", "2026-03-01T04:00:00Z")).toBe("failed");
-  expect(await failedAfter("catchup", "ok", null)).toBe("failed");
-  expect(await failedAfter("catchup", "ok", "2026-03-02T04:00:00Z")).toBeUndefined();
+  expect(await failedAfter("schedule", { p: "no", q: null }, "2026-03-01T04:00:00Z")).toBe("no");
+  expect(await failedAfter("manual", { q: null })).toBe("no");
+  expect(await failedAfter("catchup", { new: null })).toBe("no");
+  expect(await failedAfter("manual", { p: null })).toBeUndefined();
+  expect(await failedAfter("schedule", { gone: "no", q: null }, "2026-03-02T04:00:00Z")).toBe("no");
+  expect(await failedAfter("schedule", { q: null }, "2026-03-03T04:00:00Z")).toBeUndefined();
 });
 
 test("a failed run is explained by failed slices of its projects, and by suspect ones if it has no error", async () => {

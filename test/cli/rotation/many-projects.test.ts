@@ -130,6 +130,19 @@ test("a project without a key fails alone, and status has one line about the rot
   expect(rotations).toMatchObject([{ rotation: "fleet", projects: 4 }]);
 });
 
+test("a run of rotate records how each of its projects ended", async ({ context }) => {
+  await configureFleet(context, { count: 3 });
+  writeFileSync(path.join(context.folder, "first", "p1"), "a-key-that-nobody-knows");
+  expect((await context.run(["rotate", "--project", "north-0", "--project", "north-1"])).status).toBe(1);
+  const { rows } = await sql<{ project: string; isOk: boolean }>`
+    select project_id as project, finished_at is not null and error is null as "isOk" from usage_export.run_project order by 1
+  `.execute(context.db);
+  expect(rows).toEqual([
+    { project: "p0", isOk: true },
+    { project: "p1", isOk: false },
+  ]);
+});
+
 test("a project that is renamed keeps its keys", async ({ context }) => {
   await configureFleet(context, { count: 2 });
   expect((await context.run(["rotate"])).status).toBe(0);
