@@ -9,7 +9,14 @@ import { databaseNow } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
 import { inTransaction, type Tx } from "../db/connection/transaction.ts";
 import { type JobId, lockJob, markScheduled } from "../db/jobs/jobs.ts";
-import { endRunsWithoutJobs, insertQueuedRun, type NewRun, type RunProject, runningRuns } from "../db/jobs/runs.ts";
+import {
+  endRunsWithoutJobs,
+  insertQueuedRun,
+  type NewRun,
+  projectsHeldBack,
+  type RunProject,
+  runningRuns,
+} from "../db/jobs/runs.ts";
 import { begunRotations } from "../db/keys/ledger.ts";
 import { dueSlices, incompleteSeries } from "../db/usage/due-slices.ts";
 import { extendDue, registerSeries, seriesIdOf } from "../db/usage/stored-series.ts";
@@ -92,11 +99,14 @@ async function tickJob(context: WorkerContext, job: ConfiguredJob, readIncomplet
       return isStarted;
     }
     // A run in progress might be reading what is missing.
-    if (stored.pause || runs.length > 0) return false;
-    const projects =
+    if (stored.pause || (job.kind === "export" && runs.length > 0)) return false;
+    const wanted =
       job.kind === "rotation"
         ? await newProjects(tx, job)
         : await projectsWithGaps(tx, context, job, job.window ? await readIncomplete(tx) : [], now);
+    if (wanted.length === 0) return false;
+    const heldBack = await projectsHeldBack(tx, job);
+    const projects = wanted.filter(({ projectId }) => !heldBack.has(projectId));
     return projects.length > 0 && startRun(tx, context, job, { trigger: "catchup", scheduledFor: undefined }, projects);
   });
 }

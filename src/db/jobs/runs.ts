@@ -234,6 +234,21 @@ export async function runningRuns(tx: Tx, { kind, name }: JobId): Promise<readon
 }
 
 /**
+ * The projects that are not started again now: those of a run in progress, and those that a run of the last hour ended without an attempt, as
+ * no worker that claimed them had them in its configuration.
+ */
+export async function projectsHeldBack(tx: Tx, { kind, name }: JobId): Promise<ReadonlySet<string>> {
+  const { rows } = await sql<{ readonly projectId: string }>`
+    select distinct p.project_id as "projectId" from usage_export.run r join usage_export.run_project p using (run_id)
+    where r.kind = ${kind} and r.job = ${name} and (
+      (r.status = 'running' and r.projects_open is not null and p.finished_at is null)
+      or (r.started_at > now() - interval '1 hour' and p.error is not null and p.slices_planned = 0)
+    )
+  `.execute(tx);
+  return new Set(rows.map(({ projectId }) => projectId));
+}
+
+/**
  * Ends queued runs that have no job left in the queue, because a project was given up after its last attempt, or somebody emptied the
  * queue: otherwise they would block every later run. Coverage has what is missing. Returns the ended runs.
  */
