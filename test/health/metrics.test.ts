@@ -2,6 +2,7 @@
 
 import { expect, test } from "vitest";
 import { countSlices } from "../../src/facts/coverage.ts";
+import { metricSamples } from "../../src/show/prometheus.ts";
 import { healthState, jobLine, NOW, projectLine, rotationLine } from "./sample-health-state.ts";
 import { testMetrics } from "./test-metrics.ts";
 
@@ -43,6 +44,29 @@ test("each scrape has the health state of its time, and a project that is gone h
   expect(await metrics.samples()).toEqual(expect.arrayContaining([MISSING_LINE, billing]));
   projects.pop();
   expect(await metrics.samples()).not.toContain(billing);
+});
+
+test("each number of the health state has its sample, and one that is not known has none", () => {
+  const state = healthState({
+    projects: [projectLine({ failed: 1, suspect: 3 }), projectLine({ project: "new", freshThrough: null })],
+    jobs: [jobLine({ lastSuccess: 1_700_000_000 }), jobLine({ kind: "rotation", job: "keys", lastSuccess: null })],
+    rotations: [rotationLine({ ageSeconds: 86_400.5 })],
+    workers: [],
+  });
+  const shown = metricSamples(state).map(
+    ({ gauge, labels, value }) => `${gauge} ${Object.entries(labels).join(" ")} ${value}`,
+  );
+  const slices = "incomplete_slices project,production source,usage status";
+  expect(shown).toEqual(
+    expect.arrayContaining([
+      "condition name,worker subject, severity,critical 1",
+      `newest_complete_day_timestamp_seconds project,production source,usage ${Date.UTC(2026, 2, 9) / 1000}`,
+      ...[`${slices},missing 0`, `${slices},failed 1`, `${slices},suspect 3`],
+      "job_last_success_timestamp_seconds kind,export job_name,nightly 1700000000",
+      "api_key_age_seconds rotation,exporter 86400.5",
+    ]),
+  );
+  expect(shown).not.toContainEqual(expect.stringMatching(/^newest.* project,new |^job_last.*keys/));
 });
 
 test("without the database a scrape has all other metrics, and the reason is logged once", async () => {

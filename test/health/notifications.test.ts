@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { HealthFacts } from "../../src/facts/health-facts.ts";
-import { notificationsOf, type Phase } from "../../src/show/notification.ts";
+import { notificationsOf, type Phase, sanitizeText, senderSuffix } from "../../src/show/notification.ts";
 import { FAILED_RUN, healthState, jobLine, makeBudgetUse, rotationLine } from "./sample-health-state.ts";
 
 type Part = Partial<HealthFacts>;
@@ -67,6 +67,28 @@ test("more than five jobs that fail at once are one notification, which covers e
       ),
     },
   ]);
+});
+
+test("six that end at once are one notification, which names the first four", () => {
+  const sent = Object.fromEntries(["a", "b", "c", "d", "e", "f"].map((name) => [`export ${name}`, "wrong" as const]));
+  expect(notified({}, sent)).toMatchObject([
+    {
+      state: "well",
+      text: expect.stringMatching(/^6 changes at once of "export"; .* export b, export c, export d and 2 more/),
+    },
+  ]);
+});
+
+test.each([
+  [undefined, " — usage-export on node-1"],
+  ["https://usage.example/pages", " — usage-export at usage.example, https://usage.example/pages"],
+])("a worker with the URL %s signs its notifications%s", (publicUrl, expected) => {
+  expect(senderSuffix(publicUrl, "node-1")).toBe(expected);
+});
+
+test("no name calls everybody in a chat, and a text begins with a capital", () => {
+  expect(sanitizeText("the @channel > @here", (text) => text)).toBe("The @\u200bchannel &gt; @\u200bhere");
+  expect(sanitizeText("abcdef", (text) => text, 4)).toBe("Abc…");
 });
 
 test("several causes with one code are one notification", () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { csvHeader, csvLine, withoutFormula } from "../../src/show/csv.ts";
+import { answerCsv, chargebackCsv, csvHeader, csvLine, withoutFormula } from "../../src/show/csv.ts";
+import { makeAnswer } from "../facts/sample-facts.ts";
 import { readCsv } from "./read-csv.ts";
 
 const COLUMNS = [
@@ -89,4 +90,67 @@ test("a text of 900,000 separators is handled within the time limit of a test", 
   const gaps = "\n; ".repeat(300_000);
   expect(withoutFormula(`a${gaps}`)).toBe(`a${gaps}`);
   expect(withoutFormula(`a${gaps}=1`)).toBe(`a${gaps}'=1`);
+});
+
+const cellsOf = (csv: string) =>
+  readCsv(csv.slice(1)).map((cells) => cells.map(({ text, quoted }) => (quoted ? `"${text}"` : text)).join());
+
+const ANSWER = {
+  ...makeAnswer({ period: { start: "2026-03-08", end: "2026-03-09" }, groups: [{ group: "nova-3" }, { group: null }] }),
+  ...{ other: { groups: 2, amount: "3", before: null, change: "3" }, otherByDay: ["1", null], complete: false },
+};
+const [NOVA, NONE] = ANSWER.groups;
+
+test("the groups of an answer, the others and the total are rows; each says whether the answer is complete", () => {
+  const costs = { ...ANSWER, question: { ...ANSWER.question, currency: "USD" } };
+  const header = ["part", "group", "amount", "amount_before", "change", "complete", "currency"].map(
+    (one) => `"${one}"`,
+  );
+  expect(cellsOf(answerCsv(costs, "groups"))).toEqual([
+    header.join(),
+    '"group","nova-3",1100,1000,100,"false","USD"',
+    '"group",,550,0,100,"false","USD"',
+    '"other",,3,,3,"false","USD"',
+    '"total",,1619.7242069444444,1480.25,139.4742069444444,"false","USD"',
+  ]);
+  expect(cellsOf(answerCsv({ ...costs, other: null, total: null }, "groups"))).toHaveLength(3);
+});
+
+test("by day, each drawn group and the others have a row a day", () => {
+  const notDrawn = { rank: 9, group: "small", label: null, amount: "1", before: null, change: null };
+  const rows = cellsOf(answerCsv({ ...ANSWER, groups: [...ANSWER.groups, notDrawn] }, "days"));
+  expect(rows.slice(1)).toEqual([
+    `2026-03-08,"final","group","nova-3",${NOVA?.byDay?.[0]},"false",`,
+    `2026-03-08,"final","group",,${NONE?.byDay?.[0]},"false",`,
+    '2026-03-08,"final","other",,1,"false",',
+    `2026-03-09,"final","group","nova-3",${NOVA?.byDay?.[1]},"false",`,
+    `2026-03-09,"final","group",,${NONE?.byDay?.[1]},"false",`,
+    '2026-03-09,"final","other",,,"false",',
+  ]);
+  expect(cellsOf(answerCsv({ ...ANSWER, otherByDay: null }, "days"))).toHaveLength(5);
+});
+
+test("a charge has its amount in the column of what it is, and its share of the total", () => {
+  const charge = {
+    projectId: "p",
+    project: "production",
+    group: null,
+    currency: null,
+    amount: "1",
+    total: "3",
+    isComplete: true,
+  };
+  const csv = chargebackCsv(
+    [
+      { ...charge, metric: "hours" },
+      { ...charge, metric: "estimated_cost", currency: "USD" },
+      { ...charge, metric: "billed_cost", currency: "USD", group: "k", isComplete: false },
+    ],
+    { start: "2026-03-01", end: "2026-03-31" },
+  );
+  expect(cellsOf(csv).slice(1)).toEqual([
+    '2026-03,"p","production",,"hours",1,,,,0.333333,"true"',
+    '2026-03,"p","production",,"estimated_cost",,1,,"USD",0.333333,"true"',
+    '2026-03,"p","production","k","billed_cost",,,1,"USD",0.333333,"false"',
+  ]);
 });

@@ -20,8 +20,15 @@ test("of many ranges only the first are listed, followed by the number of days i
   expect(daysText(everyOther)).toMatch(/^Nov 1, 2026; .*; Nov 11, 2026 and 4 more days$/);
 });
 
+test("six ranges are all listed", () => {
+  const six = daysOf({ start: "2026-11-01", end: "2026-11-11" }).filter((_, i) => i % 2 === 0);
+  expect(daysText(six)).toMatch(/; Nov 11, 2026$/);
+  expect(daysText([...six, "2026-11-20"])).toMatch(/ and 1 more day$/);
+});
+
 test("days and moments are shown in UTC", () => {
   expect(dayLabel("2026-11-03")).toBe("Nov 3");
   expect(instantText(new Date("2026-11-20T23:59:59.999Z"))).toBe("2026-11-20 23:59 UTC");
   expect(windowText({ start: "2026-11-20", end: "2026-11-20" })).toBe("2026-11-20");
+  expect(windowText({ start: "2026-11-20", end: "2026-11-21" })).toBe("2026-11-20 to 2026-11-21");
 });

@@ -1,14 +1,20 @@
 import { expect, test } from "vitest";
 import {
+  amountHtml,
   axisText,
   changeText,
   counted,
+  durationText,
   estimateText,
   exactText,
   headlineText,
   isZero,
+  metricName,
+  metricUnit,
   moneyText,
+  quantityText,
   roundedText,
+  signedText,
 } from "../../src/show/format.ts";
 
 test.each([
@@ -105,4 +111,58 @@ test.each([
   ["3116.4", "hours", null, "3,120 hours"],
 ])("the estimate %s of %s is shown with three digits, as %s %s", (amount, metric, currency, expected) => {
   expect(estimateText(amount, { metric, currency })).toBe(expected);
+});
+
+test.each(["about 5", "5.", "x5", "5 x"])("%j is no number, and stays as it is", (text) => {
+  const shown = [roundedText, headlineText, (one: string) => moneyText(one, "USD")].map((one) => one(text));
+  expect([...shown, estimateText(text, { metric: "hours", currency: null })]).toEqual([text, text, text, text]);
+});
+
+test.each([
+  ["1234567", { metric: "tokens_in", currency: null }, "1.2M tokens in", "+1.2M tokens in"],
+  ["57.2", { metric: "billed_cost", currency: "USD" }, "$57.20", "+$57.20"],
+  ["-46", { metric: "hours", currency: null }, "-46 hours", "-46 hours"],
+  ["0.0", { metric: "hours", currency: null }, "0 hours", "0 hours"],
+])("%s of %o is %s, and as a change %s", (amount, measure, quantity, signed) => {
+  expect([quantityText(amount, measure), signedText(amount, measure)]).toEqual([quantity, signed]);
+});
+
+test.each([
+  ["12345.50", null, '<data value="12345.50" title="12,345.5 hours">12,346</data>'],
+  ["12345.50", "EUR", '<data value="12345.50" title="12,345.5 EUR">€12,346</data>'],
+  [null, null, '<span title="not known: not sent, or not read">–</span>'],
+])("an amount of %s in %s has its digits beside it", (amount, currency, expected) => {
+  expect(String(amountHtml(amount, { metric: "hours", currency }))).toBe(expected);
+});
+
+test.each([
+  [0, "0 s"],
+  [59, "59 s"],
+  [60, "1 min"],
+  [89, "1 min"],
+  [3_569, "59 min"],
+  [3_570, "1 h 0 min"],
+  [12_000, "3 h 20 min"],
+])("%d seconds are %s", (seconds, expected) => {
+  expect(durationText(seconds)).toBe(expected);
+});
+
+test.each([
+  ["tts_characters", "TTS characters", "TTS characters"],
+  ["tokens_in", "Tokens in", "tokens in"],
+  ["estimated_cost", "Estimated cost", "estimated cost"],
+  ["New_metric", "New_metric", "new_metric"],
+])("the metric %s is called %s, and behind an amount %s", (column, name, unit) => {
+  expect([metricName(column), metricUnit(column)]).toEqual([name, unit]);
+});
+
+test.each([
+  ["999.994", "$999.99"],
+  ["1000", "$1,000"],
+  ["0.01", "$0.01"],
+  ["-0.0012", "-$0.0012"],
+  ["0.000", "$0.00"],
+  ["10.001", "$10.00"],
+])("of %s dollars cents are shown below a thousand, and more digits below a cent: %s", (amount, expected) => {
+  expect(moneyText(amount, "USD")).toBe(expected);
 });

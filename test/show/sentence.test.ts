@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { Answer } from "../../src/facts/answer.ts";
-import { sentences } from "../../src/show/sentence.ts";
+import { forecastText, reportText, sentences } from "../../src/show/sentence.ts";
 import { makeAnswer, makeOverview, NOTHING_LACKING, PERIOD } from "../facts/sample-facts.ts";
 import { makeBudgetUse } from "../health/sample-health-state.ts";
 
@@ -105,4 +105,174 @@ test("where nothing was ever read, nothing else is said", () => {
     lacking: { ...NOTHING_LACKING, unreadDays: total.days.map(({ day }) => day) },
   };
   expect(sentences(makeOverview({ total: unread }), [], undefined)).toEqual(["None of these days was read."]);
+});
+
+const rise = (amount: string, before: string, change: string) =>
+  makeAnswer({ question: COST, ...total(amount, before, change) });
+const saidOfChange = (cost: Answer, splits: readonly Answer[] = []) =>
+  sentences(makeOverview({ cost, splits }), [], undefined).at(-1);
+
+test.each([
+  ["30", "more than all of the rise"],
+  ["24", "nearly all of the rise"],
+  ["15", "most of the rise"],
+  ["12.5", "half of the rise"],
+  ["10", "a third of the rise"],
+  ["5", "a quarter of the rise"],
+])("a project with %s of a rise of 25 caused %s", (change, share) => {
+  expect(saidOfChange(rise("125", "100", "25"), [splitOf("project", { other: "1", US: change })])).toBe(
+    `The 28 days to Mar 9 cost $125.00, 25% more than before: US caused ${share}.`,
+  );
+});
+
+test.each<[string, Answer, readonly Answer[], said: string]>([
+  [
+    "a fall",
+    rise("60", "100", "-40"),
+    [splitOf("model", { a: "-20", b: "5" })],
+    "40% less than before: a caused half of the fall.",
+  ],
+  [
+    "a change of which no group has a fifth",
+    rise("200", "100", "100"),
+    [splitOf("model", { a: "19.9" })],
+    "100% more than before.",
+  ],
+  ["tags, which overlap", rise("200", "100", "100"), [splitOf("tags", { '["a"]': "90" })], "100% more than before."],
+  [
+    "a split that is not compared",
+    rise("200", "100", "100"),
+    [{ ...splitOf("model", { a: "90" }), compared: false }],
+    "100% more than before.",
+  ],
+  [
+    "a split of another metric",
+    rise("200", "100", "100"),
+    [makeAnswer({ groups: [{ group: "a" }] })],
+    "100% more than before.",
+  ],
+  [
+    "a key with less than half of what its project caused",
+    rise("200", "100", "100"),
+    [splitOf("project", { US: "80" }), splitOf("accessor", { k: "40" })],
+    "100% more than before: US caused most of the rise.",
+  ],
+  [
+    "keys alone",
+    rise("200", "100", "100"),
+    [splitOf("accessor", { k: "100" })],
+    "100% more than before: k caused nearly all of the rise.",
+  ],
+  ["3 %", rise("103", "100", "3"), [], "3% more than before."],
+])("of %s it is said what changed, and who caused it", (_, cost, splits, said) => {
+  expect(saidOfChange(cost, splits)).toMatch(
+    new RegExp(`^The 28 days to Mar 9 cost \\$[\\d.]+, ${said.replaceAll(".", "\\.")}$`),
+  );
+});
+
+test.each<[string, Parameters<typeof makeAnswer>[0]]>([
+  ["not compared", { compared: false }],
+  ["new", { total: { amount: "5", before: "0", change: "5" } }],
+  ["without a change", { total: { amount: "5", before: "5", change: null } }],
+])("a cost that is %s is not said to have changed", (_, part) => {
+  expect(sentences(makeOverview({ cost: makeAnswer({ question: COST, ...part }) }), [], undefined)).toHaveLength(1);
+});
+
+test("of one day the day is said, and of an estimate that it is one", () => {
+  const period = { start: PERIOD.end, end: PERIOD.end };
+  const cost = makeAnswer({ question: { ...COST, metric: "estimated_cost" }, ...total("110", "100", "10"), period });
+  expect(sentences(makeOverview({ cost, period, splits: [] }), [], undefined)).toEqual([
+    "Mar 9, 2026: $110.00 (estimated).",
+    "The day to Mar 9 cost $110.00, 10% more than before.",
+  ]);
+  expect(sentences(makeOverview({ cost, monthSoFar: { ...monthOf(), total: cost } }), [], undefined)[0]).toMatch(
+    /^March: an estimated \$110.00 so far/,
+  );
+});
+
+test.each([
+  [["232001", "245999"], "$239,000 ($232,000 to $246,000)"],
+  [["238999", "239001"], "$239,000"],
+])("a forecast of 239012 within %j is %s", ([low = "", high = ""], expected) => {
+  expect(forecastText({ forecast: "239012", low, high }, COST)).toBe(expected);
+});
+
+const BUDGET = { amount: "58000", forecast: null, forecastPercent: "50" };
+
+test.each<[string, Parameters<typeof makeBudgetUse>[0], said: RegExp]>([
+  ["of everything is said", {}, /, 50% of the budget of \$58,000\.$/],
+  ["without a forecast has its share so far", { forecastPercent: null, percent: "12.9" }, /, 12% of the budget/],
+  ["that is used up once is a share", { forecastPercent: "199" }, /, 199% of the budget/],
+  ["that is used up twice is so many times", { forecastPercent: "200" }, /, 2\.0 times the budget\.$/],
+  [
+    "with a forecast has an interval",
+    { forecast: "300", forecastLow: null, forecastHigh: null },
+    /heading for \$300, 50%/,
+  ],
+  ["of a tag is not said", { scope: "tag" }, /\$246,000\)\.$/],
+  ["of a day is not said", { period: "day" }, /\$246,000\)\.$/],
+  ["that is over is not said", { isOver: true }, /\$246,000\)\.$/],
+  ["of other projects is not said", { projectIds: ["a", "b"] }, /\$246,000\)\.$/],
+  ["in another currency is not said", { currency: "EUR" }, /\$246,000\)\.$/],
+])("a budget %s", (_, part, said) => {
+  expect(
+    sentences(makeOverview({ monthSoFar: monthOf() }), [makeBudgetUse({ ...BUDGET, ...part })], undefined)[0],
+  ).toMatch(said);
+});
+
+test.each([
+  ["hours", /the budget of 58,000 hours/],
+  ["requests", /so far\.$/],
+] as const)("a budget of %s beside hours is said only if it is of hours", (metric, said) => {
+  const hours = { ...monthOf({ question: { grouping: "none" } }), forecast: null };
+  const budget = makeBudgetUse({ ...BUDGET, metric, currency: null });
+  expect(sentences(makeOverview({ monthSoFar: hours }), [budget], undefined)[0]).toMatch(said);
+});
+
+test.each<[string, Partial<Answer["lacking"]>, said: string]>([
+  [
+    "days apart are counted",
+    { incompleteDays: ["2026-03-01", "2026-03-04"] },
+    "The numbers of 2 days from Mar 1 – Mar 4 are too low: they are not complete.",
+  ],
+  [
+    "days between are named",
+    { unreadDays: ["2026-03-04", "2026-03-05"] },
+    "Not in the numbers: Mar 4 – Mar 5, which were not read.",
+  ],
+  [
+    "a first day that is not complete is not a beginning",
+    { incompleteDays: [PERIOD.start] },
+    "The numbers of Feb 10 are too low: it is not complete.",
+  ],
+  [
+    "unread and incomplete days are one stretch",
+    { unreadDays: ["2026-03-05"], incompleteDays: ["2026-03-04"] },
+    "The numbers of Mar 4 – Mar 5 are too low: they are not complete.",
+  ],
+  [
+    "the last days are an end",
+    { unreadDays: ["2026-03-08", PERIOD.end] },
+    "The numbers end on Mar 7: the days after were not read yet.",
+  ],
+])("of lacking days, %s", (_, lacking, said) => {
+  const low = makeAnswer({
+    question: { grouping: "none" },
+    compared: false,
+    lacking: { ...NOTHING_LACKING, ...lacking },
+  });
+  expect(sentences(makeOverview({ total: low }), [], undefined)[0]).toBe(said);
+});
+
+test("a message has the sentences, then the cost and each metric that was used, with its change where it is compared", () => {
+  const cost = rise("150", "100", "50");
+  const compared = makeOverview({ cost, splits: [] });
+  expect(reportText(compared, [])).toBe(
+    "Feb 10 – Mar 9, 2026: $150.00. The 28 days to Mar 9 cost $150.00, 50% more than before. " +
+      "Feb 10 – Mar 9, 2026: $150.00 (+50%); 1,620 hours (+7.7%); 9.2M TTS characters (new); 373.4K requests (-4.3%).",
+  );
+  const uncompared = { compared: false };
+  const alone = { ...compared, cost: { ...cost, ...uncompared }, total: { ...compared.total, ...uncompared } };
+  expect(reportText(alone, [])).toMatch(/: \$150\.00; 1,620 hours; 9\.2M TTS characters; 373\.4K requests\.$/);
+  expect(reportText(makeOverview({ figures: [] }), [])).toBe("Nothing is known of Feb 10 – Mar 9, 2026.");
 });
