@@ -63,7 +63,8 @@ const CHARTS_FIT = `[...document.querySelectorAll(".plot svg")].every((svg) => s
 export async function look(page: Page, name: string): Promise<void> {
   for (const width of [390, 768, 1440, 2560]) {
     await page.setViewportSize({ width, height: 900 });
-    await page.waitForFunction(CHARTS_FIT);
+    // The page's policy forbids waitForFunction to evaluate a text for a second time.
+    await expect.poll(() => page.evaluate(CHARTS_FIT)).toBe(true);
     for (const colorScheme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme });
       if (PICTURES !== undefined) {
