@@ -26,21 +26,14 @@ export async function readTotalSplit(query: Query, question: Question) {
   return { totalSplit: other, available, basis: await readBasis(query, { ...question, grouping: other }) };
 }
 
-export type AmountsOptions = {
-  readonly basis?: Basis;
-  /** It is a part of a total that says what is lacking, so that this need not. */
-  readonly isPart?: boolean;
-};
-
-/** Throws InvalidQuestion if there is no such project or filter. */
-export async function amounts(
-  query: Query,
-  question: Question,
-  { basis: known, isPart = false }: AmountsOptions = {},
-): Promise<Answer> {
+/**
+ * `basis` is read if it is left out. `countsUnpriced`: false for the split of a total that says already how many models have no price.
+ * Throws InvalidQuestion if there is no such project or filter.
+ */
+export async function amounts(query: Query, question: Question, known?: Basis, countsUnpriced = true): Promise<Answer> {
   const basis = known ?? (await readBasis(query, question));
   const { scope } = basis;
-  const isChecked = question.metric === "estimated_cost" && scope.projectCount > 0 && !isPart;
+  const isChecked = question.metric === "estimated_cost" && scope.projectCount > 0 && countsUnpriced;
   const rows =
     isCost(question.metric) && scope.projectCount === 0
       ? []
@@ -58,21 +51,16 @@ export type Figure = {
   readonly before: string | null;
 };
 
-/** The total of each metric of usage that the service sent. The basis is that of a split that adds up to the total. */
+/** The total of each metric of usage that the service sent. `question` asks for a split that adds up to the total. */
 export async function figures(query: Query, question: Question, { scope }: Basis): Promise<readonly Figure[]> {
   const [sums = {}] = await query<Record<string, string | null>>(figuresSql(question, scope));
   return METRICS.flatMap((metric) => {
-    const [amount, before] = [sums[metric] ?? null, sums[`${metric}_before`] ?? null];
-    return amount === null
-      ? []
-      : [{ metric, amount: plainDecimal(amount), before: before === null ? null : plainDecimal(before) }];
+    const [amount, before] = [sums[metric], sums[`${metric}_before`]];
+    return amount ? [{ metric, amount: plainDecimal(amount), before: before ? plainDecimal(before) : null }] : [];
   });
 }
 
-/**
- * A key is known by its comment, a project and a line item by their names, while usage has their identifiers. Keys of several projects with the
- * same comment also have the name of their project.
- */
+/** The names for people of API keys, projects and line items, by their identifiers. */
 async function readLabels(query: Query, { grouping }: Question, rows: readonly UsageRow[]) {
   const ids = rows.flatMap(({ part, group }) => (part === "group" && group !== null ? [literal(group)] : []));
   const labels = labelsSql(grouping, ids.join(", "));
@@ -81,6 +69,7 @@ async function readLabels(query: Query, { grouping }: Question, rows: readonly U
   return new Map<string | null, string>(named.map(({ id, label }) => [id, label]));
 }
 
+/** The label of a key is its comment. Keys of several projects with the same comment also have the name of their project. */
 function labelsSql(grouping: Split, ids: string): string | undefined {
   switch (grouping) {
     case "line_item":

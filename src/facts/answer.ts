@@ -1,4 +1,4 @@
-// The answer to a question: the groups, their amounts by day, and what is lacking. Amounts are exact decimal texts. Pure.
+// The answer to a question: groups with their amounts by day, and what is lacking. Amounts are exact decimal texts. Pure.
 
 import { z } from "zod";
 import { difference, plainDecimal } from "../decimal.ts";
@@ -22,14 +22,14 @@ const amounts = {
   amount: anAmount.describe("Of the period"),
   before: anAmount.describe("Of the compared period"),
   change: anAmount.describe(
-    "amount - before, where null counts as 0; null if the period is not compared, which it only is if every day of both periods was read: lacking names the others",
+    "amount - before, where null counts as 0; null unless every day of both periods was read: lacking names the others",
   ),
 };
 const aWindow = z.object({ from: aDay, to: aDay });
 const aDayState = z
   .enum(DAY_STATES)
   .describe(
-    "final: it changes no more; settling: it is still read again; incomplete: something was not read, or was read before the day was over, or a charge has no amount, so the amounts may be too low; unread: some usage was not read, because the day is before a series began or not due yet",
+    "final: it changes no more; settling: it is still read again; incomplete: the amounts may be too low, as something was not read, or was read before the day was over, or a charge has no amount; unread: some usage was not read, as the day is before a series began or not due yet",
   );
 
 export const Answer = z.object({
@@ -56,27 +56,21 @@ export const Answer = z.object({
     unreadDaysBefore: z.array(aDay),
     projectsLeftOut: z
       .array(z.string())
-      .describe("Projects whose usage is exported, but not by this grouping and filter; at most 20"),
+      .describe("Projects exported otherwise than by this grouping and filter; at most 20"),
     projectsLeftOutCount: z.int(),
     projectsEnded: z
       .array(z.string())
-      .describe(
-        "Projects in the amounts, or in those of the compared period, that are no longer exported by this grouping and filter and were not read on all of the days; at most 20",
-      ),
+      .describe("Projects in the amounts that are no longer exported so, and lack some of the days; at most 20"),
     projectsEndedCount: z.int(),
     unpricedModels: z.int().describe("How many models have usage without a price, which an estimated cost lacks"),
-    otherCurrencies: z
-      .array(z.string())
-      .describe(
-        "Other currencies that prices are in: the amounts of an estimated cost are of one currency, and each of these has to be asked for",
-      ),
+    otherCurrencies: z.array(z.string()).describe("Currencies of other prices; each has to be asked for by itself"),
   }),
   projects: z.array(z.string()).describe("The projects in the amounts; at most 20"),
   projectCount: z.int(),
   available: z
     .object({ groupings: z.array(z.enum(SPLITS)), filters: z.array(z.string()), currencies: z.array(z.string()) })
     .describe(
-      "The groupings that are exported under the filter, the filters with conditions by the grouping, and the currencies of an estimated cost",
+      "Groupings under the filter, filters with conditions by the grouping, and currencies of an estimated cost",
     ),
   days: z.array(z.object({ day: aDay, state: aDayState })).describe("The days of the period"),
   groups: z
@@ -84,25 +78,17 @@ export const Answer = z.object({
       z.object({
         rank: z.int().describe("1 for the largest"),
         group: z.string().nullable().describe("The value of the dimension; null for no value"),
-        label: z
-          .string()
-          .nullable()
-          .describe(
-            "For people: the comment of an API key, with its project where another one has the same, or the name of a project; null if there is none",
-          ),
+        label: z.string().nullable().describe("The comment of an API key, or the name of a project or line item"),
         ...amounts,
         byDay: byDay.optional().describe("Only of the 8 largest"),
       }),
     )
     .describe("Groups whose amounts are 0 are left out"),
   other: z
-    .object({
-      groups: z.int().describe("How many groups are not listed"),
-      ...amounts,
-    })
+    .object({ groups: z.int().describe("How many groups are not listed"), ...amounts })
     .nullable()
     .describe(
-      "The other groups together; null if all are listed. Without amounts for tags and feature_set, where a request counts in several groups",
+      "The other groups together; null if all are listed. Without amounts for tags and feature_set, which overlap",
     ),
   otherByDay: byDay
     .nullable()
@@ -117,8 +103,8 @@ export const Answer = z.object({
 export type Answer = z.output<typeof Answer>;
 
 /**
- * A row of usageSql: the sums of a group, of a group on a day, of a day, or of all. A group with the rank 0 is not shown, as its amounts are all 0 or
- * not known. Without a rank the sums are those of all other groups.
+ * A row of usageSql: the sums of a group, of a group on a day, of a day, or of all. A group with the rank 0 is not shown, as its amounts are all
+ * 0 or not known. Without a rank the sums are those of all other groups.
  */
 export type UsageRow = {
   readonly part: "group" | "group of day" | "day" | "total";
@@ -131,38 +117,28 @@ export type UsageRow = {
   readonly groups: string | null;
 };
 
-/** Days of a question by what they lack. */
-export type LackingDays = Pick<
-  Answer["lacking"],
-  "incompleteDays" | "unreadDays" | "incompleteDaysBefore" | "unreadDaysBefore"
->;
-
 /** What is known of the series of a question before their amounts are read. It is the same for every metric of usage. */
 export type Basis = {
   readonly scope: Scope & SeriesFacts;
   readonly covered: ReadonlyMap<Day, CoveredDay>;
-  readonly lacking: LackingDays;
+  readonly lacking: ReturnType<typeof lackingDays>;
   /** Whether every day of both periods was read, so that the difference between them is a change. */
   readonly isCompared: boolean;
 };
 
 /** `activeCount`: how many series should have been read. */
-export function lackingDays(
-  { period, before }: Question,
-  covered: ReadonlyMap<Day, CoveredDay>,
-  activeCount: number,
-): LackingDays {
-  const having = (state: DayState, window: Window | undefined) =>
+export function lackingDays({ period, before }: Question, covered: Basis["covered"], activeCount: number) {
+  const daysWith = (state: DayState, window: Window | undefined) =>
     window ? daysOf(window).filter((day) => dayState(covered.get(day), activeCount) === state) : [];
   return {
-    incompleteDays: having("incomplete", period),
-    unreadDays: having("unread", period),
-    incompleteDaysBefore: having("incomplete", before),
-    unreadDaysBefore: having("unread", before),
+    incompleteDays: daysWith("incomplete", period),
+    unreadDays: daysWith("unread", period),
+    incompleteDaysBefore: daysWith("incomplete", before),
+    unreadDaysBefore: daysWith("unread", before),
   };
 }
 
-type Parts = Basis & {
+type Known = Basis & {
   readonly question: Question;
   readonly rows: readonly UsageRow[];
   /** The comment of an API key or the name of a project, by its identifier. */
@@ -171,73 +147,66 @@ type Parts = Basis & {
   readonly sql: string;
 };
 
-export function answerOf({ question, scope, rows, covered, labels, sql, isCompared, ...parts }: Parts): Answer {
-  const withState = (day: Day) => ({ day, state: dayState(covered.get(day), scope.activeCount) });
-  const days = daysOf(question.period).map(withState);
+export function answerOf({ question, scope, rows, covered, labels, sql, isCompared, ...known }: Known): Answer {
+  const statesOf = (window: Window) =>
+    daysOf(window).map((day) => ({ day, state: dayState(covered.get(day), scope.activeCount) }));
+  const days = statesOf(question.period);
   const sumsUp = addsUp(question.grouping);
   const rowsOf = (part: UsageRow["part"]) => rows.filter((row) => row.part === part);
   const groups = rowsOf("group").filter(({ rank }) => Number(rank) > 0);
   const other = rowsOf("group").find(({ rank }) => rank === null);
   const drawn = Map.groupBy(rowsOf("group of day"), ({ rank }) => rank);
   const [total] = rowsOf("total");
-  const { incompleteDays, unreadDays, incompleteDaysBefore, unreadDaysBefore } = parts.lacking;
+  const { incompleteDays, unreadDays, incompleteDaysBefore, unreadDaysBefore } = known.lacking;
   const isWhole = incompleteDays.length + unreadDays.length === 0;
   const isWholeBefore = incompleteDaysBefore.length + unreadDaysBefore.length === 0;
   const sums = sumsUp && total ? [total] : groups;
   const isRead = scope.endedCount === 0;
   // What was not used on days that were all read is 0, if the service sent the metric at all.
-  const nothing: Nothing = {
-    amount: isRead && isWhole && sums.some(({ amount }) => amount !== null) ? "0" : null,
-    before: isRead && isWholeBefore && sums.some(({ amount_before }) => amount_before !== null) ? "0" : null,
-  };
-  const lacking = {
-    ...parts.lacking,
-    projectsLeftOut: [...scope.leftOut],
-    projectsLeftOutCount: scope.leftOutCount,
-    projectsEnded: [...scope.ended],
-    projectsEndedCount: scope.endedCount,
-    unpricedModels: parts.unpricedModels,
-    otherCurrencies: scope.currencies.filter((one) => one !== scope.currency),
-  };
-  const hasEverything = scope.leftOutCount + scope.endedCount + parts.unpricedModels === 0;
+  const unused = isRead && isWhole && sums.some(({ amount }) => amount !== null) ? "0" : null;
+  const unusedBefore = isRead && isWholeBefore && sums.some((row) => row.amount_before !== null) ? "0" : null;
+  const amountsOf = ({ amount, amount_before }: UsageRow) => ({
+    amount: withoutZeros(amount) ?? unused,
+    before: withoutZeros(amount_before) ?? unusedBefore,
+    change: isCompared ? difference(amount ?? "0", amount_before ?? "0") : null,
+  });
+  const hasEverything = scope.leftOutCount + scope.endedCount + known.unpricedModels === 0;
   return {
     question: understood(question, scope),
     complete: isWhole && hasEverything && !(isCost(question.metric) && scope.currency === undefined),
     compared: isCompared,
-    lacking,
+    lacking: {
+      ...known.lacking,
+      ...{ projectsLeftOut: [...scope.leftOut], projectsLeftOutCount: scope.leftOutCount },
+      ...{ projectsEnded: [...scope.ended], projectsEndedCount: scope.endedCount },
+      unpricedModels: known.unpricedModels,
+      otherCurrencies: scope.currencies.filter((one) => one !== scope.currency),
+    },
     projects: scope.projects.map(({ name }) => name),
     projectCount: scope.projectCount,
     available: { groupings: [...scope.groupings], filters: [...scope.filters], currencies: [...scope.currencies] },
     days,
-    groups: groups.map((row) => {
-      const rank = Number(row.rank);
-      return {
-        ...{ rank, group: row.group, label: labels.get(row.group) ?? null, ...amountsOf(row, nothing, isCompared) },
-        ...(rank <= DRAWN_MAX && { byDay: amountsByDay(drawn.get(row.rank) ?? [], days) }),
-      };
-    }),
+    groups: groups.map((row) => ({
+      ...{ rank: Number(row.rank), group: row.group, label: labels.get(row.group) ?? null, ...amountsOf(row) },
+      ...(Number(row.rank) <= DRAWN_MAX && { byDay: amountsByDay(drawn.get(row.rank), days) }),
+    })),
     other: other
       ? {
           groups: Number(other.groups) - groups.length,
-          ...(sumsUp ? amountsOf(other, nothing, isCompared) : { amount: null, before: null, change: null }),
+          ...(sumsUp ? amountsOf(other) : { amount: null, before: null, change: null }),
         }
       : null,
-    otherByDay: sumsUp && drawn.has(null) ? amountsByDay(drawn.get(null) ?? [], days) : null,
-    total: sumsUp && total ? amountsOf(total, nothing, isCompared) : null,
-    beforeByDay: question.before && sumsUp ? beforeByDay(rowsOf("day"), daysOf(question.before).map(withState)) : null,
+    otherByDay: sumsUp && drawn.has(null) ? amountsByDay(drawn.get(null), days) : null,
+    total: sumsUp && total ? amountsOf(total) : null,
+    beforeByDay: question.before && sumsUp ? beforeByDay(rowsOf("day"), statesOf(question.before)) : null,
     sql,
   };
 }
 
-function understood(
-  { period, before, group, projects: _, ...question }: Question,
-  { projectIds, currency }: Scope,
-): Answer["question"] {
+function understood({ period, before, group, projects: _, ...question }: Question, { projectIds, currency }: Scope) {
   return {
     ...question,
-    from: period.start,
-    to: period.end,
-    before: before ? { from: before.start, to: before.end } : null,
+    ...{ from: period.start, to: period.end, before: before ? { from: before.start, to: before.end } : null },
     project: projectIds?.join(" ") ?? null,
     filter: question.filter ?? null,
     currency: currency ?? null,
@@ -252,20 +221,9 @@ function dayState(covered: CoveredDay | undefined, activeCount: number): DayStat
   return covered.settling > 0 ? "settling" : "final";
 }
 
-/** The amounts of what has no usage in the period, and in the compared one. */
-type Nothing = { readonly amount: "0" | null; readonly before: "0" | null };
+type DayWithState = Answer["days"][number];
 
-function amountsOf({ amount, amount_before }: UsageRow, nothing: Nothing, isCompared: boolean) {
-  return {
-    amount: plain(amount) ?? nothing.amount,
-    before: plain(amount_before) ?? nothing.before,
-    change: isCompared ? difference(amount ?? "0", amount_before ?? "0") : null,
-  };
-}
-
-type DayWithState = { readonly day: Day; readonly state: DayState };
-
-function amountsByDay(rows: readonly UsageRow[], days: readonly DayWithState[]): (string | null)[] {
+function amountsByDay(rows: readonly UsageRow[] = [], days: readonly DayWithState[]): (string | null)[] {
   const amounts = new Map(rows.map(({ usage_date, amount }) => [usage_date, amount]));
   return days.map((day) => amountOn(day, amounts.get(day.day)));
 }
@@ -277,9 +235,9 @@ function beforeByDay(rows: readonly UsageRow[], days: readonly DayWithState[]): 
 
 /** A day without an amount is 0 only if it was read. */
 function amountOn({ state }: DayWithState, amount: string | null = null): string | null {
-  return plain(amount) ?? (state === "final" || state === "settling" ? "0" : null);
+  return withoutZeros(amount) ?? (state === "final" || state === "settling" ? "0" : null);
 }
 
-function plain(amount: string | null): string | null {
+function withoutZeros(amount: string | null): string | null {
   return amount === null ? null : plainDecimal(amount);
 }

@@ -1,5 +1,4 @@
-// Why usage or cost rose or fell: the same amounts as everywhere, of a period and of the one that it is compared with, split by each grouping.
-// The parts of a split add up to the change exactly.
+// Why usage or cost rose or fell: the amounts of two periods, split by each grouping. The parts of a split add up to the change exactly.
 
 import { difference, sumOf } from "../decimal.ts";
 import { addsUp } from "../usage/dimensions.ts";
@@ -19,7 +18,7 @@ export type ChangeQuestion = Pick<Question, "period" | "projects" | "metric" | "
 type ChangeAmounts = { readonly before: string; readonly after: string; readonly change: string };
 
 export type Change = {
-  /** The answer to the whole. Its change is null unless every day of both periods was read: `lacking` says which were not. */
+  /** The whole. Its change is null unless every day of both periods was read: `lacking` says which were not. */
   readonly answer: Answer;
   /** Empty if there is no change. */
   readonly splits: readonly ChangeSplit[];
@@ -27,9 +26,8 @@ export type Change = {
 
 export type ChangeSplit = {
   readonly grouping: Split;
-  /** With any day that is not complete by this grouping, or was not read by it, there are no parts. */
   readonly lacking: Answer["lacking"];
-  /** The parts with the largest change first; then the others. */
+  /** The largest change first, then the others. Empty if a day is not complete by this grouping, or was not read by it. */
   readonly parts: readonly ChangePart[];
 };
 
@@ -49,23 +47,22 @@ export type ChangePart = ChangeAmounts & {
   readonly groups: number;
 };
 
+const EVERYTHING = { currency: undefined, filter: undefined, group: undefined, sort: "change" } as const;
+
 /** Throws InvalidQuestion if there is no such project. */
 export async function changes(query: Query, { groupings, ...asked }: ChangeQuestion): Promise<Change> {
-  const question = { currency: undefined, ...asked, filter: undefined, group: undefined, sort: "change" } as const;
+  const question = { ...EVERYTHING, ...asked };
   const { totalSplit, available, basis } = await readTotalSplit(query, { ...question, grouping: "none" });
-  const total = await amounts(query, { ...question, grouping: totalSplit }, { basis });
+  const total = await amounts(query, { ...question, grouping: totalSplit }, basis);
   const splits: ChangeSplit[] = [];
   for (const grouping of total.total?.change == null ? [] : (groupings ?? available)) {
-    if (!isAsked(grouping, available, total)) continue;
-    const answer = await amounts(query, { ...question, grouping }, { isPart: true });
+    // A project by itself is no split.
+    const isSplit = grouping !== "none" && (grouping !== "project" || total.projectCount > 1);
+    if (!isSplit || !available.includes(grouping)) continue;
+    const answer = await amounts(query, { ...question, grouping }, undefined, false);
     splits.push({ grouping, lacking: answer.lacking, parts: answer.compared ? partsOf(answer, total) : [] });
   }
   return { answer: total, splits };
-}
-
-/** A project by itself is no split. */
-function isAsked(split: Split, available: readonly Split[], { projectCount }: Answer): boolean {
-  return split !== "none" && available.includes(split) && (split !== "project" || projectCount > 1);
 }
 
 function partsOf({ question: { grouping }, groups, other }: Answer, { total }: Answer): readonly ChangePart[] {
@@ -75,7 +72,7 @@ function partsOf({ question: { grouping }, groups, other }: Answer, { total }: A
     return { part: "group", group: one.group, label: one.label, status: statusOf(sums), groups: 1, ...sums };
   });
   if (other && addsUp(grouping)) parts.push({ part: "others", ...none, groups: other.groups, ...changeAmounts(other) });
-  const rest = lessThan(changeAmounts(total ?? { amount: null, before: null }), parts);
+  const rest = unattributed(changeAmounts(total ?? { amount: null, before: null }), parts);
   if (Object.values(rest).some((amount) => amount !== "0"))
     parts.push({ part: "not attributed", ...none, groups: addsUp(grouping) ? 0 : (other?.groups ?? 0), ...rest });
   return parts;
@@ -92,9 +89,9 @@ function statusOf({ before, after, change }: ChangeAmounts): ChangePart["status"
   return after === "0" ? "vanished" : "changed";
 }
 
-/** What is left of the total without the parts. */
-function lessThan(total: ChangeAmounts, parts: readonly ChangeAmounts[]): ChangeAmounts {
-  const rest = (of: keyof ChangeAmounts) => difference(total[of], sumOf(...parts.map((part) => part[of])));
+/** What the total has and the parts do not account for. */
+function unattributed(total: ChangeAmounts, parts: readonly ChangeAmounts[]): ChangeAmounts {
+  const rest = (name: keyof ChangeAmounts) => difference(total[name], sumOf(...parts.map((part) => part[name])));
   return { before: rest("before"), after: rest("after"), change: rest("change") };
 }
 
@@ -105,24 +102,20 @@ export function isKnown({ answer: { total } }: Change): boolean {
 
 /**
  * The changes of the cost: what the service charges in projects whose billing is read, and the estimate of the others, in each currency.
- * Where the charges can't be compared yet, as in the first weeks of billing, the estimate is of all.
+ * If the charges can't be compared yet, as in the first weeks of billing, all projects are estimated.
  */
-export async function costChanges(
-  query: Query,
-  question: Omit<ChangeQuestion, "metric" | "currency">,
-): Promise<readonly Change[]> {
-  const all = { ...question, filter: undefined, group: undefined, currency: undefined, sort: "change" } as const;
-  const { scope } = await readBasis(query, { ...all, metric: "estimated_cost", grouping: "none" });
+export async function costChanges(query: Query, question: Omit<ChangeQuestion, "metric" | "currency">) {
+  const estimated = { ...EVERYTHING, ...question, metric: "estimated_cost", grouping: "none" } as const;
+  const { scope } = await readBasis(query, estimated);
   const known = await query<{ id: string; isBilled: boolean }>(`
 select project_id as id, bool_or(source = 'billing' and unfiltered and active) as "isBilled" from bi.series
 where ${projectConditions(scope)[0] ?? "true"} group by project_id order by 1`);
   const billed = known.flatMap(({ id, isBilled }) => (isBilled ? id : []));
   const others = known.flatMap(({ id, isBilled }) => (isBilled ? [] : id));
-  const charged =
-    billed.length > 0 ? [await changes(query, { ...question, metric: "billed_cost", projects: billed })] : [];
-  const isExplained = charged.some(({ answer }) => answer.total?.change != null);
+  const found: Change[] = [];
+  if (billed.length > 0) found.push(await changes(query, { ...question, metric: "billed_cost", projects: billed }));
+  const isExplained = found.some(({ answer }) => answer.total?.change != null);
   const projects = isExplained ? others : question.projects;
-  const found = [...charged];
   if (projects?.length !== 0)
     for (const currency of scope.currencies)
       found.push(await changes(query, { ...question, metric: "estimated_cost", currency, projects }));

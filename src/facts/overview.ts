@@ -1,5 +1,4 @@
-// What usage costs, how much was used, of what and by whom: what the overview and the report file show. The current month also has what it is
-// expected to amount to.
+// What the overview and the report file show: what usage costs, how much was used, of what and by whom, and a forecast of the current month.
 
 import { addDays, type Day, type Window } from "../usage/days.ts";
 import { amounts, type Figure, figures, readBasis, readTotalSplit } from "./amounts.ts";
@@ -23,30 +22,34 @@ export type Overview = {
   readonly splits: readonly Answer[];
 };
 
-export type OverviewQuestion = Pick<Question, "period" | "before" | "projects">;
-
 const OVERVIEW_SPLITS = ["project", "line_item", "model", "accessor", "tags"] as const;
 /** Enough to find among them what rose the most. */
 const LISTED_MAX = 100;
 
 /** Throws InvalidQuestion if there is no such project. */
-export async function overview(query: Query, asked: OverviewQuestion, today: Day): Promise<Overview> {
+export async function overview(
+  query: Query,
+  asked: Pick<Question, "period" | "before" | "projects">,
+  today: Day,
+): Promise<Overview> {
   const none = { currency: undefined, filter: undefined, group: undefined };
   const question = { ...asked, ...none, limit: LISTED_MAX, sort: "amount", metric: "hours" } as const;
   const { totalSplit, available, basis } = await readTotalSplit(query, { ...question, grouping: "none" });
   const sent = await figures(query, { ...question, grouping: totalSplit }, basis);
   const metric = mainMetric(sent);
-  const total = await amounts(query, { ...question, metric, grouping: totalSplit }, { basis });
+  const total = await amounts(query, { ...question, metric, grouping: totalSplit }, basis);
   const source = await costQuestion(query, question, total.projectCount);
-  const cost = source && (await amounts(query, source.question, { basis: source.basis }));
+  const cost = source && (await amounts(query, source.question, source.basis));
   const splits: Answer[] = [];
   for (const grouping of OVERVIEW_SPLITS) {
-    const ofCost =
+    const splitsCost =
       cost && splitsOf(cost.question.metric).includes(grouping) && cost.available.groupings.includes(grouping);
-    if (!ofCost && !(available.includes(grouping) && !(grouping === "model" && splits.some(isOfLineItems)))) continue;
+    const hasLineItems = splits.some((one) => one.question.grouping === "line_item");
+    // Line items of the bill tell what usage by model would tell.
+    if (!splitsCost && (!available.includes(grouping) || (grouping === "model" && hasLineItems))) continue;
     if (grouping === "project" && total.projectCount < 2) continue;
-    const split = { ...question, metric: ofCost ? cost.question.metric : metric, grouping };
-    splits.push(await amounts(query, split, { isPart: true }));
+    const split = { ...question, metric: splitsCost ? cost.question.metric : metric, grouping };
+    splits.push(await amounts(query, split, undefined, false));
   }
   const isCurrent = asked.period.end.slice(0, 7) >= today.slice(0, 7);
   const main = source?.question ?? { ...question, metric, grouping: totalSplit };
@@ -63,10 +66,6 @@ function mainMetric(sent: readonly Figure[]): AskedMetric {
   return used.includes("requests") ? "requests" : (used[0] ?? "hours");
 }
 
-function isOfLineItems({ question }: Answer): boolean {
-  return question.grouping === "line_item";
-}
-
 /** An estimate of a whole month, as rounded decimal text. */
 export type Forecast = { readonly forecast: string; readonly low: string; readonly high: string };
 
@@ -79,17 +78,11 @@ type MonthSoFar = {
   readonly forecast: Forecast | null;
 };
 
-type QuestionWithBasis = { readonly question: Question; readonly basis: Basis };
-
 /**
  * What is billed, if it is read of every project whose usage is; otherwise the estimate, if there are prices; otherwise what is billed of
  * some projects. Undefined if nothing is known of any cost.
  */
-async function costQuestion(
-  query: Query,
-  asked: Omit<Question, "grouping">,
-  projectCount: number,
-): Promise<QuestionWithBasis | undefined> {
+async function costQuestion(query: Query, asked: Omit<Question, "grouping">, projectCount: number) {
   const inAll = { ...asked, grouping: "none" } as const;
   const { totalSplit, basis } = await readTotalSplit(query, { ...inAll, metric: "billed_cost" });
   const billedCount = basis.scope.projectCount;
@@ -109,7 +102,7 @@ async function readMonthSoFar(query: Query, asked: Question, today: Day): Promis
   const before = { start: `${addDays(start, -1).slice(0, 7)}-01`, end: addDays(start, -1) };
   const question = { ...asked, period, before, limit: 1 };
   const basis = await readBasis(query, question);
-  const total = await amounts(query, question, { basis });
+  const total = await amounts(query, question, basis);
   return { period, total, forecast: await readForecast(query, question, basis.scope, today) };
 }
 

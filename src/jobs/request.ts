@@ -60,7 +60,7 @@ export async function makeRequest(
       const emptied = window ? [] : emptiedSlices(await stored(period?.start), period, slices, job);
       return { slices: [...emptied, ...slices], doubt };
     });
-    const target = { seriesId, grouping: series.grouping, ownDays: window === undefined, runId };
+    const target = { seriesId, grouping: series.grouping, serviceChoosesDays: window === undefined, runId };
     const result = await writer.store({ ...job, ...answer, ...attempt, ...target });
     log.debug(describeRequest(request), `${series.source} request done`);
     return result;

@@ -5,7 +5,7 @@ import { sql } from "kysely";
 import { type Database, databaseNow } from "../../src/db/connection/database.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { registerSeries, seriesIdOf } from "../../src/db/usage/stored-series.ts";
-import { type Answer, mergeAnswers, type StoredAnswer } from "../../src/db/usage/writer.ts";
+import { type AnswerToStore, mergeAnswers, type StoredAnswer } from "../../src/db/usage/writer.ts";
 import {
   columnsOf,
   groupOf,
@@ -94,7 +94,7 @@ export async function store(
   db: Database,
   seriesId: number,
   slices: readonly NormalisedSlice[],
-  part: Partial<Answer> = {},
+  part: Partial<AnswerToStore> = {},
 ): Promise<StoredAnswer> {
   const answer = {
     seriesId,
@@ -106,7 +106,7 @@ export async function store(
     emptyGuard: "confirm",
     undated: "snapshot",
     cliffGuard: "confirm",
-    ownDays: false,
+    serviceChoosesDays: false,
     ...part,
   } as const;
   const [result] = await mergeAnswers(db, [answer]);

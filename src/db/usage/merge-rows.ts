@@ -1,39 +1,27 @@
-// Writes the rows of slices in one statement: it finds what differs, writes only that, and keeps the rows it replaces. Group
-// values are stored once, and rows hold their id.
+// Merges the rows of slices into the stored ones. Group values are stored once, and rows hold their id.
 
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { type RawBuilder, sql } from "kysely";
 import type { Group, NormalisedSlice } from "../../usage/answer-rows.ts";
-import { METRICS, STORED_METRICS, type StoredMetric } from "../../usage/metrics.ts";
+import { STORED_METRICS, type StoredMetric } from "../../usage/metrics.ts";
 import type { Grouping } from "../../usage/series.ts";
-import type { decideSnapshot, StoredSnapshot } from "../../usage/slice-decision.ts";
-import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
-import { deleteUndatedFailures } from "./failures.ts";
-import { lockSeries } from "./stored-series.ts";
 import { type SliceRef, sliceKey } from "./stored-slices.ts";
 
-const METRIC_COLUMNS = sql.join([...STORED_METRICS, "extra_metrics"].map((name) => sql.ref(name)));
 const columnsOf = (table: string) =>
-  sql.join([...STORED_METRICS, "extra_metrics"].map((name) => sql.ref(`${table}.${name}`)));
+  sql.join([...STORED_METRICS, "extra_metrics"].map((name) => sql.ref(`${table}${name}`)));
+const METRIC_COLUMNS = columnsOf("");
 
-export type SliceRows = SliceRef & { readonly grouping: Grouping } & Pick<NormalisedSlice, "columns">;
-
-/** By `sliceKey`, how many rows appeared, changed or disappeared. Slices without such rows are left out. */
-export type ChangedRows = ReadonlyMap<string, number>;
+type GroupedRows = Pick<NormalisedSlice, "columns"> & { readonly grouping: Grouping };
+type SliceRows = SliceRef & GroupedRows;
 
 /**
- * Joins the rows of the answers with the stored ones first, so that a row with the same numbers is never written: an UPDATE
- * that changes nothing costs as much as one that does. The row of a group that is gone is kept and marked as
- * gone, so that its revisions continue if the group comes back.
+ * Returns by `sliceKey` how many rows appeared, changed or disappeared. The rows of the answers are joined with the stored ones first, so
+ * that a row with the same numbers is never written: an UPDATE that changes nothing costs as much as one that does. The row of a group that
+ * is gone is kept and marked as gone, so that its revisions continue if the group comes back. What a row replaces is kept as well.
  */
-export async function mergeRows(
-  tx: Tx,
-  slices: readonly SliceRows[],
-  groupIds: GroupIds,
-  seenAt: Date,
-): Promise<ChangedRows> {
-  if (slices.length === 0) return new Map();
+export async function mergeRows(tx: Tx, slices: readonly SliceRows[], groupIds: GroupIds, seenAt: Date) {
+  if (slices.length === 0) return new Map<string, number>();
   const { rows: counted } = await sql<SliceRef & { readonly changed: string | number }>`
     with incoming as (
       ${selectIncoming(slices, groupIds)}
@@ -50,12 +38,12 @@ export async function mergeRows(
     ), difference as (
       select coalesce(i.slice_no, s.slice_no) as slice_no, coalesce(i.group_id, s.group_id) as group_id,
         case when i.group_id is null then 'gone' when s.group_id is null or s.gone then 'appeared' else 'changed' end as kind,
-        coalesce(s.revision, 0) + 1 as revision, ${columnsOf("i")}
+        coalesce(s.revision, 0) + 1 as revision, ${columnsOf("i.")}
       from incoming i
       full join stored s on s.slice_no = i.slice_no and s.group_id = i.group_id
       where s.group_id is null
         or (i.group_id is null and not s.gone)
-        or (i.group_id is not null and (s.gone or (${columnsOf("s")}) is distinct from (${columnsOf("i")})))
+        or (i.group_id is not null and (s.gone or (${columnsOf("s.")}) is distinct from (${columnsOf("i.")})))
     ), placed as (
       select * from difference join replaced using (slice_no)
     ), inserted as (
@@ -68,14 +56,14 @@ export async function mergeRows(
       insert into usage_export.superseded_row
         (series_id, usage_date, group_id, ${METRIC_COLUMNS}, gone, revision, restates, returned, first_seen_at,
           last_changed_at, superseded_at)
-      select r.series_id, r.usage_date, r.group_id, ${columnsOf("r")}, r.gone, r.revision, r.restates, r.returned,
+      select r.series_id, r.usage_date, r.group_id, ${columnsOf("r.")}, r.gone, r.revision, r.restates, r.returned,
         r.first_seen_at, r.last_changed_at, ${seenAt}::timestamptz
       from placed d
       join usage_export.snapshot_row r using (series_id, usage_date, group_id)
       where d.revision > 1
     ), updated as (
       update usage_export.snapshot_row r
-      set (${METRIC_COLUMNS}) = (select ${columnsOf("d")}), gone = d.kind = 'gone', returned = d.kind = 'appeared',
+      set (${METRIC_COLUMNS}) = (select ${columnsOf("d.")}), gone = d.kind = 'gone', returned = d.kind = 'appeared',
         revision = d.revision, restates = d.restates, last_changed_at = ${seenAt}::timestamptz
       from placed d
       where d.revision > 1 and r.series_id = d.series_id and r.usage_date = d.usage_date and r.group_id = d.group_id
@@ -90,13 +78,13 @@ function selectIncoming(slices: readonly SliceRows[], groupIds: GroupIds): RawBu
   const sliceNos = slices.flatMap(({ columns }, i) => columns.groups.map(() => i + 1));
   const ids = slices.flatMap((slice) => groupIdsOf(groupIds, slice));
   const numbers = STORED_METRICS.map(
-    (metric) => sql`unnest(${plainArray(amountsOf(slices, metric))}::numeric[]) as ${sql.ref(metric)}`,
+    (metric) => sql`unnest(${numbersArray(amountsOf(slices, metric))}::numeric[]) as ${sql.ref(metric)}`,
   );
   const extras = slices.flatMap(({ columns }) => columns.extras);
   // unnest in the select list reads the arrays side by side; in the from clause Postgres would first store each array as rows. An
   // array that is shorter than the others is filled up with nulls.
   return sql`
-      select unnest(${plainArray(sliceNos)}::integer[]) as slice_no, unnest(${plainArray(ids)}::integer[]) as group_id,
+      select unnest(${numbersArray(sliceNos)}::integer[]) as slice_no, unnest(${numbersArray(ids)}::integer[]) as group_id,
         ${sql.join(numbers)}, unnest(${extras.some((extra) => extra !== null) ? extras : []}::text[])::jsonb as extra_metrics
   `;
 }
@@ -110,34 +98,26 @@ function amountsOf(slices: readonly SliceRows[], metric: StoredMetric): readonly
 }
 
 /** An array of numbers as Postgres writes it. Numbers need no quoting; pg would examine each of a million values for it. */
-function plainArray(values: readonly (number | string | null | undefined)[]): string {
+export function numbersArray(values: readonly (number | string | null | undefined)[]): string {
   return `{${values.map((value) => value ?? "NULL").join(",")}}`;
 }
-
-// Interns group values: a value is stored once, and rows hold its id.
-
-export type GroupingValue = { readonly grouping: Grouping; readonly group: Group };
 
 /** The ids by grouping and by key of the group. A single map would need a combined key, a new text, for each of a million rows. */
 export type GroupIds = ReadonlyMap<Grouping, ReadonlyMap<string, number>>;
 
 /** The id of each row's group. */
-function groupIdsOf(
-  ids: GroupIds,
-  { grouping, columns }: Pick<SliceRows, "grouping" | "columns">,
-): (number | undefined)[] {
+export function groupIdsOf(ids: GroupIds, { grouping, columns }: GroupedRows) {
   const known = ids.get(grouping);
   return columns.groups.map(({ key }) => known?.get(key));
 }
 
-/** Finds or creates the ids of these groups. Another transaction that wants to insert one of them waits until this one ends. */
-export async function internGroups(tx: Tx, groups: readonly GroupingValue[]): Promise<GroupIds> {
-  const withHash = groups.map((one) => ({ ...one, hash: createHash("sha256").update(one.group.key).digest("hex") }));
-  const byHash = new Map(withHash.map((one) => [`${one.grouping} ${one.hash}`, one]));
+/** Finds or creates the ids of the groups of these rows. A transaction that wants to insert the same group waits until this one ends. */
+export async function internGroups(tx: Tx, slices: readonly GroupedRows[]): Promise<GroupIds> {
   const ids = new Map<Grouping, Map<string, number>>();
-  let missing = [...byHash].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
+  const wanted = groupsByHash(slices);
   // A value that another process inserts at the same time is found only by the next statement.
-  while (missing.length > 0) {
+  while (wanted.size > 0) {
+    const missing = [...wanted].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
     const { rows } = await sql<{ group_id: number; grouping: Grouping; key_hash: string }>`
       with wanted as (
         select * from unnest(
@@ -159,116 +139,24 @@ export async function internGroups(tx: Tx, groups: readonly GroupingValue[]): Pr
       select * from found union all select * from inserted
     `.execute(tx);
     for (const { group_id, grouping, key_hash } of rows) {
-      const one = byHash.get(`${grouping} ${key_hash}`);
-      if (one) ids.set(grouping, (ids.get(grouping) ?? new Map<string, number>()).set(one.group.key, group_id));
+      const name = `${grouping} ${key_hash}`;
+      const key = wanted.get(name)?.group.key;
+      if (key !== undefined) ids.set(grouping, (ids.get(grouping) ?? new Map<string, number>()).set(key, group_id));
+      wanted.delete(name);
     }
-    missing = missing.filter(({ grouping, group }) => !ids.get(grouping)?.has(group.key));
   }
   return ids;
 }
 
-// Answers that carry no date: each is stored as a snapshot of unknown span, never as the usage of a day.
-
-/** The newest snapshot of a series; `contentNo` is the number of the snapshot whose rows it shares. */
-type NewestSnapshot = StoredSnapshot & { readonly snapshotNo: number; readonly contentNo: number };
-
-/** By series id. */
-export type NewestSnapshots = ReadonlyMap<number, NewestSnapshot>;
-
-type SeriesRef = { readonly seriesId: number };
-
-export type DecidedSnapshot = SeriesRef &
-  Pick<NormalisedSlice, "columns" | "rowCount" | "contentHash"> & {
-    readonly grouping: Grouping;
-    readonly fetchNo: number;
-    readonly runId: string;
-    readonly before: NewestSnapshot | undefined;
-    readonly decision: ReturnType<typeof decideSnapshot>;
-  };
-
-/** Which of the given series have answers with days. */
-export async function datedSeries(db: Database, series: readonly SeriesRef[]): Promise<ReadonlySet<number>> {
-  const { rows } = await sql<{ series_id: number }>`
-    select series_id from usage_export.series
-    where series_id = any(${series.map(({ seriesId }) => seriesId)}::integer[])
-      and due_from is not null and undated_since is null
-  `.execute(db);
-  return new Set(rows.map(({ series_id }) => series_id));
-}
-
-/** The newest snapshots, locked: no other transaction stores one of these series until this one ends. */
-export async function lockSnapshots(tx: Tx, series: readonly SeriesRef[]): Promise<NewestSnapshots> {
-  if (series.length === 0) return new Map();
-  const ids = series.map(({ seriesId }) => seriesId);
-  await lockSeries(tx, ids);
-  const { rows } = await sql<NewestSnapshot & SeriesRef>`
-    select newest.* from unnest(${ids}::integer[]) as wanted (series_id)
-    cross join lateral (
-      select series_id as "seriesId", snapshot_no as "snapshotNo", content_no as "contentNo", fetch_no::double precision as "fetchNo",
-        content_hash as "contentHash"
-      from usage_export.undated_snapshot
-      where series_id = wanted.series_id order by snapshot_no desc limit 1
-    ) newest
-  `.execute(tx);
-  return new Map(rows.map((row) => [row.seriesId, row]));
-}
-
-/** Each reading becomes a snapshot. The rows of its groups are stored only if a number differs from the snapshot before. */
-export async function writeSnapshots(
-  tx: Tx,
-  decided: readonly DecidedSnapshot[],
-  groupIds: GroupIds,
-  takenAt: Date,
-): Promise<void> {
-  const written = decided
-    .filter(({ decision }) => decision !== "stale")
-    .map((one) => {
-      const snapshotNo = (one.before?.snapshotNo ?? 0) + 1;
-      const isNew = one.decision === "replace";
-      return { ...one, snapshotNo, contentNo: isNew ? snapshotNo : (one.before?.contentNo ?? snapshotNo) };
-    });
-  if (written.length === 0) return;
-  await sql`
-    insert into usage_export.undated_snapshot
-      (series_id, snapshot_no, content_no, fetch_no, run_id, taken_at, content_hash, rows)
-    select series_id, snapshot_no, content_no, fetch_no, run_id, ${takenAt}::timestamptz, content_hash, rows
-    from unnest(
-      ${written.map(({ seriesId }) => seriesId)}::integer[], ${written.map(({ snapshotNo }) => snapshotNo)}::integer[],
-      ${written.map(({ contentNo }) => contentNo)}::integer[], ${written.map(({ fetchNo }) => fetchNo)}::bigint[],
-      ${written.map(({ runId }) => runId)}::uuid[], ${written.map(({ contentHash }) => contentHash)}::text[],
-      ${written.map(({ rowCount }) => rowCount)}::integer[]
-    ) as written (series_id, snapshot_no, content_no, fetch_no, run_id, content_hash, rows)
-  `.execute(tx);
-  await writeUndatedRows(
-    tx,
-    written.filter(({ decision }) => decision === "replace"),
-    groupIds,
-  );
-  const ids = written.map(({ seriesId }) => seriesId);
-  await sql`
-    update usage_export.series set undated_since = ${takenAt}::timestamptz
-    where series_id = any(${ids}::integer[]) and undated_since is null
-  `.execute(tx);
-  await deleteUndatedFailures(tx, ids);
-}
-
-async function writeUndatedRows(
-  tx: Tx,
-  snapshots: readonly (DecidedSnapshot & { readonly snapshotNo: number })[],
-  groupIds: GroupIds,
-): Promise<void> {
-  if (snapshots.every(({ rowCount }) => rowCount === 0)) return;
-  const ofEachRow = <T>(value: (snapshot: (typeof snapshots)[number]) => T): T[] =>
-    snapshots.flatMap((snapshot) => snapshot.columns.groups.map(() => value(snapshot)));
-  const numbers = METRICS.map(
-    (_, i) => sql`unnest(${plainArray(snapshots.flatMap(({ columns }) => columns.metrics[i] ?? []))}::numeric[])`,
-  );
-  await sql`
-    insert into usage_export.undated_row
-      (series_id, snapshot_no, group_id, ${sql.join(METRICS.map((name) => sql.ref(name)))}, extra_metrics)
-    select unnest(${plainArray(ofEachRow(({ seriesId }) => seriesId))}::integer[]),
-      unnest(${plainArray(ofEachRow(({ snapshotNo }) => snapshotNo))}::integer[]),
-      unnest(${plainArray(snapshots.flatMap((snapshot) => groupIdsOf(groupIds, snapshot)))}::integer[]), ${sql.join(numbers)},
-      unnest(${snapshots.flatMap(({ columns }) => columns.extras)}::text[])::jsonb
-  `.execute(tx);
+/** Each group of the rows once. Its key is hashed once, as the same groups are in most slices. */
+function groupsByHash(slices: readonly GroupedRows[]) {
+  const byHash = new Map<string, { readonly grouping: Grouping; readonly group: Group; readonly hash: string }>();
+  for (const [grouping, ofGrouping] of Map.groupBy(slices, (slice) => slice.grouping)) {
+    const byKey = new Map(ofGrouping.flatMap(({ columns }) => columns.groups.map((group) => [group.key, group])));
+    for (const group of byKey.values()) {
+      const digest = hash("sha256", group.key);
+      byHash.set(`${grouping} ${digest}`, { grouping, group, hash: digest });
+    }
+  }
+  return byHash;
 }

@@ -17,7 +17,7 @@ export function sliceKey({ seriesId, day }: SliceRef): string {
 }
 
 /** Slices as one statement has read them, and the time of the database after that; undefined if none of them is stored. */
-export type ReadSlices = { readonly stored: StoredSlices; readonly readAt: Date | undefined };
+type ReadSlices = { readonly stored: StoredSlices; readonly readAt: Date | undefined };
 
 /**
  * Reads the slices and locks them: no other transaction writes them before this one ends. A lock needs a row, so missing rows are

@@ -1,5 +1,5 @@
-// Writes what runs get: answers, and that a run is done with a project. What arrives while a batch is written is written together
-// afterwards, in one transaction: slices are replaced whole, and only rows that differ are written.
+// Stores the answers of runs, and the ends of their projects. What arrives while one batch is written makes the next batch, which is one
+// transaction: slices are replaced whole, and only rows that differ are written.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { batched } from "../../async.ts";
@@ -23,22 +23,11 @@ import { type Database, databaseNow } from "../connection/database.ts";
 import { isDatabaseFailure } from "../connection/errors.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
 import { endProjects, type ProjectEnd, type RunEnd } from "../jobs/runs.ts";
-import {
-  type ChangedRows,
-  type DecidedSnapshot,
-  datedSeries,
-  type GroupIds,
-  type GroupingValue,
-  internGroups,
-  lockSnapshots,
-  mergeRows,
-  writeSnapshots,
-} from "./merge-rows.ts";
+import { internGroups, mergeRows } from "./merge-rows.ts";
 import { extendDueByAnswer } from "./stored-series.ts";
 import {
   type DecidedSlice,
   lockSlices,
-  type ReadSlices,
   readSlices,
   type SliceRef,
   StaleRead,
@@ -47,31 +36,30 @@ import {
   sumSlices,
   writeSlices,
 } from "./stored-slices.ts";
+import { type DecidedSnapshot, datedSeries, lockSnapshots, writeSnapshots } from "./undated-snapshots.ts";
 
 /** An answer to store, and how. */
-export type Answer = AnswerRules & {
+export type AnswerToStore = AnswerRules & {
   readonly slices: readonly NormalisedSlice[];
   /** Why the numbers of the answer may not be those of the filter. */
   readonly doubt?: FilterDoubt | undefined;
-  /** It orders the calls of all processes. */
   readonly fetchNo: number;
   /** `performance.now()` right before the call. */
   readonly askedMs: number;
   readonly seriesId: number;
   readonly grouping: Grouping;
   readonly runId: string;
-  /** No window was sent: the answer itself says which days are due. */
-  readonly ownDays: boolean;
+  /** No window was sent: the days of the answer become due. */
+  readonly serviceChoosesDays: boolean;
 };
 
 /** What was stored of one answer. */
 export type StoredAnswer = {
+  /** `doubt`: why it is suspect. `undated`: it was stored as a snapshot without a day. */
   readonly slices: readonly {
     readonly day: Day;
     readonly decision: SliceDecision;
-    /** Why it is suspect. */
     readonly doubt?: string;
-    /** Stored as a snapshot without a day. */
     readonly undated?: true;
   }[];
   readonly rowsChanged: number;
@@ -82,7 +70,7 @@ export type RunWriter = ReturnType<typeof openRunWriter>;
 /** Rows in a transaction: several answers of the usual size, and little memory. A single answer may be larger. */
 const BATCH_ROWS_MAX = 5_000;
 const BATCH_PROJECTS_MAX = 500;
-/** How long a batch waits for more answers. Nobody notices so short a wait, and a transaction costs as much as some hundred rows. */
+/** How long a batch waits for more answers: a transaction costs as much as some hundred rows. */
 const GATHER_MS = 25;
 /** While the database works on one batch, the next one is prepared here. */
 const BATCHES_AT_ONCE = 2;
@@ -94,7 +82,7 @@ export function openRunWriter(db: Database) {
     if (asking > 0) await sleep(GATHER_MS, undefined, { signal: idle.signal }).catch(() => {});
   };
   return {
-    store: batched<Answer, StoredAnswer>((batch) => writeBatch(db, batch), {
+    store: batched<AnswerToStore, StoredAnswer>((batch) => writeBatch(db, batch), {
       weightMax: BATCH_ROWS_MAX,
       weightOf: ({ slices }) => rowCount(slices),
       beforeBatch,
@@ -118,8 +106,8 @@ export function openRunWriter(db: Database) {
   };
 }
 
-async function writeBatch(db: Database, batch: readonly Answer[]): Promise<readonly (StoredAnswer | Error)[]> {
-  const outcomes = new Map<Answer, StoredAnswer | Error>();
+async function writeBatch(db: Database, batch: readonly AnswerToStore[]): Promise<readonly (StoredAnswer | Error)[]> {
+  const outcomes = new Map<AnswerToStore, StoredAnswer | Error>();
   for (const answers of splitConflicts(batch)) {
     const results = await writeTogether(db, answers);
     for (const [i, answer] of answers.entries()) outcomes.set(answer, results[i] ?? new Error("no result"));
@@ -128,34 +116,38 @@ async function writeBatch(db: Database, batch: readonly Answer[]): Promise<reado
 }
 
 /**
- * Splits a batch into groups in which no two answers are for the same slice. Each group is sorted by run and series: the order in which
+ * Splits a batch into stretches in which no two answers are for the same slice. Each is sorted by run and series: the order in which
  * every process takes its locks.
  */
-function splitConflicts(batch: readonly Answer[]): Answer[][] {
-  const groups: { readonly keys: Set<string>; readonly answers: Answer[] }[] = [];
+function splitConflicts(batch: readonly AnswerToStore[]): AnswerToStore[][] {
+  const stretches: AnswerToStore[][] = [];
+  const taken = new Set<string>();
   for (const answer of batch) {
     const { seriesId, slices } = answer;
     // Answers without a date count as one slice of their series, whatever the day of their run.
     const keys = slices.map(({ day, undated }) => (undated ? `${seriesId}` : sliceKey({ seriesId, day })));
-    let group = groups.at(-1);
-    if (group === undefined || keys.some((key) => group?.keys.has(key))) {
-      group = { keys: new Set(), answers: [] };
-      groups.push(group);
+    const last = stretches.at(-1);
+    if (last && !keys.some((key) => taken.has(key))) last.push(answer);
+    else {
+      stretches.push([answer]);
+      taken.clear();
     }
-    for (const key of keys) group.keys.add(key);
-    group.answers.push(answer);
+    for (const key of keys) taken.add(key);
   }
-  return groups.map(({ answers }) => answers.sort(byRunAndSeries));
+  return stretches.map((answers) => answers.sort(byRunAndSeries));
 }
 
 /** The texts are not compared by localeCompare, whose first call takes 10 ms of CPU time. */
-function byRunAndSeries(a: Answer, b: Answer): number {
+function byRunAndSeries(a: AnswerToStore, b: AnswerToStore): number {
   if (a.runId === b.runId) return a.seriesId - b.seriesId;
   return a.runId < b.runId ? -1 : 1;
 }
 
 /** The outcomes in the order of the answers. If one answer can't be stored, only that one fails, unless the database can't be used. */
-async function writeTogether(db: Database, answers: readonly Answer[]): Promise<readonly (StoredAnswer | Error)[]> {
+async function writeTogether(
+  db: Database,
+  answers: readonly AnswerToStore[],
+): Promise<readonly (StoredAnswer | Error)[]> {
   try {
     return await mergeAnswers(db, answers);
   } catch (error) {
@@ -170,7 +162,7 @@ async function writeTogether(db: Database, answers: readonly Answer[]): Promise<
 // Merges the answers of a batch.
 
 type IncomingSlice = NormalisedSlice &
-  Pick<Answer, "seriesId" | "grouping" | "fetchNo" | "runId"> & { readonly answer: Answer };
+  Pick<AnswerToStore, "seriesId" | "grouping" | "fetchNo" | "runId"> & { readonly answer: AnswerToStore };
 
 /** What a batch stores: slices of days, and snapshots from answers without any date. */
 type IncomingSlices = { readonly slices: readonly IncomingSlice[]; readonly snapshots: readonly IncomingSlice[] };
@@ -180,7 +172,7 @@ type IncomingSlices = { readonly slices: readonly IncomingSlice[]; readonly snap
  * found unchanged. No two answers may have a slice in common. Locks are taken in the order of the answers, which must be the same
  * in every process.
  */
-export async function mergeAnswers(db: Database, answers: readonly Answer[]): Promise<readonly StoredAnswer[]> {
+export async function mergeAnswers(db: Database, answers: readonly AnswerToStore[]): Promise<readonly StoredAnswer[]> {
   const all = answers
     .flatMap((answer) => {
       const { seriesId, grouping, fetchNo, runId } = answer;
@@ -210,40 +202,19 @@ async function undatedSnapshots(db: Database, all: readonly IncomingSlice[]): Pr
   return new Set(undated.filter(({ seriesId, rowCount }) => rowCount > 0 || !dated.has(seriesId)));
 }
 
-/** What was read before anything was locked. */
-type BeforeLock = {
-  readonly read: ReadSlices;
-  /** Slices whose rows may change, judged before the lock. */
-  readonly changing: readonly IncomingSlice[];
-  readonly groupIds: GroupIds;
-};
-
-async function readAndWrite(
-  tx: Tx,
-  answers: readonly Answer[],
-  incoming: IncomingSlices,
-): Promise<readonly StoredAnswer[]> {
+/** Throws StaleRead if a slice that seemed unchanged has been written since it was read. */
+async function readAndWrite(tx: Tx, answers: readonly AnswerToStore[], incoming: IncomingSlices) {
   const read = await readSlices(tx, incoming.slices);
   const changing = incoming.slices.filter((slice) => mayChange(slice, read.stored));
-  const groupIds = await internGroups(tx, groupsOf([...changing, ...incoming.snapshots]));
-  return decideAndWrite(tx, answers, incoming, { read, changing, groupIds });
-}
-
-/** Throws StaleRead if a slice that seemed unchanged has been written since. */
-async function decideAndWrite(
-  tx: Tx,
-  answers: readonly Answer[],
-  incoming: IncomingSlices,
-  { read, changing, groupIds }: BeforeLock,
-): Promise<readonly StoredAnswer[]> {
+  const groupIds = await internGroups(tx, [...changing, ...incoming.snapshots]);
   // Only slices that change are locked: Postgres logs a lock like a change, and most slices of most answers are unchanged. An
   // unchanged slice is updated only if no other transaction has written it since. These updates have no fixed order, so two
   // transactions may deadlock. Postgres then ends one of them, and it is run again.
   const locked = await lockSlices(tx, changing);
   const stored = new Map([...read.stored, ...locked.stored]);
   // Sorted by series across all runs: series are locked in this order everywhere.
-  const ownDays = answers.filter((answer) => answer.ownDays).sort((a, b) => a.seriesId - b.seriesId);
-  const lockedSeries = [...ownDays, ...incoming.snapshots];
+  const withDays = answers.filter((one) => one.serviceChoosesDays).sort((a, b) => a.seriesId - b.seriesId);
+  const lockedSeries = [...withDays, ...incoming.snapshots];
   const newest = await lockSnapshots(tx, lockedSeries);
   // The time is read after the last lock, so that of two transactions that change a slice the second one has the later time.
   const readAt = lockedSeries.length > 0 ? undefined : (locked.readAt ?? read.readAt);
@@ -261,7 +232,7 @@ async function decideAndWrite(
   await writeSlices(tx, decided, seenAt);
   await writeSnapshots(tx, snapshots, groupIds, seenAt);
   const slicesOf = Map.groupBy(decided, ({ answer }) => answer);
-  for (const answer of ownDays) {
+  for (const answer of withDays) {
     await extendDueByAnswer(tx, answer.seriesId, slicesOf.get(answer) ?? [], addDays(dayOf(seenAt), -1));
   }
 
@@ -272,7 +243,7 @@ async function decideAndWrite(
 function storedAnswer(
   slices: readonly DecidedSlice[],
   snapshots: readonly (DecidedSnapshot & Pick<NormalisedSlice, "day">)[],
-  changedRows: ChangedRows,
+  changedRows: ReadonlyMap<string, number>,
 ): StoredAnswer {
   return {
     slices: [
@@ -325,14 +296,4 @@ function totalsOf({ columns: { metricNames, metrics } }: IncomingSlice): Totals 
     const sent = (metrics[metricNames.indexOf(metric)] ?? []).filter((amount) => amount !== null);
     return sent.length > 0 ? sent.reduce<number>((sum, amount) => sum + Math.abs(Number(amount)), 0) : undefined;
   });
-}
-
-function groupsOf(slices: readonly IncomingSlice[]): GroupingValue[] {
-  const groups = new Map<Grouping, Map<string, GroupingValue>>();
-  for (const { grouping, columns } of slices) {
-    const ofGrouping = groups.get(grouping) ?? new Map<string, GroupingValue>();
-    for (const group of columns.groups) if (!ofGrouping.has(group.key)) ofGrouping.set(group.key, { grouping, group });
-    groups.set(grouping, ofGrouping);
-  }
-  return [...groups.values()].flatMap((ofGrouping) => [...ofGrouping.values()]);
 }

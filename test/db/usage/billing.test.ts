@@ -7,7 +7,7 @@ import { parseConfig } from "../../../src/config/config.ts";
 import { readByStatements } from "../../../src/db/connection/transaction.ts";
 import { storePrices } from "../../../src/db/prices-and-budgets.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
-import type { Answer } from "../../../src/db/usage/writer.ts";
+import type { AnswerToStore } from "../../../src/db/usage/writer.ts";
 import { keyStatuses } from "../../../src/facts/keys.ts";
 import { overview } from "../../../src/facts/overview.ts";
 import type { Day } from "../../../src/usage/days.ts";
@@ -36,7 +36,7 @@ async function billingSeries(grouping: Grouping) {
   const seriesId = seriesIdOf(await registerSeries(db, [one]), one.series);
   return {
     seriesId,
-    storeRows: (rows: readonly BilledRow[], part: Partial<Answer> = {}) =>
+    storeRows: (rows: readonly BilledRow[], part: Partial<AnswerToStore> = {}) =>
       store(db, seriesId, [billed(DAY, grouping, rows)], { grouping, ...part }),
   };
 }

@@ -46,7 +46,7 @@ export function testFailures(db: Database): void {
 
   test("without a window, the days that the answers name are due", async () => {
     const { project, seriesId } = await newSeries(db, "none");
-    const own = { grouping: "none", ownDays: true } as const;
+    const own = { grouping: "none", serviceChoosesDays: true } as const;
     await store(db, seriesId, [totalOf(FIRST, { requests: "1" }), totalOf(SECOND, { requests: "2" })], own);
     expect(await view(db, "freshness", project)).toMatchObject([
       { due_from: FIRST, due_through: SECOND, fresh_through: SECOND },
@@ -55,7 +55,7 @@ export function testFailures(db: Database): void {
 
   test("without a window, the next answer ends a failure, even if it names only earlier days", async () => {
     const { project, seriesId } = await newSeries(db, "none");
-    const own = { grouping: "none", ownDays: true } as const;
+    const own = { grouping: "none", serviceChoosesDays: true } as const;
     await store(db, seriesId, [totalOf(FIRST, { requests: "1" })], own);
     // A run on the 18th reads the 17th, but this is not known without an answer.
     await fail(seriesId, ["2026-03-18"]);
@@ -70,7 +70,7 @@ export function testFailures(db: Database): void {
   test("if undated answers count as days, the failure of a day ends only with an answer of the same day", async () => {
     const { project, seriesId } = await newSeries(db, "none");
     const undated = (day: string) => ({ ...totalOf(day, { requests: "1" }), undated: true });
-    const own = { grouping: "none", ownDays: true, undated: "day" } as const;
+    const own = { grouping: "none", serviceChoosesDays: true, undated: "day" } as const;
     await store(db, seriesId, [undated("2026-03-15")], own);
     await fail(seriesId, [FIRST]);
     await fail(seriesId, [SECOND]);
@@ -84,7 +84,7 @@ export function testFailures(db: Database): void {
 
   test("without a window, a missed day between two answers is a gap", async () => {
     const { project, seriesId } = await newSeries(db, "none");
-    const own = { grouping: "none", ownDays: true } as const;
+    const own = { grouping: "none", serviceChoosesDays: true } as const;
     await store(db, seriesId, [totalOf("2026-03-15", { requests: "1" })], own);
     await store(db, seriesId, [totalOf(SECOND, { requests: "1" })], own);
     expect(await view(db, "coverage_gaps", project)).toMatchObject([

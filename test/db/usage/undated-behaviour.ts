@@ -5,13 +5,13 @@ import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
 import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
-import type { Answer } from "../../../src/db/usage/writer.ts";
+import type { AnswerToStore } from "../../../src/db/usage/writer.ts";
 import type { NormalisedSlice, SnapshotRow } from "../../../src/usage/answer-rows.ts";
 import type { Project } from "../../../src/usage/series.ts";
 import { coverageOf, newSeries, rowOf, rowsOn, shown, slice, store, type ViewRow, view } from "../stored-usage.ts";
 
 const RUN_DAY = "2026-03-18";
-const OWN: Partial<Answer> = { ownDays: true };
+const OWN: Partial<AnswerToStore> = { serviceChoosesDays: true };
 
 function undated(rows: readonly SnapshotRow[]): NormalisedSlice {
   return { ...rowsOn(RUN_DAY, rows), undated: true };
@@ -22,8 +22,11 @@ function summary(requests: Readonly<Record<string, string>>): NormalisedSlice {
 }
 
 export function testUndated(db: Database): void {
-  const storeSummary = (seriesId: number, requests: Readonly<Record<string, string>>, part: Partial<Answer> = {}) =>
-    store(db, seriesId, [summary(requests)], { ...OWN, ...part });
+  const storeSummary = (
+    seriesId: number,
+    requests: Readonly<Record<string, string>>,
+    part: Partial<AnswerToStore> = {},
+  ) => store(db, seriesId, [summary(requests)], { ...OWN, ...part });
 
   const snapshots = async (project: Project) => {
     const { rows } = await sql<ViewRow>`

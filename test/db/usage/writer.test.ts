@@ -5,7 +5,7 @@ import { setImmediate } from "node:timers/promises";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
-import { type Answer, openRunWriter } from "../../../src/db/usage/writer.ts";
+import { type AnswerToStore, openRunWriter } from "../../../src/db/usage/writer.ts";
 import type { NormalisedSlice } from "../../../src/usage/answer-rows.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newSeries, rowOf, rowsOn, shown, slice } from "../stored-usage.ts";
@@ -20,7 +20,7 @@ function openBusyWriter() {
   return writer.store;
 }
 
-async function incoming(seriesId: number, slices: readonly NormalisedSlice[], part: Partial<Answer> = {}) {
+async function incoming(seriesId: number, slices: readonly NormalisedSlice[], part: Partial<AnswerToStore> = {}) {
   return {
     seriesId,
     grouping: "endpoint",
@@ -30,10 +30,10 @@ async function incoming(seriesId: number, slices: readonly NormalisedSlice[], pa
     undated: "snapshot",
     cliffGuard: "confirm",
     askedMs: performance.now(),
-    ownDays: false,
+    serviceChoosesDays: false,
     slices,
     ...part,
-  } as const satisfies Answer;
+  } as const satisfies AnswerToStore;
 }
 
 /** How many transactions have written the stored rows. */

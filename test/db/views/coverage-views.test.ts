@@ -127,7 +127,7 @@ test("a day whose reading began before it ended is due again, however late the a
 test("without a window, days that were read too early are due again: the last one at the next scheduled time, others at once", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint");
   await store(db, seriesId, [slice(back(2), { listen: "1" }), slice(back(1), { listen: "1" })], {
-    ...{ ownDays: true, askedMs: performance.now() - 2 * DAY_MS },
+    ...{ serviceChoosesDays: true, askedMs: performance.now() - 2 * DAY_MS },
   });
   await setNextDue(seriesId, FUTURE);
   expect(await statuses(project)).toEqual({ [back(2)]: "missing", [back(1)]: "complete" });

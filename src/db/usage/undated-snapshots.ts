@@ -1,0 +1,108 @@
+// Answers that carry no date: each is stored as a snapshot of unknown span, never as the usage of a day.
+
+import { sql } from "kysely";
+import type { NormalisedSlice } from "../../usage/answer-rows.ts";
+import { METRICS } from "../../usage/metrics.ts";
+import type { Grouping } from "../../usage/series.ts";
+import type { decideSnapshot, StoredSnapshot } from "../../usage/slice-decision.ts";
+import type { Database } from "../connection/database.ts";
+import type { Tx } from "../connection/transaction.ts";
+import { deleteUndatedFailures } from "./failures.ts";
+import { type GroupIds, groupIdsOf, numbersArray } from "./merge-rows.ts";
+import { lockSeries } from "./stored-series.ts";
+
+/** The newest snapshot of a series; `contentNo` is the number of the snapshot whose rows it shares. */
+type NewestSnapshot = StoredSnapshot & { readonly snapshotNo: number; readonly contentNo: number };
+
+type SeriesRef = { readonly seriesId: number };
+
+export type DecidedSnapshot = SeriesRef &
+  Pick<NormalisedSlice, "columns" | "rowCount" | "contentHash"> & {
+    readonly grouping: Grouping;
+    readonly fetchNo: number;
+    readonly runId: string;
+    readonly before: NewestSnapshot | undefined;
+    readonly decision: ReturnType<typeof decideSnapshot>;
+  };
+
+/** Which of the given series have answers with days. */
+export async function datedSeries(db: Database, series: readonly SeriesRef[]): Promise<ReadonlySet<number>> {
+  const { rows } = await sql<{ series_id: number }>`
+    select series_id from usage_export.series
+    where series_id = any(${series.map(({ seriesId }) => seriesId)}::integer[])
+      and due_from is not null and undated_since is null
+  `.execute(db);
+  return new Set(rows.map(({ series_id }) => series_id));
+}
+
+/** The newest snapshots by series id, locked: no other transaction stores one of these series until this one ends. */
+export async function lockSnapshots(
+  tx: Tx,
+  series: readonly SeriesRef[],
+): Promise<ReadonlyMap<number, NewestSnapshot>> {
+  if (series.length === 0) return new Map();
+  const ids = series.map(({ seriesId }) => seriesId);
+  await lockSeries(tx, ids);
+  const { rows } = await sql<NewestSnapshot & SeriesRef>`
+    select newest.* from unnest(${ids}::integer[]) as wanted (series_id)
+    cross join lateral (
+      select series_id as "seriesId", snapshot_no as "snapshotNo", content_no as "contentNo", fetch_no::double precision as "fetchNo",
+        content_hash as "contentHash"
+      from usage_export.undated_snapshot
+      where series_id = wanted.series_id order by snapshot_no desc limit 1
+    ) newest
+  `.execute(tx);
+  return new Map(rows.map((row) => [row.seriesId, row]));
+}
+
+/** Each reading becomes a snapshot. The rows of its groups are stored only if a number differs from the snapshot before. */
+export async function writeSnapshots(tx: Tx, decided: readonly DecidedSnapshot[], groupIds: GroupIds, takenAt: Date) {
+  const written = decided
+    .filter(({ decision }) => decision !== "stale")
+    .map((one) => {
+      const snapshotNo = (one.before?.snapshotNo ?? 0) + 1;
+      const isNew = one.decision === "replace" || !one.before;
+      return { ...one, snapshotNo, contentNo: isNew ? snapshotNo : one.before.contentNo };
+    });
+  if (written.length === 0) return;
+  const snapshots = written.map(({ seriesId, snapshotNo, contentNo, fetchNo, runId, contentHash, rowCount }) => ({
+    ...{
+      series_id: seriesId,
+      snapshot_no: snapshotNo,
+      content_no: contentNo,
+      fetch_no: String(fetchNo),
+      run_id: runId,
+    },
+    ...{ taken_at: takenAt, content_hash: contentHash, rows: rowCount },
+  }));
+  await tx.insertInto("usage_export.undated_snapshot").values(snapshots).execute();
+  const changed = written.filter(({ decision }) => decision === "replace");
+  await writeUndatedRows(tx, changed, groupIds);
+  const ids = written.map(({ seriesId }) => seriesId);
+  await sql`
+    update usage_export.series set undated_since = ${takenAt}::timestamptz
+    where series_id = any(${ids}::integer[]) and undated_since is null
+  `.execute(tx);
+  await deleteUndatedFailures(tx, ids);
+}
+
+async function writeUndatedRows(
+  tx: Tx,
+  snapshots: readonly (DecidedSnapshot & { readonly snapshotNo: number })[],
+  groupIds: GroupIds,
+): Promise<void> {
+  if (snapshots.every(({ rowCount }) => rowCount === 0)) return;
+  const ofEachRow = <T>(value: (snapshot: (typeof snapshots)[number]) => T): T[] =>
+    snapshots.flatMap((snapshot) => snapshot.columns.groups.map(() => value(snapshot)));
+  const numbers = METRICS.map(
+    (_, i) => sql`unnest(${numbersArray(snapshots.flatMap(({ columns }) => columns.metrics[i] ?? []))}::numeric[])`,
+  );
+  await sql`
+    insert into usage_export.undated_row
+      (series_id, snapshot_no, group_id, ${sql.join(METRICS.map((name) => sql.ref(name)))}, extra_metrics)
+    select unnest(${numbersArray(ofEachRow(({ seriesId }) => seriesId))}::integer[]),
+      unnest(${numbersArray(ofEachRow(({ snapshotNo }) => snapshotNo))}::integer[]),
+      unnest(${numbersArray(snapshots.flatMap((snapshot) => groupIdsOf(groupIds, snapshot)))}::integer[]), ${sql.join(numbers)},
+      unnest(${snapshots.flatMap(({ columns }) => columns.extras)}::text[])::jsonb
+  `.execute(tx);
+}
