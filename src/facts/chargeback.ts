@@ -1,7 +1,5 @@
-// What each project, or each API key of it, used in a month and what that cost: for passing costs on. The amounts of a metric
-// add up exactly to its total.
+// What each project or API key used in a month and what that cost, for passing costs on. The amounts of a metric add up to its total exactly.
 
-import type { Window } from "../usage/days.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { readBasis } from "./amounts.ts";
 import { type AskedMetric, COSTS, isCost, type Question, type Split, splitsOf } from "./question.ts";
@@ -24,12 +22,11 @@ export type Charge = {
   readonly isComplete: boolean;
 };
 
-type AskedCharges = Pick<Question, "projects"> & { readonly period: Window; readonly by: (typeof CHARGED_BY)[number] };
+type AskedCharges = Pick<Question, "projects" | "period"> & { readonly by: (typeof CHARGED_BY)[number] };
 
 /** Throws InvalidQuestion if there is no such project. */
 export async function chargeback(query: Query, { by, ...asked }: AskedCharges): Promise<readonly Charge[]> {
-  const charges: Charge[] = [];
-  charges.push(...(await chargesOf(query, asked, METRICS, by, undefined)));
+  const charges = [...(await chargesOf(query, asked, METRICS, by, undefined))];
   for (const metric of COSTS) {
     const grouping = splitsOf(metric).includes(by) ? by : "project";
     const { scope } = await readBasis(query, questionOf(asked, metric, grouping, undefined));
@@ -39,7 +36,7 @@ export async function chargeback(query: Query, { by, ...asked }: AskedCharges): 
   return charges;
 }
 
-/** By project, where the metrics are not exported by the grouping. */
+/** The charges by the grouping; by project if the metrics are not exported by the grouping. */
 async function chargesOf(
   query: Query,
   asked: Omit<AskedCharges, "by">,

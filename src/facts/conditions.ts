@@ -1,5 +1,5 @@
-// The one list of conditions that a person should know of, computed from the rest of the health state. `status` and the pages show it, a
-// notification is sent when one of them begins and when it ends, and the metrics have a gauge of it. Pure.
+// Computes the conditions that a person should know of from the rest of the health state. `status` and the pages show them, a notification
+// is sent when one begins and when it ends, and the metrics have a gauge of them. Pure.
 
 import type { OpenAnomaly } from "../db/anomalies.ts";
 import type { StoredList } from "../db/projects.ts";
@@ -19,9 +19,9 @@ type Traits = {
   readonly severity: "critical" | "warning";
   /** The section of the pages with the details. */
   readonly section: "jobs" | "runs" | "gaps" | "keys" | "budgets" | "anomalies";
-  /** It is about the usage, or waits for a person while everything works: `status` lists it and ends with 0. */
+  /** Everything works all the same, and a person should look at it: `status` lists it and ends with 0. */
   readonly isReminder?: boolean;
-  /** It is shown and not notified: it may end by itself in a moment, or change every day. */
+  /** It is shown and not notified, as it may end by itself in a moment, or change every day. */
   readonly isQuiet?: boolean;
 };
 
@@ -51,7 +51,7 @@ type ConditionName = keyof typeof TRAITS;
 
 export type Condition = {
   readonly name: ConditionName;
-  /** What it is about, in names of the configuration. Every replica uses the same, so that only one of them sends the notification. */
+  /** Names of the configuration. Every replica uses the same, so that only one of them sends the notification. */
   readonly subject: string;
   readonly severity: Traits["severity"];
   /** False for a reminder: the program works all the same. */
@@ -64,23 +64,18 @@ export type Condition = {
 };
 
 /** A condition before merging: each project of one rotation may have the same one. */
-type Found = Condition & { readonly member?: Member | undefined };
-
-type Member = { readonly rotation: string; readonly project: string };
-
-function memberOf(rotation: string, project: string | null | undefined): Member | undefined {
-  return project == null ? undefined : { rotation, project };
-}
+type Found = Condition & { readonly ofProject?: { readonly rotation: string; readonly project: string } | undefined };
 
 function condition(name: ConditionName, subject: string, text: string, part: Partial<Found> = {}): Found {
   const { severity, section, isReminder = false, isQuiet = false }: Traits = TRAITS[name];
   return { name, subject, severity, isWrong: !isReminder, text, since: null, section, isQuiet, ...part };
 }
 
-/**
- * A configured name as one word of a subject: in quotes if it has a space or a quote, so that no subject begins with the name of something
- * else.
- */
+function conditionIf(isTheCase: boolean, ...parameters: Parameters<typeof condition>): readonly Found[] {
+  return isTheCase ? [condition(...parameters)] : [];
+}
+
+/** Quotes a name with a space or a quote: otherwise a subject could begin with the name of something else. */
 function nameWord(name: string): string {
   return /^[^\s"]+$/.test(name) ? name : JSON.stringify(name);
 }
@@ -89,7 +84,7 @@ function nameWord(name: string): string {
 export function conditionsOf(facts: HealthFacts): readonly Condition[] {
   const worker = workerCondition(facts);
   const rotations = facts.rotations.flatMap(rotationConditions);
-  // They say why the run of their rotation failed.
+  // These conditions say why the run of their rotation failed.
   const attempts = new Set(
     rotations.flatMap(({ name, subject }) => (name === "key attempts" || name === "key attention" ? subject : [])),
   );
@@ -111,18 +106,18 @@ export function conditionsOf(facts: HealthFacts): readonly Condition[] {
 
 /** The same condition in many projects of a rotation is one, since it began in the first of them. */
 function mergeFound(found: readonly Found[], { jobs, rotations }: HealthFacts): readonly Condition[] {
-  const groups = Map.groupBy(found, (one) => (one.member ? `${one.name} ${one.subject}` : one));
-  return [...groups.values()].flatMap((members) => {
-    const { member, ...first } = members.reduce((a, b) => (Number(b.since) < Number(a.since) ? b : a));
-    if (!member) return [first];
-    const job = jobs.find((one) => one.kind === "rotation" && one.job === member.rotation);
-    const all = Math.max(job?.projects ?? 0, rotations.filter(({ rotation }) => rotation === member.rotation).length);
-    const names = members.map((one) => one.member?.project ?? "");
-    return [{ ...first, text: `${first.text}; in ${projectsText(names, all)}` }];
+  const alike = Map.groupBy(found, (one) => (one.ofProject ? `${one.name} ${one.subject}` : one));
+  return [...alike.values()].map((members) => {
+    const { ofProject, ...first } = members.reduce((a, b) => (Number(b.since) < Number(a.since) ? b : a));
+    if (!ofProject) return first;
+    const job = jobs.find((one) => one.kind === "rotation" && one.job === ofProject.rotation);
+    const known = rotations.filter(({ rotation }) => rotation === ofProject.rotation);
+    const names = members.map((one) => one.ofProject?.project ?? "");
+    return { ...first, text: `${first.text}; in ${projectsText(names, Math.max(job?.projects ?? 0, known.length))}` };
   });
 }
 
-/** If another scheduler runs the exports there is none: no worker has registered the jobs, so none of them needs a worker. */
+/** None if another scheduler runs the exports: then no worker has registered the jobs, so none of them needs a worker. */
 function workerCondition({ jobs, workers }: HealthFacts): readonly Found[] {
   if (!jobs.some(({ needsWorker }) => needsWorker) || workers.some(({ recent }) => recent)) return [];
   const [last] = workers;
@@ -148,12 +143,9 @@ function configCondition({ workers }: HealthFacts): readonly Found[] {
     const why = truncate((refusal?.reason ?? "").replaceAll(/\s*\n\s*/g, " "), ERROR_LENGTH_MAX * 2);
     return `configuration refused since ${refusal && instantText(refusal.at)}: the worker ${host} pid ${pid} goes on with the one before; ${why}`;
   });
-  return texts.length === 0
-    ? []
-    : [condition("config", "", texts.join("; "), { since: refused[0]?.refusal?.at ?? null })];
+  return conditionIf(texts.length > 0, "config", "", texts.join("; "), { since: refused[0]?.refusal?.at ?? null });
 }
 
-/** One for a list by which projects are discovered, however many projects it has. */
 function listCondition({ list, projects, waiting, waitingSince, error, failingSince }: StoredList): readonly Found[] {
   if (error !== null && failingSince !== null) {
     const kept = `${counted(projects, "project")} of the last list are exported, and new ones are not until it is mended`;
@@ -179,39 +171,26 @@ const CAUSES_SHOWN_MAX = 5;
 /** Slices that are not complete; the failed ones by cause. While an export runs, missing days are not notified: it may read them. */
 function coverageConditions({ slices, causes, jobs, projects, readAt }: HealthFacts): readonly Found[] {
   const isQuiet = jobs.some(({ kind, mayReadMissing }) => kind === "export" && mayReadMissing);
-  const of = (name: "missing" | "failed" | "suspect", count: number, text: string, part: Partial<Found> = {}) =>
-    count === 0 ? [] : [condition(name, "", text, { isQuiet, ...part })];
   const projectsWith = (status: "missing" | "suspect") =>
     counted(new Set(projects.flatMap((one) => (one[status] > 0 ? one.projectId : []))).size, "project");
+  const missing = `usage of ${projectsWith("missing")} was due and never read (${counted(slices.missing, "reading")}): usage-export status says which`;
+  const suspect = `usage of ${projectsWith("suspect")} is in doubt (${counted(slices.suspect, "reading")}): the newest answer was not believed, and earlier numbers stay`;
   const shown = causes.slice(0, CAUSES_SHOWN_MAX);
   const others = shown.reduce((left, one) => left - one.slices, slices.failed);
   return [
-    ...of(
-      "missing",
-      slices.missing,
-      `usage of ${projectsWith("missing")} was due and never read (${counted(slices.missing, "reading")}): usage-export status says which`,
-    ),
-    ...shown.flatMap((cause) =>
-      of("failed", cause.slices, causeText(cause), {
-        ...{ subject: cause.code ?? "other", since: cause.since },
-        isQuiet: isFirstRetried(cause, readAt),
-      }),
-    ),
-    ...of("failed", others, `${counted(others, "reading")} failed for other reasons`, {
-      subject: "other",
-      isQuiet: false,
+    ...conditionIf(slices.missing > 0, "missing", "", missing, { isQuiet }),
+    ...shown.map((cause) => {
+      const part = { since: cause.since, isQuiet: isFirstRetried(cause, readAt) };
+      return condition("failed", cause.code ?? "other", causeText(cause), part);
     }),
-    ...of(
-      "suspect",
-      slices.suspect,
-      `usage of ${projectsWith("suspect")} is in doubt (${counted(slices.suspect, "reading")}): the newest answer was not believed, and earlier numbers stay`,
-    ),
+    ...conditionIf(others > 0, "failed", "other", `${counted(others, "reading")} failed for other reasons`),
+    ...conditionIf(slices.suspect > 0, "suspect", "", suspect, { isQuiet }),
   ];
 }
 
 const MINUTE_MS = 60_000;
 
-/** The failure is new and is tried again within minutes, as after a short outage of the service: it is not sent yet. */
+/** Whether the failure is new and is tried again within minutes, as in a short outage of the service. */
 function isFirstRetried({ since, code, isRetried }: FailureCause, readAt: Date): boolean {
   return isRetried && RETRIED_CODES.includes(code ?? "") && Number(readAt) - Number(since) < 15 * MINUTE_MS;
 }
@@ -240,14 +219,14 @@ function causeText(cause: FailureCause): string {
 /** The parts in which error texts with the same reason differ. */
 const REQUEST_DETAILS = / \((?:\d+ attempts|request id [^)]*)\)/g;
 
-/** Only the text of the error says what happened. */
+/** The title where only the text of the error says what happened. */
 const UNKNOWN_CAUSE = "readings fail";
 
 /** "the service does not answer (503)" */
 export function causeTitle({ code, project, isBillingRefused, error }: FailureCause): string {
   const status = /the service answered (\d{3})/.exec(error)?.[1];
   const answer = status === undefined ? "" : ` (${status})`;
-  // What failed is the command that prints the key: the service was not called.
+  // The command that prints the key failed, so the service was not called.
   if (error.startsWith("the key command ")) return UNKNOWN_CAUSE;
   switch (code) {
     case "unavailable":
@@ -263,55 +242,43 @@ export function causeTitle({ code, project, isBillingRefused, error }: FailureCa
   }
 }
 
-/** How many days over its maximum age a key may be: it is replaced on the following night, or a night later if that one fails. */
+/** How many days over its maximum age a key may be. It is replaced on the following night, or a night later if that one fails. */
 const LATE_DAYS_MAX = 2;
 
-/** None if the rotation is not configured any more, as nobody could end them. */
+/** A rotation that is not configured any more has no conditions, as nobody could end them. */
 function rotationConditions(row: RotationHealth): readonly Found[] {
   const { rotation, project, configured, failedAttempts, keys, fallback, fallbackAt } = row;
   if (!configured) return [];
   const { maxAgeDays, retire } = configured;
   const ageDays = Math.floor((row.ageSeconds ?? 0) / DAY_SECONDS);
-  const of = (name: ConditionName, isTheCase: boolean, text: string, since: Date | null = null) =>
-    isTheCase
-      ? [condition(name, rotation, `rotation ${rotation}: ${text}`, { member: memberOf(rotation, project), since })]
-      : [];
+  const ofProject = project == null ? undefined : { rotation, project };
+  const found = (isTheCase: boolean, name: ConditionName, text: string, since: Date | null = null) =>
+    conditionIf(isTheCase, name, rotation, `rotation ${rotation}: ${text}`, { ofProject, since });
+  const late = `the key in use is ${ageDays} days old and should have been replaced after ${maxAgeDays}: rotate --dry-run says what is in the way`;
+  const orphans = `${counted(keys.orphan, "key")} may exist at the service whose secret is lost: "keys" shows the comment to find and remove it by`;
+  const isKept = retire === "keep";
+  const removal = `${isKept ? "can be removed at the service" : "due for removal, and not deleted"}: "keys" ${isKept ? "shows which" : "says why"}`;
   return [
-    ...of(needsAttention(failedAttempts) ? "key attention" : "key attempts", failedAttempts > 0, attemptsText(row)),
-    ...of("key fallback", fallback !== null, fallbackText(row), fallbackAt),
-    ...of(
-      "key age",
-      ageDays > maxAgeDays + LATE_DAYS_MAX,
-      `the key in use is ${ageDays} days old and should have been replaced after ${maxAgeDays}: rotate --dry-run says what is in the way`,
-    ),
-    ...of(
-      "key orphans",
-      keys.orphan > 0,
-      `${counted(keys.orphan, "key")} may exist at the service whose secret is lost: "keys" shows the comment to find and remove it by`,
-    ),
-    ...of(
-      "key removal",
-      keys.dueForRemoval > 0,
-      retire === "keep"
-        ? `${counted(keys.dueForRemoval, "key")} can be removed at the service: "keys" shows which`
-        : `${counted(keys.dueForRemoval, "key")} due for removal, and not deleted: "keys" says why`,
-    ),
+    ...found(failedAttempts > 0, needsAttention(failedAttempts) ? "key attention" : "key attempts", attemptsText(row)),
+    ...found(fallback !== null, "key fallback", fallbackText(row), fallbackAt),
+    ...found(ageDays > maxAgeDays + LATE_DAYS_MAX, "key age", late),
+    ...found(keys.orphan > 0, "key orphans", orphans),
+    ...found(keys.dueForRemoval > 0, "key removal", `${counted(keys.dueForRemoval, "key")} ${removal}`),
   ];
 }
 
 function usageConditions({ notRead, budgets, anomalies }: HealthFacts): readonly Found[] {
+  const unread = `budgets and anomalies: not read, as reading them failed: ${notRead}`;
   return [
-    ...(notRead === undefined
-      ? []
-      : [condition("unread", "", `budgets and anomalies: not read, as reading them failed: ${notRead}`)]),
+    ...conditionIf(notRead !== undefined, "unread", "", unread),
     ...budgets.flatMap(budgetCondition),
     ...anomalies.map(anomalyCondition),
   ];
 }
 
 /**
- * The highest threshold that is reached, each with a subject of its own, so that each is notified once in a period; and a budget that will
- * probably be exceeded. Once a threshold is reached, the text about that has the forecast.
+ * A threshold that is reached, or an overrun that is forecast. Of several reached thresholds the highest counts. Each has a subject of its
+ * own, so that each is notified once in a period.
  */
 function budgetCondition(use: BudgetUse): readonly Found[] {
   const subject = `${nameWord(use.name)} ${budgetPeriod(use)}`;
@@ -326,21 +293,13 @@ function budgetCondition(use: BudgetUse): readonly Found[] {
   return [condition("budget forecast", subject, text)];
 }
 
-function anomalyCondition({ project, filter, unfiltered, day, daysBefore, ...unusual }: OpenAnomaly): Found {
+/** "unusual usage of production on 2026-03-17: requests: 12,345, usually 3,100 to 4,900" */
+function anomalyCondition(anomaly: OpenAnomaly): Found {
+  const { project, filter, unfiltered, day, daysBefore, metric, low, high } = anomaly;
   const name = unfiltered ? project : `${project} under ${filter}`;
   const subject = [nameWord(project), ...(unfiltered ? [] : [nameWord(filter)])].join(" ");
+  const amount = `${roundedText(anomaly.amount)}${anomaly.isFinal ? "" : ", and may still change"}`;
+  const text = `${metricName(metric)}: ${amount}, usually ${roundedText(low)} to ${roundedText(high)}`;
   const more = daysBefore > 0 ? `; also ${counted(daysBefore, "day")} before it` : "";
-  return condition("anomaly", subject, `unusual usage of ${name} on ${day}: ${anomalyText(unusual)}${more}`);
-}
-
-/** "12,345 requests, usually 3,100 to 4,900" */
-function anomalyText({
-  metric,
-  amount,
-  low,
-  high,
-  isFinal,
-}: Pick<OpenAnomaly, "metric" | "amount" | "low" | "high" | "isFinal">): string {
-  const mayChange = isFinal ? "" : ", and may still change";
-  return `${metricName(metric)}: ${roundedText(amount)}${mayChange}, usually ${roundedText(low)} to ${roundedText(high)}`;
+  return condition("anomaly", subject, `unusual usage of ${name} on ${day}: ${text}${more}`);
 }

@@ -6,13 +6,14 @@ import type { Day, Window } from "../usage/days.ts";
 import type { Source } from "../usage/dimensions.ts";
 import type { SeriesName } from "../usage/series.ts";
 import type { SliceStatus } from "../usage/slice-decision.ts";
+import type { Question } from "./question.ts";
 import { findProjects, type Query } from "./scope.ts";
 import { literal, projectConditions, within } from "./sql.ts";
 
 /** Numbers of slices. */
 export type SliceCounts = Readonly<Record<SliceStatus, number>>;
 
-/** The series of a project and source together. Slices that are not complete count only if their series is configured. */
+/** All series of a project and source. Slices that are not complete count only if their series is configured. */
 export type ProjectHealth = SliceCounts & {
   readonly project: string;
   readonly projectId: string;
@@ -24,13 +25,11 @@ export type ProjectHealth = SliceCounts & {
 };
 
 /**
- * Every replica runs this at each scrape, so the query reads each slice once, where the views take several passes; only the slices of
- * series that are not whole are looked at twice.
+ * Every replica runs this at each scrape, so each slice is read once, where the views take several passes.
  *
- * Missing slices are due days without a slice, or with one that was last read before its day was over ("unclosed"). Today's slice is not
- * missing: it is not due before it is over. A series is fresh through the last day before its first missing day. If as many slices were
- * read as there are days from the first due one to the newest one read, no day between them is missing. Otherwise the first missing day is
- * searched for, which is rare and slow.
+ * A slice is missing if its day is due and was not read since it was over ("unclosed"). A series is fresh through the last day before its
+ * first missing day. If as many slices were read as there are days from the first due one to the newest one read, no day between them is
+ * missing. Otherwise the first missing day is searched for, which is rare and slow.
  */
 export async function completeness(tx: Tx): Promise<readonly ProjectHealth[]> {
   const { rows } = await sql<ProjectHealth>`
@@ -92,7 +91,7 @@ export async function completeness(tx: Tx): Promise<readonly ProjectHealth[]> {
   return rows;
 }
 
-export function countSlices(projects: readonly ProjectHealth[]): SliceCounts {
+export function countSlices(projects: readonly SliceCounts[]): SliceCounts {
   const sum = (status: SliceStatus) => projects.reduce((total, project) => total + project[status], 0);
   return { complete: sum("complete"), suspect: sum("suspect"), failed: sum("failed"), missing: sum("missing") };
 }
@@ -107,8 +106,9 @@ export function worstProjects(projects: readonly ProjectHealth[]): readonly Proj
 }
 
 /**
- * What is known of a project's day. "stale": the newest reading of something failed, and the numbers of an earlier one are shown, which were
- * right then. "suspect": the newest answer was empty or much lower, so the numbers before it are shown. "missing": there are no numbers.
+ * - `stale`: the newest reading of something failed, and the numbers of an earlier one are shown, which were right then
+ * - `suspect`: the newest answer was empty or much lower, so the numbers before it are shown
+ * - `missing`: there are no numbers
  */
 export const DAY_QUALITIES = ["complete", "stale", "suspect", "missing"] as const;
 export type DayQuality = (typeof DAY_QUALITIES)[number];
@@ -143,20 +143,16 @@ export type CoverageGap = Window & {
   readonly error: string | null;
 };
 
-export type CoverageScope = {
-  readonly period: Window;
-  /** Names or identifiers; undefined for all. */
-  readonly projects: readonly string[] | undefined;
-};
-
 /** Reads the coverage of usage and billing together. Throws InvalidQuestion if there is no such project. */
-export async function coverage(query: Query, { period, projects }: CoverageScope): Promise<Coverage> {
-  const ofProjects = projectConditions({ projectIds: projects && (await findProjects(query, projects)) });
-  return {
-    period,
-    ...(await readProjects(query, ofProjects, period)),
-    undated: await undatedSeries(query, ofProjects),
-  };
+export async function coverage(
+  query: Query,
+  { period, projects: names }: Pick<Question, "period" | "projects">,
+): Promise<Coverage> {
+  const ofProjects = projectConditions({ projectIds: names && (await findProjects(query, names)) });
+  const asked = [within(period), "status <> 'undated'", ...ofProjects].join(" and ");
+  const worst = await worstCovered(query, ofProjects, asked);
+  const projects = worst.length > 0 ? await projectCoverage(query, worst, asked) : [];
+  return { period, projects, projectCount: worst[0]?.count ?? 0, undated: await undatedSeries(query, ofProjects) };
 }
 
 /** The series whose answers carry no date. */
@@ -173,13 +169,9 @@ const QUALITY = `case when status in ('complete', 'suspect') then status when fe
 
 type ProjectRow = { readonly projectId: string; readonly count: number };
 
-async function readProjects(
-  query: Query,
-  ofProjects: readonly string[],
-  period: Window,
-): Promise<Pick<Coverage, "projects" | "projectCount">> {
-  const asked = [within(period), "status <> 'undated'", ...ofProjects].join(" and ");
-  const worst = await query<ProjectRow>(`
+/** The configured projects, those that lack the most days first; `count` is how many there are. */
+function worstCovered(query: Query, ofProjects: readonly string[], asked: string): Promise<readonly ProjectRow[]> {
+  return query<ProjectRow>(`
 select project_id as "projectId", (count(*) over ())::integer as count
 from (select project_id, max(project) as project from bi.series where ${["active", ...ofProjects].join(" and ")} group by project_id) known
 left join (
@@ -188,20 +180,14 @@ left join (
 ) bad using (project_id)
 order by missing desc nulls last, lacking desc nulls last, project collate "C", project_id
 limit ${PROJECTS_MAX}`);
-  if (worst.length === 0) return { projects: [], projectCount: 0 };
-  return { projects: await projectCoverage(query, worst, asked), projectCount: worst[0]?.count ?? 0 };
 }
 
-/** bi.coverage_gaps has no suspect days, and its stretches do not end with the period. */
-function projectCoverage(
-  query: Query,
-  shown: readonly ProjectRow[],
-  asked: string,
-): Promise<readonly ProjectCoverage[]> {
+/** The gaps are not those of bi.coverage_gaps, which has no suspect days, and whose stretches do not end with the period. */
+function projectCoverage(query: Query, shown: readonly ProjectRow[], asked: string) {
   const ids = shown.map(({ projectId }) => literal(projectId)).join(", ");
   const ofShown = `project_id in (${ids})`;
   const qualities = `array[${DAY_QUALITIES.map(literal).join(", ")}]`;
-  return query(`
+  return query<ProjectCoverage>(`
 with covered as materialized (
   select *, ${QUALITY} as quality from bi.coverage where ${ofShown} and ${asked}
 ), gap as (
@@ -243,7 +229,7 @@ type Gap = {
 /** The newest first; and how many older ones are not listed. */
 export type Gaps = { readonly gaps: readonly Gap[]; readonly gapsLeftOut: number };
 
-/** Reads the newest gaps of the projects with these names; of all projects if it is undefined. */
+/** `projects` are names; undefined for all. */
 export async function newestGaps(query: Query, projects: readonly string[] | undefined): Promise<Gaps> {
   const asked = projects === undefined ? "true" : `project in (${projects.map(literal).join(", ") || "null"})`;
   const rows = await query<Gap & { readonly all: number }>(`
@@ -251,7 +237,7 @@ select status, from_date as "from", to_date as "to", reason as error, (count(*) 
   json_agg(json_build_object('project', project, 'source', source, 'grouping', "grouping", 'filter', filter)
     order by source desc, project, "grouping", filter) as series
 from (
-  -- Of one reason the texts differ in the number of attempts and in the request.
+  -- The texts of one reason differ in the number of attempts and in the id of the request.
   select *, regexp_replace(error, ' \\((\\d+ attempts|request id [^)]*)\\)', '', 'g') as reason from bi.coverage_gaps where ${asked}
 ) gap
 group by status, from_date, to_date, reason
@@ -260,14 +246,11 @@ limit ${GAPS_MAX}`);
   return { gaps: rows.map(({ all: _, ...gap }) => gap), gapsLeftOut: (rows[0]?.all ?? 0) - rows.length };
 }
 
-/** A window after whose last reading of a day usage still changed. */
-export type ShortWindow = { readonly windowDays: number; readonly days: number };
-
 const LATE_DAYS_MIN = 7;
 
 /** Finds windows in which at least 7 of the last 70 days changed at their last reading: later changes were probably not seen. */
-export function shortWindows(query: Query): Promise<readonly ShortWindow[]> {
-  return query<ShortWindow>(`
+export function shortWindows(query: Query) {
+  return query<{ readonly windowDays: number; readonly days: number }>(`
 select s.window_days as "windowDays", count(distinct r.usage_date)::integer as days
 from usage_export.series s
 join usage_export.superseded_row r using (series_id)

@@ -78,15 +78,8 @@ async function configuredLists(tx: Tx, { discovery }: Config): Promise<readonly 
   return (await storedLists(tx)).filter(({ list }) => configured.has(list));
 }
 
-/**
- * Budgets and anomalies, which take longer to read the more usage is stored. If reading them fails, as by the time limit of a statement,
- * everything that is said of the program itself is still known.
- */
-async function usageFacts(
-  db: Database,
-  tx: Tx,
-  config: Config,
-): Promise<Pick<HealthFacts, "budgets" | "anomalies" | "notRead">> {
+/** Budgets and anomalies take longer to read the more usage is stored. If that exceeds the time limit, the other facts are still known. */
+async function usageFacts(db: Database, tx: Tx, config: Config) {
   const read = await tryWithin(tx, async () => ({
     budgets: await watchedBudgets(db, tx),
     anomalies: config.anomalies.sensitivity === "off" ? [] : await openAnomalies(tx),

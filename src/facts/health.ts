@@ -1,5 +1,4 @@
-// The health of the program at one moment, and the conditions that a person should know of. `status`, the pages, /metrics, the notifications
-// and the dead man's switch show parts of it.
+// The health of the program at one moment. `status`, the pages, /metrics, the notifications and the dead man's switch show parts of it.
 
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";

@@ -49,17 +49,12 @@ export type FailedRun = {
 };
 
 /** Every configured job, the exports first. */
-export async function jobHealth(
-  tx: Tx,
-  config: Config,
-  projects: readonly ProjectHealth[],
-  now: Date,
-): Promise<readonly JobHealth[]> {
+export async function jobHealth(tx: Tx, config: Config, projects: readonly ProjectHealth[], now: Date) {
   const jobs = jobsOf(config);
   const storedOf = await storedJobs(tx);
   const runs = await newestRuns(tx, jobs);
   const failed = new Set(projects.flatMap((one) => (one.failed > 0 ? `${one.source} ${one.projectId}` : [])));
-  return jobs.map((job, i) => {
+  return jobs.map((job, i): JobHealth => {
     const { last, failed: newestFailed, success } = runs.get(i) ?? {};
     const { kind, name, schedule, timezone } = job;
     const hasFailedSlices = kind === "export" && job.projects.some(({ id }) => failed.has(`${job.source} ${id}`));
@@ -73,16 +68,12 @@ export async function jobHealth(
   });
 }
 
-/** Days that are missing after a run of hours are notified while it goes on. */
+/** A run that takes longer no longer excuses missing days: they are notified while it goes on. */
 const READING_MS_MAX = 2 * 60 * 60_000;
 
-function plannedRuns(
-  job: Schedule,
-  stored: StoredJob | undefined,
-  last: LastRun | undefined,
-  now: Date,
-): Pick<JobHealth, "nextRun" | "paused" | "needsWorker" | "overdueSince" | "mayReadMissing"> {
+function plannedRuns(job: Schedule, stored: StoredJob | undefined, last: LastRun | undefined, now: Date) {
   const isPaused = stored?.pause !== undefined;
+  const isRunning = last?.status === "running";
   const overdue = overdueSince(job, stored, now);
   const isAboutToBegin = waitingSince(job, stored, now) !== undefined && !overdue;
   return {
@@ -91,9 +82,8 @@ function plannedRuns(
     paused: stored?.pause,
     needsWorker: stored !== undefined && !isPaused,
     // A run that waits for the end of the previous run is not overdue.
-    overdueSince: last?.status === "running" ? undefined : overdue,
-    mayReadMissing:
-      isAboutToBegin || (last?.status === "running" && now.getTime() - last.startedAt.getTime() < READING_MS_MAX),
+    overdueSince: isRunning ? undefined : overdue,
+    mayReadMissing: isAboutToBegin || (isRunning && now.getTime() - last.startedAt.getTime() < READING_MS_MAX),
   };
 }
 
@@ -102,8 +92,6 @@ function failedRun(run: LastRun | undefined, hasFailedSlices: boolean): FailedRu
   const { status, trigger, startedAt, error, suspect } = run;
   return { status, trigger, startedAt, error, isExplained: hasFailedSlices || (suspect > 0 && error === null) };
 }
-
-// One index lookup for each job, and no pass over all runs: a job that ran for years has very many.
 
 /** "last": the newest; "failed": see FailedRun; "success": see `lastSuccess`. */
 type NewestRuns = { readonly [What in "last" | "failed" | "success"]?: LastRun };
@@ -122,20 +110,14 @@ function endedWell(alias: string) {
   return sql`${column("finished_at")} is not null and ${column("error")} is null and ${column("slices_failed")} + ${column("slices_suspect")} = 0`;
 }
 
-/** By the index of the job. */
+/** By the index of the job. Each job is looked up in an index, as a job that ran for years has very many runs. */
 async function newestRuns(tx: Tx, jobs: readonly JobId[]): Promise<ReadonlyMap<number, NewestRuns>> {
   const { rows } = await sql<LastRun & { readonly index: number; readonly what: keyof NewestRuns }>`
-    select c.index, r.what, r.trigger, r.status, r.started_at as "startedAt", r.finished_at as "finishedAt", r.error,
-      r.slices_suspect as suspect
-    from (
-      select kind, name, position::integer - 1 as index
-      from unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[]) with ordinality as c (kind, name, position)
-    ) c
+    select c.position::integer - 1 as index, r.what, r.trigger, r.status, r.started_at as "startedAt",
+      r.finished_at as "finishedAt", r.error, r.slices_suspect as suspect
+    from unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[]) with ordinality as c (kind, name, position)
     cross join lateral (
-      (
-        select 'last' as what, * from bi.runs where kind = c.kind and job = c.name
-        order by started_at desc limit 1
-      )
+      (select 'last' as what, * from bi.runs where kind = c.kind and job = c.name order by started_at desc limit 1)
       union all
       (
         select 'failed', * from bi.runs r
@@ -158,11 +140,7 @@ async function newestRuns(tx: Tx, jobs: readonly JobId[]): Promise<ReadonlyMap<n
       )
     ) r
   `.execute(tx);
-  const byJob = Map.groupBy(rows, ({ index }) => index);
-  return new Map(
-    [...byJob].map(([index, found]) => [
-      index,
-      Object.fromEntries(found.map(({ index: _, what, ...run }) => [what, run])),
-    ]),
-  );
+  const byJob = new Map<number, NewestRuns>();
+  for (const { index, what, ...run } of rows) byJob.set(index, { ...byJob.get(index), [what]: run });
+  return byJob;
 }

@@ -1,4 +1,4 @@
-// The keys of rotations, and how each rotation goes: for `keys`, the pages and the health state.
+// The keys of rotations, and how each rotation goes.
 
 import { sql } from "kysely";
 import type { Database } from "../db/connection/database.ts";
@@ -9,9 +9,8 @@ import type { Day } from "../usage/days.ts";
 export type KeyStatus = {
   /** The name of its rotation in the configuration. */
   readonly rotation: string;
-  /** The name of its rotation in the ledger: another one for each project. */
+  /** The name of its rotation in the ledger. It has the project in it if the rotation is for many. */
   readonly ledgerName: string;
-  /** Whether the rotation is for many projects. */
   readonly isOfMany: boolean;
   readonly project: string;
   readonly projectId: string;
@@ -26,8 +25,8 @@ export type KeyStatus = {
 };
 
 /**
- * Every key that still exists or may exist, by rotation, the newest first. The last use is the same as in bi.api_keys, which
- * aggregates all stored usage; here each key's days are read backwards until the first one with usage.
+ * Every key that may still exist, by rotation, the newest first. bi.api_keys finds the same last use from all stored usage; here the days of
+ * each key are read backwards until the first one with usage.
  */
 export async function keyStatuses(db: Database, keysMax: number | null = null): Promise<readonly KeyStatus[]> {
   const { rows } = await sql<KeyStatus>`
@@ -56,8 +55,6 @@ export async function keyStatuses(db: Database, keysMax: number | null = null): 
   return rows;
 }
 
-const KEY_COUNTS = ["pending", "active", "draining", "orphan", "dueForRemoval"] as const;
-
 export type RotationRow = {
   /** The name in the configuration. */
   readonly rotation: string;
@@ -71,16 +68,13 @@ export type RotationRow = {
   readonly ageSeconds: number | null;
   readonly failedAttempts: number;
   readonly lastError: string | null;
-  /**
-   * Why calls fell back to the previous key: how the service refused the key in use. The newest such event since that key became
-   * active, of the last 7 days.
-   */
+  /** How the service refused the key in use, so that calls fell back to the previous one: the newest refusal of the last 7 days. */
   readonly fallback: string | null;
   readonly fallbackAt: Date | null;
-  readonly keys: Readonly<Record<(typeof KEY_COUNTS)[number], number>>;
+  readonly keys: Readonly<Record<"pending" | "active" | "draining" | "orphan" | "dueForRemoval", number>>;
 };
 
-/** One row for each project of a rotation for many. */
+/** A rotation for many projects has a row for each of them. */
 export async function rotationRows(db: Database): Promise<readonly RotationRow[]> {
   // In one pass over the keys: one for each rotation would take 13 s with 5,000 rotations of three keys each.
   const { rows } = await sql<RotationRow>`
@@ -121,13 +115,10 @@ export type RotationHealth = RotationRow & {
 /** Nobody can end the failures of a rotation that is not configured any more. */
 const NO_FAILURES = { failedAttempts: 0, lastError: null, fallback: null, fallbackAt: null };
 
-/** One for each project of a rotation for many. */
-export async function rotationHealth(
-  db: Database,
-  rotations: readonly RotationJob[],
-): Promise<readonly RotationHealth[]> {
+/** A rotation for many projects has one for each of them. */
+export async function rotationHealth(db: Database, rotations: readonly RotationJob[]) {
   const settings = new Map(rotations.map((one) => [one.name, one]));
-  return (await rotationRows(db)).map((row) => {
+  return (await rotationRows(db)).map((row): RotationHealth => {
     const configured = settings.get(row.ledgerName);
     if (configured) return { ...row, configured };
     const rotation = row.project === null ? row.rotation : `${row.rotation}, projects that are gone`;
@@ -137,28 +128,25 @@ export async function rotationHealth(
 
 /** Shows a rotation for many projects as one. Its keys are added up; its age and failed attempts are the highest of any project. */
 export function mergeRotations(rotations: readonly RotationHealth[]): readonly RotationHealth[] {
-  const groups = Map.groupBy(rotations, (one) => (one.project === null ? one : one.rotation));
-  return [...groups.values()].flatMap((members): readonly RotationHealth[] => {
+  const byName = Map.groupBy(rotations, (one) => (one.project === null ? one : one.rotation));
+  return [...byName.values()].flatMap((members): readonly RotationHealth[] => {
     const [first] = members;
     if (!first || first.project === null) return members;
     const worst = members.reduce((a, b) => (b.failedAttempts > a.failedAttempts ? b : a));
     const newest = members.reduce((a, b) => (Number(b.fallbackAt) > Number(a.fallbackAt) ? b : a));
     const oldest = members.reduce((a, b) => ((b.ageSeconds ?? -1) > (a.ageSeconds ?? -1) ? b : a));
-    const sum = (state: keyof RotationRow["keys"]) => members.reduce((total, { keys }) => total + keys[state], 0);
-    return [
-      {
-        ...first,
-        projects: members.length,
-        ...{ project: null, apiKeyId: null, ageDays: oldest.ageDays, ageSeconds: oldest.ageSeconds },
-        ...{ failedAttempts: worst.failedAttempts, lastError: worst.lastError },
-        ...{ fallback: newest.fallback, fallbackAt: newest.fallbackAt },
-        keys: Object.fromEntries(KEY_COUNTS.map((state) => [state, sum(state)])) as RotationRow["keys"],
-      },
-    ];
+    const keys = { ...first.keys };
+    for (const state of Object.keys(keys) as (keyof typeof keys)[])
+      keys[state] = members.reduce((total, one) => total + one.keys[state], 0);
+    const merged = { ...first, projects: members.length, project: null, apiKeyId: null, keys };
+    const { ageDays, ageSeconds } = oldest;
+    const { failedAttempts, lastError } = worst;
+    const { fallback, fallbackAt } = newest;
+    return [{ ...merged, ageDays, ageSeconds, failedAttempts, lastError, fallback, fallbackAt }];
   });
 }
 
-// What the page shows. A page waits for these reads, so each statement has a short limit.
+// What the page of keys shows.
 
 export const KEYS_PER_PAGE = 100;
 const EVENTS_SHOWN_MAX = 50;
@@ -192,7 +180,7 @@ type KeyEventRow = {
   readonly reason: string;
 };
 
-/** The rotations as the program runs them, one for each project, and as the file has them. */
+/** `rotations` as the program runs them, one for each project; `file.rotations` as the file has them. */
 type ConfiguredRotations = {
   readonly rotations: readonly RotationJob[];
   readonly file: { readonly rotations: readonly Pick<RotationJob, "name" | "maxAgeDays">[] };
@@ -200,11 +188,8 @@ type ConfiguredRotations = {
 
 /** The rotations that have keys, and those that are configured and have none. */
 export async function readKeys(db: Database, config: ConfiguredRotations): Promise<KeysData> {
-  const [keys, events] = await readSnapshot(
-    db,
-    async (tx) => [await keyStatuses(tx, KEYS_PER_PAGE + 1), await newestEvents(tx)] as const,
-    BRIEF_SNAPSHOT_SECONDS,
-  );
+  const read = async (tx: Database) => [await keyStatuses(tx, KEYS_PER_PAGE + 1), await newestEvents(tx)] as const;
+  const [keys, events] = await readSnapshot(db, read, BRIEF_SNAPSHOT_SECONDS);
   const settings = new Map(config.rotations.map((one) => [one.name, one]));
   const byName = Map.groupBy(keys.slice(0, KEYS_PER_PAGE), ({ ledgerName }) => ledgerName);
   const shown = [...byName].flatMap(([name, [first, ...others]]): RotationKeys[] => {

@@ -112,18 +112,9 @@ const HISTORY_DAYS = 70;
 const FORECAST_PROJECTS_MAX = 1_000;
 
 /** Forecasts by the method of budgets (docs/forecast.md). A day that was not read of every project is estimated. */
-async function readForecast(
-  query: Query,
-  question: Question,
-  scope: Basis["scope"],
-  today: Day,
-): Promise<Forecast | null> {
-  if (
-    scope.projectCount === 0 ||
-    scope.projectCount > FORECAST_PROJECTS_MAX ||
-    (isCost(question.metric) && scope.currency === undefined)
-  )
-    return null;
+async function readForecast(query: Query, question: Question, scope: Basis["scope"], today: Day) {
+  const isUnpriced = isCost(question.metric) && scope.currency === undefined;
+  if (scope.projectCount === 0 || scope.projectCount > FORECAST_PROJECTS_MAX || isUnpriced) return null;
   const history = { start: addDays(today, -HISTORY_DAYS), end: today };
   const { view, conditions } = sourceOf({ ...question, group: undefined }, scope);
   const [found] = await query<Forecast>(`

@@ -1,4 +1,4 @@
-// The newest runs of all jobs or of one, and one run with its projects. A page waits for these reads, so each statement has a short limit.
+// The newest runs of all jobs, and one run with its projects, for the pages.
 
 import { sql } from "kysely";
 import type { Database } from "../db/connection/database.ts";
@@ -32,11 +32,9 @@ export async function readRuns(db: Database, max = RUNS_READ_MAX): Promise<reado
   return (await readSnapshot(db, (tx) => query.execute(tx), BRIEF_SNAPSHOT_SECONDS)).rows;
 }
 
-const PROJECT_OUTCOMES = ["failed", "open", "ok"] as const;
-
 type ProjectOfRun = RunCounts & {
   readonly project: string;
-  readonly outcome: (typeof PROJECT_OUTCOMES)[number];
+  readonly outcome: "failed" | "open" | "ok";
   readonly finishedAt: Date | null;
   /** The first error. */
   readonly error: string | null;
@@ -75,7 +73,7 @@ async function runDetails(db: Tx, runId: string): Promise<RunDetails | undefined
       left join (select project_id, min(project) as project from usage_export.series group by project_id) named using (project_id)
       where run_id = ${run.runId}::uuid
     ) p
-    order by array_position(${[...PROJECT_OUTCOMES]}::text[], outcome), finished_at desc, project collate "C"
+    order by array_position(array['failed', 'open', 'ok'], outcome), finished_at desc, project collate "C"
     limit ${PROJECTS_MAX}
   `.execute(db);
   return { run, found: rows[0]?.found ?? 0, projects: rows.map(({ found: _, ...project }) => project) };

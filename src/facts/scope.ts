@@ -1,11 +1,11 @@
-// Which stored series a question is about, and on which days their numbers can be relied on. Like the amounts, it is read from views of
-// schema bi.
+// Which stored series a question is about, and on which days their numbers can be relied on, from views of schema bi.
 
 import { didYouMean } from "../config/messages.ts";
 import type { Query } from "../db/connection/transaction.ts";
 import { type Day, daysOf, type Window } from "../usage/days.ts";
 import { InvalidQuestion, isCost, type Question, SPLITS, type Split, splitsOf } from "./question.ts";
 import {
+  anyOf,
   coverageConditions,
   filterCondition,
   groupConditions,
@@ -25,7 +25,7 @@ const CANDIDATES_MAX = 1_000;
 
 export type SeriesFacts = {
   /** The projects of the question that have such a series; at most 20. */
-  readonly projects: readonly { readonly id: string; readonly name: string }[];
+  readonly projects: readonly ProjectName[];
   readonly projectCount: number;
   /** How many of these series are still exported. */
   readonly activeCount: number;
@@ -43,13 +43,9 @@ export type SeriesFacts = {
   readonly currencies: readonly string[];
 };
 
-/** `retired` are the projects that had such a series, and have none now. */
-type StoredFacts = Omit<SeriesFacts, "ended" | "endedCount" | "currencies"> & {
-  readonly retired: readonly RetiredProject[];
-};
-/** `active`: it is exported by another series. */
-type RetiredProject = AskedProject & { readonly active: boolean };
-type AskedProject = { readonly id: string; readonly name: string };
+type ProjectName = { readonly id: string; readonly name: string };
+/** A project that had such a series, and has none now. `active`: it is exported by another series. */
+type RetiredProject = ProjectName & { readonly active: boolean };
 
 /** Throws InvalidQuestion if there is no such project or filter. */
 export async function readScope(query: Query, question: Question): Promise<Scope & SeriesFacts> {
@@ -58,12 +54,13 @@ export async function readScope(query: Query, question: Question): Promise<Scope
   const currencies = question.metric === "estimated_cost" ? await readCurrencies(query, question) : [];
   const currency = question.metric === "billed_cost" ? "USD" : (question.currency ?? currencies[0]);
   const scope = { projectIds: projects, filter: question.filter, ...(isCost(question.metric) && { currency }) };
-  const [stored] = await query<StoredFacts>(factsSql(question, scope));
-  if (!stored) throw new Error("expected one row with the facts about the series");
-  const { retired, ...facts } = stored;
+  type Row = Omit<SeriesFacts, "ended" | "endedCount" | "currencies"> & { readonly retired: readonly RetiredProject[] };
+  const [row] = await query<Row>(factsSql(question, scope));
+  if (!row) throw new Error("expected one row with the facts about the series");
+  const { retired, ...facts } = row;
   const { ended, unused } = await sortRetired(query, question, scope, retired);
   return {
-    ...{ ...scope, ...facts, currencies, ...costChoices(question, facts) },
+    ...{ ...scope, ...facts, currencies, ...choices(question, facts) },
     leftOut: [...facts.leftOut, ...unused].sort().slice(0, NAMES_MAX),
     leftOutCount: facts.leftOutCount + unused.length,
     ended: ended.slice(0, NAMES_MAX),
@@ -72,7 +69,7 @@ export async function readScope(query: Query, question: Question): Promise<Scope
 }
 
 /** By which groupings and filters the metric can be asked for. Prices have conditions of their own, so an estimate has no filters. */
-function costChoices({ metric }: Question, { groupings, filters }: Pick<SeriesFacts, "groupings" | "filters">) {
+function choices({ metric }: Question, { groupings, filters }: Pick<SeriesFacts, "groupings" | "filters">) {
   if (metric === "estimated_cost") return { groupings: splitsOf(metric), filters: [] };
   const known: readonly Split[] = groupings.includes("none") ? [...groupings, "project"] : groupings;
   return { groupings: known.filter((one) => splitsOf(metric).includes(one)), filters };
@@ -101,10 +98,7 @@ select count(distinct coalesce(model, ''))::integer as count from bi.cost_estima
   return counted?.count ?? 0;
 }
 
-/**
- * The names of the retired projects that have some days of the question and lack others, and of those that have none but are exported
- * by another series. A project that was read on all days lacks nothing.
- */
+/** The retired projects that have some days of the question and lack others, and those that have none but are exported otherwise. */
 async function sortRetired(query: Query, question: Question, scope: Scope, retired: readonly RetiredProject[]) {
   if (retired.length === 0) return { ended: [], unused: [] };
   const windows = windowsOf(question);
@@ -118,7 +112,7 @@ select project_id as id, max(days)::integer as days from (
   group by project_id
   union all
   select project_id, 0 from ${view}
-  where ${[`(${windows.map(within).join(" or ")})`, isRetired, ...conditions].join(" and ")}
+  where ${[anyOf(windows), isRetired, ...conditions].join(" and ")}
   group by project_id
 ) known
 group by project_id`);
@@ -137,7 +131,7 @@ function windowsOf({ period, before }: Question): readonly Window[] {
 /** The identifiers of these projects. Of several that had a name, the one that is still read. */
 export async function findProjects(query: Query, names: readonly string[]): Promise<readonly string[]> {
   const asked = names.map(literal).join(", ");
-  const found = await query<AskedProject & { readonly active: boolean }>(`
+  const found = await query<ProjectName & { readonly active: boolean }>(`
     select project_id as id, project as name, bool_or(active) as active from bi.series
     where project_id in (${asked}) or project in (${asked})
     group by 1, 2 order by 1`);
@@ -151,10 +145,8 @@ export async function findProjects(query: Query, names: readonly string[]): Prom
         `project: ${JSON.stringify(name)} is the name of several projects; use the identifier of one, such as ${meant.join(" or ")}`,
       );
     if (meant[0] === undefined) {
-      const projects = await query<{ name: string }>(
-        `select distinct project as name from bi.series limit ${CANDIDATES_MAX}`,
-      );
-      throw unknown("project", name, projects);
+      const known = `select distinct project as name from bi.series limit ${CANDIDATES_MAX}`;
+      throw unknownName("project", name, await query(known));
     }
     ids.add(meant[0]);
   }
@@ -168,21 +160,14 @@ async function requireFilter(query: Query, name: string): Promise<void> {
   if (withName.some(({ unfiltered }) => !unfiltered)) return;
   if (withName.length > 0)
     throw new InvalidQuestion(`filter: ${JSON.stringify(name)} has no conditions and is all usage; leave filter out`);
-  throw unknown(
-    "filter",
-    name,
-    filters.filter(({ unfiltered }) => !unfiltered),
-  );
+  const known = filters.filter(({ unfiltered }) => !unfiltered);
+  throw unknownName("filter", name, known);
 }
 
-function unknown(parameter: string, name: string, known: readonly { readonly name: string }[]): InvalidQuestion {
-  const guess = didYouMean(
-    name,
-    known.map((one) => one.name),
-  );
-  return new InvalidQuestion(
-    `${parameter}: no usage of a ${parameter} ${JSON.stringify(name)} was ever asked for${guess}`,
-  );
+function unknownName(what: "project" | "filter", name: string, known: readonly { readonly name: string }[]) {
+  const names = known.map((one) => one.name);
+  const text = `${what}: no usage of a ${what} ${JSON.stringify(name)} was ever asked for${didYouMean(name, names)}`;
+  return new InvalidQuestion(text);
 }
 
 function factsSql(question: Question, scope: Scope): string {
@@ -231,11 +216,7 @@ export type CoveredDay = {
   readonly settling: number;
 };
 
-export async function readCoveredDays(
-  query: Query,
-  question: Question,
-  scope: Scope,
-): Promise<ReadonlyMap<Day, CoveredDay>> {
+export async function readCoveredDays(query: Query, question: Question, scope: Scope) {
   const days = await query<CoveredDay>(`
 select usage_date as day, count(*)::integer as series, count(*) filter (where active)::integer as active,
   count(*) filter (where ${isIncomplete(question, scope)})::integer as incomplete,
@@ -246,13 +227,13 @@ group by usage_date`);
   return new Map(days.map((day) => [day.day, day]));
 }
 
-/** The numbers of the day are too low, or may be. */
+/** The condition that the numbers of a day are too low, or may be. */
 function isIncomplete(question: Question, scope: Scope): string {
   const isNotRead = "status <> 'complete' or finality = 'open'";
   if (question.metric !== "billed_cost") return `(${isNotRead})`;
   // A charge without an amount is not a charge of 0.
   const { view, conditions } = sourceOf(question, scope);
-  const isUnknown = [`(${windowsOf(question).map(within).join(" or ")})`, ...conditions, "amount is null"];
+  const isUnknown = [anyOf(windowsOf(question)), ...conditions, "amount is null"];
   return `(${isNotRead} or (project_id, usage_date) in (
     select project_id, usage_date from ${view} where ${isUnknown.join(" and ")}
   ))`;
