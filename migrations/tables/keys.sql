@@ -40,7 +40,7 @@ create table usage_export.api_key (
   verified_at        timestamptz,
   active_since       timestamptz,
   -- When a person had it put back: from then on it counts as new.
-  put_back_at        timestamptz,
+  rollback_at        timestamptz,
   draining_since     timestamptz,
   due_for_removal_at timestamptz,
   retired_at         timestamptz,

@@ -7,19 +7,18 @@ import { withDatabase } from "../database.ts";
 import { readSnapshot, type Tx } from "../db/connection/transaction.ts";
 import {
   CHANGED_DAYS,
-  type Changes,
-  type DayRange,
+  type DayChoice,
+  type DumpedView,
   hasStoredDays,
   listViews,
   readChangedDays,
   readViewRows,
-  type View,
 } from "../db/dump.ts";
 import { AppError } from "../errors.ts";
 import { csvHeader, csvLine } from "../show/csv.ts";
 import { checkOutputPath, writeFileAtomically, writeStandardOutput } from "./output.ts";
 
-type RowChoice = DayRange & Changes & { readonly view: string };
+type RowChoice = DayChoice & { readonly view: string };
 
 /** `format` left out: the ending of `out` decides. `out` "-" is standard output. */
 export type DumpOptions = RowChoice & { readonly format?: string | undefined; readonly out: string };
@@ -62,7 +61,7 @@ type Output = { readonly app: App; readonly format: string };
 async function writeRows(
   { app, format }: Output,
   file: string,
-  view: View,
+  view: DumpedView,
   read: AsyncIterable<Rows>,
 ): Promise<number> {
   let count = 0;
@@ -78,7 +77,7 @@ async function writeRows(
 }
 
 /** Writes the changed days to a file beside `out`, and returns the text that says so. */
-async function dumpDays(tx: Tx, output: Output, view: View, changedSince: string, out: string): Promise<string> {
+async function dumpDays(tx: Tx, output: Output, view: DumpedView, changedSince: string, out: string): Promise<string> {
   const { dir, name, ext } = path.parse(out);
   const file = path.join(dir, `${name}.days${ext}`);
   let next: string = changedSince;
@@ -107,7 +106,7 @@ function parseMoment(text: string): string {
   );
 }
 
-function chooseView(views: readonly View[], { view: name, from, to, changedSince }: RowChoice): View {
+function chooseView(views: readonly DumpedView[], { view: name, from, to, changedSince }: RowChoice): DumpedView {
   const view = views.find((one) => one.name === name);
   const names = views.map((one) => one.name);
   if (!view) {
@@ -124,11 +123,11 @@ function chooseView(views: readonly View[], { view: name, from, to, changedSince
   return view;
 }
 
-function csvOf({ columns }: View, row: readonly (string | null)[]): string {
+function csvOf({ columns }: DumpedView, row: readonly (string | null)[]): string {
   const texts = row.map((json) => (json?.startsWith('"') ? String(JSON.parse(json)) : json));
   return csvLine(columns, texts);
 }
 
-function jsonOf({ columns }: View, row: readonly (string | null)[]): string {
+function jsonOf({ columns }: DumpedView, row: readonly (string | null)[]): string {
   return `{${columns.map(({ name }, at) => `${JSON.stringify(name)}:${row[at]}`).join(",")}}\n`;
 }

@@ -1,4 +1,4 @@
-// Judges whether the usage of a day is unusual, on the morning after it and once more when it has become final, and reads the unusual days.
+// Judges whether the usage of a day is unusual: on the morning after it, and once more when it has become final.
 
 import { sql } from "kysely";
 import type { Day } from "../usage/days.ts";
@@ -7,7 +7,7 @@ import { type AnomalySettings, GUARDED_FROM, METRIC_TABLE, TOLERANCES } from "..
 import type { Database } from "./connection/database.ts";
 import { inTransaction, type Tx } from "./connection/transaction.ts";
 
-/** A project and filter of which none of so many final days was judged begins with its newest final day. */
+/** So many days are judged afterwards if nothing was exported for a time. A project and filter without any begins with its newest final day. */
 const CATCH_UP_DAYS = 14;
 
 /** The names of filters that `each` makes, such as "accessor=VALUE". */
@@ -19,11 +19,11 @@ const SETTLING_TOLERANCE = 1.25;
 type PendingDay = { readonly seriesId: number; readonly day: Day; readonly isFinal: boolean };
 
 /**
- * The days to judge: those that have become final, and of the others the newest. Days before the first judged one stay out: they were
- * final before anything was judged. Filters made by `each` stay out as well, because hundreds of keys would make false alarms every day.
- *
- * A final day that was read last in the first half of its window stays out too: nothing was read while the rest of its usage became known,
- * as in an outage, so that it would look like a drop. Half of the window, because an export may run less often than daily.
+ * The days to judge: those that have become final, and the newest of the others. Three are left out:
+ * - days before the first judged one, which were final before anything was judged
+ * - filters made by `each`, because hundreds of keys would make false alarms every day
+ * - final days that were read last in the first half of their window, as before an outage: usage that became known later would look
+ *   like a drop. An export that runs less often than daily still reads them in the other half.
  */
 async function pendingDays(db: Database): Promise<readonly PendingDay[]> {
   const { rows } = await sql<PendingDay>`
@@ -62,7 +62,7 @@ export type JudgedDay = {
   readonly isFinal: boolean;
 };
 
-/** Returns the days that this call judged. A day that another process judges at the same time is in the result of one of them. */
+/** Returns the days that this call judged. If two processes judge a day at the same time, only one of them returns it. */
 export async function judgePendingDays(db: Database, { sensitivity }: AnomalySettings): Promise<readonly JudgedDay[]> {
   if (sensitivity === "off") return [];
   const pending = await pendingDays(db);
@@ -100,7 +100,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
             group by metric
           ) k
           cross join lateral usage_export.judge_day(p.usage_date, k.amount, k.days, k.amounts, ${TOLERANCES[sensitivity]} * case when p.is_final then 1 else ${SETTLING_TOLERANCE}::numeric end, k.minimum) judged
-          -- One row a day: an unusual metric before a usual one, and that before one that can't be judged.
+          -- A day has one row: an unusual metric comes before a usual one, and that before one that can't be judged.
           order by not p.is_final and judged.verdict = 'low', judged.score desc, judged.expected is null, k.metric limit 1
         ) j on true
         on conflict (project_id, filter_key, usage_date) do update
@@ -119,10 +119,10 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
   return rows;
 }
 
-/** The verdict on a usual day is kept for so many days beyond the window: it ends the alert about an earlier one. */
+/** A verdict on a usual day ends the alert about an earlier day, so it is kept for so many days beyond the window. */
 const KEPT_DAYS = 60;
 
-/** Removes the verdicts on usual days that nothing is computed from any more. The newest stays, as it says through when days are judged. */
+/** Removes verdicts on usual days that nothing is computed from any more. The newest stays, as it tells up to which day days are judged. */
 async function removeOldVerdicts(tx: Tx): Promise<void> {
   await sql`
     delete from usage_export.judged_day j using usage_export.series s
@@ -141,19 +141,19 @@ export type OpenAnomaly = {
   readonly project: string;
   readonly filter: string;
   readonly unfiltered: boolean;
-  /** The newest unusual day; and how many there are before it. */
+  /** The newest unusual day. */
   readonly day: Day;
+  /** How many unusual days there are before it. */
   readonly daysBefore: number;
   readonly metric: string;
-  /** Exact. */
+  /** Exact decimal text, as `low` and `high`. */
   readonly amount: string;
   readonly low: string;
   readonly high: string;
-  /** Otherwise late usage may still change the day. */
   readonly isFinal: boolean;
 };
 
-/** Leaves out what is not exported any more. */
+/** Projects and filters that are not exported any more are left out. */
 export async function openAnomalies(tx: Tx): Promise<readonly OpenAnomaly[]> {
   const { rows } = await sql<OpenAnomaly>`
     select distinct on (a.project, a.project_id, a.filter) a.project, a.filter, a.unfiltered, a.usage_date as day, a.metric,

@@ -1,5 +1,5 @@
-// The processes that call the service now, with the slots that each of them may use, and the pauses that the service asked for. All
-// statements stand alone, so that a process that stops in between blocks no other.
+// The processes that call the service now, with the slots that each may use, and the pauses that the service asked for. No statement is in
+// a transaction with another, so that a process that stops in between blocks no other.
 
 import { sql } from "kysely";
 import type { Database } from "./connection/database.ts";
@@ -22,7 +22,7 @@ export type Callers = {
   readonly nowMs: number;
 };
 
-/** Says that the process lives, and uses at most `slots` until it says so again. Returns what all have said, read after that. */
+/** Announces that the process lives, and uses at most `slots` until it announces others. Returns what all processes have announced. */
 export async function announce(db: Database, id: string, slots: number): Promise<Callers> {
   await withRetries(() =>
     sql`
@@ -49,7 +49,7 @@ export async function signOff(db: Database, id: string): Promise<void> {
   await sql`delete from usage_export.calling_process where process_id = ${id}`.execute(db);
 }
 
-/** No process calls with this key in the next `ms`. A shorter pause does not end a longer one. */
+/** Lets no process call with this key for `ms`. A shorter pause does not end a longer one. */
 export async function storePause(db: Database, key: string, ms: number): Promise<void> {
   const until = sql`clock_timestamp() + make_interval(secs => ${Math.min(ms / 1000, PAUSE_SECONDS_MAX)})`;
   await withRetries(() =>
@@ -60,7 +60,7 @@ export async function storePause(db: Database, key: string, ms: number): Promise
   );
 }
 
-/** The key is empty in a pause of all calls. */
+/** `key` is empty if all calls pause. */
 export type CallPause = { readonly key: string; readonly until: Date };
 
 export async function storedPauses(db: Database | Tx): Promise<readonly CallPause[]> {

@@ -1,26 +1,25 @@
-// Reads a view of schema bi for a dump, a few rows at a time, all as of one moment and always in the same order.
+// Reads a view of schema bi for a dump, a few rows at a time, as of one moment and always in the same order.
 
 import { type RawBuilder, sql } from "kysely";
 import type { Day } from "../usage/days.ts";
 import { setUntilCommit, type Tx } from "./connection/transaction.ts";
 
-/** Both days are included. */
-export type DayRange = { readonly from?: Day | undefined; readonly to?: Day | undefined };
-
-/** Only days that have changed since this moment, a timestamp of Postgres. */
-export type Changes = { readonly changedSince?: string | undefined };
+/** The days from `from` to `to`, of which only those count that have changed since a moment, a timestamp of Postgres. */
+export type DayChoice = { readonly [What in "from" | "to"]?: Day | undefined } & {
+  readonly changedSince?: string | undefined;
+};
 
 /** A column that is not text is a number, a day or a time. */
 type Column = { readonly name: string; readonly isText: boolean };
 
 /** `day` names the column with the day of a row. */
-export type View = { readonly name: string; readonly columns: readonly Column[]; readonly day?: string };
+export type DumpedView = { readonly name: string; readonly columns: readonly Column[]; readonly day?: string };
 
 const DAY_COLUMNS = ["usage_date", "x_UsageDate"];
 const BATCH_ROWS = 1_000;
 
-export async function listViews(tx: Tx): Promise<readonly View[]> {
-  const { rows } = await sql<View>`
+export async function listViews(tx: Tx): Promise<readonly DumpedView[]> {
+  const { rows } = await sql<DumpedView>`
     select c.relname as name, json_agg(json_build_object('name', a.attname, 'isText',
       not a.atttypid = any ('{integer,bigint,numeric,date,timestamptz}'::regtype[])) order by a.attnum) as columns
     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
@@ -36,12 +35,12 @@ export async function listViews(tx: Tx): Promise<readonly View[]> {
 /** Views whose rows are those of stored days, so that bi.changed_days says which of them are new. */
 const HAS_STORED_DAYS = /^(usage|cost)_(total|filtered|by_\w+)$/;
 
-export function hasStoredDays({ name }: View): boolean {
+export function hasStoredDays({ name }: DumpedView): boolean {
   return HAS_STORED_DAYS.test(name);
 }
 
 /** The changed days of a view, as a view. The last column, the same in each row, is the moment to give next time. */
-export const CHANGED_DAYS: View = {
+export const CHANGED_DAYS: DumpedView = {
   name: "changed_days",
   columns: [
     { name: "project_id", isText: true },
@@ -51,11 +50,11 @@ export const CHANGED_DAYS: View = {
   ],
 };
 
-export function readChangedDays(tx: Tx, of: View, changedSince: string) {
-  return readRows(tx, CHANGED_DAYS, sql`(${changedDays(of, changedSince)})`, sql`true`);
+export function readChangedDays(tx: Tx, view: DumpedView, since: string) {
+  return readRows(tx, CHANGED_DAYS, sql`(${changedDays(view, since)})`, sql`true`);
 }
 
-function changedDays({ name }: View, since: string) {
+function changedDays({ name }: DumpedView, since: string) {
   return sql`
     select distinct project_id, project, usage_date, next_since from bi.changed_days(${since}::timestamptz)
     where source = ${name.startsWith("cost") ? "billing" : "usage"}
@@ -63,7 +62,7 @@ function changedDays({ name }: View, since: string) {
 }
 
 /** Yields rows of JSON texts: every digit is kept. Their order is the same in every locale. */
-export function readViewRows(tx: Tx, view: View, { from, to, changedSince }: DayRange & Changes) {
+export function readViewRows(tx: Tx, view: DumpedView, { from, to, changedSince }: DayChoice) {
   const day = view.day === undefined ? sql`null` : sql.ref(`v.${view.day}`);
   const isChanged =
     changedSince === undefined
@@ -75,7 +74,12 @@ export function readViewRows(tx: Tx, view: View, { from, to, changedSince }: Day
   return readRows(tx, view, sql.id("bi", view.name), isChosen);
 }
 
-async function* readRows(tx: Tx, { columns }: View, relation: RawBuilder<unknown>, isChosen: RawBuilder<unknown>) {
+async function* readRows(
+  tx: Tx,
+  { columns }: DumpedView,
+  relation: RawBuilder<unknown>,
+  isChosen: RawBuilder<unknown>,
+) {
   // By default a cursor is planned for its first rows, and here all are read. The transaction ends if nobody reads on: while it is open,
   // the database keeps every row that is replaced.
   const reading = { cursor_tuple_fraction: "1", idle_in_transaction_session_timeout: "10min" };

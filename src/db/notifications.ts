@@ -1,16 +1,15 @@
-// Which notification was sent last for each alert, and which replica is sending one now. A row is claimed before its
-// notification is sent and marked after, so another replica sends it if the first dies in between. A notification may be sent
-// twice then, but is never lost.
+// Which notification was sent last for each subject, and which replica is sending one now. A subject is claimed before its notification is
+// sent and marked after, so that another replica sends it if the first dies in between. It may be sent twice then, but is never lost.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import type { Database } from "./connection/database.ts";
-import { inTransaction } from "./connection/transaction.ts";
+import { execute, inTransaction } from "./connection/transaction.ts";
 import { WATCHED_DAYS_MAX } from "./prices-and-budgets.ts";
 
 /** Longer than it takes to send a notification. */
 const CLAIM_SECONDS = 60;
-/** What was sent of a budget's period is kept until nobody watches the period any more: it was sent 31 days before its end at the earliest. */
+/** The record about a budget is kept until nobody watches its period any more. It was sent 31 days before the period's end at the earliest. */
 const BUDGET_KEPT_DAYS = WATCHED_DAYS_MAX + 35;
 
 export type LastSent = {
@@ -21,48 +20,34 @@ export type LastSent = {
 
 /** The last notification of each subject. */
 export async function readLastSent(db: Database): Promise<ReadonlyMap<string, LastSent>> {
-  const { rows } = await sql<LastSent & { subject: string }>`
-    select subject, state, claim from usage_export.notice
-  `.execute(db);
+  const rows = await db.selectFrom("usage_export.notice").select(["subject", "state", "claim"]).execute();
   return new Map(rows.map(({ subject, ...lastSent }) => [subject, lastSent]));
 }
 
 /** Returns the claim; undefined if another replica holds one, or has sent a notification since `lastSent` was read. */
-export async function claimNotification(
-  db: Database,
-  subject: string,
-  lastSent: LastSent | undefined,
-): Promise<string | undefined> {
+export async function claimNotification(db: Database, subject: string, lastSent: LastSent | undefined) {
   const claim = randomUUID();
   // The condition on `excluded.claim` holds if the transaction is repeated because the acknowledgement of its commit was lost. A
   // `claimed_until` that is further ahead than a claim lasts was written before the database's clock was set back: it is ignored.
-  const { rows } = await inTransaction(db, (tx) =>
-    sql`
-      insert into usage_export.notice as n (subject, state, claim, claimed_until)
-      values (${subject}, 'well', ${claim}::uuid, clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS}))
-      on conflict (subject) do update set claim = excluded.claim, claimed_until = excluded.claimed_until
-      where n.claim = excluded.claim
-        or (n.claim = ${lastSent?.claim ?? null}::uuid and (n.claimed_until is null
-          or n.claimed_until not between clock_timestamp() and clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS})))
-      returning n.subject
-    `.execute(tx),
-  );
-  return rows.length > 0 ? claim : undefined;
+  const insertClaim = sql`
+    insert into usage_export.notice as n (subject, state, claim, claimed_until)
+    values (${subject}, 'well', ${claim}::uuid, clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS}))
+    on conflict (subject) do update set claim = excluded.claim, claimed_until = excluded.claimed_until
+    where n.claim = excluded.claim
+      or (n.claim = ${lastSent?.claim ?? null}::uuid and (n.claimed_until is null
+        or n.claimed_until not between clock_timestamp() and clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS})))
+    returning n.subject
+  `;
+  return (await execute(db, insertClaim)).rows.length > 0 ? claim : undefined;
 }
+
+type Sent = Pick<LastSent, "state"> & { readonly subject: string; readonly covers?: readonly string[] };
 
 /**
  * Does nothing if another replica has claimed the subject since. The claim is replaced, so that a replica that read it before can't
  * send the notification again. The same holds for everything that the notification covers.
  */
-export async function markSent(
-  db: Database,
-  {
-    subject,
-    state,
-    covers = [],
-  }: { readonly subject: string; readonly state: LastSent["state"]; readonly covers?: readonly string[] },
-  claim: string,
-): Promise<void> {
+export async function markSent(db: Database, { subject, state, covers = [] }: Sent, claim: string): Promise<void> {
   await inTransaction(db, async (tx) => {
     const { rows } = await sql`
       update usage_export.notice
@@ -87,10 +72,6 @@ export async function markSent(
 
 /** After a failed attempt to send: any replica may claim the subject. */
 export async function releaseNotification(db: Database, subject: string, claim: string): Promise<void> {
-  await inTransaction(db, (tx) =>
-    sql`
-      update usage_export.notice set claimed_until = null
-      where subject = ${subject} and claim = ${claim}::uuid
-    `.execute(tx),
-  );
+  const release = sql`update usage_export.notice set claimed_until = null where subject = ${subject} and claim = ${claim}::uuid`;
+  await execute(db, release);
 }

@@ -7,7 +7,7 @@ import { type Price, priceFilterKey, unitFactor, withEnds } from "../usage/price
 import type { Database } from "./connection/database.ts";
 import { storeConfigured, type Tx } from "./connection/transaction.ts";
 
-/** Stores the prices as the configuration has them; those that it has no more go. Returns whether any has changed. */
+/** Replaces the stored prices by those of the configuration. Returns whether any has changed. */
 export async function storePrices(db: Database, prices: readonly Price[]): Promise<boolean> {
   const book = withEnds(prices).filter(({ price }) => price !== null);
   return storeConfigured(db, "prices", JSON.stringify(book), async (tx) => {
@@ -36,14 +36,13 @@ async function insertPrice(tx: Tx, price: Price): Promise<void> {
 }
 
 /**
- * Stores the budgets as the configuration has them; those that it has no more go. A budget without a first day begins with the period in which
- * it is first stored. Returns whether any has changed.
+ * Replaces the stored budgets by those of the configuration. A budget without a first day begins with the period in which it is first stored.
+ * Returns whether any has changed.
  */
 export async function storeBudgets(db: Database, budgets: readonly Budget[]): Promise<boolean> {
   return storeConfigured(db, "budgets", JSON.stringify(budgets), async (tx) => {
-    await sql`delete from usage_export.budget where name <> all(${budgets.map(({ name }) => name)}::text[])`.execute(
-      tx,
-    );
+    const names = budgets.map(({ name }) => name);
+    await sql`delete from usage_export.budget where name <> all(${names}::text[])`.execute(tx);
     for (const budget of budgets) await writeBudget(tx, budget);
   });
 }
@@ -67,22 +66,19 @@ async function writeBudget(tx: Tx, budget: Budget): Promise<void> {
   `.execute(tx);
 }
 
-/**
- * How long a period is watched after its end and after the newest reading of its days: a threshold that only days read late reach, as after an
- * outage, is notified as well.
- */
+/** How long a period is watched after its end, and after the newest reading of its days, as these may reach a threshold late. */
 const WATCHED_DAYS = 3;
-/** Nobody is notified of a period that ended longer ago, because the record of what was sent about it may be deleted by then. */
+/** Nobody is notified of a period that ended longer ago: the record of what was sent about it may be deleted by then. */
 export const WATCHED_DAYS_MAX = 365;
 
 const remembered = new WeakMap<Database, { readonly basis: string; readonly budgets: readonly BudgetUse[] }>();
 
 /**
- * The budgets in the periods that somebody should watch. `tx` is a snapshot of `db`. They are asked for at every scrape, tick and page, and
- * reading them takes a second where there is much usage: so they are read again only if what they are computed from has changed.
+ * The budgets in the periods that somebody should watch. `tx` is a snapshot of `db`. Every scrape, tick and page asks for them, and reading
+ * them takes a second where there is much usage: so they are read again only if what they are computed from has changed.
  */
 export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly BudgetUse[]> {
-  const basis = await basisOf(tx);
+  const basis = await readBasis(tx);
   if (basis === null) return [];
   const known = remembered.get(db);
   if (known?.basis === basis) return known.budgets;
@@ -92,10 +88,10 @@ export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly Bud
 }
 
 /**
- * Changes with every answer that is stored, as it raises the number of a slice's newest fetch, and with the budgets, prices, keys, series
- * and days; and every ten minutes, for what depends on the time of day. Null without a budget.
+ * A text that changes with every stored answer, as it raises the number of a slice's newest fetch, with the budgets, prices, keys and series,
+ * and every ten minutes, because some figures depend on the time of day. Null without a budget.
  */
-async function basisOf(tx: Tx): Promise<string | null> {
+async function readBasis(tx: Tx): Promise<string | null> {
   const { rows } = await sql<{ basis: string | null }>`
     select case when exists (select from usage_export.budget) then json_build_array(
       floor(extract(epoch from now()) / 600),
@@ -108,10 +104,7 @@ async function basisOf(tx: Tx): Promise<string | null> {
   return rows[0]?.basis ?? null;
 }
 
-/**
- * The current periods, earlier ones whose days are still read again, and those with a
- * day that was read a short time ago.
- */
+/** The current periods, earlier ones whose days are still read again, and those with a day that was read lately. */
 async function readWatched(tx: Tx): Promise<readonly BudgetUse[]> {
   const watchedFrom = sql`(now() - make_interval(days => ${WATCHED_DAYS}))`;
   // The first two conditions are cheap and leave most periods out before their use is computed.
@@ -143,18 +136,15 @@ export async function budgetsIn(tx: Tx, { start, end }: Window): Promise<readonl
   return rows;
 }
 
-/**
- * Usage or cost by the dimension was read, but none with the value. A value within a set is searched for in the set's text, which may also
- * find a value that only ends like it: then nothing is said.
- */
+/** Whether usage or cost by the dimension was read, but none with the value. A value of a set is searched for in the text of the set. */
 function isNeverSeen(scope: RawBuilder<string>, value: RawBuilder<string | null>) {
-  const ofScope = sql`
+  const groupsOfScope = sql`
     select from usage_export.group_value g
     where g."grouping" = case ${scope} when 'key' then 'accessor' when 'tag' then 'tags' when 'model' then 'model' end
   `;
   return sql<boolean>`(
-    exists (${ofScope}) and not exists (
-      ${ofScope} and (
+    exists (${groupsOfScope}) and not exists (
+      ${groupsOfScope} and (
         g.display = ${value} or strpos(g.display, to_json(${value}::text)::text) > 0
         or exists (select from usage_export.api_key k where ${scope} = 'key' and k.rotation = ${value} and k.api_key_id = g.display)
       )

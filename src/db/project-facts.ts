@@ -1,28 +1,23 @@
-// What is learnt of the service beside usage: the parameter names that its version understands, the keys and balances of each project, and the
-// names of line items.
+// What is learnt of the service beside usage: its dialect, the keys and balances of each project, and the names of line items.
 
 import { sql } from "kysely";
 import { storableText } from "../text.ts";
 import type { Dialect } from "../usage/dimensions.ts";
 import type { Project } from "../usage/series.ts";
 import type { Database } from "./connection/database.ts";
-import { inTransaction } from "./connection/transaction.ts";
+import { execute, inTransaction } from "./connection/transaction.ts";
 
 export async function storedDialect(db: Database, serviceUrl: string): Promise<Dialect | undefined> {
-  const { rows } = await sql<{ dialect: Dialect }>`
-    select dialect from usage_export.service_dialect where service = ${serviceUrl}
-  `.execute(db);
-  return rows[0]?.dialect;
+  const known = db.selectFrom("usage_export.service_dialect").select("dialect").where("service", "=", serviceUrl);
+  return (await known.executeTakeFirst())?.dialect;
 }
 
 export async function storeDialect(db: Database, serviceUrl: string, dialect: Dialect): Promise<void> {
-  await inTransaction(db, (tx) =>
-    sql`
-      insert into usage_export.service_dialect as known (service, dialect) values (${serviceUrl}, ${dialect})
-      on conflict (service) do update set dialect = excluded.dialect, found_at = now()
-      where known.dialect <> excluded.dialect
-    `.execute(tx),
-  );
+  const store = sql`
+    insert into usage_export.service_dialect as known (service, dialect) values (${serviceUrl}, ${dialect})
+    on conflict (service) do update set dialect = excluded.dialect, found_at = now() where known.dialect <> excluded.dialect
+  `;
+  await execute(db, store);
 }
 
 export type ListedKey = {
@@ -31,14 +26,11 @@ export type ListedKey = {
   readonly scopes: readonly string[];
   /** Undefined if the service sent none: the tags that it sent earlier are kept. */
   readonly tags?: readonly string[] | undefined;
-  /** A time as the service writes it; one that can't be parsed is ignored. */
+  /** A time as the service writes it. A time that can't be parsed is ignored. */
   readonly created?: string | undefined;
 };
 
-/**
- * `listed` is the whole list of a project. An empty list is ignored, because it lacks the very key that the service was called with.
- * Safe to repeat.
- */
+/** `listed` is the whole list of a project. An empty list is ignored, because it lacks the very key that the service was called with. */
 export async function storeListedKeys(db: Database, projectId: string, listed: readonly ListedKey[]): Promise<void> {
   const keys = [...new Map(listed.map((key) => [key.apiKeyId, key])).values()];
   if (keys.length === 0) return;
@@ -76,18 +68,17 @@ function instantOf(text: string | undefined): string | null {
   return Number.isNaN(ms) ? null : new Date(ms).toISOString();
 }
 
-/** The names for people of line items: the newest one is kept. */
+/** Stores the names for people of line items. A newer name replaces an earlier one. */
 export async function storeLineItems(db: Database, labels: readonly (readonly [name: string, label: string])[]) {
   if (labels.length === 0) return;
   const names = labels.map(([name]) => storableText(name));
   const texts = labels.map(([, label]) => storableText(label));
-  await inTransaction(db, (tx) =>
-    sql`
-      insert into usage_export.line_item as known (line_item, label)
-      select distinct on (line_item) * from unnest(${names}::text[], ${texts}::text[]) as listed (line_item, label) order by line_item
-      on conflict (line_item) do update set label = excluded.label where known.label <> excluded.label
-    `.execute(tx),
-  );
+  const store = sql`
+    insert into usage_export.line_item as known (line_item, label)
+    select distinct on (line_item) * from unnest(${names}::text[], ${texts}::text[]) as listed (line_item, label) order by line_item
+    on conflict (line_item) do update set label = excluded.label where known.label <> excluded.label
+  `;
+  await execute(db, store);
 }
 
 export type Balance = {
@@ -99,17 +90,12 @@ export type Balance = {
   readonly purchaseOrderId: string | null;
 };
 
-/** `balances` are all that the service lists. Any stored one that is not among them, or has changed, has ended. */
+/** `balances` are all that the service lists. A stored one that is not among them, or has changed, is marked as ended. */
 export async function storeBalances(db: Database, project: Project, balances: readonly Balance[]): Promise<void> {
-  const texts = (of: (balance: Balance) => string | null) =>
-    balances.map((balance) => {
-      const text = of(balance);
-      return text === null ? null : storableText(text);
-    });
+  const texts = (name: keyof Balance) => balances.map((balance) => balance[name] && storableText(balance[name]));
   const listed = sql`
     unnest(
-      ${texts(({ balanceId }) => balanceId)}::text[], ${balances.map(({ amount }) => amount)}::numeric[],
-      ${texts(({ units }) => units)}::text[], ${texts(({ purchaseOrderId }) => purchaseOrderId)}::text[]
+      ${texts("balanceId")}::text[], ${texts("amount")}::numeric[], ${texts("units")}::text[], ${texts("purchaseOrderId")}::text[]
     ) as listed (balance_id, amount, units, purchase_order_id)
   `;
   await inTransaction(db, async (tx) => {

@@ -1,4 +1,4 @@
-// Stores the projects that the service has listed. They are never removed, so that a project that comes back is known again.
+// Stores the projects that the service has listed. None is ever removed, so that a project that comes back is known again.
 
 import { sql } from "kysely";
 import { storableText } from "../text.ts";
@@ -6,7 +6,7 @@ import type { KnownProject, Project } from "../usage/series.ts";
 import type { Database } from "./connection/database.ts";
 import { execute, inTransaction, type Tx } from "./connection/transaction.ts";
 
-/** Every project of every list, those that have vanished, too. */
+/** Every project of every list, including those that have vanished. */
 export async function storedProjects(db: Database): Promise<readonly KnownProject[]> {
   return db
     .selectFrom("usage_export.discovered_project")
@@ -122,7 +122,7 @@ export async function hasVanished(db: Database, projectId: string): Promise<bool
   return lists.length > 0 && lists.every(({ vanished_at }) => vanished_at !== null);
 }
 
-/** A text that is another one whenever what is known of the projects has changed. */
+/** A text that changes with everything that is known of the projects. */
 export async function projectsVersion(db: Database): Promise<string> {
   const lists = await db
     .selectFrom("usage_export.project_list")
@@ -133,7 +133,7 @@ export async function projectsVersion(db: Database): Promise<string> {
   return lists.map(({ list, changed_at }) => `${list} ${changed_at?.toISOString()}`).join(", ") || "none";
 }
 
-/** The ids of the projects whose first days have not become due yet. They are locked until the transaction ends. */
+/** Locks the projects whose first days have not become due yet, and returns their ids. */
 export async function lockNewProjects(tx: Tx): Promise<readonly string[]> {
   const rows = await tx
     .selectFrom("usage_export.discovered_project")
@@ -154,17 +154,15 @@ export async function markMadeDue(tx: Tx, projectIds: readonly string[]): Promis
   `.execute(tx);
 }
 
-/** The projects stay as they are. */
+/** The projects of the list stay as they are. */
 export async function recordListFailure(db: Database, list: string, reason: string): Promise<void> {
-  await execute(
-    db,
-    sql`
-      insert into usage_export.project_list as stored (list, error, failing_since)
-      values (${list}, ${storableText(reason)}, now())
-      on conflict (list) do update
-      set error = excluded.error, failing_since = coalesce(stored.failing_since, excluded.failing_since)
-    `,
-  );
+  const record = sql`
+    insert into usage_export.project_list as stored (list, error, failing_since)
+    values (${list}, ${storableText(reason)}, now())
+    on conflict (list) do update
+    set error = excluded.error, failing_since = coalesce(stored.failing_since, excluded.failing_since)
+  `;
+  await execute(db, record);
 }
 
 export type StoredList = {

@@ -22,7 +22,7 @@ export type Tables = {
     expires_at: Date | null;
     verified_at: Date | null;
     active_since: Date | null;
-    put_back_at: Date | null;
+    rollback_at: Date | null;
     draining_since: Date | null;
     due_for_removal_at: Date | null;
     retired_at: Date | null;

@@ -63,7 +63,7 @@ export type RotationRow = {
   readonly project: string | null;
   /** The id of the key in use; null while there is none, and if there are many. */
   readonly apiKeyId: string | null;
-  /** The age of the key in use, since it was requested or a person restored it. */
+  /** The age of the key in use, since it was requested, or since a rollback made it active again. */
   readonly ageDays: number | null;
   readonly ageSeconds: number | null;
   readonly failedAttempts: number;
@@ -92,7 +92,7 @@ export async function rotationRows(db: Database): Promise<readonly RotationRow[]
       r.failed_attempts as "failedAttempts", r.last_error as "lastError", e.reason as fallback, e.at as "fallbackAt", c.keys
     from usage_export.rotation r join counted c using (name)
     left join (
-      select *, extract(epoch from now() - coalesce(put_back_at, requested_at))::double precision as age_seconds
+      select *, extract(epoch from now() - coalesce(rollback_at, requested_at))::double precision as age_seconds
       from usage_export.api_key where state = 'active'
     ) used on used.rotation = r.name
     left join lateral (

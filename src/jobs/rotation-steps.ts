@@ -58,8 +58,8 @@ export async function takeStep(rotation: Rotation, step: RotationStep): Promise<
       return deliverToSinks(rotation, step.key, step.sinks);
     case "promote": {
       // A new key is pending; a draining one was active before, and a person asked to have it back.
-      const putBack = step.key.state === "draining";
-      return ledger.write({ kind: "active", intentId: step.key.intentId, putBack }, step.reason);
+      const isRollback = step.key.state === "draining";
+      return ledger.write({ kind: "active", intentId: step.key.intentId, isRollback }, step.reason);
     }
     case "abandon":
       return ledger.write({ kind: "abandoned", intentId: step.key.intentId }, step.reason);

@@ -24,7 +24,7 @@ export type LedgerKey = {
   readonly expiresAt: Date | null;
   readonly activeSince: Date | null;
   /** When a rollback made it active again. */
-  readonly putBackAt: Date | null;
+  readonly rollbackAt: Date | null;
   readonly drainingSince: Date | null;
   readonly dueForRemovalAt: Date | null;
   readonly scopesAsked: readonly string[];
@@ -71,7 +71,7 @@ export type LedgerChange =
   | { readonly kind: "intent"; readonly intentId: string; readonly comment: string }
   | { readonly kind: "stored"; readonly intentId: string; readonly created: NewKey }
   | { readonly kind: "delivered"; readonly intentId: string; readonly sink: string }
-  | { readonly kind: "active"; readonly intentId: string; readonly putBack: boolean }
+  | { readonly kind: "active"; readonly intentId: string; readonly isRollback: boolean }
   | { readonly kind: "found"; readonly intentId: string; readonly apiKeyId: string }
   | { readonly kind: "not-created" | "rollback" | KeyChange; readonly intentId: string }
   | { readonly kind: "failed" | "recovered" };

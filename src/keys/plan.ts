@@ -150,8 +150,8 @@ function markOrphanStep(key: LedgerKey): RotationStep {
 }
 
 function wantsPrevious(ledger: Ledger, request: RotationRequest | undefined): boolean {
-  const putBackAt = activeKey(ledger)?.putBackAt;
-  return request?.wants === "previous" && (!putBackAt || putBackAt < request.at);
+  const rollbackAt = activeKey(ledger)?.rollbackAt;
+  return request?.wants === "previous" && (!rollbackAt || rollbackAt < request.at);
 }
 
 /** Always older than the active key: a second rollback goes one key further back, never forward again. */
@@ -183,7 +183,7 @@ function dueReason(
 
 /** Starts again at a rollback: otherwise the old key that was put back would be due for replacement at once. */
 function daysInService(key: LedgerKey, now: Date): number {
-  return daysBetween(key.putBackAt ?? key.requestedAt, now);
+  return daysBetween(key.rollbackAt ?? key.requestedAt, now);
 }
 
 function missingSinks(job: RotationJob, key: LedgerKey, stale: Inspection["stale"] = new Map()): Sink[] {

@@ -101,7 +101,7 @@ async function waitAtMost(ms: number, promise: Promise<unknown>): Promise<void> 
 async function startWork(current: () => WorkerContext, deps: ProjectDeps): Promise<void> {
   const { queue } = current();
   const handle: WorkSettings["handle"] = (job, handBack) => handleJob(current(), deps, job, handBack);
-  await queue.work("export", { atOnce: PROJECTS_AT_ONCE, ofGroup: PROJECTS_OF_A_KEY, handle });
+  await queue.work("export", { atOnce: PROJECTS_AT_ONCE, atOnceOfGroup: PROJECTS_OF_A_KEY, handle });
   await queue.work("rotation", { atOnce: ROTATIONS_AT_ONCE, handle });
 }
 

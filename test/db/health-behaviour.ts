@@ -60,7 +60,7 @@ export function testHealth(db: Database): void {
     const rotation = await newRotation(db);
     await rotation.key(newIntent(), "active");
     await sql`
-      update usage_export.api_key set requested_at = now() - interval '40 days', put_back_at = now() - interval '1 day'
+      update usage_export.api_key set requested_at = now() - interval '40 days', rollback_at = now() - interval '1 day'
       where rotation = ${rotation.job.name}
     `.execute(db);
     expect((await rotationMetrics(rotation.job.name)).api_key_age_seconds).toBeCloseTo(86_400, -2);

@@ -35,12 +35,12 @@ test.each(
     ],
     [
       "a key was restored maxAgeDays - 1 ms ago",
-      ledger([key({ requestedAt: daysAgo(90), putBackAt: daysAgo(30, 1) })]),
+      ledger([key({ requestedAt: daysAgo(90), rollbackAt: daysAgo(30, 1) })]),
       undefined,
     ],
     [
       "a key was restored maxAgeDays ago",
-      ledger([key({ requestedAt: daysAgo(90), putBackAt: daysAgo(30) })]),
+      ledger([key({ requestedAt: daysAgo(90), rollbackAt: daysAgo(30) })]),
       "create",
     ],
     ["the key expires in graceDays and 1 ms", ledger([key({ expiresAt: daysAgo(-7, 1) })]), undefined],
@@ -174,13 +174,13 @@ test.each(
     ["no key is active", ledger([draining()]), undefined, ROLLBACK_REQUESTED],
     [
       "the key in use was put back before that",
-      ledger([draining(), key({ intentId: "ue-2", putBackAt: daysAgo(1) })]),
+      ledger([draining(), key({ intentId: "ue-2", rollbackAt: daysAgo(1) })]),
       "restore ue-0",
       ROLLBACK_REQUESTED,
     ],
     [
       "another process has restored it already",
-      ledger([key({ putBackAt: NOW }), draining()]),
+      ledger([key({ rollbackAt: NOW }), draining()]),
       undefined,
       ROLLBACK_REQUESTED,
     ],

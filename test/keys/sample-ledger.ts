@@ -41,7 +41,7 @@ export function key(fields: Partial<LedgerKey> = {}): LedgerKey {
     requestedAt: daysAgo(1),
     expiresAt: null,
     activeSince: daysAgo(1),
-    putBackAt: null,
+    rollbackAt: null,
     drainingSince: null,
     dueForRemovalAt: null,
     scopesAsked: ["member"],

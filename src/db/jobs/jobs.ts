@@ -1,12 +1,12 @@
-// The rows of jobs and of workers: the scheduled time up to which runs were started, who paused a job, and when each worker was last seen.
+// The rows of jobs and of workers: which runs were planned, who paused a job, and when each worker was last seen.
 
 import { type Selectable, sql, type UpdateObject } from "kysely";
 import { storableText } from "../../text.ts";
 import type { Database } from "../connection/database.ts";
-import { inTransaction, type Tx } from "../connection/transaction.ts";
+import { execute, inTransaction, type Tx } from "../connection/transaction.ts";
 import type { Tables } from "../schema.ts";
 
-/** Each has a queue. */
+/** Each kind has a queue. */
 export const JOB_KINDS = ["export", "rotation"] as const;
 
 /** The schema that pg-boss manages. */
@@ -28,19 +28,9 @@ export type StoredJob = JobId & {
 
 /** Locks the job's row until the transaction ends, so that no other process plans the job. The row is made if there is none. */
 export async function lockJob(tx: Tx, { kind, name }: JobId): Promise<StoredJob> {
-  await tx
-    .insertInto("usage_export.job")
-    .values({ kind, name })
-    .onConflict((conflict) => conflict.doNothing())
-    .execute();
-  const row = await tx
-    .selectFrom("usage_export.job")
-    .selectAll()
-    .where("kind", "=", kind)
-    .where("name", "=", name)
-    .forUpdate()
-    .executeTakeFirstOrThrow();
-  return toJob(row);
+  await sql`insert into usage_export.job (kind, name) values (${kind}, ${name}) on conflict do nothing`.execute(tx);
+  const row = tx.selectFrom("usage_export.job").selectAll().where("kind", "=", kind).where("name", "=", name);
+  return toJob(await row.forUpdate().executeTakeFirstOrThrow());
 }
 
 /** Returns a function that finds the row of a job. */
@@ -74,16 +64,18 @@ export async function resumeJob(db: Database, job: JobId): Promise<StoredJob> {
   });
 }
 
-async function changeJob(db: Database, job: JobId, changes: UpdateObject<Tables, JobTable>): Promise<StoredJob> {
+async function changeJob(
+  db: Database,
+  job: JobId,
+  changes: UpdateObject<Tables, "usage_export.job">,
+): Promise<StoredJob> {
   return inTransaction(db, async (tx) => {
     await lockJob(tx, job);
     return toJob(await updateJob(tx, job).set(changes).returningAll().executeTakeFirstOrThrow());
   });
 }
 
-type JobTable = "usage_export.job";
-
-function toJob(row: Selectable<Tables[JobTable]>): StoredJob {
+function toJob(row: Selectable<Tables["usage_export.job"]>): StoredJob {
   const { kind, name, paused_at: at } = row;
   return {
     ...{ kind, name, createdAt: row.created_at },
@@ -115,11 +107,7 @@ export type StoredWorker = NewWorker & {
 };
 
 /** Registers a worker, or renews its heartbeat. A worker whose row is gone, for example after a restore, is registered again. */
-export async function heartbeatWorker(
-  db: Database,
-  { workerId, ...worker }: NewWorker,
-  refusal?: ConfigRefusal | undefined,
-): Promise<void> {
+export async function heartbeatWorker(db: Database, { workerId, ...worker }: NewWorker, refusal?: ConfigRefusal) {
   const state = {
     last_seen_at: sql<Date>`clock_timestamp()`,
     config_refused: refusal ? storableText(refusal.reason) : null,
@@ -135,25 +123,18 @@ export async function heartbeatWorker(
 }
 
 export async function markWorkerStopped(db: Database, workerId: string): Promise<void> {
-  const now = sql<Date>`clock_timestamp()`;
-  await inTransaction(db, (tx) =>
-    tx
-      .updateTable("usage_export.worker")
-      .set({ last_seen_at: now, stopped_at: now })
-      .where("worker_id", "=", workerId)
-      .execute(),
-  );
+  const stop = sql`
+    update usage_export.worker set last_seen_at = clock_timestamp(), stopped_at = clock_timestamp() where worker_id = ${workerId}
+  `;
+  await execute(db, stop);
 }
 
-/**
- * Whether a worker was seen in the last two minutes; it ticks every 10 s. A time in the future was stored before the clock was set
- * back, and proves nothing.
- */
+/** A time in the future was stored before the clock was set back, and proves nothing. */
 const isRecent = sql<boolean>`
   last_seen_at between clock_timestamp() - interval '2 minutes' and clock_timestamp() + interval '30 seconds'
 `;
 
-/** Limit for the rows that are read: a worker that fails and is restarted every few seconds leaves many. */
+/** A worker that fails and is restarted every few seconds leaves many rows. */
 const WORKERS_MAX = 100;
 
 /** The worker seen last comes first. */

@@ -1,5 +1,5 @@
-// The queues through which workers share jobs: pg-boss, in a schema of its own. Only this file knows pg-boss. A worker whose heartbeats
-// stop loses its jobs to another one, and a job that fails is tried again, later each time.
+// The queues through which workers share jobs: pg-boss, in a schema of its own. Only this file knows pg-boss. The jobs of a worker whose
+// heartbeats stop go to another one, and a job that fails is tried again, later each time.
 
 import { CompiledQuery } from "kysely";
 import type { Db, JobInsert, JobWithMetadata, PgBoss, WorkOptions } from "pg-boss";
@@ -19,8 +19,8 @@ export type ClaimedJob = Pick<JobWithMetadata, "data" | "retryCount" | "retryLim
 export type WorkSettings = {
   /** How many jobs of the queue this process has in hand at most. */
   readonly atOnce: number;
-  /** How many of these may have the same group. */
-  readonly ofGroup?: number;
+  /** How many of these may have the same `group` of pg-boss. */
+  readonly atOnceOfGroup?: number;
   /**
    * A job whose handler throws is tried again later. A handler that calls `handBack` and returns leaves a new job for others, without the
    * attempts of this one.
@@ -42,14 +42,11 @@ export type Queue = {
 /** After this time without a heartbeat a process counts as dead, and other processes claim its jobs. */
 const HEARTBEAT_SECONDS = 15;
 const HEARTBEAT_REFRESH_SECONDS = 4;
-/**
- * How often the queue looks for jobs of dead processes. Including HEARTBEAT_SECONDS, the first retry delay and the polling, such a job is
- * claimed again within 25 s.
- */
+/** How often jobs of dead processes are looked for. With HEARTBEAT_SECONDS, a retry delay and the polling, one is claimed within 25 s. */
 const SUPERVISE_SECONDS = 5;
-/** Some of the workers of a queue look for jobs this often. When one finds a job all look, so that an idle process makes few queries. */
-const POLL_SECONDS = 2;
+/** Three consumers of a queue look for jobs every 2 s. If one finds a job all others look, too, so that an idle process makes few queries. */
 const POLLERS = 3;
+const POLL_SECONDS = 2;
 const RESERVE_POLL_SECONDS = 30;
 
 /** How long the queue keeps finished jobs. Their results are in our tables. */
@@ -75,29 +72,21 @@ export async function installQueue(db: Database): Promise<void> {
   });
   await boss.start();
   try {
-    await createQueues(boss);
+    for (const name of JOB_KINDS) {
+      await boss.createQueue(name, QUEUE_OPTIONS);
+      await boss.updateQueue(name, QUEUE_OPTIONS);
+    }
   } finally {
     await boss.stop({ close: false, graceful: false });
   }
   if (trouble) throw trouble;
 }
 
-async function createQueues(boss: PgBoss): Promise<void> {
-  for (const name of JOB_KINDS) {
-    await boss.createQueue(name, QUEUE_OPTIONS);
-    await boss.updateQueue(name, QUEUE_OPTIONS);
-  }
-}
+/** Called without an error when the database answered the queue. */
+type ReportDatabase = (error?: unknown) => void;
 
-/**
- * `reportDatabase` is called without an error when the database answered the queue. Throws if `installQueue` has not run for this
- * version.
- */
-export async function openQueue(
-  db: Database,
-  log: Logger,
-  reportDatabase: (error?: unknown) => void = () => {},
-): Promise<Queue> {
+/** Throws if `installQueue` has not run for this version. */
+export async function openQueue(db: Database, log: Logger, reportDatabase: ReportDatabase = () => {}): Promise<Queue> {
   const boss = await openBoss(onPool(db, reportDatabase), { migrate: false, supervise: true });
   boss.on("error", (error) => {
     // The database's own outage is reported by its statements, so it is no warning here.
@@ -124,10 +113,10 @@ function queueOn(boss: PgBoss): Queue {
     async add(tx, queue, jobs) {
       if (jobs.length > 0) await boss.insert(queue, [...jobs], { db: onTransaction(tx) });
     },
-    async work(queue, { atOnce, ofGroup, handle }) {
+    async work(queue, { atOnce, atOnceOfGroup, handle }) {
       worked.add(queue);
       const work = async ([job]: JobWithMetadata[]) => {
-        // There may be more: others look for it, and so does this one when it has handled this job.
+        // There may be more jobs: the other consumers look for them, and so does this one when it has handled its job.
         wake();
         if (job) await handle(job, () => addAnew(boss, job));
       };
@@ -140,8 +129,8 @@ function queueOn(boss: PgBoss): Queue {
         const options: WorkOptions & { includeMetadata: true } = {
           ...{ localConcurrency, pollingIntervalSeconds, includeMetadata: true },
           heartbeatRefreshSeconds: HEARTBEAT_REFRESH_SECONDS,
-          // Counted over all workers of the queue, and the second number is the one that counts.
-          ...(ofGroup !== undefined && { localGroupConcurrency: Math.min(ofGroup, localConcurrency) }),
+          // pg-boss counts it over both calls of `work`, and takes the number of the second one.
+          ...(atOnceOfGroup && { localGroupConcurrency: Math.min(atOnceOfGroup, localConcurrency) }),
         };
         await boss.work<object, void, typeof options>(queue, options, work);
       }
@@ -179,7 +168,7 @@ async function openBoss(db: Db, duties: { readonly migrate: boolean; readonly su
  * Lets pg-boss use our pool, so that a process has only one. pg-boss sends some transactions as one text, from BEGIN to COMMIT. If a
  * statement of such a text fails, the connection must be rolled back before it returns to the pool.
  */
-export function onPool(db: Database, reportDatabase: (error?: unknown) => void = () => {}): Db {
+export function onPool(db: Database, reportDatabase: ReportDatabase = () => {}): Db {
   const execute: Db["executeSql"] = (text, values) =>
     db.connection().execute(async (connection) => {
       try {
@@ -203,7 +192,7 @@ export function onPool(db: Database, reportDatabase: (error?: unknown) => void =
   };
 }
 
-/** Works like onPool, but no statement finds anything that somebody else put into a schema of the search path. */
+/** Does what onPool does, but no statement finds anything that somebody else put into a schema of the search path. */
 function onCatalogPath(db: Database): Db {
   const pool = onPool(db);
   return {

@@ -34,17 +34,14 @@ async function insertRun(tx: Tx, { runId, kind, job, trigger, scheduledFor }: Ne
   return rows.length > 0;
 }
 
-/** Called repeatedly while the process works on the run: a run whose heartbeats stop counts as interrupted. */
+/** To be called repeatedly while the process works on the run: a run whose heartbeats stop counts as interrupted. */
 export async function heartbeatRun(db: Database, runId: string): Promise<void> {
   await execute(db, sql`update usage_export.run set heartbeat_at = now() where run_id = ${runId}`);
 }
 
-export async function finishRun(
-  db: Database,
-  runId: string,
-  status: "ok" | "failed" | "stopped",
-  error: string | undefined,
-): Promise<void> {
+type FinalStatus = "ok" | "failed" | "stopped";
+
+export async function finishRun(db: Database, runId: string, status: FinalStatus, error: string | undefined) {
   const finish = sql`
     update usage_export.run
     set status = ${status}, finished_at = now(), error = ${error === undefined ? null : storableText(error)}
@@ -53,13 +50,11 @@ export async function finishRun(
   await execute(db, finish);
 }
 
-export type DeletedRuns = { readonly runs: number; readonly keyEvents: number };
-
 /**
  * Deletes runs older than `keepDays`, the events of keys that were retired longer ago than that, and workers that were not seen for a week.
- * The newest run of each job, outcome and trigger stays, because the job's health is read from it.
+ * The newest run of each job, outcome and trigger stays, because the job's health is read from it. Returns how many were deleted.
  */
-export async function deleteOldRuns(db: Database, keepDays: number): Promise<DeletedRuns> {
+export async function deleteOldRuns(db: Database, keepDays: number) {
   const before = sql`now() - make_interval(days => ${keepDays})`;
   const deleteRuns = sql`
     delete from usage_export.run old
@@ -81,7 +76,8 @@ export async function deleteOldRuns(db: Database, keepDays: number): Promise<Del
 
 // The projects of a run. A queued run has a queue job for each, and the last project ends the run.
 
-export type RunProject = { readonly projectId: string /** The slices to read. */; readonly planned: number };
+/** `planned`: how many slices are to be read. */
+export type RunProject = { readonly projectId: string; readonly planned: number };
 
 async function insertRunProjects(tx: Tx, runId: string, projects: readonly RunProject[]): Promise<void> {
   await sql`
@@ -93,8 +89,8 @@ async function insertRunProjects(tx: Tx, runId: string, projects: readonly RunPr
 }
 
 /**
- * Starts a run whose projects are put into the queue in the same transaction. Without any project the run ends at once. False if the job
- * already has a run for that scheduled time.
+ * Starts a run whose projects the caller puts into the queue in the same transaction. Without any project the run ends at once. False if the
+ * job already has a run for that scheduled time.
  */
 export async function insertQueuedRun(tx: Tx, run: NewRun, projects: readonly RunProject[]): Promise<boolean> {
   if (!(await insertRun(tx, run))) return false;
@@ -109,7 +105,6 @@ export async function insertQueuedRun(tx: Tx, run: NewRun, projects: readonly Ru
   return true;
 }
 
-/** What a queue job needs to know of its run. */
 export type OpenProject = Pick<NewRun, "runId" | "kind" | "job" | "trigger"> & {
   readonly projectId: string;
   /** Null for a run of missing days alone. */
@@ -119,7 +114,7 @@ export type OpenProject = Pick<NewRun, "runId" | "kind" | "job" | "trigger"> & {
   readonly fetchNo: number;
 };
 
-/** Undefined if the project, or the run, has ended. */
+/** The run of a queue job; undefined if the project, or the run, has ended. */
 export async function openProject(db: Database, runId: string, projectId: string): Promise<OpenProject | undefined> {
   const { rows } = await sql<OpenProject>`
     select run_id as "runId", project_id as "projectId", r.kind, r.job, r.trigger, r.scheduled_for as "scheduledFor", r.started_at as "startedAt", r.fetch_no::double precision as "fetchNo"
@@ -137,15 +132,11 @@ export type RunEnd = Pick<NewRun, "runId" | "kind" | "job" | "trigger"> & {
   readonly counts: RunCounts;
 };
 
-/** Adds what an attempt did that is to be repeated. */
-export async function recordAttempt(
-  db: Database,
-  runId: string,
-  projectId: string,
-  { requests, rowsChanged }: RunCounts,
-): Promise<void> {
+/** Counts what an attempt did that is to be repeated. */
+export async function recordAttempt(db: Database, runId: string, projectId: string, counts: RunCounts): Promise<void> {
   const add = sql`
-    update usage_export.run_project set requests = requests + ${requests}, rows_changed = rows_changed + ${rowsChanged}
+    update usage_export.run_project
+    set requests = requests + ${counts.requests}, rows_changed = rows_changed + ${counts.rowsChanged}
     where run_id = ${runId}::uuid and project_id = ${projectId} and finished_at is null
   `;
   await execute(db, add);
@@ -157,13 +148,13 @@ export type ProjectEnd = {
   readonly projectId: string;
   readonly counts: RunCounts;
   readonly error?: string | undefined;
-  /** What the key of the project was allowed to read. Days that it was refused for before the run are read again at once. */
+  /** The source that the project's key could read. Days that it was refused for before the run become due at once. */
   readonly allowed?: Source | undefined;
 };
 
 /**
- * Ends projects, each once, with their slices as they are now, and each run with its last project. Returns the run for one of the projects
- * that ended it. One statement for all: the ends of a run write one row of `run`, so single ones would wait for each other.
+ * Ends projects, each once, and each run with its last project. Returns, for one of the projects that ended a run together, that run. One
+ * statement ends all of them: every end writes the row of its run, so single ends would wait for each other.
  */
 export async function endProjects(db: Database, ends: readonly ProjectEnd[]): Promise<readonly (RunEnd | undefined)[]> {
   const column = (name: keyof RunCounts) => sql`${ends.map(({ counts }) => counts[name])}::bigint[]`;
@@ -186,7 +177,7 @@ export async function endProjects(db: Database, ends: readonly ProjectEnd[]): Pr
       returning p.run_id, p.project_id, g.error, g.is_bad, g.allowed
     ), allowed as (
       update usage_export.slice sl
-      set attempted_at = ${AT_ONCE}, error_code = null,
+      set attempted_at = ${LONG_AGO}, error_code = null,
         error = 'the key was refused, and works since: the day is read again'
       from ended e join usage_export.run r using (run_id)
         join usage_export.series s on s.project_id = e.project_id and s.source = e.allowed
@@ -224,8 +215,8 @@ async function runEnds(db: Database, runIds: readonly string[]): Promise<readonl
 }
 
 /** The runs of a job that have not ended: queued runs, and runs of a single process that have a recent heartbeat. */
-export async function runningRuns(tx: Tx, { kind, name }: JobId): Promise<readonly { readonly trigger: RunTrigger }[]> {
-  const { rows } = await sql<{ readonly trigger: RunTrigger }>`
+export async function runningRuns(tx: Tx, { kind, name }: JobId) {
+  const { rows } = await sql<Pick<NewRun, "trigger">>`
     select trigger from usage_export.run
     where kind = ${kind} and job = ${name} and status = 'running'
       and (projects_open is not null or heartbeat_at > now() - interval '30 seconds')
@@ -250,7 +241,7 @@ export async function projectsHeldBack(tx: Tx, { kind, name }: JobId): Promise<R
 
 /**
  * Ends queued runs that have no job left in the queue, because a project was given up after its last attempt, or somebody emptied the
- * queue: otherwise they would block every later run. Coverage has what is missing. Returns the ended runs.
+ * queue: otherwise they would block every later run. What they did not read is missing in coverage. Returns the ended runs.
  */
 export async function endRunsWithoutJobs(db: Database): Promise<readonly RunEnd[]> {
   const end = sql<{ readonly runId: string }>`
@@ -271,16 +262,13 @@ export async function endRunsWithoutJobs(db: Database): Promise<readonly RunEnd[
   return ended.length > 0 ? runEnds(db, ended) : [];
 }
 
-/** Long ago, so that the days are due at once. */
-const AT_ONCE = sql`to_timestamp(0)`;
+/** The time of an attempt long ago, after which a failed day is due at once. */
+const LONG_AGO = sql`to_timestamp(0)`;
 
 /** Makes the days due at once for which a key was refused: whoever starts a worker may have given the project another key. */
 export async function retryRefusals(db: Database): Promise<void> {
-  await execute(
-    db,
-    sql`
-      update usage_export.slice set attempted_at = ${AT_ONCE}
-      where status = 'failed' and error_code = 'unauthorized'
-    `,
-  );
+  const retry = sql`
+    update usage_export.slice set attempted_at = ${LONG_AGO} where status = 'failed' and error_code = 'unauthorized'
+  `;
+  await execute(db, retry);
 }

@@ -1,11 +1,11 @@
-// Reads and writes the ledger of API keys. Each change is one transaction with its event; a secret is stored only sealed.
+// Reads and writes the ledger of API keys. Each change is one transaction with its event. A secret is stored only sealed.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql, type UpdateObject } from "kysely";
 import type { Logger } from "pino";
 import { AppError, errorText } from "../../errors.ts";
-import type { KeyChange, Ledger, LedgerChange } from "../../keys/ledger.ts";
+import type { KeyChange, Ledger, LedgerChange, NewKey } from "../../keys/ledger.ts";
 import type { RotationJob } from "../../keys/policy.ts";
 import { type MasterKeys, openSealedKey, sealKey } from "../../keys/seal.ts";
 import type { Scrubber, Secret } from "../../secret.ts";
@@ -39,7 +39,6 @@ export type KeyLedger = ReturnType<typeof openKeyLedger>;
 export function openKeyLedger(db: Database, options: LedgerOptions) {
   const { job, lease, masterKeys, scrubber, log } = options;
   return {
-    /** The ledger, and the time by the database's clock. */
     read: () => readLedger(db, job),
     /** Throws `stopped` if another process has taken over the rotation. */
     async write(change: LedgerChange, reason: string): Promise<void> {
@@ -60,23 +59,19 @@ export function openKeyLedger(db: Database, options: LedgerOptions) {
  * All keys of a rotation except the retired ones, the oldest first, and the time by the database's clock. Throws `config` if a key
  * belongs to another project than the rotation: it could not be used or removed with the keys of the rotation's project.
  */
-export async function readLedger(
-  db: Database,
-  { name, project }: Pick<RotationJob, "name" | "project">,
-): Promise<{ readonly ledger: Ledger; readonly now: Date }> {
+export async function readLedger(db: Database, { name, project }: Pick<RotationJob, "name" | "project">) {
   const { state, keys } = await inTransaction(db, async (tx) => ({
     state: await selectState(tx, name),
     keys: await selectKeys(tx, name),
   }));
   const foreign = keys.find(({ projectId }) => projectId !== project.id);
   if (foreign) {
-    throw new AppError(
-      "config",
-      `the rotation ${name} has keys of another project (${foreign.project}, ${foreign.projectId}) in the ledger; give the rotation of ${project.name} a name of its own`,
-    );
+    const text = `the rotation ${name} has keys of another project (${foreign.project}, ${foreign.projectId}) in the ledger; give the rotation of ${project.name} a name of its own`;
+    throw new AppError("config", text);
   }
   const { now, failedAttempts, ...rotation } = state;
-  return { ledger: { ...rotation, failedAttempts: failedAttempts ?? 0, keys }, now };
+  const ledger: Ledger = { ...rotation, failedAttempts: failedAttempts ?? 0, keys };
+  return { ledger, now };
 }
 
 /** Returns a row even for a rotation that has not run yet. */
@@ -93,13 +88,11 @@ async function selectKeys(tx: Tx, rotation: string) {
     .selectFrom("usage_export.api_key as k")
     .select(["project", "project_id as projectId", "intent_id as intentId", "api_key_id as apiKeyId", "state", "step"])
     .select(["requested_at as requestedAt", "expires_at as expiresAt", "active_since as activeSince"])
-    .select(["put_back_at as putBackAt", "draining_since as drainingSince", "due_for_removal_at as dueForRemovalAt"])
+    .select(["rollback_at as rollbackAt", "draining_since as drainingSince", "due_for_removal_at as dueForRemovalAt"])
     .select(["scopes_asked as scopesAsked", "note"])
     .select(sql<string[]>`coalesce(scopes_granted, '{}')`.as("scopesGranted"))
     .select(
-      sql<string[]>`array(select sink from usage_export.key_delivery d where d.intent_id = k.intent_id)`.as(
-        "deliveredTo",
-      ),
+      sql<string[]>`array(select sink from usage_export.key_delivery where intent_id = k.intent_id)`.as("deliveredTo"),
     )
     .where("rotation", "=", rotation)
     .where("state", "<>", "retired")
@@ -155,27 +148,20 @@ const KEY_PATCHES: Readonly<Record<KeyChange, (note: string) => KeyPatch>> = {
 };
 
 /** `sealed`: the columns of the sealed secret, for a `stored` change. */
-async function applyChange(
-  tx: Tx,
-  job: RotationJob,
-  change: LedgerChange,
-  note: string,
-  sealed: KeyPatch | undefined,
-): Promise<void> {
+async function applyChange(tx: Tx, job: RotationJob, change: LedgerChange, note: string, sealed?: KeyPatch) {
   switch (change.kind) {
     case "intent":
       await tx
         .insertInto("usage_export.api_key")
         .values({
-          intent_id: change.intentId,
-          rotation: job.name,
-          project_id: job.project.id,
-          project: job.project.name,
-          state: "pending",
-          step: "intent",
-          comment: change.comment,
-          scopes_asked: job.scopes,
-          requested_at: NOW,
+          ...{ rotation: job.name, project_id: job.project.id, project: job.project.name, scopes_asked: job.scopes },
+          ...{
+            intent_id: change.intentId,
+            comment: change.comment,
+            state: "pending",
+            step: "intent",
+            requested_at: NOW,
+          },
         })
         .execute();
       return;
@@ -185,7 +171,7 @@ async function applyChange(
       return requireOneRow(numDeletedRows, change.intentId);
     }
     case "stored":
-      return storeKey(tx, job, change, sealed);
+      return updateKey(tx, change.intentId, { ...createdKey(job, change.created), ...sealed }, "intent");
     case "delivered":
       await tx
         .insertInto("usage_export.key_delivery")
@@ -196,7 +182,7 @@ async function applyChange(
         .execute();
       return;
     case "active":
-      return promote(tx, job.name, change.intentId, change.putBack);
+      return promote(tx, job.name, change.intentId, change.isRollback);
     case "found":
       return updateKey(tx, change.intentId, { api_key_id: change.apiKeyId, note });
     case "rollback":
@@ -210,25 +196,17 @@ async function applyChange(
   }
 }
 
-async function storeKey(
-  tx: Tx,
-  { expiresInDays }: RotationJob,
-  { intentId, created }: Extract<LedgerChange, { kind: "stored" }>,
-  sealed: KeyPatch | undefined,
-): Promise<void> {
-  const stored = {
-    step: "stored",
-    api_key_id: created.apiKeyId,
-    scopes_granted: created.scopes.map((scope) => storableText(scope)),
-    created_at: created.created ?? null,
-    // Counted from the request, which is before the create: so this time is never later than the service's own.
+function createdKey({ expiresInDays }: RotationJob, { apiKeyId, scopes, created }: NewKey): KeyPatch {
+  return {
+    ...{ step: "stored", api_key_id: apiKeyId, created_at: created },
+    scopes_granted: scopes.map((scope) => storableText(scope)),
+    // Counted from the request, which is before the create, so that this time is never later than the service's own.
     expires_at: expiresInDays === undefined ? null : sql<Date>`requested_at + make_interval(days => ${expiresInDays})`,
-  } as const;
-  await updateKey(tx, intentId, { ...stored, ...sealed }, "intent");
+  };
 }
 
 /** One transaction replaces the active key: readers never see two active keys, or none. */
-async function promote(tx: Tx, rotation: string, intentId: string, putBack: boolean): Promise<void> {
+async function promote(tx: Tx, rotation: string, intentId: string, isRollback: boolean): Promise<void> {
   await tx
     .updateTable("usage_export.api_key")
     .set({ state: "draining", draining_since: NOW })
@@ -236,13 +214,8 @@ async function promote(tx: Tx, rotation: string, intentId: string, putBack: bool
     .where("state", "=", "active")
     .execute();
   await updateKey(tx, intentId, {
-    state: "active",
-    step: null,
-    active_since: NOW,
-    put_back_at: putBack ? NOW : null,
-    draining_since: null,
-    due_for_removal_at: null,
-    note: null,
+    ...{ state: "active", step: null, active_since: NOW, rollback_at: isRollback ? NOW : null },
+    ...{ draining_since: null, due_for_removal_at: null, note: null },
   });
   await updateRotation(tx, rotation, { failed_attempts: 0, last_error: null, rollback_to: null });
 }
@@ -255,16 +228,13 @@ async function updateKey(tx: Tx, intentId: string, patch: KeyPatch, step?: "inte
   requireOneRow(numUpdatedRows, intentId);
 }
 
-type RotationPatch = UpdateObject<Tables, "usage_export.rotation">;
-
-async function updateRotation(tx: Tx, name: string, patch: RotationPatch): Promise<void> {
+async function updateRotation(tx: Tx, name: string, patch: UpdateObject<Tables, "usage_export.rotation">) {
   await tx.updateTable("usage_export.rotation").set(patch).where("name", "=", name).execute();
 }
 
-/** Throws if a change found no row: the ledger is not in the state that the change was planned for. */
 function requireOneRow(rows: bigint, intentId: string): void {
-  if (rows !== 1n)
-    throw new AppError("database", `the ledger has no key ${intentId} in the state that this change is for`);
+  if (rows === 1n) return;
+  throw new AppError("database", `the ledger has no key ${intentId} in the state that this change is for`);
 }
 
 // The lease of a rotation lets one process at a time rotate a key. It is stored in the rotation's row, with a fencing number that only
@@ -279,24 +249,16 @@ export type Lease = { readonly rotation: string; readonly fence: string };
 
 type Leased = Pick<RotationJob, "name" | "group"> & { readonly project?: { readonly name: string } };
 
-/** Which of these rotations a process has held the lease of. */
+/** The names among these of rotations that some process has begun. */
 export async function begunRotations(tx: Tx, names: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await tx.selectFrom("usage_export.rotation").select("name").where("name", "in", names).execute();
   return new Set(rows.map(({ name }) => name));
 }
 
 /** Undefined while another process holds the lease. */
-export async function takeLease(
-  db: Database,
-  { name, group, project }: Leased,
-  owner: string,
-): Promise<Lease | undefined> {
-  return inTransaction(db, async (tx) => {
-    await tx
-      .insertInto("usage_export.rotation")
-      .values({ name })
-      .onConflict((conflict) => conflict.doNothing())
-      .execute();
+export async function takeLease(db: Database, { name, group, project }: Leased, owner: string) {
+  return inTransaction(db, async (tx): Promise<Lease | undefined> => {
+    await sql`insert into usage_export.rotation (name) values (${name}) on conflict do nothing`.execute(tx);
     // An end beyond LEASE_END was stored before the clock was set back: it is shortened, and its holder may still renew it.
     await tx
       .updateTable("usage_export.rotation")
@@ -318,9 +280,10 @@ export async function takeLease(
 
 /** Throws `stopped` if the lease was released, or expired and was taken by another process. */
 export async function renewLease(db: Database, lease: Lease): Promise<void> {
-  const renewal = (tx: Tx) =>
-    updateLeased(tx, lease).set({ lease_until: LEASE_END }).where("lease_owner", "is not", null);
-  const { numUpdatedRows } = await inTransaction(db, (tx) => renewal(tx).executeTakeFirst());
+  const { numUpdatedRows } = await inTransaction(db, (tx) => {
+    const renewal = updateLeased(tx, lease).set({ lease_until: LEASE_END });
+    return renewal.where("lease_owner", "is not", null).executeTakeFirst();
+  });
   if (numUpdatedRows === 0n) throw leaseLost(lease);
 }
 

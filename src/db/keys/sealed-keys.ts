@@ -1,7 +1,8 @@
-// Reads the sealed secrets of the ledger's keys and seals them anew; and the history of the keys: who changed what, when and why. The secret
-// of a new key is stored in ledger.ts.
+// Reads and replaces the sealed secrets of keys, and records events: who changed which key, when and why. The secret of a new key is stored
+// by ledger.ts.
 
 import { type MasterKeys, readMasterKeys, requireMasterKeys } from "../../keys/seal.ts";
+import type { Environment } from "../../proxy.ts";
 import { storableText } from "../../text.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
@@ -15,7 +16,7 @@ export type SealedKey = {
   readonly masterKey: string | null;
 };
 
-/** The active key first, then the draining ones, the newest first. Keys of another project are left out: they don't work with this one. */
+/** The active key first, then the draining ones, the newest first. A key of another project does not work with this one. */
 export async function usableKeys(db: Database, rotation: string, projectId: string): Promise<readonly SealedKey[]> {
   return inTransaction(db, (tx) =>
     selectSealed(tx)
@@ -48,18 +49,13 @@ function selectSealed(tx: Tx) {
 }
 
 /** The master keys of the environment. Throws `config` if a key in the ledger is sealed with another one. */
-export async function openMasterKeys(
-  { env }: { readonly env: Readonly<Record<string, string | undefined>> },
-  db: Database,
-): Promise<MasterKeys> {
+export async function openMasterKeys({ env }: { readonly env: Environment }, db: Database): Promise<MasterKeys> {
   const masterKeys = readMasterKeys(env);
   const rows = await inTransaction(db, (tx) =>
     tx.selectFrom("usage_export.api_key").select("master_key").distinct().where("sealed", "is not", null).execute(),
   );
-  requireMasterKeys(
-    masterKeys,
-    rows.flatMap(({ master_key }) => master_key ?? []),
-  );
+  const used = rows.flatMap(({ master_key }) => master_key ?? []);
+  requireMasterKeys(masterKeys, used);
   return masterKeys;
 }
 
@@ -100,7 +96,7 @@ export type KeyEvent = {
   readonly reason: string;
 };
 
-/** Records an event that does not change the ledger. */
+/** Records an event that changes no key. */
 export async function recordEvent(db: Database, event: KeyEvent): Promise<void> {
   await inTransaction(db, (tx) => insertEvent(tx, event, undefined));
 }
@@ -110,14 +106,7 @@ export async function insertEvent(tx: Tx, event: KeyEvent, changeId: string | un
   const { rotation, intentId, event: name, actor, reason } = event;
   const inserted = await tx
     .insertInto("usage_export.key_event")
-    .values({
-      change_id: changeId ?? null,
-      rotation,
-      intent_id: intentId ?? null,
-      event: name,
-      actor,
-      reason: storableText(reason),
-    })
+    .values({ change_id: changeId, rotation, intent_id: intentId, event: name, actor, reason: storableText(reason) })
     .onConflict((conflict) => conflict.column("change_id").doNothing())
     .returning("event_id")
     .execute();

@@ -219,7 +219,7 @@ export async function ageKeys(db: Database, days: number): Promise<void> {
     "requested_at",
     "created_at",
     "active_since",
-    "put_back_at",
+    "rollback_at",
     "draining_since",
     "due_for_removal_at",
     "expires_at",

@@ -38,7 +38,7 @@ test("jobs that do not end leave those of another group alone, and far more jobs
   const [stuck, quick]: [unknown[], unknown[]] = [[], []];
   const end = Promise.withResolvers<void>();
   await queue.work("export", {
-    ...{ atOnce: 6, ofGroup: 2 },
+    ...{ atOnce: 6, atOnceOfGroup: 2 },
     async handle(job) {
       if (Number(keyOf(job)) >= 20) return void quick.push(job);
       stuck.push(job);

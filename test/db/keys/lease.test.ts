@@ -149,7 +149,7 @@ const CHANGES: readonly LedgerChange[] = [
   { kind: "intent", intentId: newIntent(), comment: "usage exporter" },
   { kind: "stored", intentId, created: newKey(intentId) },
   { kind: "delivered", intentId, sink: "file /run/exporter.key" },
-  { kind: "active", intentId, putBack: false },
+  { kind: "active", intentId, isRollback: false },
   { kind: "failed" },
 ];
 const zombie = await newRotation(db);

@@ -49,7 +49,7 @@ test("after its intent is recorded a key is pending, and nothing else is known a
     requestedAt: expect.any(Date),
     expiresAt: null,
     activeSince: null,
-    putBackAt: null,
+    rollbackAt: null,
     drainingSince: null,
     dueForRemovalAt: null,
     scopesAsked: ["member", "usage:read"],
@@ -103,9 +103,9 @@ test("when a key becomes active the count of failures is reset and the rollback 
     lastError: "sink still away",
     rollbackTo: intentId,
   });
-  await rotation.write({ kind: "active", intentId, putBack: true });
+  await rotation.write({ kind: "active", intentId, isRollback: true });
   expect(await stateOf(rotation)).toMatchObject({ failedAttempts: 0, lastError: null, rollbackTo: null });
-  expect(await keyOf(rotation, intentId)).toMatchObject({ state: "active", putBackAt: expect.any(Date) });
+  expect(await keyOf(rotation, intentId)).toMatchObject({ state: "active", rollbackAt: expect.any(Date) });
 });
 
 test("the change recovered resets the count of failures", async () => {
@@ -163,7 +163,7 @@ test("a change that is repeated after its acknowledgement was lost is made once"
 test("a change of a key that is not in the ledger fails, and leaves no event", async () => {
   const rotation = await newRotation(db);
   await expect(rotation.write({ kind: "verified", intentId: "ue-none" })).rejects.toMatchObject({ code: "database" });
-  await expect(rotation.write({ kind: "active", intentId: "ue-none", putBack: false })).rejects.toThrow("ue-none");
+  await expect(rotation.write({ kind: "active", intentId: "ue-none", isRollback: false })).rejects.toThrow("ue-none");
   expect(await eventsOf(rotation)).toEqual([]);
 });
 

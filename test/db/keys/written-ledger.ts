@@ -40,7 +40,7 @@ export function writer(db: Database, job: RotationJob, lease: Lease): Writer {
     { kind: "intent", intentId, comment: `usage exporter [${intentId}]` },
     { kind: "stored", intentId, created: newKey(intentId) },
     { kind: "verified", intentId },
-    { kind: "active", intentId, putBack: false },
+    { kind: "active", intentId, isRollback: false },
   ];
   return {
     job,
