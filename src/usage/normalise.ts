@@ -252,9 +252,9 @@ function ownDays(period: Window | undefined, rowDays: readonly Day[], runDay: Da
  * The days that an answer without a window empties: those from `oldestStored`, the oldest stored day of its period, to the day before
  * the first covered one. Earlier answers covered them, and this answer has no rows for them.
  */
-export function emptiedDays(covered: readonly Day[], oldestStored: Day | undefined): Day[] {
+export function emptiedDays(covered: readonly Day[], oldestStored: Day | null | undefined): Day[] {
   const [first] = [...covered].sort();
-  if (first === undefined || oldestStored === undefined) return [];
+  if (first === undefined || oldestStored == null) return [];
   return daysOf({ start: oldestStored, end: addDays(first, -1) });
 }
 

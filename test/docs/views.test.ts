@@ -5,7 +5,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { columnComments } from "../../src/db/connection/view-creation.ts";
+import { columnComments } from "../../src/db/connection/view-files.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
 import { testDatabase } from "../support/database.ts";
 

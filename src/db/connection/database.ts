@@ -1,4 +1,4 @@
-// Opens a database: Postgres through a pool that reconnects, or the embedded one. The only file that imports pg and PGlite.
+// Opens a database: Postgres through a pool that reconnects, or the embedded one.
 
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -28,8 +28,8 @@ const OID_INT8 = 20;
 const keepText = (value: string): string => value;
 
 /**
- * Connects when first used. Every statement has a time limit (timeouts.ts). With `reconnect`, waits for a server that was reached
- * before. Uses nothing that a pooler in transaction mode refuses: no session state, and only start-up parameters that it knows.
+ * Connects when first used. With `reconnect`, waits for a server that was reached before. Uses nothing that a pooler in transaction mode
+ * refuses: no session state, and only start-up parameters that it knows.
  */
 export function openPostgres(url: string, onLost: OnConnectionLost = () => {}, reconnect?: ReconnectOptions): Database {
   const open = async () => {
@@ -40,7 +40,7 @@ export function openPostgres(url: string, onLost: OnConnectionLost = () => {}, r
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool: open }) });
 }
 
-/** A signal that comes later than another one. */
+/** A signal that comes `ms` after another one. */
 function delayed(signal: AbortSignal, ms: number): AbortSignal {
   const later = new AbortController();
   signal.addEventListener("abort", () => setTimeout(() => later.abort(), ms).unref(), { once: true });
@@ -65,16 +65,16 @@ async function openPool(url: string, onLost: OnConnectionLost): Promise<Postgres
           : pg.types.getTypeParser(oid, format === "binary" ? "text" : format)) as typeof pg.types.getTypeParser,
     },
   });
-  // Without these two handlers a connection that breaks, idle or in use, would end the process. The pool repeats the error of an
-  // idle client, which the client's own handler has already reported.
+  // Without both handlers a connection that breaks would end the process. The pool repeats the error of an idle client, which the client's
+  // own handler has already reported.
   pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", onLost));
   return pool;
 }
 
 /**
- * Poolers know few start-up parameters and keep these for each client. A role or a database may have set them otherwise: the driver misreads
- * every other date style, and the program's literals may hold backslashes.
+ * A role or a database may have set these otherwise: the driver misreads every other date style, and the program's literals may hold
+ * backslashes. Poolers know these parameters, unlike most, and keep them for each client.
  */
 const STARTUP_SETTINGS = { DateStyle: "ISO", standard_conforming_strings: "on" };
 
@@ -91,13 +91,13 @@ function clientWithSettings(Client: typeof PgClient): typeof PgClient {
 const SQLITE_BUSY = 5;
 
 /**
- * Allows one process at a time in a folder, and returns the function that releases it. Node has no file locks of its own, but its SQLite locks
- * a file with fcntl (LockFileEx on Windows). Such a lock ends with its process, and works across containers that share the folder. Nothing is
- * ever written to the file, and it is never deleted: a process that waits for the old file would then hold a lock that nobody else sees.
+ * Allows one process at a time in a folder, and returns the function that releases it. Node has no file locks, but its SQLite locks a file
+ * with fcntl (LockFileEx on Windows). Such a lock ends with its process, and works across containers that share the folder. The file is never
+ * deleted: a process that waits for the old file would then hold a lock that nobody else sees.
  */
 export async function lockFolder(folder: string): Promise<() => void> {
   const file = path.join(folder, "lock");
-  // The text of this file is only shown, never relied on.
+  // The text of this file is shown in the error, and decides nothing.
   const holderFile = `${file}.holder`;
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -119,7 +119,7 @@ export async function lockFolder(folder: string): Promise<() => void> {
   }
 }
 
-/** Opens the database in a folder, within this process. Locks the folder first: a second process would silently lose rows. */
+/** Opens the embedded database in a folder, and locks the folder: a second process would silently lose rows. */
 export async function openEmbedded(folder: string): Promise<Database> {
   const unlock = await lockFolder(folder);
   try {
@@ -128,7 +128,7 @@ export async function openEmbedded(folder: string): Promise<Database> {
       dataDir: `${folder}/pg`,
       parsers: { [OID_DATE]: keepText, [OID_INT8]: keepText },
     });
-    // Kysely sends the statements of a transaction to the transaction's own object, so that object must accept several, too.
+    // The statements of a transaction go to an object of its own, which must accept several, too.
     const { transaction } = acceptSeveralStatements(pglite);
     pglite.transaction = (work) => {
       const settings = transactionSettings();
@@ -152,15 +152,11 @@ export async function openEmbedded(folder: string): Promise<Database> {
   }
 }
 
-/**
- * Changes `target`, and returns it: like pg, its `query` then accepts several statements in a text without parameters, as the queue
- * and the views need.
- */
+/** Changes `target.query`, so that it accepts several statements in a text without parameters, as pg does, for the queue and the views. */
 function acceptSeveralStatements<T extends Pick<PGlite | Transaction, "query" | "exec">>(target: T): T {
   const { query } = target;
   target.query = async <Row>(text: string, parameters?: unknown[], options?: QueryOptions): Promise<Results<Row>> => {
-    if (parameters !== undefined && parameters.length > 0)
-      return query.call(target, text, parameters, options) as Promise<Results<Row>>;
+    if (parameters?.length) return query.call(target, text, parameters, options) as Promise<Results<Row>>;
     const results = await target.exec(text, options);
     // Only the caller knows the row type of its statement.
     return { fields: [], ...results.at(-1), rows: results.flatMap(({ rows }) => rows as Row[]) };
@@ -168,28 +164,20 @@ function acceptSeveralStatements<T extends Pick<PGlite | Transaction, "query" | 
   return target;
 }
 
-/** The time of the clock that all replicas share. */
+/** The time by the database's clock, which all replicas share. */
 export async function databaseNow(db: Database): Promise<Date> {
-  const { rows } = await sql<{ now: Date }>`select pg_catalog.clock_timestamp() as now`.execute(db);
-  const now = rows[0]?.now;
-  if (!now) throw new AppError("database", "the database returned no time");
-  return now;
+  const now = sql<Date>`pg_catalog.clock_timestamp()`.as("now");
+  return (await db.selectNoFrom(now).executeTakeFirstOrThrow()).now;
 }
 
-export type ReconnectOptions = {
-  /** How long to wait for a server that was reached before. */
-  readonly waitMs: number;
-  /** Ends the wait. */
-  readonly signal: AbortSignal;
-  /** How long after the signal the database may still be used. */
-  readonly stoppingMs: number;
-};
+/** `waitMs`: how long to wait for the server, or until `signal`. The database may be used for `stoppingMs` after the signal. */
+type ReconnectOptions = { readonly waitMs: number; readonly signal: AbortSignal; readonly stoppingMs: number };
 
 const RECONNECT_PAUSE_MS = 500;
 
 /**
- * Waits for a server that went away, so that its restart or failover delays a run but fails none of its slices. Before the
- * first connection there is no wait: then a mistake in the address is more likely than an outage.
+ * Waits for a server that went away, so that its restart or failover delays a run but fails none of its slices. The first connection is not
+ * waited for: a mistake in the address is more likely than an outage.
  */
 function reconnectingPool(pool: PostgresPool, { waitMs, signal }: ReconnectOptions): PostgresPool {
   let wasReached = false;

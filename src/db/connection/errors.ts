@@ -1,5 +1,4 @@
-// Tells apart why a statement or a connection failed: the server was not reached, it denied access, or another session was in the
-// way.
+// Tells why a statement or a connection failed: the server was not reached, it denied access, or another session was in the way.
 
 import { type Kysely, sql } from "kysely";
 import { AppError, errorText, isRefusedData, systemCode } from "../../errors.ts";
@@ -12,7 +11,7 @@ const CONNECTION_ERROR_CODE =
 const CONNECTION_ERROR_MESSAGE =
   /^(?:Connection terminated|Client has encountered a connection error|timeout expired|timeout exceeded)/;
 
-/** PgBouncer uses one code for all errors, its own and those of the server behind it. Only the message tells a denial from an outage. */
+/** PgBouncer uses one code for all errors, so that only the message tells a denial from an outage. */
 const POOLER_CODE = "08P01";
 const POOLER_DENIED_MESSAGE =
   /authentication failed|^no such (?:user|database)|^(?:role|database) ".*" (?:does not exist|is disabled|is not permitted)|^no pg_hba\.conf entry|^not allowed$/;
@@ -20,7 +19,7 @@ const POOLER_DENIED_MESSAGE =
 /** Whether the server was not reached, or ended the connection: a later attempt may succeed. */
 export function isConnectionError(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
-  // A host name with several addresses: each was tried.
+  // Each address of a host name was tried.
   if (error instanceof AggregateError) return error.errors.every(isConnectionError);
   if (isDeniedByPooler(error)) return false;
   return CONNECTION_ERROR_CODE.test(systemCode(error)) || CONNECTION_ERROR_MESSAGE.test(error.message);
@@ -29,10 +28,7 @@ export function isConnectionError(error: unknown): error is Error {
 /** The server's certificate is not trusted, or it speaks no allowed version of TLS. */
 const TLS_ERROR_CODE = /^(?:CERT_|ERR_TLS_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|EPROTO$)/;
 
-/**
- * Whether the server refuses this user, has no such database, has no room, or has a certificate that is not trusted: a later
- * attempt would fail as well.
- */
+/** Whether a later attempt would fail as well: no such user or database, no room, or a certificate that is not trusted. */
 export function isAccessDenied(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   const code = systemCode(error);
@@ -46,10 +42,7 @@ function isDeniedByPooler(error: Error): boolean {
 /** SQLSTATE of a missing right. */
 export const NOT_ALLOWED = "42501";
 
-/**
- * The error for a person, with the next step, if the server refused a statement for lack of a right; every other error as it is. A person
- * is not advised to grant the role of a superuser.
- */
+/** Adds the next step to an error about a missing right, and returns other errors as they are. Never advises to grant a superuser's role. */
 export async function explainMissingRight(db: Kysely<Tables>, error: unknown): Promise<unknown> {
   if (systemCode(error) !== NOT_ALLOWED) return error;
   const { rows } = await sql<{ advice: string }>`
@@ -70,7 +63,7 @@ export async function explainMissingRight(db: Kysely<Tables>, error: unknown): P
 
 const SQLSTATE = /^[\dA-Z]{5}$/;
 
-/** Whether the database caused the error and cannot be used: not reached, busy or of another schema. Data that it refuses is no such error. */
+/** Whether the database can't be used: it was not reached, is busy or has another schema. Data that it refuses is no such error. */
 export function isDatabaseFailure(error: unknown): boolean {
   if (error instanceof AppError) return error.code === "database";
   if (isConnectionError(error) || isAccessDenied(error)) return true;

@@ -12,7 +12,8 @@ import type { Database } from "./database.ts";
 import { explainMissingRight, NOT_ALLOWED } from "./errors.ts";
 import { withStatementTimeout } from "./timeouts.ts";
 import { setUntilCommit, type Tx } from "./transaction.ts";
-import { createViews, expandLists, readViews, repairReader, type View, viewsHash } from "./view-creation.ts";
+import { createViews, repairReader } from "./view-creation.ts";
+import { expandLists, readViews, type View, viewsHash } from "./view-files.ts";
 
 /** Any fixed number works, but it must not change between versions. */
 const MIGRATION_LOCK = 7_205_521_846_402;
@@ -25,21 +26,21 @@ const DEPENDED_ON = ["2BP01"];
 /** SQLSTATE of a table or a schema that does not exist. */
 const NOT_THERE = ["42P01", "3F000"];
 
-export type MigrateOptions = {
+type MigrateOptions = {
   /** Called with a text for a person. */
   readonly onWait?: (text: string) => void;
   readonly signal?: AbortSignal | undefined;
-  /** Longest wait for a lock: readers of the same view queue behind a waiting migration. */
+  /** The longest wait for a lock. It is short, as readers of the same view queue behind a waiting migration. */
   readonly lockMs?: number;
-  /** Pause before the next attempt, in which readers can go on. */
+  /** The pause before the next attempt, in which readers can go on. */
   readonly pauseMs?: number;
   readonly giveUpMs?: number;
 };
 
-export type Migrated = {
+type Migrated = {
   /** The names of the migrations that were applied. */
   readonly migrations: readonly string[];
-  /** How many views and functions were created or replaced: all, or none. */
+  /** How many views and functions were created or replaced: all of them, or none. */
   readonly views: number;
   /** Whether the role usage_reader exists and has its rights. */
   readonly hasReader: boolean;
@@ -58,7 +59,7 @@ export async function migrateToLatest(db: Database, options: MigrateOptions = {}
     search_path: "pg_catalog, pg_temp",
     lock_timeout: "0",
   });
-  // The queue's library has migrations of its own, which do nothing if its tables are up to date.
+  // pg-boss has migrations of its own, which do nothing if its tables are up to date.
   await withStatementTimeout(STATEMENT_MS_MAX, () => installQueue(db));
   return migrated;
 }
@@ -93,7 +94,7 @@ async function retryWhileLocked(
   }
 }
 
-/** The error, or one that caused it, that has one of these codes. */
+/** The error with one of these codes: this error, or one that caused it. */
 function findCause(error: unknown, codes: readonly string[]): Error | undefined {
   if (!(error instanceof Error)) return undefined;
   return codes.includes(systemCode(error)) ? error : findCause(error.cause, codes);
@@ -108,7 +109,7 @@ async function applyMigrations(tx: Tx, lockMs: number): Promise<Migrated> {
   const missing = await findMissing(stored, views);
   for (const file of missing.migrations) await applyMigration(tx, file);
   const migrations = missing.migrations.map(nameOf);
-  const replacesViews = missing.views || stored.lacksView;
+  const replacesViews = missing.viewsDiffer || stored.lacksView;
   const created = replacesViews ? await createViews(tx, views, stored.views) : stored.views;
   if (migrations.length > 0 || replacesViews) {
     await sql`
@@ -157,15 +158,15 @@ export async function newestMigration(): Promise<string> {
 }
 
 /**
- * Throws an error that names the next step if the schema is not the one this program was written for. One statement, as every command
- * begins with it.
+ * Throws an error with the next step if the schema is not the one that this program was written for. It sends a single statement, as every
+ * command begins with it.
  */
 export async function requireCurrentSchema(db: Database): Promise<void> {
   const stored = await storedSchema(db).catch(async (cause: unknown) => {
     throw findCause(cause, NOT_THERE) ? otherSchema(NEXT_STEP) : await explainMissingRight(db, cause);
   });
-  const { migrations, views } = await findMissing(stored, readViews());
-  if (migrations.length > 0 || views) throw otherSchema(NEXT_STEP);
+  const { migrations, viewsDiffer } = await findMissing(stored, readViews());
+  if (migrations.length > 0 || viewsDiffer) throw otherSchema(NEXT_STEP);
 }
 
 const NEXT_STEP = "the database is not up to date; run: usage-export migrate";
@@ -175,7 +176,7 @@ type StoredSchema = {
   readonly views: readonly string[];
   readonly viewsHash: string;
   readonly programVersion: string;
-  /** Somebody dropped a view since. */
+  /** Whether somebody has dropped a view since. */
   readonly lacksView: boolean;
 };
 
@@ -190,28 +191,24 @@ async function storedSchema(db: Database): Promise<StoredSchema> {
   return stored;
 }
 
-/** The files of the migrations that the database lacks, and whether its views are other ones. Throws if a newer version migrated it. */
-async function findMissing(
-  { migrations: applied, viewsHash: storedHash, programVersion: migratedBy }: StoredSchema,
-  views: readonly View[],
-): Promise<{ readonly migrations: readonly string[]; readonly views: boolean }> {
+/** The files of the migrations that the database lacks, and whether its views differ. Throws if a newer version migrated it. */
+async function findMissing({ migrations: applied, ...stored }: StoredSchema, views: readonly View[]) {
   const files = await migrationFiles();
-  const areOther = storedHash !== viewsHash(views);
+  const viewsDiffer = stored.viewsHash !== viewsHash(views);
   const version = await programVersion();
   const isUnknown = applied.some((name) => !files.some((file) => nameOf(file) === name));
-  if (isUnknown || (areOther && isNewer(migratedBy, version))) {
-    throw otherSchema(
-      `the database was migrated by a newer version (${migratedBy}, this is ${version}); run that version of usage-export`,
-    );
+  if (isUnknown || (viewsDiffer && isNewer(stored.programVersion, version))) {
+    const versions = `${stored.programVersion}, this is ${version}`;
+    throw otherSchema(`the database was migrated by a newer version (${versions}); run that version of usage-export`);
   }
-  return { migrations: files.filter((file) => !applied.includes(nameOf(file))), views: areOther };
+  return { migrations: files.filter((file) => !applied.includes(nameOf(file))), viewsDiffer };
 }
 
 function otherSchema(message: string): AppError {
   return new AppError("database", message, { details: { schema: "other" } });
 }
 
-/** Whether the database was reached, and has the schema of another version. */
+/** Whether the database has the schema of another version. */
 export function isSchemaError(error: AppError): boolean {
   return error.details.schema !== undefined;
 }

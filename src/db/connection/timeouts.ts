@@ -1,23 +1,19 @@
-// Connections on which every statement has a time limit, and every transaction the settings of its caller. A broken network reports nothing,
-// and without a limit the program would wait as long as TCP does: hours.
+// Connections on which every statement has a time limit, and every transaction the settings of its caller. Without a limit a broken network
+// would keep the program waiting as long as TCP does: hours.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { PostgresPool, PostgresPoolClient } from "kysely";
 
 /** For an ordinary statement. In a transaction the server ends a wait for a lock earlier. */
 const STATEMENT_MS_DEFAULT = 30_000;
-/** On top of the server's own limit, so that a server that can be reached gives up first: its error says more, and it rolls back. */
+/** Added to the server's own limit, so that a server that can be reached gives up first: its error says more, and it rolls back. */
 const SERVER_MARGIN_MS = 5_000;
 
-/** By name. */
 export type Settings = Readonly<Record<string, string>>;
 
 const limitsOfCaller = new AsyncLocalStorage<{ readonly statementMs: number; readonly settings: Settings }>();
 
-/**
- * Within `work` the server may take `serverMs` for a statement. A limit that is already longer stays. A transaction that begins within `work`
- * has these settings.
- */
+/** Lets the server take `serverMs` for a statement within `work`, or longer if it may already. Transactions of `work` have the settings. */
 export function withStatementTimeout<T>(serverMs: number, work: () => Promise<T>, settings: Settings = {}): Promise<T> {
   const statementMs = Math.max(serverMs + SERVER_MARGIN_MS, statementTimeoutMs());
   return limitsOfCaller.run({ statementMs, settings }, work);
@@ -28,8 +24,8 @@ export function statementTimeoutMs(): number {
 }
 
 /**
- * The statement that gives a transaction its settings; empty without any. They end with the transaction: a pooler would hand those of a session
- * to other clients. It is sent in one message with BEGIN, as a message of its own would be a round trip more for each transaction.
+ * The statement that gives a transaction its settings; empty without any. They end with the transaction, because a pooler would hand those of
+ * a session to other clients. The statement is sent in one message with BEGIN, which saves a round trip.
  */
 export function transactionSettings(): string {
   const settings = Object.entries(limitsOfCaller.getStore()?.settings ?? {});
@@ -37,7 +33,7 @@ export function transactionSettings(): string {
   return calls.length > 0 ? `select ${calls.join(", ")}` : "";
 }
 
-/** `statementMs` returns the limit of a statement that begins now. After `giveUp` every statement fails, and those in flight as well. */
+/** `statementMs` returns the limit of a statement that begins now. After `giveUp` all statements fail, including those in flight. */
 export function poolWithTimeouts(pool: PostgresPool, statementMs: () => number, giveUp?: AbortSignal): PostgresPool {
   return wrapPool(pool, async () => {
     if (giveUp?.aborted) throw new StatementTimeout();
@@ -54,15 +50,10 @@ export function wrapPool(pool: PostgresPool, connect: PostgresPool["connect"]): 
 }
 
 /**
- * After a statement without an answer its effect is unknown, and the next answer to arrive may be its answer. The connection
- * therefore takes no further statement, and is destroyed when it is released. pg's own `query_timeout` would go on with it. The caller gets
- * the error of a lost connection.
+ * After a statement without an answer its effect is unknown, and the next answer to arrive may be its answer. The connection therefore takes no
+ * further statement, and is destroyed when it is released; after pg's own `query_timeout` it would be used again.
  */
-function clientWithTimeouts(
-  client: PostgresPoolClient,
-  statementMs: () => number,
-  giveUp?: AbortSignal,
-): PostgresPoolClient {
+function clientWithTimeouts(client: PostgresPoolClient, statementMs: () => number, giveUp?: AbortSignal) {
   let timeout: StatementTimeout | undefined;
   const query = async (text: string, values: readonly unknown[]) => {
     if (timeout) throw timeout;
@@ -92,7 +83,7 @@ function clientWithTimeouts(
 
 class StatementTimeout extends Error {
   override readonly name = "StatementTimeout";
-  /** With this code, isConnectionError counts the error as a lost connection. */
+  /** isConnectionError knows a lost connection by this code. */
   readonly code = "ETIMEDOUT";
   constructor() {
     super("the database has not answered in time");

@@ -1,4 +1,4 @@
-// Transactions: one that is repeated after a transient error, a read-only snapshot, and one that stores what is configured.
+// Transactions: some are repeated after a transient error, some are read-only snapshots, and some store what is configured.
 
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,16 +13,10 @@ export type Tx = Transaction<Tables>;
 const ATTEMPTS_MAX = 4;
 const DELAY_MS_FIRST = 100;
 
-/**
- * The statement timeout of the first attempt. It doubles with each further one, so that a server that does not answer is noticed
- * soon and a slow one still has enough time in the end.
- */
+/** It doubles with each attempt, so that a server that does not answer is noticed soon, and a slow one has enough time in the end. */
 const STATEMENT_SECONDS_FIRST = 25;
 
-/**
- * Runs `work` in a transaction. After a transient error the whole transaction is repeated, so `work` must be safe to repeat, as in
- * `withRetries`.
- */
+/** Runs `work` in a transaction, which is repeated as by `withRetries`. */
 export async function inTransaction<T>(db: Database, work: (tx: Tx) => Promise<T>): Promise<T> {
   return withRetries((attempt) => {
     const seconds = STATEMENT_SECONDS_FIRST * 2 ** (attempt - 1);
@@ -53,8 +47,8 @@ export async function withRetries<T>(work: (attempt: number) => Promise<T>): Pro
 }
 
 /**
- * Makes this transaction's commit durable. A role or a database may have turned `synchronous_commit` off for speed: a server that
- * crashes then loses commits it has confirmed. A stricter setting is kept.
+ * Makes this transaction's commit durable, even if a role or a database has turned `synchronous_commit` off for speed: a server that crashes
+ * then loses commits it has confirmed. A stricter setting is kept.
  */
 export async function commitDurably(tx: Tx): Promise<void> {
   await sql`
@@ -73,72 +67,52 @@ const READING = {
   jit: "off",
   // With the default of 4 MB the rows of a month are sorted on disk before they are added up.
   work_mem: "32MB",
-  // With the default of 4 the planner would read the whole table to find some days of each series, as it does not know that the rows of a day
-  // are stored together.
+  // The planner does not know that the rows of a day are stored together: with the default of 4 it would read the whole table for a few days.
   random_page_cost: "1.1",
 };
 
-/** Everything that `read` reads is as of one moment. It is not repeated after an error. `statementSecondsMax` limits each statement. */
-export async function readSnapshot<T>(
-  db: Database,
-  read: (tx: Tx) => Promise<T>,
-  statementSecondsMax: number = SNAPSHOT_SECONDS_MAX,
-): Promise<T> {
+/** Everything that `read` reads is as of one moment. Nothing is repeated after an error. `secondsMax` limits each statement. */
+export async function readSnapshot<T>(db: Database, read: (tx: Tx) => Promise<T>, secondsMax = SNAPSHOT_SECONDS_MAX) {
   const transaction = db.transaction().setAccessMode("read only").setIsolationLevel("repeatable read");
-  return withStatementTimeout(statementSecondsMax * 1000, () => transaction.execute(read), {
-    search_path: "pg_catalog",
-    statement_timeout: `${statementSecondsMax}s`,
-    ...READING,
-  });
+  const settings = { search_path: "pg_catalog", statement_timeout: `${secondsMax}s`, ...READING };
+  return withStatementTimeout(secondsMax * 1000, () => transaction.execute(read), settings);
 }
 
-/** Runs a statement, which has no parameters, and returns its rows. */
+/** Runs a statement without parameters, and returns its rows. */
 export type Query = <Row>(statement: string) => Promise<readonly Row[]>;
 
-type ReadOptions = {
-  /** The time limit of each statement. */
-  readonly secondsMax?: number;
-  /** Once it is aborted, no further statement is sent. */
-  readonly signal?: AbortSignal | undefined;
-};
+/** `secondsMax` limits each statement. Once `signal` is aborted, no further statement is sent. */
+type ReadOptions = { readonly secondsMax?: number; readonly signal?: AbortSignal | undefined };
 
-/** Reads by the text of statements, as facts do, all of them as of one moment. */
+/** Reads by statements as of one moment. A statement that a page asks for several times is run once, as it has the same rows. */
 export async function readByStatements<T>(
   db: Database,
   read: (query: Query) => Promise<T>,
   { secondsMax = BRIEF_SNAPSHOT_SECONDS, signal }: ReadOptions = {},
 ): Promise<T> {
-  return readSnapshot(db, (tx) => read(onceEach(queryOn(tx, signal))), secondsMax);
-}
-
-/** Within a snapshot the same statement has the same rows: the parts of a page ask for some facts several times. */
-function onceEach(query: Query): Query {
   const known = new Map<string, Promise<readonly unknown[]>>();
-  return <Row>(statement: string) => {
-    const rows = known.get(statement) ?? query<Row>(statement);
-    known.set(statement, rows);
-    return rows as Promise<readonly Row[]>;
-  };
+  const readOnce = (tx: Tx) =>
+    read(<Row>(statement: string) => {
+      signal?.throwIfAborted();
+      const rows = known.get(statement) ?? queryOn(tx)<Row>(statement);
+      known.set(statement, rows);
+      return rows as Promise<readonly Row[]>;
+    });
+  return readSnapshot(db, readOnce, secondsMax);
 }
 
-export function queryOn(db: Database, signal?: AbortSignal): Query {
-  return async <Row>(statement: string) => {
-    signal?.throwIfAborted();
-    return (await sql.raw<Row>(statement).execute(db)).rows;
-  };
+export function queryOn(db: Database): Query {
+  return async <Row>(statement: string) => (await sql.raw<Row>(statement).execute(db)).rows;
 }
 
-/** Changes settings within a transaction. */
+/** Changes settings until the transaction ends. */
 export async function setUntilCommit(tx: Tx, settings: Settings): Promise<void> {
   const calls = Object.entries(settings).map(([name, value]) => sql`pg_catalog.set_config(${name}, ${value}, true)`);
   await sql`select ${sql.join(calls)}`.execute(tx);
 }
 
-/** Returns the error if `work` fails; then the transaction goes on as if `work` had not been called. */
-export async function tryWithin<T>(
-  tx: Tx,
-  work: () => Promise<T>,
-): Promise<{ readonly value: T } | { readonly error: unknown }> {
+/** Returns the error if `work` fails. The transaction then goes on as if `work` had not been called. */
+export async function tryWithin<T>(tx: Tx, work: () => Promise<T>): Promise<{ value: T } | { error: unknown }> {
   await sql`savepoint tried`.execute(tx);
   try {
     const value = await work();
@@ -151,20 +125,16 @@ export async function tryWithin<T>(
   }
 }
 
+type Configured = "series" | "prices" | "budgets";
+
 /**
  * Stores what the configuration says of series, prices or budgets: calls `write` unless the same text was stored last. Nearly always it was,
- * and then no process waits for another. Returns whether it was called.
+ * and then no process waits for another. Returns whether `write` was called.
  */
-export async function storeConfigured(
-  db: Database,
-  what: "series" | "prices" | "budgets",
-  text: string,
-  write: (tx: Tx) => Promise<void>,
-): Promise<boolean> {
+export async function storeConfigured(db: Database, what: Configured, text: string, write: (tx: Tx) => Promise<void>) {
   const digest = hash("sha256", text);
-  const isStored = async (on: Database) =>
-    (await sql`select from usage_export.configured where what = ${what} and digest = ${digest}`.execute(on)).rows
-      .length > 0;
+  const stored = sql`select from usage_export.configured where what = ${what} and digest = ${digest}`;
+  const isStored = async (on: Database) => (await stored.execute(on)).rows.length > 0;
   if (await isStored(db)) return false;
   return inTransaction(db, async (tx) => {
     // Two processes that start at once would both write.

@@ -1,77 +1,14 @@
-// The views and functions of migrations/views: their texts, how they are created, and the role that reads them.
+// Creates the views and functions, and the role that BI tools read them with.
 
-import { createHash } from "node:crypto";
-import fs from "node:fs";
-import path from "node:path";
 import { sql } from "kysely";
 import { systemCode } from "../../errors.ts";
-import { MIGRATIONS_FOLDER } from "../../package-files.ts";
-import { addsUp, memberOf, TOTAL_GROUPINGS, USAGE_DIMENSIONS } from "../../usage/dimensions.ts";
-import { METRIC_TABLE } from "../../usage/metrics.ts";
 import type { Database } from "./database.ts";
 import { NOT_ALLOWED } from "./errors.ts";
 import { type Tx, tryWithin } from "./transaction.ts";
-
-const VIEWS_FOLDER = path.join(MIGRATIONS_FOLDER, "views");
-/** The comments on columns by their names, of views that have none of their own on them. */
-const COLUMN_COMMENTS = path.join(MIGRATIONS_FOLDER, "columns.json");
-
-/** A view or a function. */
-export type View = {
-  /** Including its schema. */
-  readonly name: string;
-  /** Creates it, with its comments. */
-  readonly text: string;
-};
+import { columnComments, type View } from "./view-files.ts";
 
 /** SQLSTATE of a replacement that changes columns: Postgres only allows adding columns at the end. */
 const COLUMNS_CHANGED = new Set(["42P16", "42P13"]);
-
-/** Read at once: every command does it, and a promise for each of sixty small files takes longer than reading them. */
-export function readViews(): readonly View[] {
-  const files = fs.readdirSync(VIEWS_FOLDER).filter((file) => file.endsWith(".sql"));
-  return files
-    .flatMap((file) => withDimensions(file, fs.readFileSync(path.join(VIEWS_FOLDER, file), "utf8")))
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([file, text]) => parseView(file, text));
-}
-
-/** Changes with every text, and with the comments on columns. */
-export function viewsHash(views: readonly View[]): string {
-  const texts = `${views.map(({ text }) => text).join("\n")}${JSON.stringify(columnComments())}`;
-  return createHash("sha256").update(texts.replaceAll("\r\n", "\n")).digest("hex");
-}
-
-/** A file with DIMENSION in its name is the text of a view for each dimension of usage, one with MEMBER for each whose groups may be sets. */
-function withDimensions(file: string, text: string): readonly (readonly [file: string, text: string])[] {
-  if (!/DIMENSION|MEMBER/.test(file)) return [[file, text]];
-  return USAGE_DIMENSIONS.flatMap((one) => {
-    const member = memberOf(one);
-    if (file.includes("MEMBER") && member === undefined) return [];
-    const fill = (template: string) => template.replaceAll("DIMENSION", one).replaceAll("MEMBER", member ?? "");
-    return [[fill(file), fill(text)] as const];
-  });
-}
-
-function parseView(file: string, written: string): View {
-  const [, name] = /^create or replace (?:view|function) ((?:bi|usage_export)\.\w+)/m.exec(written) ?? [];
-  if (name?.split(".")[1] !== path.basename(file, ".sql")) {
-    throw new Error(
-      `migrations/views/${file}: expected "create or replace view" or "function" and the name of the file`,
-    );
-  }
-  return { name, text: expandLists(written) };
-}
-
-/** The meaning of a column that many views have, by its name. */
-export function columnComments(): Readonly<Record<string, string>> {
-  return {
-    ...JSON.parse(fs.readFileSync(COLUMN_COMMENTS, "utf8")),
-    ...Object.fromEntries(
-      METRIC_TABLE.map(({ name, meaning }) => [name, `${meaning}; NULL where the service sent none`]),
-    ),
-  };
-}
 
 async function commentColumns(tx: Tx, views: readonly View[]): Promise<void> {
   const comments = columnComments();
@@ -80,46 +17,19 @@ async function commentColumns(tx: Tx, views: readonly View[]): Promise<void> {
     from pg_attribute join pg_class c on c.oid = attrelid
     where relnamespace = 'bi'::regnamespace and attname = any(${Object.keys(comments)}::text[])
   `.execute(tx);
-  const textOf = new Map(views.map(({ name, text }) => [name, text]));
-  const statements = rows.flatMap(({ view, column }) => {
-    const text = textOf.get(view);
-    const isCommented =
-      text === undefined || new RegExp(`^comment on column ${view}\\."?${column}"? is`, "m").test(text);
-    return isCommented
-      ? []
-      : [sql`comment on column ${sql.id(...view.split("."), column)} is ${sql.lit(comments[column])}`];
-  });
+  const texts = new Map(views.map(({ name, text }) => [name, text]));
+  const lacksComment = ({ view, column }: (typeof rows)[number]) =>
+    texts.has(view) && !new RegExp(`^comment on column ${view}\\."?${column}"? is`, "m").test(texts.get(view) ?? "");
+  const statements = rows
+    .filter(lacksComment)
+    .map(
+      ({ view, column }) =>
+        sql`comment on column ${sql.id(...view.split("."), column)} is ${sql.lit(comments[column])}`,
+    );
   if (statements.length > 0) await sql`${sql.join(statements, sql`;\n`)}`.execute(tx);
 }
 
-/**
- * Writes the lists of dimensions and metrics into the SQL of tables and views, so that none keeps one of its own.
- *
- * `{{overlapping}}`: the groupings that don't add up, as literals; `{{totals}}`: those that do, and "none", the best first.
- * `{{metric: TEXT}}`: TEXT for each metric of usage, joined by commas; `{{metric "SEPARATOR": TEXT}}` by something else. In it `$m` is
- * the metric's name, `$meaning` and the shorter `$what` say what it is, and `$unit` is what it counts.
- */
-export function expandLists(text: string): string {
-  return text
-    .replaceAll("{{overlapping}}", literals(USAGE_DIMENSIONS.filter((one) => !addsUp(one))))
-    .replaceAll("{{totals}}", literals(TOTAL_GROUPINGS))
-    .replaceAll(/\{\{metric(?: "([^"]*)")?: ([\s\S]*?)\}\}/g, (_, separator: string | undefined, one: string) =>
-      METRIC_TABLE.map(({ name, meaning, unit }) => {
-        const [what = ""] = meaning.split(",");
-        return one
-          .replaceAll("$meaning", meaning)
-          .replaceAll("$what", what.charAt(0).toLowerCase() + what.slice(1))
-          .replaceAll("$unit", unit.charAt(0).toUpperCase() + unit.slice(1))
-          .replaceAll("$m", name);
-      }).join(separator?.replaceAll("\\n", "\n") ?? ", "),
-    );
-}
-
-function literals(names: readonly string[]): string {
-  return names.map((name) => `'${name}'`).join(", ");
-}
-
-/** Each view comes after the views that its text names. */
+/** Puts each view after the views that its text names. */
 function inDependencyOrder(views: readonly View[]): readonly View[] {
   const ordered = new Set<View>();
   const visit = (view: View) => {
@@ -139,15 +49,11 @@ function namesIn(text: string): ReadonlySet<string> {
 }
 
 /**
- * Creates or replaces the views and functions, and returns their names, each after those that it uses. `stored` are the names of an earlier
- * version. If the columns of a view have changed, all of both versions are dropped and created anew, with the grants that they had. Fails if
- * a view of somebody else depends on one: dropping it would lose its text.
+ * Creates or replaces the views and functions, and returns their names, each after those that it uses. `stored` are the names that the
+ * database has. If the columns of a view have changed, all stored ones are dropped and created anew, with the grants that they had. Fails if a
+ * view of somebody else depends on one: dropping it would lose its text.
  */
-export async function createViews(
-  tx: Tx,
-  unordered: readonly View[],
-  stored: readonly string[],
-): Promise<readonly string[]> {
+export async function createViews(tx: Tx, unordered: readonly View[], stored: readonly string[]) {
   const views = inDependencyOrder(unordered);
   const create = async () => {
     for (const { text } of views) await sql.raw(text).execute(tx);
@@ -193,8 +99,7 @@ async function readStored(tx: Tx, names: readonly string[]): Promise<readonly St
   return rows;
 }
 
-// The role that BI tools use: it may read schema bi and nothing else. The role belongs to the whole server, so a dump of one
-// database does not contain it.
+// The role that BI tools use may read schema bi and nothing else. It belongs to the whole server, so a dump of one database lacks it.
 
 /** What keeps BI tools from reading; undefined if nothing does. */
 export async function readerProblem(db: Database): Promise<string | undefined> {
@@ -231,16 +136,16 @@ async function readerExists(db: Database): Promise<boolean> {
 /** The statements that correct the rights of the role, and of everybody, on the program's own views and functions. */
 async function grantCorrections(db: Database): Promise<readonly string[]> {
   const { rows } = await sql<{ statement: string }>`
-    with own as (
+    with program_object as (
       select name, to_regclass(name) as view from usage_export.schema_version, unnest(views) name
     ), routine as (
       select name, array(select grantee from aclexplode(coalesce(proacl, acldefault('f', proowner)))) as grantees
-      from own join pg_proc p on p.oid = to_regproc(name)
+      from program_object join pg_proc p on p.oid = to_regproc(name)
     )
     select 'grant usage on schema bi to usage_reader' as statement
     where not has_schema_privilege('usage_reader', 'bi', 'usage')
     union all
-    select format('grant select on %s to usage_reader', name) from own
+    select format('grant select on %s to usage_reader', name) from program_object
     where name like 'bi.%' and not has_table_privilege('usage_reader', view, 'select')
     union all
     -- Postgres lets everybody call a new function.

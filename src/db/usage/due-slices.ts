@@ -1,8 +1,7 @@
-// Reads what planning and guards need to know of the stored slices: their statuses, which are due, whether a series has rows;
-// and samples of the views for the demo. What status and the pages show is read by facts/coverage.ts.
+// Which stored slices are due, were read by a run, or have which status: what planning needs. facts/coverage.ts reads what people see.
 
 import { type RawBuilder, sql } from "kysely";
-import type { DueSlice, KnownSlices } from "../../usage/backfill.ts";
+import type { DueSlice } from "../../usage/backfill.ts";
 import type { Day, Window } from "../../usage/days.ts";
 import type { Series } from "../../usage/series.ts";
 import type { SliceStatus } from "../../usage/slice-decision.ts";
@@ -10,12 +9,8 @@ import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
 import { integers } from "./stored-series.ts";
 
-/** How complete the days of a range are. A past day whose readings all began before it ended is missing. */
-export async function sliceStatuses(
-  db: Database,
-  series: readonly Series[],
-  { start, end }: Window,
-): Promise<KnownSlices> {
+/** The statuses of the days of a range. A past day that was read only before it ended is missing. */
+export async function sliceStatuses(db: Database, series: readonly Series[], { start, end }: Window) {
   type Row = { key: readonly [string, string, string, string]; days: Readonly<Record<Day, SliceStatus>> };
   const { rows } = await sql<Row>`
     select json_build_array(s.source, s.project_id, s."grouping", s.filter_key) as key, json_object_agg(
@@ -28,39 +23,34 @@ export async function sliceStatuses(
       and sl.usage_date between ${start}::date and ${end}::date
     group by s.series_id
   `.execute(db);
-  // The key has the form that seriesKey writes.
+  // This is the form that seriesKey writes.
   return new Map(rows.map(({ key, days }) => [JSON.stringify(key), days]));
 }
 
-/** What is stored of a series whose answers have days. */
 export type StoredDays = {
   /** The oldest stored day on or after the given one. */
-  readonly oldest: Day | undefined;
+  readonly oldest: Day | null | undefined;
   readonly hasRows: boolean;
   /** Whether the newest complete day has no rows. */
   readonly isNewestEmpty: boolean;
 };
 
+/** What is stored of a series, if its answers have days. */
 export async function storedDays(db: Database, seriesId: number, from: Day | undefined): Promise<StoredDays> {
-  const { rows } = await sql<{ oldest: Day | null; hasRows: boolean | null; newestRows: number | null }>`
+  const { rows } = await sql<StoredDays>`
     select to_char(min(sl.usage_date) filter (where sl.usage_date >= ${from ?? null}::date), 'YYYY-MM-DD') as oldest,
-      bool_or(sl.rows > 0) as "hasRows",
-      (array_agg(sl.rows order by sl.usage_date desc) filter (where sl.status = 'complete'))[1] as "newestRows"
+      coalesce(bool_or(sl.rows > 0), false) as "hasRows",
+      coalesce((array_agg(sl.rows order by sl.usage_date desc) filter (where sl.status = 'complete'))[1] = 0, false) as "isNewestEmpty"
     from usage_export.slice sl
     join usage_export.series s using (series_id)
     where sl.series_id = ${seriesId} and sl.fetch_no > 0 and s.undated_since is null
   `.execute(db);
-  const [row] = rows;
-  return {
-    oldest: row?.oldest ?? undefined,
-    hasRows: row?.hasRows ?? false,
-    isNewestEmpty: row?.newestRows === 0,
-  };
+  return rows[0] ?? { oldest: null, hasRows: false, isNewestEmpty: false };
 }
 
 /**
- * A suspect slice whose day is older than the window, so that no scheduled run reads it again to confirm the doubt. Left out are slices
- * whose filter the service ignores: reading these again would confirm nothing.
+ * The condition that a suspect slice is older than the window, so that no scheduled run reads it again to confirm the doubt. Reading again
+ * would confirm nothing if the service ignores the filter.
  */
 function isLeftInDoubt(dueSeries: string) {
   return sql`(
@@ -70,8 +60,8 @@ function isLeftInDoubt(dueSeries: string) {
 }
 
 /**
- * The due series that have fewer good slices than due days. Each worker asks this every 10 s, and usually there are none: only the days of
- * these series are compared one by one.
+ * The due series that have fewer good slices than due days. Each worker asks this every 10 s, and usually there are none. Only the days of
+ * such series are then compared one by one.
  */
 export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
   const { rows } = await sql<{ ids: readonly number[] }>`
@@ -86,7 +76,7 @@ export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
   return rows[0]?.ids ?? [];
 }
 
-/** `series`: rows of due_series, as a relation. */
+/** Selects those of the series, rows of due_series, that have fewer good slices than due days. */
 function lessThanDue(series: RawBuilder<unknown>) {
   return sql`
     select d.series_id, d.due_from, d.due_until, d.window_days
@@ -105,7 +95,7 @@ function lessThanDue(series: RawBuilder<unknown>) {
   `;
 }
 
-/** An attempt in the future was recorded before the database's clock was set back: a day must not wait until the clock has come that far. */
+/** An attempt in the future was recorded before the database's clock was set back, and does not make a day wait. */
 const IS_BELIEVED = sql`sl.attempted_at < now() + interval '1 minute'`;
 
 /** The days of these series that are due and missing, or to be read again. */
@@ -135,7 +125,7 @@ export type SettledSlice = {
   readonly status: SliceStatus;
 };
 
-/** Attempts since `startedAt` that failed for one of these reasons are to be repeated, so that they settle nothing. */
+/** A failed attempt with one of the retried codes is to be repeated, so that it settles nothing. */
 export async function settledSlices(
   db: Database,
   seriesIds: readonly number[],
@@ -163,7 +153,7 @@ export async function settledSlices(
   return (await settled.execute(db)).rows;
 }
 
-/** What the demo shows of the views at its end: a line of text for each, null if nothing is stored. */
+/** A line of text for some views, as the demo shows them at its end; null if nothing is stored. */
 export async function viewSamples(db: Database) {
   const { rows } = await sql<{ readonly view: string; readonly text: string | null }>`
     select * from (values ('usage_total', (

@@ -1,4 +1,4 @@
-// Records why slices could not be read, and groups failed slices by cause.
+// Records why slices could not be read, and finds the causes of all failed slices.
 
 import { sql } from "kysely";
 import { storableText } from "../../text.ts";
@@ -17,20 +17,14 @@ export type SliceFailure = {
   readonly code?: string | undefined;
 };
 
-/** The last good rows stay as they are; only the state changes. */
-export async function recordFailure(
-  db: Database,
-  { seriesId, days, fetchNo, reason, code }: SliceFailure,
-): Promise<void> {
-  const text = storableText(reason);
+/** Changes the state of the slices. Their last good rows stay. */
+export async function recordFailure(db: Database, { seriesId, days, fetchNo, reason, code }: SliceFailure) {
+  const slices = days.map((day) => ({ seriesId, day }));
   await inTransaction(db, async (tx) => {
-    await lockSlices(
-      tx,
-      days.map((day) => ({ seriesId, day })),
-    );
+    await lockSlices(tx, slices);
     // `lockSlices` inserts missing slices as failed and without an error: their failure starts now.
     await sql`
-      update usage_export.slice set status = 'failed', error = ${text}, attempted_at = now(),
+      update usage_export.slice set status = 'failed', error = ${storableText(reason)}, attempted_at = now(),
         error_code = case when status = 'failed' then coalesce(${code ?? null}, error_code) else ${code ?? null} end,
         failing_since = case when status = 'failed' and error is not null then coalesce(failing_since, attempted_at) else now() end
       where series_id = ${seriesId} and usage_date = any(${days}::text[]::date[])
@@ -40,8 +34,8 @@ export async function recordFailure(
 }
 
 /**
- * Deletes the failures that were recorded under the day of their run, because no answer had named the days. To be called when an answer
- * of these series has arrived, which ends the failures. If `after` is given, only failures on later days are deleted.
+ * Deletes the failures that were recorded under the day of their run, because no answer had named the days. An answer of these series has
+ * arrived, which ends the failures. With `after`, only failures on later days are deleted.
  */
 export async function deleteUndatedFailures(tx: Tx, seriesIds: readonly number[], after?: Day): Promise<void> {
   await sql`
@@ -50,8 +44,6 @@ export async function deleteUndatedFailures(tx: Tx, seriesIds: readonly number[]
       and usage_date > coalesce(${after ?? null}::date, '-infinity')
   `.execute(tx);
 }
-
-// Groups failed slices by cause: many failed slices usually have few causes.
 
 export type FailureCause = {
   /** The error's code; null if only its text is known. */
@@ -65,7 +57,6 @@ export type FailureCause = {
   readonly slices: number;
   /** Slices that still show the numbers of an earlier reading. */
   readonly slicesWithNumbers: number;
-  /** How many days, and of how many projects. */
   readonly days: number;
   readonly projects: number;
   /** Whether a worker tries again by itself: an outage within minutes, another failure within a day. */
@@ -75,8 +66,8 @@ export type FailureCause = {
 };
 
 /**
- * Sorted by number of slices, the largest first. The error text of an outage or of a refused key differs from request to request, so
- * these are grouped by code. Other failures are grouped by their text.
+ * The cause of the most slices comes first. Outages and refused keys are told apart by their code, because their error texts differ from
+ * request to request. Other causes are told apart by their text.
  */
 export async function failureCauses(tx: Tx): Promise<readonly FailureCause[]> {
   const { rows } = await sql<FailureCause>`
@@ -89,17 +80,17 @@ export async function failureCauses(tx: Tx): Promise<readonly FailureCause[]> {
         s.source = 'billing' and coalesce(sl.error_code = 'unauthorized' and sl.error like '%the service answered 403%', false)
           as "isBillingRefused",
         case when sl.error_code in ('unavailable', 'rate_limited', 'unauthorized') then null
-          -- Texts are compared without the request id, which is another one for each request.
-          else regexp_replace(sl.error, ' \\(request id [^)]*\\)', '') end as words,
+          -- Each request has another id in its text.
+          else regexp_replace(sl.error, ' \\(request id [^)]*\\)', '') end as error_text,
         d.series_id is not null as is_retried
       from usage_export.slice sl
       join usage_export.series s using (series_id)
-      -- Only series with a window: without one no day can be requested again, so nothing retries it.
+      -- Without a window no day can be requested again, so nothing retries it.
       left join usage_export.due_series d
         on d.series_id = sl.series_id and d.window_days is not null and sl.usage_date between d.due_from and d.due_until
       where sl.status = 'failed' and s.superseded_at is null and s.retired_at is null
     ) failed
-    group by code, project, "isBillingRefused", words
+    group by code, project, "isBillingRefused", error_text
     order by slices desc
   `.execute(tx);
   return rows;

@@ -1,4 +1,4 @@
-// Stores the series, which are never removed, so that their history stays.
+// Stores the series, and which of their days are due. No series is ever removed, so that its history stays.
 
 import { sql } from "kysely";
 import { addDays, type Day, dayOf, type Window } from "../../usage/days.ts";
@@ -11,19 +11,18 @@ import { deleteUndatedFailures } from "./failures.ts";
 import { changedNow } from "./stored-slices.ts";
 
 /**
- * Registers the configured series in the database, and retires those that are no longer configured. A series is identified by its
- * source, project, grouping and filter conditions. If the conditions of a filter change, that is a new series. The project's series of
- * the same source that had the filter's name before are then hidden from the views, so that no day is shown twice and a name means one
- * filter in all groupings. A retired series keeps its numbers, and its days no longer count as missing.
+ * Registers the configured series, and retires those that are no longer configured. A retired series keeps its numbers, and its days no longer
+ * count as missing. A filter with other conditions makes a new series. The series that had the filter's name before are then hidden from the
+ * views (superseded), so that no day is shown twice and a name means one filter in all groupings.
  */
 export async function registerSeries(db: Database, configured: readonly ConfiguredSeries[]): Promise<SeriesIds> {
-  // The days of a series matter only when it is added, which changes the rest.
+  // The due days of a series matter only when it is added, which changes this text anyway.
   const lines = configured.map(({ series, windowDays = null }) =>
     JSON.stringify([seriesKey(series), series.project.name, series.filter.name, windowDays]),
   );
   await storeConfigured(db, "series", lines.sort().join("\n"), async (tx) => {
     await sql`lock table usage_export.series in share row exclusive mode`.execute(tx);
-    await noteOtherWindows(tx, configured);
+    await markChangedWindows(tx, configured);
     await writeSeries(tx, configured);
     await updatePeriods(tx);
   });
@@ -46,7 +45,7 @@ function wantedRows(configured: readonly ConfiguredSeries[]) {
   `;
 }
 
-/** The series of `w` is `s`. */
+/** The condition that `s` is the series `w`. */
 const isSameSeries = sql`
   s.source = w.source and s.project_id = w.project_id and s."grouping" = w."grouping" and s.filter_key = w.filter_key
 `;
@@ -70,7 +69,7 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
     when matched and ((s.project, s.filter, s.window_days) is distinct from (w.project, w.filter, w.window_days)
         or s.retired_at is not null or s.superseded_at is not null) then
       update set project = w.project, filter = w.filter, window_days = w.window_days, retired_at = null, superseded_at = null,
-        -- Its value was not seen for a time: the days of that time stay not due.
+        -- While a value was not seen its series was retired: the days of that time do not become due.
         due_from = case when s.retired_at is null then s.due_from else coalesce(w.due_from, s.due_from) end,
         due_through = case when s.retired_at is null or w.due_from is null then s.due_through else least(w.due_through, ${YESTERDAY}) end,
         next_due_at = case when s.retired_at is null or w.due_from is null then s.next_due_at end
@@ -86,7 +85,7 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
     where s.source = w.source and s.project_id = w.project_id and s.filter_key = w.filter_key
       and (s.filter <> w.filter or s.superseded_at is not null)
   `.execute(tx);
-  // And a project has one name in all views, also in those of what is no longer read of it.
+  // A project has one name in all views, including those of its retired series.
   await sql`
     update usage_export.series s set project = named.project
     from (
@@ -96,8 +95,8 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
   `.execute(tx);
 }
 
-/** A day is final when the window has passed it, so another window shows other days as final. */
-async function noteOtherWindows(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
+/** Marks the slices of series whose window changes as changed: a day is final when the window has passed it. */
+async function markChangedWindows(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
   await sql`
     update usage_export.slice sl set ${changedNow(sql`true`)}
     from usage_export.series s, ${wantedRows(configured)}
@@ -106,8 +105,8 @@ async function noteOtherWindows(tx: Tx, configured: readonly ConfiguredSeries[])
 }
 
 /**
- * A period is the time in which the views show a series under one name. Ends the period of each series that was hidden or renamed, and
- * begins one for each visible series without a current period.
+ * A period is the time in which the views show a series under one name. The period of a series that was hidden or renamed ends, and one begins
+ * for each visible series without a current period.
  */
 async function updatePeriods(tx: Tx): Promise<void> {
   // Read after the lock was taken: this transaction may have begun before another one changed the periods.
@@ -136,29 +135,26 @@ async function updatePeriods(tx: Tx): Promise<void> {
   `.execute(tx);
 }
 
-type NewlyDue = Pick<DueDays, "through"> &
-  /** Left out if only the answer shows which days are read: then the days of series that have any are due up to `through`. */
-  Partial<DueDays> & {
+/** Without `first` and `oldest`, as only the answer shows the days, the days of series that have any become due up to `through`. */
+type NewlyDue = Partial<DueDays> &
+  Pick<DueDays, "through"> & {
     /** When the day after `through` is due even if no run begins. It counts if `through` is the newest day that is over. */
     readonly nextAt?: Date | undefined;
   };
 
 /**
- * Extends the due days of these series, a range without holes: a day in it that has no slice is missing. Older days extend the
- * range only if they adjoin it. Otherwise one old day that a person picked would make every day since then due.
+ * Extends the due days of these series. They are a range without holes, in which a day without a slice is missing. Older days extend the range
+ * only if they adjoin it: otherwise one old day that a person picked would make every day since then due.
  */
 export async function markDue(db: Database, seriesIds: readonly number[], due: NewlyDue): Promise<void> {
   await inTransaction(db, (tx) => extendDue(tx, seriesIds, due));
 }
 
 /** Does what markDue does, within a transaction of the caller. */
-export async function extendDue(
-  tx: Tx,
-  seriesIds: readonly number[],
-  { first, oldest, through, nextAt }: NewlyDue,
-): Promise<void> {
+export async function extendDue(tx: Tx, seriesIds: readonly number[], { first, oldest, through, nextAt }: NewlyDue) {
   await lockSeries(tx, seriesIds);
   const from = sql`${first ?? null}::date`;
+  const next = sql`${nextAt ?? null}::timestamptz`;
   const dueFrom = sql`
     case
       when due_from is null then ${from}
@@ -167,8 +163,8 @@ export async function extendDue(
     end
   `;
   const nextDue = sql`
-    case when ${nextAt ?? null}::timestamptz is null or ${through}::date < ${YESTERDAY} then next_due_at
-      when next_due_at > now() then least(next_due_at, ${nextAt ?? null}::timestamptz) else ${nextAt ?? null}::timestamptz end
+    case when ${next} is null or ${through}::date < ${YESTERDAY} then next_due_at
+      when next_due_at > now() then least(next_due_at, ${next}) else ${next} end
   `;
   await sql`
     update usage_export.series
@@ -180,38 +176,26 @@ export async function extendDue(
   `.execute(tx);
 }
 
+type ReadDay = { readonly day: Day; readonly askedAt: Date };
+
 /**
- * For an answer to a request without a window: the days that it names become due. If the newest one was not over when the service was
- * asked, the next run reads it again, so that it is due from then on.
+ * Makes the days due that an answer to a request without a window names. If the newest one was not over when the service was asked, the next
+ * run reads it again, and it is due from then on.
  */
-export async function extendDueByAnswer(
-  tx: Tx,
-  seriesId: number,
-  slices: readonly { readonly day: Day; readonly askedAt: Date }[],
-  yesterday: Day,
-): Promise<void> {
-  const sorted = [...slices].sort((a, b) => (a.day < b.day ? -1 : 1));
+export async function extendDueByAnswer(tx: Tx, seriesId: number, days: readonly ReadDay[], yesterday: Day) {
+  const sorted = [...days].sort((a, b) => (a.day < b.day ? -1 : 1));
   const [oldest, newest] = [sorted[0], sorted.at(-1)];
   if (!oldest || !newest) return;
   const [start, end] = [oldest.day, newest.day];
   const over = end < dayOf(newest.askedAt) ? end : addDays(end, -1);
-  await extendDue(tx, [seriesId], {
-    first: start,
-    oldest: { start, end },
-    through: over < yesterday ? over : yesterday,
-  });
-  await markDated(tx, seriesId);
+  const through = over < yesterday ? over : yesterday;
+  await extendDue(tx, [seriesId], { first: start, oldest: { start, end }, through });
+  const series = tx.updateTable("usage_export.series").where("series_id", "=", seriesId);
+  await series.set({ undated_since: null }).where("undated_since", "is not", null).execute();
   await deleteUndatedFailures(tx, [seriesId], end);
 }
 
-/** Marks a series as one whose answers have days. */
-async function markDated(tx: Tx, seriesId: number): Promise<void> {
-  await sql`
-    update usage_export.series set undated_since = null where series_id = ${seriesId} and undated_since is not null
-  `.execute(tx);
-}
-
-/** Every transaction that writes several series locks them in this order first, so that no two deadlock. */
+/** Locks the series in the order in which every transaction locks them, so that no two deadlock. */
 export async function lockSeries(tx: Tx, seriesIds: readonly number[]): Promise<void> {
   await sql`
     select from usage_export.series where series_id = any(${integers(seriesIds)}::integer[]) order by series_id for no key update
@@ -224,7 +208,7 @@ export function seriesIdOf(ids: SeriesIds, series: Series): number {
   return id;
 }
 
-/** An array as Postgres reads it. The driver's own conversion takes a microsecond for each of tens of thousands of elements. */
+/** Writes an array as Postgres reads it. The driver would take a microsecond for each of tens of thousands of elements. */
 export function integers(numbers: readonly number[]): string {
   return `{${numbers.join(",")}}`;
 }
@@ -232,30 +216,25 @@ export function integers(numbers: readonly number[]): string {
 /** By seriesKey, the id of the series. */
 export type SeriesIds = ReadonlyMap<string, number>;
 
-type IdsOfFilter = {
-  readonly source: string;
-  readonly grouping: string;
-  readonly filterKey: string;
+/** Series that differ by their project alone. */
+type SeriesOfFilter = Readonly<Record<"source" | "grouping" | "filterKey", string>> & {
   readonly seriesIds: readonly number[];
-  /** The project of each of `seriesIds`. */
   readonly projectIds: readonly string[];
 };
 
 async function readIds(db: Database): Promise<SeriesIds> {
-  const { rows } = await sql<IdsOfFilter>`
+  const { rows } = await sql<SeriesOfFilter>`
     select source, "grouping", filter_key as "filterKey", json_agg(series_id) as "seriesIds", json_agg(project_id) as "projectIds"
     from usage_export.series group by 1, 2, 3
   `.execute(db);
   const ids = new Map<string, number>();
   for (const { source, grouping, filterKey, seriesIds, projectIds } of rows) {
-    // The keys have the form that seriesKey writes.
+    // This is the form that seriesKey writes.
     const [before, after] = [JSON.stringify([source]).slice(0, -1), JSON.stringify([grouping, filterKey]).slice(1)];
     for (const [i, id] of seriesIds.entries()) ids.set(`${before},${JSON.stringify(projectIds[i])},${after}`, id);
   }
   return ids;
 }
-
-// The values of a dimension that stored usage has, for the filters that are fanned out over them.
 
 export type StoredValue = {
   readonly projectId: string;
@@ -266,19 +245,15 @@ export type StoredValue = {
   readonly lastRead: Day;
 };
 
-/** No service has as many values in use that a fan-out could read, which reads 500 at most. */
+/** A fan-out reads 500 values of a project at most. */
 const VALUES_MAX = 5_000;
 
 /**
- * The members of the groups of all usage by the dimension on these days. Those with the most requests come first, then those with the
- * most hours. Of a set of tags each tag is a value.
+ * The values of the dimension in stored usage of these days, for a fan-out. Those with the most requests come first, then those with the most
+ * hours. Each tag of a set of tags is a value.
  */
-export async function storedValues(
-  db: Database,
-  projectIds: readonly string[],
-  dimension: Dimension,
-  { start, end }: Window,
-): Promise<readonly StoredValue[]> {
+export async function storedValues(db: Database, projectIds: readonly string[], dimension: Dimension, days: Window) {
+  const { start, end } = days;
   const { rows } = await sql<StoredValue>`
     with series as materialized (
       select series_id, project_id from usage_export.series
@@ -300,7 +275,7 @@ export async function storedValues(
       select g.project_id, v.value, min(g.first_day) as first_day, sum(g.requests) as requests, sum(g.hours) as hours
       from grouped g
       join usage_export.group_value named using (group_id)
-      -- Any other group has no value. Postgres has no NUL, and no key or tag has one in its name.
+      -- Other groups have no value. Postgres takes no NUL, and no key or tag has one in its name.
       cross join lateral json_array_elements_text(
         case when named.group_key like '[%' and strpos(named.group_key, '\\u0000') = 0 then named.group_key else '[]' end::json
       ) as v (value)

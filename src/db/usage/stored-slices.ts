@@ -16,12 +16,12 @@ export function sliceKey({ seriesId, day }: SliceRef): string {
   return `${seriesId} ${day}`;
 }
 
-/** Slices as one statement has read them, and the time of the database after that; undefined if none of them is stored. */
+/** Slices as one statement has read them, and the database's time after that; undefined if none of them is stored. */
 type ReadSlices = { readonly stored: StoredSlices; readonly readAt: Date | undefined };
 
 /**
- * Reads the slices and locks them: no other transaction writes them before this one ends. A lock needs a row, so missing rows are
- * inserted. Every writer inserts the rows first and locks them next, both in the same order, so that no two deadlock.
+ * Reads the slices and locks them until the transaction ends. A lock needs a row, so missing rows are inserted. Every writer inserts the rows
+ * first and locks them next, both in the same order, so that no two deadlock.
  */
 export async function lockSlices(tx: Tx, slices: readonly SliceRef[]): Promise<ReadSlices> {
   if (slices.length > 0) {
@@ -67,25 +67,21 @@ function storedSlice({ fetchNo, contentHash, rows, kind, runId, since, doubtFetc
   return { fetchNo, contentHash: contentHash ?? undefined, rows, doubt };
 }
 
-/** By `sliceKey`, the Totals of the visible rows of these slices. They are doubles, for comparing orders of magnitude. */
+/** The Totals of the visible rows of each slice, by `sliceKey`. They are doubles, for comparing orders of magnitude. */
 export async function sumSlices(tx: Tx, slices: readonly SliceRef[]): Promise<ReadonlyMap<string, Totals>> {
   if (slices.length === 0) return new Map();
   const sums = sql.join(STORED_METRICS.map((metric) => sql`sum(abs(r.${sql.ref(metric)}))::text`));
   // The sums are computed slice by slice, whatever number of rows the planner expects.
-  const { rows } = await sql<{ series_id: number; usage_date: Day; sums: readonly (string | null)[] }>`
-    select wanted.series_id, wanted.usage_date, total.sums
+  const { rows } = await sql<SliceRef & { readonly sums: readonly (string | null)[] }>`
+    select wanted.series_id as "seriesId", wanted.usage_date as day, total.sums
     from ${wantedSlices(slices)}
     cross join lateral (
       select array[${sums}] as sums from usage_export.snapshot_row r
       where r.series_id = wanted.series_id and r.usage_date = wanted.usage_date and not r.gone
     ) total
   `.execute(tx);
-  return new Map(
-    rows.map(({ series_id, usage_date, sums }) => [
-      sliceKey({ seriesId: series_id, day: usage_date }),
-      sums.map((sum) => (sum === null ? undefined : Number(sum))),
-    ]),
-  );
+  const totalsOf = (sums: readonly (string | null)[]) => sums.map((sum) => (sum === null ? undefined : Number(sum)));
+  return new Map(rows.map((row) => [sliceKey(row), totalsOf(row.sums)]));
 }
 
 function wantedSlices(slices: readonly SliceRef[]) {
@@ -126,8 +122,8 @@ export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seen
 }
 
 /**
- * `attempted_at` belongs to failed attempts and is not changed here, which keeps the log small: Postgres logs an update from its first
- * changed column to its last, and every run updates each slice whose numbers are unchanged.
+ * `attempted_at` belongs to failed attempts, and is not changed here, to keep Postgres's log small: the log has an update from its first
+ * changed column to its last, and every run updates each slice, whether or not its numbers are the same.
  */
 async function writeComplete(tx: Tx, good: readonly DecidedSlice[], seenAt: Date): Promise<void> {
   const { rows: written } = await sql`
@@ -151,8 +147,8 @@ async function writeComplete(tx: Tx, good: readonly DecidedSlice[], seenAt: Date
 }
 
 /**
- * Assignments that note for bi.changed_days that the views show a slice `sl` differently from now on. The transaction gets its number
- * before the moment is read: what changed in a later transaction must not seem older.
+ * Assignments that record for bi.changed_days that the views show a slice `sl` differently from now on. The transaction gets its number before
+ * the moment is read, so that what changed in a later transaction does not seem older.
  */
 export function changedNow(isChanged: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`

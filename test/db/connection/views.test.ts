@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
 import { migrateToLatest, requireCurrentSchema } from "../../../src/db/connection/migrate.ts";
-import { readViews } from "../../../src/db/connection/view-creation.ts";
+import { readViews } from "../../../src/db/connection/view-files.ts";
 import { copyDatabase } from "../../support/database.ts";
 import { schemaText } from "./schema-text.ts";
 

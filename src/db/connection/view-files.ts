@@ -1,0 +1,91 @@
+// The files of migrations/views, as the texts that create the views and functions.
+
+import { hash } from "node:crypto";
+import fs from "node:fs";
+import path from "node:path";
+import { MIGRATIONS_FOLDER } from "../../package-files.ts";
+import { addsUp, memberOf, TOTAL_GROUPINGS, USAGE_DIMENSIONS } from "../../usage/dimensions.ts";
+import { METRIC_TABLE } from "../../usage/metrics.ts";
+
+const VIEWS_FOLDER = path.join(MIGRATIONS_FOLDER, "views");
+const COLUMN_COMMENTS = path.join(MIGRATIONS_FOLDER, "columns.json");
+
+/** A view or a function. */
+export type View = {
+  /** Including its schema. */
+  readonly name: string;
+  /** Creates it, with its comments. */
+  readonly text: string;
+};
+
+/** Every command reads them. Sixty small files are read faster synchronously than with a promise for each. */
+export function readViews(): readonly View[] {
+  return fs
+    .readdirSync(VIEWS_FOLDER)
+    .filter((file) => file.endsWith(".sql"))
+    .flatMap((file) => withDimensions(file, fs.readFileSync(path.join(VIEWS_FOLDER, file), "utf8")))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([file, text]) => parseView(file, text));
+}
+
+/** Changes with every text, and with the comments on columns. */
+export function viewsHash(views: readonly View[]): string {
+  const texts = `${views.map(({ text }) => text).join("\n")}${JSON.stringify(columnComments())}`;
+  return hash("sha256", texts.replaceAll("\r\n", "\n"));
+}
+
+/** A file with DIMENSION in its name makes a view for each dimension of usage; one with MEMBER, for each whose groups may be sets. */
+function withDimensions(file: string, text: string): readonly (readonly [file: string, text: string])[] {
+  if (!/DIMENSION|MEMBER/.test(file)) return [[file, text]];
+  return USAGE_DIMENSIONS.flatMap((one) => {
+    const member = memberOf(one);
+    if (file.includes("MEMBER") && member === undefined) return [];
+    const fill = (template: string) => template.replaceAll("DIMENSION", one).replaceAll("MEMBER", member ?? "");
+    return [[fill(file), fill(text)] as const];
+  });
+}
+
+function parseView(file: string, written: string): View {
+  const [, name] = /^create or replace (?:view|function) ((?:bi|usage_export)\.\w+)/m.exec(written) ?? [];
+  if (name?.split(".")[1] !== path.basename(file, ".sql")) {
+    throw new Error(`migrations/views/${file}: expected "create or replace view" or "function" with the file's name`);
+  }
+  return { name, text: expandLists(written) };
+}
+
+/** The comments on columns that have none in the file of their view, by the column's name. */
+export function columnComments(): Readonly<Record<string, string>> {
+  return {
+    ...JSON.parse(fs.readFileSync(COLUMN_COMMENTS, "utf8")),
+    ...Object.fromEntries(
+      METRIC_TABLE.map(({ name, meaning }) => [name, `${meaning}; NULL where the service sent none`]),
+    ),
+  };
+}
+
+/**
+ * Writes the lists of dimensions and metrics into the SQL of tables and views, so that no SQL repeats them.
+ * - `{{overlapping}}`: the groupings that don't add up, as literals
+ * - `{{totals}}`: "none" and the groupings that do, the best known first
+ * - `{{metric: TEXT}}`: TEXT for each metric of usage, joined by commas, or by the separator in `{{metric "SEPARATOR": TEXT}}`. In TEXT `$m`
+ *   is the metric's name, `$meaning` and the shorter `$what` say what it is, and `$unit` is what it counts.
+ */
+export function expandLists(text: string): string {
+  return text
+    .replaceAll("{{overlapping}}", literals(USAGE_DIMENSIONS.filter((one) => !addsUp(one))))
+    .replaceAll("{{totals}}", literals(TOTAL_GROUPINGS))
+    .replaceAll(/\{\{metric(?: "([^"]*)")?: ([\s\S]*?)\}\}/g, (_, separator: string | undefined, one: string) =>
+      METRIC_TABLE.map(({ name, meaning, unit }) => {
+        const [what = ""] = meaning.split(",");
+        return one
+          .replaceAll("$meaning", meaning)
+          .replaceAll("$what", what.charAt(0).toLowerCase() + what.slice(1))
+          .replaceAll("$unit", unit.charAt(0).toUpperCase() + unit.slice(1))
+          .replaceAll("$m", name);
+      }).join(separator?.replaceAll("\\n", "\n") ?? ", "),
+    );
+}
+
+function literals(names: readonly string[]): string {
+  return names.map((name) => `'${name}'`).join(", ");
+}
