@@ -1,6 +1,6 @@
 // What the overview and the report file show: what usage costs, how much was used, of what and by whom, and a forecast of the current month.
 
-import { addDays, type Day, type Window } from "../usage/days.ts";
+import { addDays, type Day, monthBefore, type Window } from "../usage/days.ts";
 import { amounts, type Figure, figures, readBasis, readTotalSplit } from "./amounts.ts";
 import type { Answer, Basis } from "./answer.ts";
 import { type AskedMetric, isCost, type Question, splitsOf } from "./question.ts";
@@ -99,8 +99,7 @@ async function readMonthSoFar(query: Query, asked: Question, today: Day): Promis
   const start = `${today.slice(0, 7)}-01`;
   const end = addDays(today, -1);
   const period = { start, end: end < start ? today : end };
-  const before = { start: `${addDays(start, -1).slice(0, 7)}-01`, end: addDays(start, -1) };
-  const question = { ...asked, period, before, limit: 1 };
+  const question = { ...asked, period, before: monthBefore(period), limit: 1 };
   const basis = await readBasis(query, question);
   const total = await amounts(query, question, basis);
   return { period, total, forecast: await readForecast(query, question, basis.scope, today) };

@@ -1,5 +1,4 @@
-// The rows of an answer: their groups, their metrics as exact decimal text, and the columns in which a slice's rows are hashed, compared
-// and stored. Pure.
+// The rows of an answer: their groups, their metrics as exact decimal text, and the columns in which they are hashed and stored. Pure.
 
 import { hash } from "node:crypto";
 import { sumOf } from "../decimal.ts";
@@ -17,9 +16,9 @@ import {
 import { METRICS_OF, type StoredMetric } from "./metrics.ts";
 
 export type Group = {
-  /** The identity of the group; never empty. The order and the repetition of values make no difference. */
+  /** The same for all values that are one group to us, whatever the order and the repetition of its members. */
   readonly key: string;
-  /** The `key`, except that each shape of "no value" has one of its own: the service counts them as different groups. */
+  /** The `key`, except that null, an empty and an absent value differ: to the service they are different groups. */
   readonly keyOfService: string;
   /** The text for people; null for "no value". */
   readonly display: string | null;
@@ -29,30 +28,27 @@ export type Group = {
 export const UNGROUPED: Group = { key: "all", keyOfService: "all", display: null };
 
 /**
- * Combines the groups of a row, one for each dimension, into the row's group. It is shown as a JSON object with the value of each dimension:
- * null for "no value", the tags as an array, and any other value as its text.
+ * Combines the groups of a row, one for each dimension. The combined group is shown as a JSON object with the value of each dimension: null for
+ * "no value", the tags as an array, and any other value as its text.
  */
 export function combinedGroup(dimensions: readonly Dimension[], groups: readonly Group[]): Group {
-  const member = (dimension: Dimension, i: number) =>
-    `"${dimension}":${memberText(dimension, groups[i]?.display ?? null)}`;
+  const shown = dimensions.map((dimension, i) => `"${dimension}":${valueJson(dimension, groups[i]?.display ?? null)}`);
   return {
     key: JSON.stringify(groups.map(({ key }) => key)),
     keyOfService: JSON.stringify(groups.map(({ keyOfService }) => keyOfService)),
-    display: `{${dimensions.map(member).join(",")}}`,
+    display: `{${shown.join(",")}}`,
   };
 }
 
 /** Postgres takes no text out of JSON that has an escaped NUL anywhere. */
-function memberText(dimension: Dimension, display: string | null): string {
+function valueJson(dimension: Dimension, display: string | null): string {
   if (dimension !== "tags" || display === null) return JSON.stringify(display);
-  if (!display.includes("\\u0000")) return display;
-  const tags: unknown[] = JSON.parse(display);
-  return JSON.stringify(tags.map((tag) => (typeof tag === "string" ? withoutNul(tag) : tag)));
+  return JSON.stringify(JSON.parse(display, (_, tag) => (typeof tag === "string" ? withoutNul(tag) : tag)));
 }
 
 /**
- * A text and an array with that one text are the same group: the service has sent both for one dimension. Null, an absent value, an
- * empty text, an empty array and an array of nothing but null or empty texts are all the one group "no value".
+ * The group of a value of a dimension. A text and an array with that one text are the same group: the service has sent both. Null, an absent
+ * value, an empty text, and an array of nothing but null or empty texts are the one group "no value".
  */
 export function groupOf(dimension: Dimension, value: unknown, row: number): Group {
   if (value === undefined) return ABSENT;
@@ -70,7 +66,7 @@ export function groupOf(dimension: Dimension, value: unknown, row: number): Grou
   return known.ofArray(JSON.stringify(value));
 }
 
-/** Whether this is any value of a dimension but "no value". */
+/** Whether it is a value, and not one of the shapes of "no value". */
 export function isValue(value: unknown): boolean {
   return Array.isArray(value) ? value.some(isValue) : value !== undefined && value !== null && value !== "";
 }
@@ -79,7 +75,7 @@ const noValue = (shape: string): Group => ({ key: "null", keyOfService: shape, d
 const ABSENT = noValue("absent");
 const NULL = noValue("null");
 
-// Tags are always shown as a JSON array, even a single one: the report parses it.
+// Tags are always shown as a JSON array, even a single one.
 const TAGS = rememberedGroups((_, key) => key);
 const OTHERS = rememberedGroups(displayOf);
 
@@ -97,7 +93,7 @@ function rememberedGroups(display: (values: readonly (string | null)[], key: str
   };
 }
 
-/** A member without a value is null, as the service has sent it among models. */
+/** Sorts the members, each once. A member without a value is null and comes last: the service has sent it among models. */
 function canonicalSet(values: readonly (string | null)[]): (string | null)[] {
   const texts = values.filter((value) => value !== null && value !== "");
   const sorted = [...new Set(texts)].sort();
@@ -109,16 +105,16 @@ function displayOf(values: readonly (string | null)[], key: string): string | nu
   return values.length > 1 ? key : value && withoutNul(value);
 }
 
-/** Postgres accepts no NUL in a text, so it is shown as JSON would write it. */
+/** Postgres accepts no NUL in a text, so that it is shown as JSON would write it. */
 function withoutNul(text: string): string {
   return text.replaceAll("\0", "\\u0000");
 }
 
-/** Both limits bound the memory; a result may be many times as long as its text. */
+/** Both limits bound the memory: a result may be many times as long as its text. */
 const REMEMBERED_MAX = 10_000;
 const REMEMBERED_LENGTH_MAX = 100;
 
-/** Keeps the results of a function that would compute the same ones again and again. Nobody may change a result. */
+/** Keeps the results of a function that is called with the same texts again and again. No caller may change a result. */
 export function remembered<T>(compute: (text: string) => T): (text: string) => T {
   const results = new Map<string, T>();
   return (text) => {
@@ -135,7 +131,7 @@ export function remembered<T>(compute: (text: string) => T): (text: string) => T
 export type RowMetrics = {
   /** In the order of METRICS_OF its source: exact decimal text; null if the service sent none. Only dollars may be negative. */
   readonly values: readonly (string | null)[];
-  /** The numbers without a column of their own, as a JSON object with sorted names; null if there are none. */
+  /** Other numbers than those of the metrics, as a JSON object with sorted names; null if there are none. */
   readonly extra: string | null;
 };
 
@@ -149,14 +145,14 @@ function knownNames(source: Source): ReadonlySet<string> {
   return new Set([...METRICS_OF[source], ...dimensions, "grouping", "start", "end"]);
 }
 
-/** The service adds metrics without notice, so an unknown number is kept. An unknown value of another type is ignored. */
+/** The service adds metrics without notice, so an unknown number is kept. Unknown values of another type are ignored. */
 export function readMetrics(row: JsonObject, rowNo: number, source: Source = "usage"): RowMetrics {
   const metrics = METRICS_OF[source];
   const values = metrics.map((metric) => readMetric(row[metric], rowNo, metric));
   const extra: string[] = [];
   for (const name in row) if (!KNOWN_NAMES[source].has(name)) extra.push(name);
   const extraText = readExtra(row, extra, rowNo);
-  // A contract may have no amounts in dollars, which are not 0.
+  // A charge may have no amount in dollars, which is not 0.
   if (extraText === null && source === "usage" && values.every((value) => value === null)) {
     throw badAnswer(`results[${rowNo}]: the row has none of the metrics ${metrics.join(", ")}`);
   }
@@ -192,7 +188,7 @@ function finiteText(value: number | ExactNumber, rowNo: number, metric: string):
   throw badAnswer(`results[${rowNo}].${metric}: expected a finite number, got ${numberSource(value).slice(0, 40)}`);
 }
 
-/** The sum of both rows, exactly. What only one of them has stays as it is. */
+/** Adds up two rows, exactly. What only one of them has stays as it is. */
 export function addMetrics(a: RowMetrics, b: RowMetrics): RowMetrics {
   const [one, other] = [extraNumbers(a), extraNumbers(b)];
   const names = [...new Set([...Object.keys(one), ...Object.keys(other)])].sort();
@@ -211,13 +207,12 @@ function addAmounts(a: string | null | undefined, b: string | null | undefined):
   return a == null || b == null ? (a ?? b ?? null) : sumOf(a, b);
 }
 
-/** Rows in the order of their group keys, each of which occurs once. Every array has an element for each row. */
+/** The rows of a slice in the order of their group keys, column by column. Every array has an element for each row. */
 export type Columns = {
   readonly groups: readonly Group[];
   readonly metricNames: readonly StoredMetric[];
-  /** In the order of metricNames: the amounts of each metric, as RowMetrics has them. */
+  /** The amounts of each metric, in the order of metricNames. */
   readonly metrics: readonly (readonly (string | null)[])[];
-  /** As RowMetrics has them. */
   readonly extras: readonly (string | null)[];
 };
 
@@ -258,7 +253,7 @@ export function emptySlice(day: Day): NormalisedSlice {
   return sliceOf(day, false, columnsOf([]));
 }
 
-/** The hash is stored: with another text, every stored slice would look changed. */
+/** The hash is stored. With another text, every stored slice would seem changed. */
 function contentHash({ groups, metrics, extras }: Columns): string {
   const rows = groups.map(({ key }, row) => JSON.stringify([key, metrics.map((amounts) => amounts[row]), extras[row]]));
   return hash("sha256", rows.join(""));

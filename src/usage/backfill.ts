@@ -1,4 +1,4 @@
-// Decides which days are read outside of a job's window: the days of a backfill, and due slices that are read again. Pure.
+// Decides which days are read outside of a job's window: those of a backfill, and due slices that are read again. Pure.
 
 import { DAY_MS, type Day, daysOf, type Window } from "./days.ts";
 import {
@@ -21,7 +21,7 @@ import type { SliceStatus } from "./slice-decision.ts";
 export const BACKFILL_MODES = ["missing", "failed", "all"] as const;
 export type BackfillMode = (typeof BACKFILL_MODES)[number];
 
-/** By seriesKey and day. A slice without an entry was never read and counts as missing. */
+/** By seriesKey and day. A slice without an entry was never read, and is missing. */
 export type KnownSlices = ReadonlyMap<string, Readonly<Record<Day, SliceStatus>>>;
 
 /** A job and the series that it reads in a backfill. */
@@ -29,7 +29,7 @@ export type BackfillJob = { readonly job: ExportJob; readonly series: readonly S
 
 export type BackfillPlan = { readonly job: ExportJob; readonly plan: ExportPlan };
 
-/** The series of each job. A series that several jobs have is left to the first of them. */
+/** The series of each job. A series of several jobs belongs to the first of them. */
 export function distinctSeries(jobs: readonly ExportJob[], selection: Selection): BackfillJob[] {
   const taken = new Set<string>();
   return jobs.map((job) => {
@@ -40,10 +40,8 @@ export function distinctSeries(jobs: readonly ExportJob[], selection: Selection)
 }
 
 /**
- * For each job, the newest days of all its series come first. A job without requests is left out.
- *
- * Requests are as long as allowed: a year of 16 series takes 192 of them, where single days would take 5,840. If the process is
- * killed, only the requests in flight are lost. Nothing of them is stored, so no stored slice is read twice.
+ * For each job, the newest days of all its series come first. A job without requests is left out. Requests are as long as allowed: a year of
+ * 16 series takes 192 of them, where single days would take 5,840.
  */
 export function planBackfill(
   jobs: readonly BackfillJob[],
@@ -55,11 +53,9 @@ export function planBackfill(
   const days = daysOf(range);
   return jobs.flatMap(({ job, series }) => {
     const requests = series.flatMap((one) => {
-      const ofSeries = known.get(seriesKey(one));
-      return requestsOfDays(
-        one,
-        days.filter((day) => isWanted(only, ofSeries?.[day])),
-      );
+      const statuses = known.get(seriesKey(one));
+      const wanted = days.filter((day) => only === "all" || only === (statuses?.[day] ?? "missing"));
+      return requestsOfDays(one, wanted);
     });
     if (requests.length === 0) return [];
     // Reading failed days again makes no other day due.
@@ -68,18 +64,10 @@ export function planBackfill(
   });
 }
 
-function isWanted(only: BackfillMode, status: SliceStatus = "missing"): boolean {
-  return only === "all" || only === status;
-}
-
 /** How many slices of a range have each status. */
-export function countStatuses(
-  jobs: readonly BackfillJob[],
-  range: Window,
-  known: KnownSlices,
-): Readonly<Record<SliceStatus, number>> {
+export function countStatuses(jobs: readonly BackfillJob[], range: Window, known: KnownSlices) {
   const days = daysOf(range);
-  const counts = { complete: 0, suspect: 0, failed: 0, missing: 0 };
+  const counts: Record<SliceStatus, number> = { complete: 0, suspect: 0, failed: 0, missing: 0 };
   for (const one of jobs.flatMap(({ series }) => series)) {
     const statuses = known.get(seriesKey(one));
     for (const day of days) counts[statuses?.[day] ?? "missing"]++;
@@ -87,26 +75,25 @@ export function countStatuses(
   return counts;
 }
 
-/** A due slice that is not complete, was not read since its day was over, or was still in doubt when it left the window. */
+/**
+ * A due slice that is not complete, or was not read since its day was over. A suspect slice is left out if a good reading since then is stored
+ * and the next scheduled run reads it again.
+ */
 export type DueSlice = {
   readonly seriesId: number;
   readonly day: Day;
-  /**
-   * `suspect` only if the slice has had no good reading since its day was over, or is older than the window. The next scheduled run
-   * reads other suspect slices again.
-   */
   readonly status: "missing" | "failed" | "suspect";
   readonly attemptedAt: Date | null;
-  /** When the first of its failures in a row was, or when the service was asked for the first answer of the current doubt. */
+  /** When the first of its failures in a row was, or when the first doubtful answer was asked for. */
   readonly since: Date | null;
   /** Why it failed. */
   readonly code?: string | null;
 };
 
-/** The codes of failures that may be over in a minute. After any other failure another attempt would have the same result. */
+/** The codes of failures that may be over in a minute. Another attempt after any other failure would have the same result. */
 export const RETRIED_CODES: readonly string[] = ["unavailable", "rate_limited"];
 
-/** As `isDueForRetry` at the start of the run. What the run itself has tried is due again only if its failure may be over by now. */
+/** Slices that the run itself has tried are due again only if the failure may be over. Other slices count as they were at its start. */
 export function isDueInRun(slice: DueSlice, startedAt: Date): boolean {
   const { attemptedAt, code } = slice;
   if (slice.status !== "missing" && attemptedAt && attemptedAt >= startedAt) return RETRIED_CODES.includes(code ?? "");
@@ -116,10 +103,7 @@ export function isDueInRun(slice: DueSlice, startedAt: Date): boolean {
 const RETRY_DELAY_MS_MIN = 60 * 60_000;
 const RETRY_DELAY_MS_MAX = DAY_MS;
 
-/**
- * The delay is as long as the trouble has lasted, so it doubles with each attempt: what is refused now is usually refused an hour later,
- * too, and a filter that the service ignores is never confirmed.
- */
+/** The delay is as long as the trouble has lasted, so that it doubles with each attempt: what is refused now is often refused an hour later. */
 export function isDueForRetry({ status, attemptedAt, since }: DueSlice, now: Date): boolean {
   if (status === "missing" || attemptedAt === null) return true;
   const lastedMs = attemptedAt.getTime() - (since ?? attemptedAt).getTime();

@@ -1,16 +1,16 @@
-// What a budget is made of, and how much of it is used.
+// A budget as it is configured, and how much of it is used.
 
 import type { Day } from "./days.ts";
-import type { METRICS } from "./metrics.ts";
+import type { Metric } from "./metrics.ts";
 import type { Grouping, Project } from "./series.ts";
 
 export const BUDGET_PERIODS = ["month", "day"] as const;
 
-/** The part of the usage that a budget is for: all of it, or one value of a dimension. A key stands for all keys of its rotation. */
+/** What a budget is for: all usage, or one value of a dimension. A key stands for all keys of its rotation. */
 export const BUDGET_SCOPES = ["all", "key", "tag", "model"] as const;
 export type BudgetScope = (typeof BUDGET_SCOPES)[number];
 
-/** The groupings of the series that the use of a budget is read from. Only series without a filter count. */
+/** The grouping of the unfiltered series that the use of a budget is read from. */
 export const SCOPE_GROUPINGS: Readonly<Record<BudgetScope, Grouping>> = {
   all: "none",
   key: "accessor",
@@ -27,7 +27,7 @@ export type Budget = {
   readonly scope: BudgetScope;
   /** Undefined for "all". */
   readonly scopeValue: string | undefined;
-  readonly metric: (typeof METRICS)[number] | "cost";
+  readonly metric: Metric | "cost";
   /** The ISO 4217 code of a cost. */
   readonly currency: string | undefined;
   readonly amount: string;
@@ -38,13 +38,13 @@ export type Budget = {
   readonly from: Day | undefined;
 };
 
-/** A budget in one period. Amounts and percentages are exact or rounded decimal text. */
+/** A budget in one period. Amounts and percentages are decimal text. */
 export type BudgetUse = {
   readonly name: string;
   readonly projectIds: readonly string[];
   readonly metric: string;
   readonly currency: string | null;
-  /** A cost is "billed", "estimated", or "billed and estimated" if projects differ. */
+  /** "billed", "estimated", or "billed and estimated" if projects differ; null if the budget is for no cost. */
   readonly costSource: string | null;
   readonly period: Budget["period"];
   readonly start: Day;
@@ -62,9 +62,9 @@ export type BudgetUse = {
   readonly forecastHigh: string | null;
   /** `forecast` in percent of `amount`, as `percent`. */
   readonly forecastPercent: string | null;
-  /** In percent, in rising order. */
+  /** In percent of the amount, in rising order. */
   readonly thresholds: readonly string[];
-  /** The thresholds that are reached. */
+  /** Those of the thresholds that are reached. */
   readonly reached: readonly string[];
   readonly daysMissing: number;
   readonly daysNotFinal: number;
@@ -74,6 +74,6 @@ export type BudgetUse = {
   readonly isFinal: boolean;
   /** The period is over, which does not mean that its numbers are final. */
   readonly isOver: boolean;
-  /** The period was over before the budget was stored as it is: nobody is notified of it. */
+  /** The period was over before the budget was stored as it is, so nobody is notified of it. */
   readonly isBeforeStored: boolean;
 };

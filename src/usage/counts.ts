@@ -1,4 +1,4 @@
-// What a run did, as counts. Pure.
+// The counts of what a run did. Pure.
 
 export type RunTrigger = "schedule" | "manual" | "catchup" | "backfill";
 
@@ -29,13 +29,12 @@ export const NO_COUNTS: RunCounts = {
   rowsChanged: 0,
 };
 
-const COUNT_NAMES = Object.keys(NO_COUNTS) as readonly (keyof RunCounts)[];
-
 export function addCounts(a: RunCounts, b: RunCounts): RunCounts {
-  return Object.fromEntries(COUNT_NAMES.map((name) => [name, a[name] + b[name]])) as RunCounts;
+  const names = Object.keys(NO_COUNTS) as (keyof RunCounts)[];
+  return Object.fromEntries(names.map((name) => [name, a[name] + b[name]])) as RunCounts;
 }
 
-/** Copies the counts alone. The object may have other fields that its type does not show. */
+/** Copies the counts alone, of an object that may have other fields. */
 export function pickCounts(counts: RunCounts): RunCounts {
   return addCounts(NO_COUNTS, counts);
 }

@@ -5,8 +5,8 @@ import { millisecondsInDay, millisecondsInHour } from "date-fns/constants";
 import { differenceInHours } from "date-fns/differenceInHours";
 import { isValid } from "date-fns/isValid";
 
-// A day in UTC always has 24 hours. Functions of date-fns that count hours know no time zone; those that count days use the machine's.
-// Each is imported from its own module: importing the whole package loads every locale, which takes a second and 300 MB.
+// Functions of date-fns that count hours know no time zone, unlike those that count days; a day in UTC has 24 hours. Each function is imported
+// from its own module: the whole package loads every locale, which takes a second and 300 MB.
 
 export const HOUR_MS = millisecondsInHour;
 export const DAY_MS = millisecondsInDay;
@@ -46,31 +46,28 @@ export function isDay(text: string): boolean {
   return isValid(instant) && dayOf(instant) === text;
 }
 
-// The periods that people choose, and the one rule for what a period is compared with. Pure.
+// The periods that people choose, and what they are compared with.
 
 /** Whole weeks, so that the periods before have as many days of each weekday. */
 export const DAYS_DEFAULT = 28;
 /** A leap year. A chart can't show more days. */
 export const DAYS_MAX = 366;
-/** No usage is older, and Postgres has no year 0. */
+/** No usage is older. */
 const DAY_MIN: Day = "2000-01-01";
 
 const WEEK_DAYS = 7;
 
 /**
- * What a period is compared with. A calendar month: the whole month before. Another period: as many days, whole weeks earlier, so that each
- * day is compared with one of the same weekday: 30 days with those 35 days earlier.
+ * A calendar month is compared with the whole month before. Another period is compared with as many days, whole weeks earlier, so that each day
+ * is compared with one of the same weekday: 30 days with those 35 days earlier.
  */
 export function comparedPeriod(period: Window): Window {
-  return isCalendarMonth(period) ? monthBefore(period) : weeksBefore(period);
+  if (isCalendarMonth(period)) return monthBefore(period);
+  const days = Math.ceil(dayCount(period) / WEEK_DAYS) * WEEK_DAYS;
+  return { start: addDays(period.start, -days), end: addDays(period.end, -days) };
 }
 
-function weeksBefore({ start, end }: Window): Window {
-  const days = Math.ceil(dayCount({ start, end }) / WEEK_DAYS) * WEEK_DAYS;
-  return { start: addDays(start, -days), end: addDays(end, -days) };
-}
-
-function monthBefore({ start }: Window): Window {
+export function monthBefore({ start }: Pick<Window, "start">): Window {
   const end = addDays(start, -1);
   return { start: `${end.slice(0, 8)}01`, end };
 }
@@ -79,12 +76,10 @@ function isCalendarMonth({ start, end }: Window): boolean {
   return start.endsWith("-01") && end.slice(0, 7) === start.slice(0, 7) && addDays(end, 1).endsWith("-01");
 }
 
-/** The first rule that the period breaks. `from` and `to` name the options or form fields of its first and last day, for the message. */
-export function periodError(
-  { start, end }: Window,
-  today: Day,
-  { from, to }: { readonly from: string; readonly to: string },
-): string | undefined {
+type FieldNames = { readonly from: string; readonly to: string };
+
+/** Returns the first rule that the period breaks. `from` and `to` name the options or form fields of its first and last day. */
+export function periodError({ start, end }: Window, today: Day, { from, to }: FieldNames): string | undefined {
   if (end > today) return `${to}: expected ${today} or before, which is today in UTC; got ${end}`;
   if (start > end) return `${from}: expected ${end} or before, which is the last day; got ${start}`;
   if (start < DAY_MIN) return `${from}: expected ${DAY_MIN} or after; got ${start}`;

@@ -1,11 +1,11 @@
-// What usage and billing can be grouped by and narrowed to: one entry for each dimension, from which the configuration, the requests, the
-// database and the pages take theirs. CONTRIBUTING.md says how to add one. Pure.
+// The dimensions that usage and billing can be grouped by and narrowed to. The configuration, the requests, the database and the pages are
+// made from these entries; CONTRIBUTING.md says how to add one. Pure.
 
-/** Where the numbers of a series come from: the service's usage breakdown, or its billing breakdown. */
+/** The breakdown of the service that the numbers of a series come from. */
 export const SOURCES = ["usage", "billing"] as const;
 export type Source = (typeof SOURCES)[number];
 
-/** The names of dimensions that a service understands: those of the published interface, or those that the public service takes in 2026. */
+/** The names of dimensions that a service understands: those of the published interface, or those of the public service in 2026. */
 export const DIALECTS = ["interface", "2026"] as const;
 export type Dialect = (typeof DIALECTS)[number];
 
@@ -13,15 +13,15 @@ type Entry = {
   /** The name in the interface, as a grouping and as a filter. */
   readonly name: string;
   readonly sources: readonly Source[];
-  /** What the configuration says about a filter by it. */
+  /** The description of a filter by it in the configuration's schema. */
   readonly description: string;
-  /** What people call one group, and several. */
+  /** What people call one value, and several. */
   readonly noun: readonly [one: string, many: string];
   /** Whether the usage of its groups adds up to the total; false if a request may count in several groups. */
   readonly addsUp: boolean;
-  /** The order in which a change is explained by the dimensions: what people know best comes first. */
+  /** A change is explained by the dimensions in this order: what people know best comes first. */
   readonly rank: number;
-  /** What one value is called, if a group may be a set of them: the view bi.usage_by_single_MEMBER has this word in its name. */
+  /** If a group may be a set of values, what one of them is called in the name of the view bi.usage_by_single_MEMBER. */
   readonly member?: string;
   /** Whether the configuration may ask for a filter by each value. Every dialect must filter by the values that it groups by. */
   readonly hasEach: boolean;
@@ -31,11 +31,11 @@ type Entry = {
   readonly filtersById2026?: true;
   /** The values that the published interface lists. Those of other dimensions are free text. */
   readonly values?: Readonly<Partial<Record<Source, readonly string[]>>>;
-  /** The sources in which every request has a value of it: there, an answer without any value was not grouped. */
+  /** The sources in which every request has a value of it. An answer of theirs without any value was not grouped. */
   readonly alwaysFilledIn?: readonly Source[];
 };
 
-/** In alphabetical order, in which a grouping by several dimensions names them. */
+/** In alphabetical order, which is that of the names in a grouping by several dimensions. */
 const TABLE = [
   {
     name: "accessor",
@@ -163,16 +163,12 @@ export const DIMENSIONS_OF: Readonly<Record<Source, readonly Dimension[]>> = {
   billing: BILLING_DIMENSIONS,
 };
 
-/** The values that the published interface lists; undefined for dimensions with free text. */
+/** The values that the published interface lists; undefined for a dimension with free text. */
 export function documentedValues(name: Dimension, source: Source): readonly string[] | undefined {
   return dimension(name).values?.[source];
 }
 
-function byRank(a: Dimension, b: Dimension): number {
-  return dimension(a).rank - dimension(b).rank;
-}
-
-/** The name in the dialect; null if it has no such filter. */
+/** The name in the dialect; null if the dialect has no such filter. */
 export function nameIn(dialect: Dialect, use: "grouping", name: Dimension): string;
 export function nameIn(dialect: Dialect, use: "grouping" | "filter", name: Dimension): string | null;
 export function nameIn(dialect: Dialect, use: "grouping" | "filter", name: Dimension): string | null {
@@ -180,7 +176,7 @@ export function nameIn(dialect: Dialect, use: "grouping" | "filter", name: Dimen
   return other === undefined ? name : other;
 }
 
-/** Whether the two dialects ask differently for it, so that a service of the one does not understand the other. */
+/** Whether a service of one dialect does not understand what the other asks for. */
 export function differsIn2026(name: Dimension, use: "grouping" | "filter"): boolean {
   const { in2026, filtersById2026 } = dimension(name);
   return in2026?.[use] !== undefined || (use === "filter" && filtersById2026 === true);
@@ -191,7 +187,7 @@ export function addsUp(grouping: string): boolean {
   return ENTRIES.get(grouping)?.addsUp ?? true;
 }
 
-/** What one value of a group is called in names of views; undefined if no group has several values. */
+/** What one value of a group is called in the names of views; undefined if no group has several values. */
 export function memberOf(grouping: string): string | undefined {
   return ENTRIES.get(grouping)?.member;
 }
@@ -202,9 +198,11 @@ export function isSet(grouping: string): boolean {
 }
 
 /** The groupings by at most one dimension whose groups add up to the total, the best known first. */
-export const TOTAL_GROUPINGS = ["none", ...DIMENSIONS.filter(addsUp).sort(byRank)] as const;
+export const TOTAL_GROUPINGS = [
+  "none",
+  ...DIMENSIONS.filter(addsUp).sort((a, b) => dimension(a).rank - dimension(b).rank),
+] as const;
 
-/** What people call the dimension of a breakdown. */
 export function groupingNoun(grouping: string): string {
   return ENTRIES.get(grouping)?.noun[0] ?? grouping;
 }

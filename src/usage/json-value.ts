@@ -1,10 +1,11 @@
-// Helpers for values parsed from JSON: type checks, descriptions for error messages, and numbers that a double can't hold. Pure.
+// Values parsed from JSON: type checks, descriptions for error messages, and numbers that a double can't hold. Pure.
 
+import { plainDecimal } from "../decimal.ts";
 import { AppError } from "../errors.ts";
 
-/** A number with all the digits that were sent. As a double, 9007199254740993 would lose its last digit, and 1e999 would be Infinity. */
+/** A number with all digits that were sent. As a double, 9007199254740993 would lose its last digit, and 1e999 would be Infinity. */
 export class ExactNumber {
-  /** The number as it was written in the JSON. */
+  /** The number as it stands in the JSON. */
   readonly source: string;
 
   constructor(source: string) {
@@ -22,7 +23,7 @@ export function isNumber(value: unknown): value is number | ExactNumber {
   return typeof value === "number" || value instanceof ExactNumber;
 }
 
-/** For error messages: the type, and the beginning of a text or a number. */
+/** Describes a value in an error message: its type, and the beginning of a text or a number. */
 export function describeJson(value: unknown): string {
   if (value === null) return "null";
   if (value === undefined) return "nothing";
@@ -40,14 +41,12 @@ export function badAnswer(reason: string): AppError {
   return new AppError("bad_answer", reason);
 }
 
-// Decimal numbers as text, so that no digit is lost on the way to numeric columns.
-
 /** More digits than any real amount has, and few enough for Postgres and for people to read. */
 const DECIMAL_DIGITS_MAX = 400;
 
-/** The number without exponent and superfluous zeros; "0" for every zero. Undefined if the text is too long, or not a number. */
+/** The number as decimal text, without exponent and superfluous zeros. Undefined if it is too long, or not finite. */
 export function decimalText(value: number | ExactNumber): string | undefined {
-  const source = value instanceof ExactNumber ? value.source : String(value);
+  const source = numberSource(value);
   // JavaScript writes a double in canonical form, unless it needs an exponent.
   if (typeof value === "number" && Number.isFinite(value) && !source.includes("e")) return source;
   const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source);
@@ -57,10 +56,7 @@ export function decimalText(value: number | ExactNumber): string | undefined {
   const point = whole.length + Number(exponent);
   if (Math.abs(point) > DECIMAL_DIGITS_MAX || digits.length > DECIMAL_DIGITS_MAX) return undefined;
 
-  const padded = "0".repeat(Math.max(0, -point)) + digits + "0".repeat(Math.max(0, point - digits.length));
+  const padded = "0".repeat(Math.max(0, -point)) + digits.padEnd(point, "0");
   const split = Math.max(0, point);
-  const before = padded.slice(0, split).replace(/^0+/, "") || "0";
-  const after = padded.slice(split).replace(/0+$/, "");
-  const text = after === "" ? before : `${before}.${after}`;
-  return text === "0" ? text : sign + text;
+  return plainDecimal(`${sign}${padded.slice(0, split).replace(/^0+/, "") || "0"}.${padded.slice(split)}0`);
 }

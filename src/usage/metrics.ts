@@ -1,5 +1,5 @@
-// The metrics of usage: one entry for each, from which the columns of the views, the configuration, the pages and the words take theirs.
-// CONTRIBUTING.md says how to add one. Pure.
+// The metrics of usage. The columns of the views, the configuration and the pages are made from these entries; CONTRIBUTING.md says how to add
+// one. Pure.
 
 import type { Source } from "./dimensions.ts";
 
@@ -10,7 +10,7 @@ type Entry = {
   readonly label: string;
   /** What an amount of it counts. */
   readonly unit: "hours" | "tokens" | "characters" | "requests";
-  /** What the comments on its columns say. */
+  /** The comment on its columns. */
   readonly meaning: string;
 };
 
@@ -37,28 +37,26 @@ export const METRIC_TABLE = [
 
 export type Metric = (typeof METRIC_TABLE)[number]["name"];
 
-/** The metrics of usage with a column of their own. */
+/** Each metric of usage has a column of its own. */
 export const METRICS = METRIC_TABLE.map(({ name }) => name) as readonly Metric[] as readonly [Metric, ...Metric[]];
 
-/** The metrics of both sources with a column of their own. */
+/** The metrics of both sources. */
 export const STORED_METRICS = [...METRICS, "dollars"] as const;
 export type StoredMetric = Metric | "dollars";
 
 export const METRICS_OF: Readonly<Record<Source, readonly StoredMetric[]>> = { usage: METRICS, billing: ["dollars"] };
 
-// The settings of the search for unusual days. Pure.
-
-/** From the fewest alerts to the most. */
+/** How readily a day counts as unusual: from the fewest alerts to the most. */
 export const SENSITIVITIES = ["low", "normal", "high"] as const;
 export type Sensitivity = (typeof SENSITIVITIES)[number];
 
-/** How many times the usual spread a day may differ. docs/forecast.md has how many days each finds. */
+/** How many times the usual spread a day may differ. docs/forecast.md tells how many days each finds. */
 export const TOLERANCES: Readonly<Record<Sensitivity, number>> = { low: 8, normal: 6, high: 5 };
 
 export type AnomalySettings = { readonly sensitivity: Sensitivity | "off" };
 
 /**
- * By the unit of a metric: a smaller amount is neither protected by the cliff guard nor judged as unusual. It may well be restated to a tenth,
- * such as a one-hour test under the wrong tag.
+ * By the unit of a metric, the amount from which on the cliff guard protects it and it may be judged as unusual. Smaller ones may well be
+ * restated to a tenth, such as a one-hour test under the wrong tag.
  */
 export const GUARDED_FROM = { requests: 100, hours: 10, tokens: 10_000, characters: 10_000 } as const;

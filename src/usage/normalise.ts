@@ -1,5 +1,5 @@
-// Turns an answer of the service into rows by slice, or says why it can't be read. Pure. A doubtful answer is rejected whole:
-// a number that looks right and is wrong would cost more than a day that is late.
+// Turns an answer of the service into slices, or says why it can't be read. A doubtful answer is rejected whole: a number that looks right and
+// is wrong would cost more than a day that is late. Pure.
 
 import {
   addMetrics,
@@ -23,9 +23,8 @@ import type { UsageRequest } from "./plan.ts";
 import { dimensionsOf } from "./series.ts";
 
 /**
- * Returns the slices that an answer covers, each with all its rows. With a window, these are the days of the window. Without one,
- * they are the days that the answer names, or `runDay` if it names none. `askedAs` is the name under which the grouping was sent.
- * Throws `bad_answer` with the reason.
+ * Returns the slices that an answer covers: the days of the window, or without a window the days that the answer names, or `runDay` if it names
+ * none. `askedAs` is the name under which the grouping was sent. Throws `bad_answer` with the reason.
  */
 export function normalise(
   request: UsageRequest,
@@ -47,7 +46,7 @@ export function normalise(
   for (const one of dimensions) requireDimension(one, dimensions.length > 1 ? one : askedAs, results, source);
   if (source === "billing") requireDollars(answer, results);
 
-  const slices = new Map<Day, Map<string, SnapshotRow>>();
+  const slices: RowsByDay = new Map();
   let undatedRows = 0;
   for (const [i, row] of results.entries()) {
     const { day, undated } = dayOfRow(row, period, i, runDay);
@@ -69,10 +68,7 @@ function groupOfRow(row: JsonObject, dimensions: readonly Dimension[], rowNo: nu
   return groups.length > 1 ? combinedGroup(dimensions, groups) : first;
 }
 
-/**
- * The views show amounts of billing as US dollars. A charge may lack its amount, which is then NULL; if no row has the member "dollars",
- * the service has renamed it.
- */
+/** The views show amounts of billing as US dollars. A charge may lack its amount. If no row has any, the service has renamed "dollars". */
 function requireDollars(answer: JsonObject, results: readonly JsonObject[]): void {
   for (const holder of [answer, ...results]) {
     for (const name of ["currency", "units"]) {
@@ -85,16 +81,13 @@ function requireDollars(answer: JsonObject, results: readonly JsonObject[]): voi
     throw badAnswer(`no row has the member "dollars"`);
 }
 
+type RowsByDay = Map<Day, Map<string, SnapshotRow>>;
+
 /**
- * A group that is sent twice with the same numbers is one row. With different numbers, nobody knows which are right. To the
- * service, null, an empty and an absent value are different groups: their rows stay apart until `rowsByGroup` adds them up.
+ * A group that is sent twice with the same numbers is one row. With different numbers, the answer is refused. To the service, null, an empty
+ * and an absent value are different groups: their rows stay apart until `rowsByGroup` adds them up.
  */
-function addRow(
-  slices: Map<Day, Map<string, SnapshotRow>>,
-  day: Day,
-  row: SnapshotRow,
-  dimensions: readonly Dimension[],
-): void {
+function addRow(slices: RowsByDay, day: Day, row: SnapshotRow, dimensions: readonly Dimension[]): void {
   const rows = slices.get(day) ?? new Map<string, SnapshotRow>();
   const twin = rows.get(row.group.keyOfService);
   if (twin && !sameMetrics(twin.metrics, row.metrics)) {
@@ -108,7 +101,7 @@ function addRow(
   slices.set(day, rows);
 }
 
-/** Adds up the rows of each group. The service counts no request in two rows with "no value", so none is added twice. */
+/** Adds up the rows of each group. The service counts no request in two of the rows with "no value". */
 function rowsByGroup(rows: Iterable<SnapshotRow>): SnapshotRow[] {
   const byKey = new Map<string, SnapshotRow>();
   for (const { group, metrics } of rows) {
@@ -123,9 +116,8 @@ function sameMetrics(a: RowMetrics, b: RowMetrics): boolean {
 }
 
 /**
- * A service that does not know a grouping treats it as a feature and answers the ungrouped total, so the rows must have the
- * requested dimension. The dimension's name in the other dialect counts only if it has a value: a service of that dialect names all
- * its dimensions in every row, and no value in every row shows that it did not group.
+ * Some row must have the dimension that was asked for: a service that does not know a grouping answers the ungrouped total. The dimension's name
+ * in the other dialect counts only with a value: a service of that dialect names all its dimensions in every row, also if it did not group.
  */
 function requireDimension(dimension: Dimension, askedAs: string, results: readonly JsonObject[], source: Source): void {
   if (results.length === 0) return;
@@ -141,10 +133,7 @@ function requireDimension(dimension: Dimension, askedAs: string, results: readon
   throw badAnswer(`no row has the dimension "${dimension}" that was asked for; ${cause}`);
 }
 
-/**
- * Whether some row of the answer has a value of the dimension. "no value": either nothing has one, as in a project without tags, or the
- * service ignores the grouping.
- */
+/** "no value": either nothing has a value, as in a project without tags, or the service ignores the grouping. */
 export function groupingEvidence(dimension: Dimension, answer: unknown): "value" | "no value" | "no rows" {
   const results: readonly unknown[] = isObject(answer) && Array.isArray(answer.results) ? answer.results : [];
   const rows = results.filter(isObject);
@@ -154,7 +143,7 @@ export function groupingEvidence(dimension: Dimension, answer: unknown): "value"
 
 const NAMES_OF_MODEL = ["model", "models"];
 
-/** The dimension's value and name, in the row's `grouping` or in the row itself. The value is undefined if it is absent. */
+/** The dimension's value and name, in the row's `grouping` or in the row itself; the value is undefined if it is absent. */
 function dimensionValue(row: JsonObject, dimension: Dimension): { value: unknown; name: string } {
   const { grouping } = row;
   const inner = isObject(grouping) ? grouping : row;
@@ -165,13 +154,11 @@ function dimensionValue(row: JsonObject, dimension: Dimension): { value: unknown
   return { value: undefined, name: dimension };
 }
 
-// Which days an answer and its rows are about.
-
 export type AnswerDay = { readonly day: Day; readonly undated: boolean };
 
 /**
- * The period that an answer names; undefined if it names none. Throws if its buckets are not days, or if a window was requested and
- * the answer names another one: a service that does not know `start` treats it as a feature.
+ * The period that an answer names; undefined if it names none. Throws if its buckets are not days, or if the answer names another window than
+ * was requested: a service that does not know `start` treats it as a feature.
  */
 export function answerPeriod(answer: JsonObject, window: Window | undefined): Window | undefined {
   requireDailyBuckets(answer.resolution);
@@ -195,10 +182,7 @@ function requireDailyBuckets(resolution: unknown): void {
   throw badAnswer(`expected buckets of one day, got resolution ${JSON.stringify(resolution).slice(0, 80)}`);
 }
 
-/**
- * The day of a row. If the row names none, it is the answer's period, which must be a single day, or `runDay` if the answer names no
- * period.
- */
+/** If the row names no day, it is the answer's period, which must be a single day; without a period it is `runDay`. */
 export function dayOfRow(row: JsonObject, period: Window | undefined, rowNo: number, runDay: Day): AnswerDay {
   const holder = isObject(row.grouping) && (row.grouping.start ?? row.grouping.end) != null ? row.grouping : row;
   const start = readDay(holder.start, "start", rowNo);
@@ -220,9 +204,8 @@ export function dayOfRow(row: JsonObject, period: Window | undefined, rowNo: num
 const ANSWER_DAYS_MAX = 3_660;
 
 /**
- * The days that an answer covers. With a window, these are all of its days, because a day without rows is a day without usage.
- * Without a window, they are the days that the answer names. A single date far in the future would make every day up to it due, so
- * they must end by tomorrow: for a service whose clock is ahead, tomorrow may have begun.
+ * The days that an answer covers: all days of the window, because a day without rows is a day without usage, or the days that the answer names.
+ * These must end by tomorrow, which may have begun by the service's clock: one date far in the future would make every day up to it due.
  */
 export function coveredDays(
   window: Window | undefined,
@@ -230,7 +213,7 @@ export function coveredDays(
   rowDays: readonly Day[],
   runDay: Day,
 ): AnswerDay[] {
-  const covered = window ?? ownDays(period, rowDays, runDay);
+  const covered = window ?? namedDays(period, rowDays, runDay);
   if (!covered) return [{ day: runDay, undated: true }];
   if (!window && (covered.end > addDays(runDay, 1) || dayCount(covered) > ANSWER_DAYS_MAX)) {
     throw badAnswer(`expected at most ${ANSWER_DAYS_MAX} days up to ${runDay}, got ${covered.start} to ${covered.end}`);
@@ -239,7 +222,7 @@ export function coveredDays(
 }
 
 /** The days from the first row to the end that the answer names, or to today if that end is later. Without rows, only the last of them. */
-function ownDays(period: Window | undefined, rowDays: readonly Day[], runDay: Day): Window | undefined {
+function namedDays(period: Window | undefined, rowDays: readonly Day[], runDay: Day): Window | undefined {
   const sorted = [...rowDays].sort();
   const begun = period && period.end > runDay && period.start <= runDay ? runDay : period?.end;
   const last = sorted.at(-1) ?? begun;
@@ -249,8 +232,8 @@ function ownDays(period: Window | undefined, rowDays: readonly Day[], runDay: Da
 }
 
 /**
- * The days that an answer without a window empties: those from `oldestStored`, the oldest stored day of its period, to the day before
- * the first covered one. Earlier answers covered them, and this answer has no rows for them.
+ * The days that an answer without a window empties: earlier answers covered them, and it has no rows for them. They begin with `oldestStored`,
+ * the oldest stored day of its period, and end before its first covered day.
  */
 export function emptiedDays(covered: readonly Day[], oldestStored: Day | null | undefined): Day[] {
   const [first] = [...covered].sort();
@@ -262,7 +245,7 @@ function requireOneDay({ start, end }: Window, what: string): void {
   if (start !== end) throw badAnswer(`${what}: expected a bucket of one day, got ${start} to ${end}`);
 }
 
-/** Reads a day, which may be sent as the midnight that begins it. Null and an absent value are no day. */
+/** Reads a day, which may be sent as the midnight that begins it. */
 function readDay(value: unknown, name: string, rowNo?: number): Day | undefined {
   if (value === undefined || value === null) return undefined;
   const day = typeof value === "string" ? dayFrom(value) : "";
@@ -271,7 +254,7 @@ function readDay(value: unknown, name: string, rowNo?: number): Day | undefined 
   throw badAnswer(`${path}: expected a day as YYYY-MM-DD, got ${describeJson(value)}`);
 }
 
-/** An empty text for what is no day. */
+/** Returns an empty text for what is no day. */
 const dayFrom = remembered((text) => {
   const day = text.replace(/T00:00(:00(\.0+)?)?(Z|\+00:00)?$/, "");
   return isDay(day) ? day : "";

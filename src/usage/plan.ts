@@ -1,4 +1,4 @@
-// Decides which usage requests an export makes. Pure: the day is a parameter.
+// Decides which usage requests an export makes. Pure.
 
 import { addDays, type Day, dayCount, daysOf, type Window } from "./days.ts";
 import type { Source } from "./dimensions.ts";
@@ -30,11 +30,11 @@ export type ExportJob = AnswerRules & {
   readonly projects: readonly Project[];
   readonly groupings: readonly Grouping[];
   readonly filters: readonly Filter[];
-  /** Dimensions of which each value that was seen is a filter, too. */
+  /** Each value of these dimensions that was seen is a filter as well. */
   readonly fanOuts?: readonly FanOut[];
-  /** By project id, the values that were seen: see jobs/discovery.ts. Left out until they are read from the database. */
+  /** Left out until it is read from the database. */
   readonly seen?: Seen;
-  /** If left out, no date is sent, and the answer is stored under the days that it names. */
+  /** If it is left out, no date is sent, and the answer is stored under the days that it names. */
   readonly window?: { readonly days: number; readonly today: boolean };
   /** What happens to a filter with a feature that Get Fields does not list. */
   readonly checkFeatures: (typeof FEATURE_CHECKS)[number];
@@ -49,7 +49,7 @@ export function describeRequest({ series, window }: UsageRequest): SeriesName & 
   return { project: project.name, ...(source !== "usage" && { source }), grouping, filter: filter.name, ...window };
 }
 
-/** Restricts a plan. A field that is left out restricts nothing. */
+/** What a plan is restricted to. A field that is left out restricts nothing. */
 export type Selection = {
   readonly projects?: readonly string[] | undefined;
   readonly groupings?: readonly Grouping[] | undefined;
@@ -59,8 +59,8 @@ export type Selection = {
 };
 
 /**
- * Every grouping under every filter of every project. The projects alternate, because the first call with a key is made alone: calls
- * for other projects fill that time.
+ * Every grouping under every filter of every project. The projects alternate, because the first call with a key is made alone: meanwhile calls
+ * for other projects are made.
  */
 export function seriesOf(job: ExportJob, selection: Selection = {}): Series[] {
   const projects = job.projects.filter(({ name }) => selection.projects?.includes(name) ?? true);
@@ -78,7 +78,7 @@ export type ConfiguredSeries = {
   readonly series: Series;
   /** How many complete days are read again at each run; undefined where no window is sent. */
   readonly windowDays: number | undefined;
-  /** Days that are due as soon as the series is registered, because its value was seen on the first of them. */
+  /** Days that are due as soon as the series is registered, as the value of its filter was seen on the first of them. */
   readonly dueDays?: Window;
 };
 
@@ -91,11 +91,7 @@ export function configuredSeries(jobs: readonly ExportJob[]): ConfiguredSeries[]
       const other = configured.get(key);
       const windowDays = Math.max(other?.windowDays ?? 0, job.window?.days ?? 0);
       const dueDays = other?.dueDays ?? seenDays(job, series);
-      configured.set(key, {
-        series,
-        windowDays: windowDays > 0 ? windowDays : undefined,
-        ...(dueDays && { dueDays }),
-      });
+      configured.set(key, { series, windowDays: windowDays || undefined, ...(dueDays && { dueDays }) });
     }
   }
   return [...configured.values()];
@@ -120,7 +116,7 @@ export type DueDays = {
   readonly through: Day;
 };
 
-/** The days a run makes due; undefined if only the answer shows which they are. */
+/** The days that a run makes due; undefined if only the answer shows them. */
 export function dueDays(job: ExportJob, today: Day, selection: Selection = {}): DueDays | undefined {
   const windows = windowsOf(job, today, selection);
   const newest = windows?.[0];
@@ -134,7 +130,6 @@ export function dueDays(job: ExportJob, today: Day, selection: Selection = {}): 
   };
 }
 
-/** What a run reads, and what is due because of it. */
 export type ExportPlan = {
   readonly requests: readonly UsageRequest[];
   /** The day on which the run was planned. */
@@ -145,7 +140,7 @@ export type ExportPlan = {
 /** By seriesKey, the due days that were not read since they ended, failed, or are still in doubt. */
 export type DaysToReread = ReadonlyMap<string, readonly { readonly day: Day }[]>;
 
-type KnownDays = {
+type StoredState = {
   readonly toReread?: DaysToReread;
   /** Whether the slice, or without a window the series, was read since the run began. */
   readonly isSettled?: (series: Series, day: Day | undefined) => boolean;
@@ -154,15 +149,14 @@ type KnownDays = {
 };
 
 /**
- * What a run reads: its window, or the picked days, except settled slices; and, unless days were picked, the days before the window that
- * need another reading. A request has at most 31 days of one series, or no window at all. The newest days come first, so that the
- * days people look at are fresh even if the service stops answering half-way.
+ * Plans the window of the job, or the picked days, except settled slices; and, unless days were picked, earlier days that need another reading.
+ * The newest days come first, so that the days people look at are fresh even if the service stops answering half-way.
  */
 export function planRun(
   job: ExportJob,
   today: Day,
   selection: Selection = {},
-  { toReread = new Map(), isSettled, readsWindow = true }: KnownDays = {},
+  { toReread = new Map(), isSettled, readsWindow = true }: StoredState = {},
 ): ExportPlan {
   const windows = windowsOf(job, today, selection);
   const due = dueDays(job, today, selection);
@@ -174,8 +168,8 @@ export function planRun(
     const before = (toReread.get(seriesKey(series)) ?? [])
       .map(({ day }) => day)
       .filter((day) => !selection.days && (!readsWindow || !due || day < due.oldest.start));
-    const own = readsWindow ? windowDays.filter((day) => !isSettled?.(series, day)) : [];
-    return requestsOfDays(series, [...own, ...before]);
+    const unsettled = readsWindow ? windowDays.filter((day) => !isSettled?.(series, day)) : [];
+    return requestsOfDays(series, [...unsettled, ...before]);
   });
   return { requests: requests.sort(newestFirst), runDay: today, due };
 }
@@ -186,14 +180,14 @@ export function newestFirst(a: UsageRequest, b: UsageRequest): number {
   return endOfA > endOfB ? -1 : 1;
 }
 
-/** Newest first. A job reads its last complete days, and today if it is configured to. */
+/** The newest comes first. A job reads its last complete days, and today if it is configured to. */
 function windowsOf(job: ExportJob, today: Day, selection: Selection): Window[] | undefined {
   if (!job.window) return undefined;
   if (selection.days) return consecutiveDays(selection.days);
   return [{ start: addDays(today, -job.window.days), end: job.window.today ? today : addDays(today, -1) }];
 }
 
-/** Consecutive days become one window; the newest comes first. */
+/** Joins consecutive days into windows, the newest first. */
 function consecutiveDays(days: readonly Day[]): Window[] {
   const windows: Window[] = [];
   for (const day of [...new Set(days)].sort().reverse()) {
@@ -214,7 +208,7 @@ export function splitWindow(window: Window): Window[] {
   return stretches;
 }
 
-/** How many requests a project has at once. Of several projects, also of different exports, none may take all slots: its calls may hang. */
+/** How many requests a project has at once. One of several projects may not take all slots, as its calls may hang. */
 export function requestsAtOnce(maxConcurrent: number, projects: number): number {
   return projects === 1 ? 2 * maxConcurrent : Math.max(1, maxConcurrent - 1);
 }
@@ -224,7 +218,7 @@ export function windowOf(job: ExportJob, runDay: Day): Window | undefined {
   return windowsOf(job, runDay, {})?.[0];
 }
 
-/** How many slices a request reads; 1 if only the answer shows how many. */
+/** How many slices a request reads; 1 if only the answer shows it. */
 export function sliceCount(request: Pick<UsageRequest, "window">): number {
   return request.window ? dayCount(request.window) : 1;
 }

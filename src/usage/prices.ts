@@ -1,18 +1,17 @@
-// The price book: which usage a price covers, and which prices overlap. Each amount of usage has one price at
-// most. Pure.
+// The price book: which usage a price covers, and which prices overlap. Usage has one price at most. Pure.
 
 import { addDays, type Day } from "./days.ts";
 import type { Dimension } from "./dimensions.ts";
-import type { METRICS } from "./metrics.ts";
+import type { Metric } from "./metrics.ts";
 import { filterKey } from "./series.ts";
 
 /**
- * The dimensions that a price may be narrowed to. A request has one value of each: two prices with different values never price the
- * same request. Of features and tags a request may have several.
+ * The dimensions that a price may be narrowed to. A request has one value of each, so that two prices with different values never price the same
+ * request. It may have several features and tags.
  */
 const PRICE_DIMENSIONS = ["endpoint", "method", "deployment"] as const satisfies readonly Dimension[];
 
-/** How many of each unit are an hour: the price of an hour is this number times the price of the unit. */
+/** How many of each unit are an hour. */
 const HOUR_PARTS: Readonly<Record<string, string>> = { hour: "1", minute: "60", second: "3600" };
 export const PRICED_TIMES = Object.keys(HOUR_PARTS);
 
@@ -21,28 +20,28 @@ type Tier = { readonly above: string; readonly price: string };
 
 /** The usage that a price is for. */
 type PricedUsage = {
-  readonly metric: (typeof METRICS)[number];
+  readonly metric: Metric;
   /** A name, the beginning of names followed by `*`, or `*` alone for any usage. */
   readonly model: string;
   readonly conditions: Readonly<Partial<Record<(typeof PRICE_DIMENSIONS)[number], string>>>;
 };
 
 /** `until` is the last day; without it the price has no end. */
-type DayRange = { readonly from: Day; readonly until?: Day | undefined };
+type ValidDays = { readonly from: Day; readonly until?: Day | undefined };
 
 type PriceTerms = {
   /** An ISO 4217 code. */
   readonly currency: string;
   /** A power of ten, or one of PRICED_TIMES. */
   readonly per: string;
-  /** The price up to the first tier; null: these days have no price. */
+  /** The price up to the first tier; null if these days have no price. */
   readonly price: string | null;
   readonly tiers: readonly Tier[];
 };
 
-export type Price = PricedUsage & DayRange & PriceTerms;
+export type Price = PricedUsage & ValidDays & PriceTerms;
 
-/** The factor from the written price to the price of one unit of the metric, as exact decimal text: no price is ever divided. */
+/** What the written price is multiplied with to get the price of one unit of the metric, as exact text: no price is ever divided. */
 export function unitFactor(per: string): string {
   const factor = HOUR_PARTS[per];
   if (factor !== undefined) return factor;
@@ -50,7 +49,7 @@ export function unitFactor(per: string): string {
   return zeros === 0 ? "1" : `0.${"0".repeat(zeros - 1)}1`;
 }
 
-/** The `filterKey` of the series whose rows a price is for. They are grouped by model. */
+/** The `filterKey` of the series by model whose rows a price is for. */
 export function priceFilterKey({ conditions }: Pick<PricedUsage, "conditions">): string {
   return filterKey({ name: "", features: {}, dimensions: conditions });
 }
@@ -60,7 +59,7 @@ function usageKey(price: PricedUsage): string {
 }
 
 /** A price without an end of its own ends on the day before the next price for the same usage begins. */
-export function withEnds<T extends PricedUsage & DayRange>(prices: readonly T[]): T[] {
+export function withEnds<T extends PricedUsage & ValidDays>(prices: readonly T[]): T[] {
   return prices.map((price) => {
     if (price.until !== undefined) return price;
     const later = prices.filter((other) => other.from > price.from && usageKey(other) === usageKey(price));
@@ -69,16 +68,12 @@ export function withEnds<T extends PricedUsage & DayRange>(prices: readonly T[])
   });
 }
 
-/** Pairs of prices, by index, that would price the same usage of the same day; each price with the first such price before it. */
-export function overlappingPrices(
-  prices: readonly (PricedUsage & DayRange)[],
-): { readonly index: number; readonly earlier: number }[] {
+/** Finds each price that would price the same usage of the same day as an earlier one. Returns the indexes of both. */
+export function overlappingPrices(prices: readonly (PricedUsage & ValidDays)[]) {
   const ended = withEnds(prices);
   return ended.flatMap((price, index) => {
-    const earlier = ended
-      .slice(0, index)
-      .findIndex((other) => coversSameUsage(price, other) && sharesDays(price, other));
-    return earlier === -1 ? [] : [{ index, earlier }];
+    const earlier = ended.findIndex((other) => coversSameUsage(price, other) && sharesDays(price, other));
+    return earlier < index ? [{ index, earlier }] : [];
   });
 }
 
@@ -98,6 +93,6 @@ function sharesModels(a: string, b: string): boolean {
   return other.startsWith(prefix);
 }
 
-function sharesDays(a: DayRange, b: DayRange): boolean {
+function sharesDays(a: ValidDays, b: ValidDays): boolean {
   return (a.until === undefined || b.from <= a.until) && (b.until === undefined || a.from <= b.until);
 }

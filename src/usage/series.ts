@@ -1,5 +1,4 @@
-// A series is the usage or the cost of one project, by one grouping, under one filter. Numbers of different series are never added up.
-// Pure.
+// A series is the usage or the cost of one project, by one grouping, under one filter. Numbers of different series are never added up. Pure.
 
 import type { Window } from "./days.ts";
 import {
@@ -30,7 +29,6 @@ function subsetsOf([first, ...rest]: readonly string[]): string[] {
   return [first, ...others.map((other) => `${first},${other}`), ...others];
 }
 
-/** The groupings of either source, each once. */
 const ALL_GROUPINGS: ReadonlySet<string> = new Set([...GROUPINGS, ...BILLING_GROUPINGS]);
 
 /** The grouping by these dimensions in whatever order; undefined if no source has it. */
@@ -56,9 +54,9 @@ export type Project = { readonly id: string; readonly name: string };
 
 /** A project that the service has listed at some time, as it is stored. */
 export type KnownProject = Project & {
-  /** Which list it is in: that of a key. See `listOf` in config/config.ts. */
+  /** The list that it is in: that of a key (`listOf` in config/config.ts). */
   readonly list: string;
-  /** Since when it has its name. */
+  /** Since when it has this name. */
   readonly namedAt: Date;
   /** When a list without it was believed; null while it is listed or in doubt. */
   readonly vanishedAt: Date | null;
@@ -67,10 +65,10 @@ export type KnownProject = Project & {
 /** A named set of conditions; without conditions it is all usage, whatever its name. */
 export type Filter = {
   readonly name: string;
-  /** By feature name, the value that is sent, as text such as "true". */
+  /** The value that is sent for each feature, as text such as "true". */
   readonly features: Readonly<Record<string, string>>;
   readonly dimensions: Readonly<Partial<Record<Dimension, string>>>;
-  /** Set if its value was seen in stored usage: the service knows it, whatever it lists. */
+  /** Set if its value was seen in stored usage, so that the service knows the value, whatever it lists. */
   readonly isSeen?: true;
 };
 
@@ -103,19 +101,14 @@ const FILTER_KEYS = new WeakMap<Filter, string>();
 export function filterKey(filter: Filter): string {
   const known = FILTER_KEYS.get(filter);
   if (known !== undefined) return known;
-  const key = newFilterKey(filter);
+  const { features, dimensions } = filter;
+  const sorted = Object.entries({ features, dimensions }).map(([kind, conditions]) => {
+    const entries = Object.entries(conditions).sort(([a], [b]) => (a < b ? -1 : 1));
+    return [kind, entries.length > 0 ? Object.fromEntries(entries) : undefined];
+  });
+  const key = JSON.stringify(Object.fromEntries(sorted));
   FILTER_KEYS.set(filter, key);
   return key;
-}
-
-function newFilterKey(filter: Filter): string {
-  const sorted = (record: Readonly<Record<string, string>>) =>
-    Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)));
-  const { features, dimensions } = filter;
-  return JSON.stringify({
-    ...(Object.keys(features).length > 0 && { features: sorted(features) }),
-    ...(Object.keys(dimensions).length > 0 && { dimensions: sorted(dimensions) }),
-  });
 }
 
 /** The filterKey of a filter without conditions. */
@@ -125,14 +118,8 @@ export function seriesKey(series: Series): string {
   return JSON.stringify([series.source, series.project.id, series.grouping, filterKey(series.filter)]);
 }
 
-export type UnlistedValue = {
-  readonly dimension: Dimension;
-  readonly value: string;
-  readonly listed: readonly string[];
-};
-
-/** The filter's values that are not in the interface's list, for dimensions that have a list. */
-export function unlistedValues({ dimensions }: Pick<Filter, "dimensions">, source: Source): UnlistedValue[] {
+/** The filter's values that are missing from the interface's lists. */
+export function unlistedValues({ dimensions }: Pick<Filter, "dimensions">, source: Source) {
   return DIMENSIONS.flatMap((dimension) => {
     const value = dimensions[dimension];
     const listed = documentedValues(dimension, source);
@@ -140,15 +127,13 @@ export function unlistedValues({ dimensions }: Pick<Filter, "dimensions">, sourc
   });
 }
 
-// Fan-out filters: each value of a dimension that was seen in stored usage is a filter. Pure.
-
+/** Makes each value of a dimension that was seen in stored usage a filter. */
 export type FanOut = {
   readonly dimension: EachDimension;
-  /** How many values are read of each project: those with the most requests. */
+  /** How many values of each project are read: those with the most requests. */
   readonly atMost: number;
 };
 
-/** The values of one dimension that were seen in one project. */
 export type SeenValues = {
   readonly dimension: Dimension;
   readonly values: readonly SeenValue[];
@@ -159,13 +144,13 @@ export type SeenValues = {
 export type SeenValue = {
   readonly filter: Filter;
   /**
-   * From the first day of the window on which the value was seen to the newest day that was read by the dimension. Undefined if it was
-   * seen only on other days, which a person asks for.
+   * From the first day of the window on which the value was seen to the newest day that was read by the dimension. Undefined if it was seen only
+   * on days that a person asks for.
    */
   readonly days: Window | undefined;
 };
 
-/** By project id. */
+/** The values that were seen in each project, by its id. */
 export type Seen = ReadonlyMap<string, readonly SeenValues[]>;
 
 /** The filter for one value of a dimension. */
@@ -173,19 +158,14 @@ export function seenFilter(dimension: Dimension, value: string): Filter {
   return { name: `${dimension}=${value}`, features: {}, dimensions: { [dimension]: value }, isSeen: true };
 }
 
-/** The name that selects every value of a fan-out, as the name of its filter selects one. */
+/** The name that selects the filters of all values. */
 export function everyValue(dimension: Dimension): string {
   return `${dimension}=*`;
 }
 
-/** Whether the name selects every value of one of the fan-outs, or may be that of one value. */
+/** Whether the name may select one or all values of a fan-out. */
 export function namesFanOut(fanOuts: readonly FanOut[], name: string): boolean {
   return fanOuts.some(({ dimension }) => name.startsWith(`${dimension}=`));
-}
-
-/** Usage by the dimension itself has the ungrouped numbers of each value already. */
-function isReadUnderEach(grouping: string, dimension: Dimension): boolean {
-  return grouping !== "none" && grouping !== dimension;
 }
 
 /** The series of the values that were seen in the project. `names` selects filters. */
@@ -196,14 +176,15 @@ export function seenSeries(
   names: readonly string[] | undefined,
 ): Series[] {
   return (seen?.get(project.id) ?? []).flatMap(({ dimension, values }) => {
-    const read = groupings.filter((grouping) => isReadUnderEach(grouping, dimension));
+    // Usage by the dimension itself has the ungrouped numbers of each value already.
+    const read = groupings.filter((grouping) => grouping !== "none" && grouping !== dimension);
     return values
       .filter(({ filter }) => !names || names.includes(filter.name) || names.includes(everyValue(dimension)))
       .flatMap(({ filter }) => read.map((grouping) => ({ project, source: "usage" as const, grouping, filter })));
   });
 }
 
-/** The days on which the value of a series was seen; undefined if it is no such series. */
+/** The days on which the value of a series was seen; undefined if its filter is of no fan-out. */
 export function seenDays({ seen }: { readonly seen?: Seen }, { project, filter }: Series): Window | undefined {
   const values = seen?.get(project.id)?.flatMap((one) => one.values) ?? [];
   return values.find((value) => value.filter === filter)?.days;

@@ -7,23 +7,21 @@ import { GUARDED_FROM, METRIC_TABLE, STORED_METRICS, type StoredMetric } from ".
 const SLICE_STATUSES = ["complete", "suspect", "failed", "missing"] as const;
 export type SliceStatus = (typeof SLICE_STATUSES)[number];
 
-/**
- * Why an answer is not believed until a later one says the same: it has no rows, or far less usage than is stored, or its
- * numbers may not be those of its filter.
- */
+/** Why an answer is not believed: it has no rows, or far less usage than is stored, or its numbers may not be those of its filter. */
 export type DoubtKind = "empty" | "fall" | FilterDoubt["kind"];
 
 /** A doubtful answer, whose rows were not stored. */
 export type Doubt = {
   readonly kind: DoubtKind;
-  /** The run that got the first such answer, and when it asked for it. */
+  /** The run that got the first such answer. */
   readonly runId: string;
+  /** When the run asked for it. */
   readonly since: Date;
   /** The newest fetch with such an answer. */
   readonly fetchNo: number;
 };
 
-/** By STORED_METRICS, the sum of the absolute amounts of a slice; undefined if no row has the metric. */
+/** The sums of the absolute amounts of a slice, in the order of STORED_METRICS; undefined if no row has the metric. */
 export type Totals = readonly (number | undefined)[];
 
 /** What is stored of a slice. */
@@ -33,7 +31,7 @@ export type StoredSlice = {
   readonly contentHash: string | undefined;
   readonly rows: number;
   readonly doubt: Doubt | undefined;
-  /** The sums of the visible rows. Needed only if the answer's content differs from the stored one. */
+  /** Left out if the content of the answer is the stored one. */
   readonly totals?: Totals | undefined;
 };
 
@@ -45,16 +43,15 @@ export type IncomingSlice = {
   readonly totals: Totals;
   /** When the service was asked. */
   readonly askedAt: Date;
-  /** Applies to the whole answer. */
   readonly filterDoubt?: FilterDoubt | undefined;
 };
 
-/** Why the numbers of a filtered answer may not be those of the filter, independent of what is stored. */
+/**
+ * Why the numbers of a filtered answer may not be those of the filter.
+ * - `filter-empty`: no usage, or no amount, on several days that have some without the filter
+ * - `filter-ignored`: the service seems to ignore a condition
+ */
 export type FilterDoubt = {
-  /**
-   * `filter-empty`: no usage, or no amount, on several days that have some without the filter. `filter-ignored`: the service seems to ignore a
-   * condition.
-   */
   readonly kind: "filter-empty" | "filter-ignored";
   readonly reason: string;
   /** Whether the same answer in a later run confirms it. */
@@ -81,7 +78,7 @@ type Guards = {
  */
 export type SliceDecision = "stale" | "suspect" | "unchanged" | "replace";
 
-/** A passing fault of the service affects every run of that moment in the same way, so the confirmation must come later. */
+/** The confirmation must come later, because a passing fault of the service affects every run of that moment in the same way. */
 const CONFIRM_AFTER_MS = HOUR_MS;
 
 export function decideSlice(stored: StoredSlice, incoming: IncomingSlice, guards: Guards): SliceDecision {
@@ -91,13 +88,13 @@ export function decideSlice(stored: StoredSlice, incoming: IncomingSlice, guards
   return kind === undefined || isConfirmed(stored.doubt, kind, incoming) ? "replace" : "suspect";
 }
 
-/** Why an answer leaves the stored rows unchanged, whatever its content; undefined if it may change them. */
+/** Undefined if the answer may change the stored rows. */
 export function reasonToKeep(
   stored: StoredSlice,
   { fetchNo, contentHash, filterDoubt }: Pick<IncomingSlice, "fetchNo" | "contentHash" | "filterDoubt">,
 ): "stale" | "unchanged" | undefined {
   if (newestFetchNo(stored) > fetchNo) return "stale";
-  // The same wrong numbers may have been stored before this check existed, so equal content proves nothing.
+  // The same wrong numbers may be stored, so equal content proves nothing.
   if (filterDoubt && !filterDoubt.isConfirmable) return undefined;
   return stored.contentHash === contentHash ? "unchanged" : undefined;
 }
@@ -107,17 +104,13 @@ export function newestFetchNo({ fetchNo, doubt }: Pick<StoredSlice, "fetchNo" | 
   return Math.max(fetchNo, doubt?.fetchNo ?? 0);
 }
 
-/** The doubt of a slice after this answer; undefined if the answer is believed. A doubt of another kind starts anew. */
-export function doubtAfter(
-  stored: StoredSlice,
-  incoming: IncomingSlice,
-  guards: Guards,
-): (Doubt & { readonly reason: string }) | undefined {
+/** The doubt of a slice after this answer; undefined if the answer is believed. A doubt of another kind begins anew. */
+export function doubtAfter(stored: StoredSlice, incoming: IncomingSlice, guards: Guards) {
   const kind = doubtKind(stored, incoming, guards);
   if (kind === undefined) return undefined;
   const { runId, fetchNo, askedAt } = incoming;
   const before = stored.doubt?.kind === kind ? stored.doubt : undefined;
-  // If the clock was set back, the earlier of both times counts: otherwise the confirmation would be delayed by the same amount.
+  // If the clock was set back, the earlier time counts: otherwise the confirmation would be delayed by as much.
   const since = before && before.since < askedAt ? before.since : askedAt;
   return { kind, runId: before?.runId ?? runId, since, fetchNo, reason: reasonOf(stored, incoming) };
 }
@@ -146,7 +139,7 @@ function doubtKind(stored: StoredSlice, incoming: IncomingSlice, guards: Guards)
   return guards.cliffGuard === "confirm" && fallOf(stored, incoming) ? "fall" : undefined;
 }
 
-/** From this amount on a fall is doubted. */
+/** A fall from a smaller amount is believed. */
 const AMOUNT_MIN: ReadonlyMap<StoredMetric, number> = new Map([
   ...METRIC_TABLE.map(({ name, unit }): [StoredMetric, number] => [name, GUARDED_FROM[unit]]),
   ["dollars", 10],
@@ -156,7 +149,7 @@ const KEPT_SHARE_MIN = 0.1;
 
 type MetricFall = { readonly metric: StoredMetric; readonly before: number; readonly after: number };
 
-/** Compares requests or, if one side has none, the first metric that both have. Doubles suffice for a factor of ten. */
+/** Compares requests or, if one side has none, the first metric that both have. Doubles are exact enough. */
 function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice): MetricFall | undefined {
   for (const metric of ["requests", ...STORED_METRICS] as const) {
     const i = STORED_METRICS.indexOf(metric);
@@ -168,9 +161,8 @@ function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice): MetricFa
   return undefined;
 }
 
-// Decides how an answer without any date is stored.
-
 /**
+ * How an answer without any date is stored.
  * - `snapshot`: usage of an unknown span, such as a running total; never the usage of a day
  * - `day`: the usage of the day on which it is read
  * - `day-before`: the usage of the day before it
@@ -180,19 +172,18 @@ export const UNDATED = ["snapshot", "day", "day-before"] as const;
 /** What the configuration of an export says about its answers: which to doubt, and how to store one without a date. */
 export type AnswerRules = Guards & { readonly undated: (typeof UNDATED)[number] };
 
-/** The day that an answer without any date is stored under if it counts as the usage of a day. */
+/** The day of an answer without any date, if it counts as the usage of a day. */
 export function dayOfUndated(readOn: Day, undated: AnswerRules["undated"]): Day {
   return undated === "day-before" ? addDays(readOn, -1) : readOn;
 }
 
+export type SnapshotDecision = Exclude<SliceDecision, "suspect">;
+
 /** The newest snapshot of a series. */
 export type StoredSnapshot = { readonly fetchNo: number; readonly contentHash: string };
 
-/** Nothing is written if this fetch or a later one is stored already. An unchanged snapshot is noted, without rows of its own. */
-export function decideSnapshot(
-  newest: StoredSnapshot | undefined,
-  incoming: StoredSnapshot,
-): Exclude<SliceDecision, "suspect"> {
+/** Decides as decideSlice, but for a snapshot of a series. An unchanged one is recorded without rows. */
+export function decideSnapshot(newest: StoredSnapshot | undefined, incoming: StoredSnapshot): SnapshotDecision {
   if (newest && newest.fetchNo >= incoming.fetchNo) return "stale";
   return newest?.contentHash === incoming.contentHash ? "unchanged" : "replace";
 }

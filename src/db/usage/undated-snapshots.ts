@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import type { NormalisedSlice } from "../../usage/answer-rows.ts";
 import { METRICS } from "../../usage/metrics.ts";
 import type { Grouping } from "../../usage/series.ts";
-import type { decideSnapshot, StoredSnapshot } from "../../usage/slice-decision.ts";
+import type { SnapshotDecision, StoredSnapshot } from "../../usage/slice-decision.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
 import { deleteUndatedFailures } from "./failures.ts";
@@ -22,7 +22,7 @@ export type DecidedSnapshot = SeriesRef &
     readonly fetchNo: number;
     readonly runId: string;
     readonly before: NewestSnapshot | undefined;
-    readonly decision: ReturnType<typeof decideSnapshot>;
+    readonly decision: SnapshotDecision;
   };
 
 /** Which of the given series have answers with days. */
