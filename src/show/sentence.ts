@@ -138,7 +138,7 @@ function changeSentence(data: Overview): string | undefined {
   const percent = changeText(total.amount, total.before).replace(/^[+-]/, "");
   const isRise = share > 0;
   const drivers = driversText(data, question.metric, total.change);
-  return `${last} ${verb} ${amount}, ${/^[\d.,]+%$/.test(percent) ? `${percent} ${isRise ? "more" : "less"} than` : `${percent} of`} before${drivers}.`;
+  return `${last} ${verb} ${amount}, ${percent} ${isRise ? "more" : "less"} than before${drivers}.`;
 }
 
 /** The project that changed the most, and the key if it did most of that; without projects what the first split has. */
@@ -157,7 +157,7 @@ function driversText({ splits }: Overview, metric: string, change: string): stri
 function driverOf({ groups, question }: Answer, change: number) {
   const ofChange = groups.map((group) => ({ group, share: Number(group.change ?? "0") / change }));
   const [top] = ofChange.sort((a, b) => b.share - a.share);
-  if (!top || top.share <= 0) return undefined;
+  if (!top) return undefined;
   return { grouping: question.grouping, share: top.share, name: nameOf(question.grouping, top.group, groups) };
 }
 

@@ -32,6 +32,33 @@ function chartOf(answer: Answer, options: Partial<Parameters<typeof answerChart>
   return JSON.parse(/<script type="application\/json">(.*?)<\/script>/.exec(String(chart))?.[1] ?? "");
 }
 
+test("below a chart stand its exact numbers, without those of the period before", () => {
+  const answer = { ...ANSWER, groups: GROUPS.slice(0, 1), other: null, otherByDay: ["1000.5", "0.25", null, "1", "1"] };
+  const text = (grain: "day" | "month", currency: string | null = null) =>
+    String(answerChart({ ...answer, question: { ...answer.question, currency } }, { id: "x", title: "Hours", grain }));
+  const shown = text("day");
+  expect(shown).toContain("<summary>Table: hours</summary>");
+  expect(shown).toContain("<caption>Exact hours</caption>");
+  expect([...shown.matchAll(/<th scope="col"[^>]*>(.*?)<\/th>/g)].map(([, title]) => title)).toEqual([
+    ...["Day (UTC)", '<bdi title="">b</bdi>', '<bdi title="">0 others</bdi>'],
+  ]);
+  const rows = [...shown.matchAll(/<tr><th scope="row">(.*?)<\/tr>/g)].map(([, row = ""]) =>
+    row.replaceAll(/<[^>]+>/g, "|"),
+  );
+  expect(rows.map((row) => row.split(/\|+/).filter((cell) => cell.trim() !== ""))).toEqual([
+    ["2026-02-26", "1", "1,000.5"],
+    ["2026-02-27", "1", "0.25"],
+    ["2026-02-28", "not complete", "–", "–"],
+    ["2026-03-01", "1", "1"],
+    ["2026-03-02", "may change", "2", "1"],
+  ]);
+  expect(text("month", "USD")).toContain("<caption>Exact hours, in USD</caption>");
+  expect([chartOf(answer).labels[0], chartOf(answer, { grain: "month" }).labels]).toEqual([
+    "Feb 26",
+    ["2026-02", "2026-03"],
+  ]);
+});
+
 test("each drawn group is a series, the largest first; then the others together, and the period before", () => {
   expect(chartOf(ANSWER, { othersHref: "?more" }).series).toEqual([
     { name: "Anna", hint: "Anna", look: 0, values: ["3", "3", null, "2", "3"], href: "?group=a" },
@@ -82,6 +109,9 @@ test.each([
   [["worker in production 1", "worker in production 2"], "… 1"],
   [["short name 1", "short name 2"], "short name 1"],
   [["worker in production (region 1)"], "worker in production (region 1)"],
+  [["worker in production 1", "worker in production 1"], "… 1"],
+  [["worker in production (a b)", "worker in production (a c)"], "… (a b)"],
+  [["worker in production 1", "worker in production 2", "another worker"], "worker in production 1"],
 ])("of the names %j the first is shown as %s", (names, shown) => {
   expect(shortName(names[0] ?? "", names)).toBe(shown);
 });
@@ -101,4 +131,25 @@ test("the table of groups has a link and a bar for each, as long as its share of
   expect(String(groupTable(ANSWER, { ...options, groups: GROUPS.slice(0, 1), hrefOf: () => undefined }))).not.toContain(
     "rect",
   );
+});
+
+test("a group in the table has its name as its title, and what a short name stands for", () => {
+  const label = (n: number) => `worker in production (region ${n})`;
+  const [one] = GROUPS;
+  const groups = one ? [1, 2].map((n) => ({ ...one, group: `key-${n}`, label: n === 1 ? label(1) : label(2) })) : [];
+  const named = (grouping: Answer["question"]["grouping"], shown: Answer["groups"], href?: string) =>
+    String(
+      groupTable(
+        { ...ANSWER, question: { ...ANSWER.question, grouping }, groups: shown },
+        { caption: "", groups: shown, hrefOf: () => href, titles: ["Hours"], cells: ({ amount }) => [amount ?? ""] },
+      ),
+    );
+  expect(named("accessor", groups)).toContain(`<bdi title="${label(1)}">… (region 1)</bdi>`);
+  expect(named("accessor", groups, "?k")).toContain(`<a href="?k" title="${label(1)}">`);
+  expect(named("accessor", groups.slice(0, 1))).toContain(`<bdi title="key-1">${label(1)}</bdi>`);
+  expect(named("accessor", groups)).toContain('<th scope="col">API key</th><th scope="col" class="n">Hours</th>');
+  expect(named("none", groups.slice(0, 1))).toContain('<th scope="col"></th>');
+  expect(named("none", groups.slice(0, 1))).toContain('<th scope="row">Total</th>');
+  const unused = groups.map((group, i) => ({ ...group, amount: i === 0 ? "0" : "5" }));
+  expect(named("accessor", unused)).toContain('<rect width="0.5%"');
 });

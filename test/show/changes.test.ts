@@ -4,7 +4,14 @@ import { expect, test } from "vitest";
 import type { Answer } from "../../src/facts/answer.ts";
 import type { ChangePart, ChangeSplit } from "../../src/facts/changes.ts";
 import { budgetTitle, budgetUseText } from "../../src/show/budget-text.ts";
-import { changeSentences, lackingSentences, namesText, partText } from "../../src/show/changes.ts";
+import {
+  changeSentences,
+  lackingSentences,
+  namesText,
+  partText,
+  reasonSentences,
+  whyNotCompared,
+} from "../../src/show/changes.ts";
 import { makeAnswer, NOTHING_LACKING } from "../facts/sample-facts.ts";
 import { makeBudgetUse } from "../health/sample-health-state.ts";
 
@@ -51,10 +58,10 @@ test("the three largest parts of a change are named, without those that did not 
   const parts = [
     part("a", "9", { label: "Anna", status: "new" }),
     part("0", "0.0"),
+    part(null, "-7", { part: "others", groups: 3 }),
     part(null, "-5", { status: "vanished" }),
     part("b", "2"),
     part("c", "1"),
-    part(null, "-1", { part: "others", groups: 3 }),
   ];
   const splits: ChangeSplit[] = [
     { grouping: "model", lacking: NOTHING_LACKING, parts },
@@ -65,7 +72,59 @@ test("the three largest parts of a change are named, without those that did not 
     "By model: Anna +9 hours (new), (no value) -5 hours (vanished), b +2 hours.",
     "By tags it can't be split: 1 day was not read by it.",
   ]);
-  expect(parts.slice(-2).map(partText)).toEqual(["group", "3 others"]);
+  expect(parts.slice(1, 3).map(partText)).toEqual(["group", "3 others"]);
+});
+
+test.each<[string, Partial<Answer["lacking"]>, said: string]>([
+  [
+    "were not read of the period before",
+    { unreadDays: ["2026-02-11"], unreadDaysBefore: ["2026-01-20"] },
+    "2 days were not read by it.",
+  ],
+  [
+    "are not complete",
+    { incompleteDays: ["2026-02-11"], incompleteDaysBefore: ["2026-01-20"] },
+    "2 days are not complete by it.",
+  ],
+  [
+    "are neither",
+    { unreadDaysBefore: ["2026-01-20"], incompleteDays: ["2026-02-11"] },
+    "1 day was not read and 1 day is not complete by it.",
+  ],
+])("a split of which days %s says how many", (_, part, said) => {
+  const splits = [{ grouping: "model" as const, lacking: { ...NOTHING_LACKING, ...part }, parts: [] }];
+  expect(reasonSentences({ answer: makeAnswer(), splits })).toEqual([`By model it can't be split: ${said}`]);
+});
+
+test.each<[string, Parameters<typeof makeAnswer>[0], said: string]>([
+  [
+    "of the period before",
+    { total: { amount: "7", before: null, change: "7" } },
+    `Hours in ${PERIODS.now}: 7 hours. Nothing is known of ${PERIODS.before}.`,
+  ],
+  ["of this period", { total: { amount: null, before: "7", change: "-7" } }, `Nothing is known of ${PERIODS.before}.`],
+  ["at all", { total: null }, `Nothing is known of ${PERIODS.before}.`],
+  [
+    "of a period that is compared with none",
+    { total: null, question: { before: null } },
+    `Nothing is known of ${PERIODS.now}.`,
+  ],
+])("where nothing is known %s, no change is said", (_, parts, said) => {
+  expect(headline(parts)).toBe(said);
+});
+
+test("all that two periods lack is said at once", () => {
+  const lacking = {
+    ...NOTHING_LACKING,
+    unreadDays: ["2026-02-11"],
+    incompleteDays: ["2026-02-12"],
+    unreadDaysBefore: ["2026-01-20"],
+  };
+  const before = { start: "2026-01-13", end: "2026-02-09" };
+  expect(whyNotCompared({ ...lacking, projectsEnded: ["old"], projectsEndedCount: 1 }, before)).toBe(
+    `Not compared with ${PERIODS.before}: in this period 1 day was not read (Feb 11, 2026) and 1 day is not complete (Feb 12, 2026); in the period before 1 day was not read (Jan 20, 2026); no longer read: old.`,
+  );
+  expect(whyNotCompared(NOTHING_LACKING, before)).toBe(undefined);
 });
 
 test("days that may still change are named, and the projects of a cost", () => {

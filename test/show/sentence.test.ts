@@ -114,11 +114,11 @@ const saidOfChange = (cost: Answer, splits: readonly Answer[] = []) =>
 
 test.each([
   ["30", "more than all of the rise"],
-  ["24", "nearly all of the rise"],
-  ["15", "most of the rise"],
-  ["12.5", "half of the rise"],
-  ["10", "a third of the rise"],
-  ["5", "a quarter of the rise"],
+  ["26.25", "nearly all of the rise"],
+  ["23.75", "most of the rise"],
+  ["13.75", "half of the rise"],
+  ["11.25", "a third of the rise"],
+  ["7.5", "a quarter of the rise"],
 ])("a project with %s of a rise of 25 caused %s", (change, share) => {
   expect(saidOfChange(rise("125", "100", "25"), [splitOf("project", { other: "1", US: change })])).toBe(
     `The 28 days to Mar 9 cost $125.00, 25% more than before: US caused ${share}.`,
@@ -247,7 +247,7 @@ test.each<[string, Partial<Answer["lacking"]>, said: string]>([
   ],
   [
     "unread and incomplete days are one stretch",
-    { unreadDays: ["2026-03-05"], incompleteDays: ["2026-03-04"] },
+    { unreadDays: ["2026-03-04"], incompleteDays: ["2026-03-05"] },
     "The numbers of Mar 4 – Mar 5 are too low: they are not complete.",
   ],
   [
@@ -262,6 +262,30 @@ test.each<[string, Partial<Answer["lacking"]>, said: string]>([
     lacking: { ...NOTHING_LACKING, ...lacking },
   });
   expect(sentences(makeOverview({ total: low }), [], undefined)[0]).toBe(said);
+});
+
+const unknown = { total: { amount: null, before: null, change: null } };
+
+test("what has no amount is not said", () => {
+  const lacking = { ...NOTHING_LACKING, unreadDays: ["2026-03-04"] };
+  for (const part of [unknown, { total: null }]) {
+    const total = makeAnswer({ question: { grouping: "none" }, compared: false, lacking, ...part });
+    const said = ["Not in the numbers: Mar 4, which was not read."];
+    expect(sentences(makeOverview({ total }), [], undefined)).toEqual(said);
+    expect(sentences(makeOverview({ total, monthSoFar: { ...monthOf(), total } }), [], undefined)).toEqual(said);
+    const cost = makeAnswer({ question: COST, ...part });
+    expect(sentences(makeOverview({ cost }), [], undefined)).toEqual([]);
+    expect(reportText(makeOverview({ cost, figures: [] }), [])).toMatch(/^Nothing is known/);
+  }
+  const days = [
+    { day: "2026-03-04", state: "unread" as const },
+    { day: "2026-03-05", state: "incomplete" as const },
+  ];
+  const none = { ...NOTHING_LACKING, unreadDays: ["2026-03-04"], incompleteDays: ["2026-03-05"] };
+  const low = makeAnswer({ question: { grouping: "none" }, compared: false, days, lacking: none });
+  expect(sentences(makeOverview({ total: low }), [], undefined)[0]).toMatch(
+    /^The numbers of Mar 4 – Mar 5 are too low/,
+  );
 });
 
 test("a message has the sentences, then the cost and each metric that was used, with its change where it is compared", () => {
