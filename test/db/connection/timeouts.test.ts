@@ -11,6 +11,7 @@ import type { Tables } from "../../../src/db/schema.ts";
 import { type DecideFault, type FaultEvent, PASS } from "../../faults/fault-decision.ts";
 import { startPostgresFront } from "../../faults/postgres-front.ts";
 import { testDatabase } from "../../support/database.ts";
+import { WAIT_MS_MAX } from "../../support/limits.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 
 const { url, directUrl } = await testDatabase();
@@ -59,8 +60,10 @@ test("a statement without an answer counts as a lost connection", async () => {
 });
 
 test("after a timeout the connection is not used again: the late answer would be taken for the next statement's", async () => {
-  const db = await open(({ name, side }) =>
-    side === "back" && name.includes("'late'") ? { kind: "delay", ms: 600 } : PASS,
+  const limitsMs = [300];
+  const db = await open(
+    ({ name, side }) => (side === "back" && name.includes("'late'") ? { kind: "delay", ms: 600 } : PASS),
+    () => limitsMs.shift() ?? WAIT_MS_MAX,
   );
   await expect(sql`select 'late' as answer`.execute(db)).rejects.toThrow("has not answered");
 
