@@ -98,6 +98,11 @@ test.each<[string, Case, amount: string | null, before: string | null]>([
     { rows: GROUPS, covered: [read("2026-02-27"), read("2026-02-28", { incomplete: 1 }), ...PERIOD] },
     ...(["0", null] as const),
   ],
+  [
+    "not known in both periods if of each a day was not read and one is not complete",
+    { rows: GROUPS, covered: [read("2026-02-28", { incomplete: 1 }), read("2026-03-02", { incomplete: 1 })] },
+    ...([null, null] as const),
+  ],
   ["not known if a project has ended", { rows: GROUPS, scope: { ended: ["old"], endedCount: 1 } }, null, null],
 ])("what a group did not use is %s", (_, parts, amount, before) => {
   const [first, second] = answer(parts).groups;
@@ -141,6 +146,12 @@ test.each<[string, Case, boolean, Partial<Answer["lacking"]>]>([
   ["all is read", {}, true, {}],
   ["a project is left out", { scope: { leftOut: ["x"], leftOutCount: 1 } }, false, { projectsLeftOut: ["x"] }],
   ["a project has ended", { scope: { ended: ["x"], endedCount: 1 } }, false, { projectsEnded: ["x"] }],
+  [
+    "a project is left out and another one has ended",
+    { scope: { leftOut: ["x"], leftOutCount: 1, ended: ["y"], endedCount: 1 } },
+    ...([false, { projectsLeftOutCount: 1, projectsEndedCount: 1 }] as const),
+  ],
+  ["a project is left out and a model has no price", { scope: { leftOutCount: 1 }, unpricedModels: 1 }, false, {}],
   ["a model has no price", { unpricedModels: 2 }, false, { unpricedModels: 2 }],
   ["no price is configured", { question: { metric: "estimated_cost" } }, false, {}],
   [
@@ -150,7 +161,8 @@ test.each<[string, Case, boolean, Partial<Answer["lacking"]>]>([
     { otherCurrencies: ["EUR"] },
   ],
 ])("where %s, an answer says so", (_, parts, complete, lacking) => {
-  expect(answer(parts)).toMatchObject({ complete, lacking });
+  const currencies = [...(parts.scope?.currencies ?? [])];
+  expect(answer(parts)).toMatchObject({ complete, lacking, available: { currencies } });
 });
 
 test("an answer repeats its question with what names stand for", () => {

@@ -30,15 +30,100 @@ test.each<[string, Part]>([
   ["a failed run that slices explain", { jobs: [jobLine({ failedRun: { ...FAILED_RUN, isExplained: true } })] }],
   ["the refusal of a worker that is gone", { workers: [{ ...SILENT, refusal: { reason: "no", at: NOW } }, worker()] }],
   ["a list that was read", { lists: [LIST] }],
+  ["a list that was read again", { lists: [{ ...LIST, failingSince: NOW, waitingSince: NOW }] }],
+  ["a list whose failure and lack have no time yet", { lists: [{ ...LIST, error: "no", waiting: 6 }] }],
   ["a key two days over its maximum age", { rotations: [rotationLine({ ageSeconds: 32 * 86_400 })] }],
   ["no key yet", { rotations: [rotationLine({ ageSeconds: null })] }],
   [
     "a rotation that is not configured any more",
     { rotations: [rotationLine({ configured: undefined, keys: { orphan: 1 } })] },
   ],
-  ["a budget far from its thresholds", { budgets: [makeBudgetUse({ reached: [], forecastPercent: "99.1" })] }],
+  ["a budget far from its thresholds", { budgets: [makeBudgetUse({ reached: [], forecastPercent: "100" })] }],
 ])("%s: no condition", (_, part) => {
   expect(conditionsOf(part)).toEqual([]);
+});
+
+const [MONDAY, TUESDAY] = [new Date("2026-03-09T05:00:00Z"), new Date("2026-03-10T05:00:00Z")];
+
+test.each<[string, Part]>([
+  ["no worker", { workers: [worker({ state: "silent", recent: false, lastSeenAt: MONDAY })] }],
+  ["an overdue job", { jobs: [jobLine({ overdueSince: MONDAY })] }],
+  ["a refused configuration", { workers: [worker({ refusal: { reason: "no", at: MONDAY } })] }],
+  ["a list that fails", { lists: [{ ...LIST, error: "no", failingSince: MONDAY }] }],
+  ["a list that lacks projects", { lists: [{ ...LIST, waiting: 6, waitingSince: MONDAY }] }],
+  ["a failed run", { jobs: [jobLine({ failedRun: { ...FAILED_RUN, startedAt: MONDAY } })] }],
+  [
+    "a key that is replaced in several projects, of which the first counts",
+    {
+      rotations: [TUESDAY, MONDAY, NOW].map((fallbackAt, i) =>
+        rotationLine({ project: `p${i}`, fallback: "401", fallbackAt }),
+      ),
+    },
+  ],
+])("%s has the time since when", (_, part) => {
+  expect(conditionsOf(part).map(({ since }) => since)).toEqual([MONDAY]);
+});
+
+test("of a rotation's projects all are counted, also those without a key yet", () => {
+  const jobs = [jobLine({ job: "fleet" }), jobLine({ kind: "rotation", job: "keys", projects: 7 })];
+  const fleet = jobLine({ kind: "rotation", job: "fleet", projects: 300 });
+  const rotations = ["a", "b"].map((project) => rotationLine({ rotation: "fleet", project, keys: { orphan: 1 } }));
+  expect(conditionsOf({ jobs: [...jobs, fleet], rotations })[0]?.text).toMatch(/; in 2 of 300 projects \(a, b\)$/);
+  expect(conditionsOf({ jobs, rotations })[0]?.text).toMatch(/; in 2 of 2 projects \(a, b\)$/);
+});
+
+const failedRotation = jobLine({ kind: "rotation", job: "exporter", failedRun: FAILED_RUN });
+
+test.each<[string, Part, readonly string[]]>([
+  [
+    "five failed attempts explain a failed rotation",
+    { jobs: [failedRotation], rotations: [rotationLine({ failedAttempts: 5, lastError: "no" })] },
+    ["key attention"],
+  ],
+  [
+    "an old key does not",
+    { jobs: [failedRotation], rotations: [rotationLine({ ageSeconds: 33 * 86_400 })] },
+    ["rotation", "key age"],
+  ],
+  [
+    "nor do attempts explain an export of the same name",
+    {
+      jobs: [jobLine({ job: "exporter", failedRun: FAILED_RUN })],
+      rotations: [rotationLine({ failedAttempts: 1, lastError: "no" })],
+    },
+    ["export", "key attempts"],
+  ],
+  [
+    "one job that needs a worker is enough",
+    { jobs: [jobLine({ needsWorker: false }), jobLine()], workers: [] },
+    ["worker"],
+  ],
+])("%s", (_, part, names) => {
+  expect(conditionsOf(part).map(({ name }) => name)).toEqual(names);
+});
+
+test.each<[string, Part, readonly boolean[]]>([
+  ["while an export may read them", { jobs: [jobLine(), jobLine({ mayReadMissing: true })] }, [true, false]],
+  ["while a rotation runs", { jobs: [jobLine({ kind: "rotation", mayReadMissing: true })] }, [false, false]],
+])("missing days are quiet only %s, and failed ones never", (_, part, quiet) => {
+  const projects = [projectLacking("a", { missing: 1 }), projectLacking("b", {})];
+  const shown = conditionsOf({ ...part, projects, slices: { ...SLICES, missing: 1, failed: 1 } });
+  expect(shown.map(({ isQuiet }) => isQuiet)).toEqual(quiet);
+  expect(shown[0]?.text).toMatch(/^usage of 1 project was due/);
+});
+
+test("a long reason of a refused configuration is cut after 400 characters", () => {
+  const reason = (length: number) =>
+    conditionsOf({ workers: [worker({ refusal: { reason: "x".repeat(length), at: NOW } })] })[0]?.text;
+  expect([reason(400), reason(401)]).toEqual([expect.stringMatching(/; x{400}$/), expect.stringMatching(/; x{399}…$/)]);
+});
+
+test.each([
+  ["80", "warning"],
+  ["100", "critical"],
+  ["120", "critical"],
+] as const)("a budget of which %s%% are reached is %s", (threshold, severity) => {
+  expect(conditionsOf({ budgets: [makeBudgetUse({ reached: ["50", threshold] })] })).toMatchObject([{ severity }]);
 });
 
 const CASES: readonly [name: string, section: string, text: string | RegExp, part: Part][] = [
@@ -258,6 +343,26 @@ test.each<[Partial<FailureCause>, string, string]>([
     "bad_answer",
     'readings fail since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; the worker tries again; last good numbers shown for 3 of them; the newest error: expected "rows" to be an array',
   ],
+  [
+    { code: "rate_limited", error: "the service answered 429", slicesWithNumbers: 0, isRetried: false },
+    "rate_limited",
+    "the service asks for fewer calls (429) since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; no numbers of these days yet",
+  ],
+  [
+    { code: "unauthorized", project: "a b", error: "refused", isRetried: false },
+    "unauthorized",
+    "the service refuses the API key of a b since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; with a key that works, usage-export export --project 'a b' reads them at once; last good numbers shown",
+  ],
+  [
+    { code: "unavailable", error: "the key command vault ended with 1", isRetried: false },
+    "unavailable",
+    "readings fail since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; last good numbers shown; the newest error: the key command vault ended with 1",
+  ],
+  [
+    { code: null, error: " (2 attempts)", isRetried: false },
+    "other",
+    "readings fail since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; last good numbers shown",
+  ],
 ])("failed slices with the same cause are one condition (%o)", (part, subject, text) => {
   const causes = [{ ...CAUSE, ...part }];
   expect(conditionsOf({ causes, slices: { ...SLICES, failed: 12 } })).toMatchObject([
@@ -268,7 +373,7 @@ test.each<[Partial<FailureCause>, string, string]>([
 test.each<[string, number, Partial<FailureCause>, boolean]>([
   ["a new failure that is tried again within minutes is not sent", 1, {}, true],
   ["a new failure that is not tried again soon is sent", 1, { code: "rejected" }, false],
-  ["a failure of 20 minutes is sent", 20, {}, false],
+  ["a failure of 15 minutes is sent", 15, {}, false],
   ["a failure that nothing tries again is sent", 1, { isRetried: false }, false],
 ])("%s", (_, minutesAgo, part, isQuiet) => {
   const since = new Date(NOW.getTime() - minutesAgo * 60_000);
