@@ -1,5 +1,4 @@
-// What the service answers about usage and cost: breakdowns (parameters read, records filtered, grouped and added up), the names and values
-// that can be filtered by, and balances. All are made from the same records. Pure.
+// What the service answers about usage and cost: breakdowns, what they can be filtered by, and balances. Pure.
 
 import { DIMENSIONS_OF, type Dialect, type Dimension, nameIn, type Source } from "../usage/dimensions.ts";
 import {
@@ -13,23 +12,18 @@ import {
   uuidFrom,
 } from "./usage.ts";
 
-type Query = {
-  readonly groupings: readonly Dimension[];
-  /** A record matches if it has one of the values of each dimension. */
-  readonly filters: readonly (readonly [Dimension, readonly string[]])[];
-  readonly featuresUsed: readonly string[];
-  readonly featuresNotUsed: readonly string[];
-};
+type Query = ReturnType<typeof parseQuery>;
 
 /**
  * Reads the parameters by the names of a dialect. Nothing is refused: a grouping that the dialect does not have is left out, and any other
  * name is taken for a feature, which narrows nothing if it is unknown. Usage has one grouping and billing several.
  */
-function parseQuery(parameters: URLSearchParams, source: Source, dialect: Dialect): Query {
+function parseQuery(parameters: URLSearchParams, source: Source, dialect: Dialect) {
   const asked = parameters.getAll("grouping").slice(0, source === "usage" ? 1 : undefined);
   const features = source === "usage" ? FEATURES : [];
   return {
     groupings: DIMENSIONS_OF[source].filter((name) => asked.includes(nameIn(dialect, "grouping", name))),
+    /** A record matches if it has one of the values of each dimension. */
     filters: DIMENSIONS_OF[source].flatMap((name) => {
       const values = parameters.getAll(nameIn(dialect, "filter", name) ?? "");
       return values.length > 0 ? [[name, values] as const] : [];
@@ -86,7 +80,7 @@ function matches(record: UsageRecord, query: Query, dialect: Dialect): boolean {
 
 // The answers of Get Fields: what was used in a period and can be filtered by.
 
-export function usageFields(records: readonly UsageRecord[]): Readonly<Record<string, unknown>> {
+export function usageFields(records: readonly UsageRecord[]) {
   const models = valuesIn(records, "model");
   return {
     tags: valuesIn(records, "tags"),
@@ -96,7 +90,7 @@ export function usageFields(records: readonly UsageRecord[]): Readonly<Record<st
   };
 }
 
-export function billingFields(records: readonly UsageRecord[]): Readonly<Record<string, unknown>> {
+export function billingFields(records: readonly UsageRecord[]) {
   const costs = records.map(billed);
   return {
     accessors: valuesIn(costs, "accessor"),
@@ -121,12 +115,12 @@ function valuesOf(value: GroupValue): readonly string[] {
   return value === null ? [] : typeof value === "string" ? [value] : value;
 }
 
-const GRANTED = "25000";
-
 // Cost. A line item reads `method::model`, where all voices of a generation are one model; some have no method.
 
+const GRANTED = "25000";
+
 /** One prepaid balance: what was granted, less what the records cost. */
-export function balances(projectId: string, records: readonly UsageRecord[]): Readonly<Record<string, unknown>> {
+export function balances(projectId: string, records: readonly UsageRecord[]) {
   const balance = {
     balance_id: uuidFrom("balance", projectId),
     amount: jsonNumber(smallestUnits(GRANTED) - dollarsOf(records.map(billed))),
@@ -154,7 +148,7 @@ function lineItemOf({ endpoint, method, model }: UsageRecord): string | null {
   return `${method ?? "sync"}::${name.replace(/^(aura(?:-\d+)?)-.*$/, "$1")}`;
 }
 
-/** Dollars for one unit of the metric, after a contract's discount: with so many digits that some amounts have more than a double holds. */
+/** Dollars for one unit of the metric. They have so many digits that some amounts have more than a double holds. */
 const PRICES: Readonly<Record<string, { readonly metric: keyof Amounts; readonly price: string }>> = {
   "nova-3": { metric: "hours", price: "0.404962866" },
   "nova-2": { metric: "hours", price: "0.226148094" },

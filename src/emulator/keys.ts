@@ -19,57 +19,68 @@ export type ApiKey = KeyRequest & {
   readonly origin: "console" | "created";
   /** With microseconds, as the service writes it. */
   readonly created: string;
-  /** Whether it reads every project; so do the keys that it creates. */
+  /** The keys that an account key creates are account keys, too. */
   readonly isAccountKey: boolean;
 };
 
 export type KeyState = ApiKey & { readonly state: "active" | "expired" | "deleted" };
 
-export type KeyStore = ReturnType<typeof openKeyStore>;
+export class KeyStore {
+  readonly #bySecret = new Map<string, ApiKey>();
+  readonly #deletedIds = new Set<string>();
 
-export function openKeyStore(consoleKeys: readonly ConsoleKey[], now: Date) {
-  const bySecret = new Map<string, ApiKey>();
-  const deletedIds = new Set<string>();
-
-  const add = (secret: string, key: Omit<ApiKey, "created">, createdAt: Date): ApiKey => {
-    const added = { ...key, created: createdAt.toISOString().replace("Z", "000Z") };
-    bySecret.set(secret, added);
-    return added;
-  };
-  const stateOf = (key: ApiKey, at: Date): KeyState["state"] => {
-    if (deletedIds.has(key.apiKeyId)) return "deleted";
-    return key.expiresAt && key.expiresAt <= at ? "expired" : "active";
-  };
-  const states = (at: Date): KeyState[] => [...bySecret.values()].map((key) => ({ ...key, state: stateOf(key, at) }));
-
-  for (const ofProject of Map.groupBy(consoleKeys, ({ projectId }) => projectId).values()) {
-    for (const [n, { secret, projectId, scopes, isAccountKey = false }] of ofProject.entries()) {
-      const identity = { apiKeyId: apiKeyId(projectId, n), projectId, isAccountKey, origin: "console" as const };
+  constructor(consoleKeys: readonly ConsoleKey[], now: Date) {
+    for (const { secret, projectId, scopes, isAccountKey = false } of consoleKeys) {
+      const id = apiKeyId(projectId, this.keysOf(projectId, now).length);
       const request = { comment: "made in the console", scopes: grantedScopes(scopes), tags: undefined };
-      add(secret, { ...identity, ...request, expiresAt: undefined }, now);
+      const key = {
+        apiKeyId: id,
+        projectId,
+        isAccountKey,
+        origin: "console",
+        ...request,
+        expiresAt: undefined,
+      } as const;
+      this.#add(secret, key, now);
     }
   }
 
-  return {
-    /** The working key that has this secret. */
-    find(secret: string, at: Date): ApiKey | undefined {
-      const key = bySecret.get(secret);
-      return key && stateOf(key, at) === "active" ? key : undefined;
-    },
-    create({ projectId, isAccountKey }: ApiKey, request: KeyRequest, at: Date) {
-      const secret = randomBytes(20).toString("hex");
-      const identity = { apiKeyId: randomUUID(), projectId, isAccountKey, origin: "created" as const };
-      return { secret, key: add(secret, { ...identity, ...request }, at) };
-    },
-    /** The working keys of a project. */
-    keysOf: (projectId: string, at: Date): readonly ApiKey[] =>
-      states(at).filter((key) => key.projectId === projectId && key.state === "active"),
-    remove({ apiKeyId }: ApiKey): void {
-      deletedIds.add(apiKeyId);
-    },
-    /** Every key that ever was, oldest first. */
-    states,
-  };
+  #add(secret: string, key: Omit<ApiKey, "created">, createdAt: Date): ApiKey {
+    const added = { ...key, created: createdAt.toISOString().replace("Z", "000Z") };
+    this.#bySecret.set(secret, added);
+    return added;
+  }
+
+  /** The working key that has this secret. */
+  find(secret: string, at: Date): ApiKey | undefined {
+    const key = this.#bySecret.get(secret);
+    return key && this.#stateOf(key, at) === "active" ? key : undefined;
+  }
+
+  create({ projectId, isAccountKey }: ApiKey, request: KeyRequest, at: Date) {
+    const secret = randomBytes(20).toString("hex");
+    const identity = { apiKeyId: randomUUID(), projectId, isAccountKey, origin: "created" } as const;
+    return { secret, key: this.#add(secret, { ...identity, ...request }, at) };
+  }
+
+  /** The working keys of a project. */
+  keysOf(projectId: string, at: Date): readonly ApiKey[] {
+    return this.states(at).filter((key) => key.projectId === projectId && key.state === "active");
+  }
+
+  remove({ apiKeyId }: ApiKey): void {
+    this.#deletedIds.add(apiKeyId);
+  }
+
+  /** Every key that ever was, oldest first. */
+  states(at: Date): KeyState[] {
+    return [...this.#bySecret.values()].map((key) => ({ ...key, state: this.#stateOf(key, at) }));
+  }
+
+  #stateOf({ apiKeyId, expiresAt }: ApiKey, at: Date): KeyState["state"] {
+    if (this.#deletedIds.has(apiKeyId)) return "deleted";
+    return expiresAt && expiresAt <= at ? "expired" : "active";
+  }
 }
 
 // The body of a create-key request.

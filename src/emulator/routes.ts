@@ -32,7 +32,12 @@ export type IncomingRequest = {
 };
 
 /** A request whose key works, belongs to the project of the path and has the scope. `keyId` is the key that the path names. */
-type Call = IncomingRequest & { readonly caller: ApiKey; readonly keyId: string | undefined };
+type Call = IncomingRequest & {
+  readonly caller: ApiKey;
+  readonly keyId: string | undefined;
+  /** Whether the path is about usage or billing, if it is about one of them. */
+  readonly source: Source;
+};
 
 export type Json = Readonly<Record<string, unknown>>;
 /** The body of an error gets the request's id. */
@@ -40,43 +45,41 @@ export type Answer =
   | { readonly status: number; readonly json: Json }
   | { readonly status: number; readonly text: string };
 
-type Route = {
-  readonly method: string;
-  readonly path: RegExp;
-  readonly scope: string | undefined;
-  readonly answer: (call: Call, service: Service) => Answer;
-};
+type Handler = (call: Call, service: Service) => Answer;
 
-const ROUTES: readonly Route[] = [
-  route("GET", "/v1/projects/:project/usage/breakdown", "project:read", overDays(breakdown("usage"))),
-  route("GET", "/v1/projects/:project/usage/fields", "project:read", overDays(fields(usageFields))),
-  route("GET", "/v1/projects/:project/billing/breakdown", "billing:read", overDays(breakdown("billing"))),
-  route("GET", "/v1/projects/:project/billing/fields", "billing:read", overDays(fields(billingFields))),
-  route("GET", "/v1/projects/:project/balances", "billing:read", answerBalances),
-  route("POST", "/v1/projects/:project/keys", "keys:write", createKey),
-  route("GET", "/v1/projects/:project/keys", "keys:read", listKeys),
-  route("DELETE", "/v1/projects/:project/keys/:key", "keys:write", deleteKey),
-  route("GET", "/v1/projects", undefined, listProjects),
-  route("GET", "/v1/auth/token", undefined, describeCaller),
+const ROUTES: readonly (readonly [method: string, path: RegExp, scope: string | undefined, answer: Handler])[] = [
+  ["GET", pathOf("/v1/projects/:project/usage/breakdown"), "project:read", answerBreakdown],
+  ["GET", pathOf("/v1/projects/:project/usage/fields"), "project:read", answerFields],
+  ["GET", pathOf("/v1/projects/:project/billing/breakdown"), "billing:read", answerBreakdown],
+  ["GET", pathOf("/v1/projects/:project/billing/fields"), "billing:read", answerFields],
+  ["GET", pathOf("/v1/projects/:project/balances"), "billing:read", answerBalances],
+  ["POST", pathOf("/v1/projects/:project/keys"), "keys:write", createKey],
+  ["GET", pathOf("/v1/projects/:project/keys"), "keys:read", listKeys],
+  ["DELETE", pathOf("/v1/projects/:project/keys/:key"), "keys:write", deleteKey],
+  ["GET", pathOf("/v1/projects"), undefined, listProjects],
+  ["GET", pathOf("/v1/auth/token"), undefined, describeCaller],
 ];
 
-function route(method: string, path: string, scope: string | undefined, answer: Route["answer"]): Route {
-  return { method, path: new RegExp(`^${path.replaceAll(/:(\w+)/g, "(?<$1>[^/]+)")}$`), scope, answer };
+function pathOf(template: string): RegExp {
+  return new RegExp(`^${template.replaceAll(/:(\w+)/g, "(?<$1>[^/]+)")}$`);
 }
 
 export function answerTo(incoming: IncomingRequest, service: Service): Answer {
   const { method, url, caller } = incoming;
+  const { pathname } = url;
   // The service answers a key it does not know with plain text.
   if (!caller) return { status: 401, text: "Invalid credentials." };
-  const found = ROUTES.find((one) => one.method === method && one.path.test(url.pathname));
-  if (!found) return notFound("no such path");
-  const { project, key } = found.path.exec(url.pathname)?.groups ?? {};
+  const route = ROUTES.find(([routeMethod, path]) => routeMethod === method && path.test(pathname));
+  if (!route) return notFound("no such path");
+  const [, path, scope, answer] = route;
+  const { project, key: keyId } = path.exec(pathname)?.groups ?? {};
   const named = projectsOf(caller, service).find(({ id }) => encodeURIComponent(id) === project);
   // Another account's project looks like one that does not exist.
   if (project !== undefined && !named) return notFound("no such project");
-  if (found.scope !== undefined && !mayDo(caller.scopes, found.scope)) return missingScope(found.scope);
+  if (scope !== undefined && !mayDo(caller.scopes, scope)) return missingScope(scope);
+  const source = pathname.includes("/billing/") ? "billing" : "usage";
   const projectId = named?.id ?? caller.projectId;
-  return found.answer({ ...incoming, caller: { ...caller, projectId }, keyId: key }, service);
+  return answer({ ...incoming, caller: { ...caller, projectId }, keyId, source }, service);
 }
 
 function projectsOf({ projectId, isAccountKey }: ApiKey, service: Service): readonly AccountProject[] {
@@ -89,44 +92,47 @@ function listProjects({ caller }: Call, service: Service): Answer {
 
 // What the service answers about usage and cost, always by day.
 
-type UsageOn = (day: string) => readonly UsageRecord[];
-type DaysAnswer = (window: Window, usageOn: UsageOn, call: Call, service: Service) => Json;
+const NO_DAYS = badRequest("start and end must be days, YYYY-MM-DD");
 
-/** Answers a request for the days from `start` to `end`. */
-function overDays(answer: DaysAnswer): Route["answer"] {
-  return (call, service) => {
-    const start = call.url.searchParams.get("start") ?? undefined;
-    const end = call.url.searchParams.get("end") ?? undefined;
-    const isWrong = [start, end].some((day) => day !== undefined && !isDay(day));
-    if (isWrong) return badRequest("start and end must be days, YYYY-MM-DD");
-    return ok(answer(windowOf(start, end, call.now), usageOf(call, service), call, service));
-  };
+function answerBreakdown(call: Call, service: Service): Answer {
+  const { url, source } = call;
+  const window = windowAsked(call);
+  if (!window) return NO_DAYS;
+  const results = daysOf(window).flatMap((day) =>
+    breakdownRows(usageOn(day, call, service), day, url.searchParams, source, service.dialect),
+  );
+  return ok({ ...window, resolution: { units: "day", amount: 1 }, results });
 }
 
-function usageOf({ caller, now }: Call, { usage }: Service): UsageOn {
-  return (day) => {
-    const age = ageDays(day, now);
-    return age < 0 ? [] : usage(caller.projectId, day, age);
-  };
-}
-
-function breakdown(source: Source): DaysAnswer {
-  return (window, usageOn, { url }, { dialect }) => {
-    const results = daysOf(window).flatMap((day) =>
-      breakdownRows(usageOn(day), day, url.searchParams, source, dialect),
-    );
-    return { ...window, resolution: { units: "day", amount: 1 }, results };
-  };
-}
-
-function fields(fieldsOf: (records: readonly UsageRecord[]) => Json): DaysAnswer {
-  return (window, usageOn) => fieldsOf(daysOf(window).flatMap(usageOn));
+function answerFields(call: Call, service: Service): Answer {
+  const window = windowAsked(call);
+  if (!window) return NO_DAYS;
+  const records = daysOf(window).flatMap((day) => usageOn(day, call, service));
+  return ok(call.source === "usage" ? usageFields(records) : billingFields(records));
 }
 
 /** Pays for all usage since the emulator began to count. */
 function answerBalances(call: Call, service: Service): Answer {
   const days = daysOf({ start: service.countsFrom, end: dayOf(call.now) });
-  return ok(balances(call.caller.projectId, days.flatMap(usageOf(call, service))));
+  return ok(
+    balances(
+      call.caller.projectId,
+      days.flatMap((day) => usageOn(day, call, service)),
+    ),
+  );
+}
+
+/** Undefined if the request names something else than days. */
+function windowAsked({ url: { searchParams }, now }: Call): Window | undefined {
+  const start = searchParams.get("start") ?? undefined;
+  const end = searchParams.get("end") ?? undefined;
+  const isWrong = [start, end].some((day) => day !== undefined && !isDay(day));
+  return isWrong ? undefined : windowOf(start, end, now);
+}
+
+function usageOn(day: string, { caller, now }: Call, { usage }: Service): readonly UsageRecord[] {
+  const age = ageDays(day, now);
+  return age < 0 ? [] : usage(caller.projectId, day, age);
 }
 
 // What the service answers about API keys. A secret is in the answer of a create and nowhere else.

@@ -1,5 +1,5 @@
-// The emulator of the speech service: a server on 127.0.0.1 for the demo and for trials. It shares no code with the product, so that the
-// product is never checked by its own code.
+// The emulator of the speech service: a server on 127.0.0.1 for the demo and for trials. It shares lists with the product, and no arithmetic:
+// the tests compare the two, so a shared mistake would not show.
 
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type Serv
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { addDays, dayOf } from "./days.ts";
-import { type ConsoleKey, type KeyStore, openKeyStore } from "./keys.ts";
+import { type ConsoleKey, KeyStore } from "./keys.ts";
 import { type Answer, answerTo, type IncomingRequest, type Service } from "./routes.ts";
 import { madeUpUsage } from "./usage.ts";
 
@@ -43,7 +43,7 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
     usage: madeUpUsage(1),
     projects: () => [...ids].map((id) => ({ id, name: id })),
     ...settings,
-    keys: openKeyStore(consoleKeys, now()),
+    keys: new KeyStore(consoleKeys, now()),
   };
   const server = createServer();
   server.listen(port, "127.0.0.1");
@@ -65,7 +65,7 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
     [Symbol.asyncDispose]: close,
   };
   server.on("request", (request, response) => {
-    const served = serveRequest(request, response, service, emulator.now(), handle);
+    const served = serve(request, response, service, emulator.now(), handle);
     inProgress.add(served);
     void served.finally(() => inProgress.delete(served));
   });
@@ -75,24 +75,14 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
 /** Only for making a URL from a path. */
 const BASE = "http://emulator.test";
 
-async function serveRequest(
-  request: IncomingMessage,
-  response: ServerResponse,
-  service: Service,
-  now: Date,
-  handle: Handle,
-): Promise<void> {
+async function serve(request: IncomingMessage, response: ServerResponse, service: Service, now: Date, handle: Handle) {
   const { method = "", url: path = "", headers } = request;
   try {
     const url = URL.parse(path, BASE) ?? new URL(BASE);
     const caller = service.keys.find(secretOf(headers.authorization), now);
     const contentType = headers["content-type"] ?? "";
-    const requestId = randomUUID();
-    await handle(
-      { method, path, url, caller, contentType, body: await text(request), now, requestId },
-      response,
-      service,
-    );
+    const body = await text(request);
+    await handle({ method, path, url, caller, contentType, body, now, requestId: randomUUID() }, response, service);
   } catch (error) {
     // A dropped connection would look like a service that does not answer.
     if (response.headersSent) response.destroy();
@@ -110,14 +100,12 @@ async function answer(incoming: IncomingRequest, response: ServerResponse, servi
   response.writeHead(status, headers).end(body);
 }
 
-type Outgoing = { readonly status: number; readonly headers: OutgoingHttpHeaders; readonly body: string };
-
 /** The answer's Date header comes from the service's own clock. */
-export function outgoingOf(answer: Answer, { requestId, now }: IncomingRequest): Outgoing {
+export function outgoingOf(answer: Answer, { requestId, now }: IncomingRequest) {
   const { status } = answer;
   const idOfError = status >= 400 && { request_id: requestId };
   const body = "text" in answer ? answer.text : JSON.stringify({ ...answer.json, ...idOfError });
-  const headers = {
+  const headers: OutgoingHttpHeaders = {
     "content-type": "text" in answer ? "text/plain; charset=utf-8" : "application/json",
     "content-length": String(Buffer.byteLength(body)),
     "dg-request-id": requestId,

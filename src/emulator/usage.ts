@@ -20,9 +20,8 @@ export function sortedIfSet(value: GroupValue): GroupValue {
 }
 
 /**
- * A dimension left out is null, a metric left out is 0. Hours have at most six decimals and the other metrics none, so
- * that sums are exact. The features a request used are its `feature_set`. The line item and its dollars, a decimal number, follow from
- * the rest if they are left out.
+ * A dimension left out is null, a metric left out is 0. Hours have at most six decimals and the other metrics none, so that sums are exact.
+ * The line item and its dollars, a decimal number, follow from the rest if they are left out.
  */
 export type UsageRecord = Partial<Amounts> & {
   readonly [Name in UsageDimension]?: (Name extends SetDimension ? readonly string[] : string) | null;
@@ -52,23 +51,20 @@ function eachMetric(amountOf: (metric: Metric, parts: number) => number): Amount
   return Object.fromEntries(amounts) as Amounts;
 }
 
-// Usage like that of a real project: the same for the same seed, project and day, whatever was requested before. Usage that arrives
-// late is left out until it has arrived.
+// Made-up usage, like that of a real project: the same for the same seed, project and day, whatever was requested before.
 
 const WEEKEND_SHARE = 0.35;
-
 /** On some days a workload has no requests, so that a group may be absent on a day. */
 const IDLE_CHANCE = 0.1;
 
 export function madeUpUsage(seed: number): UsageSource {
   return (projectId, day, ageDays) =>
-    workloadsOf(seed, projectId).flatMap((workload, n) => {
+    workloadsOf(seed, projectId).flatMap(({ dailyRequests, tags, ...dimensions }, n) => {
       const random = randomFrom("usage", seed, projectId, day, n);
       if (random() < IDLE_CHANCE) return [];
       const share = shareArrived(ageDays, random());
-      const amounts = shareOf(amountsOf(workload, day, random), share);
+      const amounts = shareOf(amountsOf(dimensions.endpoint, dailyRequests, day, random), share);
       if (amounts.requests === 0) return [];
-      const { dailyRequests: _, tags, ...dimensions } = workload;
       // The order of tags has no meaning, and differs from day to day.
       return [{ ...dimensions, tags: tags && random() < 0.5 ? tags.toReversed() : tags, ...amounts }];
     });
@@ -78,27 +74,25 @@ export function madeUpUsage(seed: number): UsageSource {
 function shareArrived(ageDays: number, lateness: number): number {
   if (ageDays >= 3) return 1;
   if (ageDays >= 2) return 1 - 0.015 * lateness;
-  const afterMidnight = 1 - 0.06 * lateness;
-  return ageDays >= 1 ? afterMidnight : ageDays * afterMidnight;
+  return Math.min(ageDays, 1) * (1 - 0.06 * lateness);
 }
 
-function amountsOf({ endpoint, dailyRequests }: Workload, day: string, random: () => number): Amounts {
+function amountsOf(endpoint: Endpoint, dailyRequests: number, day: string, random: () => number): Amounts {
   const shape = isWeekend(day) ? WEEKEND_SHARE : 1;
   const requests = Math.max(1, Math.round(dailyRequests * shape * (0.75 + random() / 2)));
   const size = 0.5 + random();
-  const audioHours = endpoint === "listen" || endpoint === "agent" ? millionths((requests * size * 240) / 3600) : 0;
-  const isLanguageModel = endpoint === "agent" || endpoint === "read";
+  const hours = endpoint === "listen" || endpoint === "agent" ? millionths((requests * size * 240) / 3600) : 0;
+  const texts = endpoint === "agent" || endpoint === "read" ? requests * size : 0;
   return {
-    // A metric that the table has and this function does not know counts requests.
+    // A metric that this function does not know counts requests.
     ...eachMetric(() => requests),
-    hours: audioHours,
-    // The processed audio is longer than the received audio, because each channel of a recording may be processed separately.
-    total_hours: millionths(audioHours * (1 + random() / 20)),
-    agent_hours: endpoint === "agent" ? audioHours : 0,
-    tokens_in: isLanguageModel ? Math.round(requests * size * 900) : 0,
-    tokens_out: isLanguageModel ? Math.round(requests * size * 210) : 0,
+    hours,
+    // Each channel of a recording may be processed separately, so more hours are processed than received.
+    total_hours: millionths(hours * (1 + random() / 20)),
+    agent_hours: endpoint === "agent" ? hours : 0,
+    tokens_in: Math.round(texts * 900),
+    tokens_out: Math.round(texts * 210),
     tts_characters: endpoint === "speak" || endpoint === "agent" ? Math.round(requests * size * 400) : 0,
-    requests,
   };
 }
 
@@ -106,71 +100,43 @@ function millionths(hours: number): number {
   return Math.round(hours * 1e6) / 1e6;
 }
 
-// The workloads of a project: each is one kind of request, with how many of them a day has.
-
 const WORKLOADS = 48;
 const ACCESSORS = 7;
 
-type Choices<T> = readonly [T, ...T[]];
 type Endpoint = "listen" | "speak" | "agent" | "read";
 
-/** One kind of request: its dimensions, and how many of them an ordinary weekday has. */
-type Workload = Omit<UsageRecord, "endpoint" | "tags"> & {
-  readonly endpoint: Endpoint;
-  readonly tags: readonly string[] | null;
-  readonly dailyRequests: number;
-};
+type Kind = readonly [Endpoint, method: string, model: readonly string[] | null, features: readonly string[]];
 
-type Profile = {
-  readonly methods: Choices<string>;
-  readonly models: Choices<readonly string[] | null>;
-  readonly featureSets: Choices<readonly string[]>;
-};
-
-const PROFILES: Readonly<Record<Endpoint, Profile>> = {
-  listen: {
-    methods: ["sync", "async", "streaming"],
-    models: [["nova-3"], ["nova-3"], ["nova-2"], ["nova-3-medical"], ["enhanced"], ["whisper-large"]],
-    featureSets: [
-      ["punctuate", "smart_format"],
-      ["diarize", "punctuate", "smart_format", "utterances"],
-      ["diarize"],
-      ["detect_language"],
-      ["keyterm", "numerals"],
-      [],
-    ],
-  },
-  speak: {
-    methods: ["sync", "streaming"],
-    models: [["aura-2-thalia-en"], ["aura-asteria-en"]],
-    featureSets: [["encoding", "sample_rate"], ["encoding"]],
-  },
-  agent: { methods: ["streaming"], models: [["nova-3", "aura-2-thalia-en"]], featureSets: [["smart_format"]] },
-  read: { methods: ["sync"], models: [null], featureSets: [["summarize"], ["sentiment", "topics"]] },
-};
-
-const ENDPOINTS: Choices<Endpoint> = ["listen", "listen", "listen", "listen", "speak", "speak", "agent", "read"];
-/** Six in eight workloads are hosted. */
-const DEPLOYMENTS: Choices<string> = ["self-hosted", "beta", ...Array.from({ length: 6 }, () => "hosted")];
-const TAG_SETS: Choices<readonly string[] | null> = [
+/** What the workloads of every project request, in turn. */
+const KINDS: readonly Kind[] = [
+  ["listen", "sync", ["nova-3"], ["punctuate", "smart_format"]],
+  ["listen", "streaming", ["nova-3"], ["diarize", "punctuate", "smart_format", "utterances"]],
+  ["listen", "async", ["nova-2"], ["diarize"]],
+  ["listen", "streaming", ["nova-3-medical"], ["keyterm", "numerals"]],
+  ["speak", "sync", ["aura-2-thalia-en"], ["encoding", "sample_rate"]],
+  ["speak", "streaming", ["aura-asteria-en"], ["encoding"]],
+  ["agent", "streaming", ["nova-3", "aura-2-thalia-en"], ["smart_format"]],
+  ["read", "sync", null, ["summarize"]],
+  ["listen", "sync", ["enhanced"], []],
+  ["listen", "async", ["whisper-large"], ["detect_language"]],
+  ["listen", "sync", ["nova-3"], ["diarize"]],
+  ["read", "sync", null, ["sentiment", "topics"]],
+];
+const DEPLOYMENTS = ["self-hosted", "beta", "hosted", "hosted", "hosted", "hosted", "hosted", "hosted"] as const;
+const TAG_SETS: readonly [null, ...(readonly string[])[]] = [
   null,
   ...[["prod"], ["prod"], ["discovery", "prod"], ["staging"], ["call-centre", "prod"], ["call-centre"], ["mobile"]],
   ["batch", "research"],
 ];
 
-function workloadsOf(seed: number, projectId: string): Workload[] {
+/** Each workload of a project makes one kind of request, of which an ordinary weekday has `dailyRequests`. */
+function workloadsOf(seed: number, projectId: string) {
   return Array.from({ length: WORKLOADS }, (_, n) => {
     const random = randomFrom("workload", seed, projectId, n);
-    // In turn and not by chance, so that every project uses every endpoint.
-    const endpoint = ENDPOINTS[n % ENDPOINTS.length] ?? "listen";
-    const profile = PROFILES[endpoint];
+    const [endpoint, method, model, features] = KINDS[n % KINDS.length] as Kind;
     return {
       ...documented(randomFrom("dimensions", seed, projectId, n)),
-      accessor: apiKeyId(projectId, n % ACCESSORS),
-      endpoint,
-      method: pick(profile.methods, random),
-      model: pick(profile.models, random),
-      feature_set: pick(profile.featureSets, random),
+      ...{ accessor: apiKeyId(projectId, n % ACCESSORS), endpoint, method, model, feature_set: features },
       tags: pick(TAG_SETS, random),
       deployment: pick(DEPLOYMENTS, random),
       // A few large workloads and many small ones.
@@ -191,7 +157,7 @@ function documented(random: () => number): Partial<UsageRecord> {
   );
 }
 
-// What the service knows by name: features, models and key ids; and the seeded random numbers that ids and usage follow from. Pure.
+// What the service knows by name.
 
 /** The features that can be filtered by. Get Fields also lists two that the service does not document. */
 export const FEATURES: readonly string[] = [...DOCUMENTED_FEATURES, "aura-2", "Numerals.v2"];
@@ -201,15 +167,10 @@ export function modelId(name: string): string {
   return uuidFrom("model", name);
 }
 
-/**
- * The id of a project's nth API key made in the console. The accessors of made-up usage are the first of these ids, whether or not
- * such keys exist.
- */
+/** The id of a project's nth API key made in the console. Made-up usage has the first ids as accessors, whether or not such keys exist. */
 export function apiKeyId(projectId: string, n: number): string {
   return uuidFrom("key", projectId, n);
 }
-
-// Seeded random numbers and ids: the same seed gives the same ones.
 
 /** Random numbers in [0, 1), always the same sequence for the same parts. */
 export function randomFrom(...parts: readonly (string | number)[]): () => number {
