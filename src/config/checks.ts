@@ -1,8 +1,8 @@
-// What one part of the configuration says about another. These mistakes are reported once every field by itself is right. Pure.
+// Rules between fields of the configuration. They are checked once every field by itself is right. Pure.
 
 import { holdsScope } from "../keys/policy.ts";
 import { DIMENSIONS, DIMENSIONS_OF, dimension, type Source } from "../usage/dimensions.ts";
-import { overlappingPrices, type Price } from "../usage/prices.ts";
+import { overlappingPrices } from "../usage/prices.ts";
 import {
   BILLING_GROUPINGS,
   type Filter,
@@ -13,16 +13,16 @@ import {
 } from "../usage/series.ts";
 import type { ConfigIssue, Path } from "./json.ts";
 import { describeReceived, describeValue, didYouMean, formatPath, oneOf, quoteAll } from "./messages.ts";
-import { isPattern, matchesPattern, type WrittenProject } from "./projects.ts";
+import { isPattern, matchesPattern } from "./projects.ts";
 import type { WrittenRotation } from "./rotations.ts";
 import type { ConfigFile, FilterOfEach } from "./schema.ts";
 
 type Export = ConfigFile["exports"][number];
 type Report = (path: Path, message: string) => void;
 
-/** With the names looked up often: there may be thousands of projects. */
 type Checked = ConfigFile & {
   readonly report: Report;
+  /** A set, because there may be thousands. */
   readonly projectNames: ReadonlySet<string>;
   readonly isDiscovering: boolean;
 };
@@ -31,35 +31,31 @@ export function crossFieldIssues(file: ConfigFile): ConfigIssue[] {
   const issues: ConfigIssue[] = [];
   const report: Report = (path, message) => void issues.push({ path, message });
   const { projects, exports, rotations, prices, budgets } = file;
-  // Without the entries that discover others. Each project keeps its place in the file.
-  const written = projects.flatMap((project, i) => ("id" in project ? [{ project, at: ["projects", i] }] : []));
-  const config = {
-    ...file,
-    report,
-    projectNames: new Set(written.map(({ project }) => project.name)),
-    isDiscovering: written.length < projects.length,
-  };
+  const written = projects.flatMap((project, i) => ("id" in project ? [{ ...project, at: ["projects", i] }] : []));
+  const projectNames = new Set(written.map(({ name }) => name));
+  const config = { ...file, report, projectNames, isDiscovering: written.length < projects.length };
   const namesAt = (list: string, entries: readonly { readonly name: string }[]) =>
     entries.map(({ name }, i) => ({ value: name, path: [list, i, "name"] }));
 
-  const ids = written.map(({ project, at }) => ({ value: project.id, path: [...at, "id"] }));
+  const ids = written.map(({ id, at }) => ({ value: id, path: [...at, "id"] }));
   reportDuplicates(report, ids, "each project once");
-  const names = written.map(({ project, at }) => ({ value: project.name, path: [...at, "name"] }));
+  const names = written.map(({ name, at }) => ({ value: name, path: [...at, "name"] }));
   reportDuplicates(report, names, "a name that no other project has");
-  for (const { project, at } of written) checkKeyOf(config, project, at);
+  for (const { key, name, at } of written) {
+    if ("rotation" in key) checkRotationName(config, key.rotation, name, [...at, "key", "rotation"]);
+  }
   const jobs = [...namesAt("exports", exports), ...namesAt("rotations", rotations)];
   reportDuplicates(report, jobs, "a name that no other job has");
   for (const [i, job] of exports.entries()) checkExport(config, job, ["exports", i]);
   checkFilters(report, exports);
   for (const [i, job] of rotations.entries()) checkRotation(config, job, ["rotations", i]);
-  issues.push(...overlapIssues(prices));
+  for (const { index, earlier } of overlappingPrices(prices)) {
+    const message = `prices the same usage as prices[${earlier}]: usage has one price; end one of them with "until", or give them models, endpoints, methods or deployments that have nothing in common`;
+    report(["prices", index], message);
+  }
   reportDuplicates(report, namesAt("budgets", budgets), "a name that no other budget has");
   for (const [i, { project }] of budgets.entries()) checkProjectName(config, project, ["budgets", i, "project"]);
   return issues;
-}
-
-function checkKeyOf(config: Checked, { key, name }: WrittenProject, at: Path): void {
-  if ("rotation" in key) checkRotationName(config, key.rotation, name, [...at, "key", "rotation"]);
 }
 
 const OTHER_SOURCE: Readonly<Record<Source, string>> = {
@@ -108,50 +104,43 @@ function checkConditions({ report, service }: Checked, job: Export, filter: Filt
   }
 }
 
-// One filter has one name over all exports. The views identify a filter by its name, the database by its conditions: two names for
-// the same conditions would show the same usage twice, and two conditions with one name would show different usage as one.
-
 function checkFilters(report: Report, exports: readonly Export[]): void {
-  const byName = new Map<string, { readonly conditions: string; readonly at: Path }>();
-  const byConditions = new Map<string, { readonly name: string; readonly at: Path }>();
-  const dimensions = new Set(
-    exports.flatMap(({ filters }) => filters.flatMap((one) => ("each" in one ? one.each : []))),
-  );
+  const good: GoodFilter[] = [];
   for (const [i, job] of exports.entries()) {
-    const names: { value: string; path: Path }[] = [];
+    const names: NameAt[] = [];
     for (const [n, filter] of job.filters.entries()) {
       const at = ["exports", i, "filters", n];
-      const field = "each" in filter ? "each" : "name";
-      const path = [...at, field];
-      names.push({ value: "each" in filter ? `${filter.each}=*` : filter.name, path });
-      if ("each" in filter) {
-        const problem = fanOutProblem(job, filter, exports);
-        if (problem !== undefined) report(path, problem);
-        continue;
-      }
-      const { name } = filter;
-      const conditions = filterKey(filter);
-      const sameName = byName.get(name);
-      const sameConditions = byConditions.get(conditions);
-      if (name === "all" && conditions !== NO_CONDITIONS) {
-        report(path, '"all" is all usage, without conditions: give this filter another name');
-      } else if ([...dimensions].some((one) => name.startsWith(`${one}=`))) {
-        report(path, 'a name that begins like "accessor=" is that of a value of "each": give this filter another name');
-      } else if (sameName && sameName.conditions !== conditions) {
-        report(
-          path,
-          `has other conditions than the filter of this name at ${formatPath(sameName.at)}: rename one of them`,
-        );
-      } else if (sameConditions && sameConditions.name !== name) {
-        const other = `${formatPath(sameConditions.at)}, which is called ${JSON.stringify(sameConditions.name)}`;
-        report(path, `has the same conditions as ${other}: use one name, or the same usage is shown twice`);
-      } else {
-        byName.set(name, { conditions, at });
-        byConditions.set(conditions, { name, at });
-      }
+      const [field, value] = "each" in filter ? ["each", `${filter.each}=*`] : ["name", filter.name];
+      names.push({ value, path: [...at, field] });
+      const problem = "each" in filter ? fanOutProblem(job, filter, exports) : nameProblem(filter, good, exports);
+      if (problem !== undefined) report([...at, field], problem);
+      else if ("name" in filter) good.push({ name: filter.name, conditions: filterKey(filter), at });
     }
     reportDuplicates(report, names, "each filter of an export once");
   }
+}
+
+type GoodFilter = { readonly name: string; readonly conditions: string; readonly at: Path };
+
+/**
+ * The views identify a filter by its name, the database by its conditions. So over all exports two names for the same conditions would show
+ * the same usage twice, and two conditions with one name would show different usage as one.
+ */
+function nameProblem(filter: Filter, earlier: readonly GoodFilter[], exports: readonly Export[]): string | undefined {
+  const { name } = filter;
+  const conditions = filterKey(filter);
+  if (name === "all" && conditions !== NO_CONDITIONS) {
+    return '"all" is all usage, without conditions: give this filter another name';
+  }
+  const isOfFanOut = (one: Export["filters"][number]) => "each" in one && name.startsWith(`${one.each}=`);
+  if (exports.some(({ filters }) => filters.some(isOfFanOut))) {
+    return 'a name that begins like "accessor=" is that of a value of "each": give this filter another name';
+  }
+  const other = earlier.find((one) => (one.name === name) !== (one.conditions === conditions));
+  if (!other) return undefined;
+  const at = formatPath(other.at);
+  if (other.name === name) return `has other conditions than the filter of this name at ${at}: rename one of them`;
+  return `has the same conditions as ${at}, which is called ${JSON.stringify(other.name)}: use one name, or the same usage is shown twice`;
 }
 
 function fanOutProblem(job: Export, { each }: FilterOfEach, exports: readonly Export[]): string | undefined {
@@ -165,7 +154,7 @@ function fanOutProblem(job: Export, { each }: FilterOfEach, exports: readonly Ex
 }
 
 function groupsBy({ source, groupings, filters }: Export, grouping: FilterOfEach["each"]): boolean {
-  // One called "all" must have no conditions, which is an issue of its own.
+  // If a filter called "all" has conditions, that is an issue of its own.
   const isUnfiltered = (filter: Export["filters"][number]) =>
     "name" in filter && (filter.name === "all" || filterKey(filter) === NO_CONDITIONS);
   return source === "usage" && groupings.includes(grouping) && filters.some(isUnfiltered);
@@ -176,7 +165,7 @@ function checkRotation(config: Checked, job: WrittenRotation, at: Path): void {
   const { name, project, projects = [], createWith, maxAgeDays, graceDays, expiresInDays } = job;
   checkProjectName(config, project, [...at, "project"]);
   checkProjectNames(config, projects, [...at, "projects"]);
-  // The rotations of the projects of a rotation are called NAME/ID in the ledger.
+  // In the ledger, a rotation for many projects is called NAME/ID.
   if (name.includes("/")) report([...at, "name"], 'expected a name without "/"');
   // A key must not expire before its successor is in use everywhere: nobody would have a working key.
   const neededDays = maxAgeDays + graceDays;
@@ -196,20 +185,16 @@ function checkRotation(config: Checked, job: WrittenRotation, at: Path): void {
   }
 }
 
-/** A key belongs to one project: a key of another project's rotation can neither read this project nor create keys in it. */
+/** A key of another project's rotation can neither read this project nor create keys in it. */
 function checkRotationName(config: Checked, name: string, project: string, path: Path): void {
   const { projectNames, rotations, report } = config;
   const rotation = rotations.find((one) => one.name === name);
-  if (!rotation) {
-    const names = rotations.map((one) => one.name);
-    reportUnknown(report, "a rotation", names, { value: name, path });
-    return;
-  }
+  const names = rotations.map((one) => one.name);
+  if (!rotation) reportUnknown(report, "a rotation", names, { value: name, path });
   // A rotation whose project is not configured has an issue of its own.
-  const isElsewhere =
-    rotation.projects === undefined
-      ? rotation.project !== project && projectNames.has(rotation.project ?? "")
-      : !rotation.projects.some((one) => matchesPattern(one, project));
+  const isElsewhere = rotation?.projects
+    ? !rotation.projects.some((one) => matchesPattern(one, project))
+    : rotation?.project !== project && projectNames.has(rotation?.project ?? "");
   if (isElsewhere) report(path, "expected a rotation of this project; this one makes the keys of another project");
 }
 
@@ -234,15 +219,6 @@ function checkProjectName(config: Checked, name: string | undefined, path: Path)
   reportUnknown(report, "a project", projectNames, { value: name, path }, hint);
 }
 
-function overlapIssues(prices: readonly Price[]): ConfigIssue[] {
-  return overlappingPrices(prices).map(({ index, earlier }) => {
-    const message = `prices the same usage as prices[${earlier}]: usage has one price; end one of them with "until", or give them models, endpoints, methods or deployments that have nothing in common`;
-    return { path: ["prices", index], message };
-  });
-}
-
-// Names that must be given once, and names that must exist.
-
 type NameAt = { readonly value: string; readonly path: Path };
 
 function listAt(values: readonly string[], path: Path): NameAt[] {
@@ -260,13 +236,8 @@ function reportDuplicates(report: Report, named: readonly NameAt[], expected: st
   }
 }
 
-function reportUnknown(
-  report: Report,
-  what: string,
-  known: Iterable<string>,
-  { value, path }: NameAt,
-  hint = "",
-): void {
+function reportUnknown(report: Report, what: string, known: Iterable<string>, at: NameAt, hint = ""): void {
+  const { value, path } = at;
   const names = [...known];
   const choice = names.length === 0 ? "there is none" : quoteAll(names);
   const got = `${describeReceived(path, value)}${didYouMean(value, names)}`;

@@ -1,5 +1,4 @@
-// Reads the configuration: checked, defaults filled in, names replaced by what they name, paths absolute; and puts the projects into it that
-// are discovered, each as if it were written there.
+// Reads the configuration, and adds the discovered projects to it, each as if it were written in the file.
 
 import { isUtf8 } from "node:buffer";
 import path from "node:path";
@@ -25,11 +24,10 @@ import {
 import { deliveryIssues, jobNameOf, keyOfProject, type RotationConfig, rotationsOf } from "./rotations.ts";
 import { ConfigFile } from "./schema.ts";
 
-/** `baseUrl` has no slash at its end, `publicUrl` has one. */
+/** Checked, with defaults, with names replaced by what they name, and with absolute paths. */
 export type Config = Omit<ConfigFile, "$schema" | "projects" | "exports" | "rotations" | "budgets"> & {
-  /** What the file says, with defaults and absolute paths: from it the rest is made again when projects are discovered. */
+  /** The rest is made from it, again whenever projects are discovered. */
   readonly file: ConfigFile;
-  /** The projects in the file. `withDiscovered` adds the ones that the service lists. */
   readonly projects: readonly ConfiguredProject[];
   readonly exports: readonly ExportJob[];
   /** One for each project. */
@@ -37,7 +35,7 @@ export type Config = Omit<ConfigFile, "$schema" | "projects" | "exports" | "rota
   readonly budgets: readonly Budget[];
   /** The entries of the file that discover projects. */
   readonly discovery: readonly Discovery[];
-  /** Which version of the stored lists the discovered projects are of; left out until they have been added. */
+  /** The version of the stored lists of projects; left out until `withDiscovered` has added the projects. */
   readonly projectsVersion?: string;
 };
 
@@ -57,11 +55,8 @@ export type ConfiguredJob =
       readonly isForMany: boolean;
     });
 
-/** `source` names the text in messages; relative paths start at `baseDir`. */
-type ParseOptions = { readonly source: string; readonly baseDir: string };
-
-/** Throws one AppError that names every issue with its path. */
-export function parseConfig(text: string, { source, baseDir }: ParseOptions): Config {
+/** `source` is the text's name in messages. Throws one AppError that names every issue with its path. */
+export function parseConfig(text: string, { source, baseDir }: { source: string; baseDir: string }): Config {
   const document = parseJson(text, source);
   // jitless: a schema that is used once costs more to compile than to run.
   const parsed = ConfigFile.superRefine(reportingIssues(crossFieldIssues)).safeParse(document.value, {
@@ -99,7 +94,6 @@ function makePathsAbsolute(value: unknown, baseDir: string): void {
   for (const part of Object.values(value)) makePathsAbsolute(part, baseDir);
 }
 
-/** What the program uses: names replaced by what they name, and the discovered projects among those of the file. */
 function resolved(file: ConfigFile, known: readonly KnownProject[]): Config {
   const { $schema, ...rest } = file;
   const discovery = file.projects.filter((one) => "discover" in one);
@@ -107,7 +101,7 @@ function resolved(file: ConfigFile, known: readonly KnownProject[]): Config {
     .filter((one) => "id" in one)
     .map((project) => ({ ...project, key: keyOfProject(project.key, file.rotations, project) }));
   const found = discoveredProjects(discovery, written, known);
-  const projects = [...written, ...found.filter(({ hasVanished }) => !hasVanished).map(({ project }) => project)];
+  const projects = [...written, ...found.flatMap(({ project, hasVanished }) => (hasVanished ? [] : project))];
   const everSeen = [...written, ...found.map(({ project }) => project)];
   return {
     ...{ ...rest, file, discovery, projects },
@@ -123,9 +117,7 @@ function exportsOf({ exports }: ConfigFile, projects: readonly ConfiguredProject
     ...job,
     projects: projectsNamed(projects, job.projects),
     filters: job.filters.filter((filter) => "name" in filter),
-    fanOuts: job.filters.flatMap((filter) =>
-      "each" in filter ? [{ dimension: filter.each, atMost: filter.atMost }] : [],
-    ),
+    fanOuts: job.filters.filter((one) => "each" in one).map(({ each, atMost }) => ({ dimension: each, atMost })),
   }));
 }
 
@@ -159,14 +151,12 @@ export function withDiscovered(config: Config, known: readonly KnownProject[], v
   return config.discovery.length === 0 ? config : { ...resolved(config.file, known), projectsVersion: version };
 }
 
-type Found = { readonly project: ConfiguredProject; readonly hasVanished: boolean };
-
 /** Each project once, by the first entry that includes it. A project that is written in the file, too, is not discovered. */
 function discoveredProjects(
   entries: readonly Discovery[],
   written: readonly ConfiguredProject[],
   known: readonly KnownProject[],
-): Found[] {
+): { readonly project: ConfiguredProject; readonly hasVanished: boolean }[] {
   const byList = Map.groupBy(known, ({ list }) => list);
   const writtenIds = new Set(written.map(({ id }) => id));
   const chosen = new Map<string, { readonly entry: Discovery; readonly found: KnownProject }>();
@@ -177,8 +167,8 @@ function discoveredProjects(
       if (isBetter && !writtenIds.has(found.id) && includes(entry, found)) chosen.set(found.id, { entry, found });
     }
   }
-  // The project that has had a name longest keeps the plain name, also after it has vanished: the views go on showing it, and who looks
-  // for a name there does not get the numbers of another project that is renamed to it.
+  // The project that has had a name longest keeps it, also after it has vanished: the views still show it, and another project that is
+  // renamed to the name must not be taken for it.
   const taken = new Set(written.map(({ name }) => name));
   return [...chosen.values()]
     .sort((a, b) => Number(a.found.namedAt) - Number(b.found.namedAt) || (a.found.id < b.found.id ? -1 : 1))

@@ -1,5 +1,5 @@
-// The kinds of values the configuration is made of. The messages given to zod's own checks are the text after the word "expected";
-// the messages of custom checks (`reporting`) are complete.
+// The kinds of values the configuration is made of. A message given to zod's own checks is the text after the word "expected"; one of a
+// custom check (`reporting`) is complete.
 
 import { Cron } from "croner";
 import { validateDetailed } from "node-cron";
@@ -12,10 +12,7 @@ import { GROUPINGS, groupingBy } from "../usage/series.ts";
 import type { ConfigIssue } from "./json.ts";
 import { describeValue, didYouMean, isKeyLike } from "./messages.ts";
 
-/**
- * An object that refuses unknown fields. The zod message of an unknown field is the list of known ones, as JSON: messages.ts makes
- * the final message from it and suggests the nearest.
- */
+/** An object that refuses unknown fields. Zod's message is the list of known ones, as JSON, from which messages.ts suggests the nearest. */
 export function object<Shape extends z.core.$ZodLooseShape>(shape: Shape): z.ZodObject<Shape, z.core.$strict> {
   const known = JSON.stringify(Object.keys(shape));
   return z.strictObject(shape, { error: (issue) => (issue.code === "unrecognized_keys" ? known : undefined) });
@@ -36,11 +33,6 @@ export function text(lengthMax: number): z.ZodString {
   );
 }
 
-/** For `refine`: the message says what is expected and what came. */
-function expected(what: string): { readonly error: (issue: { readonly input?: unknown }) => string } {
-  return { error: ({ input }) => `expected ${what}; got ${describeValue(input)}` };
-}
-
 /** For `superRefine`: reports the message that the function returns, if any. */
 export function reporting<Value>(problemOf: (value: Value) => string | undefined) {
   return (value: Value, context: z.RefinementCtx) => {
@@ -49,7 +41,7 @@ export function reporting<Value>(problemOf: (value: Value) => string | undefined
   };
 }
 
-/** For `superRefine`: reports what the parts of a value say about each other, once each of them is right. */
+/** For `superRefine`: reports the issues between the fields of a value, once each field by itself is right. */
 export function reportingIssues<Value>(issuesOf: (value: Value) => readonly ConfigIssue[]) {
   return (value: Value, context: z.RefinementCtx<Value>) => {
     if (context.issues.length > 0) return;
@@ -64,12 +56,11 @@ export function wholeNumber(min: number, max: number): z.ZodInt {
 
 export const Name = text(100);
 
-const CRON = 'a cron expression (minute hour day month weekday) such as "15 2 * * *"';
-
 export const Schedule = z.string().superRefine(
   reporting((expression) => {
     const reason = cronerProblem(expression) ?? validateDetailed(expression).errors[0]?.message;
-    return reason && `expected ${CRON}; got ${describeValue(expression)}: ${reason}`;
+    const expected = 'expected a cron expression (minute hour day month weekday) such as "15 2 * * *"';
+    return reason && `${expected}; got ${describeValue(expression)}: ${reason}`;
   }),
 );
 
@@ -97,8 +88,6 @@ export const Timezone = z.string().superRefine(
 );
 
 export const FilePath = text(1000);
-
-// References to secrets: the configuration names the environment variable or the file that holds a secret, and never contains one.
 
 /** `word` is what the secret is called in messages: "token", "password" or "address". */
 export function secretReference(word: string) {
@@ -154,7 +143,7 @@ export const FeatureName = z
 
 export const FeatureValue = z.union([z.boolean(), text(200)], { error: "true, false or a string" }).transform(String);
 
-/** A list becomes the text of the grouping. A list with a mistake becomes "none", and is reported. */
+/** A list becomes the text of the grouping. One with a mistake is reported, and becomes "none". */
 export const GroupingSetting = z
   .union(
     [
@@ -190,7 +179,7 @@ export const PublicUrl = z
   .superRefine(reporting((text) => addressProblem(text, "https://usage.example.com")))
   .transform((text) => new URL(text).href.replace(/\/*$/, "/"));
 
-/** The message shows no address that may hold a password or a token. The URL parser would accept and change spaces and backslashes. */
+/** The message shows no address that may hold a password or a token. The URL parser alone would accept spaces and backslashes. */
 function addressProblem(text: string, example: string): string | undefined {
   if (/^https?:\/\/[^\s\\@?#<>"]+$/i.test(text) && URL.canParse(text)) return undefined;
   const got = /[@?#]/.test(text) ? "" : `; got ${describeValue(text)}`;
@@ -201,19 +190,22 @@ export function isLoopback(hostname: string): boolean {
   return /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/i.test(hostname);
 }
 
-// Amounts, days and currencies, exact as they are written.
-
-/** More than any amount has, and short enough for people to read. */
-const DECIMAL_LENGTH_MAX = 60;
 const DECIMAL = 'a decimal number of 0 or more, such as 0.0043 or "0.0043"';
 
 /** The output is exact text: a number with more digits than a double holds comes from the JSON as text. */
 export const Decimal = z
   .union([z.number(DECIMAL), z.string(DECIMAL)], { error: DECIMAL })
-  .refine((value) => exactText(value) !== undefined, expected(DECIMAL))
-  .transform((value) => exactText(value) ?? "");
+  .superRefine(
+    reporting((value) => {
+      return decimalOf(value) === undefined ? `expected ${DECIMAL}; got ${describeValue(value)}` : undefined;
+    }),
+  )
+  .transform((value) => decimalOf(value) ?? "");
 
-function exactText(value: number | string): string | undefined {
+/** Longer ones are no amounts, and nobody could read them. */
+const DECIMAL_LENGTH_MAX = 60;
+
+function decimalOf(value: number | string): string | undefined {
   const source = String(value);
   if (source.length > DECIMAL_LENGTH_MAX || !/^\d+(?:\.\d+)?(?:[eE][+-]?\d{1,2})?$/.test(source)) return undefined;
   return decimalText(new ExactNumber(source));
@@ -221,7 +213,9 @@ function exactText(value: number | string): string | undefined {
 
 const DAY = 'a day that exists, such as "2026-01-31"';
 
-export const Day = z.string(DAY).refine(isDay, expected(DAY));
+export const Day = z
+  .string(DAY)
+  .superRefine(reporting((day) => (isDay(day) ? undefined : `expected ${DAY}; got ${describeValue(day)}`)));
 
 const CURRENCY = 'the code of a currency, such as "USD" or "EUR"';
 

@@ -1,5 +1,5 @@
-// Reads JSON in which comments and trailing commas are allowed, and finds the line of each value. JSON.parse takes neither, does not
-// report repeated names, and quotes the file in its errors, with the keys in it. Pure.
+// Reads JSON with comments and trailing commas, and finds the line of each value. JSON.parse takes neither, does not report repeated names,
+// and quotes the file in its errors, with the keys in it. Pure.
 
 import { findNodeAtLocation, type Node, type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
 import { AppError } from "../errors.ts";

@@ -1,9 +1,10 @@
-// Issues of the configuration in words: each with its path, line, what was expected and what was found, and what a misspelt word was
-// meant to be. A value is shown only where it can't be a secret. Pure.
+// The messages about the configuration: path, line, what was expected, what was found, and what a misspelt word was meant to be. A value is
+// shown only where it can't be a secret. Pure.
 
 import leven from "leven";
 import type { z } from "zod";
 import { AppError, systemCode } from "../errors.ts";
+import { firstNames } from "../text.ts";
 import type { ConfigIssue, JsonDocument, Path } from "./json.ts";
 
 const SHOWN_LENGTH_MAX = 60;
@@ -28,15 +29,14 @@ function formatSegment(segment: string | number): string {
   return /^[$\w]+$/.test(segment) && !isKeyLike(segment) ? `.${segment}` : `[${describeValue(segment)}]`;
 }
 
-/** The value that was found, for a message. Where a secret is referred to, the value may be the secret itself, and is not shown. */
+/** Where the file refers to a secret, the value may be the secret itself, and is not shown. */
 export function describeReceived(path: Path, value: unknown): string {
   return isSecretPath(path) ? `${kindOf(value)}, not shown here` : describeValue(value);
 }
 
 function isSecretPath(path: Path): boolean {
-  return (
-    isKeyPath(path) || (path[0] === "notify" && path[1] !== "report") || (path[0] === "monitor" && path[1] === "access")
-  );
+  const [part, field] = path;
+  return isKeyPath(path) || (part === "notify" && field !== "report") || (part === "monitor" && field === "access");
 }
 
 function isKeyPath([list, , field]: Path): boolean {
@@ -65,25 +65,21 @@ function kindOf(value: unknown): string {
 
 const ISSUES_SHOWN_MAX = 100;
 
-/** One line for each issue, in the order of the file, and how many more there are. Two checks of a field may report the same. */
+/** One line for each issue, in the order of the file. Two checks of a field may report the same. */
 export function configError(source: string, issues: readonly ConfigIssue[], document: JsonDocument): AppError {
   const different = new Map(issues.map((issue) => [JSON.stringify(issue), issue]));
   const sorted = [...different.values()]
     .map((issue) => ({ ...issue, offset: document.offsetOf(issue.path) }))
     .sort((a, b) => a.offset - b.offset);
-  const count = sorted.length === 1 ? "1 error" : `${sorted.length} errors`;
-  const shown = sorted
+  const lines = sorted
     .slice(0, ISSUES_SHOWN_MAX)
     .map(({ path, offset, message }) => `- ${formatPath(path)} (line ${document.lineOf(offset)}): ${message}`);
-  const others = sorted.length - shown.length;
-  return new AppError(
-    "config",
-    [`${source} has ${count}:`, ...shown, ...(others > 0 ? [`- and ${others} more`] : [])].join("\n"),
-  );
+  if (sorted.length > lines.length) lines.push(`- and ${sorted.length - lines.length} more`);
+  const count = sorted.length === 1 ? "1 error" : `${sorted.length} errors`;
+  return new AppError("config", [`${source} has ${count}:`, ...lines].join("\n"));
 }
 
-// Turns zod's issues into issues with messages of our own: zod's messages do not suggest the right field, and for a union they name
-// every alternative.
+// Zod's own messages do not suggest the right field, and for a union they name every alternative.
 
 type ZodIssue = z.core.$ZodIssue;
 
@@ -144,16 +140,14 @@ function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIss
 const FOREIGN = 1_000;
 
 /**
- * How badly an alternative fits: its number of issues, and far more if it was hardly meant. That is one of another type, one without a field
- * that was given, or one whose fixed value, such as "discover": true, is missing.
+ * How badly an alternative fits: its number of issues, and far more if it was hardly meant. That is so if the type is another one, if it lacks
+ * a field that was given, or if its fixed value, such as "discover": true, was not given.
  */
 function misfit(issues: readonly ZodIssue[], input: unknown): number {
   const isForeign = (issue: ZodIssue) => {
-    if (issue.path.length > 0) {
-      return issue.code === "invalid_value" && issue.input === undefined && issue.values.length === 1;
-    }
-    if (issue.code === "invalid_value") return typeof input !== "string";
-    return issue.code === "unrecognized_keys" || issue.code === "invalid_type";
+    const isValue = issue.code === "invalid_value";
+    if (issue.path.length > 0) return isValue && issue.input === undefined && issue.values.length === 1;
+    return isValue ? typeof input !== "string" : ["unrecognized_keys", "invalid_type"].includes(issue.code);
   };
   return issues.length + (issues.some(isForeign) ? FOREIGN : 0);
 }
@@ -161,9 +155,8 @@ function misfit(issues: readonly ZodIssue[], input: unknown): number {
 function unexpectedMessage(issue: ZodIssue, path: Path): string {
   const { input, message } = issue;
   if (input === undefined) return `missing; expected ${message}`;
-  const guess =
-    issue.code === "invalid_value" && typeof input === "string" ? didYouMean(input, issue.values.map(String)) : "";
-  return `expected ${message}; got ${describeReceived(path, input)}${guess}`;
+  const known = issue.code === "invalid_value" && typeof input === "string" ? issue.values.map(String) : [];
+  return `expected ${message}; got ${describeReceived(path, input)}${didYouMean(String(input), known)}`;
 }
 
 function unknownFieldMessage(path: Path, known: readonly string[]): string {
@@ -181,17 +174,16 @@ function knownFields(issue: z.core.$ZodIssueUnrecognizedKeys): string[] {
   return Array.isArray(known) ? known.map(String) : [];
 }
 
-export function oneOf(words: readonly string[]): string {
-  return words.length === 1 ? quoteAll(words) : `one of ${quoteAll(words)}`;
+export function oneOf(names: readonly string[]): string {
+  return names.length === 1 ? quoteAll(names) : `one of ${quoteAll(names)}`;
 }
 
 const NAMES_SHOWN_MAX = 30;
 
-/** Quotes the words; of a long list, such as thousands of projects, only the first. */
-export function quoteAll(words: readonly string[]): string {
-  const quoted = words.slice(0, NAMES_SHOWN_MAX).map((word) => JSON.stringify(word));
-  const others = words.length - quoted.length;
-  return `${quoted.join(", ")}${others > 0 ? ` and ${others} more` : ""}`;
+/** Quotes the names. Of a long list, such as thousands of projects, only the first are named. */
+export function quoteAll(names: readonly string[]): string {
+  const quoted = names.map((name) => JSON.stringify(name));
+  return firstNames(quoted, NAMES_SHOWN_MAX);
 }
 
 /** Throws `config` for an option's name that is not known. `fault` says what is wrong with the quoted name. */
@@ -231,19 +223,17 @@ const PART_LENGTH_MIN = 3;
  */
 export function didYouMean(word: string, candidates: readonly string[]): string {
   const wanted = comparable(word);
-  const [nearest] = candidates
-    .map((candidate) => ({ candidate, distance: leven(wanted, comparable(candidate)) }))
+  const known = candidates.map((candidate) => ({ candidate, name: comparable(candidate) }));
+  const [nearest] = known
+    .map(({ candidate, name }) => ({ candidate, distance: leven(wanted, name) }))
     .filter(({ distance }) => distance <= Math.ceil(wanted.length / 3))
     .sort((a, b) => a.distance - b.distance);
-  const related = candidates.filter((candidate) => {
-    const known = comparable(candidate);
-    return (
-      [wanted, known].every(({ length }) => length >= PART_LENGTH_MIN) &&
-      (known.includes(wanted) || wanted.startsWith(known))
-    );
-  });
-  const guess = nearest?.candidate ?? (related.length === 1 ? related[0] : undefined);
-  return guess === undefined ? "" : `; did you mean ${JSON.stringify(guess)}?`;
+  const [related, ...others] = known.filter(
+    ({ name }) =>
+      Math.min(wanted.length, name.length) >= PART_LENGTH_MIN && (name.includes(wanted) || wanted.startsWith(name)),
+  );
+  const guess = nearest ?? (others.length === 0 ? related : undefined);
+  return guess === undefined ? "" : `; did you mean ${JSON.stringify(guess.candidate)}?`;
 }
 
 function comparable(word: string): string {

@@ -1,4 +1,4 @@
-// The schemas of prices and of budgets, and what is wrong with one of them. Pure.
+// The schemas of prices and budgets, and the rules for their fields. Pure.
 
 import { z } from "zod";
 import { BUDGET_PERIODS, BUDGET_SCOPES, type Budget, SCOPE_GROUPINGS } from "../usage/budgets.ts";
@@ -52,7 +52,6 @@ const PriceEntry = WrittenPrice.superRefine(reportingIssues(priceProblems)).tran
   },
 );
 
-/** What one field of a price says about another. */
 function priceProblems({ metric, per, price, from, until, tiers }: WrittenPrice): ConfigIssue[] {
   const issues = risingIssues(
     tiers.map(({ above }, i) => ({ amount: above, path: ["tiers", i, "above"] })),
@@ -69,10 +68,7 @@ function priceProblems({ metric, per, price, from, until, tiers }: WrittenPrice)
   return issues;
 }
 
-function risingIssues(
-  amounts: readonly { readonly amount: string; readonly path: Path }[],
-  each: string,
-): ConfigIssue[] {
+function risingIssues(amounts: readonly { amount: string; path: Path }[], each: string): ConfigIssue[] {
   return amounts.flatMap(({ amount, path }, i) => {
     const before = amounts[i - 1]?.amount ?? "0";
     if (Number(amount) > Number(before)) return [];
@@ -109,7 +105,6 @@ export type WrittenBudget = z.output<typeof WrittenBudget>;
 
 export const BudgetList = z.array(WrittenBudget.superRefine(reportingIssues(budgetProblems)));
 
-/** What one field of a budget says about another. */
 function budgetProblems(budget: WrittenBudget): ConfigIssue[] {
   const { metric, currency, amount, thresholds, period, from } = budget;
   const issues = risingIssues(
@@ -137,33 +132,21 @@ export function resolveBudgets(
 ): readonly Budget[] {
   const exported = new Set(exports.flatMap((job) => job.projects.map(({ id }) => id)));
   return written.map(({ key, tag, model, project, currency, from, ...rest }): Budget => {
-    const values = { key, tag, model };
+    const values = { all: undefined, key, tag, model };
     const scope = SCOPED.find((one) => values[one] !== undefined) ?? "all";
-    const counted = projects.filter(({ id, name }) => (project === undefined ? exported.has(id) : name === project));
-    const scopeValue = scope === "all" ? undefined : values[scope];
-    return {
-      ...rest,
-      project,
-      currency,
-      from,
-      scope,
-      scopeValue,
-      projects: counted.map(({ id, name }) => ({ id, name })),
-    };
+    const counted = projects
+      .filter(({ id, name }) => (project === undefined ? exported.has(id) : name === project))
+      .map(({ id, name }) => ({ id, name }));
+    return { ...rest, project, currency, from, scope, scopeValue: values[scope], projects: counted };
   });
 }
 
-type Readers = {
-  readonly budgets: readonly Budget[];
-  readonly exports: readonly ExportJob[];
-  readonly prices: readonly Price[];
-  readonly discovery: readonly object[];
-};
+type Readers = { budgets: readonly Budget[]; exports: readonly ExportJob[]; prices: readonly Price[] };
 
 /** A budget whose usage no export reads would never be used up, whatever happens. */
-export function unreadIssues({ budgets, exports, prices, discovery }: Readers): ConfigIssue[] {
-  return budgets.flatMap(({ project, scope, metric, currency, projects }, i) => {
-    // Which projects a budget for all of them counts is not known before they are discovered.
+export function unreadIssues({ budgets, exports, prices, discovery }: Readers & { discovery: readonly object[] }) {
+  return budgets.flatMap(({ project, scope, metric, currency, projects }, i): ConfigIssue[] => {
+    // Before they are discovered, nobody knows which projects a budget for all of them counts.
     if (project === undefined && discovery.length > 0) return [];
     const grouping = SCOPE_GROUPINGS[scope];
     const isBilled = metric === "cost" && currency === BILLED && scope !== "model";

@@ -1,13 +1,12 @@
-// The schema of a project, of an entry that discovers projects, and of where their keys are found; what a source with placeholders means
-// for one project. Pure.
+// The schema of a project, of an entry that discovers projects, and of where their keys are found. Pure.
 
 import { hash } from "node:crypto";
 import { z } from "zod";
+import type { Project } from "../usage/series.ts";
 import { Name, neverInThisFile, object, referenceForms, reporting, text, VariableName, wholeNumber } from "./fields.ts";
 import { isKeyLike } from "./messages.ts";
 
-// The placeholder for the id of a project, in the path of a file or in an argument. An id has no slash and no dot.
-
+/** Stands for the id of a project in the path of a file or in an argument. */
 const ID = "{id}";
 
 export function hasId(text: string): boolean {
@@ -18,7 +17,6 @@ export function putId(text: string, id: string): string {
   return text.replaceAll(ID, id);
 }
 
-/** What is wrong with a text that may have the placeholder: another word between braces. */
 function placeholderProblem(text: string): string | undefined {
   const unknown = (text.match(/\{[A-Za-z]+\}/g) ?? []).find((word) => word !== ID);
   return unknown && `expected ${ID}, which stands for the project's id, and no other placeholder; got ${unknown}`;
@@ -29,7 +27,6 @@ const { Env, File, looksLikeSecret } = referenceForms("key");
 const FORMS = '{ "env": "NAME" }, { "file": "PATH" }';
 const COMMAND_FORM = '{ "command": ["PROGRAM", "ARGUMENT"] }';
 
-/** The sources that need no database. With `{id}` in it, a file or a command is another one for each project. */
 const KeyFile = object({
   file: File.shape.file
     .superRefine(reporting(placeholderProblem))
@@ -75,7 +72,7 @@ const ListKey = StaticKey.refine((key) => !isPatternKey(key), NOT_IN_A_LIST);
 const PLACEHOLDER_ID = "PROJECT_ID";
 const NO_ID = `expected your project's id at the service, which its console shows; "${PLACEHOLDER_ID}" is only a placeholder`;
 
-const Project = object({
+const ProjectOfFile = object({
   // An id with a dot or a slash, even an escaped one, could make the URL lead outside the project's path.
   id: z
     .string()
@@ -86,7 +83,7 @@ const Project = object({
   key: KeySource,
 });
 
-export type WrittenProject = z.output<typeof Project>;
+export type WrittenProject = z.output<typeof ProjectOfFile>;
 
 const Patterns = z.array(text(200));
 
@@ -101,15 +98,13 @@ const Discovery = object({
 
 export type Discovery = z.output<typeof Discovery>;
 
-export const ProjectEntry = z.union([Project, Discovery], {
+export const ProjectEntry = z.union([ProjectOfFile, Discovery], {
   error: '{ "id": "ID", "name": "NAME", "key": { … } } or { "discover": true, "key": { … } }',
 });
 
 export type KeyReference = z.output<typeof KeySource>;
-
 /** A key that is found without the database. */
 export type StaticKeyReference = z.output<typeof StaticKey>;
-
 export type CommandReference = z.output<typeof Command>;
 
 /** What a key is called in logs and in the database. Entries that find it in the same place have the same key. */
@@ -145,40 +140,35 @@ export function withId<T extends object>(reference: T, id: string): T {
   return { ...reference, command: reference.command.map((one) => putId(String(one), id)) };
 }
 
-// Patterns of names, in which * is any text.
-
+/** In a pattern of names, * is any text. */
 export function isPattern(text: string): boolean {
   return text.includes("*");
 }
 
-/** Whether the whole text fits. The time it takes does not grow with the number of stars, as that of a regular expression may. */
+/** Whether the whole text fits. A regular expression could take exponential time. */
 export function matchesPattern(pattern: string, text: string): boolean {
   const [first = "", ...others] = pattern.split("*");
   const last = others.pop();
   if (last === undefined) return text === pattern;
-  if (!text.startsWith(first) || !text.endsWith(last) || text.length < first.length + last.length) return false;
+  if (!text.startsWith(first)) return false;
   let at = first.length;
   for (const part of others) {
     const found = text.indexOf(part, at);
     if (found === -1) return false;
     at = found + part.length;
   }
-  return at <= text.length - last.length;
+  return at + last.length <= text.length && text.endsWith(last);
 }
 
-type NamedProject = { readonly id: string; readonly name: string; readonly isDiscovered?: true };
+type NamedProject = Project & { readonly isDiscovered?: true };
 
 /**
- * The projects with these names, and those that a pattern among them fits, each once. A discovered project may have any name, also one like
- * a pattern: it is found by patterns alone, so that no name at the service takes a pattern away from the other projects.
+ * The projects with these names, and those that a pattern among them fits, each once. A discovered project is found by patterns alone: its
+ * name may look like a pattern, and must not take the pattern away from other projects.
  */
-export function projectsNamed(
-  projects: readonly NamedProject[],
-  names: readonly string[],
-): { readonly id: string; readonly name: string }[] {
-  const byName = new Map(
-    projects.filter(({ isDiscovered }) => !isDiscovered).map((project) => [project.name, project]),
-  );
+export function projectsNamed(projects: readonly NamedProject[], names: readonly string[]): Project[] {
+  const written = projects.filter(({ isDiscovered }) => !isDiscovered);
+  const byName = new Map(written.map((project) => [project.name, project]));
   const named = names.flatMap((name) => {
     const exact = byName.get(name);
     if (exact || !isPattern(name)) return exact ?? [];

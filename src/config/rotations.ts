@@ -1,7 +1,8 @@
-// The schema of a rotation, and the rotations that the program runs: one for each project, also where the file has one for many. Pure.
+// The schema of a rotation, and the rotations that the program runs: one for each project. Pure.
 
 import { z } from "zod";
 import type { RotationJob } from "../keys/policy.ts";
+import type { Project } from "../usage/series.ts";
 import { FilePath, Name, object, reportingIssues, Schedule, Timezone, text, wholeNumber } from "./fields.ts";
 import type { ConfigIssue } from "./json.ts";
 import { formatPath } from "./messages.ts";
@@ -23,7 +24,7 @@ const WrittenSink = z.union(
   { error: '{ "file": "PATH" } or { "command": ["PROGRAM", "ARGUMENT"] }' },
 );
 
-const Written = object({
+const RotationOfFile = object({
   name: Name.describe("The rotation's name, as in `rotate --job NAME`."),
   schedule: Schedule.describe("When to check whether a key is due: as for exports."),
   timezone: Timezone.default("UTC").describe("As for exports."),
@@ -52,12 +53,12 @@ const Written = object({
     .describe('A replaced key after its grace: "keep" lists it, "delete" deletes it at the service.'),
 });
 
-export const Rotation = Written.superRefine(reportingIssues(problemsOf));
+export const Rotation = RotationOfFile.superRefine(reportingIssues(problemsOf));
 
 export type WrittenRotation = z.output<typeof Rotation>;
 
 /** Fields of a rotation that contradict each other. */
-function problemsOf({ project, projects, deliver }: z.output<typeof Written>): ConfigIssue[] {
+function problemsOf({ project, projects, deliver }: z.output<typeof RotationOfFile>): ConfigIssue[] {
   if (projects === undefined) {
     return project === undefined ? [{ path: ["project"], message: 'missing; expected "project" or "projects"' }] : [];
   }
@@ -82,22 +83,13 @@ export function jobNameOf({ group, name }: Pick<RotationJob, "group" | "name">):
   return group ?? name;
 }
 
-type Named = { readonly id: string; readonly name: string };
-
-/**
- * The name of a project's rotation in the ledger. It has the id, so that a project that is renamed keeps its keys, and the keys of two
- * projects are never in one ledger.
- */
-function rotationName(group: string, { id }: Named): string {
+/** The name of a project's rotation in the ledger. It has the id, so that a project that is renamed keeps its keys. */
+function rotationName(group: string, { id }: Project): string {
   return `${group}/${id}`;
 }
 
 /** If the key belongs to a rotation for many projects, returns this project's own one; any other key as it is. */
-export function keyOfProject(
-  reference: KeyReference,
-  written: readonly WrittenRotation[],
-  project: Named,
-): KeyReference {
+export function keyOfProject(reference: KeyReference, written: readonly WrittenRotation[], project: Project) {
   const key = keyOf(reference, project.id);
   if (!("rotation" in key)) return key;
   const isGroup = written.some(({ name, projects }) => name === key.rotation && projects !== undefined);
@@ -105,10 +97,7 @@ export function keyOfProject(
 }
 
 /** The rotations of these projects, each of which gets deliveries of its own. */
-export function rotationsOf(
-  written: readonly WrittenRotation[],
-  projects: readonly Named[],
-): readonly RotationConfig[] {
+export function rotationsOf(written: readonly WrittenRotation[], projects: readonly Project[]) {
   return written.flatMap(({ project: name, projects: names, createWith, ...job }) =>
     projectsNamed(projects, names ?? [name ?? ""]).map((project): RotationConfig => {
       const creator = createWith && { createWith: keyOfProject(createWith, written, project) };
@@ -121,10 +110,10 @@ export function rotationsOf(
 }
 
 /**
- * A delivery replaces its file whatever the file holds, so no file may have two uses. Paths are compared with the id of each known project in
- * place of {id}, and also as they are written, because other projects may be discovered later.
+ * A delivery replaces its file whatever the file holds, so no file may have two uses. Paths are compared for each known project, and also as
+ * they are written, because other projects may be discovered later.
  */
-export function deliveryIssues(written: readonly WrittenRotation[], projects: readonly Named[]): ConfigIssue[] {
+export function deliveryIssues(written: readonly WrittenRotation[], projects: readonly Project[]): ConfigIssue[] {
   const filesOf = (file: string, names: readonly string[]) => [
     file,
     ...projectsNamed(projects, names).map(({ id }) => putId(file, id)),

@@ -1,5 +1,5 @@
-// The schema of jobs.config.json, and the JSON Schema made from it for editors. What one part of the file says about another is
-// checked in checks.ts. A field of an export is typed in usage/plan.ts, and a rule for its answers in usage/slice-decision.ts.
+// The schema of jobs.config.json, and the JSON Schema made from it for editors. checks.ts has the rules between fields. An export has its type
+// in usage/plan.ts, and the rules for its answers in usage/slice-decision.ts.
 
 import { z } from "zod";
 import { AUTH_SCHEMES } from "../service/service.ts";
@@ -54,17 +54,16 @@ const Service = object({
   timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long one attempt of a call may take."),
 });
 
+type DimensionValue = z.ZodExactOptional<z.ZodString>;
+
 const DimensionValues = object(
-  Object.fromEntries(DIMENSIONS.map((name) => [name, dimensionValue(name)])) as Record<
-    Dimension,
-    z.ZodExactOptional<z.ZodString>
-  >,
+  Object.fromEntries(DIMENSIONS.map((name) => [name, dimensionValue(name)])) as Record<Dimension, DimensionValue>,
 );
 
 /** Any text: whether the interface lists the value is checked in checks.ts, since `checkFeatures` may allow others. */
-function dimensionValue(name: Dimension): z.ZodExactOptional<z.ZodString> {
-  const examples = [...(documentedValues(name, "usage") ?? [])];
-  const value = examples.length > 0 ? text(256).meta({ examples }) : text(256);
+function dimensionValue(name: Dimension): DimensionValue {
+  const examples = documentedValues(name, "usage") ?? [];
+  const value = examples.length > 0 ? text(256).meta({ examples: [...examples] }) : text(256);
   return value.exactOptional().describe(dimension(name).description);
 }
 

@@ -3,6 +3,7 @@
 import { isProgram } from "../command.ts";
 import { AppError, systemCode } from "../errors.ts";
 import { readRegularFile } from "../files.ts";
+import type { Environment } from "../proxy.ts";
 import { Secret } from "../secret.ts";
 import type { Config } from "./config.ts";
 import { isLoopback, type SecretReference } from "./fields.ts";
@@ -11,24 +12,22 @@ import { fileReadProblem, formatPath } from "./messages.ts";
 import { isPatternKey, type KeyReference, type StaticKeyReference } from "./projects.ts";
 import { keyOfProject } from "./rotations.ts";
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /** The API key of a project; the monitor's token and password; the address of a notification. */
 export type SecretKind = "key" | "token" | "password" | "address";
 
 /** A secret that the configuration refers to, and the path of the reference. */
 type NeededSecret = { readonly path: Path; readonly kind: SecretKind; readonly reference: StaticKeyReference };
 
-/**
- * Throws an AppError that says where the secret was looked for and how to fix it: `unavailable` if its file system does not answer, and of
- * an API key if its file is there and can't be read.
- */
+/** Throws an AppError that says where the secret was looked for and how to fix it: `config`, or `unavailable` if a later try may succeed. */
 export async function readSecret(kind: SecretKind, reference: SecretReference, env: Environment): Promise<Secret> {
-  const isVariable = "env" in reference;
-  const source = isVariable ? `environment variable ${reference.env}` : `${kind} file ${reference.file}`;
-  const read = isVariable ? env[reference.env] : await readSecretFile(kind, reference.file);
-  if (read === undefined) throw new AppError("config", `${source} is not set: set it to ${nameOf(kind)}`);
-  return secretOf(kind, read.replace(/\r?\n$/, ""), source);
+  if ("file" in reference) {
+    const content = await readSecretFile(kind, reference.file);
+    return secretOf(kind, content.replace(/\r?\n$/, ""), `${kind} file ${reference.file}`);
+  }
+  const source = `environment variable ${reference.env}`;
+  const value = env[reference.env];
+  if (value === undefined) throw new AppError("config", `${source} is not set: set it to ${nameOf(kind)}`);
+  return secretOf(kind, value.replace(/\r?\n$/, ""), source);
 }
 
 /** Throws an AppError if the value can't be a secret of the kind. `source` says where it is from. */
@@ -53,7 +52,7 @@ function valueProblem(kind: SecretKind, value: string): string | undefined {
 
 const nameOf = (kind: SecretKind) => (kind === "key" ? "the API key" : `the ${kind}`);
 
-/** A person gave another path than they meant, or no right to read it. After other errors what the path leads to is broken, such as a share. */
+/** The configuration or the rights are wrong. After any other error what the path leads to is broken, such as a share, and may come back. */
 const IS_WRONG_PATH = /^(ENOENT|ENOTDIR|EISDIR|ENAMETOOLONG|ELOOP|EACCES|EPERM)$/;
 
 async function readSecretFile(kind: SecretKind, path: string): Promise<string> {
@@ -70,14 +69,13 @@ async function readSecretFile(kind: SecretKind, path: string): Promise<string> {
 
 /** Throws `config` with every API key that can't be read, as far as that is known without the database. */
 export async function requireStaticKeys({ env }: { readonly env: Environment }, config: Config): Promise<void> {
-  // Any rotation may have a key in the ledger already, and then its `first` key is not needed.
+  // The ledger may already have a key of any rotation, and then its `first` key is not needed.
   await requireReadable(neededKeys(config, new Set(config.rotations.map(({ name }) => name))), env);
 }
 
 /**
- * Reads each secret, except those that a command prints, and throws `config` with why some could not be read, each with its path in the
- * configuration. One cause, such as a missing variable that many projects name, is one problem. A file that is `unavailable` is none: the
- * calls that need the secret fail, and no others.
+ * Reads each secret, except those that a command prints, and throws `config` with what is wrong and where. A cause that many projects have,
+ * such as a missing variable, is one line. A file that is `unavailable` is no problem: only the calls that need the secret fail.
  */
 export async function requireReadable(needed: readonly NeededSecret[], env: Environment): Promise<void> {
   const problems = (await Promise.all(needed.map((one) => problemOf(one, env)))).flat();
@@ -107,7 +105,7 @@ async function problemOf({ path, kind, reference }: NeededSecret, env: Environme
   }
 }
 
-/** The API keys to be read from variables, files and commands. `rotated` names the rotations that have made a key: their projects no longer need a first key. */
+/** The API keys outside of the database. `rotated` names the rotations that have made a key: their projects no longer need a first key. */
 export function neededKeys(
   { file, rotations }: Pick<Config, "file" | "rotations">,
   rotated: ReadonlySet<string>,
@@ -125,9 +123,9 @@ export function neededKeys(
     }
     const { key, projectKey } = entry;
     add(key, "projects", i, "key");
-    // The file of a pattern is another one for each project. Of a command its program is checked, which is the same for all.
-    const isEachOwn = projectKey && "file" in projectKey && isPatternKey(projectKey);
-    if (!isEachOwn) add(projectKey, "projects", i, "projectKey");
+    // A path with {id} is another file for each project. A command has one program for all of them.
+    const isPatternPath = projectKey && "file" in projectKey && isPatternKey(projectKey);
+    if (!isPatternPath) add(projectKey, "projects", i, "projectKey");
   }
   for (const { createWith, group, name } of rotations) {
     const index = file.rotations.findIndex((one) => one.name === (group ?? name));
