@@ -1,5 +1,5 @@
-// Opens the service at the one rate of this process. Its share of the caps is renewed in the database while calls are made; without a
-// database it is all.
+// Opens the service at the one rate of this process. While calls are made, its share of the caps is renewed in the database. Without a
+// database the share is all.
 
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
@@ -12,7 +12,7 @@ import { proxyOf } from "./proxy.ts";
 import { Limiter, type Rate, type RateCaps } from "./service/limiter.ts";
 import type { Service, ServiceDeps } from "./service/service.ts";
 
-/** On one database all calls of the process share one rate. The client is loaded only here, because half the commands make no calls. */
+/** The client is loaded only here, because half the commands make no calls. */
 export async function openServiceFor(
   app: App,
   config: Config,
@@ -30,7 +30,7 @@ const RENEW_MS = 2_000;
 const RENEW_MS_CONTENDED = 250;
 /** No call starts in the last part of the time for which the database counts the process as live: it takes a moment to arrive. */
 const MARGIN_MS = 2_000;
-/** With more processes than slots each has one in turn, for this time and that of three calls. */
+/** With more processes than slots, each has a slot in turn: for this time and that of three calls. */
 const TURN_MS = 10_000;
 const LONG_PAUSE_MS = 5_000;
 
@@ -38,7 +38,7 @@ const now = () => performance.now();
 const NO_DATABASE = {};
 const opened = new WeakMap<object, ProcessRate>();
 
-/** All that this process opens on the database calls at one rate: that of the newest configuration. */
+/** All calls of this process on one database share one rate, that of the newest configuration. */
 export function sharedRate(db: Database | undefined, caps: RateCaps, log: Logger): Rate {
   const rate = opened.get(db ?? NO_DATABASE) ?? new ProcessRate(db, caps, log);
   rate.caps = caps;
@@ -46,17 +46,10 @@ export function sharedRate(db: Database | undefined, caps: RateCaps, log: Logger
   return rate;
 }
 
-class ProcessRate implements Rate {
-  caps: RateCaps;
+class ProcessRate extends Limiter implements Rate {
   readonly #db: Database | undefined;
   readonly #log: Logger;
   readonly #id = randomUUID();
-  readonly #limiter = new Limiter(
-    () => this.caps,
-    now,
-    sleep,
-    () => this.#renewWhileUsed(),
-  );
   /** Whether a call was asked for since the last renewal. */
   #isUsed = false;
   /** Ends when the process is at rest; undefined before and after. */
@@ -65,20 +58,12 @@ class ProcessRate implements Rate {
   #rest = new AbortController();
 
   constructor(db: Database | undefined, caps: RateCaps, log: Logger) {
+    super(caps, now, sleep);
     this.#db = db;
-    this.caps = caps;
     this.#log = log;
   }
 
-  acquire(...args: Parameters<Rate["acquire"]>): ReturnType<Rate["acquire"]> {
-    return this.#limiter.acquire(...args);
-  }
-
-  pausedMs(key: string): number {
-    return this.#limiter.pausedMs(key);
-  }
-
-  pause(key: string, ms: number): void {
+  override pause(key: string, ms: number): void {
     this.#pauseHere(key, ms);
     // If it can't be stored, the others are told by the service.
     if (this.#db) this.#storing = storePause(this.#db, key, ms).catch(() => {});
@@ -92,20 +77,20 @@ class ProcessRate implements Rate {
   }
 
   #isBusy(): boolean {
-    return this.#isUsed || !this.#limiter.isIdle;
+    return this.#isUsed || !this.isIdle;
   }
 
   #pauseHere(key: string, ms: number): void {
-    const isNews = ms > this.#limiter.pausedMs(key) + LONG_PAUSE_MS;
-    this.#limiter.pause(key, ms);
-    if (isNews)
+    if (ms > this.pausedMs(key) + LONG_PAUSE_MS) {
       this.#log.warn({ key, seconds: Math.ceil(ms / 1000) }, "calls to the service wait, as it asked for a pause");
+    }
+    super.pause(key, ms);
   }
 
-  #renewWhileUsed(): void {
+  protected override onDemand(): void {
     this.#isUsed = true;
     if (this.#db) this.#renewals ??= this.#renewUntilIdle(this.#db);
-    else this.#limiter.setShare(this.caps.maxConcurrent, Number.POSITIVE_INFINITY, false);
+    else this.setShare(this.caps.maxConcurrent, Number.POSITIVE_INFINITY, false);
   }
 
   async #renewUntilIdle(db: Database): Promise<void> {
@@ -116,23 +101,23 @@ class ProcessRate implements Rate {
       try {
         isSettled = await this.#renew(db);
       } catch (error) {
-        if (this.#limiter.slots === 0) this.#limiter.rejectWaiting(error);
+        if (this.slots === 0) this.rejectWaiting(error);
       }
       await sleep(isSettled ? RENEW_MS : RENEW_MS_CONTENDED, this.#rest.signal).catch(() => {});
     }
-    this.#limiter.setShare(0, 0, false);
+    this.setShare(0, 0, false);
     // If it fails, the others notice by the time.
     await signOff(db, this.#id).catch(() => {});
     this.#renewals = this.#isBusy() ? this.#renewUntilIdle(db) : undefined;
   }
 
   /**
-   * A process uses no slot that it has not announced, and announces before it reads what the others have announced. So of two that want the
-   * same slot at least one sees it. Returns whether it has what it is entitled to, and no more.
+   * A process announces its slots before it uses them, and before it reads what others have announced. So of two that want the same slot at
+   * least one sees the other. Returns whether it has exactly its fair slots.
    */
   async #renew(db: Database): Promise<boolean> {
     const startedMs = now();
-    let announced = Math.max(this.#limiter.inFlight, this.#limiter.slots);
+    let announced = Math.max(this.inFlight, this.slots);
     for (let isRaised = false; ; isRaised = true) {
       const { slots, pauses, nowMs } = await announce(db, this.#id, announced);
       for (const [key, ms] of Object.entries(pauses)) this.#pauseHere(key, ms);
@@ -142,7 +127,7 @@ class ProcessRate implements Rate {
       const wanted = Math.max(Math.min(fair, free), 0);
       if (wanted <= announced || isRaised) {
         const usable = Math.min(wanted, announced);
-        this.#limiter.setShare(usable, startedMs + LIVE_MS - MARGIN_MS, others.length > 0);
+        this.setShare(usable, startedMs + LIVE_MS - MARGIN_MS, others.length > 0);
         return usable === announced && usable >= fair;
       }
       announced = wanted;
@@ -150,7 +135,7 @@ class ProcessRate implements Rate {
   }
 }
 
-/** The cap divided by the processes. What is left over, and the slots if there are fewer than processes, are had in turn. */
+/** The cap divided by the processes. They take turns with the slots that are left over, and with all slots if there are too few. */
 export function fairSlots(ids: readonly string[], id: string, caps: RateCaps, nowMs: number): number {
   const { maxConcurrent, requestsPerSecond } = caps;
   const turn = Math.floor(nowMs / (TURN_MS + (3 * 1000 * maxConcurrent) / requestsPerSecond));

@@ -5,7 +5,6 @@ import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import { ExactNumber } from "../usage/json-value.ts";
 import {
-  type CallDescription,
   type Failure,
   isHtml,
   isUncompressed,
@@ -26,12 +25,7 @@ export function isReadable(status: number, headers: ResponseHeaders): boolean {
 }
 
 /** A 204 to a DELETE is an answer without a value. */
-export function readAnswer(
-  { what }: CallDescription,
-  reply: Reply,
-  method: ServiceCall["method"],
-  redact: Redact,
-): Outcome {
+export function readAnswer(what: string, reply: Reply, method: ServiceCall["method"], redact: Redact): Outcome {
   const { status } = reply;
   if (status === 204 && method === "DELETE") return { status, value: undefined };
   try {
@@ -61,10 +55,7 @@ function bodyValue({ status, headers, body }: Reply, redact: Redact): unknown {
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/**
- * Throws if a byte is invalid: with U+FFFD in its place, two groups could become one. Keeps a byte order mark, so that the JSON parser
- * refuses it.
- */
+/** Throws if a byte is invalid: with U+FFFD in its place, two groups could become one. The JSON parser refuses a byte order mark. */
 function decodeUtf8(body: Uint8Array): string {
   try {
     return UTF8.decode(body);
@@ -134,11 +125,8 @@ const SHORT_NUMBER = /^-?[\d.]{1,15}(?:[eE][+-]?\d{1,2})?$/;
 const MAYBE_INEXACT_NUMBER = /\d[\d.]{15,}(?:[eE][+-]?\d+)?|\d[eE][+-]?\d{3,}/g;
 
 /**
- * Numbers that a double cannot hold come back as ExactNumber, all others as numbers. Throws a SyntaxError if the text is not JSON, is
- * nested too deeply, or has a name or a text with half of a surrogate pair: Postgres would store a replacement character, and two
- * groups of usage could become one.
- *
- * Throws as well if an object has two members of one name: JSON.parse keeps only the last, and nobody knows which is right.
+ * Numbers that a double cannot hold come back as ExactNumber. Throws a SyntaxError if the text is not JSON, is nested too deeply, has half of
+ * a surrogate pair (Postgres would replace it, and two groups could become one), or has an object with two members of one name.
  */
 export function parseExact(text: string): unknown {
   const value = parseJson(text);

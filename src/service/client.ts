@@ -59,7 +59,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
       if (timeMs !== undefined) serviceOffsetMs = timeMs - now();
       stop?.throwIfAborted();
       if (reply.status >= 300) return statusFailure(description, reply, redact, Date.now());
-      return readAnswer(description, reply, call.method, redact);
+      return readAnswer(what, reply, call.method, redact);
     }
     const prepare = async () => {
       await call.beforeAttempt?.();

@@ -28,10 +28,10 @@ const LATE_MS_MAX = 100;
 type Share = { readonly slots: number; readonly untilMs: number; readonly number: number };
 
 export class Limiter {
-  readonly #caps: () => RateCaps;
+  /** Those of the newest configuration. */
+  caps: RateCaps;
   readonly #now: () => number;
   readonly #sleep: Sleep;
-  readonly #onDemand: () => void;
   #share: Share = { slots: 0, untilMs: Number.NEGATIVE_INFINITY, number: 0 };
   /** Until then the rate lets no call start. */
   #nextStartMs = 0;
@@ -41,13 +41,15 @@ export class Limiter {
   /** When the pause of a key ends, by its name. */
   readonly #pauses = new Map<string, number>();
 
-  /** `now` is a clock that never goes back, in milliseconds. `onDemand` is called when a call asks for a slot. */
-  constructor(caps: () => RateCaps, now: () => number, sleep: Sleep, onDemand = () => {}) {
-    this.#caps = caps;
+  /** `now` is a clock that never goes back, in milliseconds. */
+  constructor(caps: RateCaps, now: () => number, sleep: Sleep) {
+    this.caps = caps;
     this.#now = now;
     this.#sleep = sleep;
-    this.#onDemand = onDemand;
   }
+
+  /** Called when a call asks for a slot. */
+  protected onDemand(): void {}
 
   /** 0 if the share was not renewed in time. */
   get slots(): number {
@@ -92,7 +94,7 @@ export class Limiter {
       const ms = this.pausedMs(key);
       if (ms > waitMsMax) throw tooLong("the service", ms, waitMsMax, { sent: "no" });
       if (ms > 0) await this.#sleep(ms, signal);
-      this.#onDemand();
+      this.onDemand();
       const startMs = await this.#waitForSlot(project, signal);
       const { number } = this.#share;
       const isValid = () => number === this.#share.number && this.slots > 0 && this.pausedMs(key) === 0;
@@ -141,7 +143,7 @@ export class Limiter {
   }
 
   #intervalMs(): number {
-    const { maxConcurrent, requestsPerSecond } = this.#caps();
+    const { maxConcurrent, requestsPerSecond } = this.caps;
     return (1000 * maxConcurrent) / (requestsPerSecond * this.#share.slots);
   }
 }

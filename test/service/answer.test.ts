@@ -7,12 +7,12 @@ import { answering } from "../support/scripted-server.ts";
 import { serve } from "./open-test-service.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
-const DESCRIPTION = { what: "GET /v1/x", scopes: [] };
+const WHAT = "GET /v1/x";
 
 const JSON_200 = { status: 200, headers: JSON_TYPE as ResponseHeaders };
 
 function outcomeOf(body: string | Uint8Array, part: Partial<typeof JSON_200> = {}, method: "GET" | "DELETE" = "GET") {
-  return readAnswer(DESCRIPTION, { ...JSON_200, ...part, body: Buffer.from(body) }, method, (text) => text);
+  return readAnswer(WHAT, { ...JSON_200, ...part, body: Buffer.from(body) }, method, (text) => text);
 }
 
 const messageOf = (outcome: Outcome) => ("error" in outcome ? outcome.error.message : undefined);

@@ -54,7 +54,7 @@ export function openTestService(
     timeoutSeconds: 30,
     ...settings,
   };
-  const limiter = new Limiter(() => all, now, sleep);
+  const limiter = new Limiter(all, now, sleep);
   limiter.setShare(all.maxConcurrent, Number.POSITIVE_INFINITY, false);
   const service = openService(all, {
     log: pino({}, { write: (line) => lines.push(line) }),
