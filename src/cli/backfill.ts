@@ -11,13 +11,7 @@ import { discoverProjects, withKnownProjects, withSeenValues } from "../jobs/dis
 import { runExportJob } from "../jobs/export.ts";
 import { counted, durationText } from "../show/format.ts";
 import { firstOf } from "../text.ts";
-import {
-  type BackfillMode,
-  type BackfillPlan,
-  countStatuses,
-  type KnownSlices,
-  planBackfill,
-} from "../usage/backfill.ts";
+import { type BackfillMode, type BackfillPlan, countStatuses, planBackfill } from "../usage/backfill.ts";
 import { dayOf } from "../usage/days.ts";
 import { describeRequest, sliceCount, totalSliceCount, type UsageRequest } from "../usage/plan.ts";
 import { seriesText } from "../usage/series.ts";
@@ -26,14 +20,11 @@ import { exportJson, exportText, type JobResult, progressBar } from "./export.ts
 import { writeAnswer } from "./output.ts";
 import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./selection.ts";
 
-/**
- * Reads the days of a range that `only` names. Stored slices are not missing any more, so a second run continues where a stopped or
- * killed one ended.
- */
+/** Stored slices are not missing any more, so a second run continues where a stopped or killed one ended. */
 export async function runBackfill(app: App, options: BackfillOptions): Promise<number> {
   const written = await loadConfig(app.configPath);
   const today = dayOf(new Date());
-  // Which projects are discovered is known only below.
+  // The discovered projects are known only below.
   if (written.discovery.length === 0) chooseBackfill(written, options, today);
   if (!options.dryRun) await requireStaticKeys(app, written);
 
@@ -42,39 +33,34 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
     const config = await withSeenValues(configured, db, { start: options.from, end: options.to });
     const choice = chooseBackfill(config, options, today);
     for (const job of choice.dateless) app.log.warn({ job }, "left out: an export without a window can't ask for days");
-    const before = await readStatuses(db, choice);
-    const plans = planBackfill(choice.jobs, choice.range, options.only, before, dayOf(await databaseNow(db)));
+    const statuses = await readStatuses(db, choice);
+    const plans = planBackfill(choice.jobs, choice.range, options.only, statuses, dayOf(await databaseNow(db)));
     if (options.dryRun) {
       const { requestsPerSecond: rate } = config.service;
       const json = plans.map((plan) => planJson(plan, rate));
       writeAnswer(app, options, json, () => planText(plans, rate));
       return 0;
     }
-    return readNow(app, config, db, { options, choice, before, plans });
+    return readNow(app, config, db, { options, choice, plans });
   });
 }
 
-function readStatuses(db: Database, { jobs, range }: BackfillChoice): Promise<KnownSlices> {
-  const series = jobs.flatMap((one) => one.series);
+function readStatuses(db: Database, { jobs, range }: BackfillChoice) {
+  const series = jobs.flatMap((job) => job.series);
   return sliceStatuses(db, series, range);
 }
 
-type PlannedBackfill = {
-  readonly options: BackfillOptions;
-  readonly choice: BackfillChoice;
-  readonly before: KnownSlices;
-  readonly plans: readonly BackfillPlan[];
-};
+type PlannedBackfill = { options: BackfillOptions; choice: BackfillChoice; plans: readonly BackfillPlan[] };
 
 /** Reads in this process, and writes what is complete and what is left, also if a signal stops it. */
 async function readNow(app: App, config: Config, db: Database, planned: PlannedBackfill): Promise<number> {
-  const { options, choice, before, plans } = planned;
+  const { options, choice, plans } = planned;
   const results: JobResult[] = [];
   const writeResult = async () => {
-    const after = plans.length > 0 ? await readStatuses(db, choice) : before;
-    const counts = countStatuses(choice.jobs, choice.range, after);
-    const result = { options, results, counts, isStopped: app.signal.aborted };
-    writeAnswer(app, options, backfillJson(result), () => backfillText(result));
+    const counts = countStatuses(choice.jobs, choice.range, await readStatuses(db, choice));
+    const { from, to, only } = options;
+    const json = { from, to, only, stopped: app.signal.aborted, jobs: results.map(exportJson), range: counts };
+    writeAnswer(app, options, json, () => backfillText(options, results, counts, app.signal.aborted));
     return counts;
   };
   const requests = plans.flatMap(({ plan }) => plan.requests);
@@ -88,8 +74,7 @@ async function readNow(app: App, config: Config, db: Database, planned: PlannedB
     }
   } catch (error) {
     progress.stop();
-    // The person who stopped the command needs to know what is stored and how to continue. If that can't be read, the stop is
-    // still reported.
+    // If what is stored can't be read, the stop is still reported.
     if (app.signal.aborted) await writeResult().catch(() => {});
     throw error;
   }
@@ -99,20 +84,15 @@ async function readNow(app: App, config: Config, db: Database, planned: PlannedB
   return counts.failed + counts.suspect === 0 && (options.only === "failed" || counts.missing === 0) ? 0 : 1;
 }
 
-type BackfillResult = {
-  readonly options: BackfillOptions;
-  /** One for each job that has ended. */
-  readonly results: readonly JobResult[];
-  /** How many slices of the range have each status. */
-  readonly counts: Readonly<Record<SliceStatus, number>>;
-  /** A signal ended the command before everything was read. */
-  readonly isStopped: boolean;
-};
-
-/** What is suspect needs another reading, which only the mode `all` makes. */
+/** Only the mode `all` reads again what is suspect. */
 const MODE_FOR_STATUS = { failed: "failed", suspect: "all", missing: "missing" } as const;
 
-function backfillText({ options, results, counts, isStopped }: BackfillResult): string {
+function backfillText(
+  options: BackfillOptions,
+  results: readonly JobResult[],
+  counts: Readonly<Record<SliceStatus, number>>,
+  isStopped: boolean,
+): string {
   const { complete, suspect, failed, missing } = counts;
   const left = (["failed", "suspect", "missing"] as const).filter((status) => counts[status] > 0);
   const slices = complete + suspect + failed + missing;
@@ -133,10 +113,6 @@ const NOTHING_TO_DO: Readonly<Record<BackfillMode, string>> = {
   all: "nothing to do",
 };
 
-function backfillJson({ options: { from, to, only }, results, counts, isStopped }: BackfillResult): object {
-  return { from, to, only, stopped: isStopped, jobs: results.map(exportJson), range: counts };
-}
-
 const REQUESTS_SHOWN_MAX = 20;
 
 function planText(plans: readonly BackfillPlan[], rate: number): string {
@@ -156,7 +132,7 @@ function requestText(request: UsageRequest): string {
   return `${days} (${counted(sliceCount(request), "slice")}): ${seriesText(series)}`;
 }
 
-/** At the least: a service that answers slowly takes longer. */
+/** A service that answers slowly takes longer. */
 const secondsOf = (requests: readonly UsageRequest[], rate: number) => Math.ceil(requests.length / rate);
 
 function planJson({ job, plan: { requests } }: BackfillPlan, rate: number): object {

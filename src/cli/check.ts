@@ -1,5 +1,4 @@
-// The command `check`: checks the configuration, the database, the lists of projects and, per project, the key and what the service does
-// with its requests.
+// The command `check`: checks the configuration, the database, the lists of projects, and for each project its key and its requests.
 
 import type { App } from "../app.ts";
 import { type Config, loadConfig } from "../config/config.ts";
@@ -26,7 +25,7 @@ import { writeAnswer } from "./output.ts";
 type CheckOptions = {
   readonly offline?: boolean;
   readonly json?: boolean;
-  /** The lists of projects are right, however many projects they lack. */
+  /** Accepts the lists of projects, however many projects they lack. */
   readonly confirmProjects?: boolean;
 };
 
@@ -36,9 +35,9 @@ export async function runCheck(app: App, options: CheckOptions): Promise<number>
   databaseUrlOf(app.env);
   await requireSecrets(app, config);
   const file: Finding = { what: "file", state: "ok", text: app.configPath };
-  const groups = options.offline
-    ? [{ of: "configuration", findings: [file, ...checkNights(config)] }]
-    : [{ of: "configuration", findings: [file] }, ...(await checkOnline(app, config, options))];
+  const findings = options.offline ? [file, ...checkNights(config)] : [file];
+  const online = options.offline ? [] : await checkOnline(app, config, options);
+  const groups = [{ of: "configuration", findings }, ...online];
   writeAnswer(app, options, groups, (all) => all.map(renderFindings).join(""));
   return groups.every((group) => group.findings.every(({ state }) => state !== "fail")) ? 0 : 1;
 }
@@ -50,11 +49,12 @@ async function checkOnline(app: App, config: Config, options: CheckOptions): Pro
     return await withDatabase(app, async (db) => {
       // The embedded database has no other users.
       const problem = databaseUrlOf(app.env) === undefined ? undefined : await readerProblem(db);
-      const findings: Finding[] = [
-        { what: "schema", state: "ok", text: "up to date" },
-        ...(problem === undefined ? [] : [{ what: "usage_reader", state: "warn", text: problem } as const]),
+      const schema: Finding = { what: "schema", state: "ok", text: "up to date" };
+      const warnings = [
+        ...warningIf(problem !== undefined, "usage_reader", problem ?? ""),
         ...(await checkWindows(db)),
       ];
+      const findings = [schema, ...warnings];
       return [{ of, findings }, ...(await checkService(app, config, db, options))];
     });
   } catch (error) {
@@ -84,9 +84,8 @@ function checkNights({ exports, service: { requestsPerSecond } }: Config): Findi
     // Besides the requests, a run reads each project's list of keys.
     const calls = planRun(job, dayOf(now)).requests.length + job.projects.length;
     const seconds = Math.ceil(calls / requestsPerSecond);
-    if (seconds <= secondsBetween) return [];
     const text = `this night has ${counted(calls, "call")}, at ${requestsPerSecond} a second it takes ${durationText(seconds)}, longer than the ${durationText(secondsBetween)} until the next`;
-    return [{ what: `export ${job.name}`, state: "warn", text }];
+    return warningIf(seconds > secondsBetween, `export ${job.name}`, text);
   });
 }
 
@@ -94,13 +93,8 @@ function checkNights({ exports, service: { requestsPerSecond } }: Config): Findi
 const DISCOVERED_CHECKED_MAX = 3;
 
 /** Checks the nights, the lists of projects and the projects: those of the file, and the first of those that are listed now. */
-async function checkService(
-  app: App,
-  written: Config,
-  db: Database | undefined,
-  options: CheckOptions,
-): Promise<FindingGroup[]> {
-  // Without a database the lists are read, and only the projects of the file are checked.
+async function checkService(app: App, written: Config, db: Database | undefined, options: CheckOptions) {
+  // Without a database, only the projects of the file are checked.
   const lists = await readLists(app, written, db, options.confirmProjects);
   const config = db ? await withKnownProjects(written, db) : written;
   const groups: FindingGroup[] = lists.map((read) => ({
@@ -108,9 +102,9 @@ async function checkService(
     findings: listFindings(read),
   }));
   await using context = await openServiceContext(app, config, db);
-  const discovered = config.projects.filter(({ isDiscovered }) => isDiscovered);
-  const own = config.projects.filter(({ isDiscovered }) => !isDiscovered);
-  const checked = [...own, ...discovered.slice(0, DISCOVERED_CHECKED_MAX)];
+  const isDiscovered = (project: Config["projects"][number]) => project.isDiscovered === true;
+  const fromFile = config.projects.filter((project) => !isDiscovered(project));
+  const checked = [...fromFile, ...config.projects.filter(isDiscovered).slice(0, DISCOVERED_CHECKED_MAX)];
   const exports = [...checkNights(config), ...checkPatterns(config)];
   if (checked.length < config.projects.length) {
     const text = `${checked.length} of ${config.projects.length} are checked: a run says which of the others can't be read`;
@@ -131,15 +125,17 @@ function listFindings(read: ReadList): Finding[] {
   }
   const { listed, leftOut, change } = read;
   const news = change ? `; ${change.added.length} new, ${change.vanished.length} gone` : "";
-  const findings: Finding[] = [
-    { what: "list", state: listed.length === 0 ? "warn" : "ok", text: `${listed.length} listed${news}` },
-  ];
-  if (leftOut.length > 0)
-    findings.push({ what: "left out", state: "warn", text: firstNames(leftOut, NAMES_SHOWN_MAX) });
   const waiting = change?.waiting.map(({ name }) => name) ?? [];
-  if (waiting.length === 0) return findings;
   const missing = `${waiting.length} are missing, more than half (${firstNames(waiting, NAMES_SHOWN_MAX)}): they are read as before until a list an hour or more later lacks them, too; if they are gone, run check --confirm-projects`;
-  return [...findings, { what: "missing", state: "warn", text: missing }];
+  return [
+    { what: "list", state: listed.length === 0 ? "warn" : "ok", text: `${listed.length} listed${news}` },
+    ...warningIf(leftOut.length > 0, "left out", firstNames(leftOut, NAMES_SHOWN_MAX)),
+    ...warningIf(waiting.length > 0, "missing", missing),
+  ];
+}
+
+function warningIf(isSo: boolean, what: string, text: string): Finding[] {
+  return isSo ? [{ what, state: "warn", text }] : [];
 }
 
 /** Exports that read nothing, as a pattern of them fits no project. */
@@ -147,16 +143,15 @@ function checkPatterns({ exports, discovery, file }: Config): Finding[] {
   if (discovery.length === 0) return [];
   return exports.flatMap(({ name, projects }, i) => {
     const patterns = (file.exports[i]?.projects ?? []).filter(isPattern);
-    if (patterns.length === 0 || projects.length > 0) return [];
     const text = `no project fits ${quoteAll(patterns)}: the export reads nothing`;
-    return [{ what: `export ${name}`, state: "warn" as const, text }];
+    return warningIf(patterns.length > 0 && projects.length === 0, `export ${name}`, text);
   });
 }
 
 const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;
 
 export function renderFindings({ of, findings }: FindingGroup): string {
-  // One cause may affect many checks and is reported once. Request ids differ each time, so the comparison leaves them out.
+  // One cause may affect many checks and is reported once, although request ids differ.
   const causeOf = ({ state, text }: Finding) =>
     state === "ok" ? Symbol() : `${state} ${text.replaceAll(/\(request id [^)]*\)/g, "")}`;
   const lines = [...Map.groupBy(findings, causeOf).values()].flatMap((same) => {

@@ -8,7 +8,7 @@ import type { Environment } from "../proxy.ts";
 import { escapeControlCharacters } from "../text.ts";
 import { type CommandRun, defineCommands } from "./commands.ts";
 
-/** Runs one command and returns its exit status: 0 done, 1 failed, 2 the command line or the configuration is wrong. */
+/** Returns 0 if all is done; 1 if something failed, and what succeeded is stored; 2 if the command line or the configuration is wrong. */
 export async function runCommandLine(args: readonly string[], env: Environment, signal: AbortSignal): Promise<number> {
   let chosen: { readonly configPath: string; readonly run: CommandRun } | undefined;
   const program = defineCommands(await programVersion(), (configPath, run) => {
@@ -23,7 +23,7 @@ export async function runCommandLine(args: readonly string[], env: Environment, 
   if (!chosen) return 2;
   let app: App | undefined;
   try {
-    // Loaded here so that --help does not wait for modules that only commands need.
+    // --help does not need it.
     const { openApp } = await import("../app.ts");
     app = await openApp(env, chosen.configPath, signal);
     return await chosen.run(app);
@@ -37,7 +37,7 @@ export async function runCommandLine(args: readonly string[], env: Environment, 
 /** One line for a failure that somebody can act on; the stack for a bug of this program. */
 function failureText(error: unknown, signal: AbortSignal): string {
   if (signal.aborted) return errorText(signal.reason);
-  // An error of the operating system or the database server has a code. Node's TypeErrors have one, too, and are bugs.
+  // Errors of the operating system and of the database have a code. Node's TypeErrors have one, too, and are bugs.
   const isSystemError = error instanceof Error && "code" in error && !(error instanceof TypeError);
   if (error instanceof AppError || isSystemError || !(error instanceof Error)) return errorText(error);
   return error.stack ?? error.message;

@@ -1,12 +1,11 @@
-// Which commands there are, with their options and examples. A command's own module is loaded when the command runs, so that no
-// command waits for the modules of another. --help loads none of them.
+// The commands with their options and examples. A command's module is loaded when it runs, so that none waits for the modules of another.
 
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { App } from "../app.ts";
 import { CONFIG_FILE } from "../package-files.ts";
 import { BACKFILL_MODES } from "../usage/backfill.ts";
 import { isDay } from "../usage/days.ts";
-import { USAGE_DIMENSIONS } from "../usage/dimensions.ts";
+import { DIALECTS, USAGE_DIMENSIONS } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { GROUPINGS, type Grouping, groupingBy } from "../usage/series.ts";
 
@@ -20,14 +19,14 @@ Environment:
 /** Returns the exit status. */
 export type CommandRun = (app: App) => Promise<number>;
 
-/** `choose` is called with the command that a parsed command line names. */
+/** Parsing a command line calls `choose` with the command that it names. */
 export function defineCommands(version: string, choose: (configPath: string, run: CommandRun) => void): Command {
   const program = new Command("usage-export")
     .description("Stores what a speech service reports about usage in Postgres every night, and rotates API keys.")
     .version(version, "--version", "prints the version")
     .exitOverride()
     .showHelpAfterError("(--help lists commands and options)")
-    // Without this, the options after `keys rewrap` would be parsed as options of `keys`, which has the same ones.
+    // Without this, the options after `jobs next` would be parsed as options of `jobs`, which has the same ones.
     .enablePositionalOptions()
     .addHelpText("after", ENVIRONMENT)
     .helpCommand("help [command]", "what a command does, its options and examples");
@@ -58,7 +57,13 @@ function add(parent: Command, name: string, summary: string, ...examples: readon
     .addHelpText("after", ["\nExamples:", ...examples.map((line) => `  usage-export ${line}`)].join("\n"));
 }
 
-const JSON_ANSWER = ["--json", "answers in JSON"] as const;
+function answering(parent: Command, name: string, summary: string, ...examples: readonly string[]): Command {
+  return add(parent, name, summary, ...examples).option("--json", "answers in JSON");
+}
+
+function choice(flags: string, summary: string, values: readonly string[], byDefault?: unknown): Option {
+  return new Option(flags, summary).choices(values).default(byDefault);
+}
 
 function defineSetUp(program: Command, run: Run): void {
   const demo = "shows the whole product on this machine with nothing configured: emulator, embedded database, 30 days";
@@ -71,79 +76,61 @@ function defineSetUp(program: Command, run: Run): void {
     .option("--base-url <address>", "the service's address", "https://api.deepgram.com")
     .option("--key-variable <name>", "the environment variable that holds the API key", "USAGE_EXPORT_KEY")
     .option("--project <id>", "the project's id; default: the only project of the key")
-    .addOption(
-      new Option("--grouping <name...>", "the groupings to read")
-        .choices(GROUPINGS)
-        .default(["none", "accessor", "model", "tags"]),
-    )
+    .addOption(choice("--grouping <name...>", "what to group by", GROUPINGS, ["none", "accessor", "model", "tags"]))
     .option("--days <number>", "how many days to read again each night", wholeNumber(1, 366), 7)
     .option("--yes", "asks nothing; uses the options and their defaults")
     .action(run(async () => (await import("./init.ts")).runInit));
 
   const check = "checks the configuration, the database, and each project: its key, window, groupings and filters";
-  add(program, "check", check, "check", "check --offline --config staging.config.json")
+  answering(program, "check", check, "check", "check --offline --config staging.config.json")
     .option("--offline", "stops after the configuration")
-    .option(
-      "--confirm-projects",
-      "accepts the lists of projects as they are now, even if more than half of the projects are gone",
-    )
-    .option(...JSON_ANSWER)
+    .option("--confirm-projects", "accepts the lists of projects as they are, even if more than half are gone")
     .action(run(async () => (await import("./check.ts")).runCheck));
 
-  add(program, "migrate", "brings the database up to date; safe from several replicas at once", "migrate")
-    .option(...JSON_ANSWER)
-    .action(run(async () => (await import("./migrate.ts")).runMigrate));
+  answering(program, "migrate", "brings the database up to date; safe from several replicas at once", "migrate").action(
+    run(async () => (await import("./migrate.ts")).runMigrate),
+  );
 }
 
 function selecting(command: Command): Command {
   return command
     .option("--job <name...>", "only these jobs")
     .option("--project <name...>", "only these projects")
-    .option(
-      "--grouping <name...>",
-      "only these groupings; several dimensions are joined by commas: tags,line_item",
-      parseGroupings,
-    )
+    .option("--grouping <name...>", "only these groupings; of several dimensions: tags,line_item", parseGroupings)
     .option("--filter <name...>", "only these filters");
 }
 
 function defineWork(program: Command, run: Run): void {
   const exporting = "export --job nightly --project production --day 2026-03-01 2026-03-02";
-  selecting(add(program, "export", "runs export jobs now", "export", exporting))
+  selecting(answering(program, "export", "runs export jobs now", "export", exporting))
     .option("--day <YYYY-MM-DD...>", "these days in place of the job's window", parseDays)
-    .option(...JSON_ANSWER)
     .action(run(async () => (await import("./export.ts")).runExport));
 
   const backfill = "reads past days; after a stop, run it again to continue";
   const january = "backfill --from 2026-01-01 --to 2026-01-31";
-  selecting(add(program, "backfill", backfill, january, `${january} --only failed --grouping model`))
+  selecting(answering(program, "backfill", backfill, january, `${january} --only failed --grouping model`))
     .requiredOption("--from <YYYY-MM-DD>", "the first day", parseDay)
     .requiredOption("--to <YYYY-MM-DD>", "the last day, which must be over in UTC", parseDay)
     .addOption(
-      new Option("--only <mode>", "days that were never read (missing), days that failed, or all")
-        .choices(BACKFILL_MODES)
-        .default("missing"),
+      choice("--only <mode>", "days that were never read, days that failed, or all", BACKFILL_MODES, "missing"),
     )
     .option("--dry-run", "prints what would be read and how long it takes, and calls nothing")
-    .option(...JSON_ANSWER)
     .action(run(async () => (await import("./backfill.ts")).runBackfill));
 
   const rotating = ["rotate --dry-run", "rotate --job exporter --now", "rotate --job exporter --rollback"];
-  add(program, "rotate", "runs rotation jobs that are due", ...rotating)
+  answering(program, "rotate", "runs rotation jobs that are due", ...rotating)
     .option("--job <name...>", "only these rotations")
     .option("--project <name...>", "only the keys of these projects, by name or id")
     .option("--now", "makes a fresh key, due or not")
     .option("--dry-run", "prints what would be done and why, and calls nothing")
     .option("--rollback", "puts the previous key back")
-    .option(...JSON_ANSWER)
     .action(run(async () => (await import("./rotate.ts")).runRotate));
 
   const ledger = "lists the API keys with state, age and last use; never a secret";
-  const keys = add(program, "keys", ledger, "keys", "keys --json")
-    .option(...JSON_ANSWER)
-    .action(run(async () => (await import("./keys.ts")).runKeys));
-  const rewrap =
-    "opens the stored keys with USAGE_EXPORT_MASTER_KEY_PREVIOUS and seals them with USAGE_EXPORT_MASTER_KEY";
+  const keys = answering(program, "keys", ledger, "keys", "keys --json").action(
+    run(async () => (await import("./keys.ts")).runKeys),
+  );
+  const rewrap = "opens stored keys with USAGE_EXPORT_MASTER_KEY_PREVIOUS and seals them with USAGE_EXPORT_MASTER_KEY";
   add(keys, "rewrap", rewrap, "keys rewrap").action(run(async () => (await import("./keys.ts")).runRewrap));
 }
 
@@ -155,36 +142,27 @@ function defineJobs(program: Command, run: Run): void {
   add(program, "health", "asks the worker on this machine whether it can work", "health", "health --live")
     .option("--live", "asks only whether its process is alive")
     .action(run(async () => (await import("./health.ts")).runHealth));
-  const jobs = add(program, "jobs", "lists the jobs, when they run next, and which are paused", "jobs")
-    .option(...JSON_ANSWER)
-    .action(run(async () => (await import("./jobs.ts")).runJobs));
-  add(jobs, "next", "prints when a job runs next", "jobs next nightly --count 10")
+  const jobs = answering(program, "jobs", "lists the jobs, when they run next, and which are paused", "jobs").action(
+    run(async () => (await import("./jobs.ts")).runJobs),
+  );
+  answering(jobs, "next", "prints when a job runs next", "jobs next nightly --count 10")
     .argument("<name>", "the job's name")
     .option("--count <number>", "how many", wholeNumber(1, 1000), 5)
-    .option(...JSON_ANSWER)
     .action(run(async () => (await import("./jobs.ts")).runJobsNext));
   const why = 'jobs pause nightly --why "the service is moved until Monday"';
-  add(jobs, "pause", "stops the workers from running a job until it is resumed", why)
+  answering(jobs, "pause", "stops the workers from running a job until it is resumed", why)
     .argument("<name>", "the job's name")
     .requiredOption("--why <reason>", "the reason, which `jobs` shows", parseReason)
-    .option(...JSON_ANSWER)
     .action(run(async () => (await import("./jobs.ts")).runJobsPause));
-  add(jobs, "resume", "lets the workers run a job again, with what was due meanwhile", "jobs resume nightly")
+  answering(jobs, "resume", "lets the workers run a job again, with what was due meanwhile", "jobs resume nightly")
     .argument("<name>", "the job's name")
-    .option(...JSON_ANSWER)
     .action(run(async () => (await import("./jobs.ts")).runJobsResume));
 }
 
 function defineAnswers(program: Command, run: Run): void {
-  add(
-    program,
-    "status",
-    "says whether all is well, and if not: what, since when, and the next step",
-    "status",
-    'status --project "prod-*"',
-  )
+  const status = "says whether all is well, and if not: what, since when, and the next step";
+  answering(program, "status", status, "status", 'status --project "prod-*"')
     .option("--project <name...>", 'only how complete these projects are; "*" stands for any text')
-    .option(...JSON_ANSWER)
     .action(run(async () => (await import("./status.ts")).runStatus));
 
   const january = "report --from 2026-01-01 --to 2026-01-31 --out january.html";
@@ -195,25 +173,17 @@ function defineAnswers(program: Command, run: Run): void {
     .option("--project <name>", "only this project")
     .action(run(async () => (await import("./report.ts")).runReport));
 
-  const explain = "says which models, keys, tags and other groups made usage or cost rise or fall";
+  const explain =
+    "says which models, keys, tags and other groups made usage or cost rise or fall. A calendar month is compared with the month before, another period with as many days whole weeks earlier";
   const march = "explain --from 2026-03-01 --to 2026-03-31 --metric hours --limit 10";
-  add(program, "explain", explain, "explain", "explain --day 2026-03-02 --project production", march)
+  answering(program, "explain", explain, "explain", "explain --day 2026-03-02 --project production", march)
     .option("--day <YYYY-MM-DD>", "this day, compared with the same weekday a week before", parseDay)
-    .option(
-      "--from <YYYY-MM-DD>",
-      "the first day; default: 7 days up to --to. A calendar month is compared with the month before, another period with as many days whole weeks earlier",
-      parseDay,
-    )
+    .option("--from <YYYY-MM-DD>", "the first day; default: 7 days up to --to", parseDay)
     .option("--to <YYYY-MM-DD>", "the last day; default: yesterday in UTC", parseDay)
     .option("--project <name...>", "only these projects")
-    .addOption(
-      new Option("--metric <name...>", "these metrics; cost needs billing or prices in the configuration")
-        .choices([...METRICS, "cost"])
-        .default(["requests", "cost"]),
-    )
-    .addOption(new Option("--grouping <name...>", "explain it by these groupings only").choices(USAGE_DIMENSIONS))
+    .addOption(choice("--metric <name...>", "cost needs billing or prices", [...METRICS, "cost"], ["requests", "cost"]))
+    .addOption(choice("--grouping <name...>", "explain it by these groupings only", USAGE_DIMENSIONS))
     .option("--limit <number>", "how many groups each table names; the rest is one line", wholeNumber(1, 1000), 5)
-    .option(...JSON_ANSWER)
     .action(run(async () => (await import("./explain.ts")).runExplain));
 }
 
@@ -224,42 +194,24 @@ function defineTools(program: Command, run: Run): void {
     .requiredOption("--view <name>", "the view, without the schema")
     .option("--from <YYYY-MM-DD>", "the first day; default: the oldest", parseDay)
     .option("--to <YYYY-MM-DD>", "the last day; default: the newest", parseDay)
-    .addOption(
-      new Option(
-        "--format <name>",
-        "csv for spreadsheets, jsonl for programs; default: by the ending of --out",
-      ).choices(["csv", "jsonl"]),
-    )
+    .addOption(choice("--format <name>", "default: by the ending of --out", ["csv", "jsonl"]))
     .option("--out <file>", "the file to write; - writes to standard output", "-")
-    .option(
-      "--changed-since <moment>",
-      "only days that changed since this moment, which the dump before printed; the first time: beginning",
-    )
+    .option("--changed-since <moment>", "only days that changed since then; each dump prints the next moment to give")
     .action(run(async () => (await import("./dump.ts")).runDump));
 
   add(program, "schema", "prints the JSON Schema of the configuration", "schema").action(
-    run(async () => {
-      const { configJsonSchema } = await import("../config/schema.ts");
-      return async ({ write }) => {
-        write(`${JSON.stringify(configJsonSchema(), null, 2)}\n`);
-        return 0;
-      };
-    }),
+    run(async () => (await import("./schema.ts")).runSchema),
   );
 
   const emulator = "serves an emulator of the service on this machine, for trials";
   add(program, "emulator", emulator, "emulator --port 8080 --project trial", "emulator --project berlin paris rome")
     .option("--port <number>", "the port; 0 takes a free one", wholeNumber(0, 65_535), 0)
-    .addOption(
-      new Option("--dialect <name>", "its parameter and field names: as in the published interface, or as in 2026")
-        .choices(["interface", "2026"])
-        .default("interface"),
-    )
+    .addOption(choice("--dialect <name>", "its parameter and field names", DIALECTS, "interface"))
     .option("--project <id...>", "the ids of its projects; one key reads them all", ["trial"])
     .action(run(async () => (await import("./emulator.ts")).runEmulator));
 }
 
-// Parses the values of options. Commander puts the message behind "error: option ... argument '...' is invalid.".
+// Commander puts the message of these errors behind "error: option ... argument '...' is invalid.".
 
 function parseDay(text: string): string {
   if (!isDay(text)) throw new InvalidArgumentError("expected a day that exists, as YYYY-MM-DD.");

@@ -1,5 +1,4 @@
-// The command `demo`: the whole product on this machine with nothing configured. It runs jobs.config.json with the emulator
-// as the service and a temporary database.
+// The command `demo`: the whole product on this machine. It runs the packaged jobs.config.json with the emulator and a temporary database.
 
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -33,7 +32,7 @@ const KEY_VARIABLE = "USAGE_EXPORT_DEMO_KEY";
 type DemoOptions = { /** Keeps the dashboard up. */ readonly serve?: boolean };
 
 export async function runDemo(app: App, { serve }: DemoOptions): Promise<number> {
-  // The demo tells what it does: the log's lines would say it twice.
+  // The demo says what it does: the log would say it twice.
   if (app.env.LOG_LEVEL === undefined) app.log.level = "warn";
   const secret = app.scrubber.add(new Secret(randomBytes(20).toString("hex"))).reveal();
   const masterKey = app.scrubber.add(new Secret(randomBytes(32).toString("base64"))).reveal();
@@ -54,7 +53,7 @@ export async function runDemo(app: App, { serve }: DemoOptions): Promise<number>
   }
 }
 
-/** The packaged example, with the emulator as the service, an export of the costs, and the files of rotated keys in the folder. */
+/** The packaged example, for the emulator and with an export of the costs. Rotated keys are delivered into the folder. */
 async function demoConfig(baseUrl: string, folder: string): Promise<Config> {
   const example = JSON.parse(await readFile(path.join(PACKAGE_FOLDER, CONFIG_FILE), "utf8"));
   const [project] = example.projects;

@@ -20,7 +20,7 @@ import { checkOutputPath, writeFileAtomically, writeStandardOutput } from "./out
 
 type RowChoice = DayChoice & { readonly view: string };
 
-/** `format` left out: the ending of `out` decides. `out` "-" is standard output. */
+/** Without a format, the ending of `out` decides. "-" is standard output. */
 export type DumpOptions = RowChoice & { readonly format?: string | undefined; readonly out: string };
 
 export async function runDump(app: App, options: DumpOptions): Promise<number> {
@@ -35,10 +35,8 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
   }
   const changedSince = options.changedSince === undefined ? undefined : parseMoment(options.changedSince);
   if (changedSince !== undefined && out === "-") {
-    throw new AppError(
-      "config",
-      "--changed-since: expected --out with a file: the days to delete are written beside it",
-    );
+    const message = "--changed-since: expected --out with a file: the days to delete are written beside it";
+    throw new AppError("config", message);
   }
   if (out !== "-") await checkOutputPath(out, "--out");
   const output = { app, format };
@@ -58,12 +56,7 @@ type Rows = readonly (readonly (string | null)[])[];
 type Output = { readonly app: App; readonly format: string };
 
 /** Returns the number of rows. */
-async function writeRows(
-  { app, format }: Output,
-  file: string,
-  view: DumpedView,
-  read: AsyncIterable<Rows>,
-): Promise<number> {
+async function writeRows({ app, format }: Output, file: string, view: DumpedView, read: AsyncIterable<Rows>) {
   let count = 0;
   const pieces = async function* () {
     if (format === "csv") yield csvHeader(view.columns);
@@ -100,10 +93,8 @@ function parseMoment(text: string): string {
   if (/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text) && !Number.isNaN(Date.parse(text))) {
     return text;
   }
-  throw new AppError(
-    "config",
-    `--changed-since: expected beginning or a moment such as 2026-11-22T02:15:00Z; got ${JSON.stringify(text)}`,
-  );
+  const expected = "expected beginning or a moment such as 2026-11-22T02:15:00Z";
+  throw new AppError("config", `--changed-since: ${expected}; got ${JSON.stringify(text)}`);
 }
 
 function chooseView(views: readonly DumpedView[], { view: name, from, to, changedSince }: RowChoice): DumpedView {

@@ -10,7 +10,7 @@ import type { Dialect } from "../usage/dimensions.ts";
 export type EmulatorOptions = {
   readonly port: number;
   readonly dialect: Dialect;
-  /** The projects' ids. With several, the first key may use each of them. */
+  /** The projects' ids. With several, the key may use each of them. */
   readonly project: readonly string[];
 };
 

@@ -37,15 +37,11 @@ export async function runExplain(app: App, options: ExplainOptions): Promise<num
   explainedPeriod(options, dayOf(new Date()));
   const found = await withDatabase(app, async (db) => {
     const period = explainedPeriod(options, dayOf(await databaseNow(db)));
-    const reading = readByStatements(db, (query) => readChanges(query, options, period), {
-      secondsMax: STATEMENT_SECONDS_MAX,
-    });
+    const limit = { secondsMax: STATEMENT_SECONDS_MAX };
+    const reading = readByStatements(db, (query) => readChanges(query, options, period), limit);
     return { period, changes: await namingOption(reading) };
   });
-  const withSentences = found.changes.map((change) => ({
-    ...change,
-    sentences: changeSentences(change),
-  }));
+  const withSentences = found.changes.map((change) => ({ ...change, sentences: changeSentences(change) }));
   writeAnswer(app, options, { period: found.period, changes: withSentences }, () =>
     found.changes.length > 0 ? found.changes.map(renderChange).join("\n") : nothingText(found.period, options),
   );
@@ -94,10 +90,6 @@ function renderChange(change: Change): string {
   return `${changeSentences(change).join("\n")}\n${tables.join("")}`;
 }
 
-const NAME_COLUMNS = 40;
-/** For names with the same beginning. */
-const NAME_COLUMNS_MAX = 200;
-
 function renderTable({ question, total }: Answer, { grouping, parts }: ChangeSplit): string {
   const { metric, currency } = question;
   return textTable([
@@ -114,40 +106,29 @@ function renderTable({ question, total }: Answer, { grouping, parts }: ChangeSpl
   ]);
 }
 
-/** One line without characters that turn the text around; no other part has the same. */
+const NAME_LENGTH_MAX = 200;
+
 function groupText({ group, label }: ChangePart, parts: readonly ChangePart[]): string {
   if (group === null) return "(no value)";
-  const others = parts.filter((one) => one.group !== group);
   // Two keys may have the same comment.
-  const name = label === null || others.some((one) => one.label === label) ? group : label;
-  const short = truncatedName(name, NAME_COLUMNS);
-  const isUnique = others.every((one) => truncatedName(one.label ?? one.group ?? "", NAME_COLUMNS) !== short);
-  return (isUnique ? short : truncatedName(name, NAME_COLUMNS_MAX)) || "(blank)";
+  const isShared = parts.some((one) => one.group !== group && one.label === label);
+  return truncatedName(label === null || isShared ? group : label, NAME_LENGTH_MAX) || "(blank)";
 }
 
-/** The columns between the first and the last are numbers. */
+/** The columns after the first are numbers. */
 function textTable(rows: readonly (readonly string[])[]): string {
-  const columns = (rows[0]?.length ?? 1) - 1;
-  const widths = Array.from({ length: columns }, (_, column) =>
-    Math.max(...rows.map((row) => characterCount(row[column] ?? ""))),
-  );
-  return rows
-    .map(
-      (row) =>
-        `${row
-          .map((cell, i) => padded(cell, widths[i] ?? 0, i > 0))
-          .join("  ")
-          .trimEnd()}\n`,
-    )
-    .join("");
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => characterCount(row[column] ?? ""))));
+  const lines = rows.map((row) => {
+    const cells = row.map((cell, column) => {
+      const space = " ".repeat((widths[column] ?? 0) - characterCount(cell));
+      return column === 0 ? cell + space : space + cell;
+    });
+    return `${cells.join("  ").trimEnd()}\n`;
+  });
+  return lines.join("");
 }
 
 function signed(amount: string | null | undefined): string {
   if (amount === null || amount === undefined) return "";
   return amount.startsWith("-") || amount === "0" ? exactText(amount) : `+${exactText(amount)}`;
-}
-
-function padded(text: string, width: number, toTheRight: boolean): string {
-  const space = " ".repeat(Math.max(0, width - characterCount(text)));
-  return toTheRight ? space + text : text + space;
 }

@@ -1,4 +1,4 @@
-// The command `export`: runs export jobs now, in this process, with a progress bar on a terminal, and prints the result of each.
+// The command `export`: runs export jobs now, in this process, and prints the result of each.
 
 import { SingleBar } from "cli-progress";
 import type { App } from "../app.ts";
@@ -23,9 +23,9 @@ export type ExportOptions = SelectionOptions & { readonly json?: boolean };
 
 export async function runExport(app: App, options: ExportOptions): Promise<number> {
   const written = await loadConfig(app.configPath);
-  // Which projects are discovered is known only below.
+  // The discovered projects are known only below.
   if (written.discovery.length === 0) chooseJobs(written, options, dayOf(new Date()));
-  // Checked before the first call, so that a missing variable does not end a run halfway.
+  // Before the first call, so that a missing variable does not end a run halfway.
   await requireStaticKeys(app, written);
   const results: JobResult[] = [];
   await withDatabase(app, async (db) => {
@@ -36,7 +36,7 @@ export async function runExport(app: App, options: ExportOptions): Promise<numbe
     for (const job of jobs) {
       results.push({ job, result: await runExportNow(context, job, { trigger: "manual", selection }) });
     }
-    // If another scheduler runs this command and no worker runs, nothing else deletes old runs.
+    // Without a worker, nothing else deletes old runs.
     await deleteOldRuns(db, written.runs.keepDays);
   });
   writeAnswer(app, options, results.map(exportJson), () => results.map(exportText).join(""));
@@ -49,13 +49,11 @@ function spanOf(days: readonly Day[] = []): Window | undefined {
   return start === undefined || end === undefined ? undefined : { start, end };
 }
 
-type RunOptions = { readonly trigger: RunTrigger; readonly selection: Selection; readonly label?: string };
-
 /** Runs an export job in this process, with a progress bar on a terminal. */
 export async function runExportNow(
   context: ExportContext,
   job: ExportJob,
-  { trigger, selection, label = job.name }: RunOptions,
+  { trigger, selection, label = job.name }: { trigger: RunTrigger; selection: Selection; label?: string },
 ): Promise<ExportResult> {
   warnOfLeftOut(context.app.log, job);
   // By the database's clock, which all replicas share.
@@ -71,20 +69,14 @@ export async function runExportNow(
 
 export type JobResult = { readonly job: ExportJob; readonly result: ExportResult };
 
-type ReasonJson = Readonly<Record<string, string>>;
-
-export function exportJson({ job, result }: JobResult): RunCounts & {
-  readonly job: string;
-  readonly failures: readonly ReasonJson[];
-  readonly doubts: readonly ReasonJson[];
-} {
+export function exportJson({ job, result }: JobResult) {
   const reasonJson = ({ request, reason }: RequestReason) => ({ ...describeRequest(request), reason });
   const { failures, doubts } = result;
   return { job: job.name, ...pickCounts(result), failures: failures.map(reasonJson), doubts: doubts.map(reasonJson) };
 }
 
 const REASONS_SHOWN_MAX = 5;
-/** What differs between the reasons of requests that failed for the same one. */
+/** Requests that failed for the same reason differ in this text. */
 const OWN_OF_REQUEST = /^not called again after a refusal: | \(request id [^)]*\)/g;
 
 export function exportText({ job, result }: JobResult): string {

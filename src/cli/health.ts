@@ -8,10 +8,8 @@ import { monitorUrl } from "../web/access.ts";
 /** A worker that takes longer to answer is not healthy. */
 const ANSWER_MS_MAX = 3_000;
 
-type HealthOptions = { /** Asks /livez instead of /readyz. */ readonly live?: boolean };
-
-/** Prints the worker's answer, which has the reasons if it is not healthy. Exit status 0 if it is healthy, else 1. */
-export async function runHealth(app: App, options: HealthOptions): Promise<number> {
+/** Prints the worker's answer, which has the reasons if it is not healthy: then the exit status is 1. */
+export async function runHealth(app: App, options: { readonly live?: boolean }): Promise<number> {
   const { monitor } = await loadConfig(app.configPath);
   if (monitor.port === 0) {
     throw new AppError("config", "monitor.port: expected a fixed port to ask at; got 0, which is any free one");

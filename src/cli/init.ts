@@ -1,4 +1,4 @@
-// The command `init`: asks for a configuration, checks each answer with the service, and writes the file.
+// The command `init`: asks for a configuration, tries each answer with the service, and writes the file.
 
 import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -31,16 +31,10 @@ type InitOptions = {
   readonly yes?: boolean;
 };
 
-/** The answers so far, and what is taken for those that are not given yet. */
-type Draft = {
-  baseUrl: string;
-  keyVariable: string;
-  project: Project;
-  groupings: readonly string[];
-  days: number;
-};
+/** The answers so far, with placeholders for those that are not given yet. */
+type Draft = { baseUrl: string; keyVariable: string; project: Project; groupings: readonly string[]; days: number };
 
-/** Throws an AppError, and writes nothing, if the file exists, if there is no terminal, or with --yes if an answer does not work. */
+/** Writes nothing if the file exists, if there is no terminal, or with --yes if an answer does not work. */
 export async function runInit(app: App, options: InitOptions): Promise<number> {
   if (existsSync(app.configPath)) throw configExists(app);
   const isEmbedded = databaseUrlOf(app.env) === undefined;
@@ -58,7 +52,7 @@ export async function runInit(app: App, options: InitOptions): Promise<number> {
   });
   const isGood = await checkDraft(app, draft);
   if (!isGood && options.yes) throw new AppError("rejected", "nothing was written, because a check failed; see above");
-  // Somebody may have written the file while this command asked: then it is not replaced.
+  // A file that appeared while this command asked is not replaced.
   const text = configText(draft, schemaOf(app.configPath));
   await writeFile(app.configPath, text, { flag: "wx" }).catch((error: unknown) => {
     throw systemCode(error) === "EEXIST" ? configExists(app) : error;
@@ -77,7 +71,7 @@ function configExists({ configPath }: App): AppError {
   return new AppError("config", `${configPath} exists: edit it, or write a new one with --config FILE`);
 }
 
-/** Takes the answers if the configuration with them has no mistake; throws an AppError with the mistakes. */
+/** Throws an AppError if the configuration would have a mistake with the answers. */
 function take(app: App, draft: Draft, answers: Partial<Draft>): void {
   parseDraft(app, { ...draft, ...answers });
   Object.assign(draft, answers);
@@ -94,7 +88,7 @@ function openPrompt(app: App, takesDefaults: boolean): Prompt {
     throw new AppError("config", message);
   }
   const lines = takesDefaults ? undefined : createInterface({ input: process.stdin, output: process.stderr });
-  // Otherwise Ctrl-C would only close the interface, and on Node 22 the question would wait forever.
+  // Without this, Ctrl-C would only close the interface, and on Node 22 the question would wait for ever.
   lines?.on("SIGINT", () => process.kill(process.pid, "SIGINT"));
   const ended = new AbortController();
   lines?.once("close", () => ended.abort(new AppError("stopped", "the input ended before the last answer")));
@@ -122,7 +116,7 @@ async function askForService(app: App, options: InitOptions, prompt: Prompt, dra
   await prompt.ask("The environment variable that holds the API key", options.keyVariable, async (keyVariable) => {
     const key = app.env[keyVariable];
     if (!key) {
-      // Somebody may have given the key itself.
+      // It may be the key itself.
       const isName = /^[A-Z][A-Z0-9_]*$/.test(keyVariable) && !isKeyLike(keyVariable);
       const message = isName
         ? `${keyVariable} is not set: set it to the API key, and run init again`
@@ -141,9 +135,9 @@ const PROJECTS_SHOWN_MAX = 20;
 async function askForProject(app: App, options: InitOptions, prompt: Prompt, draft: Draft): Promise<Project> {
   const list = (service: Service, key: Secret) => fetchProjects(service, key, app.signal);
   const { listed } = await withService(app, draft, list).catch((error: unknown) => {
+    if (!(error instanceof AppError) || error.code === "stopped") throw error;
     // Without the list the id can still be given.
-    if (error instanceof AppError && error.code !== "stopped") return { listed: [] };
-    throw error;
+    return { listed: [] };
   });
   const ids = listed.map(({ id }) => toPrintableLine(id));
   const names = listed.map(({ name }, i) => `${toPrintableLine(name)} (${ids[i]})`);
@@ -154,9 +148,8 @@ async function askForProject(app: App, options: InitOptions, prompt: Prompt, dra
     const project = listed.find(({ id, name }) => id === answer || name === answer);
     if (project) return project;
     const got = answer === "" ? "; choose one with --project" : `, got ${JSON.stringify(answer)}`;
-    if (listed.length > 0) {
-      throw new AppError("config", `expected a project of this key (${firstNames(ids, PROJECTS_SHOWN_MAX)})${got}`);
-    }
+    const known = firstNames(ids, PROJECTS_SHOWN_MAX);
+    if (known !== "") throw new AppError("config", `expected a project of this key (${known})${got}`);
     if (answer === "") {
       throw new AppError("config", "the service lists no project of this key: give the id of one with --project");
     }
@@ -166,7 +159,7 @@ async function askForProject(app: App, options: InitOptions, prompt: Prompt, dra
   });
 }
 
-/** Runs the checks of `check` on the project; true if none failed. */
+/** Whether all checks of the project succeed. */
 async function checkDraft(app: App, draft: Draft): Promise<boolean> {
   const config = parseDraft(app, draft);
   await using context = await openServiceContext(app, config, undefined);
@@ -189,7 +182,7 @@ function parseDraft(app: App, draft: Draft): Config {
   return parseConfig(configText(draft), { source: app.configPath, baseDir });
 }
 
-/** The path of the JSON Schema relative to the configuration's folder; undefined if the package is not installed in that folder. */
+/** The JSON Schema's path from the configuration's folder; undefined if the package is not installed in it. */
 function schemaOf(configPath: string): string | undefined {
   const folder = path.dirname(path.resolve(configPath));
   const relative = path.relative(folder, path.join(PACKAGE_FOLDER, "jobs.config.schema.json"));
@@ -197,7 +190,6 @@ function schemaOf(configPath: string): string | undefined {
   return isInside ? `./${relative.replaceAll(path.sep, "/")}` : undefined;
 }
 
-/** The text of the configuration file, made from the answers. Optional fields that keep their default are left out. */
 function configText({ baseUrl, keyVariable, project, groupings, days }: Draft, schema?: string): string {
   const config = {
     ...(schema !== undefined && { $schema: schema }),

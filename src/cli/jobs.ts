@@ -14,7 +14,6 @@ import { writeAnswer } from "./output.ts";
 
 type JobsOptions = { readonly json?: boolean };
 
-/** Every job, when it runs next, and whether it is paused. */
 export async function runJobs(app: App, options: JobsOptions): Promise<number> {
   const config = await loadConfig(app.configPath);
   const answer = await withDatabase(app, (db) => listJobs(db, config));
@@ -33,12 +32,8 @@ export async function listJobs(db: Database, config: Config): Promise<readonly L
   });
 }
 
-/** The next times a job runs, by this machine's clock, so that it works without a database. */
-export async function runJobsNext(
-  app: App,
-  name: string,
-  options: JobsOptions & { readonly count: number },
-): Promise<number> {
+/** By this machine's clock, so that it works without a database. */
+export async function runJobsNext(app: App, name: string, options: JobsOptions & { count: number }): Promise<number> {
   const job = await chooseJob(app, name);
   const moments = nextOccurrences(job, new Date(), options.count);
   writeAnswer(app, options, { job: name, timezone: job.timezone, next: moments }, ({ timezone, next }) =>
@@ -47,11 +42,7 @@ export async function runJobsNext(
   return 0;
 }
 
-export async function runJobsPause(
-  app: App,
-  name: string,
-  options: JobsOptions & { readonly why: string },
-): Promise<number> {
+export async function runJobsPause(app: App, name: string, options: JobsOptions & { why: string }): Promise<number> {
   return changePause(app, name, options, (db, job) => pauseJob(db, job, { why: options.why, by: app.actor }));
 }
 
@@ -60,12 +51,9 @@ export async function runJobsResume(app: App, name: string, options: JobsOptions
   return changePause(app, name, options, resumeJob);
 }
 
-async function changePause(
-  app: App,
-  jobName: string,
-  options: JobsOptions,
-  change: (db: Database, job: JobId) => Promise<StoredJob>,
-): Promise<number> {
+type Change = (db: Database, job: JobId) => Promise<StoredJob>;
+
+async function changePause(app: App, jobName: string, options: JobsOptions, change: Change): Promise<number> {
   const job = await chooseJob(app, jobName);
   const { kind, name, pause } = await withDatabase(app, (db) => change(db, job));
   writeAnswer(app, options, { kind, job: name, paused: pause }, ({ paused }) =>

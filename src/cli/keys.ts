@@ -44,12 +44,9 @@ function keyText(key: KeyStatus): string {
   ].join(", ");
 }
 
-/** What a person should know of a rotation, also of one that is not configured any more. */
 function warningsOf(row: RotationRow): readonly string[] {
-  return [
-    ...(row.failedAttempts > 0 ? [attemptsText(row)] : []),
-    ...(row.fallback === null ? [] : [fallbackText(row)]),
-  ];
+  const warnings = row.failedAttempts > 0 ? [attemptsText(row)] : [];
+  return row.fallback === null ? warnings : [...warnings, fallbackText(row)];
 }
 
 /** Seals every key with the current master key. Safe to repeat and to interrupt: each key opens with one or the other. */

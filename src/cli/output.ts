@@ -7,7 +7,7 @@ import type { App } from "../app.ts";
 import { AppError } from "../errors.ts";
 import { type Pieces, replaceFile } from "../files.ts";
 
-type AnswerOptions = { /** Answers in JSON. */ readonly json?: boolean };
+type AnswerOptions = { readonly json?: boolean };
 
 export function writeAnswer<T>(app: App, { json }: AnswerOptions, answer: T, toText: (answer: T) => string): void {
   app.write(json ? `${JSON.stringify(answer)}\n` : toText(answer));
@@ -26,10 +26,7 @@ export async function checkOutputPath(file: string, option: string): Promise<voi
   }
 }
 
-/**
- * Replaces the file as a whole. The old file stays if writing fails or is aborted. Throws `delivery` if the file can't be written;
- * an error that `pieces` throws is thrown unchanged.
- */
+/** The old file stays if writing fails or is aborted. Throws `delivery` if the file can't be written, and errors of `pieces` as they are. */
 export async function writeFileAtomically(file: string, pieces: Pieces, signal: AbortSignal): Promise<void> {
   // If the name is a link, the link stays and its target is replaced.
   const target = await realpath(file).catch(() => file);
@@ -53,13 +50,10 @@ export async function writeFileAtomically(file: string, pieces: Pieces, signal: 
 }
 
 /**
- * Writes an answer that is too large for memory to standard output. Waits until each piece has left this process, so that a slow
- * reader slows the source down. Ends without an error if the reader goes away or the disk is full; main.ts reports a full disk.
+ * Waits until each piece has left this process, so that a slow reader slows the source down. Ends without an error if the reader goes away
+ * or the disk is full; main.ts reports a full disk.
  */
-export async function writeStandardOutput(
-  pieces: AsyncIterable<string | Uint8Array>,
-  signal: AbortSignal,
-): Promise<void> {
+export async function writeStandardOutput(pieces: AsyncIterable<string | Uint8Array>, signal: AbortSignal) {
   try {
     for await (const piece of pieces) await writePiece(piece, signal);
   } catch (error) {
@@ -77,5 +71,5 @@ function writePiece(piece: string | Uint8Array, signal: AbortSignal): Promise<vo
   return promise.finally(() => signal.removeEventListener("abort", stop));
 }
 
-/** Distinguishes a closed output from an error of the source, whose connection may break in the same way. */
+/** A closed output. An error of the source must not be taken for it, although its connection may break in the same way. */
 class OutputClosed extends Error {}

@@ -8,7 +8,6 @@ import { InvalidQuestion } from "../facts/question.ts";
 import { sentences } from "../show/sentence.ts";
 import { comparedPeriod, dayOf } from "../usage/days.ts";
 import { scriptPage } from "../web/assets.ts";
-import type { ReportData } from "../web/dashboard/pages.ts";
 import { readReportData } from "../worker/dashboard-reads.ts";
 import { checkOutputPath, writeFileAtomically } from "./output.ts";
 import { choosePeriod, type PeriodOptions } from "./selection.ts";
@@ -41,19 +40,12 @@ export async function runReport(app: App, options: ReportOptions): Promise<numbe
 }
 
 /** The page is scrubbed of secrets, because it contains error texts of the service and the database. */
-export async function readReport(
-  app: App,
-  db: Database,
-  options: Omit<ReportOptions, "out">,
-): Promise<{ readonly data: ReportData; readonly page: string }> {
+export async function readReport(app: App, db: Database, options: Omit<ReportOptions, "out">) {
   const now = await databaseNow(db);
   const period = choosePeriod(options, dayOf(now));
   const projects = options.project === undefined ? undefined : [options.project];
-  const data = await namingOption(
-    readReportData(db, { period, before: comparedPeriod(period), projects }, now, {
-      secondsMax: STATEMENT_SECONDS_MAX,
-    }),
-  );
+  const question = { period, before: comparedPeriod(period), projects };
+  const data = await namingOption(readReportData(db, question, now, { secondsMax: STATEMENT_SECONDS_MAX }));
   const { renderReport } = await import("../web/dashboard/pages.ts");
   return { data, page: app.scrubber.scrub(renderReport(data, now, (await scriptPage()).body)) };
 }

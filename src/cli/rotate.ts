@@ -1,4 +1,4 @@
-// The command `rotate`: rotates the keys that are due, one after the other, or says what would be done.
+// The command `rotate`: rotates the keys that are due, or says what would be done.
 
 import type { App } from "../app.ts";
 import { type Config, loadConfig } from "../config/config.ts";
@@ -35,12 +35,12 @@ export async function runRotate(app: App, options: RotateOptions): Promise<numbe
     throw new AppError("config", "--now and --rollback exclude each other: a fresh key, or the previous one");
   }
   requireKnown("--job", job, namesInFile(written));
-  // Which projects are discovered is known only below.
+  // The discovered projects are known only below.
   if (written.discovery.length === 0) chooseRotations(written, options);
   await requireStaticKeys(app, written);
   readMasterKeys(app.env);
   return withDatabase(app, async (db) => {
-    // A list is read only for a rotation that it may add projects to, and never to put a key back, which is an emergency.
+    // A list is read only if it may add projects to a rotation, and never for a rollback, which is an emergency.
     const isForListed = written.file.rotations.some(
       ({ name, projects }) => (job?.includes(name) ?? true) && projects?.some(isPattern),
     );
@@ -74,6 +74,8 @@ function chooseRotations(config: Config, { job, project, rollback }: RotateOptio
   return jobs;
 }
 
+type Wants = RotationRequest["wants"] | undefined;
+
 async function rotateAll(
   app: App,
   config: Config,
@@ -81,7 +83,7 @@ async function rotateAll(
   rotations: readonly RotationConfig[],
   { dryRun, json, now, rollback }: RotateOptions,
 ): Promise<number> {
-  const wants = now ? "fresh" : rollback ? "previous" : undefined;
+  const wants: Wants = now ? "fresh" : rollback ? "previous" : undefined;
   await using context = dryRun ? undefined : await openRotationContext(app, config, db);
   const answers: RotationAnswer[] = [];
   const rotate = async (rotation: RotationConfig) => {
@@ -89,7 +91,7 @@ async function rotateAll(
     const project = rotation.group === undefined ? {} : { project: rotation.project.name };
     const answer = { rotation: jobNameOf(rotation), ...project, ...result };
     answers.push(answer);
-    // A person sees at once what was done with each of many keys.
+    // A person sees each of many keys as soon as it is done.
     if (!json) app.write(renderAnswer(answer));
     return result;
   };
@@ -101,11 +103,7 @@ async function rotateAll(
 }
 
 /** A rotation that fails does not keep the others from being rotated. */
-async function rotateOne(
-  context: RotationContext,
-  rotation: RotationConfig,
-  wants: RotationRequest["wants"] | undefined,
-): Promise<RotationResult> {
+async function rotateOne(context: RotationContext, rotation: RotationConfig, wants: Wants): Promise<RotationResult> {
   try {
     return await rotateForPerson(context, rotation, wants);
   } catch (error) {
@@ -116,23 +114,16 @@ async function rotateOne(
   }
 }
 
-/** What would be done. Reads the ledger, and calls nothing. */
-async function resultOfPlan(
-  db: Database,
-  job: RotationConfig,
-  wants: RotationRequest["wants"] | undefined,
-): Promise<RotationResult> {
+/** Reads the ledger, and calls nothing. */
+async function resultOfPlan(db: Database, job: RotationConfig, wants: Wants): Promise<RotationResult> {
   const { ledger, now } = await readLedger(db, job);
   const { next, idle, blocked } = planRotation(job, ledger, now, wants && { wants, at: now });
   const steps = [...(next ? [next] : []), ...cleanupSteps(job, ledger, now)];
-  const errors = blocked === undefined ? [] : [blocked];
-  return {
-    status: errors.length === 0 ? "ok" : "failed",
-    ...{ did: steps.map((step) => `would ${stepText(step)}`), kept: [], idle, errors },
-  };
+  const did = steps.map((step) => `would ${stepText(step)}`);
+  if (blocked !== undefined) return { status: "failed", did, kept: [], idle, errors: [blocked] };
+  return { status: "ok", did, kept: [], idle, errors: [] };
 }
 
-/** `kept` are the earlier keys that were left unchanged, each with the reason. */
 function renderAnswer({ rotation, project, did, kept, idle, errors }: RotationAnswer): string {
   const title = project === undefined ? rotation : `${rotation}, project ${project}`;
   const notDone = [...kept.map((text) => `kept ${text}`), ...errors.map((text) => `failed: ${text}`)];

@@ -1,4 +1,4 @@
-// Which jobs, series and days the command line asks for, checked against the configuration before anything is called. Pure.
+// Checks which jobs, series and days the command line asks for, before anything is called. Pure.
 
 import type { Config } from "../config/config.ts";
 import { quoteAll, requireKnown } from "../config/messages.ts";
@@ -16,38 +16,38 @@ export type SelectionOptions = {
   readonly day?: readonly Day[];
 };
 
-export type Chosen = { readonly jobs: readonly ExportJob[]; readonly selection: Selection };
-
 /** Throws `config` for a name that is not configured and if nothing is selected: a typo must not look like success. */
-export function chooseJobs(config: Config, options: SelectionOptions, today: Day): Chosen {
-  const { exports } = config;
+export function chooseJobs({ exports, projects: configured }: Config, options: SelectionOptions, today: Day) {
+  const { job: names, project: projects, grouping: groupings, filter: filters, day: days } = options;
   if (exports.length === 0) throw new AppError("config", 'there is no export to run: add one under "exports"');
-  const names = (values: readonly string[]) => [...new Set(values)];
-  requireKnown("--job", options.job, names(exports.map(({ name }) => name)));
-  requireKnown("--project", options.project, names(config.projects.map(({ name }) => name)));
-  // The values of fan-outs are known to the database alone.
+  requireKnown("--job", names, distinctNames(exports));
+  requireKnown("--project", projects, distinctNames(configured));
+  // Only the database knows the values of fan-outs.
   const isOfFanOut = (name: string) => exports.some(({ fanOuts = [] }) => namesFanOut(fanOuts, name));
-  const filters = options.filter?.filter((name) => !isOfFanOut(name));
-  requireKnown("--filter", filters, names(exports.flatMap(filterNames)));
-  const late = options.day?.find((day) => day > today);
+  const written = filters?.filter((name) => !isOfFanOut(name));
+  requireKnown("--filter", written, [...new Set(exports.flatMap(filterNames))]);
+  const late = days?.find((day) => day > today);
   if (late !== undefined) throw notBegun(late, today);
 
-  const { project: projects, grouping: groupings, filter, day: days } = options;
-  const selection = { projects, groupings, filters: filter, days };
-  const jobs = exports.filter((job) => (options.job?.includes(job.name) ?? true) && isSelected(job, selection));
+  const selection: Selection = { projects, groupings, filters, days };
+  const jobs = exports.filter((job) => (names?.includes(job.name) ?? true) && isSelected(job, selection));
   if (jobs.length === 0) throw new AppError("config", "no export has this combination of project, grouping and filter");
-  const dateless = options.day && jobs.find((job) => !job.window);
+  const dateless = days && jobs.find((job) => !job.window);
   if (dateless) {
     throw new AppError("config", `--day: the export "${dateless.name}" has no "window", so it can't ask for a day`);
   }
   return { jobs, selection };
 }
 
+function distinctNames(named: readonly { readonly name: string }[]): readonly string[] {
+  return [...new Set(named.map(({ name }) => name))];
+}
+
 function filterNames({ filters, fanOuts = [] }: ExportJob): readonly string[] {
   return [...filters.map(({ name }) => name), ...fanOuts.map(({ dimension }) => everyValue(dimension))];
 }
 
-/** A job with fan-outs counts as selected, unless their stored values (`seen`) were read and none has the name of a selected filter. */
+/** A job with fan-outs counts as selected, unless their stored values (`seen`) were read and no selected filter names one of them. */
 function isSelected(job: ExportJob, selection: Selection): boolean {
   const { projects, filters } = selection;
   const mayFanOut = (job.fanOuts ?? []).length > 0 && !(job.seen && filters);
@@ -74,10 +74,7 @@ export type BackfillChoice = {
   readonly range: Window;
 };
 
-/**
- * Ten years. The days of a range become due for good: workers read them and status shows them as gaps until they are complete. A typo
- * such as 2006 for 2026 must not make twenty years due.
- */
+/** Ten years. The days of a range become due for good: a typo such as 2006 for 2026 must not make twenty years due. */
 const RANGE_DAYS_MAX = 3660;
 
 /** Throws `config`, before any call, for a selection or range that can't be read. */
@@ -89,10 +86,8 @@ export function chooseBackfill(config: Config, options: BackfillOptions, today: 
   const dated = jobs.filter(({ window }) => window !== undefined);
   const dateless = jobs.filter(({ window }) => window === undefined).map(({ name }) => name);
   if (dated.length === 0) {
-    throw new AppError(
-      "config",
-      `nothing to backfill: only exports with a "window" can ask for days, and ${quoteAll(dateless)} has none`,
-    );
+    const reason = `only exports with a "window" can ask for days, and ${quoteAll(dateless)} has none`;
+    throw new AppError("config", `nothing to backfill: ${reason}`);
   }
   return { jobs: distinctSeries(dated, selection), dateless, range };
 }

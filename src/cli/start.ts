@@ -23,7 +23,7 @@ const CLOSE_MS_MAX = 300;
 
 type StartOptions = { /** Works on the embedded database. */ readonly embedded?: boolean };
 
-/** Runs until a signal stops it, which is no failure. A changed configuration is taken up meanwhile. */
+/** Runs until a signal stops it, which is no failure. */
 export async function runStart(app: App, { embedded = false }: StartOptions): Promise<number> {
   const config = await loadConfig(app.configPath);
   requireIntendedDatabase(app, embedded);
@@ -41,16 +41,13 @@ export async function runStart(app: App, { embedded = false }: StartOptions): Pr
   return 0;
 }
 
-/**
- * The monitor answers from the start, also while the worker waits for its database. If the worker can't work with its first configuration,
- * it ends. A later configuration that it can't work with is not taken up.
- */
+/** The monitor answers from the start, also while the worker waits for its database. */
 async function work(app: App, first: Loaded, db: Database, liveness: Liveness): Promise<void> {
   const worker = await newWorker();
   let reloader: Reloader | undefined;
   await using monitoring = await openMonitoring(app, () => reloader?.current() ?? first, { db, liveness });
   using _ = onHangup(app, () => reloader?.request());
-  // Without a terminal nobody reads this: the log says the same.
+  // Without a terminal, the log says the same.
   const writeToTerminal = (text: string) => (app.terminal ? app.write(text) : undefined);
   writeToTerminal(`dashboard, health and metrics: ${monitoring.url}/\n`);
 
@@ -80,10 +77,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
   while (!app.signal.aborted) await runWorker(workerApp, opened.current(), db, deps);
 }
 
-/**
- * SIGHUP has the configuration read again. It also comes when the terminal of the worker is closed: then nobody sees the worker any
- * more, and it stops.
- */
+/** SIGHUP has the configuration read again. It also comes when the terminal of the worker is closed: then the worker stops. */
 function onHangup(app: App, reload: () => void): Disposable {
   const isTerminalClosed = () => app.terminal && !isatty(process.stderr.fd);
   const stop = () => process.kill(process.pid, "SIGTERM");
@@ -94,19 +88,16 @@ function onHangup(app: App, reload: () => void): Disposable {
   return { [Symbol.dispose]: () => process.removeListener("SIGHUP", handle) };
 }
 
-/** A worker runs for months: it must not write to the embedded database only because DATABASE_URL was forgotten. */
+/** A worker must not write to the embedded database for months only because DATABASE_URL was forgotten. */
 function requireIntendedDatabase({ env }: App, embedded: boolean): void {
   const url = databaseUrlOf(env);
   if (url === undefined && !embedded) {
-    throw new AppError(
-      "config",
-      "DATABASE_URL is not set: expected postgres://user:password@host:port/database, or --embedded to work on the embedded database in ./data",
-    );
+    const message =
+      "DATABASE_URL is not set: expected postgres://user:password@host:port/database, or --embedded to work on the embedded database in ./data";
+    throw new AppError("config", message);
   }
   if (url !== undefined && embedded) {
-    throw new AppError(
-      "config",
-      "--embedded: DATABASE_URL is set too, which names another database: leave out one of the two",
-    );
+    const message = "--embedded: DATABASE_URL is set too, which names another database: leave out one of the two";
+    throw new AppError("config", message);
   }
 }

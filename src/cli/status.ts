@@ -22,7 +22,7 @@ import { writeAnswer } from "./output.ts";
 
 export type StatusOptions = { readonly project?: readonly string[]; readonly json?: boolean };
 
-/** Exit status 1 while there is any fault, or a day of the projects that were asked for is not complete: a script need not read the answer. */
+/** Exit status 1 while something is wrong, or a day of the projects that were asked for is not complete: a script need not read the answer. */
 export async function runStatus(app: App, options: StatusOptions): Promise<number> {
   const { project: patterns } = options;
   const written = await loadConfig(app.configPath);
@@ -35,8 +35,8 @@ export async function runStatus(app: App, options: StatusOptions): Promise<numbe
     writeAnswer(app, options, statusJson(health, gaps, undated), () => renderStatus(health, gaps, undated));
     return isWell(health) ? 0 : 1;
   }
-  const isAsked = new Set(projectsAsked(health, patterns));
-  const projects = worstProjects(health.projects.filter(({ project }) => isAsked.has(project)));
+  const asked = projectsAsked(health, patterns);
+  const projects = worstProjects(health.projects.filter(({ project }) => asked.includes(project)));
   writeAnswer(app, options, { readAt: health.readAt, projects, ...gaps }, () => {
     const rest = (more: number) => `and ${more} more that have fewer days that are not complete`;
     return lines([...firstOf(projects.map(projectLine), FOUND_SHOWN_MAX, rest), ...gapLines(gaps)]);
@@ -51,7 +51,7 @@ function projectsAsked({ projects }: HealthState, patterns: readonly string[]): 
   return names.filter((name) => patterns.some((pattern) => matchesPattern(pattern, name)));
 }
 
-/** Scripts read these fields. The conditions say which days are unusual, and the exit status is 1 while one of them is wrong. */
+/** Scripts read these fields. The conditions say which days are unusual. */
 function statusJson({ anomalies: _, ...health }: HealthState, gaps: Gaps, undated: readonly SeriesName[]) {
   const conditions = health.conditions.map(({ section: _, isQuiet: __, ...condition }) => condition);
   const jobs = health.jobs.map(({ mayReadMissing: _, ...job }) => job);
@@ -64,34 +64,35 @@ const PAUSES_SHOWN_MAX = 5;
 
 function renderStatus(health: HealthState, gaps: Gaps, undated: readonly SeriesName[]): string {
   const { jobs, workers, slices, rotations, callPauses, budgets, projects, lists } = health;
-  const texts = (part: (one: Condition) => boolean) => health.conditions.filter(part).map(({ text }) => text);
-  const wrong = texts(({ isWrong }) => isWrong);
+  const [wrong, reminders] = [health.conditions.filter(isWrong), health.conditions.filter((one) => !isWrong(one))];
   return lines([
     ...(wrong.length === 0 ? [wellText(health)] : titled("not well:", wrong)),
-    ...titled(
-      "reminders:",
-      texts(({ isWrong }) => !isWrong),
-    ),
+    ...titled("reminders:", reminders),
     ...jobs.flatMap(jobLines),
     ...workerLines(workers),
     ...firstOf(callPauses.map(pauseText), PAUSES_SHOWN_MAX, (more) => `and with ${counted(more, "more key")}`),
     `slices: ${slices.complete} complete, ${slices.suspect} suspect, ${slices.failed} failed, ${slices.missing} missing`,
-    ...lists.map(
-      ({ list, projects: count, readAt }) =>
-        `projects of ${list}: ${count}, ${readAt ? `listed ${instantText(readAt)}` : "never listed"}`,
-    ),
+    ...lists.map(listText),
     ...worstProjectLines(projects),
     ...gapLines(gaps),
     ...firstOf(undated.map(undatedText), UNDATED_SHOWN_MAX, (more) => `undated: ${more} more series`),
-    ...budgets
-      .filter(({ isOver }) => !isOver)
-      .map((budget) => `budget ${budgetTitle(budget)}: ${budgetUseText(budget)}`),
-    ...rotations.flatMap(({ rotation, projects: all, apiKeyId, ageDays, keys }) => {
-      if (all !== undefined && keys.active > 0)
-        return [`rotation ${rotation}: ${counted(keys.active, "key")} of ${all} projects, ${ageDays} days old at most`];
-      return apiKeyId === null ? [] : [`rotation ${rotation}: key ${apiKeyId}, ${ageDays} days old`];
-    }),
+    // A condition names those that are used up.
+    ...budgets.flatMap((one) => (one.isOver ? [] : `budget ${budgetTitle(one)}: ${budgetUseText(one)}`)),
+    ...rotations.flatMap(rotationLines),
   ]);
+}
+
+function listText({ list, projects, readAt }: HealthState["lists"][number]): string {
+  return `projects of ${list}: ${projects}, ${readAt ? `listed ${instantText(readAt)}` : "never listed"}`;
+}
+
+function rotationLines({ rotation, projects, apiKeyId, ageDays, keys }: HealthState["rotations"][number]): string[] {
+  if (projects !== undefined && keys.active > 0) {
+    return [
+      `rotation ${rotation}: ${counted(keys.active, "key")} of ${projects} projects, ${ageDays} days old at most`,
+    ];
+  }
+  return apiKeyId === null ? [] : [`rotation ${rotation}: key ${apiKeyId}, ${ageDays} days old`];
 }
 
 function undatedText(series: SeriesName): string {
@@ -102,7 +103,7 @@ function lines(texts: readonly string[]): string {
   return `${texts.join("\n")}\n`;
 }
 
-/** Another scheduler may run the exports. If none has, the jobs wait for a worker. */
+/** Without a worker, another scheduler may run the jobs. If none has run yet, nothing may ever run. */
 function wellText({ jobs, workers }: HealthState): string {
   const isIdle = workers.length === 0 && jobs.some(({ paused, lastRun }) => !paused && !lastRun);
   return isIdle ? "all is well so far, but nothing will run: no worker was ever started" : "all is well";
@@ -114,8 +115,12 @@ function pauseText({ key, until }: CallPause): string {
   return `${calls} are paused until ${instantText(until)}, as the service asked`;
 }
 
-function titled(title: string, texts: readonly string[]): readonly string[] {
-  return texts.length === 0 ? [] : [title, ...texts.map((text) => `  ${text}`)];
+function isWrong(condition: Condition): boolean {
+  return condition.isWrong;
+}
+
+function titled(title: string, conditions: readonly Condition[]): readonly string[] {
+  return conditions.length === 0 ? [] : [title, ...conditions.map(({ text }) => `  ${text}`)];
 }
 
 function jobLines({ nextRun, lastRun, paused, overdueSince, ...job }: JobHealth): string[] {
@@ -154,11 +159,11 @@ function renderRun({ status, startedAt, trigger, error }: LastRun): string {
 const WORST_SHOWN = 10;
 const FOUND_SHOWN_MAX = 50;
 
-/** The projects that have days that are not complete; nothing of a single project, of which the rest of the answer is. */
+/** Empty if there is only one project: the rest of the answer is about it. */
 function worstProjectLines(projects: readonly ProjectHealth[]): readonly string[] {
   const incomplete = projects.filter(isIncomplete);
-  // Usage and billing of a project are two.
-  const countOf = (some: readonly ProjectHealth[]) => new Set(some.map(({ project }) => project)).size;
+  // A project may have two entries, for usage and for billing.
+  const countOf = (entries: readonly ProjectHealth[]) => new Set(entries.map(({ project }) => project)).size;
   if (countOf(projects) < 2 || incomplete.length === 0) return [];
   const lines = worstProjects(incomplete).map((one) => `  ${projectLine(one)}`);
   const rest = 'status --project NAME shows one of them, and "*" stands for any text';
@@ -172,13 +177,12 @@ function isIncomplete({ missing, failed, suspect }: ProjectHealth): boolean {
   return missing + failed + suspect > 0;
 }
 
-function projectLine({ project, source, series, complete, freshThrough, ...lacking }: ProjectHealth): string {
-  const { missing, failed, suspect } = lacking;
-  const counts = Object.entries({ missing, failed, suspect }).flatMap(([status, count]) =>
-    count > 0 ? `${count} ${status}` : [],
-  );
+function projectLine({ project, source, series, freshThrough, ...counts }: ProjectHealth): string {
+  const shown = (["missing", "failed", "suspect"] as const).filter((status) => counts[status] > 0);
+  const days = [`${counts.complete} complete`, ...shown.map((status) => `${counts[status]} ${status}`)].join(", ");
   const fresh = freshThrough === null ? "no day is due" : `nothing missing through ${freshThrough}`;
-  return `${project}${source === "usage" ? "" : ` (${source})`}: ${counted(series, "series", "series")}, ${[`${complete} complete`, ...counts].join(", ")}; ${fresh}`;
+  const name = source === "usage" ? project : `${project} (${source})`;
+  return `${name}: ${counted(series, "series", "series")}, ${days}; ${fresh}`;
 }
 
 const SERIES_SHOWN_MAX = 3;
