@@ -1,5 +1,4 @@
-// The environment of a command: its variables, its outputs, and its log: JSON lines on standard error, or lines for a person if that is a
-// terminal.
+// What every command gets: its variables, its outputs, and its log, which is JSON lines, or lines for a person if standard error is a terminal.
 
 import os from "node:os";
 import { type Logger, pino } from "pino";
@@ -14,11 +13,11 @@ export type App = {
   readonly signal: AbortSignal;
   readonly scrubber: Scrubber;
   readonly log: Logger;
-  /** Who pauses jobs and writes to the key ledger: the user and the host, recorded for later readers. */
+  /** The user and the host, recorded with paused jobs and in the key ledger. */
   readonly actor: string;
-  /** Standard output: the command's answer. */
+  /** Writes the command's answer to standard output. */
   readonly write: (text: string) => void;
-  /** Whether standard error is a terminal, so that a person reads it. */
+  /** Whether standard error is a terminal. */
   readonly terminal: boolean;
 };
 
@@ -36,19 +35,16 @@ export async function openApp(env: Environment, configPath: string, signal: Abor
   const terminal = process.stderr.isTTY === true;
   const log = await openLog(env.LOG_LEVEL, terminal, scrubber);
   const write = (text: string) => void process.stdout.write(escapeControlCharacters(scrubber.scrub(text)));
-  const user = userName(env);
-  const host = os.hostname();
-  const actor = user === undefined ? host : `${user} on ${host}`;
-  return { env, configPath, signal, scrubber, log, actor, write, terminal };
+  return { env, configPath, signal, scrubber, log, actor: actorOf(env), write, terminal };
 }
 
-/** Undefined if the system has no name for the current user, as in many containers. */
-function userName({ SUDO_USER }: Environment): string | undefined {
-  if (SUDO_USER) return SUDO_USER;
+function actorOf({ SUDO_USER }: Environment): string {
+  const host = os.hostname();
   try {
-    return os.userInfo().username || undefined;
+    return `${SUDO_USER || os.userInfo().username} on ${host}`;
   } catch {
-    return undefined;
+    // In many containers the current user has no name.
+    return host;
   }
 }
 
@@ -63,17 +59,14 @@ function requireVerifiedTls({ NODE_TLS_REJECT_UNAUTHORIZED }: Environment): void
 
 const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
 
-/** Every line goes through the scrubber last, just before it is written. */
+/** The scrubber comes last, just before a line is written. */
 export async function openLog(level: string | undefined, terminal: boolean, scrubber: Scrubber): Promise<Logger> {
   if (level !== undefined && !LEVELS.includes(level)) {
     throw new AppError("config", `LOG_LEVEL: expected one of ${LEVELS.join(", ")}; got ${JSON.stringify(level)}`);
   }
   const write = (line: string) => void process.stderr.write(scrubber.scrub(line));
-  const options = {
-    level: level ?? (terminal ? "warn" : "info"),
-    base: null,
-    timestamp: pino.stdTimeFunctions.isoTime,
-  };
+  const { isoTime } = pino.stdTimeFunctions;
+  const options = { level: level ?? (terminal ? "warn" : "info"), base: null, timestamp: isoTime };
   if (!terminal) return pino(options, { write: (line) => write(`${escapeControlCharacters(line.trimEnd())}\n`) });
   const { default: pretty } = await import("pino-pretty");
   const { Writable } = await import("node:stream");

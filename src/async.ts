@@ -14,10 +14,7 @@ export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-/**
- * Works on the items, so many at once. Whatever was begun has ended when this function does: after an error, or once `isOver`, no other
- * item is begun.
- */
+/** Works on the items, so many at once. After an error, or once `isOver`, no other item is begun, and it ends when all that were begun have. */
 export async function inParallel<In>(
   items: readonly In[],
   atOnce: number,
@@ -27,23 +24,19 @@ export async function inParallel<In>(
   const waiting = items.values();
   let failed: { readonly error: unknown } | undefined;
   const next = async () => {
-    while (!failed && !isOver()) {
-      const { value, done } = waiting.next();
-      if (done) return;
-      try {
-        await work(value);
-      } catch (error) {
+    // An iterator of an array stays open after a loop that ends early.
+    for (const item of waiting) {
+      await work(item).catch((error: unknown) => {
         failed ??= { error };
-      }
+      });
+      if (failed || isOver()) return;
     }
   };
-  await Promise.all(Array.from({ length: atOnce }, next));
+  if (!isOver()) await Promise.all(Array.from({ length: atOnce }, next));
   if (failed) throw failed.error;
 }
 
-// Joins items that are given at the same time into a batch: while one batch runs, the next one fills.
-
-export type Batching<In> = {
+type Batching<In> = {
   /** The highest total weight of a batch, unless a single item is heavier. */
   readonly weightMax: number;
   readonly weightOf: (item: In) => number;
@@ -61,8 +54,8 @@ type PendingItem<In, Out> = {
 };
 
 /**
- * Items are put into batches in the order in which they are given. `run` returns a result for each item, at the same index. An Error
- * as a result fails that item alone; an error that `run` throws fails the batch.
+ * Joins items that are given at the same time into a batch: while one batch runs, the next one fills. `run` returns a result for each item,
+ * at the same index. An Error as a result fails that item alone; an error that `run` throws fails the batch.
  */
 export function batched<In, Out extends object | number | undefined>(
   run: (items: readonly In[]) => Promise<readonly (Out | Error)[]>,
@@ -158,8 +151,8 @@ export function serialTask(work: () => Promise<void>): SerialTask {
 type Remembered<T> = { readonly answer: Promise<T>; untilMs: number };
 
 /**
- * Calls `ask` once for each key. Callers that come while the answer is on its way wait for it, and later callers get the same answer
- * for `keepMs`, or always. If `ask` fails, all callers that waited get its error, and the next caller asks again.
+ * Calls `ask` once for each key, and keeps the answer for `keepMs`, or always. Callers that come while it is on its way wait for it. If `ask`
+ * fails, they get its error, and the next caller asks again.
  */
 export function memoizeAsync<T>(
   keepMs: (answer: T) => number = () => Number.POSITIVE_INFINITY,
@@ -182,10 +175,7 @@ export function memoizeAsync<T>(
   };
 }
 
-/**
- * Limits how many reads run at once, and how long a caller waits: each begins when the previous one is over. After `waitMsMax` a caller
- * gets an error. Its read is then not begun, or its signal is aborted.
- */
+/** Each read begins when the previous one is over. After `waitMsMax` the caller gets an error, and its read is not begun, or is aborted. */
 export function oneAtATime(waitMsMax: number): <T>(read: (signal: AbortSignal) => Promise<T>) => Promise<T> {
   let previous: Promise<unknown> = Promise.resolve();
   return (read) => {

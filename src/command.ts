@@ -10,7 +10,7 @@ import { systemCode } from "./errors.ts";
 type CommandRun = {
   /** Written to the standard input. Writing fails if the command does not read it; that alone is no failure. */
   readonly input: string;
-  /** The whole environment of the command, beside PATH and HOME: this process's own holds secrets. */
+  /** The command gets these, PATH and HOME, and no other variables: this process's own hold secrets. */
   readonly variables: Readonly<Record<string, string | undefined>>;
   readonly timeoutSeconds: number;
   /** Ends the command when it is aborted. */
@@ -28,7 +28,6 @@ const OUTPUT_LENGTH_MAX = 64 * 1024;
 /** How long to wait for the output after the exit: a process that the command left running may hold it open for ever. */
 const OUTPUT_MS_MAX = 200;
 
-/** Whether the program exists and may be run. */
 export async function isProgram(program: string): Promise<boolean> {
   const paths = program.includes("/")
     ? [path.resolve(program)]

@@ -14,7 +14,7 @@ const RECONNECT_MS_MAX = 60_000;
 /** How long the database may be used after the stop signal. */
 const STOPPING_MS = 10_000;
 
-/** Runs `work` on the database, which must have the schema of this version, and closes it. */
+/** The database must have the schema of this version. */
 export async function withDatabase<T>(app: App, work: (db: Database) => Promise<T>): Promise<T> {
   return withDatabaseOfAnyVersion(app, async (db) => {
     await requireCurrentSchema(db);
@@ -36,10 +36,7 @@ export async function withDatabaseOfAnyVersion<T>(app: App, work: (db: Database)
   }
 }
 
-/**
- * Opens the database at DATABASE_URL, or the embedded one if the variable is not set. Waits for a server that was reached before and went
- * away.
- */
+/** The database at DATABASE_URL, or the embedded one if the variable is not set. */
 export async function openDatabase(app: App, stoppingMs: number = STOPPING_MS): Promise<Database> {
   const url = databaseUrlOf(app.env);
   if (url === undefined) {
@@ -54,19 +51,17 @@ export async function openDatabase(app: App, stoppingMs: number = STOPPING_MS): 
   return openPostgres(url, logLost, reconnect);
 }
 
-/**
- * Undefined means the embedded database. A variable that is set but empty is an error: with the embedded database in place of the
- * configured one, the numbers would end up in two databases.
- */
+/** Undefined means the embedded database. A variable that is empty is an error, or the numbers would end up in two databases. */
 export function databaseUrlOf({ DATABASE_URL: url }: Environment): string | undefined {
   if (url === undefined) return undefined;
   if (url.trim() === "") {
+    const hint = "remove the variable to use the embedded database in ./data";
     throw new AppError(
       "config",
-      "DATABASE_URL is empty: expected postgres://user:password@host:port/database; remove the variable to use the embedded database in ./data",
+      `DATABASE_URL is empty: expected postgres://user:password@host:port/database; ${hint}`,
     );
   }
-  // Checked here because the error of a URL that can't be parsed holds the URL, with its password.
+  // The driver's error for a wrong URL holds the URL, with its password.
   const isPostgres = /^postgres(ql)?:\/\//.test(url);
   if (!isPostgres || !URL.canParse(url)) {
     const hint = isPostgres ? "; in the password, write %23 for #, %2F for / and %3F for ?" : "";
@@ -75,16 +70,13 @@ export function databaseUrlOf({ DATABASE_URL: url }: Environment): string | unde
   return url;
 }
 
-/** Every command names its database: nothing else shows which of several databases it used. `by` is where the choice comes from. */
+/** Nothing else shows which of several databases a command used. `by` is where the choice comes from. */
 function logDatabase({ env, log, scrubber, terminal }: App, database: string, by: string): void {
   if (!terminal || env.LOG_LEVEL !== undefined) log.info({ database, by }, "database");
   else process.stderr.write(scrubber.scrub(`database: ${database} (${by})\n`));
 }
 
-/**
- * Names the server, without user and password, and the next step. The error alone says "connect ECONNREFUSED", and is empty if the host
- * name has several addresses.
- */
+/** The error alone says "connect ECONNREFUSED", and is empty if the host name has several addresses. */
 export function databaseUnreachable({ env }: App, error: Error): AppError {
   const cause = error instanceof AggregateError ? error.errors[0] : error;
   const { host, pathname } = URL.parse(env.DATABASE_URL ?? "") ?? { host: "this machine", pathname: "" };

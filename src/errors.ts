@@ -37,7 +37,7 @@ export class AppError extends Error {
   }
 }
 
-/** Anything that is not an AppError is a bug, and is reported as one. */
+/** Any error that is not an AppError is a bug, and is reported as one. */
 export function errorCode(error: unknown): ErrorCode | "internal" {
   return error instanceof AppError ? error.code : "internal";
 }

@@ -6,9 +6,9 @@ import path from "node:path";
 
 const READ_MS_MAX = 5_000;
 
-/** Folders in which the work on a file is over its limit and has not ended yet. */
+/** Folders with work that is over its limit and has not ended yet. */
 const silentFolders = new Set<string>();
-/** By folder, the end of the work that was given last. */
+/** By folder, the work that was given last. */
 const newestWork = new Map<string, Promise<unknown>>();
 
 /**
@@ -17,11 +17,9 @@ const newestWork = new Map<string, Promise<unknown>>();
  */
 export async function withFileLimit<T>(file: string, msMax: number, work: () => Promise<T>): Promise<T> {
   const folder = path.dirname(path.resolve(file));
-  const result = (newestWork.get(folder) ?? Promise.resolve()).then(() => withinLimit(folder, msMax, work));
-  newestWork.set(
-    folder,
-    result.catch(() => {}),
-  );
+  const previous = newestWork.get(folder) ?? Promise.resolve();
+  const result = previous.catch(() => {}).then(() => withinLimit(folder, msMax, work));
+  newestWork.set(folder, result);
   return result;
 }
 
@@ -40,7 +38,7 @@ async function withinLimit<T>(folder: string, msMax: number, work: () => Promise
   return Promise.race([done, late]);
 }
 
-/** The error has a code, such as ENOENT; ETIMEDOUT if the file system does not answer. Opening a pipe does not wait for its other end. */
+/** Its errors have a code, such as ENOENT, or ETIMEDOUT if the file system does not answer. Opening a pipe does not wait for its other end. */
 export async function readRegularFile(file: string): Promise<Buffer> {
   return withFileLimit(file, READ_MS_MAX, async () => {
     await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);

@@ -6,20 +6,17 @@ import path from "node:path";
 import { AppError } from "./errors.ts";
 import { PACKAGE_FOLDER } from "./package-files.ts";
 
-// SIGHUP has a worker read its configuration again. One that is starting reads it anyway, and must not end by the signal.
+// SIGHUP has a worker read its configuration again. A worker that is starting reads it anyway, and must not end by the signal.
 if (process.argv.includes("start")) process.on("SIGHUP", () => {});
 
 // An older Node would fail with an error about a missing function.
-const NODE_MIN = "22.15";
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
-const [majorMin = 0, minorMin = 0] = NODE_MIN.split(".").map(Number);
-if (major < majorMin || (major === majorMin && minor < minorMin)) {
-  process.stderr.write(`usage-export: needs Node ${NODE_MIN} or later, and this is ${process.version}\n`);
+if (major < 22 || (major === 22 && minor < 15)) {
+  process.stderr.write(`usage-export: needs Node 22.15 or later, and this is ${process.version}\n`);
   process.exit(1);
 }
 
-// Halves the time to start. The cache is code that is executed, so it is kept beside the packages, or where they belong to somebody
-// else in the user's own folder, and not in a folder for temporary files that others can write to.
+// Halves the time to start. The cache is code that is executed, so it is never in a folder for temporary files, which others can write to.
 const { FAILED } = module.constants.compileCacheStatus;
 const cache = module.enableCompileCache(path.join(PACKAGE_FOLDER, "node_modules/.cache/usage-export"));
 if (cache.status === FAILED && process.env.HOME) {
@@ -34,7 +31,7 @@ process.removeAllListeners("warning").on("warning", (warning) => {
 });
 
 const EXIT_MS = 500;
-/** The exit status where the process ends although its command has not: Node's own for a program that waits for nothing. */
+/** The exit status if the process ends before its command: Node's own for a program that waits for nothing. */
 const UNFINISHED = 13;
 
 let isAnswerLost = false;
@@ -45,37 +42,29 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   isAnswerLost = true;
   process.exitCode ||= 1;
 });
-// If the log can't be written, the work continues, because there is no other place to report that.
+// If the log can't be written, the work continues: there is no other place to report that.
 process.stderr.on("error", () => {});
 
 void main();
 
 // A function, because the bundle is CommonJS, which has no await outside of one.
 async function main(): Promise<void> {
-  const endUnfinished = () => {
-    process.exitCode = UNFINISHED;
-  };
-  process.once("exit", endUnfinished);
+  process.exitCode = UNFINISHED;
   const { runCommandLine } = await import("./cli/command-line.ts");
-  // 0: all done. 1: something failed, and what succeeded is stored. 2: the command line or the configuration is wrong.
   const status = await runCommandLine(process.argv.slice(2), process.env, abortOnSignals("SIGINT", "SIGTERM"));
-  process.removeListener("exit", endUnfinished);
   process.exitCode = status || (isAnswerLost ? 1 : 0);
   // Everything is closed by now. A connection whose other end does not answer must not keep the process running.
   setTimeout(endProcess, EXIT_MS).unref();
 }
 
-/**
- * `process.exit` waits for the threads that read files and look up names, for ever if a file system does not answer. Then a program that
- * only ends takes the place of this one.
- */
+/** `process.exit` waits for threads that read files, for ever if a file system does not answer. Then a program that only ends takes its place. */
 function endProcess(): void {
   const isBlocked = process.getActiveResourcesInfo().some((kind) => /^(FSReq|GetAddrInfo)/.test(kind));
   if (isBlocked) process.execve?.(process.execPath, [process.execPath, "-e", `process.exit(${process.exitCode})`], {});
   process.exit();
 }
 
-/** The first signal stops the work in an orderly way; a second one ends the process. */
+/** A second signal ends the process at once. */
 function abortOnSignals(...names: readonly NodeJS.Signals[]): AbortSignal {
   const controller = new AbortController();
   const stop = (name: NodeJS.Signals) => {

@@ -3,16 +3,10 @@
 import { Agent, EnvHttpProxyAgent, Pool } from "undici";
 import type { HttpProxy } from "./proxy.ts";
 
-/**
- * How long the proxy may take to open a tunnel, its own connection to the service included. Aborting a call does not end the opening of
- * its tunnel; this limit does.
- */
+/** How long the proxy may take to open a tunnel. Aborting a call does not end that; this limit does. */
 const TUNNEL_MS_MAX = 30_000;
 
-/**
- * The options apply to direct connections and to those inside the tunnels. Certificates are always verified, the proxy's included: this is
- * set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment does not turn it off.
- */
+/** Certificates are always verified, the proxy's included: NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment does not turn that off. */
 export function openAgent(options: Agent.Options, proxy: HttpProxy | undefined): Agent | EnvHttpProxyAgent {
   const tls = { rejectUnauthorized: true, allowH2: false };
   if (!proxy) return new Agent({ ...options, connect: tls });

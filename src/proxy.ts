@@ -1,6 +1,5 @@
-// Finds the proxy that HTTPS_PROXY names, except for the hosts in NO_PROXY. Only https goes through it, in a tunnel that ends at
-// the service itself: the proxy learns host and port, but neither key nor answer. Requests to this machine, the only ones over
-// http, never use it.
+// Finds the proxy that HTTPS_PROXY names, except for the hosts in NO_PROXY. Requests go through it in a tunnel that ends at the service itself:
+// the proxy learns neither key nor answer. Requests to this machine, the only ones over http, never use it.
 
 import { AppError } from "./errors.ts";
 import { Secret } from "./secret.ts";
@@ -13,7 +12,7 @@ export type HttpProxy = {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Reads the variables as other programs do: lower case comes first, an empty value means no proxy, and the default scheme is http. */
+/** As in other programs the variable in lower case comes first, an empty value means no proxy, and the default scheme is http. */
 export function proxyOf(env: Environment): HttpProxy | undefined {
   const [variable, value] = proxyVariable(env);
   if (value === "") return undefined;
@@ -25,7 +24,7 @@ export function proxyOf(env: Environment): HttpProxy | undefined {
   return { address: new Secret(url.href), noProxy: env.no_proxy ?? env.NO_PROXY ?? "" };
 }
 
-/** Why the proxy makes no tunnel; undefined if the error is another one. Nothing was sent to the service then. */
+/** Undefined if the error does not say that the proxy makes no tunnel. If it does, nothing was sent to the service. */
 export function tunnelError(error: unknown): AppError | undefined {
   // undici has the status in its message alone.
   const text = error instanceof Error ? /^Proxy response \((\d+)\)/.exec(error.message)?.[1] : undefined;
@@ -37,7 +36,7 @@ export function tunnelError(error: unknown): AppError | undefined {
   return new AppError(isTemporary ? "unavailable" : "rejected", message, { details: { sent: "no" } });
 }
 
-/** The address as it is used, whether or not it is one; empty if there is no proxy. */
+/** The address, unchecked; empty if there is no proxy. */
 export function proxyAddress(env: Environment): string {
   return proxyVariable(env)[1];
 }

@@ -1,5 +1,4 @@
-// A secret that can't be printed by accident, and the scrubber that removes known secrets from text. Pure. reveal() is called where a request is signed, a key is sealed or delivered, a notification is sent, a proxy is used
-// or a visitor is checked.
+// A secret that can't be printed by accident, and the scrubber that removes known secrets from text. Pure.
 
 import { inspect } from "node:util";
 import { escapeHtml } from "./text.ts";
@@ -61,17 +60,15 @@ function decoded(text: string): string {
 
 /** Shorter values are not replaced: replacing every "abc" would make a log unreadable and protect nothing. */
 const REDACTED_LENGTH_MIN = 8;
-/** Two letters are looked up in a table of so many places before anything else: nearly all positions of a text begin no secret. */
+/** The size of the table in which two letters are looked up before anything else: nearly all positions of a text begin no secret. */
 const BEGINNINGS = 4_096;
 
 /**
- * Replaces known secrets in text that leaves the process or is stored: an error of the service may contain the key it refuses,
- * and a connection error may contain the URL that failed. It is the last guard, for text of any length. Text of others that
- * may hold a part of a key is checked with isFreeOfSecret where it enters the process. How long it takes hardly depends on how many
- * secrets are known: there may be thousands.
+ * Replaces known secrets in text that leaves the process or is stored: an error of the service may contain the key it refuses, and a
+ * connection error the URL that failed. There may be thousands of secrets, whose number hardly changes how long it takes.
  */
 export class Scrubber {
-  /** By their first letters. In lower case, so that a change of case does not hide a secret from the search. */
+  /** By their first letters. Lower case, so that a change of case hides no secret. */
   readonly #forms = new Map<string, Set<string>>();
   readonly #beginnings = new Uint8Array(BEGINNINGS);
   /** A key is added again with each request that it is read for. */

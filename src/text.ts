@@ -9,10 +9,7 @@ export function toPrintableLine(text: string): string {
     .trim();
 }
 
-/**
- * Writes control and direction characters as JSON escapes: they can't affect a terminal, and JSON keeps its meaning. Line ends
- * and tabs stay.
- */
+/** Writes control and direction characters, except line ends and tabs, as JSON escapes: a terminal is safe, and JSON keeps its meaning. */
 export function escapeControlCharacters(text: string): string {
   return text.replaceAll(
     /[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu,
@@ -39,7 +36,7 @@ export function truncate(text: string, lengthMax: number): string {
   return chars.length > lengthMax ? `${chars.slice(0, lengthMax - 1).join("")}…` : text;
 }
 
-/** The first `max` texts and, if there are more, the text of `rest` with their count. */
+/** `rest` is the last text if there are more than `max`. */
 export function firstOf(texts: readonly string[], max: number, rest: (more: number) => string): readonly string[] {
   const more = texts.length - max;
   return more > 0 ? [...texts.slice(0, max), rest(more)] : texts;
@@ -51,11 +48,9 @@ export function firstNames(names: readonly string[], max: number): string {
   return `${names.slice(0, max).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-const PROJECTS_SHOWN_MAX = 3;
-
-/** "3 of 300 projects (a, b, c)", "12 of 300 projects (a, b, c and 9 more)" */
+/** "12 of 300 projects (a, b, c and 9 more)" */
 export function projectsText(projects: readonly string[], all: number): string {
-  return `${projects.length} of ${all} projects (${firstNames(projects, PROJECTS_SHOWN_MAX)})`;
+  return `${projects.length} of ${all} projects (${firstNames(projects, 3)})`;
 }
 
 /** A word as it is written in a shell. */
@@ -63,10 +58,9 @@ export function shellQuoted(word: string): string {
   return /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** Texts that may quote the service are cut before they are stored. */
 const STORED_LENGTH_MAX = 1_000;
 
-/** Cuts a text, and removes what Postgres does not accept in it: NUL, and the half of a surrogate pair that the cut leaves. */
+/** Cuts a text that may quote the service, and removes what Postgres refuses: NUL, and half of a surrogate pair. */
 export function storableText(text: string): string {
   return text
     .replaceAll("\0", "")
