@@ -2,8 +2,8 @@
 
 /** Without zeros at the end of its fraction. */
 export function plainDecimal(text: string): string {
-  const plain = text.includes(".") ? text.replace(/\.?0+$/, "") : text;
-  return plain === "-0" ? "0" : plain;
+  const trimmed = text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+  return trimmed === "-0" ? "0" : trimmed;
 }
 
 export function sumOf(...amounts: readonly string[]): string {

@@ -144,15 +144,13 @@ function toLowerCaseSameLength(text: string): string {
   return letters.join("");
 }
 
-/** This many consecutive characters of a secret are no coincidence; fewer reveal little. */
-const PART_LENGTH = 8;
-
 /** Whether the text holds no part of the secret, nor the secret in an encoding that the scrubber knows. */
 export function isFreeOfSecret(text: string, secret: string): boolean {
   const lowerCase = text.toLowerCase();
-  const parts = Math.max(1, secret.length - PART_LENGTH + 1);
-  for (let at = 0; at < parts; at++) {
-    if (lowerCase.includes(secret.slice(at, at + PART_LENGTH).toLowerCase())) return false;
+  // This many consecutive characters of a secret are no coincidence; fewer reveal little.
+  const length = REDACTED_LENGTH_MIN;
+  for (let at = 0; at === 0 || at <= secret.length - length; at++) {
+    if (lowerCase.includes(secret.slice(at, at + length).toLowerCase())) return false;
   }
   const scrubber = new Scrubber();
   scrubber.add(new Secret(secret));

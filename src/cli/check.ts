@@ -11,7 +11,7 @@ import { queryOn } from "../db/connection/transaction.ts";
 import { readerProblem } from "../db/connection/view-creation.ts";
 import { AppError, errorText } from "../errors.ts";
 import { shortWindows } from "../facts/coverage.ts";
-import { checkProject, type Finding, type FindingGroup } from "../jobs/check.ts";
+import { checkProject, type Finding, type SubjectFindings } from "../jobs/check.ts";
 import { openServiceContext } from "../jobs/context.ts";
 import { type ReadList, readLists, withKnownProjects } from "../jobs/discovery.ts";
 import { requireSecrets } from "../jobs/monitor-secrets.ts";
@@ -37,14 +37,14 @@ export async function runCheck(app: App, options: CheckOptions): Promise<number>
   const file: Finding = { what: "file", state: "ok", text: app.configPath };
   const findings = options.offline ? [file, ...checkNights(config)] : [file];
   const online = options.offline ? [] : await checkOnline(app, config, options);
-  const groups = [{ of: "configuration", findings }, ...online];
+  const groups = [{ subject: "configuration", findings }, ...online];
   writeAnswer(app, options, groups, (all) => all.map(renderFindings).join(""));
   return groups.every((group) => group.findings.every(({ state }) => state !== "fail")) ? 0 : 1;
 }
 
 /** If the database can't be reached, that is one finding, and the projects are checked without it. */
-async function checkOnline(app: App, config: Config, options: CheckOptions): Promise<FindingGroup[]> {
-  const of = app.env.DATABASE_URL ? "database at DATABASE_URL" : "embedded database";
+async function checkOnline(app: App, config: Config, options: CheckOptions): Promise<SubjectFindings[]> {
+  const subject = app.env.DATABASE_URL ? "database at DATABASE_URL" : "embedded database";
   try {
     return await withDatabase(app, async (db) => {
       // The embedded database has no other users.
@@ -55,14 +55,14 @@ async function checkOnline(app: App, config: Config, options: CheckOptions): Pro
         ...(await checkWindows(db)),
       ];
       const findings = [schema, ...warnings];
-      return [{ of, findings }, ...(await checkService(app, config, db, options))];
+      return [{ subject, findings }, ...(await checkService(app, config, db, options))];
     });
   } catch (error) {
     app.signal.throwIfAborted();
     if (error instanceof AppError && error.code === "config") throw error;
     const what = error instanceof AppError && isSchemaError(error) ? "schema" : "connection";
     const findings: Finding[] = [{ what, state: "fail", text: errorText(error) }];
-    return [{ of, findings }, ...(await checkService(app, config, undefined, options))];
+    return [{ subject, findings }, ...(await checkService(app, config, undefined, options))];
   }
 }
 
@@ -97,8 +97,8 @@ async function checkService(app: App, written: Config, db: Database | undefined,
   // Without a database, only the projects of the file are checked.
   const lists = await readLists(app, written, db, options.confirmProjects);
   const config = db ? await withKnownProjects(written, db) : written;
-  const groups: FindingGroup[] = lists.map((read) => ({
-    of: `projects that the key in ${read.list} can see`,
+  const groups: SubjectFindings[] = lists.map((read) => ({
+    subject: `projects that the key in ${read.list} can see`,
     findings: listFindings(read),
   }));
   await using context = await openServiceContext(app, config, db);
@@ -110,9 +110,9 @@ async function checkService(app: App, written: Config, db: Database | undefined,
     const text = `${checked.length} of ${config.projects.length} are checked: a run says which of the others can't be read`;
     exports.push({ what: "projects", state: "ok", text });
   }
-  if (exports.length > 0) groups.push({ of: "exports", findings: exports });
+  if (exports.length > 0) groups.push({ subject: "exports", findings: exports });
   for (const project of checked) {
-    groups.push({ of: `project ${project.name}`, findings: await checkProject(context, project) });
+    groups.push({ subject: `project ${project.name}`, findings: await checkProject(context, project) });
   }
   return groups;
 }
@@ -150,7 +150,7 @@ function checkPatterns({ exports, discovery, file }: Config): Finding[] {
 
 const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;
 
-export function renderFindings({ of, findings }: FindingGroup): string {
+export function renderFindings({ subject, findings }: SubjectFindings): string {
   // One cause may affect many checks and is reported once, although request ids differ.
   const causeOf = ({ state, text }: Finding) =>
     state === "ok" ? Symbol() : `${state} ${text.replaceAll(/\(request id [^)]*\)/g, "")}`;
@@ -158,5 +158,5 @@ export function renderFindings({ of, findings }: FindingGroup): string {
     const [first] = same;
     return first ? [`  ${MARKS[first.state]} ${same.map(({ what }) => what).join(", ")}: ${first.text}`] : [];
   });
-  return [of, ...lines, ""].join("\n");
+  return [subject, ...lines, ""].join("\n");
 }

@@ -44,9 +44,8 @@ export async function runExport(app: App, options: ExportOptions): Promise<numbe
 }
 
 function spanOf(days: readonly Day[] = []): Window | undefined {
-  const sorted = [...days].sort();
-  const [start, end] = [sorted[0], sorted.at(-1)];
-  return start === undefined || end === undefined ? undefined : { start, end };
+  const [start, ...others] = days.toSorted();
+  return start === undefined ? undefined : { start, end: others.at(-1) ?? start };
 }
 
 /** Runs an export job in this process, with a progress bar on a terminal. */
@@ -105,6 +104,8 @@ function reasonLines(what: string, reasons: readonly RequestReason[]): readonly 
   return firstOf(lines, REASONS_SHOWN_MAX, (more) => `  ${more} more reasons: see bi.coverage`);
 }
 
+const CURSOR_JUMPS = ["\x1b7", "\x1b8"];
+
 type OutputStream = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
 
 /** Writes nothing to a stream that is no terminal, and removes the bar at the end. `now` is a monotonic clock. */
@@ -112,7 +113,10 @@ export function progressBar(label: string, planned: number, stream: OutputStream
   const startedMs = now();
   const bar = new SingleBar({
     format: `${label} [{bar}] {value} of {total} slices{pace}`,
-    stream: withoutCursorJumps(stream),
+    // The bar restores the saved cursor position before it clears its line, which would overwrite lines logged in the meantime.
+    stream: Object.create(stream, {
+      write: { value: (text: string) => CURSOR_JUMPS.includes(text) || stream.write(text) },
+    }),
     barsize: 24,
     clearOnComplete: true,
     // Without this, the bar turns the terminal's line wrapping off, which stays off if the program is killed.
@@ -131,12 +135,4 @@ export function progressBar(label: string, planned: number, stream: OutputStream
     },
     stop: (): void => bar.stop(),
   };
-}
-
-const CURSOR_JUMPS = ["\x1b7", "\x1b8"];
-
-/** The bar restores the saved cursor position before it clears its line, which would overwrite lines logged in the meantime. */
-function withoutCursorJumps(stream: OutputStream): OutputStream {
-  const write = (text: string) => CURSOR_JUMPS.includes(text) || stream.write(text);
-  return Object.create(stream, { write: { value: write } });
 }

@@ -31,21 +31,19 @@ type InitOptions = {
   readonly yes?: boolean;
 };
 
-/** The answers so far, with placeholders for those that are not given yet. */
-type Draft = { baseUrl: string; keyVariable: string; project: Project; groupings: readonly string[]; days: number };
+/** The answers so far, with the options' values or placeholders for those that are not given yet. */
+type Draft = Omit<InitOptions, "project"> & { readonly project: Project };
 
 /** Writes nothing if the file exists, if there is no terminal, or with --yes if an answer does not work. */
 export async function runInit(app: App, options: InitOptions): Promise<number> {
   if (existsSync(app.configPath)) throw configExists(app);
   const isEmbedded = databaseUrlOf(app.env) === undefined;
   using prompt = openPrompt(app, options.yes === true);
-  const { baseUrl, grouping: groupings, days } = options;
-  const unknown = { keyVariable: "UNKNOWN", project: { id: "unknown", name: "unknown" } };
-  const draft: Draft = { ...unknown, baseUrl, groupings, days };
+  const draft: Draft = { ...options, keyVariable: "UNKNOWN", project: { id: "unknown", name: "unknown" } };
   await askForService(app, options, prompt, draft);
-  draft.project = await askForProject(app, options, prompt, draft);
-  await prompt.ask(`Groupings, of ${GROUPINGS.join(", ")}`, draft.groupings.join(","), async (answer) => {
-    take(app, draft, { groupings: answer.split(/[\s,]+/) });
+  Object.assign(draft, { project: await askForProject(app, options, prompt, draft) });
+  await prompt.ask(`Groupings, of ${GROUPINGS.join(", ")}`, draft.grouping.join(","), async (answer) => {
+    take(app, draft, { grouping: answer.split(/[\s,]+/) });
   });
   await prompt.ask("How many days to read again each night", String(draft.days), async (answer) => {
     take(app, draft, { days: Number(answer) });
@@ -59,9 +57,8 @@ export async function runInit(app: App, options: InitOptions): Promise<number> {
   });
   const config = app.configPath === CONFIG_FILE ? "" : ` --config ${app.configPath}`;
   const commands = ["migrate", "export", isEmbedded ? "start --embedded" : "start"];
-  const where = isEmbedded
-    ? "the embedded database in ./data; set DATABASE_URL for a Postgres server"
-    : "the database at DATABASE_URL";
+  const embedded = "the embedded database in ./data; set DATABASE_URL for a Postgres server";
+  const where = isEmbedded ? embedded : "the database at DATABASE_URL";
   const next = commands.map((command) => `  ${COMMAND} ${command}${config}\n`).join("");
   app.write(`\nwrote ${app.configPath}. Numbers go to ${where}.\nNext:\n${next}`);
   return 0;
@@ -77,12 +74,9 @@ function take(app: App, draft: Draft, answers: Partial<Draft>): void {
   Object.assign(draft, answers);
 }
 
-type Prompt = Disposable & {
-  /** Asks until `accept` returns. An AppError that `accept` throws is shown, and the question is asked again; with --yes it is thrown. */
-  readonly ask: <T>(question: string, defaultAnswer: string, accept: (answer: string) => Promise<T>) => Promise<T>;
-};
+type Prompt = ReturnType<typeof openPrompt>;
 
-function openPrompt(app: App, takesDefaults: boolean): Prompt {
+function openPrompt(app: App, takesDefaults: boolean) {
   if (!takesDefaults && process.stdin.isTTY !== true) {
     const message = "init asks at a terminal, and there is none: give --yes with the options it needs (init --help)";
     throw new AppError("config", message);
@@ -94,7 +88,8 @@ function openPrompt(app: App, takesDefaults: boolean): Prompt {
   lines?.once("close", () => ended.abort(new AppError("stopped", "the input ended before the last answer")));
   const signal = AbortSignal.any([app.signal, ended.signal]);
   return {
-    async ask(text, defaultAnswer, accept) {
+    /** Asks until `accept` returns. An AppError that it throws is shown, and the question is asked again; with --yes it is thrown. */
+    async ask<T>(text: string, defaultAnswer: string, accept: (answer: string) => Promise<T>): Promise<T> {
       for (;;) {
         try {
           const answer = await lines?.question(`${text} [${defaultAnswer}]: `, { signal });
@@ -164,7 +159,7 @@ async function checkDraft(app: App, draft: Draft): Promise<boolean> {
   const config = parseDraft(app, draft);
   await using context = await openServiceContext(app, config, undefined);
   const findings = await checkProject(context, draft.project);
-  app.write(renderFindings({ of: `project ${draft.project.name}`, findings }));
+  app.write(renderFindings({ subject: `project ${draft.project.name}`, findings }));
   return findings.every(({ state }) => state !== "fail");
 }
 
@@ -190,9 +185,9 @@ function schemaOf(configPath: string): string | undefined {
   return isInside ? `./${relative.replaceAll(path.sep, "/")}` : undefined;
 }
 
-function configText({ baseUrl, keyVariable, project, groupings, days }: Draft, schema?: string): string {
+function configText({ baseUrl, keyVariable, project, grouping: groupings, days }: Draft, schema?: string): string {
   const config = {
-    ...(schema !== undefined && { $schema: schema }),
+    $schema: schema,
     service: { baseUrl },
     projects: [{ id: project.id, name: project.name, key: { env: keyVariable } }],
     exports: [{ name: "nightly", schedule: "15 2 * * *", projects: [project.name], window: { days }, groupings }],

@@ -37,7 +37,9 @@ export async function runJobsNext(app: App, name: string, options: JobsOptions &
   const job = await chooseJob(app, name);
   const moments = nextOccurrences(job, new Date(), options.count);
   writeAnswer(app, options, { job: name, timezone: job.timezone, next: moments }, ({ timezone, next }) =>
-    next.map((moment) => `${instantText(moment)} (${localTime(moment, timezone)})\n`).join(""),
+    next
+      .map((at) => `${instantText(at)} (${at.toLocaleString("sv-SE", { timeZone: timezone })} ${timezone})\n`)
+      .join(""),
   );
   return 0;
 }
@@ -84,8 +86,4 @@ export function jobTitle({ kind, job, projects, schedule, timezone }: TitledJob)
 
 export function renderPause({ at, why, by }: Pause): string {
   return `paused since ${instantText(at)} by ${by}: ${why}`;
-}
-
-function localTime(moment: Date, timeZone: string): string {
-  return `${moment.toLocaleString("sv-SE", { timeZone })} ${timeZone}`;
 }

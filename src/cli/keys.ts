@@ -25,7 +25,9 @@ function keysText(keys: readonly KeyStatus[], rotations: readonly RotationRow[])
     members.some(({ project }) => project !== null) ? `${name}, ${counted(members.length, "project")}` : name,
     ...members.flatMap((member) => {
       const start = member.project === null ? "  " : `  ${member.project}: `;
-      const texts = [...(keysOf.get(member.ledgerName) ?? []).map(keyText), ...warningsOf(member)];
+      const texts = (keysOf.get(member.ledgerName) ?? []).map(keyText);
+      if (member.failedAttempts > 0) texts.push(attemptsText(member));
+      if (member.fallback !== null) texts.push(fallbackText(member));
       return texts.map((text) => `${start}${text}`);
     }),
   ]);
@@ -42,11 +44,6 @@ function keyText(key: KeyStatus): string {
     JSON.stringify(comment),
     ...(note === null ? [] : [note]),
   ].join(", ");
-}
-
-function warningsOf(row: RotationRow): readonly string[] {
-  const warnings = row.failedAttempts > 0 ? [attemptsText(row)] : [];
-  return row.fallback === null ? warnings : [...warnings, fallbackText(row)];
 }
 
 /** Seals every key with the current master key. Safe to repeat and to interrupt: each key opens with one or the other. */

@@ -25,7 +25,8 @@ export function chooseJobs({ exports, projects: configured }: Config, options: S
   // Only the database knows the values of fan-outs.
   const isOfFanOut = (name: string) => exports.some(({ fanOuts = [] }) => namesFanOut(fanOuts, name));
   const written = filters?.filter((name) => !isOfFanOut(name));
-  requireKnown("--filter", written, [...new Set(exports.flatMap(filterNames))]);
+  const everyValues = exports.flatMap(({ fanOuts = [] }) => fanOuts.map(({ dimension }) => everyValue(dimension)));
+  requireKnown("--filter", written, [...distinctNames(exports.flatMap((job) => job.filters)), ...new Set(everyValues)]);
   const late = days?.find((day) => day > today);
   if (late !== undefined) throw notBegun(late, today);
 
@@ -41,10 +42,6 @@ export function chooseJobs({ exports, projects: configured }: Config, options: S
 
 function distinctNames(named: readonly { readonly name: string }[]): readonly string[] {
   return [...new Set(named.map(({ name }) => name))];
-}
-
-function filterNames({ filters, fanOuts = [] }: ExportJob): readonly string[] {
-  return [...filters.map(({ name }) => name), ...fanOuts.map(({ dimension }) => everyValue(dimension))];
 }
 
 /** A job with fan-outs counts as selected, unless their stored values (`seen`) were read and no selected filter names one of them. */

@@ -34,7 +34,10 @@ export function parseJson(text: string, source: string): JsonDocument {
   const duplicates: ConfigIssue[] = [];
   const contentOf = (node: Node, path: Path): unknown => {
     if (node.type === "array") return node.children?.map((child, index) => contentOf(child, [...path, index])) ?? [];
-    if (node.type === "number") return exactNumber(node.value, body.slice(node.offset, node.offset + node.length));
+    if (node.type === "number") {
+      const source = body.slice(node.offset, node.offset + node.length);
+      return decimalText(new ExactNumber(source)) === decimalText(node.value) ? node.value : source;
+    }
     if (node.type !== "object") return node.value;
     const fields = new Map<string, unknown>();
     for (const { offset, children: [nameNode, valueNode] = [] } of node.children ?? []) {
@@ -51,10 +54,6 @@ export function parseJson(text: string, source: string): JsonDocument {
   const offsetOf = (path: Path): number =>
     findNodeAtLocation(root, [...path])?.offset ?? (path.length === 0 ? 0 : offsetOf(path.slice(0, -1)));
   return { value: contentOf(root, []), duplicates, offsetOf, lineOf };
-}
-
-function exactNumber(value: number, source: string): number | string {
-  return decimalText(new ExactNumber(source)) === decimalText(value) ? value : source;
 }
 
 /** Shows only one character of the file: it may be the beginning of a key. */

@@ -20,8 +20,7 @@ export function isKeyLike(text: string): boolean {
 
 /** `exports[0].groupings[2]` */
 export function formatPath(path: Path): string {
-  if (path.length === 0) return "the top level";
-  return path.map(formatSegment).join("").replace(/^\./, "");
+  return path.map(formatSegment).join("").replace(/^\./, "") || "the top level";
 }
 
 function formatSegment(segment: string | number): string {
@@ -101,23 +100,13 @@ const KIND_NAMES: Readonly<Record<string, string>> = {
 /** The message of an issue must say what is expected: see fields.ts. */
 export function toConfigIssues(issues: readonly ZodIssue[], base: Path = []): ConfigIssue[] {
   return issues.flatMap((issue): ConfigIssue[] => {
-    const segments = issue.path.map((segment) => (typeof segment === "number" ? segment : String(segment)));
-    const path = [...base, ...segments];
-    switch (issue.code) {
-      case "custom":
-        return [{ path, message: issue.message }];
-      case "unrecognized_keys":
-        return issue.keys.map((name) => {
-          const at = [...path, name];
-          return { path: at, message: unknownFieldMessage(at, knownFields(issue)) };
-        });
-      case "invalid_key":
-        return toConfigIssues(issue.issues, path);
-      case "invalid_union":
-        return unionIssues(issue, path);
-      default:
-        return [{ path, message: unexpectedMessage(issue, path) }];
-    }
+    const path = [...base, ...(issue.path as Path)];
+    if (issue.code === "custom") return [{ path, message: issue.message }];
+    if (issue.code === "invalid_key") return toConfigIssues(issue.issues, path);
+    if (issue.code === "invalid_union") return unionIssues(issue, path);
+    if (issue.code !== "unrecognized_keys") return [{ path, message: unexpectedMessage(issue, path) }];
+    const unknown = issue.keys.map((name) => [...path, name]);
+    return unknown.map((at) => ({ path: at, message: unknownFieldMessage(at, knownFields(issue)) }));
   });
 }
 
@@ -132,7 +121,7 @@ function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIss
   }
   const unknown = errors.flat().filter((inner) => inner.code === "unrecognized_keys");
   const known = unknown.flatMap(knownFields);
-  const names = new Set(unknown.flatMap((inner) => inner.keys).filter((name) => !known.includes(name)));
+  const names = new Set(unknown.flatMap((inner) => inner.keys)).difference(new Set(known));
   const guesses = [...names].map((name) => didYouMean(name, known));
   return [{ path, message: `${unexpectedMessage(issue, path)}${guesses.join("")}` }];
 }
@@ -169,9 +158,8 @@ function unknownFieldMessage(path: Path, known: readonly string[]): string {
 }
 
 /** `object` in fields.ts puts the known fields into the message of the issue, as JSON. */
-function knownFields(issue: z.core.$ZodIssueUnrecognizedKeys): string[] {
-  const known: unknown = JSON.parse(issue.message);
-  return Array.isArray(known) ? known.map(String) : [];
+function knownFields({ message }: z.core.$ZodIssueUnrecognizedKeys): string[] {
+  return JSON.parse(message);
 }
 
 export function oneOf(names: readonly string[]): string {

@@ -54,16 +54,14 @@ export function breakdownRows(
   return [...groups.values()].map((group) => {
     const values = DIMENSIONS_OF[source].map((name) => {
       const value = query.groupings.includes(name) ? (group[0]?.[name] ?? null) : null;
-      return [nameIn(dialect, "grouping", name), name === "model" ? shownModels(value, dialect) : value];
+      // `model` of dialect "interface" is a text if a request used one model; `models` of dialect "2026" is always a list.
+      const isOneModel =
+        name === "model" && dialect === "interface" && typeof value === "object" && value?.length === 1;
+      return [nameIn(dialect, "grouping", name), isOneModel ? value[0] : value];
     });
     const amounts = source === "billing" ? { dollars: jsonNumber(dollarsOf(group)) } : sumOf(group);
     return { ...amounts, grouping: { start: day, end: day, ...Object.fromEntries(values) } };
   });
-}
-
-/** `model` of dialect "interface" is a text if a request used one model; `models` of dialect "2026" is always a list. */
-function shownModels(value: GroupValue, dialect: Dialect): GroupValue {
-  return dialect === "interface" && typeof value === "object" && value?.length === 1 ? (value[0] ?? null) : value;
 }
 
 /** Whether the record has any of the features to be used, none of those not to be used, and a value of each filter. */
@@ -103,8 +101,8 @@ export function billingFields(records: readonly UsageRecord[]) {
 /** "streaming::nova-3" is "Nova - 3 (Stream)". */
 function labelOf(lineItem: string): string {
   const [method = "", name = ""] = lineItem.includes("::") ? lineItem.split("::") : ["", lineItem];
-  const words = name.split("-").map((word) => word.charAt(0).toUpperCase() + word.slice(1));
-  return words.join(" - ") + ({ streaming: " (Stream)", sync: " (Batch)" }[method] ?? "");
+  const capitalised = name.split("-").map((word) => word.charAt(0).toUpperCase() + word.slice(1));
+  return capitalised.join(" - ") + ({ streaming: " (Stream)", sync: " (Batch)" }[method] ?? "");
 }
 
 function valuesIn(records: readonly UsageRecord[], name: Dimension): string[] {

@@ -178,8 +178,7 @@ function badRequest(details: string): Answer {
 
 function missingScope(scope: string): Answer {
   const details = `Check that your account has the '${scope}' scope for this project.`;
-  const message = "The key has not the permissions for this.";
-  return { status: 403, json: { category: "INSUFFICIENT_PERMISSIONS", message, details } };
+  return { status: 403, json: { category: "INSUFFICIENT_PERMISSIONS", message: "The key may not do this.", details } };
 }
 
 function notFound(details: string): Answer {

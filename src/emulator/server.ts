@@ -79,7 +79,9 @@ async function serve(request: IncomingMessage, response: ServerResponse, service
   const { method = "", url: path = "", headers } = request;
   try {
     const url = URL.parse(path, BASE) ?? new URL(BASE);
-    const caller = service.keys.find(secretOf(headers.authorization), now);
+    // "Token" or "Bearer" may stand before the key.
+    const secret = /^(?:(?:Token|Bearer) +)?(\S+)$/i.exec(headers.authorization ?? "")?.[1] ?? "";
+    const caller = service.keys.find(secret, now);
     const contentType = headers["content-type"] ?? "";
     const body = await text(request);
     await handle({ method, path, url, caller, contentType, body, now, requestId: randomUUID() }, response, service);
@@ -88,11 +90,6 @@ async function serve(request: IncomingMessage, response: ServerResponse, service
     if (response.headersSent) response.destroy();
     else response.writeHead(500, { "content-type": "text/plain" }).end(`the emulator failed: ${error}\n`);
   }
-}
-
-/** The key from the Authorization header, after "Token" or "Bearer" or without such a word. */
-function secretOf(authorization = ""): string {
-  return /^(?:(?:Token|Bearer) +)?(\S+)$/i.exec(authorization)?.[1] ?? "";
 }
 
 async function answer(incoming: IncomingRequest, response: ServerResponse, service: Service): Promise<void> {

@@ -34,19 +34,18 @@ export type UsageRecord = Partial<Amounts> & {
 export type UsageSource = (projectId: string, day: string, ageDays: number) => readonly UsageRecord[];
 
 export function sumOf(records: readonly UsageRecord[]): Amounts {
-  return eachMetric((metric, parts) => {
-    const sum = records.reduce((sum, record) => sum + Math.round((record[metric] ?? 0) * parts), 0);
-    return sum / parts;
+  return eachMetric((metric, perUnit) => {
+    return records.reduce((sum, record) => sum + Math.round((record[metric] ?? 0) * perUnit), 0) / perUnit;
   });
 }
 
 /** Rounded down. A greater share never gives a smaller amount. */
 function shareOf(amounts: Amounts, share: number): Amounts {
-  return eachMetric((metric, parts) => Math.floor(Math.round(amounts[metric] * parts) * share) / parts);
+  return eachMetric((metric, perUnit) => Math.floor(Math.round(amounts[metric] * perUnit) * share) / perUnit);
 }
 
-/** `parts`: in how many parts of a unit the metric is added up. Hours are added in millionths, so that a sum is exact. */
-function eachMetric(amountOf: (metric: Metric, parts: number) => number): Amounts {
+/** Hours are added up in millionths, so that a sum is exact. */
+function eachMetric(amountOf: (metric: Metric, perUnit: number) => number): Amounts {
   const amounts = METRIC_TABLE.map(({ name, unit }) => [name, amountOf(name, unit === "hours" ? 1e6 : 1)]);
   return Object.fromEntries(amounts) as Amounts;
 }
@@ -172,10 +171,11 @@ export function apiKeyId(projectId: string, n: number): string {
   return uuidFrom("key", projectId, n);
 }
 
-/** Random numbers in [0, 1), always the same sequence for the same parts. */
-export function randomFrom(...parts: readonly (string | number)[]): () => number {
-  let state = fnvHash(JSON.stringify(parts));
-  // mulberry32: little code, and random enough for made-up usage.
+/** Random numbers in [0, 1), always the same sequence for the same seeds. */
+export function randomFrom(...seeds: readonly (string | number)[]): () => number {
+  // FNV-1a for the first state, and mulberry32 for those after it: little code, and random enough for made-up usage.
+  let state = 0x811c9dc5;
+  for (const byte of new TextEncoder().encode(JSON.stringify(seeds))) state = Math.imul(state ^ byte, 0x01000193);
   return () => {
     state = (state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(state ^ (state >>> 15), state | 1);
@@ -184,8 +184,8 @@ export function randomFrom(...parts: readonly (string | number)[]): () => number
   };
 }
 
-export function uuidFrom(...parts: readonly (string | number)[]): string {
-  const random = randomFrom(...parts);
+export function uuidFrom(...seeds: readonly (string | number)[]): string {
+  const random = randomFrom(...seeds);
   const digits = (count: number) =>
     Array.from({ length: count }, () => Math.floor(random() * 16).toString(16)).join("");
   return `${digits(8)}-${digits(4)}-4${digits(3)}-a${digits(3)}-${digits(12)}`;
@@ -193,11 +193,4 @@ export function uuidFrom(...parts: readonly (string | number)[]): string {
 
 export function pick<T>(choices: readonly [T, ...T[]], random: () => number): T {
   return choices[Math.floor(random() * choices.length)] ?? choices[0];
-}
-
-/** FNV-1a. */
-function fnvHash(text: string): number {
-  let value = 0x811c9dc5;
-  for (const byte of new TextEncoder().encode(text)) value = Math.imul(value ^ byte, 0x01000193);
-  return value;
 }

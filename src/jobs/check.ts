@@ -27,7 +27,7 @@ export type Finding = {
 };
 
 /** What was found of one subject of the check. */
-export type FindingGroup = { readonly of: string; readonly findings: readonly Finding[] };
+export type SubjectFindings = { readonly subject: string; readonly findings: readonly Finding[] };
 
 /** What the checks of one project need. */
 type Probe = ServiceContext & { readonly filterCheck: FilterCheck; readonly project: Project; readonly today: Day };

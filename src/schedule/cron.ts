@@ -50,9 +50,8 @@ function floorToSecond(moment: Date): number {
 const SILENT = { info() {}, warn() {}, error() {}, debug() {} };
 
 /**
- * Calls `fire` at each scheduled time, and at an interval: for what is due without a schedule, and for times that daylight saving time
- * skips, at which the library does not fire. What is due is decided by what the database contains, so a timer that fires late, twice or
- * never does no harm. Returns a function that stops the timers.
+ * Calls `fire` at each scheduled time, and at an interval: for what is due without a schedule, and for times that daylight saving time skips.
+ * The database decides what is due, so a timer may fire late, twice or never. Returns a function that stops the timers.
  */
 export function setTimers(schedules: readonly Schedule[], intervalMs: number, fire: () => void): () => void {
   const tasks = schedules.flatMap((one) => setTimer(one, fire) ?? []);

@@ -3,7 +3,7 @@
 import type { StoredJob } from "../db/jobs/jobs.ts";
 import { latestOccurrence, nextOccurrence, type Schedule } from "./cron.ts";
 
-/** A tick comes every 10 s. A job that is due for longer than this has no worker, or one that hangs. */
+/** A tick comes every 10 s. If a job is due for longer than this, no worker runs, or one hangs. */
 const OVERDUE_MS = 3 * 60_000;
 
 /** Since when an overdue job has been due: no worker has started it for too long. Undefined if it is not overdue, or not registered. */
@@ -12,10 +12,7 @@ export function overdueSince(job: Schedule, stored: StoredJob | undefined, now: 
   return dueAt && now.getTime() - dueAt.getTime() > OVERDUE_MS ? dueAt : undefined;
 }
 
-/**
- * Since when a due job has waited for a worker, even if only for the next tick. If no worker handled several scheduled times, the
- * first counts: if the newest counted, a job that runs every minute would never be late.
- */
+/** Since when a due job has waited for a worker. The first time that was missed counts: by the newest, a job of every minute would never be late. */
 export function waitingSince(job: Schedule, stored: StoredJob | undefined, now: Date): Date | undefined {
   if (!stored || stored.pause) return undefined;
   const dueAt = firstUnhandled(job, stored);
@@ -38,9 +35,8 @@ export type DueRun = { readonly scheduledFor: Date; readonly trigger: "schedule"
 const LATE_MS = 5 * 60_000;
 
 /**
- * The run to start now; undefined if the job is paused, nothing is due, or `isRunning`: a run that the schedule or missing days started has
- * not ended. However many scheduled times were missed, only the newest is run: its plan contains every day that is due. A job that never ran starts with the newest scheduled time before
- * now, so that a new installation has numbers at once and not after a night.
+ * The run to start now; undefined if the job is paused or running, or nothing is due. Of several missed times only the newest is run: its plan
+ * has every day that is due. A job that never ran starts at once, so that a new installation has numbers before the first night.
  */
 export function planTick(
   job: Schedule,

@@ -1,6 +1,6 @@
 // What went wrong with a call to the service: the error for a person, and whether another attempt makes sense. Pure.
 
-import { AppError, type ErrorCode } from "../errors.ts";
+import { AppError, type ErrorCode, systemCode } from "../errors.ts";
 import { tunnelError } from "../proxy.ts";
 import { isFreeOfSecret, Scrubber, type Secret } from "../secret.ts";
 import { toPrintableLine } from "../text.ts";
@@ -35,7 +35,7 @@ export type CallDescription = {
   readonly scopes: readonly string[];
 };
 
-/** For every status but 2xx. `nowMs` is the time of day, for an answer that asks for a pause and has no Date header. */
+/** For every status but 2xx. `nowMs` is the time of day, for an answer without a Date header. */
 export function statusFailure(call: CallDescription, reply: Reply, redact: Redact, nowMs: number): Failure {
   const { status, headers } = reply;
   const { text, requestId, scope } = readErrorBody(reply, redact);
@@ -52,10 +52,7 @@ export function statusFailure(call: CallDescription, reply: Reply, redact: Redac
   return { kind: "transient", error, requestedWaitMs: requestedWaitMs(headers, nowMs) };
 }
 
-/**
- * Whether the service refused the key itself, whatever it is used for. A 401 that names a scope is about that scope: the
- * service does not use 401 and 403 consistently.
- */
+/** Whether the service refused the key itself. A 401 that names a scope is about that scope: 401 and 403 are not used consistently. */
 export function isKeyRejected(error: AppError): boolean {
   return error.details.status === 401 && error.details.scope === undefined;
 }
@@ -94,25 +91,20 @@ export type ResponseHeaders = Readonly<Record<string, string | string[] | undefi
 
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 
-/** Longest wait after one answer. A service that needs longer asks again in its next answer. */
+/** A service that needs a longer wait asks again in its next answer. */
 const WAIT_MS_MAX = HOUR_MS;
 /** A service that asks for more than a day made a mistake, such as a date of the wrong century or milliseconds for seconds. */
 const PLAUSIBLE_WAIT_MS_MAX = DAY_MS;
 
-/**
- * Reads the Retry-After header; the longest plausible wait of several counts. Dates are compared with the answer's own Date header, so a
- * wrong local clock does not shorten the wait; `nowMs` is used if the answer has no Date.
- */
+/** Of several waits, the longest plausible one counts. A date is compared with the answer's own, so that a wrong local clock does no harm. */
 export function requestedWaitMs(headers: ResponseHeaders, nowMs: number): number | undefined {
   const serviceNowMs = httpDateMs(headers.date) ?? nowMs;
-  const waits = [headers["retry-after"] ?? []].flat().map((value) => waitMsOf(value.trim(), serviceNowMs));
+  const waits = [headers["retry-after"] ?? []].flat().map((value) => {
+    const untilMs = httpDateMs(value.trim()) ?? Number.NaN;
+    return /^\d{1,12}$/.test(value.trim()) ? Number(value) * 1000 : untilMs - serviceNowMs;
+  });
   const plausible = waits.filter((ms) => ms <= PLAUSIBLE_WAIT_MS_MAX);
   return plausible.length > 0 ? Math.min(Math.max(0, ...plausible), WAIT_MS_MAX) : undefined;
-}
-
-/** NaN if the text is neither a number of seconds nor a date. */
-function waitMsOf(text: string, nowMs: number): number {
-  return /^\d{1,12}$/.test(text) ? Number(text) * 1000 : (httpDateMs(text) ?? Number.NaN) - nowMs;
 }
 
 /** Date.parse alone accepts "1" as a date. */
@@ -133,7 +125,7 @@ export function connectionFailure({ what }: CallDescription, thrown: unknown): F
     const own = new AppError(error.code, `${what}: ${error.message}`, { details: error.details });
     return { kind: error.code === "unavailable" ? "transient" : "final", error: own };
   }
-  const code = connectionErrorCode(error);
+  const code = systemCode(error) || (error instanceof Error ? error.name : "unknown");
   if (CERTIFICATE_CODE.test(code)) {
     const message = `${what}: the certificate of the service is not trusted (${code}); check service.baseUrl, and if your proxy intercepts TLS, add its certificate authority with NODE_EXTRA_CA_CERTS`;
     return { kind: "final", error: new AppError("rejected", message, { cause: error, details: { sent: "no" } }) };
@@ -145,15 +137,9 @@ export function connectionFailure({ what }: CallDescription, thrown: unknown): F
 
 /** True only if it is certain that nothing was sent: the connection was never made. A lost connection may have carried the request. */
 function isBeforeSending(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
   if (error instanceof AggregateError) return error.errors.length > 0 && error.errors.every(isBeforeSending);
-  if ("syscall" in error) return error.syscall === "connect" || error.syscall === "getaddrinfo";
-  return connectionErrorCode(error) === "UND_ERR_CONNECT_TIMEOUT";
-}
-
-function connectionErrorCode(error: unknown): string {
-  if (!(error instanceof Error)) return "unknown";
-  return "code" in error && typeof error.code === "string" ? error.code : error.name;
+  if (!(error instanceof Error) || !("syscall" in error)) return systemCode(error) === "UND_ERR_CONNECT_TIMEOUT";
+  return error.syscall === "connect" || error.syscall === "getaddrinfo";
 }
 
 // Reads the body of an error answer, as text for a log line or an error message. Pure.

@@ -46,9 +46,6 @@ export async function deleteKey(service: Service, projectId: string, id: string,
   return (await callAllowingStatuses(service, [404], call, key, signal)) !== undefined;
 }
 
-// Creates an API key by one POST, which is never sent again: a second one would create a second key, and if the answer is lost, nobody
-// has the key's secret.
-
 export type KeyRequest = {
   readonly comment: string;
   readonly scopes: readonly string[];
@@ -59,10 +56,7 @@ export type KeyRequest = {
 /** With these statuses the service created no key. With any other it may have. */
 const NOT_CREATED: ReadonlySet<unknown> = new Set([400, 401, 403, 404, 409, 422, 429]);
 
-/**
- * Only the id and the key are required: an unreadable timestamp is no reason to lose a key. The service may order or expand the
- * requested scopes; none are granted as far as is known if it does not return them.
- */
+/** Only the id and the key are required: an unreadable timestamp is no reason to lose a key. */
 const CreatedKeyAnswer = z.object({
   api_key_id: Id,
   key: z.string().regex(/^[\x21-\x7e]{1,1000}$/, "not a key"),
@@ -71,8 +65,8 @@ const CreatedKeyAnswer = z.object({
 });
 
 /**
- * Sends one create. A failure is an AppError whose `details.created` is "no" if certainly no key was made, and "unknown" if one may
- * have been. An abort before it is sent is thrown as it is; an abort after that has no effect.
+ * Sends one create, never a second one: that would make a second key, whose secret nobody has. A failure is an AppError whose
+ * `details.created` is "no" if certainly no key was made, else "unknown". Once the create is sent, an abort has no effect.
  */
 export async function createKey(
   service: Service,

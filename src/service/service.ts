@@ -62,20 +62,11 @@ export type ServiceAnswer = {
 };
 
 export type Service = Pick<ServiceSettings, "baseUrl" | "dialect"> & {
-  /**
-   * Returns the parsed answer of a 2xx. Throws an AppError otherwise: its details have the status, if there was one, and
-   * `sent: "no"` if the request was certainly not sent. Throws the reason of an aborted signal as it is.
-   */
+  /** For anything but a 2xx throws an AppError, with `sent: "no"` if certainly nothing was sent. Throws the reason of an aborted signal as it is. */
   readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;
-  /**
-   * Forgets the refusals of one key, or of all keys. Called at the start of a run, because somebody may have given a key the missing
-   * scope, and for a new key, because some servers of the service may not know it yet.
-   */
+  /** Of one key, or of all keys: a person may have given a key the missing scope, and some servers of the service may not know a new key yet. */
   readonly forgetRefusals: (key?: Secret) => void;
-  /**
-   * The service's current time, to a second or two: the Date header of its newest answer plus the time since then by a monotonic clock.
-   * Undefined until an answer had a Date. It may be behind the service's time if this machine slept, but is never ahead of it.
-   */
+  /** The Date of the newest answer plus the time since then; undefined before. Never ahead of the service, and behind it if this machine slept. */
   readonly serviceTime: () => Date | undefined;
   /** Ends calls in flight with an error. */
   readonly close: () => Promise<void>;

@@ -13,7 +13,7 @@ const test = programTest(database);
 
 const Answer = z.array(
   z.strictObject({
-    of: z.string(),
+    subject: z.string(),
     findings: z.array(z.strictObject({ what: z.string(), state: z.enum(["ok", "warn", "fail"]), text: z.string() })),
   }),
 );
@@ -27,8 +27,8 @@ async function findings(
   const answer = Answer.parse(JSON.parse(stdout));
   return {
     status,
-    lines: answer.flatMap(({ of, findings }) =>
-      findings.map(({ what, state, text }) => `${state} ${of}: ${what}: ${text}`),
+    lines: answer.flatMap(({ subject, findings }) =>
+      findings.map(({ what, state, text }) => `${state} ${subject}: ${what}: ${text}`),
     ),
   };
 }
