@@ -2,17 +2,17 @@
 
 create table usage_export.rotation (
   name            text    primary key,
-  -- The name in the configuration, if it is for many projects; and the project's name. As of the newest run.
+  -- Both are those of the newest run: the name in the configuration, if the rotation is for many projects, and the project's name.
   group_name      text,
   project         text,
-  -- Who rotates now, and until when unless renewed. A writer without the newest fence writes nothing.
+  -- The process that rotates now, and the end of its lease unless it is renewed. A process without the newest fence writes nothing.
   lease_owner     text,
   lease_until     timestamptz,
   fence           bigint  not null default 0,
-  -- Since the last success; at the limit no key is created any more.
+  -- Counted since the last success. At the limit no key is created any more.
   failed_attempts integer not null default 0,
   last_error      text,
-  -- The key that a person asked to have back.
+  -- The key that a rollback is to make active again.
   rollback_to     text
 );
 comment on table usage_export.rotation is 'Rotations: who works on one, and how it goes';
@@ -30,7 +30,7 @@ create table usage_export.api_key (
   comment            text        not null,
   scopes_asked       text[]      not null,
   scopes_granted     text[],
-  -- A JWE; null before the key exists and after it is gone.
+  -- A JWE; null before the key is created and after it is retired.
   sealed             text,
   -- The identifier of the master key that sealed it.
   master_key         text,
@@ -39,7 +39,7 @@ create table usage_export.api_key (
   expires_at         timestamptz,
   verified_at        timestamptz,
   active_since       timestamptz,
-  -- When a person had it put back: from then on it counts as new.
+  -- When a rollback made it active again: its age counts from then on.
   rollback_at        timestamptz,
   draining_since     timestamptz,
   due_for_removal_at timestamptz,
@@ -49,7 +49,7 @@ create table usage_export.api_key (
   check (state not in ('active', 'draining') or (api_key_id is not null and sealed is not null))
 );
 create unique index api_key_id on usage_export.api_key (project_id, api_key_id);
--- However many processes rotate: one key on its way, and one in use.
+-- A rotation has at most one pending and one active key, however many processes rotate.
 create unique index api_key_pending on usage_export.api_key (rotation) where state = 'pending';
 create unique index api_key_active on usage_export.api_key (rotation) where state = 'active';
 comment on table usage_export.api_key is 'The keys that rotations created, or may have created';
@@ -57,7 +57,7 @@ comment on table usage_export.api_key is 'The keys that rotations created, or ma
 create table usage_export.key_delivery (
   rotation     text        not null references usage_export.rotation,
   sink         text        not null,
-  -- A sink holds one key: the last that was delivered.
+  -- A sink holds one key: the one that was delivered last.
   intent_id    text        not null references usage_export.api_key,
   delivered_at timestamptz not null default now(),
   primary key (rotation, sink)
@@ -66,7 +66,7 @@ comment on table usage_export.key_delivery is 'Which key each sink holds';
 
 create table usage_export.key_event (
   event_id  bigint      generated always as identity primary key,
-  -- A change whose acknowledgement was lost is tried again, and finds that it was made.
+  -- A change whose acknowledgement was lost is tried again, and is found here.
   change_id uuid        unique,
   at        timestamptz not null default clock_timestamp(),
   rotation  text        not null,
@@ -88,8 +88,8 @@ create table usage_export.listed_key (
   created_at     timestamptz,
   first_seen_at  timestamptz not null default now(),
   last_seen_at   timestamptz not null default now(),
-  -- Since when the list lacks it: it was deleted, or the key that reads may not see it any more.
+  -- Since when the list lacks it: it was deleted, or the reading key may not see it any more.
   unlisted_since timestamptz,
   primary key (project_id, api_key_id)
 ) with (fillfactor = 90);
-comment on table usage_export.listed_key is 'The keys that the service lists, and listed';
+comment on table usage_export.listed_key is 'The keys that the service lists, or has listed';

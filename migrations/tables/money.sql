@@ -1,12 +1,12 @@
 -- Prices, budgets, balances, and the days that were compared with the days before them.
 
--- No two prices are for the same usage of a day.
+-- The same usage of a day has one price at most.
 create table usage_export.price (
   price_id     integer     generated always as identity primary key,
   metric       text        not null,
   -- A name, the beginning of names followed by *, or * alone for any usage.
   model        text        not null,
-  -- The conditions of the series that is priced, which is grouped by model.
+  -- The conditions of the series by model that is priced.
   filter_key   text        not null,
   currency     text        not null,
   -- A power of ten, or hour, minute or second.
@@ -19,12 +19,12 @@ comment on table usage_export.price is 'The price book, as configured';
 
 create table usage_export.price_tier (
   price_id   integer not null references usage_export.price,
-  -- The quantity of the month after which the tier begins, and with which it ends; null for the last tier.
+  -- The quantity of the month above which the tier begins, and with which it ends (null for the last tier).
   above      numeric not null check (above >= 0 and above < 'infinity'),
   below      numeric check (below > above and below < 'infinity'),
   -- As configured, for "per" units.
   price      numeric not null check (price >= 0 and price < 'infinity'),
-  -- Exactly the same for one unit of the metric.
+  -- The exact price of one unit of the metric.
   unit_price numeric not null check (unit_price >= 0 and unit_price < 'infinity'),
   primary key (price_id, above)
 );
@@ -37,7 +37,7 @@ create table usage_export.budget (
   project_ids  text[]      not null,
   -- Null for all projects that were configured.
   project      text,
-  -- all, or the dimension that scope_value is a value of.
+  -- "all", or the dimension of scope_value.
   scope        text        not null check (scope in ('all', 'key', 'tag', 'model')),
   scope_value  text        check ((scope = 'all') = (scope_value is null)),
   metric       text        not null,
@@ -47,7 +47,7 @@ create table usage_export.budget (
   amount       numeric     not null check (amount > 0 and amount < 'infinity'),
   -- In percent of the amount, in rising order.
   thresholds   numeric[]   not null,
-  -- Since when it is as it is.
+  -- When it last changed.
   recorded_at  timestamptz not null default now()
 );
 comment on table usage_export.budget is 'Budgets, as configured';
@@ -65,13 +65,13 @@ create table usage_export.balance (
   ended_at          timestamptz
 );
 create unique index balance_newest on usage_export.balance (project_id, balance_id) where ended_at is null;
-comment on table usage_export.balance is 'Balances: a row is a stretch of readings that gave the same amount';
+comment on table usage_export.balance is 'Balances: consecutive readings of the same amount are one row';
 
 create table usage_export.line_item (
   line_item  text  primary key,
   label      text  not null
 );
-comment on table usage_export.line_item is 'The names for people of what is billed, as the service lists them';
+comment on table usage_export.line_item is 'The names of line items for people, as the service lists them';
 
 create table usage_export.judged_day (
   project_id text        not null,
@@ -82,14 +82,14 @@ create table usage_export.judged_day (
   verdict    text        not null check (verdict in ('normal', 'high', 'low', 'not judged')),
   -- The metric that is furthest off; null without any usage.
   metric     text,
-  -- As stored when the day was judged.
+  -- What was stored when the day was judged.
   amount     numeric,
   expected   numeric,
   low        numeric,
   high       numeric,
   -- When this verdict was first found.
   judged_at  timestamptz not null default now(),
-  -- Otherwise the day is judged once more when it has become final.
+  -- A day that was not final is judged once more when it has become final.
   is_final   boolean     not null,
   primary key (project_id, filter_key, usage_date)
 );

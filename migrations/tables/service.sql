@@ -1,8 +1,8 @@
--- What is known of the service: how often it may be called, which names it has, and which projects a key sees.
+-- What is known of the service: who calls it, which dialect it has, and which projects a key sees.
 
 create table usage_export.calling_process (
   process_id uuid        primary key,
-  -- It uses no more slots until it says so here.
+  -- The process announces more slots here before it uses them.
   slots      integer     not null,
   -- A process that has not been seen for some seconds is gone, and stops calling before that.
   seen_at    timestamptz not null
@@ -10,11 +10,11 @@ create table usage_export.calling_process (
 comment on table usage_export.calling_process is 'The processes that call the service now, which share service.maxConcurrent and service.requestsPerSecond';
 
 create table usage_export.call_pause (
-  -- Where the key is found, such as "env PROD_KEY". Empty for all calls.
+  -- Where the key is found, such as "env PROD_KEY"; empty if all calls pause.
   key   text        primary key,
   until timestamptz not null
 );
-comment on table usage_export.call_pause is 'Before this moment no process calls with the key: the service asked for that';
+comment on table usage_export.call_pause is 'Until when no process calls with a key, because the service asked for that';
 
 create table usage_export.service_dialect (
   -- The service's address, as configured.
@@ -29,9 +29,9 @@ create table usage_export.project_list (
   list          text        not null,
   -- When the newest readable list was read; null if none was.
   read_at       timestamptz,
-  -- When a list last changed what is known of a project.
+  -- When a list last added, renamed or lost a project.
   changed_at    timestamptz,
-  -- Why the newest attempt to read the list failed, and since when; null if it did not.
+  -- Why the newest attempt to read the list failed, and since when all have failed; null if it did not.
   error         text,
   failing_since timestamptz check ((failing_since is null) = (error is null)),
   primary key (list)
@@ -45,7 +45,7 @@ create table usage_export.discovered_project (
   name          text        not null,
   named_at      timestamptz not null,
   first_seen_at timestamptz not null,
-  -- The newest list with the project, once a list lacks it; null while it is listed.
+  -- When the last list with the project was read; null while it is listed.
   last_seen_at  timestamptz,
   -- Since when it is missing from lists that are in doubt.
   missing_since timestamptz,

@@ -2,7 +2,7 @@
 
 create table usage_export.series (
   series_id     integer     generated always as identity primary key,
-  -- Which breakdown of the service the numbers are from.
+  -- The breakdown of the service that the numbers are from.
   source        text        not null default 'usage' check (source in ('usage', 'billing')),
   project_id    text        not null,
   project       text        not null,
@@ -12,11 +12,11 @@ create table usage_export.series (
   filter        text        not null,
   -- Null without a window: then no date is sent.
   window_days   integer     check (window_days > 0),
-  -- The days that are due. A run extends them; from next_due_at on yesterday is due even if no run begins.
+  -- The due days. A run extends them; from next_due_at on yesterday is due even if no run begins.
   due_from      date,
   due_through   date,
   next_due_at   timestamptz,
-  -- Since when answers have had no date; null while they have one.
+  -- Since when answers have carried no date; null while they carry one.
   undated_since timestamptz,
   created_at    timestamptz not null default now(),
   -- Since when no export is configured for it.
@@ -24,7 +24,7 @@ create table usage_export.series (
   -- Since when another series has its name. It is hidden from the views, so that no day is shown twice.
   superseded_at timestamptz,
   unique (source, project_id, "grouping", filter_key),
-  -- A dimension or none; of billing also several dimensions, in alphabetical order. src/usage/dimensions.ts has their names.
+  -- A dimension or none; for billing also several dimensions, in alphabetical order. src/usage/dimensions.ts has their names.
   constraint series_grouping_check check ("grouping" ~ '^[a-z_]+(,[a-z_]+)*$' and (source = 'billing' or "grouping" !~ ','))
 );
 create unique index series_name on usage_export.series (source, project_id, "grouping", filter)
@@ -35,7 +35,7 @@ create table usage_export.series_period (
   series_id   integer     not null references usage_export.series,
   project     text        not null,
   filter      text        not null,
-  -- -infinity for the first one: before the series was created there is nothing of it to show.
+  -- -infinity for the first period, as the series had nothing to show before.
   shown_from  timestamptz not null,
   -- Null while it is shown.
   shown_until timestamptz
@@ -46,7 +46,7 @@ comment on table usage_export.series_period is 'When a series was shown, and und
 
 create table usage_export.configured (
   what   text primary key check (what in ('series', 'prices', 'budgets')),
-  -- A hash of what the configuration said of it when it was stored last.
+  -- A hash of the configuration that was stored last.
   digest text not null
 );
 comment on table usage_export.configured is 'Which configuration the series, prices and budgets are of';
@@ -54,7 +54,7 @@ comment on table usage_export.configured is 'Which configuration the series, pri
 -- A fetch takes its number before its call. A slice never goes back to a lower one.
 create sequence usage_export.fetch_no;
 
--- Every night each slice that is read again is updated. With room on its page an update touches no index and logs less.
+-- Every slice that is read again is updated every night. With room on its page an update touches no index and logs less.
 create table usage_export.slice (
   series_id        integer     not null references usage_export.series,
   usage_date       date        not null,
@@ -62,24 +62,24 @@ create table usage_export.slice (
   -- The fetch whose rows are visible; 0 while there is none.
   fetch_no         bigint      not null default 0,
   fetched_at       timestamptz,
-  -- The first good fetch after the day was over; until then its numbers are partial.
+  -- When the first good fetch after the end of the day was stored. Until then its numbers are partial.
   closed_at        timestamptz,
   content_hash     text,
   rows             integer     not null default 0 check (rows >= 0),
   attempted_at     timestamptz not null default now(),
-  -- Why the newest reading failed, and since when all have: each pause before the next is longer.
+  -- Why the newest reading failed, and since when all have failed.
   error            text,
   error_code       text,
   failing_since    timestamptz,
-  -- Why the newest answer is doubtful: it is empty, or a fraction of what is stored, or its filter may have been ignored.
+  -- Why the newest answer is doubtful: it is empty, or has a fraction of what is stored, or its filter may have been ignored.
   suspect_why      text        check (suspect_why in ('empty', 'fall', 'filter-empty', 'filter-ignored')),
-  -- The run that got the first doubtful answer, and when. Another answer confirms it only some time later.
+  -- The run that got the first doubtful answer, and when. An answer an hour or more later may confirm it.
   suspect_run      uuid,
   suspect_since    timestamptz,
-  -- The newest doubtful fetch: an older one does not settle the doubt.
+  -- The newest doubtful fetch. An older fetch does not settle the doubt.
   suspect_fetch_no bigint,
-  -- When what the views show of it last changed, in which transaction, and a moment before that transaction got its number. A later number is
-  -- given at a later moment, so these tell bi.changed_days up to when every change is visible.
+  -- When the views last began to show it differently, in which transaction, and a moment before that transaction got its number. Later
+  -- transactions have higher numbers, so that bi.changed_days knows up to when it sees every change.
   changed_at       timestamptz,
   changed_in       xid8,
   changed_after    timestamptz,
@@ -92,7 +92,7 @@ comment on table usage_export.slice is 'One series on one day: whether it is com
 create table usage_export.group_value (
   group_id   integer generated always as identity primary key,
   "grouping" text    not null,
-  -- Carries the uniqueness, because a value may be longer than an index entry can be.
+  -- The hash is unique, because a value may be longer than an index entry can be.
   key_hash   text    not null,
   group_key  text    not null,
   display    text,
@@ -101,16 +101,16 @@ create table usage_export.group_value (
 comment on table usage_export.group_value is
   'Values of dimensions: they are long and repeat every day, so a row holds their number';
 
--- No foreign keys on the three tables of rows: only the merge writes them, and checking two keys a row would double its time.
+-- The three tables of rows have no foreign keys: only the merge writes them, and checking two keys a row would double its time.
 create table usage_export.snapshot_row (
   series_id       integer     not null,
   usage_date      date        not null,
   group_id        integer     not null,
   {{metric "\n  ": $m numeric check ($m >= 0 and $m < 'infinity'),}}
-  -- Only rows of billing have it. Credits are negative.
+  -- Only rows of billing have dollars. Credits are negative.
   dollars         numeric     check (dollars > '-infinity' and dollars < 'infinity'),
   extra_metrics   jsonb,
-  -- The group is not in the newest answer. The row stays so that its revisions go on if it comes back.
+  -- Whether the newest answer lacks the group. The row stays, so that its revisions go on if the group comes back.
   gone            boolean     not null default false,
   -- Whether the day had been stored before this revision: the first reading of a day is not a restatement.
   restates        boolean     not null default false,
@@ -146,7 +146,7 @@ comment on table usage_export.superseded_row is 'The history of snapshot_row: ev
 create table usage_export.undated_snapshot (
   series_id    integer     not null references usage_export.series,
   snapshot_no  integer     not null check (snapshot_no > 0),
-  -- The snapshot that holds the rows: itself, or the one before it that had the same numbers.
+  -- The snapshot that holds the rows: this one, or an earlier one with the same numbers.
   content_no   integer     not null check (content_no between 1 and snapshot_no),
   fetch_no     bigint      not null,
   run_id       uuid,

@@ -1,5 +1,5 @@
--- Runs with the rights of its caller, and is one query that the planner puts in the place of the call, as bi.usage_change. Each grouping
--- of billing is the same cost again, so that a grouping by several dimensions also says what each value of one of them costs.
+-- Like bi.usage_change, the function runs with the rights of its caller, and the planner puts its query in the place of the call. A grouping by
+-- several dimensions also tells what each value of one of them costs.
 create or replace function bi.billed_change(
   from_date date, to_date date, before_from date default null, before_to date default null, projects text[] default null,
   groupings text[] default null
@@ -18,7 +18,7 @@ begin atomic
   ) as period
   cross join lateral (
     with day as materialized (
-      -- Days with the same number are compared with each other.
+      -- Two days with the same number are compared.
       select true as is_after, n, from_date + n as usage_date from generate_series(0, to_date - from_date) as n
       union all
       select false, n, before_start + n from generate_series(0, before_end - before_start) as n
@@ -31,7 +31,7 @@ begin atomic
       select project_id, "grouping", usage_date, sum(amount) as amount, bool_or(amount is null) as is_unknown
       from cost group by project_id, "grouping", usage_date
     ), covered as materialized (
-      -- The days that were read. What a day cost is not known if one of its groups has no amount.
+      -- The days that were read. The cost of a day is not known if one of its groups has no amount.
       select project_id, c.project, "grouping", c.active, d.is_after, d.n, usage_date,
         c.status = 'complete' and c.finality = 'final' as is_final
       from bi.coverage c
@@ -76,7 +76,7 @@ begin atomic
         (count(*) filter (where not is_read and is_after))::integer as days_lacking_after, bool_and(is_final) as is_final
       from series_day group by project_id, "grouping", total_from, read_from
     ), total as materialized (
-      -- Of all days, and of those that are compared.
+      -- The sums of all days, and of those that are compared.
       select d.project_id, d."grouping",
         coalesce(sum(c.amount) filter (where not d.is_after), 0) as amount_before,
         coalesce(sum(c.amount) filter (where d.is_after), 0) as amount_after,

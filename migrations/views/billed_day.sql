@@ -1,6 +1,6 @@
--- Of each project and day whose billing was read, the grouping to take it from: one that is still read and was read last without an error,
--- as the amounts of others may be old; of these the one with the most dimensions, by line item before others.
--- A grouping that has a row without an amount does not count, as the cost of the day can't be told from it.
+-- For each day and project whose billing was read, the grouping to take the cost from. Complete slices of series that are still read come first,
+-- as the amounts of others may be old; of these the grouping with the most dimensions, preferably by line item. A grouping that has a row
+-- without an amount is left out, as the cost of the day can't be told from it.
 create or replace view usage_export.billed_day as
 select distinct on (s.project_id, sl.usage_date) s.project_id, sl.usage_date, s."grouping"
 from usage_export.slice sl

@@ -1,13 +1,12 @@
--- The series whose readings decide which days of a budget are known, and where its amounts are from. A cost is the billed one on days whose
--- billing was read as the budget needs it, by billing_series_id. On others it is the estimate, which is made of all usage by model, and of
--- each series with conditions that a price is for; the cost of a key or a tag has no estimate. A project without a series for the estimate
--- has a row of its billing alone. priced_days are the days on which a price is for a series with conditions: on others the estimate does
--- without it.
+-- The series whose readings decide which days of a budget are known, and which its amounts are from. On days whose billing was read as the budget
+-- needs it (billing_series_id), a cost is the billed one. On other days it is the estimate, which needs all usage by model and each series with
+-- conditions that a price is for; the cost of a key or a tag has no estimate. A project without a series for the estimate has a row for its
+-- billing alone. priced_days are the days on which a price is for a series with conditions: on other days the estimate does not need the series.
 create or replace view usage_export.budget_series as
 select b.name, b.valid_from, s.series_id, s.project_id, s.window_days, s.source,
   bill.series_id as billing_series_id, bill.window_days as billing_window_days, s.due_from, priced.days as priced_days,
-  -- Of a project that has vanished or is not configured any more, no later day will be read. Where only its usage is not exported any
-  -- more, later days wait for its billing.
+  -- No later day of a project that has vanished or is not configured any more will be read. If only its usage is not exported any more, later
+  -- days wait for its billing.
   case when s.retired_at is not null and (bill.series_id is null or bill.retired_at is not null) then
     coalesce((select max(sl.usage_date) from usage_export.slice sl where sl.series_id = s.series_id and sl.fetched_at is not null), '-infinity')
   end as read_through
@@ -20,7 +19,7 @@ join usage_export.series s on s.project_id = any(b.project_ids) and s.superseded
 left join usage_export.series bill on b.metric = 'cost' and b.currency = 'USD'
   and bill.source = 'billing' and bill.project_id = s.project_id and bill.filter_key = '{}' and bill."grouping" = needed."grouping"
   and bill.superseded_at is null
-  -- Billing that is not exported any more says nothing of later days; of a project that is not read at all there are none.
+  -- Billing that is not exported any more tells nothing about later days, and a project that is not read at all has none.
   and (bill.retired_at is null or s.retired_at is not null)
 cross join lateral (
   select case when s.source = 'billing' or s.filter_key = '{}' then datemultirange(daterange(null, null)) else (
@@ -37,7 +36,7 @@ where case
   when bill.series_id is not null and b.scope in ('key', 'tag') then false
   else s.source = 'usage' and s."grouping" = 'model' and (
     s.filter_key = '{}'
-    -- Of a filter that is not exported any more no further day is read, so none may wait for it.
+    -- No further day of a filter that is not exported any more is read, so that no day may wait for it.
     or s.retired_at is null and priced.days is not null
   )
 end;

@@ -1,6 +1,6 @@
--- What was used of a budget in one period, and its forecast if the period is the current month. A function with a plan of its own: the planner
+-- What was used of a budget in one period, and its forecast if the period is the current month. The function has a plan of its own: the planner
 -- expects a thousand periods of each budget, and would compile (JIT) two thousand expressions to show one row. It runs with its owner's
--- rights, as the views do; readers have no rights to its schema, so they can't call it themselves.
+-- rights, as the views do; readers can't call it themselves, as they have no rights to its schema.
 create or replace function usage_export.budget_use(budget_name text, budget_from date, period_start date, period_end date)
 returns table (
   used numeric, has_unpriced boolean, forecast numeric, forecast_low numeric, forecast_high numeric, is_billed boolean, is_estimated boolean,
@@ -9,7 +9,7 @@ returns table (
 language sql stable strict security definer set search_path = pg_catalog, pg_temp set jit = off cost 5000 rows 1
 begin atomic
   with b as materialized (
-    -- The forecast is made of the 70 days before today and of the whole month.
+    -- The forecast needs the 70 days before today and the whole month.
     select *, case when is_current then least(period_start, today - 70) else period_start end as first_day
     from usage_export.budget
     cross join (select (now() at time zone 'UTC')::date as today) clock
@@ -23,7 +23,7 @@ begin atomic
           or day.usage_date >= coalesce(s.due_from, day.usage_date) and day.usage_date <= coalesce(s.read_through, day.usage_date)
         ) as is_needed,
       usage_export.finality(day.usage_date, its.window_days, sl.closed_at, now()) as finality,
-      -- Nobody reads the day again: also one that was never read. An estimate also ends when the day's billing is read at last.
+      -- The day is not read again, even if it never was read. An estimate also ends when the billing of the day is read at last.
       usage_export.finality(
         day.usage_date, its.window_days, coalesce(sl.closed_at, case when sl.fetched_at is null then '-infinity'::timestamptz end), now()
       ) = 'final' and (
@@ -36,7 +36,7 @@ begin atomic
       select first_day + n as usage_date from generate_series(0, period_end - first_day) as n limit period_end - first_day + 1
     ) day
     join usage_export.budget_series s on s.name = b.name and s.valid_from = b.valid_from
-    -- Each slice is looked up: as joins, the planner would read every stored slice.
+    -- Each slice is looked up by itself: for joins, the planner would read every stored slice.
     left join lateral (
       select series_id from usage_export.slice
       where series_id = s.billing_series_id and usage_date = day.usage_date and fetched_at is not null offset 0
@@ -79,7 +79,7 @@ begin atomic
       select c.usage_date, case when c.currency = b.currency then c.amount end, c.currency is distinct from b.currency
       from bi.cost_estimated c
       where b.metric = 'cost' and c.status <> 'other_metric' and c.project_id = any(b.project_ids)
-        -- In one expression: the planner would take it for another condition on the day.
+        -- One expression, because the planner would take two for independent conditions on the day.
         and case when c.month >= date_trunc('month', (select first_day from b)::timestamp) and c.month <= period_end then true else false end
         -- A day whose billing was read has no estimate.
         and c.usage_date between (select min(usage_date) from reading where not is_billed)

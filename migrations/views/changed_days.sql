@@ -1,6 +1,6 @@
--- Runs with its owner's rights, because no view shows when a slice changed. Its body is parsed here: nothing in the search path of the
--- caller can take its parts' place. It is one statement and therefore sees one state: a change that it does not see was made in a
--- transaction whose number is at least xmin, got that number after any smaller number was given, and has a later changed_at than that.
+-- The function runs with its owner's rights, because no view shows when a slice changed. Its body is parsed here, so that nothing in the
+-- caller's search path can replace what it uses. One statement sees one state: a change that it does not see was made in a transaction whose
+-- number is at least xmin, which was given after every smaller number, so that its changed_at is later.
 create or replace function bi.changed_days(since timestamptz)
 returns table (
   source text, project_id text, project text, "grouping" text, filter text, usage_date date, next_since timestamptz
@@ -16,7 +16,7 @@ begin atomic
   ), changed as (
     select sl.series_id, sl.usage_date from usage_export.slice sl where sl.changed_at >= since
     union
-    -- Without a change, a day becomes final when the window has passed it.
+    -- A day becomes final when the window has passed it, without any change.
     select sl.series_id, sl.usage_date
     from usage_export.series s join usage_export.slice sl using (series_id)
     where sl.changed_at is not null and sl.usage_date >= since::date - s.window_days and sl.usage_date < now()::date - s.window_days

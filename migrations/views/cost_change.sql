@@ -1,4 +1,4 @@
--- Runs with the rights of its caller, and is one query that the planner puts in the place of the call, as bi.usage_change.
+-- Like bi.usage_change, the function runs with the rights of its caller, and the planner puts its query in the place of the call.
 create or replace function bi.cost_change(
   from_date date, to_date date, before_from date default null, before_to date default null, projects text[] default null
 )
@@ -18,14 +18,14 @@ begin atomic
   ) as period
   cross join lateral (
     with day as materialized (
-      -- Days with the same number are compared with each other.
+      -- Two days with the same number are compared.
       select true as is_after, n, from_date + n as usage_date from generate_series(0, to_date - from_date) as n
       union all
       select false, n, before_start + n from generate_series(0, before_end - before_start) as n
     ), price as materialized (
       select distinct conditions, valid_from, valid_until from bi.price_book
     ), covered as materialized (
-      -- Which days count as read is decided as in bi.usage_change.
+      -- A day counts as read under the conditions of bi.usage_change.
       select c.project_id, c.project, c.conditions, c.unfiltered, d.is_after, d.n,
         c.fetched_at is not null and c.status <> 'missing' as is_read, c.status = 'complete' and c.finality = 'final' as is_final
       from bi.coverage c
@@ -34,7 +34,7 @@ begin atomic
         and (projects is null or c.project = any(projects) or c.project_id = any(projects))
         and c.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
     ), series_day as materialized (
-      -- The estimate of a day is made of all usage by model, and of each series with conditions that a price of the day is for.
+      -- The estimate of a day needs all usage by model, and each series with conditions that a price of the day is for.
       select s.project_id, s.project, s.unfiltered, d.is_after, d.n, d.usage_date, coalesce(c.is_read, false) as is_read,
         coalesce(c.is_final, false) as is_final
       from (select project_id, conditions, unfiltered, max(project) as project from covered group by 1, 2, 3) s
@@ -68,7 +68,7 @@ begin atomic
         min(c.price) = max(c.price) as has_one_price
       from bi.cost_estimated c
       join project_day d on d.project_id = c.project_id and d.usage_date = c.usage_date and d.is_read_by_model
-      -- As an array, the projects reach the rows before they are added up and sorted.
+      -- An array of projects limits the rows before they are added up and sorted.
       where c.status <> 'other_metric' and c.project_id = any(array(select project_id from project))
         and c.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
       group by 1, 2, 3, 4, 5, 6, 7, 8
@@ -77,7 +77,7 @@ begin atomic
         case
           when part <> 'group' then null
           when has_one_price or quantity_before = 0 or quantity_after = 0 then amount_after - amount_before
-          -- An average price may have endless digits. The price effect is the rest, so that both add up exactly.
+          -- An average price may have endless digits. The price effect is the rest, so that both effects add up exactly.
           else round((quantity_after - quantity_before) * amount_before / quantity_before, 12)
         end as volume_effect
       from cost

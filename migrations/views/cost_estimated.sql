@@ -3,9 +3,9 @@ select c.project_id, c.project, c.usage_date, c.model, c.endpoint, c.method, c.d
   c.metric, c.status, c.currency, c.quantity, c.price, c.quantity * c.price as amount, c.tier_above, c.price_id, c."grouping", c.finality,
   c.month
 from (
-  -- Prices with tiers apart: conditions on the day reach the other rows. Through the sums over a month only conditions on the month do.
+  -- Prices with tiers need sums over a month, which only conditions on the month limit. All other rows are limited by conditions on the day.
   select u.project_id, u.project, u.usage_date, u.group_value as model, p.endpoint, p.method, p.deployment, m.metric,
-    -- The three kinds of hours measure the same time, and requests come with all usage. Tokens and characters are paid for apart.
+    -- The three kinds of hours measure the same time, and all usage has requests. Tokens and characters are paid for separately.
     case
       when m.price_id is not null then 'priced'
       when m.metric = 'requests' and ({{metric " or ": d.$m is not null and u.$m > 0}}) then 'other_metric'
@@ -30,8 +30,7 @@ from (
   select u.project_id, u.project, u.usage_date, u.model, u.endpoint, u.method, u.deployment, u.metric, 'priced', u.currency,
     least(u.through, t.below) - greatest(u.through - u.quantity, t.above), t.unit_price, t.above, u.price_id, 'model', u.finality, u.month
   from (
-    -- The month's quantity with this row: within a day the projects and models come one after the other, in a fixed order. It goes on when
-    -- the price changes.
+    -- The month's quantity up to this row: within a day the projects and models come in a fixed order. A new price does not begin a new sum.
     select p.*, sum(p.quantity) over (
       partition by p.usage_no, p.month order by p.usage_date, p.project_id collate "C", p.model collate "C", p.group_id rows unbounded preceding
     ) as through
@@ -41,7 +40,7 @@ from (
   join usage_export.price_tier t
     on t.price_id = u.price_id and t.above < u.through and coalesce(t.below > u.through - u.quantity, true)
   union all
-  -- What a price with conditions leaves of the group's usage.
+  -- The part of the group's usage that no price with conditions is for.
   select r.project_id, r.project, r.usage_date, r.model, null, null, null, m.metric,
     case
       when m.is_priced then 'unpriced'
@@ -65,7 +64,7 @@ from (
   ) as m (metric, quantity, is_priced)
   where m.quantity > 0
   union all
-  -- A day that was not read by model, less what is priced by filtered series.
+  -- The usage of a day that was not read by model, without what filtered series price.
   select s.project_id, s.project, sl.usage_date, null, null, null, null, m.metric, 'unpriced', null, m.quantity, null, null, null, 'none',
     usage_export.finality(sl.usage_date, s.window_days, sl.closed_at, now()), date_trunc('month', sl.usage_date::timestamp)::date
   from usage_export.series s

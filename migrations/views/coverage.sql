@@ -17,7 +17,7 @@ cross join lateral (
   select sl.status = 'complete' and sl.closed_at is null and s.retired_at is null and sl.usage_date between s.due_from
     and usage_export.due_until(s.due_through, s.next_due_at, s.undated_since, s.window_days) as is_missing
 ) closing
--- What is configured no more is not read again, so a failure of its last night would stay for ever.
+-- Failures of series that are not configured any more are left out: nothing reads these again, so the failures would stay for ever.
 where s.superseded_at is null and (s.retired_at is null or sl.status = 'complete')
 union all
 select s.project_id, s.project, s."grouping", s.filter, unread.day, 'missing',
@@ -25,8 +25,8 @@ select s.project_id, s.project, s."grouping", s.filter, unread.day, 'missing',
   s.filter_key = '{}', s.filter_key, true, s.source
 from usage_export.unread_stretch s
 cross join lateral (
-  -- The limits leave no day out. Without them the planner expects 1000 days of each stretch, and a tenth of that with each of them. Where it
-  -- expects many it compiles the query (JIT), which takes many times as long as the query.
+  -- The limits leave no day out. Without them the planner expects 1000 days of each stretch, and compiles the query (JIT), which takes many
+  -- times as long as the query itself. Each limit makes it expect a tenth.
   select s.from_date + n as day
   from (select n from generate_series(0, s.to_date - s.from_date) as n limit s.to_date - s.from_date + 1) n limit s.to_date - s.from_date + 1
 ) unread

@@ -1,5 +1,5 @@
--- What is known of a day at a moment, from its date, the window that reads it again, and its first reading after it was over.
--- Its body is parsed here and not when it is called: nothing in the search path of whoever reads a view can take its parts' place.
+-- The finality of a day at a moment, from its date, the window that reads it again, and its first reading after it was over. The body is
+-- parsed here, so that nothing in the search path of a view's reader can replace what it uses.
 create or replace function usage_export.finality(usage_date date, window_days integer, closed_at timestamptz, seen_from timestamptz)
 returns text language sql immutable parallel safe
 return case

@@ -1,4 +1,4 @@
--- Of a project and day either what the service billed, from one grouping, or the estimate: nothing is there twice.
+-- A day of a project has either what the service billed, from one grouping, or the estimate, so that nothing is counted twice.
 create or replace view bi.focus_cost as
 select c.cost as "BilledCost", c.cost as "EffectiveCost", c.cost as "ListCost", c.cost as "ContractedCost",
   c.currency as "BillingCurrency", c.project_id as "BillingAccountId", c.project as "BillingAccountName",

@@ -1,11 +1,11 @@
--- Per series with due days, the newest day up to which all due days are read, and when any day was last read. A day without a good
--- reading, or whose only readings were before its end although one after it is due, is not read.
+-- For each series with due days, the newest day up to which all due days are read, and when any day was last read. A day is not read if it
+-- has no good reading, or only readings from before its end.
 create or replace view usage_export.fresh_series as
 select s.series_id, s.project_id, s.project, s."grouping", s.filter, s.due_from, s.due_until,
   least(
     case
       when reading.last_day is null then s.due_from - 1
-      -- As many days are read as there are days, as with most series. Only the days of the others are looked at one by one.
+      -- Most series have as many read days as days. Only the days of the others are looked at one by one.
       when cardinality(reading.days) = reading.last_day - s.due_from + 1 then reading.last_day
       else (
         select coalesce(max(day), s.due_from - 1)

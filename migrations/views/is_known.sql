@@ -1,4 +1,4 @@
--- Whether the amount of a day is taken as it is by a forecast. A day before yesterday is, as most late usage is there on its second morning.
+-- Whether a forecast takes the amount of a day as it is. A day before yesterday counts as known, as most late usage has come by then.
 create or replace function usage_export.is_known(usage_date date, finality text, fetched_at timestamptz)
 returns boolean
 language sql immutable parallel safe

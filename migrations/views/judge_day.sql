@@ -1,8 +1,8 @@
--- Compares the amount of a day with the 56 days before it. What is expected is the weekday's share times the median of the last 14 days, each
--- freed from its weekday, so that a new level is usual after a week. The spread is 1.4826 times the median absolute deviation of the days from
--- the median of their week: the standard deviation if the deviations are normal, and not raised by a few days that are far off. It is at
--- least 5 %. A rise is as many times `tolerance` the spread of what is expected; a fall is measured by its logarithm, as
--- nothing can fall by more than 100 %. Reads no table.
+-- Compares the amount of a day with the 56 days before it. The expected amount is the weekday's share times the median of the last 14 days,
+-- each divided by its weekday's share, so that a new level is usual after a week. The spread is 1.4826 times the median absolute deviation of
+-- the days from the median of their week: the standard deviation of normal deviations, which a few days that are far off do not raise. It is
+-- at least 5 %. A day is high from `tolerance` times the spread above the expected amount on; a fall is measured by its logarithm, as nothing
+-- can fall by more than 100 %. No table is read.
 create or replace function usage_export.judge_day(
   judged date, judged_amount numeric, days date[], amounts numeric[], tolerance numeric, minimum numeric
 )
@@ -38,7 +38,7 @@ begin atomic
   select
     case when b.expected is null then 'not judged' when judged_amount > b.high then 'high' when judged_amount < b.low then 'low' else 'normal' end,
     round(b.expected, 6), round(b.low, 6), round(b.high, 6),
-    -- How far it is beyond the bound, to tell which of several metrics is furthest off.
+    -- How far the amount is beyond the bound, to find the metric that is furthest off.
     case
       when judged_amount > b.high then judged_amount / b.high
       when judged_amount < b.low then coalesce(b.low / nullif(judged_amount, 0), 1e9)

@@ -1,4 +1,4 @@
--- Exact: percentile_cont would go through a double.
+-- The median is exact: percentile_cont would go through a double.
 create or replace function usage_export.median(amounts numeric[])
 returns numeric language sql immutable parallel safe
 begin atomic

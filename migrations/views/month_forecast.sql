@@ -1,12 +1,12 @@
 -- Estimates the amount of the whole month of `today` from days that were read: the days of the month and the 56 days before `today`, in any
--- order. Of a day that is not known, as one that may still lack usage, what is stored is the least; of a day that is not among them only its
--- weekday is known.
+-- order. A day that is not known, because it may still lack usage, has at least what is stored. A day that was not read is estimated from its
+-- weekday.
 --
--- A day ahead is its weekday's share of a week, times the level of the last 14 days, times the trend if there is a clear one. Single days of more
--- than 3 times their usual amount count as 3 times, so that one spike does not raise the rest of the month. Reads no table.
+-- The estimate of a day ahead is its weekday's share of a week, times the level of the last 14 days, times the trend if there is a clear one. A
+-- day of more than 3 times its usual amount counts as 3 times, so that one spike does not raise the rest of the month. No table is read.
 create or replace function usage_export.month_forecast(today date, days date[], amounts numeric[], are_known boolean[])
 returns table (amount numeric, forecast numeric, low numeric, high numeric, days_known integer, days_ahead integer)
--- Strict and with its rows, as its plan within a reader's would be compiled (JIT) again and again.
+-- It is strict and names its number of rows, because its plan within a reader's plan would be compiled (JIT) again and again.
 language sql immutable strict parallel safe rows 1 cost 1000
 begin atomic
   with month as (
@@ -24,7 +24,7 @@ begin atomic
     select weekday, share
     from usage_export.weekday_share((select array_agg(day) from known), (select array_agg(amount) from known), (select max(day) from known))
   ), cut as materialized (
-    -- NULL where half of the days have no usage: then nothing is cut.
+    -- NULL if half of the days have no usage: then nothing is cut.
     select nullif(3 * usage_export.median(array_agg(amount / nullif(share, 0))), 0) as a_day
     from history join profile using (weekday) where age <= 28
   ), usual as materialized (
@@ -36,7 +36,7 @@ begin atomic
     select week, sum(cut_amount) / nullif(sum(share), 0) as a_day, sum(amount) / nullif(sum(share), 0) as uncut_a_day
     from usual group by week
   ), trend as (
-    -- Of the 28 pairs of the eight weeks at least 25 rise, or 25 fall; then the median change from week to week goes on.
+    -- The trend is clear if at least 25 of the 28 pairs of the eight weeks rise, or fall. Then the median change from week to week goes on.
     select case
         when abs(sum(sign(later.a_day - earlier.a_day))) >= 22
         then usage_export.median(array_agg(later.a_day - earlier.a_day) filter (where earlier.week = later.week + 1))
@@ -44,7 +44,7 @@ begin atomic
       end as a_week
     from week_level later join week_level earlier on earlier.week > later.week
   ), spread as (
-    -- Of a single day, as a share of its week's level. Each week's own level takes one degree of freedom.
+    -- The spread of a single day, as a share of its week's level. The level of each week takes one degree of freedom.
     select sqrt(sum((u.amount / u.share / w.uncut_a_day - 1) ^ 2) / nullif(count(*) - count(distinct week), 0)) as a_day
     from usual u join week_level w using (week)
     where u.share > 0 and w.uncut_a_day > 0
@@ -80,7 +80,7 @@ begin atomic
     where is_enough or sums.days_ahead = 0
   )
   select sums.amount, round(e.forecast, 6),
-    -- What is stored already is the least.
+    -- The month has at least what is stored already.
     round(greatest(e.forecast - e.margin, e.amount), 6), round(e.forecast + e.margin, 6),
     sums.days_known, sums.days_ahead
   from sums left join estimate e on true;

@@ -1,14 +1,13 @@
--- The usage by model that has a price, of every series that is shown: a price with conditions is for the rows of the series with just these
--- conditions.
+-- The usage by model that has a price, for every series that is shown. A price with conditions is for the series with just these conditions.
 create or replace view usage_export.priced_usage as
 select u.project_id, u.project, u.usage_date, u.group_id, p.used_model as model, p.metric, m.quantity, u.finality,
   p.price_id, p.filter_key, p.endpoint, p.method, p.deployment, p.currency, p.usage_no, p.has_tiers, p.unit_price,
   date_trunc('month', u.usage_date::timestamp)::date as month
 from usage_export.visible_row u
--- Each row is read once, and compared with the prices of its group. Without "+ 0", and with conditions of their own in place of one
--- expression, the planner would search the index again for each price, series and day.
+-- Each row is read once, and compared with the prices of its group. Without "+ 0" and the single expression, the planner would search the index
+-- again for each price, series and day.
 join usage_export.group_price p on p.group_id = u.group_id + 0
--- A case, as a row for each metric, of which the price's is then chosen, takes several times as long.
+-- A case is several times as fast as a row for each metric, from which that of the price is chosen.
 cross join lateral (
   select case p.metric {{metric " ": when '$m' then u.$m}} end as quantity
 ) m

@@ -1,5 +1,5 @@
--- The forecasts of one project. A function with a plan of its own, as usage_export.budget_use: the planner expects ten times as much as is read,
--- and would compile (JIT) the plan of a short query.
+-- The forecasts of one project. Like usage_export.budget_use, the function has a plan of its own: the planner expects ten times as many rows as
+-- are read, and would compile (JIT) the plan of a short query.
 create or replace function usage_export.project_forecast(of_project text)
 returns table (
   month date, filter text, unfiltered boolean, metric text, amount numeric, forecast numeric, low numeric, high numeric,

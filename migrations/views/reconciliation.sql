@@ -1,4 +1,4 @@
--- Added up slice by slice, so that asking for a few days reads those days only. The service adds doubles up, so the last
+-- The rows are added up slice by slice, so that a query for a few days reads those days only. The service adds up doubles, so that the last
 -- digits of two sums of the same usage may differ.
 create or replace view bi.reconciliation as
 select gs.project_id, gs.project, gs."grouping", g.usage_date, m.metric, m.total, m.sum_of_groups,
@@ -10,14 +10,14 @@ join usage_export.series ts on ts.project_id = gs.project_id and ts."grouping" =
 join usage_export.slice t on t.series_id = ts.series_id and t.usage_date = g.usage_date and t.fetch_no > 0
 cross join lateral (
   select {{metric: sum(r.$m) as $m}},
-    -- What a day costs is not known if one of its groups has no amount.
+    -- The cost of a day is not known if one of its groups has no amount.
     case when count(r.dollars) = count(*) then sum(r.dollars) end as dollars
   from usage_export.snapshot_row r
   where r.series_id = t.series_id and r.usage_date = t.usage_date and not r.gone
 ) t_sum
 cross join lateral (
   select {{metric: sum(r.$m) as $m}},
-    -- What a day costs is not known if one of its groups has no amount.
+    -- The cost of a day is not known if one of its groups has no amount.
     case when count(r.dollars) = count(*) then sum(r.dollars) end as dollars
   from usage_export.snapshot_row r
   where r.series_id = g.series_id and r.usage_date = g.usage_date and not r.gone
@@ -31,10 +31,10 @@ cross join lateral (
   ) as v (metric, total, sum_of_groups)
   where (metric = 'dollars') = (gs.source = 'billing')
 ) m
--- What is charged has one set of tags, and no set of features: billing by tags adds up.
+-- Billing by tags adds up, as a charge has one set of tags.
 where case when gs.source = 'billing' then gs."grouping" <> 'none' else gs."grouping" not in ('none', {{overlapping}}) end
   and gs.filter_key = '{}' and gs.superseded_at is null
-  -- Two slices without rows agree. Most days of most projects may be such, and adding their rows up takes longer than all else.
+  -- Two slices without rows agree. Most days of most projects may be empty, and adding up their rows would take the longest.
   and (t.rows > 0 or g.rows > 0)
   and abs(m.sum_of_groups - m.total) > 0.000000001 * greatest(abs(m.total), abs(m.sum_of_groups), 1);
 

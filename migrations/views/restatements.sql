@@ -6,7 +6,7 @@ select s.project_id, s.project, s."grouping", s.filter, c.usage_date, g.display 
 from usage_export.row_revision c
 join usage_export.series s using (series_id)
 join usage_export.group_value g using (group_id)
--- Looked up row by row: a plain join would read the superseded rows of all days, whatever days are asked for.
+-- The earlier row is looked up for each row: a plain join would read the superseded rows of all days, whatever days are asked for.
 left join lateral (
   select * from usage_export.superseded_row o
   where o.series_id = c.series_id and o.usage_date = c.usage_date and o.group_id = c.group_id and o.revision = c.revision - 1

@@ -1,4 +1,4 @@
--- Of each row every revision, the newest without superseded_at.
+-- Every revision of every row. The newest one has no superseded_at.
 create or replace view usage_export.row_revision as
 select series_id, usage_date, group_id, revision,
   case when gone then 'gone' when returned or revision = 1 then 'appeared' else 'changed' end as kind,

@@ -1,4 +1,4 @@
--- Runs with the rights of its caller, as bi.usage_change.
+-- The function runs with the rights of its caller.
 create or replace function bi.top_groups(
   by_grouping text, top integer default 5, by_metric text default 'requests', days integer default 28
 )

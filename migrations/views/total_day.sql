@@ -1,4 +1,5 @@
--- The daily totals of the last 80 days that were read, and of as many more as are read again, one row a metric that has any usage in them. A day read without rows has 0.
+-- The daily totals of the last 80 days, and of as many earlier ones as the window has, one row a day and metric with any usage. A day that was
+-- read without rows has 0.
 create or replace view usage_export.total_day as
 select s.series_id, s.project_id, s.project, s.filter_key, s.filter, s."grouping", d.usage_date, d.status,
   usage_export.finality(d.usage_date, s.window_days, d.closed_at, now()) as finality, d.closed_at, d.fetched_at, d.metric, d.amount

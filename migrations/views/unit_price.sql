@@ -4,7 +4,7 @@ select p.*,
   p.filter_key::json #>> '{dimensions,endpoint}' as endpoint, p.filter_key::json #>> '{dimensions,method}' as method,
   p.filter_key::json #>> '{dimensions,deployment}' as deployment,
   (select unit_price from usage_export.price_tier t where t.price_id = p.price_id and t.above = 0) as unit_price,
-  -- The same for all prices of the same usage, whatever their days.
+  -- This is the same for all prices of the same usage, whatever their days.
   min(p.price_id) over of_usage as usage_no,
   -- A price without tiers still counts for the month's quantity if the price before or after it has tiers.
   bool_or(exists (select from usage_export.price_tier t where t.price_id = p.price_id and t.above > 0)) over of_usage as has_tiers

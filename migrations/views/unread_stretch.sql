@@ -1,4 +1,4 @@
--- The stretches of due days of which there is no slice, one row a stretch.
+-- The stretches of due days without a slice, one row a stretch.
 create or replace view usage_export.unread_stretch as
 select s.series_id, s.project_id, s.project, s."grouping", s.filter, s.filter_key, s.window_days, s.source,
   gap.day_before + 1 as from_date, gap.day_after - 1 as to_date
@@ -10,7 +10,7 @@ cross join lateral (
 cross join lateral (
   select lag(day, 1, s.due_from - 1) over (order by day) as day_before, day as day_after
   from (select unnest(stored.days || (s.due_until + 1)) as day) known
-  -- Most series have a slice of each due day; their days are not looked at one by one.
+  -- Most series have a slice for each due day, and their days are not looked at one by one.
   where cardinality(stored.days) <= s.due_until - s.due_from
 ) gap
 where gap.day_after - gap.day_before > 1;

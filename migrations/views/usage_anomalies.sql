@@ -1,7 +1,7 @@
 create or replace view bi.usage_anomalies as
 select s.project_id, s.project, s.filter, s.filter_key = '{}' as unfiltered, j.usage_date, j.verdict as direction, j.metric,
   j.amount, j.expected, j.low, j.high, j.judged_at,
-  -- Open for at least 12 hours: days that are judged together, as after an outage, must not end it before anybody was notified.
+  -- An anomaly is open for at least 12 hours, so that days that are judged with it, as after an outage, do not end it before anybody was notified.
   j.judged_at > now() - interval '14 days' and not exists (
     select from usage_export.judged_day later
     where later.project_id = j.project_id and later.filter_key = j.filter_key and later.usage_date > j.usage_date

@@ -1,4 +1,4 @@
--- Runs with the rights of its caller, and its body is parsed here: nothing in the search path of the caller can take its parts' place.
+-- The function runs with the rights of its caller. Its body is parsed here, so that nothing in the caller's search path can replace what it uses.
 create or replace function bi.usage_as_of(as_of timestamptz)
 returns table (
   project_id text, project text, usage_date date, "grouping" text, filter text, group_value text,
@@ -12,7 +12,7 @@ begin atomic
     usage_export.finality(h.usage_date, h.window_days, h.closed_at, as_of),
     h.revision, h.first_seen_at, h.last_changed_at
   from bi.usage_history h
-  -- In one expression, as in bi.usage_history.
+  -- bi.usage_history tells why this is one expression.
   where case when h.shown_from <= as_of and (h.shown_until is null or h.shown_until > as_of) then true else false end;
 end;
 

@@ -1,4 +1,4 @@
--- One pass over the rows of all groupings, where the views of one grouping would take a pass each.
+-- This view reads the rows of all groupings in one pass, where the views of one grouping would take a pass each.
 create or replace view bi.usage_by_group as
 select u.project_id, u.project, u.usage_date, u."grouping", u.group_value, coalesce(k.rotation, u.group_value) as lineage,
   {{metric: u.$m}}, u.extra_metrics,

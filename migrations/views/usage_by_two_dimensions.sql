@@ -5,7 +5,7 @@ select r.project_id, r.project, r.usage_date, f.dimension, f.value, r."grouping"
   r.finality, r.revision, r.first_seen_at, r.last_changed_at
 from usage_export.visible_row r
 join (
-  -- Of each filter once, as a filter has many rows.
+  -- Each filter is parsed once, as it has many rows.
   select filter_key, conditions ->> 'features' as features, one.key as dimension, one.value,
     count(*) over (partition by filter_key) as dimensions
   from (select filter_key, filter_key::json as conditions from usage_export.series where filter_key <> '{}' group by filter_key) s

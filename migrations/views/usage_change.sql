@@ -1,5 +1,5 @@
--- Runs with the rights of its caller, as bi.usage_as_of. It is one query, so that the planner puts it in the place of the call: the
--- days and names that the caller asks for then reach the indexes.
+-- The function runs with the rights of its caller. The planner puts its single query in the place of the call, so that the days and names that
+-- the caller asks for reach the indexes.
 create or replace function bi.usage_change(
   from_date date, to_date date, before_from date default null, before_to date default null,
   projects text[] default null, metrics text[] default null, groupings text[] default null
@@ -18,12 +18,12 @@ begin atomic
   ) as period
   cross join lateral (
     with day as materialized (
-      -- Days with the same number are compared with each other.
+      -- Two days with the same number are compared.
       select true as is_after, n, from_date + n as usage_date from generate_series(0, to_date - from_date) as n
       union all
       select false, n, before_start + n from generate_series(0, before_end - before_start) as n
     ), covered as materialized (
-      -- The days that were read. Rows of a day that was read only before it was over are not the usage of that day.
+      -- The days that were read after they were over: earlier readings do not have all usage of the day.
       select c.project_id, c.project, c."grouping", c.active, d.is_after, d.n,
         c.status = 'complete' and c.finality = 'final' as is_final
       from bi.coverage c
@@ -31,7 +31,7 @@ begin atomic
       where c.source = 'usage' and c.fetched_at is not null and c.status <> 'missing' and c.unfiltered and (projects is null or c.project = any(projects) or c.project_id = any(projects))
         and c.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
     ), total_series as materialized (
-      -- As in the report: a series that is not configured any more lacks all usage since then, and groups that overlap are no total.
+      -- A series that is not configured any more lacks all usage since then, and groups that overlap make no total.
       select distinct on (project_id) project_id, project, "grouping"
       from (
         select project_id, project, "grouping", bool_or(active) as is_active, count(*) as days
@@ -76,7 +76,7 @@ begin atomic
         and u.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
       group by t.project_id, u.usage_date
     ), total as materialized (
-      -- Of all days, and of those that are compared.
+      -- The sums of all days, and of those that are compared.
       select d.project_id, d."grouping", m.metric,
         coalesce(sum(m.amount) filter (where not d.is_after), 0) as amount_before,
         coalesce(sum(m.amount) filter (where d.is_after), 0) as amount_after,
@@ -96,7 +96,7 @@ begin atomic
           {{metric: sum($m) filter (where not is_after) as $m_before, sum($m) filter (where is_after) as $m_after}}
         from (
           select u.project_id, u."grouping", u.lineage as group_value, d.is_after,
-            -- A metric that nobody asks for need not be sorted and added up.
+            -- Metrics that nobody asks for are not sorted and added up.
             {{metric: case when metrics is null or '$m' = any(metrics) then u.$m end as $m}}
           from series_day d
           join bi.usage_by_group u using (project_id, "grouping", usage_date)
@@ -121,7 +121,7 @@ begin atomic
       s.days_compared, s.days_lacking_before, s.days_lacking_after, s.is_final,
       t."grouping" as total_from
     from (
-      -- A metric that the total does not have has no change to explain.
+      -- A metric that the total lacks has no change to explain.
       select g.project_id, g."grouping", g.metric, 'group' as part, g.group_value, g.amount_before, g.amount_after
       from group_change g
       join total using (project_id, "grouping", metric)

@@ -1,5 +1,5 @@
--- What bi.usage_as_of chooses from: with it that function needs no rights that its caller has not. A row is what one revision
--- showed under one name, as a filter's name may have had other conditions in between.
+-- bi.usage_as_of chooses from these rows, so that it needs no rights that its caller lacks. A row is what one revision showed under one name: a
+-- filter's name may have had other conditions in between.
 create or replace view bi.usage_history as
 select s.project_id, p.project, c.usage_date, s."grouping", p.filter, g.display as group_value,
   {{metric: c.$m}}, c.extra_metrics,
@@ -12,7 +12,7 @@ join usage_export.series_period p using (series_id)
 join usage_export.slice sl using (series_id, usage_date)
 join usage_export.group_value g using (group_id)
 where c.kind <> 'gone' and s.source = 'usage'
-  -- In one expression: the planner takes each comparison for a choice of a third, and would look up each slice by itself.
+  -- One expression, because the planner expects each comparison to leave a third, and would look up each slice by itself.
   and case when c.superseded_at <= p.shown_from or p.shown_until <= c.seen_at then false else true end;
 
 comment on view bi.usage_history is 'Every number that was ever shown, one row a series, day, value and revision. Add up only what was shown at the same moment.';

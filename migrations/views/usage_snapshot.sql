@@ -9,7 +9,7 @@ from usage_export.undated_snapshot t
 join usage_export.series s using (series_id)
 left join usage_export.undated_snapshot before
   on before.series_id = t.series_id and before.snapshot_no = t.snapshot_no - 1
--- A snapshot without any row is one row, too.
+-- A snapshot without rows has one row here.
 left join lateral (
   select coalesce(n.group_id, o.group_id) as group_id, n.group_id is null as gone,
     {{metric: n.$m}}, n.extra_metrics,

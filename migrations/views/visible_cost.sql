@@ -1,5 +1,5 @@
--- The amounts of the newest answers, of every series of billing that is shown. Only the dimensions that it is grouped by have values. The
--- value of each is the same as where billing is grouped by that dimension alone.
+-- The amounts of the newest answers, for every series of billing that is shown. Only the dimensions of its grouping have values, the same ones as
+-- in billing by that dimension alone.
 create or replace view usage_export.visible_cost as
 select s.project_id, s.project, r.usage_date, s."grouping", s.filter, s.filter_key,
   dimension.accessor, dimension.deployment, dimension.line_item, dimension.tags,

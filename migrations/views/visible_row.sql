@@ -1,4 +1,4 @@
--- The usage of the newest answers, of every series that is shown. Billing is in usage_export.visible_cost.
+-- The usage of the newest answers, for every series that is shown. usage_export.visible_cost has the billing.
 create or replace view usage_export.visible_row as
 select s.project_id, s.project, r.usage_date, s."grouping", s.filter, s.filter_key, r.group_id, g.display as group_value,
   {{metric: r.$m}}, r.extra_metrics,
@@ -6,7 +6,7 @@ select s.project_id, s.project, r.usage_date, s."grouping", s.filter, s.filter_k
   r.revision, r.first_seen_at, r.last_changed_at, g.group_key
 from usage_export.snapshot_row r
 join usage_export.series s using (series_id)
--- Each row has its slice. As an outer join it is left out of the plan where nobody asks for the finality.
+-- Each row has a slice. The outer join lets the planner leave the slice out if nobody asks for the finality.
 left join usage_export.slice sl using (series_id, usage_date)
 join usage_export.group_value g using (group_id)
 where not r.gone and s.superseded_at is null and s.source = 'usage';

@@ -1,5 +1,5 @@
--- How large each weekday is compared with the mean day of its week: the median over the 8 weeks that end with the last day, 1 for a
--- weekday that is not known. Weeks with less than 4 known days say nothing.
+-- How large each weekday is compared with the mean day of its week: the median over the 8 weeks that end with the last day, or 1 for a
+-- weekday that is not known. Weeks with less than 4 known days do not count.
 create or replace function usage_export.weekday_share(days date[], amounts numeric[], last_day date)
 returns table (weekday integer, share numeric)
 language sql immutable parallel safe
