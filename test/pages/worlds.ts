@@ -77,11 +77,11 @@ export async function storeWorld(db: Database, world: World): Promise<Config> {
   await storePrices(db, config.prices);
   await storeBudgets(db, config.budgets);
   if (world.exported === false) return config;
+  const { failedDays = 0 } = world;
   const all = configuredSeries(config.exports);
   const ids = await registerSeries(db, all);
   const back = await daysBack(db);
   const due = { start: back(DAYS), end: back(1) };
-  const { failedDays = 0 } = world;
   for (const { series } of all) {
     const seriesId = seriesIdOf(ids, series);
     await markDue(db, [seriesId], { first: due.start, oldest: due, through: due.end });
@@ -101,7 +101,39 @@ export async function storeWorld(db: Database, world: World): Promise<Config> {
       id,
       KEYS.map((key) => keyOf(id, key)),
     );
+  await storeNights(db, config, failedDays);
   return config;
+}
+
+const NIGHTS = 14;
+const GROUPINGS = ["none", "model", "accessor", "tags"];
+
+/** A worker that has run every job each night. During an outage the runs failed, and since the first of them the days can't be read. */
+async function storeNights(db: Database, { exports, projects }: Config, failedDays: number): Promise<void> {
+  const slices = GROUPINGS.length * WINDOW_DAYS;
+  await sql`
+    insert into usage_export.worker (worker_id, host, pid, version) values (gen_random_uuid(), 'worker-1', 42, '1.0.0')
+  `.execute(db);
+  for (const { name } of exports)
+    await sql`
+      with run as (
+        insert into usage_export.run (run_id, kind, job, trigger, started_at, finished_at, status)
+        select gen_random_uuid(), 'export', ${name}, 'schedule', at, at + night * interval '2 s' + interval '70 s',
+          case when night <= ${failedDays} then 'failed' else 'ok' end
+        from generate_series(1, ${NIGHTS}::integer) as night
+        cross join lateral (select date_trunc('day', now(), 'UTC') + interval '135 minutes' - (night - 1) * interval '1 day' as at) started
+        returning *
+      )
+      insert into usage_export.run_project
+        (run_id, project_id, finished_at, requests, slices_planned, slices_complete, slices_failed, rows_changed, error)
+      select run_id, project_id, finished_at, ${GROUPINGS.length}::integer, ${slices}::integer, case when status = 'ok' then ${slices}::integer else 0 end,
+        case when status = 'ok' then 0 else ${slices}::integer end, case when status = 'ok' then 40 else 0 end,
+        case when status <> 'ok' then ${REASON}::text end
+      from run cross join unnest(${projects.map(({ id }) => id)}::text[]) as project_id
+    `.execute(db);
+  await sql`
+    update usage_export.slice set failing_since = usage_date + interval '1 day 135 minutes' where failing_since is not null
+  `.execute(db);
 }
 
 const KEYS = ["agent-production", "batch", "web demo"];
@@ -112,12 +144,11 @@ function keyOf(projectId: string, comment: string) {
 
 function configOf({ projects, billing, rest }: World) {
   const common = { schedule: "15 2 * * *", projects, window: { days: WINDOW_DAYS } };
-  const groupings = ["none", "model", "accessor", "tags"];
   const bills = { ...common, name: "costs", source: "billing", groupings: ["none", "line_item", "accessor"] };
   return {
     service: { baseUrl: "https://api.example.com" },
     projects: projects.map((name) => ({ id: randomUUID(), name, key: { env: "KEY" } })),
-    exports: [{ ...common, name: "nightly", groupings }, ...(billing ? [bills] : [])],
+    exports: [{ ...common, name: "nightly", groupings: GROUPINGS }, ...(billing ? [bills] : [])],
     ...rest,
   };
 }
@@ -178,7 +209,9 @@ async function serve(name: string): Promise<void> {
   const liveness = { isLive: () => true, reasons: () => [] };
   await using monitoring = await openMonitoring(silentApp(), () => current, { db, liveness });
   process.stdout.write(`${name}: ${monitoring.url}/\n`);
+  const heartbeat = setInterval(() => sql`update usage_export.worker set last_seen_at = now()`.execute(db), 30_000);
   await once(process, "SIGTERM");
+  clearInterval(heartbeat);
   await db.destroy();
   fs.rmSync(folder, { recursive: true });
 }
