@@ -5,7 +5,7 @@ import { TOTAL_GROUPINGS } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { type Answer, answerOf, type Basis, lackingDays, type UsageRow } from "./answer.ts";
 import { isCost, type Question, type Split } from "./question.ts";
-import { countUnpriced, type Query, readCoveredDays, readScope } from "./scope.ts";
+import { type Query, readCoveredDays, readScope, readUnpriced } from "./scope.ts";
 import { dayAmountSql, figuresSql, literal, usageSql } from "./sql.ts";
 
 /** Throws InvalidQuestion if there is no such project or filter. */
@@ -41,7 +41,7 @@ export async function amounts(query: Query, question: Question, known?: Basis, c
   return answerOf({
     ...{ question, ...basis, rows, sql: dayAmountSql(question, scope) },
     labels: await readLabels(query, question, rows),
-    unpricedModels: isChecked ? await countUnpriced(query, question, scope) : 0,
+    unpriced: isChecked ? await readUnpriced(query, question, scope) : { models: 0, metrics: [] },
   });
 }
 

@@ -4,8 +4,9 @@ import { z } from "zod";
 import { difference, plainDecimal } from "../decimal.ts";
 import { type Day, daysOf, type Window } from "../usage/days.ts";
 import { addsUp } from "../usage/dimensions.ts";
+import { METRICS } from "../usage/metrics.ts";
 import { ASKED_METRICS, isCost, type Question, SORTS, SPLITS } from "./question.ts";
-import type { CoveredDay, SeriesFacts } from "./scope.ts";
+import type { CoveredDay, SeriesFacts, Unpriced } from "./scope.ts";
 import { DRAWN_MAX, type Scope } from "./sql.ts";
 
 const DAY_STATES = ["final", "settling", "incomplete", "unread"] as const;
@@ -63,6 +64,7 @@ export const Answer = z.object({
       .describe("Projects in the amounts that are no longer exported so, and lack some of the days; at most 20"),
     projectsEndedCount: z.int(),
     unpricedModels: z.int().describe("How many models have usage without a price, which an estimated cost lacks"),
+    unpricedMetrics: z.array(z.enum(METRICS)).describe("The metrics of usage that have no price"),
     otherCurrencies: z.array(z.string()).describe("Currencies of other prices; each has to be asked for by itself"),
   }),
   projects: z.array(z.string()).describe("The projects in the amounts; at most 20"),
@@ -143,7 +145,7 @@ type Known = Basis & {
   readonly rows: readonly UsageRow[];
   /** The comment of an API key or the name of a project, by its identifier. */
   readonly labels: ReadonlyMap<string | null, string>;
-  readonly unpricedModels: number;
+  readonly unpriced: Unpriced;
   readonly sql: string;
 };
 
@@ -170,7 +172,7 @@ export function answerOf({ question, scope, rows, covered, labels, sql, isCompar
     before: withoutZeros(amount_before) ?? unusedBefore,
     change: isCompared ? difference(amount ?? "0", amount_before ?? "0") : null,
   });
-  const hasEverything = scope.leftOutCount + scope.endedCount + known.unpricedModels === 0;
+  const hasEverything = scope.leftOutCount + scope.endedCount + known.unpriced.models === 0;
   return {
     question: understood(question, scope),
     complete: isWhole && hasEverything && !(isCost(question.metric) && scope.currency === undefined),
@@ -179,7 +181,8 @@ export function answerOf({ question, scope, rows, covered, labels, sql, isCompar
       ...known.lacking,
       ...{ projectsLeftOut: [...scope.leftOut], projectsLeftOutCount: scope.leftOutCount },
       ...{ projectsEnded: [...scope.ended], projectsEndedCount: scope.endedCount },
-      unpricedModels: known.unpricedModels,
+      unpricedModels: known.unpriced.models,
+      unpricedMetrics: [...known.unpriced.metrics],
       otherCurrencies: scope.currencies.filter((one) => one !== scope.currency),
     },
     projects: scope.projects.map(({ name }) => name),

@@ -173,8 +173,8 @@ function coverageConditions({ slices, causes, jobs, projects, readAt }: HealthFa
   const isQuiet = jobs.some(({ kind, mayReadMissing }) => kind === "export" && mayReadMissing);
   const projectsWith = (status: "missing" | "suspect") =>
     counted(new Set(projects.flatMap((one) => (one[status] > 0 ? one.projectId : []))).size, "project");
-  const missing = `usage of ${projectsWith("missing")} was due and never read (${counted(slices.missing, "reading")}): usage-export status says which`;
-  const suspect = `usage of ${projectsWith("suspect")} is in doubt (${counted(slices.suspect, "reading")}): the newest answer was not believed, and earlier numbers stay`;
+  const missing = `usage of ${projectsWith("missing")} was due and never read: usage-export status says which`;
+  const suspect = `usage of ${projectsWith("suspect")} is in doubt: the newest answer was not believed, and earlier numbers stay`;
   const shown = causes.slice(0, CAUSES_SHOWN_MAX);
   const others = shown.reduce((left, one) => left - one.slices, slices.failed);
   return [
@@ -199,8 +199,8 @@ function causeText(cause: FailureCause): string {
   const { since, slices, slicesWithNumbers, days, projects, isRetried } = cause;
   const numbers =
     slicesWithNumbers === 0
-      ? "no numbers of these days yet"
-      : `last good numbers shown${slicesWithNumbers < slices ? ` for ${slicesWithNumbers} of them` : ""}`;
+      ? "no numbers for these days yet"
+      : `last good numbers shown${slicesWithNumbers < slices ? ", where there are some" : ""}`;
   const title = causeTitle(cause);
   const error = truncate(cause.error.replaceAll(REQUEST_DETAILS, ""), ERROR_LENGTH_MAX);
   return [
@@ -222,7 +222,7 @@ const REQUEST_DETAILS = / \((?:\d+ attempts|request id [^)]*)\)/g;
 /** The title where only the text of the error says what happened. */
 const UNKNOWN_CAUSE = "readings fail";
 
-/** "the service does not answer (503)" */
+/** "the service fails (503)" */
 export function causeTitle({ code, project, isBillingRefused, error }: FailureCause): string {
   const status = /the service answered (\d{3})/.exec(error)?.[1];
   const answer = status === undefined ? "" : ` (${status})`;
@@ -230,7 +230,7 @@ export function causeTitle({ code, project, isBillingRefused, error }: FailureCa
   if (error.startsWith("the key command ")) return UNKNOWN_CAUSE;
   switch (code) {
     case "unavailable":
-      return status === undefined ? "the service is not reachable" : `the service does not answer${answer}`;
+      return status === undefined ? "the service is not reachable" : `the service fails${answer}`;
     case "rate_limited":
       return `the service asks for fewer calls${answer}`;
     case "unauthorized":

@@ -178,7 +178,9 @@ left join (
   select project_id, count(*) filter (where ${QUALITY} = 'missing') as missing, count(*) as lacking
   from bi.coverage where ${asked} and status <> 'complete' group by project_id
 ) bad using (project_id)
-order by missing desc nulls last, lacking desc nulls last, project collate "C", project_id
+-- "region 2" comes before "region 10".
+order by missing desc nulls last, lacking desc nulls last, regexp_replace(project, '\\d+', '', 'g') collate "C", length(project),
+  project collate "C", project_id
 limit ${PROJECTS_MAX}`);
 }
 

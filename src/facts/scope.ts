@@ -3,6 +3,7 @@
 import { didYouMean } from "../config/messages.ts";
 import type { Query } from "../db/connection/transaction.ts";
 import { type Day, daysOf, type Window } from "../usage/days.ts";
+import type { Metric } from "../usage/metrics.ts";
 import { InvalidQuestion, isCost, type Question, SPLITS, type Split, splitsOf } from "./question.ts";
 import {
   anyOf,
@@ -83,19 +84,23 @@ export async function readCurrencies(query: Query, { currency }: Question): Prom
   throw new InvalidQuestion(`currency: no price is in ${JSON.stringify(currency)}${didYouMean(currency, names)}`);
 }
 
+/** What has usage that no price is for. */
+export type Unpriced = { readonly models: number; readonly metrics: readonly Metric[] };
+
 /**
- * How many models have usage in the period that no price is for. The usage of a day that was not read by model is of no known model: such
+ * The usage in the period that no price is for. The usage of a day that was not read by model is of no known model: such
  * a day is incomplete or unread, or its project is left out.
  */
-export async function countUnpriced(query: Query, question: Question, scope: Scope): Promise<number> {
+export async function readUnpriced(query: Query, question: Question, scope: Scope): Promise<Unpriced> {
   const conditions = [
     `status = 'unpriced' and "grouping" = 'model' and ${within(question.period)}`,
     ...projectConditions(scope),
     ...(question.grouping === "model" ? groupConditions(question, "model") : []),
   ];
-  const [counted] = await query<{ count: number }>(`
-select count(distinct coalesce(model, ''))::integer as count from bi.cost_estimated where ${conditions.join(" and ")}`);
-  return counted?.count ?? 0;
+  const [unpriced] = await query<Unpriced>(`
+select count(distinct coalesce(model, ''))::integer as models, coalesce(array_agg(distinct metric order by metric), '{}') as metrics
+from bi.cost_estimated where ${conditions.join(" and ")}`);
+  return unpriced ?? { models: 0, metrics: [] };
 }
 
 /** The retired projects that have some days of the question and lack others, and those that have none but are exported otherwise. */

@@ -72,9 +72,19 @@ function namesOf(groups: readonly Group[]): readonly string[] {
 }
 
 const COMMON_START_MIN = 20;
+/** A key with its project, as "batch (Call Centre)". */
+const KEY_OF_PROJECT = /^(.+?) \((.+)\)$/;
 
-/** Where all names begin with the same words, a list that cuts them off would show no difference: "… (region 1)". */
+/** Where all names, or the projects of all keys, begin with the same words, only the rest is shown: "… (region 1)", "batch (… (region 1))". */
 export function shortName(name: string, names: readonly string[]): string {
+  const short = withoutCommonStart(name, names);
+  const [, key, project = ""] = KEY_OF_PROJECT.exec(name) ?? [];
+  if (short !== name || key === undefined) return short;
+  const projects = names.flatMap((one) => KEY_OF_PROJECT.exec(one)?.[2] ?? []);
+  return `${key} (${withoutCommonStart(project, projects)})`;
+}
+
+function withoutCommonStart(name: string, names: readonly string[]): string {
   const [first = ""] = names;
   let length = 0;
   while (length < first.length && names.every((one) => one[length] === first[length])) length++;
@@ -158,10 +168,9 @@ function seriesOf(answer: Answer, bars: readonly Bar[], { hrefOf, othersHref }: 
     series.push({ name, look: "rest", values: sums(otherByDay), href: othersHref });
   }
   if (compared && before && beforeByDay) {
-    const hint = periodText({ start: before.from, end: before.to });
     // A month may have fewer days than the one before.
     const values = sums(beforeByDay.slice(0, days.length).map(({ amount }) => amount));
-    series.push({ name: "Total before", hint, look: "before", values });
+    series.push({ name: `Total ${periodText({ start: before.from, end: before.to })}`, look: "before", values });
   }
   return series;
 }

@@ -12,7 +12,7 @@ export function budgetPeriod({ period, start }: Pick<BudgetUse, "period" | "star
   return period === "month" ? start.slice(0, 7) : start;
 }
 
-/** "$834.50 of $1,000 (83%), heading for $1,120 (112%); 2 days not final" */
+/** "$834.50 of $1,000 (83%), heading for $1,120 (112%); 2 days may still change" */
 export function budgetUseText(use: BudgetUse): string {
   return [budgetShareText(use), ...lackingTexts(use)].join("; ");
 }
@@ -21,7 +21,7 @@ export function budgetUseText(use: BudgetUse): string {
 export function budgetShareText(use: BudgetUse): string {
   const { amount, used, percent, forecast, forecastPercent } = use;
   const limit = quantityText(amount, use);
-  if (used === null || percent === null) return `no day of it was read yet, of ${limit}`;
+  if (used === null || percent === null) return `no day of it was read yet; the budget is ${limit}`;
   const heading =
     forecast === null || forecastPercent === null
       ? ""
@@ -40,7 +40,7 @@ function lackingTexts(use: BudgetUse): readonly string[] {
   return [
     ...(isNeverSeen ? [`no usage of ${scope} ${JSON.stringify(scopeValue)} was ever read`] : []),
     ...(daysMissing > 0 ? [`${counted(daysMissing, "day")} not read and not counted`] : []),
-    ...(daysNotFinal > 0 ? [`${counted(daysNotFinal, "day")} not final`] : []),
-    ...(hasUnpriced ? ["usage without a price or an amount not counted"] : []),
+    ...(daysNotFinal > 0 ? [`${counted(daysNotFinal, "day")} may still change`] : []),
+    ...(hasUnpriced ? ["usage without a price, or charges without an amount, are not counted"] : []),
   ];
 }

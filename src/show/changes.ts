@@ -12,11 +12,17 @@ import {
   isZero,
   type Measure,
   metricName,
+  metricUnit,
   periodText,
   quantityText,
   signedText,
 } from "./format.ts";
 import { truncatedName } from "./html.ts";
+
+/** The period that the amounts are compared with; undefined if they are not. */
+export function comparedWindow({ compared, question: { before } }: Answer): Window | undefined {
+  return compared && before ? { start: before.from, end: before.to } : undefined;
+}
 
 /** Everything worth knowing of one metric, the most important first. */
 export function changeSentences(change: Change): readonly string[] {
@@ -52,11 +58,11 @@ export function reasonSentences({ answer, splits }: Change): readonly string[] {
 /** What the amounts leave out beside days. */
 export function lackingSentences(lacking: Answer["lacking"]): readonly string[] {
   const { projectsLeftOut, projectsLeftOutCount, projectsEnded, projectsEndedCount } = lacking;
-  const { unpricedModels, otherCurrencies } = lacking;
+  const { unpricedModels, unpricedMetrics, otherCurrencies } = lacking;
   return [
     ...(unpricedModels
       ? [
-          `Not in the cost: usage of ${counted(unpricedModels, "model")} that has no price. The view bi.cost_estimated lists it as unpriced.`,
+          `Not in the cost, as it has no price: ${unpricedMetrics.map(metricUnit).join(", ")} of ${counted(unpricedModels, "model")}.`,
         ]
       : []),
     ...(otherCurrencies.length > 0

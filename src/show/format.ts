@@ -178,8 +178,9 @@ export function instantText(instant: Date): string {
   return `${dayOf(instant)} ${instant.toISOString().slice(11, 16)} UTC`;
 }
 
-/** "40 s", "12 min", "3 h 20 min" */
+/** "under 1 s", "40 s", "12 min", "3 h 20 min" */
 export function durationText(seconds: number): string {
+  if (seconds < 1) return "under 1 s";
   if (seconds < 60) return `${seconds} s`;
   const minutes = Math.round(seconds / 60);
   return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;

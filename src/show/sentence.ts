@@ -3,15 +3,15 @@
 import type { Answer } from "../facts/answer.ts";
 import type { Forecast, Overview } from "../facts/overview.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
-import type { Day } from "../usage/days.ts";
 import { addDays, dayCount } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
 import { nameOf } from "./answer-chart.ts";
 import { wholePercent } from "./budget-text.ts";
+import { comparedWindow } from "./changes.ts";
 import {
   changeText,
-  counted,
   dayLabel,
+  daysText,
   estimateText,
   isZero,
   type Measure,
@@ -22,9 +22,15 @@ import {
 
 /** `trouble` is why nothing new comes in, if that is the case. It comes first, as every number after it is older or too low. */
 export function sentences(data: Overview, budgets: readonly BudgetUse[], trouble: string | undefined): string[] {
+  if (isNew(data)) return ["There are no numbers yet."];
   const lacking = trouble ?? lackingSentence(data.cost ?? data.total);
   const whole = data.monthSoFar ? monthSentence(data.monthSoFar, budgets) : periodSentence(data);
   return [lacking, whole, changeSentence(data)].filter((one) => one !== undefined);
+}
+
+/** Whether nothing was ever exported. */
+export function isNew({ total }: Overview): boolean {
+  return total.projectCount === 0 && total.available.groupings.length === 0;
 }
 
 /** For a message: the sentences, then the numbers. */
@@ -47,31 +53,28 @@ function numberText(amount: string, before: string | null, measure: Measure): st
   return `${quantityText(amount, measure)}${before === null ? "" : ` (${changeText(amount, before)})`}`;
 }
 
-/** "The numbers of Nov 20 – Nov 22 are too low: they are not complete." */
-function lackingSentence({ lacking, days, total }: Answer): string | undefined {
+/** "The numbers of Nov 20 – 22, 2026 are too low: not all of it could be read." */
+function lackingSentence({ lacking, days, groups }: Answer): string | undefined {
   const { incompleteDays, unreadDays } = lacking;
   const lackingDays = [...incompleteDays, ...unreadDays].sort();
   const [first, last] = [lackingDays[0], lackingDays.at(-1)];
   if (first === undefined || last === undefined) return undefined;
   if (lackingDays.length === days.length && incompleteDays.length === 0) return "None of these days was read.";
-  const isStretch = dayCount({ start: first, end: last }) === lackingDays.length;
-  if (isStretch && incompleteDays.length === 0 && first === days[0]?.day) {
-    return `The numbers begin on ${dayLabel(addDays(last, 1))}: the days before were not read.`;
+  const which = daysText(lackingDays);
+  if (incompleteDays.length > 0) {
+    const hasNumbers = days.some(
+      ({ day }, i) => incompleteDays.includes(day) && groups.some(({ byDay }) => (byDay?.[i] ?? null) !== null),
+    );
+    return hasNumbers
+      ? `The numbers of ${which} are too low: not all of it could be read.`
+      : `There are no numbers for ${which}, which could not be read.`;
   }
-  if (isStretch && incompleteDays.length === 0 && last === days.at(-1)?.day)
+  const isStretch = dayCount({ start: first, end: last }) === lackingDays.length;
+  if (isStretch && first === days[0]?.day)
+    return `The numbers begin on ${dayLabel(addDays(last, 1))}: the days before were not read.`;
+  if (isStretch && last === days.at(-1)?.day)
     return `The numbers end on ${dayLabel(addDays(first, -1))}: the days after were not read yet.`;
-  const which = isStretch
-    ? spanText(first, last)
-    : `${counted(lackingDays.length, "day")} from ${spanText(first, last)}`;
-  const isOne = lackingDays.length === 1;
-  if (incompleteDays.length > 0 && !total?.amount) return `There are no numbers of ${which}, which could not be read.`;
-  return incompleteDays.length > 0
-    ? `The numbers of ${which} are too low: ${isOne ? "it is" : "they are"} not complete.`
-    : `Not in the numbers: ${which}, which ${isOne ? "was" : "were"} not read.`;
-}
-
-function spanText(first: Day, last: Day): string {
-  return first === last ? dayLabel(first) : `${dayLabel(first)} – ${dayLabel(last)}`;
+  return `Not in the numbers: ${which}, which ${lackingDays.length === 1 ? "was" : "were"} not read.`;
 }
 
 /** "November: $165,519 so far, heading for $239,000 ($232,000 to $246,000), 4.1 times the budget." */
@@ -125,20 +128,23 @@ function periodSentence({ cost, total, period }: Overview): string | undefined {
 
 const STEADY_SHARE = 0.03;
 
-/** "That is 34% more than in the 28 days before: Call Centre US caused half of the rise, mostly one API key, agent-production." */
+/** "The 28 days to Nov 25 cost $150, 34% more than Oct 1 – 28, 2026: Call Centre US caused half of the rise, mostly one API key, batch." */
 function changeSentence(data: Overview): string | undefined {
-  const { question, total, compared } = data.cost ?? data.total;
+  const main = data.cost ?? data.total;
+  const { question, total } = main;
+  const compared = comparedWindow(main);
   if (!compared || !total?.change || !total.amount || !total.before || isZero(total.before)) return undefined;
   const days = dayCount(data.period);
-  const last = `The ${days === 1 ? "day" : `${days} days`} to ${dayLabel(data.period.end)}`;
+  const last = `${days === 1 ? "" : `The ${days} days to `}${dayLabel(data.period.end)}`;
   const share = Number(total.change) / Math.abs(Number(total.before));
   const verb = question.currency === null ? "had" : "cost";
   const amount = quantityText(total.amount, question);
-  if (Math.abs(share) < STEADY_SHARE) return `${last} ${verb} ${amount}, about the same as before.`;
+  const before = periodText(compared);
+  if (Math.abs(share) < STEADY_SHARE) return `${last} ${verb} ${amount}, about the same as ${before}.`;
   const percent = changeText(total.amount, total.before).replace(/^[+-]/, "");
   const isRise = share > 0;
   const drivers = driversText(data, question.metric, total.change);
-  return `${last} ${verb} ${amount}, ${percent} ${isRise ? "more" : "less"} than before${drivers}.`;
+  return `${last} ${verb} ${amount}, ${percent} ${isRise ? "more" : "less"} than ${before}${drivers}.`;
 }
 
 /** The project that changed the most, and the key if it did most of that; without projects what the first split has. */

@@ -138,7 +138,7 @@ details{margin:.25rem 0 .75rem}
 summary{cursor:pointer;color:var(--accent);width:fit-content}
 .sql pre{overflow-x:auto;padding:.75rem;background:var(--wash);font-size:.8rem;white-space:pre-wrap}
 /* Figures and budgets. */
-.summary{display:grid;grid-template-columns:minmax(20rem,1fr) 3fr;gap:.75rem;margin-bottom:.4rem}
+.summary{display:grid;grid-template-columns:minmax(23rem,1fr) 3fr;gap:.75rem;margin-bottom:.4rem}
 .summary:not(:has(.money)){grid-template-columns:1fr}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(8.5rem,1fr));gap:.75rem;margin:0 0 .5rem}
 .summary dl,.figures dd{margin:0}

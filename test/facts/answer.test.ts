@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { type Answer, answerOf, lackingDays, type UsageRow } from "../../src/facts/answer.ts";
 import { type Question, splitsOf } from "../../src/facts/question.ts";
-import type { CoveredDay } from "../../src/facts/scope.ts";
+import type { CoveredDay, Unpriced } from "../../src/facts/scope.ts";
 
 type Parts = Parameters<typeof answerOf>[0];
 type Case = {
@@ -13,7 +13,7 @@ type Case = {
   readonly covered?: readonly CoveredDay[];
   readonly rows?: readonly UsageRow[];
   readonly isCompared?: boolean;
-  readonly unpricedModels?: number;
+  readonly unpriced?: Unpriced;
 };
 
 const read = (day: string, part: Partial<CoveredDay> = {}): CoveredDay => ({
@@ -44,7 +44,15 @@ function answer({ question, scope, covered = WHOLE, rows = [total("5", "3")], ..
     ...{ groupings: ["none" as const], filters: ["all"], currencies: [], ...scope },
   };
   return answerOf({
-    ...{ question: asked, scope: facts, covered: days, rows, sql: "select 1", isCompared: true, unpricedModels: 0 },
+    ...{
+      question: asked,
+      scope: facts,
+      covered: days,
+      rows,
+      sql: "select 1",
+      isCompared: true,
+      unpriced: { models: 0, metrics: [] },
+    },
     ...{ lacking: lackingDays(asked, days, facts.activeCount), labels: new Map([["g1", "Anna"]]), ...parts },
   });
 }
@@ -151,8 +159,18 @@ test.each<[string, Case, boolean, Partial<Answer["lacking"]>]>([
     { scope: { leftOut: ["x"], leftOutCount: 1, ended: ["y"], endedCount: 1 } },
     ...([false, { projectsLeftOutCount: 1, projectsEndedCount: 1 }] as const),
   ],
-  ["a project is left out and a model has no price", { scope: { leftOutCount: 1 }, unpricedModels: 1 }, false, {}],
-  ["a model has no price", { unpricedModels: 2 }, false, { unpricedModels: 2 }],
+  [
+    "a project is left out and a model has no price",
+    { scope: { leftOutCount: 1 }, unpriced: { models: 1, metrics: [] } },
+    false,
+    {},
+  ],
+  [
+    "a model has no price",
+    { unpriced: { models: 2, metrics: ["hours"] } },
+    false,
+    { unpricedModels: 2, unpricedMetrics: ["hours"] },
+  ],
   ["no price is configured", { question: { metric: "estimated_cost" } }, false, {}],
   [
     "prices have several currencies",

@@ -128,7 +128,7 @@ test("what an estimated cost lacks is said: days, usage without a price, and tha
   expect(answer).toMatchObject({ complete: false, lacking: { unpricedModels: 1, incompleteDays: [back(2)] } });
   const page = (await siteAt("/usage", "metric=estimated_cost&compare=none"))?.body ?? "";
   expect(page).toContain("Estimated cost by model");
-  expect(page).toContain("Not in the cost: usage of 1 model that has no price.");
+  expect(page).toContain("Not in the cost, as it has no price: hours of 1 model.");
   expect((await siteAt("/usage", "metric=estimated_cost&grouping=endpoint"))?.body).toContain(
     "Estimated cost by endpoint is not exported. It is known <a",
   );
@@ -152,7 +152,7 @@ test("models without a price are those of the answer: not days that were not rea
     lacking: { unpricedModels: 0, incompleteDays: [back(3), back(2)] },
   });
   const page = (await siteAt("/usage", query))?.body ?? "";
-  expect(page).toContain("Too low on");
+  expect(page).toContain("Too low:");
   expect(page).not.toContain("Not in the cost");
 
   await forgetAll(db);
@@ -240,7 +240,7 @@ test("a day with a charge that has no amount is incomplete, and it is said; othe
     ["key-1", ["10", "10", "10"]],
   ]);
   const page = (await siteAt("/usage", query))?.body ?? "";
-  expect(page).toMatch(/class="notice bad">.*Too low on .*Data health<\/a> says why/s);
+  expect(page).toMatch(/class="notice bad">.*Too low: .*Data health<\/a> says why/s);
   const csv = String((await siteAt("/api/v1/usage.csv", `${query}&rows=days`))?.body);
   expect(csv).toContain(`${back(2)},"incomplete","group","key-2",,"false"`);
   expect(await ask(`${query}&group=key-1`)).toMatchObject({ complete: true, total: { amount: "30" } });

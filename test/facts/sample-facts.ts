@@ -12,7 +12,7 @@ export const BEFORE: Window = { start: "2026-01-13", end: "2026-02-09" };
 export const NOTHING_LACKING: Answer["lacking"] = {
   ...{ incompleteDays: [], unreadDays: [], incompleteDaysBefore: [], unreadDaysBefore: [] },
   ...{ projectsLeftOut: [], projectsLeftOutCount: 0, projectsEnded: [], projectsEndedCount: 0 },
-  ...{ unpricedModels: 0, otherCurrencies: [] },
+  ...{ unpricedModels: 0, unpricedMetrics: [], otherCurrencies: [] },
 };
 
 type Group = { readonly group: string | null; readonly label?: string; readonly amount?: string };

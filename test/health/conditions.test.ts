@@ -130,14 +130,14 @@ const CASES: readonly [name: string, section: string, text: string | RegExp, par
   [
     "missing",
     "gaps",
-    "usage of 2 projects was due and never read (3 readings): usage-export status says which",
+    "usage of 2 projects was due and never read: usage-export status says which",
     { slices: { ...SLICES, missing: 3 }, projects: ["a", "b"].map((one) => projectLacking(one, { missing: 1 })) },
   ],
   ["failed other", "gaps", "2 readings failed for other reasons", { slices: { ...SLICES, failed: 2 } }],
   [
     "suspect",
     "gaps",
-    "usage of 1 project is in doubt (3 readings): the newest answer was not believed, and earlier numbers stay",
+    "usage of 1 project is in doubt: the newest answer was not believed, and earlier numbers stay",
     { slices: { ...SLICES, suspect: 3 }, projects: [projectLacking("a", { suspect: 3 })] },
   ],
   [
@@ -249,12 +249,12 @@ const REMINDERS: readonly [name: string, text: string | RegExp, part: Part][] = 
   ],
   [
     `budget ${BUDGET} 80`,
-    "budget limit (2026-03, estimated) reached 80%: $834.50 of $1,000 (83%), heading for $1,120 (112%); 1 day not read and not counted; 2 days not final; usage without a price or an amount not counted",
+    "budget limit (2026-03, estimated) reached 80%: $834.50 of $1,000 (83%), heading for $1,120 (112%); 1 day not read and not counted; 2 days may still change; usage without a price, or charges without an amount, are not counted",
     { budgets: [makeBudgetUse()] },
   ],
   [
     `budget ${BUDGET} 50`,
-    "budget limit (2026-03, estimated) reached 50%: no day of it was read yet, of $1,000; 31 days not read and not counted",
+    "budget limit (2026-03, estimated) reached 50%: no day of it was read yet; the budget is $1,000; 31 days not read and not counted",
     {
       budgets: [
         makeBudgetUse({
@@ -341,12 +341,12 @@ test.each<[Partial<FailureCause>, string, string]>([
       slicesWithNumbers: 3,
     },
     "bad_answer",
-    'readings fail since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; the worker tries again; last good numbers shown for 3 of them; the newest error: expected "rows" to be an array',
+    'readings fail since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; the worker tries again; last good numbers shown, where there are some; the newest error: expected "rows" to be an array',
   ],
   [
     { code: "rate_limited", error: "the service answered 429", slicesWithNumbers: 0, isRetried: false },
     "rate_limited",
-    "the service asks for fewer calls (429) since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; no numbers of these days yet",
+    "the service asks for fewer calls (429) since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; no numbers for these days yet",
   ],
   [
     { code: "unauthorized", project: "a b", error: "refused", isRetried: false },

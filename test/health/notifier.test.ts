@@ -156,7 +156,7 @@ test("missing and failed days are notified once, and once more when they are rea
   await recordFailure(db, { seriesId: fixture.seriesId, days: [back(2)], fetchNo, reason: "down" });
   for (let i = 0; i < 2; i++) await fixture.notifier().tick();
   expect(fixture.texts).toEqual([
-    "Usage of 1 project was due and never read (1 reading): usage-export status says which",
+    "Usage of 1 project was due and never read: usage-export status says which",
     expect.stringMatching(/^Readings fail since .*; 1 day of 1 project could not be read; .*; the newest error: down$/),
   ]);
 

@@ -42,10 +42,11 @@ test.each<[string, Partial<Answer["lacking"]>, readonly RegExp[]]>([
 
 test("only what is lacking is said to be lacking", () => {
   expect(lackingSentences(NOTHING_LACKING)).toEqual([]);
-  const all = { unpricedModels: 2, otherCurrencies: ["EUR", "CHF"] };
+  const all = { unpricedModels: 2, unpricedMetrics: ["tokens_in" as const], otherCurrencies: ["EUR", "CHF"] };
   const projects = { projectsLeftOut: ["a"], projectsLeftOutCount: 2, projectsEnded: ["b"], projectsEndedCount: 1 };
   const said = lackingSentences({ ...NOTHING_LACKING, ...all, ...projects });
-  for (const [i, text] of ["2 models", "EUR, CHF", "a and 1 more", "b."].entries()) expect(said[i]).toContain(text);
+  for (const [i, text] of ["tokens in of 2 models", "EUR, CHF", "a and 1 more", "b."].entries())
+    expect(said[i]).toContain(text);
   expect(said).toHaveLength(4);
 });
 
@@ -149,10 +150,10 @@ test("names are on one line, short, and never empty", () => {
 
 test.each([
   ["with a forecast", {}, /of \$1,000 .*heading for/],
-  ["of which no day was read", { used: null }, /no day .*of \$1,000/],
+  ["of which no day was read", { used: null }, /no day .*\$1,000/],
   ["nearly reached", { percent: "99.99", forecast: null }, /\(99%\)$/],
   ["with days that are not read", { daysMissing: 2 }, /; 2 days not read and not counted$/],
-  ["with a day that is not final", { daysNotFinal: 1 }, /; 1 day not final$/],
+  ["with a day that is not final", { daysNotFinal: 1 }, /; 1 day may still change$/],
   [
     "of a key that was never seen",
     { isNeverSeen: true, scope: "tag", scopeValue: "x" } as const,

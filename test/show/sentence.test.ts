@@ -29,7 +29,7 @@ test("with a cost, the month is said with its forecast and its budget, then what
   const budgets = [makeBudgetUse({ amount: "58000", forecast: null, forecastPercent: "412" })];
   expect(sentences(makeOverview({ cost, monthSoFar: monthOf(), splits }), budgets, undefined)).toEqual([
     "March: $165,519 so far, heading for $239,000 ($232,000 to $246,000), 4.1 times the budget.",
-    "The 28 days to Mar 9 cost $150.00, 50% more than before: Call Centre US caused half of the rise, mostly one API key, key-1.",
+    "The 28 days to Mar 9 cost $150.00, 50% more than Jan 13 – Feb 9, 2026: Call Centre US caused half of the rise, mostly one API key, key-1.",
   ]);
 });
 
@@ -48,26 +48,26 @@ test("without a cost it is hours, of the month or of other days", () => {
   const steady = makeAnswer({ question: { grouping: "none" }, ...total("100", "99", "1") });
   expect(sentences(makeOverview({ total: steady, splits: [] }), [], undefined)).toEqual([
     "Feb 10 – Mar 9, 2026: 100 hours.",
-    "The 28 days to Mar 9 had 100 hours, about the same as before.",
+    "The 28 days to Mar 9 had 100 hours, about the same as Jan 13 – Feb 9, 2026.",
   ]);
 });
 
 test("what is missing comes first, and then nothing is compared", () => {
   const lacking = { ...NOTHING_LACKING, incompleteDays: ["2026-03-08", PERIOD.end] };
-  const low = makeAnswer({ question: { grouping: "none" }, lacking, compared: false });
+  const low = makeAnswer({ question: { grouping: "none" }, groups: [{ group: null }], lacking, compared: false });
   expect(sentences(makeOverview({ total: low }), [], undefined)).toEqual([
-    "The numbers of Mar 8 – Mar 9 are too low: they are not complete.",
+    "The numbers of Mar 8 – 9, 2026 are too low: not all of it could be read.",
     "Feb 10 – Mar 9, 2026: 1,620 hours.",
   ]);
-  const trouble = "The service does not answer (503): no new data since Mar 7.";
+  const trouble = "The service fails (503): no new data since Mar 7.";
   expect(sentences(makeOverview({ total: low }), [], trouble)[0]).toBe(trouble);
 });
 
 test("where none of the days could be read, there are no numbers that could be too low", () => {
   const lacking = { ...NOTHING_LACKING, incompleteDays: [PERIOD.end] };
-  const total = { ...makeAnswer({ question: { grouping: "none" }, lacking, compared: false }), total: null };
+  const total = makeAnswer({ question: { grouping: "none" }, lacking, compared: false, total: null });
   expect(sentences(makeOverview({ total }), [], undefined)).toEqual([
-    "There are no numbers of Mar 9, which could not be read.",
+    "There are no numbers for Mar 9, 2026, which could not be read.",
   ]);
 });
 
@@ -84,14 +84,13 @@ test.each([
   [
     "the day that is not over",
     { incompleteDays: [PERIOD.end] },
-    "The numbers of Mar 9 are too low: it is not complete.",
+    "The numbers of Mar 9, 2026 are too low: not all of it could be read.",
   ],
   ["the newest day", { unreadDays: [PERIOD.end] }, "The numbers end on Mar 8: the days after were not read yet."],
-  ["a day between", { unreadDays: ["2026-03-04"] }, "Not in the numbers: Mar 4, which was not read."],
+  ["a day between", { unreadDays: ["2026-03-04"] }, "Not in the numbers: Mar 4, 2026, which was not read."],
 ])("%s that was not read does not make all numbers too low", (_, part, expected) => {
   const total = makeAnswer({
-    question: { grouping: "none" },
-    compared: false,
+    ...{ question: { grouping: "none" }, groups: [{ group: null }], compared: false },
     lacking: { ...NOTHING_LACKING, ...part },
   });
   expect(sentences(makeOverview({ total }), [], undefined)[0]).toBe(expected);
@@ -121,7 +120,7 @@ test.each([
   ["7.5", "a quarter of the rise"],
 ])("a project with %s of a rise of 25 caused %s", (change, share) => {
   expect(saidOfChange(rise("125", "100", "25"), [splitOf("project", { other: "1", US: change })])).toBe(
-    `The 28 days to Mar 9 cost $125.00, 25% more than before: US caused ${share}.`,
+    `The 28 days to Mar 9 cost $125.00, 25% more than Jan 13 – Feb 9, 2026: US caused ${share}.`,
   );
 });
 
@@ -130,40 +129,45 @@ test.each<[string, Answer, readonly Answer[], said: string]>([
     "a fall",
     rise("60", "100", "-40"),
     [splitOf("model", { a: "-20", b: "5" })],
-    "40% less than before: a caused half of the fall.",
+    "40% less than Jan 13 – Feb 9, 2026: a caused half of the fall.",
   ],
   [
     "a change of which no group has a fifth",
     rise("200", "100", "100"),
     [splitOf("model", { a: "19.9" })],
-    "100% more than before.",
+    "100% more than Jan 13 – Feb 9, 2026.",
   ],
-  ["tags, which overlap", rise("200", "100", "100"), [splitOf("tags", { '["a"]': "90" })], "100% more than before."],
+  [
+    "tags, which overlap",
+    rise("200", "100", "100"),
+    [splitOf("tags", { '["a"]': "90" })],
+    "100% more than Jan 13 – Feb 9, 2026.",
+  ],
   [
     "a split that is not compared",
     rise("200", "100", "100"),
     [{ ...splitOf("model", { a: "90" }), compared: false }],
-    "100% more than before.",
+    "100% more than Jan 13 – Feb 9, 2026.",
   ],
   [
     "a split of another metric",
     rise("200", "100", "100"),
     [makeAnswer({ groups: [{ group: "a" }] })],
-    "100% more than before.",
+    "100% more than Jan 13 – Feb 9, 2026.",
   ],
   [
     "a key with less than half of what its project caused",
     rise("200", "100", "100"),
     [splitOf("project", { US: "80" }), splitOf("accessor", { k: "40" })],
-    "100% more than before: US caused most of the rise.",
+    "100% more than Jan 13 – Feb 9, 2026: US caused most of the rise.",
   ],
   [
     "keys alone",
     rise("200", "100", "100"),
     [splitOf("accessor", { k: "100" })],
-    "100% more than before: k caused nearly all of the rise.",
+    "100% more than Jan 13 – Feb 9, 2026: k caused nearly all of the rise.",
   ],
-  ["3 %", rise("103", "100", "3"), [], "3% more than before."],
+  ["3 %", rise("103", "100", "3"), [], "3% more than Jan 13 – Feb 9, 2026."],
 ])("of %s it is said what changed, and who caused it", (_, cost, splits, said) => {
   expect(saidOfChange(cost, splits)).toMatch(
     new RegExp(`^The 28 days to Mar 9 cost \\$[\\d.]+, ${said.replaceAll(".", "\\.")}$`),
@@ -183,7 +187,7 @@ test("of one day the day is said, and of an estimate that it is one", () => {
   const cost = makeAnswer({ question: { ...COST, metric: "estimated_cost" }, ...total("110", "100", "10"), period });
   expect(sentences(makeOverview({ cost, period, splits: [] }), [], undefined)).toEqual([
     "Mar 9, 2026: $110.00 (estimated).",
-    "The day to Mar 9 cost $110.00, 10% more than before.",
+    "Mar 9 cost $110.00, 10% more than Jan 13 – Feb 9, 2026.",
   ]);
   expect(sentences(makeOverview({ cost, monthSoFar: { ...monthOf(), total: cost } }), [], undefined)[0]).toMatch(
     /^March: an estimated \$110.00 so far/,
@@ -231,24 +235,24 @@ test.each([
 
 test.each<[string, Partial<Answer["lacking"]>, said: string]>([
   [
-    "days apart are counted",
+    "days apart are named",
     { incompleteDays: ["2026-03-01", "2026-03-04"] },
-    "The numbers of 2 days from Mar 1 – Mar 4 are too low: they are not complete.",
+    "The numbers of Mar 1, 2026; Mar 4, 2026 are too low: not all of it could be read.",
   ],
   [
     "days between are named",
     { unreadDays: ["2026-03-04", "2026-03-05"] },
-    "Not in the numbers: Mar 4 – Mar 5, which were not read.",
+    "Not in the numbers: Mar 4 – 5, 2026, which were not read.",
   ],
   [
     "a first day that is not complete is not a beginning",
     { incompleteDays: [PERIOD.start] },
-    "The numbers of Feb 10 are too low: it is not complete.",
+    "The numbers of Feb 10, 2026 are too low: not all of it could be read.",
   ],
   [
     "unread and incomplete days are one stretch",
     { unreadDays: ["2026-03-04"], incompleteDays: ["2026-03-05"] },
-    "The numbers of Mar 4 – Mar 5 are too low: they are not complete.",
+    "The numbers of Mar 4 – 5, 2026 are too low: not all of it could be read.",
   ],
   [
     "the last days are an end",
@@ -257,8 +261,7 @@ test.each<[string, Partial<Answer["lacking"]>, said: string]>([
   ],
 ])("of lacking days, %s", (_, lacking, said) => {
   const low = makeAnswer({
-    question: { grouping: "none" },
-    compared: false,
+    ...{ question: { grouping: "none" }, groups: [{ group: null }], compared: false },
     lacking: { ...NOTHING_LACKING, ...lacking },
   });
   expect(sentences(makeOverview({ total: low }), [], undefined)[0]).toBe(said);
@@ -270,7 +273,7 @@ test("what has no amount is not said", () => {
   const lacking = { ...NOTHING_LACKING, unreadDays: ["2026-03-04"] };
   for (const part of [unknown, { total: null }]) {
     const total = makeAnswer({ question: { grouping: "none" }, compared: false, lacking, ...part });
-    const said = ["Not in the numbers: Mar 4, which was not read."];
+    const said = ["Not in the numbers: Mar 4, 2026, which was not read."];
     expect(sentences(makeOverview({ total }), [], undefined)).toEqual(said);
     expect(sentences(makeOverview({ total, monthSoFar: { ...monthOf(), total } }), [], undefined)).toEqual(said);
     const cost = makeAnswer({ question: COST, ...part });
@@ -292,7 +295,7 @@ test("a message has the sentences, then the cost and each metric that was used, 
   const cost = rise("150", "100", "50");
   const compared = makeOverview({ cost, splits: [] });
   expect(reportText(compared, [])).toBe(
-    "Feb 10 – Mar 9, 2026: $150.00. The 28 days to Mar 9 cost $150.00, 50% more than before. " +
+    "Feb 10 – Mar 9, 2026: $150.00. The 28 days to Mar 9 cost $150.00, 50% more than Jan 13 – Feb 9, 2026. " +
       "Feb 10 – Mar 9, 2026: $150.00 (+50%); 1,620 hours (+7.7%); 9.2M TTS characters (new); 373.4K requests (-4.3%).",
   );
   const uncompared = { compared: false };

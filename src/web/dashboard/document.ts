@@ -29,7 +29,7 @@ type DocumentOptions = {
 };
 
 export const ADDING_UP_WARNING =
-  "Days are calendar days in UTC. Figures by model, API key, tags or filter count the same usage again: never add them to each other.";
+  "Days are calendar days in UTC. Usage by model, by API key and by tags is the same usage, split in different ways: never add one to another.";
 
 /** A page as the worker serves it, with the content security policy as a header. */
 export function servedPage(

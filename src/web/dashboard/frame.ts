@@ -5,9 +5,9 @@ import type { Condition } from "../../facts/conditions.ts";
 import type { HealthState } from "../../facts/health.ts";
 import { capitalized, counted, dayLabel, periodText } from "../../show/format.ts";
 import { choiceList, copyLink, type Html, html, joinHtml, nameHtml, optionHtml } from "../../show/html.ts";
-import { comparedPeriod, dayCount } from "../../usage/days.ts";
+import { dayCount, type Window } from "../../usage/days.ts";
 import type { Page, Readiness } from "../page.ts";
-import { chosen, fixedView, PERIOD_TITLES, type View, viewQuery } from "../question.ts";
+import { fixedView, PERIOD_TITLES, type View, viewQuery } from "../question.ts";
 import { type Section, servedPage } from "./document.ts";
 
 export const PAGES = {
@@ -38,18 +38,20 @@ export type FrameContent = {
   readonly lead?: Html | undefined;
   /** Shown above the sections. */
   readonly notice?: Html | undefined;
+  /** The period that the page's numbers are compared with, if they are. */
+  readonly compared?: Window | undefined;
   /** More fields for the form that chooses the days. `names` are those of the parameters that they set. */
   readonly controls?: { readonly names: readonly string[]; readonly fields: Html } | undefined;
   readonly status?: number;
 };
 
-export type PageContent = Pick<FrameContent, "sections" | "title" | "lead" | "notice" | "controls">;
+export type PageContent = Pick<FrameContent, "sections" | "title" | "lead" | "notice" | "compared" | "controls">;
 
 export function framePage(content: FrameContent): Page {
   const { page, view, health, readiness, sections, lead, notice, status = 200 } = content;
   const title = content.title ?? PAGES[page].title;
   const problems = problemsOf(health, readiness);
-  const choices = page === "run" ? undefined : html`${subtitle(page, view, health)}${pageLinks(page, view)}`;
+  const choices = page === "run" ? undefined : html`${subtitle(content)}${pageLinks(page, view)}`;
   const header = html`${navigation(page, view, health)}
 ${lead}<div id="verdict">${verdictHtml(problems, content)}</div>
 <div class="heading"><h1>${title}</h1>${choices}</div>
@@ -93,10 +95,10 @@ function problemsOf(health: HealthState, readiness: Readiness): readonly Problem
 /** "All data up to Nov 22 is in.", or what to do before anything is read. */
 function wellHtml({ jobs, slices, projects }: HealthState): Html {
   if (jobs.length === 0)
-    return html`<div class="notice none"><strong>No job is configured.</strong> Nothing is due before an export is added to <code>jobs.config.json</code>; <code>usage-export start</code> then runs it on schedule.</div>
+    return html`<div class="notice none"><strong>No job is configured.</strong> Add an export to <code>jobs.config.json</code>; <code>usage-export start</code> then runs it on schedule.</div>
 `;
   if (slices.complete === 0 && jobs.every(({ lastRun }) => !lastRun))
-    return html`<div class="notice none"><strong>There are no numbers yet.</strong> To read usage now, run <code>usage-export export</code>; <code>usage-export start</code> does it on schedule.</div>
+    return html`<div class="notice none"><strong>There are no numbers yet.</strong> Run <code>usage-export export</code> to read usage now, or <code>usage-export start</code> to read it on schedule.</div>
 `;
   const days = projects.flatMap(({ series, freshThrough }) =>
     series > 0 && freshThrough !== null ? [freshThrough] : [],
@@ -107,12 +109,12 @@ function wellHtml({ jobs, slices, projects }: HealthState): Html {
 }
 
 const NOTE_TOPICS: Partial<Record<Condition["section"], string>> = {
-  anomalies: "usage",
+  anomalies: "unusual usage",
   budgets: "budgets",
-  keys: "keys",
+  keys: "API keys",
 };
 
-/** "3 notes on usage and budgets". */
+/** "3 notes on unusual usage, budgets". */
 function notesTitle(reminders: readonly Condition[]): string {
   const topics = new Set(reminders.map(({ section }) => NOTE_TOPICS[section] ?? section));
   return `${counted(reminders.length, "note")} on ${[...topics].join(", ")}`;
@@ -130,27 +132,23 @@ function verdictHtml(problems: readonly Problem[], { page, view, health }: Frame
   };
   const notice = (kind: string, title: string, items: readonly Problem[], open: boolean) => {
     if (items.length === 0) return undefined;
-    const list = items.map(({ text, section }) =>
-      section === undefined
-        ? html`<li>${capitalized(text)}</li>`
-        : html`<li><a href="${href(section)}">${capitalized(text)}</a></li>`,
+    const texts = items.map(({ text, section }) =>
+      section === undefined ? capitalized(text) : html`<a href="${href(section)}">${capitalized(text)}</a>`,
     );
+    if (kind === "bad" && texts.length === 1) return html`<div class="notice bad">${texts}</div>\n`;
     return html`<details class="notice ${kind}"${open ? html` open` : undefined}><summary><strong>${title}</strong></summary>
-<ul>${list}</ul></details>
+<ul>${texts.map((one) => html`<li>${one}</li>`)}</ul></details>
 `;
   };
   const reminders = health.conditions.filter(({ isWrong }) => !isWrong);
-  const wrong = notice("bad", `${counted(problems.length, "thing")} to look at`, problems, page === "overview");
+  const wrong = notice("bad", `${counted(problems.length, "thing")} to look at`, problems, page !== "usage");
   return html`${wrong ?? wellHtml(health)}${notice("warn", notesTitle(reminders), reminders, false)}`;
 }
 
 // The choice of days and project.
 
-function subtitle(page: PageName, view: View, health: HealthState): Html {
-  const { period, project } = view;
+function subtitle({ view: { period, project }, health, compared }: FrameContent): Html {
   const name = health.projects.find(({ projectId }) => projectId === project)?.project ?? project;
-  const isCompared = page !== "health" && chosen(view, "compare") !== "none";
-  const compared = isCompared ? comparedPeriod({ start: period.start, end: period.end }) : undefined;
   // A month may have more days than the one before.
   const days =
     compared && dayCount(compared) !== dayCount(period) ? ` (${counted(dayCount(compared), "day")})` : undefined;
@@ -197,7 +195,7 @@ function projectField(asked: string | undefined, { projects }: HealthState): Htm
 `;
   const isShared = (name: string) => [...names.values()].filter((one) => one === name).length > 1;
   const isAsked = ([id, name]: readonly [string, string]) => asked === id || (asked === name && !isShared(name));
-  const listed = [...names].sort(([, a], [, b]) => (a < b ? -1 : 1));
+  const listed = [...names].sort(([, a], [, b]) => a.localeCompare(b, "en", { numeric: true }));
   const options = listed.map(([id, name]) =>
     optionHtml(id, isShared(name) ? `${name} (${id})` : name, isAsked([id, name])),
   );

@@ -44,32 +44,39 @@ export type DataHealth = {
 export function healthSections(data: DataHealth, view: View, health: HealthState): readonly Section[] {
   return [
     ...causesSection(health),
-    { id: "gaps", title: "Projects", body: projectsHtml(data.coverage, view) },
+    ...(data.coverage.projects.length > 0
+      ? [{ id: "gaps", title: "Projects", body: projectsHtml(data.coverage, view) }]
+      : []),
     ...jobsSection(health, data.runs),
-    ...runsSection(data.runs, health, view),
+    ...runsSection(data.runs, view),
     ...keysSections(data.keys),
   ];
 }
 
-// Why readings fail.
+// Why days could not be read.
 
 const CAUSE_COLUMNS = [
   ...columns("Cause", "Since"),
-  ...numberColumns("Days", "Projects", "Failed readings", "With older numbers"),
-  ...columns("Tried again"),
+  ...numberColumns("Days", "Projects"),
+  ...columns("Shown for these days", "Next try"),
 ];
 
-/** One row a cause: an outage fails many readings at once. None if nothing is failed. */
+/** One row a cause, as an outage affects many days and projects at once. Left out if nothing failed. */
 function causesSection({ causes }: HealthState): readonly Section[] {
   if (causes.length === 0) return [];
   const rows = causes.map((cause) => [
     html`<span class="state bad">${capitalized(causeTitle(cause))}</span> <small>${foldedText(cause.error)}</small>`,
     instantHtml(cause.since),
-    ...[cause.days, cause.projects, cause.slices, cause.slicesWithNumbers].map((count) => roundedText(String(count))),
-    cause.isRetried ? "by the worker" : "no",
+    ...[cause.days, cause.projects].map((count) => roundedText(String(count))),
+    shownText(cause),
+    cause.isRetried ? "within a day, by the worker" : "not by itself",
   ]);
-  const caption = "A reading is one project's usage of one day, in total or by one dimension. Times are in UTC.";
-  return [{ id: "causes", title: "Causes", body: table(caption, CAUSE_COLUMNS, rows) }];
+  return [{ id: "causes", title: "Why days are incomplete", body: table("Times in UTC", CAUSE_COLUMNS, rows) }];
+}
+
+function shownText({ slices, slicesWithNumbers }: HealthState["causes"][number]): string {
+  if (slicesWithNumbers === 0) return "no numbers";
+  return slicesWithNumbers < slices ? "older numbers, where there are some" : "older numbers";
 }
 
 // Which days of each project were read.
@@ -83,28 +90,28 @@ const QUALITY_WORDS: Readonly<Record<DayQuality | "not-due", string>> = {
   "not-due": "not due",
 };
 
-const PROJECT_COLUMNS = columns("Project", "Days", "Complete up to", "Last read", "Not complete");
+const PROJECT_COLUMNS = columns("Project", "Days", "Incomplete days", "Complete up to", "Last read");
 /** An outage makes the same row for each project. */
 const UNFOLDED_MAX = 12;
 
 function projectsHtml({ period, projects, projectCount, undated }: Coverage, view: View): Html {
-  if (projects.length === 0) return html`<p class="empty">No project is read yet.</p>`;
   const names = projects.map(({ project }) => project);
   const rows = projects.map((one) => [
     html`<a href="${pageHref("usage")}${viewQuery(view, { project: one.projectId, more: [] })}"><bdi title="${one.project}">${shortName(one.project, names)}</bdi></a>`,
     strip(period, one),
+    one.gaps.length === 0 ? "none" : gapsHtml(period, one),
     one.freshThrough ?? "never",
     one.fetchedAt === null ? "never" : instantText(one.fetchedAt),
-    one.gaps.length === 0 ? "nothing" : gapsHtml(period, one),
   ]);
-  const caption = `${periodText(period)}, the projects that lack the most first`;
+  const hasGaps = projects.some(({ gaps }) => gaps.length > 0);
+  const caption = `${periodText(period)}${hasGaps ? ", the projects with the most incomplete days first" : ""}`;
   const others = rows.slice(UNFOLDED_MAX);
   const more = projectCount - projects.length;
   return html`${undatedHtml(undated)}${keyHtml(period, projects)}${table(caption, PROJECT_COLUMNS, rows.slice(0, UNFOLDED_MAX))}${
     others.length > 0
       ? folded(counted(others.length, "more project"), table("More projects", PROJECT_COLUMNS, others))
       : undefined
-  }${more > 0 ? html`<p class="note">${counted(more, "project")} not shown: those shown lack the most. Choose one above.</p>` : undefined}`;
+  }${more > 0 ? html`<p class="note">${counted(more, "project")} not shown, with fewer incomplete days. Choose one above.</p>` : undefined}`;
 }
 
 /** What the colours mean that are there. */
@@ -119,7 +126,7 @@ function keyHtml(period: Window, projects: readonly ProjectCoverage[]): Html {
 function undatedHtml(undated: Coverage["undated"]): Html | undefined {
   if (undated.length === 0) return undefined;
   const names = undated.map(({ project, ...series }) => html`${nameHtml(project)}, ${seriesHtml(series)}`);
-  return html`<p class="note">The service's answers about ${joinHtml(names, "; ")} carry no date. It is not known which days those numbers are of, so no figure contains them; the view <code>bi.usage_snapshot</code> has them.</p>
+  return html`<p class="note">The service does not say which days its numbers are of for ${joinHtml(names, "; ")}. No figure contains them; the view <code>bi.usage_snapshot</code> has them.</p>
 `;
 }
 
@@ -177,7 +184,7 @@ function seriesHtml({
 // The API keys that the program renews. No secret is read for it.
 
 const KEY_COLUMNS = [
-  ...columns("Rotation", "Next rotation", "Key in use"),
+  ...columns("Rotation", "Next rotation", "API key in use"),
   ...numberColumns("Age"),
   ...columns("Last used", "All keys"),
 ];
@@ -212,20 +219,20 @@ function lineCells(line: RotationKeys) {
     nextText(maxAgeDays, daysLeft(line)),
     inUse?.apiKeyId ? nameHtml(inUse.apiKeyId) : "none",
     isOld ? html`<span class="state warn">${age}</span>` : (age ?? "–"),
-    inUse ? (inUse.lastSeenInUse ?? "not yet seen") : "–",
+    inUse ? (inUse.lastSeenInUse ?? "never seen") : "–",
     keys.length === 0 ? "none made yet" : keysHtml(keys),
   ];
 }
 
 function nextText(maxAgeDays: number | null, left: number): string {
-  if (maxAgeDays === null) return "none: not configured any more";
+  if (maxAgeDays === null) return "none, as it is no longer configured";
   return left <= 0 ? "with its next run" : `in ${counted(left, "day")}`;
 }
 
 function keysHtml(keys: readonly KeyStatus[]): Html {
   const items = keys.map(
     ({ apiKeyId, intentId, state, ageDays, dueForRemovalAt, comment, note }) =>
-      html`<li>${stateHtml(state)} ${apiKeyId === null ? html`not known; its comment holds ${nameHtml(intentId)}` : nameHtml(apiKeyId)}, ${counted(ageDays, "day")} old${
+      html`<li>${stateHtml(state)} ${apiKeyId === null ? html`unknown, with this in its comment: ${nameHtml(intentId)}` : nameHtml(apiKeyId)}, ${counted(ageDays, "day")} old${
         dueForRemovalAt ? html`, due for removal since ${instantHtml(dueForRemovalAt)}` : undefined
       } ${foldedText(comment)} ${foldedText(note)}</li>`,
   );
@@ -255,8 +262,8 @@ function eventsHtml(events: KeysData["events"]): Html | undefined {
     },
   );
   return table(
-    "What happened to keys, the newest first, times in UTC",
-    columns("At", "Rotation", "Key", "Newest step"),
+    "Changes of keys, the newest first, times in UTC",
+    columns("At", "Rotation", "API key", "Last step"),
     rows,
   );
 }

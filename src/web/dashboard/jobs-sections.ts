@@ -3,7 +3,7 @@
 import type { HealthState } from "../../facts/health.ts";
 import type { JobHealth } from "../../facts/job-health.ts";
 import type { RecentRun, RunDetails } from "../../facts/runs.ts";
-import { counted, durationText, roundedText } from "../../show/format.ts";
+import { counted, durationText, exactText } from "../../show/format.ts";
 import {
   columns,
   foldedText,
@@ -16,6 +16,7 @@ import {
   stateHtml,
   table,
 } from "../../show/html.ts";
+import type { RunCounts } from "../../usage/counts.ts";
 import { type View, viewQuery } from "../question.ts";
 import type { Section } from "./document.ts";
 import { pageHref } from "./frame.ts";
@@ -26,7 +27,10 @@ import { pageHref } from "./frame.ts";
 export function jobsSection({ jobs, workers }: HealthState, runs: readonly RecentRun[]): readonly Section[] {
   if (jobs.length === 0) return [];
   const live = workers.filter(({ state }) => state === "live").length;
-  const works = live === 0 ? "No worker runs" : `${counted(live, "worker runs", "workers run")}`;
+  const works =
+    live === 0
+      ? "No worker is running, so no job starts by itself"
+      : `${counted(live, "worker is", "workers are")} running`;
   const rows = jobs.map((job) => [
     html`${nameHtml(job.job)} <small>${job.kind}, ${scheduleText(job.schedule)} (${job.timezone})</small>`,
     lastSuccessCell(job),
@@ -41,7 +45,7 @@ export function jobsSection({ jobs, workers }: HealthState, runs: readonly Recen
 /** A backfill reads days that a person chose: that it worked does not mean that the job works. */
 function lastSuccessCell({ lastSuccess, lastRun }: JobHealth): HtmlValue {
   if (lastSuccess !== null) return instantHtml(new Date(lastSuccess * 1000));
-  return lastRun ? "never, not counting backfills" : "never";
+  return lastRun ? "none yet; backfills do not count" : "none yet";
 }
 
 const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
@@ -84,66 +88,75 @@ const RUN_COLUMNS = [
   ...columns("Started", "Job", "Outcome"),
   ...numberColumns("Took", "Requests", "Readings", "Rows changed"),
 ];
-/** The newest, and of those before them the ones that did not end well. */
 const RUNS_SHOWN = 10;
+const READING = "A reading is one day of one project, in total or by one dimension.";
 
-export function runsSection(runs: readonly RecentRun[], { jobs }: HealthState, view: View): readonly Section[] {
-  if (jobs.length + runs.length === 0) return [];
+/** The newest runs, and those before them that did not end well. */
+export function runsSection(runs: readonly RecentRun[], view: View): readonly Section[] {
+  if (runs.length === 0) return [];
   const shown = runs.filter(({ status }, i) => i < RUNS_SHOWN || (status !== "ok" && status !== "running"));
   const rows = shown.map((run) => {
     const href = `${pageHref("run")}${viewQuery(view, { more: [["id", run.runId]] })}`;
     return runCells(run, html`<a href="${href}">${instantHtml(run.startedAt)}</a>`);
   });
-  const body =
-    rows.length === 0
-      ? html`<p class="empty">No job has run yet. <code>usage-export export</code> runs one now; <code>usage-export start</code> runs all of them on schedule.</p>`
-      : html`${table("The newest, and of those before them the ones that did not end well, times in UTC", RUN_COLUMNS, rows)}<p class="note">A reading is the answer for one project and one day, in total or by one dimension. The view <code>bi.runs</code> has all runs.</p>`;
-  return [{ id: "runs", title: "Runs", body }];
+  const caption = `The newest ${RUNS_SHOWN}, and earlier ones that failed. Times in UTC. ${READING}`;
+  return [{ id: "runs", title: "Runs", body: table(caption, RUN_COLUMNS, rows) }];
 }
+
+const TRIGGERS: Readonly<Record<string, string>> = {
+  schedule: "on schedule",
+  manual: "by hand",
+  catchup: "catching up",
+};
 
 /** A rotation reads no usage. */
 function runCells(run: RecentRun, started: Html): readonly HtmlValue[] {
-  const { startedAt, finishedAt, requests, rowsChanged } = run;
-  const ofExport = [roundedText(String(requests)), readingsText(run), roundedText(String(rowsChanged))];
+  const { startedAt, finishedAt } = run;
   return [
     started,
-    html`${nameHtml(run.job)} <small>${run.kind}, ${run.trigger}</small>`,
+    html`${nameHtml(run.job)} <small>${run.kind}, ${TRIGGERS[run.trigger] ?? run.trigger}</small>`,
     html`${stateHtml(run.status)} ${foldedText(run.error)}`,
     finishedAt ? durationText(secondsBetween(startedAt, finishedAt)) : undefined,
-    ...(run.kind === "rotation" ? [undefined, undefined, undefined] : ofExport),
+    ...(run.kind === "rotation" ? [undefined, undefined, undefined] : readingCells(run)),
   ];
 }
 
-function readingsText({ planned, complete, suspect, failed, undated, stale }: RecentRun): string {
+function readingCells(counts: RunCounts): readonly string[] {
+  return [numberText(counts.requests), readingsText(counts), numberText(counts.rowsChanged)];
+}
+
+/** "all 112", "110 of 112, 2 failed" */
+function readingsText({ planned, complete, suspect, failed, undated, stale }: RunCounts): string {
   const others = Object.entries({ "without a date": undated, failed, "in doubt": suspect, outdated: stale });
-  return [
-    `${roundedText(String(complete))} of ${roundedText(String(planned))}`,
-    ...others.flatMap(([name, count]) => (count > 0 ? [`${count} ${name}`] : [])),
-  ].join(", ");
+  const read =
+    complete === planned ? `all ${numberText(planned)}` : `${numberText(complete)} of ${numberText(planned)}`;
+  return [read, ...others.flatMap(([name, count]) => (count > 0 ? [`${numberText(count)} ${name}`] : []))].join(", ");
+}
+
+function numberText(count: number): string {
+  return exactText(String(count));
 }
 
 const PROJECT_COLUMNS = [
   ...columns("Project", "Outcome", "Ended"),
-  ...numberColumns("Requests", "Readings", "Complete", "In doubt", "Failed", "Rows changed"),
+  ...numberColumns("Requests", "Readings", "Rows changed"),
 ];
 
 /** The page of one run. */
 export function runSections({ run, found, projects }: RunDetails): readonly Section[] {
-  const outcome = table("The run, times in UTC", RUN_COLUMNS, [runCells(run, instantHtml(run.startedAt))]);
-  const note = html`<p class="note">Its id is <code>${run.runId}</code>; in SQL it is a row of <code>bi.runs</code>, and why a day failed is in <code>bi.coverage</code>.</p>`;
+  const outcome = table(`Times in UTC. ${READING}`, RUN_COLUMNS, [runCells(run, instantHtml(run.startedAt))]);
+  const note = html`<p class="note">In SQL: <code>select * from bi.runs where run_id = '${run.runId}'</code></p>`;
   const rows = projects.map((one): readonly HtmlValue[] => [
     nameHtml(one.project),
-    html`${stateHtml(one.outcome)} ${foldedText(one.error)}`,
+    html`${stateHtml(one.outcome === "open" ? "not done yet" : one.outcome)} ${foldedText(one.error)}`,
     one.finishedAt ? instantHtml(one.finishedAt) : "–",
-    ...[one.requests, one.planned, one.complete, one.suspect, one.failed, one.rowsChanged].map((count) =>
-      roundedText(String(count)),
-    ),
+    ...readingCells(one),
   ]);
   const more = found - projects.length;
-  const caption = "Those that went wrong first, then the newest, times in UTC";
+  const caption = "Failed ones first, then the newest. Times in UTC";
   const ofProjects = html`${table(caption, PROJECT_COLUMNS, rows)}${
     more > 0
-      ? html`<p class="note">And ${counted(more, "more project")} with the same outcome or a better one.</p>`
+      ? html`<p class="note">${counted(more, "project")} not shown, with the same outcome or a better one.</p>`
       : undefined
   }`;
   return [

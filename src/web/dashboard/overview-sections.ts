@@ -18,7 +18,7 @@ import {
   quantityText,
 } from "../../show/format.ts";
 import { choiceList, type Html, html, nameHtml } from "../../show/html.ts";
-import { forecastText, monthForecast } from "../../show/sentence.ts";
+import { forecastText, isNew, monthForecast } from "../../show/sentence.ts";
 import type { BudgetUse } from "../../usage/budgets.ts";
 import { dayCount } from "../../usage/days.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
@@ -37,6 +37,7 @@ export function overviewSections(
   view: LinkedView,
   drawn?: string,
 ): readonly Section[] {
+  if (isNew(data)) return [];
   const main = data.cost ?? data.total;
   const ofMain = data.splits.filter(
     ({ question, groups }) => question.metric === main.question.metric && groups.length > 0,
@@ -59,10 +60,9 @@ export function overviewSections(
 // The figures.
 
 function summaryHtml(data: Overview, budgets: readonly BudgetUse[], view: LinkedView): Html {
-  const { figures, total, cost } = data;
+  const { figures, total, cost, before } = data;
   const totalFrom = total.question.grouping;
   const main = cost ?? total;
-  const { before } = main.question;
   const shown = [
     ...(cost?.total?.amount
       ? [
@@ -93,10 +93,10 @@ ${change}</dd></div>
 `;
   });
   const notes = [
-    ...(totalFrom === "none" ? [] : [`The figures are the sums by ${groupingNoun(totalFrom)}.`]),
-    ...(main.projectCount === 0 ? ["No total of all usage is exported."] : []),
+    ...(totalFrom === "none" ? [] : [`The total is the sum of the usage by ${groupingNoun(totalFrom)}.`]),
+    ...(main.projectCount === 0 ? ["The total of all usage is not exported."] : []),
     ...lackingSentences(main.lacking),
-    ...(before && main.total?.amount ? [whyNotCompared(main.lacking, { start: before.from, end: before.to })] : []),
+    ...(before && main.total?.amount ? [whyNotCompared(main.lacking, before)] : []),
   ].filter((note) => note !== undefined);
   return html`<div class="summary">${monthSoFarHtml(data, budgets, view)}<dl class="figures">${shown}</dl></div>
 ${notes.length > 0 ? html`<p class="note">${notes.join(" ")}</p>` : undefined}`;
@@ -139,7 +139,7 @@ function budgetList(budgets: readonly BudgetUse[]): Html {
   const scale = SCALE_MAX_PERCENT / Math.max(110, ...shown.map(reach));
   const more = budgets.length - shown.length;
   return html`<ul class="budgets">${shown.map((use) => budgetItem(use, scale))}</ul>
-${more > 0 ? html`<p class="note">And ${counted(more, "budget")} used less: see <code>usage-export status</code>.</p>` : undefined}`;
+${more > 0 ? html`<p class="note">And ${counted(more, "more budget")} with less of it used.</p>` : undefined}`;
 }
 
 /** The widths are attributes, because the page's policy forbids `style` attributes. */
@@ -214,10 +214,10 @@ function rankingSection(answer: Answer, { total }: Overview, view: LinkedView, w
   ];
   const note =
     notRead.length > 0
-      ? `Not read by ${groupingNoun(grouping)}, so not in these figures: ${notRead.join("; ")}.`
+      ? `Not in this list, as it was not read by ${groupingNoun(grouping)}: ${notRead.join("; ")}.`
       : addsUp(grouping)
         ? undefined
-        : "A request with several tags counts for each.";
+        : "A request may be in several rows: never add them up.";
   const href = usageHref(view, question);
   const title = TITLES[grouping] ?? capitalized(grouping);
   const more = all > shown.length ? `All ${all}` : "More";

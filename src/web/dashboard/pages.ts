@@ -5,9 +5,10 @@ import type { HealthState } from "../../facts/health.ts";
 import type { Overview } from "../../facts/overview.ts";
 import { InvalidQuestion } from "../../facts/question.ts";
 import type { RunDetails } from "../../facts/runs.ts";
+import { comparedWindow } from "../../show/changes.ts";
 import { capitalized, counted, dayLabel, instantText, periodText } from "../../show/format.ts";
 import { type Html, html, nameHtml } from "../../show/html.ts";
-import { sentences } from "../../show/sentence.ts";
+import { isNew, sentences } from "../../show/sentence.ts";
 import type { BudgetUse } from "../../usage/budgets.ts";
 import { dayCount } from "../../usage/days.ts";
 import type { Page } from "../page.ts";
@@ -31,11 +32,12 @@ type Render<P extends PageName> = (data: PageData[P], view: View, health: Health
 
 export const PAGE_CONTENT: { readonly [P in PageName]: Render<P> } = {
   overview(data, view, health) {
-    const isNew = data.total.projectCount === 0 && data.total.available.groupings.length === 0;
-    if (isNew) return { sections: [] };
+    // The verdict says what to do.
+    if (isNew(data)) return { sections: [] };
     const budgets = budgetsOf(health.budgets, view.project, health);
     return {
       lead: leadHtml(sentences(data, budgets, troubleOf(data, health))),
+      compared: comparedWindow(data.cost ?? data.total),
       sections: overviewSections(data, budgets, view, chosen(view, "by")),
     };
   },
@@ -66,11 +68,11 @@ function leadHtml([first, ...others]: readonly string[]): Html | undefined {
 }
 
 /** Set if the newest days are not there, and something that goes on is the reason. */
-function troubleOf({ total }: Overview, { causes }: HealthState): string | undefined {
+function troubleOf({ total, period }: Overview, { causes }: HealthState): string | undefined {
   const [cause] = causes;
   const newest = total.days.findLast(({ state }) => state === "final" || state === "settling");
   if (!cause || newest?.day === total.days.at(-1)?.day) return undefined;
-  const what = newest ? `no new data since ${dayLabel(newest.day)}` : "there is no data of these days";
+  const what = newest ? `no new data since ${dayLabel(newest.day)}` : `there is no data for ${periodText(period)}`;
   return `${capitalized(causeTitle(cause))}: ${what}.`;
 }
 
@@ -86,7 +88,7 @@ export function unavailablePage(reasons: readonly string[]): Page {
 }
 
 export function invalidPage(page: PageName, error: string): Page {
-  const lead = html`<div class="notice bad"><strong>This can't be shown.</strong> <bdi>${error}</bdi></div>
+  const lead = html`<div class="notice bad"><strong>This address can't be shown.</strong> <bdi>${error}</bdi></div>
 <p><a href="${pageHref(page === "run" ? "health" : page)}">Show the newest days</a></p>`;
   return framelessPage(400, "Invalid address", lead);
 }
@@ -101,10 +103,11 @@ export type ReportData = {
 };
 
 export function renderReport({ overview, budgets, isOfProject }: ReportData, madeAt: Date, script: string): string {
-  const { period, before, total } = overview;
+  const { period, total } = overview;
   const days = `${periodText(period)} (${counted(dayCount(period), "day")})`;
   const scope = isOfProject ? html`project ${total.projects.map(nameHtml)}` : html`all projects`;
-  const compared = total.compared && before ? html` · compared with ${periodText(before)}` : undefined;
+  const before = comparedWindow(overview.cost ?? total);
+  const compared = before && ` · compared with ${periodText(before)}`;
   return fileText(
     {
       title: `Usage report, ${isOfProject ? `${total.projects.join(", ")}, ` : ""}${days}`,
@@ -113,7 +116,7 @@ export function renderReport({ overview, budgets, isOfProject }: ReportData, mad
 ${leadHtml(sentences(overview, budgets, undefined))}`,
       sections: overviewSections(overview, budgets, undefined),
     },
-    html`<p>Made ${instantText(madeAt)} by usage-export from its own database: what the service had answered until then. ${ADDING_UP_WARNING}</p>`,
+    html`<p>Made ${instantText(madeAt)} by usage-export, from what the service had reported until then. ${ADDING_UP_WARNING}</p>`,
     script,
   );
 }

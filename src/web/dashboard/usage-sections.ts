@@ -4,7 +4,7 @@ import type { Answer } from "../../facts/answer.ts";
 import type { Change } from "../../facts/changes.ts";
 import { COSTS, isCost, SPLITS } from "../../facts/question.ts";
 import { type Amounts, answerChart, GRAINS, type Grain, groupTable } from "../../show/answer-chart.ts";
-import { lackingSentences, reasonSentences, whyNotCompared } from "../../show/changes.ts";
+import { comparedWindow, lackingSentences, reasonSentences, whyNotCompared } from "../../show/changes.ts";
 import {
   amountHtml,
   capitalized,
@@ -51,6 +51,7 @@ ${narrowedHtml(answer, link)}${known}${emptyHtml(answer, link)}${chart}`;
   const reasons = change ? reasonSentences(change) : [];
   return {
     controls: controlsOf(answer),
+    compared: comparedWindow(answer),
     sections: [
       { id: "usage", title: `${metricName(question.metric)}${by(answer)}`, body },
       ...(groups.length > 0 ? [groupsSection(answer, view, reasons.length > 0)] : []),
@@ -172,8 +173,8 @@ function lackingHtml({ complete, lacking, days, question: { before }, groups, to
   const why = before && hasAmounts ? whyNotCompared(lacking, { start: before.from, end: before.to }) : undefined;
   const [title, reason] =
     groups.length > 0
-      ? ["Too low on", " (hatched): not all of it could be read."]
-      : ["No numbers of", ", which could not be read."];
+      ? ["Too low:", " (hatched), which could not be read in full."]
+      : ["No numbers for", ", which could not be read."];
   const notes = [
     ...(incompleteDays.length > 0
       ? [
@@ -182,7 +183,7 @@ function lackingHtml({ complete, lacking, days, question: { before }, groups, to
       : []),
     ...(unreadDays.length > 0
       ? [
-          `Not read: ${daysText(unreadDays)}${groups.length > 0 ? " (hatched)" : ""}, as the export began later or the day is not due yet.`,
+          `Not read: ${daysText(unreadDays)}${groups.length > 0 ? " (hatched)" : ""}, as the export began later or these days are not due yet.`,
         ]
       : []),
     ...lackingSentences(lacking),
@@ -320,7 +321,7 @@ function emptyHtml(answer: Answer, link: Link): Html | undefined {
 function nothingExported(answer: Answer, link: Link): Html {
   const { metric, grouping, filter } = answer.question;
   const others = answer.available.groupings.filter((one) => one !== grouping);
-  if (others.length === 0 && !isCost(metric) && filter === null) return html`No usage was read yet.`;
+  if (others.length === 0 && !isCost(metric) && filter === null) return html`No usage has been read yet.`;
   const what = `${isCost(metric) ? metricName(metric) : "Usage"}${by(answer)}${filter === null ? "" : ` under the filter ${filter}`}`;
   const links = others.map(
     (one) =>

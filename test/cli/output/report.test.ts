@@ -49,14 +49,14 @@ test("if days could not be read, the answer says it, and the report is still mad
   await context.configure(smallConfig(emulator.url));
   await context.run(["export"]);
   const { status, stdout } = await context.run(["report", "--out", "late.html"]);
-  expect(stdout).toMatch(/^late\.html: usage from .* There are no numbers of [^.]*, which could not be read\.\n$/);
+  expect(stdout).toMatch(/^late\.html: usage from .* There are no numbers for [^.]*, which could not be read\.\n$/);
   expect(status).toBe(0);
   expect(await readFile(path.join(context.folder, "late.html"), "utf8")).toMatch(HTML);
 });
 
 test("a report can be made without any usage in the database", async ({ context }) => {
   const { status, stdout } = await context.run(["report"]);
-  expect(stdout).toMatch(/^usage-report\.html: usage from .* None of these days was read\.\n$/);
+  expect(stdout).toMatch(/^usage-report\.html: usage from .* There are no numbers yet\.\n$/);
   expect(status).toBe(0);
 });
 

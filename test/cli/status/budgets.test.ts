@@ -34,7 +34,7 @@ test("a budget that is used up is shown by `status`, which still ends with 0, an
       `^all is well\nreminders:\n  budget calls \\(${yesterday}\\) reached 100%: [\\d,]+ of 0.5 requests \\(\\d+%\\)`,
     ),
   );
-  expect(stdout).toMatch(/\nbudget calls \(\d{4}-\d\d-\d\d\): no day of it was read yet, of 0.5 requests\n/);
+  expect(stdout).toMatch(/\nbudget calls \(\d{4}-\d\d-\d\d\): no day of it was read yet; the budget is 0.5 requests\n/);
   expect(status).toBe(0);
   await context.run(["report", "--out", "report.html"]);
   const report = await readFile(path.join(context.folder, "report.html"), "utf8");

@@ -43,9 +43,9 @@ test("the dashboard shows a failed run until it has recovered", async ({ context
   const page = await response.text();
   expect(page).toContain("&lt;b&gt;no&lt;/b&gt; such grouping");
   expect(textOf(page)).toMatch(
-    /1 thing to look at .* since .* UTC; 2 days of 1 project could not be read; the worker tries again.*such grouping/,
+    / since .* UTC; 2 days of 1 project could not be read; the worker tries again.*such grouping/,
   );
-  expect(await read(await fetch(`${url}/data-health`))).toMatch(/catchup failed .*2 of 4, 2 failed/);
+  expect(await read(await fetch(`${url}/data-health`))).toMatch(/catching up failed .*2 of 4, 2 failed/);
   const gap = /usage by endpoint, .*: no numbers\. .*such grouping/;
   expect(await read(await fetch(`${url}/data-health`))).toMatch(gap);
 

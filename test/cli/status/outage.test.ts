@@ -30,10 +30,10 @@ test("an unavailable service is shown once, beside the run that is retrying", as
   await expect.poll(retrying).toBe(1);
 
   const { status, stdout } = await context.run(["status"]);
-  const lines = stdout.match(/^ {2}the service does not answer \(503\) since .*$/gm);
+  const lines = stdout.match(/^ {2}the service fails \(503\) since .*$/gm);
   expect(lines).toEqual([
     expect.stringMatching(
-      /since 20\S+ \d\d:\d\d UTC; 2 days of 1 project could not be read; the worker tries again; last good numbers shown for 5 of them$/,
+      /since 20\S+ \d\d:\d\d UTC; 2 days of 1 project could not be read; the worker tries again; last good numbers shown, where there are some$/,
     ),
   ]);
   expect(stdout).toMatch(/^ {2}last run: running, .*, catchup$/m);
@@ -42,7 +42,7 @@ test("an unavailable service is shown once, beside the run that is retrying", as
 
   const { url } = JSON.parse(await worker.waitFor("monitor listens"));
   const page = await (await fetch(url)).text();
-  expect(page.match(/The service does not answer \(503\) since /g)).toHaveLength(1);
+  expect(page.match(/The service fails \(503\) since /g)).toHaveLength(1);
   emulator.fault = undefined;
   await waitForRuns(db, 2);
   expect(await runs(db)).toContainEqual(expect.objectContaining({ status: "ok", trigger: "catchup", planned: 10 }));
@@ -56,6 +56,6 @@ test("a service that refuses connections is shown as not reachable, and without 
   await context.run(["export"]);
   const { stdout } = await context.run(["status"]);
   expect(stdout).toMatch(
-    /^ {2}the service is not reachable since .* UTC; 2 days of 1 project could not be read; no numbers of these days yet$/m,
+    /^ {2}the service is not reachable since .* UTC; 2 days of 1 project could not be read; no numbers for these days yet$/m,
   );
 });

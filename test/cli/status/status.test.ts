@@ -82,7 +82,7 @@ test("`status --json` has the same facts", async ({ context }) => {
     conditions: [
       {
         ...{ name: "missing", subject: "", severity: "warning", since: null, isWrong: true },
-        text: "usage of 1 project was due and never read (1 reading): usage-export status says which",
+        text: "usage of 1 project was due and never read: usage-export status says which",
       },
     ],
     callPauses: [],

@@ -34,11 +34,13 @@ test.each<[keyof PageData, readonly string[]]>([
 test("the pages show jobs, runs, keys and days in words", () => {
   const text = textOf(pageOf("health"));
   expect(text).toContain("nightly export, every day 02:15 (Europe/Vienna)");
-  expect(text).toContain("2026-03-10 01:15 nightly export, schedule ok 42 s 12 60 of 60 12,345");
+  expect(text).toContain("2026-03-10 01:15 nightly export, on schedule ok 42 s 12 all 60 12,345");
   expect(text).toContain("exporter in 18 days 11111111-2222-3333-4444-555555555555 12 of 30 days 2026-03-09 1 active");
   expect(text).toContain("exporter 11111111-2222-3333-4444-555555555555 activated");
-  expect(text).toContain("production 2026-03-09 2026-03-10 02:15 UTC");
-  expect(textOf(pageOf("run"))).toContain("production failed the service answered 503 2026-03-10 01:15 12 12 10 0 2 0");
+  expect(text).toContain("production none 2026-03-09 2026-03-10 02:15 UTC");
+  expect(textOf(pageOf("run"))).toContain(
+    "production failed the service answered 503 2026-03-10 01:15 12 10 of 12, 2 failed 0",
+  );
 });
 
 test.each([
@@ -64,7 +66,9 @@ test("a failure is a row by its cause, and numbers that are old are told from th
   const projects = project ? [{ ...project, days, gaps: [{ ...gap, quality: "missing" as const, error: "no" }] }] : [];
   const { body } = pageOf("health", { coverage: makeCoverage({ projects }) }, { health: { causes } });
   const text = textOf({ body });
-  expect(text).toMatch(/The service does not answer \(503\) .* 2026-03-10 06:00 3 60 720 4 no/);
+  expect(text).toMatch(
+    /The service fails \(503\) .* 2026-03-10 06:00 3 60 older numbers, where there are some not by itself/,
+  );
   expect(text).toContain("2 days usage by model, Mar 9, 2026: no numbers. no");
   expect(body).toContain('<rect class="stale" x="0.000%" width="3.571%" height="100%">');
   expect(body).toContain('aria-label="production: 2 days not complete"');
@@ -80,7 +84,7 @@ test("the next rotation comes first, and a key over its maximum age is marked", 
   const { body } = pageOf("health", { keys: { rotations: [gone, rotationKeys(), old], hasMore: false, events: [] } });
   expect(body).toContain('<span class="state warn">31 of 30 days</span>');
   expect(textOf({ body })).toMatch(
-    /old with its next run .* 1 active, 1 draining .* exporter in 18 days .* gone none: not configured any more/,
+    /old with its next run .* 1 active, 1 draining .* exporter in 18 days .* gone none, as it is no longer configured/,
   );
 });
 
@@ -143,7 +147,7 @@ test("the overview says what a list has not that its figures have", () => {
     makeAnswer({ question: { grouping: "accessor" }, groups: [{ group: "k" }], lacking, compared: false }),
   ];
   expect(textOf(pageOf("overview", { splits }))).toContain(
-    "Not read by API key, so not in these figures: 1 day of this period; staging.",
+    "Not in this list, as it was not read by API key: 1 day of this period; staging.",
   );
 });
 
@@ -238,7 +242,7 @@ test("before the first export, the overview says what to do", () => {
     jobs: [jobLine({ lastRun: undefined })],
   };
   expect(textOf(pageOf("overview", { total }, { health }))).toContain(
-    "There are no numbers yet. To read usage now, run usage-export export",
+    "There are no numbers yet. Run usage-export export to read usage now, or usage-export start to read it on schedule.",
   );
   const { body } = pageOf("overview", { total }, { health: { jobs: [] } });
   expect(body).toContain("<title>No job is configured: Overview, usage-export</title>");
@@ -254,7 +258,7 @@ test("if the database can't be reached, a page shows the reason and is refreshed
 test("the page for an invalid period shows the reason and a way back", () => {
   const { status, body } = invalidPage("health", "expected both from and to");
   expect(status).toBe(400);
-  expect(textOf({ body })).toContain("This can't be shown. expected both from and to");
+  expect(textOf({ body })).toContain("This address can't be shown. expected both from and to");
   expect(body).toContain('<a href="./data-health">Show the newest days</a>');
 });
 

@@ -108,7 +108,7 @@ test("last month is compared with the whole month before it, on the page, in the
   expect(page).toContain(`compared with ${periodText(before)}`);
   expect(rowsOf(page)[0]?.slice(0, 3)).toEqual(["nova-3", days, daysBefore]);
   expect(page).toContain(`between date &#39;${before.start}&#39; and date &#39;${last.end}&#39;`);
-  expect(page).toContain(`"name":"Total before","hint":"${periodText(before)}"`);
+  expect(page).toContain(`"name":"Total ${periodText(before)}"`);
   const [, csvQuery = ""] = /href="api\/v1\/usage\.csv\?([^"]*rows=groups)"/.exec(page) ?? [];
   const [, jsonQuery = ""] = /href="api\/v1\/usage\?([^"]*)"/.exec(page) ?? [];
   for (const query of [jsonQuery, "period=last-month"]) {
@@ -162,7 +162,7 @@ test("what is missing is said above the numbers, and marked on its days", async 
     { project: other, grouping: "endpoint", usage: {} },
   ]);
   const page = await open(`${DAYS}&compare=none`);
-  expect(page).toMatch(/class="notice bad"[\s\S]*Too low on[\s\S]*Data health<\/a> says why/);
+  expect(page).toMatch(/class="notice bad"[\s\S]*Too low: [\s\S]*Data health<\/a> says why/);
   expect(page).toContain(`Not in these figures, because their usage is not read in this way: ${other.name}.`);
   expect(page).toMatch(new RegExp(`<time>${back(2)}</time> <b class="flag">not complete</b>`));
   expect(page.replaceAll("&quot;", '"')).toMatch(/"lacking":\[\d/);
@@ -185,7 +185,7 @@ test("without usage the page says what to do", async () => {
   expect(rowsOf(await open(linkOf(page, "by model")))).toHaveLength(2);
   await forgetAll(db);
   const before = await open(DAYS);
-  expect(before).toContain("No usage was read yet.");
+  expect(before).toContain("No usage has been read yet.");
   expect(before).not.toContain("Not compared");
 });
 
