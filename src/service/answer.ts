@@ -119,10 +119,13 @@ export async function callAllowingStatuses(
 // Parses JSON: numbers keep their value, and text that could not be stored as it was sent is refused.
 
 const JSON_DEPTH_MAX = 64;
-const JSON_TEXT = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
+const ESCAPE = /\\(u003a|.)/gi;
 /** A number of at most 15 digits keeps all of them when it is converted to a double and back, unless its exponent is large. */
 const SHORT_NUMBER = /^-?[\d.]{1,15}(?:[eE][+-]?\d{1,2})?$/;
-const MAYBE_INEXACT_NUMBER = /\d[\d.]{15,}(?:[eE][+-]?\d+)?|\d[eE][+-]?\d{3,}/g;
+/** What comes before the number makes the search three times as fast. */
+const LONG_NUMBER = /(?:^|[:,[])\s*(-?\d[\d.]{15,}(?:[eE][+-]?\d+)?)/g;
+/** What comes after the exponent keeps a UUID from being one. */
+const LARGE_EXPONENT = /[eE][+-]?\d{3,}\s*(?:[,}\]]|$)/;
 
 /**
  * Numbers that a double cannot hold come back as ExactNumber. Throws a SyntaxError if the text is not JSON, is nested too deeply, has half of
@@ -130,13 +133,15 @@ const MAYBE_INEXACT_NUMBER = /\d[\d.]{15,}(?:[eE][+-]?\d+)?|\d[eE][+-]?\d{3,}/g;
  */
 export function parseExact(text: string): unknown {
   const value = parseJson(text);
-  const members = countMembers(value, 0);
-  // Outside of texts, each member has one colon. Texts are only taken out if some have colons, too: that takes half as long as parsing.
-  if (colonsIn(text) !== members && colonsIn(text.replaceAll(JSON_TEXT, "")) !== members) {
+  // The text is valid UTF-8, so only an escape can write half of a surrogate pair. An escape can write a colon, too.
+  const hasEscapes = text.includes("\\u");
+  const unescaped = hasEscapes ? text.replace(ESCAPE, (_, one: string) => (one.length > 1 ? ":" : "")) : text;
+  if (colonsIn(unescaped) !== checkedColons(value, 0, hasEscapes)) {
     throw new SyntaxError("it has an object with two members of one name");
   }
   // A reviver makes parsing seven times as long, and nearly every answer does without. A text that looks like a number only costs time.
-  const isExactText = text.matchAll(MAYBE_INEXACT_NUMBER).every(([number]) => isExact(number));
+  const isExactText =
+    !LARGE_EXPONENT.test(text) && text.matchAll(LONG_NUMBER).every(([, number = ""]) => isExact(number));
   return isExactText ? value : JSON.parse(text, reviveNumber);
 }
 
@@ -159,32 +164,36 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Returns the number of members of all objects in the value. Throws a SyntaxError for what can't be stored as it was sent. */
-function countMembers(value: unknown, depth: number): number {
-  if (typeof value === "string") requireWholeCharacters(value);
+/**
+ * Returns how many colons the value's JSON has, if no object has two members of one name: those in texts, and one a member. Throws a
+ * SyntaxError for what can't be stored as it was sent.
+ */
+function checkedColons(value: unknown, depth: number, hasEscapes: boolean): number {
+  if (typeof value === "string") return checkedTextColons(value, hasEscapes);
   if (typeof value !== "object" || value === null) return 0;
   if (depth >= JSON_DEPTH_MAX) throw new SyntaxError(`it is nested more than ${JSON_DEPTH_MAX} levels deep`);
-  let members = 0;
+  let colons = 0;
   if (Array.isArray(value)) {
-    for (const element of value) members += countMembers(element, depth + 1);
-    return members;
+    for (const element of value) colons += checkedColons(element, depth + 1, hasEscapes);
+    return colons;
   }
   // An object from JSON.parse inherits no enumerable member.
   for (const key in value) {
-    requireWholeCharacters(key);
     if (key === "__proto__") throw new SyntaxError("it has a member named __proto__");
+    colons += 1 + checkedTextColons(key, hasEscapes);
     const member: unknown = value[key as keyof typeof value];
-    members += typeof member === "number" ? 1 : 1 + countMembers(member, depth + 1);
+    if (typeof member !== "number") colons += checkedColons(member, depth + 1, hasEscapes);
   }
-  return members;
+  return colons;
+}
+
+function checkedTextColons(text: string, hasEscapes: boolean): number {
+  if (hasEscapes && !text.isWellFormed()) throw new SyntaxError("it holds text with half of a surrogate pair");
+  return colonsIn(text);
 }
 
 function colonsIn(text: string): number {
   let colons = 0;
   for (let at = text.indexOf(":"); at !== -1; at = text.indexOf(":", at + 1)) colons++;
   return colons;
-}
-
-function requireWholeCharacters(text: string): void {
-  if (!text.isWellFormed()) throw new SyntaxError("it holds text with half of a surrogate pair");
 }
