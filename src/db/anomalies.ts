@@ -29,7 +29,6 @@ async function pendingDays(db: Database): Promise<readonly PendingDay[]> {
   const { rows } = await sql<PendingDay>`
     select s.series_id as "seriesId", known.usage_date as day, known.is_final as "isFinal"
     from usage_export.total_series s
-    join usage_export.series own on own.series_id = s.series_id and own.retired_at is null
     cross join lateral (
       select sl.usage_date, f.finality = 'final' as is_final,
         max(sl.usage_date) over () as newest, max(sl.usage_date) filter (where f.finality = 'final') over () as newest_final

@@ -24,69 +24,10 @@ export type ProjectHealth = SliceCounts & {
   readonly freshThrough: Day | null;
 };
 
-/**
- * Every replica runs this at each scrape, so each slice is read once, where the views take several passes.
- *
- * A slice is missing if its day is due and was not read since it was over ("unclosed"). A series is fresh through the last day before its
- * first missing day. If as many slices were read as there are days from the first due one to the newest one read, no day between them is
- * missing. Otherwise the first missing day is searched for, which is rare and slow.
- */
 export async function completeness(tx: Tx): Promise<readonly ProjectHealth[]> {
   const { rows } = await sql<ProjectHealth>`
-    with known as materialized (
-      select s.series_id, s.project_id, s.project, s.source, s.retired_at is null as is_active, d.due_from, d.due_until, stored.days,
-        -- Then every slice counts as complete, and if any day is due, none is missing.
-        stored.are_good and (d.series_id is null or stored.are_due) is true as is_whole
-      from usage_export.series s
-      left join usage_export.due_series d using (series_id)
-      left join usage_export.stored_days stored using (series_id)
-      where s.superseded_at is null
-    ),
-    counted as materialized (
-      select series_id, days as present, days as read, due_until as last_read, days as complete, 0 as failed, 0 as suspect
-      from known where is_whole
-      union all
-      select series_id, count(*) filter (where due.due and not due.unclosed)::integer,
-        count(*) filter (where due.due and not due.unclosed and sl.fetched_at is not null)::integer,
-        max(sl.usage_date) filter (where due.due and not due.unclosed and sl.fetched_at is not null),
-        count(*) filter (where sl.status = 'complete' and (due.due and due.unclosed) is not true)::integer,
-        count(*) filter (where sl.status = 'failed')::integer, count(*) filter (where sl.status = 'suspect')::integer
-      from known k
-      join usage_export.slice sl using (series_id)
-      cross join lateral (
-        select sl.usage_date between k.due_from and k.due_until as due,
-          sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= k.due_until as unclosed
-      ) due
-      where k.is_whole is not true
-      group by series_id
-    ),
-    health as materialized (
-      select k.*, coalesce(c.complete, 0) as complete, coalesce(c.failed, 0) as failed, coalesce(c.suspect, 0) as suspect,
-        -- After a clock was set back, due_from may lie after due_until. A negative number would cancel out missing days of
-        -- other series in a sum.
-        greatest(k.due_until - k.due_from + 1 - coalesce(c.present, 0), 0) as missing,
-        least(k.due_until, case
-          when coalesce(c.read, 0) = 0 then k.due_from - 1
-          when c.read = c.last_read - k.due_from + 1 then c.last_read
-          else (
-            select min(day)::date - 1
-            from generate_series(k.due_from::timestamp, k.due_until::timestamp, interval '1 day') as day
-            where not exists (
-              select from usage_export.slice sl
-              where sl.series_id = k.series_id and sl.usage_date = day::date and sl.fetched_at is not null
-                and not (sl.status = 'complete' and sl.closed_at is null)
-            )
-          )
-        end) as fresh_through
-      from known k
-      left join counted c using (series_id)
-    )
-    select max(project) as project, project_id as "projectId", source, (count(*) filter (where is_active))::integer as series,
-      sum(complete)::integer as complete, coalesce(sum(missing) filter (where is_active), 0)::integer as missing,
-      coalesce(sum(failed) filter (where is_active), 0)::integer as failed,
-      coalesce(sum(suspect) filter (where is_active), 0)::integer as suspect,
-      min(fresh_through) filter (where is_active) as "freshThrough"
-    from health group by source, project_id order by source desc, 1
+    select project, project_id as "projectId", source, series, complete, missing, failed, suspect, fresh_through as "freshThrough"
+    from usage_export.completeness order by source desc, project
   `.execute(tx);
   return rows;
 }

@@ -22,16 +22,14 @@ export type Overview = {
   readonly splits: readonly Answer[];
 };
 
+type OverviewQuestion = Pick<Question, "period" | "before" | "projects">;
+
 const OVERVIEW_SPLITS = ["project", "line_item", "model", "accessor", "tags"] as const;
 /** Enough to find among them what rose the most. */
 const LISTED_MAX = 100;
 
 /** Throws InvalidQuestion if there is no such project. */
-export async function overview(
-  query: Query,
-  asked: Pick<Question, "period" | "before" | "projects">,
-  today: Day,
-): Promise<Overview> {
+export async function overview(query: Query, asked: OverviewQuestion, today: Day): Promise<Overview> {
   const none = { currency: undefined, filter: undefined, group: undefined };
   const question = { ...asked, ...none, limit: LISTED_MAX, sort: "amount", metric: "hours" } as const;
   const { totalSplit, available, basis } = await readTotalSplit(query, { ...question, grouping: "none" });

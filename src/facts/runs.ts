@@ -17,12 +17,11 @@ export type RecentRun = RunCounts & {
   readonly error: string | null;
 };
 
-/** The columns of bi.runs that pages show. */
-const recentRunColumns = sql`
-  run_id as "runId", job, kind, trigger, status, started_at as "startedAt", finished_at as "finishedAt", error, requests,
-  slices_planned as planned, slices_complete as complete, slices_suspect as suspect, slices_failed as failed,
-  slices_undated as undated, slices_stale as stale, rows_changed::double precision as "rowsChanged"
+const outcomeColumns = sql`
+  finished_at as "finishedAt", error, requests, slices_planned as planned, slices_complete as complete, slices_suspect as suspect,
+  slices_failed as failed, slices_undated as undated, slices_stale as stale, rows_changed::double precision as "rowsChanged"
 `;
+const recentRunColumns = sql`run_id as "runId", job, kind, trigger, status, started_at as "startedAt", ${outcomeColumns}`;
 
 const RUNS_READ_MAX = 100;
 
@@ -62,9 +61,7 @@ async function runDetails(db: Tx, runId: string): Promise<RunDetails | undefined
   const [run] = runs;
   if (!run) return undefined;
   const { rows } = await sql<ProjectOfRun & { readonly found: number }>`
-    select project, outcome, finished_at as "finishedAt", error, requests, slices_planned as planned, slices_complete as complete,
-      slices_suspect as suspect, slices_failed as failed, slices_undated as undated, slices_stale as stale,
-      rows_changed::double precision as "rowsChanged", (count(*) over ())::integer as found
+    select project, outcome, ${outcomeColumns}, (count(*) over ())::integer as found
     from (
       select p.*, coalesce(named.project, p.project_id) as project,
         case when p.finished_at is null then 'open' when p.error is not null or slices_suspect + slices_failed > 0 then 'failed'

@@ -49,9 +49,9 @@ export function decimalText(value: number | ExactNumber): string | undefined {
   const source = numberSource(value);
   // JavaScript writes a double in canonical form, unless it needs an exponent.
   if (typeof value === "number" && Number.isFinite(value) && !source.includes("e")) return source;
-  const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source);
-  if (!parts) return undefined;
-  const [, sign = "", whole = "", fraction = "", exponent = "0"] = parts;
+  const found = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source);
+  if (!found) return undefined;
+  const [, sign = "", whole = "", fraction = "", exponent = "0"] = found;
   const digits = whole + fraction;
   const point = whole.length + Number(exponent);
   if (Math.abs(point) > DECIMAL_DIGITS_MAX || digits.length > DECIMAL_DIGITS_MAX) return undefined;
