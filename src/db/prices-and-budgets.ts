@@ -35,10 +35,7 @@ async function insertPrice(tx: Tx, price: Price): Promise<void> {
   `.execute(tx);
 }
 
-/**
- * Replaces the stored budgets by those of the configuration. A budget without a first day begins with the period in which it is first stored.
- * Returns whether any has changed.
- */
+/** Replaces the stored budgets by those of the configuration. Without a first day a budget begins with the period in which it is stored. */
 export async function storeBudgets(db: Database, budgets: readonly Budget[]): Promise<boolean> {
   return storeConfigured(db, "budgets", JSON.stringify(budgets), async (tx) => {
     const names = budgets.map(({ name }) => name);
@@ -75,7 +72,7 @@ const remembered = new WeakMap<Database, { readonly basis: string; readonly budg
 
 /**
  * The budgets in the periods that somebody should watch. `tx` is a snapshot of `db`. Every scrape, tick and page asks for them, and reading
- * them takes a second where there is much usage: so they are read again only if what they are computed from has changed.
+ * them may take a second, so that they are read only if what they are computed from has changed.
  */
 export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly BudgetUse[]> {
   const basis = await readBasis(tx);

@@ -26,12 +26,14 @@ export async function readTotalSplit(query: Query, question: Question) {
   return { totalSplit: other, available, basis: await readBasis(query, { ...question, grouping: other }) };
 }
 
-/**
- * `basis` is read if it is left out. `countsUnpriced`: false for the split of a total that says already how many models have no price.
- * Throws InvalidQuestion if there is no such project or filter.
- */
-export async function amounts(query: Query, question: Question, known?: Basis, countsUnpriced = true): Promise<Answer> {
-  const basis = known ?? (await readBasis(query, question));
+/** `countsUnpriced`: false if a total tells already how many models have no price. Throws InvalidQuestion as readBasis does. */
+export async function amounts(
+  query: Query,
+  question: Question,
+  knownBasis?: Basis,
+  countsUnpriced = true,
+): Promise<Answer> {
+  const basis = knownBasis ?? (await readBasis(query, question));
   const { scope } = basis;
   const isChecked = question.metric === "estimated_cost" && scope.projectCount > 0 && countsUnpriced;
   const rows =

@@ -276,10 +276,7 @@ function usageConditions({ notRead, budgets, anomalies }: HealthFacts): readonly
   ];
 }
 
-/**
- * A threshold that is reached, or an overrun that is forecast. Of several reached thresholds the highest counts. Each has a subject of its
- * own, so that each is notified once in a period.
- */
+/** The highest threshold that is reached, which has a subject of its own, to be notified once in a period; or a forecast overrun. */
 function budgetCondition(use: BudgetUse): readonly Found[] {
   const subject = `${nameWord(use.name)} ${budgetPeriod(use)}`;
   const threshold = use.reached.at(-1);

@@ -24,10 +24,7 @@ export type KeyStatus = {
   readonly note: string | null;
 };
 
-/**
- * Every key that may still exist, by rotation, the newest first. bi.api_keys finds the same last use from all stored usage; here the days of
- * each key are read backwards until the first one with usage.
- */
+/** Every key that may still exist, by rotation, the newest first. The last use is found without reading all usage, as bi.api_keys does. */
 export async function keyStatuses(db: Database, keysMax: number | null = null): Promise<readonly KeyStatus[]> {
   const { rows } = await sql<KeyStatus>`
     select k.rotation as "ledgerName", coalesce(k.group_name, k.rotation) as rotation, k.group_name is not null as "isOfMany",

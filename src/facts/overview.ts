@@ -76,10 +76,7 @@ type MonthSoFar = {
   readonly forecast: Forecast | null;
 };
 
-/**
- * What is billed, if it is read of every project whose usage is; otherwise the estimate, if there are prices; otherwise what is billed of
- * some projects. Undefined if nothing is known of any cost.
- */
+/** Asks for what is billed, if that is read of all projects; else for the estimate; else for what is billed of some projects. */
 async function costQuestion(query: Query, asked: Omit<Question, "grouping">, projectCount: number) {
   const inAll = { ...asked, grouping: "none" } as const;
   const { totalSplit, basis } = await readTotalSplit(query, { ...inAll, metric: "billed_cost" });

@@ -84,13 +84,9 @@ export async function readCurrencies(query: Query, { currency }: Question): Prom
   throw new InvalidQuestion(`currency: no price is in ${JSON.stringify(currency)}${didYouMean(currency, names)}`);
 }
 
-/** What has usage that no price is for. */
+/** `models`: how many have usage in the period that no price is for. Usage that was not read by model belongs to no known model. */
 export type Unpriced = { readonly models: number; readonly metrics: readonly Metric[] };
 
-/**
- * The usage in the period that no price is for. The usage of a day that was not read by model is of no known model: such
- * a day is incomplete or unread, or its project is left out.
- */
 export async function readUnpriced(query: Query, question: Question, scope: Scope): Promise<Unpriced> {
   const conditions = [
     `status = 'unpriced' and "grouping" = 'model' and ${within(question.period)}`,

@@ -175,10 +175,7 @@ type ReconnectOptions = { readonly waitMs: number; readonly signal: AbortSignal;
 
 const RECONNECT_PAUSE_MS = 500;
 
-/**
- * Waits for a server that went away, so that its restart or failover delays a run but fails none of its slices. The first connection is not
- * waited for: a mistake in the address is more likely than an outage.
- */
+/** Waits for a server that went away, so that a failover fails no slice. The first connection is not waited for: its address may be wrong. */
 function reconnectingPool(pool: PostgresPool, { waitMs, signal }: ReconnectOptions): PostgresPool {
   let wasReached = false;
   return wrapPool(pool, async () => {

@@ -157,10 +157,7 @@ export async function newestMigration(): Promise<string> {
   return nameOf((await migrationFiles()).at(-1) ?? "");
 }
 
-/**
- * Throws an error with the next step if the schema is not the one that this program was written for. It sends a single statement, as every
- * command begins with it.
- */
+/** Throws an error with the next step if the schema is not the one of this program. Every command begins with this single statement. */
 export async function requireCurrentSchema(db: Database): Promise<void> {
   const stored = await storedSchema(db).catch(async (cause: unknown) => {
     throw findCause(cause, NOT_THERE) ? otherSchema(NEXT_STEP) : await explainMissingRight(db, cause);

@@ -21,10 +21,7 @@ export type WorkSettings = {
   readonly atOnce: number;
   /** How many of these may have the same `group` of pg-boss. */
   readonly atOnceOfGroup?: number;
-  /**
-   * A job whose handler throws is tried again later. A handler that calls `handBack` and returns leaves a new job for others, without the
-   * attempts of this one.
-   */
+  /** A job whose handler throws is tried again later. With `handBack` the handler leaves a new job without the attempts of this one. */
   readonly handle: (job: ClaimedJob, handBack: () => Promise<void>) => Promise<void>;
 };
 

@@ -88,10 +88,7 @@ async function insertRunProjects(tx: Tx, runId: string, projects: readonly RunPr
   `.execute(tx);
 }
 
-/**
- * Starts a run whose projects the caller puts into the queue in the same transaction. Without any project the run ends at once. False if the
- * job already has a run for that scheduled time.
- */
+/** Starts a run whose projects are put into the queue in the same transaction. False if the job has a run for that scheduled time. */
 export async function insertQueuedRun(tx: Tx, run: NewRun, projects: readonly RunProject[]): Promise<boolean> {
   if (!(await insertRun(tx, run))) return false;
   await insertRunProjects(tx, run.runId, projects);

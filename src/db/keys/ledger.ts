@@ -56,8 +56,8 @@ export function openKeyLedger(db: Database, options: LedgerOptions) {
 }
 
 /**
- * All keys of a rotation except the retired ones, the oldest first, and the time by the database's clock. Throws `config` if a key
- * belongs to another project than the rotation: it could not be used or removed with the keys of the rotation's project.
+ * Returns the ledger of a rotation, and the time by the database's clock. Throws `config` if a key belongs to another project: it could not be
+ * used or removed with the keys of the rotation's project.
  */
 export async function readLedger(db: Database, { name, project }: Pick<RotationJob, "name" | "project">) {
   const { state, keys } = await inTransaction(db, async (tx) => ({

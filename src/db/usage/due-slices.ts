@@ -48,10 +48,7 @@ export async function storedDays(db: Database, seriesId: number, from: Day | und
   return rows[0] ?? { oldest: null, hasRows: false, isNewestEmpty: false };
 }
 
-/**
- * The condition that a suspect slice is older than the window, so that no scheduled run reads it again to confirm the doubt. Reading again
- * would confirm nothing if the service ignores the filter.
- */
+/** Whether a suspect slice is older than the window, so that no scheduled run confirms the doubt. An ignored filter is never confirmed. */
 function isLeftInDoubt(dueSeries: string) {
   return sql`(
     sl.status = 'suspect' and sl.suspect_why is distinct from 'filter-ignored'
@@ -59,10 +56,7 @@ function isLeftInDoubt(dueSeries: string) {
   )`;
 }
 
-/**
- * The due series that have fewer good slices than due days. Each worker asks this every 10 s, and usually there are none. Only the days of
- * such series are then compared one by one.
- */
+/** The due series that have fewer good slices than due days. Usually there are none, and each worker asks this every 10 s. */
 export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
   const { rows } = await sql<{ ids: readonly number[] }>`
     with doubtful as materialized (

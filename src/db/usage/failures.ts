@@ -33,10 +33,7 @@ export async function recordFailure(db: Database, { seriesId, days, fetchNo, rea
   });
 }
 
-/**
- * Deletes the failures that were recorded under the day of their run, because no answer had named the days. An answer of these series has
- * arrived, which ends the failures. With `after`, only failures on later days are deleted.
- */
+/** Deletes failures that were recorded under the day of their run, as no answer had named the days. With `after`, only those of later days. */
 export async function deleteUndatedFailures(tx: Tx, seriesIds: readonly number[], after?: Day): Promise<void> {
   await sql`
     delete from usage_export.slice
@@ -65,10 +62,7 @@ export type FailureCause = {
   readonly error: string;
 };
 
-/**
- * The cause of the most slices comes first. Outages and refused keys are told apart by their code, because their error texts differ from
- * request to request. Other causes are told apart by their text.
- */
+/** The cause of the most slices comes first. The texts of an outage or of a refused key differ in each request, so their code counts. */
 export async function failureCauses(tx: Tx): Promise<readonly FailureCause[]> {
   const { rows } = await sql<FailureCause>`
     select code, project, "isBillingRefused", min(coalesce(failing_since, attempted_at)) as since, count(*)::integer as slices,

@@ -178,10 +178,7 @@ export async function extendDue(tx: Tx, seriesIds: readonly number[], { first, o
 
 type ReadDay = { readonly day: Day; readonly askedAt: Date };
 
-/**
- * Makes the days due that an answer to a request without a window names. If the newest one was not over when the service was asked, the next
- * run reads it again, and it is due from then on.
- */
+/** Makes the days due that an answer without a window names. The newest becomes due later if it was not over when the service was asked. */
 export async function extendDueByAnswer(tx: Tx, seriesId: number, days: readonly ReadDay[], yesterday: Day) {
   const sorted = [...days].sort((a, b) => (a.day < b.day ? -1 : 1));
   const [oldest, newest] = [sorted[0], sorted.at(-1)];
@@ -248,10 +245,7 @@ export type StoredValue = {
 /** A fan-out reads 500 values of a project at most. */
 const VALUES_MAX = 5_000;
 
-/**
- * The values of the dimension in stored usage of these days, for a fan-out. Those with the most requests come first, then those with the most
- * hours. Each tag of a set of tags is a value.
- */
+/** The values of the dimension in stored usage of these days, those with the most requests first. Each tag of a set of tags is a value. */
 export async function storedValues(db: Database, projectIds: readonly string[], dimension: Dimension, days: Window) {
   const { start, end } = days;
   const { rows } = await sql<StoredValue>`

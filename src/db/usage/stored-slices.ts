@@ -121,10 +121,7 @@ export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seen
   if (suspect.length > 0) await writeSuspect(tx, suspect, seenAt);
 }
 
-/**
- * `attempted_at` belongs to failed attempts, and is not changed here, to keep Postgres's log small: the log has an update from its first
- * changed column to its last, and every run updates each slice, whether or not its numbers are the same.
- */
+/** `attempted_at` is not changed: Postgres logs an update from its first changed column to its last, and each run updates every slice. */
 async function writeComplete(tx: Tx, good: readonly DecidedSlice[], seenAt: Date): Promise<void> {
   const { rows: written } = await sql`
     update usage_export.slice sl

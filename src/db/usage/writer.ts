@@ -115,10 +115,7 @@ async function writeBatch(db: Database, batch: readonly AnswerToStore[]): Promis
   return batch.map((answer) => outcomes.get(answer) ?? new Error("an answer was left out of its batch"));
 }
 
-/**
- * Splits a batch into stretches in which no two answers are for the same slice. Each is sorted by run and series: the order in which
- * every process takes its locks.
- */
+/** Splits a batch into stretches without two answers for one slice, sorted by run and series: the order of locks in every process. */
 function splitConflicts(batch: readonly AnswerToStore[]): AnswerToStore[][] {
   const stretches: AnswerToStore[][] = [];
   const taken = new Set<string>();
@@ -191,10 +188,7 @@ export async function mergeAnswers(db: Database, answers: readonly AnswerToStore
   }
 }
 
-/**
- * The answers to store as snapshots of unknown span. An answer without rows does not show whether it has dates: if the series has
- * days, the answer is taken to be about those.
- */
+/** The answers to store as snapshots of unknown span. An answer without rows belongs to the days of its series, if that has any. */
 async function undatedSnapshots(db: Database, all: readonly IncomingSlice[]): Promise<ReadonlySet<IncomingSlice>> {
   const undated = all.filter((slice) => slice.undated && slice.answer.undated === "snapshot");
   const empty = undated.filter(({ rowCount }) => rowCount === 0);
