@@ -25,16 +25,7 @@ export type WorkSettings = {
   readonly handle: (job: ClaimedJob, handBack: () => Promise<void>) => Promise<void>;
 };
 
-export type Queue = {
-  /** Adds jobs when the transaction commits. */
-  readonly add: (tx: Tx, queue: JobId["kind"], jobs: readonly JobInsert[]) => Promise<void>;
-  readonly work: (queue: JobId["kind"], settings: WorkSettings) => Promise<void>;
-  /** Looks for jobs at once: there may be new ones. */
-  readonly wake: () => void;
-  /** Claims no more. Resolves when no job is in hand. */
-  readonly drain: () => Promise<void>;
-  readonly stop: () => Promise<void>;
-};
+export type Queue = ReturnType<typeof queueOn>;
 
 /** After this time without a heartbeat a process counts as dead, and other processes claim its jobs. */
 const HEARTBEAT_SECONDS = 15;
@@ -101,16 +92,18 @@ export async function openQueue(db: Database, log: Logger, reportDatabase: Repor
   return queueOn(boss);
 }
 
-function queueOn(boss: PgBoss): Queue {
+function queueOn(boss: PgBoss) {
   const worked = new Set<JobId["kind"]>();
+  /** Looks for jobs at once: there may be new ones. */
   const wake = () => {
     for (const { id } of boss.getWipData()) boss.notifyWorker(id);
   };
   return {
-    async add(tx, queue, jobs) {
+    /** Adds jobs when the transaction commits. */
+    async add(tx: Tx, queue: JobId["kind"], jobs: readonly JobInsert[]): Promise<void> {
       if (jobs.length > 0) await boss.insert(queue, [...jobs], { db: onTransaction(tx) });
     },
-    async work(queue, { atOnce, atOnceOfGroup, handle }) {
+    async work(queue: JobId["kind"], { atOnce, atOnceOfGroup, handle }: WorkSettings): Promise<void> {
       worked.add(queue);
       const work = async ([job]: JobWithMetadata[]) => {
         // There may be more jobs: the other consumers look for them, and so does this one when it has handled its job.
@@ -133,7 +126,8 @@ function queueOn(boss: PgBoss): Queue {
       }
     },
     wake,
-    async drain() {
+    /** Claims no more. Resolves when no job is in hand. */
+    async drain(): Promise<void> {
       await Promise.all([...worked].map((queue) => boss.offWork(queue, { wait: true })));
     },
     stop: () => boss.stop({ close: false, graceful: false }),
