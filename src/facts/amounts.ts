@@ -27,13 +27,8 @@ export async function readTotalSplit(query: Query, question: Question) {
 }
 
 /** `countsUnpriced`: false if a total tells already how many models have no price. Throws InvalidQuestion as readBasis does. */
-export async function amounts(
-  query: Query,
-  question: Question,
-  knownBasis?: Basis,
-  countsUnpriced = true,
-): Promise<Answer> {
-  const basis = knownBasis ?? (await readBasis(query, question));
+export async function amounts(query: Query, question: Question, known?: Basis, countsUnpriced = true): Promise<Answer> {
+  const basis = known ?? (await readBasis(query, question));
   const { scope } = basis;
   const isChecked = question.metric === "estimated_cost" && scope.projectCount > 0 && countsUnpriced;
   const rows =
