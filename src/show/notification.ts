@@ -64,7 +64,7 @@ function digestOf(changes: readonly Change[]): readonly (Notification & Pick<Cha
   const named = others.slice(0, SUBJECTS_SHOWN_MAX).map(({ subject }) => subject);
   const rest = others.length - named.length;
   // The text of the first may be as long as an error.
-  const text = `${counted(changes.length, "change")} at once of "${first.name}"; beside the first, ${named.join(", ")}${rest > 0 ? ` and ${rest} more` : ""}: usage-export status lists what is wrong. The first: ${first.text}`;
+  const text = `${counted(changes.length, "change")} at once of "${first.name}"; beside the first, ${named.join(", ")} and ${rest} more: usage-export status lists what is wrong. The first: ${first.text}`;
   return [{ ...first, subject: `many ${first.name}`, text, covers: changes.map(({ subject }) => subject) }];
 }
 

@@ -35,6 +35,7 @@ test("the first scrape has the facts about this process and the metrics of Node"
   for (const name of ["process_resident_memory_bytes", "nodejs_eventloop_lag_seconds", "nodejs_active_handles"]) {
     expect(text).toContain(`\n${name}`);
   }
+  expect(text).not.toMatch(/^nodejs_active_\w+_total/m);
 });
 
 test("each scrape has the health state of its time, and a project that is gone has no sample", async () => {
@@ -66,6 +67,7 @@ test("each number of the health state has its sample, and one that is not known 
       "api_key_age_seconds rotation,exporter 86400.5",
     ]),
   );
+  expect(shown.filter((one) => one.startsWith("condition "))).toHaveLength(1);
   expect(shown).not.toContainEqual(expect.stringMatching(/^newest.* project,new |^job_last.*keys/));
 });
 

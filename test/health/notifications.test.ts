@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import type { HealthFacts } from "../../src/facts/health-facts.ts";
 import { notificationsOf, type Phase, sanitizeText, senderSuffix } from "../../src/show/notification.ts";
-import { FAILED_RUN, healthState, jobLine, makeBudgetUse, rotationLine } from "./sample-health-state.ts";
+import { FAILED_RUN, healthState, jobLine, makeBudgetUse, NOW, rotationLine } from "./sample-health-state.ts";
 
 type Part = Partial<HealthFacts>;
 type Sent = Readonly<Record<string, Phase>>;
@@ -48,6 +48,18 @@ const CASES: readonly [name: string, part: Part, lastSent: Sent, sent: readonly 
   ["a budget's period was over before it was stored", { budgets: [makeBudgetUse({ isBeforeStored: true })] }, {}, []],
   ["a budget will be exceeded", { budgets: [makeBudgetUse({ reached: [] })] }, {}, []],
   ["an unusual day is over", {}, { "anomaly production": "wrong" }, ["anomaly production: well"]],
+  [
+    "an unusual day is over while a job fails",
+    FAILED,
+    { "anomaly production": "wrong", "export nightly": "wrong" },
+    ["anomaly production: well"],
+  ],
+  [
+    "a job works again, and unusual days could not be read",
+    { notRead: "no" },
+    { "export nightly": "wrong" },
+    ["export nightly: well"],
+  ],
   ["unusual days could not be read", { notRead: "no" }, { "anomaly production": "wrong" }, []],
 ];
 
@@ -89,6 +101,28 @@ test.each([
 test("no name calls everybody in a chat, and a text begins with a capital", () => {
   expect(sanitizeText("the @channel > @here", (text) => text)).toBe("The @\u200bchannel &gt; @\u200bhere");
   expect(sanitizeText("abcdef", (text) => text, 4)).toBe("Abc…");
+});
+
+test("six changes of two kinds are six notifications", () => {
+  const jobs = ["a", "b", "c"].flatMap((job) => [
+    failed(job),
+    jobLine({ kind: "rotation", job, failedRun: FAILED_RUN }),
+  ]);
+  expect(notified({ jobs })).toHaveLength(6);
+});
+
+test("of several causes with one code, one that is not tried again soon is enough", () => {
+  const cause = { project: null, isBillingRefused: false, slices: 1, slicesWithNumbers: 0, days: 1, projects: 1 };
+  const causes = [true, false].map((isRetried) => ({
+    ...cause,
+    code: "unavailable",
+    error: "no",
+    since: NOW,
+    isRetried,
+  }));
+  const slices = { ...MISSING.slices, missing: 0, failed: 2 };
+  expect(notified({ causes, slices })).toMatchObject([{ subject: "failed unavailable" }]);
+  expect(notified({ causes: causes.slice(0, 1), slices: { ...slices, failed: 1 } })).toEqual([]);
 });
 
 test("several causes with one code are one notification", () => {

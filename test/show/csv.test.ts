@@ -81,6 +81,7 @@ test.each([
   "2026-03-17",
   "a, -b",
   "a; b",
+  "a; b=1",
   "two\nlines",
 ])("any other text is not changed: %j", (text) => {
   expect(dumpedText(text)).toBe(text);
