@@ -1,6 +1,6 @@
 // Wrong changes of SQL and of transactions, each with the test that must notice it. At most thirty.
 
-type Sabotage = {
+export type Sabotage = {
   /** What the product does wrong with this change. */
   readonly name: string;
   readonly file: string;
@@ -136,7 +136,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "migrations/views/cost_estimated.sql",
     replace: "null, m.quantity, null, null, null, 'model', r.finality",
     by: "null, m.quantity, 0, null, null, 'model', r.finality",
-    noticedBy: ["test/db/views/cost-views.test.ts", "every row of the view is the calculated one"],
+    noticedBy: ["test/db/views/cost-views.test.ts", "what a price with conditions leaves of a group has no amount"],
   },
   {
     name: "a created key is committed without waiting for the disk",

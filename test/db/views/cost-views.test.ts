@@ -101,6 +101,12 @@ test("a set of models is priced by a beginning that all of them have, and no mod
   expect(costs.filter(({ metric, status }) => metric === "requests" && status === "priced")).toHaveLength(6);
 });
 
+test("what a price with conditions leaves of a group has no amount", async () => {
+  await price({ ...NOVA, endpoint: "listen" });
+  await use([hours("5"), hours("2", { endpoint: "listen" })]);
+  expect(await shownCosts()).toEqual(["03-10 nova-3 listen priced 2 0.3 0.6", "03-10 nova-3 unpriced 3"]);
+});
+
 test("a metric without a price is excused only by a price for what it measures too: hours by other hours, requests by any", async () => {
   await price(
     { ...NOVA, model: "llm", metric: "tokens_in" },
