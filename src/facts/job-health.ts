@@ -1,6 +1,6 @@
 // The health of jobs: when each runs next, how it ran last, and whether it waits for a worker.
 
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import { type Config, jobsOf } from "../config/config.ts";
 import type { Tx } from "../db/connection/transaction.ts";
 import { type JobId, type Pause, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
@@ -96,19 +96,22 @@ function failedRun(run: LastRun | undefined, hasFailedSlices: boolean): FailedRu
 /** "last": the newest; "failed": see FailedRun; "success": see `lastSuccess`. */
 type NewestRuns = { readonly [What in "last" | "failed" | "success"]?: LastRun };
 
-const isLater = sql`later.kind = r.kind and later.job = r.job and later.started_at > r.started_at`;
-const laterSuccess = sql`select from usage_export.run later where ${isLater} and later.status = 'ok'`;
+/** Older failed runs are not read: a job that fails every night, and is caught up every day, has very many. */
+const FAILED_RUNS_READ_MAX = 5;
+
+function lastSuccess(condition: RawBuilder<unknown>) {
+  return sql`coalesce((
+    select max(started_at) from usage_export.run where kind = c.kind and job = c.name and status = 'ok' ${condition}
+  ), '-infinity')`;
+}
+
+/** Whether a row of run_project is of a project that succeeded. */
+const endedWell = sql`finished_at is not null and error is null and slices_failed + slices_suspect = 0`;
 
 /** Null if the project was never discovered. */
 const isGone = sql`(
   select bool_and(vanished_at is not null) from usage_export.discovered_project d where d.project_id = p.project_id
 )`;
-
-/** `alias` is that of a run_project. */
-function endedWell(alias: string) {
-  const column = (name: string) => sql.ref(`${alias}.${name}`);
-  return sql`${column("finished_at")} is not null and ${column("error")} is null and ${column("slices_failed")} + ${column("slices_suspect")} = 0`;
-}
 
 /** By the index of the job. Each job is looked up in an index, as a job that ran for years has very many runs. */
 async function newestRuns(tx: Tx, jobs: readonly JobId[]): Promise<ReadonlyMap<number, NewestRuns>> {
@@ -120,16 +123,20 @@ async function newestRuns(tx: Tx, jobs: readonly JobId[]): Promise<ReadonlyMap<n
       (select 'last' as what, * from bi.runs where kind = c.kind and job = c.name order by started_at desc limit 1)
       union all
       (
-        select 'failed', * from bi.runs r
-        where kind = c.kind and job = c.name and status in ('failed', 'interrupted') and trigger <> 'backfill'
-          and not exists (${laterSuccess} and later.scheduled_for is not null)
-          and (not exists (${laterSuccess}) or exists (
-            select from usage_export.run_project p
-            where p.run_id = r.run_id and not (${endedWell("p")}) and ${isGone} is not true and not exists (
-              select from usage_export.run later join usage_export.run_project q using (run_id)
-              where ${isLater} and q.project_id = p.project_id and ${endedWell("q")}
-            )
+        select 'failed', * from (
+          select * from bi.runs
+          where kind = c.kind and job = c.name and status in ('failed', 'interrupted') and trigger <> 'backfill'
+            and started_at > ${lastSuccess(sql`and scheduled_for is not null`)}
+          order by started_at desc limit ${FAILED_RUNS_READ_MAX}
+        ) r
+        where started_at > ${lastSuccess(sql``)} or exists (
+          select project_id from usage_export.run_project p where run_id = r.run_id and not (${endedWell}) and ${isGone} is not true
+          except
+          -- As an array: for a join Postgres would read the projects of all runs that there ever were.
+          select project_id from usage_export.run_project where ${endedWell} and run_id = any(array(
+            select run_id from usage_export.run where kind = c.kind and job = c.name and started_at > r.started_at
           ))
+        )
         order by started_at desc limit 1
       )
       union all
