@@ -16,9 +16,7 @@ import type { ProcessMetrics } from "../show/prometheus.ts";
 import type { Liveness } from "./liveness.ts";
 
 /** `app.signal` aborts the claimed jobs. Another signal, which comes earlier, stops the worker from claiming more. */
-export type WorkerContext = ExportContext & {
-  readonly queue: Queue;
-};
+export type WorkerContext = ExportContext & { readonly queue: Queue };
 
 /** What a worker is started with, and keeps when it takes up another configuration. */
 export type WorkerDeps = {
@@ -65,7 +63,6 @@ export async function requireStartable(app: App, config: Config, db: Database): 
   await openKeyRing(app, config, db);
 }
 
-/** `app.signal` must be the signal that aborts the claimed jobs. */
 export async function openWorkerContext(
   app: App,
   config: Config,
@@ -73,10 +70,8 @@ export async function openWorkerContext(
   { metrics, liveness }: Pick<WorkerDeps, "metrics" | "liveness">,
 ): Promise<WorkerContext> {
   await requireCurrentSchema(db);
-  const context = await openExportContext(app, config, db, {
-    onAttempt: metrics.attemptEnded,
-    waitMsMax: WAIT_MS_MAX,
-  });
+  const options = { onAttempt: metrics.attemptEnded, waitMsMax: WAIT_MS_MAX };
+  const context = await openExportContext(app, config, db, options);
   try {
     const queue = await openQueue(db, app.log, liveness.reportDatabase);
     return { ...context, queue };

@@ -1,5 +1,5 @@
-// What the pages of the dashboard, the report file and the weekly report read from the database. A page waits for each, so each statement has a
-// short limit.
+// What the pages of the dashboard, the report file and the weekly report read from the database. A page waits for each read, so each
+// statement has a short limit.
 
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
@@ -26,7 +26,7 @@ const REASON_SPLITS = ["project", "line_item", "model", "accessor"] as const;
 /** How many groups are named among the reasons of a change. */
 const REASONS_MAX = 5;
 
-/** The reasons are of the whole: of a part of the usage the groups say it themselves. */
+/** The answer, with the reasons of its change if the question is about all usage of its projects. */
 async function usageAnswer(query: Query, asked: Question): Promise<UsageAnswer> {
   const answer = await amounts(query, asked);
   const { before, filter, group, ...question } = asked;
@@ -67,7 +67,7 @@ export function dashboardReads(
   };
 }
 
-/** What the weekly report is of: the last 7 complete days, beside the 7 before them. */
+/** What the weekly report shows: the last 7 complete days, beside the 7 before them. */
 export function weekBefore(today: Day): Pick<Question, "period" | "before" | "projects"> {
   const period = { start: addDays(today, -7), end: addDays(today, -1) };
   return { period, before: comparedPeriod(period), projects: undefined };
@@ -83,7 +83,7 @@ export async function readReportData(
   const read = await readByStatements(db, (query) => overview(query, question, dayOf(now)), { secondsMax, signal });
   const budgets = await readSnapshot(db, (tx) => budgetsIn(tx, question.period), secondsMax);
   const isOfProject = question.projects !== undefined;
-  // A budget of more projects than the report is of would say what the others used.
+  // A budget of more projects than the report shows would say what the others used.
   const ids = read.total.question.project;
   return {
     ...{ overview: read, isOfProject },

@@ -1,12 +1,11 @@
-// Handles a queue job, which is one project of a run: rotates its key, or brings its days up to date. What is left to read is in coverage
-// alone, so that a worker that takes the job over asks for nothing that is stored.
+// Handles a queue job, which is one project of a run: rotates its key, or reads its days that are due. Coverage says which days those are,
+// so a worker that takes the job over does not read again what is stored.
 
-import { z } from "zod";
 import { jobNameOf, type RotationConfig } from "../config/rotations.ts";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
 import { type OpenProject, openProject, recordAttempt } from "../db/jobs/runs.ts";
 import { hasVanished } from "../db/projects.ts";
-import { type SettledSlice, settledSlices } from "../db/usage/due-slices.ts";
+import { settledSlices } from "../db/usage/due-slices.ts";
 import { seriesIdOf } from "../db/usage/stored-series.ts";
 import { AppError, errorCode, errorText } from "../errors.ts";
 import { daysToReread, exportProject, readProjectFacts } from "../jobs/export.ts";
@@ -14,31 +13,29 @@ import { rotateKey, withRotationLease } from "../jobs/rotation.ts";
 import { isDueInRun, RETRIED_CODES } from "../usage/backfill.ts";
 import { addCounts, NO_COUNTS, type RunCounts } from "../usage/counts.ts";
 import { type Day, dayOf } from "../usage/days.ts";
-import { describeRequest, type ExportJob, planRun, seriesOf, type UsageRequest, windowOf } from "../usage/plan.ts";
+import { describeRequest, type ExportJob, planRun, seriesOf, windowOf } from "../usage/plan.ts";
 import type { Series } from "../usage/series.ts";
 import type { WorkerContext } from "./context.ts";
 import { endProject, reportRunEnd } from "./runs.ts";
 
-const ProjectJob = z.object({ runId: z.string(), projectId: z.string() });
-
-export type ProjectJob = z.output<typeof ProjectJob>;
+/** What the planning worker puts into the queue job. */
+export type ProjectJob = { readonly runId: string; readonly projectId: string };
 
 export type ProjectDeps = {
   /** Aborted when the worker stops: requests that were started are completed, and the job goes back to the queue. */
   readonly stopping: AbortSignal;
   /** Called for a project that is not in the configuration: another worker, which planned the run, may have a newer one. */
   readonly onUnknownProject: () => void;
-  /** Whether this process has worked on no project of the run before. */
-  readonly isNewRun: (runId: string) => boolean;
+  /** The runs that this process has worked on lately. */
+  readonly knownRuns: Set<string>;
 };
 
 /** Throws if the job is to be tried again. */
 export async function handleProject(context: WorkerContext, deps: ProjectDeps, claimed: ClaimedJob): Promise<void> {
-  const { runId, projectId } = ProjectJob.parse(claimed.data);
+  const { runId, projectId } = claimed.data as ProjectJob;
   const run = await openProject(context.db, runId, projectId);
   if (!run) return;
-  // A key that was refused in an earlier run may have been given the right since.
-  if (deps.isNewRun(runId)) context.service.forgetRefusals();
+  forgetRefusalsOfEarlierRuns(context, deps.knownRuns, runId);
   const { exports, rotations } = context.config;
   if (run.kind === "rotation") {
     const rotation = rotations.find((one) => jobNameOf(one) === run.job && one.project.id === projectId);
@@ -51,11 +48,21 @@ export async function handleProject(context: WorkerContext, deps: ProjectDeps, c
     : leaveToOthers(context, deps, claimed, run);
 }
 
+const KNOWN_RUNS_MAX = 100;
+
+/** A key that was refused in an earlier run may have been given the right since: it is sent once more in each run. */
+function forgetRefusalsOfEarlierRuns({ service }: WorkerContext, knownRuns: Set<string>, runId: string): void {
+  if (knownRuns.has(runId)) return;
+  if (knownRuns.size >= KNOWN_RUNS_MAX) knownRuns.clear();
+  knownRuns.add(runId);
+  service.forgetRefusals();
+}
+
 function isLastAttempt({ retryCount, retryLimit }: ClaimedJob): boolean {
   return retryCount >= retryLimit;
 }
 
-/** Another worker may have a newer configuration, which has the project. */
+/** Another worker may have a newer configuration, which has the project: the job is tried again, and fails after its last attempt. */
 async function leaveToOthers(
   context: WorkerContext,
   { onUnknownProject }: ProjectDeps,
@@ -128,31 +135,23 @@ async function readProject(
   if (project && allowed) await readProjectFacts(context, project, allowed);
 }
 
-type ProjectPlan = {
-  readonly requests: readonly UsageRequest[];
-  readonly runDay: Day;
-  /** The slices of the window that earlier attempts of this run have read, or another run since it began. */
-  readonly settled: RunCounts;
-};
-
-/** `job` has one project. */
-async function planOf(
-  { db, ids }: WorkerContext,
-  job: ExportJob,
-  { scheduledFor, startedAt, fetchNo }: OpenProject,
-): Promise<ProjectPlan> {
+/**
+ * The requests that are left to make for the job's one project. `settled` counts the slices of the window that earlier attempts of this run
+ * have read, or another run since it began.
+ */
+async function planOf({ db, ids }: WorkerContext, job: ExportJob, { scheduledFor, startedAt, fetchNo }: OpenProject) {
   const runDay = dayOf(startedAt);
   const seriesIds = seriesOf(job).map((series) => seriesIdOf(ids, series));
   const since = { fetchNo, startedAt, retriedCodes: RETRIED_CODES };
   const settled = scheduledFor ? await settledSlices(db, seriesIds, windowOf(job, runDay), since) : [];
   const toReread = await daysToReread({ db, ids }, job, (slice) => isDueInRun(slice, startedAt));
-  const settledKeys = new Set(settled.map(({ seriesId, day }) => `${seriesId} ${day ?? ""}`));
-  const isSettled = (series: Series, day: Day | undefined) =>
-    settledKeys.has(`${seriesIdOf(ids, series)} ${day ?? ""}`);
+  const sliceKey = (seriesId: number, day: Day | undefined | null) => `${seriesId} ${day ?? ""}`;
+  const settledKeys = new Set(settled.map(({ seriesId, day }) => sliceKey(seriesId, day)));
+  const isSettled = (series: Series, day: Day | undefined) => settledKeys.has(sliceKey(seriesIdOf(ids, series), day));
   const requests = planRun(job, runDay, {}, { isSettled, toReread, readsWindow: scheduledFor !== null }).requests;
-  return { requests, runDay, settled: settled.reduce(addSettled, { ...NO_COUNTS, planned: 0 }) };
-}
-
-function addSettled(counts: RunCounts, { status }: SettledSlice): RunCounts {
-  return addCounts(counts, { ...NO_COUNTS, planned: 1, [status === "missing" ? "failed" : status]: 1 });
+  const counts = settled.map(({ status }) => ({
+    ...{ ...NO_COUNTS, planned: 1 },
+    [status === "missing" ? "failed" : status]: 1,
+  }));
+  return { requests, runDay, settled: counts.reduce<RunCounts>(addCounts, NO_COUNTS) };
 }

@@ -17,29 +17,15 @@ import { openMonitor } from "../web/server.ts";
 import { dashboardReads } from "./dashboard-reads.ts";
 import type { Liveness } from "./liveness.ts";
 
-export type Monitoring = AsyncDisposable & {
-  readonly metrics: Metrics;
-  /** Without a slash at its end. */
-  readonly url: string;
-};
-
-export type MonitoringDeps = {
-  readonly db: Database;
-  readonly liveness: Pick<Liveness, "isLive" | "reasons">;
-};
-
-export type MonitoredConfig = {
-  readonly config: Config;
-  /** What visitors must send; undefined if nothing. */
-  readonly access: Access | undefined;
-};
-
-/** `current` is called at each request, as the configuration may be another one then. Throws `config` if it can't listen at the configured address. */
+/**
+ * `current` is called at each request, as the configuration may be another one then; visitors must send `access`. `url` has no slash at its
+ * end. Throws `config` if the monitor can't listen at the configured address.
+ */
 export async function openMonitoring(
   app: App,
-  current: () => MonitoredConfig,
-  { db, liveness }: MonitoringDeps,
-): Promise<Monitoring> {
+  current: () => { readonly config: Config; readonly access: Access | undefined },
+  { db, liveness }: { readonly db: Database; readonly liveness: Pick<Liveness, "isLive" | "reasons"> },
+): Promise<AsyncDisposable & { readonly metrics: Metrics; readonly url: string }> {
   const readiness = () => ({ live: liveness.isLive(), reasons: liveness.reasons() });
   const version = await programVersion();
   const metrics = openMetrics({
@@ -47,19 +33,15 @@ export async function openMonitoring(
     ready: () => readiness().reasons.length === 0,
   });
   const scrub = (text: string) => app.scrubber.scrub(text);
-  const pages = openDashboard({
-    log: app.log,
-    readiness,
-    ...dashboardReads(db, () => current().config),
-  });
+  const pages = openDashboard({ log: app.log, readiness, ...dashboardReads(db, () => current().config) });
   const read = <T>(work: (query: Query) => Promise<T>, signal: AbortSignal) => readByStatements(db, work, { signal });
-  const loadApi = async () =>
+  const openApi = async () =>
     (await import("../web/api.ts")).openApi({ log: app.log, version, readByStatements: read });
-  let api: ReturnType<typeof loadApi> | undefined;
+  let api: ReturnType<typeof openApi> | undefined;
   const deps = {
     ...{ log: app.log, scrub, access: () => current().access, readiness },
     metrics: openScrape(app.log, metrics, () => health(db, current().config, BRIEF_SNAPSHOT_SECONDS)),
-    ...{ pages, api: () => (api ??= loadApi()) },
+    ...{ pages, api: () => (api ??= openApi()) },
   };
   const monitor = await openMonitor(current().config.monitor, deps);
   app.log.info({ url: monitor.url }, "monitor listens");
@@ -69,7 +51,7 @@ export async function openMonitoring(
 /** Half of the time that Prometheus waits for the answer to a scrape. */
 const SCRAPE_MS_MAX = 5_000;
 
-/** Answers scrapes, also while the database is away. */
+/** Answers scrapes; while the database is away, without what is read from it. */
 export function openScrape(
   log: Pick<App["log"], "warn">,
   metrics: Metrics,

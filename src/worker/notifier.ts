@@ -23,14 +23,12 @@ export type NotifierContext = {
   readonly scrub: (text: string) => string;
 };
 
-/** After this time a tick sends nothing more; the next tick sends the rest. */
+/** After this time nothing more is sent; the next call of the notifier sends the rest. */
 const SENDING_MS_MAX = 5_000;
 const MINUTE_MS = 60_000;
 const REPORT_LENGTH_MAX = 2_000;
-/** A report that was sent is stored with the state of a condition that began. Before that, with the state of one that is over. */
+/** The stored state of a report that was sent: the one of a condition that has begun. */
 const REPORTED = "wrong";
-
-type SentBySubject = ReadonlyMap<string, LastSent>;
 
 const PROBLEMS = {
   evaluate: "alerts not evaluated: reading the health state failed",
@@ -38,68 +36,33 @@ const PROBLEMS = {
   dead_man: "dead man's switch not pinged",
 } as const;
 
-/** Logs a problem when it begins, and not again while it lasts. What fails after the stop is no problem. */
-class Problems {
-  readonly #log: Logger;
+/** Sends for one worker. `stop` aborts the calls to the receivers. */
+export class Notifier {
+  readonly #context: NotifierContext;
+  readonly #receivers: Receivers;
   readonly #stop: AbortSignal;
-  readonly #current = new Set<keyof typeof PROBLEMS>();
+  readonly #timeoutMs: number | undefined;
+  readonly #problems = new Set<keyof typeof PROBLEMS>();
+  #pingedMinute: number | undefined;
 
-  constructor(log: Logger, stop: AbortSignal) {
-    this.#log = log;
+  constructor(context: NotifierContext, receivers: Receivers, stop: AbortSignal, timeoutMs?: number) {
+    this.#context = context;
+    this.#receivers = receivers;
     this.#stop = stop;
+    this.#timeoutMs = timeoutMs;
   }
 
-  /** Returns whether the work succeeded. */
-  async attempt(problem: keyof typeof PROBLEMS, work: () => Promise<void>): Promise<boolean> {
-    try {
-      await work();
-    } catch (error) {
-      if (this.#stop.aborted) return false;
-      // An outage of the database is logged elsewhere.
-      const isNews = !this.#current.has(problem) && !isConnectionError(error);
-      if (isNews) this.#log.warn({ reason: errorText(error) }, PROBLEMS[problem]);
-      this.#current.add(problem);
-      return false;
-    }
-    const isOver = this.#current.delete(problem);
-    if (isOver && problem !== "evaluate") this.#log.info({ to: problem }, "receiver reached again");
-    return true;
-  }
-}
-
-/** The returned function never throws. `stop` aborts the calls to the receivers. */
-export function openNotifier(
-  { db, config, log, scrub }: NotifierContext,
-  { webhook, deadMan }: Receivers,
-  stop: AbortSignal,
-  timeoutMs?: number,
-): () => Promise<void> {
-  const suffix = senderSuffix(config.monitor.publicUrl, os.hostname());
-  const problems = new Problems(log, stop);
-  let pingedMinute: number | undefined;
-
-  async function send(to: Receiver, notification: Notification, lastSent: LastSent | undefined): Promise<void> {
-    const { subject, state, text } = notification;
-    const claim = await claimNotification(db, subject, lastSent);
-    if (claim === undefined) return;
-    if (await problems.attempt("webhook", () => postText(to, `${text}${suffix}`, stop, timeoutMs))) {
-      await markSent(db, notification, claim);
-      log.info({ subject, state }, "notification sent");
-    } else await releaseNotification(db, subject, claim);
+  /** Reads the health state, and sends what it calls for. Never throws. */
+  async evaluate(): Promise<void> {
+    await this.#attempt("evaluate", () => this.#sendDue());
   }
 
-  async function sendAll(to: Receiver, due: readonly Notification[], lastSent: SentBySubject): Promise<void> {
-    const startedMs = performance.now();
-    for (const notification of due) {
-      if (stop.aborted || performance.now() - startedMs > SENDING_MS_MAX) return;
-      await send(to, notification, lastSent.get(notification.subject));
-    }
-  }
-
-  async function evaluate(): Promise<void> {
+  async #sendDue(): Promise<void> {
+    const { db, config, scrub } = this.#context;
+    const { webhook, deadMan } = this.#receivers;
     const minute = Math.floor(Date.now() / MINUTE_MS);
     // At most one ping a minute, however often a tick comes.
-    const isPingDue = deadMan !== undefined && minute !== pingedMinute;
+    const isPingDue = deadMan !== undefined && minute !== this.#pingedMinute;
     if (!webhook && !isPingDue) return;
     // `lastSent` is read before the health state. In the other order another replica could send a newer notification in between,
     // and this replica would then send one from its older state.
@@ -107,23 +70,54 @@ export function openNotifier(
     const state = await health(db, config);
     if (webhook && lastSent) {
       const phases = new Map([...lastSent].map(([subject, sent]) => [subject, sent.state]));
-      await sendAll(webhook, notificationsOf(state.conditions, phases, scrub), lastSent);
-      const report = await dueReport({ db, config, scrub }, lastSent, new Date());
-      if (report) await send(webhook, report, lastSent.get(report.subject));
+      const untilMs = performance.now() + SENDING_MS_MAX;
+      for (const notification of notificationsOf(state.conditions, phases, scrub)) {
+        if (this.#stop.aborted || performance.now() > untilMs) break;
+        await this.#send(webhook, notification, lastSent.get(notification.subject));
+      }
+      const report = await dueReport(this.#context, lastSent, new Date());
+      if (report) await this.#send(webhook, report, lastSent.get(report.subject));
     }
-    if (isPingDue && !stop.aborted && isWell(state)) {
-      pingedMinute = minute;
-      await problems.attempt("dead_man", () => ping(deadMan, stop, timeoutMs));
+    if (isPingDue && !this.#stop.aborted && isWell(state)) {
+      this.#pingedMinute = minute;
+      await this.#attempt("dead_man", () => ping(deadMan, this.#stop, this.#timeoutMs));
     }
   }
 
-  return async () => void (await problems.attempt("evaluate", evaluate));
+  async #send(to: Receiver, notification: Notification, lastSent: LastSent | undefined): Promise<void> {
+    const { db, config, log } = this.#context;
+    const { subject, state, text } = notification;
+    const claim = await claimNotification(db, subject, lastSent);
+    if (claim === undefined) return;
+    const signed = `${text}${senderSuffix(config.monitor.publicUrl, os.hostname())}`;
+    if (await this.#attempt("webhook", () => postText(to, signed, this.#stop, this.#timeoutMs))) {
+      await markSent(db, notification, claim);
+      log.info({ subject, state }, "notification sent");
+    } else await releaseNotification(db, subject, claim);
+  }
+
+  /** Returns whether the work succeeded. Logs a problem when it begins, and not again while it lasts. */
+  async #attempt(problem: keyof typeof PROBLEMS, work: () => Promise<void>): Promise<boolean> {
+    const { log } = this.#context;
+    try {
+      await work();
+    } catch (error) {
+      if (this.#stop.aborted) return false;
+      // An outage of the database is logged elsewhere.
+      const isNews = !this.#problems.has(problem) && !isConnectionError(error);
+      if (isNews) log.warn({ reason: errorText(error) }, PROBLEMS[problem]);
+      this.#problems.add(problem);
+      return false;
+    }
+    if (this.#problems.delete(problem) && problem !== "evaluate") log.info({ to: problem }, "receiver reached again");
+    return true;
+  }
 }
 
-/** Once for each time that is due, by one of the replicas. A time that was missed for more than a day is left out. */
+/** The weekly report, if its time has come and no replica has sent it. If that time is more than a day ago, it is left out. */
 async function dueReport(
   { db, config, scrub }: Omit<NotifierContext, "log">,
-  lastSent: SentBySubject,
+  lastSent: ReadonlyMap<string, LastSent>,
   now: Date,
 ): Promise<Notification | undefined> {
   const { report: schedule } = config.notify;

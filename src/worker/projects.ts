@@ -1,5 +1,4 @@
-// Keeps the projects of a worker as the service lists them: reads the lists from time to time, and notices a changed list whichever
-// worker has read it.
+// Keeps the projects of a worker as the service lists them: reads the lists every hour, and notices when any worker has read a changed one.
 
 import type { App } from "../app.ts";
 import { type Config, listOf } from "../config/config.ts";
@@ -9,12 +8,12 @@ import { errorCode, errorText } from "../errors.ts";
 import { readLists } from "../jobs/discovery.ts";
 import { HOUR_MS } from "../usage/days.ts";
 
-/** A worker does not attempt it more often, however the last attempt ended. */
+/** The least time between two attempts to read the lists. */
 const RETRY_MS = 5 * 60_000;
 /** How long nothing is planned while lists are being read. A list that takes longer is taken up when it has been read. */
 const HOLD_MS = 60_000;
 
-type ProjectWatch = {
+type ProjectWatchDeps = {
   readonly app: App;
   readonly config: Config;
   readonly db: Database;
@@ -24,53 +23,58 @@ type ProjectWatch = {
   readonly onRead: () => void;
 };
 
-/**
- * The returned function is called before each tick, and says whether the tick should plan. If no worker has read the lists for an hour, it
- * begins to read them, without waiting: a service that hangs must not keep the worker from its heartbeat. The tick should not plan for some
- * time while lists are read, and if the projects are no longer those of the configuration, because the worker takes them up at once. If it
- * can't, the next tick plans with the projects there are.
- */
-export function openProjectWatch(
-  { app, config, db, onChange, onRead }: ProjectWatch,
-  holdMs = HOLD_MS,
-): () => Promise<boolean> {
-  const { discovery, projectsVersion: known } = config;
-  let attemptedMs = Number.NEGATIVE_INFINITY;
-  let isReading = false;
-  let reported = known;
+export class ProjectWatch {
+  readonly #deps: ProjectWatchDeps;
+  readonly #holdMs: number;
+  #attemptedMs = Number.NEGATIVE_INFINITY;
+  #isReading = false;
+  #reportedVersion: string | undefined;
 
-  async function areListsFresh(): Promise<boolean> {
+  constructor(deps: ProjectWatchDeps, holdMs = HOLD_MS) {
+    this.#deps = deps;
+    this.#holdMs = holdMs;
+    this.#reportedVersion = deps.config.projectsVersion;
+  }
+
+  /**
+   * Whether a tick should plan now. If no worker has read the lists for an hour, begins to read them, without waiting: a service that hangs
+   * must not keep the worker from its heartbeat. A tick does not plan while lists are being read, for `holdMs` at most. Nor does it once the
+   * stored projects have changed: the worker takes them up now, and if it can't, the next tick plans with those of its configuration.
+   */
+  async shouldPlan(): Promise<boolean> {
+    const { config, db, onChange } = this.#deps;
+    if (config.discovery.length === 0) return true;
+    const isRetryDue = performance.now() - this.#attemptedMs >= RETRY_MS;
+    if (!this.#isReading && isRetryDue && !(await this.#areListsFresh())) void this.#read();
+    if (this.#isReading && performance.now() - this.#attemptedMs < this.#holdMs) return false;
+    const version = await projectsVersion(db);
+    if (version === config.projectsVersion) return true;
+    onChange();
+    const isReported = version === this.#reportedVersion;
+    this.#reportedVersion = version;
+    return isReported;
+  }
+
+  async #areListsFresh(): Promise<boolean> {
+    const { config, db } = this.#deps;
     const [now, lists] = [await databaseNow(db), await storedLists(db)];
     // A list from the future was read before the database's clock was set back.
     const isFresh = (readAt: Date | null) => readAt !== null && Math.abs(now.getTime() - readAt.getTime()) < HOUR_MS;
     const fresh = new Set(lists.filter(({ readAt }) => isFresh(readAt)).map(({ list }) => list));
-    return discovery.every((entry) => fresh.has(listOf(entry)));
+    return config.discovery.every((entry) => fresh.has(listOf(entry)));
   }
 
-  async function read(): Promise<void> {
-    isReading = true;
+  async #read(): Promise<void> {
+    const { app, config, db, onRead } = this.#deps;
+    this.#attemptedMs = performance.now();
+    this.#isReading = true;
     try {
       await readLists(app, config, db);
     } catch (error) {
       const facts = { code: errorCode(error), reason: errorText(error) };
       if (!app.signal.aborted) app.log.error(facts, "the lists of projects were not read");
     }
-    isReading = false;
+    this.#isReading = false;
     onRead();
   }
-
-  return async () => {
-    if (discovery.length === 0) return true;
-    if (!isReading && performance.now() - attemptedMs >= RETRY_MS && !(await areListsFresh())) {
-      attemptedMs = performance.now();
-      void read();
-    }
-    if (isReading && performance.now() - attemptedMs < holdMs) return false;
-    const version = await projectsVersion(db);
-    if (version === known) return true;
-    onChange();
-    const isNews = version !== reported;
-    reported = version;
-    return !isNews;
-  };
 }

@@ -11,22 +11,15 @@ export async function endProject(context: WorkerContext, { error, ...project }: 
   if (run?.kind === "export") reportRunEnd(context, run);
 }
 
-/** A rotation has no counts. */
+/** A rotation has no counts; `did` are its actions, in order. */
 export type EndedRun = Pick<RunEnd, "kind" | "job" | "trigger" | "status"> &
-  Partial<RunEnd> & {
-    /** Set for a rotation: its actions, in order. */
-    readonly did?: readonly string[];
-  };
+  Partial<RunEnd> & { readonly did?: readonly string[] };
 
 export function reportRunEnd({ app }: Pick<WorkerContext, "app">, run: EndedRun): void {
-  if (app.terminal) {
-    app.write(`${runLine(run, new Date())}\n`);
-    return;
-  }
   const { counts, error, ...rest } = run;
   const facts = { ...rest, ...counts, ...(error != null && { error }) };
-  if (run.status === "ok") app.log.info(facts, "run finished");
-  else app.log.warn(facts, "run finished");
+  if (app.terminal) app.write(`${runLine(run, new Date())}\n`);
+  else app.log[run.status === "ok" ? "info" : "warn"](facts, "run finished");
 }
 
 export function runLine({ kind, job, trigger, status, seconds, error, counts, did = [] }: EndedRun, at: Date): string {

@@ -31,10 +31,8 @@ import type { WorkerContext } from "./context.ts";
 import type { ProjectJob } from "./handle-project.ts";
 import { reportRunEnd } from "./runs.ts";
 
-/** Returns the due series that have fewer good slices than due days. */
+/** Returns the ids of the series that have fewer good slices than due days. */
 type ReadIncomplete = (tx: Tx) => Promise<readonly number[]>;
-
-type RotationsJob = Extract<ConfiguredJob, { kind: "rotation" }>;
 
 /**
  * Returns whether a run was started, so that there are new queue jobs. A failure of one job does not affect the others. Throws only if the
@@ -48,8 +46,13 @@ export async function tick(context: WorkerContext): Promise<boolean> {
   const readIncomplete: ReadIncomplete = async (tx) => (incomplete ??= await incompleteSeries(tx));
   let isAnyStarted = false;
   for (const job of jobsOf(context.config)) {
-    const isStarted = await tickSafely(context, job, readIncomplete);
-    isAnyStarted ||= isStarted;
+    try {
+      if (await tickJob(context, job, readIncomplete)) isAnyStarted = true;
+    } catch (error) {
+      if (isConnectionError(error)) throw error;
+      const { kind, name } = job;
+      context.app.log.error({ kind, job: name, code: errorCode(error), reason: errorText(error) }, "tick failed");
+    }
   }
   return isAnyStarted;
 }
@@ -68,22 +71,7 @@ export async function withCurrentValues(opened: WorkerContext): Promise<WorkerCo
   }
 }
 
-async function tickSafely(
-  context: WorkerContext,
-  job: ConfiguredJob,
-  readIncomplete: ReadIncomplete,
-): Promise<boolean> {
-  try {
-    return await tickJob(context, job, readIncomplete);
-  } catch (error) {
-    if (isConnectionError(error)) throw error;
-    const { kind, name } = job;
-    context.app.log.error({ kind, job: name, code: errorCode(error), reason: errorText(error) }, "tick failed");
-    return false;
-  }
-}
-
-/** Decides under a lock what a job does at this tick, and does it in the same transaction. Returns whether it started a run. */
+/** Decides under a lock whether the job runs now, and starts the run in the same transaction. Returns whether it started one. */
 async function tickJob(context: WorkerContext, job: ConfiguredJob, readIncomplete: ReadIncomplete): Promise<boolean> {
   const now = await databaseNow(context.db);
   return inTransaction(context.db, async (tx) => {
@@ -102,7 +90,7 @@ async function tickJob(context: WorkerContext, job: ConfiguredJob, readIncomplet
     if (stored.pause || (job.kind === "export" && runs.length > 0)) return false;
     const wanted =
       job.kind === "rotation"
-        ? await newProjects(tx, job)
+        ? await newProjects(tx, job.isForMany ? job.rotations : [])
         : await projectsWithGaps(tx, context, job, job.window ? await readIncomplete(tx) : [], now);
     if (wanted.length === 0) return false;
     const heldBack = await projectsHeldBack(tx, job);
@@ -135,19 +123,17 @@ async function projectsWithGaps(
   // Most ticks end here, without a list of the series, of which there may be tens of thousands.
   if (incomplete.length === 0) return [];
   const series = new Map(seriesOf(job).map((one) => [seriesIdOf(ids, one), one]));
-  const own = incomplete.filter((id) => series.has(id));
-  const due = (await dueSlices(tx, own)).filter((slice) => isDueForRetry(slice, now));
+  const incompleteOfJob = incomplete.filter((id) => series.has(id));
+  const due = (await dueSlices(tx, incompleteOfJob)).filter((slice) => isDueForRetry(slice, now));
   const gaps = Map.groupBy(due, ({ seriesId }) => series.get(seriesId)?.project.id ?? "");
   return [...gaps].map(([projectId, slices]) => ({ projectId, planned: slices.length }));
 }
 
-/** The projects whose key no process has begun to rotate yet: one that was discovered does not wait for the next scheduled time. */
-async function newProjects(tx: Tx, { rotations, isForMany }: RotationsJob): Promise<readonly RunProject[]> {
-  if (!isForMany || rotations.length === 0) return [];
-  const begun = await begunRotations(
-    tx,
-    rotations.map(({ name }) => name),
-  );
+/** The projects whose rotation no process has begun yet: a project that was discovered does not wait for the next scheduled time. */
+async function newProjects(tx: Tx, rotations: readonly RotationConfig[]): Promise<readonly RunProject[]> {
+  if (rotations.length === 0) return [];
+  const names = rotations.map(({ name }) => name);
+  const begun = await begunRotations(tx, names);
   return rotations.filter(({ name }) => !begun.has(name)).map(toRunProject);
 }
 

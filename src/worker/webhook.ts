@@ -33,12 +33,10 @@ export async function ping(to: Receiver, signal: AbortSignal, timeoutMs?: number
   await call(to, { method: "GET" }, signal, timeoutMs);
 }
 
-type RequestParts = Pick<Dispatcher.RequestOptions, "method" | "body"> & { readonly headers?: Record<string, string> };
-
 /** The agent is closed after the call: with one a minute, keeping a connection open gains nothing. */
 async function call(
   { path, address, proxy }: Receiver,
-  parts: RequestParts,
+  options: Pick<Dispatcher.RequestOptions, "method" | "body" | "headers">,
   signal: AbortSignal,
   timeoutMs = TIMEOUT_MS,
 ): Promise<void> {
@@ -49,10 +47,14 @@ async function call(
   const end = () => void agent.destroy();
   limit.addEventListener("abort", end, { once: true });
   try {
-    const request = { ...parts, origin, path: `${pathname}${search}`, signal: limit };
-    const { statusCode, body } = await agent.request(request);
+    const target = { origin, path: `${pathname}${search}`, signal: limit };
+    const { statusCode, body } = await agent.request({ ...options, ...target });
     await body.dump({ limit: BODY_BYTES_MAX, signal: limit }).catch(() => {});
-    if (statusCode >= 300) throw new AppError("unavailable", `${path} ${statusText(statusCode)}`);
+    if (statusCode >= 300) {
+      const hint =
+        statusCode < 400 ? ", which leads elsewhere and is not followed: expected the address it leads to" : "";
+      throw new AppError("unavailable", `${path} answered ${statusCode}${hint}`);
+    }
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof AppError) throw error;
@@ -64,11 +66,6 @@ async function call(
     limit.removeEventListener("abort", end);
     await agent.destroy();
   }
-}
-
-function statusText(status: number): string {
-  const redirect = status < 400 ? ", which leads elsewhere and is not followed: expected the address it leads to" : "";
-  return `answered ${status}${redirect}`;
 }
 
 /** Only the error's code, because its message may contain the address. */

@@ -1,4 +1,4 @@
-// The worker: plans at each tick, handles queue jobs, and gives back what it can't finish when it has to stop.
+// The worker: plans at each tick, handles queue jobs, and hands back what it can't finish when it has to stop.
 
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -19,20 +19,20 @@ import { setTimers } from "../schedule/cron.ts";
 import { DAY_MS } from "../usage/days.ts";
 import { openWorkerContext, retryUntilReached, type WorkerContext, type WorkerDeps } from "./context.ts";
 import { handleProject, type ProjectDeps } from "./handle-project.ts";
-import { openNotifier } from "./notifier.ts";
-import { openProjectWatch } from "./projects.ts";
+import { Notifier } from "./notifier.ts";
+import { ProjectWatch } from "./projects.ts";
 import type { Reloader } from "./reload.ts";
 import { tick, withCurrentValues } from "./tick.ts";
 
-/** The part of `drainSeconds` that is reserved for releasing unfinished jobs, and for everything after the jobs. */
+/** The end of `drainSeconds`, in which unfinished jobs are released and everything is closed. */
 const RESERVED_MS = 4_000;
 /** Longest wait for marking the worker as stopped and for closing the queue and the service. */
 const CLOSE_MS_MAX = 500;
-/** How often a worker looks for days to judge: they become final at midnight or by a reading, and minutes do not matter. */
+/** Days become ready to be judged at midnight or by a reading; a few minutes later is soon enough. */
 const JUDGE_MS = 5 * 60_000;
-/** A rotation whose delivery takes long must not hold up those of other projects. */
+/** While some rotations wait for a slow delivery, others go on. */
 const ROTATIONS_AT_ONCE = 8;
-/** A key that the service has paused leaves room for the projects of other keys. */
+/** The projects of a key that the service has paused take half of the room, so that those of other keys go on. */
 const PROJECTS_OF_A_KEY = PROJECTS_AT_ONCE / 2;
 /** Each tick makes a few short statements for each job. */
 const TICK_MS = 10_000;
@@ -44,8 +44,8 @@ export async function newWorker(): Promise<NewWorker> {
 }
 
 /**
- * Works until the signal of the app or until the configuration is superseded. Then it claims no more jobs and completes the requests in
- * flight, within `drainSeconds`; the other requests stay in the queue. What is still in hand after that is aborted and goes back.
+ * Works until the signal of the app aborts or the configuration is superseded. Then it claims no more jobs, and completes the requests in
+ * flight within `drainSeconds`. Requests that it has not completed by then are aborted, and their jobs go back to the queue.
  */
 export async function runWorker(
   app: App,
@@ -60,7 +60,7 @@ export async function runWorker(
     openWorkerContext({ ...app, signal: hardStop.signal }, config, db, deps),
   );
   const heartbeat = () => heartbeatWorker(db, worker, refusal());
-  // Retried separately: if the database is lost here, the context must not be opened a second time.
+  // Retried apart from the opening: if the database is lost now, the context must not be opened a second time.
   await retryUntilReached(app, liveness, app.signal, async () => {
     await retryRefusals(db);
     await heartbeat();
@@ -68,10 +68,11 @@ export async function runWorker(
   });
   app.log.info({ jobs: config.exports.length, rotations: config.rotations.length }, "worker started");
   const scrub = (text: string) => app.scrubber.scrub(text);
-  const notifications = serialTask(openNotifier({ db, config, log: app.log, scrub }, receivers, stop));
+  const notifier = new Notifier({ db, config, log: app.log, scrub }, receivers, stop);
+  const notifications = serialTask(() => notifier.evaluate());
   const notify = atMostEvery(NOTIFY_MS, async () => notifications.request());
   const ticks = startTicks(opened, heartbeat, deps, notify);
-  await startWork(ticks.current, { stopping: stop, onUnknownProject: onProjectsChanged, isNewRun: runMemory() });
+  await startWork(ticks.current, { stopping: stop, onUnknownProject: onProjectsChanged, knownRuns: new Set() });
   try {
     if (!stop.aborted) await once(stop, "abort");
     app.log.info(
@@ -105,19 +106,6 @@ async function startWork(current: () => WorkerContext, deps: ProjectDeps): Promi
   await queue.work("rotation", { atOnce: ROTATIONS_AT_ONCE, handle });
 }
 
-const RUNS_KEPT_MAX = 100;
-
-/** The returned function says whether it is called with a run for the first time. */
-function runMemory(): (runId: string) => boolean {
-  const known = new Set<string>();
-  return (runId) => {
-    if (known.has(runId)) return false;
-    if (known.size >= RUNS_KEPT_MAX) known.clear();
-    known.add(runId);
-    return true;
-  };
-}
-
 /** The queue stores the error of a job and tries it again: only the text, without anything secret. */
 async function handleJob(
   context: WorkerContext,
@@ -127,10 +115,10 @@ async function handleJob(
 ): Promise<void> {
   const { app } = context;
   try {
-    if (!(await isStopped(job, handleProject(context, deps, job)))) return;
-    // Nothing has failed, and another worker can go on at once.
-    await handBack();
+    await handleProject(context, deps, job);
   } catch (error) {
+    // This process stops, or another one rotates the key. Nothing has failed, and another worker can go on at once.
+    if (errorCode(error) === "stopped" && !job.signal.aborted) return handBack();
     const reason = app.scrubber.scrub(errorText(error));
     const code = errorCode(error);
     const isExpected = app.signal.aborted || isConnectionError(error) || code !== "internal";
@@ -142,42 +130,25 @@ async function handleJob(
   }
 }
 
-/** Whether the work ended because this process stops or another one does it. Throws if it failed, or if the job is another process's now. */
-async function isStopped({ signal }: ClaimedJob, work: Promise<void>): Promise<boolean> {
-  try {
-    await work;
-    return false;
-  } catch (error) {
-    if (errorCode(error) !== "stopped" || signal.aborted) throw error;
-    return true;
-  }
-}
-
-type Ticks = {
-  /** The context of the newest tick. */
-  readonly current: () => WorkerContext;
-  readonly stop: () => Promise<void>;
-};
-
-/** `onFinished` is called after each tick, also after one that failed. */
+/** `onFinished` is called after each tick, also after one that failed. `current` returns the context of the newest tick. */
 function startTicks(
   opened: WorkerContext,
   heartbeat: () => Promise<void>,
   { liveness, onProjectsChanged }: WorkerDeps,
   onFinished: () => Promise<void>,
-): Ticks {
+) {
   const { app, config, db } = opened;
   let context = opened;
   const onRead = () => ticks.request();
-  const watchProjects = openProjectWatch({ app, config, db, onChange: onProjectsChanged, onRead });
+  const projects = new ProjectWatch({ app, config, db, onChange: onProjectsChanged, onRead });
   const judge = atMostEvery(JUDGE_MS, () => judgeDays(opened));
   const cleanUp = atMostEvery(DAY_MS, async () => {
     const deleted = await deleteOldRuns(db, config.runs.keepDays);
     if (deleted.runs + deleted.keyEvents > 0) app.log.info(deleted, "old runs deleted");
   });
-  const ticks = serialTask(async () => {
+  const ticks: ReturnType<typeof serialTask> = serialTask(async () => {
     try {
-      if (await watchProjects()) {
+      if (await projects.shouldPlan()) {
         context = await withCurrentValues(opened);
         if (await tick(context)) opened.queue.wake();
       }

@@ -9,7 +9,7 @@ import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { registerSeries } from "../../src/db/usage/stored-series.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 import { configuredSeries } from "../../src/usage/plan.ts";
-import { openNotifier } from "../../src/worker/notifier.ts";
+import { Notifier } from "../../src/worker/notifier.ts";
 import type { Receivers } from "../../src/worker/webhook.ts";
 import { farSchedule } from "../cli/workers.ts";
 import { answer, scriptedServer } from "../support/scripted-server.ts";
@@ -83,8 +83,8 @@ export async function openNotifierFixture(
         deadMan: undefined,
         [receiver]: { path: `notify.${receiver}`, address: new Secret(`${server.origin}/${receiver}`) },
       };
-      const tick = openNotifier(context, receivers, stop, 30_000);
-      return { tick, lines };
+      const notifier = new Notifier(context, receivers, stop, 30_000);
+      return { tick: () => notifier.evaluate(), lines };
     },
     async endRun(status, error) {
       const runId = randomUUID();

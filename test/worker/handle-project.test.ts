@@ -29,7 +29,7 @@ test("a rotation that a worker does not know is left to one that does, and fails
   const context = { app, db, config, service, writer: openRunWriter(db) } as unknown as WorkerContext;
   const { signal } = new AbortController();
   let asked = 0;
-  const deps = { stopping: signal, onUnknownProject: () => asked++, isNewRun: () => true };
+  const deps = { stopping: signal, onUnknownProject: () => asked++, knownRuns: new Set<string>() };
   const handle = (retryCount: number) =>
     handleProject(context, deps, { data: { runId, projectId }, retryCount, retryLimit: 7, signal });
   const run = async () =>
@@ -52,7 +52,7 @@ rotationCase("a rotation that was delivered twice and fails sends one create", a
   const planned = { runId, kind: "rotation", job: "exporter", trigger: "schedule" } as const;
   await inTransaction(lab.db, (tx) => insertQueuedRun(tx, planned, [{ projectId, planned: 0 }]));
   const { signal } = app;
-  const deps = { stopping: signal, onUnknownProject: () => {}, isNewRun: () => true };
+  const deps = { stopping: signal, onUnknownProject: () => {}, knownRuns: new Set<string>() };
   const claimed = { data: { runId, projectId }, retryCount: 0, retryLimit: 7, signal };
   await Promise.all([handleProject(context, deps, claimed), handleProject(context, deps, claimed)]);
   expect(lab.emulator.requests.filter(({ method }) => method === "POST")).toHaveLength(1);

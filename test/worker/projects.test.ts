@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { withKnownProjects } from "../../src/jobs/discovery.ts";
-import { openProjectWatch } from "../../src/worker/projects.ts";
+import { ProjectWatch } from "../../src/worker/projects.ts";
 import { smallConfig } from "../cli/small-config.ts";
 import { testDatabase } from "../support/database.ts";
 import { startEmulator } from "../support/emulator.ts";
@@ -23,7 +23,8 @@ test("ticks wait a time for a list that hangs, plan with the projects that are k
   const config = await withKnownProjects(parseConfig(written, { source: "the test", baseDir: "/" }), db);
   const read = Promise.withResolvers<void>();
   let changes = 0;
-  const watch = openProjectWatch({ app, config, db, onChange: () => changes++, onRead: read.resolve }, 300);
+  const projectWatch = new ProjectWatch({ app, config, db, onChange: () => changes++, onRead: read.resolve }, 300);
+  const watch = () => projectWatch.shouldPlan();
 
   expect(await watch()).toBe(false);
   await expect.poll(watch).toBe(true);
