@@ -3,7 +3,7 @@
 create table usage_export.rotation (
   name            text    primary key,
   -- Both are those of the newest run: the name in the configuration, if the rotation is for many projects, and the project's name.
-  group_name      text,
+  job_name        text,
   project         text,
   -- The process that rotates now, and the end of its lease unless it is renewed. A process without the newest fence writes nothing.
   lease_owner     text,

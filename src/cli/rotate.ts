@@ -9,8 +9,9 @@ import { requireStaticKeys } from "../config/secrets.ts";
 import { withDatabase } from "../database.ts";
 import type { Database } from "../db/connection/database.ts";
 import { readLedger } from "../db/keys/ledger.ts";
+import { raiseSequences } from "../db/usage/fetch-numbers.ts";
 import { AppError, errorText } from "../errors.ts";
-import { openRotationContext, type RotationContext } from "../jobs/context.ts";
+import { openServiceContext, type RotationContext } from "../jobs/context.ts";
 import { discoverProjects, withKnownProjects } from "../jobs/discovery.ts";
 import { type RotationResult, recordedRotation, rotateForPerson, stepText } from "../jobs/rotation.ts";
 import { cleanupSteps, planRotation, type RotationRequest } from "../keys/plan.ts";
@@ -84,11 +85,12 @@ async function rotateAll(
   { dryRun, json, now, rollback }: RotateOptions,
 ): Promise<number> {
   const wants: Wants = now ? "fresh" : rollback ? "previous" : undefined;
-  await using context = dryRun ? undefined : await openRotationContext(app, config, db);
+  if (!dryRun) await raiseSequences(db, app.log);
+  await using context = dryRun ? undefined : await openServiceContext(app, config, db);
   const answers: RotationAnswer[] = [];
   const rotate = async (rotation: RotationConfig) => {
     const result = context ? await rotateOne(context, rotation, wants) : await resultOfPlan(db, rotation, wants);
-    const project = rotation.group === undefined ? {} : { project: rotation.project.name };
+    const project = rotation.jobName === undefined ? {} : { project: rotation.project.name };
     const answer = { rotation: jobNameOf(rotation), ...project, ...result };
     answers.push(answer);
     // A person sees each of many keys as soon as it is done.
@@ -109,7 +111,7 @@ async function rotateOne(context: RotationContext, rotation: RotationConfig, wan
   } catch (error) {
     if (context.app.signal.aborted || !(error instanceof AppError)) throw error;
     // One of many projects may have no key, and the others must not wait for it.
-    if (error.code === "config" && rotation.group === undefined) throw error;
+    if (error.code === "config" && rotation.jobName === undefined) throw error;
     return { status: "failed", did: [], kept: [], idle: undefined, errors: [errorText(error)] };
   }
 }

@@ -78,22 +78,22 @@ export type RotationConfig = RotationJob & {
   readonly createWith?: KeyReference;
 };
 
-/** The rotation's name in the configuration; `group` is set if it is for many projects. */
-export function jobNameOf({ group, name }: Pick<RotationJob, "group" | "name">): string {
-  return group ?? name;
+/** The rotation's name in the configuration. */
+export function jobNameOf({ jobName, name }: Pick<RotationJob, "jobName" | "name">): string {
+  return jobName ?? name;
 }
 
 /** The name of a project's rotation in the ledger. It has the id, so that a project that is renamed keeps its keys. */
-function rotationName(group: string, { id }: Project): string {
-  return `${group}/${id}`;
+function rotationName(jobName: string, { id }: Project): string {
+  return `${jobName}/${id}`;
 }
 
 /** If the key belongs to a rotation for many projects, returns this project's own one; any other key as it is. */
 export function keyOfProject(reference: KeyReference, written: readonly WrittenRotation[], project: Project) {
   const key = keyOf(reference, project.id);
   if (!("rotation" in key)) return key;
-  const isGroup = written.some(({ name, projects }) => name === key.rotation && projects !== undefined);
-  return isGroup ? { ...key, rotation: rotationName(key.rotation, project) } : key;
+  const isForMany = written.some(({ name, projects }) => name === key.rotation && projects !== undefined);
+  return isForMany ? { ...key, rotation: rotationName(key.rotation, project) } : key;
 }
 
 /** The rotations of these projects, each of which gets deliveries of its own. */
@@ -104,7 +104,7 @@ export function rotationsOf(written: readonly WrittenRotation[], projects: reado
       const single = { ...job, project, ...creator };
       if (names === undefined) return single;
       const deliver = job.deliver.map((sink) => withId(sink, project.id));
-      return { ...single, name: rotationName(job.name, project), group: job.name, deliver };
+      return { ...single, name: rotationName(job.name, project), jobName: job.name, deliver };
     }),
   );
 }

@@ -10,7 +10,7 @@ import { isLoopback, type SecretReference } from "./fields.ts";
 import type { Path } from "./json.ts";
 import { fileReadProblem, formatPath } from "./messages.ts";
 import { isPatternKey, type KeyReference, type StaticKeyReference } from "./projects.ts";
-import { keyOfProject } from "./rotations.ts";
+import { jobNameOf, keyOfProject } from "./rotations.ts";
 
 /** The API key of a project; the monitor's token and password; the address of a notification. */
 export type SecretKind = "key" | "token" | "password" | "address";
@@ -127,8 +127,8 @@ export function neededKeys(
     const isPatternPath = projectKey && "file" in projectKey && isPatternKey(projectKey);
     if (!isPatternPath) add(projectKey, "projects", i, "projectKey");
   }
-  for (const { createWith, group, name } of rotations) {
-    const index = file.rotations.findIndex((one) => one.name === (group ?? name));
+  for (const { createWith, ...rotation } of rotations) {
+    const index = file.rotations.findIndex((one) => one.name === jobNameOf(rotation));
     add(createWith, "rotations", index, "createWith");
   }
   return needed;

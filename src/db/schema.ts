@@ -172,7 +172,7 @@ export type Tables = {
   };
   "usage_export.rotation": {
     name: string;
-    group_name: string | null;
+    job_name: string | null;
     project: string | null;
     lease_owner: string | null;
     lease_until: Date | null;

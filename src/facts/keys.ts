@@ -27,12 +27,12 @@ export type KeyStatus = {
 /** Every key that may still exist, by rotation, the newest first. The last use is found without reading all usage, as bi.api_keys does. */
 export async function keyStatuses(db: Database, keysMax: number | null = null): Promise<readonly KeyStatus[]> {
   const { rows } = await sql<KeyStatus>`
-    select k.rotation as "ledgerName", coalesce(k.group_name, k.rotation) as rotation, k.group_name is not null as "isOfMany",
+    select k.rotation as "ledgerName", coalesce(k.job_name, k.rotation) as rotation, k.job_name is not null as "isOfMany",
       coalesce(k.project_now, k.project) as project, k.project_id as "projectId", k.api_key_id as "apiKeyId", k.intent_id as "intentId", k.comment, k.state,
       floor(extract(epoch from now() - k.requested_at) / 86400)::integer as "ageDays", used.usage_date as "lastSeenInUse",
       k.due_for_removal_at as "dueForRemovalAt", k.note
     from (
-      select k.*, r.group_name, r.project as project_now from usage_export.api_key k join usage_export.rotation r on r.name = k.rotation
+      select k.*, r.job_name, r.project as project_now from usage_export.api_key k join usage_export.rotation r on r.name = k.rotation
       where k.state <> 'retired'
       order by k.rotation, k.requested_at desc limit ${keysMax}
     ) k
@@ -83,8 +83,8 @@ export async function rotationRows(db: Database): Promise<readonly RotationRow[]
       ) as keys
       from usage_export.rotation r left join usage_export.api_key k on k.rotation = r.name group by r.name
     )
-    select coalesce(r.group_name, r.name) as rotation, r.name as "ledgerName",
-      case when r.group_name is not null then r.project end as project, used.api_key_id as "apiKeyId",
+    select coalesce(r.job_name, r.name) as rotation, r.name as "ledgerName",
+      case when r.job_name is not null then r.project end as project, used.api_key_id as "apiKeyId",
       floor(used.age_seconds / 86400)::integer as "ageDays", used.age_seconds as "ageSeconds",
       r.failed_attempts as "failedAttempts", r.last_error as "lastError", e.reason as fallback, e.at as "fallbackAt", c.keys
     from usage_export.rotation r join counted c using (name)

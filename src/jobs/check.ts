@@ -2,7 +2,6 @@
 // and filters that the exports send.
 
 import type { RotationConfig } from "../config/rotations.ts";
-import type { StoredDays } from "../db/usage/due-slices.ts";
 import { AppError, errorText } from "../errors.ts";
 import { holdsScope } from "../keys/policy.ts";
 import { testSink } from "../keys/sinks.ts";
@@ -26,7 +25,7 @@ export type Finding = {
   readonly text: string;
 };
 
-/** What was found of one subject of the check. */
+/** What was found about one subject of the check. */
 export type SubjectFindings = { readonly subject: string; readonly findings: readonly Finding[] };
 
 /** What the checks of one project need. */
@@ -40,6 +39,7 @@ const fail = (text: string): CheckResult => ({ state: "fail", text });
 
 type Check = { readonly what: string; readonly run: () => Promise<CheckResult> };
 
+/** Makes all checks of a project, unless its key does not work. */
 export async function checkProject(context: ServiceContext, project: Project): Promise<Finding[]> {
   const { app, config, service, keys } = context;
   const probe = { ...context, filterCheck: new FilterCheck(context), project, today: dayOf(new Date()) };
@@ -87,7 +87,7 @@ function sourceChecks(probe: Probe, source: Source, jobs: readonly ExportJob[]):
   const filters = [...new Map(all.map((one) => [filterKey(one.series.filter), one])).values()];
   const groupings = [...new Map(all.map((one) => [one.series.grouping, one])).values()];
   const dependent = all.find(({ series }) => dependsOnDialect(series));
-  const total = { ...ALL_USAGE_OF, project: probe.project, source };
+  const total = { ...TOTAL, project: probe.project, source };
   const checks: Check[] = [
     ...groupings.map(({ series, windowed }) => ({
       what: `grouping ${series.grouping}`,
@@ -103,7 +103,7 @@ function sourceChecks(probe: Probe, source: Source, jobs: readonly ExportJob[]):
   return isUnknown ? [{ what: "dialect", run: () => checkDialect(probe, dependent.windowed) }, ...checks] : checks;
 }
 
-/** `sources` are what the exports read of the project. If there are several, the checks of each say what the key may not read. */
+/** Fails if the key may read none of the `sources` that exports read. The checks of each source find what it may not read. */
 function keyResult(project: Project, scopes: readonly string[] | undefined, sources: readonly Source[]): CheckResult {
   if (!scopes) return warn("the service does not say which scopes a key has");
   const list = scopes.map(toPrintableLine).join(", ") || "(none)";
@@ -144,20 +144,20 @@ async function checkGrouping(probe: Probe, series: Series, windowed: boolean): P
   return ok(`${rows} ${rows === 1 ? "row" : "rows"}${windowed ? " yesterday" : ""}`);
 }
 
-/** An answer for another window is refused as it is read. */
+/** Reading throws if the answer is for another window. */
 async function checkWindow(probe: Probe, total: Series): Promise<CheckResult> {
   await read(probe, { series: total, window: lastDays(probe, 1) });
   return ok("start and end are honoured");
 }
 
-/** How many days are requested where numbers are compared: a feature may not be used every day. */
+/** The numbers of several days are compared, because a feature may not be used every day. */
 const RECENT_DAYS = 7;
 
 /** Whether the numbers are those of the filter: a service that ignores an unknown name answers with all usage. */
 async function checkFilter(probe: Probe, { series, windowed, strictness }: CheckedSeries): Promise<CheckResult> {
   const { filterCheck } = probe;
   const window = windowed ? lastDays(probe, RECENT_DAYS) : undefined;
-  const request = { series: { ...series, ...ALL_USAGE_OF, filter: series.filter }, window };
+  const request = { series: { ...series, grouping: "none" }, window } as const;
   const { slices, doubt } = await read(probe, request, strictness === "off" ? "warn" : strictness);
   const effect = await filterCheck.effectOf(request, slices);
   if (effect === "no usage") {
@@ -171,23 +171,16 @@ async function checkFilter(probe: Probe, { series, windowed, strictness }: Check
 
 // The usage requests of the checks.
 
-const ALL_USAGE_OF = { grouping: "none", filter: ALL_USAGE } as const;
+const TOTAL = { grouping: "none", filter: ALL_USAGE } as const;
 
 /** The last complete days. */
 function lastDays({ today }: Probe, count: number): Window {
   return { start: addDays(today, -count), end: addDays(today, -1) };
 }
 
-/** Nothing is known of earlier answers. */
-const NOTHING_STORED: StoredDays = { oldest: undefined, hasRows: false, isNewestEmpty: false };
-
+/** Reads like the first run of an export, when nothing is stored. */
 function read(probe: Probe, request: UsageRequest, checkFeatures: Strictness = "off") {
   const { filterCheck: check, today: runDay } = probe;
-  const how = {
-    check,
-    job: { checkFeatures, undated: "snapshot" },
-    runDay,
-    stored: async () => NOTHING_STORED,
-  } as const;
-  return readUsage(probe, how, request);
+  const stored = async () => ({ oldest: undefined, hasRows: false, isNewestEmpty: false });
+  return readUsage(probe, { check, job: { checkFeatures, undated: "snapshot" }, runDay, stored }, request);
 }

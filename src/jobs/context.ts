@@ -37,22 +37,19 @@ export type ExportContext = ServiceContext<Database> & {
 
 type ServiceOptions = Pick<ServiceDeps, "onAttempt" | "waitMsMax">;
 
-/** For `check`, which may have no database. */
-export async function openServiceContext(
+/** The service is opened last: a failure of the database before leaves nothing open. */
+export async function openServiceContext<Db extends Database | undefined>(
   app: App,
   config: Config,
-  db: Database | undefined,
-): Promise<ServiceContext & AsyncDisposable> {
-  return connect(app, config, db, await openKeyRing(app, config, db));
-}
-
-export async function openRotationContext(
-  app: App,
-  config: Config,
-  db: Database,
-): Promise<RotationContext & AsyncDisposable> {
-  await raiseSequences(db, app.log);
-  return connect(app, config, db, await openKeyRing(app, config, db));
+  db: Db,
+  keys?: KeyRing,
+  options: ServiceOptions = {},
+): Promise<ServiceContext<Db> & AsyncDisposable> {
+  const keyRing = keys ?? (await openKeyRing(app, config, db));
+  const service = await openServiceFor(app, config, db, options);
+  const dialects = new Dialects({ app, db, service, keys: keyRing });
+  const close = () => service.close();
+  return { app, config, db, service, keys: keyRing, dialects, [Symbol.asyncDispose]: close };
 }
 
 /** Registers the series of the configuration and stores its prices and budgets. */
@@ -68,7 +65,7 @@ export async function openExportContext(
   }
   keepMemoryFlat();
   await raiseSequences(db, app.log);
-  // A command that asks for certain days has read the values of those days.
+  // A command for certain days has already read the values that those days have.
   const config = configured.exports.some(({ seen }) => seen) ? configured : await withSeenValues(configured, db);
   const keys = await openKeyRing(app, config, db);
   const ids = await registerSeries(db, configuredSeries(config.exports));
@@ -76,30 +73,11 @@ export async function openExportContext(
   const { prices, budgets } = config;
   if (await storePrices(db, prices)) app.log[levelOf(prices)]({ prices: prices.length }, "prices changed");
   if (await storeBudgets(db, budgets)) app.log[levelOf(budgets)]({ budgets: budgets.length }, "budgets changed");
-  const context = await connect(app, config, db, keys, options);
-  return {
-    ...context,
-    ids,
-    fetchNumbers: openFetchNumbers(db),
-    writer: openRunWriter(db),
-  };
+  const context = await openServiceContext(app, config, db, keys, options);
+  return { ...context, ids, fetchNumbers: openFetchNumbers(db), writer: openRunWriter(db) };
 }
 
-/** Makes no call to the database, so a failure of the database can't leave the service open. */
-async function connect<Db extends Database | undefined>(
-  app: App,
-  config: Config,
-  db: Db,
-  keys: KeyRing,
-  options: ServiceOptions = {},
-): Promise<ServiceContext<Db> & AsyncDisposable> {
-  const service = await openServiceFor(app, config, db, options);
-  const dialects = new Dialects({ app, db, service, keys });
-  const close = () => service.close();
-  return { app, config, db, service, keys, dialects, [Symbol.asyncDispose]: close };
-}
-
-/** Nobody wants to hear that none were configured at the first start. */
+/** That none are configured any more, or at the first start, is of no interest. */
 function levelOf(stored: readonly unknown[]): "info" | "debug" {
   return stored.length > 0 ? "info" : "debug";
 }

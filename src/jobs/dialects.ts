@@ -28,7 +28,7 @@ const PROBE_PAUSE_MS = 60_000;
 
 type DialectDeps = {
   readonly app: App;
-  /** Where what was found is kept for other processes; undefined without a database. */
+  /** Keeps what was found for other processes; undefined without a database. */
   readonly db: Database | undefined;
   readonly service: Service;
   readonly keys: Pick<KeyRing, "use">;
@@ -46,17 +46,20 @@ export class Dialects {
   }
 
   async forRequest({ series, window }: UsageRequest): Promise<Dialect> {
-    const { service, db } = this.#deps;
+    const { app, service, db } = this.#deps;
     if (service.dialect !== "auto") return service.dialect;
-    // A probe reads usage, which a key for billing need not be allowed to.
+    // A probe reads usage, and a key for billing may not be allowed to.
     if (series.source === "billing" || !dependsOnDialect(series)) return DEFAULT_DIALECT;
     const stored = this.#found ?? (db && (await storedDialect(db, service.baseUrl)));
     // While the database was read, a probe for another request may have found the dialect.
     this.#found ??= stored;
-    // An old window may have no usage.
+    // The days of the request may be too long ago to have usage.
     if (this.#found === undefined) await this.#probeOnce(series.project, window && recentDays());
-    if (this.#found === undefined) this.#warnOnce();
-    return this.#found ?? DEFAULT_DIALECT;
+    if (this.#found !== undefined) return this.#found;
+    const text = "no usage shows which dialect the service speaks: the default is used until some does";
+    if (!this.#isWarned) app.log.warn({ dialect: DEFAULT_DIALECT }, text);
+    this.#isWarned = true;
+    return DEFAULT_DIALECT;
   }
 
   /** The other dialect, if a probe finds that the service speaks it. Called if an answer in dialect `used` does not fit or is in doubt. */
@@ -73,13 +76,9 @@ export class Dialects {
     return (await this.#probeOnce(series.project, window)) === dialect;
   }
 
-  /**
-   * Probes even if the dialect is known. With `windowed` the requests have a start and an end, as those of an export with a window.
-   * Undefined if the project has no usage that shows the dialect.
-   */
-  async probe(project: Project, windowed: boolean): Promise<Dialect | undefined> {
-    const { dialect } = this.#deps.service;
-    return dialect === "auto" ? this.#probeNow(project, windowed ? recentDays() : undefined) : dialect;
+  /** Probes even if the dialect is known. With `windowed` the requests have a start and an end, as those of an export with a window. */
+  probe(project: Project, windowed: boolean): Promise<Dialect | undefined> {
+    return this.#probeNow(project, windowed ? recentDays() : undefined);
   }
 
   #probeOnce(project: Project, window: Window | undefined): Promise<Dialect | undefined> {
@@ -98,24 +97,12 @@ export class Dialects {
       });
       if (groupingEvidence("model", answer) !== "value") continue;
       if (dialect === this.#found) return dialect;
-      app.log.debug(
-        { project: project.name, dialect, before: this.#found },
-        "found out which dialect the service speaks",
-      );
+      const facts = { project: project.name, dialect, before: this.#found };
+      app.log.debug(facts, "found out which dialect the service speaks");
       this.#found = dialect;
       if (db) await storeDialect(db, service.baseUrl, dialect);
       return dialect;
     }
-  }
-
-  #warnOnce(): void {
-    if (this.#isWarned) return;
-    this.#isWarned = true;
-    const fields = { dialect: DEFAULT_DIALECT };
-    this.#deps.app.log.warn(
-      fields,
-      "no usage shows which dialect the service speaks: the default is used until some does",
-    );
   }
 }
 

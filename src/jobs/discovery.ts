@@ -36,7 +36,7 @@ export async function withKnownProjects(config: Config, db: Database): Promise<C
   return withDiscovered(config, await storedProjects(db), version);
 }
 
-/** Makes the days before today due that are to be read of a project whose series are registered for the first time. */
+/** Makes the first days of each newly discovered project due: as many days before today as its entry's `backfill` says. */
 export async function makeFirstDaysDue(
   db: Database,
   { projects, exports, discovery }: Config,
@@ -51,10 +51,10 @@ export async function makeFirstDaysDue(
     const byDays = Map.groupBy(series, ({ series: { project } }) =>
       added.has(project.id) ? discovered.get(project.id)?.backfill : undefined,
     );
-    for (const [days, ofDays] of byDays) {
+    for (const [days, seriesOfDays] of byDays) {
       if (days === undefined) continue;
       const window = { start: addDays(today, -days), end: addDays(today, -1) };
-      const seriesIds = ofDays.map((one) => seriesIdOf(ids, one.series));
+      const seriesIds = seriesOfDays.map((one) => seriesIdOf(ids, one.series));
       await extendDue(tx, seriesIds, { first: window.start, oldest: window, through: window.end });
     }
     if (added.size > 0) await markMadeDue(tx, [...added]);
@@ -84,7 +84,7 @@ export async function readLists(
   const readAt = db ? await databaseNow(db) : new Date();
   const service = await openServiceFor(app, config, db);
   try {
-    // At once, so that none waits for one that does not come.
+    // All at once: a list that does not come delays no other.
     return await Promise.all(
       [...entries].map(async ([list, { key }]) => {
         try {
@@ -99,8 +99,8 @@ export async function readLists(
         } catch (error) {
           if (!(error instanceof AppError) || error.code === "stopped") throw error;
           if (db) await recordListFailure(db, list, errorText(error));
-          const facts = { list, reason: errorText(error) };
-          app.log.warn(facts, "the list of projects could not be read: those of the last list are exported");
+          const text = "the list of projects could not be read: those of the last list are exported";
+          app.log.warn({ list, reason: errorText(error) }, text);
           return { list, error };
         }
       }),
@@ -120,8 +120,9 @@ async function fetchList(app: App, service: Service, reference: Discovery["key"]
     throw new AppError("bad_answer", `${problem}: write the projects into "projects" one by one`);
   } catch (error) {
     if (!(error instanceof AppError) || !hasStatus(error, [404, 405, 501])) throw error;
-    const message = `the service does not list projects, so none can be discovered: write them into "projects" one by one (${error.message})`;
-    throw new AppError(error.code, message, { cause: error, details: error.details });
+    const problem =
+      'the service does not list projects, so none can be discovered: write them into "projects" one by one';
+    throw new AppError(error.code, `${problem} (${error.message})`, { cause: error, details: error.details });
   }
 }
 
@@ -129,13 +130,11 @@ function logChange(log: Logger, list: string, { added, vanished, waiting }: List
   const counts = { list, added: added.length, vanished: vanished.length };
   if (added.length + vanished.length > 0) log.info(counts, "the list of projects has changed");
   if (waiting.length === 0) return;
-  log.warn(
-    { list, missing: waiting.length },
-    "more than half of the projects are missing from the list: they are exported until a list an hour or more later lacks them, too",
-  );
+  const kept = "they are exported until a list an hour or more later lacks them, too";
+  log.warn({ list, missing: waiting.length }, `more than half of the projects are missing from the list: ${kept}`);
 }
 
-/** The configuration with the projects that the service lists now. Throws if a list was never read: nothing is known to export then. */
+/** The configuration with the projects that the service lists now. Throws if a list can't be read and never was. */
 export async function discoverProjects(app: App, config: Config, db: Database): Promise<Config> {
   const failures = (await readLists(app, config, db)).filter((read) => "error" in read);
   const stored = failures.length > 0 ? await storedLists(db) : [];
@@ -146,7 +145,7 @@ export async function discoverProjects(app: App, config: Config, db: Database): 
   return withKnownProjects(config, db);
 }
 
-// Turns the fan-out filters of exports into filters for the values that stored usage has, and registers the series.
+// Turns the fan-out filters of exports into filters for the values that stored usage has.
 
 const VALUE_LENGTH_MAX = 256;
 
@@ -202,10 +201,10 @@ async function readSeen(
         // A configured filter with the same condition keeps its name.
         if (!filtersOfJob.has(key) && !values.has(key)) values.set(key, { filter: named.get(key) ?? filter, days });
       };
-      const ofWindow = usable(recent.get(id));
-      for (const { value, firstDay, lastRead } of ofWindow) add(value, { start: firstDay, end: lastRead });
+      const seenInWindow = usable(recent.get(id));
+      for (const { value, firstDay, lastRead } of seenInWindow) add(value, { start: firstDay, end: lastRead });
       for (const { value } of usable(others.get(id))) add(value, undefined);
-      const leftOut = (recent.get(id)?.length ?? 0) - ofWindow.length;
+      const leftOut = (recent.get(id)?.length ?? 0) - seenInWindow.length;
       seen.set(id, [...(seen.get(id) ?? []), { dimension, values: [...values.values()], leftOut }]);
     }
   }

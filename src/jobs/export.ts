@@ -1,8 +1,7 @@
-// Makes the requests of a run, project by project, and records what each project did. A command makes all of a run, a worker the
-// projects that it has claimed.
+// Makes the requests of a run, project by project, and records what each project did. A command makes all requests of a run, a worker those
+// of the projects that it has claimed.
 
 import { randomUUID } from "node:crypto";
-import type { Logger } from "pino";
 import { inParallel } from "../async.ts";
 import { judgePendingDays } from "../db/anomalies.ts";
 import { databaseNow } from "../db/connection/database.ts";
@@ -13,9 +12,10 @@ import { markDue, seriesIdOf } from "../db/usage/stored-series.ts";
 import type { StoredAnswer } from "../db/usage/writer.ts";
 import { errorText } from "../errors.ts";
 import { nextOccurrence } from "../schedule/cron.ts";
-import { hasStatus } from "../service/answer.ts";
+import type { Secret } from "../secret.ts";
 import { listKeys } from "../service/keys.ts";
 import { fetchBalances, fetchBilledFields } from "../service/projects.ts";
+import type { Service } from "../service/service.ts";
 import type { DueSlice } from "../usage/backfill.ts";
 import { addCounts, NO_COUNTS, pickCounts, type RunCounts, type RunTrigger } from "../usage/counts.ts";
 import { addDays } from "../usage/days.ts";
@@ -33,10 +33,10 @@ import {
 import { type Project, seriesKey } from "../usage/series.ts";
 import type { ExportContext } from "./context.ts";
 import { FilterCheck } from "./filters.ts";
-import { recordedRun } from "./recorded-run.ts";
+import { type RunOutcome, recordedRun } from "./recorded-run.ts";
 import { type FailedRequest, makeRequest, type RequestRun } from "./request.ts";
 
-/** How many projects a process has in hand: so many wait for their keys before others have to. */
+/** How many projects a process works on at once: while a few wait because of their keys, others go on. */
 export const PROJECTS_AT_ONCE = 32;
 
 export type ProjectRun = RequestRun & {
@@ -52,16 +52,17 @@ export type ExportResult = RunCounts & {
   /** One for each suspect slice. */
   readonly doubts: readonly RequestReason[];
 };
-/** `allowed` is what the key may read. Undefined if all requests failed: the project would not answer anything else either. */
-type ProjectResult = ExportResult & { readonly allowed: Source | undefined };
 export type RequestReason = { readonly request: UsageRequest; readonly reason: string };
 
 /**
- * Makes the requests of one project, each even if others fail, so that one broken filter does not keep the others from being read.
- * Failures are recorded on their slices and counted. If the program stops, the result is what was made until then. Throws if the database is
- * lost.
+ * Makes the requests of one project. A failed request is recorded on its slices and counted, and the others are made all the same. If the
+ * program stops, returns what was done until then. `allowed` is what the key may read; undefined if all requests failed. Throws if the
+ * database is lost.
  */
-export async function exportProject(context: ExportContext, project: ProjectRun): Promise<ProjectResult> {
+export async function exportProject(
+  context: ExportContext,
+  project: ProjectRun,
+): Promise<ExportResult & { readonly allowed: Source | undefined }> {
   const { signal } = context.app;
   const { requests, stopStarting, onCounted } = project;
   const shared = { ...project, check: new FilterCheck(context), fetchNo: await context.fetchNumbers() };
@@ -112,43 +113,34 @@ export async function runExportJob(
   const projects = Map.groupBy(plan.requests, ({ series }) => series.project.id);
   const planned = [...projects].map(([projectId, requests]) => ({ projectId, planned: totalSliceCount(requests) }));
   log.info({ requests: plan.requests.length }, "export started");
-  const shared = { runId, job, runDay: plan.runDay, log };
+  const run = { runId, job, runDay: plan.runDay, log };
   const results: ExportResult[] = [];
   const exportOne = async ([projectId, requests]: [string, UsageRequest[]]) => {
-    const result = await exportProject(context, { ...shared, requests, onCounted });
+    const result = await exportProject(context, { ...run, requests, onCounted });
     results.push(result);
-    const reason = result.failures[0]?.reason;
-    const error = reason && app.scrubber.scrub(reason);
-    const { allowed } = result;
+    const { allowed, failures } = result;
+    const error = failures[0] && app.scrubber.scrub(failures[0].reason);
     await writer.endProject({ runId, projectId, counts: result, error, allowed });
     const project = requests[0]?.series.project;
     if (project && allowed && !app.signal.aborted) await readProjectFacts(context, project, allowed);
   };
-  const exportAll = async () => {
+  const recorded = { runId, kind: "export", job: job.name, trigger } as const;
+  const result = await recordedRun(context, recorded, planned, async () => {
     await inParallel([...projects], PROJECTS_AT_ONCE, exportOne, () => app.signal.aborted);
-    const made = {
-      ...results.reduce<RunCounts>(addCounts, NO_COUNTS),
-      failures: results.flatMap(({ failures }) => failures),
-      doubts: results.flatMap(({ doubts }) => doubts),
-    };
-    if (made.requests < plan.requests.length) app.signal.throwIfAborted();
-    return made;
-  };
-  const statusOf = ({ failed, suspect }: RunCounts) => (failed + suspect === 0 ? "ok" : "failed");
-  const result = await recordedRun(
-    context,
-    { runId, kind: "export", job: job.name, trigger },
-    planned,
-    exportAll,
-    (made) => ({ status: statusOf(made), error: made.failures[0]?.reason }),
-  );
+    const counts = results.reduce<RunCounts>(addCounts, NO_COUNTS);
+    if (counts.requests < plan.requests.length) app.signal.throwIfAborted();
+    const failures = results.flatMap((one) => one.failures);
+    const doubts = results.flatMap((one) => one.doubts);
+    const status: RunOutcome["status"] = counts.failed + counts.suspect === 0 ? "ok" : "failed";
+    return { ...counts, failures, doubts, status, error: failures[0]?.reason };
+  });
   await judgeDays(context);
   // On a terminal the command itself prints what failed.
-  log[statusOf(result) === "ok" || app.terminal ? "info" : "warn"](pickCounts(result), "export finished");
+  log[result.status === "ok" || app.terminal ? "info" : "warn"](pickCounts(result), "export finished");
   return result;
 }
 
-/** By seriesKey, the due days of the job that need another reading, except those that `isWanted` leaves out. */
+/** By seriesKey, the due days of the job that need another reading and that `isWanted` accepts. */
 export async function daysToReread(
   { db, ids }: Pick<ExportContext, "db" | "ids">,
   job: ExportJob,
@@ -171,54 +163,45 @@ async function markPlannedDue(
   if (newlyDue) await markDue(db, seriesIds, { ...newlyDue, nextAt: nextOccurrence(job, await databaseNow(db)) });
 }
 
-/** A key that reads usage may lack the scope for billing, so balances and line items are read in runs of billing only. */
-const READINGS = { usage: [syncKeyList], billing: [syncKeyList, readBalances, readLineItems] } as const;
-
 /** Long enough for an answer. If the service asks for a longer wait (Retry-After), the reading is skipped: it is not worth one. */
 const READING_MS_MAX = 10_000;
 
 /**
- * Reads what a project has beside its numbers, once a run: its list of API keys and, if the run is of billing, its balances and line items.
- * Never throws: the run has succeeded without it.
+ * Reads what a project has beside its numbers, once a run: its list of API keys, so that a deleted key keeps its comment and tags. A run of
+ * billing also reads its balances and the names of its line items: the key of usage alone may lack the scope. Never throws: the run has
+ * succeeded without it.
  */
 export async function readProjectFacts(context: ExportContext, project: Project, source: Source): Promise<void> {
-  const log = context.app.log.child({ project: project.name });
-  const signal = AbortSignal.any([context.app.signal, AbortSignal.timeout(READING_MS_MAX)]);
-  await Promise.all(READINGS[source].map((read) => read(context, project, log, signal)));
-}
-
-/** Stores the service's list of API keys, so that a deleted key keeps its comment and tags. */
-async function syncKeyList({ db, service, keys }: ExportContext, project: Project, log: Logger, signal: AbortSignal) {
-  try {
-    const listed = await keys.use(project, (key) => listKeys(service, project.id, key, signal));
-    if (listed) await storeListedKeys(db, project.id, listed);
-    else log.debug("the service does not list the project's keys");
-  } catch (error) {
-    log.debug({ reason: errorText(error) }, "the project's keys were not listed");
+  const { app, db, service, keys } = context;
+  const log = app.log.child({ project: project.name });
+  const signal = AbortSignal.any([app.signal, AbortSignal.timeout(READING_MS_MAX)]);
+  type Fetch<T> = (service: Service, projectId: string, key: Secret, signal: AbortSignal) => Promise<T>;
+  const read = async <T>(what: string, fetch: Fetch<T>, store: (answer: T) => Promise<void>) => {
+    try {
+      await store(await keys.use(project, (key) => fetch(service, project.id, key, signal)));
+    } catch (error) {
+      // Balances belong to the numbers that a person asked for; the rest only adds names.
+      log[what === "balances" ? "info" : "debug"]({ reason: errorText(error) }, `${what} not read`);
+    }
+  };
+  const readings = [
+    read("list of keys", listKeys, async (listed) => {
+      if (listed) await storeListedKeys(db, project.id, listed);
+    }),
+  ];
+  if (source === "billing") {
+    readings.push(
+      read("balances", fetchBalances, (balances) => storeBalances(db, project, balances)),
+      read("names of line items", fetchBilledFields, (fields) => storeLineItems(db, fields?.labels ?? [])),
+    );
   }
+  await Promise.all(readings);
 }
 
-async function readBalances({ db, service, keys }: ExportContext, project: Project, log: Logger, signal: AbortSignal) {
-  try {
-    await storeBalances(db, project, await keys.use(project, (key) => fetchBalances(service, project.id, key, signal)));
-  } catch (error) {
-    const reason = errorText(error);
-    if (hasStatus(error, [404])) log.info("the service does not offer balances");
-    else if (hasStatus(error, [401, 403])) log.info({ reason }, "the key may not read balances");
-    else log.warn({ reason }, "the balances were not read");
-  }
-}
-
-async function readLineItems({ db, service, keys }: ExportContext, project: Project, log: Logger, signal: AbortSignal) {
-  try {
-    const fields = await keys.use(project, (key) => fetchBilledFields(service, project.id, key, signal));
-    await storeLineItems(db, fields?.labels ?? []);
-  } catch (error) {
-    log.debug({ reason: errorText(error) }, "the names of line items were not read");
-  }
-}
-
-/** Judges the days that were read first or became final, and logs the unusual ones. Never throws, except if the database can't be reached: no run fails because its days could not be judged. */
+/**
+ * Judges the days that were read first or became final, and logs the unusual ones. Throws only if the database can't be reached: no run
+ * fails because its days could not be judged.
+ */
 export async function judgeDays({ app, db, config }: Pick<ExportContext, "app" | "db" | "config">): Promise<void> {
   try {
     for (const { verdict, ...day } of await judgePendingDays(db, config.anomalies)) {

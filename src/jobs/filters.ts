@@ -46,11 +46,14 @@ type UnknownName = {
   readonly condition: Condition;
   /** False if the service lists no names of this kind. */
   readonly isListed: boolean;
-  /** What is known of it, and what may have been meant. */
+  /** What is known about the name, and what may have been meant. */
   readonly text: string;
 };
 
-/** Keeps the names and totals that several requests of a run need, so that each is requested once. If that fails, only the waiting callers fail. */
+/**
+ * Checks the answers of one run of a project. Names and totals that several requests need are requested once; if that fails, only the
+ * callers that wait fail.
+ */
 export class FilterCheck {
   readonly #deps: Deps;
   readonly #fields = memoizeAsync<ListedFields | undefined>();
@@ -77,8 +80,8 @@ export class FilterCheck {
     return unknown;
   }
 
-  /** The names that a condition may have; undefined if any will do. Get Fields is read once a project, and only if a name needs it. */
-  async #namesFor(project: Project, source: Source, { kind, name }: Condition): Promise<Names | undefined> {
+  /** The names that the service knows for a kind of condition; undefined if it knows this one. Get Fields is read only if it is needed. */
+  async #namesFor(project: Project, source: Source, { kind, name }: Condition) {
     const { app, service, keys } = this.#deps;
     const documented = kind === "feature" ? DOCUMENTED_FEATURES : (documentedValues(kind, source) ?? []);
     if (documented.includes(name)) return undefined;
@@ -88,7 +91,7 @@ export class FilterCheck {
       return dimension && namesOf((await this.#billed(project.id, ask))?.[dimension], documented);
     }
     if (kind !== "feature" && kind !== "model" && kind !== "tags") {
-      return documented.length > 0 ? { known: documented, isListed: true } : undefined;
+      return documented.length > 0 ? namesOf([], documented) : undefined;
     }
     const fields = await this.#fieldsOf(project);
     if (kind === "feature") return namesOf(fields?.features, documented);
@@ -215,7 +218,7 @@ export class FilterCheck {
     return this.#totals(totalKey(request), ask);
   }
 
-  /** Makes the call in the dialect, which is otherwise the service's. Returns the parsed answer; its shape is unchecked. */
+  /** Without `dialect` the call is made in the service's. Returns the parsed answer; its shape is unchecked. */
   async fetchBreakdown(
     request: UsageRequest,
     dialect?: Dialect,
@@ -232,10 +235,8 @@ export class FilterCheck {
 const SAME_NUMBERS =
   ': without the filter the numbers are the same; it may know the filter by another name, which "auto" as service.dialect finds out, or all usage meets it, which "checkFeatures": "warn" believes';
 
-type Names = { readonly known: readonly string[]; readonly isListed: boolean };
-
 /** `listed` is undefined if the service does not list names of the kind. */
-function namesOf(listed: readonly string[] | undefined, documented: readonly string[] = []): Names {
+function namesOf(listed: readonly string[] | undefined, documented: readonly string[] = []) {
   return { known: documented.concat(listed ?? []), isListed: listed !== undefined };
 }
 

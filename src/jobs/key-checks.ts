@@ -1,5 +1,5 @@
-// What calls to the service that do no harm say about an API key: whether a new key works, whether the active one still does, and when a
-// replaced one was last used.
+// What harmless calls to the service show about an API key: whether a new key works, whether the active one still does, and when a replaced
+// one was last used.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { max } from "date-fns/max";
@@ -28,8 +28,8 @@ const ATTEMPTS_MAX = 3;
 const WAIT_MS = 1_000;
 
 /**
- * Asks the service whose key it is, then reads the usage of a day if the key's scopes allow that. Throws if the service does not accept
- * the key. `granted` are the scopes that it has; empty if the service did not say which it granted.
+ * Asks the service for the key's id, then reads the usage of a day if the key's scopes allow that. Throws if the service does not accept
+ * the key. `granted` are the key's scopes; empty if the service did not say which it granted.
  */
 export async function verifyKey(
   { service, db }: RotationContext,
@@ -102,8 +102,8 @@ export async function retryWhileUnknown(
 // When a replaced key was last used, as the breakdown by accessor shows it.
 
 /**
- * Whether a key was used in the days of its grace period. "no" only if the service's usage covers all these days, is recent, tells keys
- * apart and does not show this key. "unknown" if the service does not tell.
+ * Whether a key was used in its grace period. "no" only if the service's usage covers all days of it, is recent, tells keys apart and does
+ * not show this key. "unknown" if the service's usage does not tell.
  */
 export type LastUse = { readonly seen: "yes" | "no" | "unknown"; readonly text: string };
 
@@ -172,8 +172,8 @@ export function lastUseVerdict(
       .flatMap(({ accessor, day }) => (isMeant(accessor) ? [day] : []))
       .sort()
       .at(-1);
-  const own = newestOf((accessor) => accessor === apiKeyId);
-  if (own !== undefined) return { seen: "yes", text: `the breakdown by accessor shows usage on ${own}` };
+  const lastDay = newestOf((accessor) => accessor === apiKeyId);
+  if (lastDay !== undefined) return { seen: "yes", text: `the breakdown by accessor shows usage on ${lastDay}` };
   // The absence of this key means something only if accessors are the ids of keys.
   const newest = newestOf((accessor) => listed.has(accessor));
   if (newest === undefined) {

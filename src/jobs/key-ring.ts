@@ -17,12 +17,9 @@ import { DAY_MS } from "../usage/days.ts";
 import type { Project } from "../usage/series.ts";
 
 export type KeyRing = {
-  /** The name of the key that a project is called with. Undefined if the project has none. */
-  readonly nameOf: (project: Project) => string | undefined;
   /**
-   * Calls with the project's key. If the service refuses the key itself (401), calls again with another key: with its replacement, if the
-   * key file or the ledger has one by now; otherwise, if the key is a rotation's, with the key before it, and then with the one that
-   * `first` configures (the key in use until the rotation has made one).
+   * Calls with the project's key. If the service refuses the key itself (401), calls again with its replacement, if the key file or the
+   * ledger has one by now. Otherwise a rotated key has two substitutes: the key before it, and the one that `first` configures.
    */
   readonly use: <T>(project: Project, call: (key: Secret) => Promise<T>) => Promise<T>;
   /** Calls with the key that creates and deletes the keys of a rotation, in the same way. */
@@ -37,7 +34,7 @@ type KeyRingDeps = {
   readonly db: Database | undefined;
   /** Undefined without a database, and if no key is rotated. */
   readonly masterKeys: MasterKeys | undefined;
-  readonly statics: StaticKeys;
+  readonly statics: ReturnType<typeof openStaticKeys>;
   /** When each fallback was reported last, by its reason. */
   readonly reportedMs: Map<string, number>;
 };
@@ -54,10 +51,6 @@ export async function openKeyRing(app: App, config: Config, db: Database | undef
   const masterKeys = db && rotations.length > 0 ? await openMasterKeys(app, db) : undefined;
   const deps: KeyRingDeps = { app, db, masterKeys, statics: openStaticKeys(app), reportedMs: new Map() };
   return {
-    nameOf({ id }) {
-      const key = projectKeys.get(id);
-      return key && keyName(key);
-    },
     use: (project, call) => callWithKey(deps, project, projectKeys.get(project.id), call),
     useToRotate: ({ name, project }, call) =>
       callWithKey(deps, project, creators.get(name) ?? projectKeys.get(project.id), call),
@@ -95,7 +88,7 @@ async function callWithKey<T>(
   }
 }
 
-/** `trouble`: why the key in use was passed over. */
+/** `trouble` says why the key in use was passed over. */
 type FoundKey = { readonly key: Secret; readonly id: string; readonly trouble?: string | undefined };
 
 /** Finds the newest key that was not refused yet. Throws the last refusal if there is none. */
@@ -148,25 +141,19 @@ async function reportFallback(
 // Keys that variables and files hold, and that commands print. A printed key is kept in memory, and its command runs again when the
 // service refuses the key. Nothing that a command prints is shown or logged: it may be the key.
 
-type StaticKeys = {
-  /** Projects with the same command share one run of it. */
-  readonly read: (reference: StaticKeyReference) => Promise<Secret>;
-  /** The service refused the key: if a command printed it, the next `read` runs the command again, though not twice in a minute. */
-  readonly reportRefusal: (key: Secret) => void;
-};
-
-/** How long a command is not run again that failed, or whose key the service refuses: otherwise each call of an export would run it. */
+/** A command that failed, or whose key the service refuses, is not run again before: otherwise each call of an export would run it. */
 const RERUN_MS_MIN = 60_000;
 /** More commands at once would slow down this machine and the vault that they ask. */
 const CONCURRENT_MAX = 4;
 
-type Answer = {
+/** One run of a key command. */
+type CommandRun = {
   readonly key: Promise<Secret>;
   /** Set when the command has ended and printed a key. */
   printed?: Secret;
-  /** It failed, or the service refused its key. */
+  /** The command failed, or the service refused its key. */
   isStale: boolean;
-  /** When the command was asked for, and later when it ended. */
+  /** When the run was asked for; once it is over, when it ended. */
   atMs: number;
 };
 
@@ -174,12 +161,10 @@ export function openStaticKeys(
   { env, scrubber, signal }: Pick<App, "env" | "scrubber" | "signal">,
   /** A monotonic clock, in milliseconds. */
   now: () => number = () => performance.now(),
-): StaticKeys {
-  const answers = new Map<string, Answer>();
-  const run = batched((references: readonly CommandReference[]) => Promise.all(references.map(runKeyCommand)), {
-    weightMax: 1,
-    weightOf: () => 1,
-    concurrency: CONCURRENT_MAX,
+) {
+  const runs = new Map<string, CommandRun>();
+  const runWhenFree = batched((references: readonly CommandReference[]) => Promise.all(references.map(runKeyCommand)), {
+    ...{ weightMax: 1, weightOf: () => 1, concurrency: CONCURRENT_MAX },
   });
 
   async function runKeyCommand({ command, timeoutSeconds, variables }: CommandReference): Promise<Secret> {
@@ -195,30 +180,32 @@ export function openStaticKeys(
     return secretOf("key", stdout.trim(), `the output of ${source}`);
   }
 
+  /** Projects with the same command share one run of it. */
   async function readPrinted(reference: CommandReference): Promise<Secret> {
     const id = JSON.stringify(reference);
-    const before = answers.get(id);
+    const before = runs.get(id);
     if (before && !(before.isStale && now() - before.atMs >= RERUN_MS_MIN)) return before.key;
-    const answer: Answer = { key: run(reference), isStale: false, atMs: now() };
-    answers.set(id, answer);
+    const begun: CommandRun = { key: runWhenFree(reference), isStale: false, atMs: now() };
+    runs.set(id, begun);
     try {
-      answer.printed = await answer.key;
-      return answer.printed;
+      begun.printed = await begun.key;
+      return begun.printed;
     } catch (error) {
-      answer.isStale = true;
+      begun.isStale = true;
       throw error;
     } finally {
-      answer.atMs = now();
+      begun.atMs = now();
     }
   }
 
   return {
-    async read(reference) {
+    async read(reference: StaticKeyReference): Promise<Secret> {
       const isCommand = "command" in reference;
       return scrubber.add(await (isCommand ? readPrinted(reference) : readSecret("key", reference, env)));
     },
-    reportRefusal(key) {
-      for (const answer of answers.values()) if (answer.printed?.equals(key)) answer.isStale = true;
+    /** The service refused the key: if a command printed it, a later `read` runs the command again. */
+    reportRefusal(key: Secret): void {
+      for (const one of runs.values()) if (one.printed?.equals(key)) one.isStale = true;
     },
   };
 }

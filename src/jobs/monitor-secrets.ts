@@ -1,5 +1,4 @@
-// Checks every secret that the configuration refers to, and reads those of the monitor: where notifications go, and what visitors
-// must send.
+// Checks every secret of the configuration, and reads those of the monitor: where notifications go, and what visitors must send.
 
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
@@ -32,7 +31,7 @@ export async function readMonitorSecrets(app: App, config: Config): Promise<Moni
 
 async function readReceiver(app: App, path: Receiver["path"], reference: SecretReference): Promise<Receiver> {
   const address = await readNamed(app, path, "address", reference);
-  // The path is the secret part of the address, and an error may contain it without the rest.
+  // An error may contain the secret part of the address without the rest.
   const { pathname, search } = new URL(address.reveal());
   app.scrubber.add(new Secret(`${pathname}${search}`));
   return { path, address, proxy: proxyOf(app.env) };

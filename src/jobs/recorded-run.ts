@@ -13,13 +13,12 @@ export type RunOutcome = {
   readonly error: string | undefined;
 };
 
-/** Returns what `work` returns, and throws what it throws. `outcomeOf` says from the result how the run ended. */
-export async function recordedRun<T>(
+/** Returns and throws what `work` does. */
+export async function recordedRun<T extends RunOutcome>(
   { app, db }: Pick<RotationContext, "app" | "db">,
   run: NewRun,
   projects: readonly RunProject[],
   work: () => Promise<T>,
-  outcomeOf: (result: T) => RunOutcome,
 ): Promise<T> {
   const finish = (status: "ok" | "failed" | "stopped", error: string | undefined) =>
     finishRun(db, run.runId, status, error && app.scrubber.scrub(error));
@@ -27,8 +26,7 @@ export async function recordedRun<T>(
   const heartbeat = setInterval(() => heartbeatRun(db, run.runId).catch(() => {}), HEARTBEAT_MS);
   try {
     const result = await work();
-    const { status, error } = outcomeOf(result);
-    await finish(status, error);
+    await finish(result.status, result.error);
     return result;
   } catch (error) {
     // If the database is lost, this fails, too, and the missing heartbeat shows that the run was interrupted.

@@ -6,7 +6,7 @@ import { type StoredDays, storedDays } from "../db/usage/due-slices.ts";
 import { recordFailure } from "../db/usage/failures.ts";
 import { seriesIdOf } from "../db/usage/stored-series.ts";
 import type { StoredAnswer } from "../db/usage/writer.ts";
-import { AppError, type ErrorCode, errorCode, errorText, unexpectedStack } from "../errors.ts";
+import { type ErrorCode, errorCode, errorText, unexpectedStack } from "../errors.ts";
 import { groupingName } from "../service/usage.ts";
 import { emptySlice, type NormalisedSlice, rowCount } from "../usage/answer-rows.ts";
 import { type Day, dayOf, daysOf, type Window } from "../usage/days.ts";
@@ -33,7 +33,7 @@ export type RequestRun = {
   readonly isRetried?: ((code: FailedRequest["code"]) => boolean) | undefined;
 };
 
-/** What all requests of one project in a run share. `fetchNo` was taken before the first of them. */
+/** Shared by all requests of one project in a run. `fetchNo` was taken before the first of them. */
 type SharedByRequests = { readonly check: FilterCheck; readonly fetchNo: number };
 
 /** Makes one request and stores its answer, or records why there is none. Throws errors that every other request would meet, too. */
@@ -61,31 +61,24 @@ export async function makeRequest(
       return { slices: [...emptied, ...slices], doubt };
     });
     const target = { seriesId, grouping: series.grouping, serviceChoosesDays: window === undefined, runId };
-    const result = await writer.store({ ...job, ...answer, ...attempt, ...target });
+    const { emptyGuard, cliffGuard, undated } = job;
+    const rules = { emptyGuard, cliffGuard, undated };
+    const result = await writer.store({ ...rules, ...answer, ...attempt, ...target });
     log.debug(describeRequest(request), `${series.source} request done`);
     return result;
   } catch (error) {
     app.signal.throwIfAborted();
     // Any other error, also a mistake in this program, fails this request alone: the others of the run may not meet it.
-    if (isDatabaseFailure(error) || isStop(error)) throw error;
+    if (isDatabaseFailure(error) || errorCode(error) === "stopped") throw error;
     const failed = { reason: errorText(error), code: errorCode(error) };
-    const failure = { ...failed, reason: app.scrubber.scrub(failed.reason) };
-    await recordFailure(db, {
-      seriesId,
-      days: window ? daysOf(window) : [runDay],
-      fetchNo: attempt.fetchNo,
-      ...failure,
-    });
+    const days = window ? daysOf(window) : [runDay];
+    const recorded = { ...failed, reason: app.scrubber.scrub(failed.reason) };
+    await recordFailure(db, { seriesId, days, fetchNo: attempt.fetchNo, ...recorded });
     if (isRetried?.(failed.code)) return failed;
     const stack = unexpectedStack(error);
-    const fields = { ...failed, ...describeRequest(request), ...(stack && { stack }) };
-    log.error(fields, `${series.source} request failed`);
+    log.error({ ...failed, ...describeRequest(request), ...(stack && { stack }) }, `${series.source} request failed`);
     return failed;
   }
-}
-
-function isStop(error: unknown): boolean {
-  return error instanceof AppError && error.code === "stopped";
 }
 
 type Reading = {
@@ -140,8 +133,8 @@ export async function readUsage(
 }
 
 /**
- * Without a window an answer covers the days of its period, including days that had rows and now have none: these. Throws `bad_answer`
- * if the answer has neither rows nor a date, because it is unknown which days are empty.
+ * Without a window an answer covers the days of its period. Returns an empty slice for each of these days that had rows and now has none.
+ * Throws `bad_answer` if the answer has neither rows nor a date, because it is unknown which days are empty.
  */
 function emptiedSlices(
   { oldest, hasRows }: StoredDays,
@@ -151,7 +144,7 @@ function emptiedSlices(
 ): readonly NormalisedSlice[] {
   if (rowCount(covered) === 0 && !period && hasRows && undated === "snapshot" && emptyGuard === "confirm") {
     throw badAnswer(
-      'the answer has no rows and names no day, though earlier ones had rows of days: nobody knows which of them are empty now; "emptyGuard": "off" takes it for a day without usage',
+      'the answer has no rows and names no day, though earlier ones had rows of days: so it is unknown which days are empty; "emptyGuard": "off" takes it for a day without usage',
     );
   }
   const days = covered.map(({ day }) => day);

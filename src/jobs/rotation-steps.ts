@@ -15,12 +15,11 @@ import { DAY_SECONDS } from "../usage/days.ts";
 import type { RotationContext } from "./context.ts";
 import { lastUse, refusalReason, verifyKey } from "./key-checks.ts";
 
-/** One rotation under way. */
+/** A rotation in progress. `did`, `kept` and `errors` become those of its RotationResult. */
 export type Rotation = {
   readonly context: RotationContext;
   readonly job: RotationJob;
   readonly ledger: KeyLedger;
-  /** What was done, which earlier keys were left unchanged, and what failed, so far. */
   readonly did: string[];
   readonly kept: string[];
   readonly errors: string[];
@@ -57,14 +56,14 @@ export async function takeStep(rotation: Rotation, step: RotationStep): Promise<
     case "deliver":
       return deliverToSinks(rotation, step.key, step.sinks);
     case "promote": {
-      // A new key is pending; a draining one was active before, and a person asked to have it back.
+      // Only a rollback promotes a draining key.
       const isRollback = step.key.state === "draining";
       return ledger.write({ kind: "active", intentId: step.key.intentId, isRollback }, step.reason);
     }
     case "abandon":
       return ledger.write({ kind: "abandoned", intentId: step.key.intentId }, step.reason);
-    case "restore":
-      // The service may have deleted it since: a key that does not work is not put back.
+    case "rollback":
+      // The service may have deleted the key since: a key that does not work must not become active.
       await verifyStored(rotation, step.key);
       return ledger.write({ kind: "rollback", intentId: step.key.intentId }, step.reason);
     case "recover":
@@ -73,8 +72,8 @@ export async function takeStep(rotation: Rotation, step: RotationStep): Promise<
 }
 
 /**
- * The intent is recorded before the POST and its id is in the key's comment: whatever happens in between, the key that may have
- * been made can be found. The POST is sent once. Everything that can be checked is checked before it.
+ * The intent is recorded before the POST, and its id is in the key's comment: a key whose answer is lost can be found. The POST is sent
+ * once. Everything that can be checked is checked before it.
  */
 async function createNewKey({ context, job, ledger }: Rotation, reason: string): Promise<void> {
   const { app, service, keys } = context;
@@ -87,10 +86,15 @@ async function createNewKey({ context, job, ledger }: Rotation, reason: string):
   const intentId = `ue-${randomBytes(6).toString("hex")}`;
   const comment = `${job.comment} [${intentId}]`;
   await ledger.write({ kind: "intent", intentId, comment }, reason);
-  await ledger.confirmLease();
   let created: NewKey;
   try {
-    created = await createKey(service, job.project.id, keyRequest(job, comment), caller, app.signal);
+    const { scopes, expiresInDays } = job;
+    const request = {
+      ...{ comment, scopes, tags: makesSelfHosted(scopes) ? [] : job.tags },
+      expiresInSeconds: expiresInDays === undefined ? undefined : expiresInDays * DAY_SECONDS,
+    };
+    // While the create waits for its permit, another process may take over the rotation: then it is not sent.
+    created = await createKey(service, job.project.id, request, caller, app.signal, ledger.confirmLease);
   } catch (error) {
     // An abort shows that nothing was sent: it does not interrupt a create that is being sent.
     const isCertainlyNotCreated =
@@ -100,15 +104,6 @@ async function createNewKey({ context, job, ledger }: Rotation, reason: string):
   }
   app.scrubber.add(created.key);
   await ledger.write({ kind: "stored", intentId, created }, "the service made the key");
-}
-
-function keyRequest({ scopes, tags, expiresInDays }: RotationJob, comment: string) {
-  return {
-    comment,
-    scopes,
-    tags: makesSelfHosted(scopes) ? [] : tags,
-    expiresInSeconds: expiresInDays === undefined ? undefined : expiresInDays * DAY_SECONDS,
-  };
 }
 
 async function verifyNewKey(rotation: Rotation, key: LedgerKey): Promise<void> {
@@ -192,8 +187,8 @@ async function deleteUnused(rotation: Rotation, key: LedgerKey, reason: string):
     if (key.note !== kept) await ledger.write({ kind: "kept", intentId }, kept);
     return keepKey(rotation, key, kept);
   }
-  const token = (caller: Secret) => fetchToken(service, caller, app.signal);
-  const callers = [await keys.useToRotate(job, token), await keys.use(job.project, token)];
+  const askWhose = (caller: Secret) => fetchToken(service, caller, app.signal);
+  const callers = [await keys.useToRotate(job, askWhose), await keys.use(job.project, askWhose)];
   if (callers.some((caller) => caller?.apiKeyId === apiKeyId)) {
     return keepKey(rotation, key, "key not deleted: it is the one this rotation calls with");
   }

@@ -1,5 +1,5 @@
-// Rotates one key, under a lease: asks the plan for the next step, takes it, and asks again, until no step is
-// left. Each step leaves the ledger in a state from which the plan can continue, so a crash between two steps needs no special code.
+// Rotates one key under a lease: asks the plan for the next step, takes it, and asks again until no step is left. Each step leaves the
+// ledger in a state from which the plan can continue, so a crash between two steps needs no special code.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -99,20 +99,16 @@ export async function recordedRotation(
 ): Promise<void> {
   const run = { runId: randomUUID(), kind: "rotation", job, trigger: "manual" } as const;
   const projects = rotations.map(({ project }) => ({ projectId: project.id, planned: 0 }));
-  const rotateAll = async () => {
-    const errors: string[] = [];
+  await recordedRun(context, run, projects, async () => {
+    let firstError: string | undefined;
     for (const rotation of rotations) {
       const [error] = (await rotate(rotation)).errors;
-      if (error !== undefined) errors.push(error);
+      firstError ??= error;
       const end = { runId: run.runId, projectId: rotation.project.id, counts: NO_COUNTS };
       await endProjects(context.db, [{ ...end, error: error && context.app.scrubber.scrub(error) }]);
     }
-    return errors;
-  };
-  await recordedRun(context, run, projects, rotateAll, ([error]) => ({
-    status: error === undefined ? "ok" : "failed",
-    error,
-  }));
+    return { status: firstError === undefined ? "ok" : "failed", error: firstError };
+  });
 }
 
 async function waitForLease({ log, actor, signal }: App, db: Database, job: RotationJob): Promise<Lease> {
@@ -122,10 +118,8 @@ async function waitForLease({ log, actor, signal }: App, db: Database, job: Rota
     if (lease) return lease;
     if (attempt === 1) log.info({ rotation: job.name }, "waiting for another process that rotates this key");
     if (performance.now() > until) {
-      throw new AppError(
-        "stopped",
-        `another process is rotating ${job.name}; it has not finished in ${LEASE_WAIT_MS_MAX / 1000} s`,
-      );
+      const seconds = LEASE_WAIT_MS_MAX / 1000;
+      throw new AppError("stopped", `another process is rotating ${job.name}; it has not finished in ${seconds} s`);
     }
     await sleep(LEASE_POLL_MS, undefined, { signal });
   }

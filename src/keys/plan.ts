@@ -8,38 +8,24 @@ import { type RotationJob, type Sink, sinkId } from "./policy.ts";
 /** After this many failures in a row nothing is created until a person asks for it. */
 export const FAILED_ATTEMPTS_MAX = 5;
 
-/** Exactly one of `next`, `idle` and `blocked` is set. */
-export type RotationPlan = {
-  /** One step at a time, because each depends on the one before. */
-  readonly next?: RotationStep;
-  /** Why there is nothing to do. */
-  readonly idle?: string;
-  /** Why the next step may not be done. */
-  readonly blocked?: string;
-};
+/** The next step, why there is nothing to do (`idle`), or why the next step may not be taken (`blocked`). Exactly one is set. */
+export type RotationPlan = { readonly next?: RotationStep; readonly idle?: string; readonly blocked?: string };
 
-/** A step towards an active key. */
+/**
+ * A step towards an active key.
+ * - `mark-orphan`: the answer to the request that creates the key was lost
+ * - `abandon`: the pending key will never be used
+ * - `rollback`: begins a rollback: verifies the previous key, which the next steps deliver and promote
+ * - `recover`: nothing is left to do; resets the count of failed attempts
+ */
 export type RotationStep = { readonly reason: string } & (
-  | { readonly kind: "create" }
-  /** The answer to the request that creates it was lost. */
-  | { readonly kind: "mark-orphan"; readonly key: LedgerKey }
-  | { readonly kind: "verify"; readonly key: LedgerKey }
   | { readonly kind: "deliver"; readonly key: LedgerKey; readonly sinks: readonly Sink[] }
-  | { readonly kind: "promote"; readonly key: LedgerKey }
-  /** A pending key that will never be used. */
-  | { readonly kind: "abandon"; readonly key: LedgerKey }
-  /** Begins a rollback: verifies the previous key, which is then put back as the active one. */
-  | { readonly kind: "restore"; readonly key: LedgerKey }
-  /** Nothing is left to do: resets the count of failed attempts. */
-  | { readonly kind: "recover" }
+  | { readonly kind: "mark-orphan" | "verify" | "promote" | "abandon" | "rollback"; readonly key: LedgerKey }
+  | { readonly kind: "create" | "recover" }
 );
 
-/** What a person asked for, and when. A key that becomes active after that time fulfils the request. */
-export type RotationRequest = {
-  /** A fresh key, due or not; or the previous key, put back. */
-  readonly wants: "fresh" | "previous";
-  readonly at: Date;
-};
+/** A person asked for a fresh key, due or not, or for the previous one. A key that becomes active after `at` fulfils the request. */
+export type RotationRequest = { readonly wants: "fresh" | "previous"; readonly at: Date };
 
 /** What is known about the active key besides the ledger, before the first step. */
 export type Inspection = {
@@ -63,17 +49,18 @@ export function planRotation(
     };
   }
   if (next) return { next };
-  if (wantsPrevious(ledger, request)) return { blocked: "there is no previous key to put back" };
-  return { idle: idleText(job, ledger, now) };
+  if (wantsPrevious(ledger, request)) return { blocked: "there is no previous key to roll back to" };
+  const active = activeKey(ledger);
+  const ageDays = active ? daysInService(active, now) : 0;
+  const dueInDays = Math.ceil(job.maxAgeDays - ageDays);
+  return { idle: `the active key is ${Math.floor(ageDays)} days old; due in ${dueInDays} days` };
 }
 
 export function needsAttention(failedAttempts: number): boolean {
   return failedAttempts >= FAILED_ATTEMPTS_MAX;
 }
 
-type Failures = { readonly failedAttempts: number; readonly lastError: string | null };
-
-export function attemptsText({ failedAttempts, lastError }: Failures): string {
+export function attemptsText({ failedAttempts, lastError }: Pick<Ledger, "failedAttempts" | "lastError">): string {
   const attention = needsAttention(failedAttempts) ? "needs attention: nothing is created until rotate --now; " : "";
   return `${attention}${failedAttempts} failed ${failedAttempts === 1 ? "attempt" : "attempts"}, the last: ${lastError}`;
 }
@@ -82,12 +69,6 @@ type Fallback = { readonly fallback: string | null; readonly fallbackAt: Date | 
 
 export function fallbackText({ fallback, fallbackAt }: Fallback): string {
   return `the key in use was refused (${fallbackAt?.toISOString()}), and another one was used in its place, see "keys": ${fallback}`;
-}
-
-function idleText(job: RotationJob, ledger: Ledger, now: Date): string {
-  const active = activeKey(ledger);
-  const ageDays = active ? daysInService(active, now) : 0;
-  return `the active key is ${Math.floor(ageDays)} days old; due in ${Math.ceil(job.maxAgeDays - ageDays)} days`;
 }
 
 export function nextStep(
@@ -103,7 +84,7 @@ export function nextStep(
   if (target && request?.wants !== "fresh") return rollbackStep(job, target, pending);
   if (wantsPrevious(ledger, request)) {
     const previous = previousKey(ledger);
-    return previous && { kind: "restore", key: previous, reason: "the previous key was asked for" };
+    return previous && { kind: "rollback", key: previous, reason: "the previous key was asked for" };
   }
   if (pending) return pendingStep(job, ledger, pending, request);
   const active = activeKey(ledger);
@@ -120,10 +101,7 @@ export function nextStep(
 function rollbackStep(job: RotationJob, target: LedgerKey, pending: LedgerKey | undefined): RotationStep {
   const reason = "the previous key was asked for";
   if (pending) return pending.step === "intent" ? markOrphanStep(pending) : { kind: "abandon", key: pending, reason };
-  const sinks = missingSinks(job, target);
-  return sinks.length > 0
-    ? { kind: "deliver", key: target, sinks, reason }
-    : { kind: "promote", key: target, reason: `${reason}, and every sink has it` };
+  return deliverOrPromote(job, target, reason);
 }
 
 function pendingStep(
@@ -139,10 +117,14 @@ function pendingStep(
       ? { kind: "abandon", key, reason: "a fresh key was asked for, and this one was not accepted" }
       : { kind: "verify", key, reason: "the key is stored and was not verified yet" };
   }
+  return deliverOrPromote(job, key, "the key works");
+}
+
+function deliverOrPromote(job: RotationJob, key: LedgerKey, reason: string): RotationStep {
   const sinks = missingSinks(job, key);
   return sinks.length > 0
-    ? { kind: "deliver", key, sinks, reason: "the key works and not every sink has it" }
-    : { kind: "promote", key, reason: "the key works and every sink has it" };
+    ? { kind: "deliver", key, sinks, reason: `${reason} and not every sink has it` }
+    : { kind: "promote", key, reason: `${reason} and every sink has it` };
 }
 
 function markOrphanStep(key: LedgerKey): RotationStep {
@@ -181,7 +163,7 @@ function dueReason(
   return leftDays <= job.graceDays ? `the active key expires in ${Math.floor(leftDays)} days` : undefined;
 }
 
-/** Starts again at a rollback: otherwise the old key that was put back would be due for replacement at once. */
+/** Starts again at a rollback: otherwise the old key would be due for replacement at once. */
 function daysInService(key: LedgerKey, now: Date): number {
   return daysBetween(key.rollbackAt ?? key.requestedAt, now);
 }
@@ -199,13 +181,13 @@ function daysBetween(from: Date, to: Date): number {
 /** The service may list a new key a moment late. A key that it does not list after this time was not made. */
 const UNLISTED_MS_MAX = HOUR_MS;
 
+/**
+ * - `mark-due`: the grace period is over: the key is due for removal, unless the service shows that it is still used
+ * - `recheck`: somebody may have deleted the key at the service
+ * - `search`: looks for an orphan at the service, by its comment; with `giveUp` one that is not listed counts as not made
+ */
 export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } & (
-  | { readonly kind: "delete" }
-  /** The grace period is over: mark the key due for removal, unless the service shows that it is still used. */
-  | { readonly kind: "mark-due" }
-  /** Somebody may have deleted it at the service. */
-  | { readonly kind: "recheck" }
-  /** Look for an orphan at the service, by its comment. With `giveUp`, one that is not listed counts as not made. */
+  | { readonly kind: "delete" | "mark-due" | "recheck" }
   | { readonly kind: "search"; readonly giveUp: boolean }
 );
 
@@ -216,15 +198,12 @@ export function cleanupSteps(job: RotationJob, ledger: Ledger, now: Date): Clean
     if (key.state === "orphan") return [orphanStep(job, key, now)];
     // Without an active key a draining one may be the only one that works, and a rollback needs its target.
     if (key.state !== "draining" || !hasActive || key.intentId === ledger.rollbackTo) return [];
-    return key.dueForRemovalAt ? [removalStep(job, key)] : graceSteps(job, key, now);
+    if (key.dueForRemovalAt) return [removalStep(job, key)];
+    const replacedDays = key.drainingSince ? daysBetween(key.drainingSince, now) : 0;
+    if (replacedDays < job.graceDays) return [];
+    const reason = `it was replaced ${Math.floor(replacedDays)} days ago, and its grace is ${job.graceDays} days`;
+    return [{ kind: "mark-due", key, reason }];
   });
-}
-
-function graceSteps(job: RotationJob, key: LedgerKey, now: Date): CleanupStep[] {
-  const replacedDays = key.drainingSince ? daysBetween(key.drainingSince, now) : 0;
-  if (replacedDays < job.graceDays) return [];
-  const reason = `it was replaced ${Math.floor(replacedDays)} days ago, and its grace is ${job.graceDays} days`;
-  return [{ kind: "mark-due", key, reason }];
 }
 
 /** A key that a sink still holds is never deleted: whoever reads the sink uses it. */

@@ -13,8 +13,8 @@ export type Sink =
 export type RotationJob = {
   /** The name in the ledger. */
   readonly name: string;
-  /** The name in the configuration, of a rotation that is there for many projects. */
-  readonly group?: string;
+  /** The name in the configuration; left out if it is `name`, because the rotation is for one project. */
+  readonly jobName?: string;
   /** A cron expression, in `timezone`. */
   readonly schedule: string;
   readonly timezone: string;
@@ -30,10 +30,7 @@ export type RotationJob = {
   /** More than maxAgeDays and graceDays together. If it is left out, keys do not expire. */
   readonly expiresInDays?: number;
   readonly deliver: readonly Sink[];
-  /**
-   * What happens to a key that is due for removal. "delete": it is deleted at the service once the service's usage shows that nobody uses
-   * it.
-   */
+  /** "delete": a key that is due for removal is deleted once the service's usage shows that nobody uses it. */
   readonly retire: "keep" | "delete";
 };
 
@@ -47,24 +44,24 @@ export function sinkId(sink: Sink): string {
 const SELF_HOSTED_PRODUCTS = ["self-hosted:product:api", "self-hosted:product:engine"];
 const MEMBER_SCOPES = ["project:read", "project:write", "keys:read", "keys:write", "usage:read", "usage:write"];
 
-/** The scopes of each role, and of a name for several scopes. A star stands for every scope that begins with the text before it. */
-const PARTS: Readonly<Record<string, readonly string[]>> = {
+/** What each role, or name for several scopes, includes. A star stands for every scope that begins with the text before it. */
+const INCLUDED: Readonly<Record<string, readonly string[]>> = {
   member: MEMBER_SCOPES,
   admin: ["member", ...MEMBER_SCOPES, "members:*", "admins:*", "billing:read"],
   owner: ["*"],
   "self-hosted:products": SELF_HOSTED_PRODUCTS,
 };
 
-/** The requested scopes that were not granted. The service answers in another order, with the parts of a name, and often with more. */
+/** The requested scopes that were not granted. The service may answer in another order, with what a name includes, and with more. */
 export function missingScopes(asked: readonly string[], granted: readonly string[]): string[] {
   return asked.filter((scope) => !holdsScope(granted, scope));
 }
 
-/** Whether the scope is granted by itself, as a part of a role, or by all of its own parts. */
+/** Whether the scope is granted by itself, by a role that includes it, or by all scopes that it includes. */
 export function holdsScope(granted: readonly string[], scope: string): boolean {
-  const given = granted.flatMap((held) => [held, ...(PARTS[held] ?? [])]);
+  const given = granted.flatMap((held) => [held, ...(INCLUDED[held] ?? [])]);
   if (given.some((one) => one === scope || (one.endsWith("*") && scope.startsWith(one.slice(0, -1))))) return true;
-  return PARTS[scope]?.every((part) => holdsScope(granted, part)) === true;
+  return INCLUDED[scope]?.every((included) => holdsScope(granted, included)) === true;
 }
 
 /** Either scope lets a key read the breakdown; sources differ on which one it needs. */

@@ -59,10 +59,7 @@ export async function sealKey(key: Secret, apiKeyId: string, { current }: Master
     .encrypt(current.bytes);
 }
 
-/**
- * Adds the secret to the scrubber before anything can print it. If the sealed text is damaged, so that it opens with no master key, the error is
- * one for which `isDamaged` is true.
- */
+/** Adds the secret to the scrubber before anything can print it. If no master key opens the sealed text, `isDamaged` knows the error. */
 export async function openSealedKey(
   { sealed, apiKeyId }: { readonly sealed: string; readonly apiKeyId: string },
   masterKeys: MasterKeys,

@@ -24,7 +24,7 @@ export async function testSink(sink: Sink): Promise<void> {
     const existing = await stat(target).catch(() => undefined);
     if (existing && !existing.isFile()) throw new Error("it is not a file");
     // A random name, because an existing file beside the key file may belong to anybody.
-    const probe = ownFile(target, `${randomBytes(6).toString("hex")}.probe`);
+    const probe = besideKeyFile(target, `${randomBytes(6).toString("hex")}.probe`);
     try {
       await writeFile(probe, "", { flag: "wx", mode: FILE_MODE, flush: true });
     } finally {
@@ -80,7 +80,7 @@ async function makeFolder(folder: string, isParentMade = false): Promise<void> {
 
 /** The temporary file always has the same name, so that the next delivery removes what a crash left. */
 async function writeKeyFile(target: string, key: Secret): Promise<void> {
-  const temporary = ownFile(target, "next");
+  const temporary = besideKeyFile(target, "next");
   await rm(temporary, { force: true });
   await replaceFile(target, [`${key.reveal()}\n`], { temporary, mode: FILE_MODE });
   // Without this a power failure may undo the rename.
@@ -88,8 +88,8 @@ async function writeKeyFile(target: string, key: Secret): Promise<void> {
   await folder.sync();
 }
 
-/** The name of this program's temporary file beside a key file; nobody chooses such a name by chance. */
-function ownFile(target: string, what: string): string {
+/** The path of a temporary file beside the key file, which nobody else would name so. */
+function besideKeyFile(target: string, what: string): string {
   return `${target}.usage-export-${what}`;
 }
 

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { AppError } from "../errors.ts";
 import { isFreeOfSecret, Secret } from "../secret.ts";
 import { callAllowingStatuses, Id, parseAnswer } from "./answer.ts";
-import type { Service } from "./service.ts";
+import type { Service, ServiceCall } from "./service.ts";
 
 const Scopes = z
   .array(z.string())
@@ -74,6 +74,7 @@ export async function createKey(
   request: KeyRequest,
   callerKey: Secret,
   signal: AbortSignal,
+  beforeAttempt?: ServiceCall["beforeAttempt"],
 ) {
   const path = ["v1", "projects", projectId, "keys"];
   const body = {
@@ -85,7 +86,7 @@ export async function createKey(
   };
   try {
     const how = { operation: "create_key", method: "POST", retry: false, secretAnswer: true } as const;
-    const call = { ...how, path, body, scopes: ["keys:write"] };
+    const call = { ...how, path, body, scopes: ["keys:write"], beforeAttempt };
     const answer = await service.call(call, callerKey, signal);
     const { api_key_id: apiKeyId, key, scopes, created } = parseAnswer(CreatedKeyAnswer, answer, "the created key");
     // The other fields of the answer are stored and shown, so none of them may contain the key.

@@ -12,13 +12,15 @@ import { JOB } from "../keys/sample-ledger.ts";
 const KEY = new Secret("a".repeat(40));
 const CREATED = { api_key_id: "key-1", key: "b".repeat(40), scopes: ["member"] };
 
-/** A rotation without a sink that records its calls. `create` answers the POST. */
-function openRotation(create: () => unknown = () => CREATED, ledgerPart: Partial<KeyLedger> = {}) {
+/** A rotation without a sink that records its calls. `create` answers the POST, which first waits for its permit. */
+function openRotation(create: () => unknown = () => CREATED, ledgerPart: Partial<KeyLedger> = {}, onWait = () => {}) {
   const done: string[] = [];
   const never = async () => {
     throw new Error("not expected");
   };
-  const call: Service["call"] = async ({ operation = "" }) => {
+  const call: Service["call"] = async ({ operation = "", beforeAttempt }) => {
+    if (operation === "create_key") onWait();
+    await beforeAttempt?.();
     done.push(operation);
     const value = operation === "create_key" ? create() : { api_key_id: "caller" };
     return { status: 200, value };
@@ -44,6 +46,18 @@ test("the create is sent after its intent is recorded, and the new key is stored
   const { done, take } = openRotation();
   await take();
   expect(done).toEqual(["token", "write intent", "confirm lease", "create_key", "write stored"]);
+});
+
+test("a process that loses its lease while the create waits for its permit does not send it", async () => {
+  let isLost = false;
+  const confirmLease = async () => {
+    if (isLost) throw new AppError("stopped", "another process has taken over the rotation");
+  };
+  const { done, take } = openRotation(undefined, { confirmLease }, () => {
+    isLost = true;
+  });
+  await expect(take()).rejects.toThrow("another process");
+  expect(done).toEqual(["token", "write intent", "write orphan"]);
 });
 
 test("if the intent can't be recorded, no create is sent", async () => {

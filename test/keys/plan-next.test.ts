@@ -146,11 +146,11 @@ const NEWER = key({ intentId: "ue-2" });
 
 test.each(
   cases(
-    ["there is one draining key", ledger([draining(), NEWER]), "restore ue-0", ROLLBACK_REQUESTED],
+    ["there is one draining key", ledger([draining(), NEWER]), "rollback ue-0", ROLLBACK_REQUESTED],
     [
       "there are two draining keys",
       ledger([draining({ intentId: "ue-a", requestedAt: daysAgo(60) }), draining(), NEWER]),
-      "restore ue-0",
+      "rollback ue-0",
       ROLLBACK_REQUESTED,
     ],
     [
@@ -175,7 +175,7 @@ test.each(
     [
       "the key in use was put back before that",
       ledger([draining(), key({ intentId: "ue-2", rollbackAt: daysAgo(1) })]),
-      "restore ue-0",
+      "rollback ue-0",
       ROLLBACK_REQUESTED,
     ],
     [
@@ -184,7 +184,7 @@ test.each(
       undefined,
       ROLLBACK_REQUESTED,
     ],
-    ["another key is pending", ledger([draining(), NEWER, pending("stored")]), "restore ue-0", ROLLBACK_REQUESTED],
+    ["another key is pending", ledger([draining(), NEWER, pending("stored")]), "rollback ue-0", ROLLBACK_REQUESTED],
     ["recorded, the sinks have another key", ledger([draining(), NEWER], { rollbackTo: "ue-0" }), "deliver ue-0"],
     [
       "recorded, every sink has that key",

@@ -4,7 +4,7 @@ import { daysAgo, draining, JOB, key, ledger, NOW, pending } from "./sample-ledg
 
 test("a rollback without a previous key is blocked, with the reason", () => {
   const plan = planRotation(JOB, ledger([key({ requestedAt: daysAgo(99) })]), NOW, { wants: "previous", at: NOW });
-  expect(plan).toEqual({ blocked: "there is no previous key to put back" });
+  expect(plan).toEqual({ blocked: "there is no previous key to roll back to" });
 });
 
 const DUE = key({ requestedAt: daysAgo(30) });

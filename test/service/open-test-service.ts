@@ -16,7 +16,6 @@ export const READ: ServiceCall = { method: "GET", path: ["v1", "projects", "p1",
 
 /** Every project has this key. */
 export const KEY_RING: KeyRing = {
-  nameOf: () => undefined,
   use: (_, call) => call(KEY),
   useToRotate: (_, call) => call(KEY),
 };

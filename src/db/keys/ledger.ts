@@ -247,7 +247,7 @@ const LEASE_END = sql<Date>`clock_timestamp() + make_interval(secs => ${LEASE_SE
 
 export type Lease = { readonly rotation: string; readonly fence: string };
 
-type Leased = Pick<RotationJob, "name" | "group"> & { readonly project?: { readonly name: string } };
+type Leased = Pick<RotationJob, "name" | "jobName"> & { readonly project?: { readonly name: string } };
 
 /** The names among these of rotations that some process has begun. */
 export async function begunRotations(tx: Tx, names: readonly string[]): Promise<ReadonlySet<string>> {
@@ -256,7 +256,7 @@ export async function begunRotations(tx: Tx, names: readonly string[]): Promise<
 }
 
 /** Undefined while another process holds the lease. */
-export async function takeLease(db: Database, { name, group, project }: Leased, owner: string) {
+export async function takeLease(db: Database, { name, jobName, project }: Leased, owner: string) {
   return inTransaction(db, async (tx): Promise<Lease | undefined> => {
     await sql`insert into usage_export.rotation (name) values (${name}) on conflict do nothing`.execute(tx);
     // An end beyond LEASE_END was stored before the clock was set back: it is shortened, and its holder may still renew it.
@@ -269,7 +269,7 @@ export async function takeLease(db: Database, { name, group, project }: Leased, 
     const taken = await tx
       .updateTable("usage_export.rotation")
       .set({ lease_owner: owner, lease_until: LEASE_END, fence: sql`fence + 1` })
-      .set({ group_name: group ?? null, project: project?.name ?? null })
+      .set({ job_name: jobName ?? null, project: project?.name ?? null })
       .where("name", "=", name)
       .where((where) => where.or([where("lease_until", "is", null), where("lease_until", "<", NOW)]))
       .returning("fence")

@@ -84,10 +84,7 @@ test("a run of usage reads no balances", async ({ context }) => {
   expect(emulator.requests.filter(({ path }) => path.endsWith("/balances"))).toEqual([]);
 });
 
-for (const [status, text] of [
-  [403, "the key may not read balances"],
-  [404, "the service does not offer balances"],
-] as const) {
+for (const status of [403, 404]) {
   test(`a ${status} to balances is said once, is not asked again in the run, and the run succeeds`, async ({
     context,
   }) => {
@@ -99,7 +96,7 @@ for (const [status, text] of [
     await context.configure(smallConfig(emulator.url, { exports: [{ ...COSTS, groupings: ["none", "tags"] }] }));
     const { status: exit, stderr } = await context.run(["export"]);
     expect(exit).toBe(0);
-    expect(stderr.split(text)).toHaveLength(2);
+    expect(stderr.split("balances not read")).toHaveLength(2);
     expect(emulator.requests.filter(isBalances)).toHaveLength(1);
   });
 }

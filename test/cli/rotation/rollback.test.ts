@@ -19,7 +19,7 @@ test("--rollback verifies the previous key, delivers it and makes it active", as
   const [first] = await makeKeys(context, 2);
   const { status, stdout } = await context.run(["rotate", "--rollback"]);
   expect(status).toBe(0);
-  expect(stdout).toMatch(/restore .*\n.*deliver .*\n.*promote .*\n.*due in 30 days/);
+  expect(stdout).toMatch(/rollback .*\n.*deliver .*\n.*promote .*\n.*due in 30 days/);
   expect(sinkSecret(context)).toBe(first);
   expect(await statesOf(context)).toEqual(["active", "draining"]);
   expect((await events(context.db)).slice(-3)).toEqual(["rollback", "delivered", "active"]);

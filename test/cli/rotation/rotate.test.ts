@@ -74,7 +74,7 @@ test("--dry-run takes --now and --rollback into account", async ({ context }) =>
     "would create: a fresh key was asked for",
   );
   expect((await context.run(["rotate", "--dry-run", "--rollback"])).stdout).toContain(
-    `would restore ${row?.api_key_id}`,
+    `would rollback ${row?.api_key_id}`,
   );
 });
 
