@@ -10,10 +10,10 @@ export type DayChoice = { readonly [What in "from" | "to"]?: Day | undefined } &
 };
 
 /** A column that is not text is a number, a day or a time. */
-type Column = { readonly name: string; readonly isText: boolean };
+type DumpedColumn = { readonly name: string; readonly isText: boolean };
 
 /** `day` names the column with the day of a row. */
-export type DumpedView = { readonly name: string; readonly columns: readonly Column[]; readonly day?: string };
+export type DumpedView = { readonly name: string; readonly columns: readonly DumpedColumn[]; readonly day?: string };
 
 const DAY_COLUMNS = ["usage_date", "x_UsageDate"];
 const BATCH_ROWS = 1_000;

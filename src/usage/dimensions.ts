@@ -9,7 +9,7 @@ export type Source = (typeof SOURCES)[number];
 export const DIALECTS = ["interface", "2026"] as const;
 export type Dialect = (typeof DIALECTS)[number];
 
-type Entry = {
+type DimensionEntry = {
   /** The name in the interface, as a grouping and as a filter. */
   readonly name: string;
   readonly sources: readonly Source[];
@@ -128,7 +128,7 @@ const TABLE = [
     hasEach: true,
     in2026: { filter: "tag" },
   },
-] as const satisfies readonly Entry[];
+] as const satisfies readonly DimensionEntry[];
 
 type Entries = (typeof TABLE)[number];
 type NamesOf<E> = E extends { readonly name: infer Name } ? Name : never;
@@ -141,15 +141,15 @@ export type SetDimension = NamesOf<Extract<Entries, { readonly member: string }>
 export type EachDimension = NamesOf<Extract<Entries, { readonly hasEach: true }>>;
 
 /** The entries by name, with the optional fields of all of them. */
-const ENTRIES: ReadonlyMap<string, Entry> = new Map(TABLE.map((entry) => [entry.name, entry]));
+const ENTRIES: ReadonlyMap<string, DimensionEntry> = new Map(TABLE.map((entry) => [entry.name, entry]));
 
-export function dimension(name: Dimension): Entry {
+export function dimension(name: Dimension): DimensionEntry {
   const entry = ENTRIES.get(name);
   if (!entry) throw new Error(`expected a dimension, got ${JSON.stringify(name)}`);
   return entry;
 }
 
-function namesOf<Name extends Dimension>(isOne: (entry: Entry) => boolean): readonly Name[] {
+function namesOf<Name extends Dimension>(isOne: (entry: DimensionEntry) => boolean): readonly Name[] {
   return TABLE.filter(isOne).map(({ name }) => name as Name);
 }
 

@@ -3,7 +3,7 @@
 
 import type { Source } from "./dimensions.ts";
 
-type Entry = {
+type MetricEntry = {
   /** The name in the service and of the column. */
   readonly name: string;
   /** What people call it. */
@@ -33,7 +33,7 @@ export const METRIC_TABLE = [
     meaning: "Characters turned into speech, a count",
   },
   { name: "requests", label: "Requests", unit: "requests", meaning: "Requests, a count" },
-] as const satisfies readonly Entry[];
+] as const satisfies readonly MetricEntry[];
 
 export type Metric = (typeof METRIC_TABLE)[number]["name"];
 

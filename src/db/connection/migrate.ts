@@ -13,7 +13,7 @@ import { explainMissingRight, NOT_ALLOWED } from "./errors.ts";
 import { withStatementTimeout } from "./timeouts.ts";
 import { setUntilCommit, type Tx } from "./transaction.ts";
 import { createViews, repairReader } from "./view-creation.ts";
-import { expandLists, readViews, type View, viewsHash } from "./view-files.ts";
+import { expandLists, readViews, type ViewText, viewsHash } from "./view-files.ts";
 
 /** Any fixed number works, but it must not change between versions. */
 const MIGRATION_LOCK = 7_205_521_846_402;
@@ -189,7 +189,7 @@ async function storedSchema(db: Database): Promise<StoredSchema> {
 }
 
 /** The files of the migrations that the database lacks, and whether its views differ. Throws if a newer version migrated it. */
-async function findMissing({ migrations: applied, ...stored }: StoredSchema, views: readonly View[]) {
+async function findMissing({ migrations: applied, ...stored }: StoredSchema, views: readonly ViewText[]) {
   const files = await migrationFiles();
   const viewsDiffer = stored.viewsHash !== viewsHash(views);
   const version = await programVersion();

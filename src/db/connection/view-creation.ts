@@ -5,12 +5,12 @@ import { systemCode } from "../../errors.ts";
 import type { Database } from "./database.ts";
 import { NOT_ALLOWED } from "./errors.ts";
 import { type Tx, tryWithin } from "./transaction.ts";
-import { columnComments, type View } from "./view-files.ts";
+import { columnComments, type ViewText } from "./view-files.ts";
 
 /** SQLSTATE of a replacement that changes columns: Postgres only allows adding columns at the end. */
 const COLUMNS_CHANGED = new Set(["42P16", "42P13"]);
 
-async function commentColumns(tx: Tx, views: readonly View[]): Promise<void> {
+async function commentColumns(tx: Tx, views: readonly ViewText[]): Promise<void> {
   const comments = columnComments();
   const { rows } = await sql<{ view: string; column: string }>`
     select concat('bi.', relname) as view, attname as "column"
@@ -30,9 +30,9 @@ async function commentColumns(tx: Tx, views: readonly View[]): Promise<void> {
 }
 
 /** Puts each view after the views that its text names. */
-function inDependencyOrder(views: readonly View[]): readonly View[] {
-  const ordered = new Set<View>();
-  const visit = (view: View) => {
+function inDependencyOrder(views: readonly ViewText[]): readonly ViewText[] {
+  const ordered = new Set<ViewText>();
+  const visit = (view: ViewText) => {
     if (ordered.has(view)) return;
     const named = namesIn(view.text);
     for (const other of views) if (other !== view && named.has(other.name)) visit(other);
@@ -53,7 +53,7 @@ function namesIn(text: string): ReadonlySet<string> {
  * database has. If the columns of a view have changed, all stored ones are dropped and created anew, with the grants that they had. Fails if a
  * view of somebody else depends on one: dropping it would lose its text.
  */
-export async function createViews(tx: Tx, unordered: readonly View[], stored: readonly string[]) {
+export async function createViews(tx: Tx, unordered: readonly ViewText[], stored: readonly string[]) {
   const views = inDependencyOrder(unordered);
   const create = async () => {
     for (const { text } of views) await sql.raw(text).execute(tx);

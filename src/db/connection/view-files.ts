@@ -11,7 +11,7 @@ const VIEWS_FOLDER = path.join(MIGRATIONS_FOLDER, "views");
 const COLUMN_COMMENTS = path.join(MIGRATIONS_FOLDER, "columns.json");
 
 /** A view or a function. */
-export type View = {
+export type ViewText = {
   /** Including its schema. */
   readonly name: string;
   /** Creates it, with its comments. */
@@ -19,7 +19,7 @@ export type View = {
 };
 
 /** Every command reads them. Sixty small files are read faster synchronously than with a promise for each. */
-export function readViews(): readonly View[] {
+export function readViews(): readonly ViewText[] {
   return fs
     .readdirSync(VIEWS_FOLDER)
     .filter((file) => file.endsWith(".sql"))
@@ -29,7 +29,7 @@ export function readViews(): readonly View[] {
 }
 
 /** Changes with every text, and with the comments on columns. */
-export function viewsHash(views: readonly View[]): string {
+export function viewsHash(views: readonly ViewText[]): string {
   const texts = `${views.map(({ text }) => text).join("\n")}${JSON.stringify(columnComments())}`;
   return hash("sha256", texts.replaceAll("\r\n", "\n"));
 }
@@ -45,7 +45,7 @@ function withDimensions(file: string, text: string): readonly (readonly [file: s
   });
 }
 
-function parseView(file: string, written: string): View {
+function parseView(file: string, written: string): ViewText {
   const [, name] = /^create or replace (?:view|function) ((?:bi|usage_export)\.\w+)/m.exec(written) ?? [];
   if (name?.split(".")[1] !== path.basename(file, ".sql")) {
     throw new Error(`migrations/views/${file}: expected "create or replace view" or "function" with the file's name`);

@@ -158,11 +158,11 @@ async function writeTogether(
 
 // Merges the answers of a batch.
 
-type IncomingSlice = NormalisedSlice &
+type SliceToStore = NormalisedSlice &
   Pick<AnswerToStore, "seriesId" | "grouping" | "fetchNo" | "runId"> & { readonly answer: AnswerToStore };
 
 /** What a batch stores: slices of days, and snapshots from answers without any date. */
-type IncomingSlices = { readonly slices: readonly IncomingSlice[]; readonly snapshots: readonly IncomingSlice[] };
+type SlicesToStore = { readonly slices: readonly SliceToStore[]; readonly snapshots: readonly SliceToStore[] };
 
 /**
  * Stores all of the answers or none, and returns the results in their order. Safe to repeat: an answer that is stored already is
@@ -189,7 +189,7 @@ export async function mergeAnswers(db: Database, answers: readonly AnswerToStore
 }
 
 /** The answers to store as snapshots of unknown span. An answer without rows belongs to the days of its series, if that has any. */
-async function undatedSnapshots(db: Database, all: readonly IncomingSlice[]): Promise<ReadonlySet<IncomingSlice>> {
+async function undatedSnapshots(db: Database, all: readonly SliceToStore[]): Promise<ReadonlySet<SliceToStore>> {
   const undated = all.filter((slice) => slice.undated && slice.answer.undated === "snapshot");
   const empty = undated.filter(({ rowCount }) => rowCount === 0);
   const dated = empty.length > 0 ? await datedSeries(db, empty) : new Set<number>();
@@ -197,7 +197,7 @@ async function undatedSnapshots(db: Database, all: readonly IncomingSlice[]): Pr
 }
 
 /** Throws StaleRead if a slice that seemed unchanged has been written since it was read. */
-async function readAndWrite(tx: Tx, answers: readonly AnswerToStore[], incoming: IncomingSlices) {
+async function readAndWrite(tx: Tx, answers: readonly AnswerToStore[], incoming: SlicesToStore) {
   const read = await readSlices(tx, incoming.slices);
   const changing = incoming.slices.filter((slice) => mayChange(slice, read.stored));
   const groupIds = await internGroups(tx, [...changing, ...incoming.snapshots]);
@@ -257,16 +257,16 @@ function storedOf(slice: SliceRef, all: StoredSlices): StoredSlice {
   return all.get(sliceKey(slice)) ?? { fetchNo: 0, contentHash: undefined, rows: 0, doubt: undefined };
 }
 
-function mayChange(slice: IncomingSlice, all: StoredSlices): boolean {
+function mayChange(slice: SliceToStore, all: StoredSlices): boolean {
   return reasonToKeep(storedOf(slice, all), { ...slice, filterDoubt: slice.answer.doubt }) === undefined;
 }
 
 /** Whether the answer has rows and would replace stored ones. */
-function replacesRows(slice: IncomingSlice, all: StoredSlices): boolean {
+function replacesRows(slice: SliceToStore, all: StoredSlices): boolean {
   return slice.rowCount > 0 && storedOf(slice, all).rows > 0 && mayChange(slice, all);
 }
 
-function decide(slice: IncomingSlice, all: StoredSlices, totals: ReadonlyMap<string, Totals>, now: Date) {
+function decide(slice: SliceToStore, all: StoredSlices, totals: ReadonlyMap<string, Totals>, now: Date) {
   const { answer } = slice;
   const stored = { ...storedOf(slice, all), totals: totals.get(sliceKey(slice)) };
   const askedAt = new Date(now.getTime() - (performance.now() - answer.askedMs));
@@ -285,7 +285,7 @@ function decide(slice: IncomingSlice, all: StoredSlices, totals: ReadonlyMap<str
   };
 }
 
-function totalsOf({ columns: { metricNames, metrics } }: IncomingSlice): Totals {
+function totalsOf({ columns: { metricNames, metrics } }: SliceToStore): Totals {
   return STORED_METRICS.map((metric) => {
     const sent = (metrics[metricNames.indexOf(metric)] ?? []).filter((amount) => amount !== null);
     return sent.length > 0 ? sent.reduce<number>((sum, amount) => sum + Math.abs(Number(amount)), 0) : undefined;
