@@ -4,31 +4,25 @@ import { addDays, type Day, dayCount, dayOf, startOfDay, type Window } from "../
 import { METRIC_TABLE } from "../usage/metrics.ts";
 import { type Html, html } from "./html.ts";
 
-// Each is made when it is first used: that takes milliseconds, and most commands show no amounts.
 /** To whole units; amounts below 100 to three significant digits. */
-const roundedFormat = once(
-  () =>
-    new Intl.NumberFormat("en-US", {
-      maximumFractionDigits: 0,
-      maximumSignificantDigits: 3,
-      roundingPriority: "morePrecision",
-    }),
-);
-const compactFormat = once(
-  () => new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1, useGrouping: true }),
-);
+const ROUNDED: Intl.NumberFormatOptions = {
+  ...{ maximumFractionDigits: 0, maximumSignificantDigits: 3, roundingPriority: "morePrecision" },
+};
+const COMPACT: Intl.NumberFormatOptions = { notation: "compact", maximumFractionDigits: 1, useGrouping: true };
 /** Below 10 % with a decimal. */
-const percentFormat = once(
-  () =>
-    new Intl.NumberFormat("en-US", {
-      ...{ style: "percent", signDisplay: "exceptZero", roundingPriority: "morePrecision" },
-      ...{ maximumFractionDigits: 0, maximumSignificantDigits: 2 },
-    }),
-);
+const PERCENT: Intl.NumberFormatOptions = {
+  ...{ style: "percent", signDisplay: "exceptZero", roundingPriority: "morePrecision" },
+  ...{ maximumFractionDigits: 0, maximumSignificantDigits: 2 },
+};
 
-function once<T>(make: () => T): () => T {
-  let made: T | undefined;
-  return () => (made ??= make());
+const numberFormats = new Map<string, Intl.NumberFormat>();
+
+/** A format is made when it is first used: that takes milliseconds, and most commands show no amounts. */
+function numberFormat(options: Intl.NumberFormatOptions): Intl.NumberFormat {
+  const key = JSON.stringify(options);
+  const format = numberFormats.get(key) ?? new Intl.NumberFormat("en-US", options);
+  numberFormats.set(key, format);
+  return format;
 }
 
 const HEADLINE_DIGITS_MAX = 5;
@@ -37,31 +31,23 @@ const COMPACT_DIGITS_MAX = 16;
 
 /** 1,621.74 hours are "1,622", 1.2345 are "1.23", 373381 requests are "373,381". */
 export function roundedText(amount: string): string {
-  return isNumeric(amount) ? roundedFormat().format(amount) : amount;
+  return isNumeric(amount) ? numberFormat(ROUNDED).format(amount) : amount;
 }
 
 /** What an amount is of: a metric, and of a cost its currency. */
 export type Measure = { readonly metric: string; readonly currency: string | null };
 
 const MONEY_CENTS_MAX_DIGITS = 3;
-const moneyFormats = new Map<string, Intl.NumberFormat>();
 
 /** "$214,678", "$57.20"; less than a hundredth, "$0.00123". */
 export function moneyText(amount: string, currency: string): string {
   if (!isNumeric(amount)) return amount;
   const isTiny = /^-?0\.00\d*[1-9]/.test(amount);
   const digits = wholeDigits(amount) > MONEY_CENTS_MAX_DIGITS ? 0 : 2;
-  return moneyFormat(
-    currency,
-    isTiny ? { maximumSignificantDigits: 3 } : { minimumFractionDigits: digits, maximumFractionDigits: digits },
-  ).format(amount);
-}
-
-function moneyFormat(currency: string, digits: Intl.NumberFormatOptions): Intl.NumberFormat {
-  const key = JSON.stringify([currency, digits]);
-  const format = moneyFormats.get(key) ?? new Intl.NumberFormat("en-US", { style: "currency", currency, ...digits });
-  moneyFormats.set(key, format);
-  return format;
+  const precision = isTiny
+    ? { maximumSignificantDigits: 3 }
+    : { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  return numberFormat({ style: "currency", currency, ...precision }).format(amount);
 }
 
 /** For people, without the name of a metric: "$214,678", "3,116", "1.2B". */
@@ -87,14 +73,14 @@ export function estimateText(amount: string, { metric, currency }: Measure): str
   const rounded = String(Number(Number(amount).toPrecision(3)));
   return currency === null
     ? quantityText(rounded, { metric, currency })
-    : moneyFormat(currency, { maximumSignificantDigits: 3 }).format(amount);
+    : numberFormat({ style: "currency", currency, maximumSignificantDigits: 3 }).format(amount);
 }
 
 /** For a headline, whose width must not grow with the amount: with more than five digits "373.4K". */
 export function headlineText(amount: string): string {
   const digits = wholeDigits(amount);
   if (!isNumeric(amount) || digits <= HEADLINE_DIGITS_MAX || digits > COMPACT_DIGITS_MAX) return roundedText(amount);
-  return compactFormat().format(amount);
+  return numberFormat(COMPACT).format(amount);
 }
 
 /** Every digit, with separators. */
@@ -119,8 +105,9 @@ export function counted(count: number, one: string, many = `${one}s`): string {
 
 /** For an axis: "$20K", "1.2B". */
 export function axisText(value: number, currency: string | null): string {
-  if (currency === null) return compactFormat().format(value);
-  return moneyFormat(currency, { notation: "compact", maximumSignificantDigits: 3 }).format(value);
+  return numberFormat(
+    currency === null ? COMPACT : { style: "currency", currency, notation: "compact", maximumSignificantDigits: 3 },
+  ).format(value);
 }
 
 export function isZero(amount: string): boolean {
@@ -133,7 +120,7 @@ export function changeText(amount: string, before: string | null): string {
   if (exactText(amount) === exactText(before)) return "unchanged";
   if (isZero(before)) return "new";
   const ratio = (Number(amount) - Number(before)) / Math.abs(Number(before));
-  return Math.abs(ratio) < 0.0005 ? "about the same" : percentFormat().format(ratio);
+  return Math.abs(ratio) < 0.0005 ? "about the same" : numberFormat(PERCENT).format(ratio);
 }
 
 function wholeDigits(amount: string): number {
@@ -145,30 +132,31 @@ function isNumeric(text: string): text is `${number}` {
   return /^-?\d+(\.\d+)?$/.test(text);
 }
 
-const monthDayFormat = once(
-  () => new Intl.DateTimeFormat("en-US", { month: "short", day: "numeric", timeZone: "UTC" }),
-);
+const dateFormats = new Map<string, Intl.DateTimeFormat>();
+
+function dateFormat(options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
+  const key = JSON.stringify(options);
+  const format = dateFormats.get(key) ?? new Intl.DateTimeFormat("en-US", { timeZone: "UTC", ...options });
+  dateFormats.set(key, format);
+  return format;
+}
+
 const STRETCHES_SHOWN_MAX = 6;
 
 /** "Nov 3", for an axis. */
 export function dayLabel(day: Day): string {
-  return monthDayFormat().format(startOfDay(day));
+  return dateFormat({ month: "short", day: "numeric" }).format(startOfDay(day));
 }
-
-const longMonthFormat = once(() => new Intl.DateTimeFormat("en-US", { month: "long", timeZone: "UTC" }));
-const periodFormat = once(
-  () => new Intl.DateTimeFormat("en-US", { month: "short", day: "numeric", year: "numeric", timeZone: "UTC" }),
-);
 
 /** "November". */
 export function monthName(day: Day): string {
-  return longMonthFormat().format(startOfDay(day));
+  return dateFormat({ month: "long" }).format(startOfDay(day));
 }
 
 /** "Oct 26 – Nov 22, 2026". */
 export function periodText({ start, end }: Window): string {
   // Intl puts spaces around the dash that tests and people can't type.
-  return periodFormat()
+  return dateFormat({ month: "short", day: "numeric", year: "numeric" })
     .formatRange(startOfDay(start), startOfDay(end))
     .replaceAll(/[\u2009\u202f]/g, " ");
 }

@@ -115,12 +115,7 @@ ${content}</details>
 `;
 }
 
-/** Shown by the script of a served page: without it nothing could be copied. */
-function copyButton(label: string, text: string): Html {
-  return html`<button type="button" class="copy" hidden data-copy="${text}">${label}</button>`;
-}
-
-/** Copies the whole URL that a relative link leads to. */
+/** Copies the whole URL that a relative link leads to. The script of a served page shows such buttons: without it nothing could be copied. */
 export function copyLink(label: string, href: string): Html {
   return html`<button type="button" class="copy" hidden data-copy-link="${href}">${label}</button>`;
 }
@@ -128,7 +123,7 @@ export function copyLink(label: string, href: string): Html {
 /** The statement that gives the numbers above it. */
 export function sqlHtml(statement: string): Html {
   return html`<details class="sql"><summary>SQL</summary>
-<p>${copyButton("Copy SQL", statement)}</p><pre tabindex="0"><code>${statement}</code></pre></details>
+<p><button type="button" class="copy" hidden data-copy="${statement}">Copy SQL</button></p><pre tabindex="0"><code>${statement}</code></pre></details>
 `;
 }
 
@@ -155,11 +150,6 @@ export function nameHtml(name: string | null): Html {
   return name.trim() === "" ? html`<i>blank name</i>` : html`<bdi>${name}</bdi>`;
 }
 
-/** For places that show only text. */
-function nameText(name: string | null): string {
-  return name ?? NO_VALUE;
-}
-
 /** A group of a grouping. Each member of a set is marked separately. */
 export function groupHtml(grouping: string, group: string | null): Html {
   const members = membersOf(grouping, group);
@@ -171,8 +161,8 @@ export function groupHtml(grouping: string, group: string | null): Html {
 /** Like groupHtml, for places that show only text. */
 export function groupText(grouping: string, group: string | null): string {
   const members = membersOf(grouping, group);
-  if (members === undefined) return nameText(group);
-  return members.length === 0 ? `no ${groupingNoun(grouping)}` : members.map(nameText).join(", ");
+  if (members === undefined) return group ?? NO_VALUE;
+  return members.length === 0 ? `no ${groupingNoun(grouping)}` : members.map((member) => member ?? NO_VALUE).join(", ");
 }
 
 /** Undefined if it is no set. */

@@ -80,7 +80,7 @@ async function open(url: string, options: Parameters<typeof openPage>[2] = {}) {
   return watched;
 }
 
-test("the day under the pointer is shown with its exact amounts, and the arrow keys move along the days", async () => {
+test("the day under the pointer is shown with its exact amounts", async () => {
   const { url } = await serve();
   const { page, complaints, requests } = await open(url);
   const plot = page.locator("#hours-by-model-chart .plot");
@@ -90,16 +90,6 @@ test("the day under the pointer is shown with its exact amounts, and the arrow k
   expect(await tip.locator("bdi, td").allInnerTexts()).toEqual([
     ...["12 others", "0.25 hours", "nova-2", "1.5 hours", "nova-3", "9,007,199,254,740,993.25 hours"],
   ]);
-
-  await plot.focus();
-  await page.keyboard.press("End");
-  const said = () => plot.getAttribute("aria-valuetext");
-  expect(await said()).toBe("2026-11-20, not complete; nova-2 0.125 hours; nova-3 3 hours");
-  await expect.poll(() => tip.innerText()).toContain("2026-11-20, not complete");
-  await page.keyboard.press("ArrowLeft");
-  await page.keyboard.press("ArrowLeft");
-  await page.keyboard.press("ArrowLeft");
-  expect(await said()).toBe("2026-11-18; nova-2 5 hours");
 
   expect(complaints).toEqual([]);
   expect(requests.every((request) => request.startsWith(url))).toBe(true);
@@ -162,10 +152,10 @@ test.each(SCREENS)(
     const { url } = await serve({ ...CONTENT, breakdown: { ...BREAKDOWN, groups } });
     const { page, complaints } = await open(url, options);
     const plot = page.locator("#hours-by-model-chart .plot");
-    await plot.focus();
-    await page.keyboard.press("Home");
-    const names = await page.locator("#hours-by-model-chart .tip bdi").allTextContents();
-    expect(names).toEqual([...HOSTILE_NAMES.slice(0, 8)].reverse());
+    await plot.hover();
+    const shown = page.locator("#hours-by-model-chart .tip bdi");
+    const names = [...HOSTILE_NAMES.slice(0, 8)].reverse();
+    await expect.poll(() => shown.allTextContents()).toEqual(["12 others", ...names]);
     expect(await page.locator("#hours-by-model-chart .legend bdi").allTextContents()).toEqual(["12 others", ...names]);
     expect(await page.locator("img, iframe, object, embed, script:not([src], [type='application/json'])").count()).toBe(
       0,

@@ -1,5 +1,5 @@
-// Draws the charts of the page, from what it says they show: the amounts of a day appear beside the pointer, or are read out when the arrow keys
-// move along the days. A click on a bar or on an entry of the legend leads to its group alone. Amounts stay the texts of the page.
+// Draws the charts of the page, from what it says they show. The amounts of a day appear beside the pointer, as the texts that the page has;
+// the table below a chart has all of them, also for the keyboard. A click on a bar or on an entry of the legend leads to its group alone.
 
 import "echarts/lib/chart/bar.js";
 import "echarts/lib/chart/line.js";
@@ -38,35 +38,24 @@ export function drawCharts(): void {
 
 function drawChart(figure: HTMLElement, description: ChartDescription): void {
   const title = figure.querySelector("h3")?.textContent ?? "";
-  const { titles, series, lacking } = description;
-  const plot = element("div", { class: "plot", tabindex: "0", role: "slider", "aria-label": `${title}: amounts` });
+  const { series, lacking } = description;
+  const plot = element("div", {
+    class: "plot",
+    role: "img",
+    "aria-label": `${title}; the table below has the amounts`,
+  });
   const legend = element("ul", { class: "legend", "aria-label": `Legend of ${title}` });
   legend.append(...series.map(legendItem).reverse());
   if (lacking.length > 0) legend.append(element("li", {}, element("span", { class: "swatch hatched" }), NOT_COMPLETE));
   figure.querySelector("figcaption")?.after(element("div", { class: "drawing" }, plot, legend));
   const canvas = init(plot, null, { renderer: "svg", locale: "EN" });
-  const tip = (index: number) => tipOf(description, index);
-  plot.setAttribute("aria-valuemin", "0");
-  plot.setAttribute("aria-valuemax", String(Math.max(titles.length - 1, 0)));
-  let day = -1;
-  sayBar(plot, description, day);
-  plot.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const moved = dayBy(event.key, day, titles.length);
-    if (moved === undefined) return;
-    day = moved;
-    sayBar(plot, description, day);
-    pointAt(canvas, description, day);
-    event.preventDefault();
-  });
-  plot.addEventListener("blur", () => canvas.dispatchAction({ type: "hideTip" }));
   canvas.getZr().on("click", ({ offsetX, offsetY }) => {
     const href = barAt(canvas, description, offsetX, offsetY)?.href;
     if (href !== undefined) location.assign(href);
   });
   new ResizeObserver(() => {
     canvas.resize();
-    canvas.setOption(chartOption(description, plot.clientWidth, tip), { notMerge: true });
+    canvas.setOption(chartOption(description, plot.clientWidth), { notMerge: true });
   }).observe(plot);
 }
 
@@ -118,35 +107,6 @@ function tipOf(description: ChartDescription, index: number): HTMLElement {
   );
 }
 
-/** A screen reader reads the value of the slider when it changes. */
-function sayBar(plot: HTMLElement, description: ChartDescription, index: number): void {
-  const amounts = amountsOf(description, index).map(({ series, text }) => `${series.name} ${text}`);
-  plot.setAttribute("aria-valuenow", String(Math.max(index, 0)));
-  plot.setAttribute(
-    "aria-valuetext",
-    index < 0 ? "no bar; the arrow keys choose one" : [barTitle(description, index), ...amounts].join("; "),
-  );
-}
-
-function pointAt(canvas: ECharts, { titles }: ChartDescription, index: number): void {
-  const x = canvas.convertToPixel({ xAxisIndex: 0 }, titles[index] ?? "");
-  if (Number.isFinite(x)) canvas.dispatchAction({ type: "showTip", x, y: canvas.getHeight() / 3 });
-}
-
-/** How many days each key moves on. */
-const STEPS: Readonly<Record<string, number>> = {
-  ...{ ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -7, PageUp: 7 },
-  ...{ Home: Number.NEGATIVE_INFINITY, End: Number.POSITIVE_INFINITY },
-};
-
-/** The day that a key moves to; undefined for another key. Before the first key, no day is chosen. */
-function dayBy(key: string, day: number, count: number): number | undefined {
-  const step = STEPS[key];
-  if (step === undefined || count === 0) return undefined;
-  const from = day < 0 && step < 0 ? count : day;
-  return Math.min(Math.max(from + step, 0), count - 1);
-}
-
 // The legend.
 
 function legendItem(one: ChartSeries): HTMLElement {
@@ -185,8 +145,7 @@ const AXIS_STYLE = {
   splitLine: { lineStyle: { color: "var(--line)" } },
 } as const;
 
-/** `tip` is what appears beside the pointer on a day. */
-function chartOption(description: ChartDescription, widthPx: number, tip: (index: number) => HTMLElement) {
+function chartOption(description: ChartDescription, widthPx: number) {
   const { kind, labels, titles, currency, series, lacking } = description;
   const hasGaps = titles.length * BAR_WITH_GAP_PX <= widthPx;
   return {
@@ -220,7 +179,7 @@ function chartOption(description: ChartDescription, widthPx: number, tip: (index
       borderWidth: 0,
       backgroundColor: "var(--paper)",
       axisPointer: { type: "shadow", shadowStyle: { color: "var(--ink)", opacity: 0.1 } },
-      formatter: (points: readonly { readonly dataIndex: number }[]) => tip(points[0]?.dataIndex ?? 0),
+      formatter: (points: readonly { readonly dataIndex: number }[]) => tipOf(description, points[0]?.dataIndex ?? 0),
     },
   };
 }

@@ -13,6 +13,7 @@ import {
   counted,
   dayLabel,
   isZero,
+  type Measure,
   metricName,
   monthName,
   quantityText,
@@ -63,35 +64,27 @@ function summaryHtml(data: Overview, budgets: readonly BudgetUse[], view: Linked
   const { figures, total, cost, before } = data;
   const totalFrom = total.question.grouping;
   const main = cost ?? total;
-  const shown = [
-    ...(cost?.total?.amount
-      ? [
-          {
-            ...{
-              measure: cost.question,
-              amount: cost.total.amount,
-              before: cost.compared ? cost.total.before : undefined,
-            },
-            // The figure of the month stands beside it, so it says how many days it is of.
-            days: data.monthSoFar && `, ${counted(dayCount(data.period), "day").replace(" ", "\u00a0")}`,
-          },
-        ]
-      : []),
-    ...figures
-      .filter(({ amount }) => !isZero(amount))
-      .map(({ metric: one, amount, before: earlier }) => ({
-        ...{ measure: { metric: one, currency: null }, amount, before: total.compared ? earlier : undefined },
-        days: undefined,
-      })),
-  ].map(({ measure, amount, before: earlier, days = "" }) => {
+  const figure = (measure: Measure, amount: string, earlier: string | null | undefined, days: string | null) => {
     const href = usageHref(view, { metric: measure.metric, grouping: "none" });
-    const title = `${metricName(measure.metric)}${days}`;
+    const title = `${metricName(measure.metric)}${days ?? ""}`;
     const name = href === undefined ? title : html`<a href="${href}">${title}</a>`;
     const change = earlier === undefined ? undefined : html`<span class="change">${changeText(amount, earlier)}</span>`;
     return html`<div><dt>${name}</dt><dd><span class="figure">${amountHtml(amount, measure)}</span>
 ${change}</dd></div>
 `;
-  });
+  };
+  // The figure of the month stands beside it, so it says how many days it is of.
+  const days = data.monthSoFar ? `, ${counted(dayCount(data.period), "day").replace(" ", "\u00a0")}` : null;
+  const shown = [
+    ...(cost?.total?.amount
+      ? [figure(cost.question, cost.total.amount, cost.compared ? cost.total.before : undefined, days)]
+      : []),
+    ...figures
+      .filter(({ amount }) => !isZero(amount))
+      .map(({ metric, amount, before: earlier }) =>
+        figure({ metric, currency: null }, amount, total.compared ? earlier : undefined, null),
+      ),
+  ];
   const notes = [
     ...(totalFrom === "none" ? [] : [`The total is the sum of the usage by ${groupingNoun(totalFrom)}.`]),
     ...(main.projectCount === 0 ? ["The total of all usage is not exported."] : []),
