@@ -149,8 +149,8 @@ export function dimension(name: Dimension): DimensionEntry {
   return entry;
 }
 
-function namesOf<Name extends Dimension>(isOne: (entry: DimensionEntry) => boolean): readonly Name[] {
-  return TABLE.filter(isOne).map(({ name }) => name as Name);
+function namesOf<Name extends Dimension>(isWanted: (entry: DimensionEntry) => boolean): readonly Name[] {
+  return TABLE.filter(isWanted).map(({ name }) => name as Name);
 }
 
 export const DIMENSIONS = namesOf<Dimension>(() => true);

@@ -123,11 +123,7 @@ function reasonOf(stored: StoredSlice, incoming: IncomingSlice): string {
     : "the answer has no rows for this day, which had some; they are kept until a run at least an hour later gets the same";
 }
 
-function isConfirmed(
-  doubt: Doubt | undefined,
-  kind: DoubtKind,
-  { runId, askedAt, filterDoubt }: IncomingSlice,
-): boolean {
+function isConfirmed(doubt: Doubt | undefined, kind: DoubtKind, { runId, askedAt, filterDoubt }: IncomingSlice) {
   if (doubt?.kind !== kind || doubt.runId === runId || filterDoubt?.isConfirmable === false) return false;
   return askedAt.getTime() - doubt.since.getTime() >= CONFIRM_AFTER_MS;
 }

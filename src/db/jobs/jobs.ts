@@ -64,11 +64,7 @@ export async function resumeJob(db: Database, job: JobId): Promise<StoredJob> {
   });
 }
 
-async function changeJob(
-  db: Database,
-  job: JobId,
-  changes: UpdateObject<Tables, "usage_export.job">,
-): Promise<StoredJob> {
+async function changeJob(db: Database, job: JobId, changes: UpdateObject<Tables, "usage_export.job">) {
   return inTransaction(db, async (tx) => {
     await lockJob(tx, job);
     return toJob(await updateJob(tx, job).set(changes).returningAll().executeTakeFirstOrThrow());

@@ -36,11 +36,8 @@ export async function datedSeries(db: Database, series: readonly SeriesRef[]): P
 }
 
 /** The newest snapshots by series id, locked: no other transaction stores one of these series until this one ends. */
-export async function lockSnapshots(
-  tx: Tx,
-  series: readonly SeriesRef[],
-): Promise<ReadonlyMap<number, NewestSnapshot>> {
-  if (series.length === 0) return new Map();
+export async function lockSnapshots(tx: Tx, series: readonly SeriesRef[]) {
+  if (series.length === 0) return new Map<number, NewestSnapshot>();
   const ids = series.map(({ seriesId }) => seriesId);
   await lockSeries(tx, ids);
   const { rows } = await sql<NewestSnapshot & SeriesRef>`
