@@ -37,9 +37,9 @@ export async function runCheck(app: App, options: CheckOptions): Promise<number>
   const file: Finding = { what: "file", state: "ok", text: app.configPath };
   const findings = options.offline ? [file, ...checkNights(config)] : [file];
   const online = options.offline ? [] : await checkOnline(app, config, options);
-  const groups = [{ subject: "configuration", findings }, ...online];
-  writeAnswer(app, options, groups, (all) => all.map(renderFindings).join(""));
-  return groups.every((group) => group.findings.every(({ state }) => state !== "fail")) ? 0 : 1;
+  const answer = [{ subject: "configuration", findings }, ...online];
+  writeAnswer(app, options, answer, (all) => all.map(renderFindings).join(""));
+  return answer.every((one) => one.findings.every(({ state }) => state !== "fail")) ? 0 : 1;
 }
 
 /** If the database can't be reached, that is one finding, and the projects are checked without it. */
@@ -97,7 +97,7 @@ async function checkService(app: App, written: Config, db: Database | undefined,
   // Without a database, only the projects of the file are checked.
   const lists = await readLists(app, written, db, options.confirmProjects);
   const config = db ? await withKnownProjects(written, db) : written;
-  const groups: SubjectFindings[] = lists.map((read) => ({
+  const answer: SubjectFindings[] = lists.map((read) => ({
     subject: `projects that the key in ${read.list} can see`,
     findings: listFindings(read),
   }));
@@ -110,11 +110,11 @@ async function checkService(app: App, written: Config, db: Database | undefined,
     const text = `${checked.length} of ${config.projects.length} are checked: a run says which of the others can't be read`;
     exports.push({ what: "projects", state: "ok", text });
   }
-  if (exports.length > 0) groups.push({ subject: "exports", findings: exports });
+  if (exports.length > 0) answer.push({ subject: "exports", findings: exports });
   for (const project of checked) {
-    groups.push({ subject: `project ${project.name}`, findings: await checkProject(context, project) });
+    answer.push({ subject: `project ${project.name}`, findings: await checkProject(context, project) });
   }
-  return groups;
+  return answer;
 }
 
 const NAMES_SHOWN_MAX = 20;
