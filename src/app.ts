@@ -51,10 +51,8 @@ function actorOf({ SUDO_USER }: Environment): string {
 /** With the variable set to 0, clients that do not demand verification themselves, such as the database driver, accept any certificate. */
 function requireVerifiedTls({ NODE_TLS_REJECT_UNAUTHORIZED }: Environment): void {
   if (NODE_TLS_REJECT_UNAUTHORIZED !== "0") return;
-  throw new AppError(
-    "config",
-    "NODE_TLS_REJECT_UNAUTHORIZED=0 turns off the checks of certificates: remove it; to trust an authority of your own, set NODE_EXTRA_CA_CERTS=FILE",
-  );
+  const next = "remove it; to trust an authority of your own, set NODE_EXTRA_CA_CERTS=FILE";
+  throw new AppError("config", `NODE_TLS_REJECT_UNAUTHORIZED=0 turns off the checks of certificates: ${next}`);
 }
 
 const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];

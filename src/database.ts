@@ -55,11 +55,9 @@ export async function openDatabase(app: App, stoppingMs: number = STOPPING_MS): 
 export function databaseUrlOf({ DATABASE_URL: url }: Environment): string | undefined {
   if (url === undefined) return undefined;
   if (url.trim() === "") {
-    const hint = "remove the variable to use the embedded database in ./data";
-    throw new AppError(
-      "config",
-      `DATABASE_URL is empty: expected postgres://user:password@host:port/database; ${hint}`,
-    );
+    const expected =
+      "postgres://user:password@host:port/database; remove the variable to use the embedded database in ./data";
+    throw new AppError("config", `DATABASE_URL is empty: expected ${expected}`);
   }
   // The driver's error for a wrong URL holds the URL, with its password.
   const isPostgres = /^postgres(ql)?:\/\//.test(url);

@@ -87,9 +87,8 @@ function defineSetUp(program: Command, run: Run): void {
     .option("--confirm-projects", "accepts the lists of projects as they are, even if more than half are gone")
     .action(run(async () => (await import("./check.ts")).runCheck));
 
-  answering(program, "migrate", "brings the database up to date; safe from several replicas at once", "migrate").action(
-    run(async () => (await import("./migrate.ts")).runMigrate),
-  );
+  const migrate = "brings the database up to date; safe from several replicas at once";
+  answering(program, "migrate", migrate, "migrate").action(run(async () => (await import("./migrate.ts")).runMigrate));
 }
 
 function selecting(command: Command): Command {
@@ -111,9 +110,7 @@ function defineWork(program: Command, run: Run): void {
   selecting(answering(program, "backfill", backfill, january, `${january} --only failed --grouping model`))
     .requiredOption("--from <YYYY-MM-DD>", "the first day", parseDay)
     .requiredOption("--to <YYYY-MM-DD>", "the last day, which must be over in UTC", parseDay)
-    .addOption(
-      choice("--only <mode>", "days that were never read, days that failed, or all", BACKFILL_MODES, "missing"),
-    )
+    .addOption(choice("--only <mode>", "days never read, days that failed, or all", BACKFILL_MODES, "missing"))
     .option("--dry-run", "prints what would be read and how long it takes, and calls nothing")
     .action(run(async () => (await import("./backfill.ts")).runBackfill));
 
@@ -127,9 +124,8 @@ function defineWork(program: Command, run: Run): void {
     .action(run(async () => (await import("./rotate.ts")).runRotate));
 
   const ledger = "lists the API keys with state, age and last use; never a secret";
-  const keys = answering(program, "keys", ledger, "keys", "keys --json").action(
-    run(async () => (await import("./keys.ts")).runKeys),
-  );
+  const keys = answering(program, "keys", ledger, "keys", "keys --json");
+  keys.action(run(async () => (await import("./keys.ts")).runKeys));
   const rewrap = "opens stored keys with USAGE_EXPORT_MASTER_KEY_PREVIOUS and seals them with USAGE_EXPORT_MASTER_KEY";
   add(keys, "rewrap", rewrap, "keys rewrap").action(run(async () => (await import("./keys.ts")).runRewrap));
 }
@@ -142,9 +138,8 @@ function defineJobs(program: Command, run: Run): void {
   add(program, "health", "asks the worker on this machine whether it can work", "health", "health --live")
     .option("--live", "asks only whether its process is alive")
     .action(run(async () => (await import("./health.ts")).runHealth));
-  const jobs = answering(program, "jobs", "lists the jobs, when they run next, and which are paused", "jobs").action(
-    run(async () => (await import("./jobs.ts")).runJobs),
-  );
+  const jobs = answering(program, "jobs", "lists the jobs, when they run next, and which are paused", "jobs");
+  jobs.action(run(async () => (await import("./jobs.ts")).runJobs));
   answering(jobs, "next", "prints when a job runs next", "jobs next nightly --count 10")
     .argument("<name>", "the job's name")
     .option("--count <number>", "how many", wholeNumber(1, 1000), 5)
@@ -199,9 +194,8 @@ function defineTools(program: Command, run: Run): void {
     .option("--changed-since <moment>", "only days that changed since then; each dump prints the next moment to give")
     .action(run(async () => (await import("./dump.ts")).runDump));
 
-  add(program, "schema", "prints the JSON Schema of the configuration", "schema").action(
-    run(async () => (await import("./schema.ts")).runSchema),
-  );
+  const schema = add(program, "schema", "prints the JSON Schema of the configuration", "schema");
+  schema.action(run(async () => (await import("./schema.ts")).runSchema));
 
   const emulator = "serves an emulator of the service on this machine, for trials";
   add(program, "emulator", emulator, "emulator --port 8080 --project trial", "emulator --project berlin paris rome")

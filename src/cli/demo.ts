@@ -12,7 +12,7 @@ import { type Database, openEmbedded } from "../db/connection/database.ts";
 import { migrateToLatest } from "../db/connection/migrate.ts";
 import { viewSamples } from "../db/usage/due-slices.ts";
 import { type Emulator, startEmulator } from "../emulator/server.ts";
-import { type ExportContext, openExportContext } from "../jobs/context.ts";
+import { openExportContext } from "../jobs/context.ts";
 import type { ExportResult } from "../jobs/export.ts";
 import { recordedRotation, rotateForPerson } from "../jobs/rotation.ts";
 import { COMMAND, CONFIG_FILE, PACKAGE_FOLDER } from "../package-files.ts";
@@ -71,8 +71,9 @@ async function demoConfig(baseUrl: string, folder: string): Promise<Config> {
 }
 
 async function runScenario(app: App, config: Config, db: Database, emulator: Emulator): Promise<number> {
-  const [nightly, costs] = config.exports;
-  if (!nightly || !costs) throw new Error("the packaged example has no export");
+  const { exports, rotations } = config;
+  const [[nightly, costs], [rotation]] = [exports, rotations];
+  if (!nightly || !costs || !rotation) throw new Error("the packaged example lacks an export or the rotation");
   const { migrations } = await migrateToLatest(db);
   app.write(`database: embedded, ${migrations.length} migrations applied\n`);
   await using context = await openExportContext(app, config, db);
@@ -81,9 +82,8 @@ async function runScenario(app: App, config: Config, db: Database, emulator: Emu
     const selection = days ? { days } : {};
     const result = await runExportNow(context, job, { trigger: days ? "backfill" : "manual", selection, label });
     const { requests, complete, failed, rowsChanged } = result;
-    app.write(
-      `${label}: ${requests} calls, ${complete} slices complete, ${failed} failed, ${rowsChanged} rows written\n`,
-    );
+    const slices = `${complete} slices complete, ${failed} failed`;
+    app.write(`${label}: ${requests} calls, ${slices}, ${rowsChanged} rows written\n`);
     results.push(result);
   };
 
@@ -94,29 +94,20 @@ async function runScenario(app: App, config: Config, db: Database, emulator: Emu
   emulator.now = () => new Date(Date.now() + DAY_MS);
   await run("a day later, late usage has arrived", nightly);
   await run("what it costs, by line item", costs, days);
-  const isRotated = await runRotations(context);
+  let isRotated = false;
+  await recordedRotation(context, rotation.name, [rotation], async () => {
+    const result = await rotateForPerson(context, rotation);
+    // Each text begins with the kind of its step, as in "create: …" or "deliver ue-1: …".
+    const steps = result.did.map((text) => text.split(/[ :]/)[0]).join(", ");
+    const text = result.errors[0] ?? `a fresh key (${steps}); the export uses it from now on`;
+    app.write(`rotation ${rotation.name}: ${text}\n`);
+    isRotated = result.status === "ok";
+    return result;
+  });
   await run("with the rotated key", nightly);
 
   app.write(`${await samplesText(db)}\nreport: ${await writeDemoReport(app, db)}\n${nextText(app)}`);
   return isRotated && results.every(({ failed, suspect }) => failed + suspect === 0) ? 0 : 1;
-}
-
-/** Returns whether all rotations succeeded. */
-async function runRotations(context: ExportContext): Promise<boolean> {
-  const { app, config } = context;
-  let isOk = true;
-  for (const job of config.rotations) {
-    await recordedRotation(context, job.name, [job], async () => {
-      const result = await rotateForPerson(context, job);
-      const { did, errors, status } = result;
-      // Each text begins with the kind of its step, as in "create: …" or "deliver ue-1: …".
-      const steps = did.map((text) => text.split(/[ :]/)[0]).join(", ");
-      app.write(`rotation ${job.name}: ${errors[0] ?? `a fresh key (${steps}); the export uses it from now on`}\n`);
-      isOk &&= status === "ok";
-      return result;
-    });
-  }
-  return isOk;
 }
 
 async function samplesText(db: Database): Promise<string> {
@@ -130,12 +121,11 @@ function nextText({ configPath }: App): string {
   return `Next: make a configuration for your own project\n  ${COMMAND} init${file}\n`;
 }
 
-/** Writes the report and returns its path. Its name differs from the default of the command `report`, whose file may exist. */
+/** Writes the report and returns its path. The file of the command `report` has another name: it may exist. */
 async function writeDemoReport(app: App, db: Database): Promise<string> {
   const { readReport } = await import("./report.ts");
-  const { page } = await readReport(app, db, {});
   const file = path.resolve("usage-report-demo.html");
-  await writeFileAtomically(file, [page], app.signal);
+  await writeFileAtomically(file, [(await readReport(app, db, {})).page], app.signal);
   return file;
 }
 

@@ -86,9 +86,8 @@ export function exportText({ job, result }: JobResult): string {
   lines.push(...reasonLines("failed", result.failures), ...reasonLines("suspect", result.doubts));
   if (undated > 0) {
     const answers = undated === 1 ? "1 answer carries" : `${undated} answers carry`;
-    lines.push(
-      `  undated: ${answers} no date, so the days they cover are not known; only bi.usage_snapshot shows them; run check for the reason`,
-    );
+    const next = "only bi.usage_snapshot shows them; run check for the reason";
+    lines.push(`  undated: ${answers} no date, so the days they cover are not known; ${next}`);
   }
   if (stale > 0) lines.push("  stale: the answer to a later request is stored already, so this one was dropped");
   return `${lines.join("\n")}\n`;

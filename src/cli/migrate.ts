@@ -18,9 +18,9 @@ export async function runMigrate(app: App, options: { readonly json?: boolean })
     return [...applied.map((name) => `applied ${name}\n`), ...replaced].join("");
   });
   if (!hasReader) {
-    app.log.warn(
-      "role usage_reader does not exist, and this user may not create roles: have an administrator run `create role usage_reader`, then run migrate again, which grants it what it may read",
-    );
+    const next =
+      "have an administrator run `create role usage_reader`, then run migrate again, which grants it what it may read";
+    app.log.warn(`role usage_reader does not exist, and this user may not create roles: ${next}`);
   }
   return 0;
 }

@@ -42,9 +42,8 @@ export async function runRotate(app: App, options: RotateOptions): Promise<numbe
   readMasterKeys(app.env);
   return withDatabase(app, async (db) => {
     // A list is read only if it may add projects to a rotation, and never for a rollback, which is an emergency.
-    const isForListed = written.file.rotations.some(
-      ({ name, projects }) => (job?.includes(name) ?? true) && projects?.some(isPattern),
-    );
+    const chosen = written.file.rotations.filter(({ name }) => job?.includes(name) ?? true);
+    const isForListed = chosen.some(({ projects }) => projects?.some(isPattern));
     const readsLists = isForListed && written.discovery.length > 0 && !dryRun && !rollback;
     const config = readsLists ? await discoverProjects(app, written, db) : await withKnownProjects(written, db);
     const jobs = chooseRotations(config, options);

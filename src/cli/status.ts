@@ -35,8 +35,8 @@ export async function runStatus(app: App, options: StatusOptions): Promise<numbe
     writeAnswer(app, options, statusJson(health, gaps, undated), () => renderStatus(health, gaps, undated));
     return isWell(health) ? 0 : 1;
   }
-  const asked = projectsAsked(health, patterns);
-  const projects = worstProjects(health.projects.filter(({ project }) => asked.includes(project)));
+  const asked = new Set(projectsAsked(health, patterns));
+  const projects = worstProjects(health.projects.filter(({ project }) => asked.has(project)));
   writeAnswer(app, options, { readAt: health.readAt, projects, ...gaps }, () => {
     const rest = (more: number) => `and ${more} more that have fewer days that are not complete`;
     return lines([...firstOf(projects.map(projectLine), FOUND_SHOWN_MAX, rest), ...gapLines(gaps)]);
@@ -64,7 +64,9 @@ const PAUSES_SHOWN_MAX = 5;
 
 function renderStatus(health: HealthState, gaps: Gaps, undated: readonly SeriesName[]): string {
   const { jobs, workers, slices, rotations, callPauses, budgets, projects, lists } = health;
-  const [wrong, reminders] = [health.conditions.filter(isWrong), health.conditions.filter((one) => !isWrong(one))];
+  const { wrong = [], reminders = [] } = Object.groupBy(health.conditions, (one) =>
+    one.isWrong ? "wrong" : "reminders",
+  );
   return lines([
     ...(wrong.length === 0 ? [wellText(health)] : titled("not well:", wrong)),
     ...titled("reminders:", reminders),
@@ -87,11 +89,8 @@ function listText({ list, projects, readAt }: HealthState["lists"][number]): str
 }
 
 function rotationLines({ rotation, projects, apiKeyId, ageDays, keys }: HealthState["rotations"][number]): string[] {
-  if (projects !== undefined && keys.active > 0) {
-    return [
-      `rotation ${rotation}: ${counted(keys.active, "key")} of ${projects} projects, ${ageDays} days old at most`,
-    ];
-  }
+  const count = `${counted(keys.active, "key")} of ${projects} projects`;
+  if (projects !== undefined && keys.active > 0) return [`rotation ${rotation}: ${count}, ${ageDays} days old at most`];
   return apiKeyId === null ? [] : [`rotation ${rotation}: key ${apiKeyId}, ${ageDays} days old`];
 }
 
@@ -113,10 +112,6 @@ function wellText({ jobs, workers }: HealthState): string {
 function pauseText({ key, until }: CallPause): string {
   const calls = key === "" ? "calls to the service" : `calls with the key of ${key}`;
   return `${calls} are paused until ${instantText(until)}, as the service asked`;
-}
-
-function isWrong(condition: Condition): boolean {
-  return condition.isWrong;
 }
 
 function titled(title: string, conditions: readonly Condition[]): readonly string[] {

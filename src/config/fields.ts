@@ -111,16 +111,10 @@ export function referenceForms(word: string) {
   // Names of variables are usually in capitals, and keys hardly ever are.
   const isSecretAsName = (name: string) => isKeyLike(name) && name !== name.toUpperCase();
   const isSecretAsPath = (path: string) => /^\w+:\/\//.test(path) || (isKeyLike(path) && !/[./\\]/.test(path));
-  const Env = object({
-    env: VariableName.refine((name) => !isSecretAsName(name), looksLikeSecret).describe(
-      `The environment variable that holds the ${word}.`,
-    ),
-  });
-  const File = object({
-    file: FilePath.refine((path) => !isSecretAsPath(path), looksLikeSecret).describe(
-      `A file that holds the ${word} and nothing else.`,
-    ),
-  });
+  const env = VariableName.refine((name) => !isSecretAsName(name), looksLikeSecret);
+  const file = FilePath.refine((path) => !isSecretAsPath(path), looksLikeSecret);
+  const Env = object({ env: env.describe(`The environment variable that holds the ${word}.`) });
+  const File = object({ file: file.describe(`A file that holds the ${word} and nothing else.`) });
   return { Env, File, looksLikeSecret };
 }
 

@@ -53,10 +53,8 @@ const PriceEntry = WrittenPrice.superRefine(reportingIssues(priceProblems)).tran
 );
 
 function priceProblems({ metric, per, price, from, until, tiers }: WrittenPrice): ConfigIssue[] {
-  const issues = risingIssues(
-    tiers.map(({ above }, i) => ({ amount: above, path: ["tiers", i, "above"] })),
-    "tier",
-  );
+  const bounds = tiers.map(({ above }, i) => ({ amount: above, path: ["tiers", i, "above"] }));
+  const issues = risingIssues(bounds, "tier");
   const add = (field: string, message: string) => void issues.push({ path: [field], message });
   if (PRICED_TIMES.includes(per) && !metric.endsWith("hours")) {
     add("per", `expected a power of ten, as ${metric} is not measured in time; got "${per}"`);
@@ -107,10 +105,8 @@ export const BudgetList = z.array(WrittenBudget.superRefine(reportingIssues(budg
 
 function budgetProblems(budget: WrittenBudget): ConfigIssue[] {
   const { metric, currency, amount, thresholds, period, from } = budget;
-  const issues = risingIssues(
-    thresholds.map((one, i) => ({ amount: one, path: ["thresholds", i] })),
-    "threshold",
-  );
+  const bounds = thresholds.map((threshold, i) => ({ amount: threshold, path: ["thresholds", i] }));
+  const issues = risingIssues(bounds, "threshold");
   const add = (field: string, message: string) => void issues.push({ path: [field], message });
   const [first, ...others] = SCOPED.filter((scope) => budget[scope] !== undefined);
   for (const scope of others) add(scope, `expected one of ${SCOPED.join(", ")}; this budget has "${first}", too`);

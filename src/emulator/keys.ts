@@ -32,16 +32,9 @@ export class KeyStore {
   constructor(consoleKeys: readonly ConsoleKey[], now: Date) {
     for (const { secret, projectId, scopes, isAccountKey = false } of consoleKeys) {
       const id = apiKeyId(projectId, this.keysOf(projectId, now).length);
-      const request = { comment: "made in the console", scopes: grantedScopes(scopes), tags: undefined };
-      const key = {
-        apiKeyId: id,
-        projectId,
-        isAccountKey,
-        origin: "console",
-        ...request,
-        expiresAt: undefined,
-      } as const;
-      this.#add(secret, key, now);
+      const identity = { apiKeyId: id, projectId, isAccountKey, origin: "console" } as const;
+      const unset = { comment: "made in the console", tags: undefined, expiresAt: undefined };
+      this.#add(secret, { ...identity, ...unset, scopes: grantedScopes(scopes) }, now);
     }
   }
 

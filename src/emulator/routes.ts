@@ -114,12 +114,8 @@ function answerFields(call: Call, service: Service): Answer {
 /** Pays for all usage since the emulator began to count. */
 function answerBalances(call: Call, service: Service): Answer {
   const days = daysOf({ start: service.countsFrom, end: dayOf(call.now) });
-  return ok(
-    balances(
-      call.caller.projectId,
-      days.flatMap((day) => usageOn(day, call, service)),
-    ),
-  );
+  const records = days.flatMap((day) => usageOn(day, call, service));
+  return ok(balances(call.caller.projectId, records));
 }
 
 /** Undefined if the request names something else than days. */

@@ -45,9 +45,8 @@ function bodyValue({ status, headers, body }: Reply, redact: Redact): unknown {
   if (!isJson(headers)) {
     // The body is not quoted: it may be the answer to a create, and hold the new key.
     const kind = isHtml(headers) ? "an HTML page" : `${body?.length ?? "too many"} bytes`;
-    throw new SyntaxError(
-      `its content type is ${headerForMessage(headers, "content-type", redact)} instead of JSON (${kind})`,
-    );
+    const type = headerForMessage(headers, "content-type", redact);
+    throw new SyntaxError(`its content type is ${type} instead of JSON (${kind})`);
   }
   if (body === undefined || body.length === 0) throw new SyntaxError("it is empty");
   return parseExact(decodeUtf8(body));
