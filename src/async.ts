@@ -14,7 +14,7 @@ export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Works on the items, so many at once. After an error, or once `isOver`, no other item is begun, and it ends when all that were begun have. */
+/** Works on `atOnce` items at a time. After an error, or once `isOver`, no other item is begun. Resolves when every begun item has ended. */
 export async function inParallel<In>(
   items: readonly In[],
   atOnce: number,

@@ -24,7 +24,7 @@ export function proxyOf(env: Environment): HttpProxy | undefined {
   return { address: new Secret(url.href), noProxy: env.no_proxy ?? env.NO_PROXY ?? "" };
 }
 
-/** Undefined if the error does not say that the proxy makes no tunnel. If it does, nothing was sent to the service. */
+/** The error of a proxy that makes no tunnel, so that nothing was sent to the service; undefined for any other error. */
 export function tunnelError(error: unknown): AppError | undefined {
   // undici has the status in its message alone.
   const text = error instanceof Error ? /^Proxy response \((\d+)\)/.exec(error.message)?.[1] : undefined;

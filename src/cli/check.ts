@@ -73,7 +73,7 @@ async function checkWindows(db: Database): Promise<Finding[]> {
   }));
 }
 
-/** The two of the next runs that are closest together: enough of them to see a schedule that rests at weekends. */
+/** A night lasts until the next run. So many runs are compared, because a schedule may rest at weekends. */
 const OCCURRENCES = 15;
 
 function checkNights({ exports, service: { requestsPerSecond } }: Config): Finding[] {

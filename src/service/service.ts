@@ -64,7 +64,7 @@ export type ServiceAnswer = {
 export type Service = Pick<ServiceSettings, "baseUrl" | "dialect"> & {
   /** For anything but a 2xx throws an AppError, with `sent: "no"` if certainly nothing was sent. Throws the reason of an aborted signal as it is. */
   readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;
-  /** Of one key, or of all keys: a person may have given a key the missing scope, and some servers of the service may not know a new key yet. */
+  /** Forgets those of one key, or of all keys: it may have been given the missing scope, or some servers did not know the new key yet. */
   readonly forgetRefusals: (key?: Secret) => void;
   /** The Date of the newest answer plus the time since then; undefined before. Never ahead of the service, and behind it if this machine slept. */
   readonly serviceTime: () => Date | undefined;

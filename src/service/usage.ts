@@ -14,7 +14,7 @@ export function groupingName(grouping: Grouping, dialect: Dialect): string {
   return dimension === grouping ? nameIn(dialect, "grouping", dimension) : grouping;
 }
 
-/** The scopes of which a key needs one to read a breakdown. Documents about the service differ on which one usage needs. */
+/** A key needs one of these scopes to read a breakdown. Documents about the service differ on which one usage needs. */
 export const BREAKDOWN_SCOPES: Readonly<Record<Source, readonly string[]>> = {
   usage: ["project:read", "usage:read"],
   billing: ["billing:read"],
