@@ -116,14 +116,8 @@ export function batched<In, Out extends object | number | undefined>(
     });
 }
 
-type SerialTask = {
-  readonly request: () => void;
-  /** Does not start again. Resolves when the current run has ended. */
-  readonly stop: () => Promise<void>;
-};
-
 /** Runs `work` one at a time: if it is requested while it runs, it runs once more afterwards. `work` must not throw. */
-export function serialTask(work: () => Promise<void>): SerialTask {
+export function serialTask(work: () => Promise<void>) {
   let requested = false;
   let stopped = false;
   let running: Promise<void> | undefined;
@@ -137,11 +131,12 @@ export function serialTask(work: () => Promise<void>): SerialTask {
   }
 
   return {
-    request() {
+    request(): void {
       requested = true;
       running ??= run();
     },
-    async stop() {
+    /** Does not start again. Resolves when the current run has ended. */
+    async stop(): Promise<void> {
       stopped = true;
       await running;
     },

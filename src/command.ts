@@ -17,13 +17,6 @@ type CommandRun = {
   readonly signal?: AbortSignal;
 };
 
-type CommandResult = {
-  /** How it failed, such as "ended with 1"; undefined if it succeeded. */
-  readonly failure: string | undefined;
-  /** The last part of the standard output. */
-  readonly stdout: string;
-};
-
 const OUTPUT_LENGTH_MAX = 64 * 1024;
 /** How long to wait for the output after the exit: a process that the command left running may hold it open for ever. */
 const OUTPUT_MS_MAX = 200;
@@ -41,10 +34,9 @@ export async function isProgram(program: string): Promise<boolean> {
   return false;
 }
 
-export async function runCommand(
-  [program = "", ...args]: readonly string[],
-  { input, variables, timeoutSeconds, signal }: CommandRun,
-): Promise<CommandResult> {
+/** `failure` says how it failed, such as "ended with 1"; undefined if it succeeded. `stdout` is the last part of the output. */
+export async function runCommand([program = "", ...args]: readonly string[], run: CommandRun) {
+  const { input, variables, timeoutSeconds, signal } = run;
   const { PATH, HOME } = process.env;
   const { spawn } = await import("node:child_process");
   signal?.throwIfAborted();

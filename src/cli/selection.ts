@@ -3,7 +3,7 @@
 import type { Config } from "../config/config.ts";
 import { quoteAll, requireKnown } from "../config/messages.ts";
 import { AppError } from "../errors.ts";
-import { type BackfillJob, type BackfillMode, distinctSeries } from "../usage/backfill.ts";
+import { type BackfillMode, distinctSeries } from "../usage/backfill.ts";
 import { addDays, DAYS_DEFAULT, type Day, dayCount, periodError, type Window } from "../usage/days.ts";
 import { type ExportJob, type Selection, seriesOf } from "../usage/plan.ts";
 import { everyValue, type Grouping, namesFanOut } from "../usage/series.ts";
@@ -64,23 +64,19 @@ export type BackfillOptions = Omit<SelectionOptions, "day"> & {
   readonly json?: boolean;
 };
 
-export type BackfillChoice = {
-  readonly jobs: readonly BackfillJob[];
-  /** Names of jobs without a window: they send no dates, so the service chooses the days. */
-  readonly dateless: readonly string[];
-  readonly range: Window;
-};
+export type BackfillChoice = ReturnType<typeof chooseBackfill>;
 
 /** Ten years. The days of a range become due for good: a typo such as 2006 for 2026 must not make twenty years due. */
 const RANGE_DAYS_MAX = 3660;
 
 /** Throws `config`, before any call, for a selection or range that can't be read. */
-export function chooseBackfill(config: Config, options: BackfillOptions, today: Day): BackfillChoice {
+export function chooseBackfill(config: Config, options: BackfillOptions, today: Day) {
   const range = { start: options.from, end: options.to };
   const fault = rangeError(range, addDays(today, -1));
   if (fault !== undefined) throw new AppError("config", fault);
   const { jobs, selection } = chooseJobs(config, options, today);
   const dated = jobs.filter(({ window }) => window !== undefined);
+  // Without a window no dates are sent, so the service chooses the days.
   const dateless = jobs.filter(({ window }) => window === undefined).map(({ name }) => name);
   if (dated.length === 0) {
     const reason = `only exports with a "window" can ask for days, and ${quoteAll(dateless)} has none`;

@@ -46,15 +46,6 @@ type ConfiguredProject = WrittenProject & {
   readonly backfill?: number;
 };
 
-export type ConfiguredJob =
-  | (ExportJob & { readonly kind: "export" })
-  | (Pick<RotationConfig, "name" | "schedule" | "timezone"> & {
-      readonly kind: "rotation";
-      /** One for each project that is known. */
-      readonly rotations: readonly RotationConfig[];
-      readonly isForMany: boolean;
-    });
-
 /** `source` is the text's name in messages. Throws one AppError that names every issue with its path. */
 export function parseConfig(text: string, { source, baseDir }: { source: string; baseDir: string }): Config {
   const document = parseJson(text, source);
@@ -75,13 +66,16 @@ export function parseConfig(text: string, { source, baseDir }: { source: string;
   return config;
 }
 
+export type ConfiguredJob = ReturnType<typeof jobsOf>[number];
+
 /** The jobs as they are in the file, the exports first: a rotation of many projects is one. */
-export function jobsOf(config: Pick<Config, "exports" | "rotations" | "file">): ConfiguredJob[] {
+export function jobsOf(config: Pick<Config, "exports" | "rotations" | "file">) {
   const rotationsByJob = Map.groupBy(config.rotations, jobNameOf);
   return [
     ...config.exports.map((job) => ({ ...job, kind: "export" as const })),
     ...config.file.rotations.map(({ name, schedule, timezone, projects }) => ({
       ...{ kind: "rotation" as const, name, schedule, timezone },
+      /** One for each project that is known. */
       ...{ rotations: rotationsByJob.get(name) ?? [], isForMany: projects !== undefined },
     })),
   ];

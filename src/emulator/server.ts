@@ -24,17 +24,9 @@ export type EmulatorOptions = Partial<Omit<Service, "keys">> & {
 
 type Handle = (incoming: IncomingRequest, response: ServerResponse, service: Service) => Promise<void>;
 
-export type Emulator = AsyncDisposable & {
-  /** The base URL, without a slash at its end. */
-  readonly url: string;
-  readonly keys: KeyStore;
-  /** The service's clock. */
-  now: () => Date;
-  /** Ends open connections, and with them the answers in progress. A second call does nothing. */
-  close(): Promise<void>;
-};
+export type Emulator = Awaited<ReturnType<typeof startEmulator>>;
 
-export async function startEmulator(options: EmulatorOptions): Promise<Emulator> {
+export async function startEmulator(options: EmulatorOptions) {
   const { port = 0, consoleKeys, now = () => new Date(), handle = answer, ...settings } = options;
   const ids = new Set(consoleKeys.map(({ projectId }) => projectId));
   const service: Service = {
@@ -50,6 +42,7 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
   await once(server, "listening");
 
   const inProgress = new Set<Promise<void>>();
+  /** Ends open connections, and with them the answers in progress. */
   const close = async () => {
     const closed = once(server, "close");
     server.close();
@@ -57,9 +50,10 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
     await closed;
     await Promise.all(inProgress);
   };
-  const emulator: Emulator = {
+  const emulator = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     keys: service.keys,
+    /** The service's clock. */
     now,
     close,
     [Symbol.asyncDispose]: close,

@@ -1,7 +1,7 @@
 // When a cron expression is due in a time zone, and the timers that fire then.
 
 import { Cron } from "croner";
-import { type ScheduledTask, schedule } from "node-cron";
+import { schedule } from "node-cron";
 
 export type Schedule = { readonly schedule: string; readonly timezone: string };
 
@@ -54,19 +54,17 @@ const SILENT = { info() {}, warn() {}, error() {}, debug() {} };
  * The database decides what is due, so a timer may fire late, twice or never. Returns a function that stops the timers.
  */
 export function setTimers(schedules: readonly Schedule[], intervalMs: number, fire: () => void): () => void {
-  const tasks = schedules.flatMap((one) => setTimer(one, fire) ?? []);
+  const tasks = schedules.flatMap(({ schedule: expression, timezone }) => {
+    try {
+      return schedule(expression, fire, { timezone, logger: SILENT, suppressMissedWarning: true });
+    } catch {
+      // The schedule never occurs, such as `0 0 L * 1#1`.
+      return [];
+    }
+  });
   const interval = setInterval(fire, intervalMs);
   return () => {
     clearInterval(interval);
     for (const task of tasks) void task.destroy();
   };
-}
-
-/** Undefined for a schedule that never occurs, such as `0 0 L * 1#1`: the library throws for it. */
-function setTimer({ schedule: expression, timezone }: Schedule, fire: () => void): ScheduledTask | undefined {
-  try {
-    return schedule(expression, fire, { timezone, logger: SILENT, suppressMissedWarning: true });
-  } catch {
-    return undefined;
-  }
 }

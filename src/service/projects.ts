@@ -22,14 +22,7 @@ const ProjectsAnswer = z.object({ projects: z.array(z.unknown()), limit: z.numbe
 
 const Entry = z.object({ project_id: Id, name: z.string().nullish() });
 
-export type ProjectList = {
-  /** Each once. */
-  readonly listed: readonly Project[];
-  /** Why entries are left out: one that can't be read says nothing about the others. */
-  readonly leftOut: readonly string[];
-  /** Whether the answer fills a page, so that the service may have more projects. */
-  readonly mayGoOn: boolean;
-};
+export type ProjectList = ReturnType<typeof readList>;
 
 /** The projects that the key can see. */
 export async function fetchProjects(service: Service, key: Secret, signal: AbortSignal, secondsMax = LIST_SECONDS_MAX) {
@@ -44,8 +37,9 @@ export async function fetchProjects(service: Service, key: Secret, signal: Abort
   }
 }
 
-function readList({ projects, limit }: z.output<typeof ProjectsAnswer>): ProjectList {
+function readList({ projects, limit }: z.output<typeof ProjectsAnswer>) {
   const listed = new Map<string, Project>();
+  /** Why entries are left out: one that can't be read says nothing about the others. */
   const leftOut: string[] = [];
   for (const [i, entry] of projects.entries()) {
     const { data, error } = Entry.safeParse(entry);
@@ -57,6 +51,7 @@ function readList({ projects, limit }: z.output<typeof ProjectsAnswer>): Project
       leftOut.push(`entry ${i + 1}: ${[issue?.path.join("."), issue?.message].filter(Boolean).join(" ")}`);
     }
   }
+  /** Whether the answer fills a page, so that the service may have more projects. */
   const mayGoOn = projects.length > 0 && projects.length >= (limit ?? Number.POSITIVE_INFINITY);
   return { listed: [...listed.values()], leftOut, mayGoOn };
 }
