@@ -2,15 +2,14 @@
 // be refused. Pure.
 
 import { isUtf8 } from "node:buffer";
+import { addDays, daysOf, isDay } from "../../src/emulator/days.ts";
 import type { Fixture, Window } from "./answer-fixtures.ts";
 import { isNull, type JsonTree, memberOf, plainDecimal, readTree } from "./json-tree.ts";
-import { namesDimension, Refused, type Row, readRow, require, type StoredRow } from "./verdict-rows.ts";
 
 export type Verdict = ReadonlyMap<string, readonly StoredRow[]> | undefined;
 
 const DEPTH_MAX = 64;
 const OWN_DAYS_MAX = 3_660;
-const DAY_MS = 86_400_000;
 
 /** The rows of every day that the answer covers; undefined if the answer must be refused. */
 export function verdictOf(body: Uint8Array, asked: Fixture, window: Window | undefined, today: string): Verdict {
@@ -40,12 +39,8 @@ function read(body: Uint8Array, asked: Fixture, window: Window | undefined, toda
 
   const rows = results.items.map((row) => ({ ...dayOf(row, period, today), row: readRow(row, asked.grouping) }));
   require(new Set(rows.map(({ dated }) => dated)).size <= 1);
-  const days = coveredDays(
-    window,
-    period,
-    rows.map(({ day }) => day),
-    today,
-  );
+  const rowDays = rows.map(({ day }) => day).sort();
+  const days = coveredDays(window, period, rowDays, today);
   return new Map(days.map((day) => [day, distinct(rows.filter((one) => one.day === day).map(({ row }) => row))]));
 }
 
@@ -64,14 +59,9 @@ function isSafe(tree: JsonTree, depth: number): boolean {
 
 function isDaily(resolution: JsonTree | undefined): boolean {
   if (resolution === undefined || isNull(resolution)) return true;
-  const units = memberOf(resolution, "units");
-  const amount = memberOf(resolution, "amount");
-  return (
-    units?.kind === "text" &&
-    /^days?$/.test(units.text) &&
-    amount?.kind === "number" &&
-    plainDecimal(amount.digits) === "1"
-  );
+  const [units, amount] = ["units", "amount"].map((name) => memberOf(resolution, name));
+  if (units?.kind !== "text" || amount?.kind !== "number") return false;
+  return /^days?$/.test(units.text) && plainDecimal(amount.digits) === "1";
 }
 
 function dayIn(value: JsonTree | undefined): string | undefined {
@@ -79,7 +69,7 @@ function dayIn(value: JsonTree | undefined): string | undefined {
   require(value.kind === "text");
   const day = /^(\d{4}-\d\d-\d\d)(?:T00:00(?::00(?:\.0+)?)?(?:Z|\+00:00)?)?$/.exec(value.text)?.[1];
   // Postgres has no year 0.
-  require(day !== undefined && day > "0001" && new Date(Date.parse(day) || 0).toISOString().startsWith(day));
+  require(day !== undefined && day > "0001" && isDay(day));
   return day;
 }
 
@@ -96,24 +86,17 @@ function dayOf(row: JsonTree, period: Window | undefined, today: string): { day:
   return { day, dated: start !== undefined || end !== undefined || period !== undefined };
 }
 
-function coveredDays(
-  window: Window | undefined,
-  period: Window | undefined,
-  rowDays: readonly string[],
-  today: string,
-) {
-  const sorted = rowDays.toSorted();
-  const last = sorted.at(-1);
-  const first = sorted[0];
+type Period = Window | undefined;
+
+function coveredDays(window: Period, period: Period, rowDays: readonly string[], today: string) {
+  const [first, last] = [rowDays[0], rowDays.at(-1)];
   const begun = period && period.end > today && period.start <= today ? today : period?.end;
   const end = last && begun && begun > last && begun <= today ? begun : (last ?? begun);
   const own = end === undefined ? undefined : { start: first ?? end, end };
   const covered = window ?? own ?? { start: today, end: today };
-  const fromMs = Date.parse(covered.start);
-  const count = (Date.parse(covered.end) - fromMs) / DAY_MS + 1;
-  const tomorrow = new Date(Date.parse(today) + DAY_MS).toISOString().slice(0, 10);
-  require(window !== undefined || (covered.end <= tomorrow && count <= OWN_DAYS_MAX));
-  return Array.from({ length: count }, (_, n) => new Date(fromMs + n * DAY_MS).toISOString().slice(0, 10));
+  const days = daysOf(covered);
+  require(window !== undefined || (covered.end <= addDays(today, 1) && days.length <= OWN_DAYS_MAX));
+  return days;
 }
 
 /** A repeated row counts once. An answer with two different rows of one group is refused. The shapes of no value are added up. */
@@ -148,4 +131,89 @@ function extraSum(extras: readonly string[]): string {
   const members: readonly (readonly [string, string])[] = extras.flatMap((extra) => JSON.parse(extra));
   const byName = Map.groupBy(members, ([name]) => name);
   return JSON.stringify([...byName].map(([name, same]) => [name, sumOf(same.map(([, amount]) => amount))]).toSorted());
+}
+
+// Rows.
+
+/** What a reader of the views sees: the group as it is shown, seven numbers, and the numbers that have no column. */
+export type StoredRow = {
+  readonly group: string | null;
+  readonly numbers: readonly (string | null)[];
+  readonly extra: string;
+};
+
+export const METRICS = ["hours", "total_hours", "agent_hours", "tokens_in", "tokens_out", "tts_characters", "requests"];
+const DIMENSIONS = ["accessor", "deployment", "endpoint", "feature_set", "model", "models", "method", "tags"];
+const NOT_METRICS = new Set([...METRICS, ...DIMENSIONS, "grouping", "start", "end"]);
+
+class Refused extends Error {}
+
+function require(holds: boolean): asserts holds {
+  if (!holds) throw new Refused();
+}
+
+/** The requested dimension, from the row's `grouping` or from the row itself. */
+function dimensionOf(row: JsonTree, grouping: string): { readonly name: string; readonly value: JsonTree } | undefined {
+  const nested = memberOf(row, "grouping");
+  for (const name of grouping === "model" ? ["model", "models"] : [grouping]) {
+    const value = (nested && memberOf(nested, name)) ?? memberOf(row, name);
+    if (value !== undefined) return { name, value };
+  }
+  return undefined;
+}
+
+function namesDimension(row: JsonTree, { grouping, askedAs }: Fixture): boolean {
+  const found = dimensionOf(row, grouping);
+  return found !== undefined && (found.name === askedAs || hasValue(found.value));
+}
+
+type Row = StoredRow & { readonly key: string; readonly keyOfService: string };
+
+function readRow(row: JsonTree, grouping: Fixture["grouping"]): Row {
+  require(row.kind === "object");
+  const numbers = METRICS.map((metric) => {
+    const value = memberOf(row, metric);
+    if (value === undefined || isNull(value)) return null;
+    const text = amount(value);
+    require(!text.startsWith("-"));
+    return text;
+  });
+  const extras = new Map(row.members.flatMap(([name]) => extraOf(row, name)));
+  require(extras.size > 0 || numbers.some((number) => number !== null));
+  const extra = JSON.stringify([...extras].toSorted());
+  return { ...groupOf(grouping, dimensionOf(row, grouping)?.value), numbers, extra };
+}
+
+/** A number without a column of its own. Postgres can't store NUL in its name. */
+function extraOf(row: JsonTree, name: string): readonly (readonly [string, string])[] {
+  const value = memberOf(row, name);
+  if (NOT_METRICS.has(name) || value?.kind !== "number") return [];
+  require(!name.includes("\0"));
+  return [[name, amount(value)]];
+}
+
+function amount(value: JsonTree): string {
+  const text = value.kind === "number" ? plainDecimal(value.digits) : undefined;
+  require(text !== undefined);
+  return text;
+}
+
+/** `keyOfService` keeps the shapes of no value apart. */
+function groupOf(grouping: string, value: JsonTree | undefined): Pick<Row, "key" | "keyOfService" | "group"> {
+  if (grouping === "none") return { key: "", keyOfService: "", group: null };
+  const items = value?.kind === "array" ? value.items : value ? [value] : [];
+  const texts = items.map((item) => (item.kind === "text" ? item.text : ""));
+  require(items.every((item) => item.kind === "text" || isNull(item)));
+  const named = [...new Set(texts.filter((text) => text !== ""))].sort();
+  if (named.length === 0) return { key: "no value", keyOfService: `no value ${JSON.stringify(value)}`, group: null };
+  const set = texts.includes("") ? [...named, null] : named;
+  const key = JSON.stringify(set);
+  const shown = grouping === "tags" || set.length > 1 ? key : (named[0]?.replaceAll("\0", "\\u0000") ?? null);
+  return { key, keyOfService: key, group: shown };
+}
+
+function hasValue(value: JsonTree): boolean {
+  return value.kind === "array"
+    ? value.items.some(hasValue)
+    : !isNull(value) && !(value.kind === "text" && value.text === "");
 }

@@ -2,13 +2,12 @@
 // stay; the program must not crash. A second implementation of the contract (answer-verdict.ts) tells what is expected.
 
 import { expect, test } from "vitest";
-import { FIXTURES, type Fixture } from "./answer-fixtures.ts";
+import { FIXTURES, type Fixture, type Window } from "./answer-fixtures.ts";
 import { askedSeries, type Case } from "./asked-series.ts";
-import { reportCases } from "./figures.ts";
 import { HAND_MADE } from "./hand-made-answers.ts";
 import { HOSTILE_NUMBERS } from "./hostile-numbers.ts";
 import { mutated } from "./mutate.ts";
-import { ONLY_CASE, SEED, TAKES_ALL } from "./scope.ts";
+import { ONLY_CASE, SEED, TAKES_ALL } from "./sweep.ts";
 
 const CHANGES = Number(process.env.FAULTS_COUNT ?? (TAKES_ALL ? 20_000 : 1_000));
 /** Answers are cut after each multiple of this many bytes. */
@@ -22,17 +21,11 @@ test(`${CHANGES} answers changed at random are stored exactly, or refused as a w
   timeout: 1_800_000,
 }, async () => {
   const numbers = ONLY_CASE === undefined ? Array.from({ length: CHANGES }, (_, n) => n) : [Number(ONLY_CASE)];
-  const cases = numbers.flatMap((n): readonly Case[] => {
-    const fixture = FIXTURES[n % FIXTURES.length];
-    if (fixture === undefined) return [];
+  const cases = numbers.map((n) => {
+    const again = `FAULTS_SEED=${SEED} FAULTS_CASE=${n} npx vitest run --config test/faults/vitest.config.ts answers -t random`;
+    const fixture = FIXTURES[n % FIXTURES.length] ?? expect.fail("expected fixtures");
     const { how } = mutated(fixture.body(SOME_DAYS), SEED, n);
-    return [
-      {
-        name: `${fixture.name}: ${how} (again: FAULTS_SEED=${SEED} FAULTS_CASE=${n} npx vitest run --config test/faults/vitest.config.ts answers -t random)`,
-        fixture,
-        body: (window) => mutated(fixture.body(window), SEED, n).body,
-      },
-    ];
+    return caseOf(fixture, `${how} (again: ${again})`, (sound) => mutated(sound, SEED, n).body);
   });
   expect(await violations(`answers changed at random (seed ${SEED})`, cases)).toEqual([]);
 });
@@ -41,44 +34,39 @@ test("an answer that is cut anywhere is refused", { timeout: 1_800_000 }, async 
   const cases = FIXTURES.flatMap((fixture) => {
     const length = Buffer.byteLength(fixture.body(SOME_DAYS));
     const ends = Array.from({ length: Math.ceil(length / CUT_STEP) }, (_, n) => n * CUT_STEP);
-    return ends.map((end) => ({
-      name: `${fixture.name}, its first ${end} bytes`,
-      fixture,
-      body: (window: typeof SOME_DAYS | undefined) => Buffer.from(fixture.body(window)).subarray(0, end),
-    }));
+    return ends.map((end) => caseOf(fixture, `its first ${end} bytes`, (sound) => Buffer.from(sound).subarray(0, end)));
   });
   expect(await violations("answers cut at their bytes", cases)).toEqual([]);
 });
 
 test("a number is stored with every digit, or refused if it is not an amount", async () => {
   const cases = FIXTURES.flatMap((fixture) =>
-    HOSTILE_NUMBERS.map(([digits]) => ({
-      name: `${fixture.name}, requests ${digits.slice(0, 50)}`,
-      fixture,
-      body: (window: typeof SOME_DAYS | undefined) =>
-        Buffer.from(fixture.body(window).replace(/"requests":[\d.]+/, `"requests":${digits}`)),
-    })),
+    HOSTILE_NUMBERS.map(([digits]) =>
+      caseOf(fixture, `requests ${digits.slice(0, 50)}`, (sound) =>
+        Buffer.from(sound.replace(/"requests":[\d.]+/, `"requests":${digits}`)),
+      ),
+    ),
   );
   expect(await violations("answers with hostile numbers", cases)).toEqual([]);
 });
 
 test("an answer made by hand is stored exactly, or refused", async () => {
   const cases = Object.entries(HAND_MADE).flatMap(([name, { body, headers }]) =>
-    FIXTURES.map((fixture) => ({
-      name: `${fixture.name}: ${name}`,
-      fixture,
-      body: (window: typeof SOME_DAYS | undefined) => body(fixture.body(window)),
-      ...(headers && { headers }),
-    })),
+    FIXTURES.map((fixture) => ({ ...caseOf(fixture, name, body), ...(headers && { headers }) })),
   );
   expect(await violations("answers made by hand", cases)).toEqual([]);
 });
+
+function caseOf(fixture: Fixture, what: string, change: (sound: string) => Uint8Array): Case {
+  const body = (window: Window | undefined) => change(fixture.body(window));
+  return { name: `${fixture.name}: ${what}`, fixture, body };
+}
 
 async function violations(part: string, cases: readonly Case[]): Promise<readonly string[]> {
   const startedMs = performance.now();
   const found = await Promise.all([inRounds(cases, "interface"), inRounds(cases, "2026")]);
   const seconds = Math.round((performance.now() - startedMs) / 1000);
-  reportCases({ part, cases: cases.length, violations: found.flat().length, seconds });
+  process.stdout.write(`${part}: ${cases.length} cases, ${found.flat().length} violations, ${seconds} s\n`);
   return found.flat();
 }
 
@@ -89,10 +77,11 @@ async function inRounds(cases: readonly Case[], dialect: Fixture["dialect"]): Pr
   );
   const longest = Math.max(...queues.map((queue) => queue.length));
   if (longest === 0) return [];
-  await using asked = await askedSeries(dialect, Math.min(longest, SLOTS));
+  const slots = Math.min(longest, SLOTS);
+  await using asked = await askedSeries(dialect, slots);
   const found = [...(await asked.run([]))];
-  for (let from = 0; from < longest; from += asked.slots) {
-    found.push(...(await asked.run(queues.flatMap((queue) => queue.slice(from, from + asked.slots)))));
+  for (let from = 0; from < longest; from += slots) {
+    found.push(...(await asked.run(queues.flatMap((queue) => queue.slice(from, from + slots)))));
   }
   return found;
 }

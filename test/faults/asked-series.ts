@@ -4,15 +4,16 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { openPostgres } from "../../src/db/connection/database.ts";
+import { sql } from "kysely";
+import { type Database, openPostgres } from "../../src/db/connection/database.ts";
 import { makeDoubtsAnHourOlder } from "../db/stored-usage.ts";
 import { copyDatabase } from "../support/database.ts";
 import { runProgram } from "../support/program.ts";
 import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { FIXTURES, type Fixture, type Window } from "./answer-fixtures.ts";
-import { verdictOf } from "./answer-verdict.ts";
-import { seenSeries } from "./seen-series.ts";
-import { programFaults, type Series, type Served, seriesFaults } from "./series-model.ts";
+import { type StoredRow, verdictOf } from "./answer-verdict.ts";
+import { plainDecimal, readTree } from "./json-tree.ts";
+import { programFaults, type SeenSeries, type Series, type Served, seriesFaults } from "./series-model.ts";
 
 export type Case = {
   /** Tells how to produce this answer again. */
@@ -24,9 +25,6 @@ export type Case = {
 };
 
 export type AskedSeries = AsyncDisposable & {
-  /** How many cases one run takes for each fixture. */
-  readonly slots: number;
-  readonly fixtures: readonly Fixture[];
   /** Serves each case to its own series. Returns the differences between what is stored and what the contract demands. */
   readonly run: (cases: readonly Case[]) => Promise<readonly string[]>;
 };
@@ -34,7 +32,7 @@ export type AskedSeries = AsyncDisposable & {
 const KEY = "0123456789abcdef0123456789abcdef01234567";
 const RUN_MS_MAX = 300_000;
 
-/** Uses its own database, because series that the latest configuration does not name are not checked any more. */
+/** For `slots` cases of each fixture. Uses its own database, because series that the latest configuration does not name are not checked any more. */
 export async function askedSeries(dialect: Fixture["dialect"], slots: number): Promise<AskedSeries> {
   const fixtures = FIXTURES.filter((fixture) => fixture.dialect === dialect);
   const project = "answers";
@@ -51,17 +49,12 @@ export async function askedSeries(dialect: Fixture["dialect"], slots: number): P
       const { pathname, searchParams: query } = new URL(target, server.origin);
       const grouping = query.get("grouping") ?? "none";
       const asked = fixtures.find(({ askedAs }) => askedAs === grouping);
+      const [start, end] = [query.get("start"), query.get("end")];
+      const window = start !== null && end !== null ? { start, end } : undefined;
       if (isGroupingCheck(asked, grouping, query)) {
-        const days = { start: query.get("start") ?? undefined, end: query.get("end") ?? undefined };
-        return answerJson(response, 200, {
-          ...days,
-          results: [{ requests: 1, [grouping]: "listen", start: days.end }],
-        });
+        return answerJson(response, 200, { ...window, results: [{ requests: 1, [grouping]: "listen", start: end }] });
       }
       if (!pathname.endsWith("/breakdown") || asked === undefined) return answer(response, 404, "");
-      const start = query.get("start");
-      const end = query.get("end");
-      const window = start !== null && end !== null ? { start, end } : undefined;
       const place = `${asked.grouping}/${query.get("accessor")}`;
       const one = cases.get(place) ?? soundAnswer(asked);
       const { days, last } = series.get(place) ?? { days: new Map(), last: undefined };
@@ -91,8 +84,6 @@ export async function askedSeries(dialect: Fixture["dialect"], slots: number): P
 
   const all = opened.move();
   return {
-    slots,
-    fixtures,
     async run(next) {
       cases = assign(next, fixtures, slotNames);
       for (const one of series.values()) one.last = undefined;
@@ -136,4 +127,46 @@ function assign(cases: readonly Case[], fixtures: readonly Fixture[], slots: rea
         .map((one, n) => [`${fixture.grouping}/${slots[n] ?? `no slot for ${one.name}`}`, one] as const),
     ),
   );
+}
+
+/** Written without an exponent, an amount can have more digits than the service may send. */
+const STORED_LENGTH_MAX = 2_000;
+
+/** By grouping and filter, as "model/c17". */
+async function seenSeries(db: Database, project: string): Promise<ReadonlyMap<string, SeenSeries>> {
+  const series = new Map<string, SeenSeries>();
+  const at = (place: string): SeenSeries => {
+    const one = series.get(place) ?? { rows: new Map(), status: new Map() };
+    series.set(place, one);
+    return one;
+  };
+
+  type Row = StoredRow & { readonly place: string; readonly day: string };
+  const { rows } = await sql<Row>`
+    select "grouping" || '/' || filter as place, usage_date::text as day, group_value as "group", extra_metrics::text as extra,
+      array[hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests]::text[] as numbers
+    from bi.usage_filtered where project_id = ${project}
+  `.execute(db);
+  for (const { place, day, group, numbers, extra } of rows) {
+    const plain = numbers.map((text) => text && (plainDecimal(text, STORED_LENGTH_MAX) ?? text));
+    const byDay = at(place).rows;
+    byDay.set(day, [...(byDay.get(day) ?? []), { group, numbers: plain, extra: extraOf(extra) }]);
+  }
+
+  const { rows: coverage } = await sql<{ place: string; day: string; status: string }>`
+    select "grouping" || '/' || filter as place, usage_date::text as day, status from bi.coverage where project = ${project}
+  `.execute(db);
+  for (const { place, day, status } of coverage) at(place).status.set(day, status);
+  return series;
+}
+
+/** The numbers without a column of their own, as sorted pairs of name and number. */
+function extraOf(text: string | null): string {
+  const tree = readTree(text ?? "{}");
+  const members = tree?.kind === "object" ? tree.members : [];
+  const pairs = members.map(([name, value]) => [
+    name,
+    value.kind === "number" ? plainDecimal(value.digits, STORED_LENGTH_MAX) : value.kind,
+  ]);
+  return JSON.stringify(pairs.toSorted());
 }

@@ -1,48 +1,28 @@
 // Interrupts a backfill at every request, answer and database message, and runs it again. The second run must not request what was
 // stored before it.
 
-import { afterAll } from "vitest";
-import { addDays, dayOf } from "../../src/emulator/days.ts";
 import { sliceName } from "./case-evidence.ts";
 import { statuses } from "./evidence.ts";
 import { interruptions, RECOVERY } from "./interrupt.ts";
-import { type Case, inLab, openLab, PROJECT_ID } from "./lab.ts";
-import { sweepKinds } from "./sweep-kinds.ts";
+import { type Case, daysAgo, inLab, openLab } from "./lab.ts";
+import { sweepKinds } from "./sweep.ts";
 
-const GROUPINGS = ["none", "tags"];
-const FILTERS = { all: "" };
 /** Makes two requests for each series, because a request covers at most 31 days. */
 const DAYS = 40;
 const DAYS_BEFORE = 5;
-const CAPS = { concurrent: 2, attempts: 5 };
-
-const today = dayOf(new Date());
-const range = (days: number) => ["--from", addDays(today, -days), "--to", addDays(today, -1)];
-const dayNames = Array.from({ length: DAYS }, (_, i) => addDays(today, i - DAYS));
+const range = (days: number) => ["--from", daysAgo(days), "--to", daysAgo(1)];
 
 const lab = await openLab({
-  filters: FILTERS,
-  due: GROUPINGS.flatMap((grouping) => dayNames.map((day) => sliceName(`${grouping} / `, day))),
+  days: DAYS,
+  groupings: ["none", "tags"],
+  caps: { concurrent: 2, attempts: 5 },
   before: [["backfill", ...range(DAYS_BEFORE)]],
-  config: (baseUrl) => ({
-    service: {
-      baseUrl,
-      dialect: "interface",
-      requestsPerSecond: 100,
-      maxConcurrent: CAPS.concurrent,
-      timeoutSeconds: 2,
-    },
-    projects: [{ id: PROJECT_ID, name: "production", key: { env: "USAGE_EXPORT_KEY" } }],
-    exports: [
-      { name: "nightly", schedule: "15 2 * * *", projects: ["production"], window: { days: 2 }, groupings: GROUPINGS },
-    ],
-  }),
+  job: { window: { days: 2 } },
 });
-afterAll(() => lab[Symbol.asyncDispose]());
 
 /** The slices that are complete before the recovery run must not be requested by it. */
 async function askNothingTwice({ db, history }: Case): Promise<() => readonly string[]> {
-  const stored = [...(await statuses(db, FILTERS))].flatMap(([slice, status]) =>
+  const stored = [...(await statuses(db, lab.filters))].flatMap(([slice, status]) =>
     status === "complete" ? [slice] : [],
   );
   return () => {
@@ -60,7 +40,7 @@ sweepKinds(
     command: ["backfill", ...range(DAYS)],
     afterRefusal: ["backfill", ...range(DAYS), "--only", "failed"],
     promise: askNothingTwice,
-    ...inLab(lab, CAPS),
+    ...inLab(lab),
   }),
   [
     { kind: "kill", ci: [73, 193], all: [7, 15], atOnce: 2 },

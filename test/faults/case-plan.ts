@@ -1,22 +1,45 @@
 // One case of a sweep: which fault happens at which event of one program, and how many programs run. The case's name contains all of it.
 
-import type { Fault } from "./arm.ts";
-import { type FaultEvent, PASS } from "./fault-decision.ts";
+import { type Action, type Fault, type FaultEvent, PASS } from "./fault-decision.ts";
 import type { Running } from "./interrupt.ts";
 
-const KINDS = [
-  "kill",
-  "kill twice",
-  "stop and continue",
-  "cut",
-  "cut mid-answer",
-  "delay",
-  "black hole",
-  "database away",
-  "SQL error before",
-  "SQL error after",
-] as const;
-export type Kind = (typeof KINDS)[number];
+type Victim = Pick<Running, "program" | "database"> | undefined;
+
+/** Which events a fault can happen at, what the front does then, and what else happens to the victim. */
+type KindOfFault = readonly [fits: Fault["fits"], action: Action, effect?: (victim: Victim) => void];
+
+/** How long the database can't be reached in the fault "database away". */
+export const AWAY_MS = 5_000;
+/** Long enough for other programs to overtake. */
+const DELAY_MS = 400;
+
+const any = () => true;
+const of =
+  (peer: FaultEvent["peer"], side?: FaultEvent["side"]): Fault["fits"] =>
+  (event) =>
+    event.peer === peer && (side ?? event.side) === event.side;
+const CUT: Action = { kind: "cut" };
+const SILENCE: Action = { kind: "silence" };
+const ERROR: Action = { kind: "error", sqlstate: "" };
+const kill = (signal: "SIGKILL" | "SIGSTOP") => (victim: Victim) => victim?.program.kill(signal);
+const takeAway = (victim: Victim) => {
+  victim?.database.silence();
+  setTimeout(() => victim?.database.restore(), AWAY_MS);
+};
+
+const KINDS = {
+  kill: [any, CUT, kill("SIGKILL")],
+  "kill twice": [any, CUT, kill("SIGKILL")],
+  "stop and continue": [any, PASS, kill("SIGSTOP")],
+  cut: [any, CUT],
+  "cut mid-answer": [of("service", "back"), { kind: "cut-halfway" }],
+  delay: [any, { kind: "delay", ms: DELAY_MS }],
+  "black hole": [any, SILENCE],
+  "database away": [of("database"), SILENCE, takeAway],
+  "SQL error before": [of("database", "out"), ERROR],
+  "SQL error after": [of("database", "back"), ERROR],
+} satisfies Record<string, KindOfFault>;
+export type Kind = keyof typeof KINDS;
 
 export type CasePlan = {
   readonly replicas: number;
@@ -36,21 +59,17 @@ export function nameOf({ replicas, kind, sqlstate, point, secondPoint }: CasePla
 
 export function planOf(name: string): CasePlan {
   const parts = /^(\d) replicas, (.*?)(?: ([0-9A-Z]{5}))?, point (\d+)(?: then (\d+))?$/.exec(name) ?? [];
-  const [, replicas, word, sqlstate, point, second] = parts;
-  const kind = KINDS.find((each) => each === word);
-  if (kind === undefined) throw new Error(`no name of a case: ${name}`);
-  return {
-    replicas: Number(replicas),
-    kind,
-    sqlstate,
-    point: Number(point),
-    secondPoint: second === undefined ? undefined : Number(second),
-  };
+  const [, replicas, kind = "", sqlstate, point, second] = parts;
+  if (!(kind in KINDS)) throw new Error(`no name of a case: ${name}`);
+  const secondPoint = second === undefined ? undefined : Number(second);
+  return { replicas: Number(replicas), kind: kind as Kind, sqlstate, point: Number(point), secondPoint };
 }
 
 /** The names of the programs that run at the same time. The fault happens to the first one. */
 export const REPLICAS = ["a", "b", "c"] as const;
 export const VICTIM = REPLICAS[0];
+/** The name of the run that follows while the victim is stopped, or before the recovery run. */
+export const SECOND = "other";
 
 /** Codes of each class that the program must distinguish: try again, give up one slice, give up everything. */
 export const SQLSTATES = [
@@ -58,65 +77,14 @@ export const SQLSTATES = [
   ...["53200", "53300", "55P03", "57014", "57P01", "57P03", "58030"],
 ];
 
-const any = () => true;
-const midAnswer = ({ peer, side }: FaultEvent) => peer === "service" && side === "back";
-const ofDatabase = ({ peer }: FaultEvent) => peer === "database";
-const statement = ({ peer, side }: FaultEvent) => peer === "database" && side === "out";
-const executed = ({ peer, side }: FaultEvent) => peer === "database" && side === "back";
-
-/** How long the database can't be reached in the fault "database away". */
-export const AWAY_MS = 5_000;
-/** Long enough for other programs to overtake. */
-const DELAY_MS = 400;
-
-type Victim = Pick<Running, "program" | "database">;
-
 /** Which events the fault can happen at, and what happens then. */
-export function faultOf(
-  { kind, sqlstate = "" }: Pick<CasePlan, "kind" | "sqlstate">,
-  victim: () => Victim | undefined,
-): Pick<Fault, "fits" | "act"> {
-  switch (kind) {
-    case "kill":
-    case "kill twice":
-      return {
-        fits: any,
-        act: () => {
-          victim()?.program.kill("SIGKILL");
-          return { kind: "cut" };
-        },
-      };
-    case "stop and continue":
-      return {
-        fits: any,
-        act: () => {
-          victim()?.program.kill("SIGSTOP");
-          return PASS;
-        },
-      };
-    case "cut":
-      return { fits: any, act: () => ({ kind: "cut" }) };
-    case "cut mid-answer":
-      return { fits: midAnswer, act: () => ({ kind: "cut-halfway" }) };
-    case "delay":
-      return { fits: any, act: () => ({ kind: "delay", ms: DELAY_MS }) };
-    case "black hole":
-      return { fits: any, act: () => ({ kind: "silence" }) };
-    case "database away":
-      return {
-        fits: ofDatabase,
-        act: () => {
-          const database = victim()?.database;
-          database?.silence();
-          setTimeout(() => database?.restore(), AWAY_MS);
-          return { kind: "silence" };
-        },
-      };
-    case "SQL error before":
-      return { fits: statement, act: () => ({ kind: "error", sqlstate }) };
-    case "SQL error after":
-      return { fits: executed, act: () => ({ kind: "error", sqlstate }) };
-  }
+export function faultOf({ kind, sqlstate }: Pick<CasePlan, "kind" | "sqlstate">, victim: () => Victim) {
+  const [fits, action, effect]: KindOfFault = KINDS[kind];
+  const act = (): Action => {
+    effect?.(victim());
+    return action.kind === "error" ? { ...action, sqlstate: sqlstate ?? "" } : action;
+  };
+  return { fits, act };
 }
 
 /** The programs that were killed or stopped: their slots go to others while the service may still work on their calls. */
@@ -124,6 +92,3 @@ export function exemptOf(kind: Kind): ReadonlySet<string> {
   if (kind === "kill" || kind === "stop and continue") return new Set([VICTIM]);
   return new Set(kind === "kill twice" ? [VICTIM, SECOND] : []);
 }
-
-/** The name of the run that follows while the victim is stopped, or before the recovery run. */
-export const SECOND = "other";

@@ -1,5 +1,5 @@
 // Checks what must hold of the stored numbers after any fault. Pure. Each violation begins with the name of its invariant (I6, about
-// secrets, is in leak-violations.ts, and I7, about keys, in check-keys.ts):
+// secrets, is in interrupt.ts, and I7, about keys, in check-keys.ts):
 // I1 every slice shows the rows of exactly one answer
 // I2 after the recovery run every due slice is complete and shows the newest answer
 // I3 no group counts twice
@@ -9,17 +9,8 @@
 // I9 what the program reports is true: exit status, status of slices and runs, no stack trace for a fault
 // I10 the limits of concurrent calls and of attempts are kept
 
-import {
-  type Answer,
-  type Answers,
-  answerOf,
-  answersBySlice,
-  beganAt,
-  isAsNew,
-  newestAnswer,
-} from "./answers-by-slice.ts";
-import type { Evidence } from "./case-evidence.ts";
-import { converges, honest, polite } from "./check-conduct.ts";
+import { type Evidence, sliceName } from "./case-evidence.ts";
+import type { Exchange, RowText } from "./history.ts";
 
 /** Each violation as the name of its invariant and a description; empty if every invariant holds. */
 export function violations(evidence: Evidence): readonly string[] {
@@ -98,4 +89,104 @@ function neverWorse({ moments, now }: Evidence): string[] {
     for (const slice of visible.keys()) seen.add(slice);
     return gone.map((slice) => `I5: ${slice} had rows and lost them`);
   });
+}
+
+// What the programs report to their user, and how they call the service.
+
+export function converges({ recovery, programs }: Pick<Evidence, "recovery" | "programs">): string[] {
+  return programs
+    .filter(({ who }) => who === recovery)
+    .filter(({ status }) => status !== 0)
+    .map(({ command, status, output }) => `I8: ${command} after the fault ended with ${status}: ${output}`);
+}
+
+function honest({ programs, coverage, now, runs }: Evidence): string[] {
+  // The exit status of a worker says nothing about its work.
+  const saidOk = programs
+    .filter(({ command }) => command !== "start")
+    .filter(({ status, notCompleteAfter = [] }) => status === 0 && notCompleteAfter.length > 0)
+    .map(
+      ({ who, notCompleteAfter }) => `I9: ${who} ended with 0, and not complete was: ${notCompleteAfter?.join(", ")}`,
+    );
+  const empty = [...coverage]
+    .filter(([slice, status]) => status === "complete" && !now.has(slice))
+    .map(([slice]) => `I9: ${slice} is called complete and shows nothing`);
+  // A stale slice is complete too: another program has stored a newer answer for it.
+  const runsOk = runs
+    .filter(({ status, planned, complete, stale }) => status === "ok" && complete + stale !== planned)
+    .map(({ planned, complete }) => `I9: a run is called ok with ${complete} of ${planned} slices complete`);
+  return [...saidOk, ...mistaken(programs), ...empty, ...runsOk];
+}
+
+export function mistaken(programs: Evidence["programs"]): string[] {
+  return programs
+    .filter(({ output }) => /^ {4}at /m.test(output))
+    .map(({ who, output }) => `I9: ${who} took a fault for a mistake of the program: ${output}`);
+}
+
+function polite({ exchanges, caps }: Evidence): string[] {
+  const known = exchanges.filter(({ who }) => !caps.exempt.has(who));
+  const calls = known.flatMap(({ arrivedAt, endedAt }) => [
+    { at: arrivedAt, change: 1 },
+    { at: endedAt ?? Number.POSITIVE_INFINITY, change: -1 },
+  ]);
+  let open = 0;
+  let most = 0;
+  for (const { change } of calls.toSorted((a, b) => a.at - b.at || a.change - b.change)) {
+    open += change;
+    most = Math.max(most, open);
+  }
+  const tooMany = most > caps.concurrent ? [`I10: ${most} calls at once, where ${caps.concurrent} are allowed`] : [];
+  const attempts = Map.groupBy(known, ({ who, path }) => `${who} ${path}`);
+  const tooOften = [...attempts]
+    .filter(([, all]) => all.length > caps.attempts)
+    .map(([call, all]) => `I10: ${call} was tried ${all.length} times, where ${caps.attempts} are allowed`);
+  return [...tooMany, ...tooOften];
+}
+
+// The answers of a case by slice, and the answer that a reader sees.
+
+/** One answer of the service about one slice. */
+type Answer = { readonly exchange: Exchange; readonly version: number; readonly rows: string };
+type Answers = ReadonlyMap<string, readonly Answer[]>;
+
+function answersBySlice(exchanges: readonly Exchange[]): Answers {
+  const answers = exchanges.flatMap((exchange) => {
+    const { asked, version, days } = exchange;
+    if (!asked || version === undefined) return [];
+    return asked.days.map((day) => ({
+      slice: sliceName(asked.series, day),
+      answer: { exchange, version, rows: JSON.stringify(days?.get(day) ?? []) },
+    }));
+  });
+  return new Map(
+    [...Map.groupBy(answers, ({ slice }) => slice)].map(([slice, all]) => [slice, all.map(({ answer }) => answer)]),
+  );
+}
+
+/** The newest answer that has exactly these rows. */
+function answerOf(answers: Answers, slice: string, rows: readonly RowText[]): Answer | undefined {
+  const text = JSON.stringify(rows);
+  return answers.get(slice)?.findLast((answer) => answer.rows === text);
+}
+
+/** The newest answer that was sent whole. Answers to the programs in `exempt` do not count: these may not have stored them. */
+function newestAnswer(answers: readonly Answer[], exempt: ReadonlySet<string>): Answer | undefined {
+  return answers.findLast(({ exchange }) => exchange.answeredAt !== undefined && !exempt.has(exchange.who));
+}
+
+/**
+ * How long before its arrival a fetch may have got its number, by which it is older or newer. The number is at most 50 ms old when it
+ * is used.
+ */
+const NUMBER_MS = 300;
+
+/** Whether the shown answer may stay: it is the newest, or its fetch overlaps the newest one's. Then either may be stored last. */
+function isAsNew(shown: Answer, newest: Answer): boolean {
+  const { answeredAt = Number.POSITIVE_INFINITY } = shown.exchange;
+  return shown.version >= newest.version || answeredAt >= beganAt(newest);
+}
+
+function beganAt({ exchange }: Answer): number {
+  return exchange.arrivedAt - NUMBER_MS;
 }

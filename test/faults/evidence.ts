@@ -2,8 +2,9 @@
 
 import { sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
+import { METRICS } from "./answer-verdict.ts";
 import { type StoredRun, sliceName, type Visible } from "./case-evidence.ts";
-import { METRICS, rowText } from "./history.ts";
+import { rowText } from "./history.ts";
 
 /** The conditions of each filter as the service gets them, by the filter's name. */
 export type Filters = Readonly<Record<string, string>>;

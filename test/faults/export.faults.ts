@@ -1,16 +1,23 @@
 // Interrupts an export at every request, answer and database message, alone and beside others. One ordinary export follows, which must
 // complete everything.
 
-import { afterAll } from "vitest";
-import { CAPS, openExportLab } from "./export-lab.ts";
 import { interruptions } from "./interrupt.ts";
-import { inLab } from "./lab.ts";
-import { sweepKinds } from "./sweep-kinds.ts";
+import { daysAgo, inLab, openLab } from "./lab.ts";
+import { sweepKinds } from "./sweep.ts";
 
-const lab = await openExportLab();
-afterAll(() => lab[Symbol.asyncDispose]());
+/** Four series of two days. Before the cases one series is stored whole, one with one of its days, two not at all. */
+const lab = await openLab({
+  days: 2,
+  groupings: ["none", "tags"],
+  filters: [{ name: "all" }, { name: "diarized", features: { diarize: "true" } }],
+  caps: { concurrent: 3, attempts: 5 },
+  before: [
+    ["export", "--grouping", "none", "--filter", "all"],
+    ["export", "--grouping", "tags", "--filter", "all", "--day", daysAgo(2)],
+  ],
+});
 
-sweepKinds(interruptions({ part: "export", file: "export.faults.ts", command: ["export"], ...inLab(lab, CAPS) }), [
+sweepKinds(interruptions({ part: "export", file: "export.faults.ts", command: ["export"], ...inLab(lab) }), [
   { kind: "kill", ci: [39, 0, 193], all: [1, 7, 13], atOnce: 2 },
   { kind: "kill twice", ci: [97], all: [7], atOnce: 2 },
   { kind: "cut", ci: [49, 191], all: [1, 7, 13], atOnce: 2 },

@@ -29,3 +29,30 @@ export type Action =
 export type DecideFault = (event: FaultEvent) => Action;
 
 export const PASS: Action = { kind: "pass" };
+
+export type Fault = {
+  readonly who: string;
+  /** The number of the event, from 1. If the fault can't happen at that event, it happens at the next one where it can. */
+  readonly point: number;
+  readonly fits: (event: FaultEvent) => boolean;
+  readonly act: () => Action;
+};
+
+/** Injects one fault at one event of one program. */
+export function arm({ who, point, fits, act }: Fault) {
+  const { promise: happened, resolve } = Promise.withResolvers<void>();
+  let events = 0;
+  let hit: FaultEvent | undefined;
+  const decideFault: DecideFault = (event) => {
+    if (event.who !== who) return PASS;
+    events++;
+    if (hit || events < point || !fits(event)) return PASS;
+    hit = event;
+    resolve();
+    return act();
+  };
+  /** `hit` is the event at which the fault happened; `happened` resolves then. */
+  return { decideFault, hit: () => hit, happened };
+}
+
+export type Armed = ReturnType<typeof arm>;

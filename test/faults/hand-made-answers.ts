@@ -1,5 +1,7 @@
 // Answers made by hand from a valid one, which random changes would hardly produce.
 
+import { TAKES_ALL } from "./sweep.ts";
+
 type HandMade = {
   readonly body: (sound: string) => Uint8Array;
   readonly headers?: Readonly<Record<string, string>>;
@@ -12,7 +14,7 @@ const labelled = (headers: Readonly<Record<string, string>>): HandMade => ({
 });
 
 const PAGE = "<!doctype html><html><head><title>Sign in</title></head><body><pre>[]</pre></body></html>";
-const ROWS = process.env.FAULTS === "all" ? 100_000 : 5_000;
+const ROWS = TAKES_ALL ? 100_000 : 5_000;
 
 export const HAND_MADE: Readonly<Record<string, HandMade>> = {
   "a page that calls itself JSON": text(() => PAGE),
@@ -22,9 +24,7 @@ export const HAND_MADE: Readonly<Record<string, HandMade>> = {
   "JSON with an empty content type": labelled({ "content-type": "" }),
   "JSON that calls itself compressed": labelled({ "content-encoding": "gzip" }),
   "an answer in UTF-16": { body: (sound) => Buffer.from(`\ufeff${sound}`, "utf16le") },
-  "an answer in Latin-1": {
-    body: (sound) => Buffer.from(sound.replace("prod", "pröd"), "latin1"),
-  },
+  "an answer in Latin-1": { body: (sound) => Buffer.from(sound.replace("prod", "pröd"), "latin1") },
   "an answer nested a hundred thousand levels deep": text((sound) =>
     sound.replace('"results":', `"deep":${"[".repeat(100_000)}${"]".repeat(100_000)},"results":`),
   ),
@@ -54,9 +54,8 @@ const LENGTH_MAX = 31 << 20;
 
 /** Repeats the last row. If the row names a group, each copy gets another one. */
 function manyRows(rows: string): string {
-  const row = rows.slice(
-    rows.lastIndexOf('{"hours"') === -1 ? rows.lastIndexOf('{"requests"') : rows.lastIndexOf('{"hours"'),
-  );
+  const hours = rows.lastIndexOf('{"hours"');
+  const row = rows.slice(hours === -1 ? rows.lastIndexOf('{"requests"') : hours);
   const named = (n: number) =>
     row
       .replaceAll(/"(endpoint|accessor)":(?:"[^"]*"|null)/g, `"$1":"g${n}"`)

@@ -2,17 +2,9 @@
 // numbers.
 
 import { z } from "zod";
+import { daysOf } from "../../src/emulator/days.ts";
+import { METRICS } from "./answer-verdict.ts";
 import type { Answer, ServiceFrontOptions } from "./service-front.ts";
-
-export const METRICS = [
-  "hours",
-  "total_hours",
-  "agent_hours",
-  "tokens_in",
-  "tokens_out",
-  "tts_characters",
-  "requests",
-] as const;
 
 /** A row as text, so that it can be compared with a stored one: the group and every number. */
 export type RowText = string;
@@ -129,12 +121,5 @@ function askedFor(url: string): Asked | undefined {
   const grouping = searchParams.get("grouping") ?? "none";
   const conditions = [...searchParams].filter(([name]) => !["start", "end", "grouping"].includes(name));
   const filter = new URLSearchParams(conditions.toSorted()).toString();
-  return { series: `${grouping} / ${filter}`, days: daysBetween(start, end) };
-}
-
-function daysBetween(start: string, end: string): string[] {
-  const days: string[] = [];
-  for (let at = Date.parse(start); at <= Date.parse(end); at += 24 * 60 * 60 * 1_000)
-    days.push(new Date(at).toISOString().slice(0, 10));
-  return days;
+  return { series: `${grouping} / ${filter}`, days: daysOf({ start, end }) };
 }

@@ -1,13 +1,12 @@
 // Interrupts a command at one of its events, and then runs it once without a fault. For commands that end by themselves.
 
+import { findLeaks, type Leak, type Places } from "../support/leaks.ts";
 import type { Program } from "../support/program.ts";
-import { arm } from "./arm.ts";
 import type { ProgramEnd } from "./case-evidence.ts";
 import { type CasePlan, exemptOf, faultOf, planOf, REPLICAS, SECOND, VICTIM } from "./case-plan.ts";
-import { type DecideFault, type FaultEvent, PASS } from "./fault-decision.ts";
-import { reportHighest } from "./figures.ts";
-import type { PostgresFront } from "./postgres-front.ts";
-import { type Outcome, pointsAmong, type Swept } from "./sweep-kinds.ts";
+import { arm, type DecideFault, type FaultEvent, PASS } from "./fault-decision.ts";
+import { type PostgresFront, startPostgresFront } from "./postgres-front.ts";
+import { type Outcome, pointsAmong, reportHighest, type Swept } from "./sweep.ts";
 
 export type Running = {
   readonly who: string;
@@ -22,6 +21,8 @@ export type Running = {
 export type Stage = AsyncDisposable & {
   /** Called at every event. A case sets it to the function that injects its fault. */
   decideFault: DecideFault;
+  /** How the programs have ended so far. */
+  readonly ends: readonly ProgramEnd[];
   readonly start: (who: string, args: readonly string[]) => Promise<Running>;
   /** Waits until the program has ended. */
   readonly end: (running: Running) => Promise<ProgramEnd>;
@@ -42,10 +43,53 @@ export type Interruption<S extends Stage> = {
   readonly promise?: (stage: S) => Promise<() => readonly string[]>;
 };
 
-/** A program that had to be killed at its time limit gets the status -1. */
-export async function endOf({ who, program, startedAt, command }: Running): Promise<ProgramEnd> {
-  const result = await program.ended.catch((error: Error) => ({ status: -1, stdout: "", stderr: error.message }));
-  return { who, command, status: result.status, output: result.stdout + result.stderr, startedAt };
+type StageOptions = {
+  readonly opened: AsyncDisposableStack;
+  readonly databaseUrl: string;
+  /** Starts a program with this address of the database. */
+  readonly start: (who: string, args: readonly string[], databaseUrl: string) => Program | Promise<Program>;
+  /** More that is known when a program has ended. */
+  readonly afterEnd?: () => Promise<Partial<ProgramEnd>>;
+};
+
+/** Makes the part of a stage that is the same for all commands: each program is behind a front before the database. */
+export function openStage({ opened, databaseUrl, start, afterEnd = async () => ({}) }: StageOptions) {
+  const ends: ProgramEnd[] = [];
+  const stage: Omit<Stage, "leaks"> = {
+    decideFault: () => PASS,
+    ends,
+    async start(who, args) {
+      const decideFault: DecideFault = (event) => stage.decideFault(event);
+      const database = opened.use(await startPostgresFront(databaseUrl, { who, decideFault, rewrite: shorterLimits }));
+      const program = opened.use(await start(who, args, database.url));
+      return { who, program, database, startedAt: performance.now(), command: args.join(" ") };
+    },
+    async end({ who, program, startedAt, command }) {
+      // A program that had to be killed at its time limit gets the status -1.
+      const result = await program.ended.catch((error: Error) => ({ status: -1, stdout: "", stderr: error.message }));
+      const { status, stdout, stderr } = result;
+      const end = { who, command, status, output: stdout + stderr, startedAt, ...(await afterEnd()) };
+      ends.push(end);
+      return end;
+    },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+  return stage;
+}
+
+/** Shortens how long a stopped program holds its locks: 6 s do not delay a test much, and let a slow machine load a file. */
+function shorterLimits(text: string): string {
+  return text.replace("'idle_in_transaction_session_timeout', '60s'", "'idle_in_transaction_session_timeout', '6s'");
+}
+
+/** Searches the output of the programs, and other places, for secrets. */
+export async function leakViolations(secrets: readonly string[], ends: readonly ProgramEnd[], places: Places) {
+  const texts = { output: ends.map(({ output }) => output).join("\n") };
+  return asViolations(await findLeaks(secrets, { texts, ...places }));
+}
+
+export function asViolations(leaks: readonly Leak[]): readonly string[] {
+  return leaks.map((leak) => `I6: a secret leaked: ${JSON.stringify(leak)}`);
 }
 
 /** The name of the program that runs after the faults have stopped, and must repair everything. */
@@ -89,28 +133,16 @@ async function interrupted<S extends Stage>(interruption: Interruption<S>, name:
   const startedMs = performance.now();
   await stage.end(await stage.start(RECOVERY, recoveryCommand));
   if (plan.kind.startsWith("kill")) reportRecovery(performance.now() - startedMs, interruption.part, name);
-  return {
-    hit: hit(),
-    violations: [
-      ...before,
-      ...(await check(stage, RECOVERY, exempt)),
-      ...kept(),
-      ...(await stage.leaks(isLogSearched(plan))),
-    ],
-  };
+  const after = await check(stage, RECOVERY, exempt);
+  return { hit: hit(), violations: [...before, ...after, ...kept(), ...(await stage.leaks(isLogSearched(plan)))] };
 }
 
 export function reportRecovery(ms: number, part: string, name: string): void {
-  reportHighest("longest recovery after SIGKILL", Math.round(ms / 100) / 10, "s", `${part}: ${name}`);
+  reportHighest("longest recovery after SIGKILL", ms, `${part}: ${name}`);
 }
 
 /** Kills the following run too, at one of its events. */
-async function killSecond(
-  stage: Stage,
-  command: readonly string[],
-  plan: CasePlan,
-  point: number,
-): Promise<() => FaultEvent | undefined> {
+async function killSecond(stage: Stage, command: readonly string[], plan: CasePlan, point: number) {
   let second: Running | undefined;
   const fault = arm({ who: SECOND, point, ...faultOf(plan, () => second) });
   stage.decideFault = fault.decideFault;

@@ -5,38 +5,75 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { afterAll } from "vitest";
 import { type Database, openPostgres } from "../../src/db/connection/database.ts";
+import { addDays, dayOf } from "../../src/emulator/days.ts";
 import { copyDatabase, type DatabaseUrls } from "../support/database.ts";
 import { type Emulator, startEmulator } from "../support/emulator.ts";
 import { passwordsIn } from "../support/leaks.ts";
 import { startProgram } from "../support/program.ts";
-import type { Caps, Evidence, ProgramEnd } from "./case-evidence.ts";
+import { type Caps, type Evidence, sliceName } from "./case-evidence.ts";
 import { REPLICAS, SECOND } from "./case-plan.ts";
 import { violations } from "./check.ts";
 import { type Filters, readEvidence, statuses } from "./evidence.ts";
-import { type DecideFault, PASS } from "./fault-decision.ts";
+import type { DecideFault } from "./fault-decision.ts";
 import { type History, historyAfter, watchedFor } from "./history.ts";
-import { endOf, type Interruption, RECOVERY, type Stage } from "./interrupt.ts";
-import { leakViolations } from "./leak-violations.ts";
-import { startPostgresFront } from "./postgres-front.ts";
+import { type Interruption, leakViolations, openStage, RECOVERY, type Stage } from "./interrupt.ts";
 import { type ServiceFrontOptions, startServiceFront } from "./service-front.ts";
 
-export const PROJECT_ID = "project-1";
+const PROJECT_ID = "project-1";
 
 type Fields = Readonly<Record<string, unknown>>;
+type Filter = { readonly name: string } & Readonly<Partial<Record<"features" | "dimensions", Record<string, string>>>>;
 
 export type LabOptions = {
-  /** Returns the configuration for a service at this address. */
-  readonly config: (baseUrl: string) => Fields;
-  readonly filters: Filters;
-  /** The names of all slices that must be there in the end. */
-  readonly due: readonly string[];
+  /** So many days until yesterday are due, of each grouping under each filter. */
+  readonly days: number;
+  readonly groupings: readonly string[];
+  readonly filters?: readonly Filter[];
+  readonly caps: Omit<Caps, "exempt">;
   /** The commands that run once, before all cases. They leave something to do. */
-  readonly before: readonly (readonly string[])[];
+  readonly before?: readonly (readonly string[])[];
+  /** Fields of the export, and of the configuration. */
+  readonly job?: Fields;
+  readonly rest?: Fields;
+  readonly requestsPerSecond?: number;
 };
+
+/** The day so many days ago. */
+export const daysAgo = (days: number) => addDays(dayOf(new Date()), -days);
+
+function configOf(options: LabOptions, baseUrl: string): Fields {
+  const { days, groupings, filters = ALL, caps, job, rest, requestsPerSecond = 100 } = options;
+  const service = {
+    baseUrl,
+    dialect: "interface",
+    requestsPerSecond,
+    maxConcurrent: caps.concurrent,
+    timeoutSeconds: 2,
+  };
+  return {
+    service,
+    projects: [{ id: PROJECT_ID, name: "production", key: { env: "USAGE_EXPORT_KEY" } }],
+    exports: [
+      {
+        ...{ name: "nightly", schedule: "15 2 * * *", projects: ["production"], window: { days }, groupings, filters },
+        // Other requests than those of the series would add points to the sweep.
+        checkFeatures: "off",
+        ...job,
+      },
+    ],
+    ...rest,
+  };
+}
+
+const ALL: readonly Filter[] = [{ name: "all" }];
 
 export type Lab = AsyncDisposable & {
   readonly options: LabOptions;
+  readonly filters: Filters;
+  /** The names of all slices that must be there in the end. */
+  readonly due: readonly string[];
   readonly emulator: Emulator;
   readonly baseline: DatabaseUrls;
   readonly history: History;
@@ -55,8 +92,19 @@ export async function openLab(options: LabOptions): Promise<Lab> {
   const consoleKeys = [...keys.values()].map((secret) => ({ secret, projectId: PROJECT_ID, scopes: ["member"] }));
   const emulator = opened.use(await startEmulator({ consoleKeys }));
   const baseline = opened.use(await copyDatabase());
+  const filters = Object.fromEntries(
+    (options.filters ?? ALL).map(({ name, features, dimensions }) => [
+      name,
+      new URLSearchParams({ ...features, ...dimensions }).toString(),
+    ]),
+  );
+  const days = Array.from({ length: options.days }, (_, i) => daysAgo(options.days - i));
   const lab = {
     options,
+    filters,
+    due: Object.values(filters).flatMap((conditions) =>
+      options.groupings.flatMap((grouping) => days.map((day) => sliceName(`${grouping} / ${conditions}`, day))),
+    ),
     emulator,
     baseline,
     history: historyAfter(),
@@ -66,18 +114,19 @@ export async function openLab(options: LabOptions): Promise<Lab> {
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
   await using context = await openCase(lab, { database: baseline, history: lab.history });
-  for (const args of options.before) {
+  for (const args of options.before ?? []) {
     const { status, output } = await context.end(await context.start("first", args));
     if (status !== 0) throw new Error(`${args.join(" ")}, before all cases, ended with ${status}: ${output}`);
   }
-  lab.dueBefore.push(...(await statuses(context.db, options.filters)).keys());
+  lab.dueBefore.push(...(await statuses(context.db, filters)).keys());
+  afterAll(() => lab[Symbol.asyncDispose]());
   return lab;
 }
 
 export type Case = Stage & {
   readonly db: Database;
   readonly history: History;
-  readonly evidence: (recovery: string | undefined, caps: Caps) => Promise<Evidence>;
+  readonly evidence: (recovery: string | undefined, exempt: ReadonlySet<string>) => Promise<Evidence>;
 };
 
 type CaseOptions = {
@@ -91,66 +140,51 @@ type CaseOptions = {
 /** Behind a front that passes nothing on, each step of a program takes as long as the time limit of a statement. */
 const PROGRAM_MS_MAX = 180_000;
 
-/** Shortens how long a stopped program holds its locks: 6 s do not delay a test much, and let a slow machine load a file. */
-export function shorterLimits(text: string): string {
-  return text.replace("'idle_in_transaction_session_timeout', '60s'", "'idle_in_transaction_session_timeout', '6s'");
-}
-
 export async function openCase(
   lab: Lab,
   { database, history, timeoutMs = PROGRAM_MS_MAX }: CaseOptions = {},
 ): Promise<Case> {
   const opened = new AsyncDisposableStack();
-  const { filters, due, config } = lab.options;
+  const { filters, due, dueBefore } = lab;
   const { directUrl: url } = database ?? opened.use(await copyDatabase(lab.baseline));
   const db = openPostgres(url);
   opened.defer(() => db.destroy());
   const folder = await mkdtemp(path.join(tmpdir(), "usage-export-fault-"));
   opened.defer(() => rm(folder, { recursive: true, force: true }));
-  const ends: ProgramEnd[] = [];
   const decideFault: DecideFault = (event) => context.decideFault(event);
   const ownHistory = history ?? historyAfter(lab.history);
   const front = opened.use(
     await startServiceFront(lab.emulator.url, { decideFault, watch: watchedFor(ownHistory), whoAsks: whoAsks(lab) }),
   );
-  await writeFile(path.join(folder, "jobs.config.json"), JSON.stringify(config(front.url)));
+  await writeFile(path.join(folder, "jobs.config.json"), JSON.stringify(configOf(lab.options, front.url)));
 
-  const context: Case = {
-    decideFault: () => PASS,
+  const stage = openStage({
+    opened,
+    databaseUrl: url,
+    start(who, args, databaseUrl) {
+      const env = { DATABASE_URL: databaseUrl, USAGE_EXPORT_KEY: lab.keyOf(who) };
+      return startProgram(args, { env, cwd: folder, timeoutMs });
+    },
+    async afterEnd() {
+      const status = await statuses(db, filters);
+      return { notCompleteAfter: due.filter((slice) => status.get(slice) !== "complete") };
+    },
+  });
+  const { ends } = stage;
+  const context: Case = Object.assign(stage, {
     db,
     history: ownHistory,
-    async start(who, args) {
-      const database = opened.use(await startPostgresFront(url, { who, decideFault, rewrite: shorterLimits }));
-      const env = { DATABASE_URL: database.url, USAGE_EXPORT_KEY: lab.keyOf(who) };
-      const program = opened.use(startProgram(args, { env, cwd: folder, timeoutMs }));
-      return { who, program, database, startedAt: performance.now(), command: args.join(" ") };
-    },
-    async end(running) {
-      const ended = await endOf(running);
-      const status = await statuses(db, filters);
-      const end = { ...ended, notCompleteAfter: due.filter((slice) => status.get(slice) !== "complete") };
-      ends.push(end);
-      return end;
-    },
-    async evidence(recovery, caps) {
+    async evidence(recovery: string | undefined, exempt: ReadonlySet<string>) {
       const stored = await readEvidence(db, filters);
-      return {
-        ...stored,
-        exchanges: ownHistory.exchanges,
-        due,
-        dueBefore: lab.dueBefore,
-        programs: [...ends],
-        recovery,
-        caps,
-      };
+      const { exchanges } = ownHistory;
+      const caps = { ...lab.options.caps, exempt };
+      return { ...stored, exchanges, due, dueBefore, programs: [...ends], recovery, caps };
     },
-    leaks(serverLog) {
-      const texts = { output: ends.map(({ output }) => output).join("\n") };
+    leaks(serverLog: boolean) {
       const secrets = [...WHO.map(lab.keyOf), ...passwordsIn(url)];
-      return leakViolations(secrets, { texts, folders: [folder], databaseUrl: url, serverLog });
+      return leakViolations(secrets, ends, { folders: [folder], databaseUrl: url, serverLog });
     },
-    [Symbol.asyncDispose]: () => opened.disposeAsync(),
-  };
+  });
   return context;
 }
 
@@ -160,9 +194,9 @@ function whoAsks({ whoHas }: Lab): ServiceFrontOptions["whoAsks"] {
 }
 
 /** The part of an interruption that is the same for all commands of a lab. */
-export function inLab(lab: Lab, caps: Omit<Caps, "exempt">): Pick<Interruption<Case>, "open" | "check"> {
+export function inLab(lab: Lab): Pick<Interruption<Case>, "open" | "check"> {
   return {
     open: () => openCase(lab),
-    check: async (context, recovery, exempt) => violations(await context.evidence(recovery, { ...caps, exempt })),
+    check: async (context, recovery, exempt) => violations(await context.evidence(recovery, exempt)),
   };
 }

@@ -9,51 +9,28 @@ import { schemaText } from "../db/connection/schema-text.ts";
 import { testDatabase } from "../support/database.ts";
 import { passwordsIn } from "../support/leaks.ts";
 import { startProgram } from "../support/program.ts";
-import type { ProgramEnd } from "./case-evidence.ts";
 import { REPLICAS } from "./case-plan.ts";
-import { converges, mistaken } from "./check-conduct.ts";
-import { type DecideFault, PASS } from "./fault-decision.ts";
-import { endOf, interruptions, type Stage } from "./interrupt.ts";
-import { shorterLimits } from "./lab.ts";
-import { leakViolations } from "./leak-violations.ts";
-import { startPostgresFront } from "./postgres-front.ts";
-import { sweepKinds } from "./sweep-kinds.ts";
+import { converges, mistaken } from "./check.ts";
+import { interruptions, leakViolations, openStage, type Stage } from "./interrupt.ts";
+import { sweepKinds } from "./sweep.ts";
 
 /** A program without an answer of the database waits as long as a migration may take; a test kills it earlier. */
 const PROGRAM_MS_MAX = 45_000;
 
 const { db: migrated } = await testDatabase();
 
-type Migrating = Stage & { readonly url: string; readonly ends: readonly ProgramEnd[] };
+type Migrating = Stage & { readonly url: string };
 
 async function openDatabase(): Promise<Migrating> {
   const opened = new AsyncDisposableStack();
   const { directUrl: url } = opened.use(await emptyDatabase());
-  const decideFault: DecideFault = (event) => stage.decideFault(event);
-  const ends: ProgramEnd[] = [];
-  const stage: Migrating = {
-    decideFault: () => PASS,
-    url,
-    ends,
-    async start(who, command) {
-      const database = opened.use(await startPostgresFront(url, { who, decideFault, rewrite: shorterLimits }));
-      const program = opened.use(
-        startProgram(command, { env: { DATABASE_URL: database.url }, timeoutMs: PROGRAM_MS_MAX }),
-      );
-      return { who, program, database, startedAt: performance.now(), command: command.join(" ") };
-    },
-    async end(running) {
-      const end = await endOf(running);
-      ends.push(end);
-      return end;
-    },
-    leaks: (serverLog) => {
-      const texts = { output: ends.map(({ output }) => output).join("\n") };
-      return leakViolations(passwordsIn(url), { texts, databaseUrl: url, serverLog });
-    },
-    [Symbol.asyncDispose]: () => opened.disposeAsync(),
-  };
-  return stage;
+  const stage = openStage({
+    opened,
+    databaseUrl: url,
+    start: (_, command, DATABASE_URL) => startProgram(command, { env: { DATABASE_URL }, timeoutMs: PROGRAM_MS_MAX }),
+  });
+  const leaks = (serverLog: boolean) => leakViolations(passwordsIn(url), stage.ends, { databaseUrl: url, serverLog });
+  return Object.assign(stage, { url, leaks });
 }
 
 const BESIDE: readonly string[] = REPLICAS.slice(1);

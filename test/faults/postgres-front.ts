@@ -1,8 +1,8 @@
 // A proxy between a program and Postgres. It sees each whole statement before the server gets it, and each whole answer before the
 // program gets it.
 
-import { once } from "node:events";
 import net from "node:net";
+import { listen } from "../support/scripted-server.ts";
 import { type Action, type DecideFault, PASS, type Side } from "./fault-decision.ts";
 import {
   endsSession,
@@ -36,30 +36,23 @@ const NAME_LENGTH = 70;
 
 export async function startPostgresFront(databaseUrl: string, options: PostgresFrontOptions): Promise<PostgresFront> {
   const target = new URL(databaseUrl);
-  const sockets = new Set<net.Socket>();
+  const upstreams = new Set<net.Socket>();
   const losing = new Set<() => void>();
   let swallows = false;
   const server = net.createServer({ noDelay: true }, (client) => {
-    keep(client);
+    client.on("error", () => client.destroy());
     if (swallows) return void client.resume();
     const upstream = net.connect({ host: target.hostname, port: Number(target.port), noDelay: true });
-    keep(upstream);
+    upstreams.add(upstream);
+    upstream.on("error", () => upstream.destroy()).on("close", () => upstreams.delete(upstream));
     const lose = connect(client, upstream, options);
     losing.add(lose);
     client.on("close", () => losing.delete(lose));
   });
-  const keep = (socket: net.Socket) => {
-    sockets.add(socket);
-    socket.on("error", () => socket.destroy()).on("close", () => sockets.delete(socket));
-  };
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("the front has no port");
-  const url = new URL(databaseUrl);
-  url.host = `127.0.0.1:${address.port}`;
+  const listening = await listen(server);
+  const { href: url } = Object.assign(new URL(databaseUrl), { host: `127.0.0.1:${listening.port}` });
   return {
-    url: url.href,
+    url,
     silence: () => {
       swallows = true;
       for (const lose of losing) lose();
@@ -68,10 +61,8 @@ export async function startPostgresFront(databaseUrl: string, options: PostgresF
       swallows = false;
     },
     async [Symbol.asyncDispose]() {
-      const closed = once(server, "close");
-      server.close();
-      for (const socket of sockets) socket.destroy();
-      await closed;
+      for (const upstream of upstreams) upstream.destroy();
+      await listening[Symbol.asyncDispose]();
     },
   };
 }

@@ -13,15 +13,11 @@ import {
   PROGRAM,
   type RotationContext,
 } from "../cli/rotation/rotation-context.ts";
-import type { ProgramEnd } from "./case-evidence.ts";
-import { converges, mistaken } from "./check-conduct.ts";
+import { converges, mistaken } from "./check.ts";
 import { keyViolations } from "./check-keys.ts";
-import { type DecideFault, type FaultEvent, PASS } from "./fault-decision.ts";
-import { endOf, interruptions, type Stage } from "./interrupt.ts";
-import { shorterLimits } from "./lab.ts";
-import { asViolations } from "./leak-violations.ts";
-import { startPostgresFront } from "./postgres-front.ts";
-import { sweepKinds } from "./sweep-kinds.ts";
+import type { DecideFault, FaultEvent } from "./fault-decision.ts";
+import { asViolations, interruptions, openStage, type Stage } from "./interrupt.ts";
+import { sweepKinds } from "./sweep.ts";
 
 const POLL_MS = 20;
 /** The time limit of a statement, and the steps that follow it. */
@@ -31,7 +27,6 @@ type RotationCase = Stage & {
   readonly context: RotationContext;
   /** The file that the command among the sinks writes. */
   readonly stored: string;
-  readonly ends: readonly ProgramEnd[];
   /** The violations that were seen in the sinks so far. */
   readonly seen: ReadonlySet<string>;
 };
@@ -44,39 +39,26 @@ async function openCase(): Promise<RotationCase> {
   const stored = path.join(context.folder, "stored.key");
   context.sinks.push(stored);
   const store = ["sh", "-c", 'umask 077; cat > "$1.next" && mv "$1.next" "$1"', "sh", stored];
-  const ends: ProgramEnd[] = [];
   const seen = new Set<string>();
-  const stage: RotationCase = {
-    decideFault: () => PASS,
-    context,
-    stored,
-    ends,
-    seen,
-    async start(who, command) {
-      const database = opened.use(
-        await startPostgresFront(context.databaseUrl, { who, decideFault, rewrite: shorterLimits }),
-      );
+  const { databaseUrl } = context;
+  const stage = openStage({
+    opened,
+    databaseUrl,
+    async start(who, command, url) {
       const config = await readFile(path.join(context.folder, "jobs.config.json"), "utf8");
       const own = path.join(context.folder, `${who}.config.json`);
       await writeFile(own, config.replace(context.proxy.urlOf(PROGRAM), context.proxy.urlOf(who)));
-      const program = context.start([...command, "--config", own], { DATABASE_URL: database.url });
-      return { who, program, database, startedAt: performance.now(), command: command.join(" ") };
+      return context.start([...command, "--config", own], { DATABASE_URL: url });
     },
-    async end(running) {
-      const end = await endOf(running);
-      ends.push(end);
-      return end;
-    },
-    leaks: async (serverLog) => asViolations(await context.leaks({ serverLog, databaseUrl: context.databaseUrl })),
-    [Symbol.asyncDispose]: () => opened.disposeAsync(),
-  };
+  });
+  const leaks = async (serverLog: boolean) => asViolations(await context.leaks({ serverLog, databaseUrl }));
   await context.configure({ retire: "delete", deliver: [{ file: context.sink }, { command: store }] });
   await context.prepare();
   await ageKeys(context.db, 1);
   await context.prepare({ now: true });
   await ageKeys(context.db, 30);
   opened.use(watchSinks(context, stored, seen));
-  return stage;
+  return Object.assign(stage, { context, stored, seen, leaks });
 }
 
 /** Checks all the time that each sink holds a key that works. */

@@ -4,16 +4,16 @@
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterAll, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { startScript } from "../support/program.ts";
-import { SABOTAGES, type Sabotage } from "./sabotages.ts";
-import { LIMIT, sweep } from "./sweep.ts";
+import { SABOTAGES } from "./sabotages.ts";
+import { LIMIT } from "./sweep.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 const { url } = inject("postgres");
 
 const LEFT_OUT = new Set(["node_modules", ".git", "dist", "data"]);
-/** Copies of the product in which nothing is planted now: two, as a test mostly waits for its process and its database. */
+/** Copies of the product in which nothing is planted now: as many as tests run at once, which mostly wait for a process and a database. */
 const unharmed = await Promise.all([copyProduct(), copyProduct()]);
 
 async function copyProduct(): Promise<string> {
@@ -36,44 +36,23 @@ async function runTests(folder: string, files: readonly string[], names: readonl
 /** Errors of a program that is broken, not wrong: the test failed before it reached what it checks. */
 const BROKEN = /SyntaxError|ReferenceError|TypeError|syntax error|does not exist|timed out|No test files found/;
 
-/** Plants the error, runs its test, and takes the error back. */
-async function noticed(folder: string, sabotage: Sabotage): Promise<readonly string[]> {
-  const { name, replace, by, noticedBy } = sabotage;
-  const file = path.join(folder, sabotage.file);
-  const text = await readFile(file, "utf8");
-  const places = text.split(replace).length - 1;
-  if (places !== 1) return [`${name}: its text is ${places} times in ${sabotage.file}, expected once`];
-  await writeFile(
-    file,
-    text.replace(replace, () => by),
-  );
-  const { status, stdout, stderr } = await runTests(folder, [noticedBy[0]], [noticedBy[1]]);
-  await writeFile(file, text);
-  if (status === 1 && !BROKEN.test(stderr)) return [];
-  return [`${name}: status ${status} of ${noticedBy.join(", ")}\n${stdout}${stderr}`];
-}
-
-test("every sabotage is noticed", LIMIT, async () => {
-  const [folder = ""] = unharmed;
-  const before = await runTests(
-    folder,
-    [...new Set(SABOTAGES.map(({ noticedBy: [file] }) => file))],
-    SABOTAGES.map(({ noticedBy: [, name] }) => name),
-  );
+beforeAll(async () => {
+  const files = new Set(SABOTAGES.map(({ noticedBy: [file] }) => file));
+  const names = SABOTAGES.map(({ noticedBy: [, name] }) => name);
+  const before = await runTests(unharmed[0] ?? "", [...files], names);
   expect(before.status, before.stdout).toBe(0);
-  await sweep({
-    part: "sabotage",
-    file: "sabotage",
-    test: "every sabotage is noticed",
-    cases: async () => SABOTAGES.map(({ name }) => name),
-    atOnce: unharmed.length,
-    run: async (name) => {
-      const sabotage = SABOTAGES.find((one) => one.name === name);
-      if (!sabotage) return [`there is no sabotage "${name}"`];
-      const folder = unharmed.pop() ?? "";
-      const found = await noticed(folder, sabotage);
-      unharmed.push(folder);
-      return found;
-    },
-  });
+}, LIMIT.timeout);
+
+test.concurrent.each(SABOTAGES)("$name: noticed", LIMIT, async ({ file, replace, by, noticedBy }) => {
+  const text = await readFile(path.join(ROOT, file), "utf8");
+  expect(text.split(replace), `the text in ${file} is there once`).toHaveLength(2);
+  const folder = unharmed.pop() ?? "";
+  const wrong = text.replace(replace, () => by);
+  await writeFile(path.join(folder, file), wrong);
+  const { status, stdout, stderr } = await runTests(folder, [noticedBy[0]], [noticedBy[1]]);
+  await writeFile(path.join(folder, file), text);
+  unharmed.push(folder);
+  const said = `${stdout}${stderr}`;
+  expect(status, said).toBe(1);
+  expect(stderr, said).not.toMatch(BROKEN);
 });

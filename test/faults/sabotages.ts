@@ -1,6 +1,6 @@
 // Wrong changes of SQL and of transactions, each with the test that must notice it. At most thirty.
 
-export type Sabotage = {
+type Sabotage = {
   /** What the product does wrong with this change. */
   readonly name: string;
   readonly file: string;

@@ -2,9 +2,13 @@
 
 import type { ProgramResult } from "../support/program.ts";
 import type { Window } from "./answer-fixtures.ts";
-import type { Verdict } from "./answer-verdict.ts";
-import type { SeenSeries } from "./seen-series.ts";
-import type { StoredRow } from "./verdict-rows.ts";
+import type { StoredRow, Verdict } from "./answer-verdict.ts";
+
+/** What the views show of a series, by day. */
+export type SeenSeries = {
+  readonly rows: Map<string, StoredRow[]>;
+  readonly status: Map<string, string>;
+};
 
 type Kept = { readonly rows: readonly StoredRow[]; readonly doubt: "empty" | "fall" | undefined };
 
@@ -19,10 +23,12 @@ export type Served = {
 /** Called before seriesFaults: whether an answer counts as failed depends on the rows from before it. */
 export function programFaults({ status, stderr }: ProgramResult, all: readonly Series[]): readonly string[] {
   const expected = all.some((one) => isFailure(one)) ? 1 : 0;
-  const faults =
-    status === expected ? [] : [`the program ended with ${status} instead of ${expected}: ${stderr.slice(-500)}`];
+  const wrong = `the program ended with ${status} instead of ${expected}: ${stderr.slice(-500)}`;
   const broken = stderr.split("\n").filter((line) => line !== "" && !isObject(line));
-  return [...faults, ...broken.map((line) => `a log line that is no JSON object: ${line.slice(0, 300)}`)];
+  return [
+    ...(status === expected ? [] : [wrong]),
+    ...broken.map((line) => `a log line that is no JSON object: ${line.slice(0, 300)}`),
+  ];
 }
 
 function isObject(line: string): boolean {

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import http from "node:http";
 import { buffer } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
+import { listen } from "../support/scripted-server.ts";
 import type { Action, DecideFault, Side } from "./fault-decision.ts";
 
 export type ServiceFront = AsyncDisposable & { readonly url: string };
@@ -69,19 +70,8 @@ export async function startServiceFront(
     }
   }
 
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("the front has no port");
-  return {
-    url: `http://127.0.0.1:${address.port}`,
-    async [Symbol.asyncDispose]() {
-      const closed = once(server, "close");
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
-  };
+  const listening = await listen(server);
+  return { ...listening, url: listening.origin };
 }
 
 /** With "silence" the connection stays open: the program waits until its own time limit. */
