@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { listOf, parseConfig, withDiscovered } from "../../src/config/config.ts";
+import { listOf, withDiscovered } from "../../src/config/config.ts";
 import { neededKeys } from "../../src/config/secrets.ts";
 import type { KnownProject } from "../../src/usage/series.ts";
-import { errorsFor } from "./sample-config.ts";
+import { errorsFor, parse } from "./sample-config.ts";
 
 const DISCOVERY = { discover: true, key: { env: "ACCOUNT_KEY" } };
 const NIGHTLY = { name: "nightly", schedule: "15 2 * * *", groupings: ["none"] };
@@ -11,8 +11,7 @@ const ONE = { id: "p1", name: "one", key: { env: "KEY" } };
 /** A configuration with these projects and one export of some of them. */
 function configOf(projects: readonly object[], names: readonly string[], rest: object = {}) {
   const service = { baseUrl: "https://api.example.com" };
-  const config = { service, projects, exports: [{ ...NIGHTLY, projects: names }], ...rest };
-  return parseConfig(JSON.stringify(config), { source: "jobs.config.json", baseDir: "/srv/usage" });
+  return parse({ service, projects, exports: [{ ...NIGHTLY, projects: names }], ...rest });
 }
 
 function known(id: string, name: string, more: Partial<KnownProject> = {}): KnownProject {
@@ -141,36 +140,18 @@ test("the key of an entry is read once, and named by its place in the file", () 
   ]);
 });
 
-const WRONG: readonly (readonly [string, readonly object[], readonly string[], string])[] = [
-  [
-    "no key",
-    [{ discover: true }],
-    ["*"],
-    'projects[0].key (line 1): missing; expected { "env": "NAME" }, { "file": "PATH" } or { "command": ["PROGRAM", "ARGUMENT"] }',
-  ],
-  ["a rotation as its key", [{ ...DISCOVERY, key: { rotation: "r", first: { env: "A" } } }], ["*"], "projects[0].key"],
-  [
-    "discover false",
-    [{ ...DISCOVERY, discover: false }],
-    ["*"],
-    'projects[0].discover (line 1): expected "true"; got false',
-  ],
-  [
-    "a plain name that is in no entry",
-    [ONE, DISCOVERY],
-    ["prod"],
-    'got "prod"; discovered projects are named by a pattern such as "prod-*"',
-  ],
-  [
-    "a pattern that fits nothing without discovery",
-    [ONE],
-    ["prod-*"],
-    'expected a pattern that fits a project ("one"); got "prod-*"',
-  ],
-];
+const KEYS = '{ "env": "NAME" }, { "file": "PATH" } or { "command": ["PROGRAM", "ARGUMENT"] }';
+const BY_ROTATION = { ...DISCOVERY, key: { rotation: "r", first: { env: "A" } } };
+const FALSE = { ...DISCOVERY, discover: false };
 
-test.each(WRONG)("%s is refused", (_, projects, names, message) => {
-  expect(() => configOf(projects, names)).toThrow(message);
+test.each([
+  ["no key", [{ discover: true }], "*", `projects[0].key (line 1): missing; expected ${KEYS}`],
+  ["a rotation as its key", [BY_ROTATION], "*", "projects[0].key"],
+  ["discover false", [FALSE], "*", 'projects[0].discover (line 1): expected "true"; got false'],
+  ["a plain name", [ONE, DISCOVERY], "prod", 'got "prod"; discovered projects are named by a pattern such as "prod-*"'],
+  ["a pattern that fits nothing", [ONE], "prod-*", 'expected a pattern that fits a project ("one"); got "prod-*"'],
+])("%s is refused", (_, projects, name, message) => {
+  expect(() => configOf(projects, [name])).toThrow(message);
 });
 
 test("a pattern may stand for projects of the file", () => {
@@ -204,4 +185,18 @@ test.each([
   const issues = errorsFor(JSON.stringify(config)).join("\n");
   expect(issues).toContain(place);
   expect(issues).toContain(message);
+});
+
+test("projects that are discovered later have rotations, each with deliveries of its own", () => {
+  const rotation = {
+    ...{ name: "fleet", schedule: "0 4 * * *", projects: ["prod-*"], comment: "exporter", scopes: ["member"] },
+    deliver: [{ file: "keys/{id}.key" }],
+  };
+  const config = configOf([DISCOVERY], ["*"], { rotations: [rotation] });
+  expect(config.rotations).toEqual([]);
+  const vanished = known("a4", "prod-us", { vanishedAt: new Date(1) });
+  const { rotations } = withDiscovered(config, [known("a1", "prod-eu"), known("a3", "other"), vanished]);
+  expect(rotations.map(({ name, deliver }) => [name, deliver[0]])).toEqual([
+    ["fleet/a1", { file: "/srv/usage/keys/a1.key" }],
+  ]);
 });

@@ -8,7 +8,20 @@ const FILTER = "exports[0].filters[1]";
 const EACH = "exports[0].filters[2]";
 const DIMENSION = "exports[1].filters[0].dimensions";
 
+const KEY = "projects[1].key";
+const AURA = "exports[2].filters[1].dimensions";
+const FILTERS = "exports[1].filters";
+const NAMED = "exports[1].filters[0].name";
+const DELIVER = "rotations[1].deliver";
+const TIER = "prices[0].tiers[1]";
+const OF_LAB = [{ file: "./secrets/../secrets/lab.key" }];
+const OF_FLEET = [{ file: "keys/project_b.key" }];
+const OF_CREATOR = "is the file of the key that a rotation creates keys with";
+
+const ANY_HOURS = { metric: "hours", model: "*", currency: "EUR", price: 1, from: "2026-05-01" };
+const LIKE_DIARIZED = { features: { diarize: "true" }, dimensions: { feature_set: "a", endpoint: "listen" } };
 const BUDGET = { name: "limit", metric: "hours", amount: 100, project: "production" };
+const COST_OF_ALL = { ...BUDGET, project: undefined, metric: "cost", currency: "USD" };
 
 const withDimension = (name: string, value: string) => [{ name: "x", dimensions: { [name]: value } }];
 
@@ -81,17 +94,12 @@ const FIELDS: readonly Mistake[] = [
 ];
 
 const KEYS: readonly Mistake[] = [
-  ["projects[1].key", { file: "keys/{Id}" }, "no other placeholder; got {Id}", "projects[1].key.file"],
-  [
-    "projects[1].key",
-    { command: ["read", "{name}"] },
-    "no other placeholder; got {name}",
-    "projects[1].key.command[1]",
-  ],
-  ["projects[1].key", { command: ["vault-{id}"] }, "expected a program without {id}", "projects[1].key.command"],
-  ["projects[1].key", { command: [] }, "expected at least one entry", "projects[1].key.command"],
-  ["projects[1].key", { command: ["v"], variables: ["$A"] }, 'without "$"', "projects[1].key.variables[0]"],
-  ["projects[1].key", { command: ["echo", "a1b2c3d4e5f6a1b2c3d4e5f6"] }, "key itself", "projects[1].key.command"],
+  [KEY, { file: "keys/{Id}" }, "no other placeholder; got {Id}", `${KEY}.file`],
+  [KEY, { command: ["read", "{name}"] }, "no other placeholder; got {name}", `${KEY}.command[1]`],
+  [KEY, { command: ["vault-{id}"] }, "expected a program without {id}", `${KEY}.command`],
+  [KEY, { command: [] }, "expected at least one entry", `${KEY}.command`],
+  [KEY, { command: ["v"], variables: ["$A"] }, 'without "$"', `${KEY}.variables[0]`],
+  [KEY, { command: ["echo", "a1b2c3d4e5f6a1b2c3d4e5f6"] }, "key itself", `${KEY}.command`],
 ];
 
 const MONEY: readonly Mistake[] = [
@@ -106,19 +114,10 @@ const MONEY: readonly Mistake[] = [
   ["prices[0].model", '["nova-2","nova-3"]', 'expected a model, the beginning of models such as "nova-*"'],
   ["prices[0].per", 15, 'expected 1, 10, 100 and so on, or one of "hour", "minute", "second"; got 15'],
   ["prices[1].per", "minute", "expected a power of ten, as requests is not measured in time"],
-  [
-    "prices[0].tiers[1]",
-    { above: "10000.0", price: 1 },
-    "more than 10000, each tier above",
-    "prices[0].tiers[1].above",
-  ],
+  [TIER, { above: "10000.0", price: 1 }, "more than 10000, each tier above", `${TIER}.above`],
   ["prices[0].tiers[0].price", undefined, "missing; expected a decimal number"],
   ["prices[0].price", null, 'expected no tiers where "price" is null', "prices[0].tiers"],
-  [
-    "prices[1]",
-    { metric: "hours", model: "*", currency: "EUR", price: 1, from: "2026-05-01" },
-    'prices the same usage as prices[0]: usage has one price; end one of them with "until"',
-  ],
+  ["prices[1]", ANY_HOURS, 'prices the same usage as prices[0]: usage has one price; end one of them with "until"'],
   ["budgets[0].amount", 0, "expected more than 0; got 0"],
   ["budgets[0].thresholds[1]", 12.5, "expected more than 12.5, each threshold above the one before; got 12.5"],
   ["budgets[0]", { ...BUDGET, tag: "a", model: "b" }, 'this budget has "tag", too', "budgets[0].model"],
@@ -133,11 +132,7 @@ const MONEY: readonly Mistake[] = [
     'no export reads the usage by the grouping "tags" of "production" without conditions, of which this budget is made: add it',
     "budgets[0]",
   ],
-  [
-    "budgets[0]",
-    { ...BUDGET, project: undefined, metric: "cost", currency: "USD" },
-    'the billing by the grouping "none" or the usage by the grouping "model" of "lab"',
-  ],
+  ["budgets[0]", COST_OF_ALL, 'the billing by the grouping "none" or the usage by the grouping "model" of "lab"'],
   ["budgets[0]", { ...BUDGET, metric: "cost", currency: "EUR", key: "k" }, "the service bills in USD"],
 ];
 
@@ -148,12 +143,7 @@ const BILLING: readonly Mistake[] = [
   ["exports[2].groupings[1]", ["line_item", "tags"], 'got "line_item,tags"', "exports[2].groupings[2]"],
   ["exports[2].window", undefined, 'missing; expected one beside "source": "billing"'],
   ["exports[2].filters[1].features", { diarize: true }, "is a condition that only usage has"],
-  [
-    "exports[2].filters[1].dimensions",
-    { method: "sync" },
-    "that only usage has",
-    "exports[2].filters[1].dimensions.method",
-  ],
+  [AURA, { method: "sync" }, "that only usage has", `${AURA}.method`],
   ["exports[2].filters[1].dimensions.deployment", "dedicate", 'did you mean "dedicated"?'],
   ["exports[2].filters[1]", { each: "accessor" }, 'expected no "each" beside "source"', "exports[2].filters[1].each"],
   [
@@ -172,23 +162,9 @@ const FLEET: readonly Mistake[] = [
   ["rotations[2].deliver[0].file", "key", 'expected "{id}", the id of the project, in it'],
   ["rotations[2].deliver[1].command", ["put"], 'expected "{id}", the id'],
   ["rotations[2].name", "fleet/p1", 'expected a name without "/"'],
-  [
-    "rotations[2].deliver[0].file",
-    "creators/{id}",
-    "/srv/usage/creators/{id} is the file of the key that a rotation creates keys with",
-  ],
-  [
-    "rotations[1].deliver",
-    [{ file: "creators/project_b" }],
-    "/srv/usage/creators/project_b is the file of the key that a rotation creates keys with",
-    "rotations[1].deliver[0].file",
-  ],
-  [
-    "rotations[1].deliver",
-    [{ file: "keys/project_b.key" }],
-    "/srv/usage/keys/project_b.key is already at rotations[1].deliver[0].file",
-    "rotations[2].deliver[0].file",
-  ],
+  ["rotations[2].deliver[0].file", "creators/{id}", `/srv/usage/creators/{id} ${OF_CREATOR}`],
+  [DELIVER, [{ file: "creators/project_b" }], `/srv/usage/creators/project_b ${OF_CREATOR}`, `${DELIVER}[0].file`],
+  [DELIVER, OF_FLEET, `/srv/usage/keys/project_b.key is already at ${DELIVER}[0].file`, "rotations[2].deliver[0].file"],
 ];
 
 const ACROSS_FIELDS: readonly Mistake[] = [
@@ -217,18 +193,13 @@ const ACROSS_FIELDS: readonly Mistake[] = [
   [`${JOB}.filters[0].dimensions`, { model: "x" }, '"all" is all usage', `${JOB}.filters[0].name`],
   [FILTER, { name: "all" }, "expected each filter of an export once", `${FILTER}.name`],
   [FILTER, { name: "every" }, 'same conditions as exports[0].filters[0], which is called "all"', `${FILTER}.name`],
-  ["exports[1].filters", [{ name: "every" }], 'which is called "all"', "exports[1].filters[0].name"],
+  [FILTERS, [{ name: "every" }], 'which is called "all"', NAMED],
+  [FILTERS, [{ name: "diarized" }], `has other conditions than the filter of this name at ${FILTER}`, NAMED],
   [
-    "exports[1].filters",
-    [{ name: "diarized", features: { diarize: false } }],
-    `has other conditions than the filter of this name at ${FILTER}`,
-    "exports[1].filters[0].name",
-  ],
-  [
-    "exports[1].filters",
-    [{ name: "second", features: { diarize: "true" }, dimensions: { feature_set: "a", endpoint: "listen" } }],
+    FILTERS,
+    [{ name: "2", ...LIKE_DIARIZED }],
     `has the same conditions as ${FILTER}, which is called "diarized"`,
-    "exports[1].filters[0].name",
+    NAMED,
   ],
   ["rotations[1].name", "lab-key", "a name that no other job has"],
   ["rotations[1].project", "elsewhere", 'the name of a project ("production", "staging", "lab"); got "elsewhere"'],
@@ -238,12 +209,7 @@ const ACROSS_FIELDS: readonly Mistake[] = [
     ["usage:read"],
     "expected keys:write, or a role with it, because each key creates the next one",
   ],
-  [
-    "rotations[1].deliver",
-    [{ file: "./secrets/../secrets/lab.key" }],
-    "is already at rotations[0].deliver[0].file",
-    "rotations[1].deliver[0].file",
-  ],
+  [DELIVER, OF_LAB, "is already at rotations[0].deliver[0].file", `${DELIVER}[0].file`],
 ];
 
 const MISSPELT: readonly Mistake[] = [

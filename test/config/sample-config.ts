@@ -1,17 +1,13 @@
 // A valid configuration that uses every field, and functions that change one field of it.
 
-import { parseConfig } from "../../src/config/config.ts";
+import { type Config, parseConfig } from "../../src/config/config.ts";
 import { errorCode } from "../../src/errors.ts";
 
 export const SAMPLE = {
   $schema: "./jobs.config.schema.json",
   service: {
-    baseUrl: "https://api.example.com",
-    authScheme: "Token",
-    dialect: "interface",
-    requestsPerSecond: 5,
-    maxConcurrent: 4,
-    timeoutSeconds: 30,
+    ...{ baseUrl: "https://api.example.com", authScheme: "Token", dialect: "interface" },
+    ...{ requestsPerSecond: 5, maxConcurrent: 4, timeoutSeconds: 30 },
   },
   projects: [
     { id: "11111111-2222-3333-4444-555555555555", name: "production", key: { env: "PRODUCTION_KEY" } },
@@ -100,6 +96,16 @@ export const SAMPLE = {
   notify: { webhook: { env: "NOTICES_URL" }, deadMan: { file: "secrets/dead-man.url" } },
 };
 
+const OPTIONS = { source: "jobs.config.json", baseDir: "/srv/usage" };
+
+export function parseText(text: string): Config {
+  return parseConfig(text, OPTIONS);
+}
+
+export function parse(config: unknown): Config {
+  return parseText(JSON.stringify(config));
+}
+
 /** The sample as JSON with another value at the path `place`; undefined leaves the field out. */
 export function sampleWith(place: string, value: unknown): string {
   const path = place.match(/[^.[\]]+/g) ?? [];
@@ -121,7 +127,7 @@ function changed(whole: unknown, [segment, ...rest]: readonly string[], value: u
 /** The message of the error that parseConfig throws for the text; empty if it throws none. */
 export function messageFor(text: string): string {
   try {
-    parseConfig(text, { source: "jobs.config.json", baseDir: "/srv/usage" });
+    parseText(text);
     return "";
   } catch (error) {
     if (errorCode(error) !== "config" || !(error instanceof Error)) throw error;
