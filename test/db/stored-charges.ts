@@ -1,6 +1,8 @@
 // Stores costs as the service would answer them: charges, grouped and added up by the tests' own arithmetic in whole numbers.
 
+import { parseConfig } from "../../src/config/config.ts";
 import type { Database } from "../../src/db/connection/database.ts";
+import { storePrices } from "../../src/db/prices-and-budgets.ts";
 import { registerSeries, seriesIdOf } from "../../src/db/usage/stored-series.ts";
 import { parseExact } from "../../src/service/answer.ts";
 import type { Window } from "../../src/usage/days.ts";
@@ -70,6 +72,19 @@ export function billsOf(charges: readonly Charge[], grouping: BillingGrouping): 
 export function inOrder<T extends object>(rows: readonly T[]): readonly T[] {
   const key = (row: T) => JSON.stringify(Object.entries(row).sort());
   return rows.toSorted((a, b) => (key(a) < key(b) ? -1 : 1));
+}
+
+/** Stores prices of an hour as the only ones. */
+export async function storeHourPrices(
+  db: Database,
+  ...prices: readonly (readonly [model: string, currency: string, price: string])[]
+): Promise<void> {
+  const written = {
+    service: { baseUrl: "https://api.example.com" },
+    projects: [{ id: "p", name: "p", key: { env: "KEY" } }],
+    prices: prices.map(([model, currency, price]) => ({ metric: "hours", model, currency, price, from: "2020-01-01" })),
+  };
+  await storePrices(db, parseConfig(JSON.stringify(written), { source: "test", baseDir: "/" }).prices);
 }
 
 type Part = { readonly filter?: Filter; readonly windowDays?: number };

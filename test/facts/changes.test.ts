@@ -2,15 +2,13 @@
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
-import { parseConfig } from "../../src/config/config.ts";
 import { readByStatements } from "../../src/db/connection/transaction.ts";
-import { storePrices } from "../../src/db/prices-and-budgets.ts";
 import { type Change, changes, costChanges } from "../../src/facts/changes.ts";
 import { overview } from "../../src/facts/overview.ts";
 import { changeSentences } from "../../src/show/changes.ts";
 import { comparedPeriod } from "../../src/usage/days.ts";
 import { forgetAll, storeSeries } from "../db/reported-usage.ts";
-import { storeBills } from "../db/stored-charges.ts";
+import { storeBills, storeHourPrices } from "../db/stored-charges.ts";
 import { daysBack, newProject } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
 
@@ -24,12 +22,16 @@ beforeEach(async () => {
   await sql`truncate usage_export.configured, usage_export.price cascade`.execute(db);
 });
 
-type Rows = readonly (readonly [value: unknown, hours: string])[];
+/** Hours by group. */
+type Rows = Readonly<Record<string, string>>;
 
 const usageOf = (before: Rows | undefined, now: Rows) => {
-  const of = (rows: Rows) => rows.map(([value, hours]) => [value, { hours }] as const);
+  const of = (rows: Rows) => Object.entries(rows).map(([value, hours]) => [value, { hours }] as const);
   return { ...(before && { [back(8)]: of(before) }), [back(1)]: of(now) };
 };
+
+const overviewOf = (projects: readonly string[] | undefined) =>
+  readByStatements(db, (run) => overview(run, { period, before: undefined, projects }, back(0)));
 
 const partsOf = ({ splits }: Change) =>
   splits.map(({ grouping, parts }) => [
@@ -39,22 +41,12 @@ const partsOf = ({ splits }: Change) =>
 
 test("the groups that changed the most are listed, the others are one part, and what no group has is another", async () => {
   const [one, other] = [newProject(), newProject()];
-  const before: Rows = [
-    ["a", "1"],
-    ["b", "10"],
-    ["c", "5"],
-    ["d", "0.5"],
-  ];
-  const now: Rows = [
-    ["a", "4"],
-    ["b", "3"],
-    ["c", "5"],
-    ["e", "0.25"],
-  ];
+  const before = { a: "1", b: "10", c: "5", d: "0.5" };
+  const now = { a: "4", b: "3", c: "5", e: "0.25" };
   await storeSeries(db, [
-    { project: one, grouping: "none", usage: usageOf([["", "16.5"]], [["", "12.25"]]) },
+    { project: one, grouping: "none", usage: usageOf({ "": "16.5" }, { "": "12.25" }) },
     { project: one, grouping: "model", usage: usageOf(before, now) },
-    { project: other, grouping: "none", usage: usageOf([["", "1"]], [["", "3"]]) },
+    { project: other, grouping: "none", usage: usageOf({ "": "1" }, { "": "3" }) },
   ]);
   const change = await readByStatements(db, (run) =>
     changes(run, { ...question, metric: "hours", groupings: ["model", "project"] }),
@@ -85,8 +77,8 @@ test("a split that lacks an amount is not complete, and is not called unread", a
 test("a day that was not read leaves no change, and a split that was not read is not made", async () => {
   const project = newProject();
   await storeSeries(db, [
-    { project, grouping: "none", usage: usageOf([["", "1"]], [["", "2"]]) },
-    { project, grouping: "model", usage: usageOf(undefined, [["a", "2"]]) },
+    { project, grouping: "none", usage: usageOf({ "": "1" }, { "": "2" }) },
+    { project, grouping: "model", usage: usageOf(undefined, { a: "2" }) },
   ]);
   const read = (days: typeof question) => readByStatements(db, (run) => changes(run, { ...days, metric: "hours" }));
   expect(await read(question)).toMatchObject({
@@ -106,26 +98,8 @@ test("a day that was not read leaves no change, and a split that was not read is
 
 test("a project is explained from its billing once that can be compared, the others by the estimate, in each currency", async () => {
   const [billed, other] = [newProject(), newProject()];
-  const of = usageOf(
-    [
-      ["a", "1"],
-      ["b", "1"],
-    ],
-    [
-      ["a", "3"],
-      ["b", "2"],
-    ],
-  );
-  const prices = ["a", "b"].map((model, i) => ({
-    metric: "hours",
-    model,
-    currency: i ? "EUR" : "USD",
-    price: "2",
-    from: "2020-01-01",
-  }));
-  const projects = [{ id: "p", name: "p", key: { env: "KEY" } }];
-  const config = { service: { baseUrl: "https://api.example.com" }, projects, prices };
-  await storePrices(db, parseConfig(JSON.stringify(config), { source: "test", baseDir: "/" }).prices);
+  const of = usageOf({ a: "1", b: "1" }, { a: "3", b: "2" });
+  await storeHourPrices(db, ["a", "USD", "2"], ["b", "EUR", "2"]);
   const series = [billed, other].map((project) => ({ project, grouping: "model" as const, usage: of }));
   await storeSeries(db, series);
   const costs = async () =>
@@ -140,31 +114,19 @@ test("a project is explained from its billing once that can be compared, the oth
   ];
   expect(await costs()).toEqual(estimates);
 
-  await storeBills(db, billed, ["line_item"], { start: back(1), end: back(1) }, [
-    { day: back(1), line_item: "x", dollars: "9" },
-  ]);
+  const charges = [{ day: back(1), line_item: "x", dollars: "9" }];
+  await storeBills(db, billed, ["line_item"], period, charges);
   expect(await costs()).toEqual([["billed_cost", "USD", null], ...estimates]);
-  await storeBills(db, billed, ["line_item"], { start: back(8), end: back(1) }, [
-    { day: back(1), line_item: "x", dollars: "9" },
-  ]);
+  await storeBills(db, billed, ["line_item"], { start: back(8), end: back(1) }, charges);
   expect(await costs()).toEqual([
     ["billed_cost", "USD", "9"],
     ["estimated_cost", "EUR", "2"],
     ["estimated_cost", "USD", "4"],
   ]);
   // The overview has one cost, which must be that of all projects.
-  const metricOf = async (projects?: readonly string[]) => {
-    const { cost } = await readByStatements(db, (run) =>
-      overview(run, { period, before: undefined, projects }, back(0)),
-    );
-    return cost?.question.metric;
-  };
-  await storeSeries(
-    db,
-    [billed, other].map((project) => ({ project, grouping: "none", usage: of })),
-  );
-  const charges = [{ day: back(1), dollars: "9" }];
-  await storeBills(db, billed, ["none"], { start: back(1), end: back(1) }, charges);
+  const metricOf = async (projects?: readonly string[]) => (await overviewOf(projects)).cost?.question.metric;
+  for (const project of [billed, other]) await storeSeries(db, [{ project, grouping: "none", usage: of }]);
+  await storeBills(db, billed, ["none"], period, [{ day: back(1), dollars: "9" }]);
   expect(await metricOf()).toBe("estimated_cost");
   expect(await metricOf([billed.id])).toBe("billed_cost");
 });
@@ -176,9 +138,7 @@ test("the overview has every metric that the service sent; without a total, thos
     { project, grouping: "model", usage },
     { project, grouping: "tags", usage: { [back(1)]: [[["x"], { requests: "9" }]] } },
   ]);
-  const read = (projects: readonly string[] | undefined) =>
-    readByStatements(db, (run) => overview(run, { period, before: undefined, projects }, back(0)));
-  const all = await read(undefined);
+  const all = await overviewOf(undefined);
   expect(all).toMatchObject({
     total: { question: { metric: "requests", grouping: "model" }, total: { amount: "9" } },
     figures: [
@@ -192,5 +152,5 @@ test("the overview has every metric that the service sent; without a total, thos
     ["model", ["7", "2"]],
     ["tags", ["9"]],
   ]);
-  await expect(read(["nobody"])).rejects.toThrow('project: no usage of a project "nobody"');
+  await expect(overviewOf(["nobody"])).rejects.toThrow('project: no usage of a project "nobody"');
 });

@@ -3,18 +3,16 @@
 import fc from "fast-check";
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
-import { parseConfig } from "../../src/config/config.ts";
 import { readByStatements } from "../../src/db/connection/transaction.ts";
-import { storePrices } from "../../src/db/prices-and-budgets.ts";
 import { storeLineItems } from "../../src/db/project-facts.ts";
 import { amounts } from "../../src/facts/amounts.ts";
 import type { Answer } from "../../src/facts/answer.ts";
 import { answerCsv } from "../../src/show/csv.ts";
-import { DIARIZED, forgetAll, storeSeries } from "../db/reported-usage.ts";
-import { storeBills, sumOf } from "../db/stored-charges.ts";
+import { DIARIZED, forgetAll, storeSeries, type Usage } from "../db/reported-usage.ts";
+import { decimal, exact, storeBills, storeHourPrices, sumOf } from "../db/stored-charges.ts";
 import { daysBack, newProject } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
-import { askedBy, usageSite } from "../web/usage-site.ts";
+import { askedBy, asReader, usageSite } from "../web/usage-site.ts";
 
 const { db } = await testDatabase();
 const back = await daysBack(db);
@@ -27,23 +25,20 @@ beforeEach(async () => {
   await sql`truncate usage_export.configured, usage_export.price cascade`.execute(db);
 });
 
-/** Prices of an hour, by model and currency. */
-async function price(...prices: readonly (readonly [model: string, currency: string, price: string])[]): Promise<void> {
-  const all = prices.map(([model, currency, amount]) => ({
-    ...{ metric: "hours", model, currency, price: amount, from: "2020-01-01" },
-  }));
-  const projects = [{ id: "p", name: "p", key: { env: "KEY" } }];
-  const config = { service: { baseUrl: "https://api.example.com" }, projects, prices: all };
-  const { prices: parsed } = parseConfig(JSON.stringify(config), { source: "test", baseDir: "/" });
-  await storePrices(db, parsed);
-}
+const price = storeHourPrices.bind(undefined, db);
+
+/** The same rows on each of the three days. */
+const onEachDay = (...rows: Usage[string][number][]): Usage =>
+  Object.fromEntries([1, 2, 3].map((day) => [back(day), rows]));
 
 async function ask(query: string): Promise<Answer> {
   const question = askedBy(new URLSearchParams(`${PERIOD}&${query}`), back(0));
   return readByStatements(db, (run) => amounts(run, question));
 }
 
-const siteAt = async (path: string, query: string) => usageSite(db)[path]?.(new URLSearchParams(`${PERIOD}&${query}`));
+async function pageAt(query: string, path = "/usage"): Promise<string> {
+  return String((await usageSite(db)[path]?.(new URLSearchParams(`${PERIOD}&${query}`)))?.body);
+}
 
 /** By group: the amount, and that of the days before. */
 async function expectAmounts(
@@ -52,10 +47,7 @@ async function expectAmounts(
 ) {
   const shown = answer.groups.map(({ group, amount, before }) => [group, [amount, before]] as const);
   expect(Object.fromEntries(shown)).toEqual(expected);
-  const rows = await db.transaction().execute(async (tx) => {
-    await sql`set local role usage_reader`.execute(tx);
-    return (await sql.raw<Record<string, string | null>>(answer.sql).execute(tx)).rows;
-  });
+  const rows = await asReader(db, answer.sql);
   const inPeriod = rows.filter(({ usage_date: day }) => String(day) >= answer.question.from);
   for (const { group, amount } of answer.groups) {
     const ofGroup = inPeriod.filter((row) => row.group === group);
@@ -80,21 +72,16 @@ test("the estimated cost of any usage is each quantity by its price, in one curr
         ]),
       );
       await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due: DUE, windowDays: 1 }]);
-      const PRICES = { nova: 5n, aura: 20n, other: 30n };
-      const sumIn = (model: keyof typeof PRICES, from: number) => {
-        const tenths = used.slice(from, from + 3).map((day) => multiplied(day[model], PRICES[model]));
-        return sumOf(tenths);
-      };
-      const expected = (models: readonly (keyof typeof PRICES)[]) => {
+      const TENTHS = { nova: 5n, aura: 20n, other: 30n };
+      const sumIn = (model: keyof typeof TENTHS, from: number) =>
+        decimal(used.slice(from, from + 3).reduce((sum, day) => sum + (exact(day[model]) * TENTHS[model]) / 10n, 0n));
+      const expected = (models: readonly (keyof typeof TENTHS)[]) => {
         const of = models.map((model) => [model, [sumIn(model, 0), sumIn(model, 3)] as const] as const);
         // Usage of 0 has no estimate: of days without any other, nothing is known.
         const orNone = (sums: readonly [string, string], at: 0 | 1) =>
           of.every(([, all]) => all[at] === "0") ? null : sums[at];
-        return Object.fromEntries(
-          of
-            .filter(([, sums]) => String(sums) !== "0,0")
-            .map(([model, sums]) => [model, [orNone(sums, 0), orNone(sums, 1)] as const]),
-        );
+        const used = of.filter(([, sums]) => String(sums) !== "0,0");
+        return Object.fromEntries(used.map(([model, sums]) => [model, [orNone(sums, 0), orNone(sums, 1)] as const]));
       };
       await expectAmounts(await ask("metric=estimated_cost"), expected(["nova", "aura"]));
       await expectAmounts(await ask("metric=estimated_cost&currency=USD"), expected(["other"]));
@@ -107,39 +94,32 @@ test("the estimated cost of any usage is each quantity by its price, in one curr
   );
 });
 
-/** By a number of tenths. */
-function multiplied(amount: string, tenths: bigint): string {
-  const [whole = "", fraction = ""] = amount.split(".");
-  const digits = String(BigInt(whole + fraction) * tenths).padStart(fraction.length + 2, "0");
-  return `${digits.slice(0, -fraction.length - 1)}.${digits.slice(-fraction.length - 1)}`;
-}
-
 test("what an estimated cost lacks is said: days, usage without a price, and that there are no prices at all", async () => {
   const usage = { [back(1)]: [["nova", { hours: "4" }] as const, ["new-model", { hours: "4" }] as const] };
   const project = newProject();
   await storeSeries(db, [{ project, grouping: "model", usage, due: { start: back(2), end: back(1) } }]);
   const empty = await ask("metric=estimated_cost");
   expect([empty.groups, empty.question.currency]).toEqual([[], null]);
-  expect((await siteAt("/usage", "metric=estimated_cost"))?.body).toContain("No prices are configured");
+  expect(await pageAt("metric=estimated_cost")).toContain("No prices are configured");
 
   await price(["nova", "EUR", "0.5"]);
   const answer = await ask("metric=estimated_cost&compare=none");
   expect(answer.groups.map(({ group, amount }) => [group, amount])).toEqual([["nova", "2"]]);
   expect(answer).toMatchObject({ complete: false, lacking: { unpricedModels: 1, incompleteDays: [back(2)] } });
-  const page = (await siteAt("/usage", "metric=estimated_cost&compare=none"))?.body ?? "";
+  const page = await pageAt("metric=estimated_cost&compare=none");
   expect(page).toContain("Estimated cost by model");
   expect(page).toContain("Not in the cost, as it has no price: hours of 1 model.");
-  expect((await siteAt("/usage", "metric=estimated_cost&grouping=endpoint"))?.body).toContain(
+  expect(await pageAt("metric=estimated_cost&grouping=endpoint")).toContain(
     "Estimated cost by endpoint is not exported. It is known <a",
   );
-  expect((await siteAt("/usage", `metric=estimated_cost&currency=EURO`))?.body).toContain("currency: no price is in");
+  expect(await pageAt(`metric=estimated_cost&currency=EURO`)).toContain("currency: no price is in");
   expect(await ask(`metric=estimated_cost&filter=${DIARIZED.name}`).catch(String)).toContain("InvalidQuestion");
 });
 
 test("models without a price are those of the answer: not days that were not read by model, and not other models", async () => {
   const project = newProject();
   const due = { start: back(3), end: back(1) };
-  const inAll = Object.fromEntries([1, 2, 3].map((day) => [back(day), [[null, { hours: "4" }] as const]]));
+  const inAll = onEachDay([null, { hours: "4" }]);
   await storeSeries(db, [
     { project, grouping: "model", usage: { [back(1)]: [["nova", { hours: "4" }] as const] }, due },
     { project, grouping: "none", usage: inAll, due },
@@ -151,13 +131,12 @@ test("models without a price are those of the answer: not days that were not rea
     complete: false,
     lacking: { unpricedModels: 0, incompleteDays: [back(3), back(2)] },
   });
-  const page = (await siteAt("/usage", query))?.body ?? "";
+  const page = await pageAt(query);
   expect(page).toContain("Too low:");
   expect(page).not.toContain("Not in the cost");
 
   await forgetAll(db);
-  const models = [["nova", { hours: "4" }] as const, ["new", { hours: "4" }] as const];
-  const usage = Object.fromEntries([1, 2, 3].map((day) => [back(day), models]));
+  const usage = onEachDay(["nova", { hours: "4" }], ["new", { hours: "4" }]);
   await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due }]);
   expect(await ask(`${query}&group=nova`)).toMatchObject({ complete: true, lacking: { unpricedModels: 0 } });
   expect(await ask(`${query}&group=new`)).toMatchObject({ complete: false, lacking: { unpricedModels: 1 } });
@@ -165,8 +144,7 @@ test("models without a price are those of the answer: not days that were not rea
 });
 
 test("usage with a price in another currency is named", async () => {
-  const models = [["nova", { hours: "4" }] as const, ["new", { hours: "4" }] as const];
-  const usage = Object.fromEntries([1, 2, 3].map((day) => [back(day), models]));
+  const usage = onEachDay(["nova", { hours: "4" }], ["new", { hours: "4" }]);
   const due = { start: back(3), end: back(1) };
   await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due }]);
   const query = "metric=estimated_cost&compare=none";
@@ -175,7 +153,7 @@ test("usage with a price in another currency is named", async () => {
   await price(["nova", "EUR", "0.5"], ["new", "USD", "1"]);
   const inEuro = await ask(query);
   expect(inEuro).toMatchObject({ complete: true, total: { amount: "6" }, lacking: { otherCurrencies: ["USD"] } });
-  expect((await siteAt("/usage", query))?.body).toContain("Not in these amounts: usage that is priced in USD.");
+  expect(await pageAt(query)).toContain("Not in these amounts: usage that is priced in USD.");
   expect((await ask(`${query}&currency=USD`)).lacking.otherCurrencies).toEqual(["EUR"]);
 });
 
@@ -192,9 +170,9 @@ test("the billed cost is what the service charges, credits included, by each gro
   expect(answer.total).toMatchObject({ amount: "7.2501", before: "7" });
   expect((await ask("metric=billed_cost&grouping=none")).total?.amount).toBe("7.2501");
   expect((await ask("metric=billed_cost")).total?.amount).toBe("7.2501");
-  const page = (await siteAt("/usage", "metric=billed_cost&grouping=model"))?.body ?? "";
+  const page = await pageAt("metric=billed_cost&grouping=model");
   expect(page).toContain("Billed cost by model is not exported. It is known <a");
-  const byKey = (await siteAt("/usage", "metric=billed_cost&grouping=accessor"))?.body ?? "";
+  const byKey = await pageAt("metric=billed_cost&grouping=accessor");
   expect(byKey).toContain("Billed cost by API key");
   expect(byKey).toMatch(/title="10.2501 USD">\$10.25</);
   // A credit has no bar beside the others.
@@ -214,7 +192,7 @@ test("a line item is shown with the name that the service has for it", async () 
     ["streaming::nova-3", "Nova - 3 (Stream)"],
     ["voice-agent", null],
   ]);
-  expect((await siteAt("/usage", "metric=billed_cost&grouping=line_item"))?.body).toContain("Nova - 3 (Stream)");
+  expect(await pageAt("metric=billed_cost&grouping=line_item")).toContain("Nova - 3 (Stream)");
 });
 
 test("a day with a charge that has no amount is incomplete, and it is said; other keys' days are not", async () => {
@@ -229,19 +207,15 @@ test("a day with a charge that has no amount is incomplete, and it is said; othe
   const query = "metric=billed_cost&grouping=accessor";
   const answer = await ask(query);
   expect(answer).toMatchObject({
-    complete: false,
-    lacking: {
-      incompleteDays: [back(2)],
-      incompleteDaysBefore: [],
-    },
+    ...{ complete: false, lacking: { incompleteDays: [back(2)], incompleteDaysBefore: [] } },
   });
   expect(answer.groups.map(({ group, byDay }) => [group, byDay])).toEqual([
     ["key-2", ["90", null, "90"]],
     ["key-1", ["10", "10", "10"]],
   ]);
-  const page = (await siteAt("/usage", query))?.body ?? "";
+  const page = await pageAt(query);
   expect(page).toMatch(/class="notice bad">.*Too low: .*Data health<\/a> says why/s);
-  const csv = String((await siteAt("/api/v1/usage.csv", `${query}&rows=days`))?.body);
+  const csv = await pageAt(`${query}&rows=days`, "/api/v1/usage.csv");
   expect(csv).toContain(`${back(2)},"incomplete","group","key-2",,"false"`);
   expect(await ask(`${query}&group=key-1`)).toMatchObject({ complete: true, total: { amount: "30" } });
   const later = new URLSearchParams(`from=${back(1)}&to=${back(1)}&${query}`);

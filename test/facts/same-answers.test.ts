@@ -14,9 +14,10 @@ import { type Day, daysOf } from "../../src/usage/days.ts";
 import { addsUp } from "../../src/usage/dimensions.ts";
 import { GROUPINGS, type UsageGrouping } from "../../src/usage/series.ts";
 import { DIARIZED, forgetAll, storeSeries, type Usage } from "../db/reported-usage.ts";
+import { exact, sumOf } from "../db/stored-charges.ts";
 import { daysBack, newProject } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
-import { askedBy, usageSite } from "../web/usage-site.ts";
+import { askedBy, asReader, usageSite } from "../web/usage-site.ts";
 
 const { db } = await testDatabase();
 const back = await daysBack(db);
@@ -181,9 +182,8 @@ function groupText<T extends string | null | undefined>(grouping: Split, group: 
 function expectSums(answer: Answer, projects: readonly Project[], stored: Stored, isWhole: boolean): void {
   const { question, days, groups, other, total, otherByDay, beforeByDay } = answer;
   const { metric, grouping, filter, from, to, before, limit } = question;
-  const all = projects
-    .filter(({ id }) => question.project === null || question.project === id)
-    .flatMap(({ id }) => stored.get(keyOf(id, grouping, filter)) ?? []);
+  const isAsked = ({ id }: Project) => question.project === null || question.project === id;
+  const all = projects.filter(isAsked).flatMap(({ id }) => stored.get(keyOf(id, grouping, filter)) ?? []);
   const entries = all
     .map((entry) => ({
       day: entry.day,
@@ -196,9 +196,7 @@ function expectSums(answer: Answer, projects: readonly Project[], stored: Stored
   const whole = daysOf({ start: back(DAYS), end: back(1) });
   const readBy = (id: string) =>
     new Set(isWhole ? whole : (stored.get(keyOf(id, grouping, filter)) ?? []).map(({ day }) => day));
-  const asked = projects
-    .filter(({ id }) => question.project === null || question.project === id)
-    .map(({ id }) => readBy(id));
+  const asked = projects.filter(isAsked).map(({ id }) => readBy(id));
   const wanted = before ? [...daysOf({ start: from, end: to }), ...daysOf({ start: before.from, end: before.to })] : [];
   const isCompared = before !== null && wanted.every((day) => asked.every((read) => read.has(day)));
   expect(answer.compared).toBe(isCompared);
@@ -257,17 +255,10 @@ function expectSums(answer: Answer, projects: readonly Project[], stored: Stored
   );
 }
 
-async function asReader(statement: string): Promise<readonly Record<string, string | null>[]> {
-  return db.transaction().execute(async (tx) => {
-    await sql`set local role usage_reader`.execute(tx);
-    return (await sql.raw<Record<string, string | null>>(statement).execute(tx)).rows;
-  });
-}
-
 /** A group of which all amounts are 0 is in the statement's rows, and not among the groups. */
 async function expectSameFromSql({ sql: statement, question, groups, other, days }: Answer): Promise<void> {
   const { from, to, before } = question;
-  const rows = await asReader(statement);
+  const rows = await asReader(db, statement);
   const rowsIn = (window: { from: Day; to: Day } | null) =>
     rows.filter(({ usage_date: day }) => window && String(day) >= window.from && String(day) <= window.to);
   const amountIn = (of: typeof rows) => {
@@ -321,30 +312,13 @@ async function expectSameExplained(question: Question, answer: Answer): Promise<
   if (parts.length > 0) expect(sum(parts.map(({ change }) => change))).toBe(explained.answer.total?.change);
 }
 
-// Exact decimals, as integers with 20 digits after the point.
-
-const DIGITS = 20;
-
-function unscaled(amount: string): bigint {
-  const [whole = "", fraction = ""] = amount.replace("--", "").split(".");
-  return BigInt(whole + fraction.padEnd(DIGITS, "0"));
-}
-
 function sum(amounts: readonly (string | null)[]): string | null {
   const known = amounts.filter((amount) => amount !== null);
-  if (known.length === 0) return null;
-  const digits = known.reduce((total, amount) => total + unscaled(amount), 0n);
-  const text = String(digits < 0n ? -digits : digits).padStart(DIGITS + 1, "0");
-  return plain(`${digits < 0n ? "-" : ""}${text.slice(0, -DIGITS)}.${text.slice(-DIGITS)}`);
-}
-
-function plain(amount: string | null | undefined): string | null {
-  if (amount === null || amount === undefined) return null;
-  return amount.includes(".") ? amount.replace(/0+$/, "").replace(/\.$/, "") : amount;
+  return known.length === 0 ? null : sumOf(known);
 }
 
 function compare(a: string | null, b: string | null): number {
-  const [left, right] = [a === null ? -1n : unscaled(a), b === null ? -1n : unscaled(b)];
+  const [left, right] = [a, b].map((amount) => (amount === null ? -1n : exact(amount))) as [bigint, bigint];
   return left < right ? -1 : left > right ? 1 : 0;
 }
 

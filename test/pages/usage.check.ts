@@ -1,7 +1,6 @@
 // The page Usage in a real browser, over a real database. That its figures are those of SQL, test/facts/same-answers.test.ts holds.
 
 import fs from "node:fs";
-import { sql } from "kysely";
 import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
 import type { ChartDescription } from "../../src/show/answer-chart.ts";
@@ -12,7 +11,7 @@ import { healthState } from "../health/sample-health-state.ts";
 import { HOSTILE_NAMES } from "../show/hostile-names.ts";
 import { testDatabase } from "../support/database.ts";
 import { testMonitor } from "../web/test-monitor.ts";
-import { usageSite } from "../web/usage-site.ts";
+import { asReader, usageSite } from "../web/usage-site.ts";
 import { axeFindings } from "./axe.ts";
 import { look } from "./boxes.ts";
 import { openBrowser, openPage, SCREENS } from "./browser.ts";
@@ -74,14 +73,6 @@ async function rowsOf(page: Page, part: "tbody" | "tfoot"): Promise<readonly (re
 
 async function chartOf(page: Page): Promise<ChartDescription> {
   return JSON.parse((await page.locator("#usage-by-day-chart script").textContent()) ?? "");
-}
-
-/** The rows of the statement that the page offers to copy, as a BI tool gets them. */
-async function asReader(statement: string): Promise<readonly Record<string, string | null>[]> {
-  return db.transaction().execute(async (tx) => {
-    await sql`set local role usage_reader`.execute(tx);
-    return (await sql.raw<Record<string, string | null>>(statement).execute(tx)).rows;
-  });
 }
 
 test("each choice changes the answer and the URL, and the back button leads back", async () => {
@@ -154,7 +145,7 @@ test("a row narrows, bars are of weeks, others open, and CSV and SQL have what i
   await page.locator("#groups > .sql summary").click();
   await page.locator("#groups > .sql").getByRole("button", { name: "Copy SQL" }).click();
   await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toContain("from bi.usage_by_model");
-  const rows = await asReader((await page.evaluate("navigator.clipboard.readText()")) as string);
+  const rows = await asReader(db, (await page.evaluate("navigator.clipboard.readText()")) as string);
 
   await page.getByText("Table: hours by day and model").click();
   const figure = page.locator("#usage-by-day-chart");

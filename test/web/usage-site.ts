@@ -56,6 +56,14 @@ function asPage(api: ReturnType<typeof openApi>, path: string): Answer {
   };
 }
 
+/** The rows of a statement that the program offers to copy, as a BI tool gets them. */
+export async function asReader(db: Database, statement: string): Promise<readonly Record<string, string | null>[]> {
+  return db.transaction().execute(async (tx) => {
+    await sql`set local role usage_reader`.execute(tx);
+    return (await sql.raw<Record<string, string | null>>(statement).execute(tx)).rows;
+  });
+}
+
 /** The question that an address asks. */
 export function askedBy(query: URLSearchParams, today: Day): Question {
   return questionOf(parseQuery(QuestionParameters, query), today);
