@@ -1,14 +1,13 @@
 // The boxes of the texts and fields of each page of the dashboard, with numbers of 15 digits and long names.
 
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import type { PageData } from "../../src/web/dashboard/pages.ts";
 import type { Page as WebPage } from "../../src/web/page.ts";
 import { makeAnswer, makeCoverage, makeOverview, NOTHING_LACKING, PERIOD } from "../facts/sample-facts.ts";
 import { jobLine, makeBudgetUse, NOW, runLine } from "../health/sample-health-state.ts";
 import { pageOf } from "../web/dashboard/sample-pages.ts";
-import { testMonitor } from "../web/test-monitor.ts";
 import { look } from "./boxes.ts";
-import { openBrowser, openPage } from "./browser.ts";
+import { openBrowser, openPage, servePages } from "./browser.ts";
 import { expectPrintable, walkWithKeyboard } from "./walk.ts";
 
 const browser = await openBrowser();
@@ -24,20 +23,12 @@ const HEALTH = {
 function wideOverview() {
   const figures = makeOverview().figures.map((one) => ({ ...one, amount: `${AMOUNT}.0123456789` }));
   const groups = Array.from({ length: 8 }, () => ({ group: LONG, label: LONG, amount: AMOUNT }));
-  const lacking = {
-    ...NOTHING_LACKING,
-    incompleteDays: [PERIOD.end],
-    projectsLeftOut: [LONG],
-    projectsLeftOutCount: 1,
-  };
+  const left = { projectsLeftOut: [LONG], projectsLeftOutCount: 1 };
+  const part = { lacking: { ...NOTHING_LACKING, incompleteDays: [PERIOD.end], ...left }, compared: false };
   const splits = (["model", "accessor", "tags"] as const).map((grouping) =>
-    makeAnswer({ question: { grouping }, groups, lacking, compared: false }),
+    makeAnswer({ ...part, question: { grouping }, groups }),
   );
-  return makeOverview({
-    figures,
-    splits,
-    total: makeAnswer({ question: { grouping: "none" }, lacking, compared: false }),
-  });
+  return makeOverview({ figures, splits, total: makeAnswer({ ...part, question: { grouping: "none" } }) });
 }
 
 function widePage(page: keyof PageData): WebPage {
@@ -46,14 +37,10 @@ function widePage(page: keyof PageData): WebPage {
   const projects = coverage.projects.map((one) => ({
     ...{ ...one, project: LONG, gaps: [{ ...gap, quality: "missing" as const, error: LONG }] },
   }));
+  const amounts = { rowsChanged: Number(AMOUNT), requests: Number(AMOUNT) };
+  const runs = [runLine({ job: LONG, status: "failed", error: LONG, ...amounts })];
   const data: Partial<{ readonly [P in keyof PageData]: Partial<PageData[P]> }> = {
-    overview: wideOverview(),
-    health: {
-      coverage: { ...coverage, projects },
-      runs: [
-        runLine({ job: LONG, status: "failed", error: LONG, rowsChanged: Number(AMOUNT), requests: Number(AMOUNT) }),
-      ],
-    },
+    ...{ overview: wideOverview(), health: { coverage: { ...coverage, projects }, runs } },
   };
   return pageOf(page, data[page], { health: HEALTH, view: { project: LONG } });
 }
@@ -62,10 +49,7 @@ test.each(["overview", "health", "run"] as const)(
   "on the page %s no text is cut or lies over another, at four widths, in light and dark; Tab leads everywhere; it can be printed",
   async (name) => {
     const shown = widePage(name);
-    const monitor = await testMonitor({ pages: { "/page": () => shown } });
-    onTestFinished(() => monitor[Symbol.asyncDispose]());
-    const { page } = await openPage(browser, `${monitor.url}/page`);
-    onTestFinished(() => page.context().close());
+    const { page } = await openPage(browser, `${await servePages({ "/page": () => shown })}/page`);
     await page.waitForLoadState("networkidle");
     await look(page, name);
     await walkWithKeyboard(page);
@@ -78,10 +62,8 @@ test.each([0, 2])("the overview with %i budgets is as high as a screen when all 
     makeBudgetUse({ name: LONG, percent: "40", forecastPercent: "90", reached: [] }),
   );
   const shown = pageOf("overview", {}, { health: { budgets } });
-  const monitor = await testMonitor({ pages: { "/page": () => shown } });
-  onTestFinished(() => monitor[Symbol.asyncDispose]());
-  const { page } = await openPage(browser, `${monitor.url}/page`, { viewport: { width: 1440, height: 900 } });
-  onTestFinished(() => page.context().close());
+  const url = `${await servePages({ "/page": () => shown })}/page`;
+  const { page } = await openPage(browser, url, { viewport: { width: 1440, height: 900 } });
   await page.locator(".plot svg").waitFor();
   expect(await page.locator(".figure, .plot, #top-model tr, #top-accessor tr, #top-tags tr").count()).toBe(
     3 + 1 + 3 + 5 + 5 + 3,

@@ -1,12 +1,8 @@
 // The boxes of the texts and fields of a page: whether one is cut off or lies over another, at four widths, in light and dark.
 
-import fs from "node:fs";
-import path from "node:path";
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
-
-/** The folder for screenshots, for a person to look at. Without it none are saved. */
-const PICTURES = process.env.PICTURES;
+import { savePicture } from "./browser.ts";
 
 /**
  * The lines of text and the form fields that overlap another one, or that reach out of the window. A text,
@@ -67,10 +63,7 @@ export async function look(page: Page, name: string): Promise<void> {
     await expect.poll(() => page.evaluate(CHARTS_FIT)).toBe(true);
     for (const colorScheme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme });
-      if (PICTURES !== undefined) {
-        const file = path.join(PICTURES, `${name}-${width}-${colorScheme}.png`);
-        fs.writeFileSync(file, await page.screenshot({ fullPage: true }));
-      }
+      await savePicture(page, `${name}-${width}-${colorScheme}`);
       const { count, ...found } = await misplaced(page);
       expect(count).toBeGreaterThan(20);
       expect({ width, colorScheme, ...found }).toEqual({ width, colorScheme, sideways: 0, out: [], over: [] });

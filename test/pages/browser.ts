@@ -1,7 +1,9 @@
 // Opens pages in a real browser, and records what they write to the console and what they request.
 
+import path from "node:path";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
-import { afterAll } from "vitest";
+import { afterAll, onTestFinished } from "vitest";
+import { testMonitor } from "../web/test-monitor.ts";
 
 /** Closed after the test file. */
 export async function openBrowser(): Promise<Browser> {
@@ -19,12 +21,14 @@ export type WatchedPage = {
   readonly requests: readonly string[];
 };
 
+/** Closed at the end of the test. */
 export async function openPage(
   browser: Browser,
   url: string,
   options: BrowserContextOptions = {},
 ): Promise<WatchedPage> {
   const context = await browser.newContext(options);
+  onTestFinished(() => context.close());
   const page = await context.newPage();
   const complaints: string[] = [];
   const requests: string[] = [];
@@ -33,6 +37,25 @@ export async function openPage(
   page.on("request", (request) => requests.push(request.url()));
   await page.goto(url);
   return { page, complaints, requests };
+}
+
+/** The address of a monitor with these pages, which is closed at the end of the test. */
+export async function servePages(pages: NonNullable<Parameters<typeof testMonitor>[0]>["pages"] = {}): Promise<string> {
+  const monitor = await testMonitor({ pages });
+  onTestFinished(() => monitor[Symbol.asyncDispose]());
+  return monitor.url;
+}
+
+/** By how much the page is wider than the window. */
+export async function sideways(page: Page): Promise<unknown> {
+  return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
+}
+
+/** With PICTURES=DIR the page is saved there, for a person to look at. */
+export async function savePicture(page: Page, name: string): Promise<void> {
+  const { PICTURES } = process.env;
+  if (PICTURES === undefined) return;
+  await page.screenshot({ fullPage: true, path: path.join(PICTURES, `${name.replaceAll(/\W+/g, "-")}.png`) });
 }
 
 /** The width of a phone and of a desktop screen, each in light and in dark. */

@@ -1,38 +1,31 @@
 // The script of the pages in a real browser, with a page of made-up usage that the test changes.
 
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { answerChart } from "../../src/show/answer-chart.ts";
 import { copyLink, html, sqlHtml } from "../../src/show/html.ts";
 import { servedPage } from "../../src/web/dashboard/document.ts";
 import type { Page as WebPage } from "../../src/web/page.ts";
 import { makeAnswer, NOTHING_LACKING } from "../facts/sample-facts.ts";
 import { HOSTILE_NAMES } from "../show/hostile-names.ts";
-import { testMonitor } from "../web/test-monitor.ts";
 import { axeFindings } from "./axe.ts";
-import { openBrowser, openPage, SCREENS } from "./browser.ts";
+import { openBrowser, openPage, SCREENS, savePicture, servePages, sideways } from "./browser.ts";
 
 const browser = await openBrowser();
 
-type Breakdown = Readonly<
-  Record<"groups", readonly Readonly<{ group: string; hours: string[]; requests: string[] }>[]>
->;
+type Group = Readonly<{ group: string; hours: string[]; requests: string[] }>;
 
-const BREAKDOWN: Breakdown = {
-  groups: [
-    { group: "nova-3", hours: ["0", "9007199254740993.25", "3"], requests: ["0", "1200", "31"] },
-    { group: "nova-2", hours: ["5", "1.5", "0.125"], requests: ["9", "7", "4"] },
-  ],
-};
+const GROUPS: readonly Group[] = [
+  { group: "nova-3", hours: ["0", "9007199254740993.25", "3"], requests: ["0", "1200", "31"] },
+  { group: "nova-2", hours: ["5", "1.5", "0.125"], requests: ["9", "7", "4"] },
+];
 
-function charts({ groups }: Breakdown) {
+function charts(groups: readonly Group[]) {
   const of = (metric: "hours" | "requests", others: string[]) => {
     const named = groups.map(({ group }) => ({ group }));
     const period = { start: "2026-11-18", end: "2026-11-20" };
     const answer = makeAnswer({ period, groups: named, question: { metric }, compared: false, otherByDay: others });
-    const days = answer.days.map(({ day }, i) => ({
-      day,
-      state: (["settling", "final", "incomplete"] as const)[i] ?? "final",
-    }));
+    const states = ["settling", "final", "incomplete"] as const;
+    const days = answer.days.map(({ day }, i) => ({ day, state: states[i] ?? "final" }));
     const drawn = {
       ...{ ...answer, days, lacking: { ...NOTHING_LACKING, incompleteDays: [period.end] } },
       other: { groups: 12, amount: "1", before: null, change: null },
@@ -44,18 +37,15 @@ function charts({ groups }: Breakdown) {
   return html`${of("hours", ["0", "0.25", "0"])}${of("requests", ["0", "2", "0"])}`;
 }
 
-type Content = {
-  readonly title: string;
-  readonly breakdown: Breakdown;
-};
-const CONTENT = { title: "All is well", breakdown: BREAKDOWN };
+type Content = { readonly title: string; readonly groups: readonly Group[] };
+const CONTENT: Content = { title: "All is well", groups: GROUPS };
 
-function pageOf({ title, breakdown }: Content): WebPage {
+function pageOf({ title, groups }: Content): WebPage {
   return servedPage({
     title: `${title}, usage-export`,
     header: html`<h1>${title}</h1>`,
     sections: [
-      { id: "usage", title: "Usage by model", body: charts(breakdown) },
+      { id: "usage", title: "Usage by model", body: charts(groups) },
       {
         id: "form",
         title: "Form",
@@ -68,14 +58,11 @@ function pageOf({ title, breakdown }: Content): WebPage {
 /** A monitor of which the test changes the page. */
 async function serve(content: Content = CONTENT) {
   const shown = { content };
-  const monitor = await testMonitor({ pages: { "/": async () => pageOf(shown.content) } });
-  onTestFinished(() => monitor[Symbol.asyncDispose]());
-  return { shown, monitor, url: `${monitor.url}/` };
+  return { shown, url: `${await servePages({ "/": async () => pageOf(shown.content) })}/` };
 }
 
 async function open(url: string, options: Parameters<typeof openPage>[2] = {}) {
   const watched = await openPage(browser, url, options);
-  onTestFinished(() => watched.page.context().close());
   await watched.page.locator("figure .plot svg").first().waitFor();
   return watched;
 }
@@ -125,7 +112,6 @@ test("a button copies its exact text, and another one the whole link", async () 
 test("a page that stays open is loaded again after an hour", async () => {
   const { shown, url } = await serve();
   const { page } = await openPage(browser, "about:blank");
-  onTestFinished(() => page.context().close());
   await page.clock.install();
   await page.goto(url);
   shown.content = { ...CONTENT, title: "Newer" };
@@ -136,7 +122,6 @@ test("a page that stays open is loaded again after an hour", async () => {
 test("without script there is a table in place of each chart, and no button that does nothing", async () => {
   const { url } = await serve();
   const { page, complaints } = await openPage(browser, url, { javaScriptEnabled: false });
-  onTestFinished(() => page.context().close());
   await page.getByText("Table: hours by day and model").click();
   expect(await page.getByRole("group", { name: "Exact hours by day and model" }).innerText()).toContain("1.5");
   expect(await page.getByRole("button").count()).toBe(0);
@@ -145,11 +130,11 @@ test("without script there is a table in place of each chart, and no button that
 
 test.each(SCREENS)(
   "at %s hostile names stay text in charts, legends and tables, and axe finds nothing",
-  async (_, options) => {
+  async (screen, options) => {
     const groups = HOSTILE_NAMES.slice(0, 8).map((group, i) => ({
       ...{ group, hours: ["1", String(i + 1), "3"], requests: ["1", "2", String(i + 1)] },
     }));
-    const { url } = await serve({ ...CONTENT, breakdown: { ...BREAKDOWN, groups } });
+    const { url } = await serve({ ...CONTENT, groups });
     const { page, complaints } = await open(url, options);
     const plot = page.locator("#hours-by-model-chart .plot");
     await plot.hover();
@@ -160,14 +145,9 @@ test.each(SCREENS)(
     expect(await page.locator("img, iframe, object, embed, script:not([src], [type='application/json'])").count()).toBe(
       0,
     );
-    expect(await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")).toBe(0);
+    expect(await sideways(page)).toBe(0);
     expect(await axeFindings(page)).toEqual([]);
     expect(complaints).toEqual([]);
-    if (process.env.PICTURES !== undefined) {
-      await page.screenshot({
-        fullPage: true,
-        path: `${process.env.PICTURES}/client-${_.replaceAll(/\W+/g, "-")}.png`,
-      });
-    }
+    await savePicture(page, `client-${screen}`);
   },
 );

@@ -1,6 +1,5 @@
 // The dashboard of a real worker in a real browser, with hostile names and errors from outside.
 
-import path from "node:path";
 import { sql } from "kysely";
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
@@ -9,17 +8,12 @@ import { serveAndConfigure, waitForRuns } from "../cli/workers.ts";
 import { HOSTILE_NAMES } from "../show/hostile-names.ts";
 import { testDatabase } from "../support/database.ts";
 import { axeFindings } from "./axe.ts";
-import { openBrowser, openPage, SCREENS } from "./browser.ts";
+import { openBrowser, openPage, SCREENS, savePicture, sideways } from "./browser.ts";
 
 const browser = await openBrowser();
 const database = await testDatabase();
 const { db } = database;
 const test = programTest(database);
-/** The folder for screenshots, for a person to look at. Without it none are saved. */
-const PICTURES = process.env.PICTURES;
-
-/** By how much the page is wider than the window. */
-const SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
 
 /** The hostile names that the service may send. Those of at most 100 characters may also be in a configuration. */
 const SENT = HOSTILE_NAMES.filter((name) => name.trim() !== "" && name.isWellFormed() && !/\p{Cc}/u.test(name));
@@ -27,25 +21,16 @@ const CONFIGURED = SENT.filter((name) => name.length <= 100);
 const [JOB = "", PROJECT = "", FILTER = "", OTHER_JOB = ""] = CONFIGURED;
 const REASON = `no: ${SENT.slice(0, 5).join(" ")} ${"and so on ".repeat(50)}`;
 
-async function save(page: Page, name: string): Promise<void> {
-  if (PICTURES === undefined) return;
-  await page.screenshot({ fullPage: true, path: path.join(PICTURES, `${name.replaceAll(/\W+/g, "-")}.png`) });
-}
-
 /** Starts a worker with one paused job, and waits for a run in which some slices fail. Returns the address of the dashboard. */
 async function startWorker(context: ProgramContext): Promise<string> {
   const records = SENT.map((name, i) => ({
     ...{ model: [name], tags: [name, "tag"], accessor: name, endpoint: "listen", feature_set: ["diarize"] },
     ...{ hours: i + 0.25, total_hours: i + 0.5, requests: i + 1, tokens_in: i },
   }));
+  const groupings = ["none", "model", "endpoint", "accessor", "tags"];
+  const filters = [{ name: "all" }, { name: FILTER, features: { diarize: true } }];
   const exports = [
-    {
-      name: JOB,
-      projects: [PROJECT],
-      window: { days: 3 },
-      groupings: ["none", "model", "endpoint", "accessor", "tags"],
-      filters: [{ name: "all" }, { name: FILTER, features: { diarize: true } }],
-    },
+    { name: JOB, projects: [PROJECT], window: { days: 3 }, groupings, filters },
     { name: OTHER_JOB, projects: [PROJECT], groupings: ["none"] },
   ];
   const projects = [{ id: PROJECT_ID, name: PROJECT, key: { env: "USAGE_EXPORT_KEY" } }];
@@ -84,7 +69,6 @@ test("nothing from outside becomes markup, the console stays empty, and a page r
   const { page: jobs } = await openPage(browser, `${root}data-health`);
   await jobs.locator("#runs tbody a").first().click();
   const paths = [...PATHS, jobs.url().slice(root.length)];
-  await jobs.context().close();
   const texts: string[] = [];
   for (const [screen, options] of SCREENS) {
     for (const path of paths) {
@@ -95,9 +79,10 @@ test("nothing from outside becomes markup, the console stays empty, and a page r
       expect(await page.locator(`${INLINE_SCRIPTS}, img, iframe, object, embed`).count()).toBe(0);
       if (screen.startsWith("1440"))
         expect({ path, findings: await axeFindings(page) }).toEqual({ path, findings: [] });
-      expect({ path, screen, sideways: await page.evaluate(SIDEWAYS) }).toEqual({ path, screen, sideways: 0 });
-      await save(page, `${path.replace(/\W.*/, "-run") || "overview"}-${screen}`);
+      expect({ path, screen, sideways: await sideways(page) }).toEqual({ path, screen, sideways: 0 });
+      await savePicture(page, `${path.replace(/\W.*/, "-run") || "overview"}-${screen}`);
       texts.push(...(await page.locator("bdi").allTextContents()));
+      // Many are open otherwise.
       await page.context().close();
     }
   }
@@ -112,12 +97,10 @@ test("the pages show the numbers of the database, and an error unfolds to its wh
   const { rows: totals } = await sql<{ requests: string; hours: string }>`
     select sum(requests)::text as requests, trim_scale(sum(hours))::text as hours from bi.usage_total
   `.execute(db);
-  const exact = (name: string) =>
-    page
-      .locator("dl div", { has: page.locator("dt", { hasText: name }) })
-      .first()
-      .locator("data")
-      .getAttribute("value");
+  const exact = (name: string) => {
+    const figure = page.locator("dl div", { has: page.locator("dt", { hasText: name }) }).first();
+    return figure.locator("data").getAttribute("value");
+  };
   expect(await exact("Requests")).toBe(totals[0]?.requests);
   expect(await exact("Hours")).toBe(totals[0]?.hours);
   expect(await page.title()).toBe("Not all is well: Overview, usage-export");
@@ -164,7 +147,6 @@ test("the pages show the numbers of the database, and an error unfolds to its wh
     ...[`${runs[0]?.complete} of ${runs[0]?.planned}, ${runs[0]?.failed} failed`, runs[0]?.rows],
   ]);
   await expectProjectsOfSql(page, runs[0]?.runId ?? "");
-  await page.context().close();
 });
 
 test("days are chosen by links and the form; the back button leads back", async ({ context }) => {
@@ -190,7 +172,6 @@ test("days are chosen by links and the form; the back button leads back", async 
   const answer = await page.goto(`${url}/?from=2026-01-03&to=2026-01-02`);
   expect(answer?.status()).toBe(400);
   expect(await page.locator(".notice").innerText()).toContain("from: expected 2026-01-02 or before");
-  await page.context().close();
 });
 
 test("with a configured password, a browser that sends it shows the page", async ({ context }) => {
@@ -203,5 +184,4 @@ test("with a configured password, a browser that sends it shows the page", async
   const { page, complaints } = await openPage(browser, url, { httpCredentials: { username: "ops", password } });
   expect(await page.title()).toBe("All is well: Overview, usage-export");
   expect(complaints).toEqual([]);
-  await page.context().close();
 });

@@ -12,7 +12,7 @@ import { makeAnswer, makeOverview } from "../facts/sample-facts.ts";
 import { makeBudgetUse } from "../health/sample-health-state.ts";
 import { HOSTILE_NAMES } from "../show/hostile-names.ts";
 import { axeFindings } from "./axe.ts";
-import { openBrowser, openPage, SCREENS } from "./browser.ts";
+import { openBrowser, openPage, SCREENS, savePicture, sideways } from "./browser.ts";
 import { expectPrintable, walkWithKeyboard } from "./walk.ts";
 
 const browser = await openBrowser();
@@ -36,15 +36,10 @@ test.each(SCREENS)(
     expect(await axeFindings(page)).toEqual([]);
     expect(complaints).toEqual([]);
     expect(requests).toEqual([url]);
-    expect(await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")).toBe(0);
-    if (process.env.PICTURES !== undefined)
-      await page.screenshot({
-        fullPage: true,
-        path: `${process.env.PICTURES}/report-${screen.replaceAll(/\W+/g, "-")}.png`,
-      });
+    expect(await sideways(page)).toBe(0);
+    await savePicture(page, `report-${screen}`);
     await walkWithKeyboard(page);
     await expectPrintable(page);
-    await page.context().close();
   },
 );
 
@@ -56,5 +51,4 @@ test.each([0, 8, 16])("hostile names from number %i on run nothing and are shown
   expect([complaints, requests]).toEqual([[], [url]]);
   expect(await page.locator('script:not([type="application/json"])').count()).toBe(1);
   expect(await page.locator("img").count()).toBe(0);
-  await page.context().close();
 });

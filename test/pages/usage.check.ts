@@ -1,8 +1,8 @@
 // The page Usage in a real browser, over a real database. That its figures are those of SQL, test/facts/same-answers.test.ts holds.
 
 import fs from "node:fs";
-import type { Page } from "playwright-core";
-import { expect, onTestFinished, test } from "vitest";
+import type { Locator, Page } from "playwright-core";
+import { expect, test } from "vitest";
 import type { ChartDescription } from "../../src/show/answer-chart.ts";
 import { GROUPINGS, type UsageGrouping } from "../../src/usage/series.ts";
 import { DIARIZED, forgetAll, storeSeries, type Usage } from "../db/reported-usage.ts";
@@ -10,11 +10,10 @@ import { daysBack, newProject } from "../db/stored-usage.ts";
 import { healthState } from "../health/sample-health-state.ts";
 import { HOSTILE_NAMES } from "../show/hostile-names.ts";
 import { testDatabase } from "../support/database.ts";
-import { testMonitor } from "../web/test-monitor.ts";
 import { asReader, usageSite } from "../web/usage-site.ts";
 import { axeFindings } from "./axe.ts";
 import { look } from "./boxes.ts";
-import { openBrowser, openPage, SCREENS } from "./browser.ts";
+import { openBrowser, openPage, SCREENS, servePages } from "./browser.ts";
 import { expectPrintable, walkWithKeyboard } from "./walk.ts";
 
 const browser = await openBrowser();
@@ -55,20 +54,24 @@ async function open(query: string, options: Parameters<typeof openPage>[2] = {},
   const counts = { complete: 1, suspect: 0, failed: 0, missing: 0 };
   const line = { ...counts, source: "usage" as const, series: 1, freshThrough: null };
   const health = healthState({ projects: projects.map((project) => ({ ...line, project, projectId: project })) });
-  const monitor = await testMonitor({ pages: usageSite(db, () => health) });
-  onTestFinished(() => monitor[Symbol.asyncDispose]());
-  const watched = await openPage(browser, `${monitor.url}/usage?${query}`, {
-    viewport: { width: 1440, height: 900 },
-    ...options,
-  });
-  onTestFinished(() => watched.page.context().close());
-  return { ...watched, url: `${monitor.url}/` };
+  const url = `${await servePages(usageSite(db, () => health))}/`;
+  const viewport = { width: 1440, height: 900 };
+  return { ...(await openPage(browser, `${url}usage?${query}`, { viewport, ...options })), url };
 }
 
 /** The exact amounts of each row of the groups' table, after the link of the row. */
 async function rowsOf(page: Page, part: "tbody" | "tfoot"): Promise<readonly (readonly string[])[]> {
   const row = `[row.querySelector("a")?.getAttribute("href") ?? "", ...[...row.querySelectorAll("data")].map(({ value }) => value)]`;
   return page.evaluate(`[...document.querySelectorAll(".ranks ${part} tr")].map((row) => ${row})`);
+}
+
+/** The lines of the CSV that the link leads to. */
+async function downloaded(page: Page, around: Locator): Promise<readonly string[]> {
+  const [file] = await Promise.all([page.waitForEvent("download"), around.getByText("Download CSV").click()]);
+  return fs
+    .readFileSync(await file.path(), "utf8")
+    .trimEnd()
+    .split("\r\n");
 }
 
 async function chartOf(page: Page): Promise<ChartDescription> {
@@ -128,19 +131,13 @@ test("a row narrows, bars are of weeks, others open, and CSV and SQL have what i
   const weeks = await chartOf(page);
   expect(weeks.titles.length).toBeLessThan(4);
   await page.goBack();
-  await page
-    .locator(".ranks")
-    .getByRole("link", { name: /others$/ })
-    .click();
+  const others = { name: /others$/ };
+  await page.locator(".ranks").getByRole("link", others).click();
   expect(await names()).toHaveLength(GROUPS + 1);
 
   const shown = (await rowsOf(page, "tbody")).map(([, amount]) => amount);
   const links = page.locator("#groups > .links");
-  const [download] = await Promise.all([page.waitForEvent("download"), links.getByText("Download CSV").click()]);
-  const csv = fs
-    .readFileSync(await download.path(), "utf8")
-    .trimEnd()
-    .split("\r\n");
+  const csv = await downloaded(page, links);
   expect(csv.filter((line) => line.startsWith('"group"')).map((line) => line.split(",").at(2))).toEqual(shown);
   await page.locator("#groups > .sql summary").click();
   await page.locator("#groups > .sql").getByRole("button", { name: "Copy SQL" }).click();
@@ -149,12 +146,10 @@ test("a row narrows, bars are of weeks, others open, and CSV and SQL have what i
 
   await page.getByText("Table: hours by day and model").click();
   const figure = page.locator("#usage-by-day-chart");
-  const [daily] = await Promise.all([page.waitForEvent("download"), figure.getByText("Download CSV").click()]);
+  const daily = await downloaded(page, figure);
   const { titles: days, series } = await chartOf(page);
-  const lines = fs.readFileSync(await daily.path(), "utf8").split("\r\n");
-  const first = lines
-    .filter((line) => line.includes(`"group","${series[0]?.name}",`))
-    .map((line) => line.split(",")[4]);
+  const ofGroup = daily.filter((line) => line.includes(`"group","${series[0]?.name}",`));
+  const first = ofGroup.map((line) => line.split(",")[4]);
   expect(first).toEqual([...(series[0]?.values ?? [])]);
   const ofFirst = rows
     .filter(({ group, usage_date }) => group === series[0]?.name && days.includes(usage_date ?? ""))

@@ -7,7 +7,7 @@ import { openMonitoring } from "../../src/worker/monitoring.ts";
 import { copyDatabase } from "../support/database.ts";
 import { silentApp } from "../support/silent-app.ts";
 import { axeFindings } from "./axe.ts";
-import { openBrowser, openPage } from "./browser.ts";
+import { openBrowser, openPage, savePicture } from "./browser.ts";
 import { storeWorld, WORLDS } from "./worlds.ts";
 
 const browser = await openBrowser();
@@ -34,10 +34,8 @@ test.each(Object.entries(WORLDS))(
       ...{ db, liveness: { isLive: () => true, reasons: () => [] } },
     });
     for (const path of ["", "usage", "data-health"]) {
-      const { page, complaints } = await openPage(browser, `${monitoring.url}/${path}`, {
-        viewport: { width: 1440, height: 900 },
-      });
-      onTestFinished(() => page.context().close());
+      const viewport = { width: 1440, height: 900 };
+      const { page, complaints } = await openPage(browser, `${monitoring.url}/${path}`, { viewport });
       await page.waitForLoadState("networkidle");
       expect(await axeFindings(page)).toEqual([]);
       expect(complaints).toEqual([]);
@@ -49,15 +47,14 @@ test.each(Object.entries(WORLDS))(
   },
 );
 
-/** With PICTURES=DIR: what a person sees on a desktop, a tablet and a phone, in light and dark. */
+/** What a person sees on a desktop, a tablet and a phone, in light and dark. */
 async function takePictures(page: Page, name: string): Promise<void> {
-  const folder = process.env.PICTURES;
-  if (folder === undefined) return;
+  if (process.env.PICTURES === undefined) return;
   for (const width of [1440, 1024, 390])
     for (const colorScheme of ["light", "dark"] as const) {
       await page.setViewportSize({ width, height: 900 });
       await page.emulateMedia({ colorScheme });
       await page.waitForTimeout(150);
-      await page.screenshot({ fullPage: true, path: `${folder}/${name}-${width}-${colorScheme}.png` });
+      await savePicture(page, `${name}-${width}-${colorScheme}`);
     }
 }

@@ -62,33 +62,31 @@ test.each([
   "with the credentials %o, a request without them gets 401 on every path except health checks",
   async (access, challenge) => {
     await using monitor = await testMonitor({ access: () => access });
-    const answers = await Promise.all(PATHS.map((path) => fetch(monitor.url + path)));
-    expect(answers.map(({ status }) => status)).toEqual([401, 401, 401, 401, 200, 200]);
-    expect(answers.map(({ headers }) => headers.get("www-authenticate"))).toEqual([
-      ...Array(4).fill(challenge),
-      ...[null, null],
+    const answers = await Promise.all(PATHS.map((path) => monitor.ask(path)));
+    expect(answers.map(({ status, headers }) => [status, headers.get("www-authenticate")])).toEqual([
+      ...Array(4).fill([401, challenge]),
+      ...Array(2).fill([200, null]),
     ]);
   },
 );
 
 test("a request with the right token is answered, and no token that was sent is logged", async () => {
   await using monitor = await testMonitor({ access: () => BEARER });
-  const ask = (token: string) => fetch(monitor.url, { headers: { authorization: `Bearer ${token}` } });
+  const ask = (token: string) => monitor.ask("/", { headers: { authorization: `Bearer ${token}` } });
   expect([(await ask(TOKEN)).status, (await ask("open-sesame-?")).status]).toEqual([200, 401]);
   expect(monitor.lines.join("\n")).not.toContain("sesame");
 });
 
 test("without credentials on a wildcard address everything is answered", async () => {
   await using monitor = await testMonitor({}, "0.0.0.0");
-  const answers = await Promise.all(PATHS.map((path) => fetch(`http://127.0.0.1:${monitor.port}${path}`)));
+  const answers = await Promise.all(PATHS.map((path) => monitor.ask(path)));
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 404, 200, 200]);
 });
 
 test("with the right credentials, the dashboard is shown on a wildcard address", async () => {
   await using monitor = await testMonitor({ access: () => BASIC }, "0.0.0.0");
   const authorization = `Basic ${base64(`ops:${TOKEN}:ä`)}`;
-  const response = await fetch(`http://127.0.0.1:${monitor.port}/`, { headers: { authorization } });
-  expect([response.status, await response.text()]).toEqual([200, "dashboard\n"]);
+  expect(await monitor.ask("/", { headers: { authorization } })).toMatchObject({ status: 200, text: "dashboard\n" });
 });
 
 test.each([

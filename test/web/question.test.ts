@@ -26,10 +26,8 @@ test("on the first day of a month, this month is that day", () => {
 
 test("the form of a named period also sends its dates, and it keeps its name until they are changed", () => {
   expect(viewAt("period=7d&from=2026-03-03&to=2026-03-09").period).toMatchObject({ name: "7d" });
-  expect(viewAt("period=7d&from=2026-03-01&to=2026-03-02").period).toMatchObject({
-    start: "2026-03-01",
-    name: undefined,
-  });
+  const changed = viewAt("period=7d&from=2026-03-01&to=2026-03-02").period;
+  expect(changed).toMatchObject({ start: "2026-03-01", name: undefined });
 });
 
 test.each(["", "?period=7d", "?from=2026-03-01&to=2026-03-02&project=a+%26+b", "?period=90d&id=1"])(
@@ -61,12 +59,6 @@ test.each([
   ["from=2026-02-30&to=2026-03-02", "from: expected a day that exists, as YYYY-MM-DD"],
   ["from=2026-03-01&to=tomorrow", "to: expected a day that exists, as YYYY-MM-DD"],
   ["from=2026-03-01&to=2026-03-11", "to: expected 2026-03-10 or before, which is today in UTC; got 2026-03-11"],
-  ["from=1999-12-31&to=2000-01-01", "from: expected 2000-01-01 or after; got 1999-12-31"],
-  ["from=2026-03-02&to=2026-03-01", "from: expected 2026-03-01 or before, which is the last day; got 2026-03-02"],
-  [
-    "from=2025-03-09&to=2026-03-10",
-    "from: expected 2025-03-10 or after, as there are at most 366 days; got 2025-03-09",
-  ],
   ["days=7", 'Unrecognized key: "days"'],
 ])("%j is refused: %s", (query, error) => {
   expect(() => viewAt(query)).toThrow(error);

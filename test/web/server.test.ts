@@ -22,9 +22,9 @@ test.each([
   ["/readyz?verbose", WELL, 200, "ok\n"],
 ])("%s with the readiness %o answers %i", async (path, health, status, body) => {
   await using monitor = await testMonitor({ readiness: () => health });
-  const response = await fetch(monitor.url + path);
-  expect([response.status, await response.text()]).toEqual([status, body]);
-  expect(Object.fromEntries(response.headers)).toMatchObject({
+  const { headers, ...answer } = await monitor.ask(path);
+  expect(answer).toEqual({ status, text: body });
+  expect(Object.fromEntries(headers)).toMatchObject({
     "content-type": "text/plain; charset=utf-8",
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
@@ -33,14 +33,14 @@ test.each([
 
 test("/metrics answers the metrics, with their content type", async () => {
   await using monitor = await testMonitor({ metrics: async () => ({ contentType: "text/x", text: "up 1\n" }) });
-  const response = await fetch(`${monitor.url}/metrics`);
-  expect([response.headers.get("content-type"), await response.text()]).toEqual(["text/x", "up 1\n"]);
+  const { headers, text } = await monitor.ask("/metrics");
+  expect([headers.get("content-type"), text]).toEqual(["text/x", "up 1\n"]);
 });
 
 test("HEAD answers what GET would, without a body", async () => {
   await using monitor = await testMonitor({ readiness: () => STARTING });
-  const response = await fetch(`${monitor.url}/readyz`, { method: "HEAD" });
-  expect([response.status, response.headers.get("content-length"), await response.text()]).toEqual([503, "51", ""]);
+  const { status, headers, text } = await monitor.ask("/readyz", { method: "HEAD" });
+  expect([status, headers.get("content-length"), text]).toEqual([503, "51", ""]);
 });
 
 test.each([
@@ -50,23 +50,19 @@ test.each([
   ["/report.html?from=2026-01-01", "report from=2026-01-01\n"],
 ])("%s is answered by the dashboard", async (path, body) => {
   await using monitor = await testMonitor();
-  const response = await fetch(monitor.url + path);
-  expect([response.status, await response.text()]).toEqual([200, body]);
+  expect(await monitor.ask(path)).toMatchObject({ status: 200, text: body });
 });
 
 test.each(["/?job=%00", "/report.html?a%00=1"])("%s, with the character NUL, is refused", async (path) => {
   await using monitor = await testMonitor();
-  const response = await fetch(monitor.url + path);
-  expect([response.status, await response.text()]).toEqual([
-    400,
-    "a parameter holds the character NUL, which is in no name\n",
-  ]);
+  const text = "a parameter holds the character NUL, which is in no name\n";
+  expect(await monitor.ask(path)).toMatchObject({ status: 400, text });
 });
 
 test("the headers of every page forbid framing, embedding, caching, referrers and loading anything", async () => {
   await using monitor = await testMonitor();
   for (const path of ["/", "/livez", "/nothing"]) {
-    const { headers } = await fetch(monitor.url + path);
+    const { headers } = await monitor.ask(path);
     expect(Object.fromEntries(headers)).toMatchObject({
       "cache-control": "no-store",
       "content-security-policy": expect.stringMatching(/default-src 'none'.*frame-ancestors 'none'/),
@@ -83,40 +79,33 @@ test.each(["/nothing", "/metrics/", "//", "/toString", "/__proto__"])(
   "%s is not found, and the answer lists the existing paths",
   async (path) => {
     await using monitor = await testMonitor();
-    const response = await fetch(monitor.url + path);
-    expect(response.status).toBe(404);
-    expect(await response.text()).toMatch(
-      /there are:\n\/\n\/report\.html\n\/livez\n\/readyz\n\/metrics\n\/api\/v1\/openapi\.json\n$/,
-    );
+    const paths = ["/", "/report.html", "/livez", "/readyz", "/metrics", "/api/v1/openapi.json", ""];
+    const text = expect.stringMatching(`there are:\n${paths.join("\n")}$`);
+    expect(await monitor.ask(path)).toMatchObject({ status: 404, text });
   },
 );
 
 test("methods other than GET and HEAD are refused", async () => {
   await using monitor = await testMonitor();
-  for (const [method, path] of [
-    ["POST", "/metrics"],
-    ["DELETE", "/"],
-    ["OPTIONS", "/livez"],
-    ["PUT", "/nothing"],
-  ]) {
-    const response = await fetch(`${monitor.url}${path}`, { method: String(method) });
-    expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
+  for (const [method, path] of Object.entries({ POST: "/metrics", DELETE: "/", OPTIONS: "/livez", PUT: "/nothing" })) {
+    const { status, headers } = await monitor.ask(path, { method });
+    expect([status, headers.get("allow")]).toEqual([405, "GET, HEAD"]);
   }
 });
 
 test("a scrape that hangs does not delay other requests", async () => {
   const never = new Promise<never>(() => {});
   await using monitor = await testMonitor({ metrics: () => never });
-  const hanging = fetch(`${monitor.url}/metrics`).catch((error: unknown) => error);
-  expect((await fetch(`${monitor.url}/livez`)).status).toBe(200);
+  const hanging = monitor.ask("/metrics").catch((error: unknown) => error);
+  expect(await monitor.ask("/livez")).toMatchObject({ status: 200 });
   await monitor[Symbol.asyncDispose]();
   expect(await hanging).toBeInstanceOf(TypeError);
 });
 
 test("a page that fails does not show the reason; the log has it", async () => {
   await using monitor = await testMonitor({ metrics: () => Promise.reject(new Error("at postgres://me:pw@db")) });
-  const response = await fetch(`${monitor.url}/metrics`);
-  expect([response.status, await response.text()]).toEqual([500, "this page could not be made; the log says why\n"]);
+  const text = "this page could not be made; the log says why\n";
+  expect(await monitor.ask("/metrics")).toMatchObject({ status: 500, text });
   expect(monitor.lines.map((line) => JSON.parse(line))).toMatchObject([
     { path: "/metrics", reason: "at postgres://me:pw@db", msg: "monitor page failed" },
   ]);
@@ -125,7 +114,7 @@ test("a page that fails does not show the reason; the log has it", async () => {
 test("a secret in use is hidden on a page", async () => {
   const readiness = () => ({ ...STARTING, reasons: ["password sesame refused"] });
   await using monitor = await testMonitor({ readiness, scrub: (text) => text.replaceAll("sesame", "[secret]") });
-  expect(await (await fetch(`${monitor.url}/readyz`)).text()).toBe("password [secret] refused\n");
+  expect((await monitor.ask("/readyz")).text).toBe("password [secret] refused\n");
 });
 
 test("the monitor closes at once even if a client keeps its connection open, and answers nothing after that", async () => {
@@ -136,7 +125,7 @@ test("the monitor closes at once even if a client keeps its connection open, and
   const startedMs = performance.now();
   await monitor[Symbol.asyncDispose]();
   expect(performance.now() - startedMs).toBeLessThan(4_000);
-  await expect(fetch(`${monitor.url}/livez`)).rejects.toThrow();
+  await expect(monitor.ask("/livez")).rejects.toThrow();
   await monitor[Symbol.asyncDispose]();
   agent.destroy();
 });
@@ -150,12 +139,11 @@ test("an answer that is in progress when the monitor closes is finished", async 
       return promise;
     },
   });
-  const scrape = fetch(`${monitor.url}/metrics`);
+  const scrape = monitor.ask("/metrics");
   await asked;
   const closed = monitor[Symbol.asyncDispose]();
   resolve({ contentType: "text/plain", text: "last 1\n" });
-  const response = await scrape;
-  expect(await response.text()).toBe("last 1\n");
+  expect((await scrape).text).toBe("last 1\n");
   await closed;
 });
 
@@ -166,13 +154,8 @@ test.each([
   await using other = await testMonitor();
   const never = () => Promise.reject();
   const deps = {
-    log: pino({ enabled: false }),
-    scrub: String,
-    access: () => undefined,
-    readiness: () => WELL,
-    metrics: never,
-    pages: { "/": never, "/report.html": never },
-    api: never,
+    ...{ log: pino({ enabled: false }), scrub: String, access: () => undefined, readiness: () => WELL },
+    ...{ metrics: never, pages: { "/": never, "/report.html": never }, api: never },
   };
   await expect(openMonitor({ host, port: other.port }, deps)).rejects.toMatchObject({
     code: "config",
@@ -209,7 +192,7 @@ test.each([
   ["requests with unfinished headers", 1000, "GET / HTTP/1.1\r\nHost: localhost\r\n"],
   ["connections that send nothing", 300, ""],
   [
-    "health checks with an unfinished body",
+    "health checks without their body",
     300,
     "GET /livez HTTP/1.1\r\nHost: localhost\r\ncontent-length: 10\r\n\r\n12345",
   ],
@@ -249,14 +232,14 @@ test("clients that read nothing of large pages block neither health checks nor t
   const sockets = await halfSent(monitor.port, 100, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   for (const socket of sockets) socket.pause();
   expect(await healthChecks(monitor.url, 20)).toEqual(Array.from({ length: 20 }, () => 200));
-  expect((await fetch(`${monitor.url}/report.html`)).status).toBe(200);
+  expect(await monitor.ask("/report.html")).toMatchObject({ status: 200 });
 });
 
 test("visitors of a URL share the page that was made for one of them; a page that failed is made again", async () => {
   let made = 0;
   const pages = { "/": async () => textPage(made++ === 0 ? 503 : 200, [String(made)]) };
   await using monitor = await testMonitor({ pages, sharedMs: 30_000 });
-  const ask = async (query = "") => (await fetch(`${monitor.url}/${query}`)).text();
+  const ask = async (query = "") => (await monitor.ask(`/${query}`)).text;
   expect([await ask(), await ask(), await ask(), await ask("?period=7d")]).toEqual(["1\n", "2\n", "2\n", "3\n"]);
 });
 
@@ -266,20 +249,19 @@ test.each([
 ])("a large page for a client that accepts %s has the encoding %s", async (accepted, encoding) => {
   const text = "many slices ".repeat(1000);
   await using monitor = await testMonitor({ pages: { "/": async () => textPage(200, [text]) } });
-  const large = await fetch(monitor.url, { headers: { "accept-encoding": accepted } });
-  expect([large.headers.get("content-encoding"), await large.text()]).toEqual([encoding, `${text}\n`]);
+  const large = await monitor.ask("/", { headers: { "accept-encoding": accepted } });
+  expect([large.headers.get("content-encoding"), large.text]).toEqual([encoding, `${text}\n`]);
 });
 
 test("the script of the pages is small, and a browser asks for it once", async () => {
   await using monitor = await testMonitor();
-  const response = await fetch(`${monitor.url}/${scriptPath()}`, { headers: { "accept-encoding": "gzip" } });
-  expect(Object.fromEntries(response.headers)).toMatchObject({
+  const { headers, text } = await monitor.ask(`/${scriptPath()}`, { headers: { "accept-encoding": "gzip" } });
+  expect(Object.fromEntries(headers)).toMatchObject({
     "cache-control": "public, max-age=31536000, immutable",
     "content-type": "text/javascript; charset=utf-8",
     "content-encoding": "gzip",
   });
-  const script = await response.text();
-  expect(gzipSync(script).length).toBeLessThan(210_000);
-  expect(script).toContain("aria-valuetext");
-  expect((await fetch(`${monitor.url}/assets/app-other.js`)).status).toBe(404);
+  expect(gzipSync(text).length).toBeLessThan(210_000);
+  expect(text).toContain("aria-valuetext");
+  expect(await monitor.ask("/assets/app-other.js")).toMatchObject({ status: 404 });
 });

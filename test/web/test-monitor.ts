@@ -8,7 +8,14 @@ import { type Monitor, openMonitor } from "../../src/web/server.ts";
 
 export const WELL: Readiness = { live: true, reasons: [] };
 
-export type TestMonitor = Monitor & { readonly port: number; readonly lines: readonly string[] };
+export type TestMonitor = Monitor & {
+  readonly port: number;
+  readonly lines: readonly string[];
+  /** Requests a path, and reads the answer. */
+  readonly ask: (path: string, init?: RequestInit) => Promise<Asked>;
+};
+
+type Asked = { readonly status: number; readonly headers: Headers; readonly text: string };
 
 /** Answers a page with the word and the query. */
 function echoPage(word: string): (query: URLSearchParams) => Promise<Page> {
@@ -31,5 +38,10 @@ export async function testMonitor(deps: Partial<MonitorDeps> = {}, host = "127.0
       ...deps,
     },
   );
-  return { ...monitor, port: Number(new URL(monitor.url).port), lines };
+  const { port } = new URL(monitor.url);
+  const ask = async (path: string, init?: RequestInit) => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, init);
+    return { status: response.status, headers: response.headers, text: await response.text() };
+  };
+  return { ...monitor, port: Number(port), lines, ask };
 }
