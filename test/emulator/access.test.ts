@@ -1,8 +1,5 @@
 import { expect, test } from "vitest";
-import { type EmulatorOptions, startEmulator } from "../support/emulator.ts";
-import { ask, CONSOLE_KEY, SECRET } from "./ask.ts";
-
-const start = (options: Partial<EmulatorOptions> = {}) => startEmulator({ consoleKeys: [CONSOLE_KEY], ...options });
+import { ask, CONSOLE_KEY, SECRET, start } from "./ask.ts";
 
 test.each([`Token ${SECRET}`, `Bearer ${SECRET}`, SECRET])("the header '%s' is accepted", async (authorization) => {
   await using emulator = await start();
@@ -29,8 +26,7 @@ test.each([
   const response = await ask(emulator, path, { method });
   expect(response.status).toBe(403);
   expect(await response.json()).toEqual({
-    category: expect.any(String),
-    message: expect.any(String),
+    ...{ category: expect.any(String), message: expect.any(String) },
     details: `Check that your account has the '${scope}' scope for this project.`,
     request_id: response.headers.get("dg-request-id"),
   });
@@ -49,9 +45,8 @@ test.each([
 test.each(["/v1/projects/p2/usage/breakdown", "/v1/projects/%zz/usage/breakdown", "//"])(
   "%s is answered with 404 for a key of project p1",
   async (path) => {
-    await using emulator = await start({
-      consoleKeys: [CONSOLE_KEY, { ...CONSOLE_KEY, secret: "b", projectId: "p2" }],
-    });
+    const other = { ...CONSOLE_KEY, secret: "b", projectId: "p2" };
+    await using emulator = await start({ consoleKeys: [CONSOLE_KEY, other] });
     const response = await ask(emulator, path);
     expect(response.status).toBe(404);
     expect(await response.json()).toMatchObject({ category: "NOT_FOUND", request_id: expect.any(String) });

@@ -1,7 +1,7 @@
 // Calls an emulator over HTTP, and reads its answers.
 
 import { z } from "zod";
-import type { Emulator } from "../support/emulator.ts";
+import { type Emulator, type EmulatorOptions, startEmulator } from "../support/emulator.ts";
 
 export const SECRET = "a-secret-of-the-console";
 const PROJECT = "p1";
@@ -9,6 +9,11 @@ export const CONSOLE_KEY = { secret: SECRET, projectId: PROJECT, scopes: ["membe
 
 /** A Wednesday at noon. */
 export const NOON = new Date("2026-03-18T12:00:00Z");
+
+/** Starts an emulator at noon. */
+export function start(options: Partial<EmulatorOptions> = {}): Promise<Emulator> {
+  return startEmulator({ consoleKeys: [CONSOLE_KEY], now: () => NOON, ...options });
+}
 
 type Asking = {
   readonly method?: string;
@@ -33,14 +38,10 @@ export function ask(emulator: Emulator, path: string, asking: Asking = {}): Prom
 const Day = z.string().regex(/^\d{4}-\d{2}-\d{2}$/);
 const GroupValue = z.union([z.string(), z.array(z.string()), z.null()]);
 
+const [NUMBER, WHOLE] = [z.number(), z.int()];
 const Row = z.strictObject({
-  hours: z.number(),
-  total_hours: z.number(),
-  agent_hours: z.number(),
-  tokens_in: z.int(),
-  tokens_out: z.int(),
-  tts_characters: z.int(),
-  requests: z.int(),
+  ...{ hours: NUMBER, total_hours: NUMBER, agent_hours: NUMBER },
+  ...{ tokens_in: WHOLE, tokens_out: WHOLE, tts_characters: WHOLE, requests: WHOLE },
   start: Day.optional(),
   end: Day.optional(),
   grouping: z.record(z.string(), GroupValue),

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import type { UsageRecord } from "../../src/emulator/usage.ts";
-import { type Emulator, type EmulatorOptions, startEmulator } from "../support/emulator.ts";
-import { ask, CONSOLE_KEY, NOON } from "./ask.ts";
+import { exact, sumOf } from "../db/stored-charges.ts";
+import type { Emulator, EmulatorOptions } from "../support/emulator.ts";
+import { ask, CONSOLE_KEY, start as startAtNoon } from "./ask.ts";
 
 const BILLING_KEY = { ...CONSOLE_KEY, scopes: ["member", "billing:read"] };
 const WEEK = "start=2026-03-09&end=2026-03-15";
 const DAY = "start=2026-03-10&end=2026-03-10";
 
-const start = (options: Partial<EmulatorOptions> = {}) =>
-  startEmulator({ consoleKeys: [BILLING_KEY], now: () => NOON, ...options });
+const start = (options: Partial<EmulatorOptions> = {}) => startAtNoon({ consoleKeys: [BILLING_KEY], ...options });
 
 type Row = { readonly dollars: string; readonly grouping: Readonly<Record<string, string | string[] | null>> };
 
@@ -27,17 +27,11 @@ async function rows(emulator: Emulator, query: string): Promise<readonly Row[]> 
   return (await read(emulator, `billing/breakdown?${query}`)).results;
 }
 
-/** In units of 10^-40. */
-function exact(text: string): bigint {
-  const [whole = "", fraction = ""] = text.split(".");
-  return BigInt(whole + fraction.padEnd(40, "0"));
-}
+const sum = (of: readonly Row[]) => sumOf(of.map(({ dollars }) => dollars));
 
-const sum = (amounts: readonly string[]) => amounts.reduce((total, amount) => total + exact(amount), 0n);
-
-function sumByDay(of: readonly Row[]): Record<string, bigint> {
+function sumByDay(of: readonly Row[]): Record<string, string> {
   const days = Map.groupBy(of, ({ grouping }) => String(grouping.start));
-  return Object.fromEntries([...days].map(([day, ofDay]) => [day, sum(ofDay.map(({ dollars }) => dollars))]));
+  return Object.fromEntries([...days].map(([day, ofDay]) => [day, sum(ofDay)]));
 }
 
 const GROUPINGS = ["accessor", "deployment", "line_item", "tags"];
@@ -77,13 +71,12 @@ test.each([
   expect((await rows(emulator, `${DAY}&${filter}`)).map((row) => row.dollars)).toEqual(dollars ? [dollars] : []);
 });
 
+const BY_KEY_AND_ITEM = ["k1 streaming::nova-3 1", "k2 streaming::nova-3 2", "k1 sync::aura-2 4", "  8"];
+
 test.each([
   ["grouping=line_item", ["streaming::nova-3 3", "sync::aura-2 4", " 8"]],
   ["grouping=tags&grouping=line_item", ["streaming::nova-3 b,a 3", "sync::aura-2 a 4", "  8"]],
-  [
-    "grouping=line_item&grouping=accessor",
-    ["k1 streaming::nova-3 1", "k2 streaming::nova-3 2", "k1 sync::aura-2 4", "  8"],
-  ],
+  ["grouping=line_item&grouping=accessor", BY_KEY_AND_ITEM],
   ["grouping=model&grouping=deployment", ["hosted 5", "dedicated 2", " 8"]],
 ])("%s has the groups %j", async (query, groups) => {
   await using emulator = await start({ usage });
@@ -130,19 +123,15 @@ test("the balance pays for every day since the emulator began to count, today in
   expect(balances).toEqual([
     { balance_id: expect.any(String), amount: expect.any(String), units: "usd", purchase_order_id: expect.any(String) },
   ]);
-  const spent = sum((await rows(emulator, "start=2026-03-16&end=2026-03-18")).map(({ dollars }) => dollars));
-  expect(exact(balances[0].amount) + spent).toBe(exact("25000"));
+  const spent = sum(await rows(emulator, "start=2026-03-16&end=2026-03-18"));
+  expect(exact(balances[0].amount) + exact(spent)).toBe(exact("25000"));
 });
 
 const OPERATIONS = ["billing/breakdown", "billing/fields", "balances"];
 
 test.each(OPERATIONS)("%s needs the scope billing:read, which a member lacks and an admin has", async (path) => {
-  await using emulator = await start({
-    consoleKeys: [
-      { ...CONSOLE_KEY, scopes: ["member"] },
-      { ...CONSOLE_KEY, secret: "of-an-admin", scopes: ["admin"] },
-    ],
-  });
+  const admin = { ...CONSOLE_KEY, secret: "of-an-admin", scopes: ["admin"] };
+  await using emulator = await start({ consoleKeys: [CONSOLE_KEY, admin] });
   const refused = await ask(emulator, path);
   expect(refused.status).toBe(403);
   expect(await refused.text()).toContain("'billing:read' scope");

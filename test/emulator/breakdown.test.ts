@@ -1,26 +1,14 @@
 import { expect, test } from "vitest";
 import type { UsageRecord } from "../../src/emulator/usage.ts";
 import type { Dialect } from "../../src/usage/dimensions.ts";
-import { type EmulatorOptions, startEmulator } from "../support/emulator.ts";
-import { breakdown, CONSOLE_KEY, NOON, type Row, requestsBy } from "./ask.ts";
+import { METRICS } from "../../src/usage/metrics.ts";
+import { breakdown, type Row, requestsBy, start } from "./ask.ts";
 
-const METRICS = [
-  "hours",
-  "total_hours",
-  "agent_hours",
-  "tokens_in",
-  "tokens_out",
-  "tts_characters",
-  "requests",
-] as const;
 const GROUPINGS: Readonly<Record<Dialect, readonly string[]>> = {
   interface: ["accessor", "deployment", "endpoint", "feature_set", "method", "model", "tags"],
   "2026": ["accessor", "deployment", "endpoint", "feature_set", "method", "models", "tags"],
 };
 const WEEK = "start=2026-03-09&end=2026-03-15";
-
-const start = (options: Partial<EmulatorOptions> = {}) =>
-  startEmulator({ consoleKeys: [CONSOLE_KEY], now: () => NOON, ...options });
 
 /** The sums of the metrics for each day, in millionths, because sums of doubles would not be equal. */
 function sumByDay(rows: readonly Row[]): Record<string, number[]> {
@@ -57,28 +45,22 @@ const RECORDS: readonly UsageRecord[] = [
 const DAY = "start=2026-03-10&end=2026-03-10";
 const usage = () => RECORDS;
 
-test.each([
-  ["diarize=true", 3],
-  ["diarize=true&utterances=true", 7],
-  ["diarize=false", 12],
-  ["diarize=false&utterances=false", 8],
-  ["diarize=true&utterances=false", 1],
-  ["a_feature_nobody_knows=true", 15],
-  ["model=nova-3", 7],
-  ["tags=a", 7],
-  ["tag=a", 15],
-])("of 15 requests, the filter %s selects %i", async (filter, requests) => {
-  await using emulator = await start({ usage });
-  expect(await requestsBy(emulator, "", `${DAY}&${filter}`)).toEqual(requests === 0 ? [] : [[undefined, requests]]);
-});
-
-test.each([
-  ["tag=a", 7],
-  ["tags=a", 15],
-  ["feature_set=utterances", 15],
-  ["model=nova-3", 0],
-])("of 15 requests, the filter %s selects %i in dialect 2026", async (filter, requests) => {
-  await using emulator = await start({ usage, dialect: "2026" });
+test.each<[string, number, Dialect]>([
+  ["diarize=true", 3, "interface"],
+  ["diarize=true&utterances=true", 7, "interface"],
+  ["diarize=false", 12, "interface"],
+  ["diarize=false&utterances=false", 8, "interface"],
+  ["diarize=true&utterances=false", 1, "interface"],
+  ["a_feature_nobody_knows=true", 15, "interface"],
+  ["model=nova-3", 7, "interface"],
+  ["tags=a", 7, "interface"],
+  ["tag=a", 15, "interface"],
+  ["tag=a", 7, "2026"],
+  ["tags=a", 15, "2026"],
+  ["feature_set=utterances", 15, "2026"],
+  ["model=nova-3", 0, "2026"],
+])("of 15 requests, the filter %s selects %i in dialect %s", async (filter, requests, dialect) => {
+  await using emulator = await start({ usage, dialect });
   expect(await requestsBy(emulator, "", `${DAY}&${filter}`)).toEqual(requests === 0 ? [] : [[undefined, requests]]);
 });
 

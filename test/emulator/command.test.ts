@@ -32,10 +32,5 @@ test("with several projects the key may use each of them", async () => {
 test("a port that is in use is refused with the code config", async () => {
   await using other = await startEmulator({ consoleKeys: [] });
   const options = { ...OPTIONS, port: Number(new URL(other.url).port) };
-  const stopped = AbortSignal.timeout(5_000);
-  await expect(
-    runEmulator({ env: { USAGE_EXPORT_KEY: "k" }, write: () => {}, signal: stopped }, options),
-  ).rejects.toMatchObject({
-    code: "config",
-  });
+  await expect(startCommand({ USAGE_EXPORT_KEY: "k" }, options)).rejects.toMatchObject({ code: "config" });
 });

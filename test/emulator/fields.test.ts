@@ -1,9 +1,5 @@
 import { expect, test } from "vitest";
-import { type EmulatorOptions, startEmulator } from "../support/emulator.ts";
-import { ask, breakdown, CONSOLE_KEY, NOON } from "./ask.ts";
-
-const start = (options: Partial<EmulatorOptions> = {}) =>
-  startEmulator({ consoleKeys: [CONSOLE_KEY], now: () => NOON, ...options });
+import { ask, breakdown, start } from "./ask.ts";
 
 test("Get Fields lists the tags, models, methods and features of the requested days", async () => {
   await using emulator = await start({
@@ -24,8 +20,7 @@ test("Get Fields lists the tags, models, methods and features of the requested d
 
 test("in dialect 2026 a filter by the model id from Get Fields selects the model's usage", async () => {
   await using emulator = await start({ dialect: "2026", usage: () => [{ model: ["nova-3"], requests: 5 }] });
-  const fields = await ask(emulator, "usage/fields");
-  const text = await fields.text();
+  const text = await (await ask(emulator, "usage/fields")).text();
   const id = /"model_id":"([^"]+)"/.exec(text)?.[1];
   const { results } = await breakdown(emulator, `start=2026-03-09&end=2026-03-09&model=${id}`);
   expect(results.map(({ requests }) => requests)).toEqual([5]);

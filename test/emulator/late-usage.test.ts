@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { type Emulator, startEmulator } from "../support/emulator.ts";
-import { breakdown, CONSOLE_KEY, type Row } from "./ask.ts";
+import type { Emulator } from "../support/emulator.ts";
+import { breakdown, type Row, start } from "./ask.ts";
 
 const DAY = "2026-03-10";
 
@@ -9,8 +9,6 @@ async function rowsAt(emulator: Emulator, instant: string, grouping = ""): Promi
   const { results } = await breakdown(emulator, `start=${DAY}&end=${DAY}&grouping=${grouping}`);
   return results;
 }
-
-const start = () => startEmulator({ consoleKeys: [CONSOLE_KEY] });
 
 test("the numbers of a day stay the same during the next day, and change in most groups on the day after", async () => {
   await using emulator = await start();

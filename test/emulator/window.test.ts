@@ -1,9 +1,5 @@
 import { expect, test } from "vitest";
-import { type EmulatorOptions, startEmulator } from "../support/emulator.ts";
-import { breakdown, CONSOLE_KEY, NOON } from "./ask.ts";
-
-const start = (options: Partial<EmulatorOptions> = {}) =>
-  startEmulator({ consoleKeys: [CONSOLE_KEY], now: () => NOON, usage: () => [{ requests: 1 }], ...options });
+import { breakdown, start } from "./ask.ts";
 
 test.each([
   ["start=2026-03-01&end=2026-03-02", "2026-03-01", "2026-03-02", 2],
@@ -17,7 +13,7 @@ test.each([
 ])(
   "the query '%s' is answered for %s to %s, with rows for past days and today only",
   async (query, first, last, days) => {
-    await using emulator = await start();
+    await using emulator = await start({ usage: () => [{ requests: 1 }] });
     const answer = await breakdown(emulator, query);
     expect(answer).toMatchObject({ start: first, end: last, resolution: { units: "day", amount: 1 } });
     expect(answer.results).toHaveLength(days);

