@@ -63,22 +63,14 @@ test("without a window, an answer names a period only with both dates, and they 
 });
 
 const DATED = { day: "2026-03-16", undated: false };
+const BOTH = { start: "2026-03-16", end: "2026-03-16" };
 
 test.each<[string, Record<string, unknown>]>([
-  ["inside its grouping", { grouping: { start: "2026-03-16", end: "2026-03-16" } }],
-  ["in the row itself", { start: "2026-03-16", end: "2026-03-16" }],
-  [
-    "in the row itself, beside a grouping without dates",
-    { start: "2026-03-16", end: "2026-03-16", grouping: { model: "x" } },
-  ],
-  [
-    "in the row itself, beside a grouping that is the dimension's name",
-    { start: "2026-03-16", end: "2026-03-16", grouping: "model" },
-  ],
-  [
-    "inside its grouping rather than in the row itself",
-    { start: "2026-03-17", grouping: { start: "2026-03-16", end: "2026-03-16" } },
-  ],
+  ["inside its grouping", { grouping: BOTH }],
+  ["in the row itself", BOTH],
+  ["in the row itself, beside a grouping without dates", { ...BOTH, grouping: { model: "x" } }],
+  ["in the row itself, beside a grouping that is the dimension's name", { ...BOTH, grouping: "model" }],
+  ["inside its grouping rather than in the row itself", { start: "2026-03-17", grouping: BOTH }],
   ["by its start only", { start: "2026-03-16" }],
   ["by its end only", { grouping: { end: "2026-03-16" } }],
   ["by its end, if its start is null", { grouping: { start: null, end: "2026-03-16" } }],
@@ -89,9 +81,8 @@ test.each<[string, Record<string, unknown>]>([
 });
 
 test("a row without a day belongs to the answer's period if that is one day", () => {
-  const period = { start: "2026-03-16", end: "2026-03-16" };
-  expect(dayOfRow({}, period, 0, RUN_DAY)).toEqual(DATED);
-  expect(dayOfRow({ grouping: { start: null, end: null } }, period, 0, RUN_DAY)).toEqual(DATED);
+  expect(dayOfRow({}, BOTH, 0, RUN_DAY)).toEqual(DATED);
+  expect(dayOfRow({ grouping: { start: null, end: null } }, BOTH, 0, RUN_DAY)).toEqual(DATED);
 });
 
 test("a row without a day in an answer without a period is undated, under the day of the run", () => {
@@ -99,32 +90,16 @@ test("a row without a day in an answer without a period is undated, under the da
 });
 
 test.each<[string, Record<string, unknown>, string]>([
-  ["before the window", { start: "2026-03-15" }, "results[4]: 2026-03-15 lies outside the window"],
-  ["after the window", { start: "2026-03-18" }, "results[4]: 2026-03-18 lies outside the window"],
-  [
-    "of several days",
-    { start: "2026-03-16", end: "2026-03-17" },
-    "results[4]: expected a bucket of one day, got 2026-03-16 to",
-  ],
-  [
-    "that ends before it starts",
-    { start: "2026-03-17", end: "2026-03-16" },
-    "results[4]: expected a bucket of one day",
-  ],
-  ["of a day that does not exist", { start: "2026-02-30" }, "results[4].start: expected a day as YYYY-MM-DD"],
-  ["whose day is a number", { start: 20260316 }, "results[4].start: expected a day as YYYY-MM-DD, got the number"],
-  [
-    "whose start is not a midnight",
-    { start: "2026-03-16T01:00:00Z" },
-    "results[4].start: expected a day as YYYY-MM-DD",
-  ],
-  [
-    "without a day in a window of several days",
-    {},
-    "results[4] names no day, and the answer's period: expected a bucket of one day",
-  ],
+  ["before the window", { start: "2026-03-15" }, ": 2026-03-15 lies outside the window"],
+  ["after the window", { start: "2026-03-18" }, ": 2026-03-18 lies outside the window"],
+  ["of several days", { ...BOTH, end: "2026-03-17" }, ": expected a bucket of one day, got 2026-03-16 to"],
+  ["that ends before it starts", { ...BOTH, start: "2026-03-17" }, ": expected a bucket of one day"],
+  ["of a day that does not exist", { start: "2026-02-30" }, ".start: expected a day as YYYY-MM-DD"],
+  ["whose day is a number", { start: 20260316 }, ".start: expected a day as YYYY-MM-DD, got the number"],
+  ["whose start is not a midnight", { start: "2026-03-16T01:00:00Z" }, ".start: expected a day as YYYY-MM-DD"],
+  ["without a day in several", {}, " names no day, and the answer's period: expected a bucket of one day"],
 ])("a row %s is refused", (_, row, reason) => {
-  expect(() => dayOfRow(row, WINDOW, 4, RUN_DAY)).toThrow(reason);
+  expect(() => dayOfRow(row, WINDOW, 4, RUN_DAY)).toThrow(`results[4]${reason}`);
 });
 
 const daysCovered = (...days: readonly string[]) => coveredDays(undefined, undefined, days, RUN_DAY).length;

@@ -1,15 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import {
-  type BackfillMode,
-  countStatuses,
-  type DueSlice,
-  distinctSeries,
-  isDueForRetry,
-  isDueInRun,
-  type KnownSlices,
-  planBackfill,
-} from "../../src/usage/backfill.ts";
+import type { BackfillMode, DueSlice, KnownSlices } from "../../src/usage/backfill.ts";
+import { countStatuses, distinctSeries, isDueForRetry, isDueInRun, planBackfill } from "../../src/usage/backfill.ts";
 import { addDays, type Day, daysOf, type Window } from "../../src/usage/days.ts";
 import type { ExportJob } from "../../src/usage/plan.ts";
 import type { SliceStatus } from "../../src/usage/slice-decision.ts";
@@ -39,11 +31,8 @@ function planned(
 
 const STATES = known({
   none: {
-    "2026-03-11": "complete",
-    "2026-03-12": "failed",
-    "2026-03-13": "failed",
-    "2026-03-15": "suspect",
-    "2026-03-17": "failed",
+    ...{ "2026-03-11": "complete", "2026-03-12": "failed", "2026-03-13": "failed" },
+    ...{ "2026-03-15": "suspect", "2026-03-17": "failed" },
   },
 });
 
@@ -79,14 +68,11 @@ test("a series that two jobs read is read once, by the first", () => {
   ]);
 });
 
+const JANUARY = { start: "2025-01-01", end: "2025-01-31" };
+
 test.each<[string, BackfillMode, Window, unknown]>([
   ["up to yesterday is due", "missing", WEEK, { first: WEEK.start, oldest: WEEK, through: WEEK.end }],
-  [
-    "of old days is due only if it adjoins days that are due already",
-    "all",
-    { start: "2025-01-01", end: "2025-01-31" },
-    { first: undefined, oldest: { start: "2025-01-01", end: "2025-01-31" }, through: "2025-01-31" },
-  ],
+  ["of old days has no first due day", "all", JANUARY, { first: undefined, oldest: JANUARY, through: JANUARY.end }],
   ["whose failed days are read again makes no further day due", "failed", WEEK, undefined],
 ])("a range %s", (_, only, range, due) => {
   const slices = known({ none: { [range.end]: only === "failed" ? "failed" : "complete" } });
@@ -136,11 +122,7 @@ test("for any stored statuses, each mode reads exactly its days, each once, and 
 const NOW = new Date("2026-03-19T12:00:00Z");
 const hoursAgo = (hours: number) => new Date(NOW.getTime() - hours * 3_600_000);
 const slice = (part: Partial<DueSlice>): DueSlice => ({
-  seriesId: 1,
-  day: "2026-03-18",
-  status: "failed",
-  since: hoursAgo(1),
-  attemptedAt: hoursAgo(1),
+  ...{ seriesId: 1, day: "2026-03-18", status: "failed", since: hoursAgo(1), attemptedAt: hoursAgo(1) },
   ...part,
 });
 
@@ -163,16 +145,12 @@ test.each<[string, Partial<DueSlice>, boolean]>([
 });
 
 test.each([
-  { lastedHours: 0, hours: 1 },
-  { lastedHours: 1, hours: 1 },
-  { lastedHours: 6, hours: 6 },
-  { lastedHours: 400, hours: 24 },
-])(
-  "a slice whose trouble had lasted for $lastedHours hours at its last reading is read again after $hours hours",
-  ({ lastedHours, hours }) => {
-    const readBefore = (hoursSinceReading: number) =>
-      slice({ attemptedAt: hoursAgo(hoursSinceReading), since: hoursAgo(hoursSinceReading + lastedHours) });
-    expect(isDueForRetry(readBefore(hours), NOW)).toBe(true);
-    expect(isDueForRetry(readBefore(hours - 0.001), NOW)).toBe(false);
-  },
-);
+  [0, 1],
+  [1, 1],
+  [6, 6],
+  [400, 24],
+])("a slice that had failed for %i hours when it was read last is read again after %i hours", (lasted, hours) => {
+  const readBefore = (ago: number) => slice({ attemptedAt: hoursAgo(ago), since: hoursAgo(ago + lasted) });
+  expect(isDueForRetry(readBefore(hours), NOW)).toBe(true);
+  expect(isDueForRetry(readBefore(hours - 0.001), NOW)).toBe(false);
+});

@@ -106,32 +106,27 @@ test("the same group of no value twice with different numbers is refused", () =>
 });
 
 const billed = (part: Record<string, unknown>) => sampleRow(DAY, { accessor: "a" }, part);
+const ONE_DOLLAR = billed({ dollars: 1 });
 const BILLED = sampleRequest("accessor", undefined, "billing");
 
 test.each<[string, Record<string, unknown>, readonly unknown[], string]>([
-  ["the answer has another currency", { currency: "EUR" }, [billed({ dollars: 1 })], "got currency the string"],
-  [
-    "a row has another unit",
-    {},
-    [billed({ dollars: 1 }), { ...billed({ dollars: 1 }), units: "credits" }],
-    "got units",
-  ],
+  ["the answer has another currency", { currency: "EUR" }, [ONE_DOLLAR], "got currency the string"],
+  ["a row has another unit", {}, [ONE_DOLLAR, { ...ONE_DOLLAR, units: "credits" }], "got units"],
   ["no row names dollars", {}, [billed({ amount: 1 })], 'no row has the member "dollars"'],
 ])("costs are refused if %s", (_, part, results, reason) => {
   expect(refusal(BILLED, sampleAnswer(results, part))).toContain(reason);
 });
 
 test.each<[string, Record<string, unknown>, readonly unknown[], number]>([
-  ["in US dollars", { currency: "usd", units: "USD" }, [billed({ dollars: 1 })], 1],
-  ["whose units are no text", { units: 3 }, [billed({ dollars: 1 })], 1],
-  ["of which only some have an amount", {}, [billed({ dollars: 1 }), sampleRow(DAY, { accessor: "b" }, {})], 2],
+  ["in US dollars", { currency: "usd", units: "USD" }, [ONE_DOLLAR], 1],
+  ["whose units are no text", { units: 3 }, [ONE_DOLLAR], 1],
+  ["of which only some have an amount", {}, [ONE_DOLLAR, sampleRow(DAY, { accessor: "b" }, {})], 2],
   ["without rows", {}, [], 0],
 ])("costs %s are accepted", (_, part, results, rows) => {
   expect(rowCount(normalise(BILLED, sampleAnswer(results, part), RUN_DAY))).toBe(rows);
 });
 
 test("usage may be in any currency, and may have no amounts in dollars", () => {
-  expect(normalise(sampleRequest("none"), sampleAnswer([sampleRow(DAY)], { currency: "EUR" }), RUN_DAY)).toHaveLength(
-    2,
-  );
+  const answer = sampleAnswer([sampleRow(DAY)], { currency: "EUR" });
+  expect(normalise(sampleRequest("none"), answer, RUN_DAY)).toHaveLength(2);
 });

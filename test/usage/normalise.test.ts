@@ -22,12 +22,8 @@ function requestsByDay(slices: readonly NormalisedSlice[]): Record<string, reado
 }
 
 test("each day of the window is a slice with its rows, even a day without rows", () => {
-  const slices = normalise(
-    sampleRequest("endpoint"),
-    sampleAnswer([sampleRow(SECOND, { endpoint: "listen" })]),
-    RUN_DAY,
-  );
-  expect(slices).toEqual([
+  const answer = sampleAnswer([sampleRow(SECOND, { endpoint: "listen" })]);
+  expect(normalise(sampleRequest("endpoint"), answer, RUN_DAY)).toEqual([
     emptySlice(FIRST),
     {
       day: SECOND,
@@ -53,20 +49,12 @@ test("rows belong to the days that they name, whatever their order", () => {
 });
 
 test.each<[string, Record<string, unknown>, string | null]>([
-  ["a text", { grouping: { start: SECOND, end: SECOND, model: "nova" } }, "nova"],
-  ["an array", { grouping: { start: SECOND, end: SECOND, model: ["nova"] } }, "nova"],
-  ["null", { grouping: { start: SECOND, end: SECOND, model: null } }, null],
-  ["a text in the row itself", { start: SECOND, end: SECOND, model: "nova" }, "nova"],
-  [
-    "a text in the row itself, beside the dates in the grouping",
-    { model: "nova", grouping: { start: SECOND, end: SECOND } },
-    "nova",
-  ],
-  [
-    "an array under the other dialect's name",
-    { grouping: { start: SECOND, end: SECOND, models: ["nova", null] } },
-    '["nova",null]',
-  ],
+  ["a text", { grouping: { ...ONE_DAY, model: "nova" } }, "nova"],
+  ["an array", { grouping: { ...ONE_DAY, model: ["nova"] } }, "nova"],
+  ["null", { grouping: { ...ONE_DAY, model: null } }, null],
+  ["a text in the row itself", { ...ONE_DAY, model: "nova" }, "nova"],
+  ["a text in the row itself, beside the dates in the grouping", { model: "nova", grouping: ONE_DAY }, "nova"],
+  ["an array under the other dialect's name", { grouping: { ...ONE_DAY, models: ["nova", null] } }, '["nova",null]'],
   ["a text in the row itself, under the other dialect's name", { start: SECOND, models: "nova" }, "nova"],
 ])("a dimension can be %s", (_, row, display) => {
   const slices = normalise(sampleRequest("model", ONE_DAY), sampleAnswer([{ requests: 1, ...row }], ONE_DAY), RUN_DAY);
@@ -146,12 +134,7 @@ test.each<[string, unknown, string, boolean]>([
   ["no row and no day: the day of the run", { results: [] }, RUN_DAY, true],
   ["rows and a period of one day: that day", { ...ONE_DAY, results: [{ requests: 3 }] }, SECOND, false],
   ["no row and a period of one day: that day", { ...ONE_DAY, results: [] }, SECOND, false],
-  [
-    "no row and a period of several days: its last day",
-    { start: "2026-02-16", end: SECOND, results: [] },
-    SECOND,
-    false,
-  ],
+  ["no row and a period of days: its last day", { start: "2026-02-16", end: SECOND, results: [] }, SECOND, false],
 ])("the day of an answer without a window that has %s", (_, answer, day, undated) => {
   const slices = normalise(windowless("none"), answer, RUN_DAY);
   expect(slices.map((slice) => [slice.day, slice.undated])).toEqual([[day, undated]]);

@@ -1,16 +1,14 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { addDays, type Day, dayCount, daysOf, type Window } from "../../src/usage/days.ts";
+import type { DueDays, ExportJob, Selection } from "../../src/usage/plan.ts";
 import {
   configuredSeries,
-  type DueDays,
   describeRequest,
   dueDays,
-  type ExportJob,
   planRun,
   REQUEST_DAYS_MAX,
   requestsAtOnce,
-  type Selection,
   seriesOf,
   totalSliceCount,
   windowOf,
@@ -26,16 +24,10 @@ function windowsOf(job: ExportJob, today: Day = TODAY, selection?: Selection): (
   return planRun(job, today, selection).requests.map(({ window }) => window);
 }
 
-test("a job reads its last complete days, without today", () => {
-  expect(windowsOf(sampleJob({ window: { days: 7, today: false } }))).toEqual([
-    { start: "2026-03-11", end: "2026-03-17" },
-  ]);
-});
-
-test("a job that is configured to read today reads it, too", () => {
-  expect(windowsOf(sampleJob({ window: { days: 2, today: true } }))).toEqual([
-    { start: "2026-03-16", end: "2026-03-18" },
-  ]);
+test("a job reads its last complete days, and today if it is configured to", () => {
+  const windowOfDays = (days: number, today: boolean) => windowsOf(sampleJob({ window: { days, today } }));
+  expect(windowOfDays(7, false)).toEqual([{ start: "2026-03-11", end: "2026-03-17" }]);
+  expect(windowOfDays(2, true)).toEqual([{ start: "2026-03-16", end: "2026-03-18" }]);
 });
 
 test("the newest days of every series are read before older days of any series", () => {
@@ -55,6 +47,14 @@ test("without a window there is one request for each series, without dates", () 
 
 const aDay = fc.integer({ min: 0, max: 40_000 }).map((days) => addDays("1990-01-01", days));
 
+/** Around month ends, the end of a year, and both kinds of February. */
+const AROUND_ENDS: [string, number, boolean][] = [
+  ["2024-03-01", 31, false],
+  ["2024-03-01", 366, false],
+  ["2023-03-01", 62, true],
+  ["2026-01-01", 1, false],
+];
+
 test("the requests of any window cover each of its days exactly once, newest first, 31 days at most", () => {
   fc.assert(
     fc.property(aDay, fc.integer({ min: 1, max: 800 }), fc.boolean(), (today, days, withToday) => {
@@ -65,15 +65,7 @@ test("the requests of any window cover each of its days exactly once, newest fir
       expect([...windows].reverse().flatMap(daysOf)).toEqual(wanted);
       expect(Math.max(...windows.map(dayCount))).toBeLessThanOrEqual(REQUEST_DAYS_MAX);
     }),
-    // Around month ends, the end of a year, and both kinds of February.
-    {
-      examples: [
-        ["2024-03-01", 31, false],
-        ["2024-03-01", 366, false],
-        ["2023-03-01", 62, true],
-        ["2026-01-01", 1, false],
-      ],
-    },
+    { examples: AROUND_ENDS },
   );
 });
 
@@ -102,27 +94,23 @@ test.each<[string, Selection, readonly string[]]>([
   );
 });
 
+const inAnyOrder = <T>(a: T, b: T) => [
+  [a, b],
+  [b, a],
+];
+
 test("a series of two jobs is registered once, with the longer window, whichever job comes first", () => {
   const week = sampleJob({ name: "week", groupings: ["none", "model"], window: { days: 7, today: false } });
   const month = sampleJob({ name: "month", groupings: ["none"], window: { days: 30, today: false } });
-  for (const jobs of [
-    [week, month],
-    [month, week],
-  ]) {
-    const configured = configuredSeries(jobs).map(({ series, windowDays }) => [series.grouping, windowDays]);
-    expect(configured.sort()).toEqual([
-      ["model", 7],
-      ["none", 30],
-    ]);
+  for (const jobs of inAnyOrder(week, month)) {
+    const configured = configuredSeries(jobs).map(({ series, windowDays }) => `${series.grouping} ${windowDays}`);
+    expect(configured.sort()).toEqual(["model 7", "none 30"]);
   }
 });
 
 test("a series that one job reads with a window and another job without has the days of the window", () => {
   const { window: _, ...dateless } = sampleJob({ name: "dateless" });
-  for (const jobs of [
-    [sampleJob(), dateless],
-    [dateless, sampleJob()],
-  ]) {
+  for (const jobs of inAnyOrder(sampleJob(), dateless)) {
     expect(configuredSeries(jobs).map(({ windowDays }) => windowDays)).toEqual([7]);
   }
   expect(configuredSeries([dateless]).map(({ windowDays }) => windowDays)).toEqual([undefined]);
@@ -148,24 +136,20 @@ test("without a window no day is due before the answer is known", () => {
   expect(dueDays(job, TODAY)).toBeUndefined();
 });
 
-test.each<[string, readonly string[], DueDays]>([
+const due = (first: Day | undefined, start: Day, end: Day, through = end): DueDays => ({
+  ...{ first, oldest: { start, end }, through },
+});
+
+test.each<[string, readonly Day[], DueDays]>([
+  ["before yesterday", ["2025-06-01", "2025-06-02"], due(undefined, "2025-06-01", "2025-06-02")],
+  ["up to yesterday", ["2026-03-16", YESTERDAY], due("2026-03-16", "2026-03-16", YESTERDAY)],
   [
-    "before yesterday give no first due day",
-    ["2025-06-01", "2025-06-02"],
-    { first: undefined, oldest: { start: "2025-06-01", end: "2025-06-02" }, through: "2025-06-02" },
-  ],
-  [
-    "up to yesterday are due",
-    ["2026-03-16", YESTERDAY],
-    { first: "2026-03-16", oldest: { start: "2026-03-16", end: YESTERDAY }, through: YESTERDAY },
-  ],
-  [
-    "up to yesterday are due, except those before a gap",
+    "up to yesterday after a gap",
     ["2025-06-01", "2026-03-16", YESTERDAY],
-    { first: "2026-03-16", oldest: { start: "2025-06-01", end: "2025-06-01" }, through: YESTERDAY },
+    due("2026-03-16", "2025-06-01", "2025-06-01", YESTERDAY),
   ],
-])("days that were picked %s", (_, days, due) => {
-  expect(dueDays(sampleJob(), TODAY, { days })).toEqual(due);
+])("of the picked days, those that adjoin yesterday are due: days %s", (_, days, expected) => {
+  expect(dueDays(sampleJob(), TODAY, { days })).toEqual(expected);
 });
 
 /** Fan-outs over methods, of which one was seen in the window and another only on other days. */
@@ -201,10 +185,7 @@ test.each<[string, readonly string[], readonly string[]]>([
 
 test("a series of a fan-out is due from the day on which its value was seen, whichever job comes first", () => {
   const unread = sampleJob({ filters: METHODS.values.map(({ filter }) => filter), groupings: ["model"] });
-  for (const jobs of [
-    [FANNED_OUT, unread],
-    [unread, FANNED_OUT],
-  ]) {
+  for (const jobs of inAnyOrder(FANNED_OUT, unread)) {
     const due = configuredSeries(jobs).filter(({ dueDays }) => dueDays);
     expect(due.map(({ series, dueDays }) => [series.filter.name, dueDays])).toEqual([
       ["method=sync", { start: "2026-03-15", end: YESTERDAY }],
@@ -217,23 +198,16 @@ const toReread = new Map([
   [seriesKey(sampleRequest("none").series), [{ day: "2026-03-10" }, { day: "2026-03-11" }, { day: "2026-02-01" }]],
 ]);
 
+const UNSCHEDULED = { toReread, readsWindow: false };
+const isSettled = (_: unknown, day: Day | undefined) => day === "2026-03-14";
+
 test.each<[string, Parameters<typeof planRun>[3], Selection, readonly string[]]>([
   ["no other days", {}, {}, ["2026-03-11 to 2026-03-17"]],
   ["days before the window that need it", { toReread }, {}, ["2026-03-10 to 2026-03-17", "2026-02-01 to 2026-02-01"]],
   ["no such days if days were picked", { toReread }, { days: [YESTERDAY] }, ["2026-03-17 to 2026-03-17"]],
-  [
-    "only such days if the run was not scheduled",
-    { toReread, readsWindow: false },
-    {},
-    ["2026-03-10 to 2026-03-11", "2026-02-01 to 2026-02-01"],
-  ],
+  ["only such days unless scheduled", UNSCHEDULED, {}, ["2026-03-10 to 2026-03-11", "2026-02-01 to 2026-02-01"]],
   ["nothing if the run was not scheduled and no day needs it", { readsWindow: false }, {}, []],
-  [
-    "no settled day",
-    { isSettled: (_, day) => day === "2026-03-14" },
-    {},
-    ["2026-03-15 to 2026-03-17", "2026-03-11 to 2026-03-13"],
-  ],
+  ["no settled day", { isSettled }, {}, ["2026-03-15 to 2026-03-17", "2026-03-11 to 2026-03-13"]],
 ])("besides its window a run reads %s", (_, knownDays, selection, expected) => {
   const { requests } = planRun(WEEK, TODAY, selection, knownDays);
   expect(requests.map(({ window }) => `${window?.start} to ${window?.end}`)).toEqual(expected);

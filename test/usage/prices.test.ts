@@ -4,14 +4,8 @@ import { expect, test } from "vitest";
 import { overlappingPrices, type Price, unitFactor, withEnds } from "../../src/usage/prices.ts";
 
 const NOVA: Price = {
-  metric: "hours",
-  model: "nova-3",
-  conditions: {},
-  currency: "USD",
-  per: "1",
-  price: "1",
-  tiers: [],
-  from: "2026-01-01",
+  ...{ metric: "hours", model: "nova-3", conditions: {}, currency: "USD" },
+  ...{ per: "1", price: "1", tiers: [], from: "2026-01-01" },
 };
 const priced = (part: Partial<Price>): Price => ({ ...NOVA, ...part });
 
@@ -63,12 +57,6 @@ test("a price ends on the day before the next one for the same usage, whatever o
 });
 
 test("the factor to the price of one unit is exact", () => {
-  expect(["1", "10", "1000", "hour", "minute", "second"].map(unitFactor)).toEqual([
-    "1",
-    "0.1",
-    "0.001",
-    "1",
-    "60",
-    "3600",
-  ]);
+  const factors = ["1", "0.1", "0.001", "1", "60", "3600"];
+  expect(["1", "10", "1000", "hour", "minute", "second"].map(unitFactor)).toEqual(factors);
 });

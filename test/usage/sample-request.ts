@@ -14,18 +14,9 @@ export const RUN_DAY = "2026-03-18";
 
 export function sampleJob(part: Partial<ExportJob> = {}): ExportJob {
   return {
-    name: "nightly",
-    source: "usage",
-    schedule: "15 2 * * *",
-    timezone: "UTC",
-    projects: [PROJECT],
-    groupings: ["none"],
-    filters: [ALL_USAGE],
-    window: { days: 7, today: false },
-    checkFeatures: "error",
-    emptyGuard: "confirm",
-    undated: "snapshot",
-    cliffGuard: "confirm",
+    ...{ name: "nightly", source: "usage", schedule: "15 2 * * *", timezone: "UTC" },
+    ...{ projects: [PROJECT], groupings: ["none"], filters: [ALL_USAGE], window: { days: 7, today: false } },
+    ...{ checkFeatures: "error", emptyGuard: "confirm", undated: "snapshot", cliffGuard: "confirm" },
     ...part,
   };
 }
