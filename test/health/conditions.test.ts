@@ -34,32 +34,25 @@ test.each<[string, Part]>([
   ["a list whose failure and lack have no time yet", { lists: [{ ...LIST, error: "no", waiting: 6 }] }],
   ["a key two days over its maximum age", { rotations: [rotationLine({ ageSeconds: 32 * 86_400 })] }],
   ["no key yet", { rotations: [rotationLine({ ageSeconds: null })] }],
-  [
-    "a rotation that is not configured any more",
-    { rotations: [rotationLine({ configured: undefined, keys: { orphan: 1 } })] },
-  ],
+  ["a rotation of before", { rotations: [rotationLine({ configured: undefined, keys: { orphan: 1 } })] }],
   ["a budget far from its thresholds", { budgets: [makeBudgetUse({ reached: [], forecastPercent: "100" })] }],
 ])("%s: no condition", (_, part) => {
   expect(conditionsOf(part)).toEqual([]);
 });
 
 const [MONDAY, TUESDAY] = [new Date("2026-03-09T05:00:00Z"), new Date("2026-03-10T05:00:00Z")];
+const REPLACED = [TUESDAY, MONDAY, NOW].map((at, i) =>
+  rotationLine({ project: `p${i}`, fallback: "401", fallbackAt: at }),
+);
 
 test.each<[string, Part]>([
-  ["no worker", { workers: [worker({ state: "silent", recent: false, lastSeenAt: MONDAY })] }],
+  ["no worker", { workers: [{ ...SILENT, lastSeenAt: MONDAY }] }],
   ["an overdue job", { jobs: [jobLine({ overdueSince: MONDAY })] }],
   ["a refused configuration", { workers: [worker({ refusal: { reason: "no", at: MONDAY } })] }],
   ["a list that fails", { lists: [{ ...LIST, error: "no", failingSince: MONDAY }] }],
   ["a list that lacks projects", { lists: [{ ...LIST, waiting: 6, waitingSince: MONDAY }] }],
   ["a failed run", { jobs: [jobLine({ failedRun: { ...FAILED_RUN, startedAt: MONDAY } })] }],
-  [
-    "a key that is replaced in several projects, of which the first counts",
-    {
-      rotations: [TUESDAY, MONDAY, NOW].map((fallbackAt, i) =>
-        rotationLine({ project: `p${i}`, fallback: "401", fallbackAt }),
-      ),
-    },
-  ],
+  ["a key that is replaced in several projects, of which the first counts", { rotations: REPLACED }],
 ])("%s has the time since when", (_, part) => {
   expect(conditionsOf(part).map(({ since }) => since)).toEqual([MONDAY]);
 });
@@ -72,32 +65,20 @@ test("of a rotation's projects all are counted, also those without a key yet", (
   expect(conditionsOf({ jobs, rotations })[0]?.text).toMatch(/; in 2 of 2 projects \(a, b\)$/);
 });
 
-const failedRotation = jobLine({ kind: "rotation", job: "exporter", failedRun: FAILED_RUN });
+const OF_ROTATION = jobLine({ kind: "rotation", job: "exporter", failedRun: FAILED_RUN });
+const OF_EXPORT = jobLine({ job: "exporter", failedRun: FAILED_RUN });
+const failing = (failedAttempts: number, lastError = "no") => [rotationLine({ failedAttempts, lastError })];
+const OLD_KEY = [rotationLine({ ageSeconds: 33 * 86_400 })];
 
 test.each<[string, Part, readonly string[]]>([
-  [
-    "five failed attempts explain a failed rotation",
-    { jobs: [failedRotation], rotations: [rotationLine({ failedAttempts: 5, lastError: "no" })] },
-    ["key attention"],
-  ],
-  [
-    "an old key does not",
-    { jobs: [failedRotation], rotations: [rotationLine({ ageSeconds: 33 * 86_400 })] },
-    ["rotation", "key age"],
-  ],
+  ["five failed attempts explain a failed rotation", { jobs: [OF_ROTATION], rotations: failing(5) }, ["key attention"]],
+  ["an old key does not", { jobs: [OF_ROTATION], rotations: OLD_KEY }, ["rotation", "key age"]],
   [
     "nor do attempts explain an export of the same name",
-    {
-      jobs: [jobLine({ job: "exporter", failedRun: FAILED_RUN })],
-      rotations: [rotationLine({ failedAttempts: 1, lastError: "no" })],
-    },
+    { jobs: [OF_EXPORT], rotations: failing(1) },
     ["export", "key attempts"],
   ],
-  [
-    "one job that needs a worker is enough",
-    { jobs: [jobLine({ needsWorker: false }), jobLine()], workers: [] },
-    ["worker"],
-  ],
+  ["one job for a worker is enough", { jobs: [jobLine({ needsWorker: false }), jobLine()], workers: [] }, ["worker"]],
 ])("%s", (_, part, names) => {
   expect(conditionsOf(part).map(({ name }) => name)).toEqual(names);
 });
@@ -126,127 +107,98 @@ test.each([
   expect(conditionsOf({ budgets: [makeBudgetUse({ reached: ["50", threshold] })] })).toMatchObject([{ severity }]);
 });
 
-const CASES: readonly [name: string, section: string, text: string | RegExp, part: Part][] = [
+const saying = (text: string | RegExp) => (typeof text === "string" ? text : expect.stringMatching(text));
+
+const MANUAL_RUN = "in its run of 2026-03-10 06:00 UTC (manual)";
+const INTERRUPTED = { failedRun: { ...FAILED_RUN, status: "interrupted", error: null } } as const;
+
+const CASES: readonly [name: string, text: string | RegExp, part: Part][] = [
   [
-    "missing",
-    "gaps",
+    "gaps: missing",
     "usage of 2 projects was due and never read: usage-export status says which",
     { slices: { ...SLICES, missing: 3 }, projects: ["a", "b"].map((one) => projectLacking(one, { missing: 1 })) },
   ],
-  ["failed other", "gaps", "2 readings failed for other reasons", { slices: { ...SLICES, failed: 2 } }],
+  ["gaps: failed other", "2 readings failed for other reasons", { slices: { ...SLICES, failed: 2 } }],
   [
-    "suspect",
-    "gaps",
+    "gaps: suspect",
     "usage of 1 project is in doubt: the newest answer was not believed, and earlier numbers stay",
     { slices: { ...SLICES, suspect: 3 }, projects: [projectLacking("a", { suspect: 3 })] },
   ],
   [
-    "overdue export nightly",
-    "jobs",
+    "jobs: overdue export nightly",
     "export nightly is overdue since 2026-03-10 06:00 UTC: no worker has taken it up",
     { jobs: [jobLine({ overdueSince: NOW })] },
   ],
   [
-    "worker",
-    "jobs",
+    "jobs: worker",
     "no worker runs, so nothing is done on schedule: the last one, node-1 pid 41, was seen 2026-03-10 06:00 UTC; run: usage-export start",
     { jobs: [jobLine({ overdueSince: NOW })], workers: [SILENT] },
   ],
   [
-    "config",
-    "jobs",
+    "jobs: config",
     "configuration refused since 2026-03-10 06:00 UTC: the worker node-1 pid 41 goes on with the one before; line 3: no",
     { workers: [worker({ refusal: { reason: "line 3:\n  no", at: NOW } })] },
   ],
   [
-    'projects "env ACCOUNT_KEY"',
-    "jobs",
+    'jobs: projects "env ACCOUNT_KEY"',
     /^the projects of env ACCOUNT_KEY can't be listed since .*: 10 projects of the last list are exported, .*; HTTP 500$/,
     { lists: [{ ...LIST, error: "HTTP 500", failingSince: NOW }] },
   ],
   [
-    'projects "env ACCOUNT_KEY"',
-    "jobs",
+    'jobs: projects "env ACCOUNT_KEY"',
     /^6 of 10 projects of env ACCOUNT_KEY are missing from the list since .*check --confirm-projects$/,
     { lists: [{ ...LIST, waiting: 6, waitingSince: NOW }] },
   ],
+  ["runs: export nightly", `export nightly failed ${MANUAL_RUN}: no`, { jobs: [jobLine({ failedRun: FAILED_RUN })] }],
+  ["runs: export nightly", `export nightly was interrupted ${MANUAL_RUN}`, { jobs: [jobLine(INTERRUPTED)] }],
   [
-    "export nightly",
-    "runs",
-    "export nightly failed in its run of 2026-03-10 06:00 UTC (manual): no",
-    { jobs: [jobLine({ failedRun: FAILED_RUN })] },
-  ],
-  [
-    "export nightly",
-    "runs",
-    "export nightly was interrupted in its run of 2026-03-10 06:00 UTC (manual)",
-    { jobs: [jobLine({ failedRun: { ...FAILED_RUN, status: "interrupted", error: null } })] },
-  ],
-  [
-    "rotation exporter",
-    "runs",
+    "runs: rotation exporter",
     /^rotation exporter failed in its run of /,
-    { jobs: [jobLine({ kind: "rotation", job: "exporter", failedRun: FAILED_RUN })], rotations: [rotationLine()] },
+    { jobs: [OF_ROTATION], rotations: [rotationLine()] },
   ],
   // Its attempts say why the run failed.
   [
-    "key attempts exporter",
-    "keys",
+    "keys: key attempts exporter",
     "rotation exporter: 4 failed attempts, the last: the vault is closed",
-    {
-      jobs: [jobLine({ kind: "rotation", job: "exporter", failedRun: FAILED_RUN })],
-      rotations: [rotationLine({ failedAttempts: 4, lastError: "the vault is closed" })],
-    },
+    { jobs: [OF_ROTATION], rotations: failing(4, "the vault is closed") },
   ],
   [
-    "key attention exporter",
-    "keys",
+    "keys: key attention exporter",
     "rotation exporter: needs attention: nothing is created until rotate --now; 5 failed attempts, the last: no",
-    { rotations: [rotationLine({ failedAttempts: 5, lastError: "no" })] },
+    { rotations: failing(5) },
   ],
   [
-    "key fallback exporter",
-    "keys",
+    "keys: key fallback exporter",
     'rotation exporter: the key in use was refused (2026-03-10T06:00:30.000Z), and another one was used in its place, see "keys": 401',
     { rotations: [rotationLine({ fallback: "401", fallbackAt: NOW })] },
   ],
   [
-    "key age exporter",
-    "keys",
+    "keys: key age exporter",
     "rotation exporter: the key in use is 33 days old and should have been replaced after 30: rotate --dry-run says what is in the way",
-    { rotations: [rotationLine({ ageSeconds: 33 * 86_400 })] },
+    { rotations: OLD_KEY },
   ],
 ];
 
-test.each(CASES)("%s: the program is not well (%#)", (name, section, text, part) => {
+test.each(CASES)("%s: the program is not well (%#)", (name, text, part) => {
   const state = healthState(part);
-  expect(state.conditions.map((one) => `${one.name} ${one.subject}`.trim())).toEqual([name]);
-  expect(state.conditions).toMatchObject([
-    { section, text: typeof text === "string" ? text : expect.stringMatching(text), isWrong: true },
-  ]);
+  expect(state.conditions.map((one) => `${one.section}: ${one.name} ${one.subject}`.trim())).toEqual([name]);
+  expect(state.conditions).toMatchObject([{ text: saying(text), isWrong: true }]);
   expect(isWell(state)).toBe(false);
 });
 
 const BUDGET = "limit 2026-03";
 
+const ONE_ORPHAN = rotationLine({ keys: { orphan: 1 } });
+const TWO_DUE = rotationLine({ keys: { dueForRemoval: 2 } });
+const ONE_DUE = rotationLine({ configured: { maxAgeDays: 30, retire: "delete" }, keys: { dueForRemoval: 1 } });
+const UNREAD = { used: null, percent: null, forecast: null, reached: ["50"], daysMissing: 31, daysNotFinal: 0 };
+const FORECAST_ONLY = { budgets: [makeBudgetUse({ reached: [] })] };
+const OTHER_FILTER = { project: "acme eu", filter: "diarized", unfiltered: false };
+
 const REMINDERS: readonly [name: string, text: string | RegExp, part: Part][] = [
-  [
-    "key orphans exporter",
-    /: 1 key may exist at the service whose secret is lost/,
-    { rotations: [rotationLine({ keys: { orphan: 1 } })] },
-  ],
-  [
-    "key removal exporter",
-    /: 2 keys can be removed at the service/,
-    { rotations: [rotationLine({ keys: { dueForRemoval: 2 } })] },
-  ],
-  [
-    "key removal exporter",
-    /: 1 key due for removal, and not deleted: "keys" says why/,
-    {
-      rotations: [rotationLine({ configured: { maxAgeDays: 30, retire: "delete" }, keys: { dueForRemoval: 1 } })],
-    },
-  ],
+  ["key orphans exporter", /: 1 key may exist at the service whose secret is lost/, { rotations: [ONE_ORPHAN] }],
+  ["key removal exporter", /: 2 keys can be removed at the service/, { rotations: [TWO_DUE] }],
+  ["key removal exporter", /: 1 key due for removal, and not deleted: "keys" says why/, { rotations: [ONE_DUE] }],
   [
     `budget ${BUDGET} 80`,
     "budget limit (2026-03, estimated) reached 80%: $834.50 of $1,000 (83%), heading for $1,120 (112%); 1 day not read and not counted; 2 days may still change; usage without a price, or charges without an amount, are not counted",
@@ -255,25 +207,9 @@ const REMINDERS: readonly [name: string, text: string | RegExp, part: Part][] = 
   [
     `budget ${BUDGET} 50`,
     "budget limit (2026-03, estimated) reached 50%: no day of it was read yet; the budget is $1,000; 31 days not read and not counted",
-    {
-      budgets: [
-        makeBudgetUse({
-          used: null,
-          percent: null,
-          forecast: null,
-          reached: ["50"],
-          daysMissing: 31,
-          daysNotFinal: 0,
-          hasUnpriced: false,
-        }),
-      ],
-    },
+    { budgets: [makeBudgetUse({ ...UNREAD, hasUnpriced: false })] },
   ],
-  [
-    `budget forecast ${BUDGET}`,
-    /^budget limit \(2026-03, estimated\) will probably be exceeded: /,
-    { budgets: [makeBudgetUse({ reached: [] })] },
-  ],
+  [`budget forecast ${BUDGET}`, /^budget limit \(2026-03, estimated\) will probably be exceeded: /, FORECAST_ONLY],
   [
     "anomaly production",
     "unusual usage of production on 2026-03-06: Requests: 12,345, usually 3,101 to 4,900; also 1 day before it",
@@ -287,7 +223,7 @@ const REMINDERS: readonly [name: string, text: string | RegExp, part: Part][] = 
   [
     'anomaly "acme eu" diarized',
     /^unusual usage of acme eu under diarized on /,
-    { anomalies: [unusual({ project: "acme eu", filter: "diarized", unfiltered: false })] },
+    { anomalies: [unusual(OTHER_FILTER)] },
   ],
   ["unread ", "budgets and anomalies: not read, as reading them failed: timeout", { notRead: "timeout" }],
 ];
@@ -295,9 +231,7 @@ const REMINDERS: readonly [name: string, text: string | RegExp, part: Part][] = 
 test.each(REMINDERS)("%s: only a reminder (%#)", (name, text, part) => {
   const state = healthState(part);
   expect(state.conditions.map((one) => `${one.name} ${one.subject}`)).toEqual([name]);
-  expect(state.conditions).toMatchObject([
-    { text: typeof text === "string" ? text : expect.stringMatching(text), isWrong: false },
-  ]);
+  expect(state.conditions).toMatchObject([{ text: saying(text), isWrong: false }]);
   expect(isWell(state)).toBe(true);
 });
 
@@ -315,58 +249,50 @@ const CAUSE: FailureCause = {
   isRetried: true,
 };
 
+const SINCE = "since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read";
+const WITH_A_KEY = "with a key that works, usage-export export --project production reads them at once";
+const REFUSED = { code: "unauthorized", project: "production", isRetried: false };
+const LACKS_SCOPE = { ...REFUSED, isBillingRefused: true, error: "the service answered 403: the key lacks a scope" };
+const UNREADABLE = { error: 'expected "rows" to be an array (request id c8b6) (2 attempts)', slicesWithNumbers: 3 };
+
 test.each<[Partial<FailureCause>, string, string]>([
+  [{}, "the service is not reachable", "the worker tries again; last good numbers shown"],
   [
-    {},
-    "unavailable",
-    "the service is not reachable since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; the worker tries again; last good numbers shown",
+    { ...REFUSED, error: "the service answered 403" },
+    "the service refuses the API key of production (403)",
+    `${WITH_A_KEY}; last good numbers shown`,
   ],
   [
-    { code: "unauthorized", project: "production", error: "the service answered 403", isRetried: false },
-    "unauthorized",
-    "the service refuses the API key of production (403) since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; with a key that works, usage-export export --project production reads them at once; last good numbers shown",
+    LACKS_SCOPE,
+    "the API key of production lacks billing:read, so its billing is refused (403)",
+    `${WITH_A_KEY}; last good numbers shown`,
   ],
   [
-    {
-      ...{ code: "unauthorized", project: "production", isBillingRefused: true, isRetried: false },
-      error: "the service answered 403: the key lacks a scope",
-    },
-    "unauthorized",
-    "the API key of production lacks billing:read, so its billing is refused (403) since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; with a key that works, usage-export export --project production reads them at once; last good numbers shown",
-  ],
-  [
-    {
-      code: "bad_answer",
-      error: 'expected "rows" to be an array (request id c8b6) (2 attempts)',
-      slicesWithNumbers: 3,
-    },
-    "bad_answer",
-    'readings fail since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; the worker tries again; last good numbers shown, where there are some; the newest error: expected "rows" to be an array',
+    { code: "bad_answer", ...UNREADABLE },
+    "readings fail",
+    'the worker tries again; last good numbers shown, where there are some; the newest error: expected "rows" to be an array',
   ],
   [
     { code: "rate_limited", error: "the service answered 429", slicesWithNumbers: 0, isRetried: false },
-    "rate_limited",
-    "the service asks for fewer calls (429) since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; no numbers for these days yet",
+    "the service asks for fewer calls (429)",
+    "no numbers for these days yet",
   ],
   [
-    { code: "unauthorized", project: "a b", error: "refused", isRetried: false },
-    "unauthorized",
-    "the service refuses the API key of a b since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; with a key that works, usage-export export --project 'a b' reads them at once; last good numbers shown",
+    { ...REFUSED, project: "a b", error: "refused" },
+    "the service refuses the API key of a b",
+    `${WITH_A_KEY.replace("production", "'a b'")}; last good numbers shown`,
   ],
   [
-    { code: "unavailable", error: "the key command vault ended with 1", isRetried: false },
-    "unavailable",
-    "readings fail since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; last good numbers shown; the newest error: the key command vault ended with 1",
+    { error: "the key command vault ended with 1", isRetried: false },
+    "readings fail",
+    "last good numbers shown; the newest error: the key command vault ended with 1",
   ],
-  [
-    { code: null, error: " (2 attempts)", isRetried: false },
-    "other",
-    "readings fail since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read; last good numbers shown",
-  ],
-])("failed slices with the same cause are one condition (%o)", (part, subject, text) => {
-  const causes = [{ ...CAUSE, ...part }];
-  expect(conditionsOf({ causes, slices: { ...SLICES, failed: 12 } })).toMatchObject([
-    { name: "failed", subject, text },
+  [{ code: null, error: " (2 attempts)", isRetried: false }, "readings fail", "last good numbers shown"],
+])("failed slices with the same cause are one condition (%o)", (part, what, next) => {
+  const cause = { ...CAUSE, ...part };
+  const text = `${what} ${SINCE}; ${next}`;
+  expect(conditionsOf({ causes: [cause], slices: { ...SLICES, failed: 12 } })).toMatchObject([
+    { name: "failed", subject: cause.code ?? "other", text },
   ]);
 });
 

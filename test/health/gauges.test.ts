@@ -1,13 +1,13 @@
 // The gauges that a scrape computes from the database.
 
 import { expect, test } from "vitest";
-import { parseConfig } from "../../src/config/config.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { heartbeatWorker, lockJob, markScheduled } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { markDue } from "../../src/db/usage/stored-series.ts";
 import { health } from "../../src/facts/health.ts";
 import { smallConfig } from "../cli/small-config.ts";
+import { parse } from "../config/sample-config.ts";
 import { newIntent, newRotation } from "../db/keys/written-ledger.ts";
 import { newSeries } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
@@ -16,10 +16,7 @@ import { testMetrics } from "./test-metrics.ts";
 const { db } = await testDatabase();
 
 const JOB = { kind: "export", name: "nightly" } as const;
-const CONFIG = parseConfig(JSON.stringify(smallConfig("http://127.0.0.1:1")), {
-  source: "jobs.config.json",
-  baseDir: "/srv",
-});
+const CONFIG = parse(smallConfig("http://127.0.0.1:1"));
 const DUE = { start: "2026-03-10", end: "2026-03-16" };
 
 test("every gauge that is read from the database gets a sample, and no sample has an undeclared label", async () => {

@@ -3,10 +3,10 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { parseConfig } from "../../src/config/config.ts";
 import { readSnapshot } from "../../src/db/connection/transaction.ts";
 import { jobHealth } from "../../src/facts/job-health.ts";
 import { smallConfig } from "../cli/small-config.ts";
+import { parse } from "../config/sample-config.ts";
 import { testDatabase } from "../support/database.ts";
 import { projectLine } from "./sample-health-state.ts";
 
@@ -26,20 +26,15 @@ async function healthAfter(runs: readonly Run[], failed = 0) {
       insert into usage_export.run_project (run_id, project_id, slices_planned, slices_suspect) select run_id, 'p', 1, ${suspect} from run
     `.execute(db);
   }
-  const text = JSON.stringify(smallConfig("http://127.0.0.1:1", { exports: [{ name }] }));
-  const config = parseConfig(text, { source: "jobs.config.json", baseDir: "/srv" });
+  const config = parse(smallConfig("http://127.0.0.1:1", { exports: [{ name }] }));
   const projects = [projectLine({ projectId: config.projects[0]?.id ?? "", failed })];
   const [health] = await readSnapshot(db, (tx) => jobHealth(tx, config, projects, new Date()));
   return health;
 }
 
 test("a job that never ran has no run, and nothing is in progress", async () => {
-  expect(await healthAfter([])).toMatchObject({
-    lastRun: undefined,
-    failedRun: undefined,
-    mayReadMissing: false,
-    lastSuccess: null,
-  });
+  const none = { lastRun: undefined, failedRun: undefined, mayReadMissing: false, lastSuccess: null };
+  expect(await healthAfter([])).toMatchObject(none);
 });
 
 test("the newest run is the last one", async () => {
@@ -66,8 +61,7 @@ test.each<[string, Run]>([
 
 test("a run ends the failures of its own projects, and a scheduled one those of all", async () => {
   const rotation = { name: "fleet", schedule: "0 4 * * *", projects: ["*"], comment: "c", scopes: ["keys:write"] };
-  const written = { ...smallConfig("http://127.0.0.1:1", { exports: [] }), rotations: [rotation] };
-  const config = parseConfig(JSON.stringify(written), { source: "jobs.config.json", baseDir: "/srv" });
+  const config = parse({ ...smallConfig("http://127.0.0.1:1", { exports: [] }), rotations: [rotation] });
   /** Of each project its error. */
   type Ends = Readonly<Record<string, string | null>>;
   const failedAfter = async (trigger: string, ends: Ends, scheduledFor: string | null = null) => {
@@ -93,14 +87,11 @@ test("a run ends the failures of its own projects, and a scheduled one those of 
 });
 
 test("a failed run is explained by failed slices of its projects, and by suspect ones if it has no error", async () => {
-  expect(await healthAfter([["schedule", "failed", { error: "no" }]], 1)).toMatchObject({
-    failedRun: { isExplained: true },
-  });
-  expect(await healthAfter([["schedule", "failed", { suspect: 1 }]])).toMatchObject({
-    failedRun: { isExplained: true },
-  });
-  const both = { suspect: 1, error: "no" };
-  expect(await healthAfter([["schedule", "failed", both]])).toMatchObject({ failedRun: { isExplained: false } });
+  const isExplained = async (part: NonNullable<Run[2]>, failed?: number) =>
+    (await healthAfter([["schedule", "failed", part]], failed))?.failedRun?.isExplained;
+  expect(await isExplained({ error: "no" }, 1)).toBe(true);
+  expect(await isExplained({ suspect: 1 })).toBe(true);
+  expect(await isExplained({ suspect: 1, error: "no" })).toBe(false);
 });
 
 test("a run in progress may read what is missing, but not one of hours", async () => {
@@ -110,9 +101,7 @@ test("a run in progress may read what is missing, but not one of hours", async (
       ('begun', 'schedule', '1 minute', 'running'), ('long', 'backfill', '3 hours', 'running')
     ) as v (job, trigger, age, status)
   `.execute(db);
-  const exports = ["begun", "long"].map((name) => ({ name }));
-  const text = JSON.stringify(smallConfig("http://127.0.0.1:1", { exports }));
-  const config = parseConfig(text, { source: "jobs.config.json", baseDir: "/srv" });
+  const config = parse(smallConfig("http://127.0.0.1:1", { exports: [{ name: "begun" }, { name: "long" }] }));
   const jobs = await readSnapshot(db, (tx) => jobHealth(tx, config, [], new Date()));
   expect(jobs.map(({ job, mayReadMissing }) => [job, mayReadMissing])).toEqual([
     ["begun", true],

@@ -16,34 +16,23 @@ const failed = (job = "nightly", error = "no") => jobLine({ job, failedRun: { ..
 const FAILED = { jobs: [failed()] };
 const MISSING = { slices: { complete: 1, suspect: 0, failed: 0, missing: 2 } };
 
-const CASES: readonly [name: string, part: Part, lastSent: Sent, sent: readonly string[]][] = [
+const IN_A_RUN = { ...MISSING, jobs: [jobLine({ mayReadMissing: true })] };
+const FIFTH = { rotations: [rotationLine({ failedAttempts: 5 })] };
+const OTHER_KIND = ["export nightly: wrong", "rotation nightly: well"];
+
+test.each<[name: string, part: Part, lastSent: Sent, sent: readonly string[]]>([
   ["nothing is wrong", {}, {}, []],
   ["a job failed", FAILED, {}, ["export nightly: wrong"]],
   ["a job fails again", FAILED, { "export nightly": "wrong" }, []],
   ["a job works again", {}, { "export nightly": "wrong" }, ["export nightly: well"]],
   ["a job goes on working", {}, { "export nightly": "well" }, []],
   ["a job fails after its recovery was sent", FAILED, { "export nightly": "well" }, ["export nightly: wrong"]],
-  [
-    "a job of the other kind failed",
-    FAILED,
-    { "rotation nightly": "wrong" },
-    ["export nightly: wrong", "rotation nightly: well"],
-  ],
+  ["a job of the other kind failed", FAILED, { "rotation nightly": "wrong" }, OTHER_KIND],
   ["days are missing", MISSING, {}, ["missing: wrong"]],
   ["more days are missing than were sent", MISSING, { missing: "wrong" }, []],
-  ["days are missing that a run may read", { ...MISSING, jobs: [jobLine({ mayReadMissing: true })] }, {}, []],
-  [
-    "days that were sent are missing in a run",
-    { ...MISSING, jobs: [jobLine({ mayReadMissing: true })] },
-    { missing: "wrong" },
-    [],
-  ],
-  [
-    "a rotation fails for the fifth time",
-    { rotations: [rotationLine({ failedAttempts: 5 })] },
-    { "key attempts exporter": "wrong" },
-    ["key attention exporter: wrong"],
-  ],
+  ["days are missing that a run may read", IN_A_RUN, {}, []],
+  ["days that were sent are missing in a run", IN_A_RUN, { missing: "wrong" }, []],
+  ["a fifth attempt fails", FIFTH, { "key attempts exporter": "wrong" }, ["key attention exporter: wrong"]],
   ["a budget was sent and is below its threshold", {}, { "budget limit 2026-03 80": "wrong" }, []],
   ["a budget's period was over before it was stored", { budgets: [makeBudgetUse({ isBeforeStored: true })] }, {}, []],
   ["a budget will be exceeded", { budgets: [makeBudgetUse({ reached: [] })] }, {}, []],
@@ -61,9 +50,7 @@ const CASES: readonly [name: string, part: Part, lastSent: Sent, sent: readonly 
     ["export nightly: well"],
   ],
   ["unusual days could not be read", { notRead: "no" }, { "anomaly production": "wrong" }, []],
-];
-
-test.each(CASES)("what is sent if %s", (_, part, lastSent, sent) => {
+])("what is sent if %s", (_, part, lastSent, sent) => {
   expect(notified(part, lastSent).map(({ subject, state }) => `${subject}: ${state}`)).toEqual(sent);
 });
 
@@ -126,21 +113,9 @@ test("of several causes with one code, one that is not tried again soon is enoug
 });
 
 test("several causes with one code are one notification", () => {
-  const cause = {
-    code: null,
-    project: null,
-    isBillingRefused: false,
-    since: new Date(0),
-    isRetried: false,
-  };
-  const causes = ["one", "two"].map((error) => ({
-    ...cause,
-    slices: 1,
-    slicesWithNumbers: 0,
-    days: 1,
-    projects: 1,
-    error,
-  }));
+  const cause = { code: null, project: null, isBillingRefused: false, since: new Date(0), isRetried: false };
+  const counts = { slices: 1, slicesWithNumbers: 0, days: 1, projects: 1 };
+  const causes = ["one", "two"].map((error) => ({ ...cause, ...counts, error }));
   expect(notified({ causes, slices: { ...MISSING.slices, missing: 0, failed: 2 } })).toMatchObject([
     { subject: "failed other", text: expect.stringMatching(/error: one; readings fail .* error: two$/) },
   ]);

@@ -3,7 +3,6 @@
 
 import { randomUUID } from "node:crypto";
 import { pino } from "pino";
-import { parseConfig } from "../../src/config/config.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { registerSeries } from "../../src/db/usage/stored-series.ts";
@@ -12,6 +11,7 @@ import { configuredSeries } from "../../src/usage/plan.ts";
 import { Notifier } from "../../src/worker/notifier.ts";
 import type { Receivers } from "../../src/worker/webhook.ts";
 import { farSchedule } from "../cli/workers.ts";
+import { parse } from "../config/sample-config.ts";
 import { answer, scriptedServer } from "../support/scripted-server.ts";
 
 /** The scrubber hides it. */
@@ -44,14 +44,13 @@ export async function openNotifierFixture(
   db: Database,
   { name = `job-${randomUUID()}`, schedule = farSchedule(), monitor = {}, notify = {} } = {},
 ): Promise<NotifierFixture> {
-  const text = JSON.stringify({
+  const config = parse({
     service: { baseUrl: "http://127.0.0.1:1" },
     projects: [{ id: randomUUID(), name: "production", key: { env: "KEY" } }],
     exports: [{ name, schedule, projects: ["production"], window: { days: 2 }, groupings: ["none"] }],
     rotations: [{ name: `${name}-keys`, schedule, project: "production", comment: "exporter", scopes: ["member"] }],
     ...{ monitor, notify },
   });
-  const config = parseConfig(text, { source: "jobs.config.json", baseDir: "/srv" });
   const ids = await registerSeries(db, configuredSeries(config.exports));
   const texts: string[] = [];
   const signatures: string[] = [];

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { parseConfig } from "../../src/config/config.ts";
 import { withKnownProjects } from "../../src/jobs/discovery.ts";
 import { ProjectWatch } from "../../src/worker/projects.ts";
 import { smallConfig } from "../cli/small-config.ts";
+import { parse } from "../config/sample-config.ts";
 import { testDatabase } from "../support/database.ts";
 import { startEmulator } from "../support/emulator.ts";
 import { silentApp } from "../support/silent-app.ts";
@@ -19,8 +19,8 @@ test("ticks wait a time for a list that hangs, plan with the projects that are k
     fault: () => ({ kind: "hold", until: released.promise }),
   });
   const projects = [{ discover: true, key: { env: "ACCOUNT_KEY" } }];
-  const written = JSON.stringify(smallConfig(emulator.url, { projects, exports: [{ projects: ["*"] }] }));
-  const config = await withKnownProjects(parseConfig(written, { source: "the test", baseDir: "/" }), db);
+  const written = smallConfig(emulator.url, { projects, exports: [{ projects: ["*"] }] });
+  const config = await withKnownProjects(parse(written), db);
   const read = Promise.withResolvers<void>();
   let changes = 0;
   const projectWatch = new ProjectWatch({ app, config, db, onChange: () => changes++, onRead: read.resolve }, 300);

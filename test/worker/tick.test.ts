@@ -2,7 +2,6 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { parseConfig } from "../../src/config/config.ts";
 import { openQueue } from "../../src/db/jobs/queue.ts";
 import { endProjects } from "../../src/db/jobs/runs.ts";
 import { registerSeries } from "../../src/db/usage/stored-series.ts";
@@ -12,6 +11,7 @@ import type { WorkerContext } from "../../src/worker/context.ts";
 import { tick } from "../../src/worker/tick.ts";
 import { smallConfig } from "../cli/small-config.ts";
 import { farSchedule } from "../cli/workers.ts";
+import { parse } from "../config/sample-config.ts";
 import { testDatabase } from "../support/database.ts";
 import { silentApp } from "../support/silent-app.ts";
 
@@ -24,8 +24,7 @@ async function workerWith(name: string, ids: readonly string[]): Promise<WorkerC
   const job = { name, schedule: farSchedule(), projects: ["*"] };
   const written = smallConfig("https://api.example.com", { projects, exports: [job] });
   const rotation = { ...job, name: `${name}-keys`, comment: "c", scopes: ["keys:write"] };
-  const text = JSON.stringify({ ...written, rotations: [rotation] });
-  const config = parseConfig(text, { source: "test", baseDir: "/" });
+  const config = parse({ ...written, rotations: [rotation] });
   const seriesIds = await registerSeries(db, configuredSeries(config.exports));
   return { app, db, config, ids: seriesIds, queue: await openQueue(db, app.log) } as unknown as WorkerContext;
 }
@@ -67,8 +66,7 @@ test("a project that no worker knows is started again after an hour, not at once
 
 test("a scheduled run waits for the end of a run that was late", async () => {
   const app = silentApp();
-  const written = smallConfig("https://api.example.com", { exports: [{ schedule: farSchedule() }] });
-  const config = parseConfig(JSON.stringify(written), { source: "test", baseDir: "/" });
+  const config = parse(smallConfig("https://api.example.com", { exports: [{ schedule: farSchedule() }] }));
   const ids = await registerSeries(db, configuredSeries(config.exports));
   const context = { app, db, config, ids, queue: await openQueue(db, app.log) } as unknown as WorkerContext;
   const runs = async () => {
