@@ -15,17 +15,10 @@ export const FILE: Sink = { file: "/run/exporter.key" };
 export const COMMAND = { command: ["store-key", "exporter"], timeoutSeconds: 30 } as const;
 
 export const JOB: RotationJob = {
-  name: "exporter",
-  schedule: "0 4 * * *",
-  timezone: "UTC",
+  ...{ name: "exporter", schedule: "0 4 * * *", timezone: "UTC" },
   project: { id: "project-1", name: "production" },
-  comment: "usage exporter",
-  scopes: ["member"],
-  tags: [],
-  maxAgeDays: 30,
-  graceDays: 7,
-  deliver: [FILE],
-  retire: "keep",
+  ...{ comment: "usage exporter", scopes: ["member"], tags: [] },
+  ...{ maxAgeDays: 30, graceDays: 7, deliver: [FILE], retire: "keep" },
 };
 
 export const IN_FILE = ["file /run/exporter.key"];
@@ -34,20 +27,10 @@ export const IN_FILE = ["file /run/exporter.key"];
 export function key(fields: Partial<LedgerKey> = {}): LedgerKey {
   const { intentId = "ue-1" } = fields;
   return {
-    intentId,
-    apiKeyId: `id of ${intentId}`,
-    state: "active",
-    step: null,
-    requestedAt: daysAgo(1),
-    expiresAt: null,
-    activeSince: daysAgo(1),
-    rollbackAt: null,
-    drainingSince: null,
-    dueForRemovalAt: null,
-    scopesAsked: ["member"],
-    scopesGranted: ["member"],
-    deliveredTo: IN_FILE,
-    note: null,
+    ...{ intentId, apiKeyId: `id of ${intentId}`, state: "active", step: null, note: null },
+    ...{ requestedAt: daysAgo(1), activeSince: daysAgo(1), expiresAt: null },
+    ...{ rollbackAt: null, drainingSince: null, dueForRemovalAt: null },
+    ...{ scopesAsked: ["member"], scopesGranted: ["member"], deliveredTo: IN_FILE },
     ...fields,
   };
 }

@@ -19,80 +19,59 @@ const FIRST = newMasterKey();
 const SECOND = newMasterKey();
 const KEY = new Secret(randomBytes(20).toString("hex"));
 
-const open = (sealed: string, apiKeyId: string, masterKeys: MasterKeys) =>
-  openSealedKey({ sealed, apiKeyId }, masterKeys, new Scrubber());
+const OURS = masterKeysOf(FIRST);
+const sealed = await sealKey(KEY, "key-1", OURS);
 
-const revealed = async (...args: Parameters<typeof open>) => (await open(...args)).reveal();
+const open = (apiKeyId: string, masterKeys: MasterKeys, text = sealed) =>
+  openSealedKey({ sealed: text, apiKeyId }, masterKeys, new Scrubber());
+const failureOf = (opening: Promise<unknown>) => opening.then(String, (error: unknown) => error);
 
-test("a sealed key opens with the same master key", async () => {
-  const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
-  expect(await revealed(sealed, "key-1", masterKeysOf(FIRST))).toBe(KEY.reveal());
-});
-
-test("a sealed key opens if its master key is given as the previous one", async () => {
-  const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
-  expect(await revealed(sealed, "key-1", masterKeysOf(SECOND, FIRST))).toBe(KEY.reveal());
+test.each([
+  ["the same master key", OURS],
+  ["its master key as the previous one", masterKeysOf(SECOND, FIRST)],
+])("a sealed key opens with %s", async (_, masterKeys) => {
+  expect((await open("key-1", masterKeys)).reveal()).toBe(KEY.reveal());
 });
 
 test("sealing a key twice gives two different texts, and neither contains the key", async () => {
-  const sealed = await Promise.all([1, 2].map(() => sealKey(KEY, "key-1", masterKeysOf(FIRST))));
-  expect(new Set(sealed).size).toBe(2);
-  const parts = sealed.flatMap((text) => text.split("."));
+  const texts = [sealed, await sealKey(KEY, "key-1", OURS)];
+  expect(new Set(texts).size).toBe(2);
+  const parts = texts.flatMap((text) => text.split("."));
   for (const part of parts) expect(Buffer.from(part, "base64url").toString("latin1")).not.toContain(KEY.reveal());
 });
 
 test("without its master key a sealed key does not open, and the error names the missing one", async () => {
-  const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
-  const { id } = masterKeysOf(FIRST).current;
-  await expect(open(sealed, "key-1", masterKeysOf(SECOND))).rejects.toMatchObject({
-    code: "config",
-    message: `no master key ${id} is given`,
-  });
+  const message = `no master key ${OURS.current.id} is given`;
+  await expect(open("key-1", masterKeysOf(SECOND))).rejects.toMatchObject({ code: "config", message });
 });
 
-test("a sealed key in the row of another key does not open", async () => {
-  const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
-  await expect(open(sealed, "key-2", masterKeysOf(FIRST))).rejects.toThrow(
-    "the sealed key key-2 does not open: it was changed, is that of another key",
-  );
-});
-
-test("a damaged sealed key is told from one whose master key is missing", async () => {
-  const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
-  const errors = await Promise.all(
-    [open(`${sealed}AA`, "key-1", masterKeysOf(FIRST)), open(sealed, "key-1", masterKeysOf(SECOND))].map((opening) =>
-      opening.then(String, (error: unknown) => error),
-    ),
-  );
-  expect(errors.map(isDamaged)).toEqual([true, false]);
-});
-
-test("a sealed key whose header was changed to another id does not open", async () => {
-  const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
+test("a sealed key in the row of another key does not open, even if its header was changed to that one", async () => {
+  const failure = "the sealed key key-2 does not open: it was changed, is that of another key";
+  await expect(open("key-2", OURS)).rejects.toThrow(failure);
   const [, ...rest] = sealed.split(".");
   const header = { ...decodeProtectedHeader(sealed), api_key_id: "key-2" };
   const forged = [Buffer.from(JSON.stringify(header)).toString("base64url"), ...rest].join(".");
-  await expect(open(forged, "key-2", masterKeysOf(FIRST))).rejects.toThrow("the sealed key key-2 does not open");
+  await expect(open("key-2", OURS, forged)).rejects.toThrow(failure);
+});
+
+test("a damaged sealed key is told from one whose master key is missing", async () => {
+  const damaged = await failureOf(open("key-1", OURS, `${sealed}AA`));
+  expect([damaged, await failureOf(open("key-1", masterKeysOf(SECOND)))].map(isDamaged)).toEqual([true, false]);
 });
 
 test.each([0, 1, 2, 3, 4])("a sealed text that was changed in part %i does not open", async (part) => {
-  const parts = (await sealKey(KEY, "key-1", masterKeysOf(FIRST))).split(".");
+  const parts = sealed.split(".");
   // Changes the first letter: the last letter of a part has unused bits, and a change of only those changes nothing.
   const other = (text: string) => (text === "" ? "AA" : `${text.startsWith("A") ? "B" : "A"}${text.slice(1)}`);
   const changed = parts.map((text, i) => (i === part ? other(text) : text)).join(".");
-  await expect(open(changed, "key-1", masterKeysOf(FIRST))).rejects.toMatchObject({ name: "AppError" });
+  await expect(open("key-1", OURS, changed)).rejects.toMatchObject({ name: "AppError" });
 });
 
 test("no error contains the key or a master key", async () => {
-  const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
-  const errors = await Promise.all(
-    [
-      open(`${sealed}AA`, "key-1", masterKeysOf(FIRST)),
-      open(sealed, "key-2", masterKeysOf(FIRST)),
-      open(sealed, "key-1", masterKeysOf(SECOND)),
-    ].map((opening) => opening.then(String, (error) => `${error.stack} ${JSON.stringify(error)}`)),
-  );
-  for (const text of errors) for (const secret of [KEY.reveal(), FIRST, SECOND]) expect(text).not.toContain(secret);
+  const opened = [open("key-1", OURS, `${sealed}AA`), open("key-2", OURS), open("key-1", masterKeysOf(SECOND))];
+  for (const error of (await Promise.all(opened.map(failureOf))) as Error[])
+    for (const secret of [KEY.reveal(), FIRST, SECOND])
+      expect(`${error} ${error.stack} ${JSON.stringify(error)}`).not.toContain(secret);
 });
 
 test.each([
@@ -119,9 +98,9 @@ test.each([
 });
 
 test("a ledger sealed with a master key that is not given is refused, with both fixes", () => {
-  const sealedWith = [masterKeysOf(FIRST).current.id];
+  const sealedWith = [OURS.current.id];
   expect(() => requireMasterKeys(masterKeysOf(SECOND), sealedWith)).toThrow(/is not the master key .* keys rewrap/);
   expect(() => requireMasterKeys(masterKeysOf(SECOND, FIRST), sealedWith)).not.toThrow();
-  expect(() => requireMasterKeys(masterKeysOf(FIRST), sealedWith)).not.toThrow();
-  expect(() => requireMasterKeys(masterKeysOf(FIRST), [])).not.toThrow();
+  expect(() => requireMasterKeys(OURS, sealedWith)).not.toThrow();
+  expect(() => requireMasterKeys(OURS, [])).not.toThrow();
 });

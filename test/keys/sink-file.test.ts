@@ -1,17 +1,5 @@
 import { existsSync } from "node:fs";
-import {
-  type FileHandle,
-  mkdir,
-  mkdtemp,
-  open,
-  readdir,
-  readFile,
-  readlink,
-  rm,
-  stat,
-  symlink,
-  writeFile,
-} from "node:fs/promises";
+import fs, { type FileHandle, readdir, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -22,15 +10,15 @@ const OLD = new Secret("a".repeat(40));
 const NEW = new Secret("b".repeat(40));
 
 async function newFolder(): Promise<string> {
-  const folder = await mkdtemp(path.join(tmpdir(), "usage-export-key-file-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = await fs.mkdtemp(path.join(tmpdir(), "usage-export-key-file-"));
+  onTestFinished(() => fs.rm(folder, { recursive: true }));
   return folder;
 }
 
-const testKeyFile = (file: string) => testSink({ file: file });
-const writeKeyFile = (file: string, key: Secret) => deliverKey({ file: file }, { apiKeyId: "id", key });
+const testKeyFile = (file: string) => testSink({ file });
+const writeKeyFile = (file: string, key: Secret) => deliverKey({ file }, { apiKeyId: "id", key });
 
-const modeOf = async (file: string) => ((await stat(file)).mode & 0o777).toString(8);
+const modeOf = async (file: string) => ((await fs.stat(file)).mode & 0o777).toString(8);
 
 test("the file has the key on one line, only its user may read it, and the folder has no other file", async () => {
   const folder = await newFolder();
@@ -78,7 +66,7 @@ test("the file is synced before it is renamed, and the folder after that", async
 
 /** Records what is synced from now on, and whether the key file existed then. A power failure can't be simulated. */
 async function recordSyncs(file: string): Promise<readonly string[]> {
-  await using handle = await open(path.dirname(file));
+  await using handle = await fs.open(path.dirname(file));
   const handles: Pick<FileHandle, "sync"> = Object.getPrototypeOf(handle);
   const { sync } = handles;
   onTestFinished(() => {
@@ -103,14 +91,14 @@ test("a temporary file that a crash left is deleted by the next delivery", async
 
 test("if the key file is a link, the link stays and its target is replaced", async () => {
   const folder = await newFolder();
-  await mkdir(path.join(folder, "real"));
+  await fs.mkdir(path.join(folder, "real"));
   const real = path.join(folder, "real/key");
   await writeKeyFile(real, OLD);
   const link = path.join(folder, "exporter.key");
-  await symlink(real, link);
+  await fs.symlink(real, link);
   await testKeyFile(link);
   await writeKeyFile(link, NEW);
-  expect(await readlink(link)).toBe(real);
+  expect(await fs.readlink(link)).toBe(real);
   expect(await readFile(real, "utf8")).toBe(`${NEW.reveal()}\n`);
 });
 
