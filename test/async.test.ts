@@ -10,7 +10,7 @@ function doubling(part: Partial<Parameters<typeof batched<number, number>>[1]> =
   const double = batched<number, number>(
     async (items) => {
       batches.push(items);
-      await new Promise((resolve) => setImmediate(resolve));
+      await nextRound();
       return items.map((item) => (item < 0 ? new Error(`${item} is negative`) : item * 2));
     },
     { ...ONE_EACH, ...part },
@@ -62,7 +62,7 @@ test("a batch that is not full waits for beforeBatch, and takes the items that c
   const { promise: moment, resolve: endMoment } = Promise.withResolvers<void>();
   const { double, batches } = doubling({ beforeBatch: () => moment });
   const first = double(1);
-  await new Promise((resolve) => setImmediate(resolve));
+  await nextRound();
   const second = double(2);
   endMoment();
   await Promise.all([first, second]);
@@ -75,7 +75,7 @@ test("`concurrency` batches run at once, and no more", async () => {
   const run = batched<number, number>(
     async (items) => {
       runningMax = Math.max(runningMax, ++running);
-      await new Promise((resolve) => setImmediate(resolve));
+      await nextRound();
       running--;
       return [...items];
     },
@@ -100,7 +100,7 @@ test("items that do not fit in a batch run in another batch at the same time, if
     { ...ONE_EACH, weightMax: 1, concurrency: 2 },
   );
   const all = [1, 2].map((item) => run(item));
-  await new Promise((resolve) => setImmediate(resolve));
+  await nextRound();
   expect([...endOf.keys()]).toEqual([1, 2]);
   for (const end of endOf.values()) end();
   await Promise.all(all);
@@ -109,10 +109,10 @@ test("items that do not fit in a batch run in another batch at the same time, if
 test("no batch is empty, even if a concurrent batch took every item", async () => {
   const { double, batches } = doubling({
     concurrency: 2,
-    beforeBatch: () => new Promise((resolve) => setImmediate(resolve)),
+    beforeBatch: () => nextRound(),
   });
   const first = [1, 2, 3].map(double);
-  await new Promise((resolve) => setImmediate(resolve));
+  await nextRound();
   await Promise.all([...first, double(4)]);
   expect(batches).toEqual([[1, 2, 3], [4]]);
 });

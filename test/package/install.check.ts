@@ -9,6 +9,7 @@ import path from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { PROJECT_ID } from "../cli/program-context.ts";
+import { smallConfig } from "../cli/small-config.ts";
 import { startEmulator } from "../support/emulator.ts";
 
 const run = promisify(execFile);
@@ -19,19 +20,12 @@ const OLDEST_NODE = "v22.23.3";
 const TOO_OLD_NODE = "v20.20.2";
 /** What is in the tarball beside the bundle's chunks, the migrations, the docs and the manifests. */
 const PACKED = [
-  "CHANGELOG.md",
-  "CONTRIBUTING.md",
-  "README.md",
-  "SECURITY.md",
-  "compose/bi-reader.sql",
-  "compose/program-role.sql",
-  "dist/THIRD-PARTY-LICENSES.txt",
-  "dist/usage-export.cjs",
-  "jobs.config.json",
-  "jobs.config.schema.json",
-  "monitor/alerts.yml",
-  "package.json",
+  ...["CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"],
+  ...["compose/bi-reader.sql", "compose/program-role.sql", "dist/THIRD-PARTY-LICENSES.txt", "dist/usage-export.cjs"],
+  ...["jobs.config.json", "jobs.config.schema.json", "monitor/alerts.yml", "package.json"],
 ];
+
+const MASTER_KEY = Buffer.alloc(32, 1).toString("base64");
 
 /** npm finds its registry in it; what this project's own npm and tests set is not for the package. */
 const outside = Object.fromEntries(
@@ -102,10 +96,7 @@ describe.each([
     await using emulator = await startEmulator({
       consoleKeys: [{ secret: key, projectId: PROJECT_ID, scopes: ["member"] }],
     });
-    const keys = {
-      USAGE_EXPORT_KEY: key,
-      USAGE_EXPORT_MASTER_KEY: Buffer.alloc(32, 1).toString("base64"),
-    };
+    const keys = { USAGE_EXPORT_KEY: key, USAGE_EXPORT_MASTER_KEY: MASTER_KEY };
     await writeFile(path.join(folder, "jobs.config.json"), JSON.stringify(configOf(emulator.url)));
     /** Rejects with what was written where the exit status is not 0. */
     const command = async (...args: string[]) =>
@@ -130,10 +121,7 @@ describe.each([
   });
 
   test("the worker serves its pages with their script, which the browser can't get from elsewhere", async () => {
-    const keys = {
-      USAGE_EXPORT_KEY: randomBytes(20).toString("hex"),
-      USAGE_EXPORT_MASTER_KEY: Buffer.alloc(32, 1).toString("base64"),
-    };
+    const keys = { USAGE_EXPORT_KEY: randomBytes(20).toString("hex"), USAGE_EXPORT_MASTER_KEY: MASTER_KEY };
     await writeFile(path.join(folder, "served.json"), JSON.stringify(configOf("http://127.0.0.1:1")));
     const program = path.join(folder, "node_modules/usage-export/dist/usage-export.cjs");
     const options = { cwd: folder, env: { ...env, ...keys } };
@@ -192,28 +180,10 @@ async function installNode(version: string): Promise<string> {
 }
 
 function configOf(baseUrl: string) {
+  const rotation = { name: "exporter", schedule: "0 4 * * *", project: "production", comment: "usage exporter" };
   return {
+    ...smallConfig(baseUrl, { exports: [{ window: { days: 3 }, groupings: ["none", "model"] }] }),
+    rotations: [{ ...rotation, scopes: ["member"], deliver: [{ file: "exporter.key" }] }],
     monitor: { port: 0 },
-    service: { baseUrl, dialect: "interface", requestsPerSecond: 100 },
-    projects: [{ id: PROJECT_ID, name: "production", key: { env: "USAGE_EXPORT_KEY" } }],
-    exports: [
-      {
-        name: "nightly",
-        schedule: "15 2 * * *",
-        projects: ["production"],
-        window: { days: 3 },
-        groupings: ["none", "model"],
-      },
-    ],
-    rotations: [
-      {
-        name: "exporter",
-        schedule: "0 4 * * *",
-        project: "production",
-        comment: "usage exporter",
-        scopes: ["member"],
-        deliver: [{ file: "exporter.key" }],
-      },
-    ],
   };
 }

@@ -4,7 +4,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 let repository: string;
@@ -55,27 +55,25 @@ test("where the checks fail there is no tag and no tarball", () => {
   expect(fs.readdirSync(path.join(repository, "out"))).toEqual([]);
 });
 
+const MADE = ["usage-export-1.2.3.cdx.json", "usage-export-1.2.3.tgz"];
+
 test("where the checks pass there are a tarball, its bill of materials and a tag", () => {
   write(".ci/run", "#!/bin/sh\nexit 0\n", 0o755);
   execFileSync("npm", ["install", "--package-lock-only"], { cwd: repository });
   commit();
-  const output = fs.mkdtempSync(path.join(os.tmpdir(), "usage-export-released-"));
-
+  const output = newFolder();
   expect(release(output)).toMatchObject({ status: 0, stdout: expect.stringContaining("git push origin v1.2.3") });
-  expect(fs.readdirSync(output).sort()).toEqual(["usage-export-1.2.3.cdx.json", "usage-export-1.2.3.tgz"]);
+  expect(fs.readdirSync(output).sort()).toEqual(MADE);
   expect(git("tag", "--list")).toBe("v1.2.3");
-  fs.rmSync(output, { recursive: true });
 });
 
 test("for a tag that was checked elsewhere only the files are made, if it is the tag of the version", () => {
   write(".ci/run", "#!/bin/sh\nexit 1\n", 0o755);
   commit();
-  const output = fs.mkdtempSync(path.join(os.tmpdir(), "usage-export-released-"));
-
+  const output = newFolder();
   expect(release("--tagged", "v1.2.4", output)).toMatchObject({ status: 1, stderr: expect.stringContaining("1.2.3") });
   expect(release("--tagged", "v1.2.3", output)).toMatchObject({ status: 0 });
-  expect(fs.readdirSync(output).sort()).toEqual(["usage-export-1.2.3.cdx.json", "usage-export-1.2.3.tgz"]);
-  fs.rmSync(output, { recursive: true });
+  expect(fs.readdirSync(output).sort()).toEqual(MADE);
 });
 
 test("what is missing before publication is named, and docs/releasing.md says how to set it", () => {
@@ -92,6 +90,12 @@ test("what is missing before publication is named, and docs/releasing.md says ho
   write("LICENSE", "MIT");
   expect(run("tools/publishable.ts")).toMatchObject({ status: 0, stdout: "usage-export 1.2.3 can be published\n" });
 });
+
+function newFolder(): string {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "usage-export-released-"));
+  onTestFinished(() => fs.rmSync(folder, { recursive: true }));
+  return folder;
+}
 
 function release(...args: string[]) {
   return run("tools/release.ts", ...args);
