@@ -28,15 +28,8 @@ export function makeAnswer({ question, groups = [], period = PERIOD, ...parts }:
   const all = groups.map(({ group, label = null, amount }, i) => {
     const now = amount ?? String(1100 / (i + 1));
     const byDay = days.map((_, day) => String(((day * 37) % 17) + 1 / (i + 2)));
-    return {
-      rank: i + 1,
-      group,
-      label,
-      amount: now,
-      before: i === 1 ? "0" : "1000",
-      change: "100",
-      ...(i < 8 && { byDay }),
-    };
+    const amounts = { amount: now, before: i === 1 ? "0" : "1000", change: "100" };
+    return { rank: i + 1, group, label, ...amounts, ...(i < 8 && { byDay }) };
   });
   return {
     question: {
@@ -56,8 +49,13 @@ export function makeAnswer({ question, groups = [], period = PERIOD, ...parts }:
 
 const MODELS = ["nova-3", '["nova-3","aura-2"]', "nova-2-general", "whisper-large", "flux-general-en"];
 
+const TAGS = ['["batch","team-0"]', '["team-1"]', "[]"];
+
 export function makeOverview(parts: Partial<Overview> = {}): Overview {
   const named = (names: readonly string[]) => names.map((group) => ({ group }));
+  const keys = Array.from({ length: 8 }, (_, i) => ({
+    ...{ group: `8f3c${i}a2e-55d1-4b0e`, ...(i % 2 && { label: `service ${i}` }) },
+  }));
   return {
     ...{ period: PERIOD, before: BEFORE, cost: undefined, monthSoFar: undefined },
     figures: [
@@ -69,18 +67,8 @@ export function makeOverview(parts: Partial<Overview> = {}): Overview {
     total: makeAnswer({ question: { grouping: "none" } }),
     splits: [
       makeAnswer({ groups: named(MODELS), other: { groups: 12, amount: "3", before: "2", change: "1" } }),
-      makeAnswer({
-        question: { grouping: "accessor" },
-        groups: Array.from({ length: 8 }, (_, i) => ({
-          group: `8f3c${i}a2e-55d1-4b0e`,
-          ...(i % 2 && { label: `service ${i}` }),
-        })),
-      }),
-      makeAnswer({
-        question: { grouping: "tags" },
-        groups: named(['["batch","team-0"]', '["team-1"]', "[]"]),
-        total: null,
-      }),
+      makeAnswer({ question: { grouping: "accessor" }, groups: keys }),
+      makeAnswer({ question: { grouping: "tags" }, groups: named(TAGS), total: null }),
     ],
     ...parts,
   };

@@ -9,6 +9,11 @@ import { keyLine, pageData, pageOf, rotationKeys } from "./sample-pages.ts";
 const HOSTILE = `<script>alert("1")</script>'"><img src=x onerror=alert(2)>\u202Eevil 🦊 ${"x".repeat(500)}`;
 const OWN_PAGES = ["overview", "health", "run"] as const;
 
+const GAP = {
+  ...{ source: "usage", grouping: "model", filter: "all", start: PERIOD.end, end: PERIOD.end },
+  quality: "missing" as const,
+};
+
 /** The visible text, on one line. */
 function textOf({ body }: { readonly body: string }): string {
   const visible = body.replace(/^[\s\S]*<body>/, "").replaceAll(/<svg[\s\S]*?<\/svg>/g, "");
@@ -61,9 +66,8 @@ test("a failure is a row by its cause, and numbers that are old are told from th
   const cause = { code: "unavailable", project: null, isBillingRefused: false, since: NOW, error };
   const causes = [{ ...cause, slices: 720, slicesWithNumbers: 4, days: 3, projects: 60, isRetried: false }];
   const [project] = makeCoverage().projects;
-  const gap = { source: "usage", grouping: "model", filter: "all", start: PERIOD.end, end: PERIOD.end };
   const days = { ...project?.days, [PERIOD.end]: "missing", [PERIOD.start]: "stale" } as const;
-  const projects = project ? [{ ...project, days, gaps: [{ ...gap, quality: "missing" as const, error: "no" }] }] : [];
+  const projects = project ? [{ ...project, days, gaps: [{ ...GAP, error: "no" }] }] : [];
   const { body } = pageOf("health", { coverage: makeCoverage({ projects }) }, { health: { causes } });
   const text = textOf({ body });
   expect(text).toMatch(
@@ -76,10 +80,8 @@ test("a failure is a row by its cause, and numbers that are old are told from th
 });
 
 test("the next rotation comes first, and a key over its maximum age is marked", () => {
-  const old = rotationKeys({
-    rotation: "old",
-    keys: [keyLine({ ageDays: 31 }), keyLine({ state: "draining", ageDays: 61 })],
-  });
+  const keys = [keyLine({ ageDays: 31 }), keyLine({ state: "draining", ageDays: 61 })];
+  const old = rotationKeys({ rotation: "old", keys });
   const gone = rotationKeys({ rotation: "gone", maxAgeDays: null });
   const { body } = pageOf("health", { keys: { rotations: [gone, rotationKeys(), old], hasMore: false, events: [] } });
   expect(body).toContain('<span class="state warn">31 of 30 days</span>');
@@ -137,15 +139,9 @@ test("budgets are bars of one scale on the overview, the fullest first", () => {
 });
 
 test("the overview says what a list has not that its figures have", () => {
-  const lacking = {
-    ...NOTHING_LACKING,
-    unreadDays: [PERIOD.start],
-    projectsLeftOut: ["staging"],
-    projectsLeftOutCount: 1,
-  };
-  const splits = [
-    makeAnswer({ question: { grouping: "accessor" }, groups: [{ group: "k" }], lacking, compared: false }),
-  ];
+  const left = { unreadDays: [PERIOD.start], projectsLeftOut: ["staging"], projectsLeftOutCount: 1 };
+  const part = { lacking: { ...NOTHING_LACKING, ...left }, compared: false };
+  const splits = [makeAnswer({ ...part, question: { grouping: "accessor" }, groups: [{ group: "k" }] })];
   expect(textOf(pageOf("overview", { splits }))).toContain(
     "Not in this list, as it was not read by API key: 1 day of this period; staging.",
   );
@@ -188,20 +184,8 @@ test("names and errors from outside are shown unchanged and can't become markup"
   const hostile = { ...(project ?? expect.fail("expected a project")), project: HOSTILE, error: HOSTILE };
   const key = keyLine({ apiKeyId: HOSTILE, comment: HOSTILE, note: HOSTILE });
   const rotations = [rotationKeys({ rotation: HOSTILE, maxAgeDays: null, keys: [key] })];
-  const day = {
-    source: "usage",
-    grouping: "model",
-    filter: HOSTILE,
-    start: PERIOD.end,
-    end: PERIOD.end,
-    error: HOSTILE,
-  };
-  const [known] = makeCoverage().projects;
-  const coverage = {
-    ...(known ?? expect.fail("expected a project")),
-    project: HOSTILE,
-    gaps: [{ ...day, quality: "missing" as const }],
-  };
+  const known = makeCoverage().projects[0] ?? expect.fail("expected a project");
+  const coverage = { ...known, project: HOSTILE, gaps: [{ ...GAP, filter: HOSTILE, error: HOSTILE }] };
   const event = { at: NOW, rotation: HOSTILE, key: HOSTILE, event: HOSTILE, actor: HOSTILE, reason: HOSTILE };
   const keys = { rotations, hasMore: false, events: [event] };
   const pages = [
@@ -237,10 +221,8 @@ test("the reasons why this worker can't work come first, and a budget is a note"
 test("before the first export, the overview says what to do", () => {
   const available = { groupings: [], filters: [], currencies: [] };
   const total = makeAnswer({ projectCount: 0, available });
-  const health = {
-    slices: { complete: 0, suspect: 0, failed: 0, missing: 0 },
-    jobs: [jobLine({ lastRun: undefined })],
-  };
+  const slices = { complete: 0, suspect: 0, failed: 0, missing: 0 };
+  const health = { slices, jobs: [jobLine({ lastRun: undefined })] };
   expect(textOf(pageOf("overview", { total }, { health }))).toContain(
     "There are no numbers yet. Run usage-export export to read usage now, or usage-export start to read it on schedule.",
   );

@@ -14,6 +14,8 @@ import { WELL } from "../test-monitor.ts";
 const PERIOD = { ...DAYS, name: "28d" };
 const VIEW: View = { period: PERIOD, project: undefined, more: [] };
 
+const KEY_ID = "11111111-2222-3333-4444-555555555555";
+
 /** What each page reads. */
 export function pageData(): PageData {
   return {
@@ -37,11 +39,7 @@ export function pageData(): PageData {
         hasMore: false,
         events: [
           {
-            ...{
-              at: new Date("2026-03-01T12:00:00Z"),
-              rotation: "exporter",
-              key: "11111111-2222-3333-4444-555555555555",
-            },
+            ...{ at: new Date("2026-03-01T12:00:00Z"), rotation: "exporter", key: KEY_ID },
             ...{ event: "activated", actor: "worker node-1", reason: "every sink has it" },
           },
         ],
@@ -73,16 +71,9 @@ export function rotationKeys(part: Partial<RotationKeys> = {}): RotationKeys {
 export function keyLine(part: Partial<KeyStatus> = {}): KeyStatus {
   return {
     ...{ rotation: "exporter", ledgerName: "exporter", isOfMany: false },
-    project: "production",
-    projectId: "project-1",
-    apiKeyId: "11111111-2222-3333-4444-555555555555",
-    intentId: "a1b2c3",
-    state: "active",
-    ageDays: 12,
-    lastSeenInUse: "2026-03-09",
-    dueForRemovalAt: null,
-    comment: "usage exporter [a1b2c3]",
-    note: null,
+    ...{ project: "production", projectId: "project-1", apiKeyId: KEY_ID, intentId: "a1b2c3" },
+    ...{ state: "active", ageDays: 12, lastSeenInUse: "2026-03-09", dueForRemovalAt: null },
+    ...{ comment: "usage exporter [a1b2c3]", note: null },
     ...part,
   };
 }

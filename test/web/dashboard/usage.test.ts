@@ -16,12 +16,12 @@ const { db } = await testDatabase();
 const back = await daysBack(db);
 
 /** Of a server of its own, which has no page in its cache. */
-async function pageAt(query: string): Promise<Page | undefined> {
-  return usageSite(db)["/usage"]?.(new URLSearchParams(query));
+async function pageAt(query: string, path = "/usage"): Promise<Page | undefined> {
+  return usageSite(db)[path]?.(new URLSearchParams(query.replaceAll("&amp;", "&")));
 }
 
-async function open(query: string): Promise<string> {
-  return (await pageAt(query))?.body ?? "";
+async function open(query: string, path?: string): Promise<string> {
+  return (await pageAt(query, path))?.body ?? "";
 }
 
 /** The query of the link with this text. */
@@ -35,14 +35,12 @@ function linkOf(page: string, text: string): string {
 /** The cells of the rows of the groups' table, without markup, and amounts with every digit. */
 function rowsOf(page: string): readonly (readonly string[])[] {
   const [table = ""] = /<table[\s\S]*?<\/table>/.exec(page.split('<div class="ranks">')[1] ?? "") ?? [];
-  return [...table.matchAll(/<tr>(.*?)<\/tr>/gs)].slice(1).map(([, row = ""]) =>
-    [...row.matchAll(/<t[hd][^>]*>(.*?)<\/t[hd]>/gs)].map(([, cell = ""]) =>
-      cell
-        .replaceAll(/<data value="([^"]*)".*?<\/data>/g, "$1")
-        .replaceAll(/<[^>]*>/g, "")
-        .trim(),
-    ),
-  );
+  const exact = table.replaceAll(/<data value="([^"]*)".*?<\/data>/g, "$1");
+  return [...exact.matchAll(/<tr>(.*?)<\/tr>/gs)]
+    .slice(1)
+    .map(([, row = ""]) =>
+      [...row.matchAll(/<t[hd][^>]*>(.*?)<\/t[hd]>/gs)].map(([, cell = ""]) => cell.replaceAll(/<[^>]*>/g, "").trim()),
+    );
 }
 
 const DAYS = `from=${back(2)}&to=${back(1)}`;
@@ -86,9 +84,7 @@ test("a group that was not used on days that were all read has 0", async () => {
   // One more day of the compared period is due, and was not read.
   const page = await open(`from=${back(3)}&to=${back(1)}`);
   expect(rowsOf(page).slice(0, 1)).toEqual([["new", "2"]]);
-  expect(page).toMatch(
-    /Not compared with .*: in this period 1 day is not complete .*; in the period before 1 day was not read/,
-  );
+  expect(page).toMatch(/Not compared .* this period 1 day is not complete .* period before 1 day was not read/);
 });
 
 test("last month is compared with the whole month before it, on the page, in the chart, as JSON, as CSV and in the SQL", async () => {
@@ -97,12 +93,9 @@ test("last month is compared with the whole month before it, on the page, in the
   const before = comparedMonth(last.start);
   const due = { start: addDays(before.start, -10), end: back(1) };
   // 1 hour on each day, and 100 on the days around the month before.
-  const rows = daysOf(due).map(
-    (day) => [day, [["nova-3", { hours: day < before.start ? "100" : "1" }] as const]] as const,
-  );
-  await storeSeries(db, [
-    { project: newProject(), grouping: "model", usage: Object.fromEntries(rows), due, windowDays: 1 },
-  ]);
+  const hours = (day: string) => (day < before.start ? "100" : "1");
+  const usage = Object.fromEntries(daysOf(due).map((day) => [day, [["nova-3", { hours: hours(day) }] as const]]));
+  await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due, windowDays: 1 }]);
   const [days, daysBefore] = [last, before].map((window) => String(dayCount(window)));
   const page = await open("period=last-month");
   expect(page).toContain(`compared with ${periodText(before)}`);
@@ -112,14 +105,13 @@ test("last month is compared with the whole month before it, on the page, in the
   const [, csvQuery = ""] = /href="api\/v1\/usage\.csv\?([^"]*rows=groups)"/.exec(page) ?? [];
   const [, jsonQuery = ""] = /href="api\/v1\/usage\?([^"]*)"/.exec(page) ?? [];
   for (const query of [jsonQuery, "period=last-month"]) {
-    const json = await usageSite(db)["/api/v1/usage"]?.(new URLSearchParams(query.replaceAll("&amp;", "&")));
-    expect(JSON.parse(json?.body ?? "")).toMatchObject({
+    expect(JSON.parse(await open(query, "/api/v1/usage"))).toMatchObject({
       question: { from: last.start, to: last.end, before: { from: before.start, to: before.end } },
       total: { amount: days, before: daysBefore },
     });
   }
-  const csv = await usageSite(db)["/api/v1/usage.csv"]?.(new URLSearchParams(csvQuery.replaceAll("&amp;", "&")));
-  expect(csv?.body).toContain(`"group","nova-3",${days},${daysBefore},${Number(days) - Number(daysBefore)},"true"`);
+  const csv = await open(csvQuery, "/api/v1/usage.csv");
+  expect(csv).toContain(`"group","nova-3",${days},${daysBefore},${Number(days) - Number(daysBefore)},"true"`);
 });
 
 /** The calendar month before the one of the day. */
@@ -136,15 +128,11 @@ test("the files of this month so far are compared with the same days as the page
 });
 
 test("a heading lists what changed the most, other opens, and the choices keep the rest of the question", async () => {
-  await storeModels(
-    Object.fromEntries(Array.from({ length: 25 }, (_, i) => [`m${i + 10}`, [`${i + 1}`, `${50 - i}`]])),
-  );
+  const models = Array.from({ length: 25 }, (_, i) => [`m${i + 10}`, [`${i + 1}`, `${50 - i}`] as const] as const);
+  await storeModels(Object.fromEntries(models));
   const page = await open(DAYS);
-  expect(rowsOf(page).map(([name]) => name)).toEqual([
-    ...Array.from({ length: 20 }, (_, i) => `m${34 - i}`),
-    "5 others",
-    "Total",
-  ]);
+  const largest = Array.from({ length: 20 }, (_, i) => `m${34 - i}`);
+  expect(rowsOf(page).map(([name]) => name)).toEqual([...largest, "5 others", "Total"]);
   expect(rowsOf(await open(linkOf(page, "5 others")))).toHaveLength(26);
   const sorted = await open(linkOf(page, "Difference"));
   expect(rowsOf(sorted)[0]?.[0]).toBe("m10");
@@ -231,9 +219,8 @@ test("API keys are shown by their comments, also in the chart, while links, SQL 
       insert into usage_export.listed_key (project_id, api_key_id, comment, scopes) values (${project.id}, ${key}, ${comment}, '{}')
     `.execute(db);
   const page = await open(`${DAYS}&grouping=accessor&compare=none`);
-  expect(rowsOf(page).map(([name]) => name)).toEqual([
-    ...["billing &lt;b&gt;", "the same (key-2)", "the same (key-3)", "key-4", "Total"],
-  ]);
+  const names = ["billing &lt;b&gt;", "the same (key-2)", "the same (key-3)", "key-4", "Total"];
+  expect(rowsOf(page).map(([name]) => name)).toEqual(names);
   expect(page).toContain('<bdi title="key-1">billing &lt;b&gt;</bdi>');
   expect(page.replaceAll("&quot;", '"')).toContain('"name":"billing \\u003cb>","hint":"billing \\u003cb>"');
   const narrowed = await open(linkOf(page, "billing &lt;b&gt;"));
