@@ -3,6 +3,8 @@
 import { expect, test } from "vitest";
 import type { Answer } from "../../src/facts/answer.ts";
 import { forecastText, reportText, sentences } from "../../src/show/sentence.ts";
+import type { BudgetUse } from "../../src/usage/budgets.ts";
+import { daysOf } from "../../src/usage/days.ts";
 import { makeAnswer, makeOverview, NOTHING_LACKING, PERIOD } from "../facts/sample-facts.ts";
 import { makeBudgetUse } from "../health/sample-health-state.ts";
 
@@ -23,11 +25,22 @@ function splitOf(grouping: Answer["question"]["grouping"], changes: Readonly<Rec
   return { ...split, groups: split.groups.map((one) => ({ ...one, change: changes[one.group ?? ""] ?? "0" })) };
 }
 
+const say = (part: Parameters<typeof makeOverview>[0], budgets: readonly BudgetUse[] = [], trouble?: string) =>
+  sentences(makeOverview(part), budgets, trouble);
+/** An answer of all usage that is not compared, and lacks these. */
+const lackingOf = (part: Partial<Answer["lacking"]>) =>
+  makeAnswer({
+    question: { grouping: "none" },
+    groups: [{ group: null }],
+    compared: false,
+    lacking: { ...NOTHING_LACKING, ...part },
+  });
+
 test("with a cost, the month is said with its forecast and its budget, then what changed and who caused it", () => {
   const cost = makeAnswer({ question: COST, ...total("150", "100", "50") });
   const splits = [splitOf("project", { "Call Centre US": "25", other: "5" }), splitOf("accessor", { "key-1": "20" })];
   const budgets = [makeBudgetUse({ amount: "58000", forecast: null, forecastPercent: "412" })];
-  expect(sentences(makeOverview({ cost, monthSoFar: monthOf(), splits }), budgets, undefined)).toEqual([
+  expect(say({ cost, monthSoFar: monthOf(), splits }, budgets)).toEqual([
     "March: $165,519 so far, heading for $239,000 ($232,000 to $246,000), 4.1 times the budget.",
     "The 28 days to Mar 9 cost $150.00, 50% more than Jan 13 – Feb 9, 2026: Call Centre US caused half of the rise, mostly one API key, key-1.",
   ]);
@@ -35,81 +48,68 @@ test("with a cost, the month is said with its forecast and its budget, then what
 
 test("the forecast is that of the budget of everything, so that a page has one", () => {
   const budgets = [makeBudgetUse({ amount: "1000", forecast: "1120.4", forecastPercent: "112.04" })];
-  expect(sentences(makeOverview({ monthSoFar: monthOf() }), budgets, undefined)[0]).toContain(
+  expect(say({ monthSoFar: monthOf() }, budgets)[0]).toContain(
     "heading for $1,120 ($1,050 to $1,190), 112% of the budget of $1,000.",
   );
 });
 
 test("without a cost it is hours, of the month or of other days", () => {
   const hours = { ...monthOf({ question: { grouping: "none" }, ...total("3116.4", "0", "0") }), forecast: null };
-  expect(sentences(makeOverview({ monthSoFar: hours, splits: [] }), [], undefined)[0]).toBe(
-    "March: 3,116 hours so far.",
-  );
+  expect(say({ monthSoFar: hours, splits: [] })[0]).toBe("March: 3,116 hours so far.");
   const steady = makeAnswer({ question: { grouping: "none" }, ...total("100", "99", "1") });
-  expect(sentences(makeOverview({ total: steady, splits: [] }), [], undefined)).toEqual([
+  expect(say({ total: steady, splits: [] })).toEqual([
     "Feb 10 – Mar 9, 2026: 100 hours.",
     "The 28 days to Mar 9 had 100 hours, about the same as Jan 13 – Feb 9, 2026.",
   ]);
 });
 
 test("what is missing comes first, and then nothing is compared", () => {
-  const lacking = { ...NOTHING_LACKING, incompleteDays: ["2026-03-08", PERIOD.end] };
-  const low = makeAnswer({ question: { grouping: "none" }, groups: [{ group: null }], lacking, compared: false });
-  expect(sentences(makeOverview({ total: low }), [], undefined)).toEqual([
-    "The numbers of Mar 8 – 9, 2026 are too low: not all of it could be read.",
-    "Feb 10 – Mar 9, 2026: 1,620 hours.",
-  ]);
+  const total = lackingOf({ incompleteDays: ["2026-03-08", PERIOD.end] });
+  expect(say({ total })).toEqual([`The numbers of Mar 8 – 9, 2026 ${TOO_LOW}`, "Feb 10 – Mar 9, 2026: 1,620 hours."]);
   const trouble = "The service fails (503): no new data since Mar 7.";
-  expect(sentences(makeOverview({ total: low }), [], trouble)[0]).toBe(trouble);
+  expect(say({ total }, [], trouble)[0]).toBe(trouble);
 });
 
 test("where none of the days could be read, there are no numbers that could be too low", () => {
-  const lacking = { ...NOTHING_LACKING, incompleteDays: [PERIOD.end] };
-  const total = makeAnswer({ question: { grouping: "none" }, lacking, compared: false, total: null });
-  expect(sentences(makeOverview({ total }), [], undefined)).toEqual([
-    "There are no numbers for Mar 9, 2026, which could not be read.",
-  ]);
+  const total = { ...lackingOf({ incompleteDays: [PERIOD.end] }), total: null, groups: [] };
+  expect(say({ total })).toEqual(["There are no numbers for Mar 9, 2026, which could not be read."]);
 });
 
-test("after the first night the numbers begin late, and are not too low", () => {
-  const total = makeAnswer({ question: { grouping: "none" }, compared: false });
-  const unreadDays = total.days.slice(0, -7).map(({ day }) => day);
-  const first = { ...total, lacking: { ...NOTHING_LACKING, unreadDays } };
-  expect(sentences(makeOverview({ total: first }), [], undefined)[0]).toBe(
-    "The numbers begin on Mar 3: the days before were not read.",
-  );
-});
+const DAYS = daysOf(PERIOD);
+const TOO_LOW = "are too low: not all of it could be read.";
+const BOTH_TOO_LOW = `The numbers of Mar 4 – 5, 2026 ${TOO_LOW}`;
 
-test.each([
+test.each<[string, Partial<Answer["lacking"]>, said: string]>([
   [
-    "the day that is not over",
-    { incompleteDays: [PERIOD.end] },
-    "The numbers of Mar 9, 2026 are too low: not all of it could be read.",
+    "the days before the first night",
+    { unreadDays: DAYS.slice(0, -7) },
+    "The numbers begin on Mar 3: the days before were not read.",
   ],
+  ["the day that is not over", { incompleteDays: [PERIOD.end] }, `The numbers of Mar 9, 2026 ${TOO_LOW}`],
+  ["every day", { incompleteDays: DAYS }, `The numbers of Feb 10 – Mar 9, 2026 ${TOO_LOW}`],
   ["the newest day", { unreadDays: [PERIOD.end] }, "The numbers end on Mar 8: the days after were not read yet."],
+  ["the newest days", { unreadDays: DAYS.slice(-2) }, "The numbers end on Mar 7: the days after were not read yet."],
   ["a day between", { unreadDays: ["2026-03-04"] }, "Not in the numbers: Mar 4, 2026, which was not read."],
-])("%s that was not read does not make all numbers too low", (_, part, expected) => {
-  const total = makeAnswer({
-    ...{ question: { grouping: "none" }, groups: [{ group: null }], compared: false },
-    lacking: { ...NOTHING_LACKING, ...part },
-  });
-  expect(sentences(makeOverview({ total }), [], undefined)[0]).toBe(expected);
+  ["days between", { unreadDays: DAYS.slice(-6, -4) }, "Not in the numbers: Mar 4 – 5, 2026, which were not read."],
+  [
+    "days apart",
+    { incompleteDays: ["2026-03-01", "2026-03-04"] },
+    `The numbers of Mar 1, 2026; Mar 4, 2026 ${TOO_LOW}`,
+  ],
+  ["the first day", { incompleteDays: [PERIOD.start] }, `The numbers of Feb 10, 2026 ${TOO_LOW}`],
+  ["both kinds", { unreadDays: ["2026-03-05"], incompleteDays: ["2026-03-04"] }, BOTH_TOO_LOW],
+  ["both in turn", { unreadDays: ["2026-03-04"], incompleteDays: ["2026-03-05"] }, BOTH_TOO_LOW],
+])("what is lacking is said: %s", (_, lacking, said) => {
+  expect(say({ total: lackingOf(lacking) })[0]).toBe(said);
 });
 
 test("where nothing was ever read, nothing else is said", () => {
-  const total = makeAnswer({ question: { grouping: "none" }, compared: false });
-  const unread = {
-    ...total,
-    total: null,
-    lacking: { ...NOTHING_LACKING, unreadDays: total.days.map(({ day }) => day) },
-  };
-  expect(sentences(makeOverview({ total: unread }), [], undefined)).toEqual(["None of these days was read."]);
+  expect(say({ total: { ...lackingOf({ unreadDays: DAYS }), total: null } })).toEqual(["None of these days was read."]);
 });
 
 const rise = (amount: string, before: string, change: string) =>
   makeAnswer({ question: COST, ...total(amount, before, change) });
-const saidOfChange = (cost: Answer, splits: readonly Answer[] = []) =>
-  sentences(makeOverview({ cost, splits }), [], undefined).at(-1);
+const saidOfChange = (cost: Answer, splits: readonly Answer[] = []) => say({ cost, splits }).at(-1);
 
 test.each([
   ["30", "more than all of the rise"],
@@ -124,54 +124,42 @@ test.each([
   );
 });
 
+const DOUBLED = rise("200", "100", "100");
+const FELL = rise("60", "100", "-40");
+const BY_MODEL = splitOf("model", { a: "90" });
+const OF_A_KEY = [splitOf("project", { US: "80" }), splitOf("accessor", { k: "40" })];
+
 test.each<[string, Answer, readonly Answer[], said: string]>([
   [
     "a fall",
-    rise("60", "100", "-40"),
+    FELL,
     [splitOf("model", { a: "-20", b: "5" })],
     "40% less than Jan 13 – Feb 9, 2026: a caused half of the fall.",
   ],
-  [
-    "a change of which no group has a fifth",
-    rise("200", "100", "100"),
-    [splitOf("model", { a: "19.9" })],
-    "100% more than Jan 13 – Feb 9, 2026.",
-  ],
-  [
-    "tags, which overlap",
-    rise("200", "100", "100"),
-    [splitOf("tags", { '["a"]': "90" })],
-    "100% more than Jan 13 – Feb 9, 2026.",
-  ],
-  [
-    "a split that is not compared",
-    rise("200", "100", "100"),
-    [{ ...splitOf("model", { a: "90" }), compared: false }],
-    "100% more than Jan 13 – Feb 9, 2026.",
-  ],
+  ["groups of less than a fifth", DOUBLED, [splitOf("model", { a: "19.9" })], "100% more than Jan 13 – Feb 9, 2026."],
+  ["tags, which overlap", DOUBLED, [splitOf("tags", { '["a"]': "90" })], "100% more than Jan 13 – Feb 9, 2026."],
+  ["a split that is not compared", DOUBLED, [{ ...BY_MODEL, compared: false }], "100% more than Jan 13 – Feb 9, 2026."],
   [
     "a split of another metric",
-    rise("200", "100", "100"),
+    DOUBLED,
     [makeAnswer({ groups: [{ group: "a" }] })],
     "100% more than Jan 13 – Feb 9, 2026.",
   ],
   [
-    "a key with less than half of what its project caused",
-    rise("200", "100", "100"),
-    [splitOf("project", { US: "80" }), splitOf("accessor", { k: "40" })],
+    "a key with half of its project",
+    DOUBLED,
+    OF_A_KEY,
     "100% more than Jan 13 – Feb 9, 2026: US caused most of the rise.",
   ],
   [
-    "keys alone",
-    rise("200", "100", "100"),
+    "keys",
+    DOUBLED,
     [splitOf("accessor", { k: "100" })],
     "100% more than Jan 13 – Feb 9, 2026: k caused nearly all of the rise.",
   ],
   ["3 %", rise("103", "100", "3"), [], "3% more than Jan 13 – Feb 9, 2026."],
 ])("of %s it is said what changed, and who caused it", (_, cost, splits, said) => {
-  expect(saidOfChange(cost, splits)).toMatch(
-    new RegExp(`^The 28 days to Mar 9 cost \\$[\\d.]+, ${said.replaceAll(".", "\\.")}$`),
-  );
+  expect(saidOfChange(cost, splits)?.replace(/\$[\d.]+/, "$")).toBe(`The 28 days to Mar 9 cost $, ${said}`);
 });
 
 test.each<[string, Parameters<typeof makeAnswer>[0]]>([
@@ -179,19 +167,18 @@ test.each<[string, Parameters<typeof makeAnswer>[0]]>([
   ["new", { total: { amount: "5", before: "0", change: "5" } }],
   ["without a change", { total: { amount: "5", before: "5", change: null } }],
 ])("a cost that is %s is not said to have changed", (_, part) => {
-  expect(sentences(makeOverview({ cost: makeAnswer({ question: COST, ...part }) }), [], undefined)).toHaveLength(1);
+  expect(say({ cost: makeAnswer({ question: COST, ...part }) })).toHaveLength(1);
 });
 
 test("of one day the day is said, and of an estimate that it is one", () => {
   const period = { start: PERIOD.end, end: PERIOD.end };
   const cost = makeAnswer({ question: { ...COST, metric: "estimated_cost" }, ...total("110", "100", "10"), period });
-  expect(sentences(makeOverview({ cost, period, splits: [] }), [], undefined)).toEqual([
+  expect(say({ cost, period, splits: [] })).toEqual([
     "Mar 9, 2026: $110.00 (estimated).",
     "Mar 9 cost $110.00, 10% more than Jan 13 – Feb 9, 2026.",
   ]);
-  expect(sentences(makeOverview({ cost, monthSoFar: { ...monthOf(), total: cost } }), [], undefined)[0]).toMatch(
-    /^March: an estimated \$110.00 so far/,
-  );
+  const [first] = say({ cost, monthSoFar: { ...monthOf(), total: cost } });
+  expect(first).toMatch(/^March: an estimated \$110.00 so far/);
 });
 
 test.each([
@@ -208,20 +195,14 @@ test.each<[string, Parameters<typeof makeBudgetUse>[0], said: RegExp]>([
   ["without a forecast has its share so far", { forecastPercent: null, percent: "12.9" }, /, 12% of the budget/],
   ["that is used up once is a share", { forecastPercent: "199" }, /, 199% of the budget/],
   ["that is used up twice is so many times", { forecastPercent: "200" }, /, 2\.0 times the budget\.$/],
-  [
-    "with a forecast has an interval",
-    { forecast: "300", forecastLow: null, forecastHigh: null },
-    /heading for \$300, 50%/,
-  ],
+  ["with a forecast has it", { forecast: "300", forecastLow: null, forecastHigh: null }, /heading for \$300, 50%/],
   ["of a tag is not said", { scope: "tag" }, /\$246,000\)\.$/],
   ["of a day is not said", { period: "day" }, /\$246,000\)\.$/],
   ["that is over is not said", { isOver: true }, /\$246,000\)\.$/],
   ["of other projects is not said", { projectIds: ["a", "b"] }, /\$246,000\)\.$/],
   ["in another currency is not said", { currency: "EUR" }, /\$246,000\)\.$/],
 ])("a budget %s", (_, part, said) => {
-  expect(
-    sentences(makeOverview({ monthSoFar: monthOf() }), [makeBudgetUse({ ...BUDGET, ...part })], undefined)[0],
-  ).toMatch(said);
+  expect(say({ monthSoFar: monthOf() }, [makeBudgetUse({ ...BUDGET, ...part })])[0]).toMatch(said);
 });
 
 test.each([
@@ -230,41 +211,7 @@ test.each([
 ] as const)("a budget of %s beside hours is said only if it is of hours", (metric, said) => {
   const hours = { ...monthOf({ question: { grouping: "none" } }), forecast: null };
   const budget = makeBudgetUse({ ...BUDGET, metric, currency: null });
-  expect(sentences(makeOverview({ monthSoFar: hours }), [budget], undefined)[0]).toMatch(said);
-});
-
-test.each<[string, Partial<Answer["lacking"]>, said: string]>([
-  [
-    "days apart are named",
-    { incompleteDays: ["2026-03-01", "2026-03-04"] },
-    "The numbers of Mar 1, 2026; Mar 4, 2026 are too low: not all of it could be read.",
-  ],
-  [
-    "days between are named",
-    { unreadDays: ["2026-03-04", "2026-03-05"] },
-    "Not in the numbers: Mar 4 – 5, 2026, which were not read.",
-  ],
-  [
-    "a first day that is not complete is not a beginning",
-    { incompleteDays: [PERIOD.start] },
-    "The numbers of Feb 10, 2026 are too low: not all of it could be read.",
-  ],
-  [
-    "unread and incomplete days are one stretch",
-    { unreadDays: ["2026-03-04"], incompleteDays: ["2026-03-05"] },
-    "The numbers of Mar 4 – 5, 2026 are too low: not all of it could be read.",
-  ],
-  [
-    "the last days are an end",
-    { unreadDays: ["2026-03-08", PERIOD.end] },
-    "The numbers end on Mar 7: the days after were not read yet.",
-  ],
-])("of lacking days, %s", (_, lacking, said) => {
-  const low = makeAnswer({
-    ...{ question: { grouping: "none" }, groups: [{ group: null }], compared: false },
-    lacking: { ...NOTHING_LACKING, ...lacking },
-  });
-  expect(sentences(makeOverview({ total: low }), [], undefined)[0]).toBe(said);
+  expect(say({ monthSoFar: hours }, [budget])[0]).toMatch(said);
 });
 
 const unknown = { total: { amount: null, before: null, change: null } };
@@ -274,21 +221,12 @@ test("what has no amount is not said", () => {
   for (const part of [unknown, { total: null }]) {
     const total = makeAnswer({ question: { grouping: "none" }, compared: false, lacking, ...part });
     const said = ["Not in the numbers: Mar 4, 2026, which was not read."];
-    expect(sentences(makeOverview({ total }), [], undefined)).toEqual(said);
-    expect(sentences(makeOverview({ total, monthSoFar: { ...monthOf(), total } }), [], undefined)).toEqual(said);
+    expect(say({ total })).toEqual(said);
+    expect(say({ total, monthSoFar: { ...monthOf(), total } })).toEqual(said);
     const cost = makeAnswer({ question: COST, ...part });
-    expect(sentences(makeOverview({ cost }), [], undefined)).toEqual([]);
+    expect(say({ cost })).toEqual([]);
     expect(reportText(makeOverview({ cost, figures: [] }), [])).toMatch(/^Nothing is known/);
   }
-  const days = [
-    { day: "2026-03-04", state: "unread" as const },
-    { day: "2026-03-05", state: "incomplete" as const },
-  ];
-  const none = { ...NOTHING_LACKING, unreadDays: ["2026-03-04"], incompleteDays: ["2026-03-05"] };
-  const low = makeAnswer({ question: { grouping: "none" }, compared: false, days, lacking: none });
-  expect(sentences(makeOverview({ total: low }), [], undefined)[0]).toMatch(
-    /^The numbers of Mar 4 – Mar 5 are too low/,
-  );
 });
 
 test("a message has the sentences, then the cost and each metric that was used, with its change where it is compared", () => {
