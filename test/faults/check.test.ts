@@ -69,6 +69,9 @@ test("an answer that a killed program stored may stay if no later program reques
 const mixed: Visible = new Map([[SLICE, [rows(1)[0] ?? "", rows(2)[1] ?? ""]]]);
 const doubled: Visible = new Map([[SLICE, [...rows(3), rows(3)[0] ?? ""]]]);
 
+const AT_ONCE = [0, 1, 2].map((n) => answer(n + 1, `p${n}`, 10 + n));
+const TRIES = [0, 1, 2].map((n) => answer(n + 1, "recovery", 10 * n));
+
 const PLANTED: Readonly<Record<string, readonly [string, Partial<Evidence>]>> = {
   "rows of two answers at once": ["I1", { moments: [visible(1), mixed, visible(3)] }],
   "rows of two answers at the end": ["I1", { now: mixed }],
@@ -81,45 +84,27 @@ const PLANTED: Readonly<Record<string, readonly [string, Partial<Evidence>]>> = 
   "a due slice without a status before the recovery run": ["I2", { recovery: undefined, coverage: new Map() }],
   "a group that counts twice": ["I3", { now: doubled }],
   "an older answer that replaces a newer one": ["I4", { moments: [visible(1), visible(2), visible(1), visible(3)] }],
-  "an answer that ended before the next export began, and is stored after that export's": [
-    "I4",
-    { moments: [visible(3), visible(2)] },
-  ],
+  "an answer of before that is stored last": ["I4", { moments: [visible(3), visible(2)] }],
   "rows that disappear for a while": ["I5", { moments: [visible(1), new Map(), visible(3)] }],
   "rows that have disappeared at the end": ["I5", { now: new Map() }],
   "a recovery run that fails": ["I8", { programs: [program("first", 0), program("recovery", 20_000, { status: 1 })] }],
   "an exit status of 0 while a slice is missing": [
     "I9",
-    { programs: [program("a", 10_000, { notCompleteAfter: [SLICE] }), program("recovery", 20_000)] },
+    { programs: [program("a", 1, { notCompleteAfter: [SLICE] })] },
   ],
-  "a stack trace in the output": [
-    "I9",
-    { programs: [program("a", 10_000, { output: "TypeError: x\n    at main.ts:1" })] },
-  ],
+  "a stack trace in the output": ["I9", { programs: [program("a", 1, { output: "TypeError: x\n    at main.ts:1" })] }],
   "a complete slice that shows nothing": ["I9", { now: new Map() }],
-  "a run with status ok that did not complete every slice": [
-    "I9",
-    { runs: [{ status: "ok", planned: 3, complete: 1, stale: 1 }] },
-  ],
-  "more calls at once than allowed": [
-    "I10",
-    { exchanges: [0, 1, 2].map((n) => answer(n + 1, `p${n}`, 10 + n)), moments: [], now: visible(3) },
-  ],
-  "more tries than allowed": [
-    "I10",
-    { exchanges: [0, 1, 2].map((n) => answer(n + 1, "recovery", 10 * n)), moments: [], now: visible(3) },
-  ],
+  "a run with status ok and a slice too few": ["I9", { runs: [{ status: "ok", planned: 3, complete: 1, stale: 1 }] }],
+  "more calls at once than allowed": ["I10", { exchanges: AT_ONCE, moments: [], now: visible(3) }],
+  "more tries than allowed": ["I10", { exchanges: TRIES, moments: [], now: visible(3) }],
 };
 
 test.each(Object.entries(PLANTED))("%s is found", (_, [invariant, planted]) => {
   const found = violations({ ...RECOVERED, ...planted });
-
   expect(found).toContainEqual(expect.stringMatching(new RegExp(`^${invariant}: `)));
 });
 
 test("calls of a killed or stopped program do not count towards the limits: its slots went to others", () => {
-  const exchanges = [0, 1, 2].map((n) => answer(n + 1, `p${n}`, 10 + n));
   const caps = { ...RECOVERED.caps, exempt: new Set(["p0"]) };
-
-  expect(violations({ ...RECOVERED, exchanges, moments: [], now: visible(3), caps })).toEqual([]);
+  expect(violations({ ...RECOVERED, exchanges: AT_ONCE, moments: [], now: visible(3), caps })).toEqual([]);
 });

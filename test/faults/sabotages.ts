@@ -38,10 +38,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "src/db/usage/stored-slices.ts",
     replace: "\n      and greatest(sl.fetch_no, sl.suspect_fetch_no) = good.stored_fetch_no",
     by: "",
-    noticedBy: [
-      "test/db/usage/merge-concurrency.test.ts",
-      "an answer that seemed unchanged waits for other numbers that were fetched after it: stale",
-    ],
+    noticedBy: ["test/db/usage/merge-concurrency.test.ts", "an answer that seemed unchanged waits for other numbers"],
   },
   {
     name: "a setting of a transaction stays on the connection",
@@ -105,10 +102,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "migrations/views/coverage.sql",
     replace: "else sl.status end as status",
     by: "else replace(sl.status, 'failed', 'complete') end as status",
-    noticedBy: [
-      "test/db/views/coverage-views.test.ts",
-      "a missing or failed day is settling while it is in the window",
-    ],
+    noticedBy: ["test/db/views/coverage-views.test.ts", "a missing or failed day is settling while it is in"],
   },
   {
     name: "a restatement lacks the old value",
@@ -213,10 +207,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "migrations/views/budget_use.sql",
     replace: "usage_date = day.usage_date and fetched_at is not null offset 0",
     by: "usage_date = day.usage_date offset 0",
-    noticedBy: [
-      "test/db/views/budgets.test.ts",
-      "a day without billing is estimated, also while billing is configured",
-    ],
+    noticedBy: ["test/db/views/budgets.test.ts", "a day without billing is estimated, also while billing is"],
   },
   {
     name: "a day with an amount that is not known is compared",

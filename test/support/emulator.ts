@@ -29,12 +29,7 @@ export type SeenRequest = {
 
 export type Fault =
   /** This answer in place of the good one; the request has no effect. The headers may state a wrong length or encoding. */
-  | {
-      readonly kind: "answer";
-      readonly status: number;
-      readonly headers?: OutgoingHttpHeaders;
-      readonly body?: string | Uint8Array;
-    }
+  | ({ readonly kind: "answer" } & Outgoing)
   /** The good answer with another content. If the content is a string, it is sent as it is, and not as JSON. */
   | { readonly kind: "body"; readonly change: (json: Json) => unknown }
   /** The connection ends before any answer, and the request has no effect. */
@@ -57,10 +52,8 @@ export type FaultPlan = (request: SeenRequest) => Fault | undefined;
 
 /** A breakdown with changed rows. */
 export function changeRows(change: (rows: readonly BreakdownRow[]) => readonly unknown[]): Fault {
-  return {
-    kind: "body",
-    change: (json) => (Array.isArray(json.results) ? { ...json, results: change(json.results) } : json),
-  };
+  const results = (json: Json) => (Array.isArray(json.results) ? { ...json, results: change(json.results) } : json);
+  return { kind: "body", change: results };
 }
 
 /** Left out: the emulator answers as the service does. */
@@ -102,16 +95,9 @@ export type Emulator = AsyncDisposable &
   };
 
 export async function startEmulator(options: EmulatorOptions): Promise<Emulator> {
-  const { fault, window, grouping, fields, billing, ...rest } = options;
-  const modes: Modes = {
-    ...(window && { window }),
-    ...(grouping && { grouping }),
-    ...(fields && { fields }),
-    ...(billing && { billing }),
-  };
   const requests: SeenRequest[] = [];
   const plain = await startPlainEmulator({
-    ...rest,
+    ...options,
     async handle(incoming, response, service) {
       const { method, path, caller } = incoming;
       const seen: SeenRequest = { method, path, keyId: caller?.apiKeyId, status: undefined, receivedAt: new Date() };
@@ -119,7 +105,7 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
       const fault = emulator.fault?.(seen);
       if (fault?.kind === "drop") return void response.destroy();
       const outgoing =
-        fault?.kind === "answer" ? fault : outgoingWith(fault, answerAs(modes, incoming, service), incoming);
+        fault?.kind === "answer" ? fault : outgoingWith(fault, answerAs(options, incoming, service), incoming);
       if (fault?.kind === "lose") return void response.destroy();
       await send(response, outgoing, fault, seen);
     },
@@ -127,7 +113,7 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
   const emulator: Emulator = {
     url: plain.url,
     requests,
-    fault,
+    fault: options.fault,
     get now() {
       return plain.now;
     },
@@ -157,11 +143,10 @@ function answerAs(modes: Modes, incoming: IncomingRequest, service: Service): An
   if (isSummary) {
     const yesterday = addDays(dayOf(now), -1);
     const isOfYesterday = modes.window === "undated" || (modes.window === "unnamed" && !asked.start && !asked.end);
-    const start = modes.window === "cumulative" ? service.countsFrom : yesterday;
-    const end = modes.window === "cumulative" ? dayOf(now) : yesterday;
-    if (isOfYesterday || modes.window === "cumulative") {
-      searchParams.set("start", start);
-      searchParams.set("end", end);
+    const isCumulative = modes.window === "cumulative";
+    if (isOfYesterday || isCumulative) {
+      searchParams.set("start", isCumulative ? service.countsFrom : yesterday);
+      searchParams.set("end", isCumulative ? dayOf(now) : yesterday);
     }
   }
   const answer = answerTo({ ...incoming, url }, service);
