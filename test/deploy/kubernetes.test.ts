@@ -15,6 +15,9 @@ const KINDS: Readonly<Record<string, string>> = {
   NetworkPolicy: "networking.k8s.io/v1",
   ServiceMonitor: "monitoring.coreos.com/v1",
 };
+const WITHOUT_RIGHTS = {
+  ...{ readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } },
+};
 const NAME = { "app.kubernetes.io/name": "usage-export" };
 
 const exampleConfig = () =>
@@ -46,11 +49,7 @@ test("the pod migrates, then works, both without rights and within limits", () =
   expect(serviceAccountName).toBe(of("ServiceAccount").metadata.name);
   expect(securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } });
   for (const { securityContext: own, resources } of [...initContainers, ...containers]) {
-    expect(own).toEqual({
-      readOnlyRootFilesystem: true,
-      allowPrivilegeEscalation: false,
-      capabilities: { drop: ["ALL"] },
-    });
+    expect(own).toEqual(WITHOUT_RIGHTS);
     expect(resources.limits.memory).toBeDefined();
   }
 });
@@ -71,30 +70,24 @@ test("ports, probes and labels fit together, and the pod outlives the draining o
   const { containers, terminationGracePeriodSeconds, volumes } = pod;
   const [{ ports, startupProbe, livenessProbe, readinessProbe, volumeMounts }] = containers;
   expect(ports).toEqual([{ name: "http", containerPort: config.monitor.port }]);
-  expect([startupProbe, livenessProbe, readinessProbe].map(({ httpGet }) => httpGet)).toEqual([
-    { path: "/livez", port: "http" },
-    { path: "/livez", port: "http" },
-    { path: "/readyz", port: "http" },
-  ]);
+  const probed = ["/livez", "/livez", "/readyz"].map((path) => ({ path, port: "http" }));
+  expect([startupProbe, livenessProbe, readinessProbe].map(({ httpGet }) => httpGet)).toEqual(probed);
   expect(of("Service").spec).toEqual({
     selector: NAME,
     ports: [{ name: "http", port: config.monitor.port, targetPort: "http" }],
   });
-  const selectors = [
-    deployment.spec.selector,
-    of("NetworkPolicy").spec.podSelector,
-    of("ServiceMonitor").spec.selector,
-  ].map(({ matchLabels }) => matchLabels);
-  expect([...selectors, deployment.spec.template.metadata.labels]).toEqual(Array(4).fill(NAME));
+  const { spec } = deployment;
+  const selectors = [spec.selector, of("NetworkPolicy").spec.podSelector, of("ServiceMonitor").spec.selector];
+  const labels = selectors.map(({ matchLabels }) => matchLabels);
+  expect([...labels, spec.template.metadata.labels]).toEqual(Array(4).fill(NAME));
   expect(kustomization.labels[0]).toMatchObject({ pairs: NAME, includeTemplates: true });
   const [{ port, path: metrics, authorization }] = of("ServiceMonitor").spec.endpoints;
   expect([port, metrics, of("NetworkPolicy").spec.ingress[0].ports[0].port]).toEqual(["http", "/metrics", "http"]);
   expect(authorization.credentials).toEqual({ name: "usage-export", key: "USAGE_EXPORT_MONITOR_TOKEN" });
   expect(terminationGracePeriodSeconds).toBeGreaterThan(config.worker.drainSeconds);
   expect(volumes[0].configMap.name).toBe(kustomization.configMapGenerator[0].name);
-  expect(volumeMounts.map(({ name }: { name: string }) => name)).toEqual(
-    volumes.map(({ name }: { name: string }) => name),
-  );
+  const [mounted, declared] = [volumeMounts, volumes].map((all) => all.map(({ name }: { name: string }) => name));
+  expect(mounted).toEqual(declared);
 });
 
 function read(file: string): string {

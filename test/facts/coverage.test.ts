@@ -24,13 +24,8 @@ test("the projects that lack the most come first, with the state of each day: ol
     { project: bad, grouping: "model", usage: usage([1]), due: period, windowDays: 1 },
     { project: good, grouping: "none", usage: usage([1, 2, 3, 4]), due: period, windowDays: 1 },
   ]);
-  const failure = {
-    seriesId,
-    days: [back(2), back(1)],
-    reason: "the service was away",
-    fetchNo: await nextFetchNo(db),
-  };
-  await recordFailure(db, failure);
+  const failure = { seriesId, days: [back(2), back(1)], reason: "the service was away" };
+  await recordFailure(db, { ...failure, fetchNo: await nextFetchNo(db) });
 
   const all = await read();
   const gap = { source: "usage", grouping: "model", filter: "all" };

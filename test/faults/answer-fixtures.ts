@@ -15,13 +15,8 @@ export type Fixture = {
 };
 
 const AMOUNTS = {
-  hours: 1619.7242069444444,
-  total_hours: 1621.7395791666668,
-  agent_hours: 41.33564388888889,
-  tokens_in: 0,
-  tokens_out: 0,
-  tts_characters: 9158866,
-  requests: 373381,
+  ...{ hours: 1619.7242069444444, total_hours: 1621.7395791666668, agent_hours: 41.33564388888889 },
+  ...{ tokens_in: 0, tokens_out: 0, tts_characters: 9158866, requests: 373381 },
 };
 const NO_VALUES = { accessor: null, deployment: null, endpoint: null, feature_set: null, method: null };
 
@@ -30,11 +25,7 @@ const daily = (window: Window | undefined, results: readonly unknown[]) =>
 
 export const FIXTURES: readonly Fixture[] = [
   {
-    name: "the total of two days",
-    dialect: "interface",
-    grouping: "none",
-    askedAs: "none",
-    windowDays: 2,
+    ...{ name: "the total of two days", dialect: "interface", grouping: "none", askedAs: "none", windowDays: 2 },
     body: (window) =>
       daily(window, [
         { ...AMOUNTS, grouping: { start: window?.start, end: window?.start, ...NO_VALUES, model: null, tags: null } },
@@ -42,11 +33,7 @@ export const FIXTURES: readonly Fixture[] = [
       ]),
   },
   {
-    name: "sets of tags",
-    dialect: "interface",
-    grouping: "tags",
-    askedAs: "tags",
-    windowDays: 1,
+    ...{ name: "sets of tags", dialect: "interface", grouping: "tags", askedAs: "tags", windowDays: 1 },
     body: (window) => {
       const tagged = (tags: readonly string[] | null, requests: number) => ({
         hours: requests / 8,
@@ -57,10 +44,7 @@ export const FIXTURES: readonly Fixture[] = [
     },
   },
   {
-    name: "endpoints without a date",
-    dialect: "interface",
-    grouping: "endpoint",
-    askedAs: "endpoint",
+    ...{ name: "endpoints without a date", dialect: "interface", grouping: "endpoint", askedAs: "endpoint" },
     windowDays: undefined,
     body: () =>
       JSON.stringify({
@@ -71,11 +55,7 @@ export const FIXTURES: readonly Fixture[] = [
       }),
   },
   {
-    name: "models of 2026",
-    dialect: "2026",
-    grouping: "model",
-    askedAs: "models",
-    windowDays: 2,
+    ...{ name: "models of 2026", dialect: "2026", grouping: "model", askedAs: "models", windowDays: 2 },
     body: (window) => {
       const used = (day: string | undefined, models: readonly (string | null)[] | null, requests: number) => ({
         ...AMOUNTS,
@@ -90,11 +70,7 @@ export const FIXTURES: readonly Fixture[] = [
     },
   },
   {
-    name: "accessors of 2026, flat",
-    dialect: "2026",
-    grouping: "accessor",
-    askedAs: "accessor",
-    windowDays: 1,
+    ...{ name: "accessors of 2026, flat", dialect: "2026", grouping: "accessor", askedAs: "accessor", windowDays: 1 },
     body: (window) =>
       daily(window, [
         { ...AMOUNTS, start: window?.start, end: `${window?.end}T00:00:00Z`, accessor: "8f3b1c9e-11d2" },

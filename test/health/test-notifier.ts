@@ -32,6 +32,8 @@ export type NotifierFixture = AsyncDisposable & {
   readonly requests: readonly string[];
   /** Opens a notifier with one of the two receivers. */
   readonly notifier: (receiver?: keyof Receivers, stop?: AbortSignal) => TestNotifier;
+  /** Two workers, opened anew unless given, tick at the same time. */
+  readonly tickAll: (workers?: readonly TestNotifier[]) => Promise<void>;
   readonly endRun: (status: "ok" | "failed", error?: string) => Promise<void>;
 };
 
@@ -84,6 +86,9 @@ export async function openNotifierFixture(
       };
       const notifier = new Notifier(context, receivers, stop, 30_000);
       return { tick: () => notifier.evaluate(), lines };
+    },
+    async tickAll(workers = [fixture.notifier(), fixture.notifier()]) {
+      await Promise.all(workers.map(({ tick }) => tick()));
     },
     async endRun(status, error) {
       const runId = randomUUID();

@@ -49,30 +49,23 @@ test.each([
   ["exits", "cat; echo no room left >&2; exit 3", "ended with 3"],
   ["is ended by a signal", "echo first; kill -TERM $$", "ended with SIGTERM"],
 ])("the error of a command that %s says so, and has nothing of its output", async (_, script, failure) => {
-  await expect(run(script)).rejects.toMatchObject({
-    code: "delivery",
-    message: `the command "sh" ${failure}: ${HINT}`,
-  });
+  const message = `the command "sh" ${failure}: ${HINT}`;
+  await expect(run(script)).rejects.toMatchObject({ code: "delivery", message });
 });
 
 test("at the time limit the command and the processes that it started are ended", async () => {
   const startedMs = performance.now();
-  await expect(run('echo waiting; (sleep 60; echo late > "$1/late"); true', 1)).rejects.toThrow(
-    'the command "sh" took longer than 1 s',
-  );
+  const late = run('echo waiting; (sleep 60; echo late > "$1/late"); true', 1);
+  await expect(late).rejects.toThrow('the command "sh" took longer than 1 s');
   expect(performance.now() - startedMs).toBeLessThan(30_000);
 });
 
 test("a missing program fails the test of the sink, and the delivery", async () => {
-  const program = "no-such-program-anywhere";
-  await expect(testSink(sinkOf([program]))).rejects.toMatchObject({
-    code: "delivery",
-    message: `the command "${program}" does not exist, or may not be run`,
-  });
-  await expect(deliverKey(sinkOf([program]), { key: KEY, apiKeyId: "id" })).rejects.toMatchObject({
-    code: "delivery",
-    message: `the command "${program}" could not be run (ENOENT): ${HINT}`,
-  });
+  const sink = sinkOf(["no-such-program"]);
+  const failing = (how: string) => ({ code: "delivery", message: `the command "no-such-program" ${how}` });
+  await expect(testSink(sink)).rejects.toMatchObject(failing("does not exist, or may not be run"));
+  const delivery = deliverKey(sink, { key: KEY, apiKeyId: "id" });
+  await expect(delivery).rejects.toMatchObject(failing(`could not be run (ENOENT): ${HINT}`));
 });
 
 test("a file that may not be run, and a folder, fail the test of the sink, and a program passes it", async () => {

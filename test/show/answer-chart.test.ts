@@ -20,11 +20,7 @@ const ANSWER: Answer = {
   groups: GROUPS,
   other: { groups: 4, amount: "2", before: "2", change: "0" },
   otherByDay: ["0.5", "0.25", null, "1", "1"],
-  beforeByDay: ["7", "8", "9", "10", "11", "12"].map((amount, i) => ({
-    day: `2026-01-0${i + 1}`,
-    state: "final",
-    amount,
-  })),
+  beforeByDay: [7, 8, 9, 10, 11, 12].map((n) => ({ day: `2026-01-0${n - 6}`, state: "final", amount: `${n}` })),
 };
 
 function chartOf(answer: Answer, options: Partial<Parameters<typeof answerChart>[1]> = {}): ChartDescription {
@@ -122,11 +118,8 @@ test.each([
 
 test("the table of groups has a link and a bar for each, as long as its share of the largest", () => {
   const groups = [...GROUPS, { rank: 4, group: "d", label: null, amount: "-3", before: null, change: null }];
-  const options = {
-    caption: "By model",
-    titles: ["Hours"],
-    cells: ({ amount }: { amount: string | null }) => [amount ?? ""],
-  };
+  const cells = ({ amount }: { amount: string | null }) => [amount ?? ""];
+  const options = { caption: "By model", titles: ["Hours"], cells };
   const text = String(
     groupTable(ANSWER, { ...options, groups, hrefOf: (group) => (group === "c" ? undefined : `?${group}`) }),
   );

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { answerCsv, chargebackCsv, csvHeader, csvLine, withoutFormula } from "../../src/show/csv.ts";
 import { makeAnswer } from "../facts/sample-facts.ts";
 import { readCsv } from "./read-csv.ts";
@@ -29,33 +29,12 @@ test.each([
   expect(csvLine(COLUMNS, row)).toBe(line);
 });
 
-describe("a text that a spreadsheet could take for a formula gets an apostrophe in front", () => {
-  test.each([
-    "=1+1",
-    "+1",
-    "-1",
-    "@SUM(A1)",
-    "\t=1",
-    "\r=1",
-    "\ttext",
-    "\rtext",
-    "\ntext",
-    "  =1",
-    "\u00A0=1",
-    "\u200B=1",
-    "\u202E=1",
-    "\uFEFF=1",
-    '"=1"',
-    "＝1",
-    "＋1",
-    "－1",
-    "＠A1",
-    "-",
-    '=HYPERLINK("http://evil.example","x")',
-    "=cmd|' /C calc'!A0",
-  ])("%j", (text) => {
-    expect(dumpedText(text)).toMatch(/^'/);
-  });
+test.each([
+  ...[..."=+-@＝＋－＠\t\r\n"].map((beginning) => `${beginning}1`),
+  ...["  ", "\t", "\r", "\u00A0", "\u200B", "\u202E", "\uFEFF", '"'].map((before) => `${before}=1`),
+  ...["-", '=HYPERLINK("http://evil.example","x")', "=cmd|' /C calc'!A0"],
+])("a text that a spreadsheet could take for a formula gets an apostrophe in front: %j", (text) => {
+  expect(dumpedText(text)).toMatch(/^'/);
 });
 
 test.each([
@@ -104,11 +83,8 @@ const [NOVA, NONE] = ANSWER.groups;
 
 test("the groups of an answer, the others and the total are rows; each says whether the answer is complete", () => {
   const costs = { ...ANSWER, question: { ...ANSWER.question, currency: "USD" } };
-  const header = ["part", "group", "amount", "amount_before", "change", "complete", "currency"].map(
-    (one) => `"${one}"`,
-  );
   expect(cellsOf(answerCsv(costs, "groups"))).toEqual([
-    header.join(),
+    '"part","group","amount","amount_before","change","complete","currency"',
     '"group","nova-3",1100,1000,100,"false","USD"',
     '"group",,550,0,100,"false","USD"',
     '"other",,3,,3,"false","USD"',
@@ -133,13 +109,8 @@ test("by day, each drawn group and the others have a row a day", () => {
 
 test("a charge has its amount in the column of what it is, and its share of the total", () => {
   const charge = {
-    projectId: "p",
-    project: "production",
-    group: null,
-    currency: null,
-    amount: "1",
-    total: "3",
-    isComplete: true,
+    ...{ projectId: "p", project: "production", group: null, currency: null },
+    ...{ amount: "1", total: "3", isComplete: true },
   };
   const csv = chargebackCsv(
     [

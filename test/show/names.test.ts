@@ -20,38 +20,27 @@ test.each([
   expect(truncatedName(name, charactersMax)).toBe(expected);
 });
 
+const chips = (...names: readonly string[]) =>
+  `<span class="chips">${names.map((name) => `<span><bdi>${name}</bdi></span> `).join("")}</span>`;
+
 test.each([
   ["a name isolated from the text direction around it", () => nameHtml("<b>\u202e"), "<bdi>&lt;b&gt;\u202e</bdi>"],
   ['a missing value as "no value"', () => nameHtml(null), "<i>no value</i>"],
   ['a blank name as "blank name"', () => nameHtml(" \n"), "<i>blank name</i>"],
-  [
-    "a set of tags, each isolated",
-    () => groupHtml("tags", '["a","<"]'),
-    '<span class="chips"><span><bdi>a</bdi></span> <span><bdi>&lt;</bdi></span> </span>',
-  ],
+  ["a set of tags, each isolated", () => groupHtml("tags", '["a","<"]'), chips("a", "&lt;")],
   ['an empty set of tags as "no tags"', () => groupHtml("tags", "[]"), "<i>no tags</i>"],
   ["tags that are not a list unchanged", () => groupHtml("tags", "{1}"), "<bdi>{1}</bdi>"],
-  [
-    "a set of models, each isolated",
-    () => groupHtml("model", '["a"]'),
-    '<span class="chips"><span><bdi>a</bdi></span> </span>',
-  ],
+  ["a set of models, each isolated", () => groupHtml("model", '["a"]'), chips("a")],
   ["a list in another grouping unchanged", () => groupHtml("accessor", '["a"]'), "<bdi>[&quot;a&quot;]</bdi>"],
 ])("a table shows %s", (_, shown, expected) => {
   expect(String(shown())).toBe(expected);
 });
 
 test("among the reasons of a change, long names that begin alike differ", () => {
-  const none = {
-    part: "group",
-    label: null,
-    status: "changed",
-    groups: 1,
-    before: "1",
-    after: "6",
-    change: "5",
-  } as const;
-  const parts = [1, 2].map((n) => ({ ...none, group: `Customer Experience Analytics – Transcription (region ${n})` }));
+  const part = { part: "group", label: null, status: "changed", groups: 1 } as const;
+  const amounts = { before: "1", after: "6", change: "5" };
+  const name = "Customer Experience Analytics – Transcription (region";
+  const parts = [1, 2].map((n) => ({ ...part, ...amounts, group: `${name} ${n})` }));
   const splits = [{ grouping: "project" as const, lacking: NOTHING_LACKING, parts }];
   expect(reasonSentences({ answer: makeAnswer(), splits })).toEqual([
     "By project: … (region 1) +5 hours, … (region 2) +5 hours.",
