@@ -11,6 +11,18 @@ const BODY = JSON.stringify({ start: "2026-03-01", end: "2026-03-01", results: [
 const HEAD = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${BODY.length}\r\n\r\n`;
 const CHUNKED_HEAD = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
 
+/** A server that answers with the bytes of the script, and a call to it. */
+async function open(script: Parameters<typeof rawServer>[0], timeoutSeconds = 30, scheme = "http:") {
+  const server = await rawServer(script);
+  const service = openTestService(server.origin.replace("http:", scheme), { timeoutSeconds });
+  onTestFinished(async () => {
+    await service.close();
+    await server[Symbol.asyncDispose]();
+  });
+  const read = (retry = true, signal = limit()) => service.call({ ...READ, retry }, KEY, signal);
+  return { read };
+}
+
 type Fault = (socket: net.Socket) => void;
 
 test.each<[string, Fault]>([
@@ -26,57 +38,48 @@ test.each<[string, Fault]>([
   ["is an upgrade", (socket) => socket.end("HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n")],
 ])("after an answer that %s the whole answer is requested again", async (_name, fault) => {
   const asked: string[] = [];
-  await using server = await rawServer((socket, number, request) => {
+  const { read } = await open((socket, number, request) => {
     asked.push(request);
     if (number === 1) fault(socket);
     else socket.end(HEAD + BODY);
   });
-  await using service = openTestService(server.origin);
-  expect((await service.call(READ, KEY, limit())).value).toEqual(JSON.parse(BODY));
+  expect((await read()).value).toEqual(JSON.parse(BODY));
   expect(asked).toHaveLength(2);
   expect(asked.join("")).not.toMatch(/^range:/im);
 });
 
 test("an answer without a length that ends early is a bad answer", async () => {
   const head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
-  await using server = await rawServer((socket) => socket.end(head + BODY.slice(0, 40)));
-  await using service = openTestService(server.origin);
-  await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({ code: "bad_answer" });
+  const { read } = await open((socket) => socket.end(head + BODY.slice(0, 40)));
+  await expect(read()).rejects.toMatchObject({ code: "bad_answer" });
 });
 
 test("endless headers are cut off", async () => {
-  await using server = await rawServer((socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(100_000)}`));
-  await using service = openTestService(server.origin);
-  await expect(service.call({ ...READ, retry: false }, KEY, limit())).rejects.toMatchObject({
-    code: "unavailable",
-    message: expect.stringContaining("UND_ERR_HEADERS_OVERFLOW"),
-  });
+  const { read } = await open((socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(100_000)}`));
+  const message = expect.stringContaining("UND_ERR_HEADERS_OVERFLOW");
+  await expect(read(false)).rejects.toMatchObject({ code: "unavailable", message });
 });
 
 test("an attempt whose TLS handshake does not end stops at its time limit", async () => {
   // The server accepts the connection and sends nothing, so the handshake does not end.
-  await using server = await rawServer(() => undefined);
-  await using service = openTestService(server.origin.replace("http:", "https:"), { timeoutSeconds: 0.05 });
-  await expect(service.call({ ...READ, retry: false }, KEY, limit())).rejects.toMatchObject({
-    message: expect.stringContaining("no whole answer within 0.05 s"),
-  });
+  const { read } = await open(() => undefined, 0.05, "https:");
+  await expect(read(false)).rejects.toThrow("no whole answer within 0.05 s");
 });
 
 test("an abort ends a call during the TLS handshake", async () => {
   const controller = new AbortController();
-  await using server = await rawServer(() => controller.abort("enough"));
-  await using service = openTestService(server.origin.replace("http:", "https:"));
-  await expect(service.call(READ, KEY, controller.signal)).rejects.toBe("enough");
+  const { read } = await open(() => controller.abort("enough"), 30, "https:");
+  await expect(read(true, controller.signal)).rejects.toBe("enough");
 });
 
 test("HTTP/2 is not offered, because over it undici may send a request twice", async () => {
   const { promise: hello, resolve } = Promise.withResolvers<string>();
-  await using server = await rawServer((socket, _number, request) => {
+  const answer: Parameters<typeof rawServer>[0] = (socket, _number, request) => {
     resolve(request);
     socket.destroy();
-  });
-  await using service = openTestService(server.origin.replace("http:", "https:"));
-  await expect(service.call({ ...READ, retry: false }, KEY, limit())).rejects.toMatchObject({ code: "unavailable" });
+  };
+  const { read } = await open(answer, 30, "https:");
+  await expect(read(false)).rejects.toMatchObject({ code: "unavailable" });
   expect(await hello).toContain("\x08http/1.1");
   expect(await hello).not.toContain("\x02h2");
 });

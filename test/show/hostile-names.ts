@@ -27,3 +27,8 @@ export const HOSTILE_NAMES: readonly string[] = [
   "&lt;already&gt; &amp;",
   "zr0-c0",
 ];
+
+/** Those that a service can send and the database can store as the name of a group. */
+export const STORABLE_NAMES = HOSTILE_NAMES.filter(
+  (name) => name.trim() !== "" && name.isWellFormed() && !name.includes("\0"),
+);

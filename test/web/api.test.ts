@@ -13,7 +13,7 @@ import { Secret } from "../../src/secret.ts";
 import { openApi } from "../../src/web/api.ts";
 import { forgetAll, storeSeries } from "../db/reported-usage.ts";
 import { daysBack, newProject } from "../db/stored-usage.ts";
-import { HOSTILE_NAMES } from "../show/hostile-names.ts";
+import { STORABLE_NAMES } from "../show/hostile-names.ts";
 import { testDatabase } from "../support/database.ts";
 import { testMonitor } from "./test-monitor.ts";
 
@@ -250,9 +250,7 @@ test("a misspelt project gets a suggestion", async () => {
 
 test("hostile names of projects, filters and groups are text in the SQL", async () => {
   await forgetAll(db);
-  const names = [...HOSTILE_NAMES, "'", "\\", "\\'; select 1; --", "$1", "?", "/*", "--"].filter(
-    (name) => name !== "" && !/\0/.test(name) && name.isWellFormed(),
-  );
+  const names = [...STORABLE_NAMES, "   ", "'", "\\", "\\'; select 1; --", "$1", "?", "/*", "--"];
   const usage = { [back(1)]: names.map((name) => [name, { hours: "1" }] as const) };
   for (const name of names) {
     const series = { project: { id: `id ${name}`, name }, grouping: "model", usage } as const;

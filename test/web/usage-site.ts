@@ -14,7 +14,7 @@ import { openDashboard } from "../../src/web/dashboard/dashboard.ts";
 import type { Answer } from "../../src/web/page.ts";
 import { parseQuery, QuestionParameters, questionOf } from "../../src/web/question.ts";
 import { dashboardReads } from "../../src/worker/dashboard-reads.ts";
-import { healthState } from "../health/sample-health-state.ts";
+import { healthState, projectLine } from "../health/sample-health-state.ts";
 import { WELL } from "./test-monitor.ts";
 
 /** Path to answer. The pages of another call are not in its cache. */
@@ -38,21 +38,14 @@ async function healthOf(db: Database): Promise<HealthState> {
   const { rows } = await sql<{ project: string; projectId: string }>`
     select distinct project_id as "projectId", project from bi.series
   `.execute(db);
-  const counts = { complete: 1, suspect: 0, failed: 0, missing: 0 };
-  const line = { ...counts, source: "usage" as const, series: 1, freshThrough: null };
-  return healthState({ projects: rows.map((row) => ({ ...line, ...row })) });
+  return healthState({ projects: rows.map(projectLine) });
 }
 
 function asPage(api: ReturnType<typeof openApi>, path: string): Answer {
   return async (query) => {
     const response = await api.request(`${path}?${query}`);
-    const headers = Object.fromEntries(response.headers);
-    return {
-      status: response.status,
-      contentType: "",
-      body: Buffer.from(await response.arrayBuffer()).toString(),
-      headers,
-    };
+    const body = Buffer.from(await response.arrayBuffer()).toString();
+    return { status: response.status, contentType: "", body, headers: Object.fromEntries(response.headers) };
   };
 }
 

@@ -5,7 +5,7 @@ import { type DashboardDeps, openDashboard } from "../../../src/web/dashboard/da
 import type { PageData } from "../../../src/web/dashboard/pages.ts";
 import type { Page } from "../../../src/web/page.ts";
 import { makeOverview } from "../../facts/sample-facts.ts";
-import { healthState } from "../../health/sample-health-state.ts";
+import { healthState, projectLine } from "../../health/sample-health-state.ts";
 import { WELL } from "../test-monitor.ts";
 import { pageData } from "./sample-pages.ts";
 
@@ -74,6 +74,9 @@ test("an invalid period is refused, and nothing is read", async () => {
   const { done, ask } = dashboard();
   for (const path of ["/?period=1000", "/run?period=1000", "/report.html?from=2026-01-01"])
     expect(await ask(path), path).toMatchObject({ status: 400 });
+  const { body } = await ask("/data-health?from=2026-01-01");
+  expect(body).toMatch(/This can&#39;t be shown\.[\s\S]*expected both from and to/);
+  expect(body).toContain('<a href="./data-health">Show the newest days</a>');
   expect(done).toEqual([]);
 });
 
@@ -90,9 +93,7 @@ test("an unknown project and an unknown run are refused with a reason", async ()
 
 /** A health state with these projects; the number of each is its identifier. */
 function withProjects(names: readonly string[]) {
-  const counts = { complete: 1, suspect: 0, failed: 0, missing: 0 };
-  const line = { ...counts, source: "usage" as const, series: 1, freshThrough: null };
-  const projects = names.map((project, i) => ({ ...line, project, projectId: String(i) }));
+  const projects = names.map((project, i) => projectLine({ project, projectId: String(i) }));
   return { readHealth: async () => healthState({ projects }) };
 }
 
@@ -145,9 +146,9 @@ test("while the database can't be reached, the reasons of the worker and of the 
     readiness: () => ({ live: true, reasons: ["the database has not answered for 12 s"] }),
     readHealth: () => Promise.reject(new Error("connect ECONNREFUSED")),
   });
-  const { status, body } = await ask("/");
-  expect(status).toBe(503);
-  expect(body).toMatch(/has not answered for 12 s[\s\S]*connect ECONNREFUSED/);
+  const { body, ...answer } = await ask("/");
+  expect(answer).toMatchObject({ status: 503, headers: { refresh: "10", "retry-after": "10" } });
+  expect(body).toMatch(/jobs can&#39;t be read now\.[\s\S]*has not answered for 12 s[\s\S]*connect ECONNREFUSED/);
 });
 
 test("the reason why the dashboard or the report is not available is logged", async () => {

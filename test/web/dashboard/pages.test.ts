@@ -230,20 +230,6 @@ test("before the first export, the overview says what to do", () => {
   expect(body).toContain("<title>No job is configured: Overview, usage-export</title>");
 });
 
-test("if the database can't be reached, a page shows the reason and is refreshed", () => {
-  const { status, headers, body } = unavailablePage(["connect ECONNREFUSED"]);
-  expect(status).toBe(503);
-  expect(headers).toMatchObject({ refresh: "10", "retry-after": "10" });
-  expect(textOf({ body })).toContain("The state of the jobs can't be read now. connect ECONNREFUSED");
-});
-
-test("the page for an invalid period shows the reason and a way back", () => {
-  const { status, body } = invalidPage("health", "expected both from and to");
-  expect(status).toBe(400);
-  expect(textOf({ body })).toContain("This address can't be shown. expected both from and to");
-  expect(body).toContain('<a href="./data-health">Show the newest days</a>');
-});
-
 test("names that all begin with the same words are told apart by their ends, and have the whole name on hover", () => {
   const names = [1, 2].map((i) => `Customer Experience Analytics (region ${i})`);
   const groups = names.map((label, i) => ({ group: `id-${i}`, label }));
