@@ -1,12 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { parseConfig } from "../../src/config/config.ts";
-import { sampleWith } from "./sample-config.ts";
+import { parseText, sampleWith } from "./sample-config.ts";
 
 const PRICE = { metric: "hours", model: "nova-3", currency: "USD", price: "0.0077", from: "2026-01-01" };
 /** The prices of a text, in which a number has all the digits that are written. */
-const pricesOf = (text: string) =>
-  parseConfig(sampleWith("prices", "@").replace('"@"', text), { source: "test", baseDir: "/" }).prices;
+const pricesOf = (text: string) => parseText(sampleWith("prices", "@").replace('"@"', text)).prices;
 
 test("a price keeps every digit, as a number and as text", () => {
   const digits = fc

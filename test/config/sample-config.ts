@@ -65,10 +65,8 @@ export const SAMPLE = {
   notify: { webhook: { env: "NOTICES_URL" }, deadMan: { file: "secrets/dead-man.url" } },
 };
 
-const OPTIONS = { source: "jobs.config.json", baseDir: "/srv/usage" };
-
-export function parseText(text: string): Config {
-  return parseConfig(text, OPTIONS);
+export function parseText(text: string, baseDir = "/srv/usage"): Config {
+  return parseConfig(text, { source: "jobs.config.json", baseDir });
 }
 
 export function parse(config: unknown): Config {

@@ -6,10 +6,9 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { openApp } from "../../src/app.ts";
-import { parseConfig } from "../../src/config/config.ts";
 import { neededKeys, readSecret, requireReadable, secretOf } from "../../src/config/secrets.ts";
 import { readMonitorSecrets } from "../../src/jobs/monitor-secrets.ts";
-import { SAMPLE } from "./sample-config.ts";
+import { parseText, SAMPLE } from "./sample-config.ts";
 
 const VARIABLE = { env: "SECRET" } as const;
 const WORD = "open-sesame-open";
@@ -64,7 +63,7 @@ test.each([
 });
 
 test("every secret that can't be read is named with its place, before any call", async () => {
-  const config = parseConfig(JSON.stringify(SAMPLE), { source: "jobs.config.json", baseDir: folder });
+  const config = parseText(JSON.stringify(SAMPLE), folder);
   const problemsOf = async (needed: Parameters<typeof requireReadable>[0]) => {
     const error = await requireReadable(needed, { LAB_KEY: "" }).catch((thrown) => thrown);
     expect(error).toMatchObject({ code: "config" });
@@ -86,7 +85,7 @@ test("every secret that can't be read is named with its place, before any call",
 
 test("a secret of the monitor that can't be read is named with its place", async () => {
   const app = await openApp({}, "jobs.config.json", new AbortController().signal);
-  const config = parseConfig(JSON.stringify(SAMPLE), { source: "jobs.config.json", baseDir: folder });
+  const config = parseText(JSON.stringify(SAMPLE), folder);
   await expect(readMonitorSecrets(app, { ...config, notify: {} })).rejects.toThrow(
     `monitor.access.basic.password: password file ${folder}/secrets/monitor.password does not exist: expected a file`,
   );
@@ -98,18 +97,14 @@ test("a secret of the monitor that can't be read is named with its place", async
 test("a key file whose reading fails says so, and ends no process", async ({ skip }) => {
   skip(process.platform !== "linux", "needs /proc");
   const broken = { file: "/proc/self/mem" } as const;
-  await expect(readSecret("key", broken, {})).rejects.toMatchObject({
-    code: "unavailable",
-    message: "key file /proc/self/mem could not be read (EIO)",
-  });
+  const message = "key file /proc/self/mem could not be read (EIO)";
+  await expect(readSecret("key", broken, {})).rejects.toMatchObject({ code: "unavailable", message });
 });
 
 test("a secret of the monitor in what is no file, such as a pipe, is named with its place", async () => {
   const file = path.join(folder, "pipe");
   spawnSync("mkfifo", [file]);
   const needed = { path: ["notify", "webhook"], kind: "address", reference: { file: file } } as const;
-  await expect(requireReadable([needed], {})).rejects.toMatchObject({
-    code: "config",
-    message: `notify.webhook: address file ${file} is not a regular file: expected a file with the address alone`,
-  });
+  const message = `notify.webhook: address file ${file} is not a regular file: expected a file with the address alone`;
+  await expect(requireReadable([needed], {})).rejects.toMatchObject({ code: "config", message });
 });

@@ -54,5 +54,3 @@ export function arm({ who, point, fits, act }: Fault) {
   /** `hit` is the event at which the fault happened; `happened` resolves then. */
   return { decideFault, hit: () => hit, happened };
 }
-
-export type Armed = ReturnType<typeof arm>;

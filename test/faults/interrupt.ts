@@ -111,11 +111,7 @@ async function interrupted<S extends Stage>(interruption: Interruption<S>, name:
   const { command, afterRefusal, open, check, promise = async () => () => [] } = interruption;
   const plan = planOf(name);
   await using stage = await open();
-  let victim: Running | undefined;
-  const fault = arm({ who: VICTIM, point: plan.point, ...faultOf(plan, () => victim) });
-  stage.decideFault = fault.decideFault;
-
-  victim = await stage.start(VICTIM, command);
+  const { fault, running: victim } = await startArmed(stage, VICTIM, plan, plan.point, command);
   const others = await Promise.all(REPLICAS.slice(1, plan.replicas).map((who) => stage.start(who, command)));
   if (plan.kind === "stop and continue") await wakeAfterAnother(stage, victim, command, fault.happened);
   await Promise.all([victim, ...others].map(stage.end));
@@ -143,12 +139,18 @@ export function reportRecovery(ms: number, part: string, name: string): void {
 
 /** Kills the following run too, at one of its events. */
 async function killSecond(stage: Stage, command: readonly string[], plan: CasePlan, point: number) {
-  let second: Running | undefined;
-  const fault = arm({ who: SECOND, point, ...faultOf(plan, () => second) });
-  stage.decideFault = fault.decideFault;
-  second = await stage.start(SECOND, command);
-  await stage.end(second);
+  const { fault, running } = await startArmed(stage, SECOND, plan, point, command);
+  await stage.end(running);
   return fault.hit;
+}
+
+/** Starts a program to which the fault of the plan happens at one of its events. */
+export async function startArmed(stage: Stage, who: string, plan: CasePlan, point: number, args: readonly string[]) {
+  let running: Running | undefined;
+  const fault = arm({ who, point, ...faultOf(plan, () => running) });
+  stage.decideFault = fault.decideFault;
+  running = await stage.start(who, args);
+  return { fault, running };
 }
 
 /** The stopped program continues when another run has done everything, and must not undo that. */

@@ -4,11 +4,11 @@
 import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { farSchedule } from "../cli/workers.ts";
-import { AWAY_MS, type CasePlan, exemptOf, faultOf, planOf, REPLICAS, SECOND, VICTIM } from "./case-plan.ts";
+import { AWAY_MS, type CasePlan, exemptOf, planOf, REPLICAS, SECOND, VICTIM } from "./case-plan.ts";
 import { violations } from "./check.ts";
 import { statuses } from "./evidence.ts";
-import { type Armed, arm, type FaultEvent } from "./fault-decision.ts";
-import { isLogSearched, RECOVERY, type Running, recorded, reportRecovery } from "./interrupt.ts";
+import type { FaultEvent } from "./fault-decision.ts";
+import { isLogSearched, RECOVERY, type Running, recorded, reportRecovery, startArmed } from "./interrupt.ts";
 import { type Case, openCase, openLab } from "./lab.ts";
 import { type Outcome, pointsAmong, reportHighest, sweepKinds } from "./sweep.ts";
 
@@ -68,17 +68,20 @@ async function stopAll(context: Case, running: readonly Running[]): Promise<void
 async function runCase(name: string): Promise<Outcome> {
   const plan = planOf(name);
   await using context = await openCase(lab, { timeoutMs: 3 * PATIENCE_MS });
-  let victim: Running | undefined;
-  const fault = arm({ who: VICTIM, point: plan.point, ...faultOf(plan, () => victim) });
-  context.decideFault = fault.decideFault;
-  victim = await context.start(VICTIM, COMMAND);
+  const { fault, running: victim } = await startArmed(context, VICTIM, plan, plan.point, COMMAND);
   const running = [victim];
   for (const who of REPLICAS.slice(1, plan.replicas)) running.push(await context.start(who, COMMAND));
   // A slice that the database refused is for a person to look at: it stays failed, and is tried again only after an hour.
   const whole = wholeAt(context, plan.sqlstate === undefined ? ["complete"] : ["complete", "failed"]);
-  const last =
-    plan.secondPoint === undefined ? fault : await killSecond(context, plan, plan.secondPoint, fault, whole, running);
-  const happened = await isBefore(last.happened, whole);
+  let last = fault;
+  let happened = await isBefore(fault.happened, whole);
+  if (plan.secondPoint !== undefined && happened) {
+    // A worker in place of the killed one is killed too.
+    const second = await startArmed(context, SECOND, plan, plan.secondPoint, COMMAND);
+    running.push(second.running);
+    last = second.fault;
+    happened = await isBefore(last.happened, whole);
+  }
   const sinceMs = performance.now();
   if (happened && plan.replicas === 1) running.push(...(await startAnew(context, plan, victim, whole)));
   const atMs = await whole;
@@ -120,24 +123,6 @@ async function startAnew(
 /** Whether the event comes before all is complete. */
 async function isBefore(event: Promise<unknown>, whole: Promise<unknown>): Promise<boolean> {
   return Promise.race([event.then(() => true), whole.then(() => false)]);
-}
-
-/** Starts a worker in place of the killed one, and kills it too. */
-async function killSecond(
-  context: Case,
-  plan: CasePlan,
-  point: number,
-  first: Armed,
-  whole: Promise<unknown>,
-  running: Running[],
-): Promise<Armed> {
-  let second: Running | undefined;
-  const fault = arm({ who: SECOND, point, ...faultOf(plan, () => second) });
-  if (!(await isBefore(first.happened, whole))) return fault;
-  context.decideFault = fault.decideFault;
-  second = await context.start(SECOND, COMMAND);
-  running.push(second);
-  return fault;
 }
 
 function report(tookMs: number, { kind }: CasePlan, name: string): void {

@@ -8,7 +8,7 @@ import os from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { sql } from "kysely";
-import type { Config } from "../../src/config/config.ts";
+import { type Config, parseConfig } from "../../src/config/config.ts";
 import { type Database, openEmbedded } from "../../src/db/connection/database.ts";
 import { migrateToLatest } from "../../src/db/connection/migrate.ts";
 import { storeBudgets, storePrices } from "../../src/db/prices-and-budgets.ts";
@@ -21,7 +21,6 @@ import { type Day, daysOf } from "../../src/usage/days.ts";
 import { configuredSeries } from "../../src/usage/plan.ts";
 import type { Series } from "../../src/usage/series.ts";
 import { openMonitoring } from "../../src/worker/monitoring.ts";
-import { parse } from "../config/sample-config.ts";
 import { billed } from "../db/stored-billing.ts";
 import { daysBack, rowOf, rowsOn, store, total } from "../db/stored-usage.ts";
 import { silentApp } from "../support/silent-app.ts";
@@ -74,7 +73,7 @@ export const WORLDS: Readonly<Record<string, World>> = {
 
 /** Returns the configuration of the world that it has stored. */
 export async function storeWorld(db: Database, world: World): Promise<Config> {
-  const config = parse(configOf(world));
+  const config = parseConfig(JSON.stringify(configOf(world)), { source: "world", baseDir: "/" });
   await storePrices(db, config.prices);
   await storeBudgets(db, config.budgets);
   if (world.exported === false) return config;
