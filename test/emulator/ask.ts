@@ -8,7 +8,7 @@ const PROJECT = "p1";
 export const CONSOLE_KEY = { secret: SECRET, projectId: PROJECT, scopes: ["member"] };
 
 /** A Wednesday at noon. */
-export const NOON = new Date("2026-03-18T12:00:00Z");
+const NOON = new Date("2026-03-18T12:00:00Z");
 
 /** Starts an emulator at noon. */
 export function start(options: Partial<EmulatorOptions> = {}): Promise<Emulator> {
