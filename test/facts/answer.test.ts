@@ -44,15 +44,8 @@ function answer({ question, scope, covered = WHOLE, rows = [total("5", "3")], ..
     ...{ groupings: ["none" as const], filters: ["all"], currencies: [], ...scope },
   };
   return answerOf({
-    ...{
-      question: asked,
-      scope: facts,
-      covered: days,
-      rows,
-      sql: "select 1",
-      isCompared: true,
-      unpriced: { models: 0, metrics: [] },
-    },
+    ...{ question: asked, scope: facts, covered: days, rows, sql: "select 1", isCompared: true },
+    unpriced: { models: 0, metrics: [] },
     ...{ lacking: lackingDays(asked, days, facts.activeCount), labels: new Map([["g1", "Anna"]]), ...parts },
   });
 }
@@ -90,27 +83,19 @@ test.each<[string, Case, amounts: Pick<NonNullable<Answer["total"]>, "amount" | 
 
 const GROUPS = [total("5", "3"), row("group", 1, "5"), row("group", 2, null, { amount_before: "3" })];
 
+const [BAD_BEFORE, BAD] = [read("2026-02-28", { incomplete: 1 }), read("2026-03-02", { incomplete: 1 })];
+const HALF_BEFORE = [read("2026-02-27"), BAD_BEFORE, ...PERIOD];
+const HALVES = [BAD_BEFORE, BAD];
+
 test.each<[string, Case, amount: string | null, before: string | null]>([
   ["0 where all days were read", { rows: GROUPS }, "0", "0"],
   ["0 by tags too", { rows: GROUPS.slice(1), question: { grouping: "tags" } }, "0", "0"],
   ["not known if the service never sent it", { rows: [total(null), ...GROUPS.slice(1)] }, null, null],
   ["not known if a day was not read", { rows: GROUPS, covered: [...BEFORE, read("2026-03-01")] }, null, "0"],
-  [
-    "not known if a day is not complete",
-    { rows: GROUPS, covered: [...BEFORE, read("2026-03-01"), read("2026-03-02", { incomplete: 1 })] },
-    ...([null, "0"] as const),
-  ],
+  ["not known if a day is not complete", { rows: GROUPS, covered: [...BEFORE, read("2026-03-01"), BAD] }, null, "0"],
   ["not known before if a day was not read then", { rows: GROUPS, covered: PERIOD }, "0", null],
-  [
-    "not known before if a day is not complete then",
-    { rows: GROUPS, covered: [read("2026-02-27"), read("2026-02-28", { incomplete: 1 }), ...PERIOD] },
-    ...(["0", null] as const),
-  ],
-  [
-    "not known in both periods if of each a day was not read and one is not complete",
-    { rows: GROUPS, covered: [read("2026-02-28", { incomplete: 1 }), read("2026-03-02", { incomplete: 1 })] },
-    ...([null, null] as const),
-  ],
+  ["not known before if a day is not complete then", { rows: GROUPS, covered: HALF_BEFORE }, "0", null],
+  ["not known in both periods if each has a day that is not complete", { rows: GROUPS, covered: HALVES }, null, null],
   ["not known if a project has ended", { rows: GROUPS, scope: { ended: ["old"], endedCount: 1 } }, null, null],
 ])("what a group did not use is %s", (_, parts, amount, before) => {
   const [first, second] = answer(parts).groups;
@@ -150,6 +135,8 @@ test("the other groups are one, and of tags, which overlap, neither they nor the
   });
 });
 
+const UNPRICED: Unpriced = { models: 2, metrics: ["hours"] };
+
 test.each<[string, Case, boolean, Partial<Answer["lacking"]>]>([
   ["all is read", {}, true, {}],
   ["a project is left out", { scope: { leftOut: ["x"], leftOutCount: 1 } }, false, { projectsLeftOut: ["x"] }],
@@ -159,18 +146,8 @@ test.each<[string, Case, boolean, Partial<Answer["lacking"]>]>([
     { scope: { leftOut: ["x"], leftOutCount: 1, ended: ["y"], endedCount: 1 } },
     ...([false, { projectsLeftOutCount: 1, projectsEndedCount: 1 }] as const),
   ],
-  [
-    "a project is left out and a model has no price",
-    { scope: { leftOutCount: 1 }, unpriced: { models: 1, metrics: [] } },
-    false,
-    {},
-  ],
-  [
-    "a model has no price",
-    { unpriced: { models: 2, metrics: ["hours"] } },
-    false,
-    { unpricedModels: 2, unpricedMetrics: ["hours"] },
-  ],
+  ["a project and a price lack", { scope: { leftOutCount: 1 }, unpriced: { models: 1, metrics: [] } }, false, {}],
+  ["a model has no price", { unpriced: UNPRICED }, false, { unpricedModels: 2, unpricedMetrics: ["hours"] }],
   ["no price is configured", { question: { metric: "estimated_cost" } }, false, {}],
   [
     "prices have several currencies",
