@@ -19,6 +19,7 @@ const OF_FLEET = [{ file: "keys/project_b.key" }];
 const OF_CREATOR = "is the file of the key that a rotation creates keys with";
 
 const ANY_HOURS = { metric: "hours", model: "*", currency: "EUR", price: 1, from: "2026-05-01" };
+const UNLIKE_DIARIZED = { name: "diarized", features: { diarize: false } };
 const LIKE_DIARIZED = { features: { diarize: "true" }, dimensions: { feature_set: "a", endpoint: "listen" } };
 const BUDGET = { name: "limit", metric: "hours", amount: 100, project: "production" };
 const COST_OF_ALL = { ...BUDGET, project: undefined, metric: "cost", currency: "USD" };
@@ -194,7 +195,7 @@ const ACROSS_FIELDS: readonly Mistake[] = [
   [FILTER, { name: "all" }, "expected each filter of an export once", `${FILTER}.name`],
   [FILTER, { name: "every" }, 'same conditions as exports[0].filters[0], which is called "all"', `${FILTER}.name`],
   [FILTERS, [{ name: "every" }], 'which is called "all"', NAMED],
-  [FILTERS, [{ name: "diarized" }], `has other conditions than the filter of this name at ${FILTER}`, NAMED],
+  [FILTERS, [UNLIKE_DIARIZED], `has other conditions than the filter of this name at ${FILTER}`, NAMED],
   [
     FILTERS,
     [{ name: "2", ...LIKE_DIARIZED }],
