@@ -68,7 +68,7 @@ test("a configuration with every field is parsed into the form that the program 
       },
       { ...ROTATION, name: "production-key", schedule: "@daily", project: production },
       {
-        ...{ ...ROTATION, name: "fleet/project_b", group: "fleet", schedule: "0 4 * * *", project: staging },
+        ...{ ...ROTATION, name: "fleet/project_b", jobName: "fleet", schedule: "0 4 * * *", project: staging },
         createWith: { file: "/srv/usage/creators/project_b" },
         deliver: [
           { file: "/srv/usage/keys/project_b.key" },
