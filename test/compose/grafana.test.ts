@@ -1,16 +1,30 @@
-// Runs the statements of the dashboards on a database with usage, and on an empty one.
+// Runs the statements of the dashboards on an empty database, and on one with usage, before and after billing is read as well.
 
 import { expect, test } from "vitest";
 import { testDatabase } from "../support/database.ts";
 import { firstChoices, openReader } from "./asking.ts";
 import { DASHBOARDS, QUERIES, viewsOf } from "./dashboards.ts";
-import { DAY, DAYS_STORED, FILTERED_DAY, storeSample } from "./stored-sample.ts";
+import { DAY, DAYS_STORED, FILTERED_DAY, storeBilling, storeSample } from "./stored-sample.ts";
 
 const [stored, empty] = [await testDatabase(), await testDatabase()];
 const context = await storeSample(stored.db);
 const range = { from: context.from, to: new Date() };
 const onStored = await openReader(stored.url, range);
 const onEmpty = await openReader(empty.url, range);
+
+const marks = DASHBOARDS.flatMap((of) =>
+  of.annotations.list.map(({ name, target: { rawSql } }) => ({ name, of, rawSql })),
+);
+const ofUsage = [...QUERIES.filter(({ of }) => of.uid !== "usage-export-trust"), ...marks];
+const beforeBilling: unknown[] = [];
+for (const query of ofUsage) beforeBilling.push(await onStored.open(query));
+await storeBilling(stored.db, context);
+
+function panel(title: string) {
+  const query = QUERIES.find(({ panel }) => panel.title === title);
+  if (!query) throw new Error(`there is no panel ${title}`);
+  return query;
+}
 
 const TEXT = 25;
 const DATE = 1082;
@@ -36,9 +50,38 @@ const UNITS: ReadonlyMap<string, string> = new Map([
 
 const usageQueries = QUERIES.filter(({ rawSql }) => viewsOf(rawSql).some((view) => view.startsWith("usage_")));
 
-test.each(QUERIES)("$name answers on a database without usage", async (query) => {
+test.each(QUERIES)("$name answers with rows, and on a database without usage with nothing", async (query) => {
+  expect((await onStored.open(query)).rows.length).toBeGreaterThan(0);
   const { rows } = await onEmpty.open(query);
   expect(rows.flatMap((row) => Object.values(row)).filter((value) => value !== null && value !== "0")).toEqual([]);
+});
+
+test("billing changes nothing that is shown about usage", async () => {
+  for (const [i, query] of ofUsage.entries()) {
+    expect([query.name, await onStored.open(query)]).toEqual([query.name, beforeBilling[i]]);
+  }
+});
+
+test("billing has lines of its own in the chart of coverage, and Freshness and Gaps name the source", async () => {
+  const { rows } = await onStored.open(panel("Coverage by series and day"));
+  const ofProject = rows.filter(({ metric }) => metric === `${context.projects[0]?.name} / billing / none / all`);
+  expect(ofProject.map(({ status }) => status)).toEqual(["4", "4", "0", "0", "3", "0"]);
+  for (const title of ["Freshness", "Gaps"]) {
+    const sources = (await onStored.open(panel(title))).rows.map(({ source }) => source);
+    expect([title, new Set(sources)]).toEqual([title, new Set(["usage", "billing"])]);
+  }
+});
+
+test("the changed numbers of a series are those of its source", async () => {
+  const { of, rawSql } = panel("Numbers that changed");
+  const changed = async (source: string) => {
+    const series = JSON.stringify([context.projects[0]?.id, "none", "all", source]);
+    const { rows } = await onStored.ask(rawSql, { ...firstChoices(of, await onStored.optionsOf(of)), series });
+    return rows.map((row) => [row.metric, row.unit, Number(row.new_value)]);
+  };
+  expect(await changed("billing")).toEqual([["dollars", "dollars", 1.5]]);
+  expect((await changed("usage")).map(([metric]) => metric)).toEqual(expect.not.arrayContaining(["dollars"]));
+  expect((await changed("usage")).length).toBeGreaterThan(0);
 });
 
 test.each(QUERIES)("$name gives each number and each day its unit", async (query) => {
@@ -113,25 +156,18 @@ test.each(usageQueries.filter(({ rawSql }) => rawSql.includes("hours")))(
 );
 
 test("a chart by API key has one line for all keys of a rotation", async () => {
-  const query = QUERIES.find(({ panel }) => panel.title === "Requests by day and API key");
-  if (!query) throw new Error("there is no such panel");
-  const { rows } = await onStored.open(query);
+  const { rows } = await onStored.open(panel("Requests by day and API key"));
   const lines = rows.map(({ metric }) => String(metric).replace(/^(rotation|id-of)-.*/, "$1"));
   expect(new Set(lines)).toEqual(new Set(["rotation", "id-of", "made in the console", "(no value)"]));
   expect(new Set(rows.map(({ metric }) => metric).filter((line) => line?.startsWith("rotation"))).size).toBe(2);
 });
 
 test("each day that is not complete is marked, with the number of series and their status", async () => {
-  const marks = DASHBOARDS.flatMap((of) => of.annotations.list.map(({ target }) => ({ of, rawSql: target.rawSql })));
   expect(marks).toHaveLength(1);
   for (const query of marks) {
     const { fields, rows } = await onStored.open(query);
-    expect(fields.map(({ name, type }) => [name, type])).toEqual([
-      ["time", DATE],
-      ["timeend", DATE],
-      ["text", TEXT],
-      ["tags", TEXT],
-    ]);
+    const types = Object.fromEntries(fields.map(({ name, type }) => [name, type]));
+    expect(types).toEqual({ time: DATE, timeend: DATE, text: TEXT, tags: TEXT });
     const texts = ["27 of 27 series: missing", "27 of 27 series: failed", "3 of 27 series: suspect"];
     expect(rows.map(({ text }) => text)).toEqual(texts);
     expect((await onEmpty.open(query)).rows).toEqual([]);

@@ -4,15 +4,12 @@ import { randomUUID } from "node:crypto";
 import type { Database } from "../../src/db/connection/database.ts";
 import { endProjects, finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { storeListedKeys } from "../../src/db/project-facts.ts";
-import { recordFailure } from "../../src/db/usage/failures.ts";
-import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
-import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/stored-series.ts";
-import type { SnapshotRow } from "../../src/usage/answer-rows.ts";
+import { NO_COUNTS } from "../../src/usage/counts.ts";
 import type { ConfiguredSeries } from "../../src/usage/plan.ts";
 import type { Filter, Grouping, Project } from "../../src/usage/series.ts";
-import { newIntent, newKey, newRotation } from "../db/keys/written-ledger.ts";
+import { newIntent, usedKeys } from "../db/keys/written-ledger.ts";
 import { billed } from "../db/stored-billing.ts";
-import { configured, daysBack, type Numbers, newProject, rowOf, rowsOn, store, totalRow } from "../db/stored-usage.ts";
+import { configured, daysBack, fail, type Numbers, newProject, register, setDue, store } from "../db/stored-usage.ts";
 
 /** The usage of each project on each day, the same in each unfiltered series. The hours are binary fractions, which add up exactly. */
 export const DAY = { requests: 30, hours: 1.5 };
@@ -25,7 +22,6 @@ const FILTERS: readonly Filter[] = [
   { name: `narrow: "it's" <b>`, features: { diarize: "true" }, dimensions: {} },
   { name: "also narrow", features: { punctuate: "true" }, dimensions: {} },
 ];
-const GROUPINGS: readonly Grouping[] = ["none", "accessor", "endpoint", "model", "tags"];
 
 export type StoredSample = {
   readonly projects: readonly Project[];
@@ -38,78 +34,62 @@ export type StoredSample = {
 type Groups = readonly (readonly [value: unknown, numbers: Numbers])[];
 
 export async function storeSample(db: Database): Promise<StoredSample> {
-  const projects = [{ ...newProject(), name: `O'Brien "<b>" $1` }, newProject()];
+  const named = [{ ...newProject(), name: `O'Brien "<b>" $1` }, newProject()];
   const silent = newProject();
-  for (const project of projects) await storeKeys(db, project);
-  const all = [...projects, silent].flatMap((project) => [
+  const projects = [...named, silent];
+  const keys = new Map([[silent, ["id-of-first", "id-of-second"]]]);
+  for (const project of named) keys.set(project, await storeKeys(db, project));
+  const series = projects.flatMap((project) => [
     ...GROUPINGS.map((grouping) => configured(project, grouping)),
-    ...FILTERS.flatMap((filter) =>
-      (["none", "model"] as const).map((grouping) => configured(project, grouping, { filter })),
-    ),
+    ...FILTERS.flatMap((filter) => FILTERED_BY.map((grouping) => configured(project, grouping, { filter }))),
   ]);
-  const ids = await registerSeries(db, all);
+  const ids: readonly number[] = await register(db, ...series);
   const back = await daysBack(db);
-  for (const { series } of all) {
-    const { project, grouping } = series;
-    const isFiltered = FILTERS.includes(series.filter);
-    const groups = isFiltered ? (FILTERED[grouping] ?? []) : groupsOf(project, grouping);
-    const rows = groups.map(([value, numbers]) =>
-      rowFor(grouping, value, project === silent ? mute(numbers) : numbers),
-    );
-    const seriesId = seriesIdOf(ids, series);
-    await markDue(db, [seriesId], { first: back(4), oldest: { start: back(4), end: back(1) }, through: back(1) });
-    await recordFailure(db, {
-      seriesId,
-      days: [back(3)],
-      fetchNo: await nextFetchNo(db),
-      reason: "the service is away",
-    });
+  await setDue(db, ids, back(4), back(1));
+  for (const [i, one] of series.entries()) {
+    const { project, grouping, filter } = one.series;
+    const seriesId = ids[i] ?? 0;
+    await fail(db, seriesId, [back(3)], { reason: "the service is away" });
+    const all = FILTERS.includes(filter) ? FILTERED[grouping] : groupsOf(keys.get(project) ?? [])[grouping];
+    const groups = (all ?? []).map(([value, numbers]): Groups[number] => [
+      value,
+      project === silent ? { requests: numbers.requests ?? "0" } : numbers,
+    ]);
     // The first group is only in the second answer, as late usage is.
-    for (const part of [rows.slice(1), rows]) {
-      await store(db, seriesId, [rowsOn(back(2), part), rowsOn(back(1), part)], { grouping });
-    }
-    if (grouping === "endpoint") await store(db, seriesId, [rowsOn(back(1), [])], { grouping });
+    for (const part of [groups.slice(1), groups]) await store(db, seriesId, { [back(2)]: part, [back(1)]: part });
+    if (grouping === "endpoint") await store(db, seriesId, { [back(1)]: {} });
   }
   await storeRuns(db);
-  return { projects: [...projects, silent], silent, series: all, from: new Date(`${back(6)}T00:00:00Z`) };
+  return { projects, silent, series, from: new Date(`${back(6)}T00:00:00Z`) };
 }
 
 /**
  * Adds billing by the groupings and filter of usage, so that only the source tells their series apart, on days of its own: two are
  * missing, one failed, and one was restated.
  */
-export async function storeBilling(db: Database, { projects, series: usage }: StoredSample): Promise<void> {
+export async function storeBilling(db: Database, { projects, series }: StoredSample): Promise<void> {
   const billing = projects.map((project) => configured(project, "none", { source: "billing" }));
-  const ids = await registerSeries(db, [...usage, ...billing]);
+  const ids: readonly number[] = await register(db, ...series, ...billing);
   const back = await daysBack(db);
-  for (const { series } of billing) {
-    const seriesId = seriesIdOf(ids, series);
-    await markDue(db, [seriesId], { first: back(6), oldest: { start: back(6), end: back(1) }, through: back(1) });
-    const failure = { seriesId, days: [back(2)], fetchNo: await nextFetchNo(db), reason: "may not read billing" };
-    await recordFailure(db, failure);
-    for (const dollars of ["1.25", "1.5"]) {
-      await store(db, seriesId, [billed(back(1), "none", [[dollars]])], { grouping: "none" });
+  for (const seriesId of ids.slice(series.length)) {
+    await setDue(db, [seriesId], back(6), back(1));
+    await fail(db, seriesId, [back(2)], { reason: "may not read billing" });
+    for (const [days, dollars] of [
+      [[1], "1.25"],
+      [[1], "1.5"],
+      [[3, 4], "1"],
+    ] as const) {
+      const slices = days.map((day) => billed(back(day), "none", [[dollars]]));
+      await store(db, seriesId, slices);
     }
-    await store(db, seriesId, [billed(back(3), "none", [["1"]]), billed(back(4), "none", [["1"]])], {
-      grouping: "none",
-    });
   }
 }
 
-function mute({ requests = "0" }: Numbers): Numbers {
-  return { requests };
-}
-
-function rowFor(grouping: Grouping, value: unknown, numbers: Numbers): SnapshotRow {
-  return grouping === "none" ? totalRow(numbers) : rowOf(value, numbers, null, grouping);
-}
-
 /** There are more models than a chart has colours, values that are missing, and tokens of models that do not add up to the total. */
-function groupsOf(project: Project, grouping: Grouping): Groups {
+function groupsOf([first, second]: readonly string[]): Readonly<Partial<Record<Grouping, Groups>>> {
   const models = Array.from({ length: 12 }, (_, i) => `model ${i}`);
-  const [first, second] = keysOf(project);
-  const groups: Readonly<Partial<Record<Grouping, Groups>>> = {
-    none: [[undefined, { requests: "30", hours: "1.5", tokens_in: "100" }]],
+  return {
+    none: [["", { requests: "30", hours: "1.5", tokens_in: "100" }]],
     accessor: [
       [first, { requests: "10", hours: "0.5" }],
       [second, { requests: "15", hours: "0.75" }],
@@ -126,46 +106,34 @@ function groupsOf(project: Project, grouping: Grouping): Groups {
       [null, { requests: "5", hours: "0.5" }],
     ],
   };
-  return groups[grouping] ?? [];
 }
+const GROUPINGS: readonly Grouping[] = ["none", "accessor", "endpoint", "model", "tags"];
 
 const FILTERED: Readonly<Partial<Record<Grouping, Groups>>> = {
-  none: [[undefined, { requests: "8", hours: "0.5" }]],
+  none: [["", { requests: "8", hours: "0.5" }]],
   model: [
     ["model 0", { requests: "5", hours: "0.25" }],
     ["model 1", { requests: "3", hours: "0.25" }],
   ],
 };
-
-function keysOf({ id }: Project): readonly [string, string] {
-  return [newKey(`ue-first-${id}`).apiKeyId, newKey(`ue-second-${id}`).apiKeyId];
-}
+const FILTERED_BY: readonly Grouping[] = ["none", "model"];
 
 /** A rotation that has replaced a key, and a key whose creation was not answered. */
-async function storeKeys(db: Database, project: Project): Promise<void> {
-  const { key } = await newRotation(db, { project });
-  await key(`ue-first-${project.id}`, "active");
-  await key(`ue-second-${project.id}`, "active");
+async function storeKeys(db: Database, project: Project): Promise<string[]> {
+  const { key, keys } = await usedKeys(db, project);
   await key(newIntent(), "intent");
-  await storeListedKeys(db, project.id, [{ apiKeyId: keysOf(project)[0], comment: "the first", scopes: ["member"] }]);
+  await storeListedKeys(db, project.id, [{ apiKeyId: keys[0] ?? "", comment: "the first", scopes: ["member"] }]);
+  return keys;
 }
 
 async function storeRuns(db: Database): Promise<void> {
-  const counts = {
-    requests: 7,
-    planned: 14,
-    complete: 12,
-    suspect: 1,
-    failed: 1,
-    undated: 0,
-    stale: 0,
-    rowsChanged: 20,
-  };
-  for (const status of ["ok", "failed"] as const) {
+  const counts = { ...NO_COUNTS, requests: 7, planned: 14, complete: 12, suspect: 1, failed: 1, rowsChanged: 20 };
+  for (const error of [undefined, "<b>refused</b>"]) {
     const runId = randomUUID();
-    const run = { runId, kind: "export", job: "nightly", trigger: "manual" } as const;
-    await startRun(db, run, [{ projectId: "p1", planned: counts.planned }]);
+    await startRun(db, { runId, kind: "export", job: "nightly", trigger: "manual" }, [
+      { projectId: "p1", planned: 14 },
+    ]);
     await endProjects(db, [{ runId, projectId: "p1", counts }]);
-    await finishRun(db, runId, status, status === "ok" ? undefined : "<b>refused</b>");
+    await finishRun(db, runId, error ? "failed" : "ok", error);
   }
 }

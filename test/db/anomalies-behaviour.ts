@@ -1,21 +1,24 @@
 // Which days are judged, and when an unusual one is over; the same on a server and in the embedded database.
 
 import { sql } from "kysely";
-import { expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { judgePendingDays, openAnomalies } from "../../src/db/anomalies.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
-import { emptySlice } from "../../src/usage/answer-rows.ts";
+import type { Day } from "../../src/usage/days.ts";
 import type { AnomalySettings } from "../../src/usage/metrics.ts";
 import type { Project } from "../../src/usage/series.ts";
-import { daysBack, newSeries, store, total, view } from "./stored-usage.ts";
+import { daysBack, newSeries, store, UNGUARDED, type Usage, view } from "./stored-usage.ts";
 
-const SETTINGS: AnomalySettings = {
-  sensitivity: "normal",
-};
+const SETTINGS: AnomalySettings = { sensitivity: "normal" };
 const WINDOW_DAYS = 3;
 
 export function testAnomalies(db: Database): void {
+  let back: (days: number) => Day;
+  beforeAll(async () => {
+    back = await daysBack(db);
+  });
+
   /** A series by none; `amounts` are requests by how many days ago, "1000" where they say nothing. */
   async function seriesWith(amounts: Readonly<Record<number, string>>, from = 70, to = WINDOW_DAYS + 1) {
     const stored = await newSeries(db, "none", { windowDays: WINDOW_DAYS });
@@ -24,11 +27,12 @@ export function testAnomalies(db: Database): void {
   }
 
   async function read(seriesId: number, amounts: Readonly<Record<number, string>>, from: number, to: number) {
-    const back = await daysBack(db);
     const days = Array.from({ length: from - to + 1 }, (_, n) => from - n);
-    const slices = days.map((n) => total(back(n), { requests: amounts[n] ?? "1000" }));
-    await store(db, seriesId, slices, { grouping: "none", cliffGuard: "off", emptyGuard: "off" });
+    const usage: Usage = Object.fromEntries(days.map((n) => [back(n), { requests: amounts[n] ?? "1000" }]));
+    await store(db, seriesId, usage, UNGUARDED);
   }
+
+  const everyDay = (amount: string) => Object.fromEntries(Array.from({ length: 71 }, (_, n) => [n, amount]));
 
   const judge = (settings = SETTINGS) => judgePendingDays(db, settings);
   const anomaliesOf = (project: Project) => view(db, "usage_anomalies", project);
@@ -44,34 +48,26 @@ export function testAnomalies(db: Database): void {
 
   test("at first only the newest final day is judged, and each day once", async () => {
     const { project } = await seriesWith({ 4: "5000", 9: "5000", 20: "5000" });
-    const back = await daysBack(db);
     expect(await judge()).toEqual([
       { project: project.name, filter: "all", day: back(4), verdict: "high", metric: "requests", isFinal: true },
     ]);
     expect(await judge()).toEqual([]);
-    expect(await anomaliesOf(project)).toEqual([
-      expect.objectContaining({
-        usage_date: back(4),
-        direction: "high",
-        metric: "requests",
-        amount: "5000",
-        expected: "1000.000000",
-        is_open: true,
-      }),
-    ]);
+    const high = {
+      usage_date: back(4),
+      direction: "high",
+      metric: "requests",
+      amount: "5000",
+      expected: "1000.000000",
+    };
+    expect(await anomaliesOf(project)).toMatchObject([{ ...high, is_open: true }]);
   });
 
   test("on the morning after it, a day is judged only by whether it is far too high, so that late usage is no drop", async () => {
     const { project, seriesId } = await seriesWith({}, 70, 4);
     expect(await judge()).toHaveLength(1);
-    const back = await daysBack(db);
-    for (const [n, amount, verdict] of [
-      [3, "1340", "normal"],
-      [2, "100", "not judged"],
-      [1, "5000", "high"],
-    ] as const) {
-      await read(seriesId, { [n]: amount }, n, n);
-      expect(await judge()).toMatchObject([{ day: back(n), verdict, isFinal: false }]);
+    for (const [i, verdict] of ["normal", "not judged", "high"].entries()) {
+      await read(seriesId, { 3: "1340", 2: "100", 1: "5000" }, 3 - i, 3 - i);
+      expect(await judge()).toMatchObject([{ day: back(3 - i), verdict, isFinal: false }]);
     }
     expect(await judge()).toEqual([]);
     expect(await anomaliesOf(project)).toMatchObject([{ usage_date: back(1), is_open: true, finality: "settling" }]);
@@ -80,27 +76,19 @@ export function testAnomalies(db: Database): void {
   test("a day that has become final is judged once more, and the same verdict is not a new one", async () => {
     const { project, seriesId } = await seriesWith({}, 70, 4);
     await judge();
-    for (const [n, amount] of [
-      [3, "1340"],
-      [2, "5000"],
-    ] as const) {
-      await read(seriesId, { [n]: amount }, n, n);
+    for (const n of [3, 2]) {
+      await read(seriesId, { 3: "1340", 2: "5000" }, n, n);
       await judge();
     }
     await letPass(48);
     const [{ judged_at: first } = {}] = await anomaliesOf(project);
     await sql`update usage_export.series set window_days = 1 where series_id = ${seriesId}`.execute(db);
-    const back = await daysBack(db);
-    const judged = (await judge()).map(({ day, verdict, isFinal }) => [day, verdict, isFinal]);
-    expect(judged.sort()).toEqual([
-      [back(3), "high", true],
-      [back(2), "high", true],
-    ]);
+    const judged = (await judge()).map(({ day, verdict, isFinal }) => `${day} ${verdict} ${isFinal}`);
+    expect(judged.sort()).toEqual([`${back(3)} high true`, `${back(2)} high true`]);
     const found = await anomaliesOf(project);
     expect(found).toMatchObject([{ finality: "final" }, { finality: "final" }]);
-    expect(found.filter(({ judged_at }) => String(judged_at) === String(first))).toMatchObject([
-      { usage_date: back(2) },
-    ]);
+    const sameTime = found.filter(({ judged_at }) => String(judged_at) === String(first));
+    expect(sameTime).toMatchObject([{ usage_date: back(2) }]);
   });
 
   test("a day that was read last when little of its usage was known is not judged, until it is read again", async () => {
@@ -111,7 +99,6 @@ export function testAnomalies(db: Database): void {
       update usage_export.slice set fetched_at = (usage_date + 1)::timestamp at time zone 'UTC' + interval '2 hours'
       where series_id = ${seriesId} and usage_date = (now() at time zone 'UTC')::date - 5
     `.execute(db);
-    const back = await daysBack(db);
     expect(await judge()).toMatchObject([{ day: back(4), verdict: "normal" }]);
     expect(await anomaliesOf(project)).toEqual([]);
     await read(seriesId, {}, 5, 5);
@@ -132,7 +119,6 @@ export function testAnomalies(db: Database): void {
     const { project, seriesId } = await seriesWith({}, 70, 9);
     await judge();
     await read(seriesId, { 6: "10" }, 8, 4);
-    const back = await daysBack(db);
     const judged = (await judge()).map(({ day, verdict }) => [day, verdict]);
     expect(judged.sort()).toEqual([8, 7, 6, 5, 4].map((n) => [back(n), n === 6 ? "low" : "normal"]));
     await read(seriesId, { 12: "9999" }, 12, 12);
@@ -156,19 +142,16 @@ export function testAnomalies(db: Database): void {
   });
 
   test("of several metrics the one that is furthest off is stored", async () => {
-    const { project, seriesId } = await newSeries(db, "none", { windowDays: WINDOW_DAYS });
-    const back = await daysBack(db);
     const usual = { requests: "1000", hours: "50", tts_characters: "7" };
-    const days = Array.from({ length: 60 }, (_, n) =>
-      total(back(n + 4), n === 0 ? { requests: "1400", hours: "500", tts_characters: "99" } : usual),
-    );
-    await store(db, seriesId, days, { grouping: "none" });
+    const unusual = { requests: "1400", hours: "500", tts_characters: "99" };
+    const usage = Object.fromEntries(Array.from({ length: 60 }, (_, n) => [back(n + 4), n === 0 ? unusual : usual]));
+    const { project } = await newSeries(db, "none", { windowDays: WINDOW_DAYS, usage });
     expect(await judge()).toMatchObject([{ verdict: "high", metric: "hours" }]);
     expect(await anomaliesOf(project)).toMatchObject([{ amount: "500" }]);
   });
 
   test("too little usage and too short a history are not judged", async () => {
-    await seriesWith(Object.fromEntries(Array.from({ length: 70 }, (_, n) => [n, n === 4 ? "90" : "9"])));
+    await seriesWith({ ...everyDay("9"), 4: "90" });
     expect(await judge()).toMatchObject([{ verdict: "not judged" }]);
     await seriesWith({ 4: "5000" }, 30, 4);
     expect(await judge()).toMatchObject([{ verdict: "not judged" }]);
@@ -178,10 +161,9 @@ export function testAnomalies(db: Database): void {
 
   test("a day without any usage is unusual, and a series without usage is not", async () => {
     const { seriesId } = await seriesWith({}, 70, 5);
-    const back = await daysBack(db);
-    await store(db, seriesId, [emptySlice(back(4))], { grouping: "none" });
+    await store(db, seriesId, { [back(4)]: {} });
     expect(await judge()).toMatchObject([{ verdict: "low", metric: "requests" }]);
-    await seriesWith(Object.fromEntries(Array.from({ length: 71 }, (_, n) => [n, "0"])));
+    await seriesWith(everyDay("0"));
     expect(await judge()).toMatchObject([{ verdict: "not judged", metric: null }]);
   });
 
@@ -191,7 +173,6 @@ export function testAnomalies(db: Database): void {
     await sql`update usage_export.judged_day set usage_date = usage_date - 10`.execute(db);
     await read(seriesId, { 6: "9999" }, 15, 4);
     expect(await judge({ ...SETTINGS, sensitivity: "off" })).toEqual([]);
-    const back = await daysBack(db);
     expect(await judge()).toMatchObject([{ day: back(4), verdict: "normal" }]);
   });
 
@@ -221,7 +202,6 @@ export function testAnomalies(db: Database): void {
     await read(seriesId, {}, 3, 3);
     await sql`update usage_export.series set window_days = 2 where series_id = ${seriesId}`.execute(db);
     await judge();
-    const back = await daysBack(db);
     const { rows } = await sql<{ day: string }>`
       select usage_date::text as day from usage_export.judged_day where project_id = ${project.id} order by day
     `.execute(db);
@@ -240,7 +220,7 @@ export function testAnomalies(db: Database): void {
   test("after a step the days are unusual until more than half of two weeks have the new level", async () => {
     const { seriesId } = await seriesWith({}, 90, 14);
     await judge();
-    await read(seriesId, Object.fromEntries(Array.from({ length: 14 }, (_, n) => [n, "3000"])), 13, 4);
+    await read(seriesId, everyDay("3000"), 13, 4);
     const verdicts = (await judge()).toSorted((a, b) => (a.day < b.day ? -1 : 1)).map(({ verdict }) => verdict);
     expect(verdicts).toEqual([...Array(8).fill("high"), ...Array(2).fill("normal")]);
   });

@@ -3,12 +3,11 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { type Balance, storeBalances } from "../../src/db/project-facts.ts";
-import { registerSeries } from "../../src/db/usage/stored-series.ts";
 import type { Project } from "../../src/usage/series.ts";
 import { testDatabase } from "../support/database.ts";
-import { configured, newProject, view } from "./stored-usage.ts";
+import { configured, newProject, register, view } from "./stored-usage.ts";
 
-const { db } = await testDatabase();
+const { db, read } = await testDatabase();
 
 const balance = (amount: string, part: Partial<Balance> = {}): Balance => ({
   ...{ balanceId: "prepaid", amount, units: "usd", purchaseOrderId: "order 7" },
@@ -17,47 +16,45 @@ const balance = (amount: string, part: Partial<Balance> = {}): Balance => ({
 
 /** The amounts in the order they were first read; one that is the newest is marked. */
 async function shown(project: Project): Promise<readonly string[]> {
-  const { rows } = await sql<{ text: string }>`
+  const rows = await read(sql<{ text: string }>`
     select concat_ws(' ', balance_id, amount, case when ended_at is null then 'now' end) as text
     from bi.balances where project_id = ${project.id} order by read_at, balance_id
-  `.execute(db);
+  `);
   return rows.map(({ text }) => text);
 }
 
 test("an amount is shown with its unit, its purchase order and when it was read", async () => {
   const project = newProject();
   await storeBalances(db, project, [balance("12345678901234.56789012345678")]);
-  const [row] = await view(db, "balances", project);
-  expect(row).toEqual({
-    project_id: project.id,
-    project: project.name,
-    balance_id: "prepaid",
-    amount: "12345678901234.56789012345678",
-    units: "usd",
-    purchase_order_id: "order 7",
-    read_at: expect.any(Date),
-    last_read_at: expect.any(Date),
-    ended_at: null,
-    is_current: false,
-  });
+  expect(await view(db, "balances", project)).toMatchObject([
+    {
+      ...{ project: project.name, balance_id: "prepaid", amount: "12345678901234.56789012345678", units: "usd" },
+      ...{ purchase_order_id: "order 7", read_at: expect.any(Date), last_read_at: expect.any(Date), ended_at: null },
+    },
+  ]);
 });
 
 test("reading the same amount again moves the time of the last reading and adds no row", async () => {
   const project = newProject();
   for (const amount of ["5", "5.00", "5"]) await storeBalances(db, project, [balance(amount)]);
-  const { rows } = await sql`
+  const rows = await read(sql`
     select last_read_at > read_at as "isLater" from bi.balances where project_id = ${project.id}
-  `.execute(db);
+  `);
   expect(rows).toEqual([{ isLater: true }]);
 });
 
 test("another amount, unit or purchase order is another row", async () => {
   const project = newProject();
-  await storeBalances(db, project, [balance("5")]);
-  await storeBalances(db, project, [balance("4")]);
-  await storeBalances(db, project, [balance("4", { units: "eur" })]);
-  await storeBalances(db, project, [balance("4", { units: "eur", purchaseOrderId: null })]);
-  await storeBalances(db, project, [balance("4", { units: "eur", purchaseOrderId: null })]);
+  const eur = { units: "eur", purchaseOrderId: null };
+  for (const one of [
+    balance("5"),
+    balance("4"),
+    balance("4", { units: "eur" }),
+    balance("4", eur),
+    balance("4", eur),
+  ]) {
+    await storeBalances(db, project, [one]);
+  }
   expect(await shown(project)).toEqual(["prepaid 5", "prepaid 4", "prepaid 4", "prepaid 4 now"]);
 });
 
@@ -85,11 +82,11 @@ test("an amount is current while it is the newest and an export reads the projec
   const project = newProject();
   const current = async () =>
     (await view(db, "balances", project)).filter((row) => row.is_current).map((row) => row.amount);
-  await registerSeries(db, [configured(project, "none", { source: "billing" })]);
+  await register(db, configured(project, "none", { source: "billing" }));
   await storeBalances(db, project, [balance("5")]);
   await storeBalances(db, project, [balance("4")]);
   expect(await current()).toEqual(["4"]);
-  await registerSeries(db, [configured(project, "none")]);
+  await register(db, configured(project, "none"));
   expect(await current()).toEqual([]);
   expect(await shown(project)).toEqual(["prepaid 5", "prepaid 4 now"]);
 });

@@ -1,27 +1,21 @@
 // Dumping from a server: one snapshot while others write.
 
 import { sql } from "kysely";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { readSnapshot } from "../../src/db/connection/transaction.ts";
 import { listViews, readViewRows } from "../../src/db/dump.ts";
 import { testDatabase } from "../support/database.ts";
-import { dumped, testDump } from "./dump-behaviour.ts";
+import { dumped } from "./dump-behaviour.ts";
 import { newSeries } from "./stored-usage.ts";
 
 const { db } = await testDatabase();
 
-describe("dump", () => testDump(db));
-
-async function storeDays(seriesId: number, count: number): Promise<void> {
-  await sql`
-    insert into usage_export.slice (series_id, usage_date, status, fetch_no, rows)
-    select ${seriesId}, date '2020-01-01' + day, 'complete', 1, 0 from generate_series(1, ${count}::integer) day
-  `.execute(db);
-}
-
 test("a dump does not contain changes that are made while it runs", async () => {
   const { project, seriesId } = await newSeries(db);
-  await storeDays(seriesId, 2_500);
+  await sql`
+    insert into usage_export.slice (series_id, usage_date, status, fetch_no, rows)
+    select ${seriesId}, date '2020-01-01' + day, 'complete', 1, 0 from generate_series(1, 2500) day
+  `.execute(db);
   const found = await readSnapshot(db, async (tx) => {
     const view = (await listViews(tx)).find(({ name }) => name === "coverage");
     if (!view) throw new Error("no view coverage");

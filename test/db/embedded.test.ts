@@ -7,16 +7,8 @@ import { sql } from "kysely";
 import { afterAll, describe, expect, test } from "vitest";
 import { openEmbedded } from "../../src/db/connection/database.ts";
 import { migrateToLatest, requireCurrentSchema } from "../../src/db/connection/migrate.ts";
-import { testAnomalies } from "./anomalies-behaviour.ts";
-import { testDump } from "./dump-behaviour.ts";
-import { testHealth } from "./health-behaviour.ts";
-import { testNotificationClaims } from "./notifications-behaviour.ts";
-import { newSeries, shown, slice, store } from "./stored-usage.ts";
-import { testFailures } from "./usage/failures-behaviour.ts";
-import { testEmptyGuard } from "./usage/guard-behaviour.ts";
-import { testMerge } from "./usage/merge-behaviour.ts";
-import { testSeries } from "./usage/series-behaviour.ts";
-import { testUndated } from "./usage/undated-behaviour.ts";
+import { testBehaviour } from "./behaviour.ts";
+import { newSeries, shown } from "./stored-usage.ts";
 
 const root = await mkdtemp(path.join(os.tmpdir(), "usage-export-embedded-"));
 const folder = path.join(root, "data");
@@ -33,23 +25,16 @@ test("the embedded database gets every migration once", async () => {
   expect(await migrateToLatest(db)).toMatchObject({ migrations: [], views: 0 });
 });
 
-test("the folder of an open embedded database is locked", async () => {
-  await expect(openEmbedded(folder)).rejects.toMatchObject({
-    code: "database",
-    message: expect.stringContaining(`is in use by process ${process.pid}`),
-  });
-});
-
 test("stored usage is there when the embedded database is opened again", async () => {
   const other = path.join(root, "reopened");
   const first = await openEmbedded(other);
   await migrateToLatest(first);
-  const { project, seriesId } = await newSeries(first);
-  await store(first, seriesId, [slice("2026-03-17", { listen: "1" })]);
+  const usage = { "2026-03-17": { listen: "1" } };
+  const { project } = await newSeries(first, "endpoint", { usage });
   await first.destroy();
 
   await using second = await openEmbedded(other);
-  expect(await shown(second, project)).toEqual({ "2026-03-17": { listen: "1" } });
+  expect(await shown(second, project)).toEqual(usage);
 });
 
 test("migrating a restored database whose reader's role is missing creates the role with its rights", async () => {
@@ -62,14 +47,4 @@ test("migrating a restored database whose reader's role is missing creates the r
 });
 
 /** The tests of the server, on another engine: half a minute that a change of the program hardly ever needs. */
-describe.runIf(process.env.CI !== undefined)("as a server does", () => {
-  describe("dump", () => testDump(db));
-  describe("merge", () => testMerge(db));
-  describe("empty guard", () => testEmptyGuard(db));
-  describe("undated", () => testUndated(db));
-  describe("series", () => testSeries(db));
-  describe("failures", () => testFailures(db));
-  describe("anomalies", () => testAnomalies(db));
-  describe("health", () => testHealth(db));
-  describe("notifications", () => testNotificationClaims(db));
-});
+describe.runIf(process.env.CI !== undefined)("as a server does", () => testBehaviour(db));

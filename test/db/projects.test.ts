@@ -82,14 +82,6 @@ test("a project that vanishes by a second list in doubt was seen last before the
   expect((await shown())[0]).toMatchObject({ id: "a", last: START, vanished: after(70) });
 });
 
-test("a person may confirm a short list", async () => {
-  await read(0, "abc");
-  expect(await read(10, "c", { isConfirmed: true })).toMatchObject({
-    vanished: [{ id: "a" }, { id: "b" }],
-    waiting: [],
-  });
-});
-
 test("the version changes with the projects and their names, and with nothing else", async () => {
   await read(0, "abcd");
   const first = await projectsVersion(db);

@@ -1,15 +1,12 @@
 // Stores costs as the service would answer them: charges, grouped and added up by the tests' own arithmetic in whole numbers.
 
-import { parseConfig } from "../../src/config/config.ts";
 import type { Database } from "../../src/db/connection/database.ts";
-import { storePrices } from "../../src/db/prices-and-budgets.ts";
-import { registerSeries, seriesIdOf } from "../../src/db/usage/stored-series.ts";
-import { parseExact } from "../../src/service/answer.ts";
-import type { Window } from "../../src/usage/days.ts";
-import { normalise } from "../../src/usage/normalise.ts";
+import { daysOf, type Window } from "../../src/usage/days.ts";
 import { type BILLING_GROUPINGS, dimensionsOf, type Filter, type Project } from "../../src/usage/series.ts";
 import { ALL_USAGE } from "../usage/sample-request.ts";
-import { configured, store } from "./stored-usage.ts";
+import { billed } from "./stored-billing.ts";
+import { storePriceBook } from "./stored-costs.ts";
+import { configured, register, store, UNGUARDED } from "./stored-usage.ts";
 
 export type BillingGrouping = (typeof BILLING_GROUPINGS)[number];
 
@@ -79,12 +76,8 @@ export async function storeHourPrices(
   db: Database,
   ...prices: readonly (readonly [model: string, currency: string, price: string])[]
 ): Promise<void> {
-  const written = {
-    service: { baseUrl: "https://api.example.com" },
-    projects: [{ id: "p", name: "p", key: { env: "KEY" } }],
-    prices: prices.map(([model, currency, price]) => ({ metric: "hours", model, currency, price, from: "2020-01-01" })),
-  };
-  await storePrices(db, parseConfig(JSON.stringify(written), { source: "test", baseDir: "/" }).prices);
+  const hour = { metric: "hours", from: "2020-01-01" };
+  await storePriceBook(db, ...prices.map(([model, currency, price]) => ({ ...hour, model, currency, price })));
 }
 
 type Part = { readonly filter?: Filter; readonly windowDays?: number };
@@ -96,21 +89,20 @@ export async function storeBills(
   groupings: readonly BillingGrouping[],
   window: Window,
   charges: readonly Charge[],
-  { filter = ALL_USAGE, windowDays }: Part = {},
+  { filter = ALL_USAGE, ...part }: Part = {},
 ): Promise<void> {
-  const all = groupings.map((grouping) =>
-    configured(project, grouping, { source: "billing", filter, ...(windowDays && { windowDays }) }),
-  );
-  const ids = await registerSeries(db, all);
-  for (const { series } of all) {
-    const rows = billsOf(charges, series.grouping as BillingGrouping).map(({ day, amount, tags, ...dimensions }) => {
-      const asked = Object.entries({ ...dimensions, tags: tags === null ? null : JSON.parse(tags) });
-      const values = asked.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(",");
-      return `{"dollars":${amount},"grouping":{"start":"${day}","end":"${day}",${values}}}`;
+  const all = groupings.map((grouping) => configured(project, grouping, { source: "billing", filter, ...part }));
+  const ids: readonly number[] = await register(db, ...all);
+  for (const [i, grouping] of groupings.entries()) {
+    const bills = billsOf(charges, grouping);
+    const slices = daysOf(window).map((day) => {
+      const ofDay = bills.filter((bill) => bill.day === day);
+      return billed(
+        day,
+        grouping,
+        ofDay.map(({ amount, tags, ...bill }) => [amount, { ...bill, tags: tags === null ? null : JSON.parse(tags) }]),
+      );
     });
-    const answer = parseExact(`{"start":"${window.start}","end":"${window.end}","results":[${rows.join(",")}]}`);
-    const slices = normalise({ series, window }, answer, window.end, series.grouping);
-    const guards = { emptyGuard: "off", cliffGuard: "off" } as const;
-    await store(db, seriesIdOf(ids, series), slices, { grouping: series.grouping, ...guards });
+    await store(db, ids[i] ?? 0, slices, UNGUARDED);
   }
 }

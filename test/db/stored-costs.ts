@@ -1,8 +1,23 @@
-// Reads the views of estimated cost, in the form of the tests' own calculation.
+// Stores price books, and reads the views of estimated cost in the form of the tests' own calculation.
 
 import { sql } from "kysely";
+import { parseConfig } from "../../src/config/config.ts";
 import type { Database } from "../../src/db/connection/database.ts";
+import { storePrices } from "../../src/db/prices-and-budgets.ts";
+import type { Price } from "../../src/usage/prices.ts";
 import type { Cost } from "../usage/expected-costs.ts";
+
+/** Reads prices as a configuration has them. */
+export function parsedPrices(prices: readonly object[]): readonly Price[] {
+  const service = { baseUrl: "https://api.example.com" };
+  const projects = [{ id: "p", name: "p", key: { env: "KEY" } }];
+  return parseConfig(JSON.stringify({ service, projects, prices }), { source: "test", baseDir: "/" }).prices;
+}
+
+/** Makes these the only prices. */
+export async function storePriceBook(db: Database, ...prices: readonly object[]): Promise<void> {
+  await storePrices(db, parsedPrices(prices));
+}
 
 /** Numbers without superfluous zeros. */
 export async function storedCosts(db: Database): Promise<readonly Cost[]> {
@@ -13,10 +28,4 @@ export async function storedCosts(db: Database): Promise<readonly Cost[]> {
     from bi.cost_estimated
   `.execute(db);
   return rows;
-}
-
-/** In an order that depends on the values only. */
-export function inOrder<T extends object>(rows: readonly T[]): readonly T[] {
-  const key = (row: T) => JSON.stringify(Object.entries(row).sort());
-  return rows.toSorted((a, b) => (key(a) < key(b) ? -1 : 1));
 }

@@ -3,8 +3,9 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { type Database, databaseNow } from "../../src/db/connection/database.ts";
+import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
-import { registerSeries, seriesIdOf } from "../../src/db/usage/stored-series.ts";
+import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/stored-series.ts";
 import { type AnswerToStore, mergeAnswers, type StoredAnswer } from "../../src/db/usage/writer.ts";
 import {
   columnsOf,
@@ -30,25 +31,34 @@ export function newProject(): Project {
   return { id, name: `project ${id.slice(0, 8)}` };
 }
 
-export function configured(
-  project: Project,
-  grouping: Grouping = "endpoint",
-  part: { readonly source?: Source; readonly filter?: Filter; readonly windowDays?: number } = {},
-): ConfiguredSeries {
+type Part = { readonly source?: Source; readonly filter?: Filter; readonly windowDays?: number };
+
+export function configured(project: Project, grouping: Grouping = "endpoint", part: Part = {}): ConfiguredSeries {
   const { source = "usage", filter = ALL_USAGE, windowDays } = part;
   return { series: { project, source, grouping, filter }, windowDays };
 }
 
-/** Registers one series, of a new project unless one is given. All other series are then no longer configured. */
+/** Makes these the only configured series, and returns their ids in this order. */
+export async function register<const T extends readonly ConfiguredSeries[]>(db: Database, ...all: T) {
+  const ids = await registerSeries(db, all);
+  return all.map(({ series }) => seriesIdOf(ids, series)) as unknown as { readonly [K in keyof T]: number };
+}
+
+/** Registers one series, of a new project unless one is given, and stores its usage. All other series are then no longer configured. */
 export async function newSeries(
   db: Database,
   grouping: Grouping = "endpoint",
-  part: { readonly project?: Project; readonly windowDays?: number; readonly filter?: Filter } = {},
+  { project = newProject(), usage, ...part }: Part & { readonly project?: Project; readonly usage?: Usage } = {},
 ): Promise<{ readonly project: Project; readonly series: Series; readonly seriesId: number }> {
-  const project = part.project ?? newProject();
   const one = configured(project, grouping, part);
-  const ids = await registerSeries(db, [one]);
-  return { project, series: one.series, seriesId: seriesIdOf(ids, one.series) };
+  const [seriesId] = await register(db, one);
+  if (usage) await store(db, seriesId, usage);
+  return { project, series: one.series, seriesId };
+}
+
+/** Makes these days due. */
+export async function setDue(db: Database, seriesIds: readonly number[], start: Day, end: Day): Promise<void> {
+  await markDue(db, seriesIds, { first: start, oldest: { start, end }, through: end });
 }
 
 function metricsOf(numbers: Numbers, extra: string | null = null): SnapshotRow["metrics"] {
@@ -67,20 +77,12 @@ export function rowOf(
   return { group, metrics: metricsOf(typeof numbers === "string" ? { requests: numbers } : numbers, extra) };
 }
 
-/** A slice by endpoint: the requests of each value. "null" is the group without a value, as `shown` names it. */
-export function slice(day: Day, requests: Readonly<Record<string, string>>): NormalisedSlice {
-  return rowsOn(
-    day,
-    Object.entries(requests).map(([value, count]) => rowOf(value === "null" ? null : value, count)),
-  );
-}
-
 export function rowsOn(day: Day, rows: readonly SnapshotRow[]): NormalisedSlice {
   return sliceOf(day, false, columnsOf(rows));
 }
 
 /** The row of the ungrouped total. */
-export function totalRow(numbers: Numbers, extra: string | null = null): SnapshotRow {
+function totalRow(numbers: Numbers, extra: string | null = null): SnapshotRow {
   return { group: UNGROUPED, metrics: metricsOf(numbers, extra) };
 }
 
@@ -89,29 +91,69 @@ export function total(day: Day, numbers: Numbers): NormalisedSlice {
   return rowsOn(day, [totalRow(numbers)]);
 }
 
-/** Stores an answer with a new fetch number and a new run id. The members of `part` replace the defaults. */
-export async function store(
-  db: Database,
-  seriesId: number,
-  slices: readonly NormalisedSlice[],
-  part: Partial<AnswerToStore> = {},
-): Promise<StoredAnswer> {
-  const answer = {
-    seriesId,
-    grouping: "endpoint",
-    fetchNo: part.fetchNo ?? (await nextFetchNo(db)),
+/**
+ * The usage of each day: the numbers of the total, or those of each value of the dimension. A text is a number of requests, and the value
+ * "null" in a record is the group without a value.
+ */
+export type Usage = Readonly<Record<Day, Rows>>;
+type Rows = Readonly<Record<string, Numbers | string>> | readonly (readonly [value: unknown, Numbers | string])[];
+
+function slicesOf(grouping: Grouping, usage: Usage): readonly NormalisedSlice[] {
+  return Object.entries(usage).map(([day, rows]) => {
+    const named: readonly (readonly [string, Numbers | string])[] = Object.entries(rows);
+    const pairs: readonly (readonly [value: unknown, Numbers | string])[] = Array.isArray(rows)
+      ? rows
+      : named.map(([value, numbers]) => [value === "null" ? null : value, numbers]);
+    if (grouping !== "none") {
+      return rowsOn(
+        day,
+        pairs.map(([value, numbers]) => rowOf(value, numbers, null, grouping)),
+      );
+    }
+    const numbers = Array.isArray(rows) ? pairs[0]?.[1] : named.length > 0 && rows;
+    return rowsOn(day, numbers ? [totalRow(numbers as Numbers)] : []);
+  });
+}
+
+type Answered = [seriesId: number, answered: readonly NormalisedSlice[] | Usage, part?: Partial<AnswerToStore>];
+
+/** An answer with a new fetch number and a new run id. The members of `part` replace the defaults. */
+export async function answerOf(db: Database, ...[seriesId, answered, part = {}]: Answered): Promise<AnswerToStore> {
+  const { rows } = await sql<{ grouping: Grouping }>`
+    select "grouping" from usage_export.series where series_id = ${seriesId}
+  `.execute(db);
+  const grouping = rows[0]?.grouping ?? "endpoint";
+  return {
+    ...{ seriesId, grouping, runId: randomUUID(), fetchNo: part.fetchNo ?? (await nextFetchNo(db)) },
+    slices: Array.isArray(answered) ? answered : slicesOf(grouping, answered as Usage),
     askedMs: performance.now(),
-    runId: randomUUID(),
-    slices,
     emptyGuard: "confirm",
     undated: "snapshot",
     cliffGuard: "confirm",
     serviceChoosesDays: false,
     ...part,
-  } as const;
-  const [result] = await mergeAnswers(db, [answer]);
+  };
+}
+
+/** Stores the answer that `answerOf` makes. */
+export async function store(db: Database, ...answer: Answered): Promise<StoredAnswer> {
+  const [result] = await mergeAnswers(db, [await answerOf(db, ...answer)]);
   if (!result) throw new Error("the answer has no result");
   return result;
+}
+
+/** Makes an answer replace what is stored, even if it is empty or has far less. */
+export const UNGUARDED = { emptyGuard: "off", cliffGuard: "off" } as const;
+
+/** Records that the newest fetch of these days failed. */
+export async function fail(
+  db: Database,
+  seriesId: number,
+  days: readonly Day[],
+  part: Partial<Parameters<typeof recordFailure>[1]> = {},
+): Promise<void> {
+  const fetchNo = part.fetchNo ?? (await nextFetchNo(db));
+  await recordFailure(db, { seriesId, days, reason: "down", ...part, fetchNo });
 }
 
 /** Makes every slice suspect since an hour earlier, so that a run may confirm it now. */
@@ -120,6 +162,16 @@ export async function makeDoubtsAnHourOlder(db: Database): Promise<void> {
 }
 
 export type ViewRow = Readonly<Record<string, unknown>>;
+
+/** The values of these columns that are not null, row by row as a text. */
+export function inShort(rows: readonly ViewRow[], columns: string): readonly string[] {
+  return rows.map((row) =>
+    columns
+      .split(" ")
+      .flatMap((column) => row[column] ?? [])
+      .join(" "),
+  );
+}
 
 /** A view's rows of the project, by day. */
 export async function view(db: Database, name: string, { id }: Project): Promise<readonly ViewRow[]> {
@@ -131,19 +183,18 @@ export async function view(db: Database, name: string, { id }: Project): Promise
 
 /** What bi.usage_by_endpoint shows: day to value to requests. */
 export async function shown(db: Database, project: Project): Promise<Readonly<Record<Day, ViewRow>>> {
-  const rows = await view(db, "usage_by_endpoint", project);
-  const days = Map.groupBy(rows, (row) => String(row.usage_date));
-  return Object.fromEntries(
-    [...days].map(([day, ofDay]) => [
-      day,
-      Object.fromEntries(ofDay.map((row) => [String(row.endpoint), row.requests])),
-    ]),
-  );
+  return requestsByDay(await view(db, "usage_by_endpoint", project), "endpoint");
 }
 
-export async function coverageOf(db: Database, project: Project): Promise<readonly ViewRow[]> {
+export function requestsByDay(rows: readonly ViewRow[], group: string): Readonly<Record<Day, ViewRow>> {
+  const days = Map.groupBy(rows, (row) => String(row.usage_date));
+  const requestsOf = (ofDay: readonly ViewRow[]) => ofDay.map((row) => [String(row[group]), row.requests]);
+  return Object.fromEntries([...days].map(([day, ofDay]) => [day, Object.fromEntries(requestsOf(ofDay))]));
+}
+
+export async function coverageOf(db: Database, { id }: Project): Promise<readonly ViewRow[]> {
   const { rows } = await sql<ViewRow>`
-    select usage_date, status, rows, error from bi.coverage where project_id = ${project.id} order by usage_date
+    select usage_date, status, rows, error from bi.coverage where project_id = ${id} order by usage_date
   `.execute(db);
   return rows;
 }

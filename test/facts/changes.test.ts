@@ -17,10 +17,7 @@ const back = await daysBack(db);
 const period = { start: back(1), end: back(1) };
 const question = { period, before: { start: back(8), end: back(8) }, projects: undefined, limit: 2 };
 
-beforeEach(async () => {
-  await forgetAll(db);
-  await sql`truncate usage_export.configured, usage_export.price cascade`.execute(db);
-});
+beforeEach(() => forgetAll(db));
 
 /** Hours by group. */
 type Rows = Readonly<Record<string, string>>;

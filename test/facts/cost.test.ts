@@ -20,10 +20,7 @@ const PERIOD = `from=${back(3)}&to=${back(1)}`;
 /** The three days are compared with the same weekdays, a week earlier. */
 const DUE = { start: back(10), end: back(1) };
 
-beforeEach(async () => {
-  await forgetAll(db);
-  await sql`truncate usage_export.configured, usage_export.price cascade`.execute(db);
-});
+beforeEach(() => forgetAll(db));
 
 const price = storeHourPrices.bind(undefined, db);
 
@@ -136,6 +133,7 @@ test("models without a price are those of the answer: not days that were not rea
   expect(page).not.toContain("Not in the cost");
 
   await forgetAll(db);
+  await price(["nova", "EUR", "0.5"]);
   const usage = onEachDay(["nova", { hours: "4" }], ["new", { hours: "4" }]);
   await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due }]);
   expect(await ask(`${query}&group=nova`)).toMatchObject({ complete: true, lacking: { unpricedModels: 0 } });

@@ -17,7 +17,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "src/db/usage/writer.ts",
     replace: 'slice.undated && slice.answer.undated === "snapshot"',
     by: 'slice.undated && slice.answer.undated !== "snapshot"',
-    noticedBy: ["test/db/usage/merge.test.ts", "an answer without any date is a snapshot, and no slice"],
+    noticedBy: ["test/db/behaviour.test.ts", "an answer without any date is a snapshot, and no slice"],
   },
   {
     name: "each statement is committed by itself",
@@ -31,7 +31,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "src/db/usage/writer.ts",
     replace: "inTransaction(db, (tx) => readAndWrite(tx, answers, incoming))",
     by: "readAndWrite(db as unknown as Tx, answers, incoming)",
-    noticedBy: ["test/db/usage/merge.test.ts", "numbers that Postgres refuses leave everything as it was"],
+    noticedBy: ["test/db/behaviour.test.ts", "numbers that Postgres refuses leave everything as it was"],
   },
   {
     name: "a stale decision is written over the numbers that another process has stored",
@@ -80,7 +80,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "migrations/views/visible_row.sql",
     replace: "join usage_export.group_value g using (group_id)\nwhere not r.gone",
     by: "join usage_export.group_value g on g.group_id = r.group_id and g.display <> ''\nwhere not r.gone",
-    noticedBy: ["test/db/usage/merge.test.ts", "any value of a group comes back as it was sent"],
+    noticedBy: ["test/db/behaviour.test.ts", "any value of a group comes back as it was sent"],
   },
   {
     name: "the view of totals includes the rows of the groups",
@@ -172,7 +172,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "migrations/views/usage_anomalies.sql",
     replace: "interval '12 hours'",
     by: "interval '0 hours'",
-    noticedBy: ["test/db/anomalies.test.ts", "an unusual day is over with a later usual day"],
+    noticedBy: ["test/db/behaviour.test.ts", "an unusual day is over with a later usual day"],
   },
   {
     name: "a forecast takes days that may lack usage as they are",
@@ -214,6 +214,6 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "migrations/views/billed_change.sql",
     replace: "and cost_day.is_unknown is not true",
     by: "and true",
-    noticedBy: ["test/db/views/billed-change.test.ts", "a day that was not read, or has a charge without an amount"],
+    noticedBy: ["test/db/views/changes-random.test.ts", "each row of bi.billed_change is the calculated one"],
   },
 ];

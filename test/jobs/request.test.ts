@@ -14,7 +14,7 @@ import type { Service } from "../../src/service/service.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
 import { seriesKey } from "../../src/usage/series.ts";
 import type { AnswerRules } from "../../src/usage/slice-decision.ts";
-import { coverageOf, newSeries, slice, store } from "../db/stored-usage.ts";
+import { coverageOf, newSeries, store } from "../db/stored-usage.ts";
 import { KEY_RING, openTestService, serve } from "../service/open-test-service.ts";
 import { testDatabase } from "../support/database.ts";
 import { answeringJson, answerJson } from "../support/scripted-server.ts";
@@ -124,7 +124,7 @@ test("a failure is stored on its day without the secrets that the program knows"
 test("a request that fails before its call does not fail a day that was read since the run began", async () => {
   await using service = openTestService("http://127.0.0.1:1");
   const keys = { ...KEY_RING, use: () => Promise.reject(new AppError("config", "no key")) };
-  const meanwhile = ({ seriesId }: { readonly seriesId: number }) => store(db, seriesId, [slice(DAY, { listen: "1" })]);
+  const meanwhile = ({ seriesId }: { readonly seriesId: number }) => store(db, seriesId, { [DAY]: { listen: "1" } });
   const { outcome, coverage } = await make(service, { keys, meanwhile });
   expect(outcome).toMatchObject({ code: "config" });
   expect(coverage).toMatchObject([{ status: "complete", error: null }]);
@@ -132,7 +132,7 @@ test("a request that fails before its call does not fail a day that was read sin
 
 test("an answer is newer than what another process stored before its last attempt", async () => {
   let seriesId = 0;
-  const storeOther = () => store(db, seriesId, [slice(DAY, { listen: "2" })]);
+  const storeOther = () => store(db, seriesId, { [DAY]: { listen: "2" } });
   const { service } = await serve(({ number }, response) => {
     if (number === 1) void storeOther().then(() => answerJson(response, 503, {}));
     else answerJson(response, 200, DAY_ANSWER);

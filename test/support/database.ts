@@ -2,6 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
+import type { RawBuilder } from "kysely";
 import { afterAll, inject } from "vitest";
 import { type Database, openPostgres } from "../../src/db/connection/database.ts";
 import { leftBehind } from "./pooler.ts";
@@ -17,8 +18,14 @@ export type DatabaseUrls = {
   readonly directUrl: string;
 };
 
+type OpenDatabase = {
+  readonly db: Database;
+  /** Runs a query and returns its rows. */
+  readonly read: <T>(query: RawBuilder<T>) => Promise<readonly T[]>;
+};
+
 /** Called at the top of a test file. */
-export async function testDatabase(): Promise<DatabaseUrls & { readonly db: Database }> {
+export async function testDatabase(): Promise<DatabaseUrls & OpenDatabase> {
   const copy = await copyDatabase();
   const { url, directUrl } = copy;
   await logStatements(directUrl, false);
@@ -27,7 +34,7 @@ export async function testDatabase(): Promise<DatabaseUrls & { readonly db: Data
     await using _ = copy;
     await db.destroy();
   });
-  return { db, url, directUrl };
+  return { db, url, directUrl, read: async (query) => (await query.execute(db)).rows };
 }
 
 /**

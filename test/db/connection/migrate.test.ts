@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import pg from "pg";
-import { expect, test } from "vitest";
+import { test as base, expect } from "vitest";
 import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
 import { migrateToLatest, requireCurrentSchema } from "../../../src/db/connection/migrate.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
@@ -9,19 +9,26 @@ import { emptyDatabase, schemasOf } from "./empty-database.ts";
 
 const BOTH = ["bi", "usage_export"];
 
+/** Each test has an empty database of its own. */
+const test = base.extend<{ empty: Awaited<ReturnType<typeof emptyDatabase>>; db: Database }>({
+  // biome-ignore lint/correctness/noEmptyPattern: Vitest reads from the pattern which fixtures are used.
+  empty: async ({}, use) => {
+    await using empty = await emptyDatabase();
+    await use(empty);
+  },
+  db: async ({ empty }, use) => {
+    await using db = openPostgres(empty.url);
+    await use(db);
+  },
+});
+
 function migrateProcess(url: string): Program {
   return startProgram(["migrate", "--json"], { env: { DATABASE_URL: url, LOG_LEVEL: "warn" } });
 }
 
-test("an empty database gets the tables and views, and a second migrate changes nothing", async () => {
-  await using empty = await emptyDatabase();
-  await using db = openPostgres(empty.url);
-  expect((await migrateToLatest(db)).migrations).toEqual(["0001_baseline"]);
-  expect(await migrateToLatest(db)).toMatchObject({ migrations: [], views: 0 });
-});
-
-test("three processes that migrate an empty database at once all succeed, and only one applies migrations", async () => {
-  await using empty = await emptyDatabase();
+test("three processes that migrate an empty database at once all succeed, and only one applies migrations", async ({
+  empty,
+}) => {
   const processes = [migrateProcess(empty.url), migrateProcess(empty.url), migrateProcess(empty.url)];
   const results = await Promise.all(processes.map(({ ended }) => ended));
   expect(results.map(({ status, stderr }) => [status, stderr])).toEqual([
@@ -34,10 +41,9 @@ test("three processes that migrate an empty database at once all succeed, and on
   expect(await schemasOf(empty.url)).toEqual(BOTH);
 });
 
-test("no lock is left behind in a session that has migrated", async () => {
-  await using empty = await emptyDatabase();
-  await using db = openPostgres(empty.url);
+test("a second migrate changes nothing, and no lock is left behind in the session", async ({ db }) => {
   await migrateToLatest(db);
+  expect(await migrateToLatest(db)).toMatchObject({ migrations: [], views: 0 });
   const { rows } = await sql`
     select locktype, mode from pg_locks l join pg_database d on d.oid = l.database
     where locktype = 'advisory' and d.datname = current_database()
@@ -87,110 +93,68 @@ async function migrators(url: string): Promise<readonly unknown[]> {
   return rows.map((row) => row.wait_event_type);
 }
 
-/** A session that has read a view and left its transaction open, as a person at a tool does. */
-async function openReader(url: string): Promise<pg.Client> {
-  const reader = new pg.Client({ connectionString: url, application_name: "a tool" });
-  await reader.connect();
-  await reader.query("begin; select * from bi.usage_total");
-  return reader;
-}
-
-async function olderViews(db: Database): Promise<void> {
+/**
+ * Opens a database with older views and a session that has read a view and left its transaction open, as a person at a tool does. The
+ * migration waits for that session.
+ */
+async function blockedDatabase() {
+  const stack = new AsyncDisposableStack();
+  const empty = stack.use(await emptyDatabase());
+  const db = stack.use(openPostgres(empty.directUrl));
+  await migrateToLatest(db);
   await sql`update usage_export.schema_version set views_hash = 'of other texts', program_version = '0.0.1'`.execute(
     db,
   );
+  const reader = new pg.Client({ connectionString: empty.directUrl, application_name: "a tool" });
+  await reader.connect();
+  stack.defer(() => reader.end());
+  await reader.query("begin; select * from bi.usage_total");
+  return {
+    db,
+    reader,
+    other: stack.use(openPostgres(empty.directUrl)),
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
 }
 
 test("a migration behind a reader's open transaction lets other readers pass, says what it waits for, and goes on after it", async () => {
-  await using empty = await emptyDatabase();
-  await using db = openPostgres(empty.directUrl);
-  await migrateToLatest(db);
-  await olderViews(db);
-  const reader = await openReader(empty.directUrl);
+  await using blocked = await blockedDatabase();
   const waits: string[] = [];
-  try {
-    const migrated = migrateToLatest(db, { onWait: (text) => waits.push(text), lockMs: 400, pauseMs: 200 });
-    await using other = openPostgres(empty.directUrl);
-    // Each of these readers must succeed although `migrate` tries again and again in between.
-    while (waits.length < 3) {
-      await other.transaction().execute(async (tx) => {
-        await sql`set local statement_timeout = '20s'`.execute(tx);
-        await sql`select from bi.usage_total`.execute(tx);
-      });
-    }
-    expect(waits[0]).toMatch(/^what is to change is in use by another session.*; the next attempt is in 1 s$/);
-    await reader.query("commit");
-    expect((await migrated).views).toBeGreaterThan(0);
-  } finally {
-    await reader.end();
+  const migrated = migrateToLatest(blocked.db, { onWait: (text) => waits.push(text), lockMs: 400, pauseMs: 200 });
+  // Each of these readers must succeed although `migrate` tries again and again in between.
+  while (waits.length < 3) {
+    await blocked.other.transaction().execute(async (tx) => {
+      await sql`set local statement_timeout = '20s'`.execute(tx);
+      await sql`select from bi.usage_total`.execute(tx);
+    });
   }
+  expect(waits[0]).toMatch(/^what is to change is in use by another session.*; the next attempt is in 1 s$/);
+  await blocked.reader.query("commit");
+  expect((await migrated).views).toBeGreaterThan(0);
 });
 
 test("a migration that stays blocked gives up, changes nothing, and says what to do", async () => {
-  await using empty = await emptyDatabase();
-  await using db = openPostgres(empty.directUrl);
-  await migrateToLatest(db);
-  await olderViews(db);
-  const reader = await openReader(empty.directUrl);
-  try {
-    await expect(migrateToLatest(db, { lockMs: 200, pauseMs: 100, giveUpMs: 500 })).rejects.toMatchObject({
-      code: "database",
-      message: expect.stringMatching(/^nothing was migrated: .*pg_stat_activity.*; then run migrate again$/),
-    });
-  } finally {
-    await reader.end();
-  }
-  const { rows } = await sql`select views_hash from usage_export.schema_version`.execute(db);
+  await using blocked = await blockedDatabase();
+  await expect(migrateToLatest(blocked.db, { lockMs: 200, pauseMs: 100, giveUpMs: 500 })).rejects.toMatchObject({
+    code: "database",
+    message: expect.stringMatching(/^nothing was migrated: .*pg_stat_activity.*; then run migrate again$/),
+  });
+  const { rows } = await sql`select views_hash from usage_export.schema_version`.execute(blocked.db);
   expect(rows).toEqual([{ views_hash: "of other texts" }]);
 });
 
-test("the error names the migration that failed, and no migration is applied", async () => {
-  await using empty = await emptyDatabase();
+test("the error names the migration that failed, and no migration is applied", async ({ empty, db }) => {
   await runStatement(
     empty.directUrl,
     `create function public.refuse() returns event_trigger language plpgsql as $$ begin raise exception 'no sequence here'; end $$;
      create event trigger refuse on ddl_command_end when tag in ('CREATE SEQUENCE') execute function public.refuse()`,
   );
-  await using db = openPostgres(empty.url);
   await expect(migrateToLatest(db)).rejects.toMatchObject({
     code: "database",
     message: "migration 0001_baseline failed; nothing was changed",
     cause: { message: "no sequence here" },
   });
   expect(await schemasOf(empty.url)).toEqual([]);
-});
-
-/** Runs `work` as a new role in an empty database, beside another one, after an administrator has run the statements of `prepare`. Then drops all. */
-async function withRole(
-  prepare: (role: string, database: string) => string,
-  work: (db: Database, asOther: Database, role: string) => Promise<void>,
-): Promise<void> {
-  await using empty = await emptyDatabase();
-  const role = `${empty.name}_role`;
-  const roles = [role, `${role}_other`];
-  const connect = (username = "") =>
-    openPostgres(Object.assign(new URL(empty.directUrl), { username, password: "just-for-this-test" }).href);
-  for (const one of roles)
-    await runStatement(empty.directUrl, `create role ${one} login password 'just-for-this-test'`);
-  try {
-    await runStatement(empty.directUrl, prepare(role, empty.name));
-    await using db = connect(role);
-    await using asOther = connect(roles[1]);
-    await work(db, asOther, role);
-  } finally {
-    await runStatement(empty.directUrl, `reassign owned by ${role} to current_user; drop owned by ${roles}`);
-    await runStatement(empty.directUrl, `drop role ${roles}`);
-  }
-}
-
-test("a user who owns the database and nothing else can migrate it", async () => {
-  await withRole(
-    (role, name) => `alter database ${name} owner to ${role}`,
-    async (db) => {
-      await migrateToLatest(db);
-      await requireCurrentSchema(db);
-    },
-  );
 });
 
 const SHADOWING = ["text", "name", "oid", "integer"].map(
@@ -213,43 +177,42 @@ test.each([
   await requireCurrentSchema(db);
 });
 
-test("the error for a user without rights names the right, before the first migration and after it", async () => {
-  await withRole(
-    () => "",
-    async (db, _, role) => {
-      const advice = new RegExp(
-        `user ${role} may not create schemas: have postgres run: grant create on database \\w+ to ${role}$`,
-      );
-      await expect(migrateToLatest(db)).rejects.toThrow(advice);
-    },
-  );
-  for (const kind of ["nosuperuser", "superuser"]) {
-    await withRole(
-      (role, name) => `alter role ${role} ${kind}; alter database ${name} owner to ${role}`,
-      async (db, asOther, role) => {
-        await migrateToLatest(db);
-        const grant = kind === "superuser" ? "" : `, or have an administrator run: grant ${role} to ${role}_other`;
-        const advice = `this is user ${role}_other, and the tables are ${role}'s: connect as ${role}${grant}`;
-        const message = `permission denied for schema usage_export: ${advice}`;
-        await expect(requireCurrentSchema(asOther)).rejects.toMatchObject({ code: "database", message });
-        await expect(migrateToLatest(asOther)).rejects.toMatchObject({ message: expect.stringContaining(advice) });
-      },
-    );
-  }
-});
+test.for(["no rights", "nosuperuser", "superuser"])(
+  "a user with %s can migrate a database that it owns, and the error for any other names the right",
+  async (kind, { empty }) => {
+    const role = `${empty.name}_role`;
+    const connect = (username: string) =>
+      openPostgres(Object.assign(new URL(empty.directUrl), { username, password: "just-for-this-test" }).href);
+    for (const one of [role, `${role}_other`])
+      await runStatement(empty.directUrl, `create role ${one} login password 'just-for-this-test'`);
+    try {
+      await using db = connect(role);
+      if (kind === "no rights") {
+        const advice = `user ${role} may not create schemas: have postgres run: grant create on database ${empty.name} to ${role}`;
+        return await expect(migrateToLatest(db)).rejects.toThrow(advice);
+      }
+      await runStatement(empty.directUrl, `alter role ${role} ${kind}; alter database ${empty.name} owner to ${role}`);
+      await migrateToLatest(db);
+      await requireCurrentSchema(db);
+      await using asOther = connect(`${role}_other`);
+      const grant = kind === "superuser" ? "" : `, or have an administrator run: grant ${role} to ${role}_other`;
+      const advice = `this is user ${role}_other, and the tables are ${role}'s: connect as ${role}${grant}`;
+      const message = `permission denied for schema usage_export: ${advice}`;
+      await expect(requireCurrentSchema(asOther)).rejects.toMatchObject({ code: "database", message });
+      await expect(migrateToLatest(asOther)).rejects.toMatchObject({ message: expect.stringContaining(advice) });
+    } finally {
+      const roles = `${role}, ${role}_other`;
+      await runStatement(empty.directUrl, `reassign owned by ${role} to current_user; drop owned by ${roles}`);
+      await runStatement(empty.directUrl, `drop role ${roles}`);
+    }
+  },
+);
 
-test("a database without the schema is not up to date", async () => {
-  await using empty = await emptyDatabase();
-  await using db = openPostgres(empty.url);
-  await expect(requireCurrentSchema(db)).rejects.toMatchObject({
-    code: "database",
-    message: "the database is not up to date; run: usage-export migrate",
-  });
-});
-
-test("a database of this version is up to date, one of an older version is not, and one of a newer version is refused", async () => {
-  await using empty = await emptyDatabase();
-  await using db = openPostgres(empty.url);
+test("a database of this version is up to date, one of an older version is not, and one of a newer version is refused", async ({
+  db,
+}) => {
+  const older = { code: "database", message: "the database is not up to date; run: usage-export migrate" };
+  await expect(requireCurrentSchema(db)).rejects.toMatchObject(older);
   await migrateToLatest(db);
   await requireCurrentSchema(db);
 
@@ -262,5 +225,5 @@ test("a database of this version is up to date, one of an older version is not, 
   await expect(migrateToLatest(db)).rejects.toThrow(newer);
 
   await migrations([]);
-  await expect(requireCurrentSchema(db)).rejects.toThrow("run: usage-export migrate");
+  await expect(requireCurrentSchema(db)).rejects.toMatchObject(older);
 });

@@ -26,21 +26,16 @@ test("the wait ends after waitMs", async () => {
   expect(performance.now() - startedMs).toBeGreaterThan(600);
 });
 
-test("the pool does not wait for a database that was never reached", async () => {
-  const { db, proxy } = await open({ ms: 60_000 });
-  proxy.cut();
-  const startedMs = performance.now();
-  await expect(one(db)).rejects.toThrow();
-  expect(performance.now() - startedMs).toBeLessThan(30_000);
-});
-
-test("the wait ends with the signal", async () => {
+test("the wait for a minute ends with the signal, and a database that was never reached is not waited for", async () => {
   const stop = new AbortController();
+  const startedMs = performance.now();
+  const never = await open({ ms: 60_000 });
+  never.proxy.cut();
+  await expect(one(never.db)).rejects.toThrow();
   const { db, proxy } = await open({ ms: 60_000, signal: stop.signal });
   await one(db);
   proxy.cut();
   setTimeout(() => stop.abort(), 700);
-  const startedMs = performance.now();
   await expect(one(db).catch(() => one(db))).rejects.toThrow();
   expect(performance.now() - startedMs).toBeLessThan(30_000);
 });
@@ -59,7 +54,4 @@ async function open({ ms, signal = new AbortController().signal }: { ms: number;
 }
 
 /** Runs a statement. The first one after a cut may use a connection that has not noticed the cut. */
-async function one(db: Database): Promise<number | undefined> {
-  const { rows } = await sql<{ one: number }>`select 1 as one`.execute(db);
-  return rows[0]?.one;
-}
+const one = async (db: Database) => (await sql<{ one: number }>`select 1 as one`.execute(db)).rows[0]?.one;

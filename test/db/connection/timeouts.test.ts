@@ -74,11 +74,10 @@ test("after a timeout the connection is not used again: the late answer would be
 
 test("after a timeout nothing more is sent on the connection, not even a rollback", async () => {
   let sent = 0;
-  const statementMs = () => {
+  const db = await open(dropAt("insert into public.note", "out"), () => {
     sent++;
     return 300;
-  };
-  const db = await open(dropAt("insert into public.note", "out"), statementMs);
+  });
 
   const transaction = db.transaction().execute((tx) => insertNote("never").execute(tx));
 

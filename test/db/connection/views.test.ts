@@ -1,7 +1,7 @@
 // What `migrate` does if the views and functions of the database are not those of migrations/views.
 
 import { sql } from "kysely";
-import { expect, test } from "vitest";
+import { test as base, expect } from "vitest";
 import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
 import { migrateToLatest, requireCurrentSchema } from "../../../src/db/connection/migrate.ts";
 import { readViews } from "../../../src/db/connection/view-files.ts";
@@ -12,11 +12,15 @@ const files = readViews().map(({ name }) => name.split(".")[1]);
 const OLDER = "0.0.1";
 const NEWER = "999.0.0";
 
-async function openMigrated(): Promise<AsyncDisposable & { readonly db: Database }> {
-  const stack = new AsyncDisposableStack();
-  const copy = stack.use(await copyDatabase());
-  return { db: stack.use(openPostgres(copy.directUrl)), [Symbol.asyncDispose]: () => stack.disposeAsync() };
-}
+/** Each test has a migrated database of its own. */
+const test = base.extend<{ db: Database }>({
+  // biome-ignore lint/correctness/noEmptyPattern: Vitest reads from the pattern which fixtures are used.
+  db: async ({}, use) => {
+    await using copy = await copyDatabase();
+    await using db = openPostgres(copy.directUrl);
+    await use(db);
+  },
+});
 
 /** Makes the views look as if another version of the program had created them from other texts. */
 async function setVersion(db: Database, version: string): Promise<void> {
@@ -25,24 +29,21 @@ async function setVersion(db: Database, version: string): Promise<void> {
   `.execute(db);
 }
 
-async function run(db: Database, ...statements: readonly string[]): Promise<void> {
-  for (const statement of statements) await sql.raw(statement).execute(db);
-}
+const run = (db: Database, ...statements: readonly string[]) => sql.raw(statements.join(";")).execute(db);
 
-test("every view and every function of both schemas has a file of its name", async () => {
-  await using context = await openMigrated();
+test("every view and every function of both schemas has a file of its name", async ({ db }) => {
   const { rows } = await sql<{ name: string }>`
     select relname as name from pg_class
     where relkind = 'v' and relnamespace in ('bi'::regnamespace, 'usage_export'::regnamespace)
     union select proname from pg_proc where pronamespace = 'bi'::regnamespace
     union select proname from pg_proc where pronamespace = 'usage_export'::regnamespace and prokind = 'f'
-  `.execute(context.db);
+  `.execute(db);
   expect(files.toSorted()).toEqual(rows.map(({ name }) => name).toSorted());
 });
 
-test("views of an older version are not up to date, and are replaced; dropped ones are created again", async () => {
-  await using context = await openMigrated();
-  const { db } = context;
+test("views of an older version are not up to date, and are replaced; dropped ones are created again", async ({
+  db,
+}) => {
   const before = await schemaText(db);
   await run(
     db,
@@ -65,9 +66,7 @@ test("views of an older version are not up to date, and are replaced; dropped on
   expect(await schemaText(db)).toBe(before);
 });
 
-test("views of a newer version are an error that names that version", async () => {
-  await using context = await openMigrated();
-  const { db } = context;
+test("views of a newer version are an error that names that version", async ({ db }) => {
   await setVersion(db, NEWER);
   const message = new RegExp(`newer version \\(${NEWER}, this is [0-9.a-z-]+\\); run that version`);
   await expect(requireCurrentSchema(db)).rejects.toThrow(message);
@@ -81,9 +80,9 @@ const OTHER_SHAPE = [
   "create view bi.usage_total as select project, other_column from usage_export.visible_row",
 ];
 
-test("views whose columns changed are created anew, with the views that depend on them and all grants", async () => {
-  await using context = await openMigrated();
-  const { db } = context;
+test("views whose columns changed are created anew, with the views that depend on them and all grants", async ({
+  db,
+}) => {
   const role = `bi_${crypto.randomUUID().slice(0, 8)}`;
   const before = await schemaText(db);
   await run(db, ...OTHER_SHAPE, `create role ${role}`);
@@ -111,9 +110,9 @@ test("views whose columns changed are created anew, with the views that depend o
   }
 });
 
-test("the error names a view of somebody else that depends on a view to be dropped, and nothing is dropped", async () => {
-  await using context = await openMigrated();
-  const { db } = context;
+test("the error names a view of somebody else that depends on a view to be dropped, and nothing is dropped", async ({
+  db,
+}) => {
   await run(db, ...OTHER_SHAPE, "create materialized view public.my_report as select project from bi.usage_total");
   await setVersion(db, OLDER);
   await expect(migrateToLatest(db)).rejects.toMatchObject({
@@ -127,18 +126,16 @@ test("the error names a view of somebody else that depends on a view to be dropp
   expect(columns).toHaveLength(1);
 });
 
-test("a view of somebody else stays if the view it reads is replaced by one with the same columns", async () => {
-  await using context = await openMigrated();
-  const { db } = context;
+test("a view of somebody else stays if the view it reads is replaced by one with the same columns", async ({ db }) => {
   await run(db, "create view public.my_report as select sum(requests) as requests from bi.usage_total");
   await setVersion(db, OLDER);
   await migrateToLatest(db);
   expect((await sql`select requests from public.my_report`.execute(db)).rows).toEqual([{ requests: null }]);
 });
 
-test("a function that somebody changed no longer runs as its owner, and the reader has its rights again", async () => {
-  await using context = await openMigrated();
-  const { db } = context;
+test("a function that somebody changed no longer runs as its owner, and the reader has its rights again", async ({
+  db,
+}) => {
   const before = await schemaText(db);
   await run(
     db,

@@ -1,4 +1,5 @@
-// The queues as workers use them: each worker has its own connections.
+// The queues as workers use them, each with its own connections, and their installation. pg-boss sends texts of several statements, on
+// connections of the pool that the rest of the program uses, too.
 
 import { sql } from "kysely";
 import type { JobInsert } from "pg-boss";
@@ -6,10 +7,14 @@ import { pino } from "pino";
 import { afterEach, expect, test } from "vitest";
 import { openPostgres } from "../../../src/db/connection/database.ts";
 import { inTransaction } from "../../../src/db/connection/transaction.ts";
-import { type ClaimedJob, openQueue, type Queue } from "../../../src/db/jobs/queue.ts";
+import { type ClaimedJob, installQueue, onPool, openQueue, type Queue } from "../../../src/db/jobs/queue.ts";
+import { PASS } from "../../faults/fault-decision.ts";
+import { startPostgresFront } from "../../faults/postgres-front.ts";
 import { testDatabase } from "../../support/database.ts";
+import { runStatement } from "../../support/postgres-admin.ts";
+import { emptyDatabase } from "../connection/empty-database.ts";
 
-const { db, url } = await testDatabase();
+const { db, url, read } = await testDatabase();
 
 const opened: (() => Promise<void>)[] = [];
 
@@ -81,10 +86,10 @@ test("a job that fails is tried again after 1 to 4 seconds, and seven times in a
     },
   });
   await expect.poll(states).toEqual(["retry"]);
-  const { rows } = await sql<{ seconds: number }>`
-    select extract(epoch from start_after - completed_on)::float8 as seconds from usage_export_queue.job
-  `.execute(db);
-  expect(rows[0]?.seconds ?? 1).toBeLessThanOrEqual(4);
+  const [waits] = await read(sql<{ seconds: number }>`
+    select extract(epoch from start_after - now())::float8 as seconds from usage_export_queue.job
+  `);
+  expect(waits?.seconds).toBeLessThanOrEqual(4);
   await sql`update usage_export_queue.job set start_after = now(), retry_count = 6`.execute(db);
   await expect.poll(states).toEqual(["failed"]);
   expect(attempts).toEqual([0, 7]);
@@ -99,6 +104,60 @@ test("a worker on a database without the queue's tables names the command that c
   }
 });
 
+test("processes that install at the same time all succeed", async () => {
+  await using empty = await databaseWithSchema();
+  await using db = openPostgres(empty.url);
+  await Promise.all([installQueue(db), installQueue(db), installQueue(db)]);
+  expect((await sql`select name from usage_export_queue.queue`.execute(db)).rows).toHaveLength(2);
+});
+
+test("a connection that is lost in the queue's background work fails the installation, and the next one succeeds", async () => {
+  await using empty = await databaseWithSchema();
+  let isCut = false;
+  await using front = await startPostgresFront(empty.directUrl, {
+    who: "test",
+    decideFault: ({ name, side }) => {
+      if (isCut || side === "out" || !name.includes("bam_on")) return PASS;
+      isCut = true;
+      return { kind: "cut" };
+    },
+  });
+  await using db = openPostgres(front.url);
+
+  await expect(installQueue(db)).rejects.toThrow(/^Connection terminated|^Client has encountered a connection error/);
+
+  expect(isCut).toBe(true);
+  await installQueue(db);
+});
+
+test("a text from BEGIN to COMMIT is one transaction: if a statement fails, nothing is stored, and no connection is left in it", async () => {
+  await sql`create table public.note (text text)`.execute(db);
+  const notes = async () => (await read(sql<{ text: string }>`select text from public.note`)).map(({ text }) => text);
+  const queue = onPool(db);
+  await queue.executeSql(`
+    begin;
+    set local lock_timeout = '7s';
+    select pg_advisory_xact_lock(1);
+    insert into public.note select 'limit of ' || current_setting('lock_timeout');
+    commit;
+  `);
+  expect(await notes()).toEqual(["limit of 7s"]);
+  const texts = Array.from({ length: 8 }, () =>
+    queue.executeSql("begin; insert into public.note values ('half'); select 1 / 0; commit"),
+  );
+  for (const { status } of await Promise.allSettled(texts)) expect(status).toBe("rejected");
+  const ones = await Promise.all(texts.map(() => read(sql`select 1 as one`)));
+  expect(ones).toEqual(texts.map(() => [{ one: 1 }]));
+  expect(await notes()).toEqual(["limit of 7s"]);
+});
+
+/** A database with the schema of the queue, as the migration leaves it. */
+async function databaseWithSchema() {
+  const empty = await emptyDatabase();
+  await runStatement(empty.directUrl, "create schema usage_export_queue");
+  return empty;
+}
+
 async function open(): Promise<Queue> {
   const connection = openPostgres(url);
   opened.unshift(() => connection.destroy());
@@ -112,8 +171,8 @@ async function add(queue: Queue, ...jobs: readonly JobInsert[]): Promise<void> {
 }
 
 async function states(): Promise<readonly string[]> {
-  const { rows } = await sql<{ state: string }>`select state::text from usage_export_queue.job`.execute(db);
-  return rows.map(({ state }) => state);
+  const jobs = await read(sql<{ state: string }>`select state::text from usage_export_queue.job`);
+  return jobs.map(({ state }) => state);
 }
 
 function keyOf({ data }: ClaimedJob): unknown {

@@ -12,24 +12,25 @@ import {
   recordAttempt,
   startRun,
 } from "../../../src/db/jobs/runs.ts";
-import { recordFailure } from "../../../src/db/usage/failures.ts";
-import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
+import { readRuns } from "../../../src/facts/runs.ts";
 import { NO_COUNTS } from "../../../src/usage/counts.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newRotation } from "../keys/written-ledger.ts";
-import { newSeries } from "../stored-usage.ts";
+import { fail, newSeries } from "../stored-usage.ts";
 
-const { db } = await testDatabase();
+const { db, read } = await testDatabase();
+
+const MANUAL = { kind: "export", job: "nightly", trigger: "manual" } as const;
 
 async function startExport(): Promise<string> {
   const runId = randomUUID();
-  await startRun(db, { runId, kind: "export", job: "nightly", trigger: "manual" });
+  await startRun(db, { runId, ...MANUAL });
   return runId;
 }
 
 async function run(runId: string): Promise<Readonly<Record<string, unknown>> | undefined> {
-  const { rows } = await sql<Record<string, unknown>>`select * from bi.runs where run_id = ${runId}`.execute(db);
-  return rows[0];
+  const [row] = await read(sql<Record<string, unknown>>`select * from bi.runs where run_id = ${runId}`);
+  return row;
 }
 
 async function silentFor(runId: string, seconds: number): Promise<void> {
@@ -38,34 +39,13 @@ async function silentFor(runId: string, seconds: number): Promise<void> {
   `.execute(db);
 }
 
-test("a run that has started is running", async () => {
-  expect(await run(await startExport())).toMatchObject({
-    kind: "export",
-    job: "nightly",
-    trigger: "manual",
-    status: "running",
-    scheduled_for: null,
-    finished_at: null,
-    error: null,
-  });
-});
-
-test("starting a run twice, as after a COMMIT whose answer was lost, is the same as once", async () => {
+test("a run that has started is running, and starting it twice, as after a COMMIT whose answer was lost, is the same as once", async () => {
   const runId = await startExport();
-  await startRun(db, { runId, kind: "export", job: "nightly", trigger: "manual" });
-  expect(await run(runId)).toMatchObject({ status: "running" });
+  const running = { ...MANUAL, status: "running", scheduled_for: null, finished_at: null, error: null };
+  expect(await run(runId)).toMatchObject(running);
+  await startRun(db, { runId, ...MANUAL });
+  expect(await run(runId)).toMatchObject(running);
 });
-
-const COUNTS = {
-  requests: 4,
-  planned: 28,
-  complete: 20,
-  suspect: 1,
-  failed: 6,
-  undated: 0,
-  stale: 1,
-  rowsChanged: 5e9,
-};
 
 test("a run has the sums of its projects, of which each counts once, and the last one ends it", async () => {
   const runId = randomUUID();
@@ -75,9 +55,10 @@ test("a run has the sums of its projects, of which each counts once, and the las
   expect(await openProject(db, runId, "a")).toMatchObject({ job: "nightly", scheduledFor: expect.any(Date) });
   await recordAttempt(db, runId, "b", { ...NO_COUNTS, requests: 2, rowsChanged: 3 });
   const done = { ...NO_COUNTS, planned: 28, complete: 28 };
+  const some = { ...done, requests: 4, complete: 20, suspect: 1, failed: 6, stale: 1, rowsChanged: 5e9 };
   const [a, b] = [
     { runId, projectId: "a", counts: { ...done, requests: 4 } },
-    { runId, projectId: "b", counts: COUNTS, error: "503" },
+    { runId, projectId: "b", counts: some, error: "503" },
   ];
   for (const _ of ["its answer was lost", "again"])
     expect(await endProjects(db, [a, b])).toEqual([undefined, undefined]);
@@ -87,34 +68,24 @@ test("a run has the sums of its projects, of which each counts once, and the las
   const [end] = await endProjects(db, [{ runId, projectId: "c", counts: done }]);
   expect(end).toMatchObject({ status: "failed", error: "503", counts: { planned: 84, complete: 76, failed: 6 } });
   expect(await run(runId)).toMatchObject({
-    status: "failed",
-    finished_at: expect.any(Date),
-    requests: 10,
-    slices_planned: 84,
-    slices_complete: 76,
-    slices_suspect: 1,
-    slices_failed: 6,
-    slices_stale: 1,
-    rows_changed: "5000000003",
-    error: "503",
+    ...{ status: "failed", finished_at: expect.any(Date), requests: 10, rows_changed: "5000000003", error: "503" },
+    ...{ slices_planned: 84, slices_complete: 76, slices_suspect: 1, slices_failed: 6, slices_stale: 1 },
   });
   expect(await openProject(db, runId, "c")).toBeUndefined();
 });
 
 test("a project that its key was allowed to read has its earlier refusals read again, and not those of this run", async () => {
   const { project, seriesId } = await newSeries(db, "model", { windowDays: 7 });
-  const refuse = async (day: string) =>
-    recordFailure(db, { seriesId, days: [day], fetchNo: await nextFetchNo(db), reason: "401", code: "unauthorized" });
+  const refuse = (day: string) => fail(db, seriesId, [day], { code: "unauthorized" });
   await refuse("2026-03-14");
   const runId = randomUUID();
-  const planned = [{ projectId: project.id, planned: 2 }];
-  await startRun(db, { runId, kind: "export", job: "nightly", trigger: "manual" }, planned);
+  await startRun(db, { runId, ...MANUAL }, [{ projectId: project.id, planned: 2 }]);
   await refuse("2026-03-15");
   await endProjects(db, [{ runId, projectId: project.id, counts: NO_COUNTS, allowed: "usage" }]);
-  const { rows } = await sql`
+  const rows = await read(sql`
     select usage_date, error_code, attempted_at > '2000-01-01' as waits from usage_export.slice
     where series_id = ${seriesId} order by usage_date
-  `.execute(db);
+  `);
   expect(rows).toEqual([
     { usage_date: "2026-03-14", error_code: null, waits: false },
     { usage_date: "2026-03-15", error_code: "unauthorized", waits: true },
@@ -129,21 +100,32 @@ test("an error text with a null character is stored without it, and cut to 1,000
   expect(error).toHaveLength(1_000);
 });
 
-test("a run without a heartbeat for 30 seconds counts as interrupted, until the next heartbeat", async () => {
+test("a run without a heartbeat for 30 seconds counts as interrupted, until the next heartbeat or its end", async () => {
   const runId = await startExport();
+  const status = async () => (await run(runId))?.status;
   await silentFor(runId, 15);
-  expect(await run(runId)).toMatchObject({ status: "running" });
+  expect(await status()).toBe("running");
   await silentFor(runId, 31);
-  expect(await run(runId)).toMatchObject({ status: "interrupted" });
+  expect(await status()).toBe("interrupted");
   await heartbeatRun(db, runId);
-  expect(await run(runId)).toMatchObject({ status: "running" });
-});
-
-test("a run that has ended never counts as interrupted, however old its last heartbeat is", async () => {
-  const runId = await startExport();
+  expect(await status()).toBe("running");
   await finishRun(db, runId, "ok", undefined);
   await silentFor(runId, 100_000);
   expect(await run(runId)).toMatchObject({ status: "ok", error: null });
+});
+
+test("the newest runs of all jobs are listed with the counts of their slices, the newest first", async () => {
+  const counts = { planned: 5, complete: 2, suspect: 1, failed: 1, stale: 1, rowsChanged: 7 };
+  for (const error of ["first", "second", "third"]) {
+    const runId = randomUUID();
+    await startRun(db, { runId, ...MANUAL, job: "weekly" }, [{ projectId: "p1", planned: 5 }]);
+    await endProjects(db, [{ runId, projectId: "p1", counts: { ...NO_COUNTS, ...counts } }]);
+    await finishRun(db, runId, "failed", error);
+  }
+  expect(await readRuns(db, 2)).toMatchObject([
+    { ...MANUAL, job: "weekly", ...counts, status: "failed", error: "third" },
+    { ...MANUAL, job: "weekly", ...counts, status: "failed", error: "second" },
+  ]);
 });
 
 async function madeAgo(
@@ -201,11 +183,10 @@ test("the events of a retired key are kept for keepDays, and those of other keys
 
   expect((await deleteOldRuns(db, 400)).keyEvents).toBeGreaterThan(2);
 
-  const { rows } = await sql<{ intent_id: string }>`
+  const rows = await read(sql<{ intent_id: string }>`
     select distinct intent_id from usage_export.key_event where rotation = ${rotation.job.name}
-  `.execute(db);
+  `);
   const left = rows.map(({ intent_id }) => intent_id.replace(`${rotation.job.name}-`, ""));
   expect(left.filter((intentId) => !intentId.endsWith("successor")).sort()).toEqual(["rested", "used"]);
-  const keys = await sql`select from usage_export.api_key where rotation = ${rotation.job.name}`.execute(db);
-  expect(keys.rows).toHaveLength(6);
+  expect(await read(sql`select from usage_export.api_key where rotation = ${rotation.job.name}`)).toHaveLength(6);
 });

@@ -1,23 +1,22 @@
 import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
+import { openPostgres } from "../../../src/db/connection/database.ts";
 import { LEASE_SECONDS, releaseLease, renewLease, requireLease, takeLease } from "../../../src/db/keys/ledger.ts";
 import type { LedgerChange } from "../../../src/keys/ledger.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newIntent, newKey, newRotation, writer } from "./written-ledger.ts";
 
-const { db, url } = await testDatabase();
+const { db, url, read } = await testDatabase();
 
 const newName = () => `rotation-${randomUUID()}`;
 
 async function leaseOf(rotation: string) {
-  const { rows } = await sql<{ owner: string | null; left: number | null; fence: string }>`
+  const [lease] = await read(sql<{ owner: string | null; left: number | null; fence: string }>`
     select lease_owner as owner, extract(epoch from lease_until - clock_timestamp())::float as left, fence
     from usage_export.rotation where name = ${rotation}
-  `.execute(db);
-  return rows[0];
+  `);
+  return lease;
 }
 
 /** Lets the lease expire now, as if nobody had renewed it. */
@@ -25,8 +24,10 @@ async function runOut(rotation: string): Promise<void> {
   await sql`update usage_export.rotation set lease_until = clock_timestamp() where name = ${rotation}`.execute(db);
 }
 
-async function takenLease(rotation: string, by = "someone") {
-  const lease = await takeLease(db, { name: rotation }, by);
+const take = (rotation: string, by = "second") => takeLease(db, { name: rotation }, by);
+
+async function takenLease(rotation = newName(), by = "someone") {
+  const lease = await take(rotation, by);
   if (!lease) throw new Error(`the lease of ${rotation} is taken`);
   return lease;
 }
@@ -34,7 +35,7 @@ async function takenLease(rotation: string, by = "someone") {
 test("a taken lease can't be taken again; it has its owner and its end", async () => {
   const rotation = newName();
   await takenLease(rotation, "first");
-  expect(await takeLease(db, { name: rotation }, "second")).toBeUndefined();
+  expect(await take(rotation)).toBeUndefined();
   const row = await leaseOf(rotation);
   expect(row).toMatchObject({ owner: "first", fence: "1" });
   expect(row?.left).toBeGreaterThan(LEASE_SECONDS - 2);
@@ -42,30 +43,19 @@ test("a taken lease can't be taken again; it has its owner and its end", async (
 });
 
 test("of many processes that take a lease at the same moment one gets it", async () => {
-  const pools: Database[] = Array.from({ length: 5 }, () => openPostgres(url));
-  try {
-    for (let round = 0; round < 10; round++) {
-      const rotation = newName();
-      const takers = pools.flatMap((pool, i) =>
-        [1, 2].map((n) => takeLease(pool, { name: rotation }, `taker ${i} ${n}`)),
-      );
-      const leases = await Promise.all(takers);
-      expect(leases.filter((lease) => lease !== undefined)).toEqual([{ rotation, fence: "1" }]);
-    }
-  } finally {
-    await Promise.all(pools.map((pool) => pool.destroy()));
+  await using stack = new AsyncDisposableStack();
+  const pools = Array.from({ length: 5 }, () => stack.use(openPostgres(url)));
+  for (let round = 0; round < 10; round++) {
+    const rotation = newName();
+    const takers = [...pools, ...pools].map((pool, i) => takeLease(pool, { name: rotation }, `taker ${i}`));
+    const leases = await Promise.all(takers);
+    expect(leases.filter((lease) => lease !== undefined)).toEqual([{ rotation, fence: "1" }]);
   }
 });
 
-test("a released lease can be taken at once, with a higher fencing number", async () => {
-  const rotation = newName();
-  await releaseLease(db, await takenLease(rotation));
-  expect(await takenLease(rotation)).toEqual({ rotation, fence: "2" });
-});
-
 test("an expired lease can be taken, and renewing the old one fails", async () => {
-  const rotation = newName();
-  const old = await takenLease(rotation);
+  const old = await takenLease();
+  const { rotation } = old;
   await runOut(rotation);
   expect(await takenLease(rotation)).toEqual({ rotation, fence: "2" });
   await expect(renewLease(db, old)).rejects.toMatchObject({
@@ -82,67 +72,54 @@ test("after the clock was set back by a day, a lease from before expires as soon
     db,
   );
   for (const rotation of [dead, alive]) {
-    expect(await takeLease(db, { name: rotation }, "other")).toBeUndefined();
+    expect(await take(rotation)).toBeUndefined();
     expect((await leaseOf(rotation))?.left).toBeLessThanOrEqual(LEASE_SECONDS);
   }
   await renewLease(db, lease);
   await runOut(dead);
   expect(await takenLease(dead)).toMatchObject({ fence: "2" });
-  expect(await takeLease(db, { name: alive }, "other")).toBeUndefined();
+  expect(await take(alive)).toBeUndefined();
 });
 
-test("a renewed lease lasts its full time from now on, even if it had expired and nobody took it", async () => {
-  const rotation = newName();
-  const lease = await takenLease(rotation);
+test("a renewed lease lasts its full time from now on, even if it had expired and nobody took it; after its release it is not renewed", async () => {
+  const lease = await takenLease();
+  const { rotation } = lease;
   await runOut(rotation);
   await renewLease(db, lease);
   expect((await leaseOf(rotation))?.left).toBeGreaterThan(LEASE_SECONDS - 2);
-  expect(await takeLease(db, { name: rotation }, "second")).toBeUndefined();
-});
-
-test("a renewal after the release does not take the lease again", async () => {
-  const rotation = newName();
-  const lease = await takenLease(rotation);
+  expect(await take(rotation)).toBeUndefined();
   await releaseLease(db, lease);
   await expect(renewLease(db, lease)).rejects.toMatchObject({ code: "stopped" });
   await expect(takenLease(rotation)).resolves.toMatchObject({ fence: "2" });
 });
 
 test("releasing an old lease does not take it from the new owner", async () => {
-  const rotation = newName();
-  const old = await takenLease(rotation);
+  const old = await takenLease();
+  const { rotation } = old;
   await runOut(rotation);
   await takenLease(rotation, "second");
   await releaseLease(db, old);
   expect(await leaseOf(rotation)).toMatchObject({ owner: "second" });
-  expect(await takeLease(db, { name: rotation }, "third")).toBeUndefined();
+  expect(await take(rotation)).toBeUndefined();
 });
 
+const waiting = sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+
 test("nobody takes a lease while its owner writes, even after it has expired", async () => {
-  const rotation = newName();
-  const lease = await takenLease(rotation);
+  const lease = await takenLease();
+  const { rotation } = lease;
   await runOut(rotation);
   const order: string[] = [];
   const writing = db.transaction().execute(async (tx) => {
     await requireLease(tx, lease);
-    const taking = takeLease(db, { name: rotation }, "second").then(() => order.push("taken"));
-    await waitForLockWait();
+    const taking = take(rotation).then(() => order.push("taken"));
+    await expect.poll(() => read(waiting)).toHaveLength(1);
     order.push("written");
     return { taking };
   });
   await (await writing).taking;
   expect(order).toEqual(["written", "taken"]);
 });
-
-async function waitForLockWait(): Promise<void> {
-  for (;;) {
-    const { rows } = await sql`
-      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
-    `.execute(db);
-    if (rows.length > 0) return;
-    await sleep(10);
-  }
-}
 
 const intentId = newIntent();
 const CHANGES: readonly LedgerChange[] = [
@@ -164,12 +141,10 @@ test.each(CHANGES)("a process that slept through its lease does not write $kind"
   expect(await everything(zombie.job.name)).toEqual(before);
 });
 
-async function everything(rotation: string): Promise<unknown> {
-  const { rows } = await sql`
+const everything = (rotation: string) =>
+  read(sql`
     select (select jsonb_agg(r) from usage_export.rotation r where name = ${rotation}) as rotation,
       (select jsonb_agg(k order by intent_id) from usage_export.api_key k where rotation = ${rotation}) as keys,
       (select jsonb_agg(d) from usage_export.key_delivery d where rotation = ${rotation}) as deliveries,
       (select jsonb_agg(e order by event_id) from usage_export.key_event e where rotation = ${rotation}) as events
-  `.execute(db);
-  return rows;
-}
+  `);

@@ -4,13 +4,22 @@ import { expect, test } from "vitest";
 import { openPostgres } from "../../../src/db/connection/database.ts";
 import { readLedger } from "../../../src/db/keys/ledger.ts";
 import type { LedgerKey } from "../../../src/keys/ledger.ts";
+import type { RotationJob } from "../../../src/keys/policy.ts";
 import { copyDatabase, testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
-import { newIntent, newKey, newRotation, type Writer } from "./written-ledger.ts";
+import { type KeyState, newIntent, newKey, newRotation, type Writer } from "./written-ledger.ts";
 
-const { db } = await testDatabase();
+const { db, read } = await testDatabase();
 
 const stateOf = async ({ job }: Writer) => (await readLedger(db, job)).ledger;
+
+/** A rotation with a new key in this state. */
+async function rotationWith(as: KeyState, fields: Partial<RotationJob> = {}) {
+  const rotation = await newRotation(db, fields);
+  const intentId = newIntent();
+  await rotation.key(intentId, as);
+  return { rotation, intentId };
+}
 
 async function keyOf(rotation: Writer, intentId: string): Promise<LedgerKey | undefined> {
   return (await stateOf(rotation)).keys.find((key) => key.intentId === intentId);
@@ -20,14 +29,10 @@ async function rowOf(intentId: string) {
   return db.selectFrom("usage_export.api_key").selectAll().where("intent_id", "=", intentId).executeTakeFirst();
 }
 
-async function eventsOf({ job }: Writer) {
-  return db
-    .selectFrom("usage_export.key_event")
-    .select(["event", "intent_id", "actor", "reason"])
-    .where("rotation", "=", job.name)
-    .orderBy("event_id")
-    .execute();
-}
+const eventsOf = ({ job }: Writer) =>
+  read(sql<{ event: string; reason: string }>`
+    select event, reason from usage_export.key_event where rotation = ${job.name} order by event_id
+  `);
 
 test("the ledger of a rotation that never ran is empty, and comes with the database's time", async () => {
   const { ledger, now } = await readLedger(db, { name: "never", project: { id: "p", name: "p" } });
@@ -35,66 +40,31 @@ test("the ledger of a rotation that never ran is empty, and comes with the datab
   expect(Math.abs(now.getTime() - Date.now())).toBeLessThan(60_000);
 });
 
-test("after its intent is recorded a key is pending, and nothing else is known about it", async () => {
-  const rotation = await newRotation(db, { scopes: ["member", "usage:read"] });
-  const intentId = newIntent();
-  await rotation.key(intentId, "intent");
-  expect(await keyOf(rotation, intentId)).toEqual({
+test("after its intent is recorded a key is pending, and once stored it has its id, granted scopes, expiry and sealed secret", async () => {
+  const { rotation, intentId } = await rotationWith("intent", { scopes: ["member", "usage:read"], expiresInDays: 40 });
+  const key = {
     project: "production",
     projectId: "project-1",
     intentId,
-    apiKeyId: null,
     state: "pending",
-    step: "intent",
-    requestedAt: expect.any(Date),
-    expiresAt: null,
-    activeSince: null,
-    rollbackAt: null,
-    drainingSince: null,
-    dueForRemovalAt: null,
     scopesAsked: ["member", "usage:read"],
-    scopesGranted: [],
-    deliveredTo: [],
-    note: null,
-  });
-});
+  };
+  const unknown = { activeSince: null, rollbackAt: null, drainingSince: null, dueForRemovalAt: null, note: null };
+  const common = { ...key, ...unknown, requestedAt: expect.any(Date), deliveredTo: [] };
+  const intent = { ...common, step: "intent", apiKeyId: null, expiresAt: null, scopesGranted: [] };
+  expect(await keyOf(rotation, intentId)).toEqual(intent);
 
-test("a stored key has its id, the granted scopes and the sealed secret", async () => {
-  const rotation = await newRotation(db);
-  const intentId = newIntent();
-  await rotation.key(intentId, "stored");
-  expect(await rowOf(intentId)).toMatchObject({
-    state: "pending",
-    step: "stored",
-    api_key_id: `id-of-${intentId}`,
-    scopes_granted: ["member"],
-    sealed: expect.stringMatching(/^eyJ/),
-    master_key: "master-1",
-    created_at: new Date("2026-05-01T12:00:00.123Z"),
-    expires_at: null,
-  });
-});
-
-test("the expiry of a key is counted from its request", async () => {
-  const rotation = await newRotation(db, { expiresInDays: 40 });
-  const intentId = newIntent();
-  await rotation.key(intentId, "stored");
-  const { requestedAt, expiresAt } = (await keyOf(rotation, intentId)) ?? {};
-  expect((expiresAt?.getTime() ?? 0) - (requestedAt?.getTime() ?? 0)).toBe(40 * 24 * 60 * 60 * 1000);
-});
-
-test("granted scopes with any character are stored", async () => {
-  const rotation = await newRotation(db);
-  const intentId = newIntent();
-  await rotation.key(intentId, "intent");
   await rotation.write({ kind: "stored", intentId, created: newKey(intentId, { scopes: ["a\0b", 'c"{},'] }) });
-  expect((await keyOf(rotation, intentId))?.scopesGranted).toEqual(["ab", 'c"{},']);
+  const stored = await keyOf(rotation, intentId);
+  const expiresAt = new Date((stored?.requestedAt.getTime() ?? 0) + 40 * 24 * 60 * 60 * 1000);
+  const created = { apiKeyId: `id-of-${intentId}`, expiresAt, scopesGranted: ["ab", 'c"{},'] };
+  expect(stored).toEqual({ ...common, ...created, step: "stored" });
+  const sealed = { sealed: expect.stringMatching(/^eyJ/), master_key: "master-1" };
+  expect(await rowOf(intentId)).toMatchObject({ ...sealed, created_at: new Date("2026-05-01T12:00:00.123Z") });
 });
 
-test("when a key becomes active the count of failures is reset and the rollback is done", async () => {
-  const rotation = await newRotation(db);
-  const intentId = newIntent();
-  await rotation.key(intentId, "draining");
+test("when a key becomes active the count of failures is reset and the rollback is done; the change recovered resets the count, too", async () => {
+  const { rotation, intentId } = await rotationWith("draining");
   await rotation.write({ kind: "failed" }, "sink away");
   await rotation.write({ kind: "failed" }, "sink still away");
   await rotation.write({ kind: "rollback", intentId });
@@ -104,15 +74,11 @@ test("when a key becomes active the count of failures is reset and the rollback 
     rollbackTo: intentId,
   });
   await rotation.write({ kind: "active", intentId, isRollback: true });
-  expect(await stateOf(rotation)).toMatchObject({ failedAttempts: 0, lastError: null, rollbackTo: null });
+  const none = { failedAttempts: 0, lastError: null, rollbackTo: null };
+  expect(await stateOf(rotation)).toMatchObject(none);
   expect(await keyOf(rotation, intentId)).toMatchObject({ state: "active", rollbackAt: expect.any(Date) });
-});
-
-test("the change recovered resets the count of failures", async () => {
-  const rotation = await newRotation(db);
-  await rotation.write({ kind: "failed" });
-  await rotation.write({ kind: "recovered" });
-  expect(await stateOf(rotation)).toMatchObject({ failedAttempts: 0, lastError: null });
+  for (const kind of ["failed", "recovered"] as const) await rotation.write({ kind });
+  expect(await stateOf(rotation)).toMatchObject(none);
 });
 
 test("a sink holds the last key that was delivered to it", async () => {
@@ -126,21 +92,14 @@ test("a sink holds the last key that was delivered to it", async () => {
 });
 
 test("an abandoned key is due for removal at once, and was never active", async () => {
-  const rotation = await newRotation(db);
-  const intentId = newIntent();
-  await rotation.key(intentId, "stored");
+  const { rotation, intentId } = await rotationWith("stored");
   await rotation.write({ kind: "abandoned", intentId });
-  expect(await keyOf(rotation, intentId)).toMatchObject({
-    state: "draining",
-    dueForRemovalAt: expect.any(Date),
-    activeSince: null,
-  });
+  const abandoned = { state: "draining", dueForRemovalAt: expect.any(Date), activeSince: null };
+  expect(await keyOf(rotation, intentId)).toMatchObject(abandoned);
 });
 
 test("a retired key leaves the ledger, and its secret is not kept", async () => {
-  const rotation = await newRotation(db);
-  const intentId = newIntent();
-  await rotation.key(intentId, "draining");
+  const { rotation, intentId } = await rotationWith("draining");
   await rotation.write({ kind: "retired", intentId });
   expect(await keyOf(rotation, intentId)).toBeUndefined();
   expect(await rowOf(intentId)).toMatchObject({ state: "retired", sealed: null, master_key: null });
@@ -149,13 +108,13 @@ test("a retired key leaves the ledger, and its secret is not kept", async () => 
 test("a change that is repeated after its acknowledgement was lost is made once", async () => {
   const rotation = await newRotation(db);
   const intentId = newIntent();
-  const [failing, asking, storing] = [randomUUID(), randomUUID(), randomUUID()];
-  for (const _ of [1, 2]) {
-    await rotation.write({ kind: "failed" }, "once", failing);
-    await rotation.write({ kind: "intent", intentId, comment: "usage exporter" }, "due", asking);
+  for (const changes of [["failed", "intent"], ["stored"]] as const) {
+    const ids = new Map(changes.map((kind) => [kind, randomUUID()]));
+    for (const kind of [...changes, ...changes]) {
+      const change = { kind, intentId, comment: "usage exporter", created: newKey(intentId) } as const;
+      await rotation.write(change, "once", ids.get(kind));
+    }
   }
-  for (const _ of [1, 2])
-    await rotation.write({ kind: "stored", intentId, created: newKey(intentId) }, "made", storing);
   expect((await stateOf(rotation)).failedAttempts).toBe(1);
   expect((await eventsOf(rotation)).map(({ event }) => event)).toEqual(["failed", "intent", "stored"]);
 });
@@ -168,8 +127,7 @@ test("a change of a key that is not in the ledger fails, and leaves no event", a
 });
 
 test("the database allows one pending key for each rotation", async () => {
-  const rotation = await newRotation(db);
-  await rotation.key(newIntent(), "intent");
+  const { rotation } = await rotationWith("intent");
   await expect(rotation.key(newIntent(), "intent")).rejects.toMatchObject({ code: "23505" });
 });
 
@@ -181,8 +139,7 @@ test("a reason of any length and content is stored", async () => {
 });
 
 test("readers never see two active keys, or none", async () => {
-  const rotation = await newRotation(db);
-  await rotation.key(newIntent(), "active");
+  const { rotation } = await rotationWith("active");
   const seen = new Set<number>();
   let isWriting = true;
   const reading = (async () => {
@@ -195,8 +152,7 @@ test("readers never see two active keys, or none", async () => {
 });
 
 test("the keys of another project are refused, with the fix", async () => {
-  const rotation = await newRotation(db);
-  await rotation.key(newIntent(), "active");
+  const { rotation } = await rotationWith("active");
   const project = { id: "project-2", name: "staging" };
   await expect(readLedger(db, { ...rotation.job, project })).rejects.toMatchObject({
     code: "config",
@@ -205,22 +161,12 @@ test("the keys of another project are refused, with the fix", async () => {
 });
 
 test("bi.api_keys has every key with its state, and no secret", async () => {
-  const rotation = await newRotation(db);
-  const intentId = newIntent();
-  await rotation.key(intentId, "draining");
-  const { rows } = await sql<Record<string, unknown>>`
+  const { rotation, intentId } = await rotationWith("draining");
+  const rows = await read(sql`
     select * from bi.api_keys where rotation = ${rotation.job.name} order by requested_at
-  `.execute(db);
-  expect(rows).toMatchObject([
-    {
-      project: "production",
-      api_key_id: `id-of-${intentId}`,
-      state: "draining",
-      scopes: ["member"],
-      last_seen_in_use: null,
-    },
-    { state: "active" },
-  ]);
+  `);
+  const draining = { project: "production", api_key_id: `id-of-${intentId}`, state: "draining", scopes: ["member"] };
+  expect(rows).toMatchObject([{ ...draining, last_seen_in_use: null }, { state: "active" }]);
   const { sealed } = (await rowOf(intentId)) ?? {};
   expect(sealed).toMatch(/^eyJ/);
   expect(JSON.stringify(rows)).not.toContain(sealed);
@@ -236,28 +182,24 @@ test.for([
     await using copy = await copyDatabase();
     const name = new URL(copy.directUrl).pathname.slice(1);
     await runStatement(copy.directUrl, `alter database ${name} set synchronous_commit = ${setting}`);
-    const own = openPostgres(copy.url);
-    try {
-      // A deferred trigger runs at the commit, so it sees the setting that the commit uses.
-      await sql`
-        create table public.committed (what text, setting text);
-        create function public.note_commit() returns trigger language plpgsql as $$
-        begin
-          insert into public.committed values (concat_ws(' ', tg_table_name, new.step, new.sealed), pg_catalog.current_setting('synchronous_commit'));
-          return null;
-        end $$;
-        create constraint trigger noted after insert or update on usage_export.api_key
-          deferrable initially deferred for each row execute function public.note_commit();
-      `.execute(own);
-      const rotation = await newRotation(own);
-      await rotation.key("ue-durable", "stored");
-      const { rows } = await sql`select what, setting from public.committed`.execute(own);
-      expect(rows).toEqual([
-        { what: "api_key intent", setting: committedAs },
-        { what: expect.stringMatching(/^api_key stored eyJ/), setting: committedAs },
-      ]);
-    } finally {
-      await own.destroy();
-    }
+    await using own = openPostgres(copy.url);
+    // A deferred trigger runs at the commit, so it sees the setting that the commit uses.
+    await sql`
+      create table public.committed (what text, setting text);
+      create function public.note_commit() returns trigger language plpgsql as $$
+      begin
+        insert into public.committed values (concat_ws(' ', tg_table_name, new.step, new.sealed), pg_catalog.current_setting('synchronous_commit'));
+        return null;
+      end $$;
+      create constraint trigger noted after insert or update on usage_export.api_key
+        deferrable initially deferred for each row execute function public.note_commit();
+    `.execute(own);
+    const rotation = await newRotation(own);
+    await rotation.key("ue-durable", "stored");
+    const { rows } = await sql`select what, setting from public.committed`.execute(own);
+    expect(rows).toEqual([
+      { what: "api_key intent", setting: committedAs },
+      { what: expect.stringMatching(/^api_key stored eyJ/), setting: committedAs },
+    ]);
   },
 );

@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import { expect, test } from "vitest";
 import {
   replaceSealed,
@@ -9,7 +10,7 @@ import {
 import { testDatabase } from "../../support/database.ts";
 import { newIntent, newRotation } from "./written-ledger.ts";
 
-const { db } = await testDatabase();
+const { db, read } = await testDatabase();
 
 test("usableKeys returns the active key first, then the replaced ones, the newest first", async () => {
   const { job, key } = await newRotation(db);
@@ -55,11 +56,8 @@ test("a key that is sealed with another master key is found and sealed anew once
   }
   expect(await sealedKey(db, intentId)).toMatchObject({ sealed: "sealed anew" });
   expect((await sealedWithOthers(db, "master-2")).map((each) => each.intentId)).not.toContain(intentId);
-  const events = await db
-    .selectFrom("usage_export.key_event")
-    .select(["actor", "reason"])
-    .where("intent_id", "=", intentId)
-    .where("event", "=", "rewrapped")
-    .execute();
+  const events = await read(sql`
+    select actor, reason from usage_export.key_event where intent_id = ${intentId} and event = 'rewrapped'
+  `);
   expect(events).toEqual([{ actor: "the test", reason: "sealed with the master key master-2, before with master-1" }]);
 });

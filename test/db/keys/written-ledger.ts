@@ -14,9 +14,10 @@ export type Writer = {
   readonly lease: Lease;
   readonly write: (change: LedgerChange, reason?: string, changeId?: string) => Promise<void>;
   /** Records a new key and all its changes up to this state. */
-  readonly key: (intentId: string, as: (typeof STATES)[number]) => Promise<void>;
+  readonly key: (intentId: string, as: KeyState) => Promise<void>;
 };
 
+export type KeyState = (typeof STATES)[number];
 const STATES = ["intent", "stored", "verified", "active", "draining"] as const;
 
 const MASTER_KEY = { id: "master-1", bytes: Buffer.alloc(32, 1) };
@@ -53,6 +54,14 @@ export function writer(db: Database, job: RotationJob, lease: Lease): Writer {
       }
     },
   };
+}
+
+/** A rotation that has used so many keys, one after the other. */
+export async function usedKeys(db: Database, project: RotationJob["project"], count = 2) {
+  const { job, key } = await newRotation(db, { project });
+  const intents = Array.from({ length: count }, newIntent);
+  for (const intentId of intents) await key(intentId, "active");
+  return { rotation: job.name, key, keys: intents.map((intentId) => newKey(intentId).apiKeyId) };
 }
 
 export function newKey(intentId: string, fields: Partial<NewKey> = {}): NewKey {

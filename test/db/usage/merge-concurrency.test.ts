@@ -4,34 +4,33 @@ import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { afterAll, expect, test } from "vitest";
 import { openPostgres } from "../../../src/db/connection/database.ts";
-import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
+import type { Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
-import { coverageOf, newProject, newSeries, shown, slice, store, view } from "../stored-usage.ts";
+import { coverageOf, fail, newProject, newSeries, shown, store, type Usage, view } from "../stored-usage.ts";
 
 const ROUNDS = 40;
 const DAYS = ["2026-03-15", "2026-03-16", "2026-03-17"];
 
-const { db, url } = await testDatabase();
+const { db, url, read } = await testDatabase();
 // Another replica: a pool of its own.
 const other = openPostgres(url);
 afterAll(() => other.destroy());
 
 /** An answer in which every number is `version`. Some of its groups are only in some versions. */
-function answer(version: number) {
+function answer(version: number, days: readonly string[] = DAYS): Usage {
   const groups = ["listen", "speak", "agent", `only ${version % 3}`];
-  return DAYS.map((day) => slice(day, Object.fromEntries(groups.map((group) => [group, String(version)]))));
+  return Object.fromEntries(
+    days.map((day) => [day, Object.fromEntries(groups.map((group) => [group, String(version)]))]),
+  );
 }
 
-/** How many sessions wait for a lock. */
-async function waiting(): Promise<number> {
-  const { rows } = await sql<{ count: number }>`
-    select count(*)::integer as count from pg_stat_activity
-    where datname = current_database() and wait_event_type = 'Lock'
-  `.execute(db);
-  return rows[0]?.count ?? 0;
-}
+const statuses = async (project: Project) => (await coverageOf(db, project)).map(({ status }) => status);
+
+/** The sessions that wait for a lock. */
+const waiting = () =>
+  read(sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
 
 test("of two answers for the same slices that are stored at once, the one of the later fetch is shown, whole", async () => {
   const { project, seriesId } = await newSeries(db);
@@ -42,53 +41,73 @@ test("of two answers for the same slices that are stored at once, the one of the
       store(db, seriesId, answer(round), { fetchNo: earlier }),
       store(other, seriesId, answer(round + 1_000), { fetchNo: later }),
     ]);
-    const groups = { agent: "", listen: "", speak: "", [`only ${(round + 1_000) % 3}`]: "" };
-    const whole = Object.fromEntries(Object.keys(groups).map((group) => [group, String(round + 1_000)]));
-    expect(await shown(db, project)).toEqual(Object.fromEntries(DAYS.map((day) => [day, whole])));
+    expect(await shown(db, project)).toEqual(answer(round + 1_000));
   }
 });
 
 test("two answers for new days that are stored at once both succeed, even if their days are in another order", async () => {
   for (let round = 1; round <= ROUNDS; round++) {
     const { project, seriesId } = await newSeries(db);
-    await Promise.all([store(db, seriesId, answer(1)), store(other, seriesId, answer(2).reverse())]);
-    expect((await coverageOf(db, project)).map(({ status }) => status)).toEqual(["complete", "complete", "complete"]);
+    await Promise.all([store(db, seriesId, answer(1)), store(other, seriesId, answer(2, DAYS.toReversed()))]);
+    expect(await statuses(project)).toEqual(["complete", "complete", "complete"]);
   }
 });
 
 test("an answer and the failure of an earlier fetch, stored at once, leave the days complete", async () => {
   for (let round = 1; round <= ROUNDS; round++) {
     const { project, seriesId } = await newSeries(db);
-    await store(db, seriesId, answer(1).slice(round % 3, (round % 3) + 1));
-    const failed = { seriesId, days: DAYS, fetchNo: await nextFetchNo(db), reason: "down" };
-    await Promise.all([store(db, seriesId, answer(2)), recordFailure(other, failed)]);
-    expect((await coverageOf(db, project)).map(({ status }) => status)).toEqual(["complete", "complete", "complete"]);
+    await store(db, seriesId, answer(1, DAYS.slice(round % 3, (round % 3) + 1)));
+    const fetchNo = await nextFetchNo(db);
+    await Promise.all([store(db, seriesId, answer(2)), fail(other, seriesId, DAYS, { fetchNo })]);
+    expect(await statuses(project)).toEqual(["complete", "complete", "complete"]);
   }
 });
 
-// Postgres then ends no deadlock before lock_timeout does, so a deadlock takes as long as lock_timeout.
-await runStatement(url, `alter database ${new URL(url).pathname.slice(1)} set deadlock_timeout = '1min'`);
+const name = new URL(url).pathname.slice(1);
 /** The product's lock_timeout. */
 const LOCK_MS_MAX = 20_000;
 
 test("a failure and an answer that waited for the same day do not deadlock", async () => {
+  // Postgres then ends no deadlock before lock_timeout does, so a deadlock takes as long as lock_timeout.
+  await runStatement(url, `alter database ${name} set deadlock_timeout = '1min'`);
   await using replica = openPostgres(url);
   const { seriesId } = await newSeries(db);
-  const [first, ...later] = answer(1);
-  if (!first) throw new Error("the answer has no day");
-  await store(db, seriesId, [first]);
+  await store(db, seriesId, answer(1, DAYS.slice(0, 1)));
   const fetchNo = await nextFetchNo(db);
   const everyone = await db.transaction().execute(async (tx) => {
     await sql`select from usage_export.slice where series_id = ${seriesId} for update`.execute(tx);
-    const failure = recordFailure(replica, { seriesId, days: DAYS, fetchNo, reason: "down" });
-    await expect.poll(waiting).toBe(1);
-    const stored = store(replica, seriesId, [first, ...later]);
-    await expect.poll(waiting).toBe(2);
+    const failure = fail(replica, seriesId, DAYS, { fetchNo });
+    await expect.poll(waiting).toHaveLength(1);
+    const stored = store(replica, seriesId, answer(1));
+    await expect.poll(waiting).toHaveLength(2);
     return { done: Promise.all([failure, stored]) };
   });
   const startedMs = performance.now();
   await everyone.done;
   expect(performance.now() - startedMs).toBeLessThan(LOCK_MS_MAX);
+});
+
+// Unchanged slices are updated without having been locked, in no fixed order. So two transactions may deadlock.
+test("unchanged slices are written in the end, although a deadlock ended the first transaction", async () => {
+  // After this time Postgres ends a transaction that waits in a deadlock.
+  await runStatement(url, `alter database ${name} set deadlock_timeout = '300ms'`);
+  await using replica = openPostgres(url);
+  const both = { "2026-03-16": { listen: "1" }, "2026-03-17": { listen: "2" } };
+  const { project, seriesId } = await newSeries(db, "endpoint", { usage: both });
+  const update = (day: string) => sql`
+    update usage_export.slice set fetched_at = now() where series_id = ${seriesId} and usage_date = ${day}
+  `;
+  const { waits } = await db.transaction().execute(async (tx) => {
+    // Postgres is to end the other transaction, not this one.
+    await sql`set local deadlock_timeout = '10s'`.execute(tx);
+    await update("2026-03-17").execute(tx);
+    const waits = store(replica, seriesId, both);
+    await expect.poll(waiting).toHaveLength(1);
+    await update("2026-03-16").execute(tx);
+    return { waits };
+  });
+  expect(await waits).toMatchObject({ slices: [{ decision: "unchanged" }, { decision: "unchanged" }], rowsChanged: 0 });
+  expect(await shown(db, project)).toEqual(both);
 });
 
 test.each([
@@ -97,13 +116,13 @@ test.each([
 ])(
   "an answer that seemed unchanged waits for other numbers that were fetched $fetched it: $decision",
   async ({ fetched, decision, rowsChanged, requests }) => {
-    const { project, seriesId } = await newSeries(db);
-    await store(db, seriesId, [slice("2026-03-17", { listen: "1" })]);
+    const usage = { "2026-03-17": { listen: "1" } };
+    const { project, seriesId } = await newSeries(db, "endpoint", { usage });
     const { waits } = await db.transaction().execute(async (tx) => {
       await sql`select from usage_export.slice where series_id = ${seriesId} for update`.execute(tx);
       const before = await nextFetchNo(db);
-      const waits = store(other, seriesId, [slice("2026-03-17", { listen: "1" })]);
-      await expect.poll(waiting).toBe(1);
+      const waits = store(other, seriesId, usage);
+      await expect.poll(waiting).toHaveLength(1);
       // Writes what another writer would: other numbers, their hash, and its own fetch number.
       const fetchNo = fetched === "before" ? before : await nextFetchNo(db);
       await sql`update usage_export.snapshot_row set requests = 2 where series_id = ${seriesId}`.execute(tx);
@@ -137,13 +156,11 @@ test("a reader never sees a part of an answer", async () => {
 });
 
 test("twenty series with the same new groups are stored at once", async () => {
-  const project = newProject();
   const values = Object.fromEntries(Array.from({ length: 100 }, () => [randomUUID(), "1"]));
   const series = [];
-  for (let i = 0; i < 20; i++)
-    series.push(await newSeries(db, "endpoint", { project: { ...project, id: `${project.id} ${i}` } }));
+  for (let i = 0; i < 20; i++) series.push(await newSeries(db, "endpoint", { project: newProject() }));
   await Promise.all(
-    series.map(({ seriesId }, i) => store(i % 2 === 0 ? db : other, seriesId, [slice("2026-03-17", values)])),
+    series.map(({ seriesId }, i) => store(i % 2 === 0 ? db : other, seriesId, { "2026-03-17": values })),
   );
-  for (const { project: one } of series) expect((await shown(db, one))["2026-03-17"]).toEqual(values);
+  for (const { project } of series) expect(await shown(db, project)).toEqual({ "2026-03-17": values });
 });

@@ -5,13 +5,24 @@ import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
+import { addDays, daysOf } from "../../../src/usage/days.ts";
 import type { Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
-import { makeDoubtsAnHourOlder, newSeries, shown, slice, store, type ViewRow, view } from "../stored-usage.ts";
+import {
+  fail,
+  makeDoubtsAnHourOlder,
+  newSeries,
+  requestsByDay,
+  rowOf,
+  rowsOn,
+  shown,
+  store,
+  type ViewRow,
+  view,
+} from "../stored-usage.ts";
 
-const { db } = await testDatabase();
+const { db, read } = await testDatabase();
 
 const DAYS = ["2026-03-15", "2026-03-16", "2026-03-17"];
 /** "null" is the group without a value. */
@@ -60,22 +71,16 @@ function stateAfter(kept: DayState | undefined, step: Step, rows: Rows, fetchNo:
 const visible = (kept: ReadonlyMap<string, DayState>) =>
   Object.fromEntries([...kept].flatMap(([day, { rows }]) => (Object.keys(rows).length > 0 ? [[day, rows]] : [])));
 
-async function shownAt(moment: string, { id }: Project): Promise<Record<string, Record<string, unknown>>> {
-  const { rows } = await sql<ViewRow>`
+async function shownAt(moment: string, { id }: Project) {
+  const rows = await read(sql<ViewRow>`
     select usage_date, group_value, requests from bi.usage_as_of(${moment}::timestamptz) where project_id = ${id}
-  `.execute(db);
-  const days = Map.groupBy(rows, (row) => String(row.usage_date));
-  return Object.fromEntries(
-    [...days].map(([day, ofDay]) => [
-      day,
-      Object.fromEntries(ofDay.map((row) => [String(row.group_value), row.requests])),
-    ]),
-  );
+  `);
+  return requestsByDay(rows, "group_value");
 }
 
 async function now(): Promise<string> {
-  const { rows } = await sql<{ now: string }>`select clock_timestamp()::text as now`.execute(db);
-  return rows[0]?.now ?? "";
+  const [row] = await read(sql<{ now: string }>`select clock_timestamp()::text as now`);
+  return row?.now ?? "";
 }
 
 test("after any sequence of readings the views show what the model says, now and as of each moment", async () => {
@@ -98,14 +103,9 @@ test("after any sequence of readings the views show what the model says, now and
           continue;
         }
         if (step.kind === "failure") {
-          await recordFailure(db, { seriesId, days: days.map(([day]) => day), fetchNo, reason: "down" });
+          await fail(db, seriesId, Object.keys(step.days), { fetchNo });
         } else {
-          await store(
-            db,
-            seriesId,
-            days.map(([day, rows]) => slice(day, rows)),
-            { fetchNo, runId: runs.get(step.run) ?? "" },
-          );
+          await store(db, seriesId, step.days, { fetchNo, runId: runs.get(step.run) ?? "" });
         }
         for (const [day, rows] of days) kept.set(day, stateAfter(kept.get(day), step, rows, fetchNo, hour));
 
@@ -121,3 +121,82 @@ test("after any sequence of readings the views show what the model says, now and
     { numRuns: 30 },
   );
 });
+
+// Large answers.
+
+const MONTH = daysOf({ start: "2026-01-31", end: addDays("2026-01-31", 30) });
+const GROUPS_MAX = 452;
+
+/** A month of 14,012 rows with every metric. */
+function month(requests: (day: number, group: number) => number = () => 1) {
+  return MONTH.map((day, d) =>
+    rowsOn(
+      day,
+      Array.from({ length: GROUPS_MAX }, (_, g) =>
+        rowOf([`tag ${g}`, `another tag ${g}`], {
+          hours: `${g}.724206944444${d}`,
+          total_hours: `${g}.739579166666${d}`,
+          agent_hours: "0",
+          tokens_in: "0",
+          tokens_out: "0",
+          tts_characters: String(9_158_866 + g),
+          requests: String(requests(d, g)),
+        }),
+      ),
+    ),
+  );
+}
+
+const counts = (seriesId: number) =>
+  read(sql`
+    select (select count(*)::integer from usage_export.snapshot_row where series_id = ${seriesId}) as rows,
+      (select count(*)::integer from usage_export.row_revision where series_id = ${seriesId}) as changes,
+      (select sum(requests)::integer from usage_export.snapshot_row where series_id = ${seriesId}) as requests
+  `);
+
+test("an answer of 31 days and 14,012 rows is stored, found unchanged, and changed where it differs", async () => {
+  const { seriesId } = await newSeries(db);
+  expect((await store(db, seriesId, month())).rowsChanged).toBe(14_012);
+  expect(await counts(seriesId)).toEqual([{ rows: 14_012, changes: 14_012, requests: 14_012 }]);
+
+  const again = await store(db, seriesId, month());
+  expect(new Set(again.slices.map(({ decision }) => decision))).toEqual(new Set(["unchanged"]));
+
+  const changed = await store(
+    db,
+    seriesId,
+    month((day, group) => (day >= 24 && group % 10 === 0 ? 2 : 1)),
+  );
+  expect(changed.rowsChanged).toBe(7 * 46);
+  expect(await counts(seriesId)).toEqual([{ rows: 14_012, changes: 14_012 + 322, requests: 14_012 + 322 }]);
+});
+
+test("a day may have 14,000 different groups", async () => {
+  const { seriesId } = await newSeries(db);
+  const groups = Array.from({ length: 14_000 }, (_, i) => [`accessor-${i}`, String(i)] as const);
+  expect((await store(db, seriesId, { "2026-03-17": groups })).rowsChanged).toBe(14_000);
+});
+
+test("storing a month does not scan the slices of all years", async () => {
+  const { seriesId } = await newSeries(db);
+  await sql`
+    insert into usage_export.slice (series_id, usage_date, status)
+    select ${seriesId}, '2025-12-31'::date - day, 'complete' from generate_series(1, 20000) as day
+  `.execute(db);
+  await sql`analyze usage_export.slice`.execute(db);
+  const before = await slicesReadWhole();
+  await store(db, seriesId, month());
+  expect((await slicesReadWhole()) - before).toBe(0);
+});
+
+/** How many slices were read by scans of the whole table. */
+async function slicesReadWhole(): Promise<number> {
+  // A connection reports its statistics when it is told to. The pool has fewer connections than these calls, so each is told.
+  await Promise.all(
+    Array.from({ length: 8 }, () => sql`select pg_stat_force_next_flush(), pg_sleep(0.05)`.execute(db)),
+  );
+  const [row] = await read(sql<{ read: number }>`
+    select seq_tup_read::integer as read from pg_stat_user_tables where relid = 'usage_export.slice'::regclass
+  `);
+  return row?.read ?? Number.NaN;
+}

@@ -6,30 +6,28 @@ import { parseConfig } from "../../../src/config/config.ts";
 import { databaseNow } from "../../../src/db/connection/database.ts";
 import { inTransaction, readSnapshot } from "../../../src/db/connection/transaction.ts";
 import { budgetsIn, storeBudgets, storePrices } from "../../../src/db/prices-and-budgets.ts";
-import { recordFailure } from "../../../src/db/usage/failures.ts";
-import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
 import { addDays, type Day, dayOf } from "../../../src/usage/days.ts";
 import { configuredSeries } from "../../../src/usage/plan.ts";
 import type { Grouping } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
+import { forgetAll } from "../reported-usage.ts";
 import { type BilledRow, billed } from "../stored-billing.ts";
-import { rowOf, rowsOn, store, total } from "../stored-usage.ts";
+import { fail, type Numbers, store, UNGUARDED, type Usage } from "../stored-usage.ts";
 
-const { db } = await testDatabase();
+const { db, read } = await testDatabase();
 
-beforeEach(async () => {
-  await sql`
-    truncate usage_export.configured, usage_export.budget, usage_export.price, usage_export.series, usage_export.snapshot_row, usage_export.api_key,
-      usage_export.rotation cascade
-  `.execute(db);
-});
+beforeEach(() => forgetAll(db));
 
 const today = dayOf(await databaseNow(db));
 /** The first day of the month before the last. */
 const MONTH = `${addDays(`${today.slice(0, 7)}-01`, -40).slice(0, 7)}-01`;
 const EXPORT = { name: "nightly", schedule: "15 2 * * *", window: { days: 300 }, projects: ["one"] };
+const BOTH = { ...EXPORT, projects: ["one", "two"] };
+const BILLS = { ...EXPORT, name: "bills", source: "billing", groupings: ["none"] };
 const PRICE = { metric: "hours", model: "nova-3", currency: "USD", price: "0.3", from: "2020-01-01" };
+const COST = { metric: "cost", currency: "USD" };
+const NOVA = (hours: string) => ({ "nova-3": { hours } });
 
 type Parts = {
   readonly budgets: readonly object[];
@@ -37,7 +35,7 @@ type Parts = {
   readonly prices?: readonly object[];
 };
 
-/** Stores the budgets of a configuration with two projects, and registers its series. */
+/** Stores the budgets of a configuration with two projects, and registers its series, of which it returns an id. */
 async function configure({ budgets, exports, prices = [] }: Parts) {
   const config = parseConfig(
     JSON.stringify({
@@ -53,8 +51,14 @@ async function configure({ budgets, exports, prices = [] }: Parts) {
   const ids = await registerSeries(db, series);
   await storePrices(db, config.prices);
   await storeBudgets(db, config.budgets);
-  return (project: string, grouping: string) => {
-    const one = series.findLast(({ series }) => series.project.id === project && series.grouping === grouping);
+  return (project: string, grouping: string, source?: string, filter = "all") => {
+    const one = series.findLast(
+      ({ series: one }) =>
+        one.project.id === project &&
+        one.grouping === grouping &&
+        one.source === (source ?? one.source) &&
+        one.filter.name === filter,
+    );
     if (!one) throw new Error(`no series of ${project} by ${grouping}`);
     return seriesIdOf(ids, one.series);
   };
@@ -62,14 +66,40 @@ async function configure({ budgets, exports, prices = [] }: Parts) {
 
 async function budgets(columns: readonly string[], where = sql`true`): Promise<readonly unknown[][]> {
   const list = sql.join(columns.map((column) => sql.id(column)));
-  const { rows } = await sql<Record<string, unknown>>`
+  const rows = await read(sql<Record<string, unknown>>`
     select ${list} from bi.budgets where ${where} order by budget, period_start
-  `.execute(db);
+  `);
   return rows.map((row) => columns.map((column) => row[column]));
 }
 
 const daysOfMonth = Number(addDays(addDays(MONTH, 31).slice(0, 7).concat("-01"), -1).slice(8));
 const isMonth = sql`period_start = ${MONTH}::date`;
+const ofMonth = (...columns: readonly string[]) => budgets(columns, isMonth);
+
+/** The same usage on each of the days. */
+const everyDay = (days: readonly Day[], usage: Usage[Day]): Usage =>
+  Object.fromEntries(days.map((day) => [day, usage]));
+const lastDays = (count: number) => Array.from({ length: count }, (_, i) => addDays(today, i - count));
+const monthDays = Array.from({ length: daysOfMonth }, (_, i) => addDays(MONTH, i));
+const [FIRST = MONTH, SECOND = MONTH] = monthDays;
+
+const bill = (seriesId: number, day: Day, rows: readonly BilledRow[], grouping: Grouping = "none") =>
+  store(db, seriesId, [billed(day, grouping, rows)], UNGUARDED);
+
+async function retire(where: ReturnType<typeof sql>): Promise<void> {
+  await sql`update usage_export.series set retired_at = now() where ${where}`.execute(db);
+}
+
+/** Gives the rotation "exporter" these keys, whose ids are their names. */
+async function storeKeys(...keys: readonly string[]): Promise<void> {
+  await sql`insert into usage_export.rotation (name) values ('exporter') on conflict do nothing`.execute(db);
+  for (const key of keys) {
+    await sql`
+      insert into usage_export.api_key (intent_id, rotation, project_id, project, api_key_id, state, comment, scopes_asked)
+      values (${key}, 'exporter', 'one', 'one', ${key}, 'retired', 'c', '{}')
+    `.execute(db);
+  }
+}
 
 test("the use of a month is the exact sum of its days, over all projects, and of no other month", async () => {
   const id = await configure({
@@ -77,40 +107,30 @@ test("the use of a month is the exact sum of its days, over all projects, and of
       { name: "all", amount: "100.5", thresholds: [0.5, 80, 100] },
       { name: "one", project: "one", metric: "requests", amount: 3 },
     ],
-    exports: [{ ...EXPORT, projects: ["one", "two"], groupings: ["none"] }],
+    exports: [{ ...BOTH, groupings: ["none"] }],
   });
   for (const project of ["one", "two"]) {
-    await store(
-      db,
-      id(project, "none"),
-      [
-        total(addDays(MONTH, -1), { hours: "7", requests: "7" }),
-        total(MONTH, { hours: "0.1", requests: "1" }),
-        total(addDays(MONTH, 27), { hours: "0.2000000000000000000000000001", requests: "2" }),
-      ],
-      { grouping: "none" },
-    );
+    await store(db, id(project, "none"), {
+      [addDays(MONTH, -1)]: { hours: "7", requests: "7" },
+      [MONTH]: { hours: "0.1", requests: "1" },
+      [addDays(MONTH, 27)]: { hours: "0.2000000000000000000000000001", requests: "2" },
+    });
   }
-  const columns = ["budget", "project", "scope", "amount", "used", "share", "threshold_reached"];
-  expect(await budgets(columns, isMonth)).toEqual([
+  expect(await ofMonth("budget", "project", "scope", "amount", "used", "share", "threshold_reached")).toEqual([
     ["all", null, "all", "100.5", "0.6000000000000000000000000002", "0.005970149", "0.5"],
     ["one", "one", "all", "3", "3", "1.000000000", "100"],
   ]);
 });
 
-test("a threshold is reached at exactly its share, not a digit below", async () => {
+test.each([
+  ["0.99998", null],
+  ["0.99999", "33.333"],
+  ["2", "33.333"],
+  ["2.000000000000000000000000001", "66.6666666666666666666666667"],
+])("a threshold is reached at exactly its share, not a digit below: %s of 3 hours", async (hours, reached) => {
   const id = await configure({ budgets: [{ amount: 3, thresholds: ["33.333", "66.6666666666666666666666667"] }] });
-  const use = (hours: string) =>
-    store(db, id("one", "none"), [total(MONTH, { hours })], { grouping: "none", cliffGuard: "off" });
-  const reached = () => budgets(["threshold_reached"], isMonth);
-  await use("0.99998");
-  expect(await reached()).toEqual([[null]]);
-  await use("0.99999");
-  expect(await reached()).toEqual([["33.333"]]);
-  await use("2");
-  expect(await reached()).toEqual([["33.333"]]);
-  await use("2.000000000000000000000000001");
-  expect(await reached()).toEqual([["66.6666666666666666666666667"]]);
+  await store(db, id("one", "none"), { [MONTH]: { hours } });
+  expect(await ofMonth("threshold_reached")).toEqual([[reached]]);
 });
 
 test("a tag counts with every set that holds it, a model too, and a key with all keys of its rotation", async () => {
@@ -124,46 +144,16 @@ test("a tag counts with every set that holds it, a model too, and a key with all
       { name: "tag", tag: 'a"[b' },
     ],
   });
-  await sql`insert into usage_export.rotation (name) values ('exporter')`.execute(db);
-  for (const key of ["k1", "k2"]) {
-    await sql`
-      insert into usage_export.api_key (intent_id, rotation, project_id, project, api_key_id, state, comment, scopes_asked)
-      values (${key}, 'exporter', 'one', 'one', ${key}, 'retired', 'c', '{}')
-    `.execute(db);
-  }
-  const put = (grouping: "accessor" | "model" | "tags", rows: readonly (readonly [unknown, string])[]) =>
-    store(
-      db,
-      id("one", grouping),
-      [
-        rowsOn(
-          MONTH,
-          rows.map(([value, hours]) => rowOf(value, { hours }, null, grouping)),
-        ),
-      ],
-      { grouping },
-    );
-  await put("accessor", [
-    ["k1", "1"],
-    ["k2", "2"],
-    ["k3", "4"],
-    [null, "8"],
-  ]);
-  await put("model", [
-    ["nova-3", "1"],
-    [["nova-3", "other"], "2"],
-    ["nova-3-x", "4"],
-    [null, "8"],
-    ["[nova-3", "16"],
-  ]);
-  await put("tags", [
-    [['a"[b'], "1"],
-    [["z", 'a"[b'], "2"],
-    [["a"], "4"],
-    [[], "8"],
-    [["a\u0000", 'a"[b'], "16"],
-  ]);
-  expect(await budgets(["budget", "scope", "scope_value", "used"], isMonth)).toEqual([
+  await storeKeys("k1", "k2");
+  /** The groups have 1, 2, 4, 8 and 16 hours. */
+  const put = (grouping: string, ...values: readonly unknown[]) => {
+    const rows = values.map((value, i): [unknown, Numbers] => [value, { hours: `${2 ** i}` }]);
+    return store(db, id("one", grouping), { [MONTH]: rows });
+  };
+  await put("accessor", "k1", "k2", "k3", null);
+  await put("model", "nova-3", ["nova-3", "other"], "nova-3-x", null, "[nova-3");
+  await put("tags", ['a"[b'], ["z", 'a"[b'], ["a"], [], ["a\u0000", 'a"[b']);
+  expect(await ofMonth("budget", "scope", "scope_value", "used")).toEqual([
     ["key", "key", "exporter", "3"],
     ["lone key", "key", "k3", "4"],
     ["made by the rotation", "key", "k2", "2"],
@@ -173,53 +163,35 @@ test("a tag counts with every set that holds it, a model too, and a key with all
   ]);
 });
 
-test("a priced filter that is not exported any more makes no day of a budget missing", async () => {
+test("a day waits for a series with conditions only while it is exported, and only if a price for it is valid on the day", async () => {
   const filters = [{ name: "all" }, { name: "listened", dimensions: { endpoint: "listen" } }];
   const id = await configure({
-    budgets: [{ metric: "cost", currency: "USD" }],
-    prices: [PRICE, { ...PRICE, model: "nova-2", endpoint: "listen" }],
+    budgets: [COST],
+    prices: [
+      PRICE,
+      { ...PRICE, model: "nova-2", endpoint: "listen", from: addDays(MONTH, 3), until: addDays(MONTH, 4) },
+    ],
     exports: [{ ...EXPORT, groupings: ["model"], filters }],
   });
-  const { rows: series } = await sql<{ id: number }>`
-    select series_id as id from usage_export.series where filter = 'all'
-  `.execute(db);
-  expect(id("one", "model")).not.toBe(series[0]?.id);
-  await store(db, series[0]?.id ?? 0, [rowsOn(MONTH, [rowOf("nova-3", { hours: "10" }, null, "model")])], {
-    grouping: "model",
-  });
-  expect(await budgets(["days_read"], isMonth)).toEqual([[0]]);
-  await sql`update usage_export.series set retired_at = now() where filter = 'listened'`.execute(db);
-  expect(await budgets(["days_read"], isMonth)).toEqual([[1]]);
+  await store(db, id("one", "model"), everyDay(monthDays.slice(0, 8), NOVA("10")));
+  expect(await ofMonth("days_read", "used")).toEqual([[6, "24.0"]]);
+  await retire(sql`filter = 'listened'`);
+  expect(await ofMonth("days_read", "used")).toEqual([[8, "24.0"]]);
 });
 
 test("a cost is that of bi.cost_estimated in the currency, and what has no price is said", async () => {
   const id = await configure({
     budgets: [
-      { name: "eur", metric: "cost", currency: "EUR" },
-      { name: "nova", metric: "cost", currency: "USD", model: "nova-3" },
-      { name: "usd", metric: "cost", currency: "USD" },
+      { ...COST, name: "eur", currency: "EUR" },
+      { ...COST, name: "nova", model: "nova-3" },
+      { ...COST, name: "usd" },
     ],
     prices: [PRICE, { ...PRICE, model: "base", price: "0.01" }],
   });
-  const rows = [
-    ["nova-3", "0.1"],
-    ["base", "0.7"],
-    ["unpriced", "5"],
-  ] as const;
-  await store(
-    db,
-    id("one", "model"),
-    [
-      rowsOn(
-        MONTH,
-        rows.map(([model, hours]) => rowOf(model, { hours }, null, "model")),
-      ),
-    ],
-    {
-      grouping: "model",
-    },
-  );
-  expect(await budgets(["budget", "cost_source", "currency", "used", "has_unpriced"], isMonth)).toEqual([
+  await store(db, id("one", "model"), {
+    [MONTH]: { ...NOVA("0.1"), base: { hours: "0.7" }, unpriced: { hours: "5" } },
+  });
+  expect(await ofMonth("budget", "cost_source", "currency", "used", "has_unpriced")).toEqual([
     ["eur", "estimated", "EUR", "0", true],
     ["nova", "estimated", "USD", "0.03", false],
     ["usd", "estimated", "USD", "0.037", true],
@@ -229,42 +201,27 @@ test("a cost is that of bi.cost_estimated in the currency, and what has no price
 test("a cost is the billed one where billing is read as the budget needs it, and estimated in other projects", async () => {
   const id = await configure({
     budgets: [
-      { name: "both", metric: "cost", currency: "USD" },
-      { name: "estimated", metric: "cost", currency: "USD", project: "two" },
-      { name: "key", metric: "cost", currency: "USD", project: "one", key: "exporter" },
-      { name: "model", metric: "cost", currency: "USD", project: "one", model: "nova-3" },
-      { name: "tag", metric: "cost", currency: "USD", project: "one", tag: "a" },
+      { ...COST, name: "both" },
+      { ...COST, name: "estimated", project: "two" },
+      { ...COST, name: "key", project: "one", key: "exporter" },
+      { ...COST, name: "model", project: "one", model: "nova-3" },
+      { ...COST, name: "tag", project: "one", tag: "a" },
     ],
     prices: [PRICE],
     exports: [
-      { ...EXPORT, projects: ["one", "two"], groupings: ["model"] },
-      { ...EXPORT, name: "bills", source: "billing", groupings: ["none", "accessor", "tags", ["line_item", "tags"]] },
+      { ...BOTH, groupings: ["model"] },
+      { ...BILLS, groupings: ["none", "accessor", "tags", ["line_item", "tags"]] },
     ],
   });
-  await sql`insert into usage_export.rotation (name) values ('exporter')`.execute(db);
-  await sql`
-    insert into usage_export.api_key (intent_id, rotation, project_id, project, api_key_id, state, comment, scopes_asked)
-    values ('k1', 'exporter', 'one', 'one', 'k1', 'retired', 'c', '{}')
-  `.execute(db);
-  for (const project of ["one", "two"]) {
-    const rows = rowsOn(MONTH, [rowOf("nova-3", { hours: "10" }, null, "model")]);
-    await store(db, id(project, "model"), [rows], { grouping: "model" });
-  }
-  const bill = (grouping: Grouping, rows: readonly BilledRow[]) =>
-    store(db, id("one", grouping), [billed(MONTH, grouping, rows)], { grouping });
-  await bill("none", [["7.0000000000000000000000000001"]]);
-  await bill("accessor", [
-    ["1.5", { accessor: "k1" }],
-    ["2", { accessor: "k2" }],
-    [null, { accessor: "exporter" }],
-  ]);
-  await bill("tags", [
-    ["1", { tags: ["a"] }],
-    ["-0.25", { tags: ["a", "n\0ul"] }],
-    ["4", { tags: ["b"] }],
-  ]);
-  await bill("line_item,tags", [["100", { line_item: "x", tags: ["a"] }]]);
-  expect(await budgets(["budget", "cost_source", "used"], isMonth)).toEqual([
+  await storeKeys("k1");
+  for (const project of ["one", "two"]) await store(db, id(project, "model"), { [MONTH]: NOVA("10") });
+  const billBy = (grouping: Grouping, ...rows: readonly BilledRow[]) =>
+    bill(id("one", grouping), MONTH, rows, grouping);
+  await billBy("none", ["7.0000000000000000000000000001"]);
+  await billBy("accessor", ["1.5", { accessor: "k1" }], ["2", { accessor: "k2" }], [null, { accessor: "exporter" }]);
+  await billBy("tags", ["1", { tags: ["a"] }], ["-0.25", { tags: ["a", "n\0ul"] }], ["4", { tags: ["b"] }]);
+  await billBy("line_item,tags", ["100", { line_item: "x", tags: ["a"] }]);
+  expect(await ofMonth("budget", "cost_source", "used")).toEqual([
     ["both", "billed and estimated", "10.0000000000000000000000000001"],
     ["estimated", "estimated", "3.0"],
     ["key", "billed", "1.5"],
@@ -275,176 +232,105 @@ test("a cost is the billed one where billing is read as the budget needs it, and
 
 test("a day without billing is estimated, also while billing is configured", async () => {
   const parts = (billingDays: number) => ({
-    budgets: [{ metric: "cost", currency: "USD", amount: 10, thresholds: [60] }],
+    budgets: [{ ...COST, amount: 10, thresholds: [60] }],
     prices: [PRICE],
     exports: [
       { ...EXPORT, window: { days: 1 }, groupings: ["model"] },
-      { ...EXPORT, name: "bills", source: "billing", window: { days: billingDays }, groupings: ["none"] },
+      { ...BILLS, window: { days: billingDays } },
     ],
   });
   const id = await configure(parts(300));
-  const columns = ["cost_source", "used", "threshold_reached", "days_read", "days_not_final"];
-  expect(await budgets(columns, isMonth)).toEqual([[null, null, null, 0, 0]]);
+  const use = () => ofMonth("cost_source", "used", "threshold_reached", "days_read", "days_not_final");
+  expect(await use()).toEqual([[null, null, null, 0, 0]]);
 
-  const rows = [rowOf("nova-3", { hours: "10" }, null, "model")];
-  const days = [MONTH, addDays(MONTH, 1)].map((day) => rowsOn(day, rows));
-  await store(db, id("one", "model"), days, { grouping: "model" });
+  await store(db, id("one", "model"), everyDay([FIRST, SECOND], NOVA("10")));
   // The days' billing may still be read, also if the service refused it once.
-  const failure = { seriesId: id("one", "none"), days: [MONTH], fetchNo: await nextFetchNo(db), reason: "down" };
-  await recordFailure(db, failure);
-  expect(await budgets(columns, isMonth)).toEqual([["estimated", "6.0", "60", 2, 2]]);
-
-  const bill = (day: Day, dollars: readonly BilledRow[]) =>
-    store(db, id("one", "none"), [billed(day, "none", dollars)], { grouping: "none", emptyGuard: "off" });
-  await bill(MONTH, [["4.5"]]);
-  expect(await budgets(columns, isMonth)).toEqual([["billed and estimated", "7.5", "60", 2, 2]]);
-  await bill(addDays(MONTH, 1), []);
-  expect(await budgets(columns, isMonth)).toEqual([["billed", "4.5", null, 2, 2]]);
+  await fail(db, id("one", "none"), [FIRST]);
+  expect(await use()).toEqual([["estimated", "6.0", "60", 2, 2]]);
+  await bill(id("one", "none"), FIRST, [["4.5"]]);
+  expect(await use()).toEqual([["billed and estimated", "7.5", "60", 2, 2]]);
+  await bill(id("one", "none"), SECOND, []);
+  expect(await use()).toEqual([["billed", "4.5", null, 2, 2]]);
   await configure(parts(1));
-  expect(await budgets(columns, isMonth)).toEqual([["billed", "4.5", null, 2, 0]]);
+  expect(await use()).toEqual([["billed", "4.5", null, 2, 0]]);
 });
 
 test("a charge without an amount is said to be missing in what was used", async () => {
-  const id = await configure({
-    budgets: [{ metric: "cost", currency: "USD" }],
-    exports: [{ ...EXPORT, source: "billing", groupings: ["none"] }],
-  });
-  await store(db, id("one", "none"), [billed(MONTH, "none", [[null]])], { grouping: "none" });
-  expect(await budgets(["cost_source", "used", "has_unpriced"], isMonth)).toEqual([["billed", "0", true]]);
+  const id = await configure({ budgets: [COST], exports: [BILLS] });
+  await bill(id("one", "none"), MONTH, [[null]]);
+  expect(await ofMonth("cost_source", "used", "has_unpriced")).toEqual([["billed", "0", true]]);
 });
 
 test("days that were not read are counted and not taken for zero; a period is final once each day is", async () => {
-  const windowed = (days: number) => [{ ...EXPORT, window: { days }, groupings: ["none"] }];
-  const id = await configure({ budgets: [{}], exports: windowed(300) });
-  const columns = ["used", "days_read", "days_missing", "days_not_final", "is_final"];
+  const windowed = (days: number) => ({
+    budgets: [{}],
+    exports: [{ ...EXPORT, window: { days }, groupings: ["none"] }],
+  });
+  const id = await configure(windowed(300));
+  const use = () => ofMonth("used", "days_read", "days_missing", "days_not_final", "is_final");
   const days = daysOfMonth;
-  expect(await budgets(columns, isMonth)).toEqual([[null, 0, days, 0, false]]);
-
-  const all = Array.from({ length: days }, (_, i) => total(addDays(MONTH, i), { hours: "1" }));
-  await store(db, id("one", "none"), all.slice(2), { grouping: "none" });
-  expect(await budgets(columns, isMonth)).toEqual([[String(days - 2), days - 2, 2, days - 2, false]]);
-
-  await store(db, id("one", "none"), all.slice(0, 2), { grouping: "none" });
-  await configure({ budgets: [{}], exports: windowed(1) });
-  expect(await budgets(columns, isMonth)).toEqual([[String(days), days, 0, 0, true]]);
+  expect(await use()).toEqual([[null, 0, days, 0, false]]);
+  await store(db, id("one", "none"), everyDay(monthDays.slice(2), { hours: "1" }));
+  expect(await use()).toEqual([[String(days - 2), days - 2, 2, days - 2, false]]);
+  await store(db, id("one", "none"), everyDay(monthDays.slice(0, 2), { hours: "1" }));
+  await configure(windowed(1));
+  expect(await use()).toEqual([[String(days), days, 0, 0, true]]);
 });
 
 test("a project that joins later is missing on no day before its first due one, unless nothing else was read of that day", async () => {
-  const id = await configure({
-    budgets: [{}],
-    exports: [{ ...EXPORT, projects: ["one", "two"], groupings: ["none"] }],
-  });
-  const days = Array.from({ length: 20 }, (_, i) => addDays(MONTH, i));
-  const put = (project: string, read: readonly Day[]) =>
-    store(
-      db,
-      id(project, "none"),
-      read.map((day) => total(day, { hours: "1" })),
-      { grouping: "none" },
-    );
-  await put("one", days.slice(2));
-  await put("two", days.slice(10));
-  const columns = ["used", "days_read"];
-  expect(await budgets(columns, isMonth)).toEqual([["28", 10]]);
-  await sql`
-    update usage_export.series set due_from = ${days[10]}::date where project_id = 'two'
-  `.execute(db);
-  expect(await budgets(columns, isMonth)).toEqual([["28", 18]]);
-  await sql`update usage_export.series set due_from = ${days[2]}::date where project_id = 'one'`.execute(db);
-  expect(await budgets([...columns, "days_missing"], isMonth)).toEqual([["28", 18, daysOfMonth - 18]]);
-});
-
-test("a day waits for a series with conditions only if a price for it is valid on the day", async () => {
-  const filters = [{ name: "all" }, { name: "listened", dimensions: { endpoint: "listen" } }];
-  const from = addDays(MONTH, 3);
-  await configure({
-    budgets: [{ metric: "cost", currency: "USD" }],
-    prices: [PRICE, { ...PRICE, model: "nova-2", endpoint: "listen", from, until: addDays(MONTH, 4) }],
-    exports: [{ ...EXPORT, groupings: ["model"], filters }],
-  });
-  const { rows: series } = await sql<{ id: number }>`
-    select series_id as id from usage_export.series where filter = 'all'
-  `.execute(db);
-  const days = Array.from({ length: 8 }, (_, i) => addDays(MONTH, i));
-  const slices = days.map((day) => rowsOn(day, [rowOf("nova-3", { hours: "10" }, null, "model")]));
-  await store(db, series[0]?.id ?? 0, slices, { grouping: "model" });
-  expect(await budgets(["days_read", "used"], isMonth)).toEqual([[6, "24.0"]]);
+  const id = await configure({ budgets: [{}], exports: [{ ...BOTH, groupings: ["none"] }] });
+  await store(db, id("one", "none"), everyDay(monthDays.slice(2, 20), { hours: "1" }));
+  await store(db, id("two", "none"), everyDay(monthDays.slice(10, 20), { hours: "1" }));
+  const use = () => ofMonth("used", "days_read", "days_missing");
+  const dueFrom = (project: string, day: number) =>
+    sql`update usage_export.series set due_from = ${monthDays[day]}::date where project_id = ${project}`.execute(db);
+  expect(await use()).toEqual([["28", 10, daysOfMonth - 10]]);
+  await dueFrom("two", 10);
+  expect(await use()).toEqual([["28", 18, daysOfMonth - 18]]);
+  await dueFrom("one", 2);
+  expect(await use()).toEqual([["28", 18, daysOfMonth - 18]]);
 });
 
 test("billing of the same grouping says nothing of a budget of usage", async () => {
-  const exports = [
-    { ...EXPORT, groupings: ["none"] },
-    { ...EXPORT, name: "bills", source: "billing", groupings: ["none"] },
-  ];
-  const id = await configure({ budgets: [{}], exports });
-  const { rows } = await sql<{
-    id: number;
-  }>`select series_id as id from usage_export.series where source = 'usage'`.execute(db);
-  const days = [MONTH, addDays(MONTH, 1)];
-  await store(
-    db,
-    rows[0]?.id ?? 0,
-    days.map((day) => total(day, { hours: "2" })),
-    { grouping: "none" },
-  );
-  await store(db, id("one", "none"), [billed(MONTH, "none", [["100"]])], { grouping: "none" });
-  expect(await budgets(["used", "days_read"], isMonth)).toEqual([["4", 2]]);
+  const id = await configure({ budgets: [{}], exports: [{ ...EXPORT, groupings: ["none"] }, BILLS] });
+  await store(db, id("one", "none", "usage"), everyDay([FIRST, SECOND], { hours: "2" }));
+  await bill(id("one", "none", "billing"), FIRST, [["100"]]);
+  expect(await ofMonth("used", "days_read")).toEqual([["4", 2]]);
 });
 
+const usesOfMonth = () => readSnapshot(db, (tx) => budgetsIn(tx, { start: MONTH, end: MONTH }));
+
 test("a budget of a tag that no usage has says so once other tags were read", async () => {
-  const parts = {
-    budgets: [
-      { name: "prodd", tag: "prodd" },
-      { name: "prod", tag: "prod" },
-      { name: "key", key: "k" },
-    ],
-  };
-  const id = await configure(parts);
-  const unseen = async () => {
-    const window = { start: MONTH, end: MONTH };
-    const uses = await readSnapshot(db, (tx) => budgetsIn(tx, window));
-    return uses.flatMap(({ name, isNeverSeen }) => (isNeverSeen ? [name] : []));
-  };
+  const scopes = [{ tag: "prodd" }, { tag: "prod" }, { key: "k" }];
+  const id = await configure({ budgets: scopes.map((scope) => ({ ...scope, name: Object.values(scope)[0] })) });
+  const unseen = async () => (await usesOfMonth()).flatMap(({ name, isNeverSeen }) => (isNeverSeen ? [name] : []));
   await sql`truncate usage_export.group_value cascade`.execute(db);
   expect(await unseen()).toEqual([]);
-  const rows = rowsOn(MONTH, [rowOf(["prod", "x"], { hours: "1" }, null, "tags")]);
-  await store(db, id("one", "tags"), [rows], { grouping: "tags" });
+  await store(db, id("one", "tags"), { [MONTH]: [[["prod", "x"], { hours: "1" }]] });
   expect(await unseen()).toEqual(["prodd"]);
 });
 
 test("a budget of which nearly all is used is not shown as used up", async () => {
   const id = await configure({ budgets: [{ amount: 1000 }] });
-  await store(db, id("one", "none"), [total(MONTH, { hours: "999.999" })], { grouping: "none" });
-  const uses = await readSnapshot(db, (tx) => budgetsIn(tx, { start: MONTH, end: MONTH }));
-  expect(uses.map(({ percent }) => percent)).toEqual(["99.99"]);
+  await store(db, id("one", "none"), { [MONTH]: { hours: "999.999" } });
+  expect((await usesOfMonth()).map(({ percent }) => percent)).toEqual(["99.99"]);
 });
 
 test("a budget of days has a row a day", async () => {
-  const from = addDays(today, -3);
-  const id = await configure({ budgets: [{ period: "day", from }] });
-  await store(
-    db,
-    id("one", "none"),
-    [1, 2].map((i) => total(addDays(today, -i), { hours: String(i) })),
-    { grouping: "none" },
-  );
+  const id = await configure({ budgets: [{ period: "day", from: addDays(today, -3) }] });
+  await store(db, id("one", "none"), { [addDays(today, -2)]: { hours: "2" }, [addDays(today, -1)]: { hours: "1" } });
   expect(await budgets(["period_start", "period_end", "used"])).toEqual(
-    [3, 2, 1, 0].map((i): [Day, Day, string | null] => {
-      const day = addDays(today, -i);
-      return [day, day, i === 1 || i === 2 ? String(i) : null];
-    }),
+    [null, "2", "1", null].map((used, i) => [addDays(today, i - 3), addDays(today, i - 3), used]),
   );
 });
 
 test("a changed budget holds for all of its periods, and one that is removed has none", async () => {
-  const thisMonth = `${today.slice(0, 7)}-01`;
   const amounts = () => budgets(["budget", "amount"], sql`period_start >= ${MONTH}::date`);
   await configure({ budgets: [{ amount: 5 }] });
-  const months = (await amounts()).length;
-  const changed = Array.from({ length: months }, () => ["b", "6"]);
+  const changed = (await amounts()).map(() => ["b", "6"]);
   await configure({ budgets: [{ amount: 6 }] });
   expect(await amounts()).toEqual(changed);
-  await configure({ budgets: [{ amount: 6 }, { name: "new", amount: 7, from: thisMonth }] });
+  await configure({ budgets: [{ amount: 6 }, { name: "new", amount: 7, from: `${today.slice(0, 7)}-01` }] });
   expect(await amounts()).toEqual([...changed, ["new", "7"]]);
   await configure({ budgets: [] });
   expect(await amounts()).toEqual([]);
@@ -453,28 +339,13 @@ test("a changed budget holds for all of its periods, and one that is removed has
 test("a budget that is changed before it begins still begins on its day", async () => {
   const nextMonth = `${addDays(`${today.slice(0, 7)}-01`, 31).slice(0, 7)}-01`;
   for (const amount of [5, 6]) await configure({ budgets: [{ amount, from: nextMonth }] });
-  const { rows } = await sql`
-    select valid_from::text as start, amount::text from usage_export.budget
-  `.execute(db);
-  expect(rows).toEqual([{ start: nextMonth, amount: "6" }]);
+  const stored = await read(sql`select valid_from::text as start, amount::text from usage_export.budget`);
+  expect(stored).toEqual([{ start: nextMonth, amount: "6" }]);
 });
 
-test("the same budgets again change nothing, and of two processes that start at once one stores them", async () => {
-  const parts = {
-    budgets: [
-      { amount: "1.50", thresholds: ["50.0", 80], tag: "a" },
-      { name: "c", metric: "requests" },
-    ],
-  };
-  await configure(parts);
-  const stored = () => sql`select *, xmin::text from usage_export.budget order by name`.execute(db);
-  const { rows } = await stored();
-  await Promise.all([configure(parts), configure(parts)]);
-  expect((await stored()).rows).toEqual(rows);
-});
+const isCurrent = sql`period_end >= ${today}::date`;
 
 test("the forecast of the current month is that of bi.usage_forecast for the same days, and goes up with each project", async () => {
-  const exports = [{ ...EXPORT, projects: ["one", "two"], window: { days: 3 }, groupings: ["none", "model"] }];
   const id = await configure({
     budgets: [
       { name: "both" },
@@ -482,54 +353,31 @@ test("the forecast of the current month is that of bi.usage_forecast for the sam
       { name: "model", model: "nova-3", project: "one" },
       { name: "one", project: "one" },
     ],
-    exports,
+    exports: [{ ...BOTH, window: { days: 3 }, groupings: ["none", "model"] }],
   });
-  const days = Array.from({ length: 60 }, (_, i) => addDays(today, -60 + i));
-  for (const project of ["one", "two"]) {
-    await store(
-      db,
-      id(project, "none"),
-      days.map((day) => total(day, { hours: "2" })),
-      { grouping: "none" },
-    );
-  }
-  const byModel = days.map((day) => rowsOn(day, [rowOf("nova-3", { hours: "0.5" }, null, "model")]));
-  await store(db, id("one", "model"), byModel, { grouping: "model" });
-  const { rows } = await sql<{ forecast: string }>`
+  for (const project of ["one", "two"]) await store(db, id(project, "none"), everyDay(lastDays(60), { hours: "2" }));
+  await store(db, id("one", "model"), everyDay(lastDays(60), NOVA("0.5")));
+  const [ofOne] = await read(sql<{ forecast: string }>`
     select trim_scale(forecast)::text as forecast from bi.usage_forecast where project = 'one' and metric = 'hours'
-  `.execute(db);
-  const ofOne = rows[0]?.forecast;
+  `);
   const length = Number(addDays(`${addDays(`${today.slice(0, 7)}-01`, 31).slice(0, 7)}-01`, -1).slice(8));
-  expect(Number(ofOne)).toBe(2 * length);
-  const { rows: found } = await sql`
-    select budget, trim_scale(forecast)::text as forecast from bi.budgets where period_end >= ${today}::date order by budget
-  `.execute(db);
-  expect(found).toEqual([
-    { budget: "both", forecast: String(4 * length) },
-    { budget: "day", forecast: null },
-    { budget: "model", forecast: String(length / 2) },
-    { budget: "one", forecast: ofOne },
-  ]);
+  expect(Number(ofOne?.forecast)).toBe(2 * length);
+  const found = await read(sql<{ budget: string; forecast: string | null }>`
+    select budget, trim_scale(forecast)::text as forecast from bi.budgets where ${isCurrent}
+  `);
+  expect(Object.fromEntries(found.map(({ budget, forecast }) => [budget, forecast]))).toEqual({
+    ...{ both: String(4 * length), day: null, model: String(length / 2), one: ofOne?.forecast },
+  });
 });
 
 test("a project that has vanished counts until its last day, and keeps no later day from being known", async () => {
-  const exports = [{ ...EXPORT, projects: ["one", "two"], window: { days: 3 }, groupings: ["none"] }];
-  const id = await configure({ budgets: [{}], exports });
-  const put = (project: string, days: readonly Day[]) =>
-    store(
-      db,
-      id(project, "none"),
-      days.map((day) => total(day, { hours: "2" })),
-      { grouping: "none" },
-    );
-  const days = Array.from({ length: 60 }, (_, i) => addDays(today, -60 + i));
-  await put("one", days);
-  await put("two", days.slice(0, 20));
-  const current = sql`period_end >= ${today}::date`;
-  const columns = ["used", "days_missing", "forecast"];
-  const [before = []] = await budgets(columns, current);
-  await sql`update usage_export.series set retired_at = now() where project_id = 'two'`.execute(db);
-  const [after = []] = await budgets(columns, current);
+  const id = await configure({ budgets: [{}], exports: [{ ...BOTH, window: { days: 3 }, groupings: ["none"] }] });
+  await store(db, id("one", "none"), everyDay(lastDays(60), { hours: "2" }));
+  await store(db, id("two", "none"), everyDay(lastDays(60).slice(0, 20), { hours: "2" }));
+  const use = async () => (await budgets(["used", "days_missing", "forecast"], isCurrent))[0] ?? [];
+  const before = await use();
+  await retire(sql`project_id = 'two'`);
+  const after = await use();
   expect(after.slice(0, 2)).toEqual([before[0], 0]);
   // The days that only the other project has are known by now: half as much a day is to be expected.
   expect(Number(before[2])).toBeGreaterThan(3 * 28);
@@ -538,42 +386,33 @@ test("a project that has vanished counts until its last day, and keeps no later 
 });
 
 test("a day is not read while the billing of a project is missing whose usage is not exported any more", async () => {
-  const usage = { ...EXPORT, projects: ["one", "two"], groupings: ["model"] };
-  const bills = { ...usage, name: "bills", source: "billing", groupings: ["none"] };
-  const id = await configure({ budgets: [{ metric: "cost", currency: "USD", amount: 10 }], exports: [usage, bills] });
-  const bill = (project: string, day: Day) =>
-    store(db, id(project, "none"), [billed(day, "none", [["4.5"]])], { grouping: "none" });
+  const exports = [
+    { ...BOTH, groupings: ["model"] },
+    { ...BILLS, projects: ["one", "two"] },
+  ];
+  const id = await configure({ budgets: [{ ...COST, amount: 10 }], exports });
   for (const project of ["one", "two"]) {
-    await store(db, id(project, "model"), [rowsOn(MONTH, [rowOf("nova-3", { hours: "1" }, null, "model")])], {
-      grouping: "model",
-    });
-    await bill(project, MONTH);
+    await store(db, id(project, "model"), { [FIRST]: NOVA("1") });
+    await bill(id(project, "none"), FIRST, [["4.5"]]);
   }
-  await sql`update usage_export.series set retired_at = now() where source = 'usage'`.execute(db);
-  await bill("one", addDays(MONTH, 1));
-  const columns = ["used", "days_read"];
-  expect(await budgets(columns, isMonth)).toEqual([["13.5", 1]]);
-  await bill("two", addDays(MONTH, 1));
-  expect(await budgets(columns, isMonth)).toEqual([["18.0", 2]]);
+  await retire(sql`source = 'usage'`);
+  await bill(id("one", "none"), SECOND, [["4.5"]]);
+  expect(await ofMonth("used", "days_read")).toEqual([["13.5", 1]]);
+  await bill(id("two", "none"), SECOND, [["4.5"]]);
+  expect(await ofMonth("used", "days_read")).toEqual([["18.0", 2]]);
 });
 
 test("what a project that has vanished was billed stays its cost", async () => {
-  const bills = { ...EXPORT, source: "billing", projects: ["one", "two"], groupings: ["none"] };
-  const id = await configure({ budgets: [{ metric: "cost", currency: "USD", amount: 10 }], exports: [bills] });
-  for (const project of ["one", "two"]) {
-    await store(db, id(project, "none"), [billed(MONTH, "none", [["4.5"]])], { grouping: "none" });
-  }
-  const columns = ["cost_source", "used", "days_read"];
-  expect(await budgets(columns, isMonth)).toEqual([["billed", "9.0", 1]]);
-  await store(db, id("one", "none"), [billed(addDays(MONTH, 1), "none", [["1"]])], { grouping: "none" });
-  await sql`update usage_export.series set retired_at = now() where project_id = 'two'`.execute(db);
-  expect(await budgets(columns, isMonth)).toEqual([["billed", "10.0", 2]]);
+  const id = await configure({ budgets: [{ ...COST, amount: 10 }], exports: [{ ...BILLS, projects: ["one", "two"] }] });
+  for (const project of ["one", "two"]) await bill(id(project, "none"), FIRST, [["4.5"]]);
+  await bill(id("one", "none"), SECOND, [["1"]]);
+  await retire(sql`project_id = 'two'`);
+  expect(await ofMonth("cost_source", "used", "days_read")).toEqual([["billed", "10.0", 2]]);
 });
 
 test("a program whose prices, budgets and series are stored already waits for no other that stores them", async () => {
   const parts = { budgets: [{}], prices: [PRICE] };
   await configure(parts);
-
   await inTransaction(db, async (tx) => {
     await sql`
       lock table usage_export.price, usage_export.budget, usage_export.series in share row exclusive mode

@@ -1,11 +1,20 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { recordFailure } from "../../../src/db/usage/failures.ts";
-import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
-import { markDue, registerSeries } from "../../../src/db/usage/stored-series.ts";
 import type { Day } from "../../../src/usage/days.ts";
 import { testDatabase } from "../../support/database.ts";
-import { daysBack, newSeries, slice, store, view } from "../stored-usage.ts";
+import {
+  configured,
+  daysBack,
+  fail,
+  inShort,
+  newProject,
+  newSeries,
+  register,
+  setDue,
+  store,
+  type ViewRow,
+  view,
+} from "../stored-usage.ts";
 
 const { db } = await testDatabase();
 const back = await daysBack(db);
@@ -18,13 +27,12 @@ async function setNextDue(seriesId: number, at: Date): Promise<void> {
   await sql`update usage_export.series set next_due_at = ${at} where series_id = ${seriesId}`.execute(db);
 }
 
-async function due(seriesId: number, from: Day, through: Day, nextDueAt: Date): Promise<void> {
-  await markDue(db, [seriesId], { first: from, oldest: { start: from, end: through }, through });
-  await setNextDue(seriesId, nextDueAt);
-}
-
-async function fail(seriesId: number, days: readonly Day[], reason: string): Promise<void> {
-  await recordFailure(db, { seriesId, days, reason, fetchNo: await nextFetchNo(db) });
+/** A series with a window of a week by default, due from so many days back to so many days back. */
+async function dueSeries(from: number, through: number, nextDueAt: Date, windowDays = 7) {
+  const one = await newSeries(db, "endpoint", { windowDays });
+  await setDue(db, [one.seriesId], back(from), back(through));
+  await setNextDue(one.seriesId, nextDueAt);
+  return one;
 }
 
 async function statuses(project: Parameters<typeof view>[2]): Promise<Record<Day, unknown>> {
@@ -33,32 +41,16 @@ async function statuses(project: Parameters<typeof view>[2]): Promise<Record<Day
 }
 
 test("bi.coverage shows the status of a slice, when it was read and how many rows it has", async () => {
-  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
-  await store(db, seriesId, [slice(back(1), { listen: "1", speak: "2" })]);
-  expect(await view(db, "coverage", project)).toEqual([
-    {
-      project_id: project.id,
-      project: project.name,
-      grouping: "endpoint",
-      filter: "all",
-      usage_date: back(1),
-      status: "complete",
-      finality: "settling",
-      fetched_at: expect.any(Date),
-      rows: 2,
-      error: null,
-      unfiltered: true,
-      conditions: "{}",
-      active: true,
-      source: "usage",
-    },
-  ]);
+  const usage = { [back(1)]: { listen: "1", speak: "2" } };
+  const { project } = await newSeries(db, "endpoint", { windowDays: 7, usage });
+  const series = { project: project.name, source: "usage", grouping: "endpoint", filter: "all", active: true };
+  const slice = { status: "complete", finality: "settling", fetched_at: expect.any(Date), rows: 2, error: null };
+  expect(await view(db, "coverage", project)).toMatchObject([{ ...series, ...slice, usage_date: back(1) }]);
 });
 
 test("yesterday is missing from the next scheduled time on, and not before", async () => {
-  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
-  await store(db, seriesId, [slice(back(2), {})]);
-  await due(seriesId, back(2), back(2), FUTURE);
+  const { project, seriesId } = await dueSeries(2, 2, FUTURE);
+  await store(db, seriesId, { [back(2)]: {} });
   expect(await statuses(project)).toEqual({ [back(2)]: "complete" });
   await setNextDue(seriesId, PAST);
   expect(await statuses(project)).toEqual({ [back(2)]: "complete", [back(1)]: "missing" });
@@ -72,31 +64,29 @@ test("a series that no run has planned yet has no missing days", async () => {
 });
 
 test("today is never missing", async () => {
-  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
-  await due(seriesId, back(1), back(1), PAST);
-  await store(db, seriesId, [slice(back(1), {})]);
+  const { project, seriesId } = await dueSeries(1, 1, PAST);
+  await store(db, seriesId, { [back(1)]: {} });
   expect(await statuses(project)).toEqual({ [back(1)]: "complete" });
 });
 
 test("a missing or failed day is settling while it is in the window, and final afterwards", async () => {
-  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 2 });
-  await due(seriesId, back(4), back(1), FUTURE);
-  await fail(seriesId, [back(3), back(1)], "down");
+  const { project, seriesId } = await dueSeries(4, 1, FUTURE, 2);
+  await fail(db, seriesId, [back(3), back(1)]);
   const rows = await view(db, "coverage", project);
-  expect(rows.map((row) => [row.usage_date, row.status, row.finality])).toEqual(
-    [
-      [back(4), "missing", "final"],
-      [back(3), "failed", "final"],
-      [back(2), "missing", "settling"],
-      [back(1), "failed", "settling"],
-    ].sort(),
-  );
+  expect(inShort(rows, "usage_date status finality").toSorted()).toEqual([
+    `${back(4)} missing final`,
+    `${back(3)} failed final`,
+    `${back(2)} missing settling`,
+    `${back(1)} failed settling`,
+  ]);
 });
 
 test("a day that was read before it ended is open, even if later readings fail", async () => {
-  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
-  await store(db, seriesId, [slice(back(0), { listen: "1" })]);
-  await fail(seriesId, [back(0)], "down");
+  const { project, seriesId } = await newSeries(db, "endpoint", {
+    windowDays: 7,
+    usage: { [back(0)]: { listen: "1" } },
+  });
+  await fail(db, seriesId, [back(0)]);
   expect(await view(db, "coverage", project)).toMatchObject([{ status: "failed", finality: "open", rows: 1 }]);
 });
 
@@ -105,9 +95,8 @@ const DAY_MS = 24 * HOUR_MS;
 const askedYesterday = () => ({ askedMs: performance.now() - DAY_MS });
 
 test("a day whose reading began before it ended is due again, however late the answer came", async () => {
-  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
-  await due(seriesId, back(3), back(1), FUTURE);
-  await store(db, seriesId, [slice(back(2), {}), slice(back(1), { listen: "1" })], askedYesterday());
+  const { project, seriesId } = await dueSeries(3, 1, FUTURE);
+  await store(db, seriesId, { [back(2)]: {}, [back(1)]: { listen: "1" } }, askedYesterday());
   expect(await view(db, "coverage", project)).toMatchObject([
     { usage_date: back(3), status: "missing", error: null },
     { usage_date: back(2), status: "complete" },
@@ -117,39 +106,132 @@ test("a day whose reading began before it ended is due again, however late the a
     { from_date: back(3), to_date: back(3), error: null },
     { from_date: back(1), to_date: back(1), error: expect.stringMatching(/^read before/) },
   ]);
-  await store(db, seriesId, [slice(back(3), {})]);
+  await store(db, seriesId, { [back(3)]: {} });
   expect(await view(db, "freshness", project)).toMatchObject([{ fresh_through: back(2) }]);
 
-  await store(db, seriesId, [slice(back(1), { listen: "1" })]);
+  await store(db, seriesId, { [back(1)]: { listen: "1" } });
   expect(await statuses(project)).toEqual({ [back(3)]: "complete", [back(2)]: "complete", [back(1)]: "complete" });
 });
 
 test("without a window, days that were read too early are due again: the last one at the next scheduled time, others at once", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint");
-  await store(db, seriesId, [slice(back(2), { listen: "1" }), slice(back(1), { listen: "1" })], {
-    ...{ serviceChoosesDays: true, askedMs: performance.now() - 2 * DAY_MS },
-  });
+  const askedMs = performance.now() - 2 * DAY_MS;
+  await store(
+    db,
+    seriesId,
+    { [back(2)]: { listen: "1" }, [back(1)]: { listen: "1" } },
+    { serviceChoosesDays: true, askedMs },
+  );
   await setNextDue(seriesId, FUTURE);
   expect(await statuses(project)).toEqual({ [back(2)]: "missing", [back(1)]: "complete" });
   await setNextDue(seriesId, PAST);
   expect(await statuses(project)).toEqual({ [back(2)]: "missing", [back(1)]: "missing" });
 });
 
-test("an open day of a series that is no longer configured is not due again", async () => {
-  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
-  await due(seriesId, back(1), back(1), FUTURE);
-  await store(db, seriesId, [slice(back(1), { listen: "1" })], askedYesterday());
-  await registerSeries(db, []);
-  expect(await view(db, "coverage", project)).toMatchObject([{ status: "complete", finality: "open" }]);
+test("a series that is no longer configured shows its days that were read, also an open one, and no failures or gaps", async () => {
+  const { project, seriesId } = await dueSeries(4, 1, PAST);
+  await store(db, seriesId, { [back(4)]: { listen: "1" } });
+  await store(db, seriesId, { [back(1)]: { listen: "1" } }, askedYesterday());
+  await fail(db, seriesId, [back(2)]);
+  expect(Object.values(await statuses(project)).sort()).toEqual(["complete", "failed", "missing", "missing"]);
+
+  await register(db);
+  expect(await statuses(project)).toEqual({ [back(4)]: "complete", [back(1)]: "complete" });
 });
 
-test("a series that is no longer configured shows its complete days, and no failures or gaps", async () => {
-  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
-  await due(seriesId, back(3), back(1), PAST);
-  await store(db, seriesId, [slice(back(3), { listen: "1" })]);
-  await fail(seriesId, [back(2)], "the service is away");
-  expect(Object.values(await statuses(project)).sort()).toEqual(["complete", "failed", "missing"]);
+// Random slices of random series show what a calculation day by day says.
 
-  await registerSeries(db, []);
-  expect(await statuses(project)).toEqual({ [back(3)]: "complete" });
+const DAYS = 14;
+const random = (below: number) => Math.floor(Math.random() * below);
+
+/** A slice by its letter: its status, and whether it has numbers and was read after the end of its day. */
+const SLICES = {
+  c: { status: "complete", fetched: true, closed: true },
+  // Read only before it was over.
+  e: { status: "complete", fetched: true, closed: false },
+  s: { status: "suspect", fetched: true, closed: true },
+  f: { status: "failed", fetched: false, closed: false },
+  F: { status: "failed", fetched: true, closed: true },
+} as const;
+
+type RandomSeries = {
+  /** By days back, the letter of the slice or a space. */
+  readonly slices: string;
+  /** In days back; `dueThrough` may lie before `dueFrom`, as after a clock was set back. */
+  readonly dueFrom: number;
+  readonly dueThrough: number;
+};
+
+const sliceOn = ({ slices }: RandomSeries, day: number) => SLICES[slices[day] as keyof typeof SLICES];
+
+/** What the views say of a day, and why; undefined if it is in none. */
+function shownOn(series: RandomSeries, day: number): string | undefined {
+  const slice = sliceOn(series, day);
+  const isDue = day <= series.dueFrom && day >= series.dueThrough;
+  if (!slice) return isDue ? "missing" : undefined;
+  if (isDue && slice.status === "complete" && !slice.closed) return "missing early";
+  return slice.status === "failed" ? "failed down" : slice.status;
+}
+
+function textOf({ status, error }: ViewRow): string {
+  return error === null ? `${status}` : `${status} ${error === "down" ? "down" : "early"}`;
+}
+
+/** The stretches of days with the same text. */
+function gapsOf(series: RandomSeries): readonly string[] {
+  const gaps: { text: string; from: number; to: number }[] = [];
+  for (let day = DAYS + 2; day >= 0; day--) {
+    const text = shownOn(series, day) ?? "";
+    const last = gaps.at(-1);
+    if (last?.text === text) last.to = day;
+    else gaps.push({ text, from: day, to: day });
+  }
+  const shown = gaps.filter(({ text }) => /^(missing|failed)/.test(text));
+  return shown.map(({ text, from, to }) => `${text} ${back(from)} ${back(to)} ${from - to + 1}`).sort();
+}
+
+/** The day before `dueFrom` if that day is not read, and never after `dueThrough`. */
+function freshThrough(series: RandomSeries): Day | undefined {
+  let day = series.dueFrom;
+  while (day >= series.dueThrough && sliceOn(series, day)?.fetched && !shownOn(series, day)?.startsWith("missing"))
+    day--;
+  return [back(day + 1), back(series.dueThrough)].sort()[0];
+}
+
+test("coverage, gaps and freshness of 150 random series are those of a calculation day by day", async () => {
+  const all = Array.from({ length: 150 }, (): RandomSeries => {
+    // Some series are read on all days, and most miss some.
+    const letter = () => (random(4) === 0 ? "c" : ("  cccesfF"[random(9)] ?? ""));
+    const slices = Array.from({ length: DAYS }, letter).join("");
+    return { slices, dueFrom: random(DAYS + 2), dueThrough: 1 + random(4) };
+  });
+  const project = newProject();
+  const filterOf = (i: number) => ({ name: `${i}`, features: {}, dimensions: { tags: `${i}` } });
+  const series = all.map((_, i) => configured(project, "endpoint", { windowDays: 7, filter: filterOf(i) }));
+  const ids: readonly number[] = await register(db, ...series);
+  for (const [i, one] of all.entries()) {
+    await setNextDue(ids[i] ?? 0, FUTURE);
+    await sql`
+      update usage_export.series set due_from = ${back(one.dueFrom)}::date, due_through = ${back(one.dueThrough)}::date
+      where series_id = ${ids[i]}
+    `.execute(db);
+    const stored = [...one.slices].flatMap((_, day) => ({ ...sliceOn(one, day), day: back(day) }));
+    await sql`
+      insert into usage_export.slice (series_id, usage_date, status, fetched_at, closed_at, error)
+      select ${ids[i]}, day, status, case when fetched then now() end, case when closed then now() end, case when status = 'failed' then 'down' end
+      from json_to_recordset(${JSON.stringify(stored)}::json) as s (day date, status text, fetched boolean, closed boolean)
+      where status is not null
+    `.execute(db);
+  }
+
+  const byFilter = async (name: string) => Map.groupBy(await view(db, name, project), (row) => Number(row.filter));
+  const [coverage, gaps, freshness] = await Promise.all(["coverage", "coverage_gaps", "freshness"].map(byFilter));
+  for (const [i, one] of all.entries()) {
+    const expected = Array.from({ length: DAYS + 3 }, (_, day) => [back(day), shownOn(one, day)] as const);
+    const shown = (coverage?.get(i) ?? []).map((row) => [row.usage_date, textOf(row)] as const);
+    expect(Object.fromEntries(shown)).toEqual(Object.fromEntries(expected.filter(([, text]) => text)));
+    const gapText = (row: ViewRow) => `${textOf(row)} ${row.from_date} ${row.to_date} ${row.days}`;
+    expect((gaps?.get(i) ?? []).map(gapText).sort()).toEqual(gapsOf(one));
+    expect(freshness?.get(i)?.map((row) => row.fresh_through)).toEqual([freshThrough(one)]);
+  }
 });

@@ -3,266 +3,187 @@
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
-import { parseConfig } from "../../../src/config/config.ts";
-import { storePrices } from "../../../src/db/prices-and-budgets.ts";
 import { storeListedKeys } from "../../../src/db/project-facts.ts";
-import { registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
-import type { ConfiguredSeries } from "../../../src/usage/plan.ts";
 import type { Grouping, Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import { forgetAll } from "../reported-usage.ts";
 import { type BilledRow, billed } from "../stored-billing.ts";
-import { configured, newProject, rowOf, rowsOn, store, type ViewRow } from "../stored-usage.ts";
+import { storePriceBook } from "../stored-costs.ts";
+import { configured, inShort, newProject, register, store, type ViewRow } from "../stored-usage.ts";
 
-const { db } = await testDatabase();
+const { db, read } = await testDatabase();
 
 const DAY = "2026-02-28";
 const NEXT_DAY = "2026-03-01";
 
-beforeEach(async () => {
-  await forgetAll(db);
-  await sql`truncate usage_export.configured, usage_export.price cascade`.execute(db);
-});
+beforeEach(() => forgetAll(db));
 
 const NOVA = { model: "nova-*", metric: "hours", currency: "EUR", price: "0.0077", per: "minute", from: "2026-01-01" };
+const PRICES = [
+  { ...NOVA, tiers: [{ above: 5, price: "0.0065" }] },
+  { ...NOVA, model: "aura", metric: "tts_characters", price: "0.03", per: 1000, currency: "USD" },
+];
 
-async function storePriceBook(): Promise<void> {
-  const prices = [
-    { ...NOVA, tiers: [{ above: 5, price: "0.0065" }] },
-    { ...NOVA, model: "aura", metric: "tts_characters", price: "0.03", per: 1000, currency: "USD" },
-  ];
-  const config = {
-    service: { baseUrl: "https://api.example.com" },
-    projects: [{ id: "p", name: "p", key: { env: "KEY" } }],
-    prices,
-  };
-  await storePrices(db, parseConfig(JSON.stringify(config), { source: "test", baseDir: "/" }).prices);
-}
+type Bill = readonly [day: string, grouping: Grouping, ...rows: readonly BilledRow[]];
 
 /** All series of the test, because only the registered ones are read. */
-async function storeAll(
-  project: Project,
-  billing: readonly (readonly [Grouping, string, readonly BilledRow[]])[],
-  usageDays: readonly string[] = [],
-): Promise<void> {
-  const ofBilling = (grouping: Grouping): ConfiguredSeries => ({
-    series: { project, source: "billing", grouping, filter: { name: "all", features: {}, dimensions: {} } },
-    windowDays: 7,
-  });
-  const byModel = configured(project, "model");
-  const groupings = new Set(billing.map(([grouping]) => grouping));
-  const ids = await registerSeries(db, [byModel, ...[...groupings].map(ofBilling)]);
-  for (const [grouping, day, rows] of billing) {
-    await store(db, seriesIdOf(ids, ofBilling(grouping).series), [billed(day, grouping, rows)], { grouping });
+async function storeAll(project: Project, bills: readonly Bill[], usageDays: readonly string[] = []): Promise<void> {
+  const groupings = [...new Set(bills.map(([, grouping]) => grouping))];
+  const [byModel, ...ids] = await register(
+    db,
+    configured(project, "model"),
+    ...groupings.map((grouping) => configured(project, grouping, { source: "billing", windowDays: 7 })),
+  );
+  for (const [day, grouping, ...rows] of bills) {
+    await store(db, ids[groupings.indexOf(grouping)] ?? 0, [billed(day, grouping, rows)]);
   }
   for (const day of usageDays) {
-    const rows = [
-      rowOf("nova-3", { hours: "7.5" }, null, "model"),
-      rowOf("aura", { tts_characters: "12345" }, null, "model"),
-      rowOf("free", { hours: "1" }, null, "model"),
-    ];
-    await store(db, seriesIdOf(ids, byModel.series), [rowsOn(day, rows)], { grouping: "model" });
+    const usage = { "nova-3": { hours: "7.5" }, aura: { tts_characters: "12345" }, free: { hours: "1" } };
+    await store(db, byModel, { [day]: usage });
   }
 }
 
-async function focus(): Promise<readonly ViewRow[]> {
-  const { rows } = await sql<ViewRow>`
-    select * from bi.focus_cost order by "x_UsageDate", "SkuPriceId", "ResourceId", "BilledCost"
-  `.execute(db);
-  return rows;
-}
+const focus = () =>
+  read(sql<ViewRow>`select * from bi.focus_cost order by "x_UsageDate", "SkuPriceId", "ResourceId", "BilledCost"`);
 
 /** A day that was billed by key, line item and tags, with a credit, and one that is estimated. */
 async function storeBoth(): Promise<Project> {
   const project = newProject();
-  await storePriceBook();
+  await storePriceBook(db, ...PRICES);
   await storeListedKeys(db, project.id, [{ apiKeyId: "k1", comment: "the exporter", scopes: [], tags: [] }]);
-  await storeAll(
-    project,
+  const nova = { accessor: "k1", line_item: "streaming::nova-3" };
+  const bills: readonly Bill[] = [
     [
-      [
-        "accessor,line_item,tags",
-        DAY,
-        [
-          [
-            "0.1000000000000000055511151231257827",
-            { accessor: "k1", line_item: "streaming::nova-3", tags: ["b", "a"] },
-          ],
-          ["0.2", { accessor: null, line_item: "sync::aura-2", tags: [] }],
-          ["-0.05", { accessor: "k1", line_item: "streaming::nova-3", tags: null }],
-        ],
-      ],
-      ["none", DAY, [["0.25"]]],
+      ...([DAY, "accessor,line_item,tags"] as const),
+      ["0.1000000000000000055511151231257827", { ...nova, tags: ["b", "a"] }],
+      ["0.2", { accessor: null, line_item: "sync::aura-2", tags: [] }],
+      ["-0.05", { ...nova, tags: null }],
     ],
-    [DAY, NEXT_DAY],
-  );
+    [DAY, "none", ["0.25"]],
+  ];
+  await storeAll(project, bills, [DAY, NEXT_DAY]);
   return project;
 }
 
-/** By FOCUS 1.1 every data set has these columns; those with `true` may be NULL. */
-const MANDATORY: Readonly<Record<string, boolean>> = {
-  BilledCost: false,
-  BillingAccountId: false,
-  BillingAccountName: true,
-  BillingCurrency: false,
-  BillingPeriodEnd: false,
-  BillingPeriodStart: false,
-  ChargeCategory: false,
-  ChargeClass: true,
-  ChargeDescription: true,
-  ChargePeriodEnd: false,
-  ChargePeriodStart: false,
-  ContractedCost: false,
-  EffectiveCost: false,
-  InvoiceIssuerName: false,
-  ListCost: false,
-  PricingQuantity: true,
-  PricingUnit: true,
-  ProviderName: false,
-  PublisherName: false,
-  ServiceCategory: false,
-  ServiceName: false,
-};
+const at = (day: string) => new Date(`${day}T00:00:00Z`);
 
-test("every mandatory column is there, and is NULL only where FOCUS allows it", async () => {
-  await storeBoth();
-  const rows = await focus();
-  expect(new Set(rows.map((row) => row.x_CostSource))).toEqual(new Set(["billed", "estimated"]));
-  for (const row of rows) {
-    expect(Object.keys(row)).toEqual(expect.arrayContaining(Object.keys(MANDATORY)));
-    const missing = Object.entries(MANDATORY).filter(([column, isNullable]) => !isNullable && row[column] === null);
-    expect(missing).toEqual([]);
-  }
-});
-
-test("usage has quantity, unit, SKU and unit price, except what the service billed, which says no quantity", async () => {
-  await storeBoth();
-  for (const row of await focus()) {
-    const isEstimated = row.x_CostSource === "estimated";
-    for (const column of ["PricingQuantity", "PricingUnit", "ContractedUnitPrice", "ConsumedQuantity", "ConsumedUnit"])
-      expect([column, row[column] !== null]).toEqual([column, isEstimated]);
-    expect(row.SkuId).not.toBeNull();
-    expect(row.SkuPriceId).not.toBeNull();
-    // FOCUS ties the type and the name of a resource to its identifier.
-    expect(row.ResourceType === null).toBe(row.ResourceId === null);
-  }
-});
-
-test("the values are those that FOCUS allows", async () => {
-  await storeBoth();
-  const { rows } = await sql<ViewRow>`
-    select count(*)::integer as rows, count(*) filter (where
-      "ChargeCategory" in ('Usage', 'Credit') and "ChargeClass" is null and "ChargeFrequency" = 'Usage-Based'
-      and "PricingCategory" = 'Standard' and "ServiceCategory" = 'AI and Machine Learning'
-      and "ServiceSubcategory" = 'Natural Language Processing' and "BillingCurrency" ~ '^[A-Z]{3}$'
-      and ("ChargeCategory" = 'Credit') = ("BilledCost" < 0)
-    )::integer as allowed from bi.focus_cost
-  `.execute(db);
-  expect(rows).toEqual([{ rows: 6, allowed: 6 }]);
-});
-
-test("a unit price times the quantity is the cost exactly, and one price belongs to one SKU", async () => {
-  await storeBoth();
-  const { rows } = await sql<ViewRow>`
-    select "SkuPriceId" like '%-5' as upper_tier, "PricingUnit", "ContractedUnitPrice" * "PricingQuantity" = "ContractedCost" as is_exact,
-      trim_scale("ContractedCost")::text as cost, "BillingCurrency"
-    from bi.focus_cost where "ContractedUnitPrice" is not null order by "ContractedCost"
-  `.execute(db);
-  expect(rows).toEqual([
-    { upper_tier: false, PricingUnit: "Characters", is_exact: true, cost: "0.37035", BillingCurrency: "USD" },
-    { upper_tier: true, PricingUnit: "Hours", is_exact: true, cost: "0.975", BillingCurrency: "EUR" },
-    { upper_tier: false, PricingUnit: "Hours", is_exact: true, cost: "2.31", BillingCurrency: "EUR" },
-  ]);
-  const { rows: several } = await sql`
-    select "SkuPriceId" from bi.focus_cost group by "SkuPriceId" having count(distinct "SkuId") > 1
-  `.execute(db);
-  expect(several).toEqual([]);
-});
-
-test("a charge is of one day in UTC, within its billing period, the calendar month", async () => {
-  await storeBoth();
-  for (const zone of ["UTC", "Asia/Tokyo", "America/Los_Angeles"]) {
-    const { rows } = await db.transaction().execute(async (tx) => {
-      await sql`select set_config('timezone', ${zone}, true)`.execute(tx);
-      return sql<ViewRow>`
-        select distinct "ChargePeriodStart", "ChargePeriodEnd", "BillingPeriodStart", "BillingPeriodEnd" from bi.focus_cost
-        order by "ChargePeriodStart"
-      `.execute(tx);
-    });
-    const at = (day: string) => new Date(`${day}T00:00:00Z`);
-    expect(rows).toEqual([
-      {
-        ChargePeriodStart: at(DAY),
-        ChargePeriodEnd: at(NEXT_DAY),
-        BillingPeriodStart: at("2026-02-01"),
-        BillingPeriodEnd: at("2026-03-01"),
-      },
-      {
-        ChargePeriodStart: at(NEXT_DAY),
-        ChargePeriodEnd: at("2026-03-02"),
-        BillingPeriodStart: at("2026-03-01"),
-        BillingPeriodEnd: at("2026-04-01"),
-      },
-    ]);
-  }
-});
-
-test("a day that was billed has no estimate, and its amounts are those of one grouping, with every digit", async () => {
+test("a billed charge has the columns of FOCUS, every digit, and no quantity, which the service does not say", async () => {
   const project = await storeBoth();
-  const rows = await focus();
-  const ofDay = rows.filter((row) => row.x_UsageDate === DAY);
-  expect(ofDay).toMatchObject([
-    { BilledCost: "-0.05", ChargeCategory: "Credit", SkuId: "streaming::nova-3", ResourceId: "k1", Tags: null },
-    {
-      ...{ BilledCost: "0.1000000000000000055511151231257827", ChargeCategory: "Usage", x_CostSource: "billed" },
-      ...{ ResourceName: "the exporter", ResourceType: "API key", Tags: { a: true, b: true }, BillingCurrency: "USD" },
-      ...{ BillingAccountId: project.id, BillingAccountName: project.name, x_Grouping: "accessor,line_item,tags" },
+  const [credit, charge, other] = await focus();
+  const amount = "0.1000000000000000055511151231257827";
+  expect(charge).toEqual({
+    ...{ BilledCost: amount, EffectiveCost: amount, ListCost: amount, ContractedCost: amount, BillingCurrency: "USD" },
+    ...{ BillingAccountId: project.id, BillingAccountName: project.name },
+    ...{ SubAccountId: project.id, SubAccountName: project.name },
+    ...{ BillingPeriodStart: at("2026-02-01"), BillingPeriodEnd: at("2026-03-01") },
+    ...{ ChargePeriodStart: at(DAY), ChargePeriodEnd: at(NEXT_DAY), ChargeFrequency: "Usage-Based" },
+    ...{
+      ChargeCategory: "Usage",
+      ChargeClass: null,
+      ChargeDescription: "streaming::nova-3",
+      PricingCategory: "Standard",
     },
-    { BilledCost: "0.2", SkuId: "sync::aura-2", ResourceId: null, ResourceType: null, Tags: null },
-  ]);
-  expect(rows.filter((row) => row.x_UsageDate === NEXT_DAY).map((row) => row.x_CostSource)).toEqual([
-    ...["estimated", "estimated", "estimated"],
-  ]);
+    ...{
+      PricingQuantity: null,
+      PricingUnit: null,
+      ContractedUnitPrice: null,
+      ConsumedQuantity: null,
+      ConsumedUnit: null,
+    },
+    ...{ ServiceCategory: "AI and Machine Learning", ServiceSubcategory: "Natural Language Processing" },
+    ...{ ServiceName: "Speech processing", ProviderName: "Deepgram" },
+    ...{ PublisherName: "Deepgram", InvoiceIssuerName: "Deepgram" },
+    ...{ SkuId: "streaming::nova-3", SkuPriceId: "streaming::nova-3" },
+    ...{ ResourceId: "k1", ResourceName: "the exporter", ResourceType: "API key", Tags: { a: true, b: true } },
+    ...{ x_CostSource: "billed", x_UsageDate: DAY, x_Model: null, x_Metric: null },
+    ...{ x_Grouping: "accessor,line_item,tags", x_Finality: "final" },
+  });
+  expect(credit).toMatchObject({ BilledCost: "-0.05", ChargeCategory: "Credit", ResourceId: "k1", Tags: null });
+  expect(other).toMatchObject({
+    BilledCost: "0.2",
+    ResourceId: null,
+    ResourceName: null,
+    ResourceType: null,
+    Tags: null,
+  });
 });
+
+test("an estimate has quantity, unit, SKU and unit price, which times the quantity is the cost exactly", async () => {
+  const project = await storeBoth();
+  const estimates = await read(sql<{ text: string; is_exact: boolean; sku_price: string }>`
+    select concat_ws(' ', trim_scale("BilledCost"), "BillingCurrency", trim_scale("PricingQuantity"), "PricingUnit", trim_scale("ContractedUnitPrice"),
+        "SkuId") as text, "SkuPriceId" as sku_price,
+      "ContractedUnitPrice" * "PricingQuantity" = "ContractedCost" and "ConsumedQuantity" = "PricingQuantity" and "ConsumedUnit" = "PricingUnit" as is_exact
+    from bi.focus_cost where "x_CostSource" = 'estimated' order by "ContractedCost"
+  `);
+  expect(estimates.map(({ text }) => text)).toEqual([
+    "0.37035 USD 12345 Characters 0.00003 aura tts_characters",
+    "0.975 EUR 2.5 Hours 0.39 nova-* hours",
+    "2.31 EUR 5 Hours 0.462 nova-* hours",
+  ]);
+  expect(estimates.every(({ is_exact }) => is_exact)).toBe(true);
+  const [, upper, lower] = estimates.map(({ sku_price }) => sku_price);
+  expect(upper).toBe(lower?.replace(/-0$/, "-5"));
+  expect((await focus()).find((row) => row.x_Model === "aura")).toMatchObject({
+    ...{
+      BillingAccountId: project.id,
+      ChargeCategory: "Usage",
+      ChargeDescription: "aura: characters turned into speech",
+    },
+    ...{ BillingPeriodStart: at("2026-03-01"), BillingPeriodEnd: at("2026-04-01"), ResourceId: null, Tags: null },
+    ...{ x_UsageDate: NEXT_DAY, x_Metric: "tts_characters", x_Grouping: "model" },
+  });
+});
+
+test("a charge is of one day in UTC, within its billing period, in every time zone of the reader", async () => {
+  await storeBoth();
+  const periods = (zone: string) =>
+    db.transaction().execute(async (tx) => {
+      await sql`select set_config('timezone', ${zone}, true)`.execute(tx);
+      const { rows } = await sql`
+        select distinct "ChargePeriodStart", "ChargePeriodEnd", "BillingPeriodStart", "BillingPeriodEnd" from bi.focus_cost order by 1
+      `.execute(tx);
+      return rows;
+    });
+  for (const zone of ["Asia/Tokyo", "America/Los_Angeles"]) expect(await periods(zone)).toEqual(await periods("UTC"));
+});
+
+const shown = async () => inShort(await focus(), "x_UsageDate x_CostSource x_Grouping BilledCost ChargeDescription");
 
 test("of several groupings of billing the one with the most dimensions counts, by line item before others", async () => {
   await storeAll(newProject(), [
-    ["none", DAY, [["1"]]],
-    ["accessor", DAY, [["1", { accessor: "k1" }]]],
-    ["line_item", DAY, [["1", { line_item: "sync::aura-2" }]]],
-    ["none", NEXT_DAY, [["2"]]],
+    [DAY, "none", ["1"]],
+    [DAY, "accessor", ["1", { accessor: "k1" }]],
+    [DAY, "line_item", ["1", { line_item: "sync::aura-2" }]],
+    [NEXT_DAY, "none", ["2"]],
   ]);
-  const rows = await focus();
-  expect(rows.map((row) => [row.x_UsageDate, row.x_Grouping, row.BilledCost, row.ChargeDescription])).toEqual([
-    [DAY, "line_item", "1", "sync::aura-2"],
-    [NEXT_DAY, "none", "2", "All usage"],
-  ]);
+  expect(await shown()).toEqual([`${DAY} billed line_item 1 sync::aura-2`, `${NEXT_DAY} billed none 2 All usage`]);
 });
 
 test("a grouping that is read no more does not hide one that is, whose amounts are newer", async () => {
   const project = newProject();
+  const item = { line_item: "sync::nova-3", tags: null };
   await storeAll(project, [
-    ["line_item,tags", DAY, [["1", { line_item: "sync::nova-3", tags: null }]]],
-    ["line_item,tags", NEXT_DAY, [["3", { line_item: "sync::nova-3", tags: null }]]],
+    [DAY, "line_item,tags", ["1", item]],
+    [NEXT_DAY, "line_item,tags", ["3", item]],
   ]);
-  await storeAll(project, [["none", DAY, [["50"]]]]);
-  expect((await focus()).map((row) => [row.x_UsageDate, row.x_Grouping, row.BilledCost])).toEqual([
-    [DAY, "none", "50"],
-    [NEXT_DAY, "line_item,tags", "3"],
+  await storeAll(project, [[DAY, "none", ["50"]]]);
+  expect(await shown()).toEqual([
+    `${DAY} billed none 50 All usage`,
+    `${NEXT_DAY} billed line_item,tags 3 sync::nova-3`,
   ]);
 });
 
 test("a day with a charge without an amount is taken from another grouping, else estimated", async () => {
-  await storePriceBook();
-  const billing = [
-    ["line_item", DAY, [[null, { line_item: "sync::aura-2" }]]],
-    ["none", DAY, [["5"]]],
-    ["none", NEXT_DAY, [[null]]],
-  ] as const;
-  await storeAll(newProject(), billing, [DAY, NEXT_DAY]);
-  const rows = await focus();
-  expect(rows.map((row) => [row.x_UsageDate, row.x_CostSource, row.x_Grouping])).toEqual([
-    [DAY, "billed", "none"],
-    ...Array.from({ length: 3 }, () => [NEXT_DAY, "estimated", "model"]),
+  await storePriceBook(db, ...PRICES);
+  const bills: readonly Bill[] = [
+    [DAY, "line_item", [null, { line_item: "sync::aura-2" }]],
+    [DAY, "none", ["5"]],
+    [NEXT_DAY, "none", [null]],
+  ];
+  await storeAll(newProject(), bills, [DAY, NEXT_DAY]);
+  expect(inShort(await focus(), "x_UsageDate x_CostSource x_Grouping")).toEqual([
+    `${DAY} billed none`,
+    ...Array.from({ length: 3 }, () => `${NEXT_DAY} estimated model`),
   ]);
 });

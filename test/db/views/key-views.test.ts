@@ -3,12 +3,14 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { type ListedKey, storeListedKeys } from "../../../src/db/project-facts.ts";
-import type { Project } from "../../../src/usage/series.ts";
+import type { Grouping, Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
-import { newIntent, newKey, newRotation } from "../keys/written-ledger.ts";
-import { newProject, newSeries, rowOf, rowsOn, store, type ViewRow, view } from "../stored-usage.ts";
+import { usedKeys } from "../keys/written-ledger.ts";
+import { storeSeries } from "../reported-usage.ts";
+import { daysBack, newProject, newSeries, type Usage, type ViewRow, view } from "../stored-usage.ts";
 
-const { db } = await testDatabase();
+const { db, read } = await testDatabase();
+const back = await daysBack(db);
 
 const DAY = "2026-03-17";
 
@@ -16,69 +18,42 @@ function listed(apiKeyId: string, fields: Partial<ListedKey> = {}): ListedKey {
   return { apiKeyId, comment: `comment of ${apiKeyId}`, scopes: ["member"], tags: ["b", "a"], ...fields };
 }
 
-/** Stores the requests of a day by accessor; null for usage without an accessor. */
-async function use(project: Project, day: string, requests: readonly (readonly [string | null, string])[]) {
-  const { seriesId } = await newSeries(db, "accessor", { project });
-  const rows = requests.map(([accessor, count]) => rowOf(accessor, count, null, "accessor"));
-  await store(db, seriesId, [rowsOn(day, rows)], { grouping: "accessor" });
-}
+const use = (project: Project, usage: Usage) => newSeries(db, "accessor", { project, usage });
 
-async function byLineage(
-  { id }: Project,
-  of: "usage_by_key" | "usage_by_group" = "usage_by_key",
-): Promise<readonly ViewRow[]> {
-  const { rows } = await sql<ViewRow>`
+const byLineage = ({ id }: Project, of: string) =>
+  read(sql<ViewRow>`
     select lineage, sum(requests) as requests from bi.${sql.raw(of)} where project_id = ${id} group by lineage order by lineage
-  `.execute(db);
-  return rows;
-}
-
-/** A rotation that has used three keys, one after the other. */
-async function threeKeys(project: Project) {
-  const { job, key } = await newRotation(db, { project });
-  const intents = [newIntent(), newIntent(), newIntent()];
-  for (const intentId of intents) await key(intentId, "active");
-  return { rotation: job.name, keys: intents.map((intentId) => newKey(intentId).apiKeyId) };
-}
+  `);
 
 test("the keys of a rotation have one lineage, and the numbers of a day are those by accessor", async () => {
   const project = newProject();
-  const { rotation, keys } = await threeKeys(project);
+  const { rotation, keys } = await usedKeys(db, project, 3);
   const [first = "", second = "", third = ""] = keys;
-  await use(project, "2026-03-15", [[first, "10"]]);
-  await use(project, "2026-03-16", [
-    [first, "4"],
-    [second, "5"],
-  ]);
-  await use(project, "2026-03-17", [
-    [third, "7"],
-    ["made in the console", "2"],
-    [null, "1"],
-  ]);
+  await use(project, {
+    "2026-03-15": { [first]: "10" },
+    "2026-03-16": { [first]: "4", [second]: "5" },
+    "2026-03-17": { [third]: "7", "made in the console": "2", null: "1" },
+  });
 
-  expect(await byLineage(project)).toEqual([
-    { lineage: "made in the console", requests: "2" },
-    { lineage: rotation, requests: "26" },
-    { lineage: null, requests: "1" },
-  ]);
-  expect(await byLineage(project, "usage_by_group")).toEqual(await byLineage(project));
+  for (const name of ["usage_by_key", "usage_by_group"]) {
+    expect(await byLineage(project, name)).toEqual([
+      { lineage: "made in the console", requests: "2" },
+      { lineage: rotation, requests: "26" },
+      { lineage: null, requests: "1" },
+    ]);
+  }
   const withKeys = await view(db, "usage_by_key", project);
   const without = withKeys.map(({ rotation: _, lineage, key_comment, key_tags, ...row }) => row);
   expect(without).toHaveLength(6);
+  expect(withKeys.find(({ accessor }) => accessor === "made in the console")).toMatchObject({
+    ...{ lineage: "made in the console", rotation: null, key_comment: null, key_tags: null, requests: "2" },
+  });
   expect(without).toEqual(expect.arrayContaining([...(await view(db, "usage_by_accessor", project))]));
-});
-
-test("an accessor that is no known key is shown as it is, without rotation, comment and tags", async () => {
-  const project = newProject();
-  await use(project, DAY, [["somebody", "3"]]);
-  expect(await view(db, "usage_by_key", project)).toMatchObject([
-    { accessor: "somebody", lineage: "somebody", rotation: null, key_comment: null, key_tags: null, requests: "3" },
-  ]);
 });
 
 test("a key that is deleted keeps its comment and tags", async () => {
   const project = newProject();
-  await use(project, DAY, [["k1", "3"]]);
+  await use(project, { [DAY]: { k1: "3" } });
   await storeListedKeys(db, project.id, [listed("k1"), listed("k2")]);
   await storeListedKeys(db, project.id, [listed("k2")]);
   expect(await view(db, "usage_by_key", project)).toMatchObject([
@@ -89,18 +64,18 @@ test("a key that is deleted keeps its comment and tags", async () => {
 
 test("a key of the ledger that the service never listed has the comment with which it was created", async () => {
   const project = newProject();
-  const { keys } = await threeKeys(project);
-  await use(project, DAY, [[keys[0] ?? "", "3"]]);
+  const { keys } = await usedKeys(db, project, 3);
+  await use(project, { [DAY]: { [String(keys[0])]: "3" } });
   expect(await view(db, "usage_by_key", project)).toMatchObject([
     { key_comment: expect.stringMatching(/^usage exporter \[/), key_tags: null },
   ]);
 });
 
 async function known({ id }: Project): Promise<string[]> {
-  const { rows } = await sql<{ key: string }>`
+  const rows = await read(sql<{ key: string }>`
     select api_key_id || case when unlisted_since is null then '' else ' gone' end as key
     from usage_export.listed_key where project_id = ${id} order by api_key_id
-  `.execute(db);
+  `);
   return rows.map(({ key }) => key);
 }
 
@@ -110,10 +85,10 @@ test("a key that is listed again is no longer gone, and keeps the time at which 
     await storeListedKeys(db, project.id, list);
   }
   expect(await known(project)).toEqual(["k1", "k2"]);
-  const { rows } = await sql`
+  const stored = await read(sql`
     select first_seen_at < last_seen_at as older from usage_export.listed_key where project_id = ${project.id}
-  `.execute(db);
-  expect(rows).toEqual([{ older: true }, { older: true }]);
+  `);
+  expect(stored).toEqual([{ older: true }, { older: true }]);
 });
 
 test("an empty list is ignored, because it was read with a key that it should name", async () => {
@@ -128,24 +103,18 @@ test("fields that the service does not send again keep their values, and fields 
   await storeListedKeys(db, project.id, [listed("k1", { created: "2026-03-01T00:00:00.000001Z" })]);
   const bare = { comment: "", tags: undefined, created: "no date", scopes: ["usage:read"] };
   await storeListedKeys(db, project.id, [listed("k1", bare)]);
-  const { rows } = await sql`
+  const stored = await read(sql`
     select comment, tags, scopes, created_at from usage_export.listed_key where project_id = ${project.id}
-  `.execute(db);
-  expect(rows).toEqual([
-    {
-      comment: "comment of k1",
-      tags: ["a", "b"],
-      scopes: ["usage:read"],
-      created_at: new Date("2026-03-01T00:00:00.000Z"),
-    },
-  ]);
+  `);
+  const created_at = new Date("2026-03-01T00:00:00.000Z");
+  expect(stored).toEqual([{ comment: "comment of k1", tags: ["a", "b"], scopes: ["usage:read"], created_at }]);
 });
 
 test("a list that names a key twice, with a hostile comment and tags, is stored", async () => {
   const project = newProject();
   const hostile = `<script>"'\\\0\u202e🎉${"x".repeat(2_000)}`;
   await storeListedKeys(db, project.id, [listed("k1"), listed("k1", { comment: hostile, tags: [hostile, '"},{'] })]);
-  await use(project, DAY, [["k1", "3"]]);
+  await use(project, { [DAY]: { k1: "3" } });
   const stored = hostile.replaceAll("\0", "").slice(0, 1_000);
   const [row] = await view(db, "usage_by_key", project);
   expect(row).toMatchObject({ key_comment: stored });
@@ -154,28 +123,138 @@ test("a list that names a key twice, with a hostile comment and tags, is stored"
 
 test("bi.api_keys shows the order of a rotation's keys, when each was used, and what the service lists for it", async () => {
   const project = newProject();
-  const { keys } = await threeKeys(project);
+  const { keys } = await usedKeys(db, project, 3);
   const [first = "", second = "", third = ""] = keys;
-  await use(project, "2026-03-15", [[first, "10"]]);
-  await use(project, "2026-03-16", [
-    [first, "4"],
-    [second, "0"],
-  ]);
+  await use(project, { "2026-03-15": { [first]: "10" }, "2026-03-16": { [first]: "4", [second]: "0" } });
   await storeListedKeys(db, project.id, [listed(first), listed(third)]);
   await storeListedKeys(db, project.id, [listed(third)]);
-  const rows = await view(db, "api_keys", project);
-  const shown = rows.map((row) => [
-    row.lineage_order,
-    row.api_key_id,
-    row.accessor,
-    row.first_seen_in_use,
-    row.last_seen_in_use,
-    row.key_tags,
-    row.unlisted_since,
-  ]);
+  const columns = "lineage_order api_key_id accessor first_seen_in_use last_seen_in_use key_tags unlisted_since".split(
+    " ",
+  );
+  const shown = (await view(db, "api_keys", project)).map((row) => columns.map((column) => row[column]));
   expect(shown.sort()).toEqual([
     [1, first, first, "2026-03-15", "2026-03-16", '["a","b"]', expect.any(Date)],
     [2, second, null, null, null, null, null],
     [3, third, null, null, null, '["a","b"]', null],
   ]);
+});
+
+// bi.top_groups and bi.unused_keys.
+
+/** By days back. */
+type Used = Readonly<Record<number, Usage[string]>>;
+
+/** Stores the days of a grouping of each project; the other series are then no longer configured. */
+async function storeUsed(grouping: Grouping, ...all: readonly (readonly [Project, Used])[]): Promise<void> {
+  const usageOf = (used: Used) =>
+    Object.fromEntries(Object.entries(used).map(([days, rows]) => [back(Number(days)), rows]));
+  await storeSeries(
+    db,
+    all.map(([project, used]) => ({ project, grouping, windowDays: 7, usage: usageOf(used) })),
+  );
+}
+
+const listedAgo = (apiKeyId: string, daysAgo: number) => listed(apiKeyId, { created: `${back(daysAgo)}T12:00:00Z` });
+
+const rowsOf = ({ id }: Project, call: string) =>
+  read(sql<ViewRow>`select * from bi.${sql.raw(call)} where project_id = ${id}`);
+
+test("the largest groups are those of the days before today, each project apart, and equal ones by name", async () => {
+  const [one, other] = [newProject(), newProject()];
+  const used = {
+    0: { read: "100" },
+    1: { speak: { requests: "4", hours: "9.5" }, listen: "3", agent: "4" },
+    2: { listen: "2" },
+    3: { agent: "50", read: { hours: "1" } },
+  };
+  await storeUsed("endpoint", [one, used], [other, { 1: { speak: "1" } }]);
+  const placed = async (project: Project, call: string) =>
+    (await rowsOf(project, call)).map((row) => [row.place, row.group_value, row.amount]);
+  // On the last two days: listen 3 + 2, agent and speak 4 each.
+  expect(await placed(one, "top_groups('endpoint', 2, days => 2)")).toEqual([
+    [1, "listen", "5"],
+    [2, "agent", "4"],
+  ]);
+  expect(await placed(one, "top_groups('endpoint')")).toEqual([
+    [1, "agent", "54"],
+    [2, "listen", "5"],
+    [3, "speak", "4"],
+  ]);
+  expect(await placed(one, "top_groups('endpoint', by_metric => 'hours')")).toEqual([
+    [1, "speak", "9.5"],
+    [2, "read", "1"],
+  ]);
+  expect(await placed(other, "top_groups('endpoint', 2)")).toEqual([[1, "speak", "1"]]);
+});
+
+test("the keys of a rotation are one group, with the comment of one of them", async () => {
+  const project = newProject();
+  const { rotation, keys } = await usedKeys(db, project);
+  const [first = "", second = ""] = keys;
+  await storeUsed("accessor", [project, { 2: { [first]: "3", console: "4" }, 1: { [second]: "2" } }]);
+  await storeListedKeys(db, project.id, [listedAgo("console", 40)]);
+  expect(await rowsOf(project, "top_groups('accessor')")).toMatchObject([
+    { place: 1, group_value: rotation, key_comment: null, amount: "5" },
+    { place: 2, group_value: "console", key_comment: "comment of console", amount: "4" },
+  ]);
+});
+
+test("an unused key is listed and older than the days, and has no usage on them", async () => {
+  const project = newProject();
+  const day = { busy: "1", "without requests": { hours: "1" }, idle: "0" };
+  await storeUsed("accessor", [project, { 9: { early: "1" }, 4: { late: "1", early: "1" }, 3: day, 2: day, 1: day }]);
+  const keys = ["busy", "without requests", "idle", "late", "never", "gone"].map((id) => listedAgo(id, 40));
+  await storeListedKeys(db, project.id, [...keys, listedAgo("new", 2), listedAgo("early", 40)]);
+  await storeListedKeys(db, project.id, [...keys.slice(0, -1), listedAgo("new", 2), listedAgo("early", 40)]);
+  const unused = async (call: string) =>
+    (await rowsOf(project, call)).map((row) => [row.api_key_id, row.last_used, row.problem]);
+  expect(await unused("unused_keys(3)")).toEqual([
+    ["idle", null, null],
+    ["never", null, null],
+    ["early", back(4), null],
+    ["late", back(4), null],
+  ]);
+  expect(await unused("unused_keys(4)")).toEqual([
+    ["idle", null, null],
+    ["never", null, null],
+  ]);
+  // Day 5 and those before were not read, so "idle" may have been used on them.
+  expect(await unused("unused_keys()")).toEqual([
+    ["idle", null, "usage by accessor was read on 5 of the days"],
+    ["never", null, "usage by accessor was read on 5 of the days"],
+  ]);
+  expect(await rowsOf(project, "unused_keys(3)")).toContainEqual(
+    expect.objectContaining({
+      project: project.name,
+      key_comment: "comment of never",
+      created_at: new Date(`${back(40)}T12:00:00Z`),
+    }),
+  );
+});
+
+test("a project whose keys can't be judged is named", async () => {
+  const [unlisted, stale, foreign, ungrouped] = [newProject(), newProject(), newProject(), newProject()];
+  await storeUsed(
+    "accessor",
+    [unlisted, { 1: { k1: "1" } }],
+    [stale, { 1: { k1: "1" } }],
+    [foreign, { 1: { k1: "1" } }],
+  );
+  await storeListedKeys(db, stale.id, [listedAgo("k1", 40)]);
+  await sql`
+    update usage_export.listed_key set last_seen_at = now() - interval '25 hours' where project_id = ${stale.id}
+  `.execute(db);
+  await storeListedKeys(db, foreign.id, [listedAgo("another", 40)]);
+  const problems = async (project: Project) =>
+    (await rowsOf(project, "unused_keys(1)")).map((row) => [row.api_key_id, row.problem]);
+  expect(await problems(unlisted)).toEqual([[null, "the service did not list its keys"]]);
+  const [[key, problem] = []] = await problems(stale);
+  expect([key, problem]).toEqual([null, expect.stringMatching(/^its keys were last listed on /)]);
+  expect(await problems(foreign)).toEqual([["another", "usage names none of its keys"]]);
+
+  await storeUsed("endpoint", [ungrouped, { 1: { listen: "1" } }]);
+  await storeListedKeys(db, ungrouped.id, [listedAgo("k1", 40)]);
+  expect(await problems(ungrouped)).toEqual([["k1", "usage by accessor was read on 0 of the days"]]);
+  // A project that is no longer configured is not named.
+  expect(await problems(unlisted)).toEqual([]);
 });

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
 import { type Filter, GROUPINGS, type Grouping } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
+import { DIARIZED, storeSeries } from "../reported-usage.ts";
 import { billed } from "../stored-billing.ts";
 import { storeBills } from "../stored-charges.ts";
-import { configured, type Numbers, newProject, rowOf, rowsOn, store, total, view } from "../stored-usage.ts";
+import { configured, type Numbers, newProject, newSeries, register, store, view } from "../stored-usage.ts";
 
 const { db } = await testDatabase();
 
@@ -14,16 +14,13 @@ const DAY = "2026-03-17";
 async function reconciled(
   totals: readonly Numbers[],
   groups: readonly Numbers[],
-  part: { readonly grouping?: Grouping; readonly filter?: Filter } = {},
+  { grouping = "endpoint", ...filter }: { readonly grouping?: Grouping; readonly filter?: Filter } = {},
 ) {
   const project = newProject();
-  const { grouping = "endpoint", ...filter } = part;
-  const [whole, split] = [configured(project, "none", filter), configured(project, grouping, filter)];
-  const ids = await registerSeries(db, [whole, split]);
-  const [one] = totals;
-  await store(db, seriesIdOf(ids, whole.series), [one ? total(DAY, one) : rowsOn(DAY, [])], { grouping: "none" });
-  const rows = groups.map((numbers, i) => rowOf(`value ${i}`, numbers));
-  await store(db, seriesIdOf(ids, split.series), [rowsOn(DAY, rows)], { grouping });
+  await storeSeries(db, [
+    { project, ...filter, grouping: "none", usage: { [DAY]: totals[0] ?? {} } },
+    { project, ...filter, grouping, usage: { [DAY]: groups.map((numbers, i) => [`value ${i}`, numbers]) } },
+  ]);
   return view(db, "reconciliation", project);
 }
 
@@ -56,12 +53,9 @@ test("billing is added up by every grouping, and a charge without an amount make
   await storeBills(db, project, groupings, { start: DAY, end: DAY }, charges);
   expect(await view(db, "reconciliation", project)).toEqual([]);
 
-  const all = groupings.map((grouping) => configured(project, grouping, { source: "billing" }));
-  const ids = await registerSeries(db, all);
-  const restate = async (grouping: (typeof groupings)[number], amount: string | null) => {
-    const one = all.find(({ series }) => series.grouping === grouping);
-    if (one) await store(db, seriesIdOf(ids, one.series), [billed(DAY, grouping, [[amount]])], { grouping });
-  };
+  const ids = await register(db, ...groupings.map((grouping) => configured(project, grouping, { source: "billing" })));
+  const restate = (grouping: (typeof groupings)[number], amount: string | null) =>
+    store(db, ids[groupings.indexOf(grouping)] ?? 0, [billed(DAY, grouping, [[amount]])]);
   await restate("none", "2");
   expect(await view(db, "reconciliation", project)).toMatchObject(
     ["line_item,tags", "line_item", "tags"].map((grouping) => ({
@@ -91,21 +85,9 @@ test("a missing group is a difference in each metric that it had", async () => {
     [{ hours: "3", requests: "30", tokens_in: "0" }],
     [{ hours: "1", requests: "10", tokens_in: "0" }],
   );
-  expect(rows).toEqual([
-    {
-      project_id: expect.any(String),
-      project: expect.any(String),
-      grouping: "endpoint",
-      usage_date: DAY,
-      metric: "hours",
-      total: "3",
-      sum_of_groups: "1",
-      difference: "-2",
-      total_fetched_at: expect.any(Date),
-      groups_fetched_at: expect.any(Date),
-      source: "usage",
-    },
-    expect.objectContaining({ metric: "requests", total: "30", sum_of_groups: "10", difference: "-20" }),
+  expect(rows).toMatchObject([
+    { grouping: "endpoint", usage_date: DAY, metric: "hours", total: "3", sum_of_groups: "1", difference: "-2" },
+    { source: "usage", metric: "requests", total: "30", sum_of_groups: "10", difference: "-20" },
   ]);
 });
 
@@ -126,14 +108,11 @@ test.each(GROUPINGS.filter((grouping) => grouping !== "none"))(
 );
 
 test("filtered usage is never compared", async () => {
-  const filter = { name: "diarized", features: { diarize: "true" }, dimensions: {} };
-  expect(await reconciled([{ requests: "3" }], [{ requests: "1" }], { filter })).toEqual([]);
+  expect(await reconciled([{ requests: "3" }], [{ requests: "1" }], { filter: DIARIZED })).toEqual([]);
 });
 
 test("a day that was read only as a total is no difference", async () => {
-  const project = newProject();
-  const [whole, split] = [configured(project, "none"), configured(project)];
-  const ids = await registerSeries(db, [whole, split]);
-  await store(db, seriesIdOf(ids, whole.series), [total(DAY, { requests: "1" })], { grouping: "none" });
+  const { project } = await newSeries(db, "none", { usage: { [DAY]: { requests: "1" } } });
+  await register(db, configured(project, "none"), configured(project));
   expect(await view(db, "reconciliation", project)).toEqual([]);
 });

@@ -1,38 +1,34 @@
+import fc from "fast-check";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
-import { type Dimension, USAGE_DIMENSIONS } from "../../../src/usage/dimensions.ts";
-import type { Filter } from "../../../src/usage/series.ts";
+import { USAGE_DIMENSIONS } from "../../../src/usage/dimensions.ts";
+import { type Filter, type Grouping, seenFilter } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
+import { DIARIZED, storeSeries } from "../reported-usage.ts";
+import { storeBills } from "../stored-charges.ts";
 import {
-  configured,
   daysBack,
+  inShort,
+  type Numbers,
   newProject,
   newSeries,
-  rowOf,
-  rowsOn,
-  slice,
   store,
   total,
+  type Usage,
   view,
 } from "../stored-usage.ts";
 
-const { db } = await testDatabase();
+const { db, read } = await testDatabase();
 
 const DAY = "2026-03-17";
-const DIARIZED: Filter = { name: "diarized", features: { diarize: "true" }, dimensions: {} };
 
 test("the total has one row for each project and day", async () => {
   const project = newProject();
-  const [none, model] = [configured(project, "none"), configured(project, "model")];
-  const ids = await registerSeries(db, [none, model]);
-  const stored = [total(DAY, { hours: "1.5", requests: "3" })];
-  await store(db, seriesIdOf(ids, none.series), stored, { grouping: "none" });
-  await store(db, seriesIdOf(ids, model.series), [rowsOn(DAY, [rowOf("nova-3", "3", null, "model")])], {
-    grouping: "model",
-  });
-  const rows = await view(db, "usage_total", project);
-  expect(rows).toEqual([
+  await storeSeries(db, [
+    { project, grouping: "none", usage: { [DAY]: { hours: "1.5", requests: "3" } } },
+    { project, grouping: "model", usage: { [DAY]: { "nova-3": "3" } } },
+  ]);
+  expect(await view(db, "usage_total", project)).toEqual([
     {
       project_id: project.id,
       project: project.name,
@@ -53,99 +49,73 @@ test("the total has one row for each project and day", async () => {
   ]);
 });
 
-test.each(USAGE_DIMENSIONS)("usage by %s has a column of that name, and shows that series only", async (dimension) => {
+test("each view of one dimension shows that series only, usage by group all of them, and neither shows the total or filtered usage", async () => {
   const project = newProject();
-  const all = USAGE_DIMENSIONS.map((one) => configured(project, one));
-  const ids = await registerSeries(db, all);
-  for (const { series } of all) {
-    const grouping = USAGE_DIMENSIONS.find((one) => one === series.grouping) ?? dimension;
-    await store(db, seriesIdOf(ids, series), [rowsOn(DAY, [rowOf(`a ${grouping}`, "1", null, grouping)])], {
-      grouping,
-    });
-  }
-  const rows = await view(db, `usage_by_${dimension}`, project);
-  const shown = dimension === "tags" ? '["a tags"]' : `a ${dimension}`;
-  expect(rows.map((row) => row[dimension])).toEqual([shown]);
-});
-
-test("usage by group has the rows of every view of one dimension, and neither the total nor filtered usage", async () => {
-  const project = newProject();
-  const all = [
-    ...USAGE_DIMENSIONS.map((one) => configured(project, one)),
-    configured(project, "none"),
-    configured(project, "model", { filter: DIARIZED }),
-  ];
-  const ids = await registerSeries(db, all);
-  for (const { series } of all) {
-    const row =
-      series.grouping === "none"
-        ? total(DAY, { requests: "7" })
-        : rowsOn(DAY, [rowOf("a value", "1", null, series.grouping)]);
-    await store(db, seriesIdOf(ids, series), [row], { grouping: series.grouping });
+  await storeSeries(db, [
+    ...USAGE_DIMENSIONS.map((grouping) => ({ project, grouping, usage: { [DAY]: { [`a ${grouping}`]: "1" } } })),
+    { project, grouping: "none", usage: { [DAY]: { requests: "7" } } },
+    { project, grouping: "endpoint", filter: DIARIZED, usage: { [DAY]: { listen: "4" } } },
+  ]);
+  const shownBy = (dimension: string) => (dimension === "tags" ? '["a tags"]' : `a ${dimension}`);
+  for (const dimension of USAGE_DIMENSIONS) {
+    const rows = await view(db, `usage_by_${dimension}`, project);
+    expect(rows.map((row) => row[dimension])).toEqual([shownBy(dimension)]);
   }
   const rows = await view(db, "usage_by_group", project);
   const shown = rows.map(({ grouping, group_value, lineage, requests }) => [grouping, group_value, lineage, requests]);
-  const nameOf = (dimension: Dimension) => (dimension === "tags" ? '["a value"]' : "a value");
-  const expected = USAGE_DIMENSIONS.map((one) => [one, nameOf(one), nameOf(one), "1"]);
-  expect(shown.toSorted()).toEqual(expected.toSorted());
-});
-
-test.each<[Dimension, unknown, string | null]>([
-  ["model", "nova-3", "nova-3"],
-  ["model", ["nova-3"], "nova-3"],
-  ["model", ["nova-3", "aura-2"], '["aura-2","nova-3"]'],
-  ["feature_set", ["punctuate", "diarize"], '["diarize","punctuate"]'],
-  ["tags", ["prod", "discovery"], '["discovery","prod"]'],
-  ["tags", "prod", '["prod"]'],
-])("%s %j is shown as %j", async (dimension, value, shown) => {
-  const { project, seriesId } = await newSeries(db, dimension);
-  await store(db, seriesId, [rowsOn(DAY, [rowOf(value, "1", null, dimension)])], { grouping: dimension });
-  const rows = await view(db, `usage_by_${dimension}`, project);
-  expect(rows.map((row) => row[dimension])).toEqual([shown]);
-});
-
-test("filtered usage is in its own view, and only there", async () => {
-  const project = newProject();
-  const [all, filtered] = [configured(project), configured(project, "endpoint", { filter: DIARIZED })];
-  const ids = await registerSeries(db, [all, filtered]);
-  await store(db, seriesIdOf(ids, all.series), [slice(DAY, { listen: "10" })]);
-  await store(db, seriesIdOf(ids, filtered.series), [slice(DAY, { listen: "4" })]);
-
-  expect((await view(db, "usage_by_endpoint", project)).map(({ requests }) => requests)).toEqual(["10"]);
+  expect(shown.toSorted()).toEqual(USAGE_DIMENSIONS.map((one) => [one, shownBy(one), shownBy(one), "1"]).toSorted());
   expect(await view(db, "usage_filtered", project)).toMatchObject([
     { grouping: "endpoint", filter: "diarized", group_value: "listen", requests: "4" },
   ]);
 });
 
+test("a series is shown by its filter's value and its group, and no other filter is", async () => {
+  const project = newProject();
+  const stored: readonly (readonly [Filter, Grouping, Usage[string]])[] = [
+    [seenFilter("accessor", "k1"), "model", { "nova-3": "3", "aura-2": "1" }],
+    [seenFilter("tags", "prod"), "model", { "nova-3": "2" }],
+    [{ name: "named", features: {}, dimensions: { endpoint: "listen" } }, "accessor", { k1: "3" }],
+    [seenFilter("accessor", "k1"), "none", { requests: "4" }],
+    [seenFilter("accessor", "k1"), "accessor", { k1: "4" }],
+    [{ name: "two", features: {}, dimensions: { accessor: "k1", method: "sync" } }, "model", { "nova-3": "1" }],
+    [{ name: "featured", features: { diarize: "true" }, dimensions: { accessor: "k1" } }, "model", { "nova-3": "1" }],
+    [DIARIZED, "model", { "nova-3": "1" }],
+    [{ name: "all", features: {}, dimensions: {} }, "model", { "nova-3": "5" }],
+  ];
+  await storeSeries(
+    db,
+    stored.map(([filter, grouping, rows]) => ({ project, filter, grouping, usage: { [DAY]: rows } })),
+  );
+  const rows = await view(db, "usage_by_two_dimensions", project);
+  const shown = rows.map((row) => [row.dimension, row.value, row.grouping, row.group_value, row.requests].join(" "));
+  expect(shown.sort()).toEqual([
+    "accessor k1 model aura-2 1",
+    "accessor k1 model nova-3 3",
+    "endpoint listen accessor k1 3",
+    "tags prod model nova-3 2",
+  ]);
+});
+
 test("a filter without conditions is all usage, whatever its name", async () => {
-  const { project, seriesId } = await newSeries(db, "none", {
-    filter: { name: "everything", features: {}, dimensions: {} },
-  });
-  await store(db, seriesId, [total(DAY, { requests: "4" })], { grouping: "none" });
+  const filter = { name: "everything", features: {}, dimensions: {} };
+  const { project } = await newSeries(db, "none", { filter, usage: { [DAY]: { requests: "4" } } });
   expect(await view(db, "usage_total", project)).toHaveLength(1);
   expect(await view(db, "usage_filtered", project)).toEqual([]);
 });
 
 test("a reading while the day lasts leaves it open, and undated numbers are final when the day ends", async () => {
   const back = await daysBack(db);
-  const { project, seriesId } = await newSeries(db, "none", { windowDays: 7 });
-  await store(db, seriesId, [total(back(0), { requests: "1" })], { grouping: "none" });
+  const dated = await newSeries(db, "none", { windowDays: 7, usage: { [back(0)]: { requests: "1" } } });
   const undated = await newSeries(db, "none");
-  await store(db, undated.seriesId, [{ ...total(back(0), { requests: "1" }), undated: true }], {
-    grouping: "none",
-    undated: "day",
-  });
-  const { rows } = await sql`
-    select project_id, finality from bi.usage_as_of(${`${back(-1)}T01:00:00Z`}::timestamptz)
-    where project_id in (${project.id}, ${undated.project.id})
-  `.execute(db);
-  expect(rows).toHaveLength(2);
-  expect(rows).toEqual(
-    expect.arrayContaining([
-      { project_id: project.id, finality: "open" },
-      { project_id: undated.project.id, finality: "final" },
-    ]),
-  );
+  await store(db, undated.seriesId, [{ ...total(back(0), { requests: "1" }), undated: true }], { undated: "day" });
+  const ids = [dated.project.id, undated.project.id];
+  const rows = await read(sql`
+    select project_id, finality from bi.usage_as_of(${`${back(-1)}T01:00:00Z`}::timestamptz) where project_id = any(${ids}) order by finality
+  `);
+  expect(rows).toEqual([
+    { project_id: undated.project.id, finality: "final" },
+    { project_id: dated.project.id, finality: "open" },
+  ]);
 });
 
 const OVER = "2026-03-18T00:00:00Z";
@@ -178,4 +148,74 @@ test.each<[string, number | null, string | null, string, string]>([
     });
     expect(rows).toEqual([{ finality }]);
   }
+});
+
+// bi.usage_by_single_tag and its like: each set is counted under each of its values.
+
+type Sets = readonly (readonly [value: unknown, Numbers | string])[];
+
+const storeSets = async (sets: Sets, grouping: Grouping = "tags") =>
+  (await newSeries(db, grouping, { usage: { [DAY]: sets } })).project;
+
+test.each(["model", "feature_set"] as const)(
+  "each %s that stands alone or in a set is counted as itself",
+  async (grouping) => {
+    const project = await storeSets(
+      [
+        ["nova-3", { requests: "10", hours: "0.1" }],
+        [["nova-3", "aura-2"], { requests: "4", hours: "0.2" }],
+        [["nova-3", null], "2"],
+        ['["nova-3"]', "7"],
+        ["a\0b", "6"],
+        [null, "3"],
+      ],
+      grouping,
+    );
+    const name = grouping === "model" ? "model" : "feature";
+    const rows = await view(db, `usage_by_single_${name}`, project);
+    expect(inShort(rows, `${name} requests shared_requests hours`).toSorted()).toEqual(
+      // 10 + 4 + 2, of which 4 with another one. The row of no value begins with its requests.
+      ["nova-3 16 4 0.3", "aura-2 4 4 0.2", '["nova-3"] 7 0', "a\\u0000b 6 0", "3 0"].sort(),
+    );
+  },
+);
+
+test("a charge with two tags counts under both, and the overlap is said", async () => {
+  const project = newProject();
+  const charge = (dollars: string, ...tags: readonly string[]) => ({ day: DAY, tags, dollars });
+  const charges = [charge("10.25", "prod"), charge("4.5", "prod", "eu"), charge("-1", "eu", "test"), charge("0.75")];
+  await storeBills(db, project, ["tags"], { start: DAY, end: DAY }, charges);
+  const rows = await view(db, "cost_by_single_tag", project);
+  expect(inShort(rows, "tag amount shared_amount currency").toSorted()).toEqual([
+    "0.75 0 USD",
+    "eu 3.5 3.5 USD",
+    "prod 14.75 4.5 USD",
+    "test -1 -1 USD",
+  ]);
+  expect(rows[0]).toMatchObject({ usage_date: DAY, finality: "final", is_final: true, fetched_at: expect.any(Date) });
+});
+
+test("whatever a tag is made of, its requests are those of the sets that have it", async () => {
+  const tag = fc.oneof(
+    fc.string({ unit: "binary", minLength: 1, maxLength: 6 }),
+    fc.constantFrom("\0", "\\u0000", "\\\\u0000", "\\\0", "\0\0", '"', "null"),
+  );
+  const sets = fc.uniqueArray(
+    fc.record({ tags: fc.uniqueArray(tag, { maxLength: 4 }), requests: fc.bigInt(1n, 10n ** 24n) }),
+    { maxLength: 8, selector: ({ tags }) => JSON.stringify([...tags].sort()) },
+  );
+  await fc.assert(
+    fc.asyncProperty(sets, async (some) => {
+      const project = await storeSets(some.map(({ tags, requests }) => [tags, String(requests)]));
+      const expected = new Map<string | null, bigint>();
+      for (const { tags, requests } of some) {
+        // Postgres has no NUL, so it is shown as JSON writes it.
+        const shown = tags.length === 0 ? [null] : tags.map((one) => one.replaceAll("\0", "\\u0000"));
+        for (const one of shown) expected.set(one, (expected.get(one) ?? 0n) + requests);
+      }
+      const rows = await view(db, "usage_by_single_tag", project);
+      expect(new Map(rows.map((row) => [row.tag, BigInt(String(row.requests))]))).toEqual(expected);
+    }),
+    { numRuns: 40 },
+  );
 });

@@ -1,6 +1,6 @@
 import { testDatabase } from "../support/database.ts";
-import { testHealth } from "./health-behaviour.ts";
+import { testBehaviour } from "./behaviour.ts";
 
 const { db } = await testDatabase();
 
-testHealth(db);
+testBehaviour(db);
