@@ -29,14 +29,10 @@ const PRICE = { metric: "hours", model: "nova-3", currency: "USD", price: "0.3",
 const COST = { metric: "cost", currency: "USD" };
 const NOVA = (hours: string) => ({ "nova-3": { hours } });
 
-type Parts = {
-  readonly budgets: readonly object[];
-  readonly exports?: readonly object[];
-  readonly prices?: readonly object[];
-};
+type Parts = Readonly<Partial<Record<"exports" | "prices", readonly object[]>>>;
 
 /** Stores the budgets of a configuration with two projects, and registers its series, of which it returns an id. */
-async function configure({ budgets, exports, prices = [] }: Parts) {
+async function configure({ budgets, exports, prices = [] }: Parts & { readonly budgets: readonly object[] }) {
   const config = parseConfig(
     JSON.stringify({
       service: { baseUrl: "https://api.example.com" },

@@ -141,26 +141,21 @@ test("a day that was read, failed later and kept its rows is compared, and is no
   expect(new Set(await finality())).toEqual(new Set(["1 false"]));
 });
 
-test("usage under a filter is not in it", async () => {
-  const filtered = { project: newProject(), filter: DIARIZED, usage: hours("1", "2") };
-  await storeSeries(db, [{ ...filtered, grouping: "model" }]);
-  expect(await change("usage_change")).toEqual([]);
-});
-
-test("each function can be asked for projects, and for metrics and groupings where it has some", async () => {
+test("each function can be asked for projects, and for metrics and groupings where it has some; usage under a filter is in none", async () => {
   await storePriceBook(db, NOVA);
   const [one, other] = [newProject(), newProject()];
   const groupings = ["none", "model", "endpoint"] as const;
-  await storeSeries(
-    db,
-    [one, other].flatMap((project) => groupings.map((grouping) => ({ project, grouping, usage: hours("1", "2") }))),
-  );
+  const usage = hours("1", "2");
+  const series = [one, other].flatMap((project) => groupings.map((grouping) => ({ project, grouping, usage })));
+  await storeSeries(db, [...series, { project: one, grouping: "method", filter: DIARIZED, usage }]);
   const charges = [2, 1].map((day) => ({ day: back(day), line_item: "a", dollars: `${day}` }));
   const asked = async (name: string, names: string) =>
     inShort(await change(name, 1, sql.raw(`, ${names}`)), "project metric grouping").toSorted();
-  expect(await asked("usage_change", `projects => array['${one.name}'], groupings => array['model']`)).toEqual([
-    `${one.name} hours model`,
-  ]);
+  const ofOne = `projects => array['${one.name}']`;
+  expect(await asked("usage_change", ofOne)).toEqual(
+    ["endpoint", "model", "none"].map((by) => `${one.name} hours ${by}`),
+  );
+  expect(await asked("usage_change", `${ofOne}, groupings => array['model']`)).toEqual([`${one.name} hours model`]);
   expect(await asked("usage_change", "metrics => array['requests']")).toEqual([]);
   expect(await asked("cost_change", `projects => array['${one.id}']`)).toEqual([`${one.name} hours`]);
   for (const project of [one, other])

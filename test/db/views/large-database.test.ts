@@ -94,9 +94,10 @@ async function storeLarge(db: Database, projects: number, days: number, withGaps
     select price_id, above, below, 1, 1 from price join (values (0, 100), (100, null)) as tier (above, below) on model <> '*'
     union all select price_id, 0, null, 1, 1 from price where model = '*';
     insert into usage_export.budget (name, valid_from, project_ids, scope, scope_value, metric, currency, period, amount, thresholds)
-    select scope || metric || period, date_trunc('month', current_date), array(select project_id from usage_export.series), scope,
-      case when scope <> 'all' then 'x' end, metric, case metric when 'cost' then 'USD' end, period, 1, '{80}'
+    select scope || metric || period, case when ${sql.lit(withGaps)} then current_date - 300 else date_trunc('month', current_date) end,
+      array(select project_id from usage_export.series), scope, case when scope <> 'all' then 'x' end, metric, case metric when 'cost' then 'EUR' end, period, 1, '{80}'
     from unnest(array['all', 'key', 'tag', 'model']) as scope, unnest(array['cost', 'hours']) as metric, unnest(array['day', 'month']) as period
+    where ${sql.lit(withGaps)} or (scope = 'all' and period = 'month')
   `;
   // Literals instead of parameters, as only then several statements can be sent at once.
   const { sql: statement, parameters } = text.compile(db);
