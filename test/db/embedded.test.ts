@@ -11,8 +11,7 @@ import { testBehaviour } from "./behaviour.ts";
 import { newSeries, shown } from "./stored-usage.ts";
 
 const root = await mkdtemp(path.join(os.tmpdir(), "usage-export-embedded-"));
-const folder = path.join(root, "data");
-const db = await openEmbedded(folder);
+const db = await openEmbedded(path.join(root, "data"));
 const { migrations } = await migrateToLatest(db);
 afterAll(async () => {
   await db.destroy();

@@ -6,9 +6,10 @@ import { inTransaction, queryOn } from "../../../src/db/connection/transaction.t
 import { dueSlices, settledSlices, sliceStatuses } from "../../../src/db/usage/due-slices.ts";
 import { newestGaps } from "../../../src/facts/coverage.ts";
 import { isDueForRetry, RETRIED_CODES } from "../../../src/usage/backfill.ts";
-import { type Filter, seriesKey } from "../../../src/usage/series.ts";
+import { seriesKey } from "../../../src/usage/series.ts";
 import type { FilterDoubt } from "../../../src/usage/slice-decision.ts";
 import { testDatabase } from "../../support/database.ts";
+import { DIARIZED } from "../reported-usage.ts";
 import {
   configured,
   daysBack,
@@ -78,14 +79,12 @@ test("a day that failed while the database's clock was two days ahead is due at 
   expect([await isDue(), await settled()]).toEqual([[true], []]);
 });
 
-const LISTEN: Filter = { name: "narrow", features: {}, dimensions: { endpoint: "listen" } };
-
 test("each series has the status of each of its slices in the range, also if it is no longer configured", async () => {
   const project = newProject();
   const all = [
     configured(project, "none"),
     configured(project, "model"),
-    configured(project, "model", { filter: LISTEN }),
+    configured(project, "model", { filter: DIARIZED }),
     configured(newProject(), "model"),
   ];
   const [none, model, filtered, other] = await register(db, ...all);
