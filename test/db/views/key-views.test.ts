@@ -7,7 +7,7 @@ import type { Grouping, Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import { usedKeys } from "../keys/written-ledger.ts";
 import { storeSeries } from "../reported-usage.ts";
-import { daysBack, newProject, newSeries, type Usage, type ViewRow, view } from "../stored-usage.ts";
+import { daysBack, inShort, newProject, newSeries, type Usage, type ViewRow, view } from "../stored-usage.ts";
 
 const { db, read } = await testDatabase();
 const back = await daysBack(db);
@@ -169,22 +169,12 @@ test("the largest groups are those of the days before today, each project apart,
   };
   await storeUsed("endpoint", [one, used], [other, { 1: { speak: "1" } }]);
   const placed = async (project: Project, call: string) =>
-    (await rowsOf(project, call)).map((row) => [row.place, row.group_value, row.amount]);
+    inShort(await rowsOf(project, call), "place group_value amount");
   // On the last two days: listen 3 + 2, agent and speak 4 each.
-  expect(await placed(one, "top_groups('endpoint', 2, days => 2)")).toEqual([
-    [1, "listen", "5"],
-    [2, "agent", "4"],
-  ]);
-  expect(await placed(one, "top_groups('endpoint')")).toEqual([
-    [1, "agent", "54"],
-    [2, "listen", "5"],
-    [3, "speak", "4"],
-  ]);
-  expect(await placed(one, "top_groups('endpoint', by_metric => 'hours')")).toEqual([
-    [1, "speak", "9.5"],
-    [2, "read", "1"],
-  ]);
-  expect(await placed(other, "top_groups('endpoint', 2)")).toEqual([[1, "speak", "1"]]);
+  expect(await placed(one, "top_groups('endpoint', 2, days => 2)")).toEqual(["1 listen 5", "2 agent 4"]);
+  expect(await placed(one, "top_groups('endpoint')")).toEqual(["1 agent 54", "2 listen 5", "3 speak 4"]);
+  expect(await placed(one, "top_groups('endpoint', by_metric => 'hours')")).toEqual(["1 speak 9.5", "2 read 1"]);
+  expect(await placed(other, "top_groups('endpoint', 2)")).toEqual(["1 speak 1"]);
 });
 
 test("the keys of a rotation are one group, with the comment of one of them", async () => {
@@ -206,23 +196,12 @@ test("an unused key is listed and older than the days, and has no usage on them"
   const keys = ["busy", "without requests", "idle", "late", "never", "gone"].map((id) => listedAgo(id, 40));
   await storeListedKeys(db, project.id, [...keys, listedAgo("new", 2), listedAgo("early", 40)]);
   await storeListedKeys(db, project.id, [...keys.slice(0, -1), listedAgo("new", 2), listedAgo("early", 40)]);
-  const unused = async (call: string) =>
-    (await rowsOf(project, call)).map((row) => [row.api_key_id, row.last_used, row.problem]);
-  expect(await unused("unused_keys(3)")).toEqual([
-    ["idle", null, null],
-    ["never", null, null],
-    ["early", back(4), null],
-    ["late", back(4), null],
-  ]);
-  expect(await unused("unused_keys(4)")).toEqual([
-    ["idle", null, null],
-    ["never", null, null],
-  ]);
+  const unused = async (call: string) => inShort(await rowsOf(project, call), "api_key_id last_used problem");
+  expect(await unused("unused_keys(3)")).toEqual(["idle", "never", `early ${back(4)}`, `late ${back(4)}`]);
+  expect(await unused("unused_keys(4)")).toEqual(["idle", "never"]);
   // Day 5 and those before were not read, so "idle" may have been used on them.
-  expect(await unused("unused_keys()")).toEqual([
-    ["idle", null, "usage by accessor was read on 5 of the days"],
-    ["never", null, "usage by accessor was read on 5 of the days"],
-  ]);
+  const unread = "usage by accessor was read on 5 of the days";
+  expect(await unused("unused_keys()")).toEqual([`idle ${unread}`, `never ${unread}`]);
   expect(await rowsOf(project, "unused_keys(3)")).toContainEqual(
     expect.objectContaining({
       project: project.name,
