@@ -28,7 +28,7 @@ export type ChartDescription = {
   readonly currency: string | null;
   /** For the axis, one for each bar: "Nov 3". */
   readonly labels: readonly string[];
-  /** What a bar is of, different for each: "2026-11-03". */
+  /** The day or days of each bar, as "2026-11-03"; no two are equal. */
   readonly titles: readonly string[];
   /** The bars of which the amounts may still change, by their index: they are lighter. */
   readonly changing: readonly number[];
@@ -96,10 +96,10 @@ function withoutCommonStart(name: string, names: readonly string[]): string {
 // The chart.
 
 export const GRAINS = ["day", "week", "month"] as const;
-/** What a bar of a chart is of. */
+/** How many days a bar of a chart has. */
 export type Grain = (typeof GRAINS)[number];
 
-/** Leads to a group alone; undefined where there is no such page. */
+/** Returns the link to a page of the group alone; undefined where there is no such page. */
 type GroupHref = (group: string | null) => string | undefined;
 
 type ChartOptions = {
@@ -107,7 +107,7 @@ type ChartOptions = {
   readonly title: string;
   readonly grain?: Grain;
   readonly hrefOf?: GroupHref;
-  /** Leads to more of the others. */
+  /** The link to a page with more of the groups that "others" adds up. */
   readonly othersHref?: string | undefined;
   /** Stands below the table. */
   readonly below?: Html | undefined;
@@ -181,7 +181,7 @@ type Bar = {
   /** The indexes of its days in the answer. */
   readonly at: readonly number[];
   readonly isChanging: boolean;
-  /** Includes a week or month of which the question leaves out days: it is lower than the others for that reason alone. */
+  /** Also true for a week or month of which the question has only some days: that alone makes it lower than others. */
   readonly isLacking: boolean;
 };
 

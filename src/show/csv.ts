@@ -103,7 +103,7 @@ const CHARGEBACK_COLUMNS = columnsOf(
 /** The amounts of a metric add up exactly to its total. Quantities, estimated and billed cost stand in columns of their own. */
 export function chargebackCsv(charges: readonly Charge[], { start }: Window): string {
   const rows = charges.map(({ projectId, project, group, metric, currency, amount, total, isComplete }): Row => {
-    const inColumn = (of: string) => (of === (isCost(metric) ? metric : "quantity") ? amount : null);
+    const inColumn = (column: string) => (column === (isCost(metric) ? metric : "quantity") ? amount : null);
     return [
       ...[start.slice(0, 7), projectId, project, group, metric],
       ...["quantity", "estimated_cost", "billed_cost"].map(inColumn),

@@ -165,7 +165,7 @@ export function groupText(grouping: string, group: string | null): string {
   return members.length === 0 ? `no ${groupingNoun(grouping)}` : members.map((member) => member ?? NO_VALUE).join(", ");
 }
 
-/** Undefined if it is no set. */
+/** The values of a group that is a set of values; undefined if the group is one value. */
 function membersOf(grouping: string, group: string | null): readonly (string | null)[] | undefined {
   return group !== null && isSet(grouping) ? parseSet(group) : undefined;
 }

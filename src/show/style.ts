@@ -142,7 +142,7 @@ summary{cursor:pointer;color:var(--accent);width:fit-content}
 .summary:not(:has(.money)){grid-template-columns:1fr}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(8.5rem,1fr));gap:.75rem;margin:0 0 .5rem}
 .summary dl,.figures dd{margin:0}
-.figures.few{grid-template-columns:repeat(auto-fill,minmax(10rem,20rem))}
+.figures.few{grid-template-columns:repeat(3,minmax(0,20rem))}
 .figures>div,.money>div{min-width:0;padding:.4rem .9rem .5rem;border:1px solid var(--line);border-radius:6px}
 .figures dt a{color:inherit;text-decoration-color:var(--line)}
 .figure{display:block;overflow-wrap:normal;font-size:1.5rem;line-height:1.3;font-weight:600;letter-spacing:-.02em}

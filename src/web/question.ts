@@ -132,14 +132,14 @@ export function monthOf(month: string | undefined, today: Day): Window {
   return { start, end };
 }
 
-// What a page is of.
+// The days and the project that a page shows.
 
 type Period = Window & {
   /** The value of `period` that asks for it; undefined if the request named the dates. */
   readonly name: string | undefined;
 };
 
-/** What the pages share: a link from one to another keeps it. */
+/** What a page shows. A link to another page keeps the days and the project. */
 export type View = {
   readonly period: Period;
   /** The name or identifier of a project, to show its usage alone. */

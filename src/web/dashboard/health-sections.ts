@@ -236,7 +236,9 @@ function keysHtml(keys: readonly KeyStatus[]): Html {
         dueForRemovalAt ? html`, due for removal since ${instantHtml(dueForRemovalAt)}` : undefined
       } ${foldedText(comment)} ${foldedText(note)}</li>`,
   );
-  const states = [...Map.groupBy(keys, ({ state }) => state)].map(([state, of]) => `${of.length} ${state}`).join(", ");
+  const states = [...Map.groupBy(keys, ({ state }) => state)]
+    .map(([state, inState]) => `${inState.length} ${state}`)
+    .join(", ");
   return html`<details><summary>${states}</summary><ul>${items}</ul></details>`;
 }
 

@@ -28,7 +28,7 @@ import type { Section } from "./document.ts";
 import { pageHref } from "./frame.ts";
 import { groupParameters } from "./usage-sections.ts";
 
-/** Undefined in a file: nothing leads anywhere. */
+/** What the links of the page keep; undefined in the report file, which has no links. */
 type LinkedView = View | undefined;
 
 /** `drawn` is the grouping of the chart; left out, it is the first split. */
@@ -95,7 +95,7 @@ ${change}</dd></div>
 ${notes.length > 0 ? html`<p class="note">${notes.join(" ")}</p>` : undefined}`;
 }
 
-/** The month, whatever days are chosen: people are asked for it. */
+/** The figure of the current month. It is shown whatever days are chosen, because people are asked for it. */
 function monthSoFarHtml({ monthSoFar }: Overview, budgets: readonly BudgetUse[], view: LinkedView): Html | undefined {
   const amount = monthSoFar?.total.total?.amount;
   if (!monthSoFar || !amount) return undefined;
@@ -119,7 +119,7 @@ ${expected}${earlier}</div></dl>
 `;
 }
 
-// Budgets as bars: what is used of each, what is expected of the month, and where its limit is.
+// A budget is a bar: the used part, the expected part, and a mark at its limit.
 
 const BUDGETS_SHOWN_MAX = 6;
 /** The share of the width that the largest bar takes. */
@@ -138,7 +138,7 @@ ${more > 0 ? html`<p class="note">And ${counted(more, "more budget")} with less 
 /** The widths are attributes, because the page's policy forbids `style` attributes. */
 function budgetItem(use: BudgetUse, scale: number): Html {
   const { name, percent, forecastPercent, isNeverSeen } = use;
-  const width = (of: string | null) => `${(Number(of) * scale).toFixed(1)}%`;
+  const width = (share: string | null) => `${(Number(share) * scale).toFixed(1)}%`;
   const kind = Number(percent) > 100 ? "over" : Number(forecastPercent) > 100 ? "near" : "within";
   return html`<li title="${budgetUseText(use)}"><span>${nameHtml(name)} <small>${use.period === "month" ? monthName(use.start) : dayLabel(use.start)}${use.costSource === null ? "" : `, ${use.costSource}`}</small></span>
 <span>${budgetShareText(use)}${isNeverSeen ? html` <b class="flag">never used</b>` : undefined}</span>
@@ -157,11 +157,9 @@ function usageHref(
   return view && pageHref("usage", view, { more: [["grouping", grouping], ["metric", metric], ...group] });
 }
 
-function groupHrefs(view: LinkedView, { question }: Answer) {
-  return (group: string | null) => {
-    const parameters = groupParameters(question.grouping, group);
-    return parameters && usageHref(view, question, Object.entries(parameters));
-  };
+function groupHref(view: LinkedView, { question }: Answer, group: string | null): string | undefined {
+  const parameters = groupParameters(question.grouping, group);
+  return parameters && usageHref(view, question, Object.entries(parameters));
 }
 
 function chartSection(answer: Answer, choices: readonly Answer[], view: LinkedView): Section {
@@ -175,7 +173,12 @@ function chartSection(answer: Answer, choices: readonly Answer[], view: LinkedVi
     ...{ id: "by-day-section", title, width: "two-thirds" },
     ...(view && links.length > 1 && { more: choiceList("By", links) }),
     body: answerChart(answer, {
-      ...{ id: "by-day", title, hrefOf: groupHrefs(view, answer), othersHref: usageHref(view, answer.question) },
+      ...{
+        id: "by-day",
+        title,
+        hrefOf: (group) => groupHref(view, answer, group),
+        othersHref: usageHref(view, answer.question),
+      },
     }),
   };
 }
@@ -193,7 +196,10 @@ function rankingSection(answer: Answer, { total }: Overview, view: LinkedView, w
   const all = groups.length + (other?.groups ?? 0);
   const ranking = groupTable(answer, {
     ...{ caption: `The largest ${shown.length} of ${all}, by ${metricName(metric)}`, groups: shown },
-    ...{ hrefOf: groupHrefs(view, answer), titles: [metricName(metric), ...(compared ? ["Change"] : [])] },
+    ...{
+      hrefOf: (group) => groupHref(view, answer, group),
+      titles: [metricName(metric), ...(compared ? ["Change"] : [])],
+    },
     cells: ({ amount, before }) => [
       amountHtml(amount, question),
       ...(compared ? [changeText(amount ?? "0", before ?? "0")] : []),

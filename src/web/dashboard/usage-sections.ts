@@ -37,17 +37,16 @@ import { chosen, fixedView, type View, viewQuery } from "../question.ts";
 import type { Section } from "./document.ts";
 import { type FrameContent, type PageContent, pageHref } from "./frame.ts";
 
-/** `change`: why the whole rose or fell; undefined of a part of the usage, whose groups say it themselves. */
+/** `change` says why the total rose or fell. It is undefined if the question is of a filter or a group alone, or compares nothing. */
 export type UsageAnswer = { readonly answer: Answer; readonly change: Change | undefined };
 
 export function usageContent({ answer, change }: UsageAnswer, view: View): PageContent {
   const { question, projectCount, groups } = answer;
-  const link = linker(view);
   const isKnown = projectCount > 0 && (!isCost(question.metric) || question.currency !== null);
   const known = isKnown ? html`${totalHtml(answer)}${lackingHtml(answer, view)}` : undefined;
-  const chart = groups.length > 0 ? chartHtml(answer, view, link) : undefined;
-  const body = html`<div class="toolbar">${groupingLinks(answer, link)}${groups.length > 0 ? grainLinks(view, link) : undefined}</div>
-${narrowedHtml(answer, link)}${known}${emptyHtml(answer, link)}${chart}`;
+  const chart = groups.length > 0 ? chartHtml(answer, view) : undefined;
+  const body = html`<div class="toolbar">${groupingLinks(answer, view)}${groups.length > 0 ? grainLinks(view) : undefined}</div>
+${narrowedHtml(answer, view)}${known}${emptyHtml(answer, view)}${chart}`;
   const reasons = change ? reasonSentences(change) : [];
   return {
     controls: controlsOf(answer),
@@ -73,15 +72,11 @@ function by({ question: { grouping } }: Answer): string {
 
 // The choices.
 
-/** A relative link to the same question with these changes; undefined takes a parameter away. */
-type Link = (changes: Readonly<Record<string, string | undefined>>) => string;
-
-function linker(view: View): Link {
-  return (changes) => {
-    const all = Object.entries({ ...Object.fromEntries(view.more), ...changes });
-    const more = all.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
-    return pageHref("usage", view, { more });
-  };
+/** The relative link to the same question with these changes; undefined takes a parameter away. */
+function usageLink(view: View, changes: Readonly<Record<string, string | undefined>>): string {
+  const all = Object.entries({ ...Object.fromEntries(view.more), ...changes });
+  const more = all.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
+  return pageHref("usage", view, { more });
 }
 
 function controlsOf({ question, available }: Answer): FrameContent["controls"] {
@@ -108,23 +103,23 @@ function controlsOf({ question, available }: Answer): FrameContent["controls"] {
 /** Another grouping has other groups, so the question is then no longer narrowed to one. */
 const EVERY_GROUP = { group: undefined, "no-value": undefined };
 
-function groupingLinks({ question: { grouping }, available }: Answer, link: Link): Html | undefined {
+function groupingLinks({ question: { grouping }, available }: Answer, view: View): Html | undefined {
   const groupings = SPLITS.filter((one) => one === grouping || available.groupings.includes(one));
   if (groupings.length < 2) return undefined;
   return choiceList(
     "Split",
     groupings.map((one) => {
-      const href = link({ ...EVERY_GROUP, grouping: one, limit: undefined });
+      const href = usageLink(view, { ...EVERY_GROUP, grouping: one, limit: undefined });
       return [one === "none" ? "total" : `by ${groupingNoun(one)}`, href, one === grouping];
     }),
   );
 }
 
-function grainLinks(view: View, link: Link): Html {
+function grainLinks(view: View): Html {
   const now = grainOf(view);
   return choiceList(
     "Bars",
-    GRAINS.map((one) => [one, link({ by: one === "day" ? undefined : one }), one === now]),
+    GRAINS.map((one) => [one, usageLink(view, { by: one === "day" ? undefined : one }), one === now]),
   );
 }
 
@@ -132,12 +127,12 @@ function grainOf(view: View): Grain {
   return GRAINS.find((one) => one === chosen(view, "by")) ?? "day";
 }
 
-function narrowedHtml({ question: { group, grouping }, groups }: Answer, link: Link): Html | undefined {
+function narrowedHtml({ question: { group, grouping }, groups }: Answer, view: View): Html | undefined {
   if (group === null) return undefined;
   const noun = groupingNoun(grouping);
   const label = groups[0]?.label;
   const name = label ? html`${nameHtml(label)} (${nameHtml(group.value)})` : groupHtml(grouping, group.value);
-  return html`<p>Only ${noun} ${name}<span class="links"> · <a href="${link(EVERY_GROUP)}">show every ${noun}</a></span></p>
+  return html`<p>Only ${noun} ${name}<span class="links"> · <a href="${usageLink(view, EVERY_GROUP)}">show every ${noun}</a></span></p>
 `;
 }
 
@@ -199,30 +194,33 @@ function lackingHtml({ complete, lacking, days, question: { before }, groups, to
 ${mayChange}`;
 }
 
-function chartHtml(answer: Answer, view: View, link: Link): Html {
+function chartHtml(answer: Answer, view: View): Html {
   const grain = grainOf(view);
   const { grouping, metric } = answer.question;
   return answerChart(answer, {
-    ...{ id: "usage-by-day", grain, hrefOf: narrower(answer, link), othersHref: moreGroups(answer, link) },
+    ...{
+      id: "usage-by-day",
+      grain,
+      hrefOf: (one) => narrowedHref(answer, view, one),
+      othersHref: moreGroups(answer, view),
+    },
     title: `${metricName(metric)} by ${grain}${grouping === "none" ? "" : ` and ${groupingNoun(grouping)}`}`,
     below: downloads(view, "days"),
   });
 }
 
-/** Leads nowhere if the question is narrowed already. */
-function narrower({ question: { grouping, group: only } }: Answer, link: Link) {
-  return (group: string | null) => {
-    const parameters = only === null ? groupParameters(grouping, group) : undefined;
-    return parameters && link({ ...EVERY_GROUP, ...parameters });
-  };
+/** The link that narrows the question to the group; undefined if it is narrowed already. */
+function narrowedHref({ question: { grouping, group: only } }: Answer, view: View, group: string | null) {
+  const parameters = only === null ? groupParameters(grouping, group) : undefined;
+  return parameters && usageLink(view, { ...EVERY_GROUP, ...parameters });
 }
 
 const LIMITS = [100, 1_000];
 
 /** Undefined if no more can be listed. */
-function moreGroups({ question: { limit } }: Answer, link: Link): string | undefined {
+function moreGroups({ question: { limit } }: Answer, view: View): string | undefined {
   const more = LIMITS.find((one) => one > limit);
-  return more === undefined ? undefined : link({ limit: String(more) });
+  return more === undefined ? undefined : usageLink(view, { limit: String(more) });
 }
 
 function groupsSection(answer: Answer, view: View, hasNeighbour: boolean): Section {
@@ -231,16 +229,16 @@ function groupsSection(answer: Answer, view: View, hasNeighbour: boolean): Secti
     ...{ id: "groups", title: question.grouping === "none" ? "Total" : capitalized(by(answer).trim()) },
     ...{
       width: hasNeighbour ? "two-thirds" : undefined,
-      body: html`<div class="ranks">${groupsTable(answer, linker(view))}</div>${downloads(view, "groups")}${sqlHtml(answer.sql)}`,
+      body: html`<div class="ranks">${groupsTable(answer, view)}</div>${downloads(view, "groups")}${sqlHtml(answer.sql)}`,
     },
   };
 }
 
-function groupsTable(answer: Answer, link: Link): Html {
+function groupsTable(answer: Answer, view: View): Html {
   const { question, groups, other, total, compared } = answer;
   const { grouping, metric, sort, group } = question;
   const heading = (title: string, order: typeof sort) =>
-    html`<a href="${link({ sort: order === "amount" ? undefined : order })}"${order === sort ? html` aria-current="true"` : undefined}>${title}</a>`;
+    html`<a href="${usageLink(view, { sort: order === "amount" ? undefined : order })}"${order === sort ? html` aria-current="true"` : undefined}>${title}</a>`;
   const cells = ({ amount, before, change }: Amounts) => [
     amountHtml(amount, question, roundedAmount),
     ...(compared
@@ -254,10 +252,15 @@ function groupsTable(answer: Answer, link: Link): Html {
   // A request may count in several of them.
   const otherCells = (sum: Amounts) =>
     addsUp(grouping) ? cells(sum) : ["not added up", ...(compared ? ["", "", ""] : [])];
-  const more = moreGroups(answer, link);
+  const more = moreGroups(answer, view);
   const others = other ? counted(other.groups, "other") : "";
   return groupTable(answer, {
-    ...{ caption: `${metricName(metric)}${by(answer)}, rounded`, groups, hrefOf: narrower(answer, link), cells },
+    ...{
+      caption: `${metricName(metric)}${by(answer)}, rounded`,
+      groups,
+      hrefOf: (one) => narrowedHref(answer, view, one),
+      cells,
+    },
     titles: [
       heading(metricName(metric), "amount"),
       ...(compared ? ["Before", heading("Difference", "change"), "Change"] : []),
@@ -303,7 +306,7 @@ function chargebackLinks({ period: { end }, project }: View): Html {
 
 // Why there are no numbers, and what to do.
 
-function emptyHtml(answer: Answer, link: Link): Html | undefined {
+function emptyHtml(answer: Answer, view: View): Html | undefined {
   const { projectCount, groups, question, days, lacking } = answer;
   const empty = (text: HtmlValue) => html`<p class="empty">${text}</p>
 `;
@@ -311,21 +314,21 @@ function emptyHtml(answer: Answer, link: Link): Html | undefined {
     return empty(
       html`No prices are configured. Add <code>prices</code> to the configuration; the cost of all stored usage is known then.`,
     );
-  if (projectCount === 0) return empty(nothingExported(answer, link));
+  if (projectCount === 0) return empty(nothingExported(answer, view));
   if (groups.length + lacking.incompleteDays.length > 0) return undefined;
   return days.every(({ state }) => state === "unread")
     ? empty(html`None of these days was read. Choose other days, or run <code>usage-export backfill</code> for them.`)
     : empty(`No ${metricUnit(question.metric)} on these days. Choose another metric, or other days.`);
 }
 
-function nothingExported(answer: Answer, link: Link): Html {
+function nothingExported(answer: Answer, view: View): Html {
   const { metric, grouping, filter } = answer.question;
   const others = answer.available.groupings.filter((one) => one !== grouping);
   if (others.length === 0 && !isCost(metric) && filter === null) return html`No usage has been read yet.`;
   const what = `${isCost(metric) ? metricName(metric) : "Usage"}${by(answer)}${filter === null ? "" : ` under the filter ${filter}`}`;
   const links = others.map(
     (one) =>
-      html`<a href="${link({ ...EVERY_GROUP, grouping: one })}">${one === "none" ? "in total" : `by ${groupingNoun(one)}`}</a>`,
+      html`<a href="${usageLink(view, { ...EVERY_GROUP, grouping: one })}">${one === "none" ? "in total" : `by ${groupingNoun(one)}`}</a>`,
   );
   const next =
     links.length > 0
