@@ -140,6 +140,14 @@ test("the key of an entry is read once, and named by its place in the file", () 
   ]);
 });
 
+test.each([
+  [{ file: "keys/{id}" }, undefined],
+  [{ command: ["vault", "{id}"] }, ["projects", 0, "projectKey"]],
+])("the key of each project, %j, is read before the first call if it is one for all", (projectKey, path) => {
+  const needed = neededKeys(configOf([{ ...DISCOVERY, projectKey }], ["*"]), new Set());
+  expect(needed[1]?.path).toEqual(path);
+});
+
 const KEYS = '{ "env": "NAME" }, { "file": "PATH" } or { "command": ["PROGRAM", "ARGUMENT"] }';
 const BY_ROTATION = { ...DISCOVERY, key: { rotation: "r", first: { env: "A" } } };
 const FALSE = { ...DISCOVERY, discover: false };

@@ -17,6 +17,10 @@ test.each([
   expect(messageFor(text)).toContain(says);
 });
 
+test("the place of an error is also in its details", () => {
+  expect(() => parseJson('{\n "a": }', "x")).toThrow(expect.objectContaining({ details: { line: 2, column: 7 } }));
+});
+
 test.each(["5", '"text"', "null", "[]", "true"])("%s in place of the top-level object is refused", (text) => {
   expect(messageFor(text)).toContain("- the top level (line 1): expected an object { … }; got ");
 });

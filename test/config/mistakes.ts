@@ -125,6 +125,7 @@ const MONEY: readonly Mistake[] = [
   ["budgets[0].metric", "cost", 'missing; expected the currency of the cost, such as "USD"', "budgets[0].currency"],
   ["budgets[0].currency", "USD", "expected no currency: hours has none"],
   ["budgets[0].from", "2026-11-15", "expected the first day of a month, as the budget is by month"],
+  ["budgets[0].from", "2026-01-15", "expected the first day of a month"],
   ["budgets[0].project", "produktion", 'did you mean "production"?'],
   ["budgets[1]", BUDGET, "a name that no other budget has", "budgets[1].name"],
   [

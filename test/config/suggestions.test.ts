@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { didYouMean } from "../../src/config/messages.ts";
+import { describeValue, didYouMean, requireKnown } from "../../src/config/messages.ts";
 
 const WORDS = ["none", "model", "method", "feature_set", "tags", "timeoutSeconds"];
 
@@ -18,9 +18,12 @@ test.each([
   expect(didYouMean(typed, WORDS)).toBe(`; did you mean "${meant}"?`);
 });
 
-test.each(["", "x", "me", "user", "completely different", "sub-model two"])("nothing is suggested for %j", (typed) => {
-  expect(didYouMean(typed, WORDS)).toBe("");
-});
+test.each(["", "x", "me", "user", "mo", "completely different", "sub-model two"])(
+  "nothing is suggested for %j",
+  (typed) => {
+    expect(didYouMean(typed, WORDS)).toBe("");
+  },
+);
 
 test("of several similar words the nearest is suggested", () => {
   expect(didYouMean("stagin", ["stating", "staging"])).toContain('"staging"');
@@ -28,4 +31,31 @@ test("of several similar words the nearest is suggested", () => {
 
 test("nothing is suggested for a word that is part of several candidates", () => {
   expect(didYouMean("days", ["maxAgeDays", "graceDaysLong"])).toBe("");
+});
+
+test("nothing is suggested for a word of two letters, of which a candidate is a part or has it as a part", () => {
+  expect([didYouMean("ms", ["timeoutMs"]), didYouMean("id-of-it", ["id"])]).toEqual(["", ""]);
+});
+
+test("a name that is not known is refused with those that are", () => {
+  const refused = (given: readonly string[] | undefined, known: readonly string[]) => () =>
+    requireKnown("--job", given, known);
+  for (const given of [undefined, [], ["nightly"]]) expect(refused(given, ["nightly"])).not.toThrow();
+  expect(refused(["nightly", "nigtly"], ["nightly"])).toThrow(
+    '--job: "nigtly" is not configured (there is "nightly"); did you mean "nightly"?',
+  );
+  expect(refused(["x"], [])).toThrow('--job: "x" is not configured (there is none)');
+});
+
+test.each([
+  ["x".repeat(60), JSON.stringify("x".repeat(60))],
+  ["x".repeat(61), JSON.stringify(`${"x".repeat(60)}…`)],
+  [{ a: 1, b: 2, c: 3, d: 4, e: 5, f: 6 }, 'an object with "a", "b", "c", "d", "e"'],
+  [{}, "an empty object"],
+  [[], "an empty list"],
+  [[1], "a list"],
+  [null, "null"],
+  [undefined, "a undefined"],
+])("a message shows %j as %s", (value, shown) => {
+  expect(describeValue(value)).toBe(shown);
 });
