@@ -133,9 +133,8 @@ async function checkRotation({ app, service, keys }: Probe, job: RotationConfig)
 async function checkDialect({ dialects, project }: Probe, windowed: boolean): Promise<CheckResult> {
   const dialect = await dialects.probe(project, windowed);
   if (dialect !== undefined) return ok(`"${dialect}", as the service's answers show`);
-  return warn(
-    `no usage shows which dialect the service speaks: "${DEFAULT_DIALECT}" is used until some does; set service.dialect if you know it`,
-  );
+  const used = `"${DEFAULT_DIALECT}" is used until some does; set service.dialect if you know it`;
+  return warn(`no usage shows which dialect the service speaks: ${used}`);
 }
 
 async function checkGrouping(probe: Probe, series: Series, windowed: boolean): Promise<CheckResult> {

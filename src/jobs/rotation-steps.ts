@@ -110,10 +110,8 @@ async function verifyNewKey(rotation: Rotation, key: LedgerKey): Promise<void> {
   // If the service does not say which scopes it granted, only the call below shows what the key may do.
   const missing = key.scopesGranted.length > 0 ? missingScopes(key.scopesAsked, key.scopesGranted) : [];
   if (missing.length > 0) {
-    throw new AppError(
-      "unauthorized",
-      `the new key ${key.apiKeyId} was not granted ${missing.join(", ")}; it stays unused, and the current key stays. Fix the scopes and run: usage-export rotate --now`,
-    );
+    const next = "it stays unused, and the current key stays. Fix the scopes and run: usage-export rotate --now";
+    throw new AppError("unauthorized", `the new key ${key.apiKeyId} was not granted ${missing.join(", ")}; ${next}`);
   }
   await verifyStored(rotation, key);
   await rotation.ledger.write({ kind: "verified", intentId: key.intentId }, "a call with it succeeded");
@@ -211,9 +209,8 @@ async function searchOrphan(rotation: Rotation, { intentId }: LedgerKey, giveUp:
   const { listed, isComplete } = await listedKeys(rotation);
   const found = listed.find(({ comment }) => comment.includes(intentId));
   if (found) {
-    const { apiKeyId } = found;
     const reason = "the service lists a key with this id in its comment";
-    await rotation.ledger.write({ kind: "found", intentId, apiKeyId }, reason);
+    await rotation.ledger.write({ kind: "found", intentId, apiKeyId: found.apiKeyId }, reason);
     return true;
   }
   if (!giveUp || !isComplete) return false;

@@ -17,10 +17,8 @@ export type MasterKeys = { readonly current: MasterKey; readonly all: readonly M
 export function readMasterKeys(env: Readonly<Record<string, string | undefined>>): MasterKeys {
   const current = readMasterKey(CURRENT, env[CURRENT]);
   if (!current) {
-    throw new AppError(
-      "config",
-      `environment variable ${CURRENT} is not set: a rotation seals its keys with it; make one with: openssl rand -base64 32`,
-    );
+    const hint = "a rotation seals its keys with it; make one with: openssl rand -base64 32";
+    throw new AppError("config", `environment variable ${CURRENT} is not set: ${hint}`);
   }
   const previous = readMasterKey(PREVIOUS, env[PREVIOUS]);
   return { current, all: previous ? [current, previous] : [current] };
@@ -36,10 +34,8 @@ function readMasterKey(name: string, value: string | undefined): MasterKey | und
     throw new AppError("config", `environment variable ${name}: expected 32 bytes in base64, got ${came}`);
   }
   // The id is stored beside the sealed text, so it must not reveal anything of the key.
-  return {
-    id: createHash("sha256").update("usage-export master key id").update(bytes).digest("hex").slice(0, 16),
-    bytes,
-  };
+  const digest = createHash("sha256").update("usage-export master key id").update(bytes).digest("hex");
+  return { id: digest.slice(0, 16), bytes };
 }
 
 /** Throws `config` if something in the ledger is sealed with a master key that is not given. */

@@ -21,6 +21,11 @@ export type NotifierContext = {
   readonly config: Config;
   readonly log: Logger;
   readonly scrub: (text: string) => string;
+  readonly receivers: Receivers;
+  /** Aborts the calls to the receivers. */
+  readonly stop: AbortSignal;
+  /** For tests. */
+  readonly timeoutMs?: number;
 };
 
 /** After this time nothing more is sent; the next call of the notifier sends the rest. */
@@ -36,20 +41,14 @@ const PROBLEMS = {
   dead_man: "dead man's switch not pinged",
 } as const;
 
-/** Sends for one worker. `stop` aborts the calls to the receivers. */
+/** Sends for one worker. */
 export class Notifier {
   readonly #context: NotifierContext;
-  readonly #receivers: Receivers;
-  readonly #stop: AbortSignal;
-  readonly #timeoutMs: number | undefined;
   readonly #problems = new Set<keyof typeof PROBLEMS>();
   #pingedMinute: number | undefined;
 
-  constructor(context: NotifierContext, receivers: Receivers, stop: AbortSignal, timeoutMs?: number) {
+  constructor(context: NotifierContext) {
     this.#context = context;
-    this.#receivers = receivers;
-    this.#stop = stop;
-    this.#timeoutMs = timeoutMs;
   }
 
   /** Reads the health state, and sends what it calls for. Never throws. */
@@ -58,8 +57,8 @@ export class Notifier {
   }
 
   async #sendDue(): Promise<void> {
-    const { db, config, scrub } = this.#context;
-    const { webhook, deadMan } = this.#receivers;
+    const { db, config, scrub, receivers, stop, timeoutMs } = this.#context;
+    const { webhook, deadMan } = receivers;
     const minute = Math.floor(Date.now() / MINUTE_MS);
     // At most one ping a minute, however often a tick comes.
     const isPingDue = deadMan !== undefined && minute !== this.#pingedMinute;
@@ -72,25 +71,25 @@ export class Notifier {
       const phases = new Map([...lastSent].map(([subject, sent]) => [subject, sent.state]));
       const untilMs = performance.now() + SENDING_MS_MAX;
       for (const notification of notificationsOf(state.conditions, phases, scrub)) {
-        if (this.#stop.aborted || performance.now() > untilMs) break;
+        if (stop.aborted || performance.now() > untilMs) break;
         await this.#send(webhook, notification, lastSent.get(notification.subject));
       }
       const report = await dueReport(this.#context, lastSent, new Date());
       if (report) await this.#send(webhook, report, lastSent.get(report.subject));
     }
-    if (isPingDue && !this.#stop.aborted && isWell(state)) {
+    if (isPingDue && !stop.aborted && isWell(state)) {
       this.#pingedMinute = minute;
-      await this.#attempt("dead_man", () => ping(deadMan, this.#stop, this.#timeoutMs));
+      await this.#attempt("dead_man", () => ping(deadMan, stop, timeoutMs));
     }
   }
 
   async #send(to: Receiver, notification: Notification, lastSent: LastSent | undefined): Promise<void> {
-    const { db, config, log } = this.#context;
+    const { db, config, log, stop, timeoutMs } = this.#context;
     const { subject, state, text } = notification;
     const claim = await claimNotification(db, subject, lastSent);
     if (claim === undefined) return;
     const signed = `${text}${senderSuffix(config.monitor.publicUrl, os.hostname())}`;
-    if (await this.#attempt("webhook", () => postText(to, signed, this.#stop, this.#timeoutMs))) {
+    if (await this.#attempt("webhook", () => postText(to, signed, stop, timeoutMs))) {
       await markSent(db, notification, claim);
       log.info({ subject, state }, "notification sent");
     } else await releaseNotification(db, subject, claim);
@@ -98,11 +97,11 @@ export class Notifier {
 
   /** Returns whether the work succeeded. Logs a problem when it begins, and not again while it lasts. */
   async #attempt(problem: keyof typeof PROBLEMS, work: () => Promise<void>): Promise<boolean> {
-    const { log } = this.#context;
+    const { log, stop } = this.#context;
     try {
       await work();
     } catch (error) {
-      if (this.#stop.aborted) return false;
+      if (stop.aborted) return false;
       // An outage of the database is logged elsewhere.
       const isNews = !this.#problems.has(problem) && !isConnectionError(error);
       if (isNews) log.warn({ reason: errorText(error) }, PROBLEMS[problem]);
@@ -116,7 +115,7 @@ export class Notifier {
 
 /** The weekly report, if its time has come and no replica has sent it. If that time is more than a day ago, it is left out. */
 async function dueReport(
-  { db, config, scrub }: Omit<NotifierContext, "log">,
+  { db, config, scrub }: NotifierContext,
   lastSent: ReadonlyMap<string, LastSent>,
   now: Date,
 ): Promise<Notification | undefined> {

@@ -68,7 +68,7 @@ export async function runWorker(
   });
   app.log.info({ jobs: config.exports.length, rotations: config.rotations.length }, "worker started");
   const scrub = (text: string) => app.scrubber.scrub(text);
-  const notifier = new Notifier({ db, config, log: app.log, scrub }, receivers, stop);
+  const notifier = new Notifier({ db, config, log: app.log, scrub, receivers, stop });
   const notifications = serialTask(() => notifier.evaluate());
   const notify = atMostEvery(NOTIFY_MS, async () => notifications.request());
   const ticks = startTicks(opened, heartbeat, deps, notify);

@@ -84,7 +84,7 @@ export async function openNotifierFixture(
         deadMan: undefined,
         [receiver]: { path: `notify.${receiver}`, address: new Secret(`${server.origin}/${receiver}`) },
       };
-      const notifier = new Notifier(context, receivers, stop, 30_000);
+      const notifier = new Notifier({ ...context, receivers, stop, timeoutMs: 30_000 });
       return { tick: () => notifier.evaluate(), lines };
     },
     async tickAll(workers = [fixture.notifier(), fixture.notifier()]) {
