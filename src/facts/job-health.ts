@@ -1,9 +1,9 @@
 // The health of jobs: when each runs next, how it ran last, and whether it waits for a worker.
 
 import { type RawBuilder, sql } from "kysely";
-import { type Config, jobsOf } from "../config/config.ts";
+import { type Config, type ConfiguredJob, jobsOf } from "../config/config.ts";
 import type { Tx } from "../db/connection/transaction.ts";
-import { type JobId, type Pause, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
+import { type Pause, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
 import { nextOccurrence, type Schedule } from "../schedule/cron.ts";
 import { overdueSince, waitingSince } from "../schedule/due.ts";
 import type { ProjectHealth } from "./coverage.ts";
@@ -35,7 +35,7 @@ export type JobHealth = {
 export type LastRun = Pick<RecentRun, "trigger" | "status" | "startedAt" | "finishedAt" | "error" | "suspect">;
 
 /**
- * The newest run that failed, while a later run has not ended well with each of its projects that are still there. A scheduled run that
+ * The newest run that failed, while a later run has not ended well with each of its projects that are still configured. A scheduled run that
  * ends well is of all projects, so no failure before it counts. A stopped run says nothing about the job. Nor does a backfill that failed
  * or was interrupted: a person chose its days.
  */
@@ -108,46 +108,58 @@ function lastSuccess(condition: RawBuilder<unknown>) {
 /** Whether a row of run_project is of a project that succeeded. */
 const endedWell = sql`finished_at is not null and error is null and slices_failed + slices_suspect = 0`;
 
-/** Null if the project was never discovered. */
-const isGone = sql`(
-  select bool_and(vanished_at is not null) from usage_export.discovered_project d where d.project_id = p.project_id
-)`;
+type FoundRun = LastRun & {
+  readonly index: number;
+  readonly what: keyof NewestRuns;
+  /** The projects of a failed run that no later run has ended well; null if none succeeded since. */
+  readonly failing: readonly string[] | null;
+};
 
 /** By the index of the job. Each job is looked up in an index, as a job that ran for years has very many runs. */
-async function newestRuns(tx: Tx, jobs: readonly JobId[]): Promise<ReadonlyMap<number, NewestRuns>> {
-  const { rows } = await sql<LastRun & { readonly index: number; readonly what: keyof NewestRuns }>`
+async function newestRuns(tx: Tx, jobs: readonly ConfiguredJob[]): Promise<ReadonlyMap<number, NewestRuns>> {
+  const { rows } = await sql<FoundRun>`
     select c.position::integer - 1 as index, r.what, r.trigger, r.status, r.started_at as "startedAt",
-      r.finished_at as "finishedAt", r.error, r.slices_suspect as suspect
+      r.finished_at as "finishedAt", r.error, r.slices_suspect as suspect, r.failing
     from unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[]) with ordinality as c (kind, name, position)
     cross join lateral (
-      (select 'last' as what, * from bi.runs where kind = c.kind and job = c.name order by started_at desc limit 1)
-      union all
       (
-        select 'failed', * from (
-          select * from bi.runs
-          where kind = c.kind and job = c.name and status in ('failed', 'interrupted') and trigger <> 'backfill'
-            and started_at > ${lastSuccess(sql`and scheduled_for is not null`)}
-          order by started_at desc limit ${FAILED_RUNS_READ_MAX}
-        ) r
-        where started_at > ${lastSuccess(sql``)} or exists (
-          select project_id from usage_export.run_project p where run_id = r.run_id and not (${endedWell}) and ${isGone} is not true
-          except
-          -- As an array: for a join Postgres would read the projects of all runs that there ever were.
-          select project_id from usage_export.run_project where ${endedWell} and run_id = any(array(
-            select run_id from usage_export.run where kind = c.kind and job = c.name and started_at > r.started_at
-          ))
-        )
-        order by started_at desc limit 1
+        select 'last' as what, *, null::text[] as failing from bi.runs
+        where kind = c.kind and job = c.name order by started_at desc limit 1
       )
       union all
+      select 'failed', *, case when started_at <= ${lastSuccess(sql``)} then array(
+        select project_id from usage_export.run_project where run_id = r.run_id and not (${endedWell})
+        except
+        -- As an array: for a join Postgres would read the projects of all runs that there ever were.
+        select project_id from usage_export.run_project where ${endedWell} and run_id = any(array(
+          select run_id from usage_export.run where kind = c.kind and job = c.name and started_at > r.started_at
+        ))
+      ) end
+      from (
+        select * from bi.runs
+        where kind = c.kind and job = c.name and status in ('failed', 'interrupted') and trigger <> 'backfill'
+          and started_at > ${lastSuccess(sql`and scheduled_for is not null`)}
+        order by started_at desc limit ${FAILED_RUNS_READ_MAX}
+      ) r
+      union all
       (
-        select 'success', * from bi.runs
+        select 'success', *, null from bi.runs
         where kind = c.kind and job = c.name and status = 'ok' and trigger <> 'backfill'
         order by started_at desc limit 1
       )
     ) r
+    order by r.started_at desc
   `.execute(tx);
   const byJob = new Map<number, NewestRuns>();
-  for (const { index, what, ...run } of rows) byJob.set(index, { ...byJob.get(index), [what]: run });
+  for (const { index, what, failing, ...run } of rows) {
+    const found = byJob.get(index);
+    const isOver = failing !== null && !failing.some((id) => hasProject(jobs[index], id));
+    if (!found?.[what] && !isOver) byJob.set(index, { ...found, [what]: run });
+  }
   return byJob;
+}
+
+function hasProject(job: ConfiguredJob | undefined, projectId: string): boolean {
+  if (job?.kind === "rotation") return job.rotations.some(({ project }) => project.id === projectId);
+  return job?.projects.some(({ id }) => id === projectId) === true;
 }

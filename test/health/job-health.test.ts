@@ -61,7 +61,8 @@ test.each<[string, Run]>([
 
 test("a run ends the failures of its own projects, and a scheduled one those of all", async () => {
   const rotation = { name: "fleet", schedule: "0 4 * * *", projects: ["*"], comment: "c", scopes: ["keys:write"] };
-  const config = parse({ ...smallConfig("http://127.0.0.1:1", { exports: [] }), rotations: [rotation] });
+  const projects = ["p", "q"].map((id) => ({ id, name: id, key: { env: "KEY" } }));
+  const config = parse({ ...smallConfig("http://127.0.0.1:1", { projects, exports: [] }), rotations: [rotation] });
   /** Of each project its error. */
   type Ends = Readonly<Record<string, string | null>>;
   const failedAfter = async (trigger: string, ends: Ends, scheduledFor: string | null = null) => {
@@ -83,6 +84,7 @@ test("a run ends the failures of its own projects, and a scheduled one those of 
   expect(await failedAfter("catchup", { new: null })).toBe("no");
   expect(await failedAfter("manual", { p: null })).toBeUndefined();
   expect(await failedAfter("schedule", { gone: "no", q: null }, "2026-03-02T04:00:00Z")).toBe("no");
+  expect(await failedAfter("manual", { q: null })).toBeUndefined();
   expect(await failedAfter("schedule", { q: null }, "2026-03-03T04:00:00Z")).toBeUndefined();
 });
 
