@@ -4,13 +4,17 @@ import { sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
 import type { UsageRecord } from "../../src/emulator/usage.ts";
 
-/** Of each project on each day. */
-export const FIVE_REQUESTS: readonly UsageRecord[] = [
-  { accessor: "key-a", model: ["nova-3"], method: "sync", requests: 5, tags: null },
-];
-
-/** The projects as the emulator lists them, by their ids. */
-export const listedIn = (names: ReadonlyMap<string, string>) => [...names].map(([id, name]) => ({ id, name }));
+/** Options of the emulator for an account of these projects, by their ids, with the same usage on each day. A test changes the names. */
+export function accountOf(names: ReadonlyMap<string, string>, secret: string) {
+  const usage: readonly UsageRecord[] = [
+    { accessor: "key-a", model: ["nova-3"], method: "sync", requests: 5, tags: null },
+  ];
+  return {
+    usage: () => usage,
+    projects: () => [...names].map(([id, name]) => ({ id, name })),
+    consoleKeys: [{ secret, projectId: "a", scopes: ["member"], isAccountKey: true }],
+  };
+}
 
 /** By the name of a project, how many of its days are complete. */
 export async function completeDays(db: Database): Promise<Readonly<Record<string, number>>> {
@@ -21,9 +25,9 @@ export async function completeDays(db: Database): Promise<Readonly<Record<string
 }
 
 export async function dueProjects(db: Database): Promise<readonly string[]> {
-  const { rows } = await sql<{
-    project: string;
-  }>`select distinct project from usage_export.due_series order by 1`.execute(db);
+  const { rows } = await sql<{ project: string }>`
+    select distinct project from usage_export.due_series order by 1
+  `.execute(db);
   return rows.map(({ project }) => project);
 }
 

@@ -1,13 +1,16 @@
 // Commands that need neither a service nor a database.
 
-import { readFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, realpath } from "node:fs/promises";
 import path from "node:path";
 import type { Command } from "commander";
 import { expect } from "vitest";
 import { defineCommands } from "../../src/cli/commands.ts";
-import { PROJECT_ID, programTest } from "./program-context.ts";
+import { type Environment, programTest } from "./program-context.ts";
+import { type ConfigPart, PRODUCTION, PROJECT_ID } from "./small-config.ts";
 
 const test = programTest();
+/** Each runs the whole product. */
+const testInCi = test.runIf(process.env.CI !== undefined);
 
 const PROGRAM = defineCommands("0.0.0", () => {});
 
@@ -74,4 +77,93 @@ test("emulator serves until it is stopped, and does not print the given key", as
   expect(response.status).toBe(200);
   expect(await program.ended).toMatchObject({ status: 0, stderr: "" });
   await expect(fetch(`${url}/v1/projects`)).rejects.toThrow("fetch failed");
+});
+
+// A mistake is reported before the service is called and before a connection to the database, which would be refused here.
+
+type Given = { readonly part?: ConfigPart; readonly args?: readonly string[]; readonly env?: Environment };
+
+test.for<readonly [what: string, message: RegExp, given: Given]>([
+  [
+    "an unknown grouping",
+    /exports\[0\]\.groupings\[1\].*got "acessor".*did you mean "accessor"\?/s,
+    { part: { exports: [{ groupings: ["none", "acessor"] }] } },
+  ],
+  [
+    "a key variable that is not set",
+    /projects\[0\]\.key.*USAGE_EXPORT_KEY is not set/,
+    { env: { USAGE_EXPORT_KEY: undefined } },
+  ],
+  [
+    "a configuration file that does not exist",
+    /nowhere\.json does not exist.*--config/,
+    { args: ["export", "--config", "nowhere.json"] },
+  ],
+  ["an unknown command", /unknown command 'exprot'.*Did you mean export\?/s, { args: ["exprot"] }],
+  [
+    "an unknown option",
+    /unknown option '--projcet'.*Did you mean --project\?/s,
+    { args: ["export", "--projcet", "x"] },
+  ],
+  [
+    "a variable that turns off the checks of certificates",
+    /NODE_TLS_REJECT_UNAUTHORIZED=0.*NODE_EXTRA_CA_CERTS/s,
+    { env: { NODE_TLS_REJECT_UNAUTHORIZED: "0" } },
+  ],
+])("%s is refused", async ([, message, { part, args = ["export"], env }], { context }) => {
+  const emulator = await context.setUp(part);
+  const { status, stdout, stderr } = await context.run(args, env);
+  expect({ status, stdout, requests: emulator.requests }).toEqual({ status: 2, stdout: "", requests: [] });
+  expect(stderr).toMatch(message);
+  expect(stderr).not.toMatch(/\n\s+at /);
+});
+
+test("a key in the configuration is refused, and not shown", async ({ context }) => {
+  const literal = context.newSecret("jobs.config.json");
+  await context.setUp({ projects: [{ ...PRODUCTION, key: literal }] });
+  const says = expect.stringMatching(/projects\[0\]\.key.*"env"/);
+  expect(await context.run(["export"])).toMatchObject({ status: 2, stderr: says });
+});
+
+test("without a command, the list of commands is printed", async ({ context }) => {
+  const list = expect.stringMatching(/export .*runs export jobs now/);
+  expect(await context.run([])).toMatchObject({ status: 2, stderr: list });
+});
+
+testInCi("demo exports, never calls the configured service, and leaves only a report behind", async ({ context }) => {
+  // A key, a service and a database are configured, so that the test would notice if the demo used them.
+  const emulator = await context.setUp();
+  const temporary = path.join(context.folder, "tmp");
+  await mkdir(temporary);
+
+  const { status, stdout, stderr } = await context.run(["demo"], { TMPDIR: temporary, LOG_LEVEL: undefined });
+
+  expect(stdout).toMatch(/the last 30 days: 1[67] calls, 480 slices complete, 0 failed, \d+ rows written/);
+  expect(stdout).toMatch(/the export again, nothing has changed: .* 0 rows written/);
+  expect(stdout).toMatch(/what it costs, by line item: \d+ calls, 60 slices complete, 0 failed/);
+  expect(stdout).toMatch(/cost_total +\d{4}-\d\d-\d\d: \d+\.\d+ USD/);
+  expect(stdout).toMatch(/coverage +540 of 540 slices complete, 0 gaps/);
+  expect(stdout).toMatch(/restatements +[1-9]\d* numbers changed/);
+  expect(stdout).toMatch(/reconciliation +0 days/);
+  expect(stderr).toBe("");
+  expect({ status, requests: emulator.requests }).toEqual({ status: 0, requests: [] });
+  expect(await readdir(temporary)).toEqual([]);
+  expect(await readdir(context.folder)).toEqual(["jobs.config.json", "tmp", "usage-report-demo.html"]);
+  const report = await realpath(path.join(context.folder, "usage-report-demo.html"));
+  expect(stdout).toContain(`\nreport: ${report}\n`);
+  expect(stdout).toMatch(/\n {2}\S.* init --config my-jobs\.json\n$/);
+  expect(await readFile(report, "utf8")).toMatch(/^<!doctype html>\n[\s\S]*<\/html>\n$/);
+});
+
+testInCi("with --serve the dashboard is served until the demo is stopped", async ({ context }) => {
+  const demo = context.start(["demo", "--serve"]);
+  const [url = ""] = (await demo.waitFor("dashboard: ")).match(/http:\/\/127\.0\.0\.1:\d+\//) ?? [];
+  const page = await fetch(url);
+  expect([page.status, await page.text()]).toEqual([
+    200,
+    expect.stringContaining("<title>All is well: Overview, usage-export</title>"),
+  ]);
+  demo.kill("SIGINT");
+  expect(await demo.ended).toMatchObject({ status: 0 });
+  await expect(fetch(url)).rejects.toThrow("fetch failed");
 });

@@ -3,14 +3,16 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import { expect } from "vitest";
-import { testDatabase } from "../support/database.ts";
 import { COMMAND, MAIN } from "../support/program.ts";
-import { PROJECT_ID, programTest } from "./program-context.ts";
+import { databaseTest, type Environment } from "./program-context.ts";
+import { PROJECT_ID } from "./small-config.ts";
 
-const test = programTest(await testDatabase());
+const { test } = await databaseTest();
+
+const EXISTS = { status: 2, stderr: expect.stringContaining("jobs.config.json exists") };
 
 test("init --yes writes a configuration of the key's only project, with which export works", async ({ context }) => {
   const { url } = await context.serve({ dialect: "2026" });
@@ -32,10 +34,7 @@ test("init does not replace a configuration that appears while it runs", async (
     if (!existsSync(file)) writeFileSync(file, "of somebody else");
     return undefined;
   };
-  expect(await context.run(["init", "--yes", "--base-url", emulator.url])).toMatchObject({
-    status: 2,
-    stderr: expect.stringContaining("jobs.config.json exists"),
-  });
+  expect(await context.run(["init", "--yes", "--base-url", emulator.url])).toMatchObject(EXISTS);
   expect(await readFile(file, "utf8")).toBe("of somebody else");
 });
 
@@ -58,56 +57,35 @@ test.for([
   expect(stderr.length).toBeLessThan(1_000);
 });
 
-test("a key that is given in place of its variable is not shown", async ({ context }) => {
-  const { url } = await context.serve();
-  const { status, stderr } = await context.run(["init", "--yes", "--base-url", url, "--key-variable", context.key]);
-  expect({ status, stderr }).toEqual({
+type Refusal = { readonly args?: readonly string[]; readonly env?: Environment; readonly window?: "ignored" };
+
+test.for<readonly [what: string, status: number, says: string, given: Refusal]>([
+  ["a key that is not set", 2, "USAGE_EXPORT_KEY is not set", { env: { USAGE_EXPORT_KEY: undefined } }],
+  ["a key that the service refuses", 1, "401", { env: { USAGE_EXPORT_KEY: "0".repeat(40) } }],
+  ["a project of somebody else", 2, `(${PROJECT_ID}), got "other"`, { args: ["--project", "other"] }],
+  ["a check that fails", 1, "nothing was written", { window: "ignored" }],
+])("init --yes with %s writes nothing", async ([, status, says, { args = [], env, window }], { context }) => {
+  const { url } = await context.serve(window ? { window } : {});
+  const failed = await context.run(["init", "--yes", "--base-url", url, ...args], env);
+  expect(failed).toMatchObject({ status, stderr: expect.stringContaining(says) });
+  if (window) expect(failed.stdout).toMatch(/FAIL .*window: /);
+  expect(await readdir(context.folder)).toEqual([]);
+});
+
+test("init refuses a key in place of its variable, a configuration that exists, and no terminal", async ({
+  context,
+}) => {
+  // That the key is shown nowhere is checked after the test.
+  expect(await context.run(["init", "--yes", "--key-variable", context.key])).toMatchObject({
     status: 2,
     stderr: expect.stringContaining("the name of an environment variable"),
   });
-  expect(stderr).not.toContain(context.key);
-});
-
-test("init does not replace a configuration", async ({ context }) => {
-  await context.configure({});
-  expect(await context.run(["init", "--yes"])).toMatchObject({
-    status: 2,
-    stderr: expect.stringContaining("jobs.config.json exists"),
-  });
-});
-
-test("init without a terminal asks for --yes", async ({ context }) => {
   expect(await context.run(["init"])).toMatchObject({ status: 2, stderr: expect.stringContaining("give --yes") });
+  await context.configure({});
+  expect(await context.run(["init", "--yes"])).toMatchObject(EXISTS);
 });
 
-test.for([
-  {
-    what: "a key that is not set",
-    env: { USAGE_EXPORT_KEY: undefined },
-    args: [],
-    says: "USAGE_EXPORT_KEY is not set",
-  },
-  { what: "a key that the service refuses", env: { USAGE_EXPORT_KEY: "0".repeat(40) }, args: [], says: "401" },
-  { what: "a project of somebody else", env: {}, args: ["--project", "other"], says: `(${PROJECT_ID}), got "other"` },
-])("init --yes with $what writes nothing", async ({ env, args, says }, { context }) => {
-  const { url } = await context.serve();
-  const failed = await context.run(["init", "--yes", "--base-url", url, ...args], env);
-  expect(failed.status).not.toBe(0);
-  expect(failed.stderr).toContain(says);
-  await expect(readFile(path.join(context.folder, "jobs.config.json"))).rejects.toThrow("ENOENT");
-});
-
-test("init --yes writes nothing if a check fails", async ({ context }) => {
-  const { url } = await context.serve({ window: "ignored" });
-  const failed = await context.run(["init", "--yes", "--base-url", url]);
-  expect(failed).toMatchObject({ status: 1, stdout: expect.stringMatching(/FAIL .*window: /) });
-  expect(failed.stderr).toContain("nothing was written");
-});
-
-test("at a terminal a wrong answer is reported and asked for again, and an empty answer takes the default", async ({
-  context,
-  skip,
-}) => {
+test("at a terminal a wrong answer is asked for again, and an empty one is the default", async ({ context, skip }) => {
   skip(process.platform !== "linux", "needs util-linux's script");
   const { url } = await context.serve();
   const { terminal, output, ended } = startAtTerminal(context);

@@ -1,12 +1,11 @@
 // Reads the same numbers from two sources, for a test to compare: from the service's answers, with every digit as it was sent, and
 // from the views that BI tools read.
 
-import { sql } from "kysely";
-import { z } from "zod";
+import { type RawBuilder, sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
 import { addDays, dayOf } from "../../src/emulator/days.ts";
 import type { Emulator } from "../support/emulator.ts";
-import { PROJECT_ID } from "./program-context.ts";
+import { PROJECT_ID } from "./small-config.ts";
 
 export const ALL_GROUPINGS = ["none", "accessor", "deployment", "endpoint", "feature_set", "method", "model", "tags"];
 const METRICS = ["hours", "total_hours", "agent_hours", "tokens_in", "tokens_out", "tts_characters", "requests"];
@@ -18,8 +17,11 @@ export type Reading = {
   readonly window: { readonly start: string; readonly end: string };
 };
 
+/** A number is the text that was sent, and a value of a dimension the text by which the views show it. */
 type Row = Readonly<Record<string, string | null>>;
 type Numbers = Readonly<Record<string, readonly Row[]>>;
+type Values = Readonly<Record<string, string | readonly string[] | null | undefined>>;
+type SentRow = Values & { readonly grouping?: Values };
 
 /** The last `count` complete days. */
 export function lastDays(count: number): { readonly start: string; readonly end: string } {
@@ -27,26 +29,54 @@ export function lastDays(count: number): { readonly start: string; readonly end:
   return { start: addDays(today, -count), end: addDays(today, -1) };
 }
 
-const Answer = z.object({ results: z.array(z.record(z.string(), z.unknown())) });
-const Place = z.looseObject({ start: z.string(), end: z.string() });
+/** The answer of the service with all numbers as texts. */
+export async function ask<T>({ url }: Emulator, key: string, path: string): Promise<T> {
+  const headers = { authorization: `Token ${key}` };
+  const response = await fetch(`${url}/v1/projects/${PROJECT_ID}/${path}`, { headers });
+  if (response.status !== 200) throw new Error(`${path}: ${response.status}`);
+  const asSent = (_: string, value: unknown, context?: { source?: string }) =>
+    typeof value === "number" ? context?.source : value;
+  return JSON.parse(await response.text(), asSent);
+}
+
+/** The rows of a breakdown. A dimension that is not grouped by is left out. */
+async function askRows(
+  emulator: Emulator,
+  key: string,
+  source: "usage" | "billing",
+  dimensions: readonly string[],
+  query: string,
+): Promise<readonly { readonly sent: Values; readonly day: string; readonly groups: Row }[]> {
+  const path = [`${source}/breakdown?${query}`, ...dimensions.map((name) => `grouping=${name}`)].join("&");
+  const { results } = await ask<{ results: readonly SentRow[] }>(emulator, key, path);
+  return results.map((sent) => {
+    const place = sent.grouping ?? sent;
+    const groups = Object.fromEntries(dimensions.map((name) => [name, shown(name, place[name])]));
+    return { sent, day: String(place.start), groups };
+  });
+}
+
+function shown(dimension: string, value: Values[string]): string | null {
+  if (value == null) return null;
+  const values = [value].flat().toSorted();
+  if (dimension === "tags" || values.length > 1) return JSON.stringify(values);
+  return values[0] ?? null;
+}
+
+const inOrder = (rows: readonly Row[]) => rows.toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
+const sortKey = (row: Row) => JSON.stringify(Object.entries(row).sort());
+const dimensionsOf = (grouping: string) => (grouping === "none" ? [] : grouping.split(","));
+const windowQuery = ({ start, end }: Reading["window"]) => `start=${start}&end=${end}`;
+const textOf = (value: Values[string]) => (typeof value === "string" ? value : null);
 
 export async function servedNumbers(emulator: Emulator, key: string, reading: Reading): Promise<Numbers> {
   return eachSeries(reading, async (grouping, _, conditions) => {
-    const query = new URLSearchParams({ ...reading.window, ...Object.fromEntries(new URLSearchParams(conditions)) });
-    if (grouping !== "none") query.set("grouping", grouping);
-    const response = await fetch(`${emulator.url}/v1/projects/${PROJECT_ID}/usage/breakdown?${query}`, {
-      headers: { authorization: `Token ${key}` },
-    });
-    const { results } = Answer.parse(JSON.parse(await response.text(), asSent));
-    return results.map((row) => {
-      const place = Place.parse(row.grouping ?? row);
-      const group = grouping === "none" ? null : shown(grouping, place[grouping]);
-      return {
-        usage_date: place.start,
-        group,
-        ...Object.fromEntries(METRICS.map((metric) => [metric, textOf(row[metric])])),
-      };
-    });
+    const query = `${windowQuery(reading.window)}&${conditions}`;
+    const rows = await askRows(emulator, key, "usage", dimensionsOf(grouping), query);
+    return rows.map(({ sent, day, groups }) => ({
+      ...{ usage_date: day, group: groups[grouping] ?? null },
+      ...Object.fromEntries(METRICS.map((metric) => [metric, textOf(sent[metric])])),
+    }));
   });
 }
 
@@ -73,30 +103,36 @@ async function eachSeries(
   const numbers: Record<string, readonly Row[]> = {};
   for (const [filter, conditions] of Object.entries(filters)) {
     for (const grouping of groupings) {
-      const rows = await read(grouping, filter, conditions);
-      numbers[`${grouping} / ${filter}`] = rows.toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
+      numbers[`${grouping} / ${filter}`] = inOrder(await read(grouping, filter, conditions));
     }
   }
   return numbers;
 }
 
-function sortKey({ usage_date, group }: Row): string {
-  return JSON.stringify([usage_date, group]);
+/** The amounts of a grouping of billing. `conditions` are the query parameters of a filter. */
+export async function servedBills(
+  emulator: Emulator,
+  key: string,
+  grouping: string,
+  window: Reading["window"],
+  conditions = "",
+): Promise<readonly Row[]> {
+  const query = `${windowQuery(window)}&${conditions}`;
+  const rows = await askRows(emulator, key, "billing", dimensionsOf(grouping), query);
+  return inOrder(rows.map(({ sent, day, groups }) => ({ day, ...groups, amount: textOf(sent.dollars) })));
 }
 
-/** A reviver that keeps a number as the text that was sent. */
-function asSent(_: string, value: unknown, context?: { source?: string }): unknown {
-  return typeof value === "number" ? context?.source : value;
-}
-
-function textOf(value: unknown): string | null {
-  return typeof value === "string" ? value : null;
-}
-
-/** The text by which the views show a value of a dimension. */
-function shown(grouping: string, value: unknown): string | null {
-  if (value === null || value === undefined) return null;
-  const values = Array.isArray(value) ? value.toSorted() : [value];
-  if (grouping === "tags" || values.length > 1) return JSON.stringify(values);
-  return values.length === 0 ? null : String(values[0]);
+/** The rows of a view of bi, of the one grouping or filter if the view has several. */
+export async function storedBills(
+  db: Database,
+  view: string,
+  grouping: string,
+  where: RawBuilder<unknown> = sql`true`,
+): Promise<readonly Row[]> {
+  const dimensions = dimensionsOf(grouping).map((name) => sql`, ${sql.ref(name)}`);
+  const { rows } = await sql<Row>`
+    select usage_date::text as day, trim_scale(amount)::text as amount ${sql.join(dimensions, sql``)}
+    from ${sql.table(`bi.${view}`)} where ${where}
+  `.execute(db);
+  return inOrder(rows);
 }

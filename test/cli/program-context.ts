@@ -8,17 +8,18 @@ import path from "node:path";
 import { sql } from "kysely";
 import { test as base, expect, type TestAPI } from "vitest";
 import type { Database } from "../../src/db/connection/database.ts";
-import { needsProcess, runCommand } from "../support/command.ts";
-import { logStatements } from "../support/database.ts";
+import { needsProcess, startCommand } from "../support/command.ts";
+import { logStatements, testDatabase } from "../support/database.ts";
 import { type Emulator, type EmulatorOptions, startEmulator } from "../support/emulator.ts";
-import { findLeaks, type Places } from "../support/leaks.ts";
+import { findLeaks, type Leak, type Places } from "../support/leaks.ts";
 import { type Program, type ProgramOptions, type ProgramResult, startProgram } from "../support/program.ts";
 import { forgetServerLog } from "../support/server-log.ts";
-
-export const PROJECT_ID = "project-1";
+import { type ConfigPart, PROJECT_ID, workerConfig } from "./small-config.ts";
 
 /** Undefined removes a variable from the environment. */
 export type Environment = Readonly<Record<string, string | undefined>>;
+/** The scopes are those of the test's key. */
+type ServeOptions = Partial<EmulatorOptions> & { readonly scopes?: readonly string[] };
 
 export type ProgramContext = {
   /** The working directory of the program, with its jobs.config.json. */
@@ -26,43 +27,55 @@ export type ProgramContext = {
   /** The key of the project; the program finds it in USAGE_EXPORT_KEY. */
   readonly key: string;
   /** Starts the emulator with the console key `key`, of a member unless it has other scopes, and the console keys of the options. */
-  readonly serve: (options?: Partial<EmulatorOptions> & { scopes?: readonly string[] }) => Promise<Emulator>;
-  /** Writes the configuration; a text is written unchanged. */
-  readonly configure: (config: unknown) => Promise<void>;
+  readonly serve: (options?: ServeOptions) => Promise<Emulator>;
+  readonly configure: (config: object) => Promise<void>;
+  /** Starts the emulator, and writes a configuration of jobs that call it, with the monitor on a free port. */
+  readonly setUp: (part?: ConfigPart, options?: ServeOptions) => Promise<Emulator>;
   /** Runs a command in this process where that makes no difference. Its output is not a file, and no signal reaches it. */
   readonly run: (args: readonly string[], env?: Environment) => Promise<ProgramResult>;
+  /** Runs a worker in this process, until it is stopped or the test ends. */
+  readonly work: (env?: Environment) => Program;
   /** Starts the program as users do. */
-  readonly start: (
-    args: readonly string[],
-    env?: Environment,
-    how?: Pick<ProgramOptions, "pidNamespace" | "timeoutMs">,
-  ) => Program;
+  readonly start: (args: readonly string[], env?: Environment) => Program;
   /** Makes another secret that must not be found after the test, except in the named file of the folder. */
   readonly newSecret: (fileName?: string) => string;
+  /** What must not be found after the test. */
+  readonly secrets: string[];
+  /** The files that may contain a secret. */
+  readonly allowedFiles: string[];
+  readonly leaks: (where: Pick<Places, "serverLog" | "databaseUrl" | "commandLines">) => Promise<readonly Leak[]>;
 };
 
 type TestDatabase = { readonly db: Database; readonly url: string };
 
-/** Called at the top of a test file. Without a database the program gets the address of one that does not exist. */
+/** Called at the top of a test file: its test function, and the database, which is empty when a test begins. */
+export async function databaseTest() {
+  const database = await testDatabase();
+  return { ...database, test: programTest(database) };
+}
+
+/** Without a database the program gets the address of one that does not exist. */
 export function programTest(database?: TestDatabase): TestAPI<{ context: ProgramContext }> {
   return base.extend<{ context: ProgramContext }>({
     context: async ({ onTestFinished }, use) => {
       if (database) await prepareDatabase(database);
-      const { context, close } = await openProgramContext(database?.url);
-      onTestFinished(close);
+      const context = await openProgramContext({ DATABASE_URL: database?.url ?? NO_DATABASE });
+      onTestFinished(() => closeWithoutLeaks(context, database?.url));
       await use(context);
     },
   });
 }
 
-const ROOT = path.join(import.meta.dirname, "../..");
 const NO_DATABASE = "postgres://nobody@127.0.0.1:1/nothing";
+type OpenContext = ProgramContext & AsyncDisposable & { readonly end: () => Promise<void> };
 
-async function openProgramContext(databaseUrl: string | undefined) {
+export async function openProgramContext(
+  env: Environment,
+  limit: Pick<ProgramOptions, "timeoutMs"> = {},
+): Promise<OpenContext> {
   const opened = new AsyncDisposableStack();
   const folder = await mkdtemp(path.join(tmpdir(), "usage-export-test-"));
-  opened.defer(() => rm(folder, { recursive: true }));
-
+  opened.defer(() => rm(folder, { recursive: true, force: true }));
   const secrets: string[] = [];
   const allowedFiles: string[] = [];
   const newSecret = (fileName?: string) => {
@@ -72,32 +85,24 @@ async function openProgramContext(databaseUrl: string | undefined) {
     return secret;
   };
   const key = newSecret();
-  const programs = opened.use(
-    openPrograms(folder, { DATABASE_URL: databaseUrl ?? NO_DATABASE, USAGE_EXPORT_KEY: key }),
-  );
-
-  const context: ProgramContext = {
-    folder,
-    key,
-    newSecret,
-    start: programs.start,
-    run: programs.run,
-    configure: (config) =>
-      writeFile(path.join(folder, "jobs.config.json"), typeof config === "string" ? config : JSON.stringify(config)),
-    async serve({ scopes = ["member"], consoleKeys = [], ...options } = {}) {
-      const first = { secret: key, projectId: PROJECT_ID, scopes };
-      return opened.use(await startEmulator({ ...options, consoleKeys: [first, ...consoleKeys] }));
-    },
+  const { output, ...programs } = openPrograms(folder, { USAGE_EXPORT_KEY: key, ...env }, limit);
+  opened.defer(programs.end);
+  const serve: ProgramContext["serve"] = async ({ scopes = ["member"], consoleKeys = [], ...options } = {}) => {
+    const first = { secret: key, projectId: PROJECT_ID, scopes };
+    return opened.use(await startEmulator({ ...options, consoleKeys: [first, ...consoleKeys] }));
   };
-  return { context, close };
-
-  async function close(): Promise<void> {
-    await using _ = opened;
-    const output = await programs.end();
-    const places = { texts: { output }, folders: [folder], allowedFiles };
-    expect(await findLeaks(secrets, { ...places, ...otherPlaces(databaseUrl) })).toEqual([]);
-    forgetServerLog();
-  }
+  const configure = (config: object) => writeFile(path.join(folder, "jobs.config.json"), JSON.stringify(config));
+  return {
+    ...{ ...programs, folder, key, newSecret, secrets, allowedFiles, serve, configure },
+    async setUp(part = {}, options = {}) {
+      const emulator = await serve(options);
+      await configure(workerConfig(emulator.url, part));
+      return emulator;
+    },
+    leaks: async (where) =>
+      findLeaks(secrets, { texts: { output: await output() }, ...where, folders: [folder], allowedFiles }),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
 }
 
 /** The last file that searched everywhere. */
@@ -105,45 +110,52 @@ let searchedBy: string | undefined;
 const isFirstOfFile = () => expect.getState().testPath !== searchedBy;
 
 /** To search the tables, the server's log and all processes takes longer than most tests, so the first of a file stands for all. */
-export function otherPlaces(databaseUrl: string | undefined): Pick<Places, "databaseUrl" | "commandLines"> {
-  if (!isFirstOfFile()) return { commandLines: false };
+export async function closeWithoutLeaks(
+  context: Pick<OpenContext, "end" | "leaks" | typeof Symbol.asyncDispose>,
+  databaseUrl: string | undefined,
+): Promise<void> {
+  await using _ = context;
+  await context.end();
+  const everywhere = databaseUrl === undefined ? {} : { databaseUrl };
+  const places = isFirstOfFile() ? everywhere : { commandLines: false };
   searchedBy = expect.getState().testPath;
-  return databaseUrl === undefined ? {} : { databaseUrl };
+  expect(await context.leaks(places)).toEqual([]);
+  forgetServerLog();
 }
 
+const ROOT = path.join(import.meta.dirname, "../..");
+
 /** Runs the program in a folder, with this environment and what a test changes of it. */
-export function openPrograms(folder: string, all: Environment, limit: Pick<ProgramOptions, "timeoutMs"> = {}) {
+function openPrograms(folder: string, all: Environment, limit: Pick<ProgramOptions, "timeoutMs">) {
   const programs: Program[] = [];
-  const results: Promise<ProgramResult>[] = [];
+  const keep = (program: Program) => {
+    programs.push(program);
+    return program;
+  };
   const environment = (changes?: Environment): Readonly<Record<string, string>> => {
     const entries = Object.entries({ ...all, ...changes });
     return Object.fromEntries(entries.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
   };
-  const start: ProgramContext["start"] = (args, changes, how = {}) => {
-    const program = startProgram(args, { ...limit, ...how, env: environment(changes), cwd: folder });
-    programs.push(program);
-    results.push(program.ended);
-    return program;
-  };
+  const start: ProgramContext["start"] = (args, changes) =>
+    keep(startProgram(args, { ...limit, env: environment(changes), cwd: folder }));
+  const startHere = (args: readonly string[], env: ProgramOptions["env"]) =>
+    keep(startCommand(args, { env, cwd: folder }));
   const run: ProgramContext["run"] = (args, changes) => {
     const env = environment(changes);
-    if (needsProcess(args, env)) return start(args, changes).ended;
-    const result = runCommand(args, { env, cwd: folder });
-    results.push(result);
-    return result;
+    return needsProcess(args, env) ? start(args, changes).ended : startHere(args, env).ended;
   };
+  const work: ProgramContext["work"] = (changes) => startHere(["start"], environment(changes));
   /** Everything that was written, once all has ended. */
   const output = async () => {
-    const outputs = await Promise.allSettled(results);
+    const outputs = await Promise.allSettled(programs.map(({ ended }) => ended));
     const textOf = ({ stdout, stderr }: ProgramResult) => stdout + stderr;
     return outputs.map((one) => (one.status === "fulfilled" ? textOf(one.value) : String(one.reason))).join("\n");
   };
   const end = async () => {
-    for (const program of programs) await program[Symbol.asyncDispose]();
+    await Promise.all(programs.map((program) => program[Symbol.asyncDispose]()));
     process.chdir(ROOT);
-    return output();
   };
-  return { start, run, output, end, [Symbol.asyncDispose]: async () => void (await end()) };
+  return { start, run, work, output, end };
 }
 
 /** The database whose statements are logged now. */

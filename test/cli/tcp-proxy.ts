@@ -14,8 +14,7 @@ export type TcpProxy = AsyncDisposable & {
   readonly restore: () => void;
 };
 
-/** `delayMs`: the delay of each piece of data from the server. */
-export async function tcpProxy(databaseUrl: string, delayMs = 0): Promise<TcpProxy> {
+export async function tcpProxy(databaseUrl: string): Promise<TcpProxy> {
   const target = new URL(databaseUrl);
   const sockets = new Set<net.Socket>();
   let whole = true;
@@ -32,8 +31,7 @@ export async function tcpProxy(databaseUrl: string, delayMs = 0): Promise<TcpPro
       .on("close", () => upstream.destroy())
       .pipe(upstream);
     upstream.on("close", () => client.destroy());
-    if (delayMs === 0) upstream.pipe(client);
-    else upstream.on("data", (bytes) => setTimeout(() => client.write(bytes), delayMs));
+    upstream.pipe(client);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -2,17 +2,15 @@
 
 import { readdir } from "node:fs/promises";
 import { test as base, expect } from "vitest";
-import { programTest } from "../cli/program-context.ts";
+import { waitForRuns } from "../cli/evidence.ts";
+import { databaseTest } from "../cli/program-context.ts";
 import { openRotationContext } from "../cli/rotation/rotation-context.ts";
-import { serveAndConfigure, waitForRuns } from "../cli/workers.ts";
-import { testDatabase } from "../support/database.ts";
 import { ENCODINGS } from "../support/encodings.ts";
 import { findLeaks } from "../support/leaks.ts";
 import { scriptedServer } from "../support/scripted-server.ts";
 import { everyNth, LIMIT, TAKES_ALL } from "./sweep.ts";
 
-const database = await testDatabase();
-const test = programTest(database);
+const { test, db } = await databaseTest();
 
 /** In CI every fourth, because each takes two rotations. */
 const ECHOED = everyNth(TAKES_ALL ? 1 : 4, Object.entries(ENCODINGS));
@@ -27,9 +25,9 @@ test("keys that the service repeats are in no log, page, notification, file, rep
     notifications.push(`${method} ${target.split("/").slice(0, 2).join("/")} ${body}`);
     response.end("ok");
   });
-  const emulator = await serveAndConfigure(context, {
+  const emulator = await context.setUp({
     exports: [{ groupings: ["none", "endpoint", "tags"] }],
-    rest: { notify: { webhook: { env: "NOTICES_URL" } } },
+    notify: { webhook: { env: "NOTICES_URL" } },
   });
   const said = { none: 400, endpoint: 500, tags: 401 };
   emulator.fault = ({ path }) => {
@@ -42,7 +40,7 @@ test("keys that the service repeats are in no log, page, notification, file, rep
   const env = { NOTICES_URL: `${receiver.origin}/services/${context.newSecret()}`, NODE_OPTIONS: DIAGNOSTICS };
   const worker = context.start(["start"], env);
   const url = /http:\/\/[^"\s]+/.exec(await worker.waitFor("monitor listens"))?.[0];
-  await waitForRuns(database.db, 1);
+  await waitForRuns(db, 1);
   context.start(["start"], env);
   // The second worker tries what failed once more, and looks for notifications again a minute later.
   await expect.poll(() => notifications.length, { timeout: 100_000, interval: 50 }).toBeGreaterThan(0);
@@ -71,7 +69,7 @@ base("a key that a gateway quotes or a delivery command prints is shown and stor
   await context.configure({ deliver: [{ command: ["sh", "-c", "cat; cat >&2; exit 1"] }] });
   expect((await context.run(["rotate", "--now"])).stdout).toContain("ended with 1");
   for (const args of [["dump", "--view", "api_keys"], ...SHOWING.slice(0, 6)]) await context.run(args);
-  expect(await context.leaks()).toEqual([]);
+  expect(await context.leaks({ databaseUrl: context.databaseUrl })).toEqual([]);
 });
 
 const SHOWING = [

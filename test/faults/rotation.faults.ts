@@ -6,7 +6,6 @@ import { readFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import {
-  ageKeys,
   keyEvents,
   ledgerRows,
   openRotationContext,
@@ -37,7 +36,7 @@ async function openCase(): Promise<RotationCase> {
   const decideFault: DecideFault = (event) => stage.decideFault(event);
   const context = opened.use(await openRotationContext({ decideFault, timeoutMs: PROGRAM_MS_MAX }));
   const stored = path.join(context.folder, "stored.key");
-  context.sinks.push(stored);
+  context.allowedFiles.push(stored);
   const store = ["sh", "-c", 'umask 077; cat > "$1.next" && mv "$1.next" "$1"', "sh", stored];
   const seen = new Set<string>();
   const { databaseUrl } = context;
@@ -54,9 +53,9 @@ async function openCase(): Promise<RotationCase> {
   const leaks = async (serverLog: boolean) => asViolations(await context.leaks({ serverLog, databaseUrl }));
   await context.configure({ retire: "delete", deliver: [{ file: context.sink }, { command: store }] });
   await context.prepare();
-  await ageKeys(context.db, 1);
-  await context.prepare({ now: true });
-  await ageKeys(context.db, 30);
+  await context.ageKeys(1);
+  await context.prepare("--now");
+  await context.ageKeys(30);
   opened.use(watchSinks(context, stored, seen));
   return Object.assign(stage, { context, stored, seen, leaks });
 }

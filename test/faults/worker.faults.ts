@@ -3,7 +3,7 @@
 
 import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
-import { farSchedule } from "../cli/workers.ts";
+import { farSchedule } from "../cli/small-config.ts";
 import { AWAY_MS, type CasePlan, exemptOf, planOf, REPLICAS, SECOND, VICTIM } from "./case-plan.ts";
 import { violations } from "./check.ts";
 import { statuses } from "./evidence.ts";

@@ -8,7 +8,7 @@ import { lockJob, markScheduled } from "../../src/db/jobs/jobs.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue } from "../../src/db/usage/stored-series.ts";
-import { farSchedule } from "../cli/workers.ts";
+import { farSchedule } from "../cli/small-config.ts";
 import { daysBack, store, total } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
 import { type NotifierFixture, openNotifierFixture, SECRET } from "./test-notifier.ts";

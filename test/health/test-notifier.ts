@@ -10,7 +10,7 @@ import { Scrubber, Secret } from "../../src/secret.ts";
 import { configuredSeries } from "../../src/usage/plan.ts";
 import { Notifier } from "../../src/worker/notifier.ts";
 import type { Receivers } from "../../src/worker/webhook.ts";
-import { farSchedule } from "../cli/workers.ts";
+import { farSchedule } from "../cli/small-config.ts";
 import { parse } from "../config/sample-config.ts";
 import { answer, scriptedServer } from "../support/scripted-server.ts";
 

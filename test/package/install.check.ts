@@ -8,8 +8,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { PROJECT_ID } from "../cli/program-context.ts";
-import { smallConfig } from "../cli/small-config.ts";
+import { PROJECT_ID, smallConfig } from "../cli/small-config.ts";
 import { startEmulator } from "../support/emulator.ts";
 
 const run = promisify(execFile);

@@ -3,17 +3,15 @@
 import { sql } from "kysely";
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
-import { PROJECT_ID, type ProgramContext, programTest } from "../cli/program-context.ts";
-import { serveAndConfigure, waitForRuns } from "../cli/workers.ts";
+import { waitForRuns } from "../cli/evidence.ts";
+import { databaseTest, type ProgramContext } from "../cli/program-context.ts";
+import { PROJECT_ID } from "../cli/small-config.ts";
 import { STORABLE_NAMES } from "../show/hostile-names.ts";
-import { testDatabase } from "../support/database.ts";
 import { axeFindings } from "./axe.ts";
 import { openBrowser, openPage, SCREENS, savePicture, sideways } from "./browser.ts";
 
 const browser = await openBrowser();
-const database = await testDatabase();
-const { db } = database;
-const test = programTest(database);
+const { test, db } = await databaseTest();
 
 /** The hostile names that the service may send. Those of at most 100 characters may also be in a configuration. */
 const SENT = STORABLE_NAMES.filter((name) => !/\p{Cc}/u.test(name));
@@ -34,7 +32,7 @@ async function startWorker(context: ProgramContext): Promise<string> {
     { name: OTHER_JOB, projects: [PROJECT], groupings: ["none"] },
   ];
   const projects = [{ id: PROJECT_ID, name: PROJECT, key: { env: "USAGE_EXPORT_KEY" } }];
-  const emulator = await serveAndConfigure(context, { exports, rest: { projects } }, { usage: () => records });
+  const emulator = await context.setUp({ exports, projects }, { usage: () => records });
   emulator.fault = ({ path }) =>
     path.includes("diarize") && path.includes("model") ? { kind: "answer", status: 400, body: REASON } : undefined;
   await context.run(["jobs", "pause", OTHER_JOB, "--why", REASON]);
@@ -176,7 +174,7 @@ test("days are chosen by links and the form; the back button leads back", async 
 
 test("with a configured password, a browser that sends it shows the page", async ({ context }) => {
   const access = { basic: { username: "ops", password: { env: "MONITOR_PASSWORD" } } };
-  await serveAndConfigure(context, { rest: { monitor: { port: 0, access } } });
+  await context.setUp({ monitor: { port: 0, access } });
   const password = context.newSecret();
   const line = await context.start(["start"], { MONITOR_PASSWORD: password }).waitFor("monitor listens");
   const url = /http:\/\/[^"\s]+/.exec(line)?.[0] ?? "";

@@ -1,40 +1,55 @@
 // Runs a command in the test's own process, which takes a fraction of the time of starting the program. It is the code that users
-// install. Exit by a signal, crashes, time limits and closed outputs need the program itself: program.ts starts it.
+// install. SIGKILL, crashes, time limits and closed outputs need the program itself: program.ts starts it.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createRequire } from "node:module";
 import type { runCommandLine } from "../../src/cli/command-line.ts";
-import { MAIN, type ProgramOptions, type ProgramResult } from "./program.ts";
+import { AppError } from "../../src/errors.ts";
+import { MAIN, openOutput, type Program, type ProgramOptions } from "./program.ts";
 
-type Texts = { stdout: string; stderr: string };
+type Output = ReturnType<typeof openOutput>;
 type CommandLine = { readonly runCommandLine: typeof runCommandLine };
 
-const SERVING = ["start", "demo", "emulator"];
 /** The runtime and the database's driver read these variables from the process. */
 const PROCESS_VARIABLE = /^(TZ|PATH|HOME|NODE_.*|PG.*)$/;
 
-/** Whether a command only works in a process of its own. The embedded database is locked by a process. */
+/** Whether a command only works in a process of its own. */
 export function needsProcess([command = ""]: readonly string[], env: ProgramOptions["env"]): boolean {
-  const isSet = Object.keys(env).some((name) => PROCESS_VARIABLE.test(name));
-  return isSet || SERVING.includes(command) || env.DATABASE_URL === undefined;
+  return command === "demo" || Object.keys(env).some((name) => PROCESS_VARIABLE.test(name));
 }
 
 /** What a command writes is found by its asynchronous context, because several run at once. */
-const running = new AsyncLocalStorage<Texts>();
+const running = new AsyncLocalStorage<Output>();
 let loaded: Promise<CommandLine> | undefined;
 
-/** The working directory of this process stays the folder of the last command. */
-export async function runCommand(
+/** A signal other than SIGHUP stops the command as SIGTERM does. The working directory of this process stays the folder of the last command. */
+export function startCommand(
   args: readonly string[],
   { env, cwd = process.cwd() }: Pick<ProgramOptions, "env" | "cwd">,
-): Promise<ProgramResult> {
-  loaded ??= loadCommandLine();
-  const { runCommandLine } = await loaded;
-  process.chdir(cwd);
-  const texts: Texts = { stdout: "", stderr: "" };
+): Program {
+  const output = openOutput();
+  const stop = new AbortController();
   const startedMs = performance.now();
-  const status = await running.run(texts, () => runCommandLine(args, env, new AbortController().signal));
-  return { status, ...texts, durationMs: performance.now() - startedMs };
+  async function run() {
+    loaded ??= loadCommandLine();
+    const { runCommandLine } = await loaded;
+    process.chdir(cwd);
+    const status = await running.run(output, () => runCommandLine(args, env, stop.signal)).finally(output.close);
+    return { status, ...output.texts, durationMs: performance.now() - startedMs };
+  }
+  const ended = run();
+  const { waitFor, count } = output;
+  const kill = (signal: NodeJS.Signals) => {
+    if (signal === "SIGKILL" || signal === "SIGSTOP") throw new Error(`${signal} needs a process of its own`);
+    // Sent to this process it would end the tests if the command no longer listens.
+    if (signal === "SIGHUP") running.run(output, () => process.emit(signal));
+    else stop.abort(new AppError("stopped", `stopped by ${signal}`));
+  };
+  const end = async () => {
+    kill("SIGTERM");
+    await ended;
+  };
+  return { pid: process.pid, waitFor, count, kill, ended, [Symbol.asyncDispose]: end };
 }
 
 async function loadCommandLine(): Promise<CommandLine> {
@@ -43,13 +58,13 @@ async function loadCommandLine(): Promise<CommandLine> {
   return createRequire(MAIN)("./command-line.cjs");
 }
 
-function collectWrites(name: keyof Texts): void {
+function collectWrites(name: keyof Output["texts"]): void {
   const stream = process[name];
   const write = stream.write.bind(stream) as (...args: unknown[]) => boolean;
   const collect = (chunk: string | Uint8Array, ...rest: unknown[]): boolean => {
-    const texts = running.getStore();
-    if (!texts) return write(chunk, ...rest);
-    texts[name] += typeof chunk === "string" ? chunk : Buffer.from(chunk).toString();
+    const output = running.getStore();
+    if (!output) return write(chunk, ...rest);
+    output.add(name, typeof chunk === "string" ? chunk : Buffer.from(chunk).toString());
     const done = rest.at(-1);
     if (typeof done === "function") process.nextTick(done);
     return true;

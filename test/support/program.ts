@@ -1,6 +1,6 @@
 // Runs the whole program as a user would: in a process of its own, with a clean environment. It ends with the tests.
 
-import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { EventEmitter, once } from "node:events";
 import path from "node:path";
 import { PROGRAM_MS_MAX } from "./limits.ts";
@@ -76,7 +76,11 @@ export function startScript(script: string, args: readonly string[], options: Pr
   const child = spawn(command, [...before, script, ...args], { cwd, env: { ...inheritedEnv(), ...env } });
   const kill = (signal: NodeJS.Signals): void => void child.kill(signal);
   const stay = endWithThisProcess(() => kill("SIGKILL"));
-  const output = collectOutput(child);
+  const output = openOutput();
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name].setEncoding("utf8").on("data", (text: string) => output.add(name, text));
+  }
+  child.on("close", output.close);
   // A program that ends before it has read its input breaks the pipe. Its result is the better error.
   child.stdin.on("error", () => {}).end(stdin);
 
@@ -105,21 +109,19 @@ export function startScript(script: string, args: readonly string[], options: Pr
   return { pid: child.pid, waitFor, count, kill, ended, [Symbol.asyncDispose]: end };
 }
 
-function collectOutput(child: ChildProcessWithoutNullStreams) {
+/** What a program has written so far, and the wait for a line of it. */
+export function openOutput() {
   const texts = { stdout: "", stderr: "" };
   const news = new EventEmitter();
   let closed = false;
-  for (const name of ["stdout", "stderr"] as const) {
-    child[name].setEncoding("utf8").on("data", (text: string) => {
-      texts[name] += text;
-      news.emit("news");
-    });
-  }
-  child.on("close", () => {
+  const add = (name: keyof typeof texts, text: string) => {
+    texts[name] += text;
+    news.emit("news");
+  };
+  const close = () => {
     closed = true;
     news.emit("news");
-  });
-
+  };
   async function waitFor(text: string): Promise<string> {
     for (;;) {
       const wholeLines = [texts.stdout, texts.stderr].flatMap((written) => written.split("\n").slice(0, -1));
@@ -130,7 +132,7 @@ function collectOutput(child: ChildProcessWithoutNullStreams) {
     }
   }
   const count = (text: string) => `${texts.stdout}${texts.stderr}`.split(text).length - 1;
-  return { texts, waitFor, count };
+  return { texts, add, close, waitFor, count };
 }
 
 function inheritedEnv(): Readonly<Record<string, string | undefined>> {

@@ -12,7 +12,8 @@ import { openRunWriter } from "../../src/db/usage/writer.ts";
 import { openExportContext } from "../../src/jobs/context.ts";
 import type { WorkerContext } from "../../src/worker/context.ts";
 import { handleProject } from "../../src/worker/handle-project.ts";
-import { PROJECT_ID, rotationTest } from "../cli/rotation/rotation-context.ts";
+import { rotationTest } from "../cli/rotation/rotation-context.ts";
+import { PROJECT_ID } from "../cli/small-config.ts";
 import { testDatabase } from "../support/database.ts";
 import { silentApp } from "../support/silent-app.ts";
 
@@ -45,7 +46,7 @@ test("a rotation that a worker does not know is left to one that does, and fails
 rotationCase("a rotation that was delivered twice and fails sends one create", async ({ context: lab }) => {
   lab.emulator.fault = ({ method }) => (method === "POST" ? { kind: "answer", status: 400, body: "{}" } : undefined);
   const config = await loadConfig(path.join(lab.folder, "jobs.config.json"));
-  const app = silentApp({ env: { USAGE_EXPORT_KEY: lab.firstKey, USAGE_EXPORT_MASTER_KEY: lab.masterKey } });
+  const app = silentApp({ env: { USAGE_EXPORT_KEY: lab.key, USAGE_EXPORT_MASTER_KEY: lab.masterKey } });
   await using opened = await openExportContext(app, config, lab.db);
   const context = opened as unknown as WorkerContext;
   const [runId, projectId] = [randomUUID(), PROJECT_ID];

@@ -3,18 +3,13 @@
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { addDays, dayOf, daysOf } from "../../../src/emulator/days.ts";
-import { testDatabase } from "../../support/database.ts";
 import type { Emulator } from "../../support/emulator.ts";
 import { ageStoredData } from "../age-stored-data.ts";
-import { holdAnswersFrom } from "../hold-answers.ts";
+import { breakdowns, coverage, holdAnswersFrom } from "../evidence.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
-import { type ProgramContext, programTest } from "../program-context.ts";
-import { smallConfig } from "../small-config.ts";
-import { breakdowns, coverage, farSchedule } from "../workers.ts";
+import { databaseTest, type ProgramContext } from "../program-context.ts";
 
-const database = await testDatabase();
-const { db } = database;
-const test = programTest(database);
+const { test, db } = await databaseTest();
 
 const today = dayOf(new Date());
 const yesterday = addDays(today, -1);
@@ -27,9 +22,7 @@ function backfill({ start, end }: { readonly start: string; readonly end: string
   return ["backfill", "--from", start, "--to", end, ...options];
 }
 
-test("after a backfill was killed, the next one continues where it was, and reads no stored slice twice", async ({
-  context,
-}) => {
+test("the next backfill reads only what a killed one did not", async ({ context }) => {
   const emulator = await serveSeries(context);
   const program = context.start(backfill(HUNDRED));
   await holdAnswersFrom(emulator, 7);
@@ -37,6 +30,7 @@ test("after a backfill was killed, the next one continues where it was, and read
   program.kill("SIGKILL");
   expect(await program.ended).toMatchObject({ status: null });
   const stored = await storedSlices();
+  expect(await coverage(db)).toEqual({ complete: stored.length, missing: 300 - stored.length });
   const askedBefore = breakdowns(emulator).length;
   emulator.fault = undefined;
 
@@ -51,21 +45,7 @@ test("after a backfill was killed, the next one continues where it was, and read
   expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
 });
 
-test("after a backfill was killed, the days that it did not read are shown as missing", async ({ context }) => {
-  const emulator = await serveSeries(context);
-  const program = context.start(backfill(HUNDRED));
-  await holdAnswersFrom(emulator, 7);
-  await expect.poll(storedSlices).not.toEqual([]);
-  program.kill("SIGKILL");
-  await program.ended;
-
-  const stored = await storedSlices();
-  expect(await coverage(db)).toEqual({ complete: stored.length, missing: 300 - stored.length });
-});
-
-test("a backfill that is stopped by Ctrl-C prints what is stored and the command that continues it", async ({
-  context,
-}) => {
+test("a backfill stopped by Ctrl-C prints the command that continues it", async ({ context }) => {
   const emulator = await serveSeries(context);
   const program = context.start(backfill(HUNDRED));
   await holdAnswersFrom(emulator, 7);
@@ -85,20 +65,6 @@ test("a backfill that is stopped by Ctrl-C prints what is stored and the command
   expect(await context.run(backfill(HUNDRED, "--only", "missing"))).toMatchObject({ status: 0 });
   expect(await coverage(db)).toEqual({ complete: 300 });
   expect(new Set(slicesAsked(emulator).slice(7).flat()).size).toBeLessThanOrEqual(300 - stored.length);
-});
-
-test("a second backfill of the same range has nothing to do", async ({ context }) => {
-  const emulator = await serveSeries(context);
-  const range = lastDays(3);
-  await context.run(backfill(range));
-  const asked = breakdowns(emulator).length;
-
-  expect(await context.run(backfill(range))).toMatchObject({
-    status: 0,
-    stdout: `nothing to do: no slice is missing\n${range.start} to ${yesterday}: 9 slices, 9 complete, 0 suspect, 0 failed, 0 missing\n`,
-  });
-
-  expect(breakdowns(emulator)).toHaveLength(asked);
 });
 
 test("--dry-run prints what would be read, calls nothing and writes nothing", async ({ context }) => {
@@ -127,7 +93,7 @@ test("--dry-run prints what would be read, calls nothing and writes nothing", as
   expect(rows).toEqual([]);
 });
 
-test("what failed is counted, and --only failed reads nothing else", async ({ context }) => {
+test("--only failed reads what failed and nothing else", async ({ context }) => {
   const emulator = await serveSeries(context);
   emulator.fault = ({ path }) =>
     path.includes("grouping=tags") ? { kind: "answer", status: 400, body: "not today" } : undefined;
@@ -137,20 +103,29 @@ test("what failed is counted, and --only failed reads nothing else", async ({ co
   expect(failed).toMatchObject({ status: 1, stdout: expect.stringContaining("not today") });
   expect(failed.stdout).toContain("9 slices, 6 complete, 0 suspect, 3 failed, 0 missing");
   expect(failed.stdout).toContain("to read what is failed: the same command with --only failed\n");
+  const json = await context.run(backfill(range, "--json", "--job", "nightly", "--only", "failed"));
+  expect(JSON.parse(json.stdout)).toEqual({
+    ...{ from: range.start, to: range.end, only: "failed", stopped: false },
+    jobs: [expect.objectContaining({ job: "nightly", requests: 1, planned: 3, complete: 0, failed: 3 })],
+    range: { complete: 6, suspect: 0, failed: 3, missing: 0 },
+  });
   emulator.fault = undefined;
   const asked = breakdowns(emulator).length;
 
   expect(await context.run(backfill(range, "--only", "failed"))).toMatchObject({ status: 0 });
-
   expect(slicesAsked(emulator).slice(asked)).toEqual([daysOf(range).map((day) => `tags ${day}`)]);
   expect(await coverage(db)).toEqual({ complete: 9 });
+  expect(await context.run(backfill(range))).toMatchObject({
+    status: 0,
+    stdout: `nothing to do: no slice is missing\n${range.start} to ${yesterday}: 9 slices, 9 complete, 0 suspect, 0 failed, 0 missing\n`,
+  });
+  expect(breakdowns(emulator)).toHaveLength(asked + 1);
 });
 
 test("a backfill whose answers are in doubt fails, and the stored numbers stay", async ({ context }) => {
   let isEmpty = false;
   const usage = (day: string) => (isEmpty || day === today ? [] : [{ endpoint: "listen", requests: 5 }]);
-  const emulator = await context.serve({ usage });
-  await context.configure(smallConfig(emulator.url));
+  await context.setUp({}, { usage });
   const range = lastDays(3);
   expect(await context.run(backfill(range))).toMatchObject({ status: 0 });
   isEmpty = true;
@@ -161,23 +136,7 @@ test("a backfill whose answers are in doubt fails, and the stored numbers stay",
   expect(await coverage(db)).toEqual({ suspect: 3 });
 });
 
-test("the JSON output has the runs and the range", async ({ context }) => {
-  const emulator = await serveSeries(context);
-  emulator.fault = ({ path }) => (path.includes("grouping=tags") ? { kind: "answer", status: 400 } : undefined);
-  const range = lastDays(3);
-
-  const { stdout } = await context.run(backfill(range, "--json", "--job", "nightly"));
-
-  expect(JSON.parse(stdout)).toEqual({
-    ...{ from: range.start, to: range.end, only: "missing", stopped: false },
-    jobs: [expect.objectContaining({ job: "nightly", requests: 3, planned: 9, complete: 6, failed: 3 })],
-    range: { complete: 6, suspect: 0, failed: 3, missing: 0 },
-  });
-});
-
-test("a backfill of old days makes no later day missing, and does not hide the days of a missed run", async ({
-  context,
-}) => {
+test("a backfill of old days leaves the missing days as they are", async ({ context }) => {
   await serveSeries(context);
   await context.run(["export", "--grouping", "none"]);
   await ageStoredData(db, 2);
@@ -203,27 +162,16 @@ test.for<[string, readonly string[], string]>([
   expect(emulator.requests).toEqual([]);
 });
 
-async function serveSeries(context: ProgramContext): Promise<Emulator> {
-  const emulator = await context.serve();
-  const exports = [{ groupings: GROUPINGS, schedule: farSchedule() }];
-  await context.configure(smallConfig(emulator.url, { exports }));
-  return emulator;
-}
-
-function windowsAsked(emulator: Emulator) {
-  return breakdowns(emulator).map((path) => {
-    const query = new URL(path, emulator.url).searchParams;
-    return {
-      grouping: query.get("grouping") ?? "none",
-      start: query.get("start") ?? "",
-      end: query.get("end") ?? "",
-    };
-  });
+function serveSeries(context: ProgramContext): Promise<Emulator> {
+  return context.setUp({ exports: [{ groupings: GROUPINGS }] });
 }
 
 /** The slices of each request, as "grouping day". */
 function slicesAsked(emulator: Emulator): string[][] {
-  return windowsAsked(emulator).map(({ grouping, ...window }) => daysOf(window).map((day) => `${grouping} ${day}`));
+  return breakdowns(emulator).map((path) => {
+    const { grouping = "none", start = "", end = "" } = Object.fromEntries(new URL(path, emulator.url).searchParams);
+    return daysOf({ start, end }).map((day) => `${grouping} ${day}`);
+  });
 }
 
 async function storedSlices(): Promise<string[]> {

@@ -5,10 +5,9 @@ import path from "node:path";
 import { expect } from "vitest";
 import { openEmbedded } from "../../../src/db/connection/database.ts";
 import type { Emulator } from "../../support/emulator.ts";
-import { holdAnswersFrom } from "../hold-answers.ts";
+import { holdAnswersFrom } from "../evidence.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
-import { smallConfig } from "../small-config.ts";
 
 const test = programTest();
 /** Each start of the embedded database takes seconds. */
@@ -17,24 +16,43 @@ const testInCi = test.runIf(process.env.CI !== undefined);
 const EMBEDDED = { DATABASE_URL: undefined };
 const READING = { groupings: ["none", "endpoint", "tags", "model"], window: lastDays(2) };
 
-test("migrate, two exports and status work on the embedded database", async ({ context }) => {
-  const emulator = await serveAndConfigure(context);
-  const run = (command: string) => context.run([command], EMBEDDED);
+const setUp = (context: ProgramContext) =>
+  context.setUp({ service: { maxConcurrent: 1 }, exports: [{ groupings: READING.groupings }] });
 
-  expect(await run("export")).toMatchObject({
-    status: 1,
-    stderr: expect.stringContaining("run: usage-export migrate"),
-  });
+async function expectServed(context: ProgramContext, emulator: Emulator): Promise<void> {
+  const db = await openEmbedded(path.join(context.folder, "data"));
+  try {
+    expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(emulator, context.key, READING));
+  } finally {
+    await db.destroy();
+  }
+}
+
+test("commands and a worker work on the embedded database, and say so", async ({ context }) => {
+  const emulator = await setUp(context);
+  const run = async (command: string) => {
+    const result = await context.run([command], EMBEDDED);
+    const database = `"database":"embedded in ${path.join(context.folder, "data")}","by":"DATABASE_URL is not set"`;
+    expect(result.stderr).toContain(database);
+    return result;
+  };
+  const early = await run("export");
+  expect(early).toMatchObject({ status: 1, stderr: expect.stringContaining("run: usage-export migrate") });
   expect(await run("migrate")).toMatchObject({ status: 0 });
   expect(await run("export")).toMatchObject({ status: 0 });
   await expectServed(context, emulator);
   expect(await run("export")).toMatchObject({ status: 0, stdout: expect.stringContaining(" 0 rows changed") });
   expect(await run("status")).toMatchObject({ status: 0, stdout: expect.stringContaining("slices: 8 complete") });
+
+  const worker = context.start(["start", "--embedded"], { ...EMBEDDED, LOG_LEVEL: "debug" });
+  await worker.waitFor("tick finished");
+  worker.kill("SIGTERM");
+  expect(await worker.ended).toMatchObject({ status: 0 });
   await expectServed(context, emulator);
 });
 
 testInCi("a second process names the process that uses the database, and does not disturb it", async ({ context }) => {
-  const emulator = await serveAndConfigure(context);
+  const emulator = await setUp(context);
   await context.run(["migrate"], EMBEDDED);
   const first = context.start(["export"], EMBEDDED);
   const releaseAnswers = await holdAnswersFrom(emulator, 2);
@@ -51,7 +69,7 @@ testInCi("a second process names the process that uses the database, and does no
 });
 
 testInCi("after exports that were stopped and killed, the next export stores what is missing", async ({ context }) => {
-  const emulator = await serveAndConfigure(context);
+  const emulator = await setUp(context);
   await context.run(["migrate"], EMBEDDED);
   for (const [signal, status] of [
     ["SIGTERM", 1],
@@ -70,9 +88,8 @@ testInCi("after exports that were stopped and killed, the next export stores wha
 });
 
 test("if the folder of the database can't be made, a command says so and names DATABASE_URL", async ({ context }) => {
-  await serveAndConfigure(context);
+  await setUp(context);
   await writeFile(path.join(context.folder, "data"), "");
-
   expect(await context.run(["status"], EMBEDDED)).toMatchObject({
     status: 1,
     stderr: expect.stringMatching(
@@ -80,20 +97,3 @@ test("if the folder of the database can't be made, a command says so and names D
     ),
   });
 });
-
-async function serveAndConfigure(context: ProgramContext): Promise<Emulator> {
-  const emulator = await context.serve();
-  await context.configure(
-    smallConfig(emulator.url, { service: { maxConcurrent: 1 }, exports: [{ groupings: READING.groupings }] }),
-  );
-  return emulator;
-}
-
-async function expectServed(context: ProgramContext, emulator: Emulator): Promise<void> {
-  const db = await openEmbedded(path.join(context.folder, "data"));
-  try {
-    expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(emulator, context.key, READING));
-  } finally {
-    await db.destroy();
-  }
-}

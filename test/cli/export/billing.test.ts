@@ -1,19 +1,20 @@
-// Billing from the configuration to the stored rows, with the emulator's billing operations.
+// Billing from the configuration to the views: they show exactly the amounts that the service answered, and balances as they were read.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
 import type { UsageSource } from "../../../src/emulator/usage.ts";
+import { BILLING_GROUPINGS } from "../../../src/usage/series.ts";
 import { visibleCost } from "../../db/stored-billing.ts";
 import { makeDoubtsAnHourOlder } from "../../db/stored-usage.ts";
-import { testDatabase } from "../../support/database.ts";
-import type { EmulatorOptions } from "../../support/emulator.ts";
-import { PROJECT_ID, type ProgramContext, programTest } from "../program-context.ts";
-import { smallConfig } from "../small-config.ts";
+import type { EmulatorOptions, SeenRequest } from "../../support/emulator.ts";
+import { waitForRuns } from "../evidence.ts";
+import { ask, lastDays, servedBills, storedBills } from "../numbers.ts";
+import { databaseTest, type ProgramContext } from "../program-context.ts";
 
-const database = await testDatabase();
-const { db } = database;
-const test = programTest(database);
+const { test, db } = await databaseTest();
 
+const DAY_MS = 86_400_000;
+const SCOPES = ["member", "billing:read"];
 const NOVA = { endpoint: "listen", method: "streaming", requests: 1, accessor: "key-1", deployment: "hosted" } as const;
 
 /** The same on each day. Two of the records are one group by tags. */
@@ -25,24 +26,17 @@ const BILLED: UsageSource = () => [
 
 type Fields = Readonly<Record<string, unknown>>;
 
-async function serve(
+function setUp(
   context: ProgramContext,
-  options: Partial<EmulatorOptions> = {},
   job: Fields = {},
-  scopes: readonly string[] = ["member", "billing:read"],
+  options: Partial<EmulatorOptions> & Fields = { usage: BILLED },
 ) {
-  const secret = context.newSecret();
-  const emulator = await context.serve({
-    usage: BILLED,
-    ...options,
-    consoleKeys: [{ secret, projectId: PROJECT_ID, scopes }],
-  });
-  const billing = { name: "bills", source: "billing", window: { days: 2 }, groupings: [["tags", "line_item"]], ...job };
-  const projects = [{ id: PROJECT_ID, name: "production", key: { env: "BILLING_KEY" } }];
-  await context.configure(smallConfig(emulator.url, { projects, exports: [billing] }));
-  const run = (...args: string[]) => context.run(args, { BILLING_KEY: secret });
-  return { emulator, run };
+  const exports = [{ name: "bills", source: "billing", groupings: [["tags", "line_item"]], ...job }];
+  return context.setUp({ exports }, { scopes: SCOPES, ...options });
 }
+
+const OK = { status: 0 };
+const FAILED = { status: 1 };
 
 async function coverage(): Promise<readonly unknown[]> {
   const { rows } = await sql`
@@ -55,15 +49,13 @@ async function coverage(): Promise<readonly unknown[]> {
 /** Of the newer of the two days: the values and the amount. */
 async function newestCost(): Promise<readonly unknown[]> {
   const rows = await visibleCost(db);
-  const newest = rows.at(-1)?.usage_date;
-  return rows
-    .filter(({ usage_date }) => usage_date === newest)
-    .map(({ line_item, tags, dollars }) => [line_item, tags, dollars]);
+  const newest = rows.filter(({ usage_date }) => usage_date === rows.at(-1)?.usage_date);
+  return newest.map(({ line_item, tags, dollars }) => [line_item, tags, dollars]);
 }
 
 test("amounts by two dimensions are stored with every digit, and a second run writes no row", async ({ context }) => {
-  const { emulator, run } = await serve(context, {}, { groupings: ["none", ["tags", "line_item"]] });
-  expect(await run("export")).toMatchObject({ status: 0 });
+  const emulator = await setUp(context, { groupings: ["none", ["tags", "line_item"]] });
+  expect(await context.run(["export"])).toMatchObject(OK);
   expect(await newestCost()).toEqual([
     ["streaming::nova-3", '["a","b"]', "0.3000000000000000000000000001"],
     ["sync::aura-2", null, "12.25"],
@@ -77,133 +69,168 @@ test("amounts by two dimensions are stored with every digit, and a second run wr
     { source: "billing", grouping: "line_item,tags", filter: "all", status: "complete", error: null },
     { source: "billing", grouping: "none", filter: "all", status: "complete", error: null },
   ]);
-  expect((await run("export", "--json")).stdout).toContain('"rowsChanged":0');
+  expect((await context.run(["export", "--json"])).stdout).toContain('"rowsChanged":0');
+});
+
+test("every view of every grouping and filter shows the service's amounts", async ({ context }) => {
+  const window = lastDays(4);
+  const groupings = BILLING_GROUPINGS.map((grouping) => (grouping === "none" ? grouping : grouping.split(",")));
+  const filters = [{ name: "all" }, { name: "of prod", dimensions: { tags: "prod" } }];
+  const emulator = await setUp(context, { groupings, filters, window: { days: 4 } }, {});
+  const amounts: unknown[] = [];
+  for (const daysLater of [0, 1]) {
+    emulator.now = () => new Date(Date.now() + daysLater * DAY_MS);
+    expect(await context.run(["export"])).toMatchObject(OK);
+    for (const name of BILLING_GROUPINGS) {
+      const served = await servedBills(emulator, context.key, name, window);
+      expect(served.length, name).toBeGreaterThanOrEqual(4);
+      expect(await storedBills(db, "cost_by_group", name, sql`"grouping" = ${name}`), name).toEqual(served);
+      const ownView = { none: "cost_total", accessor: "cost_by_key" }[name as string] ?? `cost_by_${name}`;
+      if (!name.includes(",")) expect(await storedBills(db, ownView, name), name).toEqual(served);
+      const filtered = await servedBills(emulator, context.key, name, window, "tags=prod");
+      const where = sql`"grouping" = ${name} and filter = 'of prod'`;
+      expect(await storedBills(db, "cost_filtered", name, where), `${name} of prod`).toEqual(filtered);
+      if (name === "none") amounts.push(...served.map(({ amount }) => amount));
+    }
+  }
+  const { rows: named } = await sql<{ line_item: string; label: string }>`select * from bi.line_items`.execute(db);
+  expect(await ask(emulator, context.key, "billing/fields")).toMatchObject({
+    line_items: Object.fromEntries(named.map((one) => [one.line_item, one.label])),
+  });
+  // Some of them have more digits than a double, and late usage has changed some.
+  expect(amounts.some((amount) => String(Number(amount)) !== amount)).toBe(true);
+  expect(amounts.slice(0, 4)).not.toEqual(amounts.slice(4));
 });
 
 test("a filter by tag narrows the amounts, whichever name the service's dialect has for it", async ({ context }) => {
   for (const dialect of ["interface", "2026"] as const) {
     const filters = [{ name: "tagged", dimensions: { tags: "a" } }];
-    const { emulator, run } = await serve(context, { dialect }, { groupings: ["line_item"], filters });
-    await context.configure({
-      ...smallConfig(emulator.url, {
-        service: { dialect: "auto" },
-        projects: [{ id: PROJECT_ID, name: "production", key: { env: "BILLING_KEY" } }],
-        exports: [{ name: "bills", source: "billing", groupings: ["line_item"], filters }],
-      }),
-    });
-    expect(await run("export")).toMatchObject({ status: 0 });
+    const exports = [{ name: "bills", source: "billing", groupings: ["line_item"], filters }];
+    await context.setUp({ service: { dialect: "auto" }, exports }, { dialect, usage: BILLED, scopes: SCOPES });
+    expect(await context.run(["export"])).toMatchObject(OK);
     expect(await newestCost()).toEqual([["streaming::nova-3", null, "0.3000000000000000000000000001"]]);
   }
 });
 
-test("a value that the service does not list, and no amount has, is doubted until the service lists it", async ({
-  context,
-}) => {
-  const filters = [{ name: "typo", dimensions: { line_item: "streaming::nova-33" } }];
-  const { run } = await serve(context, {}, { filters });
-  expect(await run("export")).toMatchObject({ status: 1 });
+test("a value that the service does not list, and no amount has, stays in doubt", async ({ context }) => {
+  await setUp(context, { filters: [{ name: "typo", dimensions: { line_item: "streaming::nova-33" } }] });
+  expect(await context.run(["export"])).toMatchObject(FAILED);
   const error = expect.stringMatching(/not list the line_item "streaming::nova-33".*did you mean "streaming::nova-3"/);
   await makeDoubtsAnHourOlder(db);
-  expect(await run("export")).toMatchObject({ status: 1 });
+  expect(await context.run(["export"])).toMatchObject(FAILED);
   expect(await coverage()).toMatchObject([{ filter: "typo", status: "suspect", error }]);
 });
 
 test("a filter that leaves no amount is doubted until a later run confirms it", async ({ context }) => {
-  const filters = [{ name: "free", dimensions: { line_item: "sync::aura-2" } }];
   const usage: UsageSource = (...day) => BILLED(...day).map((row) => (row.tags ? row : { ...row, dollars: "0" }));
-  const { run } = await serve(context, { usage }, { filters });
-  expect(await run("export")).toMatchObject({ status: 1 });
+  await setUp(context, { filters: [{ name: "free", dimensions: { line_item: "sync::aura-2" } }] }, { usage });
+  expect(await context.run(["export"])).toMatchObject(FAILED);
   const error = expect.stringContaining("no amount with the filter on any of 2 days on which there is some");
   expect(await coverage()).toMatchObject([{ filter: "free", status: "suspect", error }]);
   await makeDoubtsAnHourOlder(db);
-  expect(await run("export")).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject(OK);
 });
 
 test("a key without the scope is told which one it needs", async ({ context }) => {
-  const { emulator, run } = await serve(context, {}, {}, ["member"]);
-  const { status, stderr } = await run("export");
+  const emulator = await setUp(context, {}, { scopes: ["member"] });
+  const { status, stderr } = await context.run(["export"]);
   expect(status).toBe(1);
   expect(await coverage()).toMatchObject([{ status: "failed", error: expect.stringContaining("billing:read") }]);
   expect(stderr).toContain("billing request failed");
-  expect((await run("check")).stdout).toMatch(/FAIL key: .*; reading billing needs billing:read/);
+  expect((await context.run(["check"])).stdout).toMatch(/FAIL key: .*; reading billing needs billing:read/);
   expect(emulator.requests.filter(({ path }) => path.includes("/billing/breakdown"))).toHaveLength(1);
 });
 
 test("a service without billing fails the slices of billing, and check says so once", async ({ context }) => {
-  const groupings = ["none", "accessor", "deployment", "line_item", "tags"];
-  const { run } = await serve(context, { billing: "missing" }, { groupings });
-  expect(await run("export")).toMatchObject({ status: 1 });
+  const groupings = ["accessor", "deployment", "line_item", "none", "tags"];
+  await setUp(context, { groupings }, { billing: "missing" });
+  expect(await context.run(["export"])).toMatchObject(FAILED);
   const error = expect.stringContaining(
     'the service does not offer the billing breakdown for this project: remove the export with "source": "billing", or ask the vendor; if its usage can\'t be read either, check the project id',
   );
   expect(await coverage()).toEqual(
-    groupings.toSorted().map((grouping) => ({ source: "billing", grouping, filter: "all", status: "failed", error })),
+    groupings.map((grouping) => ({ source: "billing", grouping, filter: "all", status: "failed", error })),
   );
-  const { status, stdout } = await run("check");
+  const { status, stdout } = await context.run(["check"]);
   expect(status).toBe(1);
   expect(stdout.match(/does not offer the billing breakdown/g)).toHaveLength(1);
 });
 
 test("check names what works", async ({ context }) => {
   const filters = [{ name: "all" }, { name: "tagged", dimensions: { tags: "a" } }];
-  const { run } = await serve(context, {}, { groupings: ["none", ["tags", "line_item"]], filters });
-  const { status, stdout } = await run("check");
+  await setUp(context, { groupings: ["none", ["tags", "line_item"]], filters });
+  const { status, stdout } = await context.run(["check"]);
   expect(stdout).toMatch(/ok {3}billing grouping line_item,tags: 2 rows yesterday/);
   expect(stdout).toMatch(/ok {3}billing filter tagged: the filter narrows the numbers/);
   expect(status).toBe(0);
 });
 
-const JSON_TYPE = { "content-type": "application/json" };
-
-/** Answers all requests with the same rows of one day. */
-async function answerWith(context: ProgramContext, results: readonly Fields[], job: Fields = {}) {
-  const served = await serve(context, {}, { window: { days: 1 }, groupings: [["tags", "line_item"]], ...job });
-  served.emulator.fault = ({ path }) => {
-    const { pathname, searchParams } = new URL(path, "http://localhost");
-    if (!pathname.endsWith("/billing/breakdown")) return undefined;
-    const [start, end] = [searchParams.get("start"), searchParams.get("end")];
-    const rows = results.map(({ dollars, ...grouping }) => ({ dollars, grouping: { start, end, ...grouping } }));
-    const body = JSON.stringify({ start, end, resolution: { units: "day", amount: 1 }, results: rows });
-    return { kind: "answer", status: 200, headers: JSON_TYPE, body };
-  };
-  return served;
-}
-
-const GROUP = { line_item: "sync::aura-2", tags: ["a"] };
-
-test.for<[string, readonly Fields[], readonly unknown[]]>([
-  [
-    "the same row twice",
-    [
-      { dollars: 1, ...GROUP },
-      { dollars: 1, ...GROUP },
-    ],
-    [["sync::aura-2", '["a"]', "1"]],
-  ],
-  ["an amount that is null", [{ dollars: null, ...GROUP }], [["sync::aura-2", '["a"]', null]]],
-  ["a credit", [{ dollars: -0.5, ...GROUP }], [["sync::aura-2", '["a"]', "-0.5"]]],
-  ["a dimension that is null", [{ dollars: 1, ...GROUP, line_item: null }], [[null, '["a"]', "1"]]],
-])("an answer with %s is stored", async ([, results, stored], { context }) => {
-  const { run } = await answerWith(context, results);
-  expect(await run("export")).toMatchObject({ status: 0 });
-  expect(await newestCost()).toEqual(stored);
+test("a credit, null amounts and null dimensions are stored, a repeated row once", async ({ context }) => {
+  const emulator = await setUp(context, { window: { days: 1 } });
+  const { end } = lastDays(1);
+  const rows = [
+    { dollars: 1, line_item: "a" },
+    { dollars: 1, line_item: "a" },
+    { dollars: null, line_item: "b" },
+    { dollars: -0.5, line_item: "c" },
+    { dollars: 2, line_item: null },
+  ];
+  const results = rows.map(({ dollars, line_item }) => ({
+    dollars,
+    grouping: { start: end, end, line_item, tags: ["t"] },
+  }));
+  emulator.fault = ({ path }) =>
+    path.includes("/billing/breakdown") ? { kind: "body", change: (json) => ({ ...json, results }) } : undefined;
+  expect(await context.run(["export"])).toMatchObject(OK);
+  expect(await newestCost()).toEqual([
+    ["a", '["t"]', "1"],
+    ["b", '["t"]', null],
+    ["c", '["t"]', "-0.5"],
+    [null, '["t"]', "2"],
+  ]);
 });
 
-test.for<[string, readonly Fields[], RegExp]>([
-  [
-    "a group with two amounts",
-    [
-      { dollars: 1, ...GROUP },
-      { dollars: 2, ...GROUP },
-    ],
-    /two rows with different numbers/,
-  ],
-  ["a dimension that is missing", [{ dollars: 1, tags: ["a"] }], /no row has the dimension "line_item"/],
-  ["no amount at all", [{ ...GROUP }], /no row has the member "dollars"/],
-  ["an amount that is no number", [{ dollars: "1", ...GROUP }], /expected a number/],
-])("an answer with %s is refused", async ([, results, error], { context }) => {
-  const { run } = await answerWith(context, results);
-  expect(await run("export")).toMatchObject({ status: 1 });
-  expect(await newestCost()).toEqual([]);
-  expect(await coverage()).toMatchObject([{ status: "failed", error: expect.stringMatching(error) }]);
+const isBalances = ({ path }: Pick<SeenRequest, "path">) => path.endsWith("/balances");
+
+test("balances are read once a run, and bi.balances has each amount that the service answered", async ({ context }) => {
+  const emulator = await setUp(context, { groupings: ["none", "tags"] }, {});
+  const served: unknown[] = [];
+  for (const [run, daysLater] of [0, 0, 1].entries()) {
+    const now = new Date(Date.now() + daysLater * DAY_MS);
+    emulator.now = () => now;
+    const { balances } = await ask<{ balances: Record<string, string>[] }>(emulator, context.key, "balances");
+    served.push(...balances.map(({ balance_id = "", amount }) => ({ [balance_id]: amount })));
+    expect(await context.run(["export"])).toMatchObject(OK);
+    expect(emulator.requests.filter(isBalances)).toHaveLength(2 * (run + 1));
+  }
+  const { rows } = await sql<{ balance: unknown }>`
+    select json_build_object(balance_id, trim_scale(amount)::text) as balance from bi.balances where units = 'usd' order by read_at
+  `.execute(db);
+  expect(rows.map(({ balance }) => balance)).toEqual(served);
+  const newest = await sql`select 1 from bi.balances where ended_at is null and last_read_at >= read_at`.execute(db);
+  expect(newest.rows).toHaveLength(1);
+});
+
+test("a run of usage reads no balances", async ({ context }) => {
+  const emulator = await context.setUp({}, { scopes: SCOPES });
+  expect(await context.run(["export"])).toMatchObject(OK);
+  expect(emulator.requests.filter(({ path }) => path.includes("/keys"))).toHaveLength(1);
+  expect(emulator.requests.filter(isBalances)).toEqual([]);
+});
+
+test.for([403, 404])("a %i to balances is said and asked once, and the run succeeds", async (status, { context }) => {
+  const emulator = await setUp(context, { groupings: ["none", "tags"] });
+  emulator.fault = (request) => (isBalances(request) ? { kind: "answer", status } : undefined);
+  const result = await context.run(["export"]);
+  expect(result).toMatchObject(OK);
+  expect(result.stderr.split("balances not read")).toHaveLength(2);
+  expect(emulator.requests.filter(isBalances)).toHaveLength(1);
+});
+
+test("a worker reads the balances once for a run of billing", async ({ context }) => {
+  const emulator = await setUp(context, { groupings: ["none", "line_item"] });
+  context.work();
+  await waitForRuns(db, 1);
+  await expect.poll(async () => (await sql`select amount from bi.balances`.execute(db)).rows).toHaveLength(1);
+  expect(emulator.requests.filter(isBalances)).toHaveLength(1);
 });

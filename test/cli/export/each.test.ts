@@ -4,15 +4,11 @@ import { sql } from "kysely";
 import { expect } from "vitest";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import type { UsageRecord } from "../../../src/emulator/usage.ts";
-import { testDatabase } from "../../support/database.ts";
 import type { Emulator } from "../../support/emulator.ts";
-import { programTest } from "../program-context.ts";
-import { smallConfig } from "../small-config.ts";
-import { serveAndConfigure, waitForRuns } from "../workers.ts";
+import { waitForRuns } from "../evidence.ts";
+import { databaseTest } from "../program-context.ts";
 
-const database = await testDatabase();
-const { db } = database;
-const test = programTest(database);
+const { test, db } = await databaseTest();
 
 const USAGE: readonly UsageRecord[] = [
   { accessor: "key-a", model: ["nova-3"], method: "sync", requests: 5, tags: ["prod"] },
@@ -39,11 +35,8 @@ function accessorsAsked({ requests }: Emulator, since = 0): readonly string[] {
   return [...new Set(asked.filter((accessor) => accessor.startsWith("key-")))].sort();
 }
 
-test("the second export reads by model what each key of the first one used, and nothing is missing", async ({
-  context,
-}) => {
-  const emulator = await context.serve({ usage: () => USAGE });
-  await context.configure(smallConfig(emulator.url, { exports: [EACH] }));
+test("the second export reads by model what each key of the first one used", async ({ context }) => {
+  await context.setUp({ exports: [EACH] }, { usage: () => USAGE });
 
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await byModelAndKey()).toEqual({});
@@ -62,12 +55,9 @@ test("the second export reads by model what each key of the first one used, and 
   expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });
 
-test("at most so many values are read, those with the most requests, and the run says what is left out", async ({
-  context,
-}) => {
-  const emulator = await context.serve({ usage: () => USAGE });
+test("at most so many values are read, and the run says what is left out", async ({ context }) => {
   const exports = [{ ...EACH, filters: [{ name: "all" }, { each: "accessor", atMost: 2 }] }];
-  await context.configure(smallConfig(emulator.url, { exports }));
+  await context.setUp({ exports }, { usage: () => USAGE });
 
   await context.run(["export"]);
   const { stderr } = await context.run(["export"]);
@@ -77,9 +67,8 @@ test("at most so many values are read, those with the most requests, and the run
 });
 
 test("each tag of the sets of tags is a value", async ({ context }) => {
-  const emulator = await context.serve({ usage: () => USAGE });
   const exports = [{ groupings: ["tags", "model"], filters: [{ name: "all" }, { each: "tags" }] }];
-  await context.configure(smallConfig(emulator.url, { exports }));
+  await context.setUp({ exports }, { usage: () => USAGE });
 
   await context.run(["export"]);
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
@@ -96,9 +85,8 @@ test("each tag of the sets of tags is a value", async ({ context }) => {
 
 test("a service that does not know the filter's name stores nothing under a value", async ({ context }) => {
   // In this dialect the filter is called "tag", and "tags" is a feature.
-  const emulator = await context.serve({ usage: () => USAGE, dialect: "2026" });
   const exports = [{ groupings: ["tags", "method"], filters: [{ name: "all" }, { each: "tags" }] }];
-  await context.configure(smallConfig(emulator.url, { service: { dialect: "interface" }, exports }));
+  await context.setUp({ service: { dialect: "interface" }, exports }, { usage: () => USAGE, dialect: "2026" });
 
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await context.run(["export"])).toMatchObject({ status: 1 });
@@ -107,8 +95,7 @@ test("a service that does not know the filter's name stores nothing under a valu
 });
 
 test("--filter chooses one value or all of them, and a value that nobody used is refused", async ({ context }) => {
-  const emulator = await context.serve({ usage: () => USAGE });
-  await context.configure(smallConfig(emulator.url, { exports: [EACH] }));
+  const emulator = await context.setUp({ exports: [EACH] }, { usage: () => USAGE });
   await context.run(["export"]);
 
   expect(await context.run(["export", "--filter", "accessor=key-b"])).toMatchObject({ status: 0 });
@@ -119,17 +106,15 @@ test("--filter chooses one value or all of them, and a value that nobody used is
   expect(await context.run(["export", "--filter", "method=sync"])).toMatchObject({ status: 2 });
 });
 
-test("the next tick of a worker reads a key that the run before showed, from the key's first day on", async ({
-  context,
-}) => {
-  const emulator = await serveAndConfigure(context, { exports: [EACH] }, { usage: () => USAGE });
-  const first = context.start(["start"]);
+test("the next tick of a worker reads a key that the run before showed", async ({ context }) => {
+  const emulator = await context.setUp({ exports: [EACH] }, { usage: () => USAGE });
+  const first = context.work();
   await waitForRuns(db, 1);
   await first[Symbol.asyncDispose]();
   expect(accessorsAsked(emulator)).toEqual([]);
 
   // It plans at its start.
-  const second = context.start(["start"]);
+  const second = context.work();
   expect(await waitForRuns(db, 2)).toMatchObject([{ trigger: "catchup" }, { trigger: "catchup", status: "ok" }]);
   await second[Symbol.asyncDispose]();
   expect(await byModelAndKey()).toMatchObject({ "key-a nova-3": "10", "key-c nova-3": "2" });
@@ -137,8 +122,10 @@ test("the next tick of a worker reads a key that the run before showed, from the
 
 test("a key without usage in the window is no longer due, and its numbers stay", async ({ context }) => {
   let usage = USAGE;
-  const emulator = await context.serve({ usage: () => usage });
-  await context.configure(smallConfig(emulator.url, { exports: [{ ...EACH, emptyGuard: "off", cliffGuard: "off" }] }));
+  const emulator = await context.setUp(
+    { exports: [{ ...EACH, emptyGuard: "off", cliffGuard: "off" }] },
+    { usage: () => usage },
+  );
   await context.run(["export"]);
   await context.run(["export"]);
   usage = USAGE.filter(({ accessor }) => accessor !== "key-c");
@@ -152,17 +139,14 @@ test("a key without usage in the window is no longer due, and its numbers stay",
   expect(rows).toEqual([{ active: false }]);
 });
 
-test("a second backfill reads the values of its days, also those of keys that are used no more, and doubts no day without them", async ({
-  context,
-}) => {
+test("a second backfill reads the values of its days, also of keys used no more", async ({ context }) => {
   const today = dayOf(new Date());
   // More days than one request may have: the newer one gets nothing for the old key.
   const [from, to] = [addDays(today, -45), addDays(today, -6)];
   const old = [{ accessor: "key-old", model: ["nova-3"], requests: 9 }];
   // The key was used on the first two of these days.
   const usage = (_: string, day: string) => [...USAGE, ...(day < addDays(from, 2) ? old : [])];
-  const emulator = await context.serve({ usage });
-  await context.configure(smallConfig(emulator.url, { exports: [EACH] }));
+  await context.setUp({ exports: [EACH] }, { usage });
   const backfill = (...more: readonly string[]) => context.run(["backfill", "--from", from, "--to", to, ...more]);
 
   expect(await backfill()).toMatchObject({ status: 0 });

@@ -1,50 +1,76 @@
-// Answers that do not fit the request, and keys that are refused: no number is taken from them.
+// If an answer does not fit the request or can't be right, or the service refuses or does not answer, no number is taken from it: the last
+// good ones stay, and coverage says why there are no newer ones.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import { testDatabase } from "../../support/database.ts";
-import { programTest } from "../program-context.ts";
-import { PRODUCTION, smallConfig } from "../small-config.ts";
-import { lastCoverage, rowsAsWritten } from "../stored-rows.ts";
+import type { EmulatorOptions, Fault } from "../../support/emulator.ts";
+import { changeRows } from "../../support/emulator.ts";
+import { lastCoverage, rowsAsWritten } from "../evidence.ts";
+import { databaseTest } from "../program-context.ts";
+import { PRODUCTION } from "../small-config.ts";
 
-const database = await testDatabase();
-const { db } = database;
-const test = programTest(database);
+const { test, db } = await databaseTest();
+
+const OK = { status: 0 };
+const FAILED = { status: 1 };
+
+/** Each fault with the words of its error that say what happened. */
+const DOUBTFUL: Readonly<Record<string, readonly [Fault, RegExp]>> = {
+  html: [
+    { kind: "answer", status: 200, headers: { "content-type": "text/html" }, body: "<html>Log in</html>" },
+    /HTML page/,
+  ],
+  null: [{ kind: "body", change: () => null }, /expected an object, got null/],
+  "cut json": [{ kind: "body", change: (json) => JSON.stringify(json).slice(0, 15) }, /not valid JSON/],
+  twice: [
+    changeRows((rows) => rows.flatMap((row) => [row, { ...row, requests: 1 }])),
+    /two rows with different numbers for endpoint listen/,
+  ],
+  redirect: [{ kind: "answer", status: 302, headers: { location: "https://elsewhere.test/" } }, /redirect/],
+  "not found": [{ kind: "answer", status: 404, body: "no such thing here" }, /404.*no such thing here/],
+};
+
+test("a doubtful answer changes no number, and coverage says what is wrong with it", async ({ context }) => {
+  const cases = Object.keys(DOUBTFUL);
+  // Each case has a series of its own. The fault plan finds the case by the value of the series' filter.
+  const filters = cases.map((name) => ({ name, dimensions: { accessor: name } }));
+  const usage = () => cases.map((accessor) => ({ accessor, endpoint: "listen", requests: 5, hours: 1.5 }));
+  const emulator = await context.setUp({ exports: [{ groupings: ["endpoint"], filters }] }, { usage });
+  expect(await context.run(["export"])).toMatchObject(OK);
+  const good = await rowsAsWritten(db);
+  expect(good).toHaveLength(2 * cases.length);
+
+  emulator.fault = ({ path }) => DOUBTFUL[new URL(path, emulator.url).searchParams.get("accessor") ?? ""]?.[0];
+  expect(await context.run(["export"])).toMatchObject(FAILED);
+
+  expect(await rowsAsWritten(db)).toEqual(good);
+  const expected = Object.entries(DOUBTFUL).map(([filter, [, words]]) => [
+    filter,
+    { status: "failed", error: expect.stringMatching(words) },
+  ]);
+  expect(await lastCoverage(db)).toEqual(Object.fromEntries(expected));
+});
 
 test("a service that ignores windows is detected", async ({ context }) => {
-  const emulator = await context.serve({ window: "ignored" });
-  await context.configure(smallConfig(emulator.url));
-
-  expect(await context.run(["export"])).toMatchObject({ status: 1 });
-
+  await context.setUp({}, { window: "ignored" });
+  expect(await context.run(["export"])).toMatchObject(FAILED);
   expect(await rowsAsWritten(db)).toEqual([]);
-  expect(await lastCoverage(db)).toEqual({
-    all: {
-      status: "failed",
-      error: expect.stringMatching(/asked for .* names .* as its window.*export without "window"/),
-    },
-  });
+  const error = expect.stringMatching(/asked for .* names .* as its window.*export without "window"/);
+  expect(await lastCoverage(db)).toEqual({ all: { status: "failed", error } });
 });
 
 test("if the key of one project is refused, the other project is still exported", async ({ context }) => {
   const second = context.newSecret();
-  const emulator = await context.serve({
-    consoleKeys: [{ secret: second, projectId: "project-2", scopes: ["member"] }],
-  });
   const projects = [
     { ...PRODUCTION, key: { env: "WRONG_KEY" } },
     { id: "project-2", name: "staging", key: { env: "SECOND_KEY" } },
   ];
-  await context.configure(
-    smallConfig(emulator.url, {
-      projects,
-      exports: [{ projects: ["production", "staging"], groupings: ["none", "tags"] }],
-    }),
+  await context.setUp(
+    { projects, exports: [{ projects: ["production", "staging"], groupings: ["none", "tags"] }] },
+    { consoleKeys: [{ secret: second, projectId: "project-2", scopes: ["member"] }] },
   );
-
   const result = await context.run(["export"], { WRONG_KEY: context.newSecret(), SECOND_KEY: second });
-
-  expect(result).toMatchObject({ status: 1, stdout: expect.stringMatching(/4 slices complete, 0 suspect, 4 failed/) });
+  expect(result).toMatchObject({ ...FAILED, stdout: expect.stringMatching(/4 slices complete, 0 suspect, 4 failed/) });
   // The refusal is said once, though it kept several requests from being made.
   expect(result.stdout.match(/401/g)).toHaveLength(1);
   expect(await lastCoverage(db, "project")).toEqual({
@@ -58,28 +84,58 @@ test("if the key of one project is refused, the other project is still exported"
 const WITH_AURA = [{ requests: 5, feature_set: ["aura-2"] }, { requests: 7 }];
 
 test.for([
-  ["that lists no features", { fields: "missing", usage: () => WITH_AURA }, {}, "aura-2", "complete"],
-  [
-    'that does not know the feature, with "checkFeatures": "warn",',
-    {},
-    { checkFeatures: "warn" },
-    "brand_new",
-    "suspect",
-  ],
+  ["that lists no features", { fields: "missing", usage: () => WITH_AURA }, {}, "aura-2", true],
+  ['that does not know the feature, with "checkFeatures": "warn",', {}, { checkFeatures: "warn" }, "brand_new", false],
 ] as const)(
   "a service %s is still requested with the filter, with a warning",
-  async ([_, options, job, feature, fate], { context }) => {
-    const emulator = await context.serve(options);
+  async ([_, options, job, feature, isStored], { context }) => {
     const filters = [{ name: "new", features: { [feature]: true } }];
-    await context.configure(smallConfig(emulator.url, { exports: [{ ...job, filters }] }));
-
+    await context.setUp({ exports: [{ ...job, filters }] }, options);
     expect(await context.run(["export"])).toMatchObject({
-      status: fate === "complete" ? 0 : 1,
+      ...(isStored ? OK : FAILED),
       stderr: expect.stringMatching(/"level":40.*feature/),
     });
-
-    expect(await lastCoverage(db)).toEqual({
-      new: { status: fate, error: fate === "complete" ? null : expect.stringContaining("ignore") },
-    });
+    const doubted = { status: "suspect", error: expect.stringContaining("ignore") };
+    expect(await lastCoverage(db)).toEqual({ new: isStored ? { status: "complete", error: null } : doubted });
   },
 );
+
+const TAGLESS: Partial<EmulatorOptions> = {
+  usage: () => [
+    { endpoint: "listen", method: "sync", requests: 3 },
+    { endpoint: "speak", method: "sync", requests: 4 },
+  ],
+};
+
+test("an answer with a total instead of groups is refused, and the stored numbers stay", async ({ context }) => {
+  const part = { exports: [{ groupings: ["none", "endpoint", "tags"] }] };
+  await context.setUp(part, TAGLESS);
+  expect(await context.run(["export"])).toMatchObject(OK);
+  await context.setUp(part, { ...TAGLESS, grouping: "ignored" });
+  expect(await context.run(["export"])).toMatchObject({ ...FAILED, stdout: expect.stringContaining("4 failed") });
+
+  const refused = (grouping: string, other: string) => ({
+    status: "failed",
+    error: expect.stringMatching(`^no row has a value of "${grouping}", and none has one by ${other} either`),
+  });
+  expect(await lastCoverage(db, "grouping")).toEqual({
+    endpoint: refused("endpoint", "method"),
+    tags: refused("tags", "endpoint"),
+    none: { status: "complete", error: null },
+  });
+  const { rows } = await sql`select distinct endpoint, requests from bi.usage_by_endpoint order by 1`.execute(db);
+  expect(rows).toEqual([
+    { endpoint: "listen", requests: "3" },
+    { endpoint: "speak", requests: "4" },
+  ]);
+});
+
+test("for a project without tags the usage without tags is stored, after one more call", async ({ context }) => {
+  const emulator = await context.setUp({ exports: [{ groupings: ["none", "tags", "accessor"] }] }, TAGLESS);
+  expect(await context.run(["export"])).toMatchObject(OK);
+  expect(await lastCoverage(db, "grouping")).toMatchObject({ tags: { status: "complete", error: null } });
+  const { rows } = await sql`select distinct tags, requests from bi.usage_by_tags`.execute(db);
+  expect(rows).toEqual([{ tags: null, requests: "7" }]);
+  expect(emulator.requests.filter(({ path }) => path.includes("grouping=endpoint"))).toHaveLength(1);
+  expect((await context.run(["check"])).stdout).toMatch(/^ {2}ok {3}grouping tags: 1 row yesterday/m);
+});

@@ -1,80 +1,163 @@
-// Which days an export reads: those of its window, today, or those that the service chooses; also with changed filters and groupings.
+// The views for BI tools show exactly the numbers that the service answered, of the days that an export reads: those of its window, today,
+// or those that the service chooses. Days that had rows keep them if an answer has none, until a later run confirms that answer.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import { addDays, dayOf } from "../../../src/emulator/days.ts";
-import { testDatabase } from "../../support/database.ts";
-import type { Emulator } from "../../support/emulator.ts";
-import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
-import { programTest } from "../program-context.ts";
-import { smallConfig } from "../small-config.ts";
+import { addDays, type Day, dayOf } from "../../../src/usage/days.ts";
+import { makeDoubtsAnHourOlder } from "../../db/stored-usage.ts";
+import type { Emulator, Fault } from "../../support/emulator.ts";
+import { breakdowns, coverage, rowsAsWritten, workOnce } from "../evidence.ts";
+import { ALL_GROUPINGS, lastDays, type Reading, servedNumbers, storedNumbers } from "../numbers.ts";
+import { databaseTest, type ProgramContext } from "../program-context.ts";
 
-const database = await testDatabase();
-const { db } = database;
-const test = programTest(database);
+const { test, db } = await databaseTest();
 
 const today = dayOf(new Date());
 const yesterday = addDays(today, -1);
+const OK = { status: 0 };
+const FAILED = { status: 1 };
+
+async function expectServed(context: ProgramContext, emulator: Emulator, reading: Reading): Promise<void> {
+  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
+}
+
+const FILTERS = [
+  { name: "all" },
+  { name: "diarized-listen", features: { diarize: true }, dimensions: { endpoint: "listen" } },
+  { name: "not punctuated", features: { punctuate: false } },
+];
+const FILTER_QUERIES = {
+  all: "",
+  "diarized-listen": "diarize=true&endpoint=listen",
+  "not punctuated": "punctuate=false",
+};
+
+test("every view shows the service's numbers, and a run of unchanged days writes no row", async ({ context }) => {
+  const exports = [{ groupings: ALL_GROUPINGS, filters: FILTERS, window: { days: 3 } }];
+  const emulator = await context.setUp({ exports });
+  expect(await context.run(["export"])).toMatchObject(OK);
+  await expectServed(context, emulator, { groupings: ALL_GROUPINGS, filters: FILTER_QUERIES, window: lastDays(3) });
+
+  const written = async () => {
+    const { rows: history } = await sql`select count(*) from usage_export.row_revision`.execute(db);
+    return { history, rows: await rowsAsWritten(db) };
+  };
+  const before = await written();
+  expect(before.rows.length).toBeGreaterThan(20);
+  expect(await context.run(["export"])).toMatchObject({ ...OK, stdout: expect.stringContaining("0 rows changed") });
+  expect(await written()).toEqual(before);
+});
 
 test("today is stored with the finality open, and the next run stores its new numbers", async ({ context }) => {
-  const emulator = await context.serve();
-  const noon = Date.parse(`${today}T12:00:00Z`);
-  emulator.now = () => new Date(noon);
-  await context.configure(smallConfig(emulator.url, { exports: [{ window: { days: 1, today: true } }] }));
+  const emulator = await context.setUp({ exports: [{ window: { days: 1, today: true } }] });
   const reading = { groupings: ["none"], window: { start: yesterday, end: today } };
-
-  expect(await context.run(["export"])).toMatchObject({ status: 0 });
-  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
-  emulator.now = () => new Date(noon + 3_600_000);
-  expect(await context.run(["export"])).toMatchObject({ status: 0 });
-
-  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
-  expect(await coverage()).toEqual([
+  for (const hour of [12, 13]) {
+    emulator.now = () => new Date(`${today}T${hour}:00:00Z`);
+    expect(await context.run(["export"])).toMatchObject(OK);
+    await expectServed(context, emulator, reading);
+  }
+  const { rows } = await sql`select usage_date, status, finality from bi.coverage order by usage_date`.execute(db);
+  expect(rows).toEqual([
     { usage_date: yesterday, status: "complete", finality: "settling" },
     { usage_date: today, status: "complete", finality: "open" },
   ]);
 });
 
 test("without a window no dates are sent, and the days that the answer names are stored", async ({ context }) => {
-  const emulator = await context.serve();
-  await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ["none", "tags"], window: undefined }] }));
-
-  expect(await context.run(["export"])).toMatchObject({ status: 0 });
-
-  expect(windowsAsked(emulator)).toEqual(["null to null", "null to null"]);
+  const emulator = await context.setUp({ exports: [{ groupings: ["none", "tags"], window: undefined }] });
+  expect(await context.run(["export"])).toMatchObject(OK);
+  expect(breakdowns(emulator)).toHaveLength(2);
+  for (const path of breakdowns(emulator)) expect(path).not.toMatch(/start=|end=/);
   // The emulator answers 30 days when it is asked for none.
-  const reading = { groupings: ["none", "tags"], window: lastDays(30) };
-  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
+  await expectServed(context, emulator, { groupings: ["none", "tags"], window: lastDays(30) });
 });
 
 test("two exports that read the same series keep one set of numbers", async ({ context }) => {
-  const emulator = await context.serve();
   const exports = [
     { name: "nightly", groupings: ["none", "endpoint"] },
     { name: "weekly", groupings: ["endpoint", "tags"], window: { days: 5 } },
   ];
-  await context.configure(smallConfig(emulator.url, { exports }));
-
+  const emulator = await context.setUp({ exports });
   const { status, stdout } = await context.run(["export"]);
-
   expect({ status, jobs: stdout.match(/^\w+(?=:)/gm) }).toEqual({ status: 0, jobs: ["nightly", "weekly"] });
-  for (const reading of [
-    { groupings: ["none"], window: lastDays(2) },
-    { groupings: ["endpoint", "tags"], window: lastDays(5) },
-  ]) {
-    expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
-  }
+  await expectServed(context, emulator, { groupings: ["none"], window: lastDays(2) });
+  await expectServed(context, emulator, { groupings: ["endpoint", "tags"], window: lastDays(5) });
 });
 
-/** The windows of the requested breakdowns, in the order of the requests. */
-function windowsAsked(emulator: Emulator): string[] {
-  return emulator.requests
-    .map(({ path }) => new URL(path, emulator.url))
-    .filter(({ pathname }) => pathname.endsWith("/usage/breakdown"))
-    .map(({ searchParams }) => `${searchParams.get("start")} to ${searchParams.get("end")}`);
+/** How many days the emulator answers if a request names none. */
+const DAYS = 30;
+
+/** Exports one row for each day that is over, without a window. From then on, the emulator has no usage. */
+async function exportThenEmpty(context: ProgramContext, fault?: Fault) {
+  let isEmpty = false;
+  const usage = (day: string) => (isEmpty || day === today ? [] : [{ endpoint: "listen", requests: 5 }]);
+  const emulator = await context.setUp({ exports: [{ window: undefined }] }, { usage, fault: () => fault });
+  expect(await context.run(["export"])).toMatchObject(OK);
+  const good = await rowsAsWritten(db);
+  expect(good.length).toBeGreaterThanOrEqual(DAYS - 1);
+  isEmpty = true;
+  return { emulator, good };
 }
 
-async function coverage() {
-  const { rows } = await sql`select usage_date, status, finality from bi.coverage order by usage_date`.execute(db);
-  return rows;
+test("an answer without rows makes its days suspect until a later run confirms it", async ({ context }) => {
+  const { good } = await exportThenEmpty(context);
+  const suspect = expect.stringContaining(`${good.length} suspect`);
+  expect(await context.run(["export"])).toMatchObject({ ...FAILED, stdout: suspect });
+  expect(await rowsAsWritten(db)).toEqual(good);
+  expect(await coverage(db)).toMatchObject({ suspect: good.length });
+  expect(await context.run(["status"])).toMatchObject(FAILED);
+
+  await makeDoubtsAnHourOlder(db);
+  expect(await context.run(["export"])).toMatchObject(OK);
+  expect((await sql`select * from bi.usage_total`.execute(db)).rows).toEqual([]);
+});
+
+test("days that lie in the answer's period before its first row become suspect too", async ({ context }) => {
+  const { emulator, good } = await exportThenEmpty(context);
+  const first = addDays(today, -3);
+  const results = [{ requests: 5, hours: 0, start: first, end: first }];
+  emulator.fault = () => ({ kind: "body", change: (answer) => ({ ...answer, results }) });
+  expect(await context.run(["export"])).toMatchObject(FAILED);
+  const { rows } = await sql`
+    select max(usage_date)::text as to, count(*)::integer as days from bi.coverage
+    where status = 'suspect' and usage_date < ${first}::date
+  `.execute(db);
+  expect(rows).toEqual([{ to: addDays(first, -1), days: good.length - 3 }]);
+});
+
+test("an answer without rows and dates fails, and empties no day", async ({ context }) => {
+  const { good } = await exportThenEmpty(context, { kind: "body", change: ({ results }) => ({ results }) });
+  const says = expect.stringContaining("has no rows and names no day, though earlier ones had");
+  expect(await context.run(["export"])).toMatchObject({ ...FAILED, stdout: says });
+  expect(await rowsAsWritten(db)).toEqual(good);
+  const { rows } = await sql`select status from bi.coverage where usage_date = ${today}::date`.execute(db);
+  expect(rows).toEqual([{ status: "failed" }]);
+});
+
+const LONG_AGO = addDays(today, -60);
+const BACKFILL = ["backfill", "--from", LONG_AGO, "--to", yesterday];
+
+function serveUnusualDay(context: ProgramContext, part = {}) {
+  const usage = (_: string, day: Day) => [{ endpoint: "listen", requests: day === yesterday ? 9_000 : 1_000 }];
+  return context.setUp(part, { countsFrom: LONG_AGO, usage });
 }
+
+test("an unusual day is found the next morning, and said once", async ({ context }) => {
+  await serveUnusualDay(context);
+  expect((await context.run(BACKFILL)).stderr).toContain("unusual usage");
+  expect((await context.run(["status"])).stdout).toContain(
+    `reminders:\n  unusual usage of production on ${yesterday}: Requests: 9,000, and may still change, usually 687 to 1,375\n`,
+  );
+  const again = await context.run(["export"]);
+  expect(again).toMatchObject({ ...OK, stderr: expect.not.stringContaining("unusual usage") });
+});
+
+test("a worker judges what was not judged while anomalies were off", async ({ context }) => {
+  const unusualDays = async () => (await sql`select usage_date as day from bi.usage_anomalies`.execute(db)).rows;
+  await serveUnusualDay(context, { anomalies: { sensitivity: "off" } });
+  await context.run(BACKFILL);
+  expect(await unusualDays()).toEqual([]);
+  await serveUnusualDay(context);
+  await workOnce(context, db);
+  expect(await unusualDays()).toEqual([{ day: yesterday }]);
+});

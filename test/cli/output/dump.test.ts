@@ -11,13 +11,10 @@ import { openApp } from "../../../src/app.ts";
 import { runDump } from "../../../src/cli/dump.ts";
 import { newSeries, rowOf, rowsOn, store } from "../../db/stored-usage.ts";
 import { readCsv } from "../../show/read-csv.ts";
-import { testDatabase } from "../../support/database.ts";
 import { MAIN } from "../../support/program.ts";
-import { programTest } from "../program-context.ts";
+import { databaseTest } from "../program-context.ts";
 
-const database = await testDatabase();
-const { db, url } = database;
-const test = programTest(database);
+const { test, db, url } = await databaseTest();
 
 /** Stores `count` days of coverage, the first of which is 2020-01-02. */
 async function storeDays(count: number): Promise<void> {
@@ -29,15 +26,13 @@ async function storeDays(count: number): Promise<void> {
   `.execute(db);
 }
 
+const jsonLines = (text: string) => text.split("\n").flatMap((line) => (line === "" ? [] : JSON.parse(line)));
 const COVERAGE = ["dump", "--view", "coverage", "--format"];
 
 test("without --out the dump, and nothing else, goes to standard output", async ({ context }) => {
   await storeDays(3);
   const { status, stdout } = await context.run([...COVERAGE, "jsonl", "--from", "2020-01-03"]);
-  const rows = stdout
-    .trimEnd()
-    .split("\n")
-    .map((line) => JSON.parse(line));
+  const rows = jsonLines(stdout);
   expect(rows.map(({ project, usage_date }) => [project, usage_date])).toEqual([
     ["production", "2020-01-03"],
     ["production", "2020-01-04"],
@@ -47,9 +42,7 @@ test("without --out the dump, and nothing else, goes to standard output", async 
 
 const TEXTS = ["=1+1", 'say "so", twice', "two\r\nlines", "\u202Eright to left", "🦊", "\uFEFFmark"];
 
-test("every text and digit is in JSON lines as stored, and in CSV with an apostrophe before a formula", async ({
-  context,
-}) => {
+test("every text and digit is dumped as stored, formulas in CSV with an apostrophe", async ({ context }) => {
   const { seriesId } = await newSeries(db, "model", { project: { id: "p1", name: "=1+1" } });
   const rows = TEXTS.map((text) => rowOf(text, { hours: "0.1000000000000000000001" }, '{"=more":0.10}', "model"));
   await store(db, seriesId, [rowsOn("2026-03-17", rows)], { grouping: "model" });
@@ -61,11 +54,7 @@ test("every text and digit is in JSON lines as stored, and in CSV with an apostr
   const [names, ...records] = readCsv((await context.run([...dump, "csv"])).stdout.replace(/^\uFEFF/, ""));
   const cells = (name: string) => records.map((record) => record[names?.findIndex(({ text }) => text === name) ?? -1]);
   const texts = TEXTS.map((text) => (text.startsWith("=") ? `'${text}` : text));
-  expect(
-    cells("model")
-      .map((cell) => cell?.text)
-      .sort(),
-  ).toEqual(texts.sort());
+  expect(new Set(cells("model").map((cell) => cell?.text))).toEqual(new Set(texts));
   expect(cells("project")[0]).toEqual({ text: "'=1+1", quoted: true });
   expect(cells("hours")[0]).toEqual({ text: "0.1000000000000000000001", quoted: false });
   expect(cells("tokens_in")[0]).toEqual({ text: "", quoted: false });
@@ -84,9 +73,7 @@ test("if --out is a link, its target is replaced, and the answer has the number 
   expect((await readdir(context.folder)).sort()).toEqual(["coverage.csv", "link.csv"]);
 });
 
-test("on a signal the dump stops, even while the database does not answer, and the old file stays", async ({
-  context,
-}) => {
+test("on a signal the dump stops while the database hangs, and the old file stays", async ({ context }) => {
   await storeDays(3);
   await writeFile(path.join(context.folder, "coverage.csv"), "the one of yesterday");
   await db.transaction().execute(async (tx) => {
@@ -137,17 +124,15 @@ describe("a mistake in the options is reported before anything is written", () =
   });
 });
 
-test("--changed-since writes the days that changed, those without rows too, and the moment for the next time", async ({
-  context,
-}) => {
+test("--changed-since writes the days that changed, and the moment for the next time", async ({ context }) => {
   const { seriesId } = await newSeries(db, "endpoint", { project: { id: "p1", name: "production" } });
   const dump = async (since: string) => {
     const args = ["dump", "--view", "usage_by_endpoint", "--out", "usage.jsonl", "--changed-since", since];
     const { stdout } = await context.run(args);
     const [days, rows] = await Promise.all(
       ["usage.days.jsonl", "usage.jsonl"].map(async (file) => {
-        const lines = (await readFile(path.join(context.folder, file), "utf8")).split("\n").filter(Boolean);
-        return lines.map((line) => JSON.parse(line).usage_date);
+        const lines = jsonLines(await readFile(path.join(context.folder, file), "utf8"));
+        return lines.map(({ usage_date }) => usage_date);
       }),
     );
     return { days, rows, next: /next time: --changed-since (\S+)\n/.exec(stdout)?.[1] ?? "" };

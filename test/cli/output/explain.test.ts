@@ -1,5 +1,8 @@
-// The command `explain`: why usage rose or fell, from an export of the emulator's usage, and from hostile names.
+// The commands `explain` and `report`: why usage rose or fell, from an export of the emulator's usage, and from hostile names, and the file
+// that a report is written to.
 
+import { mkdir, readdir, readFile, rm } from "node:fs/promises";
+import path from "node:path";
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { parseConfig } from "../../../src/config/config.ts";
@@ -10,13 +13,10 @@ import { periodText } from "../../../src/show/format.ts";
 import { storeSeries } from "../../db/reported-usage.ts";
 import { storeBills } from "../../db/stored-charges.ts";
 import { newProject } from "../../db/stored-usage.ts";
-import { testDatabase } from "../../support/database.ts";
-import { PROJECT_ID, programTest } from "../program-context.ts";
-import { smallConfig } from "../small-config.ts";
+import { databaseTest, programTest } from "../program-context.ts";
+import { PROJECT_ID, smallConfig } from "../small-config.ts";
 
-const database = await testDatabase();
-const { db } = database;
-const test = programTest(database);
+const { test, db } = await databaseTest();
 /** The program gets the address of a database that does not exist. */
 const testWithoutDatabase = programTest();
 
@@ -28,12 +28,8 @@ const [YESTERDAY, WEEK_BEFORE] = [yesterday, weekBefore].map((day) => periodText
 
 type Json = { readonly changes: readonly Change[] };
 
-test("the parts of each breakdown add up to the change that bi.usage_total shows, and the text says how large it is", async ({
-  context,
-}) => {
-  const emulator = await context.serve();
-  const groupings = ["none", "model", "accessor", "tags"];
-  await context.configure(smallConfig(emulator.url, { exports: [{ groupings, window: { days: 8 } }] }));
+test("the parts of each breakdown add up to the change that bi.usage_total shows", async ({ context }) => {
+  await context.setUp({ exports: [{ groupings: ["none", "model", "accessor", "tags"], window: { days: 8 } }] });
   await context.run(["export"]);
 
   const { rows } = await sql<{ before: string; amount: string; change: string }>`
@@ -98,46 +94,7 @@ test("a project that is not stored is refused, with the name that is nearest", a
   expect(status).toBe(2);
 });
 
-testWithoutDatabase.for([
-  [["--day", addDays(today, 1)], `--day: ${addDays(today, 1)} has not begun; today is ${today} in UTC`],
-  [["--day", yesterday, "--to", yesterday], "--day: expected without --from and --to, which name the days as well"],
-  [["--from", "2026-03-02", "--to", "2026-03-01"], "--from: expected 2026-03-01 or before, which is the last day"],
-  [["--from", "2024-01-01", "--to", "2026-01-01"], "at most 366 days"],
-  [["--metric", "dollars"], "Allowed choices are hours, total_hours"],
-  [["--limit", "0"], "expected a whole number from 1 to 1000"],
-] as const)("%j is refused before the database is opened", async ([args, message], { context }) => {
-  const { status, stderr } = await context.run(["explain", ...args]);
-  expect(stderr).toContain(message);
-  expect(status).toBe(2);
-});
-
-/** Stores the prices as an export with this configuration does. */
-async function configurePrices(prices: readonly object[]): Promise<void> {
-  const text = JSON.stringify({ ...smallConfig("https://api.example.com"), prices });
-  await storePrices(db, parseConfig(text, { source: "test", baseDir: "/" }).prices);
-}
-
-test("with prices it says what the change costs", async ({ context }) => {
-  const price = { model: "nova", metric: "hours", currency: "USD", per: 1 };
-  const prices = [
-    { ...price, price: "0.5", from: "2026-01-01", until: weekBefore },
-    { ...price, price: "0.6", from: yesterday },
-  ];
-  const project = { id: PROJECT_ID, name: "production" };
-  const usage = { [weekBefore]: [["nova", { hours: "10" }]], [yesterday]: [["nova", { hours: "30" }]] } as const;
-  await storeSeries(db, [{ project, grouping: "model", usage }]);
-  await configurePrices(prices);
-  const { status, stdout } = await context.run(["explain", "--day", yesterday, "--metric", "cost"]);
-  expect(status).toBe(0);
-  expect(stdout).toContain(`Estimated cost rose by 260%, from $5.00 (${WEEK_BEFORE}) to $18.00 (${YESTERDAY}).`);
-  expect(stdout).toMatch(/\nnova +5 +18 +\+13 +changed\ntotal +5 +18 +\+13\n/);
-  const json = JSON.parse((await context.run(["explain", "--day", yesterday, "--json"])).stdout);
-  expect(json.changes).toMatchObject([{ answer: { question: { currency: "USD" }, total: { change: "13" } } }]);
-});
-
-test("with billing it says what the service charges more for, and estimates only the projects without billing", async ({
-  context,
-}) => {
+test("with billing only the projects without it are estimated", async ({ context }) => {
   const [billed, other] = [
     { id: PROJECT_ID, name: "production" },
     { id: "other", name: "other" },
@@ -152,8 +109,10 @@ test("with billing it says what the service charges more for, and estimates only
     { day: yesterday, line_item: "streaming::nova-3", dollars: "1.75" },
     { day: yesterday, line_item: "sync::aura-2", dollars: "0.0000000000000000000000000025" },
   ]);
+  // As an export with this configuration does.
   const prices = [{ model: "nova", metric: "hours", currency: "USD", price: "0.5", from: "2026-01-01" }];
-  await configurePrices(prices);
+  const text = JSON.stringify(smallConfig("https://api.example.com", { prices }));
+  await storePrices(db, parseConfig(text, { source: "test", baseDir: "/" }).prices);
   const { status, stdout } = await context.run(["explain", "--day", yesterday, "--metric", "cost"]);
   expect(status).toBe(0);
   expect(stdout).toContain(`Billed cost rose by 17%, from $1.50 (${WEEK_BEFORE}) to $1.75 (${YESTERDAY}).`);
@@ -190,4 +149,59 @@ test("of two projects that had one name, the one that is still read is explained
   ]);
   const { stdout } = await context.run(["explain", "--day", yesterday, "--project", "production", "--json"]);
   expect(JSON.parse(stdout).changes).toMatchObject([{ answer: { total: { before: "1", amount: "3" } } }]);
+});
+
+const HTML = /^<!doctype html>\n[\s\S]*<\/html>\n$/;
+
+test("the exported usage of a project is in one file, and the answer has its sentences", async ({ context }) => {
+  await context.setUp({ exports: [{ groupings: ["none", "model", "tags"] }] });
+  await context.run(["export"]);
+
+  const { status, stdout, stderr } = await context.run(
+    ["report", "--from", addDays(today, -2), "--project", "production"],
+    { LOG_LEVEL: "warn" },
+  );
+  expect(stdout).toContain(`usage-report.html: usage from ${addDays(today, -2)} to ${yesterday}. `);
+  expect(stdout).toMatch(/ hours/);
+  expect(stdout).not.toMatch(/too low|not read/);
+  expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+  const page = await readFile(path.join(context.folder, "usage-report.html"), "utf8");
+  expect(page).toMatch(HTML);
+  expect(page).toContain("nova-3");
+  expect(page).toContain("project <bdi>production</bdi>");
+  expect(await readdir(context.folder)).toEqual(["jobs.config.json", "usage-report.html"]);
+});
+
+test("if days could not be read, the answer says it, and the report is still made", async ({ context }) => {
+  await context.setUp({}, { fault: () => ({ kind: "body", change: () => ({}) }) });
+  await context.run(["export"]);
+  const { status, stdout } = await context.run(["report", "--out", "late.html"]);
+  expect(stdout).toMatch(/^late\.html: usage from .* There are no numbers for [^.]*, which could not be read\.\n$/);
+  expect(status).toBe(0);
+  expect(await readFile(path.join(context.folder, "late.html"), "utf8")).toMatch(HTML);
+});
+
+test("a report can be made without any usage, and to standard output", async ({ context }) => {
+  const { status, stdout } = await context.run(["report"]);
+  expect(stdout).toMatch(/^usage-report\.html: usage from .* There are no numbers yet\.\n$/);
+  expect(status).toBe(0);
+  await rm(path.join(context.folder, "usage-report.html"));
+  expect(await context.run(["report", "--out", "-"])).toMatchObject({ status: 0, stdout: expect.stringMatching(HTML) });
+  expect(await readdir(context.folder)).toEqual([]);
+});
+
+testWithoutDatabase.for([
+  [`explain --day ${addDays(today, 1)}`, `--day: ${addDays(today, 1)} has not begun; today is ${today} in UTC`],
+  [`explain --day ${today} --to ${today}`, "--day: expected without --from and --to, which name the days as well"],
+  ["explain --metric dollars", "Allowed choices are hours, total_hours"],
+  ["explain --limit 0", "expected a whole number from 1 to 1000"],
+  ["report --from 2026-02-30", "expected a day that exists"],
+  ["report --out no/such/x.html", "--out: expected a file in an existing folder, got no/such/x.html"],
+  ["report --out folder", "--out: expected the name of a file, got folder"],
+  ["report --out /dev/null", "--out: expected the name of a file, got /dev/null"],
+] as const)("%s is refused before the database is opened", async ([command, message], { context }) => {
+  await mkdir(path.join(context.folder, "folder"));
+  const { status, stderr } = await context.run(command.split(" "));
+  expect(stderr).toContain(message);
+  expect({ status, files: await readdir(context.folder) }).toEqual({ status: 2, files: ["folder"] });
 });

@@ -1,19 +1,22 @@
-// If an export ends in the middle, in whatever way, nothing is lost: the next export stores what is missing.
+// If an export ends in the middle, in whatever way, nothing is lost: the next export stores what is missing. A key file that can't be read
+// fails its own project.
 
+import { spawnSync } from "node:child_process";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import path from "node:path";
 import { sql } from "kysely";
 import { expect } from "vitest";
-import { testDatabase } from "../../support/database.ts";
 import type { Emulator } from "../../support/emulator.ts";
+import { forgetSequences } from "../../support/forget-sequences.ts";
 import { BUSY_MS } from "../../support/limits.ts";
-import { holdAnswersFrom } from "../hold-answers.ts";
+import { silenceFolder } from "../../support/silent-folder.ts";
+import { holdAnswersFrom } from "../evidence.ts";
 import { ALL_GROUPINGS, lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
-import { type ProgramContext, programTest } from "../program-context.ts";
-import { smallConfig } from "../small-config.ts";
+import { databaseTest, type ProgramContext } from "../program-context.ts";
+import { PRODUCTION } from "../small-config.ts";
 import { tcpProxy } from "../tcp-proxy.ts";
 
-const database = await testDatabase();
-const { db, url } = database;
-const test = programTest(database);
+const { test, db, url } = await databaseTest();
 
 /** Eight series of two days each. */
 const READING = { groupings: ALL_GROUPINGS, window: lastDays(2) };
@@ -26,13 +29,15 @@ test("killed at its sixth request, an export loses nothing", async ({ context })
   program.kill("SIGKILL");
   expect(await program.ended).toMatchObject({ status: null });
 
-  await expectNoHalves(context, emulator);
+  // For each series, either the whole answer is stored or nothing.
+  emulator.fault = undefined;
+  const served = await servedNumbers(emulator, context.key, READING);
+  const stored = await storedNumbers(db, READING);
+  for (const [series, rows] of Object.entries(stored)) expect([[], served[series]]).toContainEqual(rows);
   await expectRecovery(context, emulator);
 });
 
-test("on a signal an export stops soon, says that it was stopped, and keeps what it has stored", async ({
-  context,
-}) => {
+test("on a signal an export stops soon, and keeps what it has stored", async ({ context }) => {
   const emulator = await serveMany(context);
   const program = context.start(["export"]);
   await holdAnswersFrom(emulator, 5);
@@ -56,9 +61,11 @@ test("on a signal an export stops soon, says that it was stopped, and keeps what
 
 test("an export whose answers come late does not undo a later one", async ({ context }) => {
   let requests = 5;
-  const emulator = await context.serve({ usage: () => [{ endpoint: "listen", requests }] });
-  await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ALL_GROUPINGS }] }));
-  const slow = context.start(["export"]);
+  const emulator = await context.setUp(
+    { exports: [{ groupings: ALL_GROUPINGS }] },
+    { usage: () => [{ endpoint: "listen", requests }] },
+  );
+  const slow = context.run(["export"]);
   // The slow export will get the numbers that the service had when the request came.
   const releaseAnswers = await holdAnswersFrom(emulator, 1);
   emulator.fault = undefined;
@@ -66,17 +73,22 @@ test("an export whose answers come late does not undo a later one", async ({ con
   await expectRecovery(context, emulator);
   releaseAnswers();
 
-  expect(await slow.ended).toMatchObject({ status: 0 });
+  expect(await slow).toMatchObject({ status: 0 });
 
   expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(emulator, context.key, READING));
 });
 
 test("an export waits for a database that can't be reached for some seconds", async ({ context }) => {
-  await using lost = await loseDatabase(context);
-  setTimeout(lost.proxy.restore, 3_000);
-
-  expect(await lost.program.ended).toMatchObject({ status: 0 });
-  expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(lost.emulator, context.key, READING));
+  const emulator = await serveMany(context);
+  await using proxy = await tcpProxy(url);
+  const program = context.start(["export"], { DATABASE_URL: proxy.url });
+  const releaseAnswers = await holdAnswersFrom(emulator, 4);
+  proxy.cut();
+  releaseAnswers();
+  await program.waitFor("database connection lost");
+  setTimeout(proxy.restore, 3_000);
+  expect(await program.ended).toMatchObject({ status: 0 });
+  expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(emulator, context.key, READING));
 });
 
 test("an export whose database does not answer stops within 30 seconds after a signal", async ({ context }) => {
@@ -96,31 +108,29 @@ test("an export whose database does not answer stops within 30 seconds after a s
   await expectRecovery(context, emulator);
 });
 
-/** An export in the middle of its run, whose database has just become unreachable. */
-async function loseDatabase(context: ProgramContext) {
-  const emulator = await serveMany(context);
-  const proxy = await tcpProxy(url);
-  const program = context.start(["export"], { DATABASE_URL: proxy.url });
-  const releaseAnswers = await holdAnswersFrom(emulator, 4);
-  proxy.cut();
-  releaseAnswers();
-  await program.waitFor("database connection lost");
-  return { emulator, proxy, program, [Symbol.asyncDispose]: () => proxy[Symbol.asyncDispose]() };
-}
+// Logical replication moves all rows of all tables, but the sequences start anew.
+test("after a move without its sequences, migrate or an export raises them", async ({ context }) => {
+  let usage = [{ endpoint: "listen", requests: 5 }];
+  const emulator = await context.setUp({ exports: [{ groupings: ["none", "endpoint"] }] }, { usage: () => usage });
+  for (const _ of [1, 2, 3]) expect(await context.run(["export"])).toMatchObject({ status: 0 });
+  await forgetSequences(db);
+  expect(await context.run(["migrate"])).toMatchObject({ status: 0, stderr: expect.stringContaining("were raised") });
+  expect((await context.run(["export"])).stderr).not.toContain("sequences were behind");
 
-async function serveMany(context: ProgramContext): Promise<Emulator> {
-  const emulator = await context.serve();
-  await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ALL_GROUPINGS }] }));
-  return emulator;
-}
+  await forgetSequences(db);
+  usage = [
+    { endpoint: "listen", requests: 6 },
+    { endpoint: "speak", requests: 3 },
+  ];
+  const { status, stdout, stderr } = await context.run(["export"]);
+  expect(stdout).toMatch(/^nightly: 2 requests, 4 slices complete, 0 suspect, 0 failed; 6 rows changed\n$/);
+  expect(stderr).toContain("sequences were behind what is stored");
+  expect(status).toBe(0);
+  const reading = { groupings: ["none", "endpoint"], window: lastDays(2) };
+  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
+});
 
-/** For each series, either the whole answer is stored or nothing. */
-async function expectNoHalves(context: ProgramContext, emulator: Emulator): Promise<void> {
-  emulator.fault = undefined;
-  const served = await servedNumbers(emulator, context.key, READING);
-  const stored = await storedNumbers(db, READING);
-  for (const [series, rows] of Object.entries(stored)) expect([[], served[series]]).toContainEqual(rows);
-}
+const serveMany = (context: ProgramContext) => context.setUp({ exports: [{ groupings: ALL_GROUPINGS }] });
 
 /** After one ordinary export, the stored numbers are those of the service. */
 async function expectRecovery(context: ProgramContext, emulator: Emulator): Promise<void> {
@@ -130,3 +140,64 @@ async function expectRecovery(context: ProgramContext, emulator: Emulator): Prom
   const { rows } = await sql`select status, count(*)::integer as slices from bi.coverage group by status`.execute(db);
   expect(rows).toEqual([{ status: "complete", slices: 16 }]);
 }
+
+const DRAIN_SECONDS = 8;
+const STAGING = { id: "staging-1", name: "staging", key: { file: "share/staging.key" } };
+
+const SILENCE = "could not be read: its file system does not answer";
+
+/** Serves and configures two projects, of which staging has its key in a file. */
+async function serveBoth(context: ProgramContext) {
+  await mkdir(path.join(context.folder, "share"));
+  const secret = context.newSecret("share/staging.key");
+  await writeFile(path.join(context.folder, "share/staging.key"), secret);
+  const jobs = { projects: [PRODUCTION, STAGING], exports: [{ projects: ["production", "staging"] }] };
+  await context.setUp(
+    { ...jobs, worker: { drainSeconds: DRAIN_SECONDS } },
+    { consoleKeys: [{ secret, projectId: STAGING.id, scopes: ["member"] }] },
+  );
+}
+
+async function slicesOf(project: string) {
+  const { rows } = await sql<{ status: string; error: string }>`
+    select distinct status, error from bi.coverage where project = ${project}
+  `.execute(db);
+  return rows;
+}
+
+const FAILED = [{ status: "failed", error: expect.stringContaining(SILENCE) }];
+const COMPLETE = [{ status: "complete", error: null }];
+
+test("a key on a file system that does not answer fails its own project", async ({ context, skip }) => {
+  await serveBoth(context);
+  using silence = silenceFolder(path.join(context.folder, "share"));
+  if (!silence) return skip("needs root and /dev/fuse");
+  const exported = await context.start(["export"]).ended;
+  expect(exported).toMatchObject({ status: 1, stdout: expect.stringContaining(SILENCE) });
+  expect(exported.durationMs).toBeLessThan(BUSY_MS);
+  expect([await slicesOf("production"), await slicesOf("staging")]).toEqual([COMPLETE, FAILED]);
+  expect((await context.start(["status"]).ended).stdout).toContain(SILENCE);
+});
+
+test("a worker works on without a key whose file system does not answer", async ({ context, skip }) => {
+  await serveBoth(context);
+  using silence = silenceFolder(path.join(context.folder, "share"));
+  if (!silence) return skip("needs root and /dev/fuse");
+  const worker = context.start(["start"]);
+  await expect.poll(() => slicesOf("production")).toEqual(COMPLETE);
+  await expect.poll(() => slicesOf("staging")).toEqual(FAILED);
+  const stoppedMs = performance.now();
+  worker.kill("SIGTERM");
+  expect(await worker.ended).toMatchObject({ status: 0 });
+  expect(performance.now() - stoppedMs).toBeLessThan(DRAIN_SECONDS * 1000 + BUSY_MS);
+});
+
+test("a key file that is there and can't be read, such as a pipe, fails its own project", async ({ context }) => {
+  await serveBoth(context);
+  const file = path.join(context.folder, "share/staging.key");
+  await rm(file);
+  spawnSync("mkfifo", [file]);
+  const exported = await context.run(["export"]);
+  expect(exported).toMatchObject({ status: 1, stdout: expect.stringContaining("staging.key is not a regular file") });
+  expect(await slicesOf("production")).toEqual(COMPLETE);
+});

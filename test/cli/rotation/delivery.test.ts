@@ -1,56 +1,149 @@
-import { chmod, readFile, writeFile } from "node:fs/promises";
+// How keys get to their sinks and stay there: a new one, one whose file is lost, and a previous one that is put back. A key in use that
+// the service refuses is replaced.
+
+import { chmod, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { expect } from "vitest";
-import { ageKeys, events, ledgerRows, type RotationContext, rotationTest, sinkSecret } from "./rotation-context.ts";
+import { type RotationContext, rotationTest } from "./rotation-context.ts";
 
 const test = await rotationTest();
 
+const works = (context: RotationContext) => context.emulator.secretWorks(context.sinkSecret());
+
 /** A program that writes its input to a file, and that file, which may contain a key. */
-async function storingCommand(
-  context: RotationContext,
-  script = "",
-): Promise<{ readonly program: string; readonly file: string }> {
-  const program = path.join(context.folder, "store-key");
-  const file = path.join(context.folder, "stored.key");
-  context.sinks.push(file);
-  await writeFile(program, `#!/bin/sh\ncd '${context.folder}'\n${script}\ncat > stored.key\n`);
+async function storingCommand({ folder, allowedFiles }: RotationContext, script = "") {
+  const program = path.join(folder, "store-key");
+  const file = path.join(folder, "stored.key");
+  allowedFiles.push(file);
+  await writeFile(program, `#!/bin/sh\ncd '${folder}'\n${script}\ncat > stored.key\n`);
   await chmod(program, 0o700);
-  return { program, file };
-}
-
-const stored = async (file: string) => (await readFile(file, "utf8")).trim();
-
-async function sinksOf({ db }: RotationContext): Promise<readonly string[]> {
-  const rows = await db.selectFrom("usage_export.key_delivery").select("sink").orderBy("sink").execute();
-  return rows.map(({ sink }) => sink.split(" ")[0] ?? "");
+  return { program, stored: async () => (await readFile(file, "utf8")).trim() };
 }
 
 test("every sink gets the same key before it is active", async ({ context }) => {
-  const { program, file } = await storingCommand(context);
+  const { program, stored } = await storingCommand(context);
   await context.configure({ deliver: [{ file: context.sink }, { command: [program] }] });
-  expect((await context.run(["rotate"])).status).toBe(0);
-  expect(await stored(file)).toBe(sinkSecret(context));
-  expect(await events(context.db)).toEqual(["intent", "stored", "verified", "delivered", "delivered", "active"]);
+  expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
+  expect(await stored()).toBe(context.sinkSecret());
+  expect(await context.events()).toEqual(["intent", "stored", "verified", "delivered", "delivered", "active"]);
 });
 
-test("a sink that fails three times and then works gets the one key that was made; until then the current key stays in use", async ({
-  context,
-}) => {
+test("a sink that fails three times and then works gets the one key that was made", async ({ context }) => {
   await context.prepare();
-  await ageKeys(context.db, 30);
+  await context.ageKeys(30);
   const script = 'echo x >> tries; [ "$(wc -l < tries)" -le 3 ] && { echo "vault is sealed"; exit 1; }';
-  const { program, file } = await storingCommand(context, script);
+  const { program, stored } = await storingCommand(context, script);
   await context.configure({ deliver: [{ command: [program] }, { file: context.sink }] });
   for (let i = 0; i < 3; i++) {
     const { status, stdout } = await context.run(["rotate"]);
     expect(status).toBe(1);
     expect(stdout).toContain("ended with 1");
-    expect(await ledgerRows(context.db)).toMatchObject([{ state: "active" }, { state: "pending", step: "verified" }]);
-    expect(await sinksOf(context)).toEqual(["file"]);
-    expect(context.emulator.secretWorks(sinkSecret(context) ?? "")).toBe(true);
+    expect(await context.ledgerRows()).toMatchObject([{ state: "active" }, { state: "pending", step: "verified" }]);
+    const delivered = await context.db.selectFrom("usage_export.key_delivery").select("sink").execute();
+    expect(delivered).toMatchObject([{ sink: expect.stringMatching(/^file /) }]);
+    expect(works(context)).toBe(true);
   }
-  expect((await context.run(["rotate"])).status).toBe(0);
+  expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
   expect(context.proxy.creates).toHaveLength(2);
-  expect(await stored(file)).toBe(sinkSecret(context));
-  expect((await events(context.db)).filter((event) => event === "delivered")).toHaveLength(3);
+  expect(await stored()).toBe(context.sinkSecret());
+  expect((await context.events()).filter((event) => event === "delivered")).toHaveLength(3);
+});
+
+test.for<readonly [name: string, harm: (file: string) => Promise<void>, words: string]>([
+  ["is gone", (file) => rm(file), "is gone"],
+  ["holds another key", (file) => writeFile(file, "another\n"), "holds something else than the key in use"],
+])("a delivered file that %s is delivered again", async ([, harm, words], { context }) => {
+  await context.configure({}, { exports: [] });
+  await context.prepare();
+  const before = await readFile(context.sink, "utf8");
+  await harm(context.sink);
+  expect(await context.run(["rotate"])).toMatchObject({
+    status: 0,
+    stdout: expect.stringContaining(`: the delivered file ${context.sink} ${words}`),
+  });
+  expect(await readFile(context.sink, "utf8")).toBe(before);
+  expect((await context.events()).at(-1)).toBe("delivered");
+  expect(context.createdKeys()).toHaveLength(1);
+  expect((await context.run(["rotate"])).stdout).not.toContain("deliver");
+});
+
+test("a key in use that the service refuses is replaced at once, and delivered", async ({ context }) => {
+  await context.prepare();
+  await context.deleteKey(context.createdKeys()[0]);
+  expect(await context.run(["rotate"])).toMatchObject({
+    status: 0,
+    stdout: expect.stringContaining("create: the service refuses the key in use"),
+  });
+  expect(await context.states()).toEqual(["draining", "active"]);
+  expect(works(context)).toBe(true);
+  expect((await context.run(["rotate"])).stdout).toBe("exporter\n  the active key is 0 days old; due in 30 days\n");
+});
+
+test("if the previous key is refused as well, the next key is created with the first one", async ({ context }) => {
+  await context.prepare();
+  await context.prepare("--now");
+  for (const id of context.createdKeys()) await context.deleteKey(id);
+  expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
+  expect(context.createdKeys()).toHaveLength(1);
+  expect(works(context)).toBe(true);
+});
+
+test("a key is verified by a call that its scopes allow", async ({ context }) => {
+  await context.prepare();
+  context.emulator.fault = ({ path }) => {
+    if (path === "/v1/auth/token") return { kind: "answer", status: 404 };
+    return path === "/v1/projects" ? { kind: "answer", status: 401 } : undefined;
+  };
+  expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
+  expect(context.proxy.creates).toHaveLength(1);
+});
+
+test("if the service does not say whether the key works, no other key is made", async ({ context }) => {
+  await context.prepare();
+  context.emulator.fault = () => ({ kind: "answer", status: 403 });
+  expect(await context.run(["rotate"])).toMatchObject({
+    status: 0,
+    stderr: expect.stringContaining("not known whether the key in use works"),
+  });
+  expect(context.proxy.creates).toHaveLength(1);
+});
+
+/** Makes `count` keys, one after the other, and returns their secrets. */
+async function makeKeys(context: RotationContext, count: number): Promise<readonly (string | undefined)[]> {
+  const secrets: (string | undefined)[] = [];
+  for (let i = 0; i < count; i++) {
+    await context.prepare("--now");
+    secrets.push(context.sinkSecret());
+  }
+  return secrets;
+}
+
+test("--rollback verifies the previous key, delivers it and makes it active", async ({ context }) => {
+  const [first] = await makeKeys(context, 2);
+  const { status, stdout } = await context.run(["rotate", "--rollback"]);
+  expect(status).toBe(0);
+  expect(stdout).toMatch(/rollback .*\n.*deliver .*\n.*promote .*\n.*due in 30 days/);
+  expect(context.sinkSecret()).toBe(first);
+  expect(await context.states()).toEqual(["active", "draining"]);
+  expect((await context.events()).slice(-3)).toEqual(["rollback", "delivered", "active"]);
+});
+
+test("a previous key that does not work any more is not put back", async ({ context }) => {
+  const [, second] = await makeKeys(context, 2);
+  await context.deleteKey(context.createdKeys()[0]);
+  expect(await context.run(["rotate", "--rollback"])).toMatchObject({
+    status: 1,
+    stdout: expect.stringContaining("does not accept the key"),
+  });
+  expect(context.sinkSecret()).toBe(second);
+  expect(await context.states()).toEqual(["draining", "active"]);
+});
+
+test("--rollback needs --job if there are several rotations, and excludes --now", async ({ context }) => {
+  const common = { schedule: "0 4 * * *", project: "production", comment: "exporter", scopes: ["member"] };
+  await context.configure({}, { rotations: ["exporter", "other"].map((name) => ({ ...common, name })) });
+  const several = await context.run(["rotate", "--rollback"]);
+  expect(several).toMatchObject({ status: 2, stderr: expect.stringContaining("--rollback needs --job") });
+  const both = await context.run(["rotate", "--rollback", "--now"]);
+  expect(both).toMatchObject({ status: 2, stderr: expect.stringContaining("exclude each other") });
 });

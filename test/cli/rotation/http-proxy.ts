@@ -9,8 +9,6 @@ export type HttpProxy = AsyncDisposable & {
   readonly urlOf: (who: string) => string;
   /** The bodies of the creates the program sent, whether they reached the service or not. */
   readonly creates: readonly CreateBody[];
-  /** The secrets of the keys the service made. */
-  readonly secrets: readonly string[];
   /** If set, a create is answered with 502 and this text, as by a gateway that quotes the new key. */
   quote: ((secret: string) => string) | undefined;
 };
@@ -18,9 +16,13 @@ export type HttpProxy = AsyncDisposable & {
 const CreateBody = z.looseObject({ comment: z.string() });
 type CreateBody = z.infer<typeof CreateBody>;
 
-export async function startHttpProxy(targetUrl: string, decideFault: DecideFault): Promise<HttpProxy> {
+/** The secrets of the keys that the service makes are added to `secrets`. */
+export async function startHttpProxy(
+  targetUrl: string,
+  decideFault: DecideFault,
+  secrets: string[],
+): Promise<HttpProxy> {
   const creates: CreateBody[] = [];
-  const secrets: string[] = [];
   const front = await startServiceFront(targetUrl, {
     decideFault,
     whoAsks: (request) => {
@@ -44,7 +46,6 @@ export async function startHttpProxy(targetUrl: string, decideFault: DecideFault
   const proxy: HttpProxy = {
     urlOf: (who) => `${front.url}/${who}`,
     creates,
-    secrets,
     quote: undefined,
     [Symbol.asyncDispose]: () => front[Symbol.asyncDispose](),
   };

@@ -1,17 +1,8 @@
 // What keeps a rotation from making a key, or a key from being used. In each case the current key stays.
 
-import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { expect } from "vitest";
-import {
-  ageKeys,
-  createdKeys,
-  events,
-  ledgerRows,
-  type RotationContext,
-  rotationTest,
-  sinkSecret,
-} from "./rotation-context.ts";
+import { type RotationContext, rotationTest } from "./rotation-context.ts";
 
 const test = await rotationTest();
 const limitedTest = await rotationTest({ scopes: ["usage:read", "project:read", "keys:read"] });
@@ -35,31 +26,28 @@ limitedTest("if the calling key may not create keys, the error names the missing
   const { status, stdout } = await context.run(["rotate"]);
   expect(status).toBe(1);
   expect(stdout).toMatch(/the service answered 403.*the key needs the scope keys:write/);
-  expect(await ledgerRows(context.db)).toEqual([]);
-  expect(await events(context.db)).toEqual(["intent", "not-created", "failed"]);
+  expect(await context.ledgerRows()).toEqual([]);
+  expect(await context.events()).toEqual(["intent", "not-created", "failed"]);
   expect(postsOf(context)).toBe(1);
 });
 
 test("a first key that the service does not know is reported before a create is sent", async ({ context }) => {
-  const { status, stdout } = await context.run(["rotate"], { USAGE_EXPORT_KEY: context.newSecret() });
-  expect(status).toBe(1);
-  expect(stdout).toContain("it does not accept the key");
-  expect(await events(context.db)).toEqual(["failed"]);
+  const result = await context.run(["rotate"], { USAGE_EXPORT_KEY: context.newSecret() });
+  expect(result).toMatchObject({ status: 1, stdout: expect.stringContaining("it does not accept the key") });
+  expect(await context.events()).toEqual(["failed"]);
   expect(postsOf(context)).toBe(0);
 });
 
 test("an unavailable service is reported before a create is sent, and leaves no orphan", async ({ context }) => {
   context.emulator.fault = () => ({ kind: "answer", status: 503, headers: { "retry-after": "9999" } });
-  const { status } = await context.run(["rotate"]);
-  expect(status).toBe(1);
-  expect(await ledgerRows(context.db)).toEqual([]);
+  expect(await context.run(["rotate"])).toMatchObject({ status: 1 });
+  expect(await context.ledgerRows()).toEqual([]);
   expect(postsOf(context)).toBe(0);
 });
 
 test("a sink that can't be delivered to is reported before the service is called", async ({ context }) => {
   await context.configure({ deliver: [{ file: context.sink }, { command: ["no-such-program"] }] });
-  const { status, stdout } = await context.run(["rotate"]);
-  expect({ status, stdout }).toEqual({
+  expect(await context.run(["rotate"])).toMatchObject({
     status: 1,
     stdout: 'exporter\n  failed: the command "no-such-program" does not exist, or may not be run\n',
   });
@@ -69,22 +57,22 @@ test("a sink that can't be delivered to is reported before the service is called
 
 test("a new key that the service refuses stays unused, and the current key stays", async ({ context }) => {
   await context.prepare();
-  const before = sinkSecret(context);
+  const before = context.sinkSecret();
   const known = context.emulator.keys().map(({ apiKeyId }) => apiKeyId);
   context.emulator.fault = ({ keyId }) =>
     keyId !== undefined && !known.includes(keyId) ? { kind: "answer", status: 401 } : undefined;
-  await ageKeys(context.db, 30);
+  await context.ageKeys(30);
   const { status, stdout } = await context.run(["rotate"]);
   expect(status).toBe(1);
   expect(stdout).toContain("it does not accept the key");
-  expect(sinkSecret(context)).toBe(before);
-  expect(await ledgerRows(context.db)).toMatchObject([{ state: "active" }, { state: "pending", step: "stored" }]);
+  expect(context.sinkSecret()).toBe(before);
+  expect(await context.ledgerRows()).toMatchObject([{ state: "active" }, { state: "pending", step: "stored" }]);
   expect(await failuresOf(context)).toBe(1);
 
   context.emulator.fault = undefined;
-  expect((await context.run(["rotate"])).status).toBe(0);
+  expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
   expect(postsOf(context)).toBe(2);
-  expect(await ledgerRows(context.db)).toMatchObject([{ state: "draining" }, { state: "active" }]);
+  expect(await context.states()).toEqual(["draining", "active"]);
   expect(await failuresOf(context)).toBe(0);
 });
 
@@ -94,49 +82,83 @@ test("a new key that the service takes for another key stays unused", async ({ c
     path === "/v1/auth/token" && keyId !== console?.apiKeyId
       ? { kind: "body", change: (json) => ({ ...json, api_key_id: console?.apiKeyId }) }
       : undefined;
-  const { status, stdout } = await context.run(["rotate"]);
-  expect(status).toBe(1);
-  expect(stdout).toMatch(/the service takes the key \S+ for /);
+  expect(await context.run(["rotate"])).toMatchObject({
+    status: 1,
+    stdout: expect.stringMatching(/the service takes the key \S+ for /),
+  });
 });
 
 test("a key with fewer scopes than requested stays unused, and rotate --now makes another", async ({ context }) => {
   await context.prepare();
-  const before = sinkSecret(context);
+  const before = context.sinkSecret();
   await context.configure({ scopes: ["member", "billing:read"] });
   context.emulator.fault = ({ method }) =>
     method === "POST" ? { kind: "body", change: (json) => ({ ...json, scopes: ["member"] }) } : undefined;
-  const first = await context.run(["rotate", "--now"]);
-  expect(first).toMatchObject({
+  expect(await context.run(["rotate", "--now"])).toMatchObject({
     status: 1,
     stdout: expect.stringMatching(/was not granted billing:read; .*rotate --now/),
   });
-  expect((await context.run(["rotate"])).status).toBe(1);
-  expect(sinkSecret(context)).toBe(before);
+  expect(await context.run(["rotate"])).toMatchObject({ status: 1 });
+  expect(context.sinkSecret()).toBe(before);
   expect(postsOf(context)).toBe(2);
 
   context.emulator.fault = undefined;
-  expect((await context.run(["rotate", "--now"])).status).toBe(0);
+  expect(await context.run(["rotate", "--now"])).toMatchObject({ status: 0 });
   expect(postsOf(context)).toBe(3);
-  expect(await ledgerRows(context.db)).toMatchObject([
-    { state: "draining" },
-    { state: "draining" },
-    { state: "active" },
-  ]);
+  expect(await context.states()).toEqual(["draining", "draining", "active"]);
 });
 
 test("a rotation works with a service that does not have /v1/auth/token", async ({ context }) => {
   context.emulator.fault = ({ path }) => (path === "/v1/auth/token" ? { kind: "answer", status: 404 } : undefined);
-  expect((await context.run(["rotate"])).status).toBe(0);
+  expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
 });
 
 test("another master key than the ledger's is refused before the service is called", async ({ context }) => {
   await context.prepare();
   const before = context.emulator.requests.length;
   const { status, stderr } = await context.run(["rotate", "--now"], {
-    USAGE_EXPORT_MASTER_KEY: randomBytes(32).toString("base64"),
+    USAGE_EXPORT_MASTER_KEY: context.newMasterKey(),
   });
   expect(status).toBe(2);
   expect(stderr).toContain("USAGE_EXPORT_MASTER_KEY is not the master key that the ledger's keys were sealed with");
   expect(context.emulator.requests.length).toBe(before);
-  expect(createdKeys(context)).toHaveLength(1);
+  expect(context.createdKeys()).toHaveLength(1);
+});
+
+test("after five failed attempts nothing is created until a person asks for it", async ({ context }) => {
+  context.emulator.fault = ({ method }) => (method === "POST" ? { kind: "answer", status: 409 } : undefined);
+  for (let i = 0; i < 5; i++) expect(await context.run(["rotate"])).toMatchObject({ status: 1 });
+  expect(postsOf(context)).toBe(5);
+
+  context.emulator.fault = undefined;
+  const blocked = /needs attention: 5 attempts failed, the last with: .*409.*nothing is created until rotate --now/;
+  for (const args of [["rotate"], ["rotate", "--dry-run"], ["rotate", "--json"]]) {
+    expect(await context.run(args)).toMatchObject({ status: 1, stdout: expect.stringMatching(blocked) });
+  }
+  expect(postsOf(context)).toBe(5);
+  for (const command of ["keys", "status"]) {
+    const { status, stdout } = await context.run([command]);
+    expect(stdout).toMatch(/5 failed attempts, the last: .*409/);
+    expect(stdout).toContain("needs attention: nothing is created until rotate --now");
+    expect(status).toBe(1);
+  }
+
+  expect(await context.run(["rotate", "--now"])).toMatchObject({ status: 0 });
+  expect(postsOf(context)).toBe(6);
+  expect(await context.states()).toEqual(["active"]);
+  expect(await context.run(["keys"])).toMatchObject({ status: 0, stdout: expect.not.stringContaining("attention") });
+});
+
+test("a process that dies at every create makes no more than five keys", async ({ context }) => {
+  // The state that a process leaves if it dies between recording the intent and getting the answer.
+  await context.db.insertInto("usage_export.rotation").values({ name: "exporter", failed_attempts: 4 }).execute();
+  const intent = { intent_id: "ue-0", rotation: "exporter", project_id: "project-1", project: "production" } as const;
+  const asked = { comment: "usage exporter [ue-0]", scopes_asked: ["member"] };
+  const values = { ...intent, ...asked, state: "pending", step: "intent" } as const;
+  await context.db.insertInto("usage_export.api_key").values(values).execute();
+  expect(await context.run(["rotate"])).toMatchObject({
+    status: 1,
+    stdout: expect.stringContaining("needs attention: 5 attempts failed"),
+  });
+  expect(postsOf(context)).toBe(0);
 });

@@ -1,12 +1,12 @@
 import { statSync } from "node:fs";
 import { expect } from "vitest";
-import { ageKeys, createdKeys, events, ledgerRows, rotationTest, sinkSecret } from "./rotation-context.ts";
+import { rotationTest } from "./rotation-context.ts";
 
 const test = await rotationTest();
 
 test("the first rotation makes a key, verifies it, delivers it and makes it active", async ({ context }) => {
   const { status, stdout } = await context.run(["rotate"]);
-  const [id = ""] = createdKeys(context);
+  const [id = ""] = context.createdKeys();
   expect(stdout.split("\n").map((line) => line.replaceAll(id, "ID"))).toEqual([
     "exporter",
     "  create: there is no active key",
@@ -17,14 +17,14 @@ test("the first rotation makes a key, verifies it, delivers it and makes it acti
     "",
   ]);
   expect(status).toBe(0);
-  expect(context.emulator.secretWorks(sinkSecret(context) ?? "")).toBe(true);
+  expect(context.emulator.secretWorks(context.sinkSecret())).toBe(true);
   expect(statSync(context.sink).mode & 0o777).toBe(0o600);
-  const rows = await ledgerRows(context.db);
+  const rows = await context.ledgerRows();
   expect(rows).toMatchObject([{ api_key_id: id, state: "active", step: null }]);
   expect(context.proxy.creates).toEqual([
     { comment: `usage exporter [${rows[0]?.intent_id}]`, scopes: ["member"], tags: ["usage-exporter"] },
   ]);
-  expect(await events(context.db)).toEqual(["intent", "stored", "verified", "delivered", "active"]);
+  expect(await context.events()).toEqual(["intent", "stored", "verified", "delivered", "active"]);
 });
 
 test("a key that is not due stays, and the service is asked only whether it works", async ({ context }) => {
@@ -35,7 +35,7 @@ test("a key that is not due stays, and the service is asked only whether it work
     status: 0,
     stdout: "exporter\n  the active key is 0 days old; due in 30 days\n",
   });
-  const [id] = createdKeys(context);
+  const [id] = context.createdKeys();
   expect(context.emulator.requests.slice(before)).toMatchObject([
     { method: "GET", path: "/v1/auth/token", keyId: id, status: 200 },
     { method: "GET", path: expect.stringContaining("/usage/breakdown"), keyId: id, status: 200 },
@@ -44,56 +44,36 @@ test("a key that is not due stays, and the service is asked only whether it work
 
 test("a key that is due creates its successor, and still works", async ({ context }) => {
   await context.prepare();
-  const [old] = createdKeys(context);
-  const oldSecret = sinkSecret(context) ?? "";
-  await ageKeys(context.db, 30);
-  expect((await context.run(["rotate"])).status).toBe(0);
-  expect(await ledgerRows(context.db)).toMatchObject([{ state: "draining" }, { state: "active" }]);
-  expect(sinkSecret(context)).not.toBe(oldSecret);
+  const [old] = context.createdKeys();
+  const oldSecret = context.sinkSecret();
+  await context.ageKeys(30);
+  expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
+  expect(await context.states()).toEqual(["draining", "active"]);
+  expect(context.sinkSecret()).not.toBe(oldSecret);
   expect(context.emulator.secretWorks(oldSecret)).toBe(true);
-  const posts = context.emulator.requests.filter(({ method }) => method === "POST");
-  expect(posts.at(-1)?.keyId).toBe(old);
+  expect(context.emulator.requests.findLast(({ method }) => method === "POST")?.keyId).toBe(old);
 });
 
 test("--dry-run says what would be done and why, and does nothing", async ({ context }) => {
-  const { status, stdout } = await context.run(["rotate", "--dry-run"]);
-  expect({ status, stdout }).toEqual({ status: 0, stdout: "exporter\n  would create: there is no active key\n" });
-  const json = await context.run(["rotate", "--dry-run", "--json"]);
-  expect(JSON.parse(json.stdout)).toEqual([
+  const dry = (...options: string[]) => context.run(["rotate", "--dry-run", ...options]);
+  expect(await dry()).toMatchObject({ status: 0, stdout: "exporter\n  would create: there is no active key\n" });
+  expect(JSON.parse((await dry("--json")).stdout)).toEqual([
     { rotation: "exporter", status: "ok", did: ["would create: there is no active key"], kept: [], errors: [] },
   ]);
   expect(context.emulator.requests).toEqual([]);
-  expect(await ledgerRows(context.db)).toEqual([]);
-});
-
-test("--dry-run takes --now and --rollback into account", async ({ context }) => {
+  expect(await context.ledgerRows()).toEqual([]);
   await context.prepare();
-  await context.prepare({ now: true });
-  const [row] = await ledgerRows(context.db);
-  expect((await context.run(["rotate", "--dry-run", "--now"])).stdout).toContain(
-    "would create: a fresh key was asked for",
-  );
-  expect((await context.run(["rotate", "--dry-run", "--rollback"])).stdout).toContain(
-    `would rollback ${row?.api_key_id}`,
-  );
-});
-
-test("--json has what was done", async ({ context }) => {
-  const { stdout } = await context.run(["rotate", "--json"]);
-  expect(JSON.parse(stdout)).toMatchObject([
-    {
-      rotation: "exporter",
-      status: "ok",
-      did: expect.arrayContaining([expect.stringMatching(/^promote /)]),
-      errors: [],
-    },
-  ]);
+  await context.prepare("--now");
+  const [row] = await context.ledgerRows();
+  expect((await dry("--now")).stdout).toContain("would create: a fresh key was asked for");
+  expect((await dry("--rollback")).stdout).toContain(`would rollback ${row?.api_key_id}`);
+  expect(context.proxy.creates).toHaveLength(2);
 });
 
 test("a self-hosted key is made with its two products and without tags", async ({ context }) => {
   const scopes = ["member", "self-hosted:products"];
   await context.configure({ scopes });
-  expect((await context.run(["rotate"])).status).toBe(0);
+  expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
   expect(context.proxy.creates).toEqual([{ comment: expect.any(String), scopes }]);
   const rows = await context.db.selectFrom("usage_export.api_key").select("scopes_granted").execute();
   expect(rows).toEqual([{ scopes_granted: ["member", "self-hosted:product:api", "self-hosted:product:engine"] }]);
@@ -101,42 +81,77 @@ test("a self-hosted key is made with its two products and without tags", async (
 
 test("a self-hosted key that may do nothing else is verified as well", async ({ context }) => {
   const project = { id: "project-1", name: "production", key: { env: "USAGE_EXPORT_KEY" } };
-  await context.configure(
-    { scopes: ["self-hosted:product:api", "self-hosted:product:engine"] },
-    { projects: [project] },
-  );
-  expect((await context.run(["rotate"])).status).toBe(0);
-  const [id] = createdKeys(context);
-  expect(context.emulator.requests.filter(({ keyId }) => keyId === id).map(({ path }) => path)).toEqual([
-    "/v1/auth/token",
-  ]);
+  const scopes = ["self-hosted:product:api", "self-hosted:product:engine"];
+  await context.configure({ scopes }, { projects: [project] });
+  expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
+  const [id] = context.createdKeys();
+  const calls = context.emulator.requests.filter(({ keyId }) => keyId === id);
+  expect(calls.map(({ path }) => path)).toEqual(["/v1/auth/token"]);
 });
 
 test("a key that is to expire is requested with its time to live", async ({ context }) => {
   await context.configure({ expiresInDays: 40 });
-  expect((await context.run(["rotate"])).status).toBe(0);
+  expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
   expect(context.proxy.creates).toMatchObject([{ time_to_live_in_seconds: 40 * 24 * 60 * 60 }]);
   expect(context.proxy.creates[0]).not.toHaveProperty("expiration_date");
   const row = await context.db.selectFrom("usage_export.api_key").select("expires_at").executeTakeFirst();
-  const ends =
-    context.emulator
-      .keys()
-      .find(({ origin }) => origin === "created")
-      ?.expiresAt?.getTime() ?? 0;
-  const known = row?.expires_at?.getTime() ?? 0;
-  expect(ends - known).toBeGreaterThanOrEqual(0);
-  expect(ends - known).toBeLessThan(60_000);
+  const made = context.emulator.keys().find(({ origin }) => origin === "created");
+  const earlyMs = Number(made?.expiresAt) - Number(row?.expires_at);
+  expect(earlyMs).toBeGreaterThanOrEqual(0);
+  expect(earlyMs).toBeLessThan(60_000);
 });
 
 test("rotations are run one after the other, and one that fails does not stop the next", async ({ context }) => {
-  const common = { schedule: "0 4 * * *", project: "production", comment: "exporter" };
-  const broken = { ...common, name: "broken", scopes: ["member"], deliver: [{ file: context.folder }] };
-  const rotations = [broken, { ...common, name: "exporter", scopes: ["member"], deliver: [{ file: context.sink }] }];
+  const common = { schedule: "0 4 * * *", project: "production", comment: "exporter", scopes: ["member"] };
+  const sinks = { broken: context.folder, exporter: context.sink };
+  const rotations = Object.entries(sinks).map(([name, file]) => ({ ...common, name, deliver: [{ file }] }));
   await context.configure({}, { rotations });
-  const { status, stdout } = await context.run(["rotate"]);
-  expect(status).toBe(1);
-  expect(stdout).toMatch(
-    /^broken\n {2}failed: the key file .* can't be written: it is not a file\nexporter\n {2}create:/,
-  );
-  expect((await context.run(["rotate", "--job", "exporter"])).status).toBe(0);
+  expect(await context.run(["rotate"])).toMatchObject({
+    status: 1,
+    stdout: expect.stringMatching(
+      /^broken\n {2}failed: the key file .* can't be written: it is not a file\nexporter\n {2}create:/,
+    ),
+  });
+  expect(await context.run(["rotate", "--job", "exporter"])).toMatchObject({ status: 0 });
+});
+
+test("`keys` has a line for every key, the newest first, with its id, state, age and comment", async ({ context }) => {
+  expect(await context.run(["keys"])).toMatchObject({ status: 0, stdout: "no key was made yet\n" });
+  await context.prepare();
+  await context.ageKeys(30);
+  await context.prepare();
+  const [old, current] = await context.ledgerRows();
+  const { status, stdout } = await context.run(["keys"]);
+  expect(status).toBe(0);
+  expect(stdout.split("\n")).toEqual([
+    "exporter",
+    `  active   ${current?.api_key_id}, 0 days old, last seen in use unknown, "usage exporter [${current?.intent_id}]"`,
+    `  draining ${old?.api_key_id}, 30 days old, last seen in use unknown, "usage exporter [${old?.intent_id}]"`,
+    "",
+  ]);
+  const { keys, rotations } = JSON.parse((await context.run(["keys", "--json"])).stdout);
+  const active = { rotation: "exporter", apiKeyId: current?.api_key_id, ageDays: 0 };
+  expect(keys[0]).toMatchObject({ ...active, project: "production", state: "active" });
+  expect(rotations).toMatchObject([{ ...active, failedAttempts: 0, lastError: null, fallback: null }]);
+});
+
+test("rewrap seals every key with the new master key, while the old one is still given", async ({ context }) => {
+  await context.prepare();
+  await context.prepare("--now");
+  const secret = context.sinkSecret();
+  const sealed = () =>
+    context.db.selectFrom("usage_export.api_key").select("sealed").orderBy("requested_at").executeTakeFirst();
+  const before = await sealed();
+  const onlyNext = { USAGE_EXPORT_MASTER_KEY: context.newMasterKey() };
+  const both = { ...onlyNext, USAGE_EXPORT_MASTER_KEY_PREVIOUS: context.masterKey };
+  const rewrapped = (count: number) => ({ status: 0, stdout: `${count} keys sealed with the current master key\n` });
+  expect(await context.run(["keys", "rewrap"], both)).toMatchObject(rewrapped(2));
+  expect(await context.run(["keys", "rewrap"], both)).toMatchObject(rewrapped(0));
+  expect(await sealed()).not.toEqual(before);
+  expect((await context.events()).slice(-2)).toEqual(["rewrapped", "rewrapped"]);
+
+  expect(await context.run(["rotate", "--rollback"], onlyNext)).toMatchObject({ status: 0 });
+  expect(await context.run(["export"], { ...onlyNext, USAGE_EXPORT_KEY: undefined })).toMatchObject({ status: 0 });
+  expect(context.sinkSecret()).not.toBe(secret);
+  expect(await context.run(["rotate"])).toMatchObject({ status: 2 });
 });

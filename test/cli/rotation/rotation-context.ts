@@ -2,55 +2,26 @@
 // sink, and the program to run on them. After the test no secret may be anywhere but in the sinks.
 
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { type RawBuilder, sql } from "kysely";
-import { pino } from "pino";
-import { afterAll, test as base, expect } from "vitest";
-import type { App } from "../../../src/app.ts";
-import { type RotateOptions, runRotate } from "../../../src/cli/rotate.ts";
+import { afterAll, test as base } from "vitest";
 import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
-import type { UsageSource } from "../../../src/emulator/usage.ts";
-import { Scrubber } from "../../../src/secret.ts";
 import { type DecideFault, PASS } from "../../faults/fault-decision.ts";
 import { copyDatabase, testDatabase } from "../../support/database.ts";
-import { type Emulator, type EmulatorOptions, startEmulator } from "../../support/emulator.ts";
-import { findLeaks, type Leak, type Places, passwordsIn } from "../../support/leaks.ts";
-import type { Program, ProgramResult } from "../../support/program.ts";
-import { forgetServerLog } from "../../support/server-log.ts";
-import { type Environment, openPrograms, otherPlaces, prepareDatabase } from "../program-context.ts";
-import { type HttpProxy, startHttpProxy } from "./http-proxy.ts";
+import type { EmulatorOptions } from "../../support/emulator.ts";
+import { passwordsIn } from "../../support/leaks.ts";
+import { ageStoredData } from "../age-stored-data.ts";
+import { closeWithoutLeaks, openProgramContext, prepareDatabase } from "../program-context.ts";
+import { PRODUCTION, PROJECT_ID, smallConfig } from "../small-config.ts";
+import { startHttpProxy } from "./http-proxy.ts";
 
-export const PROJECT_ID = "project-1";
 const ROTATION = "exporter";
 /** The name of the program that calls the proxy, unless a test gives another. */
 export const PROGRAM = "program";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-export type RotationContext = AsyncDisposable & {
-  readonly folder: string;
-  readonly emulator: Emulator;
-  readonly proxy: HttpProxy;
-  readonly db: Database;
-  readonly databaseUrl: string;
-  readonly firstKey: string;
-  readonly masterKey: string;
-  /** The file that the rotation delivers to. */
-  readonly sink: string;
-  /** The files that may contain a key. A test adds the others that it makes in the folder. */
-  readonly sinks: string[];
-  readonly run: (args: readonly string[], env?: Environment) => Promise<ProgramResult>;
-  readonly start: (args: readonly string[], env?: Environment) => Program;
-  /** Rotates in the test process with an environment of its own, to prepare a state: cases of the fault harness do so at the same time. */
-  readonly prepare: (options?: RotateOptions) => Promise<void>;
-  readonly configure: (rotation?: Fields, rest?: Fields) => Promise<void>;
-  readonly newSecret: () => string;
-  readonly newMasterKey: () => string;
-  readonly leaks: (where?: Pick<Places, "serverLog" | "databaseUrl" | "commandLines">) => Promise<readonly Leak[]>;
-};
+export type RotationContext = Awaited<ReturnType<typeof openRotationContext>>;
 
 export type RotationOptions = {
   readonly scopes?: readonly string[];
@@ -75,11 +46,7 @@ export async function rotationTest(options: RotationOptions = {}) {
   return base.extend("context", async ({ onTestFinished }): Promise<RotationContext> => {
     await prepareDatabase(database);
     const context = await openRotationContext(options, database);
-    onTestFinished(async () => {
-      await using open = context;
-      expect(await open.leaks(otherPlaces(open.databaseUrl))).toEqual([]);
-      forgetServerLog();
-    });
+    onTestFinished(() => closeWithoutLeaks(context, database.url));
     return context;
   });
 }
@@ -91,140 +58,82 @@ let databaseOfFile: ReturnType<typeof testDatabase> | undefined;
 export async function openRotationContext(
   options: RotationOptions = {},
   database?: { readonly db: Database; readonly url: string },
-): Promise<RotationContext> {
+) {
   const opened = new AsyncDisposableStack();
-  const folder = await mkdtemp(path.join(tmpdir(), "usage-export-rotation-"));
-  opened.defer(() => rm(folder, { recursive: true, force: true }));
-  const url = database?.url ?? opened.use(await copyDatabase()).url;
-  const db = database?.db ?? openPostgres(url);
+  const databaseUrl = database?.url ?? opened.use(await copyDatabase()).url;
+  const db = database?.db ?? openPostgres(databaseUrl);
   if (!database) opened.defer(() => db.destroy());
-
-  const secrets: string[] = [];
-  const newSecret = () => keep(secrets, randomBytes(20).toString("hex"));
-  const firstKey = newSecret();
-  const newMasterKey = () => keep(secrets, randomBytes(32).toString("base64"));
-  const masterKey = newMasterKey();
-  const creatorKey = newSecret();
-  const consoleKeys = [
-    { secret: firstKey, projectId: PROJECT_ID, scopes: options.scopes ?? ["member"] },
-    ...(options.creatorScopes ? [{ secret: creatorKey, projectId: PROJECT_ID, scopes: options.creatorScopes }] : []),
-  ];
-  const emulator = opened.use(await startEmulator({ consoleKeys, ...options.emulator }));
-  const proxy = opened.use(await startHttpProxy(emulator.url, options.decideFault ?? (() => PASS)));
-  const programUrl = options.databaseVia ? opened.use(await options.databaseVia(url)).url : url;
-  const sink = path.join(folder, "exporter.key");
-  const sinks = [sink];
-  const configPath = path.join(folder, "jobs.config.json");
-  const configure: RotationContext["configure"] = (rotation, rest) =>
-    writeFile(configPath, JSON.stringify(rotationConfig(proxy.urlOf(PROGRAM), sink, rotation, rest)));
-  await configure();
-
-  const baseEnv = {
-    DATABASE_URL: programUrl,
-    USAGE_EXPORT_KEY: firstKey,
+  const newMasterKey = () => randomBytes(32).toString("base64");
+  const [masterKey, creatorKey] = [newMasterKey(), randomBytes(20).toString("hex")];
+  const { databaseVia, timeoutMs } = options;
+  const env = {
+    DATABASE_URL: databaseVia ? opened.use(await databaseVia(databaseUrl)).url : databaseUrl,
     USAGE_EXPORT_MASTER_KEY: masterKey,
     USAGE_EXPORT_CREATOR_KEY: creatorKey,
   };
-  const programs = opened.use(
-    openPrograms(folder, baseEnv, options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }),
-  );
-
+  const program = opened.use(await openProgramContext(env, timeoutMs === undefined ? {} : { timeoutMs }));
+  const { secrets, allowedFiles } = program;
+  secrets.push(masterKey, creatorKey, ...passwordsIn(databaseUrl));
+  const emulator = await program.serve({
+    ...options.emulator,
+    scopes: options.scopes ?? ["member"],
+    consoleKeys: [
+      ...(options.creatorScopes ? [{ secret: creatorKey, projectId: PROJECT_ID, scopes: options.creatorScopes }] : []),
+      ...(options.emulator?.consoleKeys ?? []),
+    ],
+  });
+  const proxy = opened.use(await startHttpProxy(emulator.url, options.decideFault ?? (() => PASS), secrets));
+  const sink = path.join(program.folder, "exporter.key");
+  allowedFiles.push(sink);
+  const configure = (rotation: Fields = {}, rest: Fields = {}) =>
+    program.configure(rotationConfig(proxy.urlOf(PROGRAM), { deliver: [{ file: sink }], ...rotation }, rest));
+  await configure();
   return {
-    folder,
-    emulator,
-    proxy,
-    db,
-    databaseUrl: url,
-    firstKey,
-    masterKey,
+    ...program,
+    ...{ db, databaseUrl, emulator, proxy, masterKey, configure },
+    /** The file that the rotation delivers to. */
     sink,
-    sinks,
-    configure,
-    newSecret,
-    newMasterKey,
-    start: programs.start,
-    run: programs.run,
-    prepare: (rotateOptions = {}) => prepare({ ...baseEnv, DATABASE_URL: url }, configPath, rotateOptions),
-    leaks: async (where = { databaseUrl: url }) =>
-      findLeaks([...secrets, ...proxy.secrets, ...passwordsIn(url)], {
-        texts: { output: await programs.output() },
-        ...where,
-        folders: [folder],
-        allowedFiles: sinks,
-      }),
+    newMasterKey() {
+      const key = newMasterKey();
+      secrets.push(key);
+      return key;
+    },
+    /** Rotates, to prepare a state. Cases of the fault harness do so at the same time, so the folder is not the working directory. */
+    async prepare(...args: readonly string[]) {
+      const config = path.join(program.folder, "jobs.config.json");
+      const { status, stdout } = await program.run(["rotate", "--config", config, ...args], {
+        DATABASE_URL: databaseUrl,
+      });
+      if (status !== 0) throw new Error(`the rotation to begin with ended with ${status}: ${stdout}`);
+    },
+    /** The key in the sink; empty while there is none. */
+    sinkSecret: () => (existsSync(sink) ? readFileSync(sink, "utf8").trim() : ""),
+    /** The ids of the keys that were created and still work. */
+    createdKeys: () =>
+      emulator.keys().flatMap((key) => (key.origin === "created" && key.state === "active" ? key.apiKeyId : [])),
+    ageKeys: (days: number) => ageStoredData(db, days, ["api_key"]),
+    ledgerRows: () => ledgerRows(db),
+    states: async () => (await ledgerRows(db)).map(({ state }) => state),
+    events: async () => (await keyEvents(db)).map(({ event }) => event),
+    /** As a person does in the service's console. */
+    async deleteKey(apiKeyId = "") {
+      const url = `${emulator.url}/v1/projects/${PROJECT_ID}/keys/${apiKeyId}`;
+      const { status } = await fetch(url, { method: "DELETE", headers: { authorization: `Token ${program.key}` } });
+      if (status !== 200) throw new Error(`the key ${apiKeyId} could not be deleted: ${status}`);
+    },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }
 
-function keep(secrets: string[], secret: string): string {
-  secrets.push(secret);
-  return secret;
-}
-
-function rotationConfig(baseUrl: string, sink: string, rotation: Fields = {}, rest: Fields = {}): Fields {
+/** Which the program calls as fast as it may: there is no real service to be spared. */
+function rotationConfig(baseUrl: string, rotation: Fields, rest: Fields): Fields {
   const key = { rotation: ROTATION, first: { env: "USAGE_EXPORT_KEY" } };
-  return {
-    // As fast as the program may: there is no real service to be spared.
-    service: { baseUrl, dialect: "interface", requestsPerSecond: 100 },
-    projects: [{ id: PROJECT_ID, name: "production", key }],
-    exports: [
-      { name: "nightly", schedule: "15 2 * * *", projects: ["production"], window: { days: 2 }, groupings: ["none"] },
-    ],
-    rotations: [
-      {
-        name: ROTATION,
-        schedule: "0 4 * * *",
-        project: "production",
-        comment: "usage exporter",
-        scopes: ["member"],
-        tags: ["usage-exporter"],
-        deliver: [{ file: sink }],
-        ...rotation,
-      },
-    ],
+  const common = { schedule: "0 4 * * *", project: "production", comment: "usage exporter" };
+  return smallConfig(baseUrl, {
+    projects: [{ ...PRODUCTION, key }],
+    rotations: [{ ...common, name: ROTATION, scopes: ["member"], tags: ["usage-exporter"], ...rotation }],
     ...rest,
-  };
-}
-
-async function prepare(env: Environment, configPath: string, options: RotateOptions): Promise<void> {
-  const said: string[] = [];
-  const app: App = {
-    env,
-    configPath,
-    signal: new AbortController().signal,
-    scrubber: new Scrubber(),
-    log: pino({ level: "silent" }),
-    actor: "the test",
-    write: (text) => void said.push(text),
-    terminal: false,
-  };
-  const status = await runRotate(app, options);
-  if (status !== 0) throw new Error(`the rotation to begin with ended with ${status}: ${said.join("")}`);
-}
-
-/** The key in the sink; undefined while there is none. */
-export function sinkSecret({ sink }: Pick<RotationContext, "sink">): string | undefined {
-  try {
-    return readFileSync(sink, "utf8").replace(/\n$/, "");
-  } catch {
-    return undefined;
-  }
-}
-
-/** Sets back all times of the keys in the ledger by `days` days. */
-export async function ageKeys(db: Database, days: number): Promise<void> {
-  const shift = (columns: readonly string[]): RawBuilder<unknown> =>
-    sql.raw(columns.map((column) => `${column} = ${column} - make_interval(hours => ${24 * days})`).join(", "));
-  const columns = [
-    "requested_at",
-    "created_at",
-    "active_since",
-    "rollback_at",
-    "draining_since",
-    "due_for_removal_at",
-    "expires_at",
-  ];
-  await sql`update usage_export.api_key set ${shift(columns)}`.execute(db);
+  });
 }
 
 export type LedgerRow = {
@@ -244,28 +153,6 @@ export async function ledgerRows(db: Database): Promise<readonly LedgerRow[]> {
     .execute();
 }
 
-export async function events(db: Database): Promise<readonly string[]> {
-  return (await keyEvents(db)).map(({ event }) => event);
-}
-
 export async function keyEvents(db: Database) {
   return db.selectFrom("usage_export.key_event").select(["intent_id", "event"]).orderBy("event_id").execute();
-}
-
-/** The ids of the keys that were created and still work. */
-export function createdKeys({ emulator }: Pick<RotationContext, "emulator">): readonly string[] {
-  return emulator
-    .keys()
-    .filter(({ origin, state }) => origin === "created" && state === "active")
-    .map(({ apiKeyId }) => apiKeyId);
-}
-
-/** Which accessor used something, and how many days ago. */
-export type DaysUsage = { readonly accessor: string; readonly daysAgo: number };
-
-export function usageOf(usage: () => readonly DaysUsage[]): UsageSource {
-  return (_project, _day, ageDays) =>
-    usage()
-      .filter(({ daysAgo }) => daysAgo === Math.floor(ageDays))
-      .map(({ accessor }) => ({ accessor, requests: 1, hours: 0.5 }));
 }

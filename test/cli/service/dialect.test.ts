@@ -3,16 +3,11 @@
 import { sql } from "kysely";
 import { expect } from "vitest";
 import type { Dialect } from "../../../src/usage/dimensions.ts";
-import { testDatabase } from "../../support/database.ts";
-import type { Emulator } from "../../support/emulator.ts";
-import { type ProgramContext, programTest } from "../program-context.ts";
-import { smallConfig } from "../small-config.ts";
-import { lastCoverage } from "../stored-rows.ts";
-import { workOnce } from "../workers.ts";
+import type { Emulator, EmulatorOptions } from "../../support/emulator.ts";
+import { lastCoverage, workOnce } from "../evidence.ts";
+import { databaseTest, type ProgramContext } from "../program-context.ts";
 
-const database = await testDatabase();
-const { db } = database;
-const test = programTest(database);
+const { test, db } = await databaseTest();
 
 const USAGE = [
   { requests: 5, model: ["nova-3"], tags: ["prod"] },
@@ -21,12 +16,13 @@ const USAGE = [
 
 const PROD = { name: "prod", dimensions: { tags: "prod" } };
 
-function configure(context: ProgramContext, emulator: Emulator, filters: readonly object[] = [{ name: "all" }, PROD]) {
+function setUp(
+  context: ProgramContext,
+  options: Partial<EmulatorOptions>,
+  filters: readonly object[] = [{ name: "all" }, PROD],
+): Promise<Emulator> {
   const exports = [{ groupings: ["none", "model"], filters }];
-  return context.configure({
-    ...smallConfig(emulator.url, { service: { dialect: "auto" }, exports }),
-    monitor: { port: 0 },
-  });
+  return context.setUp({ service: { dialect: "auto" }, exports }, { usage: () => USAGE, ...options });
 }
 
 /** The paths of the breakdown requests after the first `since` requests. */
@@ -53,8 +49,7 @@ const RIGHT = {
 test.for<Dialect>(["interface", "2026"])(
   "after one probe, every run calls a service of dialect %s in its dialect",
   async (dialect, { context }) => {
-    const emulator = await context.serve({ dialect, usage: () => USAGE });
-    await configure(context, emulator);
+    const emulator = await setUp(context, { dialect });
 
     expect(await context.run(["export"])).toMatchObject({ status: 0 });
     expect(await stored()).toEqual(RIGHT);
@@ -68,27 +63,9 @@ test.for<Dialect>(["interface", "2026"])(
   },
 );
 
-test("a service that changes its dialect is detected by its answers", async ({ context }) => {
-  const old = await context.serve({ dialect: "interface", usage: () => USAGE });
-  await configure(context, old, [{ name: "all" }]);
-  expect(await context.run(["export"])).toMatchObject({ status: 0 });
-  await old.close();
-  const port = Number(new URL(old.url).port);
-  const later = [...USAGE, { requests: 9, model: ["aura"] }];
-  const emulator = await context.serve({ dialect: "2026", usage: () => later, port });
-
-  expect(await context.run(["export"])).toMatchObject({ status: 0 });
-
-  expect(await stored()).toEqual({ "none / all": ["total 21"], "model / all": ["aura 9", "nova-2 7", "nova-3 5"] });
-  const before = emulator.requests.length;
-  await context.run(["export"]);
-  expect(asked(emulator, before)).toHaveLength(2);
-});
-
 test("without usage the default is used with a warning, until there is usage to probe", async ({ context }) => {
   let usage: typeof USAGE = [];
-  const emulator = await context.serve({ dialect: "interface", usage: () => usage });
-  await configure(context, emulator);
+  await setUp(context, { dialect: "interface", usage: () => usage });
   const { status, stderr } = await context.run(["export"]);
   expect(status).toBe(0);
   expect(stderr).toMatch(/"level":40.*"dialect":"2026".*no usage shows which dialect/);
@@ -101,8 +78,8 @@ test("without usage the default is used with a warning, until there is usage to 
 });
 
 test("a filter that the dialect found does not have is refused, and the others are read", async ({ context }) => {
-  const emulator = await context.serve({ dialect: "2026", usage: () => USAGE });
-  await configure(context, emulator, [{ name: "all" }, { name: "set", dimensions: { feature_set: "diarize" } }]);
+  const set = { name: "set", dimensions: { feature_set: "diarize" } };
+  await setUp(context, { dialect: "2026" }, [{ name: "all" }, set]);
   expect(await context.run(["export"])).toMatchObject({ status: 1 });
   expect(await lastCoverage(db)).toEqual({
     all: { status: "complete", error: null },
@@ -110,12 +87,9 @@ test("a filter that the dialect found does not have is refused, and the others a
   });
 });
 
-test("if the probe for the dialect fails, the run fails, and stores only the total without a filter", async ({
-  context,
-}) => {
-  const emulator = await context.serve({ dialect: "2026", usage: () => USAGE });
+test("if the probe for the dialect fails, only the total without a filter is stored", async ({ context }) => {
+  const emulator = await setUp(context, { dialect: "2026" });
   emulator.fault = ({ path }) => (path.includes("grouping=model") ? { kind: "answer", status: 404 } : undefined);
-  await configure(context, emulator);
   expect(await context.run(["export"])).toMatchObject({ status: 1 });
   expect(await stored()).toEqual({ "none / all": ["total 12"] });
 });

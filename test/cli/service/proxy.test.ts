@@ -4,13 +4,11 @@ import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { expect } from "vitest";
 import { AUTHORITY, connectProxy, tlsFront } from "../../support/connect-proxy.ts";
-import { testDatabase } from "../../support/database.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
-import { type ProgramContext, programTest } from "../program-context.ts";
+import { databaseTest, type ProgramContext } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
 
-const database = await testDatabase();
-const test = programTest(database);
+const { test, db } = await databaseTest();
 
 const READING = { groupings: ["none"], window: lastDays(2) };
 
@@ -31,7 +29,7 @@ test("an export and a check go through the proxy, which sees neither key nor pat
   const proxied = { ...env, HTTPS_PROXY: `http://me:${password}@127.0.0.1:${proxy.port}` };
 
   expect(await context.run(["export"], proxied)).toMatchObject({ status: 0 });
-  expect(await storedNumbers(database.db, READING)).toEqual(await servedNumbers(emulator, context.key, READING));
+  expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(emulator, context.key, READING));
   expect(await context.run(["check"], proxied)).toMatchObject({ status: 0 });
 
   expect(new Set(proxy.tunnels)).toEqual(new Set([`127.0.0.1:${front.port}`]));

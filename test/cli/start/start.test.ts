@@ -1,84 +1,71 @@
-// The worker as it runs every night: due days are read, missed ones are caught up, paused jobs are left alone.
+// The worker as it runs every night: due days are read, missed ones are caught up, paused jobs are left alone. What it does if a run takes
+// too long, the service or the database is not available, or a key is due for rotation, and what it writes.
 
 import os from "node:os";
 import { sql } from "kysely";
 import { expect } from "vitest";
-import { testDatabase } from "../../support/database.ts";
+import { runLine } from "../../../src/worker/runs.ts";
 import { ageStoredData } from "../age-stored-data.ts";
+import { breakdowns, coverage, holdAnswersFrom, runs, waitForRuns, workOnce } from "../evidence.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
-import { programTest } from "../program-context.ts";
-import { breakdowns, coverage, serveAndConfigure, waitForRuns, workOnce } from "../workers.ts";
+import { databaseTest } from "../program-context.ts";
+import { farSchedule, PRODUCTION } from "../small-config.ts";
+import { tcpProxy } from "../tcp-proxy.ts";
 
-const database = await testDatabase();
-const { db } = database;
-const test = programTest(database);
+const { test, db, url } = await databaseTest();
 
 test("a worker that starts for the first time reads all due days at once", async ({ context }) => {
-  const emulator = await serveAndConfigure(context);
-  context.start(["start"]);
-  expect(await waitForRuns(db, 1)).toEqual([
-    expect.objectContaining({ job: "nightly", trigger: "catchup", status: "ok", requests: 1, planned: 2, complete: 2 }),
-  ]);
+  const emulator = await context.setUp();
+  const worker = context.work();
+  const counts = { requests: 1, planned: 2, complete: 2, failed: 0 };
+  const run = { kind: "export", job: "nightly", trigger: "catchup", status: "ok", ...counts };
+  expect(await waitForRuns(db, 1)).toEqual([expect.objectContaining(run)]);
   const reading = { groupings: ["none"], window: lastDays(2) };
   expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
+  const logged = { ...run, level: 30, seconds: expect.any(Number), suspect: 0, rowsChanged: 2 };
+  expect(JSON.parse(await worker.waitFor("run finished"))).toMatchObject(logged);
+  worker.kill("SIGTERM");
+  expect(await worker.ended).toMatchObject({ status: 0, stdout: "" });
 });
 
 test("after three days without a worker, one tick reads all missing days", async ({ context }) => {
-  await serveAndConfigure(context, { exports: [{ window: { days: 1 } }] });
+  await context.setUp({ exports: [{ window: { days: 1 } }] });
   await workOnce(context, db);
   await ageStoredData(db, 3);
   expect(await coverage(db)).toEqual({ complete: 1, missing: 3 });
-  context.start(["start"]);
+  context.work();
   const [, second, ...others] = await waitForRuns(db, 2);
   expect(second).toMatchObject({ trigger: "catchup", status: "ok", planned: 3, complete: 3 });
   expect(others).toEqual([]);
   expect(await coverage(db)).toEqual({ complete: 4 });
 });
 
-test("deleted slices are read again before the next scheduled run", async ({ context }) => {
-  const emulator = await serveAndConfigure(context, { exports: [{ window: { days: 5 } }] });
-  await workOnce(context, db);
-  const { start } = lastDays(4);
-  await sql`delete from usage_export.slice where usage_date in (${start}::date, ${start}::date + 2)`.execute(db);
-  const asked = breakdowns(emulator).length;
-  context.start(["start"]);
-  const [, second] = await waitForRuns(db, 2);
-  expect(second).toMatchObject({ trigger: "catchup", status: "ok", planned: 2, complete: 2 });
-  expect(breakdowns(emulator).length - asked).toBe(2);
-  expect(await coverage(db)).toEqual({ complete: 5 });
-});
-
 test("without a window the days of missed runs stay missing, and the next run stores one day", async ({ context }) => {
-  await serveAndConfigure(context, { exports: [{ window: undefined, undated: "day" }] }, { window: "undated" });
+  await context.setUp({ exports: [{ window: undefined, undated: "day" }] }, { window: "undated" });
   await workOnce(context, db);
   await ageStoredData(db, 3);
-  context.start(["start"]);
+  context.work();
   const [, second] = await waitForRuns(db, 2);
   expect(second).toMatchObject({ trigger: "catchup", status: "ok", planned: 1 });
   expect(await coverage(db)).toEqual({ complete: 2, missing: 2 });
 });
 
-test.for([["start"], ["export"]])(
-  "%s deletes runs that are older than keepDays",
-  async ([command = ""], { context }) => {
-    await serveAndConfigure(context, { rest: { runs: { keepDays: 30 } } });
-    await workOnce(context, db);
-    await sql`
+test.for([["start"], ["export"]])("%s deletes runs that are older than keepDays", async ([command], { context }) => {
+  await context.setUp({ runs: { keepDays: 30 } });
+  await workOnce(context, db);
+  await sql`
     insert into usage_export.run (run_id, kind, job, trigger, status, started_at, heartbeat_at)
     select gen_random_uuid(), 'export', 'nightly', 'catchup', 'ok', at, at
     from (values (now() - interval '31 days'), (now() - interval '29 days')) as moment (at)
   `.execute(db);
-    if (command === "start") await workOnce(context, db);
-    else expect(await context.run([command])).toMatchObject({ status: 0 });
-    const { rows } = await sql`select from usage_export.run where started_at < now() - interval '1 day'`.execute(db);
-    expect(rows).toHaveLength(1);
-  },
-);
+  if (command === "start") await workOnce(context, db);
+  else expect(await context.run(["export"])).toMatchObject({ status: 0 });
+  const { rows } = await sql`select from usage_export.run where started_at < now() - interval '1 day'`.execute(db);
+  expect(rows).toHaveLength(1);
+});
 
-test("a paused job does not run, `status` shows why, and the missed days are read once it is resumed", async ({
-  context,
-}) => {
-  const emulator = await serveAndConfigure(context, { exports: [{ window: { days: 1 } }] });
+test("a paused job does not run, and its missed days are read once it is resumed", async ({ context }) => {
+  const emulator = await context.setUp({ exports: [{ window: { days: 1 } }] });
   await workOnce(context, db);
   await ageStoredData(db, 2);
   const asked = breakdowns(emulator).length;
@@ -86,19 +73,171 @@ test("a paused job does not run, `status` shows why, and the missed days are rea
   expect(paused).toMatchObject({ status: 0, stdout: expect.stringContaining("the vendor moves house") });
   await workOnce(context, db);
   expect(breakdowns(emulator)).toHaveLength(asked);
+  const by = `${os.userInfo().username} on ${os.hostname()}`;
   const { stdout } = await context.run(["status"]);
-  const { username } = os.userInfo();
-  expect(stdout).toContain(` by ${username} on ${os.hostname()}: the vendor moves house\n`);
+  expect(stdout).toContain(` by ${by}: the vendor moves house\n`);
   expect(stdout).not.toContain("next run");
   const { jobs } = JSON.parse((await context.run(["status", "--json"])).stdout);
-  expect(jobs).toMatchObject([{ paused: { by: `${username} on ${os.hostname()}` } }]);
+  expect(jobs).toMatchObject([{ paused: { by } }]);
   expect(jobs[0]).not.toHaveProperty("nextRun");
   expect((await context.run(["jobs"])).stdout).toMatch(
     /^export nightly \(.*\): paused since .*: the vendor moves house\n$/,
   );
 
   await context.run(["jobs", "resume", "nightly"]);
-  context.start(["start"]);
+  context.work();
   await waitForRuns(db, 2);
   expect(await coverage(db)).toEqual({ complete: 3 });
 });
+
+test("a request that fails at every attempt is not retried for an hour", async ({ context }) => {
+  const emulator = await context.setUp();
+  emulator.fault = () => ({ kind: "answer", status: 503 });
+  await sql`update usage_export_queue.queue set retry_limit = 0 where name = 'export'`.execute(db);
+  try {
+    context.work();
+    const [run] = await waitForRuns(db, 1);
+    expect(run).toMatchObject({ status: "failed", requests: 1, complete: 0, failed: 2 });
+    const { rows } = await sql`select status, error from usage_export.slice`.execute(db);
+    const error = expect.stringContaining("503");
+    expect(rows).toEqual([1, 2].map(() => ({ status: "failed", error })));
+    expect(await context.run(["status"])).toMatchObject({ status: 1 });
+
+    // A new worker does not retry the failed slices for an hour.
+    const asked = breakdowns(emulator).length;
+    emulator.fault = undefined;
+    await workOnce(context, db);
+    expect(breakdowns(emulator)).toHaveLength(asked);
+    await sql`update usage_export.slice set attempted_at = attempted_at - interval '1 hour'`.execute(db);
+    await workOnce(context, db);
+    expect(await runs(db)).toMatchObject([{ status: "failed" }, { trigger: "catchup", status: "ok" }]);
+    expect(await coverage(db)).toEqual({ complete: 2 });
+  } finally {
+    await sql`update usage_export_queue.queue set retry_limit = 7 where name = 'export'`.execute(db);
+  }
+});
+
+test("a run whose queue jobs were deleted is ended, and another run reads its days", async ({ context }) => {
+  const emulator = await context.setUp();
+  const worker = context.start(["start"]);
+  await holdAnswersFrom(emulator, 1);
+  worker.kill("SIGKILL");
+  await worker.ended;
+  await sql`delete from usage_export_queue.job`.execute(db);
+  emulator.fault = undefined;
+  await workOnce(context, db);
+  expect(await runs(db)).toMatchObject([
+    { trigger: "catchup", status: "failed" },
+    { trigger: "catchup", status: "ok", complete: 2 },
+  ]);
+  expect(await coverage(db)).toEqual({ complete: 2 });
+});
+
+test("a worker rotates a key that is due, creating one key, and its export succeeds", async ({ context }) => {
+  const common = { schedule: farSchedule(), project: "production", comment: "usage exporter", scopes: ["member"] };
+  const key = { rotation: "exporter", first: { env: "USAGE_EXPORT_KEY" } };
+  const rotations = [{ ...common, name: "exporter" }];
+  const emulator = await context.setUp({ rotations, projects: [{ ...PRODUCTION, key }] });
+  const masterKey = Buffer.from(context.newSecret().slice(0, 32)).toString("base64");
+  context.work({ USAGE_EXPORT_MASTER_KEY: masterKey });
+  expect(await waitForRuns(db, 2)).toEqual(
+    expect.arrayContaining([
+      expect.objectContaining({ kind: "rotation", job: "exporter", trigger: "catchup", status: "ok" }),
+      expect.objectContaining({ kind: "export", status: "ok" }),
+    ]),
+  );
+  expect(emulator.requests.filter(({ method }) => method === "POST")).toHaveLength(1);
+});
+
+/** Makes the program treat its standard error as a terminal that is open. */
+const FAKE = `import tty from "node:tty"; import { syncBuiltinESMExports } from "node:module";
+  process.stderr.isTTY = true; tty.isatty = () => true; syncBuiltinESMExports();`;
+const TERMINAL = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(FAKE)}` };
+
+test("on a terminal start shows its address, the next runs, and a line for each run", async ({ context }) => {
+  const emulator = await context.setUp({ exports: [{}, { name: "weekly" }] });
+  await context.run(["jobs", "pause", "weekly", "--why", "moving house"]);
+  emulator.fault = ({ path }) => (path.includes("breakdown") ? { kind: "body", change: () => ({}) } : undefined);
+  const worker = context.start(["start"], TERMINAL);
+  await waitForRuns(db, 1);
+  await worker.waitFor("export nightly (catchup)");
+  worker.kill("SIGTERM");
+  const { stdout, stderr } = await worker.ended;
+  expect(stdout.split("\n")).toEqual([
+    expect.stringMatching(/^dashboard, health and metrics: http:\/\/127\.0\.0\.1:\d+\/$/),
+    expect.stringMatching(/^export nightly \(30 \d+ \* \* \* UTC\): next run 2\d{3}-\d\d-\d\d \d\d:30 UTC$/),
+    expect.stringMatching(/^export weekly \(.* UTC\): paused since .*: moving house$/),
+    expect.stringContaining("Ctrl-C"),
+    expect.stringMatching(
+      /^2\S+ \S+ UTC export nightly \(catchup\) failed, 1 request, 0 of 2 slices complete, 0 rows changed, (?:under )?\d+ s: expected an array/,
+    ),
+    "",
+  ]);
+  expect(stderr).not.toContain("run finished");
+});
+
+test("the line of a rotation lists its actions", () => {
+  const run = { kind: "rotation", job: "exporter", trigger: "schedule", status: "ok" } as const;
+  expect(runLine({ ...run, did: ["created", "activated"] }, new Date("2026-03-17T04:00:02Z"))).toBe(
+    "2026-03-17 04:00 UTC rotation exporter (schedule) ok, created, activated",
+  );
+});
+
+const GROUPINGS = ["none", "endpoint", "method", "model"];
+
+test("a worker reports and waits for a database that can't be reached", async ({ context }) => {
+  await context.setUp();
+  await using proxy = await tcpProxy(url);
+  proxy.cut();
+  const worker = context.work({ DATABASE_URL: proxy.url });
+  expect(await worker.waitFor("database not reached")).toContain(new URL(proxy.url).host);
+  const { url: monitor } = JSON.parse(await worker.waitFor("monitor listens"));
+  expect(await ask(`${monitor}/readyz`)).toEqual({ status: 503, body: expect.stringContaining("can't be used") });
+  expect(await ask(`${monitor}/livez`)).toMatchObject({ status: 200 });
+  proxy.restore();
+  await waitForRuns(db, 1);
+  expect(await ask(`${monitor}/readyz`)).toEqual({ status: 200, body: "ok\n" });
+});
+
+test("a worker that waits for its database stops on a signal", async ({ context }) => {
+  await context.setUp();
+  const worker = context.work({ DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing" });
+  await worker.waitFor("database not reached");
+  worker.kill("SIGTERM");
+  expect(await worker.ended).toMatchObject({ status: 0 });
+});
+
+test("a worker refuses an old schema, and names the command that fixes it", async ({ context }) => {
+  await context.setUp();
+  const addToHash = (text: string) =>
+    sql`update usage_export.schema_version set views_hash = replace(views_hash, 'x', '') || ${text}`.execute(db);
+  await addToHash("x");
+  try {
+    const { status, stderr } = await context.run(["start"]);
+    expect(status).toBe(1);
+    expect(stderr).toContain("the database is not up to date; run: usage-export migrate");
+  } finally {
+    await addToHash("");
+  }
+});
+
+test("losing the database in the middle of a run costs time and nothing else", async ({ context }) => {
+  const emulator = await context.setUp({ service: { maxConcurrent: 2 }, exports: [{ groupings: GROUPINGS }] });
+  await using proxy = await tcpProxy(url);
+  const worker = context.work({ DATABASE_URL: proxy.url });
+  const releaseAnswers = await holdAnswersFrom(emulator, 2);
+  proxy.cut();
+  emulator.fault = undefined;
+  releaseAnswers();
+  await worker.waitFor("database not reached");
+  proxy.restore();
+  const [run] = await waitForRuns(db, 1);
+  expect(run).toMatchObject({ status: "ok", requests: 4, planned: 8, complete: 8, failed: 0 });
+  expect(await coverage(db)).toEqual({ complete: 8 });
+  expect(await runs(db)).toHaveLength(1);
+});
+
+async function ask(address: string): Promise<{ readonly status: number; readonly body: string }> {
+  const response = await fetch(address);
+  return { status: response.status, body: await response.text() };
+}

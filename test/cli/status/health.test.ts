@@ -12,21 +12,15 @@ import { smallConfig } from "../small-config.ts";
 const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-health-"));
 afterAll(() => rm(folder, { recursive: true }));
 
-const STARTING = { live: true, reasons: ["the database does not answer"] };
+const STARTING = { readiness: () => ({ live: true, reasons: ["the database does not answer"] }) };
 
-test("health exits with 0 if the worker is ready", async () => {
-  await using monitor = await testMonitor();
-  expect(await ask(monitor.port)).toEqual({ status: 0, output: "ok\n" });
-});
-
-test("health exits with 1 and prints the reasons if the worker can't work", async () => {
-  await using monitor = await testMonitor({ readiness: () => STARTING });
-  expect(await ask(monitor.port)).toEqual({ status: 1, output: "the database does not answer\n" });
-});
-
-test("with the option live, health exits with 0 although the worker can't work", async () => {
-  await using monitor = await testMonitor({ readiness: () => STARTING });
-  expect(await ask(monitor.port, { live: true })).toEqual({ status: 0, output: "ok\n" });
+test.each<[string, Parameters<typeof testMonitor>[0], { live?: true }, number, string]>([
+  ["exits with 0 if the worker is ready", {}, {}, 0, "ok\n"],
+  ["exits with 1 and prints the reasons if the worker can't work", STARTING, {}, 1, "the database does not answer\n"],
+  ["with the option live exits with 0 although the worker can't work", STARTING, { live: true }, 0, "ok\n"],
+])("health %s", async (_, worker, options, status, output) => {
+  await using monitor = await testMonitor(worker);
+  expect(await ask(monitor.port, options)).toEqual({ status, output });
 });
 
 test("if no worker answers, the error names the URL that was called", async () => {

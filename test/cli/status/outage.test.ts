@@ -1,37 +1,39 @@
-// `status` shows an outage once, by its cause, with its start, whether it is tried again and which numbers are shown meanwhile.
+// An outage is shown once, by its cause, with its start, whether it is tried again and which numbers are shown meanwhile: by `status`,
+// on the dashboard and in notifications.
 
+import { once } from "node:events";
+import { createServer } from "node:net";
 import { sql } from "kysely";
 import { expect } from "vitest";
-import { testDatabase } from "../../support/database.ts";
+import type { Program } from "../../support/program.ts";
+import { answer, scriptedServer } from "../../support/scripted-server.ts";
 import { ageStoredData } from "../age-stored-data.ts";
-import { programTest } from "../program-context.ts";
+import { breakdowns, runs, waitForRuns, workOnce } from "../evidence.ts";
+import { databaseTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { runs, serveAndConfigure, waitForRuns, workOnce } from "../workers.ts";
 
-const database = await testDatabase();
-const { db } = database;
-const test = programTest(database);
+const { test, db } = await databaseTest();
 
 const GROUPINGS = ["none", "endpoint", "method", "model", "tags"];
 
-async function retrying(): Promise<number> {
-  const { rows } = await sql`select from usage_export_queue.job where state = 'retry'`.execute(db);
-  return rows.length;
-}
+const urlOf = async (worker: Program): Promise<string> => JSON.parse(await worker.waitFor("monitor listens")).url;
+
+/** The visible text of the page, on one line. */
+const read = async (page: Response) => (await page.text()).replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " ");
 
 test("an unavailable service is shown once, beside the run that is retrying", async ({ context }) => {
-  const emulator = await serveAndConfigure(context, { exports: [{ groupings: GROUPINGS }] });
+  const emulator = await context.setUp({ exports: [{ groupings: GROUPINGS }] });
   await workOnce(context, db);
   await ageStoredData(db, 1);
   emulator.fault = () => ({ kind: "answer", status: 503 });
-  const worker = context.start(["start"]);
+  const worker = context.work();
   const line = JSON.parse(await worker.waitFor("requests failed, to be tried again"));
   expect(line).toMatchObject({ level: 40, code: "unavailable", attempt: 1, attempts: 8 });
-  await expect.poll(retrying).toBe(1);
+  const retrying = () => sql`select from usage_export_queue.job where state = 'retry'`.execute(db);
+  await expect.poll(async () => (await retrying()).rows.length).toBe(1);
 
   const { status, stdout } = await context.run(["status"]);
-  const lines = stdout.match(/^ {2}the service fails \(503\) since .*$/gm);
-  expect(lines).toEqual([
+  expect(stdout.match(/^ {2}the service fails \(503\) since .*$/gm)).toEqual([
     expect.stringMatching(
       /since 20\S+ \d\d:\d\d UTC; 2 days of 1 project could not be read; the worker tries again; last good numbers shown, where there are some$/,
     ),
@@ -40,8 +42,7 @@ test("an unavailable service is shown once, beside the run that is retrying", as
   expect(stdout.match(/the service answered 503/g)).toHaveLength(1);
   expect(status).toBe(1);
 
-  const { url } = JSON.parse(await worker.waitFor("monitor listens"));
-  const page = await (await fetch(url)).text();
+  const page = await (await fetch(await urlOf(worker))).text();
   expect(page.match(/The service fails \(503\) since /g)).toHaveLength(1);
   emulator.fault = undefined;
   await waitForRuns(db, 2);
@@ -49,13 +50,102 @@ test("an unavailable service is shown once, beside the run that is retrying", as
   expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });
 
-test("a service that refuses connections is shown as not reachable, and without a worker it is not said to be tried again", async ({
-  context,
-}) => {
+test("without a worker, a service that refuses connections is not said to be tried again", async ({ context }) => {
   await context.configure(smallConfig("http://127.0.0.1:1", { exports: [{ groupings: GROUPINGS }] }));
   await context.run(["export"]);
-  const { stdout } = await context.run(["status"]);
-  expect(stdout).toMatch(
+  expect((await context.run(["status"])).stdout).toMatch(
     /^ {2}the service is not reachable since .* UTC; 2 days of 1 project could not be read; no numbers for these days yet$/m,
   );
 });
+
+test("a failed run is on the dashboard, and notified once, until it has recovered", async ({ context }) => {
+  const texts: string[] = [];
+  let pings = 0;
+  await using receiver = await scriptedServer(({ method, body }, response) => {
+    if (method === "POST") texts.push(JSON.parse(body).text);
+    else pings++;
+    answer(response, 200, "ok");
+  });
+  const notify = { webhook: { env: "NOTICES_URL" }, deadMan: { env: "ALIVE_URL" } };
+  const emulator = await context.setUp({ notify, exports: [{ groupings: ["none", "endpoint"] }] });
+  emulator.fault = ({ path }) =>
+    path.includes("endpoint") ? { kind: "answer", status: 400, body: "<b>no</b> such grouping" } : undefined;
+  // A new worker has its first tick at once, while the next tick of a running one may be a minute away.
+  const startAnother = () =>
+    context.work({
+      NOTICES_URL: `${receiver.origin}/services/${context.newSecret()}`,
+      ALIVE_URL: `${receiver.origin}/${context.newSecret()}`,
+    });
+  const worker = startAnother();
+  const url = await urlOf(worker);
+  const counts = { status: "failed", planned: 4, complete: 2, failed: 2 };
+  expect(await waitForRuns(db, 1)).toMatchObject([{ ...counts, requests: 2 }]);
+  expect(breakdowns(emulator).filter((path) => path.includes("endpoint"))).toHaveLength(1);
+  const logged = JSON.parse(await worker.waitFor("run finished"));
+  expect(logged).toMatchObject({ ...counts, level: 40, error: expect.stringContaining("such grouping") });
+
+  const response = await fetch(url);
+  expect(response.status).toBe(200);
+  expect(response.headers.get("content-security-policy")).toContain("default-src 'none'");
+  expect(await response.clone().text()).toContain("&lt;b&gt;no&lt;/b&gt; such grouping");
+  expect(await read(response)).toMatch(
+    / since .* UTC; 2 days of 1 project could not be read; the worker tries again.*such grouping/,
+  );
+  const health = await read(await fetch(new URL("/data-health", url)));
+  expect(health).toMatch(/catching up failed .*2 of 4, 2 failed/);
+  expect(health).toMatch(/usage by endpoint, .*: no numbers\. .*such grouping/);
+  startAnother();
+  await expect.poll(() => texts).toHaveLength(1);
+  expect(texts[0]).toMatch(
+    /^Readings fail since .*; 2 days of 1 project could not be read; .*; the newest error: .*400/,
+  );
+  expect(pings).toBe(0);
+
+  emulator.fault = undefined;
+  // The worker tries failed days again only after a while.
+  await sql`update usage_export.slice set attempted_at = attempted_at - interval '1 hour'`.execute(db);
+  startAnother();
+  await waitForRuns(db, 2);
+  startAnother();
+  await expect.poll(() => pings).toBeGreaterThan(0);
+  // Another worker may still be sending the notification.
+  await expect.poll(() => texts).toHaveLength(2);
+  expect(texts[1]).toMatch(/^Over: failed /);
+  // The dashboard caches what it reads for some seconds.
+  await expect.poll(async () => read(await fetch(url))).toContain("All data up to");
+});
+
+test("the dashboard needs the configured password, and health checks do not", async ({ context }) => {
+  const access = { basic: { username: "ops", password: { env: "MONITOR_PASSWORD" } } };
+  await context.setUp({ monitor: { host: "0.0.0.0", port: await freePort(), access } });
+  const password = context.newSecret();
+  const url = await urlOf(context.work({ MONITOR_PASSWORD: password }));
+  await waitForRuns(db, 1);
+
+  const ask = (authorization?: string) => fetch(url, authorization ? { headers: { authorization } } : {});
+  expect((await ask()).status).toBe(401);
+  expect((await ask("Basic b3BzOm5v")).status).toBe(401);
+  const page = await ask(`Basic ${Buffer.from(`ops:${password}`).toString("base64")}`);
+  expect([page.status, await read(page)]).toEqual([200, expect.stringContaining("All data up to")]);
+  expect(await context.run(["health"], { MONITOR_PASSWORD: undefined })).toMatchObject({ status: 0, stdout: "ok\n" });
+});
+
+test("an address that other machines reach needs a password, or the word none", async ({ context }) => {
+  const monitor = { host: "0.0.0.0", port: 0 };
+  await context.setUp({ monitor });
+  const says = expect.stringMatching(/monitor\.host.*other machines reach "0\.0\.0\.0": set "access" beside it/);
+  expect(await context.run(["start"])).toMatchObject({ status: 2, stderr: says });
+  await context.setUp({ monitor: { ...monitor, access: "none" } });
+  const url = await urlOf(context.work());
+  for (const page of ["/", "/metrics"]) expect((await fetch(new URL(page, url))).status).toBe(200);
+});
+
+/** A free port for the configuration: `health` calls the configured port, so that can't be 0. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  return typeof address === "object" && address !== null ? address.port : 0;
+}

@@ -1,25 +1,31 @@
-// What the command `status` prints, and that its exit status agrees with the coverage.
+// What the command `status` prints, and that its exit status agrees with the coverage. It says that all is well only while somebody does
+// the work.
 
 import { randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import { sql } from "kysely";
 import { expect } from "vitest";
+import { parseConfig } from "../../../src/config/config.ts";
 import { storePause } from "../../../src/db/calling-processes.ts";
 import { heartbeatWorker, pauseJob } from "../../../src/db/jobs/jobs.ts";
+import { markDue, registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
+import { configuredSeries } from "../../../src/usage/plan.ts";
 import { newIntent, newRotation } from "../../db/keys/written-ledger.ts";
-import { testDatabase } from "../../support/database.ts";
+import type { Fault } from "../../support/emulator.ts";
 import { ageStoredData } from "../age-stored-data.ts";
-import { PROJECT_ID, programTest } from "../program-context.ts";
-import { smallConfig } from "../small-config.ts";
+import { breakdowns, waitForRuns, workOnce } from "../evidence.ts";
+import { databaseTest } from "../program-context.ts";
+import { PRODUCTION, PROJECT_ID, smallConfig } from "../small-config.ts";
 
-const database = await testDatabase();
-const { db } = database;
-const test = programTest(database);
+const { test, db } = await databaseTest();
 
 const today = dayOf(new Date());
+const yesterday = addDays(today, -1);
+const UNREADABLE: Fault = { kind: "body", change: () => ({}) };
 
-test("before the first run, status shows that nothing is due or stored, when the job would run, and that nothing runs it", async ({
-  context,
-}) => {
+test("before the first run, status shows when the job would run, and that nothing runs it", async ({ context }) => {
   await context.configure(smallConfig("https://api.example.com"));
   const { status, stdout } = await context.run(["status"]);
   expect(stdout).toMatch(
@@ -29,55 +35,25 @@ test("before the first run, status shows that nothing is due or stored, when the
   expect(status).toBe(0);
 });
 
-test("after a successful run, all slices are complete", async ({ context }) => {
-  const emulator = await context.serve();
-  await context.configure(smallConfig(emulator.url));
+test("days without a run are missing until the next, which also reads older ones", async ({ context }) => {
+  const schedule = "15 2 * * *";
+  await context.setUp({ exports: [{ schedule }] });
   await context.run(["export"]);
-  const { status, stdout } = await context.run(["status"]);
-  expect(stdout).toMatch(/last run: ok, \d{4}-\d\d-\d\d \d\d:\d\d UTC, manual\n/);
-  expect(stdout).toContain("slices: 2 complete, 0 suspect, 0 failed, 0 missing");
-  expect(status).toBe(0);
-});
+  const first = await context.run(["status"]);
+  expect(first.stdout).toMatch(/^all is well\n/);
+  expect(first.stdout).toMatch(/last run: ok, \d{4}-\d\d-\d\d \d\d:\d\d UTC, manual\n/);
+  expect(first.stdout).toContain("slices: 2 complete, 0 suspect, 0 failed, 0 missing");
+  expect(first.stdout).toContain("workers: none was ever seen; nothing runs by itself until one is started");
+  expect(first.status).toBe(0);
 
-test("after a failed run, status shows what failed and why, and exits with 1", async ({ context }) => {
-  const emulator = await context.serve({ fault: () => ({ kind: "body", change: () => ({}) }) });
-  await context.configure(smallConfig(emulator.url));
-  await context.run(["export"]);
-  const { status, stdout } = await context.run(["status"]);
-  expect(stdout).toMatch(/last run: failed, .* manual: expected an array at "results"/);
-  expect(stdout).toMatch(
-    new RegExp(`failed: production / none / all, ${addDays(today, -2)} to ${addDays(today, -1)}: expected an array`),
-  );
-  expect(status).toBe(1);
-});
-
-test("days without a run are missing until the next run, which also reads those that are older than its window", async ({
-  context,
-}) => {
-  const emulator = await context.serve();
-  await context.configure(smallConfig(emulator.url));
-  await context.run(["export"]);
   await ageStoredData(db, 5);
-
-  const before = await context.run(["status"]);
-  expect(before.stdout).toContain(`missing: production / none / all, ${addDays(today, -5)} to ${addDays(today, -1)}\n`);
-  expect(before.status).toBe(1);
-
-  await context.run(["export"]);
-  const after = await context.run(["status"]);
-  expect(after).toMatchObject({
-    status: 0,
-    stdout: expect.stringContaining("7 complete, 0 suspect, 0 failed, 0 missing"),
-  });
-});
-
-test("`status --json` has the same facts", async ({ context }) => {
-  const emulator = await context.serve();
-  await context.configure(smallConfig(emulator.url));
-  await context.run(["export"]);
-  await ageStoredData(db, 1);
-  const { status, stdout } = await context.run(["status", "--json"]);
-  expect(JSON.parse(stdout)).toMatchObject({
+  const late = await context.run(["status"]);
+  expect(late.stdout).toContain(`missing: production / none / all, ${addDays(today, -5)} to ${yesterday}\n`);
+  expect(late.status).toBe(1);
+  const json = await context.run(["status", "--json"]);
+  expect(json.status).toBe(1);
+  const gap = { status: "missing", error: null, from: addDays(today, -5), to: yesterday };
+  expect(JSON.parse(json.stdout)).toMatchObject({
     readAt: expect.stringMatching(/Z$/),
     conditions: [
       {
@@ -85,46 +61,67 @@ test("`status --json` has the same facts", async ({ context }) => {
         text: "usage of 1 project was due and never read: usage-export status says which",
       },
     ],
-    callPauses: [],
-    undated: [],
-    workers: [],
-    causes: [],
-    lists: [],
-    budgets: [],
+    ...{ callPauses: [], undated: [], workers: [], causes: [], lists: [], budgets: [], rotations: [] },
     jobs: [
       {
-        needsWorker: false,
-        ...{ kind: "export", job: "nightly", schedule: "15 2 * * *", timezone: "UTC" },
+        ...{ needsWorker: false, kind: "export", job: "nightly", schedule, timezone: "UTC" },
         nextRun: expect.stringMatching(/T02:15:00.000Z$/),
-        lastRun: expect.objectContaining({
-          trigger: "manual",
-          status: "ok",
-          error: null,
-        }),
+        lastRun: { trigger: "manual", status: "ok", error: null },
       },
     ],
-    slices: { complete: 2, suspect: 0, failed: 0, missing: 1 },
-    gaps: [
-      {
-        ...{ status: "missing", error: null, from: addDays(today, -1), to: addDays(today, -1) },
-        series: [{ project: "production", source: "usage", grouping: "none", filter: "all" }],
-      },
-    ],
+    slices: { complete: 2, suspect: 0, failed: 0, missing: 5 },
+    gaps: [{ ...gap, series: [{ project: "production", source: "usage", grouping: "none", filter: "all" }] }],
     gapsLeftOut: 0,
     projects: [
       {
         ...{ project: "production", projectId: PROJECT_ID, source: "usage", series: 1 },
-        ...{ complete: 2, missing: 1, failed: 0, suspect: 0, freshThrough: addDays(today, -2) },
+        ...{ complete: 2, missing: 5, failed: 0, suspect: 0, freshThrough: addDays(today, -6) },
       },
     ],
-    rotations: [],
   });
-  expect(status).toBe(1);
+
+  await context.run(["export"]);
+  expect(await context.run(["status"])).toMatchObject({
+    status: 0,
+    stdout: expect.stringContaining("7 complete, 0 suspect, 0 failed, 0 missing"),
+  });
 });
 
+test("status shows what failed and why, until a backfill has read it", async ({ context }) => {
+  const emulator = await context.setUp({}, { fault: () => UNREADABLE });
+  await context.run(["export"]);
+  const [from, to] = [addDays(today, -2), yesterday];
+  const { status, stdout } = await context.run(["status"]);
+  expect(stdout).toMatch(/last run: failed, .* manual: expected an array at "results"/);
+  expect(stdout).toContain(`failed: production / none / all, ${from} to ${to}: expected an array`);
+  expect(status).toBe(1);
+
+  emulator.fault = undefined;
+  await context.run(["backfill", "--only", "failed", "--from", from, "--to", to]);
+  expect(await context.run(["status"])).toMatchObject({ status: 0 });
+});
+
+/** By part of the answer in JSON, the fields that scripts read. */
+const FIELDS = {
+  "": "gapsLeftOut readAt",
+  "callPauses[]": "key until",
+  "causes[]": "code days error isBillingRefused isRetried project projects since slices slicesWithNumbers",
+  "conditions[]": "isWrong name severity since subject text",
+  "gaps[]": "error from status to",
+  "gaps[].series[]": "filter grouping project source",
+  "jobs[]": "job kind lastSuccess needsWorker nextRun schedule timezone",
+  "jobs[].failedRun": "error isExplained startedAt status trigger",
+  "jobs[].lastRun": "error finishedAt startedAt status suspect trigger",
+  "jobs[].paused": "at by why",
+  "projects[]": "complete failed freshThrough missing project projectId series source suspect",
+  "rotations[]": "ageDays ageSeconds apiKeyId failedAttempts fallback fallbackAt lastError ledgerName project rotation",
+  "rotations[].keys": "active draining dueForRemoval orphan pending",
+  slices: "complete failed missing suspect",
+  "workers[]": "host lastSeenAt pid recent startedAt state version",
+};
+
 test("the fields of the answer in JSON are those that scripts read, and no others", async ({ context }) => {
-  const emulator = await context.serve({ fault: () => ({ kind: "body", change: () => ({}) }) });
-  await context.configure(smallConfig(emulator.url, { exports: [{}, { name: "paused" }] }));
+  await context.setUp({ exports: [{}, { name: "paused" }] }, { fault: () => UNREADABLE });
   await context.run(["export", "--job", "nightly"]);
   await pauseJob(db, { kind: "export", name: "paused" }, { why: "moving house", by: "me" });
   await heartbeatWorker(db, { workerId: randomUUID(), host: "node-1", pid: 41, version: "1.2.3" });
@@ -132,26 +129,173 @@ test("the fields of the answer in JSON are those that scripts read, and no other
   const rotation = await newRotation(db);
   await rotation.key(newIntent(), "active");
 
-  expect(fieldsOf(JSON.parse((await context.run(["status", "--json"])).stdout)).sort()).toMatchSnapshot();
+  const answer = JSON.parse((await context.run(["status", "--json"])).stdout);
+  expect(answer).toMatchObject({ budgets: [], lists: [], undated: [] });
+  const parts = Map.groupBy(new Set(fieldsOf(answer)), (field) => field.slice(0, Math.max(0, field.lastIndexOf("."))));
+  const names = [...parts].map(([part, fields]) => [part, fields.map((field) => field.split(".").at(-1)).sort()]);
+  expect(Object.fromEntries(names)).toEqual(
+    Object.fromEntries(Object.entries(FIELDS).map(([part, fields]) => [part, fields.split(" ")])),
+  );
 });
 
-/** The paths of all fields; the items of a list have one path. */
+/** The paths of all values; the items of a list have one path. */
 function fieldsOf(value: unknown, path = ""): string[] {
   if (value === null || typeof value !== "object") return [path];
-  if (Array.isArray(value)) return [...new Set([`${path}[]`, ...value.flatMap((one) => fieldsOf(one, `${path}[]`))])];
+  if (Array.isArray(value)) return value.flatMap((one) => fieldsOf(one, `${path}[]`));
   return Object.entries(value).flatMap(([name, one]) => fieldsOf(one, path === "" ? name : `${path}.${name}`));
 }
 
 test("check advises a longer window if the last reading of a day still changes numbers", async ({ context }) => {
-  const emulator = await context.serve();
-  await context.configure(smallConfig(emulator.url, { exports: [{ window: { days: 2 } }] }));
+  await context.setUp({ exports: [{ window: { days: 2 } }] });
   // Ageing moves the stored days back by one, so each export stores the emulator's numbers of another date for the same day.
   for (let night = 0; night < 10; night += 1) {
     await ageStoredData(db, 1);
     await context.run(["export"]);
   }
-
   expect((await context.run(["check"])).stdout).toMatch(
     /^ {2}warn window of 2 days: may be too short: \d+ of the last 70 days still changed when they were read for the last time/m,
   );
+});
+
+test("a budget that is used up is a reminder in status, and is in the report", async ({ context }) => {
+  const budget = { name: "calls", metric: "requests", amount: "0.5", period: "day", from: yesterday };
+  await context.setUp({ budgets: [budget] });
+  await context.run(["export"]);
+  const { rows } = await sql<{ used: string; requests: string }>`
+    select b.used::text, u.requests::text from bi.budgets b join bi.usage_total u on u.usage_date = b.period_start
+  `.execute(db);
+  expect(rows).toEqual([{ used: rows[0]?.requests, requests: expect.any(String) }]);
+
+  const { status, stdout } = await context.run(["status"]);
+  expect(stdout).toMatch(
+    new RegExp(
+      `^all is well\nreminders:\n  budget calls \\(${yesterday}\\) reached 100%: [\\d,]+ of 0.5 requests \\(\\d+%\\)`,
+    ),
+  );
+  expect(stdout).toMatch(/\nbudget calls \(\d{4}-\d\d-\d\d\): no day of it was read yet; the budget is 0.5 requests\n/);
+  expect(status).toBe(0);
+  await context.run(["report", "--out", "report.html"]);
+  const report = await readFile(path.join(context.folder, "report.html"), "utf8");
+  expect(report).toMatch(/id="budgets"[\s\S]*>calls<[\s\S]*of 0\.5 requests \(\d+%\)/);
+});
+
+/** Moves the stored times back, as if this time had passed without any worker. */
+async function passMinutes(minutes: number): Promise<void> {
+  const ago = sql`make_interval(secs => ${60 * minutes})`;
+  await sql`update usage_export.job set scheduled_through = scheduled_through - ${ago}`.execute(db);
+  await sql`update usage_export.worker set last_seen_at = last_seen_at - ${ago}`.execute(db);
+}
+
+test("a job of every minute is overdue once the worker was killed", async ({ context }) => {
+  await context.setUp({ exports: [{ schedule: "* * * * *" }] });
+  const worker = context.start(["start"]);
+  await waitForRuns(db, 1);
+  const live = await context.run(["status"]);
+  expect(live.stdout).toMatch(/^all is well\n/);
+  expect(live.stdout).toMatch(
+    new RegExp(`^workers: 1 live\n {2}\\S+ pid ${worker.pid}, version \\S+, started .*, last seen `, "m"),
+  );
+  expect(live.status).toBe(0);
+  worker.kill("SIGKILL");
+  await worker.ended;
+  await passMinutes(4);
+  const { status, stdout } = await context.run(["status"]);
+  expect(stdout).toMatch(/^ {2}no worker runs, so nothing is done on schedule: the last one, \S+ pid \d+, was seen /m);
+  expect(stdout).toMatch(/^ {2}overdue since .*: no worker has taken it up$/m);
+  expect(stdout).toMatch(/^workers: 0 live\n {2}.*, silent since /m);
+  expect(status).toBe(1);
+});
+
+test("two minutes after the last worker stopped, its jobs are an alert until they are paused", async ({ context }) => {
+  await context.setUp();
+  await workOnce(context, db);
+  expect(await context.run(["status"])).toMatchObject({ status: 0 });
+  await passMinutes(2.1);
+  const { status, stdout } = await context.run(["status"]);
+  expect(stdout).toContain("no worker runs");
+  expect(stdout).toMatch(/^workers: none runs; the last one was \S+ pid \d+, .*, stopped /m);
+  expect(status).toBe(1);
+
+  await context.run(["jobs", "pause", "nightly", "--why", "run by cron"]);
+  expect(await context.run(["status"])).toMatchObject({ status: 0 });
+});
+
+/** This day was read five days ago, while it lasted. It is no longer in the export's window. */
+const OPEN = addDays(today, -5);
+
+test("a day that was read only while it lasted is missing until it is read once more", async ({ context }) => {
+  let isOver = false;
+  const usage = () => [{ endpoint: "listen", requests: isOver ? 1_000 : 160 }];
+  const emulator = await context.setUp({ exports: [{ window: { days: 2, today: true } }] }, { usage });
+  const coverageOf = async () => {
+    const { rows } = await sql`select status, finality, rows from bi.coverage where usage_date = ${OPEN}`.execute(db);
+    return rows[0];
+  };
+  await context.run(["export"]);
+  expect(await context.run(["status"])).toMatchObject({ status: 0 });
+  await ageStoredData(db, 5);
+  isOver = true;
+
+  const { status, stdout } = await context.run(["status"]);
+  const why = `${OPEN}: read before the day was over, at [-\\d: ]+UTC, and not since\n`;
+  expect(stdout).toMatch(new RegExp(`missing: production / none / all, ${why}`));
+  expect(stdout).toContain(`missing: production / none / all, ${addDays(OPEN, 1)} to ${yesterday}\n`);
+  expect(stdout).toContain("slices: 2 complete, 0 suspect, 0 failed, 5 missing");
+  expect(status).toBe(1);
+  expect(await coverageOf()).toEqual({ status: "missing", finality: "open", rows: 1 });
+  const { rows } = await sql`select fresh_through, due_through from bi.freshness`.execute(db);
+  expect(rows).toEqual([{ fresh_through: addDays(OPEN, -1), due_through: yesterday }]);
+
+  await context.run(["export"]);
+  const { rows: closed } = await sql`select requests from bi.usage_total where usage_date = ${OPEN}`.execute(db);
+  expect(closed).toEqual([{ requests: "1000" }]);
+  expect(await coverageOf()).toEqual({ status: "complete", finality: "final", rows: 1 });
+  expect(await context.run(["status"])).toMatchObject({ status: 0 });
+  // One request while the day lasted, then one for the window, the day and the missing days between them. The next has its window only.
+  expect(breakdowns(emulator)).toHaveLength(2);
+  await context.run(["export"]);
+  expect(breakdowns(emulator)).toHaveLength(3);
+});
+
+const NAMES = ["lab", "prod-eu", "prod-us"];
+const CONFIG = smallConfig("http://127.0.0.1:1", {
+  projects: NAMES.map((name) => ({ ...PRODUCTION, name, id: name })),
+  exports: [{ projects: NAMES }],
+});
+
+test("the worst projects come first, and --project answers about those whose names fit", async ({ context }) => {
+  await context.configure(CONFIG);
+  const { exports } = parseConfig(JSON.stringify(CONFIG), { source: "jobs.config.json", baseDir: "/" });
+  const series = configuredSeries(exports);
+  const ids = await registerSeries(db, series);
+  for (const [i, { series: one }] of series.entries()) {
+    const due = { start: addDays(yesterday, -i), end: yesterday };
+    if (i > 0) await markDue(db, [seriesIdOf(ids, one)], { first: due.start, oldest: due, through: yesterday });
+  }
+
+  const { stdout } = await context.run(["status"]);
+  expect(stdout).toMatch(
+    /\nprojects: 2 of 3 have days that are not complete\n {2}prod-us: 1 series, 0 complete, 3 missing; .*\n {2}prod-eu: 1 series, 0 complete, 2 missing;/,
+  );
+
+  const eu = await context.run(["status", "--project", "prod-e*"]);
+  expect(eu).toMatchObject({
+    status: 1,
+    stdout: [
+      `prod-eu: 1 series, 0 complete, 2 missing; nothing missing through ${addDays(yesterday, -2)}`,
+      `  missing: prod-eu / none / all, ${addDays(yesterday, -1)} to ${yesterday}\n`,
+    ].join("\n"),
+  });
+  const lab = await context.run(["status", "--project", "lab"]);
+  expect(lab).toMatchObject({ status: 0, stdout: "lab: 1 series, 0 complete; no day is due\n" });
+  const json = JSON.parse((await context.run(["status", "--json", "--project", "prod-*"])).stdout);
+  expect(json).toMatchObject({
+    projects: [{ project: "prod-us" }, { project: "prod-eu" }],
+    gaps: [{ series: [{ project: "prod-eu" }] }, { series: [{ project: "prod-us" }] }],
+    gapsLeftOut: 0,
+  });
+
+  const unknown = await context.run(["status", "--project", "prod-e"]);
+  expect(unknown.status).toBe(2);
+  expect(unknown.stderr).toContain('did you mean "prod-eu"?');
 });

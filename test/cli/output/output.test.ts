@@ -1,8 +1,13 @@
+// Where answers go: a file that is replaced as a whole, standard output, and a bar of progress on a terminal.
+
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
+import { Writable } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
-import { writeFileAtomically } from "../../../src/cli/output.ts";
+import { progressBar } from "../../../src/cli/export.ts";
+import { writeFileAtomically, writeStandardOutput } from "../../../src/cli/output.ts";
+import { NO_COUNTS, type RunCounts } from "../../../src/usage/counts.ts";
 
 const NEVER = new AbortController().signal;
 
@@ -21,7 +26,6 @@ test("if the source fails in the middle, the old file stays and no temporary fil
     yield "half of a new one";
     throw away;
   }
-
   await expect(writeFileAtomically(file, half(), NEVER)).rejects.toBe(away);
   expect([await readFile(file, "utf8"), await readdir(folder)]).toEqual(["the old one", ["report.html"]]);
 
@@ -37,7 +41,6 @@ test.each([
   const folder = await makeFolder();
   await mkdir(path.join(folder, "folder"));
   const file = path.join(folder, name);
-
   await expect(writeFileAtomically(file, ["usage"], NEVER)).rejects.toMatchObject({
     code: "delivery",
     message: `the file ${file} could not be written`,
@@ -55,7 +58,54 @@ test("a stop is reported as such, and leaves no file", async () => {
     stop.abort(reason);
     yield "more";
   }
-
   await expect(writeFileAtomically(path.join(folder, "usage.csv"), stopped(), stop.signal)).rejects.toBe(reason);
   expect(await readdir(folder)).toEqual([]);
+});
+
+test("EPIPE from the source is thrown, unlike EPIPE from standard output", async () => {
+  async function* broken(): AsyncGenerator<string> {
+    yield await Promise.reject(Object.assign(new Error("write EPIPE"), { code: "EPIPE" }));
+  }
+  await expect(writeStandardOutput(broken(), NEVER)).rejects.toThrow("write EPIPE");
+});
+
+/** Adds each count a second after the one before it, and returns what is written, to a terminal or not. */
+function draw(counts: readonly Partial<RunCounts>[], isTTY = true): string {
+  let ms = 0;
+  let written = "";
+  const stream = new Writable({
+    write(piece, _encoding, done) {
+      written += piece;
+      done();
+    },
+  });
+  const progress = progressBar("nightly", 12, Object.assign(stream, { isTTY, columns: 100 }), () => ms);
+  for (const added of counts) {
+    ms += 1_000;
+    progress.add({ ...NO_COUNTS, ...added });
+  }
+  progress.stop();
+  return written;
+}
+
+test.each<[string, readonly Partial<RunCounts>[], string]>([
+  [
+    "the progress and the time that is left",
+    [{ complete: 2, suspect: 1 }],
+    "nightly [======------------------] 3 of 12 slices, 3 s left",
+  ],
+  ["failures as soon as there are any", [{ complete: 2 }, { failed: 2 }], "4 of 12 slices, 2 failed, 4 s left"],
+  ["itself before anything is done", [], "nightly [------------------------] 0 of 12 slices"],
+])("on a terminal a bar shows %s", (_, states, shown) => {
+  expect(draw(states)).toContain(shown);
+});
+
+test("at the end the bar's line is cleared, and no saved cursor position is restored, so that lines logged meanwhile stay", () => {
+  const written = draw([{ complete: 12 }]);
+  expect(written.endsWith("\x1b[1G\x1b[2K")).toBe(true);
+  for (const jump of ["\x1b7", "\x1b8"]) expect(written).not.toContain(jump);
+});
+
+test("nothing is written to a stream that is no terminal", () => {
+  expect(draw([{ complete: 3 }], false)).toBe("");
 });

@@ -1,0 +1,260 @@
+// Workers that share a run, are stopped, killed, suspended or meet failures: the service sees what is asked again. A stopping worker
+// finishes or releases its claimed jobs, marks no slice wrongly, and stops within `drainSeconds`.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { sql } from "kysely";
+import { expect } from "vitest";
+import type { Emulator } from "../../support/emulator.ts";
+import { BUSY_MS } from "../../support/limits.ts";
+import type { Program } from "../../support/program.ts";
+import { breakdowns, coverage, holdAnswersFrom, runs, waitForRuns } from "../evidence.ts";
+import { databaseTest, type ProgramContext } from "../program-context.ts";
+import { manyFilters } from "../small-config.ts";
+import { tcpProxy } from "../tcp-proxy.ts";
+
+const { test, db, url } = await databaseTest();
+
+const GROUPINGS = ["none", "endpoint", "method"];
+const DRAIN_SECONDS = 3;
+const DRAINING = { exports: [{ groupings: GROUPINGS }], worker: { drainSeconds: DRAIN_SECONDS } };
+const PATIENT = { service: { maxConcurrent: 1 }, worker: { drainSeconds: 60 } };
+
+async function expectWhole(): Promise<void> {
+  expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok", requests: 3, complete: 6, failed: 0 }]);
+  expect(await coverage(db)).toEqual({ complete: 6 });
+}
+
+async function expectStopsInTime(worker: Program): Promise<void> {
+  const stoppedMs = performance.now();
+  worker.kill("SIGTERM");
+  expect(await worker.ended).toMatchObject({ status: 0 });
+  expect(performance.now() - stoppedMs).toBeLessThan(DRAIN_SECONDS * 1000 + BUSY_MS);
+}
+
+test("on a signal a worker finishes the jobs it has claimed and leaves the rest to others", async ({ context }) => {
+  const emulator = await context.setUp({ ...PATIENT, exports: [{ groupings: GROUPINGS }] });
+  const worker = context.work();
+  const releaseAnswers = await holdAnswersFrom(emulator, 1);
+  worker.kill("SIGTERM");
+  await worker.waitFor("worker stops");
+  emulator.fault = undefined;
+  releaseAnswers();
+  expect(await worker.ended).toMatchObject({ status: 0 });
+  expect(breakdowns(emulator)).toHaveLength(2);
+  expect(await coverage(db)).toEqual({ complete: 4, missing: 2 });
+  expect(await runs(db)).toMatchObject([{ status: "running", requests: 2, failed: 0 }]);
+
+  context.work();
+  await expectWhole();
+  expect(breakdowns(emulator)).toHaveLength(3);
+});
+
+test("jobs that can't be finished in time are released, and nothing is marked as failed", async ({ context }) => {
+  const emulator = await context.setUp(DRAINING);
+  const worker = context.work();
+  await holdAnswersFrom(emulator, 1);
+  await expectStopsInTime(worker);
+  expect(await coverage(db)).toEqual({ missing: 6 });
+  // Another worker can claim all of it at once, without waiting until this one counts as dead.
+  const { rows } = await sql`
+    select state::text, start_after <= now() as now from usage_export_queue.job where state <> 'completed'
+  `.execute(db);
+  expect(rows).toEqual([{ state: "created", now: true }]);
+
+  emulator.fault = undefined;
+  context.work();
+  await expectWhole();
+});
+
+test("a database that does not answer does not keep a worker from stopping in time", async ({ context }) => {
+  const emulator = await context.setUp(DRAINING);
+  await using proxy = await tcpProxy(url);
+  const worker = context.start(["start"], { DATABASE_URL: proxy.url });
+  const releaseAnswers = await holdAnswersFrom(emulator, 1);
+  proxy.silence();
+  emulator.fault = undefined;
+  releaseAnswers();
+  await expectStopsInTime(worker);
+  context.work();
+  await expectWhole();
+});
+
+test("a stopping worker waits for a busy database for as long as drainSeconds allows", async ({ context }) => {
+  const emulator = await context.setUp(PATIENT);
+  const worker = context.work();
+  const releaseAnswers = await holdAnswersFrom(emulator, 1);
+  await db.transaction().execute(async (tx) => {
+    await sql`lock table usage_export.slice in share row exclusive mode`.execute(tx);
+    worker.kill("SIGTERM");
+    await worker.waitFor("worker stops");
+    emulator.fault = undefined;
+    releaseAnswers();
+    // Other programs give up after 10 s.
+    await sleep(12_000);
+  });
+  expect(await worker.ended).toMatchObject({ status: 0 });
+  expect(await coverage(db)).toEqual({ complete: 2 });
+});
+
+test("a second signal ends the worker at once, and others do its jobs", async ({ context }) => {
+  const emulator = await context.setUp({ exports: [{ groupings: GROUPINGS }] });
+  const worker = context.start(["start"]);
+  const releaseAnswers = await holdAnswersFrom(emulator, 1);
+  worker.kill("SIGTERM");
+  await worker.waitFor("worker stops");
+  const stoppedMs = performance.now();
+  worker.kill("SIGTERM");
+  expect(await worker.ended).toMatchObject({ status: null });
+  expect(performance.now() - stoppedMs).toBeLessThan(BUSY_MS);
+  emulator.fault = undefined;
+  releaseAnswers();
+  context.work();
+  await expectWhole();
+});
+
+const REQUESTS = 50;
+/** At most twice the concurrent calls are in the hands of a worker. */
+const IN_HAND_MAX = 8;
+const WHOLE = { status: "ok", planned: 2 * REQUESTS, complete: 2 * REQUESTS, failed: 0 };
+
+/** One project with 50 series of two days. */
+function serveProject(context: ProgramContext): Promise<Emulator> {
+  const exports = [{ checkFeatures: "off", filters: manyFilters(REQUESTS) }];
+  const usage = () => [{ accessor: "accessor-1", endpoint: "listen", requests: 5 }];
+  return context.setUp({ service: { maxConcurrent: IN_HAND_MAX / 2 }, exports }, { usage });
+}
+
+async function expectStoredOnce(): Promise<void> {
+  expect(await coverage(db)).toEqual({ complete: 2 * REQUESTS });
+  const { rows } = await sql`
+    select count(*)::integer as rows, max(revision) as revision from usage_export.snapshot_row
+  `.execute(db);
+  expect(rows).toEqual([{ rows: 2, revision: 1 }]);
+}
+
+/** Kills a worker that gets no more answers from its twentieth request on. */
+async function killInTheMiddle(context: ProgramContext, emulator: Emulator): Promise<void> {
+  const worker = context.start(["start"]);
+  await holdAnswersFrom(emulator, 20);
+  worker.kill("SIGKILL");
+  await worker.ended;
+  emulator.fault = undefined;
+}
+
+test("another worker takes up the project of a killed one within 40 seconds", async ({ context }) => {
+  const emulator = await serveProject(context);
+  await killInTheMiddle(context, emulator);
+  const killedMs = performance.now();
+  const askedBefore = breakdowns(emulator).length;
+  const stored = ((await coverage(db)).complete ?? 0) / 2;
+  expect(stored).toBeGreaterThan(10);
+
+  context.work();
+  expect(await waitForRuns(db, 1)).toMatchObject([WHOLE]);
+
+  expect(performance.now() - killedMs).toBeLessThan(40_000 + BUSY_MS);
+  const repeated = breakdowns(emulator).length - REQUESTS;
+  expect(repeated).toBe(askedBefore - stored);
+  expect(repeated).toBeLessThanOrEqual(IN_HAND_MAX);
+  await expectStoredOnce();
+});
+
+test("a suspended worker that wakes up beside its heir stores and counts nothing twice", async ({ context }) => {
+  const emulator = await serveProject(context);
+  const sleeper = context.start(["start"]);
+  const releaseAnswers = await holdAnswersFrom(emulator, 20);
+  sleeper.kill("SIGSTOP");
+  const askedBefore = breakdowns(emulator).length;
+  // Slow, so that the sleeper has time to do something wrong.
+  emulator.fault = () => ({ kind: "delay", delayMs: 1_500 });
+  releaseAnswers();
+  const other = context.work();
+  await expect.poll(() => breakdowns(emulator).length).toBeGreaterThan(askedBefore + 5);
+  sleeper.kill("SIGCONT");
+
+  expect(await waitForRuns(db, 1)).toMatchObject([WHOLE]);
+  for (const worker of [sleeper, other]) {
+    worker.kill("SIGTERM");
+    expect(await worker.ended).toMatchObject({ status: 0 });
+  }
+  expect(await runs(db)).toMatchObject([WHOLE]);
+  await expectStoredOnce();
+});
+
+test("a request that fails for a while is made again later, without the others", async ({ context }) => {
+  const emulator = await serveProject(context);
+  const fails = (path: string) => path.includes("accessor-7&") || path.endsWith("accessor-7");
+  emulator.fault = ({ path }) => (fails(path) ? { kind: "answer", status: 503 } : undefined);
+  const line = JSON.parse(await context.work().waitFor("requests failed, to be tried again"));
+  expect(line).toMatchObject({ code: "unavailable", filter: "accessor 7", attempt: 1, attempts: 8 });
+  expect(await runs(db)).toMatchObject([{ status: "running", requests: REQUESTS }]);
+
+  emulator.fault = undefined;
+  expect(await waitForRuns(db, 1)).toMatchObject([WHOLE]);
+  expect(breakdowns(emulator).filter((path) => !fails(path))).toHaveLength(REQUESTS - 1);
+});
+
+test("a run whose workers kept dying is ended, and another one reads its days", async ({ context }) => {
+  await killInTheMiddle(context, await serveProject(context));
+  await sql`
+    update usage_export_queue.job set retry_count = retry_limit, heartbeat_on = now() - interval '1 minute'
+  `.execute(db);
+  context.work();
+  const failed = async () => (await sql`select from usage_export_queue.job where state = 'failed'`.execute(db)).rows;
+  await expect.poll(failed).toHaveLength(1);
+  // A starting worker ticks at once. Without one, the next tick would come within a minute.
+  context.work();
+  expect(await waitForRuns(db, 2)).toMatchObject([{ status: "failed" }, { trigger: "catchup", status: "ok" }]);
+  expect(await coverage(db)).toEqual({ complete: 2 * REQUESTS });
+});
+
+test("three workers make 300 requests once each, within the caps", async ({ context }) => {
+  const delayMs = 60;
+  const record = { endpoint: "listen", method: "sync", model: ["m"], deployment: "hosted" };
+  const usage = () => Array.from({ length: 50 }, (_, i) => ({ ...record, accessor: `accessor-${i}`, requests: i + 1 }));
+  const groupings = [...GROUPINGS, "model", "deployment", "accessor"];
+  const emulator = await context.setUp(
+    {
+      service: { maxConcurrent: 4, requestsPerSecond: 40 },
+      exports: [{ groupings, checkFeatures: "off", filters: manyFilters(50) }],
+    },
+    { usage, fault: () => ({ kind: "delay", delayMs }) },
+  );
+  for (let i = 0; i < 3; i++) context.start(["start"]);
+  const counts = { requests: 300, planned: 600, complete: 600, failed: 0 };
+  expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok", ...counts }]);
+  expect(new Set(breakdowns(emulator)).size).toBe(300);
+  expect(breakdowns(emulator)).toHaveLength(300);
+
+  // The service is the judge of the caps. A request is in flight at least from its arrival until its answer is sent.
+  const times = emulator.requests.map(({ receivedAt }) => receivedAt.getTime()).sort((a, b) => a - b);
+  const atOnce = times.map((time, i) => times.slice(0, i + 1).filter((other) => other > time - delayMs).length);
+  expect(Math.max(...atOnce)).toBeLessThanOrEqual(4);
+  // 40 in any second, and up to 4 that arrive late.
+  const inASecond = times.map((time, i) => times.slice(i).filter((other) => other < time + 1000).length);
+  expect(Math.max(...inASecond)).toBeLessThanOrEqual(44);
+});
+
+test("two workers divide the projects of a run", async ({ context }) => {
+  const ids = Array.from({ length: 40 }, (_, i) => `divided-${i}`);
+  const secret = context.newSecret();
+  const emulator = await context.setUp(
+    { projects: ids.map((id) => ({ id, name: id, key: { env: "ACCOUNT_KEY" } })), exports: [{ projects: ["*"] }] },
+    {
+      projects: () => ids.map((id) => ({ id, name: id })),
+      consoleKeys: [{ secret, projectId: "divided-0", scopes: ["member"], isAccountKey: true }],
+    },
+  );
+  const env = { ACCOUNT_KEY: secret, USAGE_EXPORT_KEY: undefined, LOG_LEVEL: "debug" };
+  const workers = [context.work(env), context.work(env)];
+  const releaseAnswers = await holdAnswersFrom(emulator, 1);
+  const active = async () => (await sql`select from usage_export_queue.job where state = 'active'`.execute(db)).rows;
+  // A worker has up to 16 projects of a key.
+  await expect.poll(active).toHaveLength(32);
+  emulator.fault = undefined;
+  releaseAnswers();
+  expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok", requests: 40, complete: 80 }]);
+  const done = workers.map((worker) => worker.count("usage request done"));
+  expect(Math.min(...done)).toBeGreaterThanOrEqual(16);
+  expect(breakdowns(emulator)).toHaveLength(40);
+});

@@ -1,0 +1,127 @@
+// Programs that share the caps of the service: some are suspended, killed or join later. And a worker that reads projects with different
+// keys: paused keys and hanging calls do not hold back the others. The test's service is the judge.
+
+import { writeFile } from "node:fs/promises";
+import type { ServerResponse } from "node:http";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { sql } from "kysely";
+import { expect } from "vitest";
+import { answer, answerJson, scriptedServer } from "../../support/scripted-server.ts";
+import { breakdowns, waitForRuns } from "../evidence.ts";
+import { databaseTest } from "../program-context.ts";
+import { manyFilters, workerConfig } from "../small-config.ts";
+
+const { test, db } = await databaseTest();
+
+const JOB = { window: { days: 1 }, checkFeatures: "off" };
+
+/** Answers a breakdown when `decide` resolves, unless that answers by itself, which it says by false. */
+async function openJudge(decide: (projectId: string, response: ServerResponse) => Promise<unknown>) {
+  const startsMs: number[] = [];
+  const judge = { atOnce: 0, atOnceMax: 0 };
+  const server = await scriptedServer(({ target }, response) => {
+    startsMs.push(performance.now());
+    judge.atOnceMax = Math.max(judge.atOnceMax, ++judge.atOnce);
+    response.once("close", () => judge.atOnce--);
+    const url = new URL(target, "http://service");
+    const window = { start: url.searchParams.get("start"), end: url.searchParams.get("end") };
+    const results = [{ requests: 5, grouping: { ...window, accessor: url.searchParams.get("accessor") } }];
+    if (!url.pathname.endsWith("/usage/breakdown")) return answerJson(response, 404, {});
+    void decide(url.pathname.split("/")[3] ?? "", response).then((isOpen) => {
+      if (isOpen !== false) answerJson(response, 200, { ...window, results });
+    });
+  });
+  return Object.assign(judge, { startsMs, origin: server.origin, [Symbol.asyncDispose]: server[Symbol.asyncDispose] });
+}
+
+const RATE = 20;
+const CAP = 4;
+/** For which the others count a killed program as live, and until they notice. */
+const LIVE_MS = 8_000 + 2_000;
+
+test("programs that are suspended, resumed, killed or join never exceed the caps", async ({ context }) => {
+  await using judge = await openJudge(() => sleep(100));
+  const { startsMs } = judge;
+  const service = { requestsPerSecond: RATE, maxConcurrent: CAP };
+  await context.configure(workerConfig(judge.origin, { service, exports: [{ ...JOB, filters: manyFilters(80) }] }));
+  const seen = (count: number) => expect.poll(() => startsMs.length, { interval: 20 }).toBeGreaterThanOrEqual(count);
+
+  const suspended = context.start(["export"]);
+  await seen(5);
+  suspended.kill("SIGSTOP");
+  const suspendedMs = performance.now();
+  const killed = context.start(["export"]);
+  await seen(15);
+  killed.kill("SIGKILL");
+  const others = [context.start(["export"]), context.start(["export"])];
+  await sleep(suspendedMs + LIVE_MS + 2_000 - performance.now());
+  suspended.kill("SIGCONT");
+
+  for (const { ended } of [suspended, ...others]) expect(await ended).toMatchObject({ status: 0 });
+  expect(judge.atOnceMax).toBeLessThanOrEqual(CAP);
+  const inASecond = startsMs.map((from) => startsMs.filter((ms) => ms >= from && ms < from + 1_000).length);
+  expect(Math.max(...inASecond)).toBeLessThanOrEqual(RATE + CAP);
+  // A program that ends signs off, and a killed one is forgotten.
+  expect((await sql`select from usage_export.calling_process`.execute(db)).rows).toHaveLength(0);
+});
+
+const FILTERS = 30;
+/** More than the eight requests that a worker with the default `maxConcurrent` has ready at once. */
+const PAUSED = Array.from({ length: 9 }, (_, i) => `paused-${i}`);
+const PROJECTS = [...PAUSED, "quick", "slow", "swift"];
+
+test("paused keys and hanging calls do not hold back other projects", async ({ context }) => {
+  const slow = Promise.withResolvers<void>();
+  const calls = new Map(PROJECTS.map((id) => [id, 0]));
+  const total = (id: string) => calls.get(id) ?? 0;
+  await using judge = await openJudge(async (id, response) => {
+    calls.set(id, total(id) + 1);
+    if (id === "slow" && total(id) > 1) return slow.promise;
+    if (!PAUSED.includes(id) || total(id) > 1) return undefined;
+    answer(response, 429, "", { "retry-after": "20" });
+    return false;
+  });
+  const projects = PROJECTS.map((id) => ({ id, name: id, key: { file: `${id}.key` } }));
+  for (const id of PROJECTS) {
+    await writeFile(path.join(context.folder, `${id}.key`), context.newSecret(`${id}.key`));
+  }
+  const exports = [{ ...JOB, filters: manyFilters(FILTERS), projects: ["*"] }];
+  await context.configure(workerConfig(judge.origin, { projects, exports }));
+  // It ends before the judge is closed, which waits for its calls.
+  await using _worker = context.work({ USAGE_EXPORT_KEY: undefined });
+
+  await expect.poll(() => Math.min(total("quick"), total("swift"))).toBe(FILTERS);
+  // Nobody waited for the end of a pause.
+  expect(Math.max(...PAUSED.map(total))).toBeLessThan(FILTERS);
+  // Only the first call of the slow project has been answered, and one of the four slots is left to the others.
+  expect(total("slow")).toBeLessThanOrEqual(4);
+  const status = await context.run(["status"], { USAGE_EXPORT_KEY: undefined });
+  expect(status.stdout).toMatch(
+    /calls with the key of file .*paused-0\.key are paused until \d{4}-.* UTC, as the service/,
+  );
+  slow.resolve();
+  expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok" }]);
+  // All that was answered with 429 is read, and nothing twice. Calls may have been on their way when the first was answered.
+  for (const id of PAUSED) expect(total(id)).toBe(FILTERS + 1);
+});
+
+test("a pause of hours is cut to an hour, and status shows its end", async ({ context }) => {
+  const emulator = await context.setUp({ worker: { drainSeconds: 1 } });
+  emulator.fault = () =>
+    breakdowns(emulator).length === 1
+      ? { kind: "answer", status: 429, headers: { "retry-after": "10800" } }
+      : undefined;
+  await context.work().waitFor("calls to the service wait, as it asked for a pause");
+
+  const pause =
+    /calls with the key of env USAGE_EXPORT_KEY are paused until (\d{4}-\d\d-\d\d) (\d\d:\d\d) UTC, as the service asked/;
+  const [, day, time] = pause.exec((await context.run(["status"])).stdout) ?? [];
+  const minutes = (Date.parse(`${day}T${time}:00Z`) - Date.now()) / 60_000;
+  expect(minutes).toBeGreaterThan(55);
+  expect(minutes).toBeLessThanOrEqual(60);
+  const { callPauses } = JSON.parse((await context.run(["status", "--json"])).stdout);
+  const until = expect.stringContaining(`${day}T${time}`);
+  expect(callPauses).toMatchObject([{ key: "env USAGE_EXPORT_KEY", until }]);
+  expect(breakdowns(emulator)).toHaveLength(1);
+});
