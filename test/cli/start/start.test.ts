@@ -183,8 +183,6 @@ test("the line of a rotation lists its actions", () => {
   );
 });
 
-const GROUPINGS = ["none", "endpoint", "method", "model"];
-
 test("a worker reports and waits for a database that can't be reached", async ({ context }) => {
   await context.setUp();
   await using proxy = await tcpProxy(url);
@@ -222,7 +220,8 @@ test("a worker refuses an old schema, and names the command that fixes it", asyn
 });
 
 test("losing the database in the middle of a run costs time and nothing else", async ({ context }) => {
-  const emulator = await context.setUp({ service: { maxConcurrent: 2 }, exports: [{ groupings: GROUPINGS }] });
+  const groupings = ["none", "endpoint", "method", "model"];
+  const emulator = await context.setUp({ service: { maxConcurrent: 2 }, exports: [{ groupings }] });
   await using proxy = await tcpProxy(url);
   const worker = context.work({ DATABASE_URL: proxy.url });
   const releaseAnswers = await holdAnswersFrom(emulator, 2);
