@@ -7,13 +7,13 @@ import path from "node:path";
 import { afterAll, test as base } from "vitest";
 import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
 import { type DecideFault, PASS } from "../../faults/fault-decision.ts";
+import { startServiceFront } from "../../faults/service-front.ts";
 import { copyDatabase, testDatabase } from "../../support/database.ts";
 import type { EmulatorOptions } from "../../support/emulator.ts";
 import { passwordsIn } from "../../support/leaks.ts";
 import { ageStoredData } from "../age-stored-data.ts";
 import { closeWithoutLeaks, openProgramContext, prepareDatabase } from "../program-context.ts";
 import { PRODUCTION, PROJECT_ID, smallConfig } from "../small-config.ts";
-import { startHttpProxy } from "./http-proxy.ts";
 
 const ROTATION = "exporter";
 /** The name of the program that calls the proxy, unless a test gives another. */
@@ -136,16 +136,43 @@ function rotationConfig(baseUrl: string, rotation: Fields, rest: Fields): Fields
   });
 }
 
-export type LedgerRow = {
-  readonly intent_id: string;
-  readonly api_key_id: string | null;
-  readonly state: string;
-  readonly step: string | null;
-  readonly note: string | null;
-};
+/**
+ * A proxy between the program and the service. It records the bodies of the creates, whether they reached the service or not, and adds the
+ * secrets of the keys that the service makes to `secrets`.
+ */
+async function startHttpProxy(targetUrl: string, decideFault: DecideFault, secrets: string[]) {
+  const proxy = {
+    creates: [] as { readonly comment: string }[],
+    /** If set, a create is answered with 502 and this text, as by a gateway that quotes the new key. */
+    quote: undefined as ((secret: string) => string) | undefined,
+  };
+  const front = await startServiceFront(targetUrl, {
+    decideFault,
+    whoAsks: (request) => {
+      const [, who = "", url = ""] = /^\/([^/]+)(.*)$/.exec(request.url ?? "") ?? [];
+      return { who, url };
+    },
+    watch: ({ method, body }) => {
+      if (method === "POST") proxy.creates.push(JSON.parse(body.toString()));
+      return {
+        answered: (answer) => {
+          if (method !== "POST") return answer;
+          const made = [...answer.body.toString().matchAll(/"key":"([^"]+)"/g)].flatMap(([, secret]) => secret ?? []);
+          secrets.push(...made);
+          const quoted = made.map((secret) => proxy.quote?.(secret)).at(0);
+          if (quoted === undefined) return answer;
+          return { ...answer, status: 502, body: Buffer.from(JSON.stringify({ error: quoted, message: quoted })) };
+        },
+      };
+    },
+  });
+  /** Each program may call it by an address of its own, so that `decideFault` knows which program calls. */
+  const urlOf = (who: string) => `${front.url}/${who}`;
+  return Object.assign(proxy, { urlOf, [Symbol.asyncDispose]: () => front[Symbol.asyncDispose]() });
+}
 
 /** All keys, the oldest first, including retired ones. */
-export async function ledgerRows(db: Database): Promise<readonly LedgerRow[]> {
+export async function ledgerRows(db: Database) {
   return db
     .selectFrom("usage_export.api_key")
     .select(["intent_id", "api_key_id", "state", "step", "note"])
