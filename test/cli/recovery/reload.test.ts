@@ -22,7 +22,7 @@ async function replaceConfig({ folder }: ProgramContext, config: object): Promis
 test(`over ${RELOADS} reloads under load no request is lost and none is made twice`, async ({ context }) => {
   const exports = [{ groupings: ["none", "endpoint"], checkFeatures: "off", filters: manyFilters(FILTERS) }];
   const emulator = await context.setUp({ service: { requestsPerSecond: 30 }, exports });
-  const worker = context.work();
+  const worker = context.start(["start"]);
   await expect.poll(() => breakdowns(emulator).length).toBeGreaterThan(0);
   for (let reload = 1; reload <= RELOADS; reload++) {
     const service = { requestsPerSecond: 30 + reload / 1000 };
