@@ -75,7 +75,7 @@ test("an invalid period is refused, and nothing is read", async () => {
   for (const path of ["/?period=1000", "/run?period=1000", "/report.html?from=2026-01-01"])
     expect(await ask(path), path).toMatchObject({ status: 400 });
   const { body } = await ask("/data-health?from=2026-01-01");
-  expect(body).toMatch(/This can&#39;t be shown\.[\s\S]*expected both from and to/);
+  expect(body).toMatch(/This address can't be shown\.[\s\S]*expected both from and to/);
   expect(body).toContain('<a href="./data-health">Show the newest days</a>');
   expect(done).toEqual([]);
 });
@@ -148,7 +148,7 @@ test("while the database can't be reached, the reasons of the worker and of the 
   });
   const { body, ...answer } = await ask("/");
   expect(answer).toMatchObject({ status: 503, headers: { refresh: "10", "retry-after": "10" } });
-  expect(body).toMatch(/jobs can&#39;t be read now\.[\s\S]*has not answered for 12 s[\s\S]*connect ECONNREFUSED/);
+  expect(body).toMatch(/jobs can't be read now\.[\s\S]*has not answered for 12 s[\s\S]*connect ECONNREFUSED/);
 });
 
 test("the reason why the dashboard or the report is not available is logged", async () => {
