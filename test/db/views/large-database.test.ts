@@ -118,11 +118,9 @@ function clockOf(pid: number): () => number {
   };
 }
 
-const PROJECTS = 500;
-const DAYS = 7;
 /** The default of jit_above_cost. */
 const JIT_ABOVE_COST = 100_000;
-await storeLarge(wide, PROJECTS, DAYS, true);
+await storeLarge(wide, 500, 7, true);
 
 test.each([
   "select * from bi.coverage_gaps",
