@@ -9,6 +9,7 @@ import { keyStatuses } from "../../../src/facts/keys.ts";
 import { overview } from "../../../src/facts/overview.ts";
 import type { Filter, Grouping } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
+import { ALL_USAGE } from "../../usage/sample-request.ts";
 import { usedKeys } from "../keys/written-ledger.ts";
 import { forgetAll } from "../reported-usage.ts";
 import { type BilledRow, billed, visibleCost } from "../stored-billing.ts";
@@ -23,7 +24,6 @@ beforeEach(async () => {
   await sql`truncate usage_export.group_value cascade`.execute(db);
 });
 
-const ALL: Filter = { name: "all", features: {}, dimensions: {} };
 const PROD: Filter = { name: "prod", features: {}, dimensions: { tags: "prod" } };
 const DAY = "2026-03-16";
 
@@ -123,10 +123,10 @@ async function allUsage(): Promise<Readonly<Record<string, unknown>>> {
 test("where billing is stored, all numbers of usage are as they were", async () => {
   const project = newProject();
   const { keys } = await usedKeys(db, project, 1);
-  const usage = [ALL, PROD].flatMap((filter) =>
+  const usage = [ALL_USAGE, PROD].flatMap((filter) =>
     [...GROUPINGS, "model" as const].map((grouping) => configured(project, grouping, { filter, windowDays: 1 })),
   );
-  const billing = [ALL, PROD].flatMap((filter) =>
+  const billing = [ALL_USAGE, PROD].flatMap((filter) =>
     [...GROUPINGS, "line_item,tags" as const].map((grouping) =>
       configured(project, grouping, { source: "billing", filter, windowDays: 1 }),
     ),
