@@ -22,8 +22,7 @@ import type { ConfiguredSeries } from "../../src/usage/plan.ts";
 import { dimensionsOf, type Filter, type Grouping, type Project, type Series } from "../../src/usage/series.ts";
 import { ALL_USAGE } from "../usage/sample-request.ts";
 
-type Metric = (typeof METRICS)[number];
-export type Numbers = Readonly<Partial<Record<Metric, string>>>;
+export type Numbers = Readonly<Partial<Record<(typeof METRICS)[number], string>>>;
 
 /** A project of its own for each test, so that tests of one file do not see each other's numbers. */
 export function newProject(): Project {
