@@ -148,7 +148,7 @@ ${folded(`Table: ${caption}`, html`${shown}${below}`)}</figure>
 }
 
 function seriesOf(answer: Answer, bars: readonly Bar[], { hrefOf, othersHref }: ChartOptions): readonly ChartSeries[] {
-  const { question, days, groups, other, otherByDay, beforeByDay, compared } = answer;
+  const { question, groups, other, otherByDay, beforeByDay, compared } = answer;
   const { grouping, before, metric } = question;
   const sums = (amounts: readonly (string | null)[]) => bars.map(({ at }) => sumAt(amounts, at));
   const drawn = groups.filter(({ byDay }) => byDay).sort((a, b) => a.rank - b.rank);
@@ -168,8 +168,7 @@ function seriesOf(answer: Answer, bars: readonly Bar[], { hrefOf, othersHref }: 
     series.push({ name, look: "rest", values: sums(otherByDay), href: othersHref });
   }
   if (compared && before && beforeByDay) {
-    // A month may have fewer days than the one before.
-    const values = sums(beforeByDay.slice(0, days.length).map(({ amount }) => amount));
+    const values = sums(beforeByDay.map(({ amount }) => amount));
     series.push({ name: `Total ${periodText({ start: before.from, end: before.to })}`, look: "before", values });
   }
   return series;

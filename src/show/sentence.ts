@@ -56,7 +56,7 @@ function numberText(amount: string, before: string | null, measure: Measure): st
 /** "The numbers of Nov 20 – 22, 2026 are too low: not all of it could be read." */
 function lackingSentence({ lacking, days, groups }: Answer): string | undefined {
   const { incompleteDays, unreadDays } = lacking;
-  const lackingDays = [...incompleteDays, ...unreadDays].sort();
+  const lackingDays = [...incompleteDays, ...unreadDays];
   const [first, last] = [lackingDays[0], lackingDays.at(-1)];
   if (first === undefined || last === undefined) return undefined;
   if (lackingDays.length === days.length && incompleteDays.length === 0) return "None of these days was read.";

@@ -73,6 +73,9 @@ test("what is missing comes first, and then nothing is compared", () => {
 test("where none of the days could be read, there are no numbers that could be too low", () => {
   const total = { ...lackingOf({ incompleteDays: [PERIOD.end] }), total: null, groups: [] };
   expect(say({ total })).toEqual(["There are no numbers for Mar 9, 2026, which could not be read."]);
+  const [one] = makeAnswer({ groups: [{ group: "a" }] }).groups;
+  const groups = one ? [{ ...one, byDay: DAYS.map((day) => (day === PERIOD.end ? null : "5")) }] : [];
+  expect(say({ total: { ...total, groups } })[0]).toMatch(/^There are no numbers for Mar 9/);
 });
 
 const DAYS = daysOf(PERIOD);
@@ -90,6 +93,16 @@ test.each<[string, Partial<Answer["lacking"]>, said: string]>([
   ["the newest day", { unreadDays: [PERIOD.end] }, "The numbers end on Mar 8: the days after were not read yet."],
   ["the newest days", { unreadDays: DAYS.slice(-2) }, "The numbers end on Mar 7: the days after were not read yet."],
   ["a day between", { unreadDays: ["2026-03-04"] }, "Not in the numbers: Mar 4, 2026, which was not read."],
+  [
+    "days apart from the start",
+    { unreadDays: [PERIOD.start, "2026-02-12"] },
+    "Not in the numbers: Feb 10, 2026; Feb 12, 2026, which were not read.",
+  ],
+  [
+    "days apart until the end",
+    { unreadDays: ["2026-03-07", PERIOD.end] },
+    "Not in the numbers: Mar 7, 2026; Mar 9, 2026, which were not read.",
+  ],
   ["days between", { unreadDays: DAYS.slice(-6, -4) }, "Not in the numbers: Mar 4 – 5, 2026, which were not read."],
   [
     "days apart",
