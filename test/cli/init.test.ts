@@ -39,17 +39,13 @@ test("init does not replace a configuration that appears while it runs", async (
 });
 
 test.for([
-  [
-    20_000,
-    (i: number) => `p${i}`,
-    /expected a project of this key \(p0, .{0,200} and 19980 more\); choose one with --project\n/,
-  ],
-  [0, String, /the service lists no project of this key: give the id of one with --project\n/],
-] as const)("of %i projects init --yes says which to choose in a line", async ([count, idOf, says], { context }) => {
+  [20_000, /expected a project of this key \(p0, .{0,200} and 19980 more\); choose one with --project\n/],
+  [0, /the service lists no project of this key: give the id of one with --project\n/],
+] as const)("init --yes with %i projects asks for --project in one line", async ([count, says], { context }) => {
   const account = context.newSecret();
   const { url } = await context.serve({
     consoleKeys: [{ secret: account, projectId: PROJECT_ID, scopes: ["member"], isAccountKey: true }],
-    projects: () => Array.from({ length: count }, (_, i) => ({ id: idOf(i), name: idOf(i) })),
+    projects: () => Array.from({ length: count }, (_, i) => ({ id: `p${i}`, name: `p${i}` })),
   });
   const env = { LOG_LEVEL: "warn", USAGE_EXPORT_KEY: account };
   const { status, stderr } = await context.run(["init", "--yes", "--base-url", url], env);
@@ -72,7 +68,7 @@ test.for<readonly [what: string, status: number, says: string, given: Refusal]>(
   expect(await readdir(context.folder)).toEqual([]);
 });
 
-test("init refuses a key in place of its variable, a configuration that exists, and no terminal", async ({
+test("init refuses a key in place of its variable, to replace a configuration, and to ask without a terminal", async ({
   context,
 }) => {
   // That the key is shown nowhere is checked after the test.
@@ -85,7 +81,7 @@ test("init refuses a key in place of its variable, a configuration that exists, 
   expect(await context.run(["init", "--yes"])).toMatchObject(EXISTS);
 });
 
-test("at a terminal a wrong answer is asked for again, and an empty one is the default", async ({ context, skip }) => {
+test("at a terminal a question is repeated after a wrong answer, not after an empty one", async ({ context, skip }) => {
   skip(process.platform !== "linux", "needs util-linux's script");
   const { url } = await context.serve();
   const { terminal, output, ended } = startAtTerminal(context);
@@ -100,8 +96,8 @@ test("at a terminal a wrong answer is asked for again, and an empty one is the d
   ];
   for (const [asked, answer] of answers) {
     await expect.poll(() => output.screen).toContain(asked);
+    // The next question is searched for only after this one: it may use the same words.
     output.screen = output.screen.slice(output.screen.indexOf(asked) + asked.length);
-    // The terminal echoes what is typed, and the next question follows in the same output.
     terminal.stdin.write(`${answer}\n`);
   }
   const [status] = await ended;
@@ -113,7 +109,7 @@ test("at a terminal a wrong answer is asked for again, and an empty one is the d
 test.for([
   ["Ctrl-C", "\u0003", "stopped by SIGINT"],
   ["Ctrl-D", "\u0004", "the input ended before the last answer"],
-] as const)("%s at a question ends init, and nothing is written", async ([_key, typed, says], { context, skip }) => {
+] as const)("%s at a question ends init without a file", async ([_key, typed, says], { context, skip }) => {
   skip(process.platform !== "linux", "needs util-linux's script");
   const { terminal, output, ended } = startAtTerminal(context);
   await expect.poll(() => output.screen).toContain("address [");

@@ -26,7 +26,7 @@ test("the program can be built from the files that the Dockerfile copies", async
 
   const dist = path.join(app, "dist");
   expect(await fs.readdir(dist)).toContain("usage-export.cjs");
-  // Through the link to node_modules it must not get a second copy, under its real path: that one would lack what the program calls.
+  // node_modules is a link here. A second copy of undici, under its real path, would lack what the program calls.
   const licences = await fs.readFile(path.join(dist, "THIRD-PARTY-LICENSES.txt"), "utf8");
   expect(licences.match(/^undici .*$/gm)).toHaveLength(1);
 });

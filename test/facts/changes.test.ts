@@ -1,4 +1,4 @@
-// Why usage and cost changed, and the overview, from stored usage. That the numbers are those of every other answer is in same-answers.test.ts.
+// Why usage and cost changed, and the overview, from stored usage. same-answers.test.ts compares the numbers with those of other answers.
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
@@ -36,7 +36,7 @@ const partsOf = ({ splits }: Change) =>
     ...parts.map(({ part, group, change }) => `${part === "group" ? group : part} ${change}`),
   ]);
 
-test("the groups that changed the most are listed, the others are one part, and what no group has is another", async () => {
+test("a split lists the groups that changed the most, then all others as one part, then usage without a group", async () => {
   const [one, other] = [newProject(), newProject()];
   const before = { a: "1", b: "10", c: "5", d: "0.5" };
   const now = { a: "4", b: "3", c: "5", e: "0.25" };
@@ -56,7 +56,7 @@ test("the groups that changed the most are listed, the others are one part, and 
   expect(change.splits[1]?.parts[0]?.label).toBe(one.name);
 });
 
-test("a split that lacks an amount is not complete, and is not called unread", async () => {
+test("a split that lacks an amount is called not complete rather than unread", async () => {
   const charges = [1, 8].map((day) => ({ day: back(day), accessor: "key-1", dollars: `${day}` }));
   await storeBills(db, newProject(), ["none", "accessor"], { start: back(8), end: back(1) }, charges);
   await sql`
@@ -71,7 +71,7 @@ test("a split that lacks an amount is not complete, and is not called unread", a
   expect(changeSentences(change)).toContain("By API key it can't be split: 1 day is not complete by it.");
 });
 
-test("a day that was not read leaves no change, and a split that was not read is not made", async () => {
+test("days that were not read leave a total without a change and a split without parts", async () => {
   const project = newProject();
   await storeSeries(db, [
     { project, grouping: "none", usage: usageOf({ "": "1" }, { "": "2" }) },
@@ -83,7 +83,7 @@ test("a day that was not read leaves no change, and a split that was not read is
     splits: [{ grouping: "model", lacking: { unreadDaysBefore: [back(8)] }, parts: [] }],
   });
   const twoDays = { start: back(2), end: back(1) };
-  const before = comparedPeriod(twoDays) ?? twoDays;
+  const before = comparedPeriod(twoDays);
   expect(await read({ ...question, period: twoDays, before })).toMatchObject({
     answer: {
       total: { amount: "2", change: null },
@@ -93,16 +93,16 @@ test("a day that was not read leaves no change, and a split that was not read is
   });
 });
 
-test("a project is explained from its billing once that can be compared, the others by the estimate, in each currency", async () => {
+test("changes of cost are those of a project's billing once that can be compared, else of the estimate in each currency", async () => {
   const [billed, other] = [newProject(), newProject()];
-  const of = usageOf({ a: "1", b: "1" }, { a: "3", b: "2" });
+  const usage = usageOf({ a: "1", b: "1" }, { a: "3", b: "2" });
   await storeHourPrices(db, ["a", "USD", "2"], ["b", "EUR", "2"]);
-  const series = [billed, other].map((project) => ({ project, grouping: "model" as const, usage: of }));
+  const series = [billed, other].map((project) => ({ project, grouping: "model" as const, usage }));
   await storeSeries(db, series);
   const costs = async () =>
-    (await readByStatements(db, (run) => costChanges(run, question))).map(({ answer: { question: of, total } }) => [
-      of.metric,
-      of.currency,
+    (await readByStatements(db, (run) => costChanges(run, question))).map(({ answer: { question: asked, total } }) => [
+      asked.metric,
+      asked.currency,
       total?.change ?? null,
     ]);
   const estimates = [
@@ -122,13 +122,13 @@ test("a project is explained from its billing once that can be compared, the oth
   ]);
   // The overview has one cost, which must be that of all projects.
   const metricOf = async (projects?: readonly string[]) => (await overviewOf(projects)).cost?.question.metric;
-  for (const project of [billed, other]) await storeSeries(db, [{ project, grouping: "none", usage: of }]);
+  for (const project of [billed, other]) await storeSeries(db, [{ project, grouping: "none", usage }]);
   await storeBills(db, billed, ["none"], period, [{ day: back(1), dollars: "9" }]);
   expect(await metricOf()).toBe("estimated_cost");
   expect(await metricOf([billed.id])).toBe("billed_cost");
 });
 
-test("the overview has every metric that the service sent; without a total, those of the first grouping that adds up", async () => {
+test("an overview without a total has every metric that the first grouping that adds up has", async () => {
   const project = newProject();
   const usage = { [back(1)]: [["a", { hours: "0", requests: "7" }] as const, ["b", { requests: "2" }] as const] };
   await storeSeries(db, [

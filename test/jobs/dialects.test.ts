@@ -29,15 +29,15 @@ async function open(dialect: Dialect | "auto", spoken: () => Dialect | undefined
 }
 
 test("the probe requests recent days first, because an old window may have no usage", async () => {
-  const opened = await open("auto", () => "2026");
-  await opened.dialects.forRequest(BY_MODEL);
-  expect(opened.server.requests[0]?.target).not.toContain("2026-03-17");
-  const without = await open("auto", () => "2026");
-  await without.dialects.forRequest(windowless("model"));
-  expect(without.server.requests[0]?.target).not.toContain("start=");
+  const windowed = await open("auto", () => "2026");
+  await windowed.dialects.forRequest(BY_MODEL);
+  expect(windowed.server.requests[0]?.target).not.toContain("2026-03-17");
+  const undated = await open("auto", () => "2026");
+  await undated.dialects.forRequest(windowless("model"));
+  expect(undated.server.requests[0]?.target).not.toContain("start=");
 });
 
-test("a configured dialect, and a request that is the same in both dialects, need no probe", async () => {
+test("no probe is made for a configured dialect or for a request that is the same in both dialects", async () => {
   const configured = await open("interface", () => "2026");
   expect(await configured.dialects.forRequest(BY_MODEL)).toBe("interface");
   const opened = await open("auto", () => "interface");
@@ -45,19 +45,20 @@ test("a configured dialect, and a request that is the same in both dialects, nee
   expect([configured, opened].map(({ server }) => server.requests.length)).toEqual([0, 0]);
 });
 
-test("a dialect that is found while another request reads the database is used by that request, too", async () => {
+test("a request that still reads the database uses a dialect that is found meanwhile", async () => {
   let spoken: Dialect | undefined = "interface";
   const opened = await open("auto", () => spoken, database);
   const late = await database.transaction().execute(async (tx) => {
     await sql`lock table usage_export.service_dialect`.execute(tx);
-    const isBlocked = sql<{ blocked: number }>`
+    const countBlocked = sql<{ blocked: number }>`
       select count(*)::integer as blocked from pg_locks where relation = 'usage_export.service_dialect'::regclass and not granted
     `;
-    const blocked = async () => (await isBlocked.execute(tx)).rows[0]?.blocked;
+    const blocked = async () => (await countBlocked.execute(tx)).rows[0]?.blocked;
     const reading = opened.dialects.forRequest(BY_MODEL);
     await expect.poll(blocked).toBe(1);
     const probing = opened.dialects.alternative(BY_MODEL, "2026");
     await expect.poll(blocked).toBe(2);
+    // From now on no probe finds a dialect.
     spoken = undefined;
     return { reading, probing };
   });

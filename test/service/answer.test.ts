@@ -60,7 +60,7 @@ test("a 204 is an answer only to a DELETE", () => {
   expect(messageOf(outcomeOf("", empty))).toContain("not given instead of JSON");
 });
 
-test("an HTML page of a gateway in two attempts is a bad answer", async () => {
+test("an HTML page of a gateway is a bad answer after a second attempt", async () => {
   const { server, read } = await serve(answering(200, "<html>[]</html>", { "content-type": "text/html" }));
   await expect(read()).rejects.toMatchObject({ code: "bad_answer", details: { status: 200 } });
   expect(server.requests).toHaveLength(2);

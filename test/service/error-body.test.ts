@@ -18,7 +18,7 @@ function textOf(body: string | Uint8Array, headers: ResponseHeaders = JSON_TYPE)
 
 test.each<[string, string, ResponseHeaders, string]>([
   [
-    "all",
+    "all members",
     '{"category":"C","message":"No.","details":"Look again.","request_id":"r1"}',
     JSON_TYPE,
     "C: No. Look again.",
@@ -62,7 +62,7 @@ test.each([
   expect(text).not.toContain("012345");
 });
 
-test("a key with a control character inside it is not shown without that character", () => {
+test("a key that a control character splits is not shown joined", () => {
   expect(textOf(`${KEY_TEXT.slice(0, 10)}\u0000${KEY_TEXT.slice(10)}`, {})).not.toContain(KEY_TEXT);
 });
 

@@ -112,7 +112,7 @@ test.each([
 });
 
 test.each(['{"a:b":1,"b":"c::d"}', '{"a":"\\u003a\\":"}', '[{"a":1},{"a":1}]', '{"a":"\\\\","b":":\\""}'])(
-  "colons in texts and names are no members: %s",
+  "colons in texts and names are not counted as members: %s",
   (text) => {
     expect(parseExact(text)).toEqual(JSON.parse(text));
   },

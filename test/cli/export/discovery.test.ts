@@ -53,7 +53,7 @@ test("projects may appear, vanish, change their names and come back", async ({ c
   expect(second).toMatchObject(OK);
   expect(second.stdout).toContain("nightly: 3 requests, 6 slices complete");
   expect(await stored()).toEqual({ a: "alpha: 5 5", b: "renamed: 5 5", c: "gamma: 5 5", d: "delta: 5 5" });
-  // Days of the project that is gone are due no longer, however long ago they were read.
+  // The days of a project that is gone are no longer due: status is well even without their slices.
   await sql`
     delete from usage_export.slice
     where series_id in (select series_id from usage_export.series where project_id = 'c')
@@ -76,7 +76,7 @@ test("a list without more than half of the projects is not believed until an hou
   const { emulator, names, run } = await openAccount(context, { ...ABC, d: "delta" });
   await run("export");
   for (const id of ["b", "c", "d"]) names.delete(id);
-  // The service also stops to answer for them.
+  // The service also stops answering for them.
   emulator.fault = ({ path }) =>
     /projects\/[bcd]\//.test(path) ? { kind: "answer", status: 404, body: "{}" } : undefined;
 
@@ -116,6 +116,7 @@ test("a list that is cut, or not readable, leaves the projects as they were", as
   for (const fault of [
     listing({ kind: "body", change: (json) => JSON.stringify(json).slice(0, -9) }),
     listing({ kind: "body", change: () => ({}) }),
+    // The list fills a page of four, so there may be more projects.
     listing({ kind: "body", change: (json) => ({ ...Object(json), limit: 4 }) }),
     listing({ kind: "answer", status: 403, body: "{}" }),
   ]) {
@@ -135,7 +136,7 @@ test("a list that is cut, or not readable, leaves the projects as they were", as
   expect(await run("status")).toMatchObject(OK);
 });
 
-test("a service that does not list projects is named as such, and nothing is exported", async ({ context }) => {
+test("an export fails if the service does not list projects", async ({ context }) => {
   const { emulator, run } = await openAccount(context, { a: "alpha" });
   emulator.fault = listing({ kind: "answer", status: 404, body: "{}" });
   const says = "the service does not list projects, so none can be discovered";
@@ -156,7 +157,7 @@ test("a project that the key may not read fails alone, until it is excluded", as
   expect(await run("status")).toMatchObject(OK);
 });
 
-test("only a new project is read with the days before its first one", async ({ context }) => {
+test("the days of `backfill` are read only of a new project", async ({ context }) => {
   const { names, run } = await openAccount(context, { a: "alpha" }, { backfill: 6 });
   expect((await run("export")).stdout).toContain("nightly: 1 requests, 6 slices complete");
   names.set("b", "beta");
@@ -165,7 +166,7 @@ test("only a new project is read with the days before its first one", async ({ c
   expect(await run("status")).toMatchObject(OK);
 });
 
-test("check says what was found, in a line for each list, and checks some of the projects", async ({ context }) => {
+test("check shows a line for each list and checks only some of its projects", async ({ context }) => {
   const prod = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`p${i}`, `prod-${i}`]));
   const { names, run } = await openAccount(context, { ...prod, lab: "lab" }, { include: ["prod-*"] });
   const first = await run("check");

@@ -27,7 +27,7 @@ async function byModelAndKey(): Promise<Readonly<Record<string, string>>> {
   return Object.fromEntries(rows.map(({ name, requests }) => [name, requests]));
 }
 
-/** The keys that were asked for since there were so many requests. */
+/** The keys in the filters of all requests after the first `since`. */
 function accessorsAsked({ requests }: Emulator, since = 0): readonly string[] {
   const asked = requests
     .slice(since)
@@ -41,6 +41,7 @@ test("the second export reads by model what each key of the first one used", asy
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await byModelAndKey()).toEqual({});
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
+  // An export reads two days, and the usage of both is the same.
   expect(await byModelAndKey()).toEqual({
     "key-a aura-2": "4",
     "key-a nova-3": "10",
@@ -51,11 +52,12 @@ test("the second export reads by model what each key of the first one used", asy
     select "grouping", filter, count(*)::integer as days from bi.coverage
     where status = 'complete' and filter <> 'all' group by 1, 2 order by 2
   `.execute(db);
+  // Of the three groupings only model is read for each key.
   expect(rows).toEqual(["a", "b", "c"].map((key) => ({ grouping: "model", filter: `accessor=key-${key}`, days: 2 })));
   expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });
 
-test("at most so many values are read, and the run says what is left out", async ({ context }) => {
+test("a fan-out reads at most `atMost` values and says how many it leaves out", async ({ context }) => {
   const exports = [{ ...EACH, filters: [{ name: "all" }, { each: "accessor", atMost: 2 }] }];
   await context.setUp({ exports }, { usage: () => USAGE });
 
@@ -66,7 +68,7 @@ test("at most so many values are read, and the run says what is left out", async
   expect(stderr).toMatch(/leftOut\W+1\b/);
 });
 
-test("each tag of the sets of tags is a value", async ({ context }) => {
+test("a fan-out by tags reads each tag by itself, also from sets of tags", async ({ context }) => {
   const exports = [{ groupings: ["tags", "model"], filters: [{ name: "all" }, { each: "tags" }] }];
   await context.setUp({ exports }, { usage: () => USAGE });
 
@@ -83,8 +85,8 @@ test("each tag of the sets of tags is a value", async ({ context }) => {
   ]);
 });
 
-test("a service that does not know the filter's name stores nothing under a value", async ({ context }) => {
-  // In this dialect the filter is called "tag", and "tags" is a feature.
+test("nothing is stored under a value if the service does not know the filter's name", async ({ context }) => {
+  // In dialect 2026, which the emulator speaks, the filter is called "tag", and "tags" is a feature.
   const exports = [{ groupings: ["tags", "method"], filters: [{ name: "all" }, { each: "tags" }] }];
   await context.setUp({ service: { dialect: "interface" }, exports }, { usage: () => USAGE, dialect: "2026" });
 
@@ -94,7 +96,7 @@ test("a service that does not know the filter's name stores nothing under a valu
   expect(rows).toEqual([]);
 });
 
-test("--filter chooses one value or all of them, and a value that nobody used is refused", async ({ context }) => {
+test("--filter chooses all values of a fan-out, or one that was used", async ({ context }) => {
   const emulator = await context.setUp({ exports: [EACH] }, { usage: () => USAGE });
   await context.run(["export"]);
 
@@ -106,21 +108,21 @@ test("--filter chooses one value or all of them, and a value that nobody used is
   expect(await context.run(["export", "--filter", "method=sync"])).toMatchObject({ status: 2 });
 });
 
-test("the next tick of a worker reads a key that the run before showed", async ({ context }) => {
+test("a worker that starts reads each key that the last run found", async ({ context }) => {
   const emulator = await context.setUp({ exports: [EACH] }, { usage: () => USAGE });
   const first = context.work();
   await waitForRuns(db, 1);
   await first[Symbol.asyncDispose]();
   expect(accessorsAsked(emulator)).toEqual([]);
 
-  // It plans at its start.
+  // A worker plans at its start.
   const second = context.work();
   expect(await waitForRuns(db, 2)).toMatchObject([{ trigger: "catchup" }, { trigger: "catchup", status: "ok" }]);
   await second[Symbol.asyncDispose]();
   expect(await byModelAndKey()).toMatchObject({ "key-a nova-3": "10", "key-c nova-3": "2" });
 });
 
-test("a key without usage in the window is no longer due, and its numbers stay", async ({ context }) => {
+test("a key without usage in the window keeps its numbers without being due", async ({ context }) => {
   let usage = USAGE;
   const emulator = await context.setUp(
     { exports: [{ ...EACH, emptyGuard: "off", cliffGuard: "off" }] },
@@ -129,6 +131,7 @@ test("a key without usage in the window is no longer due, and its numbers stay",
   await context.run(["export"]);
   await context.run(["export"]);
   usage = USAGE.filter(({ accessor }) => accessor !== "key-c");
+  // This shows that key-c has no usage in the window.
   await context.run(["export", "--filter", "all"]);
 
   const since = emulator.requests.length;
@@ -139,9 +142,9 @@ test("a key without usage in the window is no longer due, and its numbers stay",
   expect(rows).toEqual([{ active: false }]);
 });
 
-test("a second backfill reads the values of its days, also of keys used no more", async ({ context }) => {
+test("a second backfill reads every key that was used in its days", async ({ context }) => {
   const today = dayOf(new Date());
-  // More days than one request may have: the newer one gets nothing for the old key.
+  // A series of so many days needs two requests. The one for the newer days gets nothing for the old key.
   const [from, to] = [addDays(today, -45), addDays(today, -6)];
   const old = [{ accessor: "key-old", model: ["nova-3"], requests: 9 }];
   // The key was used on the first two of these days.

@@ -1,5 +1,5 @@
-// The views for BI tools show exactly the numbers that the service answered, of the days that an export reads: those of its window, today,
-// or those that the service chooses. Days that had rows keep them if an answer has none, until a later run confirms that answer.
+// The views for BI tools show exactly the numbers that the service answered. An export reads the days of its window and perhaps today;
+// without a window the service chooses the days. Days that had rows keep them if an answer has none, until a later run confirms that answer.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -17,6 +17,9 @@ const yesterday = addDays(today, -1);
 const OK = { status: 0 };
 const FAILED = { status: 1 };
 
+/** How many days the emulator answers if a request names none. */
+const DAYS = 30;
+
 async function expectServed(context: ProgramContext, emulator: Emulator, reading: Reading): Promise<void> {
   expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
 }
@@ -32,7 +35,9 @@ const FILTER_QUERIES = {
   "not punctuated": "punctuate=false",
 };
 
-test("every view shows the service's numbers, and a run of unchanged days writes no row", async ({ context }) => {
+test("every view shows the service's numbers, which a run of unchanged days does not write again", async ({
+  context,
+}) => {
   const exports = [{ groupings: ALL_GROUPINGS, filters: FILTERS, window: { days: 3 } }];
   const emulator = await context.setUp({ exports });
   expect(await context.run(["export"])).toMatchObject(OK);
@@ -48,7 +53,7 @@ test("every view shows the service's numbers, and a run of unchanged days writes
   expect(await written()).toEqual(before);
 });
 
-test("today is stored with the finality open, and the next run stores its new numbers", async ({ context }) => {
+test("each run stores the new numbers of today with the finality open", async ({ context }) => {
   const emulator = await context.setUp({ exports: [{ window: { days: 1, today: true } }] });
   const reading = { groupings: ["none"], window: { start: yesterday, end: today } };
   for (const hour of [12, 13]) {
@@ -63,13 +68,12 @@ test("today is stored with the finality open, and the next run stores its new nu
   ]);
 });
 
-test("without a window no dates are sent, and the days that the answer names are stored", async ({ context }) => {
+test("an export without a window sends no dates and stores the days that the answer names", async ({ context }) => {
   const emulator = await context.setUp({ exports: [{ groupings: ["none", "tags"], window: undefined }] });
   expect(await context.run(["export"])).toMatchObject(OK);
   expect(breakdowns(emulator)).toHaveLength(2);
   for (const path of breakdowns(emulator)) expect(path).not.toMatch(/start=|end=/);
-  // The emulator answers 30 days when it is asked for none.
-  await expectServed(context, emulator, { groupings: ["none", "tags"], window: lastDays(30) });
+  await expectServed(context, emulator, { groupings: ["none", "tags"], window: lastDays(DAYS) });
 });
 
 test("two exports that read the same series keep one set of numbers", async ({ context }) => {
@@ -84,13 +88,10 @@ test("two exports that read the same series keep one set of numbers", async ({ c
   await expectServed(context, emulator, { groupings: ["endpoint", "tags"], window: lastDays(5) });
 });
 
-/** How many days the emulator answers if a request names none. */
-const DAYS = 30;
-
-/** Exports one row for each day that is over, without a window. From then on, the emulator has no usage. */
+/** Exports one row for each of these days, without a window. From then on, the emulator has no usage. */
 async function exportThenEmpty(context: ProgramContext, fault?: Fault) {
   let isEmpty = false;
-  const usage = (day: string) => (isEmpty || day === today ? [] : [{ endpoint: "listen", requests: 5 }]);
+  const usage = () => (isEmpty ? [] : [{ endpoint: "listen", requests: 5 }]);
   const emulator = await context.setUp({ exports: [{ window: undefined }] }, { usage, fault: () => fault });
   expect(await context.run(["export"])).toMatchObject(OK);
   const good = await rowsAsWritten(db);
@@ -112,7 +113,7 @@ test("an answer without rows makes its days suspect until a later run confirms i
   expect((await sql`select * from bi.usage_total`.execute(db)).rows).toEqual([]);
 });
 
-test("days that lie in the answer's period before its first row become suspect too", async ({ context }) => {
+test("stored days become suspect if the answer's rows begin after them", async ({ context }) => {
   const { emulator, good } = await exportThenEmpty(context);
   const first = addDays(today, -3);
   const results = [{ requests: 5, hours: 0, start: first, end: first }];
@@ -122,10 +123,11 @@ test("days that lie in the answer's period before its first row become suspect t
     select max(usage_date)::text as to, count(*)::integer as days from bi.coverage
     where status = 'suspect' and usage_date < ${first}::date
   `.execute(db);
+  // The three days from `first` to yesterday are not before it.
   expect(rows).toEqual([{ to: addDays(first, -1), days: good.length - 3 }]);
 });
 
-test("an answer without rows and dates fails, and empties no day", async ({ context }) => {
+test("an answer without rows and dates fails without emptying a day", async ({ context }) => {
   const { good } = await exportThenEmpty(context, { kind: "body", change: ({ results }) => ({ results }) });
   const says = expect.stringContaining("has no rows and names no day, though earlier ones had");
   expect(await context.run(["export"])).toMatchObject({ ...FAILED, stdout: says });
@@ -142,7 +144,7 @@ function serveUnusualDay(context: ProgramContext, part = {}) {
   return context.setUp(part, { countsFrom: LONG_AGO, usage });
 }
 
-test("an unusual day is found the next morning, and said once", async ({ context }) => {
+test("an unusual day is reported only by the run that finds it", async ({ context }) => {
   await serveUnusualDay(context);
   expect((await context.run(BACKFILL)).stderr).toContain("unusual usage");
   expect((await context.run(["status"])).stdout).toContain(
@@ -152,7 +154,7 @@ test("an unusual day is found the next morning, and said once", async ({ context
   expect(again).toMatchObject({ ...OK, stderr: expect.not.stringContaining("unusual usage") });
 });
 
-test("a worker judges what was not judged while anomalies were off", async ({ context }) => {
+test("a worker finds unusual days that were read while anomalies were off", async ({ context }) => {
   const unusualDays = async () => (await sql`select usage_date as day from bi.usage_anomalies`.execute(db)).rows;
   await serveUnusualDay(context, { anomalies: { sensitivity: "off" } });
   await context.run(BACKFILL);

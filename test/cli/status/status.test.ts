@@ -1,5 +1,5 @@
-// What the command `status` prints, and that its exit status agrees with the coverage. It says that all is well only while somebody does
-// the work.
+// What the command `status` prints, and that its exit status agrees with the coverage. If a job needs a worker and none runs, all is not
+// well.
 
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -25,7 +25,7 @@ const today = dayOf(new Date());
 const yesterday = addDays(today, -1);
 const UNREADABLE: Fault = { kind: "body", change: () => ({}) };
 
-test("before the first run, status shows when the job would run, and that nothing runs it", async ({ context }) => {
+test("before the first run status shows when the job would run if there were a worker", async ({ context }) => {
   await context.configure(smallConfig("https://api.example.com"));
   const { status, stdout } = await context.run(["status"]);
   expect(stdout).toMatch(
@@ -35,7 +35,7 @@ test("before the first run, status shows when the job would run, and that nothin
   expect(status).toBe(0);
 });
 
-test("days without a run are missing until the next, which also reads older ones", async ({ context }) => {
+test("days without a run are missing until the next run reads them", async ({ context }) => {
   const schedule = "15 2 * * *";
   await context.setUp({ exports: [{ schedule }] });
   await context.run(["export"]);
@@ -101,7 +101,7 @@ test("status shows what failed and why, until a backfill has read it", async ({ 
   expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });
 
-/** By part of the answer in JSON, the fields that scripts read. */
+/** The fields that scripts read, by the part of the JSON answer that has them. */
 const FIELDS = {
   "": "gapsLeftOut readAt",
   "callPauses[]": "key until",
@@ -120,7 +120,7 @@ const FIELDS = {
   "workers[]": "host lastSeenAt pid recent startedAt state version",
 };
 
-test("the fields of the answer in JSON are those that scripts read, and no others", async ({ context }) => {
+test("the answer in JSON has exactly the fields that scripts read", async ({ context }) => {
   await context.setUp({ exports: [{}, { name: "paused" }] }, { fault: () => UNREADABLE });
   await context.run(["export", "--job", "nightly"]);
   await pauseJob(db, { kind: "export", name: "paused" }, { why: "moving house", by: "me" });
@@ -131,6 +131,7 @@ test("the fields of the answer in JSON are those that scripts read, and no other
 
   const answer = JSON.parse((await context.run(["status", "--json"])).stdout);
   expect(answer).toMatchObject({ budgets: [], lists: [], undated: [] });
+  // The part is the path of a field without its last name.
   const parts = Map.groupBy(new Set(fieldsOf(answer)), (field) => field.slice(0, Math.max(0, field.lastIndexOf("."))));
   const names = [...parts].map(([part, fields]) => [part, fields.map((field) => field.split(".").at(-1)).sort()]);
   expect(Object.fromEntries(names)).toEqual(
@@ -147,7 +148,7 @@ function fieldsOf(value: unknown, path = ""): string[] {
 
 test("check advises a longer window if the last reading of a day still changes numbers", async ({ context }) => {
   await context.setUp({ exports: [{ window: { days: 2 } }] });
-  // Ageing moves the stored days back by one, so each export stores the emulator's numbers of another date for the same day.
+  // Ageing moves what is stored to the day before. The emulator has other numbers for that day, so the next export changes them.
   for (let night = 0; night < 10; night += 1) {
     await ageStoredData(db, 1);
     await context.run(["export"]);
@@ -157,7 +158,7 @@ test("check advises a longer window if the last reading of a day still changes n
   );
 });
 
-test("a budget that is used up is a reminder in status, and is in the report", async ({ context }) => {
+test("status and the report show a budget that is used up", async ({ context }) => {
   const budget = { name: "calls", metric: "requests", amount: "0.5", period: "day", from: yesterday };
   await context.setUp({ budgets: [budget] });
   await context.run(["export"]);
@@ -221,14 +222,16 @@ test("two minutes after the last worker stopped, its jobs are an alert until the
 });
 
 /** This day was read five days ago, while it lasted. It is no longer in the export's window. */
-const OPEN = addDays(today, -5);
+const OPEN_DAY = addDays(today, -5);
 
 test("a day that was read only while it lasted is missing until it is read once more", async ({ context }) => {
   let isOver = false;
   const usage = () => [{ endpoint: "listen", requests: isOver ? 1_000 : 160 }];
   const emulator = await context.setUp({ exports: [{ window: { days: 2, today: true } }] }, { usage });
   const coverageOf = async () => {
-    const { rows } = await sql`select status, finality, rows from bi.coverage where usage_date = ${OPEN}`.execute(db);
+    const { rows } = await sql`select status, finality, rows from bi.coverage where usage_date = ${OPEN_DAY}`.execute(
+      db,
+    );
     return rows[0];
   };
   await context.run(["export"]);
@@ -237,21 +240,21 @@ test("a day that was read only while it lasted is missing until it is read once 
   isOver = true;
 
   const { status, stdout } = await context.run(["status"]);
-  const why = `${OPEN}: read before the day was over, at [-\\d: ]+UTC, and not since\n`;
+  const why = `${OPEN_DAY}: read before the day was over, at [-\\d: ]+UTC, and not since\n`;
   expect(stdout).toMatch(new RegExp(`missing: production / none / all, ${why}`));
-  expect(stdout).toContain(`missing: production / none / all, ${addDays(OPEN, 1)} to ${yesterday}\n`);
+  expect(stdout).toContain(`missing: production / none / all, ${addDays(OPEN_DAY, 1)} to ${yesterday}\n`);
   expect(stdout).toContain("slices: 2 complete, 0 suspect, 0 failed, 5 missing");
   expect(status).toBe(1);
   expect(await coverageOf()).toEqual({ status: "missing", finality: "open", rows: 1 });
   const { rows } = await sql`select fresh_through, due_through from bi.freshness`.execute(db);
-  expect(rows).toEqual([{ fresh_through: addDays(OPEN, -1), due_through: yesterday }]);
+  expect(rows).toEqual([{ fresh_through: addDays(OPEN_DAY, -1), due_through: yesterday }]);
 
   await context.run(["export"]);
-  const { rows: closed } = await sql`select requests from bi.usage_total where usage_date = ${OPEN}`.execute(db);
+  const { rows: closed } = await sql`select requests from bi.usage_total where usage_date = ${OPEN_DAY}`.execute(db);
   expect(closed).toEqual([{ requests: "1000" }]);
   expect(await coverageOf()).toEqual({ status: "complete", finality: "final", rows: 1 });
   expect(await context.run(["status"])).toMatchObject({ status: 0 });
-  // One request while the day lasted, then one for the window, the day and the missing days between them. The next has its window only.
+  // One request while the day lasted, and one from that day to the end of the window. The third export requests its window only.
   expect(breakdowns(emulator)).toHaveLength(2);
   await context.run(["export"]);
   expect(breakdowns(emulator)).toHaveLength(3);
@@ -263,7 +266,7 @@ const CONFIG = smallConfig("http://127.0.0.1:1", {
   exports: [{ projects: NAMES }],
 });
 
-test("the worst projects come first, and --project answers about those whose names fit", async ({ context }) => {
+test("status shows the worst projects first, and with --project only those whose names fit", async ({ context }) => {
   await context.configure(CONFIG);
   const { exports } = parseConfig(JSON.stringify(CONFIG), { source: "jobs.config.json", baseDir: "/" });
   const series = configuredSeries(exports);
