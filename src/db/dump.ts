@@ -4,7 +4,7 @@ import { type RawBuilder, sql } from "kysely";
 import type { Day } from "../usage/days.ts";
 import { setUntilCommit, type Tx } from "./connection/transaction.ts";
 
-/** The days from `from` to `to`, of which only those count that have changed since a moment, a timestamp of Postgres. */
+/** The days from `from` to `to`; with `changedSince`, a timestamp of Postgres, only those that have changed since. */
 export type DayChoice = { readonly [What in "from" | "to"]?: Day | undefined } & {
   readonly changedSince?: string | undefined;
 };
@@ -32,14 +32,14 @@ export async function listViews(tx: Tx): Promise<readonly DumpedView[]> {
   });
 }
 
-/** Views whose rows are those of stored days, so that bi.changed_days says which of them are new. */
+/** Views whose rows each belong to a stored day: bi.changed_days tells which of these days have changed. */
 const HAS_STORED_DAYS = /^(usage|cost)_(total|filtered|by_\w+)$/;
 
 export function hasStoredDays({ name }: DumpedView): boolean {
   return HAS_STORED_DAYS.test(name);
 }
 
-/** The changed days of a view, as a view. The last column, the same in each row, is the moment to give next time. */
+/** Describes the list of the changed days like a view. Its last column, the same in each row, is the `changedSince` of the next dump. */
 export const CHANGED_DAYS: DumpedView = {
   name: "changed_days",
   columns: [

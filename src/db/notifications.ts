@@ -9,8 +9,11 @@ import { WATCHED_DAYS_MAX } from "./prices-and-budgets.ts";
 
 /** Longer than it takes to send a notification. */
 const CLAIM_SECONDS = 60;
-/** The record about a budget is kept until nobody watches its period any more. It was sent 31 days before the period's end at the earliest. */
-const BUDGET_KEPT_DAYS = WATCHED_DAYS_MAX + 35;
+/**
+ * The record about a budget is kept until nobody watches its period any more, and that about a report as long. A budget's notification
+ * is sent 31 days before the period's end at the earliest.
+ */
+const RECORD_KEPT_DAYS = WATCHED_DAYS_MAX + 35;
 
 export type LastSent = {
   readonly state: "wrong" | "well";
@@ -18,7 +21,7 @@ export type LastSent = {
   readonly claim: string;
 };
 
-/** The last notification of each subject. */
+/** The last notification of each subject. One that was claimed, and never sent, counts as well. */
 export async function readLastSent(db: Database): Promise<ReadonlyMap<string, LastSent>> {
   const rows = await db.selectFrom("usage_export.notice").select(["subject", "state", "claim"]).execute();
   return new Map(rows.map(({ subject, ...lastSent }) => [subject, lastSent]));
@@ -57,7 +60,7 @@ export async function markSent(db: Database, { subject, state, covers = [] }: Se
     `.execute(tx);
     await sql`
       delete from usage_export.notice
-      where (subject like 'budget %' or subject like 'report %') and since < now() - make_interval(days => ${BUDGET_KEPT_DAYS})
+      where (subject like 'budget %' or subject like 'report %') and since < now() - make_interval(days => ${RECORD_KEPT_DAYS})
     `.execute(tx);
     const others = covers.filter((one) => one !== subject).sort();
     if (rows.length === 0 || others.length === 0) return;

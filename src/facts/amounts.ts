@@ -17,16 +17,19 @@ export async function readBasis(query: Query, question: Question): Promise<Basis
   return { scope, covered, lacking, isCompared: question.before !== undefined && isWhole && scope.endedCount === 0 };
 }
 
-/** The grouping whose groups add up to the total, with what is known of its series; and every split that is exported. */
+/**
+ * `question` asks for the total. Returns the grouping to read it by, with what is known of the series: none, or if the projects are exported only
+ * by other groupings, one whose groups add up to the total. `available` is every split that is exported.
+ */
 export async function readTotalSplit(query: Query, question: Question) {
   const basis = await readBasis(query, question);
   const available = basis.scope.groupings;
-  const other = basis.scope.projectCount > 0 ? undefined : TOTAL_GROUPINGS.find((one) => available.includes(one));
-  if (other === undefined || other === "none") return { totalSplit: "none", available, basis } as const;
-  return { totalSplit: other, available, basis: await readBasis(query, { ...question, grouping: other }) };
+  const replacement = basis.scope.projectCount > 0 ? undefined : TOTAL_GROUPINGS.find((one) => available.includes(one));
+  if (replacement === undefined || replacement === "none") return { totalSplit: "none", available, basis } as const;
+  return { totalSplit: replacement, available, basis: await readBasis(query, { ...question, grouping: replacement }) };
 }
 
-/** `countsUnpriced`: false if a total tells already how many models have no price. Throws InvalidQuestion as readBasis does. */
+/** `countsUnpriced` is false if another answer, the total, already says how many models have no price. Throws InvalidQuestion as readBasis does. */
 export async function amounts(query: Query, question: Question, known?: Basis, countsUnpriced = true): Promise<Answer> {
   const basis = known ?? (await readBasis(query, question));
   const { scope } = basis;
@@ -57,7 +60,7 @@ export async function figures(query: Query, question: Question, { scope }: Basis
   });
 }
 
-/** The names for people of API keys, projects and line items, by their identifiers. */
+/** What API keys, projects and line items are called on pages, by their identifiers. */
 async function readLabels(query: Query, { grouping }: Question, rows: readonly UsageRow[]) {
   const ids = rows.flatMap(({ part, group }) => (part === "group" && group !== null ? [literal(group)] : []));
   const labels = labelsSql(grouping, ids.join(", "));

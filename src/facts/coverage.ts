@@ -90,9 +90,9 @@ export async function coverage(
   { period, projects: names }: Pick<Question, "period" | "projects">,
 ): Promise<Coverage> {
   const ofProjects = projectConditions({ projectIds: names && (await findProjects(query, names)) });
-  const asked = [within(period), "status <> 'undated'", ...ofProjects].join(" and ");
-  const worst = await worstCovered(query, ofProjects, asked);
-  const projects = worst.length > 0 ? await projectCoverage(query, worst, asked) : [];
+  const condition = [within(period), "status <> 'undated'", ...ofProjects].join(" and ");
+  const worst = await worstCovered(query, ofProjects, condition);
+  const projects = worst.length > 0 ? await projectCoverage(query, worst, condition) : [];
   return { period, projects, projectCount: worst[0]?.count ?? 0, undated: await undatedSeries(query, ofProjects) };
 }
 
@@ -111,13 +111,13 @@ const QUALITY = `case when status in ('complete', 'suspect') then status when fe
 type ProjectRow = { readonly projectId: string; readonly count: number };
 
 /** The configured projects, those that lack the most days first; `count` is how many there are. */
-function worstCovered(query: Query, ofProjects: readonly string[], asked: string): Promise<readonly ProjectRow[]> {
+function worstCovered(query: Query, ofProjects: readonly string[], condition: string): Promise<readonly ProjectRow[]> {
   return query<ProjectRow>(`
 select project_id as "projectId", (count(*) over ())::integer as count
 from (select project_id, max(project) as project from bi.series where ${["active", ...ofProjects].join(" and ")} group by project_id) known
 left join (
   select project_id, count(*) filter (where ${QUALITY} = 'missing') as missing, count(*) as lacking
-  from bi.coverage where ${asked} and status <> 'complete' group by project_id
+  from bi.coverage where ${condition} and status <> 'complete' group by project_id
 ) bad using (project_id)
 -- "region 2" comes before "region 10".
 order by missing desc nulls last, lacking desc nulls last, regexp_replace(project, '\\d+', '', 'g') collate "C", length(project),
@@ -126,13 +126,13 @@ limit ${PROJECTS_MAX}`);
 }
 
 /** The gaps are not those of bi.coverage_gaps, which has no suspect days, and whose stretches do not end with the period. */
-function projectCoverage(query: Query, shown: readonly ProjectRow[], asked: string) {
+function projectCoverage(query: Query, shown: readonly ProjectRow[], condition: string) {
   const ids = shown.map(({ projectId }) => literal(projectId)).join(", ");
   const ofShown = `project_id in (${ids})`;
   const qualities = `array[${DAY_QUALITIES.map(literal).join(", ")}]`;
   return query<ProjectCoverage>(`
 with covered as materialized (
-  select *, ${QUALITY} as quality from bi.coverage where ${ofShown} and ${asked}
+  select *, ${QUALITY} as quality from bi.coverage where ${ofShown} and ${condition}
 ), gap as (
   select project_id, json_build_object('source', source, 'grouping', "grouping", 'filter', filter, 'quality', quality,
       'start', min(usage_date), 'end', max(usage_date), 'error', (array_agg(error order by usage_date desc))[1]) as gap,
@@ -164,7 +164,7 @@ type Gap = {
   readonly status: "missing" | "failed";
   readonly from: Day;
   readonly to: Day;
-  /** Why the newest of its days failed; for missing days, that they were read only before they were over; null if they were never read. */
+  /** Why the newest of its days failed. Of missing days: that they were read, but not since they were over; null if they were never read. */
   readonly error: string | null;
   readonly series: readonly SeriesName[];
 };
@@ -174,14 +174,14 @@ export type Gaps = { readonly gaps: readonly Gap[]; readonly gapsLeftOut: number
 
 /** `projects` are names; undefined for all. */
 export async function newestGaps(query: Query, projects: readonly string[] | undefined): Promise<Gaps> {
-  const asked = projects === undefined ? "true" : `project in (${projects.map(literal).join(", ") || "null"})`;
+  const condition = projects === undefined ? "true" : `project in (${projects.map(literal).join(", ") || "null"})`;
   const rows = await query<Gap & { readonly all: number }>(`
 select status, from_date as "from", to_date as "to", reason as error, (count(*) over ())::integer as "all",
   json_agg(json_build_object('project', project, 'source', source, 'grouping', "grouping", 'filter', filter)
     order by source desc, project, "grouping", filter) as series
 from (
   -- The texts of one reason differ in the number of attempts and in the id of the request.
-  select *, regexp_replace(error, ' \\((\\d+ attempts|request id [^)]*)\\)', '', 'g') as reason from bi.coverage_gaps where ${asked}
+  select *, regexp_replace(error, ' \\((\\d+ attempts|request id [^)]*)\\)', '', 'g') as reason from bi.coverage_gaps where ${condition}
 ) gap
 group by status, from_date, to_date, reason
 order by to_date desc, min(source) desc, min(project) collate "C", status
@@ -191,7 +191,7 @@ limit ${GAPS_MAX}`);
 
 const LATE_DAYS_MIN = 7;
 
-/** Finds windows in which at least 7 of the last 70 days changed at their last reading: later changes were probably not seen. */
+/** Finds windows that are probably too short: at least 7 of the last 70 days still changed when the window read them for the last time. */
 export function shortWindows(query: Query) {
   return query<{ readonly windowDays: number; readonly days: number }>(`
 select s.window_days as "windowDays", count(distinct r.usage_date)::integer as days

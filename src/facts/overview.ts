@@ -12,7 +12,7 @@ export type Overview = {
   readonly before: Window | undefined;
   /** Every metric that the service sent. */
   readonly figures: readonly Figure[];
-  /** The total of the first metric among them, with what it lacks. */
+  /** The total of the main metric, which is hours if the service sends any, with the days that it lacks. */
   readonly total: Answer;
   /** The cost of the period; undefined if none is known. */
   readonly cost: Answer | undefined;
@@ -36,8 +36,8 @@ export async function overview(query: Query, asked: OverviewQuestion, today: Day
   const sent = await figures(query, { ...question, grouping: totalSplit }, basis);
   const metric = mainMetric(sent);
   const total = await amounts(query, { ...question, metric, grouping: totalSplit }, basis);
-  const source = await costQuestion(query, question, total.projectCount);
-  const cost = source && (await amounts(query, source.question, source.basis));
+  const asCost = await costQuestion(query, question, total.projectCount);
+  const cost = asCost && (await amounts(query, asCost.question, asCost.basis));
   const splits: Answer[] = [];
   for (const grouping of OVERVIEW_SPLITS) {
     const splitsCost =
@@ -50,7 +50,7 @@ export async function overview(query: Query, asked: OverviewQuestion, today: Day
     splits.push(await amounts(query, split, undefined, false));
   }
   const isCurrent = asked.period.end.slice(0, 7) >= today.slice(0, 7);
-  const main = source?.question ?? { ...question, metric, grouping: totalSplit };
+  const main = asCost?.question ?? { ...question, metric, grouping: totalSplit };
   return {
     ...{ period: asked.period, before: asked.before, figures: sent, total, cost, splits },
     monthSoFar: isCurrent ? await readMonthSoFar(query, main, today) : undefined,
@@ -116,7 +116,7 @@ with amount as materialized (
   select usage_date, sum(${isCost(question.metric) ? "amount" : question.metric}) as amount
   from ${view} where ${[within(history), ...conditions].join(" and ")} group by usage_date
 ), covered as (
-  select usage_date, count(*) as series, bool_and(fetched_at is not null and status <> 'missing') as is_read,
+  select usage_date, bool_and(fetched_at is not null and status <> 'missing') as is_read,
     bool_and(usage_export.is_known(usage_date, finality, fetched_at)) as is_known
   from bi.coverage
   where ${coverageConditions(question, scope, [history])}

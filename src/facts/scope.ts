@@ -14,7 +14,7 @@ import {
   literal,
   projectConditions,
   type Scope,
-  sourceName,
+  sourceLiteral,
   sourceOf,
   within,
 } from "./sql.ts";
@@ -24,6 +24,7 @@ export type { Query };
 const NAMES_MAX = 20;
 const CANDIDATES_MAX = 1_000;
 
+/** "Such a series" has the grouping and the filter of the question. */
 export type SeriesFacts = {
   /** The projects of the question that have such a series; at most 20. */
   readonly projects: readonly ProjectName[];
@@ -33,7 +34,7 @@ export type SeriesFacts = {
   /** Projects whose usage is exported, but not by such a series; at most 20. */
   readonly leftOut: readonly string[];
   readonly leftOutCount: number;
-  /** Projects with usage in the amounts that are no longer exported by such a series, and lack days since; at most 20. */
+  /** Projects whose usage is among the amounts, but not on every day, because they are no longer exported by such a series; at most 20. */
   readonly ended: readonly string[];
   readonly endedCount: number;
   /** The groupings that are exported under the filter. */
@@ -84,8 +85,12 @@ export async function readCurrencies(query: Query, { currency }: Question): Prom
   throw new InvalidQuestion(`currency: no price is in ${JSON.stringify(currency)}${didYouMean(currency, names)}`);
 }
 
-/** `models`: how many have usage in the period that no price is for. Usage that was not read by model belongs to no known model. */
-export type Unpriced = { readonly models: number; readonly metrics: readonly Metric[] };
+/** The usage of the period for which there is no price. */
+export type Unpriced = {
+  /** How many models it has. All usage without a model counts as one. */
+  readonly models: number;
+  readonly metrics: readonly Metric[];
+};
 
 export async function readUnpriced(query: Query, question: Question, scope: Scope): Promise<Unpriced> {
   const conditions = [
@@ -118,9 +123,9 @@ select project_id as id, max(days)::integer as days from (
 ) known
 group by project_id`);
   const daysKnown = new Map(known.map(({ id, days }) => [id, days]));
-  const asked = new Set(windows.flatMap(daysOf)).size;
+  const dayCount = new Set(windows.flatMap(daysOf)).size;
   return {
-    ended: retired.filter(({ id }) => (daysKnown.get(id) ?? asked) < asked).map(({ name }) => name),
+    ended: retired.filter(({ id }) => (daysKnown.get(id) ?? dayCount) < dayCount).map(({ name }) => name),
     unused: retired.filter(({ id, active }) => active && !daysKnown.has(id)).map(({ name }) => name),
   };
 }
@@ -129,12 +134,12 @@ function windowsOf({ period, before }: Question): readonly Window[] {
   return before ? [period, before] : [period];
 }
 
-/** The identifiers of these projects. Of several that had a name, the one that is still read. */
+/** The identifiers of these projects. If several projects have had a name, the one that is still exported has it. */
 export async function findProjects(query: Query, names: readonly string[]): Promise<readonly string[]> {
-  const asked = names.map(literal).join(", ");
+  const listed = names.map(literal).join(", ");
   const found = await query<ProjectName & { readonly active: boolean }>(`
     select project_id as id, project as name, bool_or(active) as active from bi.series
-    where project_id in (${asked}) or project in (${asked})
+    where project_id in (${listed}) or project in (${listed})
     group by 1, 2 order by 1`);
   const ids = new Set<string>();
   for (const name of names) {
@@ -181,7 +186,7 @@ function factsSql(question: Question, scope: Scope): string {
 with series as materialized (
   select project_id, project, "grouping", filter, active, unfiltered,
     ${groupingCondition(question)} as has_grouping, ${filterCondition(question, scope)} as has_filter
-  from bi.series where ${[`source = ${sourceName(question)}`, ...projectConditions(scope)].join(" and ")}
+  from bi.series where ${[`source = ${sourceLiteral(question)}`, ...projectConditions(scope)].join(" and ")}
 ), project as (
   select project_id, coalesce(min(project) filter (where active), min(project)) as name, bool_or(active) as active,
     bool_or(has_grouping and has_filter) as has_series,

@@ -4,7 +4,7 @@ import { addDays, type Window } from "../usage/days.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { isCost, type Question, type Split, splitsOf } from "./question.ts";
 
-/** How many groups have amounts by day. */
+/** Only the largest groups have amounts by day: at most so many. */
 export const DRAWN_MAX = 8;
 
 /** What the names in a question stand for, from the series that are stored. */
@@ -58,7 +58,7 @@ group by grouping sets ((listed), (drawn, usage_date), (usage_date), ())
 order by part, rank`;
 }
 
-/** Selects the amounts of every group by day, of which the answer has the sums. People copy this statement. */
+/** Selects the amounts of every group by day. The answer has their sums. People copy this statement. */
 export function dayAmountSql(question: Question, scope: Scope): string {
   const { column } = sourceOf(question, scope);
   const amount = isCost(question.metric) ? "amount" : question.metric;
@@ -97,7 +97,7 @@ select ${[...sums(period, ""), ...(before ? sums(before, "_before") : [])].join(
 from day_amount`;
 }
 
-/** The view with the rows of a question, the column with their group, and the conditions beside the days. */
+/** The view with the rows of a question, the column with their group, and all conditions except those of the days. */
 export function sourceOf(question: Question, scope: Scope) {
   const source = isCost(question.metric) ? costSource(question, scope) : usageSource(question, scope);
   const added = [...projectConditions(scope), ...groupConditions(question, source.column)];
@@ -177,11 +177,11 @@ export function anyOf(windows: readonly Window[]): string {
   return `(${windows.map(within).join(" or ")})`;
 }
 
-export function sourceName({ metric }: Question): string {
+export function sourceLiteral({ metric }: Question): string {
   return metric === "billed_cost" ? "'billing'" : "'usage'";
 }
 
-/** Usage is priced by model. */
+/** An estimate is made from the series by model, because usage is priced by model. */
 export function groupingCondition({ metric, grouping }: Question): string {
   if (!splitsOf(metric).includes(grouping)) return "false";
   return `"grouping" = ${literal(metric === "estimated_cost" ? "model" : seriesGrouping(grouping))}`;
@@ -196,7 +196,7 @@ export function filterCondition({ metric }: Question, { filter }: Scope): string
 /** The conditions of bi.coverage for the series and days of a question. */
 export function coverageConditions(question: Question, scope: Scope, windows: readonly Window[]): string {
   return [
-    `source = ${sourceName(question)} and ${groupingCondition(question)} and ${filterCondition(question, scope)}`,
+    `source = ${sourceLiteral(question)} and ${groupingCondition(question)} and ${filterCondition(question, scope)}`,
     ...projectConditions(scope),
     anyOf(windows),
   ].join("\n  and ");

@@ -43,6 +43,7 @@ export function normalise(
   });
   const { source, grouping } = request.series;
   const dimensions = dimensionsOf(grouping);
+  // A grouping by several dimensions is sent under the same name in both dialects.
   for (const one of dimensions) requireDimension(one, dimensions.length > 1 ? one : askedAs, results, source);
   if (source === "billing") requireDollars(answer, results);
 
@@ -221,19 +222,19 @@ export function coveredDays(
   return daysOf(covered).map((day) => ({ day, undated: false }));
 }
 
-/** The days from the first row to the end that the answer names, or to today if that end is later. Without rows, only the last of them. */
+/** The days from the first row's to the end of the answer's period, or to today if the period ends later. Without rows, only that last day. */
 function namedDays(period: Window | undefined, rowDays: readonly Day[], runDay: Day): Window | undefined {
   const sorted = [...rowDays].sort();
-  const begun = period && period.end > runDay && period.start <= runDay ? runDay : period?.end;
-  const last = sorted.at(-1) ?? begun;
+  const periodEnd = period && period.end > runDay && period.start <= runDay ? runDay : period?.end;
+  const last = sorted.at(-1) ?? periodEnd;
   if (last === undefined) return undefined;
   const [start = last] = sorted;
-  return { start, end: begun !== undefined && begun > last && begun <= runDay ? begun : last };
+  return { start, end: periodEnd !== undefined && periodEnd > last && periodEnd <= runDay ? periodEnd : last };
 }
 
 /**
- * The days that an answer without a window empties: earlier answers covered them, and it has no rows for them. They begin with `oldestStored`,
- * the oldest stored day of its period, and end before its first covered day.
+ * The days that an answer without a window empties: earlier answers covered them, and this one has no rows for them. They begin with
+ * `oldestStored`, the oldest stored day in the period of the answer, and end before the first day that it covers.
  */
 export function emptiedDays(covered: readonly Day[], oldestStored: Day | null | undefined): Day[] {
   const [first] = [...covered].sort();

@@ -59,10 +59,8 @@ async function openPool(url: string, onLost: OnConnectionLost): Promise<Postgres
     application_name: "usage-export",
     types: {
       // pg would turn a date into local midnight, which is the day before in UTC east of Greenwich.
-      getTypeParser: ((oid: number, format?: "text" | "binary") =>
-        oid === OID_DATE || oid === OID_INT8
-          ? keepText
-          : pg.types.getTypeParser(oid, format === "binary" ? "text" : format)) as typeof pg.types.getTypeParser,
+      getTypeParser: ((oid: number) =>
+        oid === OID_DATE || oid === OID_INT8 ? keepText : pg.types.getTypeParser(oid)) as typeof pg.types.getTypeParser,
     },
   });
   // Without both handlers a connection that breaks would end the process. The pool repeats the error of an idle client, which the client's
@@ -106,7 +104,8 @@ export async function lockFolder(folder: string): Promise<() => void> {
     const lock = new DatabaseSync(file, { timeout: 0 });
     // The journal is kept in memory, because SQLite would otherwise create a journal file beside the lock file.
     lock.exec("pragma journal_mode = memory; begin exclusive");
-    const command = process.argv.slice(2, 3).map((name) => ` (usage-export ${name})`);
+    const [, , name] = process.argv;
+    const command = name === undefined ? "" : ` (usage-export ${name})`;
     await writeFile(holderFile, `process ${process.pid}${command}`, { mode: 0o600 });
     return () => lock.close();
   } catch (cause) {
@@ -128,7 +127,7 @@ export async function openEmbedded(folder: string): Promise<Database> {
       dataDir: `${folder}/pg`,
       parsers: { [OID_DATE]: keepText, [OID_INT8]: keepText },
     });
-    // The statements of a transaction go to an object of its own, which must accept several, too.
+    // A transaction has its own object for statements, which must accept several at once as well.
     const { transaction } = acceptSeveralStatements(pglite);
     pglite.transaction = (work) => {
       const settings = transactionSettings();

@@ -28,7 +28,10 @@ export function isConnectionError(error: unknown): error is Error {
 /** The server's certificate is not trusted, or it speaks no allowed version of TLS. */
 const TLS_ERROR_CODE = /^(?:CERT_|ERR_TLS_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|EPROTO$)/;
 
-/** Whether a later attempt would fail as well: no such user or database, no room, or a certificate that is not trusted. */
+/**
+ * Whether the server refused the connection: no such user or database, a certificate that is not trusted, or no room. A server with too many
+ * connections (53300) is one without room and a connection error, too; the other causes do not go away by themselves.
+ */
 export function isAccessDenied(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   const code = systemCode(error);

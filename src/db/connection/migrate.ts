@@ -57,6 +57,7 @@ export async function migrateToLatest(db: Database, options: MigrateOptions = {}
     idle_in_transaction_session_timeout: "60s",
     // What is created must not use an object that somebody else put into a schema of the search path.
     search_path: "pg_catalog, pg_temp",
+    // No limit for the wait for another replica's migration. `applyMigrations` sets one for the locks after that.
     lock_timeout: "0",
   });
   // pg-boss has migrations of its own, which do nothing if its tables are up to date.
@@ -120,7 +121,7 @@ async function applyMigrations(tx: Tx, lockMs: number): Promise<Migrated> {
   return { migrations, views: replacesViews ? views.length : 0, hasReader: await repairReader(tx) };
 }
 
-/** Creating a schema that exists needs a right that an owner of the tables may lack. */
+/** Looks first: `create schema if not exists` needs the right to create a schema even if it exists, and the tables' owner may lack that. */
 async function createVersionTable(tx: Tx): Promise<void> {
   const found = await sql`select from pg_class where oid = to_regclass('usage_export.schema_version')`.execute(tx);
   if (found.rows.length > 0) return;
@@ -136,7 +137,7 @@ async function createVersionTable(tx: Tx): Promise<void> {
       -- The version of usage-export that migrated last.
       program_version text   not null
     );
-    comment on table usage_export.schema_version is 'Of which version the tables, views and functions are: one row';
+    comment on table usage_export.schema_version is 'One row: the version of the tables, views and functions';
     insert into usage_export.schema_version values ('{}', '{}', '', '');
   `.execute(tx);
 }
@@ -160,13 +161,13 @@ export async function newestMigration(): Promise<string> {
 /** Throws an error with the next step if the schema is not the one of this program. Every command begins with this single statement. */
 export async function requireCurrentSchema(db: Database): Promise<void> {
   const stored = await storedSchema(db).catch(async (cause: unknown) => {
-    throw findCause(cause, NOT_THERE) ? otherSchema(NEXT_STEP) : await explainMissingRight(db, cause);
+    throw findCause(cause, NOT_THERE) ? schemaError(NOT_UP_TO_DATE) : await explainMissingRight(db, cause);
   });
   const { migrations, viewsDiffer } = await findMissing(stored, readViews());
-  if (migrations.length > 0 || viewsDiffer) throw otherSchema(NEXT_STEP);
+  if (migrations.length > 0 || viewsDiffer) throw schemaError(NOT_UP_TO_DATE);
 }
 
-const NEXT_STEP = "the database is not up to date; run: usage-export migrate";
+const NOT_UP_TO_DATE = "the database is not up to date; run: usage-export migrate";
 
 type StoredSchema = {
   readonly migrations: readonly string[];
@@ -184,7 +185,7 @@ async function storedSchema(db: Database): Promise<StoredSchema> {
     from usage_export.schema_version
   `.execute(db);
   const [stored] = rows;
-  if (!stored) throw otherSchema(NEXT_STEP);
+  if (!stored) throw schemaError(NOT_UP_TO_DATE);
   return stored;
 }
 
@@ -196,12 +197,12 @@ async function findMissing({ migrations: applied, ...stored }: StoredSchema, vie
   const isUnknown = applied.some((name) => !files.some((file) => nameOf(file) === name));
   if (isUnknown || (viewsDiffer && isNewer(stored.programVersion, version))) {
     const versions = `${stored.programVersion}, this is ${version}`;
-    throw otherSchema(`the database was migrated by a newer version (${versions}); run that version of usage-export`);
+    throw schemaError(`the database was migrated by a newer version (${versions}); run that version of usage-export`);
   }
   return { migrations: files.filter((file) => !applied.includes(nameOf(file))), viewsDiffer };
 }
 
-function otherSchema(message: string): AppError {
+function schemaError(message: string): AppError {
   return new AppError("database", message, { details: { schema: "other" } });
 }
 

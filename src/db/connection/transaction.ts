@@ -127,7 +127,7 @@ export async function tryWithin<T>(tx: Tx, work: () => Promise<T>): Promise<{ va
 
 type Configured = "series" | "prices" | "budgets";
 
-/** Calls `write` unless the same text was stored last, as nearly always. Returns whether it was called. */
+/** Calls `write` if `text` is not the text that was stored last, which is rare. Returns whether it was called. */
 export async function storeConfigured(db: Database, what: Configured, text: string, write: (tx: Tx) => Promise<void>) {
   const digest = hash("sha256", text);
   const stored = sql`select from usage_export.configured where what = ${what} and digest = ${digest}`;

@@ -154,14 +154,15 @@ async function applyChange(tx: Tx, job: RotationJob, change: LedgerChange, note:
       await tx
         .insertInto("usage_export.api_key")
         .values({
-          ...{ rotation: job.name, project_id: job.project.id, project: job.project.name, scopes_asked: job.scopes },
-          ...{
-            intent_id: change.intentId,
-            comment: change.comment,
-            state: "pending",
-            step: "intent",
-            requested_at: NOW,
-          },
+          rotation: job.name,
+          project_id: job.project.id,
+          project: job.project.name,
+          scopes_asked: job.scopes,
+          intent_id: change.intentId,
+          comment: change.comment,
+          state: "pending",
+          step: "intent",
+          requested_at: NOW,
         })
         .execute();
       return;
@@ -249,7 +250,7 @@ export type Lease = { readonly rotation: string; readonly fence: string };
 
 type Leased = Pick<RotationJob, "name" | "jobName"> & { readonly project?: { readonly name: string } };
 
-/** The names among these of rotations that some process has begun. */
+/** Returns those of the names whose rotation has ever been begun, by any process. */
 export async function begunRotations(tx: Tx, names: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await tx.selectFrom("usage_export.rotation").select("name").where("name", "in", names).execute();
   return new Set(rows.map(({ name }) => name));
@@ -296,7 +297,10 @@ function updateLeased(tx: Tx, { rotation, fence }: Lease) {
   return tx.updateTable("usage_export.rotation").where("name", "=", rotation).where("fence", "=", fence);
 }
 
-/** Locks the rotation's row, so that no other process takes the lease during the transaction. Throws `stopped` as renewLease does. */
+/**
+ * Locks the rotation's row, so that no other process takes the lease during the transaction. Throws `stopped` if another process
+ * has taken it already.
+ */
 export async function requireLease(tx: Tx, lease: Lease): Promise<void> {
   const held = await tx
     .selectFrom("usage_export.rotation")

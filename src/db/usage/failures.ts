@@ -33,7 +33,10 @@ export async function recordFailure(db: Database, { seriesId, days, fetchNo, rea
   });
 }
 
-/** Deletes failures that were recorded under the day of their run, as no answer had named the days. With `after`, only those of later days. */
+/**
+ * Deletes the failures of requests without a window, which are recorded under the day of their run: no answer has covered that day, so its
+ * `fetch_no` is 0. With `after`, deletes only those of later days.
+ */
 export async function deleteUndatedFailures(tx: Tx, seriesIds: readonly number[], after?: Day): Promise<void> {
   await sql`
     delete from usage_export.slice
@@ -62,7 +65,10 @@ export type FailureCause = {
   readonly error: string;
 };
 
-/** The cause of the most slices comes first. The texts of an outage or of a refused key differ in each request, so their code counts. */
+/**
+ * The cause of the most slices comes first. Failures are grouped by their text. Those of an outage or of a refused key are grouped by their
+ * code, because their texts differ in each request.
+ */
 export async function failureCauses(tx: Tx): Promise<readonly FailureCause[]> {
   const { rows } = await sql<FailureCause>`
     select code, project, "isBillingRefused", min(coalesce(failing_since, attempted_at)) as since, count(*)::integer as slices,

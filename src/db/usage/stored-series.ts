@@ -69,7 +69,7 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
     when matched and ((s.project, s.filter, s.window_days) is distinct from (w.project, w.filter, w.window_days)
         or s.retired_at is not null or s.superseded_at is not null) then
       update set project = w.project, filter = w.filter, window_days = w.window_days, retired_at = null, superseded_at = null,
-        -- While a value was not seen its series was retired: the days of that time do not become due.
+        -- The series of a fan-out's value is retired while usage has no such value. The days of that time do not become due.
         due_from = case when s.retired_at is null then s.due_from else coalesce(w.due_from, s.due_from) end,
         due_through = case when s.retired_at is null or w.due_from is null then s.due_through else least(w.due_through, ${YESTERDAY}) end,
         next_due_at = case when s.retired_at is null or w.due_from is null then s.next_due_at end
@@ -95,7 +95,7 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
   `.execute(tx);
 }
 
-/** Marks the slices of series whose window changes as changed: a day is final when the window has passed it. */
+/** If the window of a series changes, marks its slices as changed: a day is final when the window has passed it. */
 async function markChangedWindows(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
   await sql`
     update usage_export.slice sl set ${changedNow(sql`true`)}
@@ -135,10 +135,10 @@ async function updatePeriods(tx: Tx): Promise<void> {
   `.execute(tx);
 }
 
-/** Without `first` and `oldest`, as only the answer shows the days, the days of series that have any become due up to `through`. */
+/** `first` and `oldest` are missing if only the answer shows the days: series without due days then stay so, those of others extend to `through`. */
 type NewlyDue = Partial<DueDays> &
   Pick<DueDays, "through"> & {
-    /** When the day after `through` is due even if no run begins. It counts if `through` is the newest day that is over. */
+    /** When the day after `through` becomes due even if no run begins. Ignored if `through` is before yesterday. */
     readonly nextAt?: Date | undefined;
   };
 
@@ -170,6 +170,7 @@ export async function extendDue(tx: Tx, seriesIds: readonly number[], { first, o
     update usage_export.series
     set due_through = greatest(due_through, ${through}::date), due_from = ${dueFrom}, next_due_at = ${nextDue}
     where series_id = any(${integers(seriesIds)}::integer[]) and (due_from is not null or ${from} is not null)
+      -- If only the answer shows the days, a series whose answers carry no date has none that could become due.
       and (${oldest !== undefined}::boolean or undated_since is null)
       and (due_through is null or due_through < ${through}::date or due_from is distinct from ${dueFrom}
         or next_due_at is distinct from ${nextDue})
@@ -184,8 +185,8 @@ export async function extendDueByAnswer(tx: Tx, seriesId: number, days: readonly
   const [oldest, newest] = [sorted[0], sorted.at(-1)];
   if (!oldest || !newest) return;
   const [start, end] = [oldest.day, newest.day];
-  const over = end < dayOf(newest.askedAt) ? end : addDays(end, -1);
-  const through = over < yesterday ? over : yesterday;
+  const newestOver = end < dayOf(newest.askedAt) ? end : addDays(end, -1);
+  const through = newestOver < yesterday ? newestOver : yesterday;
   await extendDue(tx, [seriesId], { first: start, oldest: { start, end }, through });
   const series = tx.updateTable("usage_export.series").where("series_id", "=", seriesId);
   await series.set({ undated_since: null }).where("undated_since", "is not", null).execute();
@@ -238,11 +239,11 @@ export type StoredValue = {
   readonly value: string;
   /** The first of the days on which it has usage. */
   readonly firstDay: Day;
-  /** The newest of the days that was read by the dimension, whatever values it had. */
+  /** The newest of the days on which the project was read by the dimension, whether or not the value was seen. */
   readonly lastRead: Day;
 };
 
-/** A fan-out reads 500 values of a project at most. */
+/** At most so many values of all projects together. A fan-out reads at most 500 of each project. */
 const VALUES_MAX = 5_000;
 
 /** The values of the dimension in stored usage of these days, those with the most requests first. Each tag of a set of tags is a value. */
@@ -269,7 +270,7 @@ export async function storedValues(db: Database, projectIds: readonly string[], 
       select g.project_id, v.value, min(g.first_day) as first_day, sum(g.requests) as requests, sum(g.hours) as hours
       from grouped g
       join usage_export.group_value named using (group_id)
-      -- Other groups have no value. Postgres takes no NUL, and no key or tag has one in its name.
+      -- The key of a group with a value is a JSON array. One with a NUL is left out: Postgres takes none, and no key or tag has one.
       cross join lateral json_array_elements_text(
         case when named.group_key like '[%' and strpos(named.group_key, '\\u0000') = 0 then named.group_key else '[]' end::json
       ) as v (value)

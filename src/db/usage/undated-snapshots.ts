@@ -35,7 +35,7 @@ export async function datedSeries(db: Database, series: readonly SeriesRef[]): P
   return new Set(rows.map(({ series_id }) => series_id));
 }
 
-/** The newest snapshots by series id, locked: no other transaction stores one of these series until this one ends. */
+/** The newest snapshots by series id, locked: until this transaction ends, no other one stores a snapshot of these series. */
 export async function lockSnapshots(tx: Tx, series: readonly SeriesRef[]) {
   if (series.length === 0) return new Map<number, NewestSnapshot>();
   const ids = series.map(({ seriesId }) => seriesId);
@@ -58,19 +58,20 @@ export async function writeSnapshots(tx: Tx, decided: readonly DecidedSnapshot[]
     .filter(({ decision }) => decision !== "stale")
     .map((one) => {
       const snapshotNo = (one.before?.snapshotNo ?? 0) + 1;
-      const isNew = one.decision === "replace" || !one.before;
-      return { ...one, snapshotNo, contentNo: isNew ? snapshotNo : one.before.contentNo };
+      // The first snapshot of a series is always a replacement.
+      const contentNo = one.decision === "replace" || !one.before ? snapshotNo : one.before.contentNo;
+      return { ...one, snapshotNo, contentNo };
     });
   if (written.length === 0) return;
   const snapshots = written.map(({ seriesId, snapshotNo, contentNo, fetchNo, runId, contentHash, rowCount }) => ({
-    ...{
-      series_id: seriesId,
-      snapshot_no: snapshotNo,
-      content_no: contentNo,
-      fetch_no: String(fetchNo),
-      run_id: runId,
-    },
-    ...{ taken_at: takenAt, content_hash: contentHash, rows: rowCount },
+    series_id: seriesId,
+    snapshot_no: snapshotNo,
+    content_no: contentNo,
+    fetch_no: String(fetchNo),
+    run_id: runId,
+    taken_at: takenAt,
+    content_hash: contentHash,
+    rows: rowCount,
   }));
   await tx.insertInto("usage_export.undated_snapshot").values(snapshots).execute();
   const changed = written.filter(({ decision }) => decision === "replace");
