@@ -243,10 +243,13 @@ export type StoredValue = {
   readonly lastRead: Day;
 };
 
-/** At most so many values of all projects together. A fan-out reads at most 500 of each project. */
-const VALUES_MAX = 5_000;
+/** A fan-out reads at most 500 values of each project, and says how many more there are. */
+const VALUES_PER_PROJECT_MAX = 5_000;
 
-/** The values of the dimension in stored usage of these days, those with the most requests first. Each tag of a set of tags is a value. */
+/**
+ * The values of the dimension in stored usage of these days, those of a project with the most requests first. Each tag of a set of tags is a
+ * value.
+ */
 export async function storedValues(db: Database, projectIds: readonly string[], dimension: Dimension, days: Window) {
   const { start, end } = days;
   const { rows } = await sql<StoredValue>`
@@ -276,12 +279,18 @@ export async function storedValues(db: Database, projectIds: readonly string[], 
       ) as v (value)
       where v.value is not null
       group by g.project_id, v.value
+    ),
+    ranked as (
+      select *, row_number() over (
+        partition by project_id order by requests desc nulls last, hours desc nulls last, value collate "C"
+      ) as position
+      from valued
     )
     select v.project_id as "projectId", v.value, to_char(v.first_day, 'YYYY-MM-DD') as "firstDay",
       to_char(r.last_read, 'YYYY-MM-DD') as "lastRead"
-    from valued v join read r using (project_id)
-    order by v.requests desc nulls last, v.hours desc nulls last, v.value collate "C"
-    limit ${VALUES_MAX}
+    from ranked v join read r using (project_id)
+    where v.position <= ${VALUES_PER_PROJECT_MAX}
+    order by v.position
   `.execute(db);
   return rows;
 }
