@@ -46,18 +46,18 @@ function keyText(key: KeyStatus): string {
   ].join(", ");
 }
 
-/** Seals every key with the current master key. Safe to repeat and to interrupt: each key opens with one or the other. */
+/** Seals every key with the current master key. Safe to repeat and to interrupt: each key opens with its old master key or with the current one. */
 export async function runRewrap(app: App): Promise<number> {
   const rewrapped = await withDatabase(app, async (db) => {
     await raiseSequences(db, app.log);
     const masterKeys = await openMasterKeys(app, db);
-    const others = await sealedWithOthers(db, masterKeys.current.id);
-    for (const key of others) {
+    const toRewrap = await sealedWithOthers(db, masterKeys.current.id);
+    for (const key of toRewrap) {
       const secret = await openSealedKey(key, masterKeys, app.scrubber);
       const sealed = await sealKey(secret, key.apiKeyId, masterKeys);
       await replaceSealed(db, key, { sealed, masterKey: masterKeys.current.id, actor: app.actor });
     }
-    return others.length;
+    return toRewrap.length;
   });
   app.write(`${rewrapped} keys sealed with the current master key\n`);
   return 0;

@@ -22,11 +22,14 @@ export function chooseJobs({ exports, projects: configured }: Config, options: S
   if (exports.length === 0) throw new AppError("config", 'there is no export to run: add one under "exports"');
   requireKnown("--job", names, distinctNames(exports));
   requireKnown("--project", projects, distinctNames(configured));
-  // Only the database knows the values of fan-outs.
+  // Only the database knows the values of fan-outs, so names of single values are not checked here.
   const isOfFanOut = (name: string) => exports.some(({ fanOuts = [] }) => namesFanOut(fanOuts, name));
-  const written = filters?.filter((name) => !isOfFanOut(name));
-  const everyValues = exports.flatMap(({ fanOuts = [] }) => fanOuts.map(({ dimension }) => everyValue(dimension)));
-  requireKnown("--filter", written, [...distinctNames(exports.flatMap((job) => job.filters)), ...new Set(everyValues)]);
+  const checkable = filters?.filter((name) => !isOfFanOut(name));
+  const everyValueNames = exports.flatMap(({ fanOuts = [] }) => fanOuts.map(({ dimension }) => everyValue(dimension)));
+  requireKnown("--filter", checkable, [
+    ...distinctNames(exports.flatMap((job) => job.filters)),
+    ...new Set(everyValueNames),
+  ]);
   const late = days?.find((day) => day > today);
   if (late !== undefined) throw notBegun(late, today);
 

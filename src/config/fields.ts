@@ -107,15 +107,15 @@ const VARIABLE = 'the name of an environment variable (letters, digits and "_", 
 export const VariableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, VARIABLE);
 
 export function referenceForms(word: string) {
-  const looksLikeSecret = `this looks like the ${word} itself: put it in an environment variable and use { "env": "NAME" }`;
+  const secretMessage = `this looks like the ${word} itself: put it in an environment variable and use { "env": "NAME" }`;
   // Names of variables are usually in capitals, and keys hardly ever are.
   const isSecretAsName = (name: string) => isKeyLike(name) && name !== name.toUpperCase();
   const isSecretAsPath = (path: string) => /^\w+:\/\//.test(path) || (isKeyLike(path) && !/[./\\]/.test(path));
-  const env = VariableName.refine((name) => !isSecretAsName(name), looksLikeSecret);
-  const file = FilePath.refine((path) => !isSecretAsPath(path), looksLikeSecret);
+  const env = VariableName.refine((name) => !isSecretAsName(name), secretMessage);
+  const file = FilePath.refine((path) => !isSecretAsPath(path), secretMessage);
   const Env = object({ env: env.describe(`The environment variable that holds the ${word}.`) });
   const File = object({ file: file.describe(`A file that holds the ${word} and nothing else.`) });
-  return { Env, File, looksLikeSecret };
+  return { Env, File, secretMessage };
 }
 
 /**
@@ -137,7 +137,7 @@ export const FeatureName = z
 
 export const FeatureValue = z.union([z.boolean(), text(200)], { error: "true, false or a string" }).transform(String);
 
-/** A list becomes the text of the grouping. One with a mistake is reported, and becomes "none". */
+/** A list becomes the text of the grouping. A list with a mistake is reported by the checks; "none" only stands in for it. */
 export const GroupingSetting = z
   .union(
     [

@@ -22,7 +22,7 @@ function placeholderProblem(text: string): string | undefined {
   return unknown && `expected ${ID}, which stands for the project's id, and no other placeholder; got ${unknown}`;
 }
 
-const { Env, File, looksLikeSecret } = referenceForms("key");
+const { Env, File, secretMessage } = referenceForms("key");
 
 const FORMS = '{ "env": "NAME" }, { "file": "PATH" }';
 const COMMAND_FORM = '{ "command": ["PROGRAM", "ARGUMENT"] }';
@@ -48,7 +48,7 @@ const StaticKey = z.union([Env, KeyFile, Command], {
 
 function commandProblem([program = "", ...args]: readonly string[]): string | undefined {
   if (hasId(program)) return "expected a program without {id}: it is for the arguments";
-  return args.some(isKeyLike) && /^(.*\/)?(echo|printf)$/.test(program) ? looksLikeSecret : undefined;
+  return args.some(isKeyLike) && /^(.*\/)?(echo|printf)$/.test(program) ? secretMessage : undefined;
 }
 
 const Rotated = object({

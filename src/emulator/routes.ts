@@ -35,7 +35,7 @@ export type IncomingRequest = {
 type Call = IncomingRequest & {
   readonly caller: ApiKey;
   readonly keyId: string | undefined;
-  /** Whether the path is about usage or billing, if it is about one of them. */
+  /** What the path is about; "usage" if it is about neither. */
   readonly source: Source;
 };
 
@@ -111,7 +111,7 @@ function answerFields(call: Call, service: Service): Answer {
   return ok(call.source === "usage" ? usageFields(records) : billingFields(records));
 }
 
-/** Pays for all usage since the emulator began to count. */
+/** The balance pays for all usage since `countsFrom`. */
 function answerBalances(call: Call, service: Service): Answer {
   const days = daysOf({ start: service.countsFrom, end: dayOf(call.now) });
   const records = days.flatMap((day) => usageOn(day, call, service));

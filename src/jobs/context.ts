@@ -65,7 +65,7 @@ export async function openExportContext(
   }
   keepMemoryFlat();
   await raiseSequences(db, app.log);
-  // A command for certain days has already read the values that those days have.
+  // A command for certain days has already set `seen`: the fan-out values of those days.
   const config = configured.exports.some(({ seen }) => seen) ? configured : await withSeenValues(configured, db);
   const keys = await openKeyRing(app, config, db);
   const ids = await registerSeries(db, configuredSeries(config.exports));
@@ -77,7 +77,7 @@ export async function openExportContext(
   return { ...context, ids, fetchNumbers: openFetchNumbers(db), writer: openRunWriter(db) };
 }
 
-/** That none are configured any more, or at the first start, is of no interest. */
+/** An empty list, as at the first start or when the last entry was removed, is not worth an info line. */
 function levelOf(stored: readonly unknown[]): "info" | "debug" {
   return stored.length > 0 ? "info" : "debug";
 }

@@ -71,7 +71,8 @@ const LEFT_OUT_SHOWN_MAX = 3;
 
 /**
  * Reads the list of each key once, also if several entries have the same key, and stores what has changed. A list that can't be read
- * leaves the projects as they are. Without a database nothing is stored and nothing is known of earlier lists.
+ * leaves the projects as they are. Without a database nothing is stored and nothing is known of earlier lists. `isConfirmed`: a person
+ * confirmed that the lists are right, however short.
  */
 export async function readLists(
   app: App,
@@ -190,7 +191,7 @@ async function readSeen(
   for (const { dimension, atMost } of job.fanOuts ?? []) {
     const read = async (days: Window | undefined) =>
       Map.groupBy(days ? await storedValues(db, ids, dimension, days) : [], ({ projectId }) => projectId);
-    const [recent, others] = [await read(window), await read(asked)];
+    const [recent, onAskedDays] = [await read(window), await read(asked)];
     for (const id of ids) {
       // The values with the most requests come first.
       const usable = (values: readonly StoredValue[] = []) => values.filter(isFit).slice(0, atMost);
@@ -203,7 +204,7 @@ async function readSeen(
       };
       const seenInWindow = usable(recent.get(id));
       for (const { value, firstDay, lastRead } of seenInWindow) add(value, { start: firstDay, end: lastRead });
-      for (const { value } of usable(others.get(id))) add(value, undefined);
+      for (const { value } of usable(onAskedDays.get(id))) add(value, undefined); // Not seen in the window, so without days.
       const leftOut = (recent.get(id)?.length ?? 0) - seenInWindow.length;
       seen.set(id, [...(seen.get(id) ?? []), { dimension, values: [...values.values()], leftOut }]);
     }

@@ -141,7 +141,7 @@ async function reportFallback(
 // Keys that variables and files hold, and that commands print. A printed key is kept in memory, and its command runs again when the
 // service refuses the key. Nothing that a command prints is shown or logged: it may be the key.
 
-/** A command that failed, or whose key the service refuses, is not run again before: otherwise each call of an export would run it. */
+/** A command that failed, or whose key the service refuses, is not run again sooner than this: otherwise each call of an export would run it. */
 const RERUN_MS_MIN = 60_000;
 /** More commands at once would slow down this machine and the vault that they ask. */
 const CONCURRENT_MAX = 4;
@@ -163,6 +163,7 @@ export function openStaticKeys(
   now: () => number = () => performance.now(),
 ) {
   const runs = new Map<string, CommandRun>();
+  // Each batch is one command: `batched` only limits how many run at once.
   const runWhenFree = batched((references: readonly CommandReference[]) => Promise.all(references.map(runKeyCommand)), {
     ...{ weightMax: 1, weightOf: () => 1, concurrency: CONCURRENT_MAX },
   });

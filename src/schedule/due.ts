@@ -12,7 +12,7 @@ export function overdueSince(job: Schedule, stored: StoredJob | undefined, now: 
   return dueAt && now.getTime() - dueAt.getTime() > OVERDUE_MS ? dueAt : undefined;
 }
 
-/** Since when a due job has waited for a worker. The first time that was missed counts: by the newest, a job of every minute would never be late. */
+/** Since when a due job has waited for a worker. The first missed time counts: if the newest did, a job of every minute would never be overdue. */
 export function waitingSince(job: Schedule, stored: StoredJob | undefined, now: Date): Date | undefined {
   if (!stored || stored.pause) return undefined;
   const dueAt = firstUnhandled(job, stored);
@@ -21,7 +21,10 @@ export function waitingSince(job: Schedule, stored: StoredJob | undefined, now: 
   return dueAt && since <= now ? since : undefined;
 }
 
-/** The first scheduled time that no worker handled. A job that never ran starts with the newest one before it was registered. */
+/**
+ * The first scheduled time that no worker handled. A job that never ran is due from its registration on, if it had a scheduled time
+ * before that.
+ */
 function firstUnhandled(job: Schedule, { scheduledThrough, createdAt }: StoredJob): Date | undefined {
   if (scheduledThrough) return nextOccurrence(job, scheduledThrough);
   const dueAt = latestOccurrence(job, createdAt);

@@ -58,7 +58,12 @@ export function isKeyRejected(error: AppError): boolean {
 }
 
 /** The error for a wait that is longer than `waitMsMax`. Waiting for a shorter time instead would break what the service asked for. */
-export function tooLong(who: string, requestedMs: number, waitMsMax: number, details: AppError["details"]): AppError {
+export function waitTooLong(
+  who: string,
+  requestedMs: number,
+  waitMsMax: number,
+  details: AppError["details"],
+): AppError {
   const message = `${who} asks to be called again in ${Math.ceil(requestedMs / 1000)} s, and this program waits at most ${waitMsMax / 1000} s`;
   return new AppError("rate_limited", message, { details });
 }

@@ -2,7 +2,7 @@
 // for. The process has some of the slots of `maxConcurrent`, and with them the same part of `requestsPerSecond`.
 
 import type { Sleep } from "../async.ts";
-import { tooLong } from "./errors.ts";
+import { waitTooLong } from "./errors.ts";
 
 /** The caps of all processes together. */
 export type RateCaps = { readonly requestsPerSecond: number; readonly maxConcurrent: number };
@@ -92,7 +92,7 @@ export class Limiter {
     for (;;) {
       signal.throwIfAborted();
       const ms = this.pausedMs(key);
-      if (ms > waitMsMax) throw tooLong("the service", ms, waitMsMax, { sent: "no" });
+      if (ms > waitMsMax) throw waitTooLong("the service", ms, waitMsMax, { sent: "no" });
       if (ms > 0) await this.#sleep(ms, signal);
       this.onDemand();
       const startMs = await this.#waitForSlot(project, signal);

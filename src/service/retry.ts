@@ -3,7 +3,7 @@
 import { AppError, errorCode } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import type { Outcome } from "./answer.ts";
-import { type FailureKind, isKeyRejected, tooLong } from "./errors.ts";
+import { type FailureKind, isKeyRejected, waitTooLong } from "./errors.ts";
 import { EVERY_KEY, type Rate } from "./limiter.ts";
 import type { AttemptReport, ServiceAnswer, ServiceDeps } from "./service.ts";
 
@@ -55,7 +55,7 @@ export class Attempts {
       kinds.push(kind);
       if (requestedWaitMs > waitMsMax) {
         this.#unanswered = 0;
-        throw tooLong(`${error.message}; it`, requestedWaitMs, waitMsMax, error.details);
+        throw waitTooLong(`${error.message}; it`, requestedWaitMs, waitMsMax, error.details);
       }
       const delayMs = retryDelayMs(kinds, attemptsMax, requestedWaitMs, random());
       if (delayMs === undefined) {

@@ -32,7 +32,7 @@ export type NotifierContext = {
 const SENDING_MS_MAX = 5_000;
 const MINUTE_MS = 60_000;
 const REPORT_LENGTH_MAX = 2_000;
-/** The stored state of a report that was sent: the one of a condition that has begun. */
+/** A report that was sent is stored with the state of a condition that has begun. */
 const REPORTED = "wrong";
 
 const PROBLEMS = {
@@ -68,9 +68,9 @@ export class Notifier {
     const lastSent = webhook && (await readLastSent(db));
     const state = await health(db, config);
     if (webhook && lastSent) {
-      const phases = new Map([...lastSent].map(([subject, sent]) => [subject, sent.state]));
+      const sentStates = new Map([...lastSent].map(([subject, sent]) => [subject, sent.state]));
       const untilMs = performance.now() + SENDING_MS_MAX;
-      for (const notification of notificationsOf(state.conditions, phases, scrub)) {
+      for (const notification of notificationsOf(state.conditions, sentStates, scrub)) {
         if (stop.aborted || performance.now() > untilMs) break;
         await this.#send(webhook, notification, lastSent.get(notification.subject));
       }
@@ -88,8 +88,8 @@ export class Notifier {
     const { subject, state, text } = notification;
     const claim = await claimNotification(db, subject, lastSent);
     if (claim === undefined) return;
-    const signed = `${text}${senderSuffix(config.monitor.publicUrl, os.hostname())}`;
-    if (await this.#attempt("webhook", () => postText(to, signed, stop, timeoutMs))) {
+    const textWithSender = `${text}${senderSuffix(config.monitor.publicUrl, os.hostname())}`;
+    if (await this.#attempt("webhook", () => postText(to, textWithSender, stop, timeoutMs))) {
       await markSent(db, notification, claim);
       log.info({ subject, state }, "notification sent");
     } else await releaseNotification(db, subject, claim);

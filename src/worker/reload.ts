@@ -31,7 +31,7 @@ export type Reloader = AsyncDisposable & {
 export type ReloaderDeps = {
   readonly log: Pick<App["log"], "info" | "error">;
   readonly load: () => Promise<Loaded>;
-  /** Throws why the worker can't work with a configuration, before it stops to work with the one in force. */
+  /** Throws if the worker couldn't start with this configuration. Called while the one in force is still used. */
   readonly requireStartable: (config: Config) => Promise<void>;
   readonly onRefusalChange: (refusal: ConfigRefusal | undefined) => void;
 };

@@ -28,13 +28,13 @@ import { tick, withCurrentValues } from "./tick.ts";
 const RESERVED_MS = 4_000;
 /** Longest wait for marking the worker as stopped and for closing the queue and the service. */
 const CLOSE_MS_MAX = 500;
-/** Days become ready to be judged at midnight or by a reading; a few minutes later is soon enough. */
+/** Days are judged (is their usage unusual?) once they are read or become final; a few minutes later is soon enough. */
 const JUDGE_MS = 5 * 60_000;
 /** While some rotations wait for a slow delivery, others go on. */
 const ROTATIONS_AT_ONCE = 8;
-/** The projects of a key that the service has paused take half of the room, so that those of other keys go on. */
+/** The projects of one key are at most half of those at once: when the service makes that key wait, those of other keys go on. */
 const PROJECTS_OF_A_KEY = PROJECTS_AT_ONCE / 2;
-/** Each tick makes a few short statements for each job. */
+/** A tick may come this often, as it makes only a few short statements for each job. */
 const TICK_MS = 10_000;
 /** A notification needs the whole health state, which takes seconds with thousands of projects. */
 const NOTIFY_MS = 60_000;
