@@ -12,7 +12,7 @@ export type HttpProxy = {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** As in other programs the variable in lower case comes first, an empty value means no proxy, and the default scheme is http. */
+/** The variable in lower case comes first, an empty value means no proxy, and the default scheme is http. */
 export function proxyOf(env: Environment): HttpProxy | undefined {
   const [variable, value] = proxyVariable(env);
   if (value === "") return undefined;

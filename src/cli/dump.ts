@@ -84,7 +84,7 @@ async function dumpDays(tx: Tx, output: Output, view: DumpedView, changedSince: 
   return `${count} days to delete before they are inserted: ${file}\nnext time: --changed-since ${next === BEGINNING ? "beginning" : next}\n`;
 }
 
-/** As Postgres writes it. */
+/** The value as Postgres writes it. */
 const BEGINNING = "-infinity";
 
 /** A moment as ISO 8601 with its zone, or "beginning"; returned as Postgres reads it. */

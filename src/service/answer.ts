@@ -132,7 +132,7 @@ const LARGE_EXPONENT = /[eE][+-]?\d{3,}\s*(?:[,}\]]|$)/;
  */
 export function parseExact(text: string): unknown {
   const value = parseJson(text);
-  // Of two members of one name JSON.parse keeps one, so the text then has more colons than the value.
+  // JSON.parse keeps one of two members of one name, so the text then has more colons than the value.
   // The text is valid UTF-8, so only an escape can write half of a surrogate pair. An escape can write a colon, too.
   const hasEscapes = text.includes("\\u");
   const unescaped = hasEscapes ? text.replace(ESCAPE, (_, one: string) => (one.length > 1 ? ":" : "")) : text;

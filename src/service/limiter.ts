@@ -28,7 +28,7 @@ const LATE_MS_MAX = 100;
 type Share = { readonly slots: number; readonly untilMs: number; readonly number: number };
 
 export class Limiter {
-  /** Those of the newest configuration. */
+  /** The caps of the newest configuration. */
   caps: RateCaps;
   readonly #now: () => number;
   readonly #sleep: Sleep;

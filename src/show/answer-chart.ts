@@ -180,7 +180,7 @@ type Bar = {
   /** The indexes of its days in the answer. */
   readonly at: readonly number[];
   readonly isChanging: boolean;
-  /** Also true for a week or month of which the question has only some days: that alone makes it lower than others. */
+  /** It is also true for a week or month of which the question has only some days: that alone makes it lower than others. */
   readonly isLacking: boolean;
 };
 

@@ -64,7 +64,7 @@ export type BudgetUse = {
   readonly forecastPercent: string | null;
   /** In percent of the amount, in rising order. */
   readonly thresholds: readonly string[];
-  /** Those of the thresholds that are reached. */
+  /** The thresholds that are reached. */
   readonly reached: readonly string[];
   readonly daysMissing: number;
   readonly daysNotFinal: number;
