@@ -38,7 +38,7 @@ async function withinLimit<T>(folder: string, msMax: number, work: () => Promise
   return Promise.race([done, late]);
 }
 
-/** Its errors have a code, such as ENOENT, or ETIMEDOUT if the file system does not answer. Opening a pipe does not wait for its other end. */
+/** An error has a code, such as ENOENT, or ETIMEDOUT if the file system does not answer. Opening a pipe does not wait for its other end. */
 export async function readRegularFile(file: string): Promise<Buffer> {
   return withFileLimit(file, READ_MS_MAX, async () => {
     await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
