@@ -61,9 +61,7 @@ export async function makeRequest(
       return { slices: [...emptied, ...slices], doubt };
     });
     const target = { seriesId, grouping: series.grouping, serviceChoosesDays: window === undefined, runId };
-    const { emptyGuard, cliffGuard, undated } = job;
-    const rules = { emptyGuard, cliffGuard, undated };
-    const result = await writer.store({ ...rules, ...answer, ...attempt, ...target });
+    const result = await writer.store({ rules: job, ...answer, ...attempt, ...target });
     log.debug(describeRequest(request), `${series.source} request done`);
     return result;
   } catch (error) {

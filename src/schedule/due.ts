@@ -27,8 +27,7 @@ export function waitingSince(job: Schedule, stored: StoredJob | undefined, now: 
  */
 function firstUnhandled(job: Schedule, { scheduledThrough, createdAt }: StoredJob): Date | undefined {
   if (scheduledThrough) return nextOccurrence(job, scheduledThrough);
-  const dueAt = latestOccurrence(job, createdAt);
-  return dueAt ? new Date(Math.max(Number(dueAt), Number(createdAt))) : nextOccurrence(job, createdAt);
+  return latestOccurrence(job, createdAt) ? createdAt : nextOccurrence(job, createdAt);
 }
 
 /** "catchup" if the scheduled time was missed. */

@@ -132,7 +132,12 @@ function doubtKind(stored: StoredSlice, incoming: IncomingSlice, guards: Guards)
   if (incoming.filterDoubt) return incoming.filterDoubt.kind;
   if (stored.rows === 0) return undefined;
   if (incoming.rows === 0) return guards.emptyGuard === "confirm" ? "empty" : undefined;
-  return guards.cliffGuard === "confirm" && fallOf(stored, incoming) ? "fall" : undefined;
+  return comparesTotals(guards) && fallOf(stored, incoming) ? "fall" : undefined;
+}
+
+/** Whether the decision needs the totals of the stored numbers and of the answer. */
+export function comparesTotals({ cliffGuard }: Guards): boolean {
+  return cliffGuard === "confirm";
 }
 
 /** A fall from a smaller amount is believed. */

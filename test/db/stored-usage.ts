@@ -20,6 +20,7 @@ import type { Source } from "../../src/usage/dimensions.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
 import type { ConfiguredSeries } from "../../src/usage/plan.ts";
 import { dimensionsOf, type Filter, type Grouping, type Project, type Series } from "../../src/usage/series.ts";
+import type { AnswerRules } from "../../src/usage/slice-decision.ts";
 import { ALL_USAGE } from "../usage/sample-request.ts";
 
 export type Numbers = Readonly<Partial<Record<(typeof METRICS)[number], string>>>;
@@ -114,7 +115,9 @@ function slicesOf(grouping: Grouping, usage: Usage): readonly NormalisedSlice[] 
   });
 }
 
-type Answered = [seriesId: number, answered: readonly NormalisedSlice[] | Usage, part?: Partial<AnswerToStore>];
+type Answered = [seriesId: number, answered: readonly NormalisedSlice[] | Usage, part?: AnswerPart];
+
+export type AnswerPart = Partial<AnswerToStore & AnswerRules>;
 
 /** An answer with a new fetch number and a new run id. The members of `part` replace the defaults. */
 export async function answerOf(db: Database, ...[seriesId, answered, part = {}]: Answered): Promise<AnswerToStore> {
@@ -122,15 +125,14 @@ export async function answerOf(db: Database, ...[seriesId, answered, part = {}]:
     select "grouping" from usage_export.series where series_id = ${seriesId}
   `.execute(db);
   const grouping = rows[0]?.grouping ?? "endpoint";
+  const { emptyGuard = "confirm", cliffGuard = "confirm", undated = "snapshot", ...rest } = part;
   return {
-    ...{ seriesId, grouping, runId: randomUUID(), fetchNo: part.fetchNo ?? (await nextFetchNo(db)) },
+    ...{ seriesId, grouping, runId: randomUUID(), fetchNo: rest.fetchNo ?? (await nextFetchNo(db)) },
     slices: Array.isArray(answered) ? answered : slicesOf(grouping, answered as Usage),
     askedMs: performance.now(),
-    emptyGuard: "confirm",
-    undated: "snapshot",
-    cliffGuard: "confirm",
+    rules: { emptyGuard, cliffGuard, undated },
     serviceChoosesDays: false,
-    ...part,
+    ...rest,
   };
 }
 

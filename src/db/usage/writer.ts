@@ -9,6 +9,7 @@ import { STORED_METRICS } from "../../usage/metrics.ts";
 import type { Grouping } from "../../usage/series.ts";
 import {
   type AnswerRules,
+  comparesTotals,
   decideSlice,
   decideSnapshot,
   doubtAfter,
@@ -39,7 +40,8 @@ import {
 import { type DecidedSnapshot, datedSeries, lockSnapshots, writeSnapshots } from "./undated-snapshots.ts";
 
 /** An answer to store, and how. */
-export type AnswerToStore = AnswerRules & {
+export type AnswerToStore = {
+  readonly rules: AnswerRules;
   readonly slices: readonly NormalisedSlice[];
   /** Why the numbers of the answer may not be those of the filter. */
   readonly doubt?: FilterDoubt | undefined;
@@ -184,7 +186,7 @@ export async function mergeAnswers(db: Database, answers: readonly AnswerToStore
 
 /** The answers to store as snapshots of unknown span. An answer without rows belongs to the days of its series, if that has any. */
 async function undatedSnapshots(db: Database, all: readonly SliceToStore[]): Promise<ReadonlySet<SliceToStore>> {
-  const undated = all.filter((slice) => slice.undated && slice.answer.undated === "snapshot");
+  const undated = all.filter((slice) => slice.undated && slice.answer.rules.undated === "snapshot");
   const empty = undated.filter(({ rowCount }) => rowCount === 0);
   const dated = empty.length > 0 ? await datedSeries(db, empty) : new Set<number>();
   return new Set(undated.filter(({ seriesId, rowCount }) => rowCount > 0 || !dated.has(seriesId)));
@@ -208,7 +210,7 @@ async function readAndWrite(tx: Tx, answers: readonly AnswerToStore[], incoming:
   // series was locked, the time that came with the slices is late enough, and saves a statement.
   const timeWithSlices = lockedSeries.length > 0 ? undefined : (locked.readAt ?? read.readAt);
   const seenAt = timeWithSlices ?? (await databaseNow(tx));
-  const guarded = changing.filter((slice) => slice.answer.cliffGuard === "confirm" && replacesRows(slice, stored));
+  const guarded = changing.filter((slice) => comparesTotals(slice.answer.rules) && replacesRows(slice, stored));
   const totals = await sumSlices(tx, guarded);
   const decided = incoming.slices.map((slice) => ({ ...slice, ...decide(slice, stored, totals, seenAt) }));
   const snapshots = incoming.snapshots.map((slice) => {
@@ -275,8 +277,8 @@ function decide(slice: SliceToStore, all: StoredSlices, totals: ReadonlyMap<stri
   return {
     askedAt,
     storedFetchNo: newestFetchNo(stored),
-    decision: decideSlice(stored, incoming, answer),
-    doubt: doubtAfter(stored, incoming, answer),
+    decision: decideSlice(stored, incoming, answer.rules),
+    doubt: doubtAfter(stored, incoming, answer.rules),
   };
 }
 

@@ -4,7 +4,6 @@ import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { readByStatements } from "../../../src/db/connection/transaction.ts";
 import { storedValues } from "../../../src/db/usage/stored-series.ts";
-import type { AnswerToStore } from "../../../src/db/usage/writer.ts";
 import { keyStatuses } from "../../../src/facts/keys.ts";
 import { overview } from "../../../src/facts/overview.ts";
 import type { Filter, Grouping } from "../../../src/usage/series.ts";
@@ -14,7 +13,17 @@ import { usedKeys } from "../keys/written-ledger.ts";
 import { forgetAll } from "../reported-usage.ts";
 import { type BilledRow, billed, visibleCost } from "../stored-billing.ts";
 import { storePriceBook } from "../stored-costs.ts";
-import { configured, daysBack, newProject, newSeries, register, setDue, store, type ViewRow } from "../stored-usage.ts";
+import {
+  type AnswerPart,
+  configured,
+  daysBack,
+  newProject,
+  newSeries,
+  register,
+  setDue,
+  store,
+  type ViewRow,
+} from "../stored-usage.ts";
 
 const { db, read } = await testDatabase();
 const back = await daysBack(db);
@@ -30,7 +39,7 @@ const DAY = "2026-03-16";
 /** Registers one series of billing, and returns a function that stores an answer for DAY. */
 async function billingSeries(grouping: Grouping) {
   const { seriesId } = await newSeries(db, grouping, { source: "billing", windowDays: 7 });
-  return (rows: readonly BilledRow[], part: Partial<AnswerToStore> = {}) =>
+  return (rows: readonly BilledRow[], part: AnswerPart = {}) =>
     store(db, seriesId, [billed(DAY, grouping, rows)], part);
 }
 

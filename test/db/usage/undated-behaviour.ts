@@ -4,13 +4,12 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
-import type { AnswerToStore } from "../../../src/db/usage/writer.ts";
 import type { NormalisedSlice, SnapshotRow } from "../../../src/usage/answer-rows.ts";
 import type { Project } from "../../../src/usage/series.ts";
-import { coverageOf, fail, newSeries, rowOf, rowsOn, shown, store, view } from "../stored-usage.ts";
+import { type AnswerPart, coverageOf, fail, newSeries, rowOf, rowsOn, shown, store, view } from "../stored-usage.ts";
 
 const RUN_DAY = "2026-03-18";
-const OWN: Partial<AnswerToStore> = { serviceChoosesDays: true };
+const OWN: AnswerPart = { serviceChoosesDays: true };
 
 function undated(rows: readonly SnapshotRow[]): NormalisedSlice {
   return { ...rowsOn(RUN_DAY, rows), undated: true };
@@ -21,11 +20,8 @@ function summary(requests: Readonly<Record<string, string>>): NormalisedSlice {
 }
 
 export function testUndated(db: Database): void {
-  const storeSummary = (
-    seriesId: number,
-    requests: Readonly<Record<string, string>>,
-    part: Partial<AnswerToStore> = {},
-  ) => store(db, seriesId, [summary(requests)], { ...OWN, ...part });
+  const storeSummary = (seriesId: number, requests: Readonly<Record<string, string>>, part: AnswerPart = {}) =>
+    store(db, seriesId, [summary(requests)], { ...OWN, ...part });
 
   const snapshots = async (project: Project) => {
     const { rows } = await sql<{ text: string }>`
