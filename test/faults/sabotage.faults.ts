@@ -45,13 +45,18 @@ beforeAll(async () => {
 
 test.concurrent.each(SABOTAGES)("$name: noticed", LIMIT, async ({ file, replace, by, noticedBy }) => {
   const text = await readFile(path.join(ROOT, file), "utf8");
-  expect(text.split(replace), `the text in ${file} is there once`).toHaveLength(2);
-  const folder = unharmed.pop() ?? "";
-  const wrong = text.replace(replace, () => by);
-  await writeFile(path.join(folder, file), wrong);
+  // Without a copy to plant it in, it would be planted in the product.
+  const folder = unharmed.pop() ?? expect.fail("no copy is free");
+  await using restored = new AsyncDisposableStack();
+  restored.defer(async () => {
+    await writeFile(path.join(folder, file), text);
+    unharmed.push(folder);
+  });
+  await writeFile(
+    path.join(folder, file),
+    text.replace(replace, () => by),
+  );
   const { status, stdout, stderr } = await runTests(folder, [noticedBy[0]], [noticedBy[1]]);
-  await writeFile(path.join(folder, file), text);
-  unharmed.push(folder);
   const said = `${stdout}${stderr}`;
   expect(status, said).toBe(1);
   expect(stderr, said).not.toMatch(BROKEN);

@@ -15,8 +15,8 @@ export const SABOTAGES: readonly Sabotage[] = [
   {
     name: "an answer without a date is stored as the usage of a day",
     file: "src/db/usage/writer.ts",
-    replace: 'slice.undated && slice.answer.undated === "snapshot"',
-    by: 'slice.undated && slice.answer.undated !== "snapshot"',
+    replace: 'slice.undated && slice.answer.rules.undated === "snapshot"',
+    by: 'slice.undated && slice.answer.rules.undated !== "snapshot"',
     noticedBy: ["test/db/behaviour.test.ts", "an answer without any date is a snapshot, and no slice"],
   },
   {
