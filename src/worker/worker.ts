@@ -115,10 +115,12 @@ async function handleJob(
 ): Promise<void> {
   const { app } = context;
   try {
-    await handleProject(context, deps, job);
+    await handleProject(context, deps, job).catch(async (error: unknown) => {
+      if (errorCode(error) !== "stopped" || job.signal.aborted) throw error;
+      // This process stops, or another one rotates the key. Nothing has failed, and another worker can go on at once.
+      await handBack();
+    });
   } catch (error) {
-    // This process stops, or another one rotates the key. Nothing has failed, and another worker can go on at once.
-    if (errorCode(error) === "stopped" && !job.signal.aborted) return handBack();
     const reason = app.scrubber.scrub(errorText(error));
     const code = errorCode(error);
     const isExpected = app.signal.aborted || isConnectionError(error) || code !== "internal";
