@@ -211,25 +211,27 @@ async function runEnds(db: Database, runIds: readonly string[]): Promise<readonl
   return rows;
 }
 
-/** The runs of a job that have not ended: queued runs, and runs of a single process that have a recent heartbeat. */
+/** A queued run that has not ended, or a run of a single process with a recent heartbeat. */
+const IS_IN_PROGRESS = sql`status = 'running' and (projects_open is not null or heartbeat_at > now() - interval '30 seconds')`;
+
+/** The runs of a job that are in progress. */
 export async function runningRuns(tx: Tx, { kind, name }: JobId) {
   const { rows } = await sql<Pick<NewRun, "trigger">>`
-    select trigger from usage_export.run
-    where kind = ${kind} and job = ${name} and status = 'running'
-      and (projects_open is not null or heartbeat_at > now() - interval '30 seconds')
+    select trigger from usage_export.run where kind = ${kind} and job = ${name} and ${IS_IN_PROGRESS}
   `.execute(tx);
   return rows;
 }
 
 /**
- * The projects that are not started again now: those of a run in progress, and those that a run of the last hour ended without an attempt, as
- * no worker that claimed them had them in its configuration.
+ * The projects that are not started again now: those of a run in progress, and those that a run of the last hour ended with an error and no
+ * planned slice, as no worker that claimed them had them in its configuration. A rotation that failed has no slices either: callers ask
+ * only for rotations that were never begun.
  */
 export async function projectsHeldBack(tx: Tx, { kind, name }: JobId): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ readonly projectId: string }>`
     select distinct p.project_id as "projectId" from usage_export.run r join usage_export.run_project p using (run_id)
     where r.kind = ${kind} and r.job = ${name} and (
-      (r.status = 'running' and r.projects_open is not null and p.finished_at is null)
+      (${IS_IN_PROGRESS} and p.finished_at is null)
       or (r.started_at > now() - interval '1 hour' and p.error is not null and p.slices_planned = 0)
     )
   `.execute(tx);

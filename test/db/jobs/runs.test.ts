@@ -9,6 +9,7 @@ import {
   heartbeatRun,
   insertQueuedRun,
   openProject,
+  projectsHeldBack,
   recordAttempt,
   startRun,
 } from "../../../src/db/jobs/runs.ts";
@@ -45,6 +46,17 @@ test("a run that has started is running, and starting it twice, as after a COMMI
   expect(await run(runId)).toMatchObject(running);
   await startRun(db, { runId, ...MANUAL });
   expect(await run(runId)).toMatchObject(running);
+});
+
+test("a project that a person's run has not reached yet is not started again meanwhile", async () => {
+  const runId = randomUUID();
+  const projects = ["done", "ahead"].map((projectId) => ({ projectId, planned: 0 }));
+  await startRun(db, { runId, kind: "rotation", job: "all", trigger: "manual" }, projects);
+  await endProjects(db, [{ runId, projectId: "done", counts: NO_COUNTS }]);
+  const heldBack = () => inTransaction(db, (tx) => projectsHeldBack(tx, { kind: "rotation", name: "all" }));
+  expect(await heldBack()).toEqual(new Set(["ahead"]));
+  await silentFor(runId, 31);
+  expect(await heldBack()).toEqual(new Set());
 });
 
 test("a run has the sums of its projects, of which each counts once, and the last one ends it", async () => {
