@@ -188,9 +188,10 @@ async function readSeen(
   if (!window) return seen;
   const ids = job.projects.map(({ id }) => id);
   const filtersOfJob = new Set(job.filters.map(filterKey));
-  for (const { dimension, atMost } of job.fanOuts ?? []) {
+  for (const fanOut of job.fanOuts ?? []) {
+    const { dimension, atMost } = fanOut;
     const read = async (days: Window | undefined) =>
-      Map.groupBy(days ? await storedValues(db, ids, dimension, days) : [], ({ projectId }) => projectId);
+      Map.groupBy(days ? await storedValues(db, ids, fanOut, days) : [], ({ projectId }) => projectId);
     const [recent, onAskedDays] = [await read(window), await read(asked)];
     for (const id of ids) {
       // The values with the most requests come first.
@@ -205,7 +206,7 @@ async function readSeen(
       const seenInWindow = usable(recent.get(id));
       for (const { value, firstDay, lastRead } of seenInWindow) add(value, { start: firstDay, end: lastRead });
       for (const { value } of usable(onAskedDays.get(id))) add(value, undefined); // Not seen in the window, so without days.
-      const leftOut = (recent.get(id)?.length ?? 0) - seenInWindow.length;
+      const leftOut = (recent.get(id)?.[0]?.count ?? 0) - seenInWindow.length;
       seen.set(id, [...(seen.get(id) ?? []), { dimension, values: [...values.values()], leftOut }]);
     }
   }

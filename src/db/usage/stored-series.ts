@@ -2,9 +2,8 @@
 
 import { sql } from "kysely";
 import { addDays, type Day, dayOf, type Window } from "../../usage/days.ts";
-import type { Dimension } from "../../usage/dimensions.ts";
 import type { ConfiguredSeries, DueDays } from "../../usage/plan.ts";
-import { filterKey, type Series, seriesKey } from "../../usage/series.ts";
+import { type FanOut, filterKey, type Series, seriesKey } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, storeConfigured, type Tx } from "../connection/transaction.ts";
 import { deleteUndatedFailures } from "./failures.ts";
@@ -241,17 +240,23 @@ export type StoredValue = {
   readonly firstDay: Day;
   /** The newest of the days on which the project was read by the dimension, whether or not the value was seen. */
   readonly lastRead: Day;
+  /** How many values the project has. */
+  readonly count: number;
 };
 
-/** A fan-out reads at most 500 values of each project, and says how many more there are. */
-const VALUES_PER_PROJECT_MAX = 5_000;
+/** Some values can't be those of a filter. So many more are read than a filter for each value may use. */
+const SPARE_VALUES = 100;
 
 /**
- * The values of the dimension in stored usage of these days, those of a project with the most requests first. Each tag of a set of tags is a
- * value.
+ * The values of the dimension in stored usage of these days, those of a project with the most requests first: about `atMost` of each project.
+ * Each tag of a set of tags is a value.
  */
-export async function storedValues(db: Database, projectIds: readonly string[], dimension: Dimension, days: Window) {
-  const { start, end } = days;
+export async function storedValues(
+  db: Database,
+  projectIds: readonly string[],
+  { dimension, atMost }: FanOut,
+  { start, end }: Window,
+) {
   const { rows } = await sql<StoredValue>`
     with series as materialized (
       select series_id, project_id from usage_export.series
@@ -283,13 +288,13 @@ export async function storedValues(db: Database, projectIds: readonly string[], 
     ranked as (
       select *, row_number() over (
         partition by project_id order by requests desc nulls last, hours desc nulls last, value collate "C"
-      ) as position
+      ) as position, count(*) over (partition by project_id)::integer as count
       from valued
     )
     select v.project_id as "projectId", v.value, to_char(v.first_day, 'YYYY-MM-DD') as "firstDay",
-      to_char(r.last_read, 'YYYY-MM-DD') as "lastRead"
+      to_char(r.last_read, 'YYYY-MM-DD') as "lastRead", v.count
     from ranked v join read r using (project_id)
-    where v.position <= ${VALUES_PER_PROJECT_MAX}
+    where v.position <= ${atMost + SPARE_VALUES}
     order by v.position
   `.execute(db);
   return rows;

@@ -123,7 +123,7 @@ async function allUsage(): Promise<Readonly<Record<string, unknown>>> {
   shown.tags = await storedValues(
     db,
     projects.map(({ id }) => id),
-    "tags",
+    { dimension: "tags", atMost: 50 },
     period,
   );
   return shown;

@@ -13,7 +13,14 @@ test("a small project's values are seen beside those of projects with thousands 
   const keys = Array.from({ length: 5_001 }, (_, i): [string, string] => [`key ${i}`, "1000"]);
   await store(db, largeId, { [DAY]: keys });
   await store(db, smallId, { [DAY]: { rarely: "1", often: "2" } });
-  const values = await storedValues(db, [large.id, small.id], "accessor", { start: DAY, end: DAY });
+  const values = await storedValues(
+    db,
+    [large.id, small.id],
+    { dimension: "accessor", atMost: 50 },
+    { start: DAY, end: DAY },
+  );
+  expect(values.find(({ projectId }) => projectId === large.id)).toMatchObject({ count: 5_001 });
+  expect(values.length).toBeLessThan(1_000);
   const ofSmall = values.filter(({ projectId }) => projectId === small.id);
   expect(ofSmall.map(({ value }) => value)).toEqual(["often", "rarely"]);
 });
