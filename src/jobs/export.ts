@@ -13,6 +13,7 @@ import type { StoredAnswer } from "../db/usage/writer.ts";
 import { errorText } from "../errors.ts";
 import { nextOccurrence } from "../schedule/cron.ts";
 import type { Secret } from "../secret.ts";
+import { hasStatus } from "../service/answer.ts";
 import { listKeys } from "../service/keys.ts";
 import { fetchBalances, fetchBilledFields } from "../service/projects.ts";
 import type { Service } from "../service/service.ts";
@@ -176,22 +177,33 @@ export async function readProjectFacts(context: ExportContext, project: Project,
   const log = app.log.child({ project: project.name });
   const signal = AbortSignal.any([app.signal, AbortSignal.timeout(READING_MS_MAX)]);
   type Fetch<T> = (service: Service, projectId: string, key: Secret, signal: AbortSignal) => Promise<T>;
-  const read = async <T>(what: string, fetch: Fetch<T>, store: (answer: T) => Promise<void>) => {
+  const read = async <T>(
+    what: string,
+    fetch: Fetch<T>,
+    store: (answer: T) => Promise<void>,
+    level: (error: unknown) => "debug" | "info" | "warn" = () => "debug",
+  ) => {
     try {
       await store(await keys.use(project, (key) => fetch(service, project.id, key, signal)));
     } catch (error) {
-      // Balances belong to the numbers that a person asked for; the rest only adds names.
-      log[what === "balances" ? "info" : "debug"]({ reason: errorText(error) }, `${what} not read`);
+      log[level(error)]({ reason: errorText(error) }, `${what} not read`);
     }
   };
   const readings = [
     read("list of keys", listKeys, async (listed) => {
       if (listed) await storeListedKeys(db, project.id, listed);
+      else log.debug("the service does not list the project's keys");
     }),
   ];
   if (source === "billing") {
     readings.push(
-      read("balances", fetchBalances, (balances) => storeBalances(db, project, balances)),
+      // The rest only adds names, but balances are numbers that a person asked for.
+      read(
+        "balances",
+        fetchBalances,
+        (balances) => storeBalances(db, project, balances),
+        (error) => (hasStatus(error, [401, 403, 404]) ? "info" : "warn"),
+      ),
       read("names of line items", fetchBilledFields, (fields) => storeLineItems(db, fields?.labels ?? [])),
     );
   }
