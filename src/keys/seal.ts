@@ -55,7 +55,10 @@ export async function sealKey(key: Secret, apiKeyId: string, { current }: Master
     .encrypt(current.bytes);
 }
 
-/** Adds the secret to the scrubber before anything can print it. If no master key opens the sealed text, `isDamaged` knows the error. */
+/**
+ * Adds the secret to the scrubber before anything can print it. Throws `config` if the master key is not given, and an error that `isDamaged`
+ * knows if the text is damaged or belongs to another row.
+ */
 export async function openSealedKey(
   { sealed, apiKeyId }: { readonly sealed: string; readonly apiKeyId: string },
   masterKeys: MasterKeys,

@@ -152,7 +152,8 @@ export async function internGroups(tx: Tx, slices: readonly GroupedRows[]): Prom
 function groupsByHash(slices: readonly GroupedRows[]) {
   const byHash = new Map<string, { readonly grouping: Grouping; readonly group: Group; readonly hash: string }>();
   for (const [grouping, ofGrouping] of Map.groupBy(slices, (slice) => slice.grouping)) {
-    const byKey = new Map(ofGrouping.flatMap(({ columns }) => columns.groups.map((group) => [group.key, group])));
+    const byKey = new Map<string, Group>();
+    for (const { columns } of ofGrouping) for (const group of columns.groups) byKey.set(group.key, group);
     for (const group of byKey.values()) {
       const digest = hash("sha256", group.key);
       byHash.set(`${grouping} ${digest}`, { grouping, group, hash: digest });
